@@ -1,0 +1,57 @@
+# Flags every target of the house is built with, and how a test is declared.
+
+add_compile_options(
+  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual
+  -Wwrite-strings -Wvla -Wimplicit-fallthrough -Wconversion -Wno-sign-conversion -Wundef
+  -Werror=alloca -fno-common -fstack-protector-strong -fstack-clash-protection
+  -ftrivial-auto-var-init=zero -fno-strict-overflow -fcf-protection)
+if(TC_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g") # assert() stays on: it is for our own bugs
+  add_compile_definitions(_FORTIFY_SOURCE=3)
+endif()
+add_compile_definitions(_GNU_SOURCE)
+add_link_options(-Wl,-z,relro,-z,now -Wl,--as-needed)
+
+if(TC_SANITIZE)
+  set(sanitize -fsanitize=${TC_SANITIZE} -fno-omit-frame-pointer)
+  if(TC_SANITIZE MATCHES "undefined")
+    list(APPEND sanitize -fsanitize=float-cast-overflow -fno-sanitize-recover=all)
+  endif()
+  add_compile_options(${sanitize})
+  add_link_options(${sanitize})
+endif()
+if(TC_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()
+
+# tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [TIMEOUT s])
+# One Criterion binary is one ctest entry. Under TSAN Criterion cannot run (it fails with "Could
+# not initialize inheritable arena"), so the same sources are built against tests/support/criterion_tsan.h.
+function(tc_add_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  if(NOT T_LABELS)
+    set(T_LABELS unit)
+  endif()
+  add_executable(${T_NAME} ${T_SOURCES})
+  target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  set_target_properties(${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_compile_options(${T_NAME} PRIVATE -Wno-missing-prototypes -Wno-conversion -Wno-shadow -Wno-undef)
+  if(TC_SANITIZE MATCHES "thread")
+    target_include_directories(${T_NAME} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan)
+    target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} tc_tsan_main Threads::Threads)
+  else()
+    # Criterion's own control channel must bind to libnanomsg, not to nng's functions of the same names.
+    target_link_libraries(${T_NAME} PRIVATE -Wl,--no-as-needed PkgConfig::CRITERION -lnanomsg ${T_LIBS})
+  endif()
+  add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR}"
+    FAIL_REGULAR_EXPRESSION "(Leak|Address|Thread)Sanitizer;runtime error:")
+endfunction()

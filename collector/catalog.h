@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The catalog: a SQLite index over the .meta files, deletable, rebuilt from them.
+ *
+ * The segment thread writes it; readers (archive service, tracectl verify) open it read-only, each with
+ * a connection of its own (WAL mode). Rows are what proto/archive.proto's SegmentInfo and StreamStatus say.
+ *
+ * Threads   one thread per struct tc_catalog.
+ * Errors    TB_IO with SQLite's words in diag; TB_CORRUPT: rebuild it.
+ */
+#ifndef TC_CATALOG_H
+#define TC_CATALOG_H
+
+#include "base/result.h"
+
+struct tc_catalog;
+
+TB_MUST tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag, struct tc_catalog **out);
+void tc_catalog_close(struct tc_catalog *catalog);
+
+struct tc_segment_row {
+  uint64_t id;
+  unsigned char stream[16];
+  char service[65], instance[65];
+  char path[192];
+  uint64_t first_gen, last_gen, bytes, batches, events;
+  uint64_t first_wall_ns, last_wall_ns;
+  unsigned go_version;
+  unsigned verdict; /* enum VerdictCode */
+  char reason[256];
+  bool expired, unsafe_experiment;
+  unsigned char sha256[32];
+};
+
+struct tc_stream_row {
+  unsigned char stream[16];
+  char service[65], instance[65], identity[129], peer[64];
+  char state[16]; /* "live", "waiting", "closed", "unclean" */
+  unsigned go_version;
+  uint64_t acked_seq, batches, bytes, generations, broken, events;
+  uint64_t lost_batches, lost_bytes, lost_generations;
+  uint64_t first_wall_ns, last_wall_ns;
+  uint64_t produced_batches, produced_bytes, spool_bytes;
+};
+
+/* Zeroed fields do not restrict. */
+struct tc_select {
+  uint64_t segment;
+  const char *service, *instance;
+  const unsigned char *stream; /* 16 bytes */
+  uint64_t since_wall_ns, until_wall_ns, last_ns;
+  uint64_t first_gen, last_gen;
+  uint64_t after; /* segment id */
+  unsigned limit;
+};
+
+typedef tb_rc tc_segment_row_fn(void *self, const struct tc_segment_row *row);
+typedef tb_rc tc_stream_row_fn(void *self, const struct tc_stream_row *row);
+
+/* In order of stream, then generation. A code other than TB_OK from each ends the walk. */
+TB_MUST tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
+                                  tc_segment_row_fn *each, void *self, struct tb_diag *diag);
+TB_MUST tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,
+                                 tc_stream_row_fn *each, void *self, struct tb_diag *diag);
+
+#endif

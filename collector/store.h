@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store branch: records in, acks out, segments on disk.
+ *
+ *   loops ──submit──> commit thread (log, fdatasync) ──> segment thread (.part > .trace, meta, catalog)
+ *     ^─────────────── tc_reply ────────┴──────────────────────┘
+ *
+ * The commit thread owns the stream table: who may write a stream, which seq is durable. The segment
+ * thread owns the files of archive/ and open/ and the catalog. Neither knows sockets, TLS or ordering.
+ *
+ * Memory    a submitted message belongs to the store until its reply; record payloads are freed with
+ *           the record's free function after the segment thread has written them.
+ * Threads   tc_store_submit(): one calling thread per `sender`. Replies are given to the sink on the
+ *           commit thread (from = TC_FROM_COMMIT) or the segment thread (TC_FROM_SEGMENT).
+ * Errors    open: TB_IO, TB_NOMEM, TB_CORRUPT, TB_UNSUPPORTED (a log newer than this program; nothing
+ *           was touched) with the path in diag. Later failures arrive as TC_REPLY_FAILED.
+ */
+#ifndef TC_STORE_H
+#define TC_STORE_H
+
+#include "base/result.h"
+#include "collector/config.h"
+#include "proto/frame.h"
+
+enum { TC_STREAM_BYTES = 16, TC_NAME_MAX = 64, TC_IDENTITY_MAX = 128 };
+
+/* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
+struct tc_record {
+  struct tc_record *next;                  /* for whoever owns it */
+  void (*free)(struct tc_record *record);  /* any thread */
+  uint64_t conn;                           /* connection that sent it */
+  uint64_t seq, gen;
+  uint32_t stream;                         /* stream ref from TC_REPLY_ATTACHED */
+  uint32_t len;
+  uint8_t kind;                            /* enum tp_kind */
+  unsigned char payload[];
+};
+
+enum tc_submit_kind {
+  TC_SUBMIT_ATTACH = 1, /* a connection wants to write a stream */
+  TC_SUBMIT_RECORD,
+  TC_SUBMIT_DETACH,     /* the connection is gone */
+  TC_SUBMIT_VERDICT,    /* understand branch: what ordering said of a generation */
+  TC_SUBMIT_BARRIER,    /* answered when everything submitted and acked before is sealed or open */
+  TC_SUBMIT_HEARTBEAT,  /* produced counters of an agent, for status */
+};
+
+struct tc_attach {
+  unsigned char stream[TC_STREAM_BYTES];
+  char identity[TC_IDENTITY_MAX]; /* SAN URI */
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  char peer[64];                  /* address, for status */
+  unsigned loop;                  /* replies about this connection go there */
+};
+
+struct tc_verdict {
+  uint32_t stream;
+  uint64_t gen;
+  uint32_t code;    /* enum VerdictCode of meta.proto */
+  uint64_t events;
+  int64_t first_ns, last_ns;
+  int64_t thread;   /* TB_NO_THREAD */
+  uint64_t offset;  /* in the generation's own .trace if single, else from the file's start */
+  char reason[200];
+};
+
+struct tc_counters {
+  uint32_t stream;
+  uint64_t produced_batches, produced_bytes, spool_bytes, spool_batches;
+  uint64_t lost_batches, lost_bytes, lost_generations;
+};
+
+struct tc_submit {
+  enum tc_submit_kind kind;
+  uint64_t conn;
+  unsigned loop;
+  union {
+    struct tc_attach attach;
+    struct tc_record *record;
+    struct tc_verdict verdict;
+    struct tc_counters counters;
+    uint64_t barrier;             /* cookie */
+  };
+};
+
+enum tc_reply_kind {
+  TC_REPLY_ATTACHED = 1, /* stream, seq = durable_seq, loop_home; records may come */
+  TC_REPLY_REFUSED,      /* code = RefuseCode, text */
+  TC_REPLY_SUPERSEDED,   /* another connection took the stream over; this one is to be ended */
+  TC_REPLY_ACKED,        /* seq: everything of the stream up to it is durable */
+  TC_REPLY_RELEASED,     /* bytes: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
+  TC_REPLY_STORED,       /* a generation is complete in a file: ready to be understood */
+  TC_REPLY_FAILED,       /* the log or the archive cannot be written; nothing is acked from here on */
+  TC_REPLY_BARRIER,      /* barrier: cookie */
+};
+
+struct tc_reply {
+  enum tc_reply_kind kind;
+  uint64_t conn; /* 0 for STORED, FAILED, BARRIER */
+  uint32_t stream;
+  unsigned loop; /* where it must go. STORED: the stream's home loop, which never changes while we run */
+  uint64_t seq;
+  uint64_t bytes;
+  uint64_t barrier;
+  uint32_t code;
+  char text[200];
+  /* STORED: */
+  uint64_t gen;
+  bool new_run;          /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
+  bool stream_closed;    /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
+  char path[192];        /* of the file, below the state folder: open(2) it with tc_store_dirfd() */
+  uint64_t offset, len;  /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  unsigned char stream_id[TC_STREAM_BYTES];
+};
+
+enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
+
+/* Takes reply over when it answers true; false: the receiver's mailbox is full, the store keeps it and
+ * tries again. Frees with tc_reply_free(). */
+struct tc_store_sink {
+  void *self;
+  bool (*reply)(void *self, enum tc_from from, struct tc_reply *reply);
+};
+
+struct tc_store;
+
+/* Recovers what the last run left (also after kill -9), then starts the threads. loops = number of
+ * loops; senders are 0..loops-1 for them and loops for the archive service. */
+TB_MUST tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_store_sink sink,
+                            struct tb_diag *diag, struct tc_store **out);
+/* Commits what was submitted, seals finished generations, stops the threads. */
+void tc_store_close(struct tc_store *store);
+
+/* Owns msg when it answers true; false: mailbox full, try again after the next reply or 1 ms. */
+bool tc_store_submit(struct tc_store *store, unsigned sender, struct tc_submit *msg);
+struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
+void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
+void tc_reply_free(struct tc_reply *reply);
+
+int tc_store_dirfd(const struct tc_store *store); /* the state folder */
+
+/* Counters for /metrics and status; safe from any thread (relaxed atomics). */
+struct tc_store_stats {
+  uint64_t commits, commit_ns_total, commit_ns_max, log_bytes, records, record_bytes;
+  uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
+  uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
+  uint64_t streams, streams_live;
+  bool failed;
+};
+void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many small things that die together: everything a generation needs lives in one arena.
+ *
+ * Memory    chunks come from mem and go back on tb_arena_fini(); tb_arena_reset() keeps the first
+ *           chunk for the next generation, so a steady stream allocates nothing.
+ * Errors    TB_BUDGET, TB_NOMEM from mem.
+ */
+#ifndef TB_ARENA_H
+#define TB_ARENA_H
+
+#include "base/mem.h"
+
+struct tb_arena_chunk;
+
+struct tb_arena {
+  struct tb_mem *mem;
+  struct tb_arena_chunk *top;
+  size_t used;       /* in top */
+  size_t bytes;      /* handed out since the last reset */
+  size_t chunk_bytes;
+};
+
+void tb_arena_init(struct tb_arena *arena, struct tb_mem *mem, size_t chunk_bytes);
+void tb_arena_reset(struct tb_arena *arena);
+void tb_arena_fini(struct tb_arena *arena); /* accepts a zeroed arena */
+
+/* 16-aligned, not zeroed; valid until reset or fini. */
+TB_MUST tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void **out);
+TB_MUST tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void **out);
+
+#endif

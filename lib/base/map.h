@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hash map from u64 to u64, for ids that a peer chose.
+ *
+ * Multiplicative hash with a secret seed, linear probing, at most 3/4 full; removal shifts back, so
+ * there are no tombstones. Pointers go in as uintptr_t.
+ *
+ * Memory    one table, charged to mem: 17 bytes a slot.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM from mem; lookups cannot fail.
+ */
+#ifndef TB_MAP_H
+#define TB_MAP_H
+
+#include "base/mem.h"
+
+struct tb_map {
+  struct tb_mem *mem;
+  uint64_t seed; /* odd */
+  uint64_t *keys, *values;
+  uint8_t *full; /* 1: the slot holds an entry */
+  size_t slots, count;
+};
+
+void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed);
+void tb_map_fini(struct tb_map *map); /* accepts a zeroed map */
+void tb_map_clear(struct tb_map *map); /* keeps the table */
+
+/* The value's place, or NULL. Valid until the next put or remove. */
+uint64_t *tb_map_find(const struct tb_map *map, uint64_t key);
+/* Finds or makes the entry; a fresh value is 0. *out_fresh may be NULL. */
+TB_MUST tb_rc tb_map_put(struct tb_map *map, uint64_t key, uint64_t **out_value, bool *out_fresh);
+bool tb_map_remove(struct tb_map *map, uint64_t key);
+
+/* for (size_t i = 0; tb_map_next(map, &i, &key, &value);) in no order; the map must not change. */
+bool tb_map_next(const struct tb_map *map, size_t *pos, uint64_t *key, uint64_t *value);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+void tb_mem_init(struct tb_mem *mem, tb_mem_resize_fn *resize, void *self, size_t bytes_max) {
+  *mem = (struct tb_mem){ .resize = resize, .self = self, .bytes_max = bytes_max };
+}
+
+tb_rc tb_mem_resize(struct tb_mem *mem, void **block, size_t old_bytes, size_t new_bytes) {
+  assert(mem->bytes >= old_bytes);
+  size_t others = mem->bytes - old_bytes;
+
+  if (new_bytes > old_bytes && (others > mem->bytes_max || new_bytes > mem->bytes_max - others))
+    return TB_BUDGET;
+  void *moved = mem->resize(mem->self, *block, old_bytes, new_bytes);
+  if (moved == NULL && new_bytes > 0) return TB_NOMEM;
+  mem->bytes = others + new_bytes;
+  if (mem->bytes > mem->bytes_peak) mem->bytes_peak = mem->bytes;
+  *block = moved;
+  return TB_OK;
+}
+
+tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void **out) {
+  void *block = NULL;
+
+  TB_TRY(tb_mem_resize(mem, &block, 0, bytes));
+  if (block != NULL) memset(block, 0, bytes);
+  *out = block;
+  return TB_OK;
+}
+
+void tb_mem_give(struct tb_mem *mem, void *block, size_t bytes) {
+  if (block == NULL) return;
+  assert(mem->bytes >= bytes);
+  mem->resize(mem->self, block, bytes, 0);
+  mem->bytes -= bytes;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One generation of a trace: its tables, and the batches of timed events by thread.
+ *
+ * Memory    lives in an arena of its own; batch bytes are borrowed (reader: its copy or the caller's
+ *           mapping). Everything handed out here is valid until the generation is dropped, that is
+ *           until the sink has had its last event.
+ * Threads   use each object from one thread at a time.
+ */
+#ifndef TO_GENERATION_H
+#define TO_GENERATION_H
+
+#include "online/event.h"
+
+struct to_string { /* any bytes, not NUL-terminated, at most 1024 */
+  const char *data;
+  size_t len;
+};
+
+struct to_frame {
+  uint64_t pc, line;
+  struct to_string function, file;
+};
+
+/* Frames from the innermost outwards. */
+struct to_stack_iter {
+  const struct to_generation *gen;
+  const unsigned char *pos;
+  uint64_t left;
+};
+
+uint64_t to_generation_number(const struct to_generation *gen);
+unsigned to_generation_version(const struct to_generation *gen); /* 22, 23, 25 or 26 */
+
+/* True and *out for an id of the table (id 0 is the empty string), false for an unknown one. */
+bool to_generation_string(const struct to_generation *gen, uint64_t id, struct to_string *out);
+struct to_string to_generation_extra_string(const struct to_generation *gen, uint64_t id);
+
+/* False for an unknown stack id; id 0 is the empty stack. */
+bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out);
+uint64_t to_stack_length(const struct to_generation *gen, uint64_t id); /* frames, O(1) */
+bool to_stack_next(struct to_stack_iter *it, struct to_frame *out);
+
+/* Hash of a stack's frames (function, file and line text, pc left out): equal in every generation
+ * and run, 0 for the empty stack. */
+uint64_t to_stack_hash(const struct to_generation *gen, uint64_t id);
+
+/* The clocks of this generation. False before 1.25 (no snapshot): the agent's own pair serves then. */
+struct to_clock {
+  to_ns trace_ns;    /* when it was taken, trace clock */
+  uint64_t mono_ns;  /* the program's monotonic clock */
+  int64_t wall_s;
+  int64_t wall_ns;
+};
+bool to_generation_clock(const struct to_generation *gen, struct to_clock *out);
+
+/* Experimental batches of this generation, byte for byte. */
+struct to_experimental {
+  uint8_t experiment;
+  int64_t thread;
+  const unsigned char *data;
+  size_t len;
+};
+size_t to_generation_experimental(const struct to_generation *gen, const struct to_experimental **out);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole trace, pushed in and ordered: bytes > batches > generation > ordered events.
+ *
+ *   while (n > 0) {
+ *     size_t used;
+ *     tb_rc rc = to_reader_feed(r, bytes, n, &used);    -- OK: all taken; AGAIN: a generation is ready
+ *     bytes += used, n -= used;
+ *     while (rc == TB_AGAIN) rc = to_reader_run(r, 4096); -- OK: ordered, feed goes on
+ *     if (rc != TB_OK) break;                           -- broken: see diag
+ *   }
+ *   rc = to_reader_finish(r); while (rc == TB_AGAIN) rc = to_reader_run(r, 4096);
+ *
+ * Answers as Go's reader does: same events, same order, same verdict, in traces of header 1.22, 1.23,
+ * 1.25 and 1.26. Bounded by one generation.
+ *
+ * Memory    everything from mem; batch bytes are copied unless TO_READER_BYTES_STAY says that what
+ *           is fed stays in place and unchanged until the reader is freed (a mapping).
+ * Threads   none of its own; use each object from one thread at a time.
+ * Time      out: nanoseconds on the trace's own clock, strictly rising.
+ * Errors    TB_BROKEN, TB_UNSUPPORTED (header), TB_BUDGET, TB_NOMEM, whatever the sink answers. After
+ *           any of them the reader is finished: it answers the same again. Every event before the
+ *           fault has been delivered; diag says generation, thread, byte offset and reason.
+ */
+#ifndef TO_READER_H
+#define TO_READER_H
+
+#include "base/mem.h"
+#include "online/event.h"
+
+enum to_reader_flags {
+  TO_READER_BYTES_STAY = 1, /* feed() lends for good: no copy */
+};
+
+struct to_limits {
+  uint64_t generation_bytes_max; /* of one generation; 0: no limit */
+  uint64_t fuel_tries;           /* failed attempts to advance allowed beyond 64 an event; 0: 1 M */
+};
+
+struct to_reader;
+
+TB_MUST tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
+                            struct to_event_sink sink, struct tb_diag *diag, struct to_reader **out);
+void to_reader_free(struct to_reader *reader);
+
+/* TB_OK: all n bytes taken. TB_AGAIN: *out_used of them taken, a generation is complete: run() it. */
+TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n, size_t *out_used);
+/* No more bytes will come. TB_AGAIN: run() what is left. TB_OK: the trace is whole and done. */
+TB_MUST tb_rc to_reader_finish(struct to_reader *reader);
+/* Orders and delivers about events_max events. TB_AGAIN: more left. TB_OK: feed() again, or done. */
+TB_MUST tb_rc to_reader_run(struct to_reader *reader, unsigned events_max);
+
+/* For a live stream whose generations come one by one (the collector reads each from its own segment
+ * file): the ordering state goes on from one file to the next. begin() takes the next file's bytes
+ * from its header on; the header must be the same version. After a hole use epoch() first: ordering
+ * starts anew, as in a fresh trace. Neither delivers a final Sync; both are answered TB_OK after an
+ * error too, and clear it (an epoch is then begun by itself). */
+TB_MUST tb_rc to_reader_begin(struct to_reader *reader);
+void to_reader_epoch(struct to_reader *reader);
+
+unsigned to_reader_version(const struct to_reader *reader); /* 0 until the header is read */
+uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync included */
+uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */
+
+#endif

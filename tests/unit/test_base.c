@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "base/map.h"
+
+Test(base, crc32c_of_the_standard_check_string) {
+  cr_assert_eq(tb_crc32c(0, "123456789", 9), 0xE3069283u);
+  cr_assert_eq(tb_crc32c(tb_crc32c(0, "1234", 4), "56789", 5), 0xE3069283u);
+}
+
+Test(base, a_map_keeps_every_entry_through_growth_and_removal) {
+  struct tb_mem mem;
+  struct tb_map map;
+  uint64_t *value;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&map, &mem, 12345);
+  for (uint64_t i = 0; i < 10000; i++) {
+    cr_assert_eq(tb_map_put(&map, i << 20, &value, NULL), TB_OK);
+    *value = i;
+  }
+  for (uint64_t i = 0; i < 10000; i += 2) cr_assert(tb_map_remove(&map, i << 20));
+  cr_assert_eq(map.count, 5000);
+  for (uint64_t i = 0; i < 10000; i++) {
+    value = tb_map_find(&map, i << 20);
+    if (i % 2 == 0) cr_assert_null(value);
+    else cr_assert_eq(*value, i);
+  }
+  tb_map_fini(&map);
+  cr_assert_eq(mem.bytes, 0);
+}
+
+Test(base, an_arena_keeps_to_its_budget_and_gives_everything_back) {
+  struct tb_mem mem;
+  struct tb_arena arena;
+  void *p;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
+  tb_arena_init(&arena, &mem, 64 << 10);
+  while (tb_arena_take(&arena, 1000, &p) == TB_OK) memset(p, 1, 1000);
+  cr_assert_leq(mem.bytes, 1 << 20);
+  cr_assert_gt(mem.bytes, 900 << 10);
+  tb_arena_reset(&arena);
+  cr_assert_leq(mem.bytes, 65 << 10);
+  cr_assert_eq(tb_arena_take(&arena, SIZE_MAX, &p), TB_BUDGET);
+  tb_arena_fini(&arena);
+  cr_assert_eq(mem.bytes, 0);
+}
+
+Test(base, a_failed_append_sticks) {
+  struct tb_mem mem;
+  struct tb_buf buf;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, 1000);
+  tb_buf_init(&buf, &mem);
+  for (int i = 0; i < 1000; i++) tb_buf_printf(&buf, "%d,", i);
+  cr_assert_eq(buf.rc, TB_BUDGET);
+  cr_assert_leq(buf.len, 1000);
+  tb_buf_fini(&buf);
+  cr_assert_eq(mem.bytes, 0);
+}
+
+Test(base, a_diag_names_the_place_and_keeps_the_first_fault) {
+  struct tb_diag diag;
+  char text[300];
+
+  tb_diag_clear(&diag);
+  tb_diag_place(&diag, 3, 71, 4711);
+  cr_assert_eq(tb_fail(&diag, TB_BROKEN, "goroutine %d started twice", 5), TB_BROKEN);
+  cr_assert_eq(tb_fail(&diag, TB_IO, "later"), TB_IO);
+  tb_diag_format(&diag, text, sizeof text);
+  cr_assert_str_eq(text, "generation 3, thread 71, offset 4711: goroutine 5 started twice");
+}
