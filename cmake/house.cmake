@@ -23,6 +23,11 @@ if(TC_SANITIZE)
   add_compile_options(${sanitize})
   add_link_options(${sanitize})
 endif()
+# What every test runs with; a semicolon separates two variables.
+set(TC_SANITIZER_ENVIRONMENT
+  "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan/suppressions.txt")
 if(TC_COVERAGE)
   add_compile_options(--coverage)
   add_link_options(--coverage)
@@ -30,7 +35,7 @@ endif()
 
 # tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [TIMEOUT s])
 # One Criterion binary is one ctest entry. Under TSAN Criterion cannot run (it fails with "Could
-# not initialize inheritable arena"), so the same sources are built against tests/support/criterion_tsan.h.
+# not initialize inheritable arena"), so the same sources are built against tests/support/tsan.
 function(tc_add_test)
   cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -52,6 +57,6 @@ function(tc_add_test)
   endif()
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
-    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR}"
+    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};${TC_SANITIZER_ENVIRONMENT}"
     FAIL_REGULAR_EXPRESSION "(Leak|Address|Thread)Sanitizer;runtime error:")
 endfunction()

@@ -1,0 +1,34 @@
+# The few commands a person types; the build itself is CMake's (see CMakePresets.json).
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PREFIX ?= /usr/local
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install what build, tests and demo need (Debian 12; as root or with sudo)
+	@tools/deps.sh
+
+build: deps ## the release build: build/release/bin/{tracecollectd,tracectl}
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo: ## collector, traced Go server and live figures in this terminal (DEMO_SECONDS=10 ends by itself)
+	@tools/demo.sh
+
+test: deps ## build and run every test: release, ASAN+UBSAN, TSAN
+	@tests/run.sh
+
+bench: deps ## every benchmark with its peer's figure beside ours
+	@tests/bench/run.sh
+
+install: build ## install into PREFIX (/usr/local), below DESTDIR if set
+	@cmake --install build/release --prefix $(PREFIX)
+
+format: ## clang-format over our C
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean: ## remove the builds (a downloaded Go stays)
+	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
+
+.PHONY: help deps build demo test bench install format clean

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh [SUITE...]: builds and runs the suites (release asan tsan, or those named) and sums their cases.
+#
+#   release  every test, as users build it
+#   asan     every test under AddressSanitizer and UBSan; a leak or an overflow fails its test
+#   tsan     the unit tests and the threaded end-to-end ones under ThreadSanitizer
+#
+# One ctest entry is a binary or a script with many cases. tests/count.awk reads the closing line of each
+# and prints what was skipped; the last line here is "N passed, N failed" over all of them.
+# TEST_ARGS goes to ctest, for instance TEST_ARGS="-R store".
+set -u
+cd "$(dirname "$0")/.."
+suites=("$@")
+[ $# -gt 0 ] || suites=(release asan tsan)
+mkdir -p build
+logs=$(mktemp -d build/test-logs.XXXXXX)
+trap 'rm -rf "$logs"' EXIT
+GO=$(tools/find-go.sh) && export GO
+export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+
+passed=0 failed=0
+for suite in "${suites[@]}"; do
+  echo "== $suite: building"
+  if ! { cmake --preset "$suite" && cmake --build --preset "$suite"; } >"$logs/build" 2>&1; then
+    tail -60 "$logs/build"
+    echo "== $suite: does not build"
+    failed=$((failed + 1))
+    continue
+  fi
+  started=$SECONDS
+  select=()
+  [ "$suite" = tsan ] && select=(-L 'unit|tsan')
+  # shellcheck disable=SC2086 # TEST_ARGS is a list
+  ctest --test-dir "build/$suite" -V --no-tests=error -j2 "${select[@]}" ${TEST_ARGS:-} >"$logs/ctest" 2>&1 </dev/null
+  rc=$?
+  awk -v suite="$suite" -v rc="$rc" -v counts="$logs/counts" -f tests/count.awk "$logs/ctest"
+  read -r p f <"$logs/counts"
+  echo "== $suite: $p passed, $f failed in $((SECONDS - started)) s"
+  passed=$((passed + p)) failed=$((failed + f))
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

