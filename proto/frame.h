@@ -5,19 +5,18 @@
  *
  *   0 u32 len      of the payload, at most TP_FRAME_BYTES_MAX
  *   4 u8  kind     enum tp_kind
- *   5 u8  flags    bit 0 TP_CRITICAL: a receiver that does not know the kind must end the connection
- *   6 u16 reserved 0
- *   8 u64 seq      records: their number in the stream, from 1; else 0
- *  16 u64 gen      records: the generation they belong to, 0 for the stream as a whole; else 0
- *  24 u32 crc      CRC32C of bytes 0..23 and of the payload
- *  28 u32 reserved 0
+ *   5 u8  flags    bit 0 TP_CRITICAL: a receiver that does not know the kind must end the
+ * connection 6 u16 reserved 0 8 u64 seq      records: their number in the stream, from 1; else 0 16
+ * u64 gen      records: the generation they belong to, 0 for the stream as a whole; else 0 24 u32
+ * crc      CRC32C of the payload followed by bytes 0..23 28 u32 reserved 0
  *
- * Records (HEADER, BATCH, GENEND, LOSS, CLOSE) are numbered, stored, acked; a BATCH's payload is the
- * program's own bytes, raw. All other kinds are control: their payload is a message of frame.proto of
- * at most TP_CONTROL_BYTES_MAX bytes. docs/PROTOCOL.md says who sends what when.
+ * Records (HEADER, BATCH, GENEND, LOSS, CLOSE) are numbered, stored, acked; a BATCH's payload is
+ * the program's own bytes, raw. All other kinds are control: their payload is a message of
+ * frame.proto of at most TP_CONTROL_BYTES_MAX bytes. docs/PROTOCOL.md says who sends what when.
  *
- * Memory    tp_frame_reader borrows a buffer of its owner; frames point into it until the next call.
- * Errors    TB_PROTOCOL with a reason in diag: length, unknown critical kind, checksum, reserved bits.
+ * Memory    none: a frame's payload points into the bytes it was taken from.
+ * Errors    TB_PROTOCOL with a reason in diag: length, unknown critical kind, checksum, reserved
+ * bits, a record without number or a control frame with one.
  */
 #ifndef TP_FRAME_H
 #define TP_FRAME_H
@@ -35,17 +34,17 @@ enum {
 #define TP_ALPN "tracecollect/1"
 
 /* TP_KIND(NAME, number, is a record, sent by) */
-#define TP_KINDS(X)            \
-  X(HELLO, 1, false, AGENT)    \
-  X(WELCOME, 2, false, COLLECTOR) \
-  X(HEADER, 3, true, AGENT)    \
-  X(BATCH, 4, true, AGENT)     \
-  X(GENEND, 5, true, AGENT)    \
-  X(LOSS, 6, true, AGENT)      \
-  X(CLOSE, 7, true, AGENT)     \
-  X(ACK, 8, false, COLLECTOR)  \
-  X(HEARTBEAT, 9, false, BOTH) \
-  X(GOAWAY, 10, false, COLLECTOR) \
+#define TP_KINDS(X)                                                                                \
+  X(HELLO, 1, false, AGENT)                                                                        \
+  X(WELCOME, 2, false, COLLECTOR)                                                                  \
+  X(HEADER, 3, true, AGENT)                                                                        \
+  X(BATCH, 4, true, AGENT)                                                                         \
+  X(GENEND, 5, true, AGENT)                                                                        \
+  X(LOSS, 6, true, AGENT)                                                                          \
+  X(CLOSE, 7, true, AGENT)                                                                         \
+  X(ACK, 8, false, COLLECTOR)                                                                      \
+  X(HEARTBEAT, 9, false, BOTH)                                                                     \
+  X(GOAWAY, 10, false, COLLECTOR)                                                                  \
   X(REFUSE, 11, false, COLLECTOR)
 
 #define TP_KIND_CODE(name, num, record, from) TP_##name = (num),
@@ -58,17 +57,22 @@ struct tp_frame {
   uint64_t seq, gen;
   const unsigned char *payload; /* lent */
   uint32_t len;
+  uint32_t payload_crc; /* CRC32C of the payload alone: what GENEND sums up */
 };
 
 bool tp_kind_is_record(unsigned kind);
 const char *tp_kind_name(unsigned kind);
 
-/* Writes the header for a frame whose payload is len bytes; payload may be in pieces elsewhere: crc is
- * taken over payload[0..len). */
+/* Writes the header of a frame whose payload is payload[0..len). The second form trusts
+ * frame->payload_crc instead of passing over the payload, which may then lie in pieces elsewhere.
+ */
 void tp_frame_head(const struct tp_frame *frame, unsigned char out[TP_HEADER_BYTES]);
+void tp_frame_head_summed(const struct tp_frame *frame, unsigned char out[TP_HEADER_BYTES]);
 
-/* Takes one frame from the front of bytes. TB_OK: *out and *out_used; TB_AGAIN: *out_need more bytes
- * are wanted than n (at least); TB_PROTOCOL. Never reads past n. */
+/* Takes one frame from the front of bytes. TB_OK: *out and *out_used; TB_AGAIN: at least *out_need
+ * bytes in all are wanted; TB_PROTOCOL. Never reads past n. A kind that is not known and not
+ * critical comes out like any other: with seq it is a record to store, without it a control frame
+ * to skip. */
 TB_MUST tb_rc tp_frame_take(const unsigned char *bytes, size_t n, struct tb_diag *diag,
                             struct tp_frame *out, size_t *out_used, size_t *out_need);
 
