@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's configuration: collector/config.def as a struct, filled from YAML and --set.
  *
+ * init gives the defaults, load and set override them in the order of the calls, finish checks keys
+ * against each other and fills what depends on others. A reload builds a second struct the same way.
+ *
  * Memory    strings belong to the struct; tc_config_fini() frees them.
- * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown key, wrong type, out of bounds.
+ * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown or repeated key, wrong type, out
+ *           of bounds. TB_IO: the file cannot be read. TB_NOMEM.
  */
 #ifndef TC_CONFIG_H
 #define TC_CONFIG_H
@@ -27,8 +31,36 @@ void tc_config_init(struct tc_config *config); /* all defaults */
 void tc_config_fini(struct tc_config *config);
 TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
 TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment, struct tb_diag *diag); /* KEY=VALUE */
-/* Checks keys against each other and fills the defaults that depend on others (state, certs, URLs). */
+/* Afterwards: state and certs are absolute paths, loops is at least 1, feed and archive are URLs. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
 TB_MUST tb_rc tc_config_print_default(int fd); /* commented YAML that loads back to the defaults */
+
+/* The table as data, for whoever prints or walks it. */
+enum tc_config_type { TC_TYPE_STRING, TC_TYPE_COUNT, TC_TYPE_BYTES, TC_TYPE_TIME, TC_TYPE_BOOL };
+
+struct tc_config_key {
+  const char *section; /* "" at the top level */
+  const char *name;    /* dotted: "retention.age" */
+  const char *key;     /* "age" */
+  enum tc_config_type type;
+  uint64_t def, min, max; /* max 0: no upper bound */
+  const char *def_text;   /* STRING only */
+  const char *text;
+  size_t offset; /* of the field in struct tc_config */
+};
+
+extern const struct tc_config_key tc_config_keys[];
+extern const size_t tc_config_keys_count;
+
+const char *tc_config_type_name(enum tc_config_type type);
+
+/* Writes a value as the file would say it: 256MiB, 10ms, true, "text". Answers its length. */
+enum { TC_VALUE_BYTES = 32 };
+int tc_config_format(enum tc_config_type type, uint64_t value, char out[TC_VALUE_BYTES]);
+
+/* Units as everywhere: 256MiB, 64KiB, 1GB, plain bytes; 10ms, 30s, 5m, 24h, 7d, 1h30m, plain 0.
+ * false: not one. */
+TB_MUST bool tc_parse_bytes(const char *text, uint64_t *out);
+TB_MUST bool tc_parse_time_ns(const char *text, uint64_t *out);
 
 #endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one key means for another: defaults below the state folder, limits that must agree, and
+ * which addresses may be opened without TLS. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/hostport.h"
+#include "collector/config.h"
+
+static tb_rc own(char **place, char *text, struct tb_diag *diag) {
+  if (text == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  free(*place);
+  *place = text;
+  return TB_OK;
+}
+
+__attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...) {
+  va_list args;
+  char *text;
+
+  va_start(args, fmt);
+  if (vasprintf(&text, fmt, args) < 0) text = NULL;
+  va_end(args);
+  return text;
+}
+
+/* Readers find paths in the ready file and may stand in another folder. */
+static tb_rc make_absolute(char **path, struct tb_diag *diag) {
+  const char *rest = *path;
+
+  if (*rest == '/') return TB_OK;
+  if (strncmp(rest, "./", 2) == 0) rest += 2;
+  char *folder = getcwd(NULL, 0);
+  if (folder == NULL) return tb_fail(diag, TB_IO, "current folder: %s", strerror(errno));
+  char *text = text_of("%s/%s", strcmp(folder, "/") == 0 ? "" : folder, rest);
+  free(folder);
+  return own(path, text, diag);
+}
+
+/* systemd may name several folders, with colons between; the first is ours. */
+static char *default_state(void) {
+  const char *folder = getenv("STATE_DIRECTORY");
+
+  if (folder == NULL || *folder == '\0') return strdup("tracecollect-data");
+  return strndup(folder, strcspn(folder, ":"));
+}
+
+static tb_rc check_hostport(const char *name, const char *value, struct tb_diag *diag) {
+  struct tb_diag why;
+  struct tb_hostport got;
+
+  tb_diag_clear(&why);
+  if (tb_hostport_parse(value, &why, &got) == TB_OK) return TB_OK;
+  return tb_fail(diag, TB_BROKEN, "%s: %s", name, why.text);
+}
+
+static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) {
+  static const char tls[] = "tls+tcp://", tcp[] = "tcp://", ipc[] = "ipc://";
+  struct tb_hostport at;
+  struct tb_diag why;
+
+  if (strncmp(url, ipc, sizeof ipc - 1) == 0) {
+    size_t n = strlen(url) - (sizeof ipc - 1);
+    if (n == 0) return tb_fail(diag, TB_BROKEN, "%s: \"%s\" has no path", name, url);
+    if (n < sizeof((struct sockaddr_un){ 0 }).sun_path) return TB_OK;
+    return tb_fail(
+        diag, TB_BROKEN,
+        "%s: the socket's path is %zu bytes, the system takes %zu: set %s to a shorter ipc:// path",
+        name, n, sizeof((struct sockaddr_un){ 0 }).sun_path - 1, name);
+  }
+  if (strncmp(url, tls, sizeof tls - 1) == 0)
+    return check_hostport(name, url + sizeof tls - 1, diag);
+  if (strncmp(url, tcp, sizeof tcp - 1) == 0) {
+    TB_TRY(check_hostport(name, url + sizeof tcp - 1, diag));
+    tb_diag_clear(&why);
+    if (tb_hostport_parse(url + sizeof tcp - 1, &why, &at) == TB_OK && tb_host_is_loopback(at.host))
+      return TB_OK;
+    return tb_fail(diag, TB_BROKEN,
+                   "%s: plain tcp:// would show traces to the network: use tls+tcp:// for %.100s",
+                   name, at.host);
+  }
+  return tb_fail(diag, TB_BROKEN, "%s: \"%.80s\" is not an ipc:// or tls+tcp:// URL", name, url);
+}
+
+static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
+  if (strcmp(c->top_sync, "durable") != 0 && strcmp(c->top_sync, "process") != 0)
+    return tb_fail(diag, TB_BROKEN, "sync: \"%.40s\" is neither durable nor process", c->top_sync);
+  if (c->feed_events[strspn(c->feed_events, "abcdefghijklmnopqrstuvwxyz-,")] != '\0')
+    return tb_fail(diag, TB_BROKEN,
+                   "feed.events: \"%.80s\" is not a list of event kinds with commas between",
+                   c->feed_events);
+  return TB_OK;
+}
+
+static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
+  if (c->log_group_bytes > c->log_file_bytes / 2)
+    return tb_fail(diag, TB_BROKEN, "log.group_bytes: must be at most half of log.file_bytes");
+  if (c->agents_abandon_after < 3 * c->agents_heartbeat)
+    return tb_fail(diag, TB_BROKEN,
+                   "agents.abandon_after: must be at least three times agents.heartbeat");
+  if (c->retention_bytes != 0 && c->retention_service_bytes > c->retention_bytes)
+    return tb_fail(diag, TB_BROKEN, "retention.service_bytes: must be at most retention.bytes");
+  return TB_OK;
+}
+
+static tb_rc check_addresses(const struct tc_config *c, struct tb_diag *diag) {
+  TB_TRY(check_hostport("listen.agents", c->listen_agents, diag));
+  if (*c->listen_http != '\0') TB_TRY(check_hostport("listen.http", c->listen_http, diag));
+  TB_TRY(check_url("listen.feed", c->listen_feed, diag));
+  return check_url("listen.archive", c->listen_archive, diag);
+}
+
+static tb_rc check_memory(const struct tc_config *c, struct tb_diag *diag) {
+  for (const struct tc_config_key *key = tc_config_keys;
+       key < tc_config_keys + tc_config_keys_count; key++)
+    if (key->type == TC_TYPE_STRING && *(char *const *)((const char *)c + key->offset) == NULL)
+      return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  return TB_OK;
+}
+
+tb_rc tc_config_finish(struct tc_config *c, struct tb_diag *diag) {
+  TB_TRY(check_memory(c, diag));
+
+  if (*c->top_state == '\0') TB_TRY(own(&c->top_state, default_state(), diag));
+  TB_TRY(make_absolute(&c->top_state, diag));
+  if (*c->top_certs == '\0') TB_TRY(own(&c->top_certs, text_of("%s/certs", c->top_state), diag));
+  TB_TRY(make_absolute(&c->top_certs, diag));
+  if (*c->listen_feed == '\0')
+    TB_TRY(own(&c->listen_feed, text_of("ipc://%s/feed.sock", c->top_state), diag));
+  if (*c->listen_archive == '\0')
+    TB_TRY(own(&c->listen_archive, text_of("ipc://%s/archive.sock", c->top_state), diag));
+  if (c->top_loops == 0) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    c->top_loops = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
+  }
+
+  TB_TRY(check_words(c, diag));
+  TB_TRY(check_limits(c, diag));
+  return check_addresses(c, diag);
+}
