@@ -90,6 +90,30 @@ static tb_rc check_head(const struct tp_frame *f, const unsigned char *head, str
   return TB_OK;
 }
 
+tb_rc tp_frame_open(const unsigned char head[TP_HEADER_BYTES], struct tb_diag *diag,
+                    struct tp_frame *out) {
+  struct tp_frame f = { .len = get32(head),
+                        .kind = head[4],
+                        .flags = head[5],
+                        .seq = get64(head + 8),
+                        .gen = get64(head + 16) };
+
+  TB_TRY(check_head(&f, head, diag));
+  *out = f;
+  return TB_OK;
+}
+
+tb_rc tp_frame_close(struct tp_frame *frame, const unsigned char head[TP_HEADER_BYTES],
+                     const unsigned char *payload, struct tb_diag *diag) {
+  uint32_t payload_crc = tb_crc32c(0, payload, frame->len);
+
+  if (tb_crc32c(payload_crc, head, CRC_AT) != get32(head + CRC_AT))
+    return tb_fail(diag, TB_PROTOCOL, "%s frame fails its checksum", tp_kind_name(frame->kind));
+  frame->payload = payload;
+  frame->payload_crc = payload_crc;
+  return TB_OK;
+}
+
 tb_rc tp_frame_take(const unsigned char *bytes, size_t n, struct tb_diag *diag,
                     struct tp_frame *out, size_t *out_used, size_t *out_need) {
   struct tp_frame f;
@@ -98,20 +122,12 @@ tb_rc tp_frame_take(const unsigned char *bytes, size_t n, struct tb_diag *diag,
     *out_need = TP_HEADER_BYTES;
     return TB_AGAIN;
   }
-  f.len = get32(bytes);
-  f.kind = bytes[4];
-  f.flags = bytes[5];
-  f.seq = get64(bytes + 8);
-  f.gen = get64(bytes + 16);
-  f.payload = bytes + TP_HEADER_BYTES;
-  TB_TRY(check_head(&f, bytes, diag));
+  TB_TRY(tp_frame_open(bytes, diag, &f));
   if (n - TP_HEADER_BYTES < f.len) {
     *out_need = (size_t)TP_HEADER_BYTES + f.len;
     return TB_AGAIN;
   }
-  f.payload_crc = tb_crc32c(0, f.payload, f.len);
-  if (tb_crc32c(f.payload_crc, bytes, CRC_AT) != get32(bytes + CRC_AT))
-    return tb_fail(diag, TB_PROTOCOL, "%s frame fails its checksum", tp_kind_name(f.kind));
+  TB_TRY(tp_frame_close(&f, bytes, bytes + TP_HEADER_BYTES, diag));
   *out = f;
   *out_used = (size_t)TP_HEADER_BYTES + f.len;
   return TB_OK;

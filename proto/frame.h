@@ -5,10 +5,12 @@
  *
  *   0 u32 len      of the payload, at most TP_FRAME_BYTES_MAX
  *   4 u8  kind     enum tp_kind
- *   5 u8  flags    bit 0 TP_CRITICAL: a receiver that does not know the kind must end the
- * connection 6 u16 reserved 0 8 u64 seq      records: their number in the stream, from 1; else 0 16
- * u64 gen      records: the generation they belong to, 0 for the stream as a whole; else 0 24 u32
- * crc      CRC32C of the payload followed by bytes 0..23 28 u32 reserved 0
+ *   5 u8  flags    bit 0 TP_CRITICAL: who does not know the kind must end the connection
+ *   6 u16 reserved 0
+ *   8 u64 seq      records: their number in the stream, from 1; else 0
+ *  16 u64 gen      records: the generation they belong to, 0 for the stream as a whole; else 0
+ *  24 u32 crc      CRC32C of the payload followed by bytes 0..23
+ *  28 u32 reserved 0
  *
  * Records (HEADER, BATCH, GENEND, LOSS, CLOSE) are numbered, stored, acked; a BATCH's payload is
  * the program's own bytes, raw. All other kinds are control: their payload is a message of
@@ -75,5 +77,12 @@ void tp_frame_head_summed(const struct tp_frame *frame, unsigned char out[TP_HEA
  * to skip. */
 TB_MUST tb_rc tp_frame_take(const unsigned char *bytes, size_t n, struct tb_diag *diag,
                             struct tp_frame *out, size_t *out_used, size_t *out_need);
+
+/* The same in two steps, for a receiver that wants to choose where the payload goes: open() checks
+ * everything but the checksum, close() checks that and sets payload and payload_crc. */
+TB_MUST tb_rc tp_frame_open(const unsigned char head[TP_HEADER_BYTES], struct tb_diag *diag,
+                            struct tp_frame *out);
+TB_MUST tb_rc tp_frame_close(struct tp_frame *frame, const unsigned char head[TP_HEADER_BYTES],
+                             const unsigned char *payload, struct tb_diag *diag);
 
 #endif
