@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unsigned LEB128: seven bits a byte, low ones first, the top bit says that another byte follows.
+ *
+ * At most ten bytes, the tenth at most 1. Padding (trailing zero groups) is allowed: Go's runtime
+ * pads lengths that it fills in later.
+ */
+#ifndef TW_VARINT_H
+#define TW_VARINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TW_VARINT_BYTES_MAX = 10 };
+
+/* Bytes used; 0: cut off at end; -1: wider than 64 bits. */
+static inline int tw_varint_read(const unsigned char *pos, const unsigned char *end,
+                                 uint64_t *out) {
+  uint64_t value = 0;
+
+  for (int i = 0; i < TW_VARINT_BYTES_MAX; i++) {
+    if (pos + i == end) return 0;
+    unsigned char byte = pos[i];
+    if (i == TW_VARINT_BYTES_MAX - 1 && byte > 1) return -1;
+    value |= (uint64_t)(byte & 0x7f) << (7 * i);
+    if (byte < 0x80) {
+      *out = value;
+      return i + 1;
+    }
+  }
+  return -1;
+}
+
+/* Writes at most TW_VARINT_BYTES_MAX bytes; answers how many. */
+static inline size_t tw_varint_write(unsigned char *out, uint64_t value) {
+  size_t n = 0;
+
+  for (; value >= 0x80; value >>= 7) out[n++] = (unsigned char)(value | 0x80);
+  out[n++] = (unsigned char)value;
+  return n;
+}
+
+#endif
