@@ -2,7 +2,9 @@
 /* What every verb of tracectl shares.
  *
  * A verb is one cmd_<name>.c with one function tk_cmd_<name>(argc, argv), argv[0] being the verb, and
- * one row in commands.def. Data goes to stdout, words to stderr.
+ * one row in commands.def. Data goes to stdout, words to stderr. main() answers --help and -h before
+ * the verb sees them, and afterwards flushes stdout: a broken pipe is silent, a full disk is not.
+ * Verbs read their options with getopt_long, which lets options stand after arguments.
  */
 #ifndef TK_TRACECTL_H
 #define TK_TRACECTL_H
@@ -13,22 +15,24 @@
 
 enum tk_exit {
   TK_DONE = 0,
-  TK_FAILED = 1,      /* the input is broken or the work failed */
+  TK_FAILED = 1, /* the input is broken or the work failed */
   TK_USAGE = 2,
-  TK_CONDITION = 3,   /* --fail-on is met */
-  TK_INCOMPLETE = 4,  /* data is incomplete and --strict was given */
+  TK_CONDITION = 3,  /* --fail-on is met */
+  TK_INCOMPLETE = 4, /* data is incomplete and --strict was given */
   TK_INTERRUPTED = 130,
 };
 
 typedef int tk_cmd_fn(int argc, char **argv);
 
-#define TK_CMD(name, fn, args, about) tk_cmd_fn fn;
+#define TK_CMD(name, fn, ...) tk_cmd_fn fn;
 #include "tools/tracectl/commands.def"
 #undef TK_CMD
 
 /* "tracectl VERB: text" on stderr; answers TK_FAILED or TK_USAGE, so that a verb can return it. */
 int tk_fail(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 int tk_usage(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
+/* After getopt_long answered '?': it has said why. */
+int tk_usage_hint(const char *verb);
 
 extern struct tb_mem tk_mem; /* the C library, without limit unless a verb sets one */
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "tools/tracectl/tracectl.h"
+
+static void say(const char *verb, const char *fmt, va_list args) {
+  fflush(stdout); /* what is known so far stands before the complaint */
+  fprintf(stderr, "tracectl %s: ", verb);
+  vfprintf(stderr, fmt, args);
+  fputc('\n', stderr);
+}
+
+int tk_fail(const char *verb, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  say(verb, fmt, args);
+  va_end(args);
+  return TK_FAILED;
+}
+
+int tk_usage(const char *verb, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  say(verb, fmt, args);
+  va_end(args);
+  return tk_usage_hint(verb);
+}
+
+int tk_usage_hint(const char *verb) {
+  fprintf(stderr, "Try 'tracectl help %s'.\n", verb);
+  return TK_USAGE;
+}
