@@ -89,7 +89,7 @@ Test(config, errors_name_file_line_key_and_reason) {
   expect_broken("retention: 7d\n", ":1: retention: is a section");
   expect_broken("loops:\n", ":1: loops: has no value");
   expect_broken("- a\n- b\n", ":1: the file must be");
-  expect_broken("listen: [\n", "not YAML");
+  expect_broken("loops: 'abc\n", "not YAML");
   expect_broken("loops: 1\n---\nloops: 2\n", "a second document");
   expect_broken("? [a]\n: 1\n", "a key is wanted here");
 }
