@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS 1.3 for nng by OpenSSL: Debian's nng speaks TLS 1.2 at most and never says who its peer is.
+ *
+ * Terms are an SSL_CTX and the role the peer's certificate must name, checked inside the handshake:
+ * a peer that does not fit gets an alert and never becomes a pipe. Ours is the process's only engine;
+ * the first tc_nng_tls_new() registers it.
+ *
+ * Memory    nng's connections keep the terms alive after tc_nng_tls_free().
+ * Threads   any. refused() is called on nng's threads.
+ * Errors    TB_IO: nng will not take the engine. TB_NOMEM.
+ */
+#ifndef TC_NNG_ENGINE_H
+#define TC_NNG_ENGINE_H
+
+#include <nng/nng.h>
+#include <nng/supplemental/tls/tls.h>
+#include <openssl/ssl.h>
+
+#include "base/result.h"
+
+struct tc_nng_terms {
+  SSL_CTX *ctx;          /* counted: the caller keeps its own reference */
+  bool server;
+  const char *peer_role; /* "reader": the one SAN URI must be tracecollect:reader/NAME */
+  const char *peer_host; /* name or address the peer's certificate must carry; NULL: any */
+  /* A handshake failed or a peer ended it: why, for people. May be NULL. */
+  void (*refused)(void *self, const char *why);
+  void *self;
+};
+
+struct tc_nng_tls;
+
+TB_MUST tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
+                             struct tc_nng_tls **out);
+void tc_nng_tls_free(struct tc_nng_tls *tls);
+
+/* New connections use ctx from here on, old ones keep theirs. */
+void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx);
+
+/* For NNG_OPT_TLS_CONFIG of a listener or dialer; freed with tls. */
+nng_tls_config *tc_nng_tls_config(struct tc_nng_tls *tls);
+
+#endif

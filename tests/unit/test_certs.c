@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/certs.h"
+
+static char folder[64];
+
+static void make_folder(void) {
+  strcpy(folder, "/tmp/tc_certs_XXXXXX");
+  cr_assert_not_null(mkdtemp(folder));
+  strcat(folder, "/c"); /* missing: init makes it */
+}
+
+static void remove_folder(void) {
+  char path[512];
+  DIR *dir = opendir(folder);
+
+  for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (e->d_name[0] != '.') unlink(path);
+  }
+  if (dir != NULL) closedir(dir);
+  rmdir(folder);
+  folder[strlen(folder) - 2] = '\0';
+  rmdir(folder);
+}
+
+TestSuite(certs, .init = make_folder, .fini = remove_folder);
+
+static const char *file(const char *name) {
+  static char path[512];
+
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static X509 *read_cert(const char *name) {
+  FILE *f = fopen(file(name), "r");
+  cr_assert_not_null(f, "%s", name);
+  X509 *cert = PEM_read_X509(f, NULL, NULL, NULL);
+  fclose(f);
+  cr_assert_not_null(cert, "%s", name);
+  return cert;
+}
+
+/* All SAN entries of cert as "URI:x DNS:y IP:z ". */
+static void read_names(X509 *cert, char *out, size_t out_bytes) {
+  GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+  size_t used = 0;
+
+  *out = '\0';
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+    const GENERAL_NAME *n = sk_GENERAL_NAME_value(names, i);
+    const ASN1_STRING *s = n->type == GEN_IPADD ? n->d.iPAddress : n->d.ia5;
+    const char *kind = n->type == GEN_URI ? "URI" : n->type == GEN_DNS ? "DNS" : "IP";
+    if (n->type == GEN_IPADD)
+      used += (size_t)snprintf(out + used, out_bytes - used, "IP%d ", ASN1_STRING_length(s));
+    else
+      used += (size_t)snprintf(out + used, out_bytes - used, "%s:%.*s ", kind,
+                               ASN1_STRING_length(s), (const char *)ASN1_STRING_get0_data(s));
+  }
+  GENERAL_NAMES_free(names);
+}
+
+static int verify(const char *name, int purpose) {
+  X509_STORE *store = X509_STORE_new();
+  X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+  X509 *ca = read_cert("ca.pem"), *cert = read_cert(name);
+
+  X509_STORE_add_cert(store, ca);
+  X509_STORE_set_flags(store, X509_V_FLAG_X509_STRICT);
+  X509_STORE_CTX_init(ctx, store, cert, NULL);
+  X509_STORE_CTX_set_purpose(ctx, purpose);
+  X509_verify_cert(ctx);
+  int error = X509_STORE_CTX_get_error(ctx);
+  X509_STORE_CTX_free(ctx);
+  X509_STORE_free(store);
+  X509_free(ca);
+  X509_free(cert);
+  return error;
+}
+
+Test(certs, init_makes_an_authority_and_three_certificates_it_vouches_for) {
+  struct tb_diag diag;
+  char names[1024];
+  struct stat st;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, &diag), TB_OK, "%s", diag.text);
+  for (const char *const *n = (const char *const[]){ "ca", "server", "agent", "reader", NULL };
+       *n != NULL; n++) {
+    char key[32];
+    snprintf(key, sizeof key, "%s.key", *n);
+    cr_assert_eq(stat(file(key), &st), 0, "%s", key);
+    cr_expect_eq(st.st_mode & 0777, 0600, "%s", key);
+  }
+  cr_expect_eq(verify("server.pem", X509_PURPOSE_SSL_SERVER), X509_V_OK);
+  cr_expect_eq(verify("agent.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  cr_expect_eq(verify("reader.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  cr_expect_eq(verify("agent.pem", X509_PURPOSE_SSL_SERVER), X509_V_ERR_INVALID_PURPOSE);
+  cr_expect_eq(verify("server.pem", X509_PURPOSE_SSL_CLIENT), X509_V_ERR_INVALID_PURPOSE);
+
+  X509 *cert = read_cert("agent.pem");
+  read_names(cert, names, sizeof names);
+  cr_expect_str_eq(names, "URI:tracecollect:agent/agent ");
+  cr_expect_eq(EVP_PKEY_get_bits(X509_get0_pubkey(cert)), 256);
+  X509_free(cert);
+
+  cert = read_cert("server.pem");
+  read_names(cert, names, sizeof names);
+  cr_expect_eq(strncmp(names, "URI:tracecollect:server/server DNS:localhost ", 45), 0, "%s", names);
+  cr_expect_not_null(strstr(names, "IP4 IP16 "), "%s", names);
+  cr_expect_null(strstr(names + 4, "URI:"), "%s", names);
+  cr_expect_eq(X509_check_ip_asc(cert, "127.0.0.1", 0), 1);
+  cr_expect_eq(X509_check_ip_asc(cert, "::1", 0), 1);
+  X509_free(cert);
+}
+
+Test(certs, an_authority_is_never_overwritten) {
+  struct tb_diag diag;
+  char name[TC_CERT_NAME_MAX + 1];
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, &diag), TB_OK, "%s", diag.text);
+  X509 *before = read_cert("ca.pem");
+  cr_assert_eq(tc_certs_init(folder, &diag), TB_REFUSED);
+  cr_assert_not_null(strstr(diag.text, "ca.pem exists"), "%s", diag.text);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "agent", &diag, name), TB_REFUSED);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "ca", &diag, name), TB_REFUSED);
+  X509 *after = read_cert("ca.pem");
+  cr_assert_eq(X509_cmp(before, after), 0);
+  X509_free(before);
+  X509_free(after);
+}
+
+Test(certs, add_makes_one_more_under_a_fresh_name) {
+  struct tb_diag diag;
+  char name[TC_CERT_NAME_MAX + 1], names[1024];
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "", &diag, name), TB_IO); /* no folder yet */
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", &diag, name), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(name, "reader-2");
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", &diag, name), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(name, "reader-3");
+  cr_expect_eq(verify("reader-3.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_SERVER, "trace.example", &diag, name), TB_OK, "%s",
+               diag.text);
+  X509 *cert = read_cert("trace.example.pem");
+  read_names(cert, names, sizeof names);
+  cr_expect_not_null(strstr(names, "URI:tracecollect:server/trace.example "), "%s", names);
+  cr_expect_not_null(strstr(names, "DNS:trace.example "), "%s", names);
+  X509_free(cert);
+
+  for (const char *const *bad =
+           (const char *const[]){ "../x", ".x", "-x", "a b", "a,URI:b", "ü", NULL };
+       *bad != NULL; bad++) {
+    tb_diag_clear(&diag);
+    cr_expect_eq(tc_certs_add(folder, TC_ROLE_AGENT, *bad, &diag, name), TB_REFUSED, "%s", *bad);
+  }
+}
+
+Test(certs, ensure_completes_what_a_killed_run_left) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_OK, "%s", diag.text);
+  X509 *ca = read_cert("ca.pem");
+  unlink(file("server.pem")); /* killed between key and certificate */
+  unlink(file("reader.pem"));
+  unlink(file("reader.key"));
+  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_OK, "%s", diag.text);
+  cr_expect_eq(verify("server.pem", X509_PURPOSE_SSL_SERVER), X509_V_OK);
+  cr_expect_eq(verify("reader.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  X509 *same = read_cert("ca.pem");
+  cr_expect_eq(X509_cmp(ca, same), 0);
+  X509_free(ca);
+  X509_free(same);
+
+  unlink(file("ca.key")); /* kept elsewhere: fine while the server's pair is there */
+  unlink(file("agent.pem"));
+  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_OK, "%s", diag.text);
+  unlink(file("server.pem"));
+  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_IO);
+  cr_assert_not_null(strstr(diag.text, "ca.key: No such file"), "%s", diag.text);
+}
