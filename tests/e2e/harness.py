@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: folders, certificates, a collector that can be killed, Go builds.
+
+Every case runs the real programs of one build (TC_BINARY_DIR) on loopback with ports the kernel chose.
+Nothing here sleeps for a fixed time: wait_until() polls a condition and gives up at a deadline.
+"""
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("TC_SOURCE_DIR", pathlib.Path(__file__).parents[2])).resolve()
+BUILD = pathlib.Path(os.environ.get("TC_BINARY_DIR", SOURCE / "build/release")).resolve()
+DAEMON = BUILD / "bin/tracecollectd"
+TRACECTL = BUILD / "bin/tracectl"
+SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+DEADLINE = 60  # seconds; only a failure takes so long
+
+
+def die_with_parent():
+    """In a child before exec: no program outlives a test runner that was killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def wait_until(what, condition, seconds=DEADLINE):
+    """Answers the first true value of condition(); fails after so many seconds."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def corpus():
+    """The stored traces: the large corpus beside the repository where there is one, else our own few."""
+    large = pathlib.Path(os.environ.get("TC_CORPUS", SOURCE.parent / "shared/traces/corpus"))
+    if large.is_dir():
+        return sorted(large.glob("*.trace.zst"))
+    if os.environ.get("CI"):
+        raise AssertionError(f"the corpus is not at {large}, and CI must not go without it")
+    return sorted((SOURCE / "tests/data").glob("*.trace.zst"))
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, whose processes end with it."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-e2e-"))
+        self.processes = []
+        self.addCleanup(self._clean)
+        self.certs = self.folder / "certs"
+        self.tracectl("certs", "init", self.certs)
+
+    def _clean(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        reports = [f"{log.name}: {line}" for log in self.folder.glob("*.log")
+                   for line in log.read_text(errors="replace").splitlines()
+                   if any(report in line for report in SANITIZER_REPORTS)]
+        if os.environ.get("TC_KEEP"):
+            print(f"kept: {self.folder}")
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.assertEqual(reports, [], "sanitizer reports")
+
+    def spawn(self, name, *command, **options):
+        """Starts a program in the background; what it says goes to NAME.log."""
+        log = open(self.folder / f"{name}.log", "ab")
+        process = subprocess.Popen([str(c) for c in command], stderr=log, stdin=subprocess.DEVNULL,
+                                   stdout=options.pop("stdout", log), preexec_fn=die_with_parent, **options)
+        log.close()
+        self.processes.append(process)
+        return process
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def run_program(self, *command, expect=0, **options):
+        """Runs a program to its end; answers the finished process, its exit code already checked."""
+        done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=5 * DEADLINE, **options)
+        done.out = done.stdout.decode(errors="replace")
+        done.err = done.stderr.decode(errors="replace")
+        for report in SANITIZER_REPORTS:
+            self.assertNotIn(report, done.err)
+        if expect is not None:
+            self.assertEqual(done.returncode, expect,
+                             f"{' '.join(map(str, command))}\n{done.out[-2000:]}\n{done.err[-4000:]}")
+        return done
+
+    def tracectl(self, *args, **options):
+        return self.run_program(TRACECTL, *args, **options)
+
+    def unpack(self, packed):
+        """A stored trace as a plain file."""
+        plain = self.folder / packed.name.removesuffix(".zst")
+        if not plain.exists():
+            self.run_program("zstd", "-q", "-d", packed, "-o", plain)
+        return plain
+
+    def trace(self, name):
+        """One of our own traces, unpacked."""
+        return self.unpack(SOURCE / "tests/data" / f"{name}.trace.zst")
+
+    def assert_same_bytes(self, got, want):
+        a, b = pathlib.Path(got).read_bytes(), pathlib.Path(want).read_bytes()
+        if a != b:
+            at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+            self.fail(f"{got} ({len(a)} bytes) differs from {want} ({len(b)} bytes) at offset {at}")
+
+
+class Collector:
+    """A tracecollectd with its own state, that can be killed and started again at the same address."""
+
+    def __init__(self, case, *settings, name="collector"):
+        self.case, self.name = case, name
+        self.ready_file = case.folder / f"{name}.ready"
+        self.state = case.folder / f"{name}.state"
+        self.settings = [f"state={self.state}", f"certs={case.certs}", "listen.agents=127.0.0.1:0",
+                         "listen.http=127.0.0.1:0", *settings]
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.ready_file.unlink(missing_ok=True)
+        sets = [word for setting in self.settings for word in ("--set", setting)]
+        self.process = self.case.spawn(self.name, DAEMON, "--ready-file", self.ready_file, *sets)
+        wait_until("the collector is ready", self._is_ready)
+        self.ready = dict(line.split("=", 1) for line in self.ready_file.read_text().splitlines())
+        # From now on the same port, as an operator would have it.
+        self.settings += [f"listen.agents={self.ready['agents']}", f"listen.http={self.ready['http']}"]
+
+    def _is_ready(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"the collector ended with {self.process.returncode}:\n"
+                                 f"{self.case.log(self.name)[-4000:]}")
+        return self.ready_file.exists()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self):
+        self.kill()
+        self.start()
+
+    def stop(self, seconds=DEADLINE):
+        """SIGTERM; answers the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+    @property
+    def to(self):
+        return f"@{self.ready_file}"
+
+    def _reader(self, *args, **options):
+        verb, *rest = args
+        return self.case.tracectl(verb, "--server", self.to, "--certs", self.case.certs, *rest, **options)
+
+    def json_lines(self, *args):
+        return [json.loads(line) for line in self._reader(*args, "--json").out.splitlines()]
+
+    def ask(self, *args, **options):
+        return self._reader(*args, **options)
+
+    def send(self, trace, service, instance="one", **options):
+        return self.case.tracectl("send", trace, "--to", self.to, "--certs", self.case.certs, "--service",
+                                  service, "--instance", instance, "--no-progress", **options)
+
+    def fetch(self, out, service, instance="one", *more):
+        self._reader("fetch", "--service", service, "--instance", instance, "-o", out, "--no-progress", *more)
+        return out
+
+
+class Go:
+    """A Go toolchain and the programs built with it."""
+
+    def __init__(self, command, toolchain="local"):
+        self.command, self.toolchain = command, toolchain
+
+    @property
+    def environment(self):
+        pkg_config = f"{BUILD / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
+        return {**os.environ, "GOTOOLCHAIN": self.toolchain, "CGO_ENABLED": "1", "GOWORK": "off", "TZ": "UTC",
+                "PKG_CONFIG_PATH": pkg_config, "LD_LIBRARY_PATH": str(BUILD / "lib")}
+
+    def version(self):
+        """Like "go1.24.11", or None where this toolchain cannot be had."""
+        done = subprocess.run([self.command, "env", "GOVERSION"], cwd="/", env=self.environment,
+                              capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def build(self, case, package, out):
+        case.run_program(self.command, "build", "-trimpath", "-o", out, ".", cwd=SOURCE / package,
+                         env=self.environment)
+        return out
+
+
+def local_go():
+    """The Go that deps.sh found or fetched, or None."""
+    found = subprocess.run([SOURCE / "tools/find-go.sh"], capture_output=True, text=True).stdout.strip()
+    return Go(found) if found else None

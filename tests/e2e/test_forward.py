@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Go server streams its trace through the agent: what comes back is what it wrote."""
+import json
+import os
+import re
+
+from harness import Case, Collector, Go, local_go, wait_until
+
+OLDER = ("go1.22.12", "go1.23.12", "go1.24.11", "go1.25.5")
+NEWER = ("go1.27.3",)
+SPOOL = 16 << 20
+
+
+def resident(pid):
+    """Bytes of memory a process holds."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) * 1024
+
+
+class Forward(Case):
+    def setUp(self):
+        super().setUp()
+        self.go = local_go()
+        if self.go is None:
+            self.skipTest("no Go >= 1.22 here")
+
+    def _server(self, go, collector, *flags, name="server"):
+        program = self.folder / "go-server"
+        if not program.exists():
+            go.build(self, "examples/go-server", program)
+        out = open(self.folder / f"{name}.out", "wb")
+        self.addCleanup(out.close)
+        return self.spawn(name, program, "-server", collector, "-certs", self.certs, "-instance", "one", *flags,
+                          env=go.environment, stdout=out)
+
+    def _status(self, name="server"):
+        """The agent's counters as the server last printed them."""
+        lines = [line for line in (self.folder / f"{name}.out").read_text().splitlines(True)
+                 if line.endswith("\n")]
+        return json.loads(lines[-1]) if lines else None
+
+    def _parsed(self, trace):
+        return self.run_program(self.go.command, "tool", "trace", "-d=parsed", trace, cwd="/",
+                                env=self.go.environment).stdout
+
+    def _forward_with(self, toolchain):
+        go = Go(self.go.command, toolchain)
+        version = go.version()
+        if version is None:
+            self.skipTest(f"{toolchain} cannot be had here")
+        collector, teed = Collector(self), self.folder / "teed.trace"
+        server = self._server(go, collector.to, "-service", version, "-tee", teed, "-seconds", "2.5")
+        self.assertEqual(server.wait(120), 0, self.log("server"))
+        status = self._status()
+        self.assertEqual(status["LostBatches"], 0)
+        self.assertEqual(status["AckedBytes"], status["ProducedBytes"])
+        fetched = collector.fetch(self.folder / "fetched.trace", version)
+        self.assert_same_bytes(fetched, teed)
+        self.assertIn(f"{fetched}: ok:", self.tracectl("check", fetched).out)
+        minor = int(re.match(r"go1\.(\d+)", self.go.version()).group(1))
+        if minor >= 26:  # the printing that ours follows
+            parsed = self._parsed(teed)
+            self.assertEqual(self._parsed(fetched), parsed)
+            ours = self.tracectl("cat", "-d", "parsed", fetched, env={**os.environ, "TZ": "UTC"}).stdout
+            self.assertTrue(ours == parsed, "tracectl cat -d parsed differs from go tool trace -d=parsed")
+        self.assertEqual(collector.stop(), 0)
+
+    def test_the_local_go(self):
+        self._forward_with("local")
+
+    def test_the_collector_is_killed_while_a_server_runs(self):
+        collector, teed = Collector(self), self.folder / "teed.trace"
+        server = self._server(self.go, collector.ready["agents"], "-service", "kill", "-tee", teed)
+        for kill in range(3):
+            wait_until("more is acked", lambda: (s := self._status()) and s["AckedGenerations"] > kill)
+            collector.restart()
+        wait_until("more is acked", lambda: self._status()["Reconnects"] >= 3)
+        server.terminate()
+        self.assertEqual(server.wait(60), 0, self.log("server"))
+        self.assertEqual(self._status()["LostBatches"], 0)
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched.trace", "kill"), teed)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_a_server_without_a_collector_keeps_running_in_bounded_memory(self):
+        server = self._server(self.go, "127.0.0.1:9", "-service", "alone", "-dense", "2")
+        wait_until("the server runs", lambda: self._status())
+        start = resident(server.pid)
+        wait_until("four spools of trace are produced", lambda: self._status()["ProducedBytes"] > 4 * SPOOL)
+        self.assertIsNone(server.poll())
+        self.assertLess(resident(server.pid) - start, SPOOL + (12 << 20))
+        self.assertGreater(self._status()["LostGenerations"], 0)
+        server.terminate()
+        server.wait(60)
+
+
+def _case_for(toolchain):
+    return lambda self: self._forward_with(toolchain)
+
+
+for _toolchain in OLDER + NEWER:
+    setattr(Forward, f"test_{_toolchain.replace('.', '_')}", _case_for(_toolchain))

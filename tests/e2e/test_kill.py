@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of the collector in mid-stream: nothing acked is missing or doubled, and the stream goes on."""
+from harness import TRACECTL, Case, Collector, wait_until
+
+KILLS = 5
+
+
+def stream(collector, service="kill"):
+    """The status line of the one stream of a service, or None before it is known."""
+    rows = [row for row in collector.json_lines("status") if row.get("service") == service]
+    return rows[0] if rows else None
+
+
+class Kill(Case):
+    def test_a_paced_send_survives_kills_of_the_collector(self):
+        trace = self.trace("g26-gens")
+        size = trace.stat().st_size
+        collector = Collector(self)
+        sender = self.spawn("send", *self._send(collector, trace, rate=size / 12e6))
+        acked = 0
+        for kill in range(KILLS):
+            goal = size * (kill + 1) // (KILLS + 2)
+            row = wait_until(f"{goal} bytes are acked",
+                             lambda: (r := stream(collector)) and r["bytes"] >= goal and r)
+            self.assertGreaterEqual(row["acked_seq"], acked, "an acked record is gone after a restart")
+            collector.kill()
+            self.assertIsNone(sender.poll(), self.log("send"))
+            address = collector.ready["agents"]
+            collector.start()
+            self.assertEqual(collector.ready["agents"], address)
+            row = wait_until("the stream is known again", lambda: stream(collector))
+            self.assertGreaterEqual(row["acked_seq"], acked)
+            acked = row["acked_seq"]
+        self.assertEqual(sender.wait(120), 0, self.log("send"))
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
+        collector.ask("verify")
+        self.assertEqual(collector.stop(), 0)
+
+    def test_the_archive_opens_again_after_a_kill_with_all_it_had(self):
+        trace = self.trace("g25-mix")
+        collector = Collector(self)
+        collector.send(trace, "kill")
+        collector.restart()
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
+        collector.kill()
+        for catalog in collector.state.glob("catalog.sqlite*"):
+            catalog.unlink()
+        self.tracectl("verify", collector.state, "--rebuild")
+        collector.start()
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
+        self.assertEqual(collector.stop(), 0)
+
+    def _send(self, collector, trace, rate):
+        return (TRACECTL, "send", trace, "--to", collector.ready["agents"], "--certs", self.certs, "--service",
+                "kill", "--instance", "one", "--rate", f"{rate:.6f}", "--no-progress")

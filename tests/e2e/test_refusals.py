@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers that may not enter: refused by name on both sides, and nobody else notices."""
+import shutil
+import socket
+import ssl
+
+from harness import TRACECTL, Case, Collector, wait_until
+
+ALPN = "tracecollect/1"
+
+
+class Refusals(Case):
+    def setUp(self):
+        super().setUp()
+        self.collector = Collector(self)
+        host, port = self.collector.ready["agents"].rsplit(":", 1)
+        self.address = (host, int(port))
+
+    def _answer(self, name="agent", alpn=ALPN, version=ssl.TLSVersion.TLSv1_3):
+        """What a client sees that shakes hands with this certificate (None: without one) and reads."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.certs / "ca.pem")
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.maximum_version = version
+        if alpn:
+            context.set_alpn_protocols([alpn])
+        if name:
+            context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
+        with socket.create_connection(self.address, timeout=20) as plain:
+            try:
+                with context.wrap_socket(plain, server_hostname="localhost") as tls:
+                    return f"closed after {len(tls.recv(1))} bytes"
+            except ssl.SSLError as e:
+                return str(e)
+            except ConnectionResetError:
+                return "reset"
+
+    def _send_refused(self, certs):
+        done = self.collector.case.tracectl(
+            "send", self.trace("g26-labels"), "--to", self.collector.to, "--certs", certs, "--service", "x",
+            "--no-progress", "--timeout", "20s", expect=1)
+        return done.err
+
+    def _expect_log(self, text):
+        wait_until(f"the collector's log names {text!r}", lambda: text in self.log("collector"))
+
+    def test_a_client_without_a_certificate(self):
+        self.assertIn("certificate required", self._answer(name=None).lower().replace("_", " "))
+        self._expect_log("certificate")
+
+    def test_a_client_without_our_alpn(self):
+        self.assertIn("no application protocol", self._answer(alpn="h2").lower().replace("_", " "))
+
+    def test_tls_1_2(self):
+        self.assertIn("protocol version", self._answer(version=ssl.TLSVersion.TLSv1_2).lower().replace("_", " "))
+
+    def test_a_certificate_of_another_ca(self):
+        other = self.folder / "other"
+        self.tracectl("certs", "init", other)
+        shutil.copy(self.certs / "ca.pem", other / "ca.pem")  # trusts the collector, is not trusted itself
+        self.assertRegex(self._send_refused(other), "(?i)certificate|unknown ca")
+        self._expect_log("certificate")
+
+    def test_an_agent_that_does_not_trust_the_collector(self):
+        other = self.folder / "other"
+        self.tracectl("certs", "init", other)
+        for name in ("agent.pem", "agent.key"):
+            shutil.copy(self.certs / name, other / name)
+        self.assertRegex(self._send_refused(other), "(?i)certificate")
+
+    def test_a_reader_that_wants_to_send(self):
+        other = self.folder / "other"
+        shutil.copytree(self.certs, other)
+        for end in ("pem", "key"):
+            shutil.copy(self.certs / f"reader.{end}", other / f"agent.{end}")
+        self.assertRegex(self._send_refused(other), "(?i)role|may not|identity|reader")
+        self._expect_log("reader")
+
+    def test_garbage_on_the_port_and_a_refusal_leave_another_stream_alone(self):
+        trace = self.trace("g26-gens")
+        sender = self.spawn("send", TRACECTL, "send", trace, "--to", self.collector.to, "--certs", self.certs,
+                            "--service", "good", "--instance", "one", "--rate",
+                            f"{trace.stat().st_size / 3e6:.6f}", "--no-progress")
+        wait_until("the good stream flows", lambda: any(
+            row.get("service") == "good" for row in self.collector.json_lines("status")))
+        for junk in (b"", b"GET / HTTP/1.0\r\n\r\n", bytes(range(256)) * 64):
+            with socket.create_connection(self.address, timeout=20) as plain:
+                plain.sendall(junk)
+        self._answer(name=None)
+        self._answer(name="reader")
+        self.assertEqual(sender.wait(60), 0, self.log("send"))
+        self.assert_same_bytes(self.collector.fetch(self.folder / "fetched", "good"), trace)
+        self.assertEqual(self.collector.stop(), 0)

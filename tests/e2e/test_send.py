@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tracectl send of stored traces: every byte comes back, and each generation has its verdict."""
+from harness import Case, Collector, corpus, wait_until
+
+
+def analysis_of(collector, instance):
+    """The verdicts of an instance's segments in order of generation, once none is pending."""
+    def verdicts():
+        rows = collector.json_lines("list", "--service", "send", "--instance", instance)
+        rows.sort(key=lambda row: row["first_gen"])
+        return rows if rows and all(row["analysis"] != "pending" for row in rows) else None
+    return wait_until(f"all segments of {instance} are judged", verdicts)
+
+
+class Send(Case):
+    def test_every_stored_trace_comes_back_byte_for_byte_and_is_judged_ok(self):
+        collector = Collector(self)
+        for packed in corpus():
+            trace = self.unpack(packed)
+            name = trace.stem
+            with self.subTest(trace=name):
+                collector.send(trace, "send", name)
+                self.assert_same_bytes(collector.fetch(self.folder / "fetched", "send", name), trace)
+                self.assertEqual({row["analysis"] for row in analysis_of(collector, name)}, {"ok"})
+            trace.unlink()
+        self.assertEqual(collector.stop(), 0)
+
+    def test_a_broken_generation_is_kept_as_it_came_and_the_next_stream_is_untouched(self):
+        whole = self.trace("g26-gens")
+        bytes_ = bytearray(whole.read_bytes())
+        middle = len(bytes_) // 2
+        bytes_[middle:middle + 64] = b"\xff" * 64
+        broken = self.folder / "broken.trace"
+        broken.write_bytes(bytes_)
+        self.assertEqual(self.tracectl("check", broken, expect=1).returncode, 1)
+
+        collector = Collector(self)
+        collector.send(broken, "send", "broken")
+        collector.send(whole, "send", "whole")
+        rows = analysis_of(collector, "broken")
+        bad = [row for row in rows if row["analysis"] == "broken"]
+        self.assertEqual(len(bad), 1, rows)
+        self.assertTrue(bad[0]["reason"], bad)
+        self.assertEqual(rows[0]["analysis"], "ok")
+        fetched = self.folder / "fetched"
+        done = collector.ask("fetch", "--service", "send", "--instance", "broken", "-o", fetched)
+        self.assertIn("broken", done.err)
+        self.assert_same_bytes(fetched, broken)
+        self.assert_same_bytes(collector.fetch(fetched, "send", "whole"), whole)
+        self.assertEqual({row["analysis"] for row in analysis_of(collector, "whole")}, {"ok"})
+        self.assertEqual(collector.stop(), 0)
+
+    def test_an_unknown_trace_version_is_archived_without_analysis(self):
+        future = self.folder / "future.trace"
+        future.write_bytes(self.trace("g26-labels").read_bytes().replace(b"go 1.26 trace", b"go 1.99 trace", 1))
+        collector = Collector(self)
+        collector.send(future, "send", "future")
+        self.assertEqual({row["analysis"] for row in analysis_of(collector, "future")}, {"unsupported"})
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "send", "future"), future)
+        self.assertEqual(collector.stop(), 0)
