@@ -10,7 +10,7 @@
 # and prints what was skipped; the last line here is "N passed, N failed" over all of them.
 # TEST_ARGS goes to ctest, for instance TEST_ARGS="-R store".
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 suites=("$@")
 [ $# -gt 0 ] || suites=(release asan tsan)
 mkdir -p build

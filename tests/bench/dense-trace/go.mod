@@ -1,0 +1,3 @@
+module tracecollect/tests/bench/dense-trace
+
+go 1.22

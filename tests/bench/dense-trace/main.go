@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Dense-trace writes a Go trace that is nearly all scheduling: pairs of goroutines that pass a token.
+// It is the collector's worst case, the most events a byte and the least work in between.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime/trace"
+	"sync"
+)
+
+func main() {
+	out := flag.String("o", "", "trace file")
+	passes := flag.Int("passes", 3000000, "times each pair passes its token")
+	pairs := flag.Int("pairs", 2, "pairs of goroutines")
+	flag.Parse()
+	if err := run(*out, *passes, *pairs); err != nil {
+		fmt.Fprintln(os.Stderr, "dense-trace:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string, passes, pairs int) error {
+	file, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := trace.Start(file); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for i := 0; i < pairs; i++ {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			pass(passes)
+		}()
+	}
+	wg.Wait()
+	trace.Stop()
+	return file.Close()
+}
+
+func pass(times int) {
+	there, back := make(chan bool), make(chan bool)
+	go func() {
+		for range there {
+			back <- true
+		}
+		close(back)
+	}()
+	for i := 0; i < times; i++ {
+		there <- true
+		<-back
+	}
+	close(there)
+	<-back
+}
