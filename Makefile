@@ -22,8 +22,10 @@ test: deps ## build and run every test: release, ASAN+UBSAN, TSAN
 bench: deps ## every benchmark with its peer's figure beside ours
 	@tests/bench/run.sh
 
-install: build ## install into PREFIX (/usr/local), below DESTDIR if set
-	@cmake --install build/release --prefix $(PREFIX)
+install: deps ## install into PREFIX (/usr/local), below DESTDIR if set
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build --preset release
+	@cmake --install build/release
 
 format: ## clang-format over our C
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
