@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nng hands an engine bytes to move and a configuration of strings. Certificates do not fit through
+ * those strings (they could not be replaced while connections live), so a configuration carries only
+ * the number of its terms, as its "server name", and the terms hold an SSL_CTX that can be swapped.
+ *
+ * nng registers its own engine when it initialises, over ours: one socket is opened and closed
+ * first. */
+#include "collector/nng_engine.h"
+
+#include <nng/protocol/pubsub0/sub.h>
+#include <nng/supplemental/tls/engine.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/identity.h"
+
+#define TERMS_PREFIX "tracecollect-terms="
+
+struct tc_nng_tls {
+  struct tc_nng_tls *next; /* in all_terms */
+  unsigned number, refs;
+  nng_tls_config *config;
+  SSL_CTX *ctx;
+  bool server;
+  char *peer_role, *peer_host;
+  void (*refused)(void *self, const char *why);
+  void *self;
+};
+
+/* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tc_nng_tls *all_terms;
+static unsigned last_number;
+static BIO_METHOD *wire_method;
+
+struct nng_tls_engine_config {
+  struct tc_nng_tls *terms; /* NULL: a default configuration nng made for itself, never used */
+};
+
+struct nng_tls_engine_conn {
+  SSL *ssl;
+  struct tc_nng_tls *terms;
+  char refusal[160]; /* why the peer's certificate was not taken */
+  bool verified, told;
+};
+
+/* --- terms ------------------------------------------------------------------------------------- */
+
+static struct tc_nng_tls *hold_terms(struct tc_nng_tls *terms) {
+  pthread_mutex_lock(&lock);
+  if (terms != NULL) terms->refs++;
+  pthread_mutex_unlock(&lock);
+  return terms;
+}
+
+static struct tc_nng_tls *find_terms(const char *name) {
+  struct tc_nng_tls *terms = NULL;
+
+  if (strncmp(name, TERMS_PREFIX, strlen(TERMS_PREFIX)) != 0) return NULL;
+  unsigned number = (unsigned)strtoul(name + strlen(TERMS_PREFIX), NULL, 10);
+  pthread_mutex_lock(&lock);
+  for (terms = all_terms; terms != NULL && terms->number != number;) terms = terms->next;
+  if (terms != NULL) terms->refs++;
+  pthread_mutex_unlock(&lock);
+  return terms;
+}
+
+static void drop_terms(struct tc_nng_tls *terms) {
+  if (terms == NULL) return;
+  pthread_mutex_lock(&lock);
+  bool last = --terms->refs == 0;
+  if (last)
+    for (struct tc_nng_tls **at = &all_terms; *at != NULL; at = &(*at)->next)
+      if (*at == terms) {
+        *at = terms->next;
+        break;
+      }
+  pthread_mutex_unlock(&lock);
+  if (!last) return;
+
+  SSL_CTX_free(terms->ctx);
+  free(terms->peer_role);
+  free(terms->peer_host);
+  free(terms);
+}
+
+/* --- bytes: OpenSSL's BIO over nng's stream ---------------------------------------------------- */
+
+static int wire_write(BIO *bio, const char *bytes, int n) {
+  size_t len = (size_t)n;
+  int rv = nng_tls_engine_send(BIO_get_data(bio), (const uint8_t *)bytes, &len);
+
+  BIO_clear_retry_flags(bio);
+  if (rv == 0) return (int)len;
+  if (rv == NNG_EAGAIN) BIO_set_retry_write(bio);
+  return -1;
+}
+
+static int wire_read(BIO *bio, char *bytes, int n) {
+  size_t len = (size_t)n;
+  int rv = nng_tls_engine_recv(BIO_get_data(bio), (uint8_t *)bytes, &len);
+
+  BIO_clear_retry_flags(bio);
+  if (rv == 0) return (int)len;
+  if (rv == NNG_EAGAIN) BIO_set_retry_read(bio);
+  return -1;
+}
+
+static long wire_ctrl(BIO *bio, int command, long number, void *pointer) {
+  (void)bio, (void)number, (void)pointer;
+  return command == BIO_CTRL_FLUSH;
+}
+
+static int wire_create(BIO *bio) {
+  BIO_set_init(bio, 1);
+  return 1;
+}
+
+/* --- connections ------------------------------------------------------------------------------- */
+
+/* Says once why this connection is over, in the words closest to the cause. */
+static void tell(nng_tls_engine_conn *conn) {
+  const char *why = ERR_reason_error_string(ERR_peek_error());
+  long verdict = SSL_get_verify_result(conn->ssl);
+  char text[256];
+
+  if (conn->told) return;
+  conn->told = true;
+  if (conn->refusal[0] != '\0')
+    snprintf(text, sizeof text, "%s", conn->refusal);
+  else if (verdict != X509_V_OK)
+    snprintf(text, sizeof text, "certificate refused: %s", X509_verify_cert_error_string(verdict));
+  else
+    snprintf(text, sizeof text, "%s", why != NULL ? why : "connection ended in the handshake");
+  pthread_mutex_lock(&lock);
+  if (conn->terms->refused != NULL) conn->terms->refused(conn->terms->self, text);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Called for each certificate of the peer's chain, its own last. Here a refusal is still an alert. */
+static int check_peer(int fits, X509_STORE_CTX *store) {
+  SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+  nng_tls_engine_conn *conn = SSL_get_app_data(ssl);
+  char identity[TC_IDENTITY_BYTES + 1];
+  struct tb_diag diag;
+
+  if (!fits || X509_STORE_CTX_get_error_depth(store) != 0) return fits;
+  tb_diag_clear(&diag);
+  if (tc_identity_of(X509_STORE_CTX_get_current_cert(store), conn->terms->peer_role, &diag,
+                     identity) == TB_OK)
+    return 1;
+  snprintf(conn->refusal, sizeof conn->refusal, "%.159s", diag.text);
+  X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+  return 0;
+}
+
+static bool expect_host(SSL *ssl, const char *host) {
+  if (host == NULL) return true;
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1) return true;
+  return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+static void conn_fini(nng_tls_engine_conn *conn) {
+  SSL_free(conn->ssl);
+  drop_terms(conn->terms);
+  *conn = (nng_tls_engine_conn){ 0 };
+}
+
+static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine_config *config) {
+  if (config->terms == NULL) return NNG_ECRYPTO;
+
+  conn->terms = hold_terms(config->terms);
+  pthread_mutex_lock(&lock);
+  conn->ssl = SSL_new(conn->terms->ctx);
+  pthread_mutex_unlock(&lock);
+  BIO *bio = BIO_new(wire_method);
+  if (conn->ssl == NULL || bio == NULL || !expect_host(conn->ssl, conn->terms->peer_host)) {
+    BIO_free(bio);
+    conn_fini(conn);
+    return NNG_ENOMEM;
+  }
+  BIO_set_data(bio, nng_stream);
+  SSL_set_bio(conn->ssl, bio, bio);
+  SSL_set_app_data(conn->ssl, conn);
+  SSL_set_verify(conn->ssl, SSL_get_verify_mode(conn->ssl), check_peer);
+  if (conn->terms->server)
+    SSL_set_accept_state(conn->ssl);
+  else
+    SSL_set_connect_state(conn->ssl);
+  return 0;
+}
+
+static void conn_close(nng_tls_engine_conn *conn) {
+  ERR_clear_error();
+  if (conn->verified) (void)SSL_shutdown(conn->ssl);
+  ERR_clear_error();
+}
+
+/* What a call that did not succeed means to nng; it asks again after NNG_EAGAIN. */
+static int failed(nng_tls_engine_conn *conn, int answer) {
+  switch (SSL_get_error(conn->ssl, answer)) {
+  case SSL_ERROR_WANT_READ:
+  case SSL_ERROR_WANT_WRITE: return NNG_EAGAIN;
+  case SSL_ERROR_ZERO_RETURN: return NNG_ECLOSED;
+  case SSL_ERROR_SYSCALL:
+    if (!conn->verified) tell(conn);
+    return NNG_ECLOSED;
+  default: tell(conn); return conn->verified ? NNG_ECRYPTO : NNG_EPEERAUTH;
+  }
+}
+
+static int conn_handshake(nng_tls_engine_conn *conn) {
+  ERR_clear_error();
+  int answer = SSL_do_handshake(conn->ssl);
+  if (answer != 1) return failed(conn, answer);
+  conn->verified = true;
+  return 0;
+}
+
+static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
+  ERR_clear_error();
+  int answer = SSL_read_ex(conn->ssl, bytes, *n, n);
+  return answer == 1 ? 0 : failed(conn, answer);
+}
+
+static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n) {
+  ERR_clear_error();
+  int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
+  return answer == 1 ? 0 : failed(conn, answer);
+}
+
+static bool conn_verified(nng_tls_engine_conn *conn) {
+  return conn->verified;
+}
+
+/* --- configurations ---------------------------------------------------------------------------- */
+
+static int config_init(nng_tls_engine_config *config, nng_tls_mode mode) {
+  (void)mode;
+  config->terms = NULL;
+  return 0;
+}
+
+static void config_fini(nng_tls_engine_config *config) {
+  drop_terms(config->terms);
+}
+
+/* nng itself sets the dialled host here in the configurations it makes: no terms, and no harm. */
+static int config_server(nng_tls_engine_config *config, const char *name) {
+  drop_terms(config->terms);
+  config->terms = find_terms(name);
+  return 0;
+}
+
+/* nng asks for "none" in the configuration it makes for a listener, which is then replaced. */
+static int config_auth(nng_tls_engine_config *config, nng_tls_auth_mode mode) {
+  (void)config, (void)mode;
+  return 0;
+}
+
+static int config_ca_chain(nng_tls_engine_config *config, const char *certs, const char *crl) {
+  (void)config, (void)certs, (void)crl;
+  return NNG_ENOTSUP;
+}
+
+static int config_own_cert(nng_tls_engine_config *config, const char *cert, const char *key,
+                           const char *password) {
+  (void)config, (void)cert, (void)key, (void)password;
+  return NNG_ENOTSUP;
+}
+
+static int config_version(nng_tls_engine_config *config, nng_tls_version low,
+                          nng_tls_version high) {
+  (void)config, (void)low;
+  return high < NNG_TLS_1_3 ? NNG_ENOTSUP : 0;
+}
+
+static nng_tls_engine_config_ops config_ops = {
+  .size = sizeof(struct nng_tls_engine_config),
+  .init = config_init,
+  .fini = config_fini,
+  .server = config_server,
+  .auth = config_auth,
+  .ca_chain = config_ca_chain,
+  .own_cert = config_own_cert,
+  .version = config_version,
+};
+
+static nng_tls_engine_conn_ops conn_ops = {
+  .size = sizeof(struct nng_tls_engine_conn),
+  .init = conn_init,
+  .fini = conn_fini,
+  .close = conn_close,
+  .handshake = conn_handshake,
+  .recv = conn_recv,
+  .send = conn_send,
+  .verified = conn_verified,
+};
+
+static const nng_tls_engine engine = {
+  .version = NNG_TLS_ENGINE_VERSION,
+  .config_ops = &config_ops,
+  .conn_ops = &conn_ops,
+  .name = "tracecollect",
+  .description = "OpenSSL, TLS 1.3",
+};
+
+static void register_engine(void) {
+  nng_socket first;
+
+  if (nng_sub0_open(&first) != 0) return;
+  nng_close(first);
+  wire_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "nng");
+  if (wire_method == NULL) return;
+  BIO_meth_set_write(wire_method, wire_write);
+  BIO_meth_set_read(wire_method, wire_read);
+  BIO_meth_set_ctrl(wire_method, wire_ctrl);
+  BIO_meth_set_create(wire_method, wire_create);
+  nng_tls_engine_register(&engine);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
+                     struct tc_nng_tls **out) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  struct tc_nng_tls *tls = calloc(1, sizeof *tls);
+  char name[sizeof TERMS_PREFIX + 16];
+
+  pthread_once(&once, register_engine);
+  if (strcmp(nng_tls_engine_name(), engine.name) != 0) {
+    free(tls);
+    return tb_fail(diag, TB_IO, "nng keeps its own TLS engine %s", nng_tls_engine_name());
+  }
+  if (tls == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+
+  SSL_CTX_up_ref(terms->ctx);
+  *tls = (struct tc_nng_tls){ .refs = 1,
+                              .ctx = terms->ctx,
+                              .server = terms->server,
+                              .peer_role = strdup(terms->peer_role),
+                              .refused = terms->refused,
+                              .self = terms->self };
+  if (terms->peer_host != NULL) tls->peer_host = strdup(terms->peer_host);
+  pthread_mutex_lock(&lock);
+  tls->number = ++last_number;
+  tls->next = all_terms;
+  all_terms = tls;
+  pthread_mutex_unlock(&lock);
+
+  snprintf(name, sizeof name, TERMS_PREFIX "%u", tls->number);
+  nng_tls_mode mode = terms->server ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT;
+  if (tls->peer_role == NULL || (terms->peer_host != NULL && tls->peer_host == NULL) ||
+      nng_tls_config_alloc(&tls->config, mode) != 0 ||
+      nng_tls_config_server_name(tls->config, name) != 0) {
+    tc_nng_tls_free(tls);
+    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  }
+  *out = tls;
+  return TB_OK;
+}
+
+void tc_nng_tls_free(struct tc_nng_tls *tls) {
+  if (tls == NULL) return;
+  pthread_mutex_lock(&lock);
+  tls->refused = NULL; /* connections may still live for a moment; self may not */
+  pthread_mutex_unlock(&lock);
+  if (tls->config != NULL) nng_tls_config_free(tls->config);
+  drop_terms(tls);
+}
+
+void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx) {
+  SSL_CTX_up_ref(ctx);
+  pthread_mutex_lock(&lock);
+  SSL_CTX *old = tls->ctx;
+  tls->ctx = ctx;
+  pthread_mutex_unlock(&lock);
+  SSL_CTX_free(old);
+}
+
+nng_tls_config *tc_nng_tls_config(struct tc_nng_tls *tls) {
+  return tls->config;
+}

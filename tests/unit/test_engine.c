@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <nng/nng.h>
+
+#include <nng/protocol/reqrep0/rep.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <nng/supplemental/util/platform.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector/nng_engine.h"
+#include "collector/nng_listen.h"
+#include "tests/support/certs.h"
+
+enum { PATIENCE_MS = 10000 };
+
+static char folder[64];
+
+static void make_certs(void) {
+  strcpy(folder, "/tmp/tc_engine_XXXXXX");
+  cr_assert_not_null(mkdtemp(folder));
+  tt_certs_make(folder);
+}
+
+static void remove_certs(void) {
+  char command[128];
+
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  cr_assert_eq(system(command), 0);
+}
+
+TestSuite(engine, .init = make_certs, .fini = remove_certs, .timeout = 60);
+
+/* What one side's refused() was told. */
+struct words {
+  nng_mtx *mtx;
+  nng_cv *cv;
+  char text[256];
+};
+
+static void words_init(struct words *w) {
+  *w = (struct words){ 0 };
+  cr_assert_eq(nng_mtx_alloc(&w->mtx), 0);
+  cr_assert_eq(nng_cv_alloc(&w->cv, w->mtx), 0);
+}
+
+static void words_fini(struct words *w) {
+  nng_cv_free(w->cv);
+  nng_mtx_free(w->mtx);
+}
+
+static void words_note(void *self, const char *why) {
+  struct words *w = self;
+
+  nng_mtx_lock(w->mtx);
+  if (w->text[0] == '\0') snprintf(w->text, sizeof w->text, "%s", why);
+  nng_cv_wake(w->cv);
+  nng_mtx_unlock(w->mtx);
+}
+
+static void words_expect(struct words *w, const char *part) {
+  nng_time until = nng_clock() + PATIENCE_MS;
+
+  nng_mtx_lock(w->mtx);
+  while (w->text[0] == '\0' && nng_clock() < until) nng_cv_until(w->cv, until);
+  cr_expect(strstr(w->text, part) != NULL, "wanted \"%s\" in \"%s\"", part, w->text);
+  nng_mtx_unlock(w->mtx);
+}
+
+static SSL_CTX *context(bool server, const char *dir, const char *name) {
+  SSL_CTX *ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+  char path[256];
+
+  SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+  SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+  snprintf(path, sizeof path, "%s/ca.pem", dir);
+  cr_assert_eq(SSL_CTX_load_verify_file(ctx, path), 1);
+  if (name == NULL) return ctx;
+  snprintf(path, sizeof path, "%s/%s.pem", dir, name);
+  cr_assert_eq(SSL_CTX_use_certificate_chain_file(ctx, path), 1, "%s", path);
+  snprintf(path, sizeof path, "%s/%s.key", dir, name);
+  cr_assert_eq(SSL_CTX_use_PrivateKey_file(ctx, path, SSL_FILETYPE_PEM), 1, "%s", path);
+  return ctx;
+}
+
+/* A REP socket on a free port that takes readers. */
+struct server {
+  nng_socket socket;
+  struct tc_nng_tls *tls;
+  struct words words;
+  char url[TC_URL_MAX];
+};
+
+static void server_open(struct server *s) {
+  SSL_CTX *ctx = context(true, folder, "server");
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  words_init(&s->words);
+  struct tc_nng_terms terms = {
+    .ctx = ctx, .server = true, .peer_role = "reader", .refused = words_note, .self = &s->words
+  };
+  cr_assert_eq(tc_nng_tls_new(&terms, &diag, &s->tls), TB_OK, "%s", diag.text);
+  SSL_CTX_free(ctx);
+  cr_assert_eq(nng_rep0_open(&s->socket), 0);
+  cr_assert_eq(tc_nng_listen(s->socket, "tls+tcp://127.0.0.1:0", s->tls, &diag, s->url), TB_OK,
+               "%s", diag.text);
+  cr_assert_gt(atoi(strrchr(s->url, ':') + 1), 0, "%s", s->url);
+}
+
+static void server_close(struct server *s) {
+  nng_close(s->socket);
+  tc_nng_tls_free(s->tls);
+  words_fini(&s->words);
+}
+
+/* Dials with the given certificate, asks one question; 0, or the first error. */
+static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *host,
+               struct words *words) {
+  struct tc_nng_tls *tls;
+  struct tb_diag diag;
+  nng_socket req;
+  nng_dialer dialer;
+  char text[16] = "";
+  size_t n = sizeof text;
+
+  tb_diag_clear(&diag);
+  struct tc_nng_terms terms = {
+    .ctx = ctx, .peer_role = role, .peer_host = host, .refused = words_note, .self = words
+  };
+  cr_assert_eq(tc_nng_tls_new(&terms, &diag, &tls), TB_OK, "%s", diag.text);
+  cr_assert_eq(nng_req0_open(&req), 0);
+  nng_socket_set_ms(req, NNG_OPT_RECVTIMEO, 2000);
+  nng_socket_set_ms(req, NNG_OPT_SENDTIMEO, 2000);
+  cr_assert_eq(nng_dialer_create(&dialer, req, s->url), 0);
+  cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls)), 0);
+  int rv = nng_dialer_start(dialer, 0);
+  if (rv == 0) rv = nng_send(req, (void *)(uintptr_t) "question", 9, 0);
+  if (rv == 0) {
+    nng_socket_set_ms(s->socket, NNG_OPT_RECVTIMEO, 2000);
+    rv = nng_recv(s->socket, text, &n, 0);
+  }
+  if (rv == 0) {
+    cr_expect_str_eq(text, "question");
+    cr_assert_eq(nng_send(s->socket, (void *)(uintptr_t) "answer", 7, 0), 0);
+    n = sizeof text;
+    rv = nng_recv(req, text, &n, 0);
+    if (rv == 0) cr_expect_str_eq(text, "answer");
+  }
+  nng_close(req);
+  tc_nng_tls_free(tls);
+  return rv;
+}
+
+static int ask_as(struct server *s, const char *name, struct words *words) {
+  SSL_CTX *ctx = context(false, folder, name);
+  int rv = ask(s, ctx, "server", "127.0.0.1", words);
+
+  SSL_CTX_free(ctx);
+  return rv;
+}
+
+Test(engine, a_reader_is_accepted_over_tls13) {
+  struct server s;
+  struct words words;
+
+  words_init(&words);
+  server_open(&s);
+  cr_assert_eq(ask_as(&s, "reader", &words), 0, "%s", words.text);
+  cr_assert_str_eq(nng_tls_engine_name(), "tracecollect");
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, an_agent_is_refused_by_role_and_told_by_alert) {
+  struct server s;
+  struct words words;
+
+  words_init(&words);
+  server_open(&s);
+  cr_assert_neq(ask_as(&s, "agent", &words), 0);
+  words_expect(
+      &s.words,
+      "certificate is for tracecollect:agent/test, here tracecollect:reader/NAME is needed");
+  words_expect(&words, "alert bad certificate");
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, a_peer_without_certificate_is_refused) {
+  struct server s;
+  struct words words;
+
+  words_init(&words);
+  server_open(&s);
+  cr_assert_neq(ask_as(&s, NULL, &words), 0);
+  words_expect(&s.words, "peer did not return a certificate");
+  words_expect(&words, "alert certificate required");
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, two_or_no_san_uris_are_refused) {
+  struct server s;
+  struct words words;
+
+  tt_certs_issue(folder, "two", "URI:tracecollect:reader/a,URI:tracecollect:reader/b", 3600);
+  tt_certs_issue(folder, "none", NULL, 3600);
+  words_init(&words);
+  server_open(&s);
+  cr_assert_neq(ask_as(&s, "two", &words), 0);
+  words_expect(&s.words, "certificate has 2 SAN URIs");
+  s.words.text[0] = '\0';
+  cr_assert_neq(ask_as(&s, "none", &words), 0);
+  words_expect(&s.words, "certificate has 0 SAN URIs");
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, another_authority_is_refused) {
+  struct server s;
+  struct words words;
+  char other[96];
+
+  snprintf(other, sizeof other, "%s/other", folder);
+  tt_certs_make(other);
+  words_init(&words);
+  server_open(&s);
+  SSL_CTX *ctx = context(false, other, "reader");
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL); /* let the server be the one to refuse */
+  cr_assert_neq(ask(&s, ctx, "server", NULL, &words), 0);
+  words_expect(&s.words, "certificate refused: ");
+  SSL_CTX_free(ctx);
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, a_client_refuses_a_wrong_server) {
+  struct server s;
+  struct words words;
+
+  words_init(&words);
+  server_open(&s);
+  SSL_CTX *ctx = context(false, folder, "reader");
+  cr_expect_eq(ask(&s, ctx, "agent", NULL, &words), NNG_EPEERAUTH);
+  words_expect(&words, "certificate is for tracecollect:server/test, here tracecollect:agent/NAME");
+  words.text[0] = '\0';
+  cr_expect_eq(ask(&s, ctx, "server", "elsewhere.example", &words), NNG_EPEERAUTH);
+  words_expect(&words, "certificate refused: hostname mismatch");
+  words.text[0] = '\0';
+  cr_expect_eq(ask(&s, ctx, "server", "10.1.2.3", &words), NNG_EPEERAUTH);
+  words_expect(&words, "certificate refused: IP address mismatch");
+  cr_expect_eq(ask(&s, ctx, "server", NULL, &words), 0);
+  SSL_CTX_free(ctx);
+  server_close(&s);
+  words_fini(&words);
+}
+
+static int connect_to(const char *url) {
+  struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  at.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+  cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+  return fd;
+}
+
+Test(engine, tls12_is_refused) {
+  struct server s;
+
+  server_open(&s);
+  SSL_CTX *ctx = context(false, folder, "reader");
+  SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+  SSL_CTX_set_max_proto_version(ctx, TLS1_2_VERSION);
+  SSL *ssl = SSL_new(ctx);
+  int fd = connect_to(s.url);
+  SSL_set_fd(ssl, fd);
+  cr_assert_neq(SSL_connect(ssl), 1);
+  cr_assert_str_eq(ERR_reason_error_string(ERR_peek_error()), "tlsv1 alert protocol version");
+  words_expect(&s.words, "unsupported protocol");
+  SSL_free(ssl);
+  close(fd);
+  SSL_CTX_free(ctx);
+  server_close(&s);
+}
+
+Test(engine, noise_on_the_port_harms_nobody) {
+  struct server s;
+  struct words words;
+
+  words_init(&words);
+  server_open(&s);
+  int fd = connect_to(s.url);
+  cr_assert_eq(write(fd, "GET / HTTP/1.1\r\n\r\n", 18), 18);
+  words_expect(&s.words, "http request");
+  cr_assert_eq(ask_as(&s, "reader", &words), 0, "%s", words.text);
+  close(fd);
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, new_connections_use_swapped_certificates) {
+  struct server s;
+  struct words words;
+  char other[96];
+
+  snprintf(other, sizeof other, "%s/other", folder);
+  tt_certs_make(other);
+  words_init(&words);
+  server_open(&s);
+  SSL_CTX *before = context(false, folder, "reader"), *after = context(false, other, "reader");
+  cr_assert_eq(ask(&s, before, "server", "127.0.0.1", &words), 0, "%s", words.text);
+  SSL_CTX *fresh = context(true, other, "server");
+  tc_nng_tls_swap(s.tls, fresh);
+  SSL_CTX_free(fresh);
+  cr_assert_eq(ask(&s, after, "server", "127.0.0.1", &words), 0, "%s", words.text);
+  cr_assert_neq(ask(&s, before, "server", "127.0.0.1", &words), 0);
+  SSL_CTX_free(before);
+  SSL_CTX_free(after);
+  server_close(&s);
+  words_fini(&words);
+}
+
+Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
+  char url[128], real[TC_URL_MAX];
+  struct tb_diag diag;
+  nng_socket rep, second;
+  struct stat st;
+
+  tb_diag_clear(&diag);
+  snprintf(url, sizeof url, "ipc://%s/a.sock", folder);
+  pid_t child = fork();
+  if (child == 0) { /* leaves its socket file behind, as kill -9 does */
+    if (nng_rep0_open(&rep) != 0 || tc_nng_listen(rep, url, NULL, &diag, real) != TB_OK) _exit(1);
+    _exit(0);
+  }
+  int status;
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert_eq(status, 0);
+  cr_assert_eq(stat(url + 6, &st), 0);
+  cr_assert_eq(nng_rep0_open(&rep), 0);
+  cr_assert_eq(tc_nng_listen(rep, url, NULL, &diag, real), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(real, url);
+  cr_assert_eq(stat(url + 6, &st), 0);
+  cr_assert_eq(st.st_mode & 0777, 0660);
+
+  cr_assert_eq(nng_rep0_open(&second), 0);
+  cr_assert_eq(tc_nng_listen(second, url, NULL, &diag, real), TB_IO);
+  cr_assert_not_null(strstr(diag.text, "Address in use"), "%s", diag.text);
+  nng_close(second);
+  nng_close(rep);
+}
