@@ -6,8 +6,9 @@
 #   tests/support/tsan  11 passed, 0 failed
 #   tests/e2e           11 passed, 0 failed
 # An entry without such a line counts as one case. An entry that ctest failed although its cases passed
-# (a sanitizer's report, a crash at exit, a time-out) counts as one failure more. Lines with "SKIP" are
-# printed, since a runner's totals do not show them, and the whole output of what failed.
+# (a sanitizer's report, a crash at exit, a time-out) counts as one failure more, and so does one that ran
+# nothing and skipped nothing. Lines that begin with "SKIP" are printed, since a runner's totals do not
+# show them, and the whole output of what failed.
 
 match($0, /^[0-9]+: /) {
   id = substr($0, 1, RLENGTH - 2)
@@ -20,7 +21,7 @@ match($0, /^[0-9]+: /) {
     split(line, n, " ")
     counted[id] = 1; passed[id] += n[1]; failed[id] += n[3]
   }
-  if (line ~ /SKIP/) print suite ": " line
+  if (line ~ /^SKIP/) { print suite ": " line; skips[id]++ }
   next
 }
 
@@ -38,7 +39,7 @@ match($0, /Test +#[0-9]+: /) {
   } else if (!counted[id]) {
     if (good) passed[id] = 1
     else failed[id] = 1
-  } else if (good && passed[id] + failed[id] == 0) {
+  } else if (good && passed[id] + failed[id] + skips[id] == 0) {
     print suite ": " name " ran no case"
     failed[id] = 1
   } else if (!good && failed[id] == 0) {

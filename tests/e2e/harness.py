@@ -19,6 +19,7 @@ SOURCE = pathlib.Path(os.environ.get("TC_SOURCE_DIR", pathlib.Path(__file__).par
 BUILD = pathlib.Path(os.environ.get("TC_BINARY_DIR", SOURCE / "build/release")).resolve()
 DAEMON = BUILD / "bin/tracecollectd"
 TRACECTL = BUILD / "bin/tracectl"
+SANITIZE = os.environ.get("TC_SANITIZE", "")
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 DEADLINE = 60  # seconds; only a failure takes so long
 
@@ -194,6 +195,16 @@ class Go:
         pkg_config = f"{BUILD / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
         return {**os.environ, "GOTOOLCHAIN": self.toolchain, "CGO_ENABLED": "1", "GOWORK": "off", "TZ": "UTC",
                 "PKG_CONFIG_PATH": pkg_config, "LD_LIBRARY_PATH": str(BUILD / "lib")}
+
+    @property
+    def run_environment(self):
+        """For a program built here: a sanitized agent needs its runtime loaded before anything else."""
+        runtime = next((f"lib{name}san.so" for name, word in (("a", "address"), ("t", "thread")) if word in SANITIZE),
+                       None)
+        if runtime is None:
+            return self.environment
+        path = subprocess.run(["cc", f"-print-file-name={runtime}"], capture_output=True, text=True).stdout.strip()
+        return {**self.environment, "LD_PRELOAD": path}
 
     def version(self):
         """Like "go1.24.11", or None where this toolchain cannot be had."""

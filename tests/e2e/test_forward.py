@@ -31,7 +31,7 @@ class Forward(Case):
         out = open(self.folder / f"{name}.out", "wb")
         self.addCleanup(out.close)
         return self.spawn(name, program, "-server", collector, "-certs", self.certs, "-instance", "one", *flags,
-                          env=go.environment, stdout=out)
+                          env=go.run_environment, stdout=out)
 
     def _status(self, name="server"):
         """The agent's counters as the server last printed them."""
