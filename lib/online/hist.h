@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A histogram of nanoseconds with three significant digits (HDR: high dynamic range).
+ *
+ * Values below 2048 have a bucket each; above, every power of two is cut into 1024 equal buckets. A
+ * bucket is read back as the largest value it holds, so a quantile is never below the true one and
+ * at most 1/1024 of it (0.1 %) above, from 1 ns to 2^63 ns.
+ *
+ * Memory    pages of 256 buckets, 2 KiB each, taken from mem when a value first falls into one: what
+ *           spans 1 us to 10 ms takes about 100 KiB, what nobody adds to takes nothing.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM; the value is then not counted.
+ */
+#ifndef TO_HIST_H
+#define TO_HIST_H
+
+#include "base/mem.h"
+
+enum {
+  TO_HIST_DIGIT_BITS = 10, /* 2^10 buckets a power of two: half a bucket is below 0.05 % */
+  TO_HIST_PAGE = 256,
+  TO_HIST_PAGES = (65 - TO_HIST_DIGIT_BITS) * (1 << TO_HIST_DIGIT_BITS) / TO_HIST_PAGE,
+  TO_HIST_BUCKETS = TO_HIST_PAGES * TO_HIST_PAGE,
+};
+_Static_assert(TO_HIST_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
+
+struct to_hist {
+  struct tb_mem *mem;
+  uint64_t **page; /* NULL until the first value */
+  uint64_t count;
+};
+
+void to_hist_init(struct to_hist *hist, struct tb_mem *mem);
+void to_hist_fini(struct to_hist *hist);  /* accepts a zeroed one */
+void to_hist_clear(struct to_hist *hist); /* keeps the pages */
+
+static inline unsigned to_hist_bucket(uint64_t value) {
+  unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+  unsigned shift = bits <= TO_HIST_DIGIT_BITS + 1 ? 0 : bits - (TO_HIST_DIGIT_BITS + 1);
+  return (shift << TO_HIST_DIGIT_BITS) + (unsigned)(value >> shift);
+}
+uint64_t to_hist_bucket_top(unsigned bucket); /* the largest value in it */
+
+/* n more values in this bucket. */
+TB_MUST tb_rc to_hist_add_bucket(struct to_hist *hist, unsigned bucket, uint64_t n);
+TB_MUST static inline tb_rc to_hist_add(struct to_hist *hist, uint64_t value) {
+  unsigned bucket = to_hist_bucket(value);
+
+  if (TB_UNLIKELY(hist->page == NULL || hist->page[bucket / TO_HIST_PAGE] == NULL))
+    return to_hist_add_bucket(hist, bucket, 1);
+  hist->page[bucket / TO_HIST_PAGE][bucket % TO_HIST_PAGE]++;
+  hist->count++;
+  return TB_OK;
+}
+
+/* for (unsigned b = 0; to_hist_next(h, &b, &n); b++) over the buckets that are not empty, rising. */
+bool to_hist_next(const struct to_hist *hist, unsigned *bucket, uint64_t *out_n);
+
+/* The smallest value that at least permille/1000 of all values do not exceed; 0 of an empty one. */
+uint64_t to_hist_quantile(const struct to_hist *hist, unsigned permille);
+
+#endif

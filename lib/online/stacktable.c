@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text, frames and stacks are interned one on top of the other, so that equal ones have equal
+ * addresses: a stack's identity is its array of frame addresses. Each of the three maps goes from a
+ * hash to an address and every hit is compared, so a hash that a peer forged costs a probe and
+ * never mixes two things up. A frame is found by its program counter and line alone, which spares
+ * hashing text for every frame of every generation; frames without a counter (a C program may write
+ * such) are found by their text too. */
+#include "online/stacktable.h"
+
+#include <string.h>
+
+enum {
+  ARENA_CHUNK_BYTES = 16 << 10,
+  STACK_BYTES_MEAN = 1024,
+  FRAMES_MAX = 128,
+  MIX_START = 0x5bd1
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ (hash >> 29);
+}
+
+static uint64_t mix_text(uint64_t hash, struct to_string text) {
+  uint64_t word = 0;
+
+  for (; text.len >= sizeof(word); text.data += sizeof(word), text.len -= sizeof(word)) {
+    memcpy(&word, text.data, sizeof(word));
+    hash = mix(hash, word);
+  }
+  word = 0;
+  if (text.len > 0) memcpy(&word, text.data, text.len);
+  return mix(mix(hash, word), text.len);
+}
+
+void to_stacktable_init(struct to_stacktable *table, struct tb_mem *mem, size_t stacks_max) {
+  *table = (struct to_stacktable){ .mem = mem, .epoch = 1, .stacks_max = stacks_max };
+  tb_arena_init(&table->arena, mem, ARENA_CHUNK_BYTES);
+  tb_map_init(&table->by_identity, mem, (uintptr_t)table);
+  tb_map_init(&table->frames, mem, (uintptr_t)table);
+  tb_map_init(&table->texts, mem, (uintptr_t)table);
+  tb_map_init(&table->by_id, mem, (uintptr_t)table);
+}
+
+void to_stacktable_fini(struct to_stacktable *table) {
+  tb_arena_fini(&table->arena);
+  tb_map_fini(&table->by_identity);
+  tb_map_fini(&table->frames);
+  tb_map_fini(&table->texts);
+  tb_map_fini(&table->by_id);
+  if (table->mem != NULL)
+    tb_mem_give(table->mem, table->stack, table->capacity * sizeof(*table->stack));
+  *table = (struct to_stacktable){ 0 };
+}
+
+void to_stacktable_generation(struct to_stacktable *table) {
+  tb_map_clear(&table->by_id);
+  table->epoch++;
+}
+
+typedef bool same_fn(const void *kept, const void *wanted);
+
+/* The place of what equals wanted; else, if add says so, an empty one (value 0) for it, or NULL. A
+ * place that was left empty by a failure is used the next time. */
+static tb_rc intern(struct tb_map *map, uint64_t key, same_fn *same, const void *wanted, bool add,
+                    uint64_t **out_place) {
+  for (;; key = mix(key, 1)) {
+    *out_place = tb_map_find(map, key);
+    if (*out_place == NULL) return add ? tb_map_put(map, key, out_place, NULL) : TB_OK;
+    if (**out_place == 0 || same((const void *)(uintptr_t) * *out_place, wanted)) return TB_OK;
+  }
+}
+
+static bool same_text(const void *kept, const void *wanted) {
+  const struct to_string *a = kept, *b = wanted;
+  return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+static tb_rc keep_text(struct to_stacktable *table, struct to_string *text) {
+  uint64_t *place;
+  void *block;
+
+  TB_TRY(intern(&table->texts, mix_text(MIX_START, *text), same_text, text, true, &place));
+  if (*place == 0) {
+    TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len, &block));
+    struct to_string *kept = block;
+    *kept = (struct to_string){ .data = (const char *)(kept + 1), .len = text->len };
+    if (text->len > 0) memcpy(kept + 1, text->data, text->len);
+    *place = (uintptr_t)kept;
+  }
+  *text = *(const struct to_string *)(uintptr_t)*place;
+  return TB_OK;
+}
+
+static bool same_frame(const void *kept, const void *wanted) {
+  const struct to_frame *a = kept, *b = wanted;
+  return a->pc == b->pc && a->line == b->line && same_text(&a->function, &b->function) &&
+         same_text(&a->file, &b->file);
+}
+
+/* NULL: not kept, and add says to leave it so. */
+static tb_rc keep_frame(struct to_stacktable *table, struct to_frame frame, bool add,
+                        const struct to_frame **out_frame) {
+  uint64_t key = mix(mix(MIX_START, frame.pc), frame.line);
+  uint64_t *place;
+  void *block;
+
+  if (frame.pc == 0) key = mix_text(mix_text(key, frame.function), frame.file);
+  TB_TRY(intern(&table->frames, key, same_frame, &frame, add, &place));
+  if (place == NULL || (*place == 0 && !add)) {
+    *out_frame = NULL;
+    return TB_OK;
+  }
+  if (*place == 0) {
+    TB_TRY(keep_text(table, &frame.function));
+    TB_TRY(keep_text(table, &frame.file));
+    TB_TRY(tb_arena_take(&table->arena, sizeof(frame), &block));
+    memcpy(block, &frame, sizeof(frame));
+    *place = (uintptr_t)block;
+  }
+  *out_frame = (const struct to_frame *)(uintptr_t)*place;
+  return TB_OK;
+}
+
+/* What by_identity holds: the stack and its index. */
+struct kept_stack {
+  struct to_stack stack;
+  uint32_t index;
+};
+
+static bool same_stack(const void *kept, const void *wanted) {
+  const struct to_stack *a = &((const struct kept_stack *)kept)->stack, *b = wanted;
+  return a->len == b->len && memcmp(a->frames, b->frames, a->len * sizeof(*a->frames)) == 0;
+}
+
+static bool table_is_full(const struct to_stacktable *table) {
+  return table->count > TO_STACK_OTHER + table->stacks_max ||
+         table->arena.bytes / STACK_BYTES_MEAN > table->stacks_max;
+}
+
+static tb_rc add_stack(struct to_stacktable *table, const struct to_stack *stack,
+                       const struct kept_stack **out) {
+  size_t frames_bytes = stack->len * sizeof(*stack->frames);
+  void *block;
+
+  if (table->count == table->capacity) {
+    size_t capacity = table->capacity == 0 ? 64 : table->capacity * 2;
+    block = table->stack;
+    TB_TRY(tb_mem_resize(table->mem, &block, table->capacity * sizeof(*table->stack),
+                         capacity * sizeof(*table->stack)));
+    table->stack = block;
+    table->capacity = capacity;
+  }
+  TB_TRY(tb_arena_take(&table->arena, sizeof(struct kept_stack) + frames_bytes, &block));
+  struct kept_stack *kept = block;
+  if (stack->len > 0) memcpy(kept + 1, stack->frames, frames_bytes);
+  kept->stack = (struct to_stack){ .len = stack->len, .frames = (void *)(kept + 1) };
+  kept->index = (uint32_t)table->count;
+  table->stack[table->count++] = &kept->stack;
+  *out = kept;
+  return TB_OK;
+}
+
+/* The two indices that are always there. */
+static tb_rc add_first_stacks(struct to_stacktable *table) {
+  static const struct to_stack none = { 0 };
+  const struct kept_stack *kept;
+
+  while (table->count <= TO_STACK_OTHER) TB_TRY(add_stack(table, &none, &kept));
+  return TB_OK;
+}
+
+static tb_rc identify(struct to_stacktable *table, struct to_stack_iter *it, uint32_t *out_index) {
+  const struct to_frame *frames[FRAMES_MAX];
+  struct to_stack stack = { .len = 0, .frames = frames };
+  bool add = !table_is_full(table); /* else one of those kept, or none */
+  uint64_t hash = MIX_START;
+  struct to_frame frame;
+  uint64_t *place;
+
+  *out_index = TO_STACK_OTHER;
+  while (stack.len < FRAMES_MAX && to_stack_next(it, &frame)) {
+    TB_TRY(keep_frame(table, frame, add, &frames[stack.len]));
+    if (frames[stack.len] == NULL) return TB_OK;
+    hash = mix(hash, (uintptr_t)frames[stack.len++]);
+  }
+  if (stack.len == 0) {
+    *out_index = TO_STACK_EMPTY;
+    return TB_OK;
+  }
+  TB_TRY(intern(&table->by_identity, hash, same_stack, &stack, add, &place));
+  if (place == NULL || (*place == 0 && !add)) return TB_OK;
+  if (*place == 0) {
+    const struct kept_stack *kept;
+    TB_TRY(add_stack(table, &stack, &kept));
+    *place = (uintptr_t)kept;
+  }
+  *out_index = ((const struct kept_stack *)(uintptr_t)*place)->index;
+  return TB_OK;
+}
+
+tb_rc to_stacktable_index(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
+                          uint32_t *out_index) {
+  struct to_stack_recent *recent = &table->recent[id % TO_STACK_RECENT];
+  struct to_stack_iter it;
+  uint64_t *known;
+
+  if (id == 0) {
+    *out_index = TO_STACK_EMPTY;
+    return TB_OK;
+  }
+  if (TB_LIKELY(recent->id == id && recent->epoch == table->epoch)) {
+    *out_index = recent->index;
+    return TB_OK;
+  }
+  known = tb_map_find(&table->by_id, id);
+  if (known != NULL) {
+    *out_index = (uint32_t)*known;
+  } else {
+    *out_index = TO_STACK_EMPTY;
+    TB_TRY(add_first_stacks(table));
+    if (gen != NULL && to_generation_stack(gen, id, &it)) TB_TRY(identify(table, &it, out_index));
+    TB_TRY(tb_map_put(&table->by_id, id, &known, NULL));
+    *known = *out_index;
+  }
+  *recent = (struct to_stack_recent){ .id = id, .epoch = table->epoch, .index = *out_index };
+  return TB_OK;
+}
+
+const struct to_stack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index) {
+  static const struct to_stack none = { 0 };
+
+  if (index == TO_STACK_EMPTY) return &none;
+  return index == TO_STACK_OTHER ? NULL : table->stack[index];
+}
