@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the bench scripts: a folder, a collector, rows. Needs bash, from the repository's root.
+# shellcheck shell=bash
+set -u
+bin=build/release/bin
+bench_name=$(basename "$0" .sh)
+dir=$(mktemp -d /tmp/tc-bench.XXXXXX)
+collector=''
+trap 'end_collector; rm -rf "$dir"' EXIT
+
+say() { echo "$bench_name: $*" >&2; }
+fail() { say "$*"; [ ! -e "$dir/log" ] || tail -5 "$dir/log" >&2; exit 1; }
+row() { local IFS=$'\t'; echo "$*"; } # MEASURE OURS UNIT PEER WHO GOAL
+
+build_go() { # FOLDER OUT: a program under tests/bench
+  [ -n "${GO:-}" ] || fail "needs a Go program, and there is no Go"
+  (cd "tests/bench/$1" && PKG_CONFIG_PATH=$OLDPWD/build/release/pkgconfig GOWORK=off "$GO" build -buildvcs=false -o "$2" .) \
+    >"$dir/log" 2>&1 || fail "tests/bench/$1 does not build"
+}
+
+dense_trace() { # prints the path of a dense trace of about 100 MB, made once
+  local trace=$BENCH_DIR/dense.trace
+  if [ ! -e "$trace" ]; then
+    build_go dense-trace "$dir/dense-trace"
+    "$dir/dense-trace" -o "$trace.part" -passes 1500000 || fail "no trace"
+    mv "$trace.part" "$trace"
+  fi
+  echo "$trace"
+}
+
+start_collector() { # SETTING...: leaves $dir/ready, $dir/certs, $collector
+  local sets=() setting i
+  for setting in "state=$dir/state" "certs=$dir/certs" listen.agents=127.0.0.1:0 listen.http=127.0.0.1:0 "$@"; do
+    sets+=(--set "$setting")
+  done
+  [ -d "$dir/certs" ] || "$bin/tracectl" certs init "$dir/certs" >"$dir/log" 2>&1 || fail "no certificates"
+  rm -f "$dir/ready"
+  "$bin/tracecollectd" --ready-file "$dir/ready" "${sets[@]}" </dev/null >"$dir/log" 2>&1 &
+  collector=$!
+  for ((i = 0; i < 200; i++)); do [ -e "$dir/ready" ] && return; sleep 0.1; done
+  fail "the collector does not start"
+}
+
+end_collector() {
+  [ -n "$collector" ] || return 0
+  kill "$collector" 2>/dev/null && wait "$collector" 2>/dev/null
+  collector=''
+}
+
+cpu_ms() { # PID: user and system, since it began
+  awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); printf "%d", ($12 + $13) * 1000 / hz }' "/proc/$1/stat"
+}
