@@ -110,15 +110,31 @@ void tt_failed(const char *file, int line, const char *what, const char *fmt, ..
   TT_ASSERT(memcmp(a, b, n) != 0, #a " differs from " #b, ##__VA_ARGS__)
 #define cr_assert_float_eq(a, b, e, ...)                                                           \
   TT_ASSERT((a) - (b) <= (e) && (b) - (a) <= (e), #a " is about " #b, ##__VA_ARGS__)
-#define cr_assert_fail(...)         TT_ASSERT(false, "cr_assert_fail", ##__VA_ARGS__)
-#define cr_expect(c, ...)           TT_EXPECT(c, #c, ##__VA_ARGS__)
-#define cr_expect_eq(a, b, ...)     TT_EXPECT((a) == (b), #a " == " #b, ##__VA_ARGS__)
-#define cr_expect_neq(a, b, ...)    TT_EXPECT((a) != (b), #a " != " #b, ##__VA_ARGS__)
-#define cr_expect_str_eq(a, b, ...) TT_EXPECT(strcmp(a, b) == 0, #a " is " #b, ##__VA_ARGS__)
-#define cr_fatal                    cr_assert_fail
-#define cr_fail(...)                TT_EXPECT(false, "cr_fail", ##__VA_ARGS__)
-#define cr_skip_test(...)           (printf("SKIP " __VA_ARGS__), printf("\n"), fflush(NULL), _exit(0))
-#define cr_log_info(...)            (printf(__VA_ARGS__), printf("\n"))
-#define cr_log_warn                 cr_log_info
+#define cr_assert_fail(...)             TT_ASSERT(false, "cr_assert_fail", ##__VA_ARGS__)
+#define cr_expect(c, ...)               TT_EXPECT(c, #c, ##__VA_ARGS__)
+#define cr_expect_not(c, ...)           TT_EXPECT(!(c), "!" #c, ##__VA_ARGS__)
+#define cr_expect_eq(a, b, ...)         TT_EXPECT((a) == (b), #a " == " #b, ##__VA_ARGS__)
+#define cr_expect_neq(a, b, ...)        TT_EXPECT((a) != (b), #a " != " #b, ##__VA_ARGS__)
+#define cr_expect_lt(a, b, ...)         TT_EXPECT((a) < (b), #a " < " #b, ##__VA_ARGS__)
+#define cr_expect_leq(a, b, ...)        TT_EXPECT((a) <= (b), #a " <= " #b, ##__VA_ARGS__)
+#define cr_expect_gt(a, b, ...)         TT_EXPECT((a) > (b), #a " > " #b, ##__VA_ARGS__)
+#define cr_expect_geq(a, b, ...)        TT_EXPECT((a) >= (b), #a " >= " #b, ##__VA_ARGS__)
+#define cr_expect_null(p, ...)          TT_EXPECT((p) == NULL, #p " == NULL", ##__VA_ARGS__)
+#define cr_expect_not_null(p, ...)      TT_EXPECT((p) != NULL, #p " != NULL", ##__VA_ARGS__)
+#define cr_expect_str_eq(a, b, ...)     TT_EXPECT(strcmp(a, b) == 0, #a " is " #b, ##__VA_ARGS__)
+#define cr_expect_str_neq(a, b, ...)    TT_EXPECT(strcmp(a, b) != 0, #a " is not " #b, ##__VA_ARGS__)
+#define cr_expect_str_empty(s, ...)     TT_EXPECT(*(s) == '\0', #s " is empty", ##__VA_ARGS__)
+#define cr_expect_str_not_empty(s, ...) TT_EXPECT(*(s) != '\0', #s " is not empty", ##__VA_ARGS__)
+#define cr_expect_arr_eq(a, b, n, ...)                                                             \
+  TT_EXPECT(memcmp(a, b, n) == 0, #a " equals " #b, ##__VA_ARGS__)
+#define cr_expect_arr_neq(a, b, n, ...)                                                            \
+  TT_EXPECT(memcmp(a, b, n) != 0, #a " differs from " #b, ##__VA_ARGS__)
+#define cr_expect_float_eq(a, b, e, ...)                                                           \
+  TT_EXPECT((a) - (b) <= (e) && (b) - (a) <= (e), #a " is about " #b, ##__VA_ARGS__)
+#define cr_fatal          cr_assert_fail
+#define cr_fail(...)      TT_EXPECT(false, "cr_fail", ##__VA_ARGS__)
+#define cr_skip_test(...) (printf("SKIP " __VA_ARGS__), printf("\n"), fflush(NULL), _exit(0))
+#define cr_log_info(...)  (printf(__VA_ARGS__), printf("\n"))
+#define cr_log_warn       cr_log_info
 
 #endif
