@@ -80,7 +80,9 @@ static tb_rc add_kind(struct to_analyses *a, struct to_string reason) {
   struct to_stw_kind *kind = &s->kind[s->kinds];
   void *copy;
 
-  TB_TRY(tb_arena_copy(&s->text, reason.data, reason.len, &copy));
+  TB_TRY(tb_arena_take(&s->text, reason.len + 1, &copy));
+  if (reason.len > 0) memcpy(copy, reason.data, reason.len);
+  ((char *)copy)[reason.len] = '\0';
   kind->text = (struct to_string){ .data = copy, .len = reason.len };
   kind->id = NULL;
   for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
@@ -96,7 +98,7 @@ static tb_rc find_kind(struct to_analyses *a, const struct to_generation *gen, u
   struct to_stw *s = &a->stw;
   struct to_string reason;
 
-  if (gen == NULL || !to_generation_string(gen, string, &reason))
+  if (!to_generation_string(gen, string, &reason))
     reason = (struct to_string){ .data = "", .len = 0 };
   for (uint32_t i = 0; i < s->kinds; i++)
     if (s->kind[i].text.len == reason.len &&
@@ -297,7 +299,9 @@ static bool stopper_before(const void *rows, uint32_t a, uint32_t b) {
 static tb_rc report_stoppers(struct to_analyses *a, const struct to_view *view, size_t rows_max) {
   struct to_stw_report *r = &a->report.stw;
   const struct to_stw *s = &a->stw;
-  struct to_stw_stopper other = { .goroutine = TO_NONE,
+  struct to_stw_stopper other = { .other = true,
+                                  .goroutine = TO_NONE,
+                                  .reason = { .data = "", .len = 0 },
                                   .stopped = to_view_sum(view, s->who_other) };
   struct to_stw_stopper *found, *listed;
   uint32_t *rank;

@@ -73,7 +73,7 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
     a->in_epoch = true;
     a->epochs++;
   }
-  if (gen != NULL && to_generation_clock(gen, &clock))
+  if (to_generation_clock(gen, &clock))
     to_analyses_clock(a, clock.trace_ns,
                       (uint64_t)clock.wall_s * UINT64_C(1000000000) + (uint64_t)clock.wall_ns);
 }
@@ -109,7 +109,8 @@ static size_t count_before(const struct to_event *events, size_t n, to_ns border
 
 tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  uint64_t number = gen != NULL ? to_generation_number(gen) : TB_NO_GEN;
+  if (gen == NULL) return TB_OK;
+  uint64_t number = to_generation_number(gen);
 
   while (n > 0) {
     TB_TRY(to_windows_move(&a->windows, events[0].time));

@@ -12,7 +12,8 @@
  * ones (online/hist.h). The same events give the same report, from a file as live.
  *
  * Memory    everything from mem. Rows are bounded by stacks_max; what is beyond is summed in the
- *           row "other". A report is lent until the next call on the same object.
+ *           row "other". A report is lent until the next call on the same object; a NUL follows
+ *           each text in it.
  * Threads   use each object from one thread at a time.
  * Time      trace clock nanoseconds; wall clock only where a name says so.
  * Errors    TB_BUDGET, TB_NOMEM; the figures stay consistent, the event that met it is not counted.
@@ -44,13 +45,17 @@ struct to_analysis_config {
   size_t stacks_max;      /* rows kept by stack; the rest is summed in one row "other" */
 };
 
+enum { TO_STACKS_MAX_DEFAULT = 4096 };
+#define TO_BLOCKED_AFTER_NS_DEFAULT INT64_C(10000000)
+
 /* All analyses, fed together. */
 struct to_analyses;
 
 TB_MUST tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *config,
                               struct to_analyses **out);
 void to_analyses_free(struct to_analyses *a); /* accepts NULL */
-/* The slices of a to_event_sink, as they come. */
+/* The slices of a to_event_sink, as they come. What has no generation (the Sync at a file's end) is
+ * passed over: a live stream has none. */
 TB_MUST tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
                                  const struct to_event *events, size_t n);
 /* A hole or a broken generation: spans that are open are dropped, totals stay. */
@@ -106,7 +111,8 @@ struct to_stw_reason {
   uint64_t open; /* stops that have not ended */
 };
 struct to_stw_stopper {
-  int64_t goroutine; /* TO_NONE in the row "other" */
+  bool other;        /* all that have no row of their own */
+  int64_t goroutine; /* TO_NONE: none, or the row "other" */
   struct to_string reason;
   struct to_sum stopped;
   const struct to_stack *stack; /* of the longest; NULL: unknown */

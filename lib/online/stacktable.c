@@ -82,10 +82,11 @@ static tb_rc keep_text(struct to_stacktable *table, struct to_string *text) {
 
   TB_TRY(intern(&table->texts, mix_text(MIX_START, *text), same_text, text, true, &place));
   if (*place == 0) {
-    TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len, &block));
+    TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len + 1, &block));
     struct to_string *kept = block;
     *kept = (struct to_string){ .data = (const char *)(kept + 1), .len = text->len };
     if (text->len > 0) memcpy(kept + 1, text->data, text->len);
+    ((char *)(kept + 1))[text->len] = '\0';
     *place = (uintptr_t)kept;
   }
   *text = *(const struct to_string *)(uintptr_t)*place;
@@ -219,7 +220,7 @@ tb_rc to_stacktable_index(struct to_stacktable *table, const struct to_generatio
   } else {
     *out_index = TO_STACK_EMPTY;
     TB_TRY(add_first_stacks(table));
-    if (gen != NULL && to_generation_stack(gen, id, &it)) TB_TRY(identify(table, &it, out_index));
+    if (to_generation_stack(gen, id, &it)) TB_TRY(identify(table, &it, out_index));
     TB_TRY(tb_map_put(&table->by_id, id, &known, NULL));
     *known = *out_index;
   }
