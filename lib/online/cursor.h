@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks a thread's batches, event by event.
+ *
+ * After to__cursor_next() the thread knows its next event's type and time, and the event's arguments
+ * are known to be whole: reading them needs no checks. This look ahead is Go's: its reader decodes a
+ * thread's next event before it delivers the current one, so a decode error swallows that one.
+ *
+ * Hot: about 2 ns an event. Eight bytes after the dt are looked at at once: if enough of them end a
+ * number, the arguments are whole; only near a batch's end, or with numbers above eight bytes, is it
+ * worked out byte by byte. Included by order.c alone.
+ */
+#ifndef TO_CURSOR_H
+#define TO_CURSOR_H
+
+#include <endian.h>
+#include <string.h>
+
+#include "online/state.h"
+
+#define TO_TOP_BITS UINT64_C(0x8080808080808080)
+
+/* Longest event on the fast path: type, dt, eight bytes of arguments. */
+enum { TO_CURSOR_NEAR_END = 1 + 8 + 8 };
+
+static inline uint64_t load8(const unsigned char *pos) {
+  uint64_t word;
+
+  memcpy(&word, pos, sizeof word);
+  return le64toh(word);
+}
+
+/* Joins groups of seven bits to a number. */
+static inline uint64_t join_sevens(uint64_t word) {
+  word &= ~TO_TOP_BITS;
+  word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+  word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+  return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
+const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
+
+/* Reads a number known to be whole; reads up to eight bytes past its start (TO_BATCH_SLACK). */
+static inline const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) {
+  if (TB_LIKELY(*pos < 0x80)) {
+    *out = *pos;
+    return pos + 1;
+  }
+  uint64_t word = load8(pos), ends = ~word & TO_TOP_BITS;
+  if (TB_UNLIKELY(ends == 0)) return to__read_long(pos, out);
+  *out = join_sevens(word & (ends ^ (ends - 1)));
+  return pos + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
+}
+
+static inline to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
+  if (TB_LIKELY(ticks <= order->ticks_exact_max)) return (to_ns)(ticks * order->ticks_whole);
+  return to__ticks_ns(order->ns_per_tick, ticks);
+}
+
+/* TB_OK, TB_END: no more events, TB_BROKEN. pos is where the next event should begin. */
+TB_MUST tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t,
+                                   const unsigned char *pos);
+
+static inline tb_rc cursor_next(struct to_order *order, struct to_thread *t,
+                                const unsigned char *pos) {
+  if (TB_UNLIKELY(t->end - pos < TO_CURSOR_NEAR_END || t->time == 0))
+    return to__cursor_next_slow(order, t, pos);
+
+  unsigned type = *pos, nargs = order->arg_counts[type];
+  uint64_t ticks = pos[1];
+  const unsigned char *args = pos + 2;
+  if (ticks >= 0x80) {
+    uint64_t word = load8(pos + 1), ends = ~word & TO_TOP_BITS;
+    if (TB_UNLIKELY(ends == 0)) return to__cursor_next_slow(order, t, pos);
+    ticks = join_sevens(word & (ends ^ (ends - 1)));
+    args = pos + 1 + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
+  }
+  uint64_t ends = ~load8(args) & TO_TOP_BITS;
+  unsigned whole = (unsigned)(((ends >> 7) * UINT64_C(0x0101010101010101)) >> 56);
+  if (TB_UNLIKELY(whole < nargs)) return to__cursor_next_slow(order, t, pos);
+  t->type = (uint8_t)type;
+  t->args = args;
+  t->time = (to_ns)((uint64_t)t->time + (uint64_t)ticks_to_ns(order, ticks));
+  return TB_OK;
+}
+
+/* Puts the cursor before the first event of the lane. */
+TB_MUST tb_rc to__cursor_begin(struct to_order *order, struct to_thread *t,
+                               const struct to_lane *lane);
+/* Where the thread's next event begins, as offset in the trace. */
+uint64_t to__cursor_offset(const struct to_order *order, const struct to_thread *t);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts the events of one generation in an order the Go scheduler could have produced.
+ *
+ * Threads' events stand in batches, each thread's own in order. The thread with the earliest event goes
+ * first if the event fits the state of the goroutines and procs (online/rules.def); if it comes too
+ * early, the others are tried by time. State lives across generations.
+ *
+ * Memory    owns its state tables, never the generation.
+ * Threads   use each object from one thread at a time.
+ * Time      out: nanoseconds on the trace's own clock, strictly rising.
+ * Errors    TB_BROKEN: see diag. TB_BUDGET: mem, or fuel is used up. TB_NOMEM; what the sink answers.
+ *           After an error only clear or free.
+ */
+#ifndef TO_ORDER_H
+#define TO_ORDER_H
+
+#include "online/tables.h"
+
+struct to_order; /* layout in online/state.h */
+
+TB_MUST tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sink sink,
+                            struct tb_diag *diag, struct to_order **out);
+void to__order_free(struct to_order *order);
+/* A new epoch: everything is forgotten but the number of Syncs. */
+void to__order_clear(struct to_order *order);
+
+/* Takes a complete generation and delivers its Sync with the first slice. */
+TB_MUST tb_rc to__order_begin(struct to_order *order, struct to_generation *gen);
+/* Delivers about events_max events. TB_AGAIN: more left. TB_OK: the generation is done. */
+TB_MUST tb_rc to__order_run(struct to_order *order, unsigned events_max);
+/* The Sync that belongs to no generation: at the end, and before a fault. */
+TB_MUST tb_rc to__order_last_sync(struct to_order *order);
+
+uint64_t to__order_events(const struct to_order *order); /* delivered */
+
+#endif

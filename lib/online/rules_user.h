@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program says about itself. Names are kept as text: string ids mean nothing in the next
+ * generation. */
+#ifndef TO_RULES_USER_H
+#define TO_RULES_USER_H
+
+#include "online/rules.h"
+
+static inline tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id,
+                              struct to_string *out) {
+  if (TB_LIKELY(to_generation_string(o->gen, id, out))) return TB_OK;
+  return TO_REFUSE(o, s, "%s names string %" PRIu64 ", which the generation does not have",
+                   TO_NAME(s), id);
+}
+
+/* Ids may come again after an end, which need not have had a begin. */
+static inline tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
+  uint64_t parent = s->arg[1] == 0 ? TO_NO_TASK : s->arg[1];
+  struct to_string name;
+  uint64_t *place;
+  void *block = NULL;
+
+  if (tb_map_find(&o->tasks, s->arg[0]) != NULL)
+    return TO_REFUSE(o, s, "task %" PRIu64 " begins twice", s->arg[0]);
+  TB_TRY(find_name(o, s, s->arg[2], &name));
+  TB_TRY(tb_mem_resize(o->mem, &block, 0, sizeof(struct to_task) + name.len));
+  tb_rc rc = tb_map_put(&o->tasks, s->arg[0], &place, NULL);
+  if (rc != TB_OK) {
+    tb_mem_give(o->mem, block, sizeof(struct to_task) + name.len);
+    return rc;
+  }
+  struct to_task *task = block;
+  *place = (uintptr_t)task;
+  task->parent = parent;
+  task->len = name.len;
+  memcpy(task->name, name.data, name.len);
+  stage(o, s)->args[1] = parent;
+  return TB_OK;
+}
+
+static inline tb_rc apply_task_end(struct to_order *o, struct to_step *s) {
+  const uint64_t *found = tb_map_find(&o->tasks, s->arg[0]);
+  uint64_t parent = TO_NO_TASK, name_id = 0;
+
+  if (found != NULL) {
+    struct to_task *task = (struct to_task *)(uintptr_t)*found;
+    struct to_string name = { task->name, task->len };
+    TB_TRY(to__extra_string(o->gen, name, &name_id));
+    parent = task->parent;
+    tb_map_remove(&o->tasks, s->arg[0]);
+    tb_mem_give(o->mem, task, sizeof *task + task->len);
+  }
+  struct to_event *ev = stage(o, s);
+  ev->args[2] = parent;
+  ev->args[3] = name_id;
+  return TB_OK;
+}
+
+static inline tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
+  struct to_g *g = s->t->g;
+  struct to_string name;
+  void *block = NULL;
+
+  TB_TRY(find_name(o, s, s->arg[1], &name));
+  if (!g->exists)
+    return TO_REFUSE(o, s, "UserRegionBegin on goroutine %" PRId64 ", which does not exist", g->id);
+  TB_TRY(tb_mem_resize(o->mem, &block, 0, sizeof(struct to_region) + name.len));
+  struct to_region *region = block;
+  region->below = g->regions;
+  region->task = s->arg[0];
+  region->len = name.len;
+  memcpy(region->name, name.data, name.len);
+  g->regions = region;
+  stage(o, s);
+  return TB_OK;
+}
+
+/* Innermost first; one that began before the trace is not known and accepted. */
+static inline tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
+  struct to_g *g = s->t->g;
+  struct to_region *top = g->regions;
+  struct to_string name;
+
+  TB_TRY(find_name(o, s, s->arg[1], &name));
+  if (!g->exists)
+    return TO_REFUSE(o, s, "UserRegionEnd on goroutine %" PRId64 ", which does not exist", g->id);
+  if (top != NULL) {
+    if (top->task != s->arg[0] || top->len != name.len ||
+        memcmp(top->name, name.data, name.len) != 0)
+      return TO_REFUSE(o, s,
+                       "goroutine %" PRId64 " ends region \"%.*s\", but its innermost is \"%.*s\"",
+                       g->id, (int)(name.len < 40 ? name.len : 40), name.data,
+                       (int)(top->len < 40 ? top->len : 40), top->name);
+    g->regions = top->below;
+    tb_mem_give(o->mem, top, sizeof *top + top->len);
+  }
+  stage(o, s);
+  return TB_OK;
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl check FILE...: whether each trace is whole, in one line or one JSON object. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/trace_run.h"
+#include "tools/tracectl/tracectl.h"
+
+struct check_options {
+  bool json, no_progress;
+  uint64_t memory_max;
+};
+
+static tb_rc count_only(void *self, const struct to_generation *gen, const struct to_event *events,
+                        size_t n) {
+  (void)self;
+  (void)gen;
+  (void)events;
+  (void)n;
+  return TB_OK;
+}
+
+/* "4096", "64M", "2G": bytes, in powers of 1024. */
+static bool parse_bytes(const char *text, uint64_t *out) {
+  char *end;
+
+  errno = 0;
+  uint64_t value = strtoull(text, &end, 10);
+  if (end == text || errno != 0 || text[0] == '-') return false;
+  const char *units = "KMGT", *unit = *end != '\0' ? strchr(units, *end) : NULL;
+  unsigned shift = unit == NULL ? 0 : 10 * (unsigned)(unit - units + 1);
+  if (unit != NULL) end++;
+  if (*end == 'i' && end[-1] != text[0]) end++;
+  if (*end == 'B') end++;
+  if (*end != '\0' || value > UINT64_MAX >> shift) return false;
+  *out = value << shift;
+  return value > 0;
+}
+
+static void print_json_text(const char *text) {
+  putchar('"');
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+    if (*c == '"' || *c == '\\')
+      printf("\\%c", *c);
+    else if (*c < 0x20 || *c >= 0x7f)
+      printf("\\u%04x", *c);
+    else
+      putchar(*c);
+  }
+  putchar('"');
+}
+
+static void print_json(const char *path, const struct tk_trace_run *run) {
+  fputs("{\"file\":", stdout);
+  print_json_text(path);
+  printf(",\"ok\":%s,\"events\":%" PRIu64 ",\"generations\":%" PRIu64,
+         run->rc == TB_OK ? "true" : "false", run->events, run->generations);
+  if (run->version != 0) printf(",\"version\":\"go 1.%u\"", run->version);
+  if (run->rc != TB_OK) {
+    if (run->diag.gen != TB_NO_GEN) printf(",\"generation\":%" PRIu64, run->diag.gen);
+    if (run->diag.thread != TB_NO_THREAD) printf(",\"thread\":%" PRId64, run->diag.thread);
+    if (run->diag.offset != TB_NO_OFFSET) printf(",\"offset\":%" PRIu64, run->diag.offset);
+    printf(",\"code\":\"%s\",\"reason\":", tb_rc_name(run->rc));
+    print_json_text(run->diag.text);
+  }
+  puts("}");
+}
+
+static void print_line(const char *path, const struct tk_trace_run *run) {
+  const struct tb_diag *diag = &run->diag;
+  const char *separator = " at ";
+
+  if (run->rc == TB_OK) {
+    printf("%s: ok: %" PRIu64 " events, %" PRIu64 " generations, go 1.%u\n", path, run->events,
+           run->generations, run->version);
+    return;
+  }
+  printf("%s: broken", path);
+  if (diag->gen != TB_NO_GEN)
+    printf("%sgeneration %" PRIu64, separator, diag->gen), separator = ", ";
+  if (diag->thread != TB_NO_THREAD)
+    printf("%sthread %" PRId64, separator, diag->thread), separator = ", ";
+  if (diag->offset != TB_NO_OFFSET) printf("%soffset %" PRIu64, separator, diag->offset);
+  printf(": %s\n", diag->text);
+}
+
+static bool check_file(const char *path, const struct check_options *options) {
+  struct to_event_sink sink = { NULL, count_only };
+  struct tk_trace_run run;
+
+  if (!tk_trace_run("check", path, sink, options->memory_max, !options->no_progress, &run))
+    return false;
+  if (options->json)
+    print_json(path, &run);
+  else
+    print_line(path, &run);
+  return run.rc == TB_OK;
+}
+
+int tk_cmd_check(int argc, char **argv) {
+  static const struct option long_options[] = {
+    { "json", no_argument, NULL, 'j' },
+    { "no-progress", no_argument, NULL, 'P' },
+    { "memory-max", required_argument, NULL, 'm' },
+    { 0 },
+  };
+  struct check_options options = { .memory_max = SIZE_MAX };
+  int c, code = TK_DONE;
+
+  while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+    switch (c) {
+    case 'j': options.json = true; break;
+    case 'P': options.no_progress = true; break;
+    case 'm':
+      if (!parse_bytes(optarg, &options.memory_max))
+        return tk_usage("check", "--memory-max: \"%s\" is no size (try 512M)", optarg);
+      break;
+    default: return tk_usage_hint("check");
+    }
+  }
+  if (optind == argc) return tk_usage("check", "which FILE?");
+  for (int i = optind; i < argc; i++)
+    if (!check_file(argv[i], &options)) code = TK_FAILED;
+  return code;
+}
