@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-enum { TC_IDENTITY_BYTES = 128 };
+enum { TC_IDENTITY_BYTES = 127 };
 
 /* The URI, if its role is the wanted one. */
 TB_MUST tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,

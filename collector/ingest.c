@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/ingest.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/unpack.h"
+
+enum { CONTROL_UNPACKED_MAX = 64 << 10 };
+
+/* One number for the whole process, because a record is freed on the store's threads after its
+ * connection, and perhaps its loop's interest in it, is gone. */
+static atomic_size_t held_bytes;
+
+size_t tc_ingest_held_bytes(void) {
+  return atomic_load_explicit(&held_bytes, memory_order_relaxed);
+}
+
+static void record_free(struct tc_record *record) {
+  if (record == NULL) return;
+  atomic_fetch_sub_explicit(&held_bytes, sizeof *record + record->len, memory_order_relaxed);
+  free(record);
+}
+
+static tb_rc record_begin(struct tc_ingest *in) {
+  size_t bytes = sizeof *in->record + in->frame.len;
+  struct tc_record *record;
+
+  if (tc_ingest_held_bytes() + bytes > in->held_max) return TB_AGAIN;
+  record = malloc(bytes);
+  if (record == NULL) return tb_fail(in->diag, TB_NOMEM, "no memory for a record");
+  atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
+  *record = (struct tc_record){ .free = record_free,
+                                .conn = in->conn,
+                                .seq = in->frame.seq,
+                                .gen = in->frame.gen,
+                                .stream = in->stream,
+                                .len = in->frame.len,
+                                .kind = (uint8_t)in->frame.kind };
+  in->record = record;
+  in->filled = 0;
+  return TB_OK;
+}
+
+static void next_frame(struct tc_ingest *in) {
+  record_free(in->record);
+  in->record = NULL;
+  in->head_len = 0;
+  in->whole = false;
+}
+
+/* --- one whole frame --------------------------------------------------------------------------- */
+
+static tb_rc take_hello(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+  const Tracecollect__V1__Hello *hello =
+      tracecollect__v1__hello__unpack(allocator, in->frame.len, in->record->payload);
+
+  if (hello == NULL) return tb_fail(in->diag, TB_PROTOCOL, "HELLO does not unpack");
+  TB_TRY(in->sink.hello(in->sink.self, hello));
+  in->state = TC_INGEST_ATTACHING;
+  return TB_OK;
+}
+
+static tb_rc take_heartbeat(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+  const Tracecollect__V1__Heartbeat *heartbeat =
+      tracecollect__v1__heartbeat__unpack(allocator, in->frame.len, in->record->payload);
+
+  if (heartbeat == NULL) return tb_fail(in->diag, TB_PROTOCOL, "HEARTBEAT does not unpack");
+  in->sink.heartbeat(in->sink.self, heartbeat);
+  return TB_OK;
+}
+
+static tb_rc take_control(struct tc_ingest *in) {
+  struct tb_mem mem;
+  struct tb_arena arena;
+  tb_rc rc;
+
+  if (in->frame.kind != TP_HELLO && in->frame.kind != TP_HEARTBEAT) {
+    if (in->frame.kind >= TP_KIND_LIMIT) return TB_OK; /* a later version's, not critical */
+    return tb_fail(in->diag, TB_PROTOCOL, "%s is not an agent's to send",
+                   tp_kind_name(in->frame.kind));
+  }
+  if (in->frame.kind == TP_HELLO && in->state != TC_INGEST_GREETING)
+    return tb_fail(in->diag, TB_PROTOCOL, "a second HELLO");
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, CONTROL_UNPACKED_MAX);
+  tb_arena_init(&arena, &mem, 4 << 10);
+  ProtobufCAllocator allocator = tp_arena_allocator(&arena);
+  rc = in->frame.kind == TP_HELLO ? take_hello(in, &allocator) : take_heartbeat(in, &allocator);
+  tb_arena_fini(&arena);
+  return rc;
+}
+
+static tb_rc take_record(struct tc_ingest *in) {
+  uint64_t seq = in->frame.seq;
+
+  if (seq > in->expected)
+    return tb_fail(in->diag, TB_PROTOCOL, "record %" PRIu64 " came where %" PRIu64 " was due", seq,
+                   in->expected);
+  if (seq < in->expected) {
+    in->sink.known(in->sink.self, (uint64_t)TP_HEADER_BYTES + in->frame.len);
+    return TB_OK;
+  }
+  TB_TRY(in->sink.record(in->sink.self, in->record));
+  in->record = NULL;
+  in->expected++;
+  return TB_OK;
+}
+
+static tb_rc take_frame(struct tc_ingest *in) {
+  tb_rc rc = in->frame.seq != 0 ? take_record(in) : take_control(in);
+
+  if (rc == TB_OK) next_frame(in);
+  return rc;
+}
+
+/* --- bytes to frames --------------------------------------------------------------------------- */
+
+/* What the header alone can tell: nothing is allocated for a frame that may not be. */
+static tb_rc open_frame(struct tc_ingest *in) {
+  TB_TRY(tp_frame_open(in->head, in->diag, &in->frame));
+  if (in->state == TC_INGEST_GREETING && in->frame.kind != TP_HELLO)
+    return tb_fail(in->diag, TB_PROTOCOL, "first frame is %s, HELLO is due",
+                   tp_kind_name(in->frame.kind));
+  if (in->frame.seq == 0) return TB_OK;
+  if (in->frame.len > TP_RECORD_BYTES_MAX)
+    return tb_fail(in->diag, TB_PROTOCOL, "record of %" PRIu32 " bytes, limit %d", in->frame.len,
+                   TP_RECORD_BYTES_MAX);
+  in->received += (uint64_t)TP_HEADER_BYTES + in->frame.len;
+  if (in->received > in->credit_until)
+    return tb_fail(in->diag, TB_BUDGET,
+                   "record %" PRIu64 " goes past the credit by %" PRIu64 " bytes", in->frame.seq,
+                   in->received - in->credit_until);
+  return TB_OK;
+}
+
+static size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n,
+                      size_t *out_used) {
+  *out_used = 0;
+  for (;;) {
+    if (in->whole) TB_TRY(take_frame(in));
+    if (in->state == TC_INGEST_ATTACHING) return TB_AGAIN;
+    if (in->head_len < TP_HEADER_BYTES) {
+      size_t part = least(TP_HEADER_BYTES - in->head_len, n - *out_used);
+
+      if (part == 0) return TB_OK;
+      memcpy(in->head + in->head_len, bytes + *out_used, part);
+      in->head_len += (unsigned)part;
+      *out_used += part;
+      if (in->head_len < TP_HEADER_BYTES) return TB_OK;
+      TB_TRY(open_frame(in));
+    }
+    if (in->record == NULL) TB_TRY(record_begin(in));
+
+    size_t part = least(in->frame.len - in->filled, n - *out_used);
+    if (part > 0) memcpy(in->record->payload + in->filled, bytes + *out_used, part);
+    in->filled += (uint32_t)part;
+    *out_used += part;
+    if (in->filled < in->frame.len) return TB_OK;
+    TB_TRY(tp_frame_close(&in->frame, in->head, in->record->payload, in->diag));
+    in->whole = true;
+  }
+}
+
+void tc_ingest_attached(struct tc_ingest *in, uint32_t stream, uint64_t durable_seq,
+                        uint64_t credit) {
+  in->state = TC_INGEST_STREAMING;
+  in->stream = stream;
+  in->expected = durable_seq + 1;
+  in->credit_until = credit;
+}
+
+void tc_ingest_credit(struct tc_ingest *in, uint64_t until) {
+  in->credit_until = until;
+}
+
+void tc_ingest_init(struct tc_ingest *in, uint64_t conn, size_t held_max,
+                    struct tc_ingest_sink sink, struct tb_diag *diag) {
+  *in = (struct tc_ingest){ .sink = sink, .diag = diag, .held_max = held_max, .conn = conn };
+}
+
+void tc_ingest_fini(struct tc_ingest *in) {
+  next_frame(in);
+}

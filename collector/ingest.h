@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clear bytes to records: what one agent may say, in which order, and how much.
+ *
+ * First HELLO, then nothing until tc_ingest_attached(); then records, each sequence number once and in
+ * order, within the credit, and HEARTBEATs. A record's payload is copied once, from the read buffer to
+ * where it stays until the store has written it. A record that is known already is answered, not kept.
+ *
+ * Memory    one record at a time is being filled; those handed on are counted until they are freed, by
+ *           whatever thread: tc_ingest_held_bytes(). A control message unpacks into 64 KiB at most.
+ * Threads   one object from one thread at a time.
+ * Errors    TB_AGAIN: the sink, the limit on held bytes or the missing answer to HELLO want a pause;
+ *           offer the rest again later (n may be 0). TB_PROTOCOL, TB_BUDGET: the peer's fault, see diag.
+ *           TB_NOMEM. Whatever the sink answers.
+ */
+#ifndef TC_INGEST_H
+#define TC_INGEST_H
+
+#include "collector/store.h"
+#include "proto/frame.pb-c.h"
+
+/* Messages are lent for the call. TB_AGAIN from any: the same is offered again later. */
+struct tc_ingest_sink {
+  void *self;
+  tb_rc (*hello)(void *self, const Tracecollect__V1__Hello *hello);
+  tb_rc (*record)(void *self, struct tc_record *record); /* owns it on TB_OK only */
+  void (*known)(void *self, uint64_t bytes);             /* a record we have: ack it again */
+  void (*heartbeat)(void *self, const Tracecollect__V1__Heartbeat *heartbeat);
+};
+
+enum tc_ingest_state { TC_INGEST_GREETING, TC_INGEST_ATTACHING, TC_INGEST_STREAMING };
+
+struct tc_ingest {
+  struct tc_ingest_sink sink;
+  struct tb_diag *diag;
+  size_t held_max;
+  enum tc_ingest_state state;
+  uint64_t conn;
+  uint32_t stream;
+  uint64_t expected;               /* sequence number due next */
+  uint64_t received, credit_until; /* record bytes on this connection */
+  unsigned head_len;
+  bool whole; /* record is complete and waits for the sink */
+  unsigned char head[TP_HEADER_BYTES];
+  struct tp_frame frame;
+  struct tc_record *record; /* being filled */
+  uint32_t filled;
+};
+
+/* held_max: above so many bytes held by all connections no new record is begun. */
+void tc_ingest_init(struct tc_ingest *in, uint64_t conn, size_t held_max,
+                    struct tc_ingest_sink sink, struct tb_diag *diag);
+void tc_ingest_fini(struct tc_ingest *in);
+
+TB_MUST tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n,
+                              size_t *out_used);
+/* The store's answer to HELLO: records after durable_seq may come, up to credit bytes of them. */
+void tc_ingest_attached(struct tc_ingest *in, uint32_t stream, uint64_t durable_seq,
+                        uint64_t credit);
+void tc_ingest_credit(struct tc_ingest *in, uint64_t until);
+
+/* Record bytes of all connections that are in memory now. Any thread. */
+size_t tc_ingest_held_bytes(void);
+
+#endif

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opened from right to left, so that each stage finds its right neighbour; ended from left to right,
+ * so that what was taken in still gets through. */
+#include "collector/pipeline.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector/archive.h"
+#include "collector/certs.h"
+#include "collector/feed.h"
+#include "collector/http.h"
+#include "collector/journal.h"
+#include "collector/listener.h"
+#include "collector/station.h"
+
+enum { TICK_MS = 100, DRAIN_TICK_MS = 10, REPORTS_BYTES_MAX = 256 << 20 };
+
+/* A drain goes down this list; each stage has a share of the deadline. */
+enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
+
+struct tc_pipeline {
+  uv_loop_t *uv;
+  const struct tc_config *config;
+  struct tc_pipeline_sink sink;
+  struct tc_reports *reports;
+  struct tc_store *store;
+  struct tc_station **stations;
+  uint64_t *beats; /* of each, when last asked */
+  unsigned count;
+  atomic_uint handshakes;
+  atomic_bool replies_welcome; /* stations run */
+
+  pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
+  struct tc_archive *archive;
+  struct tc_feed *feed;
+  struct tc_nng_tls *nng_tls;
+  struct tc_tls_loop tls; /* of the main loop: HTTP */
+  struct tc_http *http;
+  struct tc_listener *agents;
+  uv_timer_t tick;
+  uv_async_t failure;
+  bool handles;      /* tick and failure are open */
+  uint64_t segments; /* sealed, once the store is closed */
+
+  enum drain drain;
+  uint64_t drain_began_ms;
+  atomic_bool store_failed;
+  char failure_text[200]; /* written before store_failed */
+};
+
+/* --- store to stations ------------------------------------------------------------------------- */
+
+static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
+  struct tc_pipeline *p = self;
+
+  if (!atomic_load(&p->replies_welcome)) return false;
+  if (reply->kind == TC_REPLY_BARRIER) {
+    pthread_mutex_lock(&p->archive_lock);
+    if (p->archive != NULL)
+      tc_archive_reply(p->archive, reply);
+    else
+      tc_reply_free(reply);
+    pthread_mutex_unlock(&p->archive_lock);
+    return true;
+  }
+  if (reply->kind == TC_REPLY_FAILED && !atomic_load(&p->store_failed)) {
+    snprintf(p->failure_text, sizeof p->failure_text, "%s", reply->text);
+    atomic_store(&p->store_failed, true);
+    uv_async_send(&p->failure);
+  }
+  if (reply->loop >= p->count) {
+    tc_reply_free(reply);
+    return true;
+  }
+  return tc_station_reply(p->stations[reply->loop], from, reply);
+}
+
+static void on_note(void *self, const char *text) {
+  (void)self;
+  tc_log(TC_NOTICE, "store", "%s", text);
+}
+
+static void on_failure(uv_async_t *handle) {
+  struct tc_pipeline *p = handle->data;
+
+  tc_log(TC_ERROR, "store", "%s; nothing is acked from here on", p->failure_text);
+  p->sink.failed(p->sink.self, p->failure_text);
+}
+
+/* --- sockets to stations ----------------------------------------------------------------------- */
+
+static bool agents_ready(void *self) {
+  struct tc_pipeline *p = self;
+
+  return atomic_load(&p->handshakes) < p->config->agents_handshakes_max;
+}
+
+static void agent_accepted(void *self, int fd, const char *peer) {
+  struct tc_pipeline *p = self;
+  struct tc_order order = { .kind = TC_ORDER_ACCEPT, .fd = fd };
+  struct tc_station *least = p->stations[0];
+  size_t all = 0, least_load = SIZE_MAX;
+
+  for (unsigned i = 0; i < p->count; i++) {
+    size_t load = tc_station_connections(p->stations[i]);
+
+    all += load;
+    if (load >= least_load) continue;
+    least_load = load;
+    least = p->stations[i];
+  }
+  snprintf(order.peer, sizeof order.peer, "%s", peer);
+  if (all < p->config->agents_connections_max && tc_station_order(least, &order)) return;
+  tc_log(TC_WARN, "agents", "peer=%s: turned away: %zu connections, agents.connections_max is %zu",
+         peer, all, (size_t)p->config->agents_connections_max);
+  close(fd);
+}
+
+/* --- HTTP's questions -------------------------------------------------------------------------- */
+
+static const char *unhealthy(void *self) {
+  struct tc_pipeline *p = self;
+  struct tc_store_stats stats;
+
+  if (p->drain != RUNNING) return "shutting down";
+  if (atomic_load(&p->store_failed)) return p->failure_text;
+  tc_store_stats(p->store, &stats);
+  return stats.health == NULL || strcmp(stats.health, "ok") == 0 ? NULL : stats.health;
+}
+
+static tb_rc metrics(void *self, struct tb_buf *out) {
+  struct tc_pipeline *p = self;
+  struct tc_metrics *loops[256];
+  struct tc_store_stats stats;
+
+  for (unsigned i = 0; i < p->count; i++) loops[i] = tc_station_metrics(p->stations[i]);
+  tc_store_stats(p->store, &stats);
+  return tc_metrics_text(out, loops, p->count, &stats, p->reports);
+}
+
+/* --- opening ----------------------------------------------------------------------------------- */
+
+static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
+  struct tc_store_sink sink = { p, on_reply, on_note };
+
+  TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
+  TB_TRY(tc_store_open(p->config, p->count, sink, diag, &p->store));
+  return tc_certs_ensure(p->config->top_certs, diag);
+}
+
+static tb_rc order_context(struct tc_pipeline *p, struct tb_diag *diag) {
+  static const struct tc_tls_terms terms = { .alpn = TP_ALPN };
+  SSL_CTX *ctx;
+
+  TB_TRY(tc_tls_context_new(p->config->top_certs, &terms, diag, &ctx));
+  for (unsigned i = 0; i < p->count; i++) {
+    struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
+
+    SSL_CTX_up_ref(ctx);
+    if (!tc_station_order(p->stations[i], &order)) SSL_CTX_free(ctx);
+  }
+  SSL_CTX_free(ctx);
+  return TB_OK;
+}
+
+static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
+  for (unsigned i = 0; i < p->count; i++) {
+    struct tc_station_env env = { p->config, p->reports, p->store, &p->handshakes, i };
+
+    TB_TRY(tc_station_open(&env, &p->stations[i]));
+  }
+  TB_TRY(order_context(p, diag));
+  for (unsigned i = 0; i < p->count; i++) TB_TRY(tc_station_start(p->stations[i]));
+  atomic_store(&p->replies_welcome, true);
+  return TB_OK;
+}
+
+static void reader_refused(void *self, const char *why) {
+  char text[TC_ESCAPE_MAX + 1];
+
+  (void)self;
+  tc_log(TC_WARN, "readers", "refused: %s", tc_escape(text, why, strlen(why)));
+}
+
+static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
+  static const struct tc_tls_terms terms = { .alpn = NULL };
+
+  return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
+}
+
+static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+  struct tc_nng_terms terms = { .server = true, .peer_role = "reader", .refused = reader_refused };
+  struct timespec now;
+  tb_rc rc;
+
+  TB_TRY(reader_context(p, diag, &terms.ctx));
+  rc = tc_nng_tls_new(&terms, diag, &p->nng_tls);
+  SSL_CTX_free(terms.ctx);
+  if (rc != TB_OK) return rc;
+
+  clock_gettime(CLOCK_REALTIME, &now);
+  struct tc_archive_env env = {
+    .config = p->config,
+    .store = p->store,
+    .reports = p->reports,
+    .tls = p->nng_tls,
+    .sender = p->count,
+    .version = version,
+    .started_wall_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+  };
+  TB_TRY(tc_archive_start(&env, diag, &p->archive));
+  return tc_feed_open(p->config->listen_feed, p->nng_tls, diag, &p->feed);
+}
+
+static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
+  struct tc_http_env env = {
+    .tls = &p->tls,
+    .address = p->config->listen_http,
+    .certs = p->config->top_certs,
+    .requests_max = p->config->http_requests_max,
+    .source = { p, metrics, unhealthy },
+  };
+
+  if (p->config->listen_http[0] == '\0') return TB_OK;
+  return tc_http_open(&env, diag, &p->http);
+}
+
+static tb_rc open_agents(struct tc_pipeline *p, struct tb_diag *diag) {
+  struct tc_listener_sink sink = { p, agents_ready, agent_accepted };
+
+  return tc_listener_open(p->uv, p->config->listen_agents, sink, diag, &p->agents);
+}
+
+static void on_tick(uv_timer_t *timer) {
+  struct tc_pipeline *p = timer->data;
+
+  tc_tls_loop_tick(&p->tls);
+  tc_http_tick(p->http);
+}
+
+static void open_handles(struct tc_pipeline *p) {
+  tc_tls_loop_init(&p->tls, p->uv);
+  uv_timer_init(p->uv, &p->tick);
+  uv_async_init(p->uv, &p->failure, on_failure);
+  p->tick.data = p->failure.data = p;
+  uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+  p->handles = true;
+}
+
+static tb_rc open_stages(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+  TB_TRY(open_store(p, diag));
+  TB_TRY(open_stations(p, diag));
+  TB_TRY(open_readers(p, version, diag));
+  TB_TRY(open_http(p, diag));
+  return open_agents(p, diag);
+}
+
+static void end_stages(struct tc_pipeline *p);
+
+tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char *version,
+                       struct tc_pipeline_sink sink, struct tb_diag *diag,
+                       struct tc_pipeline **out) {
+  struct tc_pipeline *p = calloc(1, sizeof *p);
+  tb_rc rc = TB_NOMEM;
+
+  if (p == NULL) return tb_fail(diag, TB_NOMEM, "out of memory");
+  p->uv = uv;
+  p->config = config;
+  p->sink = sink;
+  p->count = (unsigned)config->top_loops;
+  pthread_mutex_init(&p->archive_lock, NULL);
+  open_handles(p);
+  p->stations = calloc(p->count, sizeof(struct tc_station *));
+  p->beats = calloc(p->count, sizeof *p->beats);
+  if (p->stations != NULL && p->beats != NULL) rc = open_stages(p, version, diag);
+  if (rc == TB_OK) {
+    *out = p;
+    return TB_OK;
+  }
+  (void)tb_fail(diag, rc, "%s", tb_rc_text(rc)); /* unless the stage has said it better */
+  end_stages(p);
+  uv_run(uv, UV_RUN_DEFAULT);
+  tc_pipeline_free(p);
+  return rc;
+}
+
+/* --- reload ------------------------------------------------------------------------------------ */
+
+tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
+  SSL_CTX *readers;
+
+  TB_TRY(reader_context(p, diag, &readers));
+  tc_nng_tls_swap(p->nng_tls, readers);
+  SSL_CTX_free(readers);
+  TB_TRY(order_context(p, diag));
+  return tc_http_reload(p->http, diag);
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+/* Stations keep taking the store's replies until it is closed: its threads may be posting. */
+static void end_stages(struct tc_pipeline *p) {
+  struct tc_archive *archive;
+
+  tc_listener_close(TB_MOVE(p->agents));
+  tc_http_close(p->http);
+  pthread_mutex_lock(&p->archive_lock);
+  archive = TB_MOVE(p->archive);
+  pthread_mutex_unlock(&p->archive_lock);
+  tc_archive_stop(archive);
+  tc_feed_close(TB_MOVE(p->feed));
+  tc_nng_tls_free(TB_MOVE(p->nng_tls));
+  if (p->store != NULL) {
+    struct tc_store_stats stats;
+
+    tc_store_stats(p->store, &stats);
+    p->segments = stats.segments_sealed;
+  }
+  tc_store_close(TB_MOVE(p->store));
+  for (unsigned i = 0; p->stations != NULL && i < p->count; i++) {
+    if (p->stations[i] == NULL) continue;
+    tc_station_stop(p->stations[i]);
+  }
+  if (p->handles) {
+    tc_tls_loop_close(&p->tls);
+    uv_close((uv_handle_t *)&p->tick, NULL);
+    uv_close((uv_handle_t *)&p->failure, NULL);
+    p->handles = false;
+  }
+  p->drain = ENDED;
+}
+
+static void order_all(struct tc_pipeline *p, enum tc_order_kind kind) {
+  struct tc_order order = { .kind = kind };
+
+  for (unsigned i = 0; i < p->count; i++)
+    if (!tc_station_order(p->stations[i], &order))
+      tc_log(TC_ERROR, "main", "loop %u takes no orders", i);
+}
+
+static bool all_stations(struct tc_pipeline *p, bool (*is)(const struct tc_station *)) {
+  for (unsigned i = 0; i < p->count; i++)
+    if (!is(p->stations[i])) return false;
+  return true;
+}
+
+static bool is_empty(const struct tc_station *st) {
+  return tc_station_connections(st) == 0;
+}
+
+/* Moves on when a stage is done, or its share of the deadline, in percent, is used up. */
+static void on_drain_tick(uv_timer_t *timer) {
+  struct tc_pipeline *p = timer->data;
+  uint64_t deadline_ms = p->config->shutdown_deadline / 1000000;
+  uint64_t used = 100 * (uv_now(p->uv) - p->drain_began_ms) / (deadline_ms + 1);
+
+  on_tick(timer);
+  if (p->drain == DRAINING) {
+    if (!all_stations(p, is_empty) && used < 40) return;
+    order_all(p, TC_ORDER_ABORT);
+    p->drain = ABORTING;
+  }
+  if (p->drain == ABORTING) {
+    if (!all_stations(p, is_empty) && used < 50) return;
+    p->drain = UNDERSTANDING;
+  }
+  if (p->drain == UNDERSTANDING) {
+    if (!all_stations(p, tc_station_is_idle) && used < 60) return;
+    order_all(p, TC_ORDER_QUIET);
+    p->drain = QUIETING;
+  }
+  if (!all_stations(p, tc_station_is_quiet) && used < 70) return;
+  end_stages(p);
+  p->sink.ended(p->sink.self);
+}
+
+void tc_pipeline_drain(struct tc_pipeline *p) {
+  if (p->drain != RUNNING) return;
+  p->drain = DRAINING;
+  p->drain_began_ms = uv_now(p->uv);
+  tc_listener_close(TB_MOVE(p->agents));
+  order_all(p, TC_ORDER_DRAIN);
+  uv_timer_start(&p->tick, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
+}
+
+void tc_pipeline_free(struct tc_pipeline *p) {
+  if (p == NULL) return;
+  assert(!p->handles && "drained first");
+  for (unsigned i = 0; p->stations != NULL && i < p->count; i++) tc_station_close(p->stations[i]);
+  tc_http_free(p->http);
+  tc_reports_free(p->reports);
+  pthread_mutex_destroy(&p->archive_lock);
+  free(p->stations);
+  free(p->beats);
+  free(p);
+}
+
+/* --- questions --------------------------------------------------------------------------------- */
+
+void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
+  *out = (struct tc_addresses){
+    .agents = tc_listener_address(p->agents),
+    .feed = tc_feed_url(p->feed),
+    .archive = tc_archive_url(p->archive),
+    .http = p->http != NULL ? tc_http_address(p->http) : "",
+  };
+}
+
+bool tc_pipeline_is_alive(struct tc_pipeline *p) {
+  bool alive = true;
+
+  for (unsigned i = 0; i < p->count; i++) {
+    uint64_t beats = tc_station_beats(p->stations[i]);
+
+    if (beats == p->beats[i]) alive = false;
+    p->beats[i] = beats;
+  }
+  return alive;
+}
+
+void tc_pipeline_totals(const struct tc_pipeline *p, struct tc_totals *out) {
+  *out = (struct tc_totals){ .segments = p->segments };
+  for (unsigned i = 0; i < p->count; i++) {
+    struct tc_metrics *m = tc_station_metrics(p->stations[i]);
+
+    out->connections += atomic_load(&m->connections_total);
+    out->records += atomic_load(&m->records_received_total);
+    out->record_bytes += atomic_load(&m->record_received_bytes_total);
+    out->generations += atomic_load(&m->generations_ordered_total) +
+                        atomic_load(&m->generations_broken_total) +
+                        atomic_load(&m->generations_left_out_total);
+    out->events += atomic_load(&m->events_ordered_total);
+  }
+}

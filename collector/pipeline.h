@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole line, from sockets to answers. The one file that knows every stage:
+ *
+ *   listener > station { tls > ingest > connection } > store > station { understand } > reports
+ *                                                        └──> catalog > archive service
+ *
+ * Threads   all calls on the main loop's thread.
+ * Errors    open: TB_IO, TB_CORRUPT, TB_UNSUPPORTED, TB_NOMEM with place and reason in diag; nothing is
+ *           left behind then.
+ */
+#ifndef TC_PIPELINE_H
+#define TC_PIPELINE_H
+
+#include <uv.h>
+
+#include "collector/config.h"
+
+struct tc_pipeline;
+
+struct tc_pipeline_sink {
+  void *self;
+  void (*ended)(void *self);                   /* the drain is over, nothing runs any more */
+  void (*failed)(void *self, const char *why); /* nothing can be stored: the daemon should end */
+};
+
+TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char *version,
+                               struct tc_pipeline_sink sink, struct tb_diag *diag,
+                               struct tc_pipeline **out);
+/* Certificates are read anew; if they do not fit together the old ones stay. */
+TB_MUST tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag);
+/* Ends within the configured deadline; sink.ended() follows. */
+void tc_pipeline_drain(struct tc_pipeline *p);
+void tc_pipeline_free(struct tc_pipeline *p); /* after ended() and the main loop's last turn */
+
+struct tc_addresses {
+  const char *agents, *feed, *archive, *http; /* http: "" where it is off */
+};
+void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);
+
+bool tc_pipeline_is_alive(
+    struct tc_pipeline *p); /* every loop has turned since the last question */
+
+struct tc_totals {
+  uint64_t connections, records, record_bytes, segments, generations, events;
+};
+void tc_pipeline_totals(const struct tc_pipeline *p, struct tc_totals *out);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/station.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100 };
+
+struct tc_station {
+  struct tc_station_env env;
+  struct tc_loop loop;
+  struct tc_tls_loop tls;
+  struct tc_connections *connections;
+  struct tc_understand *understand;
+  struct tc_metrics metrics;
+  SSL_CTX *context;
+  bool started, understanding; /* understanding: its handles are open */
+  atomic_size_t taken;         /* connections on their way to us or here */
+  atomic_size_t here;
+  atomic_bool idle, quiet;
+};
+
+/* --- the store on our right -------------------------------------------------------------------- */
+
+static bool submit(void *self, struct tc_submit *msg) {
+  struct tc_station *st = self;
+
+  return tc_store_submit(st->env.store, st->env.number, msg);
+}
+
+static int open_file(void *self, const struct tc_reply *stored) {
+  return tc_store_open_file(self, stored);
+}
+
+/* --- messages ---------------------------------------------------------------------------------- */
+
+static void show_state(struct tc_station *st) {
+  size_t here = tc_connections_count(st->connections);
+
+  atomic_store(&st->here, here);
+  atomic_store(&st->idle, !st->understanding || tc_understand_is_idle(st->understand));
+}
+
+static void quiet_down(struct tc_station *st) {
+  if (st->understanding) tc_understand_close(st->understand);
+  st->understanding = false;
+  atomic_store(&st->quiet, true);
+}
+
+static void carry_out(struct tc_station *st, struct tc_order *order) {
+  switch (order->kind) {
+  case TC_ORDER_ACCEPT:
+    tc_connections_accept(st->connections, st->context, order->fd, order->peer);
+    atomic_fetch_sub(&st->taken, 1);
+    break;
+  case TC_ORDER_CONTEXT:
+    SSL_CTX_free(st->context);
+    st->context = order->context;
+    break;
+  case TC_ORDER_DRAIN: tc_connections_drain(st->connections, "shutdown"); break;
+  case TC_ORDER_ABORT: tc_connections_abort(st->connections); break;
+  case TC_ORDER_QUIET: quiet_down(st); break;
+  }
+  free(order);
+}
+
+static void on_reply(struct tc_station *st, struct tc_reply *reply) {
+  if (reply->kind == TC_REPLY_STORED && st->understanding) {
+    tc_understand_stored(st->understand, reply);
+    return;
+  }
+  tc_connections_reply(st->connections, reply);
+  tc_reply_free(reply);
+}
+
+static void on_message(void *self, enum tc_loop_sender from, void *msg) {
+  if (from == TC_SENDER_MAIN)
+    carry_out(self, msg);
+  else
+    on_reply(self, msg);
+}
+
+static void on_drained(void *self) {
+  struct tc_station *st = self;
+
+  tc_connections_flush(st->connections);
+  show_state(st);
+}
+
+static void on_tick(void *self) {
+  struct tc_station *st = self;
+
+  tc_tls_loop_tick(&st->tls);
+  tc_connections_tick(st->connections);
+  if (st->understanding) tc_understand_tick(st->understand);
+  show_state(st);
+}
+
+static void on_stop(void *self) {
+  struct tc_station *st = self;
+
+  quiet_down(st);
+  tc_connections_abort(st->connections);
+  tc_connections_close(st->connections);
+  tc_tls_loop_close(&st->tls);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+static void drop_order(struct tc_order *order) {
+  if (order->kind == TC_ORDER_ACCEPT) close(order->fd);
+  if (order->kind == TC_ORDER_CONTEXT) SSL_CTX_free(order->context);
+  free(order);
+}
+
+static void drop(enum tc_loop_sender from, void *msg) {
+  if (from == TC_SENDER_MAIN)
+    drop_order(msg);
+  else
+    tc_reply_free(msg);
+}
+
+bool tc_station_order(struct tc_station *st, const struct tc_order *order) {
+  struct tc_order *msg = malloc(sizeof *msg);
+
+  if (msg == NULL) return false;
+  *msg = *order;
+  if (order->kind == TC_ORDER_ACCEPT) atomic_fetch_add(&st->taken, 1);
+  if (tc_loop_post(&st->loop, TC_SENDER_MAIN, msg)) return true;
+  if (order->kind == TC_ORDER_ACCEPT) atomic_fetch_sub(&st->taken, 1);
+  free(msg);
+  return false;
+}
+
+bool tc_station_reply(struct tc_station *st, enum tc_from from, struct tc_reply *reply) {
+  return tc_loop_post(&st->loop, from == TC_FROM_COMMIT ? TC_SENDER_COMMIT : TC_SENDER_SEGMENT,
+                      reply);
+}
+
+struct tc_metrics *tc_station_metrics(struct tc_station *st) {
+  return &st->metrics;
+}
+size_t tc_station_connections(const struct tc_station *st) {
+  return atomic_load(&st->taken) + atomic_load(&st->here);
+}
+bool tc_station_is_idle(const struct tc_station *st) {
+  return atomic_load(&st->idle);
+}
+bool tc_station_is_quiet(const struct tc_station *st) {
+  return atomic_load(&st->quiet);
+}
+uint64_t tc_station_beats(const struct tc_station *st) {
+  return atomic_load(&st->loop.beats);
+}
+
+tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out) {
+  struct tc_station *st = calloc(1, sizeof *st);
+  struct tc_loop_handler handler = { st, on_message, on_drained, on_tick, on_stop };
+  const struct tc_config *config = env->config;
+  tb_rc rc;
+
+  if (st == NULL) return TB_NOMEM;
+  rc = tc_loop_open(&st->loop, TICK_MS, handler);
+  if (rc != TB_OK) {
+    free(st);
+    return rc;
+  }
+  st->env = *env;
+  atomic_init(&st->idle, true);
+  tc_tls_loop_init(&st->tls, &st->loop.uv);
+  st->tls.handshakes = env->handshakes;
+  st->tls.handshake_ms = config->agents_handshake_timeout / 1000000;
+  st->tls.user_timeout_ms = (unsigned)(3 * config->agents_heartbeat / 1000000);
+
+  struct tc_submit_sink store = { st, submit };
+  struct tc_connections_env connections = { &st->tls, config,      &st->metrics,
+                                            store,    env->number, config->agents_records_max };
+  struct tc_understand_env understand = { &st->loop.uv, config,      &st->metrics, env->reports,
+                                          store,        env->number, env->store,   open_file };
+
+  rc = tc_connections_new(&connections, &st->connections);
+  if (rc == TB_OK) rc = tc_understand_new(&understand, &st->understand);
+  st->understanding = rc == TB_OK;
+  if (rc != TB_OK) {
+    tc_station_close(st);
+    return rc;
+  }
+  *out = st;
+  return TB_OK;
+}
+
+tb_rc tc_station_start(struct tc_station *st) {
+  tb_rc rc = tc_loop_start(&st->loop);
+
+  st->started = rc == TB_OK;
+  return rc;
+}
+
+void tc_station_stop(struct tc_station *st) {
+  tc_loop_stop(&st->loop);
+}
+
+void tc_station_close(struct tc_station *st) {
+  if (st == NULL) return;
+  if (st->started) {
+    tc_loop_join(&st->loop, drop);
+  } else {
+    if (st->understanding) tc_understand_close(st->understand);
+    if (st->connections != NULL) tc_connections_close(st->connections);
+    tc_tls_loop_close(&st->tls);
+    tc_loop_close(&st->loop);
+  }
+  tc_connections_free(st->connections);
+  tc_understand_free(st->understand);
+  SSL_CTX_free(st->context);
+  free(st);
+}

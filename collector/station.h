@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One loop with what lives on it: its agents' connections and its streams' understanding.
+ *
+ *   main ──orders──> station <──replies── store
+ *
+ * Memory    owns its loop, connections, understanding and counters.
+ * Threads   open and close on the main thread, while the loop does not run; order from the main thread,
+ *           reply from the store's. The plain reads below are safe from any.
+ * Errors    open: TB_IO, TB_NOMEM.
+ */
+#ifndef TC_STATION_H
+#define TC_STATION_H
+
+#include "collector/connection.h"
+#include "collector/loop.h"
+#include "collector/understand.h"
+
+struct tc_station;
+
+struct tc_station_env {
+  const struct tc_config *config;
+  struct tc_reports *reports;
+  struct tc_store *store;
+  atomic_uint *handshakes; /* at this moment, of all stations */
+  unsigned number;         /* its loop's, and its sender's at the store */
+};
+
+TB_MUST tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out);
+TB_MUST tb_rc tc_station_start(struct tc_station *station);
+void tc_station_stop(struct tc_station *station); /* any thread */
+void tc_station_close(
+    struct tc_station *station); /* joins a started and stopped one; NULL is fine */
+
+enum tc_order_kind {
+  TC_ORDER_ACCEPT,  /* fd, peer: a new connection */
+  TC_ORDER_CONTEXT, /* context: for connections from here on */
+  TC_ORDER_DRAIN,   /* say GOAWAY, see that what was taken is acked, close */
+  TC_ORDER_ABORT,   /* close what is still open */
+  TC_ORDER_QUIET,   /* submit nothing more to the store */
+};
+
+struct tc_order {
+  enum tc_order_kind kind;
+  int fd;
+  char peer[64];
+  SSL_CTX *context; /* counted */
+};
+
+/* Owns what the order holds, if it answers true; false: no room or no memory. */
+bool tc_station_order(struct tc_station *station, const struct tc_order *order);
+/* Takes reply over when it answers true. */
+bool tc_station_reply(struct tc_station *station, enum tc_from from, struct tc_reply *reply);
+
+struct tc_metrics *tc_station_metrics(struct tc_station *station);
+size_t tc_station_connections(const struct tc_station *station);
+bool tc_station_is_idle(const struct tc_station *station);  /* no generation waits */
+bool tc_station_is_quiet(const struct tc_station *station); /* the order was carried out */
+uint64_t tc_station_beats(const struct tc_station *station);
+
+#endif

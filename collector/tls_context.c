@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/tls_context.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+  CHAIN_DEPTH_MAX = 3,
+  CHAIN_BYTES_MAX = 32 << 10,
+  /* Four TLS records at a read: with read_ahead the kernel is asked half as often. */
+  READ_AHEAD_BYTES = 66 << 10,
+};
+
+static tb_rc openssl_fail(struct tb_diag *diag, tb_rc rc, const char *path) {
+  const char *why = ERR_reason_error_string(ERR_peek_error());
+  tb_rc answer = tb_fail(diag, rc, "%s: %s", path, why != NULL ? why : "not usable");
+
+  ERR_clear_error();
+  return answer;
+}
+
+/* --- ALPN --------------------------------------------------------------------------------------
+ * OpenSSL does not ask the select callback when a client offers no protocol at all, so the hello
+ * itself is looked at first. Both refusals are the alert no_application_protocol. */
+
+static int require_alpn(SSL *ssl, int *alert, void *arg) {
+  const unsigned char *bytes;
+  size_t n;
+
+  (void)arg;
+  if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &bytes,
+                                &n))
+    return SSL_CLIENT_HELLO_SUCCESS;
+  *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+  ERR_raise(ERR_LIB_SSL, SSL_R_NO_APPLICATION_PROTOCOL);
+  return SSL_CLIENT_HELLO_ERROR;
+}
+
+static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                       const unsigned char *in, unsigned in_len, void *arg) {
+  const char *want = arg;
+  size_t len = strlen(want);
+
+  (void)ssl;
+  for (unsigned at = 0; at < in_len && in[at] <= in_len - at - 1; at += in[at] + 1u) {
+    if (in[at] != len || memcmp(in + at + 1, want, len) != 0) continue;
+    *out = in + at + 1;
+    *out_len = in[at];
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* --- a context --------------------------------------------------------------------------------- */
+
+static void context_freep(SSL_CTX **ctx) {
+  SSL_CTX_free(*ctx);
+}
+
+static void set_terms(SSL_CTX *ctx, const struct tc_tls_terms *terms) {
+  int verify = SSL_VERIFY_PEER | (terms->peer_may_be_none ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT);
+
+  SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+  SSL_CTX_set_ciphersuites(
+      ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
+  SSL_CTX_set1_client_sigalgs_list(ctx, "ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519");
+  SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_num_tickets(ctx, 0);
+  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_max_early_data(ctx, 0);
+  SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_read_ahead(ctx, 1);
+  SSL_CTX_set_default_read_buffer_len(ctx, READ_AHEAD_BYTES);
+  SSL_CTX_set_max_cert_list(ctx, CHAIN_BYTES_MAX);
+  SSL_CTX_set_verify_depth(ctx, CHAIN_DEPTH_MAX);
+  SSL_CTX_set_verify(ctx, verify, NULL);
+  if (terms->alpn != NULL) {
+    SSL_CTX_set_client_hello_cb(ctx, require_alpn, NULL);
+    SSL_CTX_set_alpn_select_cb(ctx, select_alpn, (void *)(uintptr_t)terms->alpn);
+  }
+}
+
+static tb_rc path_of(char out[PATH_MAX], const char *dir, const char *name, struct tb_diag *diag) {
+  if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
+    return tb_fail(diag, TB_IO, "%s: path too long", dir);
+  if (access(out, R_OK) != 0) return tb_fail(diag, TB_IO, "%s: %s", out, strerror(errno));
+  return TB_OK;
+}
+
+/* Would our own peers accept our certificate? A reload that mixes two authorities ends here. */
+static tb_rc check_chain(SSL_CTX *ctx, const char *path, struct tb_diag *diag) {
+  X509_STORE_CTX *check = X509_STORE_CTX_new();
+  STACK_OF(X509) *extra = NULL;
+  tb_rc rc = TB_OK;
+
+  if (check == NULL) return TB_NOMEM;
+  SSL_CTX_get_extra_chain_certs(ctx, &extra);
+  if (X509_STORE_CTX_init(check, SSL_CTX_get_cert_store(ctx), SSL_CTX_get0_certificate(ctx),
+                          extra) != 1)
+    rc = openssl_fail(diag, TB_CORRUPT, path);
+  else if (X509_verify_cert(check) != 1)
+    rc = tb_fail(diag, TB_CORRUPT, "%s: %s", path,
+                 X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
+  X509_STORE_CTX_free(check);
+  ERR_clear_error();
+  return rc;
+}
+
+tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms, struct tb_diag *diag,
+                         SSL_CTX **out) {
+  TB_CLEANUP(context_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+  char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX];
+
+  if (ctx == NULL) return tb_fail(diag, TB_NOMEM, "no memory for a TLS context");
+  ERR_clear_error();
+  set_terms(ctx, terms);
+  TB_TRY(path_of(ca, dir, "ca.pem", diag));
+  TB_TRY(path_of(cert, dir, "server.pem", diag));
+  TB_TRY(path_of(key, dir, "server.key", diag));
+
+  if (SSL_CTX_load_verify_file(ctx, ca) != 1) return openssl_fail(diag, TB_CORRUPT, ca);
+  SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(ca));
+  if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
+    return openssl_fail(diag, TB_CORRUPT, cert);
+  if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(ctx) != 1)
+    return openssl_fail(diag, TB_CORRUPT, key);
+  TB_TRY(check_chain(ctx, cert, diag));
+  *out = TB_MOVE(ctx);
+  return TB_OK;
+}
+
+/* --- who the peer is --------------------------------------------------------------------------- */
+
+static void x509_freep(X509 **cert) {
+  X509_free(*cert);
+}
+
+tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,
+                      char out[TC_IDENTITY_BYTES + 1]) {
+  TB_CLEANUP(x509_freep) X509 *cert = SSL_get1_peer_certificate(ssl);
+
+  if (cert == NULL) return tb_fail(diag, TB_REFUSED, "no certificate");
+  return tc_identity_of(cert, role, diag, out);
+}
+
+void tc_tls_why(const SSL *ssl, char *out, size_t out_bytes) {
+  long verdict = SSL_get_verify_result(ssl);
+  unsigned long code = ERR_peek_error();
+  const char *why = ERR_reason_error_string(code);
+
+  if (verdict != X509_V_OK)
+    snprintf(out, out_bytes, "certificate refused: %s", X509_verify_cert_error_string(verdict));
+  else if (why != NULL)
+    snprintf(out, out_bytes, "%s", why);
+  else
+    snprintf(out, out_bytes, "%s", errno != 0 ? strerror(errno) : "connection ended");
+  ERR_clear_error();
+}

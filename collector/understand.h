@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The understand branch of one loop: stored generations to ordered events to figures.
+ *
+ *   STORED ──> queue of file names ──> mapped generation ──> reader ──> analyses ──> reports
+ *                                                              └──────> verdict for the meta
+ *
+ * A stream's generations are worked through in order on its home loop, one stream after the other, in
+ * slices of at most config analysis.slice: one slice a turn of the loop, so sockets and timers are
+ * served in between. What waits is file names only, hence the store never waits for us. After a fault
+ * the next generation begins a new ordering epoch.
+ *
+ * Memory    reader and analyses of a stream: agents.memory_max; the bytes lie in the mapped file. A
+ *           stream without news for agents.abandon_after is forgotten, totals included.
+ * Threads   all calls on the loop's thread.
+ * Errors    none leave here: a generation that cannot be understood has a verdict that says why.
+ */
+#ifndef TC_UNDERSTAND_H
+#define TC_UNDERSTAND_H
+
+#include <uv.h>
+
+#include "collector/connection.h"
+#include "collector/metrics.h"
+#include "collector/reports.h"
+#include "collector/store.h"
+
+struct tc_understand;
+
+struct tc_understand_env {
+  uv_loop_t *uv;
+  const struct tc_config *config;
+  struct tc_metrics *metrics;
+  struct tc_reports *reports;
+  struct tc_submit_sink store; /* for verdicts */
+  unsigned loop;
+  void *files;                                                  /* for open_file() */
+  int (*open_file)(void *files, const struct tc_reply *stored); /* -1: errno */
+};
+
+TB_MUST tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understand **out);
+void tc_understand_close(
+    struct tc_understand *u); /* drops what waits; free() after the last turn */
+void tc_understand_free(struct tc_understand *u);
+
+void tc_understand_stored(struct tc_understand *u, struct tc_reply *stored); /* owns it */
+void tc_understand_tick(struct tc_understand *u);
+bool tc_understand_is_idle(const struct tc_understand *u);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A scripted agent: a blocking TLS 1.3 client that says exactly what a test wants, right or wrong.
+ *
+ * Errors    a call that cannot do its work answers false and leaves the reason in peer->why; none
+ *           waits longer than TT_PEER_WAIT_S.
+ */
+#ifndef TT_PEER_H
+#define TT_PEER_H
+
+#include <openssl/ssl.h>
+
+#include "proto/frame.h"
+
+enum { TT_PEER_WAIT_S = 10 };
+
+struct tt_peer {
+  SSL_CTX *ctx;
+  SSL *ssl;
+  int fd;
+  char why[200];
+  unsigned char bytes[TP_HEADER_BYTES + TP_CONTROL_BYTES_MAX]; /* of the frame read last */
+};
+
+struct tt_peer_terms {
+  const char *address;   /* HOST:PORT */
+  const char *ca_dir;    /* whose ca.pem is trusted */
+  const char *certs_dir; /* of the certificate; NULL: ca_dir */
+  const char *name;      /* NAME.pem, NAME.key; NULL: no certificate */
+  const char *alpn;      /* NULL: none offered */
+};
+
+/* False: TCP or TLS said no. A TLS 1.3 client hears of a refused certificate only at its first read. */
+bool tt_peer_open(struct tt_peer *peer, const struct tt_peer_terms *terms);
+void tt_peer_close(struct tt_peer *peer);
+
+bool tt_peer_send(struct tt_peer *peer, const void *bytes, size_t n);
+bool tt_peer_send_frame(struct tt_peer *peer, enum tp_kind kind, uint64_t seq, uint64_t gen,
+                        const void *payload, size_t n);
+bool tt_peer_hello(struct tt_peer *peer, const unsigned char stream[16], const char *service);
+
+/* The next frame, which lives until the next call. False: the connection ended, why says how. */
+bool tt_peer_read_frame(struct tt_peer *peer, struct tp_frame *out);
+/* Reads on until a frame of this kind; others are let go. */
+bool tt_peer_wait_for(struct tt_peer *peer, enum tp_kind kind, struct tp_frame *out);
+
+#endif

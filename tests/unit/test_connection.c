@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real TLS clients against a real loop; only the store behind it is a test's. */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector/connection.h"
+#include "collector/ingest.h"
+#include "collector/listener.h"
+#include "collector/loop.h"
+#include "memory_store.h"
+#include "proto/frame.pb-c.h"
+#include "support/certs.h"
+#include "support/peer.h"
+
+struct server {
+  struct tc_loop loop;
+  struct tc_tls_loop tls;
+  struct tc_config config;
+  struct tc_metrics metrics;
+  struct memory_store store;
+  struct tc_connections *connections;
+  struct tc_listener *listener;
+  SSL_CTX *ctx;
+  atomic_size_t count;
+  char dir[64], address[TC_ADDRESS_MAX];
+};
+
+static void answer_all(struct server *s) {
+  struct tc_reply *reply;
+
+  while ((reply = memory_store_answer(&s->store)) != NULL) {
+    tc_connections_reply(s->connections, reply);
+    tc_reply_free(reply);
+  }
+  tc_connections_flush(s->connections);
+  atomic_store(&s->count, tc_connections_count(s->connections));
+}
+
+/* Answers come in a turn of their own, as from another thread. */
+static bool submit(void *self, struct tc_submit *msg) {
+  struct server *s = self;
+
+  if (!memory_store_submit(&s->store, msg)) return false;
+  uv_async_send(&s->loop.wake);
+  return true;
+}
+
+enum { DRAIN = 1, FAIL };
+
+static void on_message(void *self, enum tc_loop_sender from, void *msg) {
+  struct server *s = self;
+  struct tc_reply failed = { .kind = TC_REPLY_FAILED };
+
+  (void)from;
+  if ((uintptr_t)msg == DRAIN) tc_connections_drain(s->connections, "shutdown");
+  if ((uintptr_t)msg == FAIL) tc_connections_reply(s->connections, &failed);
+}
+
+static void on_drained(void *self) {
+  answer_all(self);
+}
+
+static void on_tick(void *self) {
+  struct server *s = self;
+
+  tc_tls_loop_tick(&s->tls);
+  tc_connections_tick(s->connections);
+  answer_all(s);
+}
+
+static void on_stop(void *self) {
+  struct server *s = self;
+
+  tc_listener_close(s->listener);
+  tc_connections_abort(s->connections);
+  tc_connections_close(s->connections);
+  tc_tls_loop_close(&s->tls);
+}
+
+static bool ready(void *self) {
+  (void)self;
+  return true;
+}
+
+static void accepted(void *self, int fd, const char *peer) {
+  struct server *s = self;
+
+  tc_connections_accept(s->connections, s->ctx, fd, peer);
+}
+
+static struct server *server_start(void (*adjust)(struct tc_config *config)) {
+  struct server *s = calloc(1, sizeof *s);
+  struct tc_loop_handler handler = { s, on_message, on_drained, on_tick, on_stop };
+  struct tc_tls_terms terms = { .alpn = TP_ALPN };
+  struct tc_listener_sink sink = { s, ready, accepted };
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  strcpy(s->dir, "/tmp/tt_conn_XXXXXX");
+  cr_assert_not_null(mkdtemp(s->dir));
+  tt_certs_make(s->dir);
+  tc_config_init(&s->config);
+  if (adjust != NULL) adjust(&s->config);
+  cr_assert_eq(tc_tls_context_new(s->dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_loop_open(&s->loop, 10, handler), TB_OK);
+  tc_tls_loop_init(&s->tls, &s->loop.uv);
+  s->tls.handshake_ms = s->config.agents_handshake_timeout / 1000000;
+  struct tc_submit_sink store = { s, submit };
+  struct tc_connections_env env = { &s->tls, &s->config, &s->metrics,
+                                    store,   0,          s->config.agents_records_max };
+  cr_assert_eq(tc_connections_new(&env, &s->connections), TB_OK);
+  cr_assert_eq(tc_listener_open(&s->loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK, "%s",
+               diag.text);
+  strcpy(s->address, tc_listener_address(s->listener));
+  cr_assert_eq(tc_loop_start(&s->loop), TB_OK);
+  return s;
+}
+
+static void drop(enum tc_loop_sender from, void *msg) {
+  (void)from;
+  (void)msg;
+}
+
+static void server_stop(struct server *s) {
+  char command[128];
+
+  tc_loop_stop(&s->loop);
+  tc_loop_join(&s->loop, drop);
+  tc_connections_free(s->connections);
+  for (struct tc_reply *r; (r = memory_store_answer(&s->store)) != NULL;) tc_reply_free(r);
+  SSL_CTX_free(s->ctx);
+  tc_config_fini(&s->config);
+  snprintf(command, sizeof command, "rm -r %s", s->dir);
+  cr_assert_eq(system(command), 0);
+  cr_assert_eq(tc_ingest_held_bytes(), 0, "no record's memory is left");
+  free(s);
+}
+
+static struct tt_peer_terms agent_of(const struct server *s) {
+  return (struct tt_peer_terms){
+    .address = s->address, .ca_dir = s->dir, .name = "agent", .alpn = TP_ALPN
+  };
+}
+
+/* A well-behaved agent, attached. */
+static void join(struct server *s, struct tt_peer *peer, unsigned char id) {
+  unsigned char stream[16] = { id };
+  struct tt_peer_terms terms = agent_of(s);
+  struct tp_frame frame;
+
+  cr_assert(tt_peer_open(peer, &terms), "%s", peer->why);
+  cr_assert(tt_peer_hello(peer, stream, "shop"), "%s", peer->why);
+  cr_assert(tt_peer_read_frame(peer, &frame), "%s", peer->why);
+  cr_assert_eq(frame.kind, TP_WELCOME);
+}
+
+static uint64_t acked(struct tt_peer *peer, uint64_t until) {
+  struct tp_frame frame;
+  uint64_t seq = 0;
+
+  while (seq < until) {
+    cr_assert(tt_peer_wait_for(peer, TP_ACK, &frame), "%s", peer->why);
+    Tracecollect__V1__Ack *ack = tracecollect__v1__ack__unpack(NULL, frame.len, frame.payload);
+    cr_assert_not_null(ack);
+    seq = ack->durable_seq;
+    tracecollect__v1__ack__free_unpacked(ack, NULL);
+  }
+  return seq;
+}
+
+static void expect_refusal(struct tt_peer *peer, const char *reason) {
+  struct tp_frame frame;
+
+  cr_assert(tt_peer_wait_for(peer, TP_REFUSE, &frame), "%s", peer->why);
+  Tracecollect__V1__Refuse *refuse =
+      tracecollect__v1__refuse__unpack(NULL, frame.len, frame.payload);
+  cr_assert_not_null(refuse);
+  cr_assert_not_null(strstr(refuse->reason, reason), "\"%s\" is not in \"%s\"", reason,
+                     refuse->reason);
+  tracecollect__v1__refuse__free_unpacked(refuse, NULL);
+  cr_assert_not(tt_peer_read_frame(peer, &frame));
+  cr_assert_str_eq(peer->why, "closed in order");
+}
+
+/* Polls a condition of another thread's until it holds. */
+#define EVENTUALLY(condition)                                                                      \
+  do {                                                                                             \
+    for (int tries_ = 0; !(condition) && tries_ < 5000; tries_++) poll(NULL, 0, 1);                \
+    cr_assert((condition), "within 5 s: " #condition);                                             \
+  } while (0)
+
+Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+  unsigned char stream[16] = { 1 };
+  static char batch[60000];
+
+  join(s, &peer, 1);
+  for (uint64_t seq = 1; seq <= 100; seq++)
+    cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch), "%s", peer.why);
+  cr_assert_eq(acked(&peer, 100), 100);
+  tt_peer_close(&peer);
+  EVENTUALLY(s->store.detaches == 1 && s->count == 0);
+
+  struct tt_peer_terms terms = agent_of(s);
+  struct tp_frame frame;
+  cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
+  cr_assert(tt_peer_hello(&peer, stream, "shop"));
+  cr_assert(tt_peer_wait_for(&peer, TP_WELCOME, &frame));
+  Tracecollect__V1__Welcome *welcome =
+      tracecollect__v1__welcome__unpack(NULL, frame.len, frame.payload);
+  cr_assert_eq(welcome->durable_seq, 100);
+  cr_assert_eq(welcome->credit_bytes, s->config.agents_credit);
+  cr_assert_str_eq(welcome->level, "durable");
+  tracecollect__v1__welcome__free_unpacked(welcome, NULL);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 99, 1, "x", 1)); /* known: acked again */
+  cr_assert_eq(acked(&peer, 100), 100);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 101, 1, "x", 1));
+  cr_assert_eq(acked(&peer, 101), 101);
+  cr_assert_eq(s->store.records, 101);
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+/* Sends a bad agent's doings while another streams; the other must not notice. */
+static void beside_a_good_one(void (*misbehave)(struct server *s)) {
+  struct server *s = server_start(NULL);
+  struct tt_peer good;
+  static char batch[30000];
+
+  join(s, &good, 200);
+  for (uint64_t seq = 1; seq <= 20; seq++)
+    cr_assert(tt_peer_send_frame(&good, TP_BATCH, seq, 1, batch, sizeof batch));
+  misbehave(s);
+  for (uint64_t seq = 21; seq <= 40; seq++)
+    cr_assert(tt_peer_send_frame(&good, TP_BATCH, seq, 1, batch, sizeof batch));
+  cr_assert_eq(acked(&good, 40), 40);
+  tt_peer_close(&good);
+  server_stop(s);
+}
+
+static void expect_no_tls(const struct tt_peer_terms *terms, const char *reason) {
+  struct tt_peer peer;
+  struct tp_frame frame;
+
+  /* A TLS 1.3 client finishes first and hears of the refusal at its first read. */
+  if (tt_peer_open(&peer, terms)) cr_assert_not(tt_peer_read_frame(&peer, &frame));
+  cr_assert_not_null(strstr(peer.why, reason), "\"%s\" is not in \"%s\"", reason, peer.why);
+  tt_peer_close(&peer);
+}
+
+static void no_certificate(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+
+  terms.name = NULL;
+  expect_no_tls(&terms, "certificate required");
+}
+
+static void another_authority(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+  char dir[] = "/tmp/tt_other_XXXXXX", command[64];
+
+  cr_assert_not_null(mkdtemp(dir));
+  tt_certs_make(dir);
+  terms.certs_dir = dir;
+  expect_no_tls(&terms, "decrypt error"); /* it has our authority's name but not its key */
+  snprintf(command, sizeof command, "rm -r %s", dir);
+  cr_assert_eq(system(command), 0);
+}
+
+static void wrong_alpn(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+
+  terms.alpn = "h2";
+  expect_no_tls(&terms, "no application protocol");
+  terms.alpn = NULL;
+  expect_no_tls(&terms, "no application protocol");
+}
+
+static void a_readers_certificate(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+
+  terms.name = "reader";
+  cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
+  expect_refusal(&peer, "certificate is for tracecollect:reader/test");
+  tt_peer_close(&peer);
+}
+
+static void two_names(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+
+  tt_certs_issue(s->dir, "two", "URI:tracecollect:agent/a,URI:tracecollect:agent/b", 1000);
+  terms.name = "two";
+  cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
+  expect_refusal(&peer, "certificate has 2 SAN URIs");
+  tt_peer_close(&peer);
+}
+
+static void expired(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+
+  tt_certs_issue(s->dir, "old", "URI:tracecollect:agent/a", -1000);
+  terms.name = "old";
+  expect_no_tls(&terms, "certificate expired");
+}
+
+static void junk_instead_of_tls(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+  char command[300];
+
+  /* Plain bytes on the port. */
+  const char *port = strrchr(s->address, ':') + 1;
+  snprintf(command, sizeof command,
+           "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%s && echo GET / HTTP/1.0 >&3 && cat <&3' "
+           ">/dev/null 2>&1",
+           port);
+  (void)!system(command);
+  cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
+  tt_peer_close(&peer);
+}
+
+Test(connection, no_certificate_is_refused) {
+  beside_a_good_one(no_certificate);
+}
+Test(connection, a_certificate_of_another_authority_is_refused) {
+  beside_a_good_one(another_authority);
+}
+Test(connection, an_expired_certificate_is_refused) {
+  beside_a_good_one(expired);
+}
+Test(connection, another_protocol_is_refused) {
+  beside_a_good_one(wrong_alpn);
+}
+Test(connection, a_readers_certificate_is_refused) {
+  beside_a_good_one(a_readers_certificate);
+}
+Test(connection, a_certificate_with_two_names_is_refused) {
+  beside_a_good_one(two_names);
+}
+Test(connection, bytes_that_are_not_tls_end_alone) {
+  beside_a_good_one(junk_instead_of_tls);
+}
+
+static void oversized(struct server *s) {
+  struct tt_peer peer;
+  unsigned char head[TP_HEADER_BYTES];
+  struct tp_frame frame = {
+    .kind = TP_BATCH, .flags = TP_CRITICAL, .seq = 1, .gen = 1, .len = 2 << 20
+  };
+
+  join(s, &peer, 1);
+  tp_frame_head_summed(&frame, head);
+  cr_assert(tt_peer_send(&peer, head, sizeof head));
+  expect_refusal(&peer, "BATCH frame of 2097152 bytes, limit 73728");
+  tt_peer_close(&peer);
+}
+
+static void bad_checksum(struct server *s) {
+  struct tt_peer peer;
+  unsigned char head[TP_HEADER_BYTES];
+  struct tp_frame frame = {
+    .kind = TP_BATCH, .flags = TP_CRITICAL, .seq = 1, .gen = 1, .payload_crc = 12345, .len = 3
+  };
+
+  join(s, &peer, 1);
+  tp_frame_head_summed(&frame, head);
+  cr_assert(tt_peer_send(&peer, head, sizeof head));
+  cr_assert(tt_peer_send(&peer, "abc", 3));
+  expect_refusal(&peer, "BATCH frame fails its checksum");
+  tt_peer_close(&peer);
+}
+
+static void out_of_sequence(struct server *s) {
+  struct tt_peer peer;
+
+  join(s, &peer, 1);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 1, 1, "a", 1));
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 3, 1, "c", 1));
+  expect_refusal(&peer, "record 3 came where 2 was due");
+  tt_peer_close(&peer);
+}
+
+static void bad_name(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+  unsigned char stream[16] = { 1 };
+
+  cr_assert(tt_peer_open(&peer, &terms));
+  cr_assert(tt_peer_hello(&peer, stream, "../../etc"));
+  expect_refusal(&peer, "service and instance must be");
+  tt_peer_close(&peer);
+}
+
+static void refused_by_the_store(struct server *s) {
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+  unsigned char stream[16] = { 1 };
+
+  cr_assert(tt_peer_open(&peer, &terms));
+  cr_assert(tt_peer_hello(&peer, stream, "forbidden"));
+  expect_refusal(&peer, "the stream belongs to another");
+  tt_peer_close(&peer);
+}
+
+static void superseded(struct server *s) {
+  struct tt_peer old, fresh;
+
+  join(s, &old, 1);
+  join(s, &fresh, 1);
+  expect_refusal(&old, "opened by a newer connection");
+  cr_assert(tt_peer_send_frame(&fresh, TP_BATCH, 1, 1, "a", 1));
+  cr_assert_eq(acked(&fresh, 1), 1);
+  tt_peer_close(&old);
+  tt_peer_close(&fresh);
+}
+
+Test(connection, an_oversized_frame_is_refused) {
+  beside_a_good_one(oversized);
+}
+Test(connection, a_wrong_checksum_is_refused) {
+  beside_a_good_one(bad_checksum);
+}
+Test(connection, a_record_out_of_sequence_is_refused) {
+  beside_a_good_one(out_of_sequence);
+}
+Test(connection, a_name_that_is_none_is_refused) {
+  beside_a_good_one(bad_name);
+}
+Test(connection, what_the_store_refuses_the_agent_hears) {
+  beside_a_good_one(refused_by_the_store);
+}
+Test(connection, a_newer_connection_takes_the_stream_over) {
+  beside_a_good_one(superseded);
+}
+
+static void hurry(struct tc_config *config) {
+  config->agents_heartbeat = 100000000;
+  config->agents_handshake_timeout = 200000000;
+}
+
+Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
+  struct server *s = server_start(hurry);
+  struct tt_peer peer;
+  struct tp_frame frame;
+
+  join(s, &peer, 1);
+  cr_assert(tt_peer_wait_for(&peer, TP_HEARTBEAT, &frame), "%s", peer.why);
+  while (tt_peer_read_frame(&peer, &frame)) cr_assert_eq(frame.kind, TP_HEARTBEAT);
+  cr_assert_eq(s->metrics.peers_timed_out_total, 1);
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+Test(connection, who_does_not_greet_in_time_is_told_so) {
+  struct server *s = server_start(hurry);
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+
+  cr_assert(tt_peer_open(&peer, &terms));
+  expect_refusal(&peer, "no HELLO in time");
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+Test(connection, a_full_store_stops_reading_and_loses_nothing) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+  static char batch[30000];
+
+  join(s, &peer, 1);
+  s->store.full = true;
+  for (uint64_t seq = 1; seq <= 60; seq++)
+    cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch), "%s", peer.why);
+  EVENTUALLY(s->metrics.holds_total > 0);
+  cr_assert_eq(s->store.records, 0);
+  s->store.full = false;
+  cr_assert_eq(acked(&peer, 60), 60);
+  cr_assert_eq(s->store.records, 60);
+  tt_peer_close(&peer);
+  EVENTUALLY(s->count == 0);
+  server_stop(s);
+}
+
+Test(connection, a_full_store_still_hears_of_the_end) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+
+  join(s, &peer, 1);
+  s->store.full = true;
+  tt_peer_close(&peer);
+  EVENTUALLY(s->metrics.connections == 0);
+  cr_assert_eq(s->count, 1, "what is left waits for room");
+  s->store.full = false;
+  EVENTUALLY(s->store.detaches == 1 && s->count == 0);
+  server_stop(s);
+}
+
+static void small_credit(struct tc_config *config) {
+  config->agents_credit = 262144;
+}
+
+Test(connection, credit_is_given_back_and_going_past_it_is_refused) {
+  struct server *s = server_start(small_credit);
+  struct tt_peer peer;
+  static char batch[60000];
+
+  join(s, &peer, 1);
+  for (uint64_t seq = 1; seq <= 40; seq++) { /* one window is 4 of these */
+    cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch));
+    cr_assert_eq(acked(&peer, seq), seq);
+  }
+  s->store.silent = true; /* nothing comes back any more */
+  for (uint64_t seq = 41; seq <= 46; seq++)
+    if (!tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch)) break;
+  expect_refusal(&peer, "goes past the credit");
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+Test(connection, a_drain_says_goaway_acks_what_was_taken_and_closes) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+  struct tp_frame frame;
+
+  join(s, &peer, 1);
+  for (uint64_t seq = 1; seq <= 5; seq++)
+    cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, "abc", 3));
+  EVENTUALLY(s->store.records == 5);
+  cr_assert(tc_loop_post(&s->loop, TC_SENDER_MAIN, (void *)(uintptr_t)DRAIN));
+  cr_assert(tt_peer_wait_for(&peer, TP_GOAWAY, &frame), "%s", peer.why);
+  while (tt_peer_read_frame(&peer, &frame)) {
+  }
+  cr_assert_str_eq(peer.why, "closed in order");
+  tt_peer_close(&peer);
+  EVENTUALLY(s->count == 0);
+  server_stop(s);
+}
+
+Test(connection, after_the_store_failed_nobody_is_taken_in) {
+  struct server *s = server_start(NULL);
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+  unsigned char stream[16] = { 1 };
+
+  cr_assert(tc_loop_post(&s->loop, TC_SENDER_MAIN, (void *)(uintptr_t)FAIL));
+  cr_assert(tt_peer_open(&peer, &terms));
+  cr_assert(tt_peer_hello(&peer, stream, "shop"));
+  expect_refusal(&peer, "cannot store at this time");
+  tt_peer_close(&peer);
+  server_stop(s);
+}
