@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream with work stands in a ring; each turn of the loop gives the first one a slice and puts it
- * behind the others. A slice is a run of steps, each of some ten microseconds: feed a batch's worth of
- * bytes, order a few hundred events, pack one report. The clock is read after every step. */
+ * behind the others. A slice is a run of steps, each of some ten microseconds: feed a piece of
+ * the bytes, order a few hundred events, pack one report. The clock is read after every step. */
 #include "collector/understand.h"
 
 #include <assert.h>
@@ -23,7 +23,8 @@
 
 enum {
   TRACE_HEADER_BYTES = 16,
-  FEED_BYTES = 64 << 10,
+  /* The batch that a piece cuts in two is copied, all others stay in the mapping. */
+  FEED_BYTES = 1 << 20,
   RUN_EVENTS = 256,
   RETRY_MS = 1,
   REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
@@ -183,6 +184,7 @@ static Tracecollect__V1__VerdictCode code_of(tb_rc rc) {
   case TB_OK: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK;
   case TB_BROKEN: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
   case TB_UNSUPPORTED: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNSUPPORTED;
+  case TB_FUEL: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL;
   case TB_IO:
     return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* nobody has seen its bytes */
   default: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE;

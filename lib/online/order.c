@@ -270,7 +270,7 @@ static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
   order->tries_failed += n; /* sorting is work, too */
   if (order->tries_failed / FUEL_PER_EVENT > order->events + order->fuel_tries / FUEL_PER_EVENT) {
     tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
-    return tb_fail(order->diag, TB_BUDGET,
+    return tb_fail(order->diag, TB_FUEL,
                    "too many attempts to find an event that fits (%" PRIu64 ")",
                    order->tries_failed);
   }

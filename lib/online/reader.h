@@ -17,7 +17,7 @@
  *           is fed stays in place and unchanged until the reader is freed (a mapping).
  * Threads   none of its own; use each object from one thread at a time.
  * Time      out: nanoseconds on the trace's own clock, strictly rising.
- * Errors    TB_BROKEN, TB_UNSUPPORTED (header), TB_BUDGET, TB_NOMEM, whatever the sink answers. After
+ * Errors    TB_BROKEN, TB_UNSUPPORTED (header), TB_BUDGET, TB_FUEL, TB_NOMEM, whatever the sink answers. After
  *           any of them the reader is finished: it answers the same again. Every event before the
  *           fault has been delivered; diag says generation, thread, byte offset and reason.
  */
