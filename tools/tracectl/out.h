@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard output for verbs that print millions of lines: one large buffer, numbers formatted in place.
+ *
+ * Sketch: a parsed event is about 200 bytes of text, most of it stack frames that are copied from a
+ * cache; at 10 GB/s memcpy that is 20 ns, so the numbers (6 an event, 3 ns each) must not go through
+ * printf (80 ns each).
+ *
+ * Errors    the first failed write sticks: later puts do nothing. A broken pipe counts as one, silent.
+ */
+#ifndef TK_OUT_H
+#define TK_OUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { TK_OUT_BYTES = 256 << 10 };
+
+struct tk_out {
+  int fd;
+  int error; /* errno of the first failed write; 0: none */
+  size_t len;
+  unsigned char data[TK_OUT_BYTES];
+};
+
+void tk_out_init(struct tk_out *out, int fd);
+void tk_out_flush(struct tk_out *out);
+/* For more than fits: through the buffer, or around it. */
+void tk_out_bytes_slow(struct tk_out *out, const void *bytes, size_t n);
+
+static inline void tk_out_bytes(struct tk_out *out, const void *bytes, size_t n) {
+  if (n > sizeof out->data - out->len) {
+    tk_out_bytes_slow(out, bytes, n);
+    return;
+  }
+  memcpy(out->data + out->len, bytes, n);
+  out->len += n;
+}
+
+static inline void tk_out_text(struct tk_out *out, const char *text) {
+  tk_out_bytes(out, text, strlen(text));
+}
+
+static inline void tk_out_byte(struct tk_out *out, char byte) {
+  tk_out_bytes(out, &byte, 1);
+}
+
+void tk_out_u64(struct tk_out *out, uint64_t value);
+void tk_out_i64(struct tk_out *out, int64_t value);
+void tk_out_hex(struct tk_out *out, uint64_t value);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One JSON object a line for each ordered event:
+ *
+ *   {"time":N,"kind":"StateTransition","event":"GoBlock","m":N,"p":N,"g":N, details, "stack":[frames]}
+ *
+ * kind is Go's name for what happened, event the wire's; absent m, p and g are null. A frame is
+ * {"func":S,"file":S,"line":N,"pc":"0x..."}, innermost first. */
+#include "online/generation.h"
+#include "tools/tracectl/print.h"
+#include "tools/tracectl/quote.h"
+#include "wire/spec.h"
+
+static void put_id(struct tk_out *out, const char *label, int64_t id) {
+  tk_out_text(out, label);
+  if (id == TO_NONE)
+    tk_out_text(out, "null");
+  else
+    tk_out_i64(out, id);
+}
+
+static void put_u64(struct tk_out *out, const char *label, uint64_t value) {
+  tk_out_text(out, label);
+  tk_out_u64(out, value);
+}
+
+static void put_text(struct tk_out *out, const char *label, const char *text) {
+  tk_out_text(out, label);
+  tk_out_json_string(out, text, strlen(text));
+}
+
+static void put_string(struct tk_out *out, const char *label, const struct to_generation *gen,
+                       uint64_t id) {
+  struct to_string text = { "", 0 };
+
+  (void)to_generation_string(gen, id, &text); /* the orderer has checked the id */
+  tk_out_text(out, label);
+  tk_out_json_string(out, text.data, text.len);
+}
+
+static void put_stack(struct tk_out *out, const char *label, const struct to_generation *gen,
+                      uint64_t id) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+  const char *before = "{\"func\":";
+
+  if (id == TK_NO_STACK || !to_generation_stack(gen, id, &it)) return;
+  tk_out_text(out, label);
+  while (to_stack_next(&it, &frame)) {
+    tk_out_text(out, before);
+    tk_out_json_string(out, frame.function.data, frame.function.len);
+    tk_out_text(out, ",\"file\":");
+    tk_out_json_string(out, frame.file.data, frame.file.len);
+    put_u64(out, ",\"line\":", frame.line);
+    tk_out_text(out, ",\"pc\":\"0x");
+    tk_out_hex(out, frame.pc);
+    tk_out_text(out, "\"}");
+    before = ",{\"func\":";
+  }
+  tk_out_byte(out, ']');
+}
+
+static void put_sync(struct tk_out *out, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  struct to_clock clock;
+
+  put_u64(out, ",\"n\":", ev->args[0]);
+  if (gen == NULL) return;
+  put_u64(out, ",\"generation\":", to_generation_number(gen));
+  if (!to_generation_clock(gen, &clock)) return;
+  tk_out_text(out, ",\"clock\":{\"trace\":");
+  tk_out_i64(out, clock.trace_ns);
+  put_u64(out, ",\"mono\":", clock.mono_ns);
+  tk_out_text(out, ",\"wall_s\":");
+  tk_out_i64(out, clock.wall_s);
+  tk_out_text(out, ",\"wall_ns\":");
+  tk_out_i64(out, clock.wall_ns);
+  tk_out_byte(out, '}');
+}
+
+static void put_transition(struct tk_out *out, const struct to_generation *gen,
+                           const struct to_event *ev) {
+  struct tk_transition tr;
+
+  tk_event_transition(ev, &tr);
+  put_id(out, tr.proc ? ",\"proc\":" : ",\"goroutine\":", tr.id);
+  put_text(out, ",\"from\":", tr.from);
+  put_text(out, ",\"to\":", tr.to);
+  if (tr.reason != 0) put_string(out, ",\"reason\":", gen, tr.reason);
+  if (tr.stack != tk_event_stack(ev)) put_stack(out, ",\"transition_stack\":[", gen, tr.stack);
+}
+
+static void put_range(struct tk_out *out, const struct to_generation *gen,
+                      const struct to_event *ev) {
+  struct tk_range range;
+
+  tk_event_range(ev, &range);
+  put_text(out, ",\"name\":", range.name != NULL ? range.name : "stop-the-world");
+  if (range.name == NULL) put_string(out, ",\"reason\":", gen, range.what);
+  put_text(out, ",\"scope\":", range.scope);
+  if (strcmp(range.scope, "None") != 0) put_id(out, ",\"scope_id\":", range.id);
+  if (ev->type != TW_EV_GC_SWEEP_END) return;
+  put_u64(out, ",\"swept_bytes\":", ev->args[0]);
+  put_u64(out, ",\"reclaimed_bytes\":", ev->args[1]);
+}
+
+static void put_task(struct tk_out *out, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  bool begin = ev->type == TW_EV_USER_TASK_BEGIN;
+  uint64_t parent = begin ? ev->args[1] : ev->args[2];
+
+  put_u64(out, ",\"task\":", ev->args[0]);
+  if (parent != TO_NO_TASK) put_u64(out, ",\"parent\":", parent);
+  if (begin) {
+    put_string(out, ",\"type\":", gen, ev->args[2]);
+    return;
+  }
+  struct to_string type = to_generation_extra_string(gen, ev->args[3]);
+  tk_out_text(out, ",\"type\":");
+  tk_out_json_string(out, type.data, type.len);
+}
+
+static void put_experimental(struct tk_out *out, const struct to_event *ev) {
+  const struct tw_spec *spec = tw_spec(ev->type);
+
+  tk_out_text(out, ",\"args\":{");
+  for (unsigned i = 0; i < spec->nargs; i++) {
+    put_text(out, i > 0 ? "," : "", spec->args[i].label);
+    put_u64(out, ":", ev->args[i]);
+  }
+  tk_out_byte(out, '}');
+}
+
+static void put_details(struct tk_out *out, const struct to_generation *gen,
+                        const struct to_event *ev, enum tk_event_kind kind) {
+  switch (kind) {
+  case TK_KIND_SYNC: put_sync(out, gen, ev); break;
+  case TK_KIND_METRIC:
+    put_text(out, ",\"name\":", tk_event_metric(ev));
+    put_u64(out, ",\"value\":", ev->args[0]);
+    break;
+  case TK_KIND_LABEL: put_string(out, ",\"label\":", gen, ev->args[0]); break;
+  case TK_KIND_RANGE_BEGIN:
+  case TK_KIND_RANGE_ACTIVE:
+  case TK_KIND_RANGE_END: put_range(out, gen, ev); break;
+  case TK_KIND_TASK_BEGIN:
+  case TK_KIND_TASK_END: put_task(out, gen, ev); break;
+  case TK_KIND_REGION_BEGIN:
+  case TK_KIND_REGION_END:
+    put_u64(out, ",\"task\":", ev->args[0]);
+    put_string(out, ",\"type\":", gen, ev->args[1]);
+    break;
+  case TK_KIND_LOG:
+    put_u64(out, ",\"task\":", ev->args[0]);
+    put_string(out, ",\"category\":", gen, ev->args[1]);
+    put_string(out, ",\"message\":", gen, ev->args[2]);
+    break;
+  case TK_KIND_TRANSITION: put_transition(out, gen, ev); break;
+  case TK_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
+  case TK_KIND_STACK_SAMPLE:
+  case TK_KIND_BAD: break;
+  }
+}
+
+tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
+                    size_t n) {
+  struct tk_out *out = ((struct tk_printer *)self)->out;
+
+  for (const struct to_event *ev = events; ev < events + n; ev++) {
+    enum tk_event_kind kind = tk_event_kind(ev);
+
+    tk_out_text(out, "{\"time\":");
+    tk_out_i64(out, ev->time);
+    put_text(out, ",\"kind\":", tk_event_kind_name(kind));
+    put_text(out, ",\"event\":", tw_spec(ev->type)->name);
+    put_id(out, ",\"m\":", ev->m);
+    put_id(out, ",\"p\":", ev->p);
+    put_id(out, ",\"g\":", ev->g);
+    put_details(out, gen, ev, kind);
+    put_stack(out, ",\"stack\":[", gen, tk_event_stack(ev));
+    tk_out_text(out, "}\n");
+  }
+  return out->error == 0 ? TB_OK : TB_IO;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "online/generation.h"
+#include "tools/tracectl/print.h"
+#include "tools/tracectl/quote.h"
+#include "wire/spec.h"
+
+static void put_value(struct tk_out *out, uint64_t value) {
+  tk_out_text(out, "Value{Uint64(");
+  tk_out_u64(out, value);
+  tk_out_text(out, ")}");
+}
+
+/* The orderer has checked the id: an unknown one never gets here. */
+static struct to_string string_of(const struct to_generation *gen, uint64_t id) {
+  struct to_string text = { "", 0 };
+  (void)to_generation_string(gen, id, &text);
+  return text;
+}
+
+static void put_string(struct tk_out *out, const struct to_generation *gen, uint64_t id) {
+  struct to_string text = string_of(gen, id);
+  tk_out_quoted(out, text.data, text.len);
+}
+
+static void put_field_u64(struct tk_out *out, const char *label, uint64_t value) {
+  tk_out_text(out, label);
+  tk_out_u64(out, value);
+}
+
+/* RFC 3339 in the local zone, trailing zeros of the nanoseconds dropped. */
+static void put_wall(struct tk_out *out, int64_t seconds, int64_t ns) {
+  time_t t =
+      (time_t)((uint64_t)seconds + (uint64_t)(ns / 1000000000)); /* a peer's numbers may wrap */
+  long fraction = (long)(ns % 1000000000);
+  char text[80];
+  struct tm tm;
+
+  if (fraction < 0) {
+    fraction += 1000000000;
+    t--;
+  }
+  if (localtime_r(&t, &tm) == NULL) { /* a year beyond 2^31: no calendar says it */
+    tk_out_text(out, "@");
+    tk_out_i64(out, (int64_t)t);
+    return;
+  }
+  int n = snprintf(text, sizeof text, "%04lld-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900LL,
+                   tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+  if (fraction != 0) {
+    n += snprintf(text + n, sizeof text - (size_t)n, ".%09ld", fraction);
+    while (text[n - 1] == '0') n--;
+  }
+  tk_out_bytes(out, text, (size_t)n);
+  long zone = tm.tm_gmtoff / 60;
+  if (tm.tm_gmtoff == 0) {
+    tk_out_byte(out, 'Z');
+    return;
+  }
+  long off = zone < 0 ? -zone : zone;
+  n = snprintf(text, sizeof text, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+', off / 60,
+               off % 60);
+  tk_out_bytes(out, text, (size_t)n);
+}
+
+static void put_sync(struct tk_out *out, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  struct to_clock clock;
+
+  put_field_u64(out, " N=", ev->args[0]);
+  if (gen == NULL || !to_generation_clock(gen, &clock)) return;
+  tk_out_text(out, " Trace=");
+  tk_out_i64(out, clock.trace_ns);
+  put_field_u64(out, " Mono=", clock.mono_ns);
+  tk_out_text(out, " Wall=");
+  put_wall(out, clock.wall_s, clock.wall_ns);
+}
+
+static void put_range(struct tk_out *out, const struct to_generation *gen,
+                      const struct to_event *ev, enum tk_event_kind kind) {
+  struct tk_range range;
+
+  tk_event_range(ev, &range);
+  tk_out_text(out, " Name=");
+  if (range.name != NULL) {
+    tk_out_byte(out, '"');
+    tk_out_text(out, range.name);
+    tk_out_byte(out, '"');
+  } else {
+    char name[TW_STRING_BYTES_MAX + 32];
+    struct to_string what = string_of(gen, range.what);
+    int n = snprintf(name, sizeof name, "stop-the-world (");
+    memcpy(name + n, what.data, what.len);
+    name[(size_t)n + what.len] = ')';
+    tk_out_quoted(out, name, (size_t)n + what.len + 1);
+  }
+  tk_out_text(out, " Scope=");
+  tk_out_text(out, range.scope);
+  if (ev->type != TW_EV_GC_BEGIN && ev->type != TW_EV_GC_ACTIVE && ev->type != TW_EV_GC_END) {
+    tk_out_byte(out, '(');
+    tk_out_i64(out, range.id);
+    tk_out_byte(out, ')');
+  }
+  if (kind != TK_KIND_RANGE_END) return;
+  tk_out_text(out, " Attributes=[");
+  if (ev->type == TW_EV_GC_SWEEP_END) {
+    tk_out_text(out, "\"bytes swept\"=");
+    put_value(out, ev->args[0]);
+    tk_out_text(out, " \"bytes reclaimed\"=");
+    put_value(out, ev->args[1]);
+  }
+  tk_out_byte(out, ']');
+}
+
+static void put_task(struct tk_out *out, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  bool begin = ev->type == TW_EV_USER_TASK_BEGIN;
+  struct to_string type =
+      begin ? string_of(gen, ev->args[2]) : to_generation_extra_string(gen, ev->args[3]);
+
+  put_field_u64(out, " ID=", ev->args[0]);
+  put_field_u64(out, " Parent=", begin ? ev->args[1] : ev->args[2]);
+  tk_out_text(out, " Type=");
+  tk_out_quoted(out, type.data, type.len);
+}
+
+static void put_experimental(struct tk_out *out, const struct to_event *ev) {
+  const struct tw_spec *spec = tw_spec(ev->type);
+
+  tk_out_text(out, " Name=");
+  tk_out_text(out, spec->name);
+  tk_out_text(out, " Args=[");
+  for (unsigned i = 0; i < spec->nargs; i++) {
+    if (i > 0) tk_out_text(out, ", ");
+    tk_out_text(out, spec->args[i].label);
+    tk_out_byte(out, '=');
+    put_value(out, ev->args[i]);
+  }
+  tk_out_byte(out, ']');
+}
+
+static tb_rc put_stack(struct tk_printer *printer, const struct to_generation *gen,
+                       const char *heading, uint64_t id) {
+  const unsigned char *text;
+  size_t len;
+
+  TB_TRY(tk_stack_text(printer, gen, id, &text, &len));
+  tk_out_text(printer->out, heading);
+  tk_out_bytes(printer->out, text, len);
+  return TB_OK;
+}
+
+static tb_rc put_transition(struct tk_printer *printer, const struct to_generation *gen,
+                            const struct to_event *ev) {
+  struct tk_out *out = printer->out;
+  struct tk_transition tr;
+
+  tk_event_transition(ev, &tr);
+  tk_out_text(out, tr.proc ? " ProcID=" : " GoID=");
+  tk_out_i64(out, tr.id);
+  tk_out_byte(out, ' ');
+  tk_out_text(out, tr.from);
+  tk_out_text(out, "->");
+  tk_out_text(out, tr.to);
+  tk_out_text(out, " Reason=");
+  put_string(out, gen, tr.reason);
+  if (tr.stack == TK_NO_STACK) return TB_OK;
+  return put_stack(printer, gen, "\nTransitionStack=\n", tr.stack);
+}
+
+static tb_rc put_details(struct tk_printer *printer, const struct to_generation *gen,
+                         const struct to_event *ev, enum tk_event_kind kind) {
+  struct tk_out *out = printer->out;
+
+  switch (kind) {
+  case TK_KIND_SYNC:
+    printer->gen = 0; /* new tables, even if their number is an old one */
+    put_sync(out, gen, ev);
+    break;
+  case TK_KIND_METRIC:
+    tk_out_text(out, " Name=\"");
+    tk_out_text(out, tk_event_metric(ev));
+    tk_out_text(out, "\" Value=");
+    put_value(out, ev->args[0]);
+    break;
+  case TK_KIND_LABEL:
+    tk_out_text(out, " Label=");
+    put_string(out, gen, ev->args[0]);
+    tk_out_text(out, " Resource=Goroutine(");
+    tk_out_i64(out, ev->g);
+    tk_out_byte(out, ')');
+    break;
+  case TK_KIND_RANGE_BEGIN:
+  case TK_KIND_RANGE_ACTIVE:
+  case TK_KIND_RANGE_END: put_range(out, gen, ev, kind); break;
+  case TK_KIND_TASK_BEGIN:
+  case TK_KIND_TASK_END: put_task(out, gen, ev); break;
+  case TK_KIND_REGION_BEGIN:
+  case TK_KIND_REGION_END:
+    put_field_u64(out, " Task=", ev->args[0]);
+    tk_out_text(out, " Type=");
+    put_string(out, gen, ev->args[1]);
+    break;
+  case TK_KIND_LOG:
+    put_field_u64(out, " Task=", ev->args[0]);
+    tk_out_text(out, " Category=");
+    put_string(out, gen, ev->args[1]);
+    tk_out_text(out, " Message=");
+    put_string(out, gen, ev->args[2]);
+    break;
+  case TK_KIND_TRANSITION: return put_transition(printer, gen, ev);
+  case TK_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
+  case TK_KIND_STACK_SAMPLE:
+  case TK_KIND_BAD: break;
+  }
+  return TB_OK;
+}
+
+static tb_rc print_event(struct tk_printer *printer, const struct to_generation *gen,
+                         const struct to_event *ev) {
+  struct tk_out *out = printer->out;
+  enum tk_event_kind kind = tk_event_kind(ev);
+  struct to_stack_iter it;
+
+  /* The reader checks every stack but a CPU sample's. */
+  if (kind == TK_KIND_STACK_SAMPLE && !to_generation_stack(gen, ev->args[0], &it))
+    return tb_fail(printer->diag, TB_BROKEN,
+                   "the CPU sample at time %" PRId64 " names stack %" PRIu64 ", which is not there",
+                   ev->time, ev->args[0]);
+  tk_out_text(out, "M=");
+  tk_out_i64(out, ev->m);
+  tk_out_text(out, " P=");
+  tk_out_i64(out, ev->p);
+  tk_out_text(out, " G=");
+  tk_out_i64(out, ev->g);
+  tk_out_byte(out, ' ');
+  tk_out_text(out, tk_event_kind_name(kind));
+  tk_out_text(out, " Time=");
+  tk_out_i64(out, ev->time);
+  TB_TRY(put_details(printer, gen, ev, kind));
+  uint64_t stack = tk_event_stack(ev);
+  if (stack != TK_NO_STACK) TB_TRY(put_stack(printer, gen, "\nStack=\n", stack));
+  tk_out_byte(out, '\n');
+  return TB_OK;
+}
+
+tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct to_event *events,
+                      size_t n) {
+  struct tk_printer *printer = self;
+
+  for (const struct to_event *ev = events; ev < events + n; ev++)
+    TB_TRY(print_event(printer, gen, ev));
+  return printer->out->error == 0 ? TB_OK
+                                  : TB_IO; /* nobody reads on: no use in reading on either */
+}

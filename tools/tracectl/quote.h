@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A string in quotes, escaped as Go's %q escapes it: the C escapes, \xNN for what is no UTF-8 and for
+ * control characters, \uNNNN and \UNNNNNNNN for what Unicode does not call printable. */
+#ifndef TK_QUOTE_H
+#define TK_QUOTE_H
+
+#include "tools/tracectl/out.h"
+
+void tk_out_quoted(struct tk_out *out, const void *bytes, size_t n);
+/* The same for JSON: what is no UTF-8 becomes U+FFFD. */
+void tk_out_json_string(struct tk_out *out, const void *bytes, size_t n);
+
+#endif
