@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trace as text, one line per event: the language of the tests, of golden files and of debugging.
+ *
+ *   Trace Go1.26
+ *   EventBatch gen=1 m=0 time=0            # size= may be given; else the batch is as long as it gets
+ *   ProcStatus dt=1 p=0 pstatus=1
+ *   String id=5
+ *       data="hello\x00"
+ *   Stack id=1 nframes=1
+ *       pc=4096 func=1 file=2 line=10
+ *
+ * Arguments stand in the order of wire/events.def, dt first where the event has one. data= and frames
+ * may follow on the same line or the next ones. '#' starts a comment.
+ *
+ * Memory    data of the event at hand is in a buffer from mem.
+ * Errors    TB_END: no more events. TB_BROKEN: diag's text names the line. TB_NOMEM, TB_BUDGET.
+ */
+#ifndef TW_TEXT_H
+#define TW_TEXT_H
+
+#include "base/buf.h"
+#include "wire/spec.h"
+
+struct tw_text {
+  const char *pos;
+  unsigned line;
+  unsigned version;
+  struct tb_buf data;
+  struct tb_diag *diag;
+};
+
+struct tw_text_event {
+  uint8_t type;
+  unsigned nargs; /* dt counted */
+  uint64_t args[6];
+  bool size_given; /* EventBatch: args[3] is meant */
+  unsigned nframes;
+  uint64_t frames[TW_STACK_FRAMES_MAX][4];
+  const unsigned char *data; /* until the next event */
+  size_t len;
+};
+
+/* Reads the "Trace Go1.NN" line. text is NUL-terminated and stays. */
+TB_MUST tb_rc tw_text_open(struct tw_text *text, const char *source, struct tb_mem *mem,
+                           struct tb_diag *diag);
+void tw_text_close(struct tw_text *text);
+TB_MUST tb_rc tw_text_next(struct tw_text *text, struct tw_text_event *out);
+
+/* Appends the event's bytes; of a batch, what stands before its size. */
+void tw_text_encode(struct tb_buf *out, const struct tw_text_event *event);
+void tw_text_encode_number(struct tb_buf *out, uint64_t value);
+
+/* The whole text as trace bytes, nothing added. */
+TB_MUST tb_rc tw_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
+                               struct tb_diag *diag);
+
+#endif
