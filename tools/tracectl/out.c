@@ -43,22 +43,34 @@ static const char pairs[] =
     "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
     "8081828384858687888990919293949596979899";
 
-void tk_out_u64(struct tk_out *out, uint64_t value) {
-  char text[20];
-  char *p = text + sizeof text;
-
+char *tk_decimal(char *end, uint64_t value) {
   while (value >= 100) {
-    p -= 2;
-    memcpy(p, pairs + value % 100 * 2, 2);
+    end -= 2;
+    memcpy(end, pairs + value % 100 * 2, 2);
     value /= 100;
   }
   if (value >= 10) {
-    p -= 2;
-    memcpy(p, pairs + value * 2, 2);
+    end -= 2;
+    memcpy(end, pairs + value * 2, 2);
   } else {
-    *--p = (char)('0' + value);
+    *--end = (char)('0' + value);
   }
-  tk_out_bytes(out, p, (size_t)(text + sizeof text - p));
+  return end;
+}
+
+char *tk_hexadecimal(char *end, uint64_t value) {
+  do {
+    *--end = "0123456789abcdef"[value & 15];
+    value >>= 4;
+  } while (value != 0);
+  return end;
+}
+
+void tk_out_u64(struct tk_out *out, uint64_t value) {
+  char text[20];
+  char *end = text + sizeof text, *begin = tk_decimal(end, value);
+
+  tk_out_bytes(out, begin, (size_t)(end - begin));
 }
 
 void tk_out_i64(struct tk_out *out, int64_t value) {
@@ -72,11 +84,7 @@ void tk_out_i64(struct tk_out *out, int64_t value) {
 
 void tk_out_hex(struct tk_out *out, uint64_t value) {
   char text[16];
-  char *p = text + sizeof text;
+  char *end = text + sizeof text, *begin = tk_hexadecimal(end, value);
 
-  do {
-    *--p = "0123456789abcdef"[value & 15];
-    value >>= 4;
-  } while (value != 0);
-  tk_out_bytes(out, p, (size_t)(text + sizeof text - p));
+  tk_out_bytes(out, begin, (size_t)(end - begin));
 }

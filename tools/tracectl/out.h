@@ -45,6 +45,10 @@ static inline void tk_out_byte(struct tk_out *out, char byte) {
   tk_out_bytes(out, &byte, 1);
 }
 
+/* Write the digits so that they end at end; answer where they begin. At most 20 bytes. */
+char *tk_decimal(char *end, uint64_t value);
+char *tk_hexadecimal(char *end, uint64_t value);
+
 void tk_out_u64(struct tk_out *out, uint64_t value);
 void tk_out_i64(struct tk_out *out, int64_t value);
 void tk_out_hex(struct tk_out *out, uint64_t value);

@@ -2,6 +2,8 @@
 /* Stack text, cached: in a real trace thousands of events share one stack of 10 to 60 frames, and
  * their text is most of the output. When the cache is full it is simply begun anew, so that a trace
  * with a million stacks costs no more memory than one with a thousand. */
+#include <string.h>
+
 #include "base/map.h"
 #include "online/generation.h"
 #include "tools/tracectl/print.h"
@@ -35,25 +37,29 @@ void tk_printer_fini(struct tk_printer *printer) {
   *printer = (struct tk_printer){ 0 };
 }
 
-static void add_hex(struct tb_buf *text, uint64_t value) {
-  char digits[16];
-  size_t at = sizeof digits;
-
-  do {
-    digits[--at] = "0123456789abcdef"[value & 15];
-    value >>= 4;
-  } while (value != 0);
-  tb_buf_add(text, digits + at, sizeof digits - at);
+static unsigned char *put(unsigned char *at, const char *bytes, size_t n) {
+  memcpy(at, bytes, n);
+  return at + n;
 }
 
-static void add_frame(struct tb_buf *text, const struct to_frame *frame) {
-  tb_buf_byte(text, '\t');
-  tb_buf_add(text, frame->function.data, frame->function.len);
-  tb_buf_text(text, " @ 0x");
-  add_hex(text, frame->pc);
-  tb_buf_text(text, "\n\t\t");
-  tb_buf_add(text, frame->file.data, frame->file.len);
-  tb_buf_printf(text, ":%lu\n", (unsigned long)frame->line);
+static tb_rc add_frame(struct tb_buf *text, const struct to_frame *frame) {
+  char digits[20], *end = digits + sizeof digits, *begin;
+
+  TB_TRY(tb_buf_reserve(text, frame->function.len + frame->file.len + 64));
+  unsigned char *at = text->data + text->len;
+  at = put(at, "\t", 1);
+  at = put(at, frame->function.data, frame->function.len);
+  at = put(at, " @ 0x", 5);
+  begin = tk_hexadecimal(end, frame->pc);
+  at = put(at, begin, (size_t)(end - begin));
+  at = put(at, "\n\t\t", 3);
+  at = put(at, frame->file.data, frame->file.len);
+  at = put(at, ":", 1);
+  begin = tk_decimal(end, frame->line);
+  at = put(at, begin, (size_t)(end - begin));
+  at = put(at, "\n", 1);
+  text->len = (size_t)(at - text->data);
+  return TB_OK;
 }
 
 tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen, uint64_t id,
@@ -79,8 +85,7 @@ tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen,
       tb_map_remove(&stacks->spans, id);
       return TB_NOTFOUND;
     }
-    while (to_stack_next(&it, &frame)) add_frame(text, &frame);
-    if (text->rc != TB_OK) return text->rc;
+    while (to_stack_next(&it, &frame)) TB_TRY(add_frame(text, &frame));
     *span = (uint64_t)from << 32 | (text->len - from);
   }
   *out_text = text->data + (*span >> 32);
