@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collector/journal.h"
+#include "collector/metrics.h"
+#include "proto/report.pb-c.h"
+
+static struct tb_mem mem;
+
+static char *scrape(struct tc_metrics *const *loops, size_t n, struct tc_reports *reports) {
+  static struct tb_buf out;
+  struct tc_store_stats store = { .commits = 7, .commit_ns_total = 1500000000 };
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_buf_init(&out, &mem);
+  cr_assert_eq(tc_metrics_text(&out, loops, n, &store, reports), TB_OK);
+  tb_buf_byte(&out, '\0');
+  return (char *)out.data;
+}
+
+static void expect_line(const char *text, const char *line) {
+  char want[300];
+
+  snprintf(want, sizeof want, "\n%s\n", line);
+  cr_assert_not_null(strstr(text, want), "no line \"%s\" in:\n%s", line, text);
+}
+
+Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
+  struct tc_metrics a = { .records_received_total = 3, .analysis_slice_max_seconds = 5000000 };
+  struct tc_metrics b = { .records_received_total = 4, .analysis_slice_max_seconds = 2000000 };
+  struct tc_metrics *loops[] = { &a, &b };
+  char *text = scrape(loops, 2, NULL);
+
+  expect_line(text, "tracecollect_records_received_total 7");
+  expect_line(text, "tracecollect_analysis_slice_max_seconds 0.005000000");
+  expect_line(text, "tracecollect_commits_total 7");
+  expect_line(text, "tracecollect_commit_seconds_total 1.500000000");
+  expect_line(text, "# TYPE tracecollect_commits_total counter");
+  expect_line(text, "# TYPE tracecollect_connections gauge");
+}
+
+/* Every row of metrics.def is there once, with its sentence, and is named as Prometheus asks. */
+Test(metrics, every_row_of_the_table_is_shown) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  char *text = scrape(loops, 1, NULL);
+  const struct {
+    const char *type, *name, *help;
+  } rows[] = {
+#define TC_METRIC(type, field, help)             { #type, #field, help },
+#define TC_STORE_METRIC(type, name, field, help) { #type, #name, help },
+#include "collector/metrics.def"
+#undef TC_METRIC
+#undef TC_STORE_METRIC
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    bool counts = strstr(rows[i].type, "COUNTER") != NULL;
+    size_t len = strlen(rows[i].name);
+    char line[400];
+
+    snprintf(line, sizeof line, "# HELP tracecollect_%s %s\n# TYPE tracecollect_%s %s\n",
+             rows[i].name, rows[i].help, rows[i].name, counts ? "counter" : "gauge");
+    char *at = strstr(text, line);
+    cr_assert_not_null(at, "%s", line);
+    cr_assert_null(strstr(at + 1, line), "twice: %s", line);
+    cr_assert_eq(counts, len > 6 && strcmp(rows[i].name + len - 6, "_total") == 0, "%s",
+                 rows[i].name);
+  }
+}
+
+static void publish_stw(struct tc_reports *reports, unsigned id, const char *service,
+                        const char *reason_id, uint64_t count) {
+  Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
+  Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT;
+  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
+  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  Tracecollect__V1__StwReason *rows[] = { &reason };
+  unsigned char stream[16] = { 0 }, bytes[500];
+  char name[100];
+
+  memcpy(stream, &id, sizeof id);
+  snprintf(name, sizeof name, "%s", reason_id);
+  stopped.count = count;
+  stopped.total_ns = 2000000;
+  stopped.p50_ns = 1000;
+  reason.id = name;
+  reason.stopped = &stopped;
+  stw.n_reasons = 1;
+  stw.reasons = rows;
+  m.stw = &stw;
+  struct tc_report report = { .stream = stream,
+                              .service = service,
+                              .instance = "host:1",
+                              .kind = "stw",
+                              .window = "all",
+                              .bytes = bytes,
+                              .len = tracecollect__v1__stream_report__pack(&m, bytes) };
+  cr_assert_eq(tc_reports_publish(reports, &report), TB_OK);
+}
+
+Test(metrics, traced_programs_show_their_newest_stream) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+  char *text;
+
+  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
+  publish_stw(reports, 1, "shop", "/stw/gc/mark-termination", 50);
+  publish_stw(reports, 2, "shop", "/stw/gc/mark-termination", 3); /* the program was restarted */
+  publish_stw(reports, 3, "evil\"} 1\n", "/stw/other", 1);
+  text = scrape(loops, 1, reports);
+  expect_line(text, "# TYPE trace_stw_seconds summary");
+  expect_line(text, "trace_stw_seconds_count{service=\"shop\",instance=\"host:1\","
+                    "reason=\"gc.mark-termination\"} 3");
+  expect_line(text, "trace_stw_seconds{service=\"shop\",instance=\"host:1\","
+                    "reason=\"gc.mark-termination\",quantile=\"0.5\"} 0.000001000");
+  expect_line(text, "trace_stw_seconds_sum{service=\"other\",instance=\"host:1\","
+                    "reason=\"other\"} 0.002000000");
+  cr_assert_null(strstr(text, "evil"));
+  tc_reports_free(reports);
+}
+
+Test(metrics, peers_cannot_make_more_series_than_the_limit) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+  char service[32], *text;
+  unsigned lines = 0;
+
+  cr_assert_eq(tc_reports_new(16 << 20, &reports), TB_OK);
+  for (unsigned i = 0; i < TC_PEER_SERIES_MAX + 20; i++) {
+    snprintf(service, sizeof service, "s%u", i);
+    publish_stw(reports, i, service, "/stw/x", 1);
+  }
+  text = scrape(loops, 1, reports);
+  for (char *at = text; (at = strstr(at, "trace_stw_seconds_count{")) != NULL; at++) lines++;
+  cr_assert_eq(lines, TC_PEER_SERIES_MAX);
+  expect_line(text, "tracecollect_peer_series_left_out 20");
+  tc_reports_free(reports);
+}
+
+Test(journal, what_a_peer_says_is_escaped_and_cut) {
+  char out[TC_ESCAPE_MAX + 1], big[1000];
+
+  cr_assert_str_eq(tc_escape(out, "a b\n\"\\\x7f\xff", 8), "a b\\x0a\\x22\\x5c\\x7f\\xff");
+  memset(big, '\n', sizeof big);
+  cr_assert_eq(strlen(tc_escape(out, big, sizeof big)), TC_ESCAPE_MAX);
+}
