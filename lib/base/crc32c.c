@@ -44,3 +44,28 @@ uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t n) {
   crc = have_hw() ? crc_hw(crc, bytes, n) : crc_bits(crc, bytes, n);
   return ~crc;
 }
+
+/* x^(8 * 2^k) modulo the polynomial, bit 31 standing for x^0: what 2^k zero bytes do to a checksum. */
+static const uint32_t zero_bytes[31] = {
+  0x00800000, 0x00008000, 0x82f63b78, 0x6ea2d55c, 0x18b8ea18, 0x510ac59a, 0xb82be955, 0xb8fdb1e7,
+  0x88e56f72, 0x74c360a4, 0xe4172b16, 0x0d65762a, 0x35d73a62, 0x28461564, 0xbf455269, 0xe2ea32dc,
+  0xfe7740e6, 0xf946610b, 0x3c204f8f, 0x538586e3, 0x59726915, 0x734d5309, 0xbc1ac763, 0x7d0722cc,
+  0xd289cabe, 0xe94ca9bc, 0x05b74f3f, 0xa51e1f42, 0x40000000, 0x20000000, 0x08000000,
+};
+
+static uint32_t multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+
+  for (; a != 0; a <<= 1) {
+    if (a & UINT32_C(0x80000000)) product ^= b;
+    b = b >> 1 ^ (UINT32_C(0x82F63B78) & -(b & 1));
+  }
+  return product;
+}
+
+uint32_t tb_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t b_bytes) {
+  /* The order of x is 2^31 - 1, so x^(8 * 2^31) is x^(8 * 2^0): the table starts again. */
+  for (unsigned k = 0; b_bytes != 0; b_bytes >>= 1, k = (k + 1) % 31)
+    if (b_bytes & 1) crc_a = multiply(zero_bytes[k], crc_a);
+  return crc_a ^ crc_b;
+}

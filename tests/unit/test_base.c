@@ -12,6 +12,17 @@ Test(base, crc32c_of_the_standard_check_string) {
   cr_assert_eq(tb_crc32c(tb_crc32c(0, "1234", 4), "56789", 5), 0xE3069283u);
 }
 
+Test(base, crc32c_of_two_pieces_joins_without_their_bytes) {
+  static unsigned char bytes[70000];
+
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 13);
+  for (size_t cut = 0; cut < sizeof bytes; cut += 997) {
+    uint32_t joined = tb_crc32c_join(tb_crc32c(7, bytes, cut),
+                                     tb_crc32c(0, bytes + cut, sizeof bytes - cut), sizeof bytes - cut);
+    cr_assert_eq(joined, tb_crc32c(7, bytes, sizeof bytes));
+  }
+}
+
 Test(base, a_map_keeps_every_entry_through_growth_and_removal) {
   struct tb_mem mem;
   struct tb_map map;
