@@ -40,7 +40,8 @@ enum tc_submit_kind {
   TC_SUBMIT_RECORD,
   TC_SUBMIT_DETACH,     /* the connection is gone */
   TC_SUBMIT_VERDICT,    /* understand branch: what ordering said of a generation */
-  TC_SUBMIT_BARRIER,    /* answered when everything submitted and acked before is sealed or open */
+  TC_SUBMIT_BARRIER,    /* answered when every whole generation submitted before is in the archive and its catalog
+                           (with a full disk: every one acked before) */
   TC_SUBMIT_HEARTBEAT,  /* produced counters of an agent, for status */
 };
 
@@ -107,7 +108,8 @@ struct tc_reply {
   uint64_t gen;
   bool new_run;          /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
   bool stream_closed;    /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
-  char path[192];        /* of the file, below the state folder: open(2) it with tc_store_dirfd() */
+  char path[192];        /* of the file, below the state folder; tc_store_open_file() opens it */
+  char final_path[192];  /* its name once published; the same as path if it is */
   uint64_t offset, len;  /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   unsigned char stream_id[TC_STREAM_BYTES];
@@ -120,6 +122,7 @@ enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
 struct tc_store_sink {
   void *self;
   bool (*reply)(void *self, enum tc_from from, struct tc_reply *reply);
+  void (*note)(void *self, const char *text); /* a line for the log, any store thread; NULL: none */
 };
 
 struct tc_store;
@@ -139,6 +142,11 @@ void tc_reply_free(struct tc_reply *reply);
 
 int tc_store_dirfd(const struct tc_store *store); /* the state folder */
 
+/* Opens the file of a STORED reply for reading. Where a file holds several generations it may be
+ * published, and so change its name, between the reply and this call. -1: errno; ENOENT: retention
+ * took it. Any thread. */
+int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stored);
+
 /* Counters for /metrics and status; safe from any thread (relaxed atomics). */
 struct tc_store_stats {
   uint64_t commits, commit_ns_total, commit_ns_max, log_bytes, records, record_bytes;
@@ -146,6 +154,7 @@ struct tc_store_stats {
   uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
   uint64_t streams, streams_live;
   bool failed;
+  const char *health; /* "ok", or what is wrong; static text */
 };
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out);
 

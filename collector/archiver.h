@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The segment thread: durable records become segment files, metas and rows of the catalog.
+ *
+ *     work (in order, from the commit thread) ──> .part ──> whole generations ──> sealed in batches:
+ *     sync, meta, rename, sync folders, catalog ──> SETTLED to the log, STORED to the stream's home loop
+ *
+ * Recovery uses the same object on the starting thread, before tc_archiver_start(): it adds streams and
+ * records as the log has them, and what was whole when the last run died is sealed by the thread.
+ *
+ * Memory    work items belong to the archiver once posted; RELEASED tells when records have left memory.
+ * Threads   its own one after start; post() from the commit thread, take_settled() too.
+ * Errors    a full disk holds the work back until there is space; other write errors are told once by
+ *           TC_REPLY_FAILED, and the work is tried again as well: nothing durable is dropped.
+ */
+#ifndef TC_ARCHIVER_H
+#define TC_ARCHIVER_H
+
+#include "collector/statedir.h"
+#include "collector/stats.h"
+#include "collector/store.h"
+
+struct tc_archiver;
+
+enum tc_work_kind {
+  TC_WORK_STREAM = 1, /* a new stream */
+  TC_WORK_ATTACHED,
+  TC_WORK_DETACHED,
+  TC_WORK_COUNTERS,
+  TC_WORK_RECORDS,
+  TC_WORK_ABANDON,    /* nobody writes the stream any more */
+  TC_WORK_FORGET,     /* the stream table has dropped it */
+  TC_WORK_VERDICT,
+  TC_WORK_BARRIER,
+};
+
+/* How far a stream's records have left the log, and its last segment. */
+struct tc_settled {
+  uint32_t stream;
+  uint64_t seq;
+  char day[TC_DAY_BYTES];
+  uint64_t first_gen, last_gen;
+  unsigned char sha256[32];
+  bool has_segment;
+  uint64_t abandoned_gen;
+};
+
+struct tc_stream_intro {
+  uint32_t ref;
+  unsigned home; /* loop */
+  unsigned char id[TC_STREAM_BYTES];
+  char identity[TC_IDENTITY_MAX + 1], service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  unsigned char header[64];
+  uint32_t header_len;
+  struct tc_settled settled; /* zeroed: nothing yet */
+};
+
+struct tc_work {
+  struct tc_work *next;
+  enum tc_work_kind kind;
+  uint32_t stream;
+  union {
+    struct tc_stream_intro *intro; /* malloc */
+    struct {
+      uint64_t conn;
+      unsigned loop;
+      char peer[64];
+    } attached;
+    struct tc_counters counters;
+    struct {
+      struct tc_record *head;
+      uint64_t wall_ns;
+    } records;
+    struct tc_verdict *verdict; /* malloc */
+    struct {
+      uint64_t cookie;
+      unsigned loop;
+    } barrier;
+  };
+};
+
+struct tc_archiver_options {
+  const struct tc_config *config;
+  const struct tc_statedir *dirs;
+  unsigned loops;
+  bool durable;
+  struct tc_store_sink sink;
+  struct tc_stats *stats;
+  const char *run; /* id of this run, for metas */
+  void (*wake_commit)(void *self); /* settled reports wait */
+  void *wake_self;
+};
+
+TB_MUST tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag, struct tc_archiver **out);
+TB_MUST tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag);
+/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. */
+void tc_archiver_stop(struct tc_archiver *archiver);
+void tc_archiver_free(struct tc_archiver *archiver);
+
+/* A chain of work in order; false: full, the chain stays the caller's. */
+bool tc_archiver_post(struct tc_archiver *archiver, struct tc_work *chain);
+struct tc_settled *tc_archiver_take_settled(struct tc_archiver *archiver); /* free() it; NULL: none */
+void tc_work_free(struct tc_work *work);
+
+/* ---- recovery, before start */
+TB_MUST tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro, struct tb_diag *diag);
+/* One durable record; the payload is borrowed until tc_archiver_replay_done(). *out_skip_to: records up to this seq are in a
+ * segment already that the last run published without saying so; 0: none. */
+TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind, uint64_t seq, uint64_t gen,
+                                 const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag,
+                                 uint64_t *out_skip_to);
+/* Records of the stream are missing in the log before the next one: its open generation is lost. */
+TB_MUST tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t stream, uint64_t first_seq, uint64_t last_seq,
+                                     struct tb_diag *diag);
+TB_MUST tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag);
+/* Offers what is archived but not yet understood; finds or makes streams through `stream_of`. */
+TB_MUST tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
+                                        tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
+                                                           const char *service, const char *instance,
+                                                           uint32_t *out_ref),
+                                        void *self, struct tb_diag *diag);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by archiver*.c and retention's caller there. */
+#ifndef TC_ARCHIVER_PRIVATE_H
+#define TC_ARCHIVER_PRIVATE_H
+
+#include <pthread.h>
+
+#include "collector/archiver.h"
+#include "collector/catalog_write.h"
+#include "collector/mailbox.h"
+#include "collector/outbox.h"
+#include "collector/retention.h"
+#include "collector/segment.h"
+#include "collector/waker.h"
+
+struct tc__loss {
+  uint64_t first_gen, last_gen, batches, bytes, seq;
+  uint32_t reason;
+};
+
+struct tc__losses {
+  struct tc__loss *items;
+  size_t n, cap;
+};
+
+/* A file from its first byte until it is published. */
+struct tc__file {
+  struct tc__file *next; /* in the queue of files to seal */
+  struct tc__stream *stream;
+  struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
+  struct tc__losses losses;   /* told before it */
+  bool new_run;               /* a hole, or nothing, lies before its first generation */
+  bool dirty;                 /* in archiver->dirty */
+  const char *ended;          /* "clean", "unclean", NULL: the stream goes on */
+  uint64_t settle_seq;
+  char day[TC_DAY_BYTES];
+  /* while it is sealed */
+  int dir_fd;
+  bool renamed;
+  unsigned char sha256[32];
+  tc_meta *meta; /* as written */
+};
+
+/* A published segment whose verdict is still to come. */
+struct tc__recent {
+  struct tc__recent *next;
+  char day[TC_DAY_BYTES];
+  uint64_t first_gen, last_gen;
+  size_t pending, queued; /* verdicts to come, verdicts to be written */
+};
+
+struct tc__stream {
+  uint32_t ref;
+  unsigned home;
+  unsigned char id[TC_STREAM_BYTES];
+  char hex[TC_STREAM_HEX_BYTES];
+  char identity[TC_IDENTITY_MAX + 1], service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  unsigned char header[64];
+  uint32_t header_len;
+  unsigned go_version;
+
+  struct tc__file *open;
+  struct tc__file *queued;   /* the last one waiting to be sealed */
+  struct tc__losses losses;  /* told, not yet in a file */
+  uint64_t last_gen;         /* of the run that is written */
+  bool run_broken;           /* a hole lies before the next generation */
+  bool begun;                /* a generation of it was written or offered since the start */
+  uint64_t last_seq;
+  struct tc_settled settled; /* as last reported */
+  struct tc__recent *recents, **recents_tail;
+
+  uint64_t conn;
+  unsigned loop;
+  char peer[64];
+  struct tc_outbox_slot released;
+  struct tc_counters counters;
+  bool live_dirty, over, closed;
+  struct tc__stream *live_next;
+};
+
+struct tc__verdict {
+  struct tc__verdict *next;
+  struct tc__stream *stream;
+  struct tc__recent *recent;
+  struct tc_verdict *verdict;
+};
+
+struct tc_archiver {
+  struct tc_archiver_options opt;
+  struct tc_catalog *catalog;
+  bool catalog_stale; /* a write failed: it is rebuilt */
+  struct tc__stream **streams; /* by ref */
+  size_t streams_cap;
+
+  struct tc__file *queue, **queue_tail; /* to seal */
+  size_t queued;
+  struct tc__file **dirty;
+  size_t ndirty, dirty_cap;
+  struct tc__verdict *verdicts, **verdicts_tail;
+  struct tc__stream *live, **live_tail;
+
+  struct tc_mailbox inbox, settled_box;
+  struct tc_work *work, **work_tail;            /* taken, in order */
+  struct tc_record *at;                         /* first record of work not yet handled */
+  struct tc_settled **settled_wait;             /* not yet posted: the commit thread's mailbox was full */
+  size_t nsettled_wait, settled_wait_cap;
+  struct tc_work *barriers, **barriers_tail;    /* answered after the next sealing */
+
+  struct tc_outbox outbox;
+  struct tc_waker waker;
+  pthread_t thread;
+  bool started;
+  atomic_bool stop;
+  bool told_failed;
+  uint64_t retry_mono_ns, live_mono_ns;
+  struct tc_retention retention;
+};
+
+uint64_t tc__wall_ns(void);
+uint64_t tc__mono_ns(void);
+void tc__note(struct tc_archiver *archiver, const char *fmt, ...) TB_PRINTF(2, 3);
+
+struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver, uint32_t ref); /* NULL: unknown */
+void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
+tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
+tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
+
+/* archiver_records.c: what a durable record does. On failure it may be called again. */
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, unsigned kind, uint64_t seq,
+                         uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
+                         struct tb_diag *diag);
+tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
+/* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */
+tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why, bool note_loss,
+                          uint64_t seq, struct tb_diag *diag);
+tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag);
+/* Complete generations in open files are sealed too. */
+tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag);
+void tc__file_free(struct tc__file *file);
+
+/* archiver_publish.c */
+void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path);
+/* Reports stream->settled to the log. */
+tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream);
+tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag);
+void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream, struct tc_verdict *verdict);
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag);
+/* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. */
+tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day, uint64_t first_gen,
+                void (*change)(void *self, tc_meta *meta), void *self, struct tb_diag *diag);
+void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
+
+/* archiver_retention.c */
+void tc__retain(struct tc_archiver *archiver);
+
+#endif

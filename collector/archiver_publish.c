@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealing. Files that became whole together are published together, in four steps, each for all of them:
+ * bytes and metas reach the disk; metas, then traces get their names (the commit point); the names reach
+ * the disk; the catalog has its rows. Few files are synced one by one, many by one syncfs(2).
+ *
+ * Any step may find the disk full: what was done stays done, the rest is tried again. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/archiver_private.h"
+#include "proto/frame.pb-c.h"
+
+enum { SYNCFS_FROM = 8, PUBLISH_AT_ONCE = 256 };
+
+static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const char *name) {
+  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO, "archive/%s/%s/%s: %s", file->day,
+                 file->stream->hex, name, strerror(errno));
+}
+
+void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {
+  snprintf(out, 192, "archive/%.10s/%.32s/%016" PRIx64 ".trace", day, stream_hex, first_gen);
+}
+
+/* ---- what a meta says */
+
+static void free_meta(tc_meta *meta) {
+  /* Built by hand below: the parts are ours, the strings are borrowed. */
+  if (meta == NULL) return;
+  for (size_t i = 0; i < meta->n_generations; i++) free(meta->generations[i]);
+  for (size_t i = 0; i < meta->n_losses; i++) free(meta->losses[i]);
+  free(meta->generations);
+  free(meta->losses);
+  free(meta);
+}
+
+struct generation_parts {
+  Tracecollect__V1__GenerationMeta meta;
+  Tracecollect__V1__Verdict verdict;
+};
+
+static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
+  struct generation_parts *parts = calloc(1, sizeof *parts);
+
+  if (parts == NULL) return false;
+  tracecollect__v1__generation_meta__init(&parts->meta);
+  tracecollect__v1__verdict__init(&parts->verdict);
+  parts->meta.gen = gen->gen;
+  parts->meta.offset = gen->offset;
+  parts->meta.bytes = gen->bytes;
+  parts->meta.batches = gen->batches;
+  parts->meta.events = gen->verdict.events;
+  parts->meta.first_ns = gen->verdict.first_ns;
+  parts->meta.last_ns = gen->verdict.last_ns;
+  parts->meta.end_wall_ns = gen->end_wall_ns;
+  parts->meta.crc = gen->crc;
+  parts->meta.first_seq = gen->first_seq;
+  parts->meta.last_seq = gen->last_seq;
+  parts->meta.verdict = &parts->verdict;
+  parts->verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
+  parts->verdict.thread = gen->verdict.thread;
+  parts->verdict.offset = gen->verdict.offset;
+  if (gen->verdict.reason != NULL) parts->verdict.reason = gen->verdict.reason;
+  meta->generations[meta->n_generations++] = &parts->meta;
+  meta->unsafe_experiment |= gen->unsafe_experiment;
+  return true;
+}
+
+static Tracecollect__V1__LossMeta *loss_message(const struct tc__loss *loss) {
+  Tracecollect__V1__LossMeta *out = malloc(sizeof *out);
+
+  if (out == NULL) return NULL;
+  tracecollect__v1__loss_meta__init(out);
+  out->first_gen = loss->first_gen;
+  out->last_gen = loss->last_gen;
+  out->batches = loss->batches;
+  out->bytes = loss->bytes;
+  out->reason = loss->reason;
+  out->seq = loss->seq;
+  return out;
+}
+
+static tc_meta *build_meta(struct tc_archiver *archiver, struct tc__file *file) {
+  struct tc__stream *stream = file->stream;
+  size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
+  tc_meta *meta = calloc(1, sizeof *meta);
+
+  if (meta == NULL) return NULL;
+  tracecollect__v1__segment_meta__init(meta);
+  meta->generations = calloc(ngens + 1, sizeof(void *));
+  meta->losses = calloc(file->losses.n + 1, sizeof(void *));
+  bool good = meta->generations != NULL && meta->losses != NULL;
+  for (size_t i = 0; good && i < ngens; i++) good = add_generation(meta, &file->segment->gens[i]);
+  for (size_t i = 0; good && i < file->losses.n; i++) {
+    Tracecollect__V1__LossMeta *loss = loss_message(&file->losses.items[i]);
+    good = loss != NULL;
+    if (good) meta->losses[meta->n_losses++] = loss;
+  }
+  if (!good) {
+    free_meta(meta);
+    return NULL;
+  }
+  meta->format = 1;
+  meta->stream = (ProtobufCBinaryData){ sizeof stream->id, stream->id };
+  meta->identity = stream->identity;
+  meta->service = stream->service;
+  meta->instance = stream->instance;
+  meta->trace_header = (ProtobufCBinaryData){ stream->header_len, stream->header };
+  meta->go_version = stream->go_version;
+  meta->level = (char *)(uintptr_t)(archiver->opt.durable ? "durable" : "process");
+  meta->run = (char *)(uintptr_t)archiver->opt.run;
+  meta->day = file->day;
+  if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
+  meta->stream_closed = file->ended != NULL && strcmp(file->ended, "clean") == 0;
+  if (file->segment == NULL) return meta;
+  meta->bytes = file->segment->bytes;
+  meta->crc = file->segment->crc;
+  meta->sha256 = (ProtobufCBinaryData){ sizeof file->sha256, file->sha256 };
+  if (stream->settled.has_segment)
+    meta->previous_sha256 = (ProtobufCBinaryData){ sizeof stream->settled.sha256, stream->settled.sha256 };
+  meta->first_wall_ns = file->segment->first_wall_ns;
+  meta->last_wall_ns = file->segment->last_wall_ns;
+  return meta;
+}
+
+/* ---- telling others */
+
+static void offer_generation(struct tc_archiver *archiver, const struct tc__file *file, const struct tc_segment_gen *gen,
+                             bool new_run, const char *path) {
+  struct tc__stream *stream = file->stream;
+  struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
+
+  if (reply == NULL) return; /* stays pending: offered again after the next start */
+  reply->gen = gen->gen;
+  reply->new_run = new_run;
+  reply->offset = gen->offset;
+  reply->len = gen->bytes;
+  snprintf(reply->path, sizeof reply->path, "%s", path);
+  tc__archive_path(file->day, stream->hex, file->segment->first_gen, reply->final_path);
+  memcpy(reply->service, stream->service, sizeof reply->service);
+  memcpy(reply->instance, stream->instance, sizeof reply->instance);
+  memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+/* The file's last generation. */
+void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path) {
+  const struct tc_segment *segment = file->segment;
+
+  offer_generation(archiver, file, &segment->gens[segment->ngens - 1], file->new_run && segment->ngens == 1, path);
+}
+
+static void tell_closed(struct tc_archiver *archiver, struct tc__stream *stream) {
+  struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
+
+  if (reply == NULL) return;
+  reply->stream_closed = true;
+  memcpy(reply->service, stream->service, sizeof reply->service);
+  memcpy(reply->instance, stream->instance, sizeof reply->instance);
+  memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
+  if (archiver->nsettled_wait == archiver->settled_wait_cap) {
+    size_t cap = archiver->settled_wait_cap == 0 ? 64 : 2 * archiver->settled_wait_cap;
+    void *moved = reallocarray(archiver->settled_wait, cap, sizeof(struct tc_settled *));
+    if (moved == NULL) return TB_NOMEM;
+    archiver->settled_wait = moved;
+    archiver->settled_wait_cap = cap;
+  }
+  struct tc_settled *settled = malloc(sizeof *settled);
+  if (settled == NULL) return TB_NOMEM;
+  *settled = stream->settled;
+  archiver->settled_wait[archiver->nsettled_wait++] = settled;
+  return TB_OK;
+}
+
+/* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
+static void catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag) {
+  if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
+  if (!archiver->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", diag->text);
+  archiver->catalog_stale = true;
+}
+
+static void put_row(struct tc_archiver *archiver, const tc_meta *meta) {
+  struct tb_diag diag = { 0 };
+
+  if (archiver->catalog != NULL && tc_catalog_put(archiver->catalog, meta, &diag) != TB_OK)
+    catalog_failed(archiver, &diag);
+}
+
+static void put_rows(struct tc_archiver *archiver, struct tc__file *first, size_t n) {
+  struct tb_diag diag = { 0 };
+
+  if (archiver->catalog == NULL) return;
+  tb_rc rc = tc_catalog_begin(archiver->catalog, &diag);
+  for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
+    if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &diag);
+  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
+  if (rc != TB_OK) catalog_failed(archiver, &diag);
+}
+
+/* ---- the four steps */
+
+/* This stream has a generation of that number in the archive already: what is there stays. */
+static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc_segment *segment = file->segment;
+
+  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine, segment->name) != 0)
+    return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
+  for (size_t i = 0; i < segment->ngens; i++) {
+    const struct tc_segment_gen *gen = &segment->gens[i];
+    struct tc__loss loss = { .first_gen = gen->gen, .last_gen = gen->gen, .batches = gen->batches, .bytes = gen->bytes,
+                             .seq = gen->last_seq, .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+    TB_TRY(tc__losses_add(&file->losses, &loss));
+  }
+  if (file->ended == NULL) { /* the losses wait for the next file, and the log holds their records */
+    TB_TRY(tc__losses_move(&file->stream->losses, &file->losses));
+    file->settle_seq = 0;
+  }
+  if (file->stream->open != NULL) file->stream->open->new_run = true;
+  for (struct tc__file *other = file->next; other != NULL; other = other->next)
+    if (other->stream == file->stream) other->new_run = true;
+  tc_count(&archiver->opt.stats->generations_broken, segment->ngens);
+  tc__note(archiver, "stream=%s gen=%" PRIu64 ": is in the archive already; the new bytes are in quarantine",
+           file->stream->hex, segment->first_gen);
+  tc_segment_free(segment);
+  file->segment = NULL;
+  return TB_OK;
+}
+
+/* Is the place taken? A trace without a meta is half a publication of a run that lost power: the log,
+ * and so this file, still has all of it. */
+static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bool *out_taken, struct tb_diag *diag) {
+  char trace[32], name[32];
+  tc_meta *meta = NULL;
+
+  tc_trace_name(file->segment->first_gen, trace);
+  tc_meta_name(file->segment->first_gen, name);
+  *out_taken = false;
+  bool exists = faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  tb_rc rc = tc_meta_read(file->dir_fd, name, NULL, &meta);
+  if (rc == TB_OK) *out_taken = exists || meta->expired;
+  tc_meta_free(meta);
+  if (rc == TB_IO || rc == TB_NOMEM) return fail_name(diag, file, name);
+  if (!exists || *out_taken) return TB_OK;
+  tc__note(archiver, "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day, file->stream->hex, trace);
+  return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
+}
+
+/* Chains to the segment before, which may be of the same batch, so settled is advanced here already. */
+static void advance(struct tc__file *file) {
+  struct tc_settled *settled = &file->stream->settled;
+
+  if (file->segment == NULL) return;
+  memcpy(settled->day, file->day, sizeof settled->day);
+  settled->first_gen = file->segment->first_gen;
+  settled->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
+  memcpy(settled->sha256, file->sha256, sizeof settled->sha256);
+  settled->has_segment = true;
+}
+
+static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, bool sync, struct tb_diag *diag) {
+  char name[32];
+  bool taken;
+
+  if (file->segment == NULL || file->meta != NULL) return TB_OK;
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  if (file->dir_fd < 0) file->dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
+  if (file->dir_fd < 0) return fail_name(diag, file, "");
+  TB_TRY(clear_place(archiver, file, &taken, diag));
+  if (taken) return refuse(archiver, file, diag);
+  if (sync && fdatasync(file->segment->fd) != 0) return fail_name(diag, file, file->segment->name);
+  TB_TRY(tc_segment_sha256(file->segment, file->sha256));
+  tc_meta *meta = build_meta(archiver, file);
+  if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  tc_meta_name(file->segment->first_gen, name);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sync, diag);
+  if (rc == TB_OK) {
+    /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
+    size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
+    unsigned char *packed = malloc(len + 1);
+    if (packed != NULL) file->meta = tracecollect__v1__segment_meta__unpack(NULL, tracecollect__v1__segment_meta__pack(meta, packed), packed);
+    free(packed);
+    if (file->meta == NULL) rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  }
+  free_meta(meta);
+  if (rc == TB_OK) advance(file);
+  return rc;
+}
+
+static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  char name[32], trace[32];
+
+  if (file->segment == NULL || file->renamed) return TB_OK;
+  tc_meta_name(file->segment->first_gen, name);
+  tc_trace_name(file->segment->first_gen, trace);
+  tb_rc rc = tc_meta_publish(file->dir_fd, name, diag);
+  if (rc != TB_OK && faccessat(file->dir_fd, name, F_OK, 0) != 0) return rc; /* else renamed by a try before */
+  if (rc != TB_OK) tb_diag_clear(diag);
+  if (renameat2(archiver->opt.dirs->open, file->segment->name, file->dir_fd, trace, RENAME_NOREPLACE) != 0)
+    return fail_name(diag, file, trace);
+  file->renamed = true;
+  return TB_OK;
+}
+
+static tb_rc sync_all(struct tc_archiver *archiver, struct tb_diag *diag) {
+  if (syncfs(archiver->opt.dirs->state) == 0) return TB_OK;
+  return tb_fail(diag, errno == ENOSPC ? TB_BUDGET : TB_IO, "archive: syncfs: %s", strerror(errno));
+}
+
+static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n, struct tb_diag *diag) {
+  bool durable = archiver->opt.durable, each = durable && n < SYNCFS_FROM;
+  struct tc__file *file = first;
+
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(archiver, file, each, diag));
+  if (durable && !each) TB_TRY(sync_all(archiver, diag));
+  file = first;
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(archiver, file, diag));
+  file = first;
+  for (size_t i = 0; each && i < n; i++, file = file->next)
+    if (file->dir_fd >= 0 && fsync(file->dir_fd) != 0) return fail_name(diag, file, "");
+  if (durable && !each) TB_TRY(sync_all(archiver, diag));
+  return TB_OK;
+}
+
+/* ---- the stream's end, where no segment waits that could carry it */
+
+static void change_end(void *self, tc_meta *meta) {
+  const struct tc__file *file = self;
+  char *ended = strdup(file->ended);
+  void *moved = reallocarray(meta->losses, meta->n_losses + file->losses.n + 1, sizeof(void *));
+
+  if (ended != NULL) {
+    if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
+    meta->ended = ended;
+  }
+  meta->stream_closed = strcmp(file->ended, "clean") == 0;
+  if (moved == NULL) return;
+  meta->losses = moved;
+  for (size_t i = 0; i < file->losses.n; i++) {
+    bool told = false; /* a crash between this and SETTLED brings the same records again */
+    for (size_t k = 0; k < meta->n_losses; k++) told |= meta->losses[k]->seq == file->losses.items[i].seq;
+    Tracecollect__V1__LossMeta *loss = told ? NULL : loss_message(&file->losses.items[i]);
+    if (loss != NULL) meta->losses[meta->n_losses++] = loss;
+  }
+}
+
+/* A stream of which nothing was archived leaves a meta without a trace: its losses are known. */
+static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  char name[32];
+
+  if (file->losses.n == 0) return TB_OK;
+  tc_meta *meta = build_meta(archiver, file);
+  if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  if (file->dir_fd < 0) file->dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
+  tc_meta_name(file->losses.items[0].first_gen, name);
+  tb_rc rc = file->dir_fd < 0 ? fail_name(diag, file, "") : tc_meta_write(file->dir_fd, name, meta, true, diag);
+  if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
+  if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
+  if (rc == TB_OK) put_row(archiver, meta);
+  free_meta(meta);
+  return rc;
+}
+
+static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  const struct tc_settled *last = &file->stream->settled;
+
+  if (file->ended == NULL) return TB_OK;
+  if (!last->has_segment) return leave_note(archiver, file, diag);
+  tb_rc rc = tc__amend(archiver, file->stream->hex, last->day, last->first_gen, change_end, file, diag);
+  if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return rc;
+  tc__note(archiver, "%s; the stream's end is not noted", diag->text);
+  tb_diag_clear(diag);
+  return TB_OK;
+}
+
+/* ---- all of it */
+
+static tb_rc remember_recent(struct tc__file *file) {
+  struct tc__recent *recent = calloc(1, sizeof *recent);
+
+  if (recent == NULL) return TB_NOMEM;
+  memcpy(recent->day, file->day, sizeof recent->day);
+  recent->first_gen = file->segment->first_gen;
+  recent->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
+  for (size_t i = 0; i < file->segment->ngens; i++)
+    recent->pending += file->segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
+  if (recent->pending == 0) {
+    free(recent);
+    return TB_OK;
+  }
+  *file->stream->recents_tail = recent;
+  file->stream->recents_tail = &recent->next;
+  return TB_OK;
+}
+
+/* The first of the queue is published: everybody learns of it. */
+static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
+  struct tc__stream *stream = file->stream;
+
+  if (file->segment != NULL) TB_TRY(remember_recent(file));
+  if (file->settle_seq > stream->settled.seq) stream->settled.seq = file->settle_seq;
+  TB_TRY(tc__settle(archiver, stream));
+  if (file->segment != NULL) {
+    if (archiver->opt.config->segment_generations_max <= 1) {
+      char path[192];
+      tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
+      tc__offer(archiver, file, path);
+    }
+    tc_count(&archiver->opt.stats->segments_sealed, 1);
+    tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
+    tc_count(&archiver->opt.stats->archive_bytes, file->segment->bytes);
+    tc_count(&archiver->opt.stats->archive_segments, 1);
+  }
+  if (file->ended != NULL && strcmp(file->ended, "clean") == 0) tell_closed(archiver, stream);
+  if (stream->queued == file) stream->queued = NULL;
+  archiver->queue = file->next;
+  if (file->next == NULL) archiver->queue_tail = &archiver->queue;
+  archiver->queued--;
+  tc__mark_live(archiver, stream);
+  tc__file_free(file);
+  return TB_OK;
+}
+
+static tb_rc publish_some(struct tc_archiver *archiver, size_t n, struct tb_diag *diag) {
+  TB_TRY(to_disk(archiver, archiver->queue, n, diag));
+  put_rows(archiver, archiver->queue, n);
+  for (size_t i = 0; i < n; i++) {
+    struct tc__file *file = archiver->queue;
+    if (file->segment == NULL) TB_TRY(write_end(archiver, file, diag));
+    TB_TRY(take_leave(archiver, file));
+  }
+  return TB_OK;
+}
+
+tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag) {
+  while (archiver->queued > 0) {
+    size_t n = archiver->queued < PUBLISH_AT_ONCE ? archiver->queued : PUBLISH_AT_ONCE;
+    TB_TRY(publish_some(archiver, n, diag));
+  }
+  return TB_OK;
+}
+
+tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day, uint64_t first_gen,
+                void (*change)(void *self, tc_meta *meta), void *self, struct tb_diag *diag) {
+  char name[32];
+  tc_meta *meta;
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
+
+  tc_meta_name(first_gen, name);
+  if (dir_fd < 0)
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "archive/%s/%s: %s", day, stream_hex, strerror(errno));
+  tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
+  if (rc == TB_OK) {
+    change(self, meta);
+    rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
+    if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
+    if (rc == TB_OK) put_row(archiver, meta);
+    tc_meta_free(meta);
+  }
+  close(dir_fd);
+  return rc;
+}
+
+/* ---- verdicts */
+
+static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *verdict) {
+  free(gen->verdict.reason);
+  gen->verdict = (struct tc_segment_verdict){ .code = verdict->code, .events = verdict->events,
+                                              .offset = verdict->offset, .first_ns = verdict->first_ns,
+                                              .last_ns = verdict->last_ns, .thread = verdict->thread,
+                                              .reason = verdict->reason[0] != '\0' ? strdup(verdict->reason) : NULL };
+}
+
+static bool set_in_file(struct tc__file *file, const struct tc_verdict *verdict) {
+  if (file == NULL || file->segment == NULL || file->meta != NULL) return false;
+  for (size_t i = 0; i < file->segment->ngens; i++) {
+    if (file->segment->gens[i].gen != verdict->gen) continue;
+    set_verdict(&file->segment->gens[i], verdict);
+    return true;
+  }
+  return false;
+}
+
+void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream, struct tc_verdict *verdict) {
+  bool done = set_in_file(stream->open, verdict);
+
+  for (struct tc__file *file = archiver->queue; !done && file != NULL; file = file->next)
+    done = file->stream == stream && set_in_file(file, verdict);
+  struct tc__recent *recent = stream->recents;
+  while (!done && recent != NULL && (verdict->gen < recent->first_gen || verdict->gen > recent->last_gen))
+    recent = recent->next;
+  struct tc__verdict *item = done || recent == NULL ? NULL : calloc(1, sizeof *item);
+  if (item == NULL) {
+    free(verdict);
+    return;
+  }
+  if (recent->pending > 0) recent->pending--;
+  recent->queued++;
+  *item = (struct tc__verdict){ .stream = stream, .recent = recent, .verdict = verdict };
+  *archiver->verdicts_tail = item;
+  archiver->verdicts_tail = &item->next;
+}
+
+static void change_verdict(void *self, tc_meta *meta) {
+  const struct tc_verdict *verdict = self;
+
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    if (gen->gen != verdict->gen) continue;
+    gen->events = verdict->events;
+    gen->first_ns = verdict->first_ns;
+    gen->last_ns = verdict->last_ns;
+    if (gen->verdict == NULL) {
+      gen->verdict = malloc(sizeof *gen->verdict);
+      if (gen->verdict == NULL) return;
+      tracecollect__v1__verdict__init(gen->verdict);
+    }
+    char *reason = strdup(verdict->reason);
+    if (reason != NULL) {
+      if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
+      gen->verdict->reason = reason;
+    }
+    gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
+    gen->verdict->thread = verdict->thread;
+    gen->verdict->offset = verdict->offset;
+  }
+}
+
+static void drop_recent(struct tc__stream *stream, struct tc__recent *recent) {
+  struct tc__recent **at = &stream->recents;
+
+  while (*at != recent) at = &(*at)->next;
+  *at = recent->next;
+  if (stream->recents_tail == &recent->next) stream->recents_tail = at;
+  free(recent);
+}
+
+static tb_rc apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+  while (archiver->verdicts != NULL) {
+    struct tc__verdict *item = archiver->verdicts;
+    tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen, change_verdict,
+                         item->verdict, diag);
+    if (rc == TB_BUDGET || rc == TB_IO || rc == TB_NOMEM) return rc;
+    tb_diag_clear(diag);
+    archiver->verdicts = item->next;
+    if (item->next == NULL) archiver->verdicts_tail = &archiver->verdicts;
+    item->recent->queued--;
+    if (item->recent->pending == 0 && item->recent->queued == 0) drop_recent(item->stream, item->recent);
+    free(item->verdict);
+    free(item);
+  }
+  return TB_OK;
+}
+
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tb_diag words = { 0 };
+
+  if (archiver->verdicts == NULL) return TB_OK;
+  if (archiver->catalog != NULL && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
+    catalog_failed(archiver, &words);
+  tb_rc rc = apply_verdicts(archiver, diag);
+  if (archiver->catalog != NULL && !archiver->catalog_stale && tc_catalog_commit(archiver->catalog, &words) != TB_OK)
+    catalog_failed(archiver, &words);
+  return rc;
+}

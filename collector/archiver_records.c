@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From records to files: which file a batch goes to, when a generation is whole, what becomes of one
+ * that never will be.
+ *
+ * A full disk may stop any handler; it is called again with the same record. So whatever can fail comes
+ * before whatever is remembered. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "collector/archiver_private.h"
+#include "proto/frame.pb-c.h"
+
+tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss) {
+  if (losses->n == losses->cap) {
+    size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
+    void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
+    if (moved == NULL) return TB_NOMEM;
+    losses->items = moved;
+    losses->cap = cap;
+  }
+  losses->items[losses->n++] = *loss;
+  return TB_OK;
+}
+
+tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from) {
+  if (to->n == 0) {
+    struct tc__losses empty = *to;
+    *to = *from;
+    *from = empty;
+    return TB_OK;
+  }
+  for (size_t i = 0; i < from->n; i++) TB_TRY(tc__losses_add(to, &from->items[i]));
+  from->n = 0;
+  return TB_OK;
+}
+
+void tc__file_free(struct tc__file *file) {
+  if (file == NULL) return;
+  if (file->dir_fd >= 0) close(file->dir_fd);
+  tc_segment_free(file->segment);
+  tc_meta_free(file->meta);
+  free(file->losses.items);
+  free(file);
+}
+
+static tb_rc mark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
+  if (file->dirty) return TB_OK;
+  if (archiver->ndirty == archiver->dirty_cap) {
+    size_t cap = archiver->dirty_cap == 0 ? 64 : 2 * archiver->dirty_cap;
+    void *moved = reallocarray(archiver->dirty, cap, sizeof(struct tc__file *));
+    if (moved == NULL) return TB_NOMEM;
+    archiver->dirty = moved;
+    archiver->dirty_cap = cap;
+  }
+  archiver->dirty[archiver->ndirty++] = file;
+  file->dirty = true;
+  return TB_OK;
+}
+
+static void unmark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
+  if (!file->dirty) return;
+  file->dirty = false;
+  for (size_t i = 0; i < archiver->ndirty; i++) {
+    if (archiver->dirty[i] != file) continue;
+    archiver->dirty[i] = archiver->dirty[--archiver->ndirty];
+    return;
+  }
+}
+
+tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag) {
+  while (archiver->ndirty > 0) {
+    struct tc__file *file = archiver->dirty[archiver->ndirty - 1];
+    TB_TRY(tc_segment_flush(file->segment, diag));
+    file->dirty = false;
+    archiver->ndirty--;
+  }
+  return TB_OK;
+}
+
+static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
+  *archiver->queue_tail = file;
+  archiver->queue_tail = &file->next;
+  archiver->queued++;
+  file->stream->queued = file;
+}
+
+static struct tc__file *file_new(struct tc__stream *stream) {
+  struct tc__file *file = calloc(1, sizeof *file);
+
+  if (file == NULL) return NULL;
+  file->stream = stream;
+  file->dir_fd = -1;
+  return file;
+}
+
+static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
+  struct tc__file *file = stream->open;
+
+  assert(!file->segment->in_gen && file->segment->ngens > 0);
+  stream->open = NULL;
+  file->settle_seq = file->segment->gens[file->segment->ngens - 1].last_seq;
+  enqueue(archiver, file);
+}
+
+static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen, uint64_t wall_ns,
+                       struct tb_diag *diag) {
+  struct tc__file *file = file_new(stream);
+
+  if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  tb_rc rc = tc_segment_new(archiver->opt.dirs->open, stream->hex, gen, stream->header, stream->header_len, diag,
+                            &file->segment);
+  if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
+  if (rc != TB_OK) {
+    tc__file_free(file);
+    return rc;
+  }
+  tc_day(wall_ns, file->day);
+  file->segment->first_wall_ns = file->segment->last_wall_ns = wall_ns;
+  file->segment->opened_mono_ns = tc__mono_ns();
+  file->new_run = stream->run_broken || !stream->begun || gen != stream->last_gen + 1;
+  stream->run_broken = false;
+  stream->begun = true;
+  stream->open = file;
+  return TB_OK;
+}
+
+static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq, uint64_t gen,
+                        const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag) {
+  if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen) return TB_OK; /* counted when given up */
+  struct tc__file *file = stream->open;
+  /* Between generations a file goes on only with the next number. */
+  if (file != NULL && !file->segment->in_gen && (gen != stream->last_gen + 1 || stream->run_broken)) {
+    seal_open(archiver, stream);
+    file = NULL;
+  }
+  if (file == NULL) {
+    TB_TRY(open_file(archiver, stream, gen, wall_ns, diag));
+    file = stream->open;
+  }
+  /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
+   * bytes stay in the order they came, and ordering will say so. */
+  TB_TRY(mark_dirty(archiver, file));
+  TB_TRY(tc_segment_append(file->segment, gen, seq, payload, len, tb_crc32c(0, payload, len), diag));
+  file->segment->last_wall_ns = wall_ns;
+  if (file->segment->now.batches == 1) file->segment->now.first_wall_ns = wall_ns;
+  return TB_OK;
+}
+
+static tb_rc quarantine_file(struct tc_archiver *archiver, struct tc_segment *segment, struct tb_diag *diag) {
+  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine, segment->name) == 0)
+    return TB_OK;
+  return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
+}
+
+tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why, bool note_loss,
+                          uint64_t seq, struct tb_diag *diag) {
+  struct tc__file *file = stream->open;
+
+  if (file == NULL || !file->segment->in_gen) return TB_OK;
+  struct tc_segment_gen *now = &file->segment->now;
+  struct tc__loss loss = { .first_gen = now->gen, .last_gen = now->gen, .batches = now->batches,
+                           .bytes = now->bytes, .seq = seq,
+                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  if (file->segment->ngens > 0) {
+    struct tc_segment *rest;
+    TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
+    tb_rc rc = tc_segment_flush(rest, diag);
+    if (rc == TB_OK) rc = quarantine_file(archiver, rest, diag);
+    tc_segment_free(rest);
+    unmark_dirty(archiver, file);
+    seal_open(archiver, stream);
+    TB_TRY(rc);
+  } else {
+    TB_TRY(quarantine_file(archiver, file->segment, diag));
+    TB_TRY(tc__losses_move(&stream->losses, &file->losses));
+    unmark_dirty(archiver, file);
+    stream->open = NULL;
+    tc__file_free(file);
+  }
+  stream->run_broken = true;
+  tc_count(&archiver->opt.stats->generations_broken, 1);
+  tc__note(archiver, "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex, loss.first_gen, why);
+  return note_loss ? tc__losses_add(&stream->losses, &loss) : TB_OK;
+}
+
+static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
+  return segment->ngens >= config->segment_generations_max || segment->bytes >= config->segment_bytes_max ||
+         tc__mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
+}
+
+/* With several generations a file each is offered as soon as it is whole; else when it is published. */
+static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+  struct tc__file *file = stream->open;
+
+  stream->last_gen = gen;
+  if (archiver->opt.config->segment_generations_max > 1) {
+    char path[192];
+    snprintf(path, sizeof path, "open/%s", file->segment->name);
+    tc__offer(archiver, file, path);
+  }
+  if (past_limits(archiver->opt.config, file->segment)) seal_open(archiver, stream);
+}
+
+static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq, uint64_t gen,
+                      const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag) {
+  struct tc__file *file = stream->open;
+
+  if (file == NULL || !file->segment->in_gen) {
+    /* The end of a generation that was given up, or of one without a batch: nothing to keep. */
+    stream->run_broken = true;
+    stream->settled.abandoned_gen = 0;
+    return TB_OK;
+  }
+  Tracecollect__V1__GenerationEnd *end = tracecollect__v1__generation_end__unpack(NULL, len, payload);
+  if (end == NULL) return tc__quarantine_open(archiver, stream, "its end does not parse", true, seq, diag);
+  struct tc_segment_claim claim = { .gen = gen, .seq = seq, .batches = end->batches, .bytes = end->bytes,
+                                    .end_wall_ns = end->wall_ns, .crc = end->crc };
+  tracecollect__v1__generation_end__free_unpacked(end, NULL);
+  struct tb_diag words = { 0 };
+  tb_rc rc = tc_segment_end(file->segment, &claim, &words);
+  if (rc == TB_BROKEN) return tc__quarantine_open(archiver, stream, words.text, true, seq, diag);
+  if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
+  file->segment->last_wall_ns = wall_ns;
+  generation_is_whole(archiver, stream, gen);
+  return TB_OK;
+}
+
+static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq, const unsigned char *payload,
+                       uint32_t len, struct tb_diag *diag) {
+  struct tc__loss loss = { .seq = seq };
+  Tracecollect__V1__Loss *told = tracecollect__v1__loss__unpack(NULL, len, payload);
+
+  if (told != NULL) {
+    loss = (struct tc__loss){ .first_gen = told->first_gen, .last_gen = told->last_gen, .batches = told->batches,
+                              .bytes = told->bytes, .reason = (uint32_t)told->reason, .seq = seq };
+    tracecollect__v1__loss__free_unpacked(told, NULL);
+  }
+  /* What lies open was abandoned by the agent; its loss is what it tells here. */
+  TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, seq, diag));
+  TB_TRY(tc__losses_add(&stream->losses, &loss));
+  if (stream->open != NULL) seal_open(archiver, stream);
+  stream->run_broken = true;
+  return TB_OK;
+}
+
+/* Notes the end in the stream's last meta: the one that is about to be written, or by rewriting it. */
+static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended, uint64_t seq) {
+  struct tc__file *file = stream->queued;
+
+  if (file == NULL || file->renamed || file->meta != NULL) {
+    file = file_new(stream);
+    if (file == NULL) return TB_NOMEM;
+    tc_day(tc__wall_ns(), file->day);
+    enqueue(archiver, file);
+  }
+  file->ended = ended;
+  file->settle_seq = seq;
+  return tc__losses_move(&file->losses, &stream->losses);
+}
+
+static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, const char *why, const char *ended,
+                    uint64_t seq, struct tb_diag *diag) {
+  TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
+  if (stream->open != NULL) {
+    TB_TRY(tc_segment_flush(stream->open->segment, diag));
+    unmark_dirty(archiver, stream->open);
+    seal_open(archiver, stream);
+  }
+  stream->over = true;
+  stream->closed = strcmp(ended, "clean") == 0;
+  tc__mark_live(archiver, stream);
+  return note_end(archiver, stream, ended, seq);
+}
+
+tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+  if (stream->over) return TB_OK;
+  if (stream->open != NULL && stream->open->segment->in_gen)
+    stream->settled.abandoned_gen = stream->open->segment->now.gen;
+  return finish(archiver, stream, "nobody came back to end it", "unclean", stream->last_seq, diag);
+}
+
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, unsigned kind, uint64_t seq,
+                         uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
+                         struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+
+  switch (kind) {
+  case TP_HEADER:
+    if (len <= sizeof stream->header) {
+      memcpy(stream->header, payload, len);
+      stream->header_len = len;
+      stream->go_version = tc_go_version(payload, len);
+    }
+    break;
+  case TP_BATCH: rc = take_batch(archiver, stream, seq, gen, payload, len, wall_ns, diag); break;
+  case TP_GENEND: rc = take_end(archiver, stream, seq, gen, payload, len, wall_ns, diag); break;
+  case TP_LOSS: rc = take_loss(archiver, stream, seq, payload, len, diag); break;
+  case TP_CLOSE: rc = finish(archiver, stream, "the stream was closed in its middle", "clean", seq, diag); break;
+  default: break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
+  }
+  if (rc != TB_OK) return rc;
+  if (stream->over && kind != TP_CLOSE) stream->over = false; /* it came back after all */
+  stream->last_seq = seq;
+  return TB_OK;
+}
+
+tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
+  if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
+  for (size_t i = 0; i < archiver->streams_cap; i++) {
+    struct tc__stream *stream = archiver->streams[i];
+    if (stream == NULL || stream->open == NULL || stream->open->segment->ngens == 0) continue;
+    struct tc__file *file = stream->open;
+    TB_TRY(tc_segment_flush(file->segment, diag));
+    struct tc__file *rest = NULL;
+    if (file->segment->in_gen) {
+      rest = file_new(stream);
+      if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+      tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
+      if (rc != TB_OK) {
+        tc__file_free(rest);
+        return rc;
+      }
+      tc_day(rest->segment->first_wall_ns, rest->day);
+    }
+    unmark_dirty(archiver, file);
+    seal_open(archiver, stream);
+    stream->open = rest;
+  }
+  return TB_OK;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The archiver while the log is replayed: records take the same way as live ones, except where the last
+ * run published a segment and died before it could say so. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "collector/archiver_private.h"
+
+static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
+  char trace[32];
+  struct stat st;
+
+  tc_trace_name(first_gen, trace);
+  if (fstatat(dir_fd, trace, &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  return (uint64_t)st.st_size == meta->bytes;
+}
+
+/* The meta of a segment of this stream that begins with gen, with its whole trace beside it; or NULL. */
+static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day, uint64_t gen) {
+  char name[32];
+  tc_meta *meta = NULL;
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+
+  if (dir_fd < 0) return NULL;
+  tc_meta_name(gen, name);
+  if (tc_meta_read(dir_fd, name, NULL, &meta) == TB_OK &&
+      (meta->n_generations == 0 || memcmp(meta->stream.data, stream->id, 16) != 0 || meta->sha256.len != 32 ||
+       (!meta->expired && !trace_matches(dir_fd, meta, gen)))) {
+    tc_meta_free(meta);
+    meta = NULL;
+  }
+  close(dir_fd);
+  return meta;
+}
+
+static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta, uint64_t *out_skip_to,
+                   struct tb_diag *diag) {
+  const Tracecollect__V1__GenerationMeta *first = meta->generations[0], *last = meta->generations[meta->n_generations - 1];
+  struct tc_settled *settled = &stream->settled;
+
+  TB_TRY(tc_catalog_put(archiver->catalog, meta, diag));
+  memcpy(settled->day, meta->day, TC_DAY_BYTES);
+  memcpy(settled->sha256, meta->sha256.data, sizeof settled->sha256);
+  settled->has_segment = true;
+  settled->first_gen = first->gen;
+  settled->last_gen = last->gen;
+  settled->seq = last->last_seq;
+  stream->last_gen = last->gen;
+  stream->last_seq = last->last_seq;
+  stream->losses.n = 0; /* those that came before it stand in it */
+  *out_skip_to = last->last_seq;
+  return tc__settle(archiver, stream);
+}
+
+static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta) {
+  struct tc__recent *recent = calloc(1, sizeof *recent);
+
+  if (recent == NULL) return TB_NOMEM;
+  memcpy(recent->day, meta->day, TC_DAY_BYTES);
+  recent->first_gen = meta->generations[0]->gen;
+  recent->last_gen = meta->generations[meta->n_generations - 1]->gen;
+  *stream->recents_tail = recent;
+  stream->recents_tail = &recent->next;
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    if (gen->verdict != NULL && gen->verdict->code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) {
+      stream->begun = false; /* understood by an earlier run: what follows begins anew */
+      continue;
+    }
+    struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
+    if (reply == NULL) return TB_NOMEM;
+    recent->pending++;
+    reply->gen = gen->gen;
+    reply->offset = gen->offset;
+    reply->len = gen->bytes;
+    reply->new_run = !stream->begun || gen->gen != stream->last_gen + 1;
+    tc__archive_path(meta->day, stream->hex, recent->first_gen, reply->path);
+    memcpy(reply->final_path, reply->path, sizeof reply->final_path);
+    memcpy(reply->service, stream->service, sizeof reply->service);
+    memcpy(reply->instance, stream->instance, sizeof reply->instance);
+    memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
+    tc_outbox_put(&archiver->outbox, reply);
+    stream->begun = true;
+    stream->last_gen = gen->gen;
+  }
+  return TB_OK;
+}
+
+tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq, uint64_t gen,
+                         const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag,
+                         uint64_t *out_skip_to) {
+  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+
+  *out_skip_to = 0;
+  assert(stream != NULL);
+  if (kind == TP_BATCH && stream->open == NULL) {
+    char day[TC_DAY_BYTES];
+    tc_day(wall_ns, day);
+    tc_meta *meta = find_published(archiver, stream, day, gen);
+    if (meta != NULL && meta->generations[0]->first_seq == seq) {
+      tb_rc rc = adopt(archiver, stream, meta, out_skip_to, diag);
+      if (rc == TB_OK && !meta->expired) rc = offer_meta(archiver, stream, meta);
+      tc_meta_free(meta);
+      return rc;
+    }
+    tc_meta_free(meta);
+  }
+  TB_TRY(tc__archive_record(archiver, stream, kind, seq, gen, payload, len, wall_ns, diag));
+  return TB_OK;
+}
+
+tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq, uint64_t last_seq,
+                             struct tb_diag *diag) {
+  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+
+  assert(stream != NULL);
+  tc__note(archiver, "stream=%s seq=%" PRIu64 "..%" PRIu64 ": these records are damaged in the log; their generations are lost",
+           stream->hex, first_seq, last_seq);
+  TB_TRY(tc__quarantine_open(archiver, stream, "records of it are damaged in the log", true, last_seq, diag));
+  stream->run_broken = true;
+  return TB_OK;
+}
+
+tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag) {
+  return tc__flush_dirty(archiver, diag);
+}
+
+struct pending {
+  struct tc_archiver *archiver;
+  tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity, const char *service,
+                     const char *instance, uint32_t *out_ref);
+  void *self;
+  struct tb_diag *diag;
+};
+
+static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
+  struct pending *pending = self;
+  char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES], name[32];
+  tc_meta *meta = NULL;
+  uint32_t ref;
+
+  memcpy(day, row->path + sizeof "archive/" - 1, TC_DAY_BYTES - 1);
+  day[TC_DAY_BYTES - 1] = '\0';
+  if (!tc_day_valid(day)) return TB_OK;
+  tc_hex(row->stream, sizeof row->stream, hex);
+  int dir_fd = tc_statedir_stream(pending->archiver->opt.dirs->archive, day, hex, false);
+  tc_meta_name(row->first_gen, name);
+  tb_rc rc = dir_fd < 0 ? TB_NOTFOUND : tc_meta_read(dir_fd, name, NULL, &meta);
+  if (dir_fd >= 0) close(dir_fd);
+  if (rc != TB_OK || meta->n_generations == 0) {
+    tc_meta_free(meta);
+    return TB_OK; /* tracectl verify tells what is wrong with it; nothing to offer */
+  }
+  rc = pending->stream_of(pending->self, row->stream, meta->identity, row->service, row->instance, &ref);
+  struct tc__stream *stream = rc == TB_OK ? tc__archiver_stream(pending->archiver, ref) : NULL;
+  if (stream != NULL) rc = offer_meta(pending->archiver, stream, meta);
+  tc_meta_free(meta);
+  return rc;
+}
+
+tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
+                                tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
+                                                   const char *service, const char *instance, uint32_t *out_ref),
+                                void *self, struct tb_diag *diag) {
+  struct pending pending = { archiver, stream_of, self, diag };
+
+  return tc_catalog_pending(archiver->catalog, offer_row, &pending, diag);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking a segment away: its meta is marked first and stays, then the trace is unlinked, then the
+ * catalog says so. Killed in between, the next round does the rest. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "collector/archiver_private.h"
+
+enum { AT_ONCE = 64 };
+
+struct round {
+  struct tc_archiver *archiver;
+  struct tc_retention_rules rules;
+  uint64_t archive_bytes, disk_free, service_over; /* service_over: bytes one service is above its share */
+  uint64_t taken;
+  struct tc_segment_row rows[AT_ONCE];
+  size_t nrows;
+  char services[AT_ONCE][65];
+  uint64_t over[AT_ONCE];
+  size_t nservices;
+};
+
+static uint64_t disk_free(struct tc_archiver *archiver) {
+  struct statvfs fs;
+
+  if (fstatvfs(archiver->opt.dirs->state, &fs) != 0) return UINT64_MAX;
+  return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+static void mark_expired(void *self, tc_meta *meta) {
+  (void)self;
+  meta->expired = true;
+}
+
+static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
+  struct tc_archiver *archiver = round->archiver;
+  struct tb_diag diag = { 0 };
+  char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES], trace[32];
+
+  /* "archive/YYYY-MM-DD/...": the row was made from a meta of ours. */
+  memcpy(day, row->path + strlen("archive/"), TC_DAY_BYTES - 1);
+  day[TC_DAY_BYTES - 1] = '\0';
+  if (!tc_day_valid(day)) return TB_CORRUPT;
+  tc_hex(row->stream, sizeof row->stream, hex);
+  tb_rc rc = tc__amend(archiver, hex, day, row->first_gen, mark_expired, NULL, &diag);
+  if (rc != TB_OK) {
+    if (rc == TB_NOTFOUND) archiver->catalog_stale = true;
+    tc__note(archiver, "retention: %s", diag.text);
+    return rc;
+  }
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
+  tc_trace_name(row->first_gen, trace);
+  if (dir_fd >= 0 && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
+    tc__note(archiver, "retention: %s: %s", row->path, strerror(errno));
+  if (dir_fd >= 0) close(dir_fd);
+  round->archive_bytes -= row->bytes < round->archive_bytes ? row->bytes : round->archive_bytes;
+  round->disk_free += row->bytes;
+  round->taken++;
+  tc_retention_took(&archiver->retention, row->bytes);
+  tc_gauge(&archiver->opt.stats->archive_bytes, round->archive_bytes);
+  tc_count(&archiver->opt.stats->archive_segments, (uint64_t)-1);
+  tc_count(&archiver->opt.stats->expired_segments, 1);
+  return TB_OK;
+}
+
+static tb_rc collect(void *self, const struct tc_segment_row *row) {
+  struct round *round = self;
+
+  if (round->nrows < AT_ONCE) round->rows[round->nrows++] = *row;
+  return TB_OK;
+}
+
+static tb_rc collect_service(void *self, const char *service, uint64_t service_bytes) {
+  struct round *round = self;
+
+  if (round->nservices == AT_ONCE) return TB_OK;
+  strncpy(round->services[round->nservices], service, sizeof round->services[0] - 1);
+  round->over[round->nservices++] = service_bytes - round->rules.service_bytes;
+  return TB_OK;
+}
+
+/* Takes from the oldest on while the rules say so. False: nothing more to take now. */
+static bool take_oldest(struct round *round, const char *service) {
+  struct tb_diag diag = { 0 };
+
+  round->nrows = 0;
+  if (tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK) return false;
+  for (size_t i = 0; i < round->nrows; i++) {
+    const struct tc_segment_row *row = &round->rows[i];
+    bool takes = service != NULL ? round->service_over > 0
+                                 : tc_retention_takes(&round->archiver->retention, &round->rules, round->archive_bytes,
+                                                      round->disk_free, row->last_wall_ns);
+    if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
+    if (take_away(round, row) != TB_OK) return false;
+    round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
+  }
+  return round->nrows == AT_ONCE;
+}
+
+void tc__retain(struct tc_archiver *archiver) {
+  const struct tc_config *config = archiver->opt.config;
+  struct tb_diag diag = { 0 };
+
+  if (archiver->catalog == NULL || archiver->catalog_stale) return;
+  struct round *round = calloc(1, sizeof *round);
+  if (round == NULL) return;
+  round->archiver = archiver;
+  round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age, .bytes = config->retention_bytes,
+                                              .free_bytes = config->retention_free_bytes,
+                                              .service_bytes = config->retention_service_bytes };
+  round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
+  round->disk_free = disk_free(archiver);
+  tc_retention_round(&archiver->retention, tc__wall_ns(), tc__mono_ns(), round->archive_bytes);
+  if (archiver->retention.clock_jumped) {
+    atomic_store(&archiver->opt.stats->clock_jumped, true);
+    tc__note(archiver, "retention: the wall clock jumped by more than an hour; nothing is deleted by age for an hour");
+  }
+  while (take_oldest(round, NULL)) continue;
+  if (round->rules.service_bytes != 0 &&
+      tc_catalog_heavy(archiver->catalog, round->rules.service_bytes, collect_service, round, &diag) == TB_OK)
+    for (size_t i = 0; i < round->nservices; i++) {
+      round->service_over = round->over[i];
+      while (take_oldest(round, round->services[i])) continue;
+    }
+  if (round->taken > 0) tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
+  free(round);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/archive_walk.h"
+#include "collector/catalog_write.h"
+
+enum { ROWS_AT_ONCE = 10000 };
+
+struct rebuild {
+  struct tc_catalog *catalog;
+  struct tb_diag *diag;
+  void (*note)(void *self, const char *text);
+  void *self;
+  uint64_t segments;
+};
+
+static tb_rc put_file(void *self, const struct tc_archive_file *file) {
+  struct rebuild *rebuild = self;
+  struct tb_diag why = { 0 };
+  char text[480];
+  tc_meta *meta;
+
+  if (!tc_name_ends(file->name, ".meta")) return TB_OK;
+  tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
+  if (rc == TB_NOMEM) return rc;
+  if (rc != TB_OK) {
+    snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
+    if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
+    return TB_OK;
+  }
+  rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
+  if (meta->n_generations > 0) rebuild->segments++;
+  tc_meta_free(meta);
+  if (rc == TB_OK && rebuild->segments % ROWS_AT_ONCE == ROWS_AT_ONCE - 1) {
+    TB_TRY(tc_catalog_commit(rebuild->catalog, rebuild->diag));
+    rc = tc_catalog_begin(rebuild->catalog, rebuild->diag);
+  }
+  return rc;
+}
+
+tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
+                         void (*note)(void *self, const char *text), void *self, uint64_t *out_segments) {
+  static const char *const parts[] = { "catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm" };
+  struct rebuild rebuild = { .diag = diag, .note = note, .self = self };
+
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (unlinkat(state_fd, parts[i], 0) != 0 && errno != ENOENT)
+      return tb_fail(diag, TB_IO, "%s: %s", parts[i], strerror(errno));
+  TB_TRY(tc_catalog_open(state_fd, true, diag, &rebuild.catalog));
+  tb_rc rc = tc_catalog_begin(rebuild.catalog, diag);
+  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, put_file, &rebuild, diag);
+  if (rc == TB_OK) rc = tc_catalog_commit(rebuild.catalog, diag);
+  tc_catalog_close(rebuild.catalog);
+  if (rc == TB_OK) *out_segments = rebuild.segments;
+  return rc;
+}

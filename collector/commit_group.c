@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group: settled reports and records are staged, committed at once, and only then acked and handed on.
+ *
+ * If the commit fails nothing of the group has happened: its records and those behind it are forgotten,
+ * every connection is told to come again, and the log goes on in a new file. Three files given up in a
+ * minute mean that the disk is broken: intake stops for good. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/commit_private.h"
+#include "proto/frame.pb-c.h"
+
+static const uint64_t POISON_WINDOW_NS = UINT64_C(60000000000), TRIM_EVERY_NS = 100000000;
+
+tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
+  /* Lives until the next snapshot: kept in the payload list of the group that makes it. */
+  struct tc_commit *commit = self;
+  size_t n = commit->streams.count;
+  struct parts {
+    Tracecollect__V1__LogStream stream;
+    Tracecollect__V1__LogSettled settled;
+  } *parts;
+  struct tc__payload *memory = malloc(sizeof *memory + n * (sizeof *parts + sizeof(void *)) + 2 * _Alignof(max_align_t));
+
+  if (memory == NULL) return TB_NOMEM;
+  memory->next = commit->payloads;
+  commit->payloads = memory;
+  uintptr_t at = ((uintptr_t)memory->bytes + _Alignof(max_align_t) - 1) & ~(uintptr_t)(_Alignof(max_align_t) - 1);
+  parts = (struct parts *)at;
+  out->streams = (Tracecollect__V1__LogStream **)(parts + n);
+  for (size_t i = 0; i < commit->streams.cap; i++) {
+    struct tc_stream *stream = commit->streams.by_ref[i];
+    if (stream == NULL) continue;
+    assert(out->n_streams < n);
+    struct parts *part = &parts[out->n_streams];
+    tc_stream_to_log(stream, &part->stream, &part->settled);
+    stream->logged = true;
+    out->streams[out->n_streams++] = &part->stream;
+  }
+  out->next_ref = commit->streams.next_ref;
+  return TB_OK;
+}
+
+static void free_payloads(struct tc_commit *commit) {
+  while (commit->payloads != NULL) {
+    struct tc__payload *next = commit->payloads->next;
+    free(commit->payloads);
+    commit->payloads = next;
+  }
+}
+
+static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head, const ProtobufCMessage *message) {
+  size_t len = protobuf_c_message_get_packed_size(message);
+  struct tc__payload *payload = malloc(sizeof *payload + len);
+
+  if (payload == NULL) return TB_NOMEM;
+  payload->next = commit->payloads;
+  commit->payloads = payload;
+  protobuf_c_message_pack(message, payload->bytes);
+  head->len = (uint32_t)len;
+  return tc_log_stage(commit->log, head, payload->bytes, tb_crc32c(0, payload->bytes, len));
+}
+
+static tb_rc stage_settled(struct tc_commit *commit) {
+  for (; commit->settled_staged < commit->nsettled; commit->settled_staged++) {
+    struct tc_settled *settled = commit->settled[commit->settled_staged];
+    Tracecollect__V1__LogSettled message;
+    struct tc_log_head head = { .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq };
+    if (tc_log_group_full(commit->log)) break;
+    tc_settled_to_log(settled, &message);
+    TB_TRY(stage_message(commit, &head, &message.base));
+  }
+  return TB_OK;
+}
+
+static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
+  Tracecollect__V1__LogStream message;
+  Tracecollect__V1__LogSettled settled;
+  struct tc_log_head head = { .kind = TC_LOG_STREAM, .flags = TP_CRITICAL, .ref = stream->ref };
+
+  tc_stream_to_log(stream, &message, &settled);
+  TB_TRY(stage_message(commit, &head, &message.base));
+  stream->logged = true;
+  return TB_OK;
+}
+
+static tb_rc remember_lsn(struct tc_commit *commit, uint64_t lsn) {
+  if (commit->nlsns == commit->lsns_cap) {
+    size_t cap = commit->lsns_cap == 0 ? 256 : 2 * commit->lsns_cap;
+    void *moved = reallocarray(commit->lsns, cap, sizeof *commit->lsns);
+    if (moved == NULL) return TB_NOMEM;
+    commit->lsns = moved;
+    commit->lsns_cap = cap;
+  }
+  commit->lsns[commit->nlsns++] = lsn;
+  return TB_OK;
+}
+
+static tb_rc stage_records(struct tc_commit *commit) {
+  while (commit->backlog != NULL && !tc_log_group_full(commit->log)) {
+    struct tc_record *record = commit->backlog;
+    struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
+    assert(stream != NULL);
+    if (!stream->logged) TB_TRY(stage_stream(commit, stream));
+    struct tc_log_head head = { .kind = record->kind, .ref = record->stream, .seq = record->seq, .gen = record->gen,
+                                .len = record->len };
+    TB_TRY(remember_lsn(commit, 0));
+    tb_rc rc = tc_log_stage(commit->log, &head, record->payload, tb_crc32c(0, record->payload, record->len));
+    if (rc != TB_OK) {
+      commit->nlsns--;
+      return rc;
+    }
+    commit->lsns[commit->nlsns - 1] = head.lsn;
+    commit->backlog = record->next;
+    if (record->next == NULL) commit->backlog_tail = &commit->backlog;
+    commit->backlog_bytes -= tc_log_record_bytes(record->len);
+    record->next = NULL;
+    *commit->group_tail = record;
+    commit->group_tail = &record->next;
+  }
+  return TB_OK;
+}
+
+static bool ends_unit(unsigned kind) { return kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE; }
+
+/* The record is durable. */
+static void record_done(struct tc_commit *commit, const struct tc_record *record, uint64_t lsn) {
+  struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
+
+  assert(stream != NULL && record->seq == stream->durable_seq + 1);
+  stream->durable_seq = record->seq;
+  if (tc_stream_holds(stream, lsn, record->seq, ends_unit(record->kind)) != TB_OK)
+    tc__commit_note(commit, "log: no memory; a file may be kept longer than needed");
+  stream->closed = record->kind == TP_CLOSE;
+  if (record->kind == TP_HEADER) {
+    memcpy(stream->intro.header, record->payload, record->len);
+    stream->intro.header_len = record->len;
+  }
+  tc_count(&commit->opt.stats->records, 1);
+  tc_count(&commit->opt.stats->record_bytes, record->len);
+  tc__due_ack(commit, stream);
+}
+
+static void settled_done(struct tc_commit *commit) {
+  for (size_t i = 0; i < commit->settled_staged; i++) {
+    struct tc_settled *settled = commit->settled[i];
+    struct tc_stream *stream = tc_streams_by_ref(&commit->streams, settled->stream);
+    if (stream != NULL) tc_stream_settle(stream, settled);
+    free(settled);
+  }
+  commit->nsettled -= commit->settled_staged;
+  memmove(commit->settled, commit->settled + commit->settled_staged, commit->nsettled * sizeof *commit->settled);
+  commit->settled_staged = 0;
+}
+
+static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
+  struct tc_record *record = commit->group;
+
+  for (size_t i = 0; i < commit->nlsns; i++, record = record->next) record_done(commit, record, commit->lsns[i]);
+  settled_done(commit);
+  commit->done += commit->nlsns;
+  if (commit->group == NULL) return;
+  /* The records are durable and acked: without memory for the item they would have to wait for the next
+   * start, and the archive behind them too. A handful of bytes is worth an insistent try. */
+  struct tc_work *work;
+  while ((work = tc__commit_work(commit, TC_WORK_RECORDS, 0)) == NULL) tc_waker_sleep(&commit->waker, 1000000, NULL, NULL);
+  work->records.head = commit->group;
+  work->records.wall_ns = wall_ns;
+  commit->group = NULL;
+  commit->group_tail = &commit->group;
+}
+
+static void free_records(struct tc_record **head, struct tc_record ***tail) {
+  while (*head != NULL) {
+    struct tc_record *record = *head;
+    *head = record->next;
+    record->free(record);
+  }
+  *tail = head;
+}
+
+void tc__drop_backlog(struct tc_commit *commit) {
+  free_records(&commit->group, &commit->group_tail);
+  free_records(&commit->backlog, &commit->backlog_tail);
+  commit->backlog_bytes = 0;
+  commit->done = commit->taken;
+}
+
+static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
+  commit->failed = true;
+  atomic_store(&commit->opt.stats->failed, true);
+  for (unsigned loop = 0; loop < commit->opt.loops; loop++) {
+    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
+    if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
+    tc_outbox_put(&commit->outbox, reply);
+  }
+}
+
+static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
+  uint64_t now = tc__commit_mono_ns();
+
+  tc__commit_note(commit, "%s; connections are closed, agents send again", diag->text);
+  tc__drop_backlog(commit);
+  commit->settled_staged = 0; /* logged again in the next file */
+  for (size_t i = 0; i < commit->streams.cap; i++) {
+    struct tc_stream *stream = commit->streams.by_ref[i];
+    if (stream == NULL) continue;
+    stream->staged_seq = stream->durable_seq;
+    if (stream->conn == 0) continue;
+    tc__refuse(commit, stream->conn, stream->ref, stream->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+               "storing failed; send again what is not acked");
+    tc__drop_conn(commit, stream);
+  }
+  bool often = commit->poison_mono_ns[0] != 0 && now - commit->poison_mono_ns[0] < POISON_WINDOW_NS;
+  commit->poison_mono_ns[0] = commit->poison_mono_ns[1];
+  commit->poison_mono_ns[1] = now;
+  if (often) stop_intake(commit, diag);
+}
+
+static void count_commit(struct tc_commit *commit, uint64_t began_ns, uint64_t bytes) {
+  struct tc_stats *stats = commit->opt.stats;
+  uint64_t took = tc__commit_mono_ns() - began_ns;
+
+  tc_count(&stats->commits, 1);
+  tc_count(&stats->commit_ns_total, took);
+  if (took > atomic_load(&stats->commit_ns_max)) tc_gauge(&stats->commit_ns_max, took);
+  tc_count(&stats->log_bytes, bytes);
+}
+
+static void trim(struct tc_commit *commit, uint64_t now) {
+  if (tc_log_files(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
+  commit->trim_mono_ns = now;
+  tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
+}
+
+void tc__commit_group(struct tc_commit *commit) {
+  struct tb_diag diag = { 0 };
+  uint64_t wall = tc__commit_wall_ns(), began = tc__commit_mono_ns();
+  uint64_t before = tc_log_durable_lsn(commit->log);
+
+  if (commit->failed) return;
+  commit->nlsns = 0;
+  tb_rc rc = tc_log_begin(commit->log, wall, &diag);
+  if (rc == TB_BUDGET || rc == TB_NOMEM) { /* no room for a new file: nothing is staged, nothing acked */
+    if (!commit->disk_full) tc__commit_note(commit, "%s; nothing is acked until there is space", diag.text);
+    commit->disk_full = true;
+    atomic_store(&commit->opt.stats->disk_full, true);
+    free_payloads(commit);
+    return;
+  }
+  /* Out of memory in the middle: what is staged so far is a group all the same. */
+  if (rc == TB_OK && stage_settled(commit) == TB_OK) (void)!stage_records(commit);
+  if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
+  free_payloads(commit);
+  if (rc == TB_OK) hand_on(commit, wall);
+  else group_failed(commit, &diag);
+  commit->group_mono_ns = tc__commit_mono_ns();
+  if (rc == TB_OK) count_commit(commit, began, tc_log_durable_lsn(commit->log) - before);
+  trim(commit, commit->group_mono_ns);
+}
+
+void tc__take_settled(struct tc_commit *commit) {
+  struct tc_settled *settled;
+
+  for (;;) {
+    if (commit->nsettled == commit->settled_cap) {
+      size_t cap = commit->settled_cap == 0 ? 64 : 2 * commit->settled_cap;
+      void *moved = reallocarray(commit->settled, cap, sizeof *commit->settled);
+      if (moved == NULL) return;
+      commit->settled = moved;
+      commit->settled_cap = cap;
+    }
+    settled = tc_archiver_take_settled(commit->archiver);
+    if (settled == NULL) return;
+    if (commit->nsettled == 0) commit->settled_mono_ns = tc__commit_mono_ns();
+    commit->settled[commit->nsettled++] = settled;
+  }
+}
+
+void tc__send_acks(struct tc_commit *commit) {
+  while (commit->acks != NULL) {
+    struct tc_stream *stream = commit->acks;
+    commit->acks = stream->ack_next;
+    stream->ack_due = false;
+    if (stream->conn == 0) continue;
+    if (!stream->attach_waits)
+      tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref, stream->loop, stream->durable_seq);
+    else if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);
+  }
+}

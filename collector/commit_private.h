@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by commit.c, commit_intake.c and commit_group.c. */
+#ifndef TC_COMMIT_PRIVATE_H
+#define TC_COMMIT_PRIVATE_H
+
+#include <pthread.h>
+
+#include "collector/commit.h"
+#include "collector/mailbox.h"
+#include "collector/waker.h"
+
+struct tc__payload { /* of a control record, until its group is committed */
+  struct tc__payload *next;
+  unsigned char bytes[];
+};
+
+struct tc_commit {
+  struct tc_commit_options opt;
+  struct tc_archiver *archiver;
+  struct tc_streams streams;
+  struct tc_log *log;
+  struct tc_outbox outbox;
+  struct tc_mailbox *inboxes; /* by sender */
+  struct tc_waker waker;
+  pthread_t thread;
+  bool started;
+  atomic_bool stop;
+
+  struct tc_record *backlog, **backlog_tail; /* taken in, not yet in a group */
+  uint64_t backlog_bytes;
+  struct tc_record *group, **group_tail;
+  uint64_t *lsns; /* of the group's records */
+  size_t nlsns, lsns_cap;
+  struct tc__payload *payloads;
+  struct tc_settled **settled; /* to be logged */
+  size_t nsettled, settled_cap, settled_staged;
+  struct tc_stream *acks; /* streams with ack_due */
+  uint64_t taken, done;   /* records taken in; of these, handed on or forgotten */
+  struct tc__barrier {
+    struct tc__barrier *next;
+    uint64_t after; /* so many records are done */
+    uint64_t cookie;
+    unsigned loop;
+  } *barriers, **barriers_tail;
+
+  struct tc_work *work, **work_tail; /* for the archiver */
+
+  uint64_t group_mono_ns;   /* end of the last commit */
+  uint64_t settled_mono_ns; /* since when a report waits */
+  uint64_t look_mono_ns;    /* disk and idle streams */
+  uint64_t trim_mono_ns;
+  uint64_t poison_mono_ns[2]; /* the last two times a file was given up */
+  bool disk_full, failed;
+};
+
+uint64_t tc__commit_mono_ns(void);
+uint64_t tc__commit_wall_ns(void);
+void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) TB_PRINTF(2, 3);
+
+/* commit_intake.c */
+void tc__intake(struct tc_commit *commit, struct tc_submit *msg);
+struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind, uint32_t stream); /* in order; NULL: no memory */
+void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream);
+void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop, uint32_t code, const char *text);
+void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
+/* Barriers that what lies before them is done for go to the archiver, behind it. */
+void tc__pass_barriers(struct tc_commit *commit);
+void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
+
+/* commit_group.c */
+void tc__commit_group(struct tc_commit *commit);
+void tc__take_settled(struct tc_commit *commit);
+void tc__send_acks(struct tc_commit *commit);
+void tc__drop_backlog(struct tc_commit *commit);
+tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each file is walked record by record; where a record does not validate, the walk looks for the next
+ * place that does, 8 bytes at a time. A GROUP says up to which lsn the log was durable when it was
+ * written: that is the proof that tells damage from a torn tail. */
+#include "collector/log_scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/frame.h"
+#include "proto/log.pb-c.h"
+
+static tb_rc grow(void *array, size_t *cap, size_t want, size_t item_bytes) {
+  void **at = array;
+
+  if (want <= *cap) return TB_OK;
+  size_t grown = *cap == 0 ? 256 : 2 * *cap;
+  void *moved = reallocarray(*at, grown, item_bytes);
+  if (moved == NULL) return TB_NOMEM;
+  *at = moved;
+  *cap = grown;
+  return TB_OK;
+}
+
+static bool parse_name(const char *name, uint64_t *out) {
+  if (strlen(name) != 20 || strcmp(name + 16, ".wal") != 0) return false;
+  if (strspn(name, "0123456789abcdef") != 16) return false;
+  *out = strtoull(name, NULL, 16);
+  return true;
+}
+
+static int by_start(const void *a, const void *b) {
+  const struct tc_log_scan_file *x = a, *y = b;
+
+  return (x->start > y->start) - (x->start < y->start);
+}
+
+static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *file, struct tb_diag *diag) {
+  struct stat st;
+  int fd = openat(wal_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+  if (fd < 0) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(errno));
+  void *map = MAP_FAILED;
+  if (fstat(fd, &st) == 0 && st.st_size > 0)
+    map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  int why = errno;
+  close(fd);
+  if (st.st_size == 0) return TB_OK;
+  if (map == MAP_FAILED) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
+  file->map = map;
+  file->bytes = (uint64_t)st.st_size;
+  madvise(map, (size_t)st.st_size, MADV_SEQUENTIAL);
+  return TB_OK;
+}
+
+static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *scan) {
+  int fd = openat(wal_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+  if (dir == NULL) {
+    if (fd >= 0) close(fd);
+    return tb_fail(diag, TB_IO, "wal: %s", strerror(errno));
+  }
+  tb_rc rc = TB_OK;
+  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;) {
+    struct tc_log_scan_file file = { 0 };
+    if (!parse_name(entry->d_name, &file.start)) continue;
+    rc = grow(&scan->files, &scan->files_cap, scan->nfiles + 1, sizeof *scan->files);
+    if (rc == TB_OK) rc = map_file(wal_fd, entry->d_name, &file, diag);
+    if (rc == TB_OK) scan->files[scan->nfiles++] = file;
+  }
+  closedir(dir);
+  if (rc == TB_OK && scan->nfiles > 0) qsort(scan->files, scan->nfiles, sizeof *scan->files, by_start);
+  return rc;
+}
+
+/* The record at offset, if it is whole and right. */
+static bool record_at(const struct tc_log_scan_file *file, uint64_t offset, uint64_t limit,
+                      struct tc_log_entry *out) {
+  if (limit - offset < TC_LOG_HEAD_BYTES + 4) return false;
+  const unsigned char *p = file->map + offset;
+  if (tc_log_u32(p) != TC_LOG_MAGIC) return false;
+  tc_log_head_get(p, &out->head);
+  if (out->head.lsn != file->start + offset) return false;
+  if (out->head.len > limit - offset - TC_LOG_HEAD_BYTES - 4) return false;
+  out->payload = p + TC_LOG_HEAD_BYTES;
+  return tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES + (size_t)out->head.len) ==
+         tc_log_u32(out->payload + out->head.len);
+}
+
+/* The salt stands in the payload it guards, so the first record is checked with what it says itself. */
+static bool read_salt(struct tc_log_scan_file *file) {
+  struct tc_log_entry first;
+
+  if (file->bytes < TC_LOG_HEAD_BYTES + 8) return false;
+  file->salt = tc_log_u32(file->map + TC_LOG_HEAD_BYTES);
+  return record_at(file, 0, file->bytes, &first) && first.head.kind == TC_LOG_SNAPSHOT && first.head.len >= 4;
+}
+
+static uint64_t previous_end_of(const struct tc_log_scan_file *file) {
+  struct tc_log_entry first;
+
+  if (!record_at(file, 0, file->bytes, &first)) return 0;
+  Tracecollect__V1__LogSnapshot *snapshot =
+      tracecollect__v1__log_snapshot__unpack(NULL, first.head.len - 4, first.payload + 4);
+  if (snapshot == NULL) return 0;
+  uint64_t end = snapshot->previous_end;
+  tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
+  return end;
+}
+
+static bool known_kind(unsigned kind) {
+  switch (kind) {
+  case TP_HEADER:
+  case TP_BATCH:
+  case TP_GENEND:
+  case TP_LOSS:
+  case TP_CLOSE:
+  case TC_LOG_SNAPSHOT:
+  case TC_LOG_GROUP:
+  case TC_LOG_STREAM:
+  case TC_LOG_SETTLED: return true;
+  default: return false;
+  }
+}
+
+/* All entries of the file up to limit; the torn tail is cut off again at the end. */
+static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, uint64_t limit,
+                       bool limit_is_durable, struct tb_diag *diag) {
+  uint64_t proven = limit_is_durable ? limit : 0; /* durable up to here, as far as the walk knows */
+  uint64_t first_damage = 0;
+  size_t entries_at_damage = 0;
+  uint64_t offset = 0, good_end = 0;
+  bool damaged = false, in_damage = false;
+
+  while (offset + TC_LOG_HEAD_BYTES + 4 <= limit) {
+    struct tc_log_entry entry;
+    if (!record_at(file, offset, limit, &entry)) {
+      if (!in_damage && (!damaged || proven > first_damage)) {
+        if (damaged) scan->corrupt++; /* the place before this one is proven durable by now */
+        damaged = true;
+        first_damage = offset;
+        entries_at_damage = scan->nentries;
+      }
+      in_damage = true;
+      offset += 8;
+      continue;
+    }
+    in_damage = false;
+    if (!known_kind(entry.head.kind) && (entry.head.flags & TP_CRITICAL) != 0)
+      return tb_fail(diag, TB_UNSUPPORTED, "wal: a critical record of kind %u at lsn %" PRIu64,
+                     entry.head.kind, entry.head.lsn);
+    if (entry.head.kind == TC_LOG_GROUP && entry.head.seq >= file->start &&
+        entry.head.seq - file->start > proven)
+      proven = entry.head.seq - file->start;
+    TB_TRY(grow(&scan->entries, &scan->entries_cap, scan->nentries + 1, sizeof *scan->entries));
+    scan->entries[scan->nentries++] = entry;
+    offset += tc_log_record_bytes(entry.head.len);
+    good_end = offset;
+  }
+  if (damaged && proven > first_damage) scan->corrupt++;
+  else if (damaged) {
+    /* Zeros to the end are a file that was never full; anything else a tail that was being written. */
+    if (good_end > first_damage) scan->torn_bytes += good_end - first_damage;
+    scan->nentries = entries_at_damage;
+    good_end = first_damage;
+  }
+  file->end = file->start + good_end;
+  return TB_OK;
+}
+
+tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
+  *out = (struct tc_log_scan){ 0 };
+  TB_TRY(list_files(wal_fd, diag, out));
+  for (size_t i = 0; i < out->nfiles; i++) {
+    out->files[i].readable = read_salt(&out->files[i]);
+    out->files[i].end = out->files[i].start;
+  }
+  for (size_t i = 0; i < out->nfiles; i++) {
+    struct tc_log_scan_file *file = &out->files[i];
+    uint64_t after = file->start + file->bytes;
+    if (after > out->next_lsn) out->next_lsn = (after + 7) & ~UINT64_C(7);
+    if (!file->readable) {
+      /* A crash while the newest file was made leaves it so; in an older one it is damage. */
+      if (i + 1 < out->nfiles) out->corrupt++;
+      continue;
+    }
+    uint64_t limit = file->bytes;
+    bool durable = i + 1 < out->nfiles && out->files[i + 1].readable;
+    if (durable) {
+      uint64_t end = previous_end_of(&out->files[i + 1]);
+      if (end >= file->start && end <= after) limit = end - file->start;
+      else durable = false;
+    }
+    TB_TRY(walk_file(out, file, limit, durable, diag));
+    out->previous_end = file->end;
+  }
+  return TB_OK;
+}
+
+void tc_log_scan_free(struct tc_log_scan *scan) {
+  for (size_t i = 0; i < scan->nfiles; i++)
+    if (scan->files[i].map != NULL) munmap((void *)(uintptr_t)scan->files[i].map, scan->files[i].bytes);
+  free(scan->files);
+  free(scan->entries);
+  *scan = (struct tc_log_scan){ 0 };
+}

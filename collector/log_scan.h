@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the log back: every valid record in order, and what is wrong with the rest.
+ *
+ * Read-only. A record is invalid if its magic, position or checksum is not right. If a later group of
+ * the same file was begun after it (or a later file's snapshot counts it), it had been durable:
+ * corruption, it is skipped and everything later kept. Otherwise it is the torn tail of the last group,
+ * which was never acked: it and what follows is left out.
+ *
+ * Memory    records point into the mapped files, valid until tc_log_scan_free().
+ * Errors    TB_IO, TB_NOMEM; TB_UNSUPPORTED: a critical record of a kind this program does not know.
+ */
+#ifndef TC_LOG_SCAN_H
+#define TC_LOG_SCAN_H
+
+#include "collector/log_record.h"
+
+struct tc_log_entry {
+  struct tc_log_head head;
+  const unsigned char *payload;
+};
+
+struct tc_log_scan_file {
+  uint64_t start, bytes;
+  uint64_t end; /* lsn behind what counts of it */
+  const unsigned char *map;
+  uint32_t salt;
+  bool readable; /* its snapshot is valid */
+};
+
+struct tc_log_scan {
+  struct tc_log_entry *entries;
+  size_t nentries, entries_cap;
+  struct tc_log_scan_file *files;
+  size_t nfiles, files_cap;
+  uint64_t next_lsn;     /* where a new file may begin */
+  uint64_t previous_end; /* what of the last file counts */
+  uint64_t corrupt;      /* damaged places, each of one or more records */
+  uint64_t torn_bytes;
+};
+
+TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out);
+void tc_log_scan_free(struct tc_log_scan *scan); /* accepts a zeroed one */
+
+#endif

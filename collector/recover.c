@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three passes over the valid records. The first learns how far each stream is settled, because that is
+ * said after the records it is about; the second rebuilds the table; the third replays the rest in order. */
+#include "collector/recover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/log_scan.h"
+#include "proto/frame.h"
+
+struct recovery {
+  struct tc_commit *commit;
+  struct tc_archiver *archiver;
+  struct tc_streams *streams;
+  unsigned loops;
+  struct tc_log_scan scan;
+  struct tc_settled *settled; /* by ref: the furthest any record says */
+  size_t settled_cap;
+  uint64_t wall_ns; /* of the group that is replayed */
+  struct tc_recovered *out;
+  struct tb_diag *diag;
+};
+
+static tb_rc note_settled(struct recovery *recovery, uint32_t ref, const Tracecollect__V1__LogSettled *message) {
+  if (ref >= recovery->settled_cap) {
+    size_t cap = recovery->settled_cap == 0 ? 64 : recovery->settled_cap;
+    while (cap <= ref) cap *= 2;
+    void *moved = reallocarray(recovery->settled, cap, sizeof *recovery->settled);
+    if (moved == NULL) return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+    recovery->settled = moved;
+    memset(recovery->settled + recovery->settled_cap, 0, (cap - recovery->settled_cap) * sizeof *recovery->settled);
+    recovery->settled_cap = cap;
+  }
+  if (message->seq >= recovery->settled[ref].seq) tc_settled_from_log(message, ref, &recovery->settled[ref]);
+  return TB_OK;
+}
+
+static Tracecollect__V1__LogSnapshot *unpack_snapshot(const struct tc_log_entry *entry) {
+  return tracecollect__v1__log_snapshot__unpack(NULL, entry->head.len - 4, entry->payload + 4);
+}
+
+static tb_rc learn_settled(struct recovery *recovery) {
+  tb_rc rc = TB_OK;
+
+  for (size_t i = 0; rc == TB_OK && i < recovery->scan.nentries; i++) {
+    const struct tc_log_entry *entry = &recovery->scan.entries[i];
+    if (entry->head.kind == TC_LOG_SNAPSHOT) {
+      Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(entry);
+      for (size_t k = 0; snapshot != NULL && rc == TB_OK && k < snapshot->n_streams; k++)
+        if (snapshot->streams[k]->settled != NULL)
+          rc = note_settled(recovery, snapshot->streams[k]->ref, snapshot->streams[k]->settled);
+      if (snapshot != NULL) tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
+    } else if (entry->head.kind == TC_LOG_SETTLED) {
+      Tracecollect__V1__LogSettled *settled =
+          tracecollect__v1__log_settled__unpack(NULL, entry->head.len, entry->payload);
+      if (settled == NULL) continue;
+      rc = note_settled(recovery, entry->head.ref, settled);
+      tracecollect__v1__log_settled__free_unpacked(settled, NULL);
+    }
+  }
+  return rc;
+}
+
+/* Makes the stream known here and to the archiver, as its first mention has it: that comes before all of
+ * its records that the log still has. */
+static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
+  struct tc_stream_intro intro;
+
+  if (tc_streams_by_ref(recovery->streams, message->ref) != NULL) return TB_OK;
+  if (tc_intro_from_log(message, recovery->loops, &intro) != TB_OK) return TB_OK; /* not one of ours */
+  if (intro.ref < recovery->settled_cap && recovery->settled[intro.ref].seq > intro.settled.seq)
+    intro.settled = recovery->settled[intro.ref];
+  /* Forgotten after all of it was settled, and come again: the later one counts. */
+  struct tc_stream *stream = tc_streams_by_id(recovery->streams, intro.id);
+  if (stream != NULL) tc_streams_remove(recovery->streams, stream);
+  if (tc_streams_add(recovery->streams, &intro, &stream) != TB_OK)
+    return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+  stream->logged = true;
+  stream->durable_seq = stream->staged_seq = message->durable_seq;
+  stream->closed = message->closed;
+  stream->contact_wall_ns = message->contact_wall_ns;
+  return tc_archiver_add_stream(recovery->archiver, &stream->intro, recovery->diag);
+}
+
+/* A later file knows of records that no earlier one has any more. */
+static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
+  struct tc_stream *stream = tc_streams_by_ref(recovery->streams, message->ref);
+
+  if (stream == NULL || message->durable_seq <= stream->durable_seq) return TB_OK;
+  if (message->durable_seq > stream->intro.settled.seq)
+    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, message->durable_seq,
+                                  recovery->diag));
+  stream->durable_seq = stream->staged_seq = message->durable_seq;
+  return TB_OK;
+}
+
+typedef tb_rc stream_fn(struct recovery *recovery, const Tracecollect__V1__LogStream *message);
+
+static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *entry, stream_fn *each) {
+  tb_rc rc = TB_OK;
+
+  if (entry->head.kind == TC_LOG_STREAM) {
+    Tracecollect__V1__LogStream *message = tracecollect__v1__log_stream__unpack(NULL, entry->head.len, entry->payload);
+    if (message == NULL) return TB_OK;
+    rc = each(recovery, message);
+    tracecollect__v1__log_stream__free_unpacked(message, NULL);
+  } else if (entry->head.kind == TC_LOG_SNAPSHOT) {
+    Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(entry);
+    if (snapshot == NULL) return TB_OK;
+    for (size_t i = 0; rc == TB_OK && i < snapshot->n_streams; i++) rc = each(recovery, snapshot->streams[i]);
+    if (snapshot->next_ref > recovery->streams->next_ref) recovery->streams->next_ref = snapshot->next_ref;
+    tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
+  }
+  return rc;
+}
+
+static void skip_to(struct tc_stream *stream, uint64_t seq) {
+  if (seq > stream->intro.settled.seq) stream->intro.settled.seq = seq;
+}
+
+static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry *entry) {
+  const struct tc_log_head *head = &entry->head;
+  struct tc_stream *stream = tc_streams_by_ref(recovery->streams, head->ref);
+  uint64_t adopted;
+
+  if (stream == NULL || head->seq <= stream->durable_seq) return TB_OK; /* sent again after a poisoned file */
+  if (head->seq > stream->durable_seq + 1)
+    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, head->seq - 1, recovery->diag));
+  stream->durable_seq = stream->staged_seq = head->seq;
+  stream->closed = head->kind == TP_CLOSE;
+  if (head->kind == TP_HEADER && head->len <= sizeof stream->intro.header) {
+    memcpy(stream->intro.header, entry->payload, head->len);
+    stream->intro.header_len = head->len;
+  }
+  if (head->seq <= stream->intro.settled.seq) {
+    /* Known to the archive; only the header is needed for what follows. */
+    if (head->kind != TP_HEADER) return TB_OK;
+  } else {
+    bool ends = head->kind == TP_GENEND || head->kind == TP_LOSS || head->kind == TP_CLOSE;
+    if (tc_stream_holds(stream, head->lsn, head->seq, ends) != TB_OK)
+      return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+    recovery->out->records++;
+  }
+  TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen, entry->payload, head->len,
+                            recovery->wall_ns, recovery->diag, &adopted));
+  if (adopted != 0) skip_to(stream, adopted);
+  return TB_OK;
+}
+
+static tb_rc replay(struct recovery *recovery) {
+  for (size_t i = 0; i < recovery->scan.nentries; i++) {
+    const struct tc_log_entry *entry = &recovery->scan.entries[i];
+    switch (entry->head.kind) {
+    case TC_LOG_SNAPSHOT: TB_TRY(each_stream(recovery, entry, check_stream)); break;
+    case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
+    case TC_LOG_STREAM: break;  /* added before */
+    case TC_LOG_SETTLED: break; /* learned before */
+    default: TB_TRY(replay_record(recovery, entry));
+    }
+  }
+  return TB_OK;
+}
+
+static tb_rc stream_of_pending(void *self, const unsigned char id[16], const char *identity, const char *service,
+                               const char *instance, uint32_t *out_ref) {
+  struct recovery *recovery = self;
+  struct tc_stream *stream = tc_streams_by_id(recovery->streams, id);
+
+  if (stream == NULL) {
+    struct tc_stream_intro intro = { 0 };
+    memcpy(intro.id, id, sizeof intro.id);
+    strncpy(intro.identity, identity, sizeof intro.identity - 1);
+    strncpy(intro.service, service, sizeof intro.service - 1);
+    strncpy(intro.instance, instance, sizeof intro.instance - 1);
+    intro.home = recovery->streams->next_ref % recovery->loops;
+    if (tc_streams_add(recovery->streams, &intro, &stream) != TB_OK)
+      return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+    stream->logged = stream->closed = true; /* only its archive is known: it ages away */
+    TB_TRY(tc_archiver_add_stream(recovery->archiver, &stream->intro, recovery->diag));
+  }
+  *out_ref = stream->ref;
+  return TB_OK;
+}
+
+/* Whole files are rebuilt from the log: what the last run left half written would be in the way. */
+static tb_rc remove_parts(int open_fd, struct tb_diag *diag) {
+  int fd = openat(open_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+  if (dir == NULL) {
+    if (fd >= 0) close(fd);
+    return tb_fail(diag, TB_IO, "open: %s", strerror(errno));
+  }
+  tb_rc rc = TB_OK;
+  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;) {
+    size_t len = strlen(entry->d_name);
+    if (len < 5 || strcmp(entry->d_name + len - 5, ".part") != 0) continue;
+    if (unlinkat(open_fd, entry->d_name, 0) != 0)
+      rc = tb_fail(diag, TB_IO, "open/%s: %s", entry->d_name, strerror(errno));
+  }
+  closedir(dir);
+  return rc;
+}
+
+static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) {
+  TB_TRY(tc_log_scan(dirs->wal, recovery->diag, &recovery->scan));
+  recovery->out->had_log = recovery->scan.nfiles > 0;
+  recovery->out->corrupt = recovery->scan.corrupt;
+  recovery->out->torn_bytes = recovery->scan.torn_bytes;
+  TB_TRY(learn_settled(recovery));
+  TB_TRY(remove_parts(dirs->open, recovery->diag));
+  /* The log's streams first, so that pending segments find theirs; records after both. */
+  for (size_t i = 0; i < recovery->scan.nentries; i++)
+    TB_TRY(each_stream(recovery, &recovery->scan.entries[i], add_stream));
+  TB_TRY(tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
+  TB_TRY(replay(recovery));
+  TB_TRY(tc_archiver_replay_done(recovery->archiver, recovery->diag));
+  TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end, recovery->diag));
+  for (size_t i = 0; i < recovery->scan.nfiles; i++)
+    TB_TRY(tc_log_add_old_file(tc_commit_log(recovery->commit), recovery->scan.files[i].start, recovery->scan.files[i].bytes));
+  return TB_OK;
+}
+
+tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver, const struct tc_statedir *dirs, unsigned loops,
+                 struct tb_diag *diag, struct tc_recovered *out) {
+  struct recovery recovery = { .commit = commit, .archiver = archiver, .streams = tc_commit_streams(commit),
+                               .loops = loops, .out = out, .diag = diag };
+
+  *out = (struct tc_recovered){ 0 };
+  tb_rc rc = recover(&recovery, dirs);
+  tc_log_scan_free(&recovery.scan);
+  free(recovery.settled);
+  return rc;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/segment.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+
+enum {
+  EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
+  EXPERIMENT_READABLE = 1, /* AllocFree */
+  COPY_BYTES = 256 << 10,
+};
+
+bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len) {
+  return len >= 2 && batch[0] == EXPERIMENTAL_BATCH && batch[1] != EXPERIMENT_READABLE;
+}
+
+unsigned tc_go_version(const unsigned char *header, uint32_t len) {
+  static const unsigned known[] = { 22, 23, 25, 26 };
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    char want[17] = { 0 };
+    snprintf(want, sizeof want, "go 1.%u trace", known[i]);
+    if (len == 16 && memcmp(header, want, 16) == 0) return known[i];
+  }
+  return 0;
+}
+
+static tb_rc fail_file(const struct tc_segment *segment, struct tb_diag *diag) {
+  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO, "open/%s: %s", segment->name,
+                 strerror(errno));
+}
+
+static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {
+  segment->crc = tb_crc32c_join(segment->crc, crc, n);
+  segment->bytes += n;
+  return EVP_DigestUpdate(segment->sha, bytes, n) == 1;
+}
+
+tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
+                     size_t header_len, struct tb_diag *diag, struct tc_segment **out) {
+  struct tc_segment *segment = calloc(1, sizeof *segment);
+
+  if (segment == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
+  assert(header_len <= sizeof segment->header);
+  segment->open_fd = open_fd;
+  segment->first_gen = first_gen;
+  segment->header_len = header_len;
+  if (header_len > 0) memcpy(segment->header, header, header_len);
+  snprintf(segment->name, sizeof segment->name, "%.32s-%016" PRIx64 ".part", stream_hex, first_gen);
+  segment->sha = EVP_MD_CTX_new();
+  segment->fd = tc_file_create(open_fd, segment->name, O_RDWR);
+  tb_rc rc = TB_OK;
+  if (segment->fd < 0) rc = fail_file(segment, diag);
+  else if (segment->sha == NULL || EVP_DigestInit_ex(segment->sha, EVP_sha256(), NULL) != 1 ||
+           !add_bytes(segment, segment->header, header_len, tb_crc32c(0, segment->header, header_len)))
+    rc = tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+  if (rc != TB_OK) {
+    if (segment->fd >= 0) unlinkat(open_fd, segment->name, 0);
+    tc_segment_free(segment);
+    return rc;
+  }
+  if (header_len > 0) segment->queue[segment->nqueue++] = (struct iovec){ segment->header, header_len };
+  *out = segment;
+  return TB_OK;
+}
+
+void tc_segment_free(struct tc_segment *segment) {
+  if (segment == NULL) return;
+  if (segment->fd >= 0) close(segment->fd);
+  EVP_MD_CTX_free(segment->sha);
+  EVP_MD_CTX_free(segment->border_sha);
+  for (size_t i = 0; i < segment->ngens; i++) free(segment->gens[i].verdict.reason);
+  free(segment->gens);
+  free(segment);
+}
+
+/* Remembers the border before a generation that begins behind complete ones. */
+static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq, struct tb_diag *diag) {
+  if (segment->ngens > 0) {
+    if (segment->border_sha == NULL) segment->border_sha = EVP_MD_CTX_new();
+    if (segment->border_sha == NULL || EVP_MD_CTX_copy_ex(segment->border_sha, segment->sha) != 1)
+      return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+    segment->border_crc = segment->crc;
+  }
+  segment->now = (struct tc_segment_gen){ .gen = gen, .offset = segment->bytes, .first_seq = seq,
+                                          .verdict.thread = TB_NO_THREAD };
+  segment->in_gen = true;
+  return TB_OK;
+}
+
+tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq, const void *payload,
+                        uint32_t len, uint32_t crc, struct tb_diag *diag) {
+  if (!segment->in_gen) TB_TRY(begin_gen(segment, gen, seq, diag));
+  if (segment->nqueue == TC_SEGMENT_QUEUE) TB_TRY(tc_segment_flush(segment, diag));
+  struct tc_segment_gen *now = &segment->now;
+  uint32_t le = htole32(crc);
+  now->crc_of_crcs = tb_crc32c(now->crc_of_crcs, &le, sizeof le);
+  now->crc = tb_crc32c_join(now->crc, crc, len);
+  now->bytes += len;
+  now->batches++;
+  now->last_seq = seq;
+  now->unsafe_experiment |= tc_batch_is_unsafe(payload, len);
+  if (!add_bytes(segment, payload, len, crc)) return tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+  if (len > 0) segment->queue[segment->nqueue++] = (struct iovec){ (void *)(uintptr_t)payload, len };
+  return TB_OK;
+}
+
+tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
+  struct iovec *iov = segment->queue;
+  unsigned left = segment->nqueue;
+
+  /* What was written stays out of the queue also when the disk fills in the middle. */
+  while (left > 0) {
+    ssize_t done = pwritev(segment->fd, iov, (int)left, (off_t)segment->written);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      tb_rc rc = fail_file(segment, diag);
+      memmove(segment->queue, iov, left * sizeof *iov);
+      segment->nqueue = left;
+      return rc;
+    }
+    segment->written += (uint64_t)done;
+    for (; left > 0 && (size_t)done >= iov->iov_len; iov++, left--) done -= (ssize_t)iov->iov_len;
+    if (left > 0) {
+      iov->iov_base = (char *)iov->iov_base + done;
+      iov->iov_len -= (size_t)done;
+    }
+  }
+  segment->nqueue = 0;
+  return TB_OK;
+}
+
+tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim, struct tb_diag *diag) {
+  struct tc_segment_gen *now = &segment->now;
+
+  assert(segment->in_gen);
+  if (claim->gen != now->gen)
+    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 " is open, the end of %" PRIu64 " came", now->gen, claim->gen);
+  if (claim->batches != now->batches || claim->bytes != now->bytes)
+    return tb_fail(diag, TB_BROKEN,
+                   "generation %" PRIu64 " has %" PRIu64 " batches of %" PRIu64 " bytes, its end says %" PRIu64 " of %" PRIu64,
+                   now->gen, now->batches, now->bytes, claim->batches, claim->bytes);
+  if (claim->crc != now->crc_of_crcs)
+    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 ": checksum is not what its end says", now->gen);
+  if (segment->ngens == segment->gens_cap) {
+    size_t cap = segment->gens_cap == 0 ? 1 : 2 * segment->gens_cap;
+    void *moved = reallocarray(segment->gens, cap, sizeof *segment->gens);
+    if (moved == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
+    segment->gens = moved;
+    segment->gens_cap = cap;
+  }
+  now->last_seq = claim->seq;
+  now->end_wall_ns = claim->end_wall_ns;
+  segment->gens[segment->ngens++] = *now;
+  segment->in_gen = false;
+  return TB_OK;
+}
+
+static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb_diag *diag) {
+  static const size_t step = COPY_BYTES;
+  unsigned char *buf = malloc(step);
+  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
+
+  for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
+    size_t n = from->written - at < step ? (size_t)(from->written - at) : step;
+    if (tc_read_all(from->fd, buf, n, at) != 0) rc = fail_file(from, diag);
+    else if (tc_write_all(to->fd, buf, n, to->written) != 0) rc = fail_file(to, diag);
+    else if (!add_bytes(to, buf, n, tb_crc32c(0, buf, n))) rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+    at += n;
+    to->written += n;
+  }
+  free(buf);
+  return rc;
+}
+
+tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct tb_diag *diag,
+                     struct tc_segment **out_rest) {
+  struct tc_segment *rest;
+
+  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
+  TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header, segment->header_len, diag, &rest));
+  tb_rc rc = copy_rest(segment, rest, diag);
+  if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0) rc = fail_file(segment, diag);
+  if (rc != TB_OK) {
+    unlinkat(rest->open_fd, rest->name, 0);
+    tc_segment_free(rest);
+    return rc;
+  }
+  rest->now = segment->now;
+  rest->now.offset = rest->header_len;
+  rest->in_gen = true;
+  rest->first_wall_ns = segment->now.first_wall_ns;
+  rest->last_wall_ns = segment->last_wall_ns;
+  rest->opened_mono_ns = segment->opened_mono_ns;
+  segment->in_gen = false;
+  segment->bytes = segment->written = segment->now.offset;
+  segment->crc = segment->border_crc;
+  EVP_MD_CTX *spent = segment->sha;
+  segment->sha = segment->border_sha;
+  segment->border_sha = spent;
+  *out_rest = rest;
+  return TB_OK;
+}
+
+tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]) {
+  EVP_MD_CTX *copy = EVP_MD_CTX_new();
+  unsigned len = 32;
+  bool good = copy != NULL && EVP_MD_CTX_copy_ex(copy, segment->sha) == 1 && EVP_DigestFinal_ex(copy, out, &len) == 1;
+
+  EVP_MD_CTX_free(copy);
+  return good ? TB_OK : TB_NOMEM;
+}

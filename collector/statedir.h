@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state folder: its parts held open, and the few safe ways to make and name files in them.
+ *
+ *     LOCK VERSION wal/ open/ archive/<day>/<stream32>/<gen16>.{trace,meta} catalog.sqlite quarantine/
+ *
+ * Every name below it is made here from hex numbers and a date; nothing a peer says becomes part of a
+ * path. Files are opened relative to a held folder, never through a symbolic link.
+ *
+ * Threads   the open struct is read-only; the functions are safe from any thread.
+ * Errors    TB_IO with path and errno's words; TB_UNSUPPORTED: the log is newer than this program;
+ *           TB_REFUSED: another daemon has the folder. The last two leave it untouched.
+ */
+#ifndef TC_STATEDIR_H
+#define TC_STATEDIR_H
+
+#include "base/result.h"
+
+enum {
+  TC_LOG_VERSION = 1,
+  TC_DAY_BYTES = 11,        /* YYYY-MM-DD and NUL */
+  TC_STREAM_HEX_BYTES = 33,
+  TC_FILE_NAME_BYTES = 72,
+};
+
+struct tc_statedir {
+  int state, wal, open, archive, quarantine;
+  int lock; /* holds flock(2) as long as it is open */
+};
+
+TB_MUST tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out);
+void tc_statedir_close(struct tc_statedir *dirs); /* accepts one whose open failed */
+
+/* archive/<day>/<stream>; made (and its parents synced) if make. -1: errno. */
+int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, bool make);
+
+void tc_hex(const unsigned char *bytes, size_t n, char *out); /* writes 2 n digits and NUL */
+void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]);        /* UTC */
+bool tc_day_valid(const char *text);
+
+/* A new file: O_EXCL, mode 0640; the whole of bytes; pread of exactly n. Answer 0 or -1 with errno. */
+int tc_file_create(int dir_fd, const char *name, int flags);
+int tc_write_all(int fd, const void *bytes, size_t n, uint64_t offset);
+int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset); /* EIO: the file ends before */
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's counters: written by its two threads, read by anybody. */
+#ifndef TC_STATS_H
+#define TC_STATS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct tc_stats {
+  _Atomic uint64_t commits, commit_ns_total, commit_ns_max, log_bytes, records, record_bytes;
+  _Atomic uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
+  _Atomic uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
+  _Atomic uint64_t streams, streams_live;
+  atomic_bool failed, disk_full, archive_stuck, clock_jumped;
+};
+
+static inline void tc_count(_Atomic uint64_t *counter, uint64_t more) {
+  atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+
+static inline void tc_gauge(_Atomic uint64_t *gauge, uint64_t value) {
+  atomic_store_explicit(gauge, value, memory_order_relaxed);
+}
+
+#endif

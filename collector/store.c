@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "collector/archiver.h"
+#include "collector/commit.h"
+#include "collector/recover.h"
+#include "collector/stats.h"
+
+struct tc_store {
+  struct tc_statedir dirs;
+  struct tc_stats stats;
+  struct tc_commit *commit;
+  struct tc_archiver *archiver;
+  char run[33]; /* id of this run */
+};
+
+static tb_rc make_run_id(struct tc_store *store, struct tb_diag *diag) {
+  unsigned char id[16];
+
+  if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id) return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
+  tc_hex(id, sizeof id, store->run);
+  return TB_OK;
+}
+
+static void note_recovery(struct tc_store *store, struct tc_store_sink sink, const struct tc_recovered *recovered) {
+  char text[300];
+
+  if (recovered->had_log) tc_count(&store->stats.recoveries, 1);
+  tc_count(&store->stats.recovered_records, recovered->records);
+  if (sink.note == NULL || recovered->records + recovered->corrupt + recovered->torn_bytes == 0) return;
+  snprintf(text, sizeof text,
+           "recovery: %" PRIu64 " records replayed, %" PRIu64 " bytes of a torn tail left out, %" PRIu64 " damaged places skipped",
+           recovered->records, recovered->torn_bytes, recovered->corrupt);
+  sink.note(sink.self, text);
+}
+
+static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, unsigned loops, struct tc_store_sink sink,
+                        struct tb_diag *diag) {
+  bool durable = strcmp(config->top_sync, "process") != 0;
+  struct tc_recovered recovered;
+
+  TB_TRY(tc_statedir_open(config->top_state, diag, &store->dirs));
+  TB_TRY(make_run_id(store, diag));
+  struct tc_commit_options commit = { .config = config, .dirs = &store->dirs, .loops = loops, .durable = durable,
+                                      .sink = sink, .stats = &store->stats };
+  TB_TRY(tc_commit_new(&commit, diag, &store->commit));
+  struct tc_archiver_options archiver = { .config = config, .dirs = &store->dirs, .loops = loops, .durable = durable,
+                                          .sink = sink, .stats = &store->stats, .run = store->run,
+                                          .wake_commit = tc_commit_wake, .wake_self = store->commit };
+  TB_TRY(tc_archiver_new(&archiver, diag, &store->archiver));
+  TB_TRY(tc_recover(store->commit, store->archiver, &store->dirs, loops, diag, &recovered));
+  note_recovery(store, sink, &recovered);
+  TB_TRY(tc_archiver_start(store->archiver, diag));
+  return tc_commit_start(store->commit, store->archiver, diag);
+}
+
+tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_store_sink sink, struct tb_diag *diag,
+                    struct tc_store **out) {
+  struct tc_store *store = calloc(1, sizeof *store);
+
+  if (store == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
+  store->dirs = (struct tc_statedir){ -1, -1, -1, -1, -1, -1 };
+  tb_rc rc = open_parts(store, config, loops, sink, diag);
+  if (rc != TB_OK) {
+    tc_store_close(store);
+    return rc;
+  }
+  *out = store;
+  return TB_OK;
+}
+
+void tc_store_close(struct tc_store *store) {
+  if (store == NULL) return;
+  if (store->commit != NULL) tc_commit_stop(store->commit);
+  if (store->archiver != NULL) tc_archiver_stop(store->archiver);
+  if (store->commit != NULL) tc_commit_finish(store->commit);
+  tc_archiver_free(store->archiver);
+  tc_commit_free(store->commit);
+  tc_statedir_close(&store->dirs);
+  free(store);
+}
+
+bool tc_store_submit(struct tc_store *store, unsigned sender, struct tc_submit *msg) {
+  return tc_commit_submit(store->commit, sender, msg);
+}
+
+struct tc_submit *tc_submit_new(enum tc_submit_kind kind) {
+  struct tc_submit *msg = calloc(1, sizeof *msg);
+
+  if (msg != NULL) msg->kind = kind;
+  return msg;
+}
+
+void tc_submit_free(struct tc_submit *msg) {
+  if (msg == NULL) return;
+  if (msg->kind == TC_SUBMIT_RECORD && msg->record != NULL) msg->record->free(msg->record);
+  free(msg);
+}
+
+int tc_store_dirfd(const struct tc_store *store) { return store->dirs.state; }
+
+int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stored) {
+  int fd = openat(store->dirs.state, stored->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+  if (fd >= 0 || errno != ENOENT) return fd;
+  return openat(store->dirs.state, stored->final_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static const char *health_of(const struct tc_stats *stats) {
+  if (atomic_load(&stats->failed)) return "disk: the log cannot be written";
+  if (atomic_load(&stats->archive_stuck)) return "disk: the archive cannot be written";
+  if (atomic_load(&stats->disk_full)) return "full: less space free than disk.free_min";
+  return "ok";
+}
+
+void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
+  const struct tc_stats *stats = &store->stats;
+
+#define GET(field) .field = atomic_load_explicit(&stats->field, memory_order_relaxed)
+  *out = (struct tc_store_stats){
+    GET(commits), GET(commit_ns_total), GET(commit_ns_max), GET(log_bytes), GET(records), GET(record_bytes),
+    GET(segments_sealed), GET(segment_bytes), GET(generations_broken), GET(recovered_records), GET(recoveries),
+    GET(archive_bytes), GET(archive_segments), GET(expired_segments), GET(disk_free_bytes), GET(streams),
+    GET(streams_live), GET(failed), .health = health_of(stats),
+  };
+#undef GET
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/streams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+tb_rc tc_streams_init(struct tc_streams *streams) {
+  uint64_t seed;
+
+  *streams = (struct tc_streams){ .next_ref = 1 };
+  if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) return TB_IO;
+  tb_mem_init(&streams->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&streams->by_id, &streams->mem, seed | 1);
+  return TB_OK;
+}
+
+static void stream_free(struct tc_stream *stream) {
+  tc_outbox_unjoin(&stream->acked);
+  tc_outbox_unjoin(&stream->released);
+  for (struct tc_unit *unit = stream->units, *next; unit != NULL; unit = next) {
+    next = unit->next;
+    free(unit);
+  }
+  free(stream);
+}
+
+void tc_streams_fini(struct tc_streams *streams) {
+  for (size_t i = 0; i < streams->cap; i++)
+    if (streams->by_ref[i] != NULL) stream_free(streams->by_ref[i]);
+  free(streams->by_ref);
+  tb_map_fini(&streams->by_id);
+  *streams = (struct tc_streams){ 0 };
+}
+
+struct tc_stream *tc_streams_by_ref(const struct tc_streams *streams, uint32_t ref) {
+  return ref < streams->cap ? streams->by_ref[ref] : NULL;
+}
+
+static uint64_t key_of(const unsigned char id[TC_STREAM_BYTES]) {
+  uint64_t key;
+
+  memcpy(&key, id, sizeof key);
+  return key;
+}
+
+struct tc_stream *tc_streams_by_id(const struct tc_streams *streams, const unsigned char id[TC_STREAM_BYTES]) {
+  uint64_t *slot = tb_map_find(&streams->by_id, key_of(id));
+  struct tc_stream *stream = slot == NULL ? NULL : (struct tc_stream *)(uintptr_t)*slot;
+
+  while (stream != NULL && memcmp(stream->intro.id, id, TC_STREAM_BYTES) != 0) stream = stream->same_hash;
+  return stream;
+}
+
+tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro, struct tc_stream **out) {
+  uint32_t ref = intro->ref != 0 ? intro->ref : streams->next_ref;
+  uint64_t *slot;
+
+  if (ref >= streams->cap) {
+    size_t cap = streams->cap == 0 ? 64 : streams->cap;
+    while (cap <= ref) cap *= 2;
+    void *moved = reallocarray(streams->by_ref, cap, sizeof *streams->by_ref);
+    if (moved == NULL) return TB_NOMEM;
+    streams->by_ref = moved;
+    memset(streams->by_ref + streams->cap, 0, (cap - streams->cap) * sizeof *streams->by_ref);
+    streams->cap = cap;
+  }
+  struct tc_stream *stream = calloc(1, sizeof *stream);
+  if (stream == NULL) return TB_NOMEM;
+  if (tb_map_put(&streams->by_id, key_of(intro->id), &slot, NULL) != TB_OK) {
+    free(stream);
+    return TB_NOMEM;
+  }
+  stream->intro = *intro;
+  stream->intro.ref = stream->ref = ref;
+  stream->intro.settled.stream = ref;
+  stream->units_tail = &stream->units;
+  stream->same_hash = (struct tc_stream *)(uintptr_t)*slot;
+  *slot = (uint64_t)(uintptr_t)stream;
+  streams->by_ref[ref] = stream;
+  streams->count++;
+  if (ref >= streams->next_ref) streams->next_ref = ref + 1;
+  *out = stream;
+  return TB_OK;
+}
+
+void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream) {
+  uint64_t *slot = tb_map_find(&streams->by_id, key_of(stream->intro.id));
+  struct tc_stream *first = (struct tc_stream *)(uintptr_t)*slot;
+
+  if (first == stream) {
+    *slot = (uint64_t)(uintptr_t)stream->same_hash;
+    if (*slot == 0) tb_map_remove(&streams->by_id, key_of(stream->intro.id));
+  } else {
+    while (first->same_hash != stream) first = first->same_hash;
+    first->same_hash = stream->same_hash;
+  }
+  streams->by_ref[stream->ref] = NULL;
+  streams->count--;
+  stream_free(stream);
+}
+
+tb_rc tc_stream_holds(struct tc_stream *stream, uint64_t lsn, uint64_t seq, bool ends) {
+  struct tc_unit *unit;
+
+  if (!stream->unit_open) {
+    unit = calloc(1, sizeof *unit);
+    if (unit == NULL) return TB_NOMEM;
+    unit->first_lsn = lsn;
+    *stream->units_tail = unit;
+    stream->units_tail = &unit->next;
+    stream->unit_open = true;
+  }
+  /* The open unit is the last: its address is where the tail pointer lies. */
+  unit = (struct tc_unit *)(void *)((char *)stream->units_tail - offsetof(struct tc_unit, next));
+  unit->last_seq = seq;
+  if (ends) stream->unit_open = false;
+  return TB_OK;
+}
+
+void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled) {
+  stream->intro.settled = *settled;
+  while (stream->units != NULL && stream->units->last_seq <= settled->seq) {
+    struct tc_unit *unit = stream->units;
+    stream->units = unit->next;
+    if (unit->next == NULL) {
+      stream->units_tail = &stream->units;
+      stream->unit_open = false;
+    }
+    free(unit);
+  }
+}
+
+uint64_t tc_streams_hold_lsn(const struct tc_streams *streams) {
+  uint64_t lsn = UINT64_MAX;
+
+  for (size_t i = 0; i < streams->cap; i++) {
+    const struct tc_stream *stream = streams->by_ref[i];
+    if (stream != NULL && stream->units != NULL && stream->units->first_lsn < lsn) lsn = stream->units->first_lsn;
+  }
+  return lsn;
+}
+
+void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled *out) {
+  tracecollect__v1__log_settled__init(out);
+  out->seq = settled->seq;
+  out->abandoned_gen = settled->abandoned_gen;
+  if (!settled->has_segment) return;
+  out->day = settled->day;
+  out->first_gen = settled->first_gen;
+  out->last_gen = settled->last_gen;
+  out->sha256 = (ProtobufCBinaryData){ sizeof settled->sha256, settled->sha256 };
+}
+
+void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref, struct tc_settled *out) {
+  *out = (struct tc_settled){ .stream = ref, .seq = in->seq, .abandoned_gen = in->abandoned_gen };
+  if (in->sha256.len != sizeof out->sha256 || !tc_day_valid(in->day)) return;
+  out->has_segment = true;
+  memcpy(out->day, in->day, TC_DAY_BYTES);
+  memcpy(out->sha256, in->sha256.data, sizeof out->sha256);
+  out->first_gen = in->first_gen;
+  out->last_gen = in->last_gen;
+}
+
+void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out, Tracecollect__V1__LogSettled *settled) {
+  tracecollect__v1__log_stream__init(out);
+  out->ref = stream->ref;
+  out->stream = (ProtobufCBinaryData){ sizeof stream->intro.id, stream->intro.id };
+  out->identity = stream->intro.identity;
+  out->service = stream->intro.service;
+  out->instance = stream->intro.instance;
+  out->trace_header = (ProtobufCBinaryData){ stream->intro.header_len, stream->intro.header };
+  out->durable_seq = stream->durable_seq;
+  out->closed = stream->closed;
+  out->contact_wall_ns = stream->contact_wall_ns;
+  tc_settled_to_log(&stream->intro.settled, settled);
+  out->settled = settled;
+}
+
+tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops, struct tc_stream_intro *out) {
+  if (in->ref == 0 || in->stream.len != TC_STREAM_BYTES || in->trace_header.len > sizeof out->header) return TB_CORRUPT;
+  *out = (struct tc_stream_intro){ .ref = in->ref, .home = in->ref % loops, .header_len = (uint32_t)in->trace_header.len };
+  memcpy(out->id, in->stream.data, TC_STREAM_BYTES);
+  snprintf(out->identity, sizeof out->identity, "%s", in->identity);
+  snprintf(out->service, sizeof out->service, "%s", in->service);
+  snprintf(out->instance, sizeof out->instance, "%s", in->instance);
+  if (out->header_len > 0) memcpy(out->header, in->trace_header.data, out->header_len);
+  if (in->settled != NULL) tc_settled_from_log(in->settled, in->ref, &out->settled);
+  return TB_OK;
+}

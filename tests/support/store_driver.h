@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store in a throw-away folder, driven as the loops would drive it: one loop, one sender. Replies are
+ * collected under a lock; waiting is polling with a deadline. */
+#ifndef TT_STORE_DRIVER_H
+#define TT_STORE_DRIVER_H
+
+#include <pthread.h>
+
+#include "collector/store.h"
+
+enum { TT_REPLIES_MAX = 1 << 16 };
+
+struct tt_store {
+  char dir[64]; /* the state folder */
+  struct tc_config config;
+  struct tc_store *store;
+  pthread_mutex_t lock;
+  struct tc_reply *replies[TT_REPLIES_MAX];
+  unsigned nreplies;
+  bool refuse_replies; /* as a loop with a full mailbox does */
+  char notes[4096];
+};
+
+void tt_store_make(struct tt_store *t);    /* folder and configuration, not yet open */
+tb_rc tt_store_start(struct tt_store *t);
+void tt_store_stop(struct tt_store *t);    /* forgets replies too */
+void tt_store_remove(struct tt_store *t);  /* stop, and rm -r */
+
+/* Waits up to 10 s for a reply; the n-th (from 0) of that kind. NULL: none came. */
+struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n);
+unsigned tt_count(struct tt_store *t, enum tc_reply_kind kind);
+bool tt_wait_acked(struct tt_store *t, uint32_t stream, uint64_t seq);
+
+void tt_submit(struct tt_store *t, struct tc_submit *msg);
+void tt_attach(struct tt_store *t, uint64_t conn, unsigned id, const char *identity);
+uint32_t tt_attached(struct tt_store *t, uint64_t conn, uint64_t *out_seq); /* waits; 0: refused */
+void tt_detach(struct tt_store *t, uint64_t conn);
+void tt_barrier(struct tt_store *t); /* and waits for it */
+
+/* A stream as an agent writes it: seq and the generation's sums are kept here. */
+struct tt_writer {
+  struct tt_store *t;
+  uint64_t conn, seq, gen;
+  uint32_t stream;
+  uint64_t batches, bytes;
+  uint32_t crc;
+};
+void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *payload, size_t len);
+void tt_header(struct tt_writer *w);                              /* go 1.26 */
+void tt_batch(struct tt_writer *w, uint64_t gen, const void *payload, size_t len);
+void tt_end(struct tt_writer *w, uint64_t gen);
+void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches, uint64_t bytes);
+void tt_close(struct tt_writer *w);
+/* A generation of n batches of len bytes each that only this stream, gen and position give. */
+void tt_generation(struct tt_writer *w, uint64_t gen, unsigned n, size_t len);
+void tt_fill(unsigned char *out, size_t len, uint64_t gen, unsigned position);
+
+/* Files below the state folder. */
+char *tt_read_file(struct tt_store *t, const char *path, size_t *out_len); /* free(); NULL: none */
+unsigned tt_count_files(struct tt_store *t, const char *folder, const char *ending); /* any depth */
+void tt_flip(struct tt_store *t, const char *path, uint64_t offset);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/catalog.h"
+#include "proto/frame.pb-c.h"
+#include "support/store_driver.h"
+
+static struct tt_store t;
+
+static void open_store(void) {
+  tt_store_make(&t);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+}
+
+static void remove_store(void) { tt_store_remove(&t); }
+
+TestSuite(store, .init = open_store, .fini = remove_store);
+
+static struct tt_writer attach(uint64_t conn, unsigned id) {
+  struct tt_writer w = { .t = &t, .conn = conn };
+
+  tt_attach(&t, conn, id, "tracecollect:agent/a");
+  w.stream = tt_attached(&t, conn, &w.seq);
+  cr_assert_neq(w.stream, 0);
+  return w;
+}
+
+/* The file is the header and the generation's batches, byte for byte. */
+static void expect_generation(const struct tc_reply *stored, uint64_t gen, unsigned n, size_t len) {
+  size_t got_len;
+  char *got = tt_read_file(&t, stored->path, &got_len);
+  unsigned char *want = malloc(len + 1);
+
+  cr_assert_not_null(got, "%s", stored->path);
+  cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", 16), 0);
+  cr_assert_eq(stored->len, n * len);
+  cr_assert_leq(stored->offset + stored->len, got_len);
+  for (unsigned i = 0; i < n; i++) {
+    tt_fill(want, len, gen, i);
+    cr_assert_eq(memcmp(got + stored->offset + i * len, want, len), 0, "generation %lu batch %u differs", gen, i);
+  }
+  free(want);
+  free(got);
+}
+
+Test(store, a_generation_is_acked_and_becomes_a_file_of_its_own) {
+  struct tt_writer w = attach(1, 7);
+
+  cr_assert_eq(w.seq, 0);
+  tt_header(&w);
+  tt_generation(&w, 1, 5, 1000);
+  tt_generation(&w, 2, 100, 4000);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  struct tc_reply *first = tt_wait(&t, TC_REPLY_STORED, 0), *second = tt_wait(&t, TC_REPLY_STORED, 1);
+  cr_assert_not_null(second);
+  cr_assert_eq(first->gen, 1);
+  cr_assert(first->new_run);
+  cr_assert_eq(second->gen, 2);
+  cr_assert_not(second->new_run);
+  cr_assert_str_eq(first->service, "shop");
+  expect_generation(first, 1, 5, 1000);
+  expect_generation(second, 2, 100, 4000);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 2);
+  cr_assert_eq(tt_count_files(&t, "archive", ".meta"), 2);
+  cr_assert_eq(tt_count_files(&t, "open", ".part"), 0);
+}
+
+Test(store, released_bytes_are_all_that_was_sent) {
+  struct tt_writer w = attach(1, 7);
+  uint64_t released = 0, sent = 0;
+
+  tt_header(&w);
+  tt_generation(&w, 1, 50, 3000);
+  tt_barrier(&t);
+  sent = 16 + 50 * 3000 + (uint64_t)w.seq * TP_HEADER_BYTES;
+  for (unsigned i = 0; i < t.nreplies; i++)
+    if (t.replies[i]->kind == TC_REPLY_RELEASED) released += t.replies[i]->bytes;
+  cr_assert_gt(released, sent);           /* GENEND's payload too */
+  cr_assert_lt(released, sent + 64);
+}
+
+Test(store, after_a_barrier_a_closed_stream_is_listed_whole) {
+  struct tt_writer w = attach(1, 7);
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 20; gen++) tt_generation(&w, gen, 3, 500);
+  tt_close(&w);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  tt_barrier(&t);
+  cr_assert_eq(tc_catalog_open(tc_store_dirfd(t.store), false, &diag, &catalog), TB_OK, "%s", diag.text);
+  tc_catalog_close(catalog);
+  cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 21);
+  cr_assert(tt_wait(&t, TC_REPLY_STORED, 20)->stream_closed);
+}
+
+Test(store, a_stream_belongs_to_the_identity_that_first_used_it) {
+  attach(1, 7);
+  tt_attach(&t, 2, 7, "tracecollect:agent/mallory");
+  cr_assert_eq(tt_attached(&t, 2, NULL), 0);
+  cr_assert_eq(tt_wait(&t, TC_REPLY_REFUSED, 0)->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY);
+}
+
+Test(store, a_newer_connection_supersedes_and_goes_on_where_the_old_one_was) {
+  struct tt_writer old = attach(1, 7);
+
+  tt_header(&old);
+  tt_generation(&old, 1, 3, 100);
+  struct tt_writer fresh = attach(2, 7);
+  cr_assert_eq(fresh.seq, old.seq);
+  cr_assert_eq(tt_wait(&t, TC_REPLY_SUPERSEDED, 0)->conn, 1);
+  tt_record(&old, TP_BATCH, 2, "late", 4); /* of the old connection: not taken */
+  tt_generation(&fresh, 2, 3, 100);
+  cr_assert(tt_wait_acked(&t, fresh.stream, fresh.seq));
+  struct tc_reply *stored = tt_wait(&t, TC_REPLY_STORED, 1);
+  cr_assert_not_null(stored);
+  expect_generation(stored, 2, 3, 100);
+}
+
+Test(store, what_was_acked_is_acked_again_and_not_stored_again) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 100);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  unsigned acks = tt_count(&t, TC_REPLY_ACKED);
+  struct tt_writer again = { .t = &t, .conn = 1, .stream = w.stream };
+  tt_header(&again);
+  cr_assert_not_null(tt_wait(&t, TC_REPLY_ACKED, acks));
+  tt_generation(&w, 2, 3, 100);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 2);
+}
+
+Test(store, a_number_left_out_ends_the_connection) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  w.seq++;
+  tt_batch(&w, 1, "x", 1);
+  struct tc_reply *refused = tt_wait(&t, TC_REPLY_REFUSED, 0);
+  cr_assert_not_null(refused);
+  cr_assert_eq(refused->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL);
+}
+
+Test(store, a_loss_begins_a_new_run) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 100);
+  tt_loss(&w, 2, 4, 30, 3000);
+  tt_generation(&w, 5, 3, 100);
+  tt_generation(&w, 6, 3, 100);
+  tt_barrier(&t);
+  cr_assert(tt_wait(&t, TC_REPLY_STORED, 1)->new_run);
+  cr_assert_eq(tt_wait(&t, TC_REPLY_STORED, 1)->gen, 5);
+  cr_assert_not(tt_wait(&t, TC_REPLY_STORED, 2)->new_run);
+}
+
+Test(store, an_abandoned_generation_goes_to_quarantine) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 100);
+  tt_batch(&w, 2, "partly", 6);
+  tt_loss(&w, 2, 2, 9, 900);
+  tt_generation(&w, 3, 3, 100);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 2);
+  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 2);
+}
+
+Test(store, an_end_that_does_not_fit_puts_the_generation_into_quarantine) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  tt_batch(&w, 1, "abc", 3);
+  w.bytes++; /* the agent miscounts */
+  tt_end(&w, 1);
+  tt_generation(&w, 2, 3, 100);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 1);
+  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
+  cr_assert(tt_wait(&t, TC_REPLY_STORED, 0)->new_run);
+}
+
+Test(store, a_second_store_on_the_folder_is_refused_by_name) {
+  struct tb_diag diag = { 0 };
+  struct tc_store *second;
+  struct tc_store_sink sink = { 0 };
+  char pid[32];
+
+  cr_assert_eq(tc_store_open(&t.config, 1, sink, &diag, &second), TB_REFUSED);
+  snprintf(pid, sizeof pid, "process %d", (int)getpid());
+  cr_assert_not_null(strstr(diag.text, pid), "%s", diag.text);
+  cr_assert_not_null(strstr(diag.text, "LOCK"));
+}
+
+Test(store, a_log_of_a_newer_version_is_not_touched) {
+  struct tb_diag diag = { 0 };
+  struct tc_store *second;
+  struct tc_store_sink sink = { 0 };
+  char path[128];
+
+  tt_store_stop(&t);
+  snprintf(path, sizeof path, "%s/VERSION", t.dir);
+  FILE *f = fopen(path, "w");
+  fputs("2\n", f);
+  fclose(f);
+  snprintf(path, sizeof path, "%s/LOCK", t.dir);
+  unlink(path);
+  cr_assert_eq(tc_store_open(&t.config, 1, sink, &diag, &second), TB_UNSUPPORTED);
+  cr_assert_not_null(strstr(diag.text, "version 2"), "%s", diag.text);
+  cr_assert_neq(access(path, F_OK), 0);
+}
+
+Test(store, replies_wait_while_the_loop_takes_none_and_acks_are_joined) {
+  struct tt_writer w = attach(1, 7);
+
+  t.refuse_replies = true;
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 50; gen++) tt_generation(&w, gen, 2, 100);
+  struct tc_store_stats stats;
+  do tc_store_stats(t.store, &stats);
+  while (stats.segments_sealed < 50);
+  cr_assert_eq(tt_count(&t, TC_REPLY_ACKED), 0);
+  pthread_mutex_lock(&t.lock);
+  t.refuse_replies = false;
+  pthread_mutex_unlock(&t.lock);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  cr_assert_leq(tt_count(&t, TC_REPLY_ACKED), 2);
+  cr_assert_not_null(tt_wait(&t, TC_REPLY_STORED, 49));
+  for (unsigned i = 0; i < 50; i++) cr_assert_eq(tt_wait(&t, TC_REPLY_STORED, i)->gen, i + 1);
+}
+
+Test(store, a_restart_goes_on_where_it_was) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_batch(&w, 2, "first half", 10);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  uint64_t seq = w.seq;
+  tt_store_stop(&t);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  struct tt_writer again = attach(2, 7);
+  cr_assert_eq(again.seq, seq);
+  again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  tt_batch(&again, 2, "second half", 11);
+  tt_end(&again, 2);
+  tt_barrier(&t);
+  /* Generation 1 has no verdict yet: it is offered again, then 2 goes on in the same run. */
+  struct tc_reply *one = tt_wait(&t, TC_REPLY_STORED, 0), *two = tt_wait(&t, TC_REPLY_STORED, 1);
+  cr_assert_not_null(two, "%s", t.notes);
+  cr_assert_eq(one->gen, 1);
+  cr_assert(one->new_run);
+  cr_assert_eq(two->gen, 2);
+  cr_assert_not(two->new_run);
+  size_t len;
+  char *bytes = tt_read_file(&t, two->path, &len);
+  cr_assert_eq(len, 16 + 21);
+  cr_assert_eq(memcmp(bytes + 16, "first halfsecond half", 21), 0);
+  free(bytes);
+}
+
+Test(store, the_log_is_deleted_as_generations_are_sealed) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 40; gen++) {
+    tt_generation(&w, gen, 10, 60000);
+    tt_barrier(&t);
+  }
+  tt_store_stop(&t);
+  cr_assert_leq(tt_count_files(&t, "wal", ".wal"), 2);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 40);
+}
+
+Test(store, several_generations_share_a_file_where_configured) {
+  tt_store_stop(&t);
+  t.config.segment_generations_max = 4;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  struct tt_writer w = attach(1, 7);
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 10; gen++) tt_generation(&w, gen, 3, 1000);
+  cr_assert_not_null(tt_wait(&t, TC_REPLY_STORED, 9));
+  for (unsigned i = 0; i < 10; i++) {
+    struct tc_reply *stored = tt_wait(&t, TC_REPLY_STORED, i);
+    cr_assert_eq(stored->gen, i + 1);
+    cr_assert_eq(stored->new_run, i == 0);
+    int fd = tc_store_open_file(t.store, stored);
+    unsigned char got[1000], want[1000];
+    cr_assert_geq(fd, 0);
+    tt_fill(want, sizeof want, i + 1, 0);
+    cr_assert_eq(pread(fd, got, sizeof got, (off_t)stored->offset), 1000);
+    cr_assert_eq(memcmp(got, want, sizeof got), 0);
+    close(fd);
+  }
+  /* A barrier in the middle of a generation: what is whole is published, the rest goes on. */
+  tt_batch(&w, 11, "begun", 5);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 3);
+  tt_batch(&w, 11, "ended", 5);
+  tt_end(&w, 11);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 4);
+}
