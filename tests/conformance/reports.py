@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of `tracectl report` against an independent sum over `go tool trace -d=parsed`, and its
+profile against `go tool trace -pprof=syscall`: equal to the nanosecond.
+
+usage: reports.py TRACECTL TRACE...     (.zst too; needs go and zstd)
+Exit: 0 equal, 1 not, 77 no Go >= 1.22 here.
+"""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
+RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-world \((.*)\)" ')
+CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
+LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=\d+ )?(.*)$")
+SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
+
+
+class Expected:
+    """What the parsed text says, summed in the plainest way."""
+
+    def __init__(self):
+        self.events = 0
+        self.calls, self.blocked, self.ended_inside = [], [], []
+        self.lower_bounds = self.born = 0
+        self.stops = collections.defaultdict(list)
+        self.by_goroutine = collections.defaultdict(list)
+        self.time_to_stop = []
+        self._in_call = {}
+        self._stopped_since = {}
+        self._running, self._syncs, self._procs_known = set(), 0, False
+        self._pending = None  # a stop whose other Ps still run: (begin, own P)
+
+    def line(self, line):
+        if line.startswith("M="):
+            self.events += 1
+        if " Sync Time=" in line:
+            self._syncs += 1
+            self._procs_known |= self._syncs > 1
+        elif match := TRANSITION.match(line):
+            _, time, what, ident, old, new = match.groups()
+            (self._goroutine if what == "GoID" else self._proc)(int(time), ident, old, new)
+        elif match := RANGE.match(line):
+            goroutine, edge, time, reason = match.groups()
+            own = CONTEXT_P.match(line).group(1)
+            (self._begin if edge == "Begin" else self._end)(goroutine, int(time), reason, own)
+
+    def _goroutine(self, time, ident, old, new):
+        if new == "Syscall":
+            if ident not in self._in_call:
+                self._in_call[ident] = time
+                self.lower_bounds += old == "Undetermined"
+                self.born += old == "NotExist"
+        elif ident in self._in_call:
+            length = time - self._in_call.pop(ident)
+            self.calls.append(length)
+            if new == "Runnable":
+                self.blocked.append(length)
+            if new == "NotExist":
+                self.ended_inside.append(length)
+
+    def _proc(self, time, ident, old, new):
+        if new == "Running":
+            self._running.add(ident)
+            return
+        self._running.discard(ident)
+        if self._pending and old == "Running" and not self._running - {self._pending[1]}:
+            self.time_to_stop.append(time - self._pending[0])
+            self._pending = None
+
+    def _begin(self, goroutine, time, reason, own):
+        self._stopped_since[goroutine] = time
+        if reason == "start trace":
+            self._procs_known = True
+        elif self._procs_known:
+            if self._running - {own}:
+                self._pending = (time, own)
+            else:
+                self.time_to_stop.append(0)
+
+    def _end(self, goroutine, time, reason, _):
+        self._pending = None
+        length = time - self._stopped_since.pop(goroutine)
+        self.stops[reason].append(length)
+        self.by_goroutine[int(goroutine), reason].append(length)
+
+
+def quantile(values, permille):
+    ranked = sorted(values)
+    return ranked[max(0, -(-len(ranked) * permille // 1000) - 1)] if ranked else 0
+
+
+class Check:
+    def __init__(self, trace):
+        self.trace, self.wrong = trace, 0
+
+    def equal(self, what, got, want):
+        if got != want:
+            self.wrong += 1
+            print(f"{self.trace}: {what}: {got}, not {want}")
+
+    def sum(self, what, got, values):
+        self.equal(what, (got["count"], got["total_ns"], got["max_ns"]),
+                   (len(values), sum(values), max(values, default=0)))
+
+    def distribution(self, what, got, values):
+        self.sum(what, got, values)
+        for permille, name in ((500, "p50_ns"), (900, "p90_ns"), (990, "p99_ns")):
+            exact = quantile(values, permille)
+            if not exact <= got[name] <= exact + exact // 1024:
+                self.equal(f"{what} {name}", got[name], exact)
+
+
+def check_figures(check, tracectl, trace):
+    want = Expected()
+    env = {**os.environ, "TZ": "UTC"}
+    with subprocess.Popen(["go", "tool", "trace", "-d=parsed", trace], env=env, text=True,
+                          errors="replace", stdout=subprocess.PIPE) as parsed:
+        for line in parsed.stdout:
+            want.line(line)
+    run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
+                         check=True, stdout=subprocess.PIPE)
+    reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
+
+    syscall, stw = reports["syscall"]["syscall"], reports["stw"]["stw"]
+    check.equal("events", reports["stw"]["events"], want.events - 1)  # the file's last Sync
+    check.distribution("calls", syscall["calls"], want.calls)
+    if not want.ended_inside:  # the text does not say whether those had lost their P
+        check.distribution("blocked", syscall["blocked"], want.blocked)
+    check.equal("born", syscall["born"], want.born)
+    check.equal("died", syscall["died"], len(want.ended_inside))
+    for name in ("calls", "blocked"):
+        rows = [row[name] for row in syscall["stacks"]]
+        for field in ("count", "total_ns"):
+            check.equal(f"sum of rows: {name} {field}", sum(row[field] for row in rows),
+                        syscall[name][field])
+    check.equal("reasons", {row["reason"] for row in stw["reasons"] if row["stopped"]["count"]},
+                set(want.stops))
+    for row in stw["reasons"]:
+        check.distribution(row["id"], row["stopped"], want.stops[row["reason"]])
+    check.distribution("stopped", stw["stopped"], sum(want.stops.values(), []))
+    check.distribution("time to stop", stw["time_to_stop"], want.time_to_stop)
+    check.equal("stoppers", len(stw["stoppers"]), len(want.by_goroutine))
+    for row in stw["stoppers"]:
+        check.sum(f"goroutine {row['goroutine']}", row["stopped"],
+                  want.by_goroutine[row["goroutine"], row["reason"]])
+    return want
+
+
+def read_profile(path):
+    """{stack of (address, frame): [count, nanoseconds]} and the types of a profile."""
+    raw = subprocess.run(["go", "tool", "pprof", "-raw", path], check=True, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.splitlines()
+    locations, samples, part = {}, [], ""
+    for line in raw:
+        if line.endswith(":") and not line.startswith(" "):
+            part = line[:-1]
+        elif line == "Locations":
+            part = line
+        elif part == "Samples" and (match := SAMPLE.match(line)):
+            samples.append((match.group(3).split(), int(match.group(1)), int(match.group(2))))
+        elif part == "Locations" and (match := LOCATION.match(line)):
+            locations[match.group(1)] = match.group(2, 3)
+    stacks = {}
+    for ids, count, nanoseconds in samples:
+        stack = tuple(locations[ident] for ident in ids)
+        assert stack not in stacks, stack
+        stacks[stack] = (count, nanoseconds)
+    return stacks, raw[:4]
+
+
+def check_profile(check, tracectl, trace, folder):
+    theirs, ours = folder / "go.pprof", folder / "our.pprof"
+    with open(theirs, "wb") as file:
+        subprocess.run(["go", "tool", "trace", "-pprof=syscall", trace], check=True, stdout=file,
+                       stderr=subprocess.DEVNULL)
+    subprocess.run([tracectl, "report", "syscall", trace, "--pprof", ours, "--no-progress"],
+                   check=True, stdout=subprocess.DEVNULL)
+    (want, want_head), (got, got_head) = read_profile(theirs), read_profile(ours)
+    check.equal("head of the profile", [line for line in got_head if "Binary" not in line],
+                [line for line in want_head if "Binary" not in line])
+    check.equal("stacks of the profile", len(got), len(want))
+    for stack in sorted(set(want) | set(got)):
+        if got.get(stack) != want.get(stack):
+            check.equal(f"profile at {stack[:2]}...", got.get(stack), want.get(stack))
+    return len(want)
+
+
+def main():
+    tracectl, traces = sys.argv[1], sys.argv[2:]
+    if shutil.which("go") is None or "go1.1" in subprocess.run(
+            ["go", "version"], stdout=subprocess.PIPE, text=True).stdout.replace("go1.1", "go1.1", 1):
+        print("skipped, because there is no Go >= 1.22 here")
+        return 77
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for trace in map(pathlib.Path, traces):
+            check, path = Check(trace.name), trace
+            if trace.suffix == ".zst":
+                path = folder / trace.stem
+                subprocess.run(["zstd", "-dqf", trace, "-o", path], check=True)
+            want = check_figures(check, tracectl, path)
+            stacks = check_profile(check, tracectl, path, folder)
+            print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls of "
+                  f"{stacks} stacks, {sum(map(len, want.stops.values()))} stops, "
+                  f"{len(want.time_to_stop)} times to stop")
+            wrong += check.wrong
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl report KIND [FILE]: the analyses of a trace file, or of a collector's live streams. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/condition.h"
+#include "tools/tracectl/json.h"
+#include "tools/tracectl/pprof.h"
+#include "tools/tracectl/report_print.h"
+#include "tools/tracectl/report_set.h"
+#include "tools/tracectl/tracectl.h"
+
+enum { CONDITIONS_MAX = 16, OPT_FAIL_ON = 1, OPT_PPROF, OPT_TOP, OPT_FRAMES };
+
+struct report_options {
+  struct tk_report_ask ask;
+  struct tk_report_style style;
+  const char *pprof; /* NULL: none */
+  bool json;
+  struct tk_condition condition[CONDITIONS_MAX];
+  size_t conditions;
+};
+
+static bool is_all(const char *kind) {
+  return strcmp(kind, "all") == 0;
+}
+
+static int parse_kind(const char *text, struct report_options *o) {
+  enum to_analysis_kind kind = TO_ANALYSIS_KINDS;
+
+  if (!is_all(text) && !to_analysis_find(text, &kind)) {
+    fprintf(stderr, "tracectl report: no report \"%s\"; there are:\n", text);
+    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+      fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
+              to_analysis_about((enum to_analysis_kind)k));
+    fprintf(stderr, "  %-10s Each of them.\n", "all");
+    return TK_USAGE;
+  }
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) o->ask.kind[k] = is_all(text) || k == kind;
+  if (o->pprof != NULL && !o->ask.kind[TO_ANALYSIS_SYSCALL])
+    return tk_usage("report", "--pprof is for syscall, not for %s", text);
+  for (size_t i = 0; i < o->conditions; i++)
+    if (!to_analysis_find(tk_condition_kind(&o->condition[i]), &kind) || !o->ask.kind[kind])
+      return tk_usage("report", "\"%s\" is about another report than %s", o->condition[i].text,
+                      text);
+  return TK_DONE;
+}
+
+static bool parse_number(const char *text, unsigned *out) {
+  char *end;
+
+  errno = 0;
+  unsigned long value = strtoul(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > 1000000) return false;
+  *out = (unsigned)value;
+  return true;
+}
+
+static int parse_option(struct report_options *o, int option, const char *value) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  switch (option) {
+  case 'w':
+    if (to_window_find(value, &o->ask.window)) return TK_DONE;
+    return tk_usage("report", "--window: \"%s\" is none of 10s, 1m, 5m, all", value);
+  case 'j': o->json = true; return TK_DONE;
+  case 'P': o->ask.progress = false; return TK_DONE;
+  case OPT_PPROF: o->pprof = value; return TK_DONE;
+  case OPT_TOP:
+    if (parse_number(value, &o->style.rows)) return TK_DONE;
+    return tk_usage("report", "--top: \"%s\" is no number of rows (0: all)", value);
+  case OPT_FRAMES:
+    if (parse_number(value, &o->style.frames)) return TK_DONE;
+    return tk_usage("report", "--frames: \"%s\" is no number of frames (0: all)", value);
+  case OPT_FAIL_ON:
+    if (o->conditions == CONDITIONS_MAX)
+      return tk_usage("report", "--fail-on: at most %d of them", CONDITIONS_MAX);
+    if (tk_condition_parse(value, &diag, &o->condition[o->conditions]) != TB_OK)
+      return tk_usage("report", "--fail-on: %s", diag.text);
+    o->conditions++;
+    return TK_DONE;
+  default: return tk_usage_hint("report");
+  }
+}
+
+/* ---- what becomes of the reports ---- */
+
+static int print_reports(const struct report_options *o, const struct tk_report_set *set,
+                         const char *source) {
+  for (size_t i = 0; i < set->n; i++) {
+    if (o->json) {
+      if (!tk_json_print(&set->report[i]->base)) return tk_fail("report", "out of memory");
+      continue;
+    }
+    if (i > 0) putchar('\n');
+    tk_report_print(set->report[i], source, &o->style);
+  }
+  return TK_DONE;
+}
+
+static int check_conditions(const struct report_options *o, const struct tk_report_set *set) {
+  int code = TK_DONE;
+
+  for (size_t c = 0; c < o->conditions; c++)
+    for (size_t i = 0; i < set->n; i++)
+      if (tk_condition_met(&o->condition[c], set->report[i])) {
+        tk_fail("report", "it is so: %s", o->condition[c].text);
+        code = TK_CONDITION;
+        break;
+      }
+  return code;
+}
+
+/* The profile first, of every row; then the rows that are asked for. */
+static int give_reports(const struct report_options *o, struct tk_report_set *set,
+                        const char *source) {
+  struct tb_diag diag;
+  int code = TK_DONE;
+
+  tb_diag_clear(&diag);
+  if (o->pprof != NULL && tk_pprof_write(o->pprof, set->report, set->n, &diag) != TB_OK)
+    return tk_fail("report", "%s", diag.text);
+  for (size_t i = 0; i < set->n; i++) tk_report_trim(set->report[i], o->style.rows);
+  if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
+  return code != TK_DONE ? code : check_conditions(o, set);
+}
+
+static int report_file(const struct report_options *o, const char *path) {
+  struct tk_report_set set;
+
+  tk_report_set_init(&set);
+  int broken = tk_report_file(path, &o->ask, &set);
+  int code = give_reports(o, &set, path);
+  tk_report_set_fini(&set);
+  return broken != TK_DONE ? broken : code;
+}
+
+int tk_cmd_report(int argc, char **argv) {
+  static const struct option long_options[] = {
+    { "window", required_argument, NULL, 'w' },
+    { "json", no_argument, NULL, 'j' },
+    { "pprof", required_argument, NULL, OPT_PPROF },
+    { "top", required_argument, NULL, OPT_TOP },
+    { "frames", required_argument, NULL, OPT_FRAMES },
+    { "fail-on", required_argument, NULL, OPT_FAIL_ON },
+    { "no-progress", no_argument, NULL, 'P' },
+    { 0 },
+  };
+  struct report_options o = {
+    .ask = { .window = TO_WINDOW_ALL,
+             .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
+             .progress = true },
+    .style = tk_report_style_default(),
+  };
+  int c, code;
+
+  while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+    if ((code = parse_option(&o, c, optarg)) != TK_DONE) return code;
+  if (optind == argc) return tk_usage("report", "which KIND? syscall, stw or all");
+  if ((code = parse_kind(argv[optind], &o)) != TK_DONE) return code;
+  o.ask.all_rows = o.pprof != NULL;
+  if (argc - optind == 1) return tk_usage("report", "which FILE?");
+  if (argc - optind > 2) return tk_usage("report", "one FILE at a time");
+  return report_file(&o, argv[optind + 1]);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/report_set.h"
+
+#include "base/buf.h"
+#include "proto/report_pack.h"
+#include "proto/unpack.h"
+#include "tools/tracectl/trace_run.h"
+#include "tools/tracectl/tracectl.h"
+
+enum { CHUNK_BYTES = 64 << 10 };
+
+void tk_report_set_init(struct tk_report_set *set) {
+  *set = (struct tk_report_set){ 0 };
+  tb_arena_init(&set->arena, &tk_mem, CHUNK_BYTES);
+}
+
+void tk_report_set_fini(struct tk_report_set *set) {
+  tb_arena_fini(&set->arena);
+  *set = (struct tk_report_set){ 0 };
+}
+
+void tk_report_set_clear(struct tk_report_set *set) {
+  tb_arena_reset(&set->arena);
+  set->report = NULL;
+  set->n = set->capacity = 0;
+}
+
+tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len) {
+  ProtobufCAllocator allocator = tp_arena_allocator(&set->arena);
+
+  if (set->n == set->capacity) {
+    size_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
+    void *block;
+    TB_TRY(tb_arena_take(&set->arena, capacity * sizeof(*set->report), &block));
+    for (size_t i = 0; i < set->n; i++)
+      ((Tracecollect__V1__StreamReport **)block)[i] = set->report[i];
+    set->report = block;
+    set->capacity = capacity;
+  }
+  Tracecollect__V1__StreamReport *report =
+      tracecollect__v1__stream_report__unpack(&allocator, len, packed);
+  if (report == NULL) return TB_CORRUPT;
+  set->report[set->n++] = report;
+  return TB_OK;
+}
+
+/* ---- trimming ---- */
+
+static void sum_join(Tracecollect__V1__Sum *into, const Tracecollect__V1__Sum *from) {
+  into->count += from->count;
+  into->total_ns += from->total_ns;
+  into->lower_bounds += from->lower_bounds;
+  if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
+}
+
+/* The row of the rest comes last; if there is none, the first row that is cut becomes it. */
+static void trim_stacks(Tracecollect__V1__SyscallReport *r, size_t rows) {
+  size_t n = r->n_stacks;
+
+  if (n <= rows || (n == rows + 1 && r->stacks[n - 1]->other)) return;
+  Tracecollect__V1__SyscallStack *other = r->stacks[rows];
+  other->other = true;
+  other->n_stack = 0;
+  for (size_t i = rows + 1; i < n; i++) {
+    sum_join(other->calls, r->stacks[i]->calls);
+    sum_join(other->blocked, r->stacks[i]->blocked);
+  }
+  r->n_stacks = rows + 1;
+}
+
+static void trim_stoppers(Tracecollect__V1__StwReport *r, size_t rows) {
+  size_t n = r->n_stoppers;
+
+  if (n <= rows || (n == rows + 1 && r->stoppers[n - 1]->other)) return;
+  Tracecollect__V1__StwStopper *other = r->stoppers[rows];
+  static char none[] = "";
+  other->other = true;
+  other->n_stack = 0;
+  other->goroutine = TO_NONE;
+  other->reason = none;
+  for (size_t i = rows + 1; i < n; i++) sum_join(other->stopped, r->stoppers[i]->stopped);
+  r->n_stoppers = rows + 1;
+}
+
+void tk_report_trim(Tracecollect__V1__StreamReport *report, size_t rows) {
+  if (rows == 0) return;
+  if (report->syscall != NULL) {
+    trim_stacks(report->syscall, rows);
+    if (report->syscall->n_blocked_now > rows) report->syscall->n_blocked_now = rows;
+  }
+  if (report->stw != NULL) trim_stoppers(report->stw, rows);
+}
+
+/* ---- files ---- */
+
+static tb_rc take_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                         size_t n) {
+  return to_analyses_events(self, gen, events, n);
+}
+
+static tb_rc add_reports(struct to_analyses *analyses, const struct tk_report_ask *ask, bool broken,
+                         struct tk_report_set *set) {
+  struct tp_report_about about = { .broken_generations = broken };
+  size_t rows_max = ask->all_rows ? SIZE_MAX : TP_REPORT_ROWS_LIVE;
+  struct tb_buf packed;
+  tb_rc rc = TB_OK;
+
+  tb_buf_init(&packed, &tk_mem);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
+    if (!ask->kind[k]) continue;
+    tb_buf_clear(&packed);
+    rc = tp_report_pack(analyses, (enum to_analysis_kind)k, ask->window, rows_max, &about, &packed);
+    if (rc == TB_OK) rc = tk_report_set_add(set, packed.data, packed.len);
+  }
+  tb_buf_fini(&packed);
+  return rc;
+}
+
+int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set) {
+  struct to_analysis_config config = { .blocked_after_ns = ask->blocked_after_ns,
+                                       .stacks_max =
+                                           ask->all_rows ? UINT32_MAX / 4 : TO_STACKS_MAX_DEFAULT };
+  struct to_analyses *analyses;
+  struct tk_trace_run run;
+  char why[256];
+
+  tb_rc rc = to_analyses_new(&tk_mem, &config, &analyses);
+  if (rc != TB_OK) return tk_fail("report", "%s", tb_rc_text(rc));
+  struct to_event_sink sink = { analyses, take_events };
+  if (!tk_trace_run("report", path, sink, SIZE_MAX, ask->progress, &run)) {
+    to_analyses_free(analyses);
+    return TK_FAILED;
+  }
+  if (run.generations > 0 || run.events > 1 || run.rc == TB_OK)
+    rc = add_reports(analyses, ask, run.rc == TB_BROKEN, set);
+  to_analyses_free(analyses);
+  if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
+  if (run.rc == TB_OK) return TK_DONE;
+  tb_diag_format(&run.diag, why, sizeof(why));
+  return tk_fail("report", "%s: %s", path, why);
+}
