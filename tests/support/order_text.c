@@ -41,7 +41,7 @@ static void note_event(struct completion *c, const struct tw_text_event *ev) {
 
   if (ev->type == TW_EV_STRING) note(c->strings.defined, &c->strings.n_defined, ev->args[0]);
   if (ev->type == TW_EV_STACK) note(c->stacks.defined, &c->stacks.n_defined, ev->args[0]);
-  if (ev->type == TW_EV_FREQUENCY || ev->type == TW_EV_CLOCK_SNAPSHOT) c->has_clock = true;
+  if (ev->type == TW_EV_FREQUENCY) c->has_clock = true;
   for (unsigned i = 0; i < spec->nargs && i + dt < ev->nargs; i++) {
     uint64_t id = ev->args[i + dt];
     if (id == 0) continue;
