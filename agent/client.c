@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a connection is the table below; what happens inside a state is pump(): receive, read
+ * frames, send what credit and rate allow, flush. A function that finds the connection gone returns
+ * its tb_rc up to turn(), the only place that feeds LOST or REFUSED to the table. */
+#include "agent/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "agent/clock.h"
+#include "agent/process.h"
+#include "proto/frame.pb-c.h"
+#include "proto/unpack.h"
+
+#define MS UINT64_C(1000000)
+
+enum {
+  PROTOCOL_MAJOR = 1,
+  PROTOCOL_MINOR = 0,
+  CONNECT_MS = 10000,
+  GREET_MS = 10000,
+  LEAVE_MS = 5000,
+  BACK_OFF_MIN_MS = 100,
+  BACK_OFF_MAX_MS = 30000,
+  HEARTBEAT_MS = 5000,
+  HEARTBEATS_MISSED = 3,
+  TRIM_MS = 1000,
+  RATE_BURST_MS = 50,
+  UNPACK_BYTES = 8 << 10,
+  SEND_BYTES = 64 << 10, /* gathered before they go to the socket */
+};
+
+typedef tb_rc action(struct ta_client *c);
+static action act_dial, act_secure, act_greet, act_stream, act_leave, act_back_off, act_end;
+
+struct move {
+  enum ta_client_state to;
+  action *act;
+};
+
+static const struct move moves[TA_CLIENT_STATE_COUNT][TA_CLIENT_INPUT_COUNT] = {
+  [TA_AT_IDLE] = { [TA_IN_START] = { TA_AT_CONNECTING, act_dial } },
+  [TA_AT_CONNECTING] = { [TA_IN_CONNECTED] = { TA_AT_SECURING, act_secure },
+                         [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                         [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                         [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_SECURING] = { [TA_IN_SECURED] = { TA_AT_GREETING, act_greet },
+                       [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                       [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                       [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_GREETING] = { [TA_IN_WELCOME] = { TA_AT_STREAMING, act_stream },
+                       [TA_IN_GOAWAY] = { TA_AT_LEAVING, act_leave },
+                       [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                       [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                       [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_STREAMING] = { [TA_IN_GOAWAY] = { TA_AT_LEAVING, act_leave },
+                        [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                        [TA_IN_DONE] = { TA_AT_ENDED, act_end },
+                        [TA_IN_LOST] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_LEAVING] = { [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                      [TA_IN_DONE] = { TA_AT_ENDED, act_end },
+                      [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                      [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_WAITING] = { [TA_IN_TIMER] = { TA_AT_CONNECTING, act_dial } },
+};
+
+#define NAME(name) #name,
+static const char *const state_names[] = { TA_CLIENT_STATES(NAME) };
+static const char *const input_names[] = { TA_CLIENT_INPUTS(NAME) };
+#undef NAME
+
+const char *ta_client_state_name(enum ta_client_state state) {
+  return state_names[state];
+}
+
+/* What others may see. */
+
+static void tell(struct ta_client *c) {
+  pthread_mutex_lock(&c->lock);
+  c->told.state = c->state;
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void say(struct ta_client *c, int level, const char *text) {
+  if (c->config.log != NULL) c->config.log(c->config.log_self, level, text);
+}
+
+static void tell_error(struct ta_client *c) {
+  if (c->diag.rc == TB_OK) return;
+  pthread_mutex_lock(&c->lock);
+  bool news = strcmp(c->told.last_error, c->diag.text) != 0;
+  snprintf(c->told.last_error, sizeof c->told.last_error, "%s", c->diag.text);
+  pthread_mutex_unlock(&c->lock);
+  if (news) say(c, LOG_WARNING, c->diag.text);
+}
+
+void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
+  pthread_mutex_lock(&c->lock);
+  *out = c->told;
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* Messages. What unpacking takes stays within the arena's budget. */
+
+static void *unpack(struct ta_client *c, const ProtobufCMessageDescriptor *type,
+                    const struct tp_frame *frame) {
+  ProtobufCAllocator allocator = tp_arena_allocator(&c->arena);
+
+  tb_arena_reset(&c->arena);
+  void *message = protobuf_c_message_unpack(type, &allocator, frame->len, frame->payload);
+  if (message == NULL)
+    tb_fail(&c->diag, TB_PROTOCOL, "collector's %s cannot be read", tp_kind_name(frame->kind));
+  return message;
+}
+
+static tb_rc send_control(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
+  unsigned char bytes[TP_HEADER_BYTES + 1024];
+
+  assert(protobuf_c_message_get_packed_size(message) <= sizeof bytes - TP_HEADER_BYTES);
+  size_t n = protobuf_c_message_pack(message, bytes + TP_HEADER_BYTES);
+  struct tp_frame frame = { .kind = kind, .payload = bytes + TP_HEADER_BYTES, .len = (uint32_t)n };
+  tp_frame_head(&frame, bytes);
+  return ta_tls_write(c->tls, bytes, TP_HEADER_BYTES + n);
+}
+
+static tb_rc send_heartbeat(struct ta_client *c) {
+  Tracecollect__V1__Heartbeat beat = TRACECOLLECT__V1__HEARTBEAT__INIT;
+  Tracecollect__V1__Counters message;
+  struct ta_counters counters;
+
+  ta_spool_counters(c->spool, &counters);
+  ta_counters_message(&counters, &message);
+  beat.wall_ns = ta_wall_ns();
+  beat.mono_ns = ta_mono_ns();
+  beat.counters = &message;
+  c->beat_ns = beat.mono_ns + c->heartbeat_ns;
+  return send_control(c, TP_HEARTBEAT, &beat.base);
+}
+
+/* Actions: what entering a state does. */
+
+static void limit(struct ta_client *c, uint64_t ms) {
+  c->until_ns = ta_mono_ns() + ms * MS;
+}
+
+static void hang_up(struct ta_client *c) {
+  ta_tls_free(c->tls);
+  c->tls = NULL;
+  if (c->fd >= 0) {
+    shutdown(c->fd, SHUT_RDWR); /* a forked child may hold the socket, too */
+    close(c->fd);
+  }
+  c->fd = -1;
+  c->fd_full = false;
+  c->in_n = 0;
+  c->spool->capped = false;
+}
+
+static tb_rc act_dial(struct ta_client *c) {
+  tb_diag_clear(&c->diag);
+  limit(c, CONNECT_MS);
+  pthread_mutex_lock(&c->lock);
+  c->told.connects++;
+  pthread_mutex_unlock(&c->lock);
+  TB_TRY(ta_dial_find(c->config.server, &c->diag, &c->addresses));
+  if (ta_process_exiting()) return TB_IO; /* the look-up took its time */
+  TB_TRY(ta_tls_new(&c->config.files, c->addresses.host, &c->diag, &c->tls));
+  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+}
+
+static tb_rc act_secure(struct ta_client *c) {
+  limit(c, GREET_MS);
+  return TB_OK;
+}
+
+static tb_rc act_greet(struct ta_client *c) {
+  Tracecollect__V1__Hello hello = TRACECOLLECT__V1__HELLO__INIT;
+  Tracecollect__V1__Counters message;
+  struct ta_counters counters;
+  char version[] = TA_VERSION;
+
+  limit(c, GREET_MS);
+  ta_spool_counters(c->spool, &counters);
+  ta_counters_message(&counters, &message);
+  hello.major = PROTOCOL_MAJOR;
+  hello.minor = PROTOCOL_MINOR;
+  hello.stream = (ProtobufCBinaryData){ sizeof c->stream, c->stream };
+  hello.service = (char *)(uintptr_t)c->config.service;
+  hello.instance = (char *)(uintptr_t)c->config.instance;
+  hello.agent_version = version;
+  hello.wall_ns = ta_wall_ns();
+  hello.mono_ns = ta_mono_ns();
+  hello.started_wall_ns = c->started_wall_ns;
+  hello.counters = &message;
+  return send_control(c, TP_HELLO, &hello.base);
+}
+
+static tb_rc act_stream(struct ta_client *c) {
+  c->until_ns = UINT64_MAX;
+  c->beat_ns = ta_mono_ns() + c->heartbeat_ns;
+  c->tries = 0;
+  c->sent_bytes = 0;
+  pthread_mutex_lock(&c->lock);
+  c->told.welcomes++;
+  c->told.last_error[0] = 0;
+  pthread_mutex_unlock(&c->lock);
+  say(c, LOG_INFO, "connected");
+  return TB_OK;
+}
+
+static tb_rc act_leave(struct ta_client *c) {
+  limit(c, LEAVE_MS);
+  return TB_OK;
+}
+
+static uint64_t random_below(struct ta_client *c, uint64_t end) {
+  c->random ^= c->random << 13;
+  c->random ^= c->random >> 7;
+  c->random ^= c->random << 17;
+  return c->random % end;
+}
+
+static tb_rc act_back_off(struct ta_client *c) {
+  uint64_t ms = BACK_OFF_MAX_MS, now = ta_mono_ns();
+
+  if (c->tries < 9 && (uint64_t)BACK_OFF_MIN_MS << c->tries < ms)
+    ms = (uint64_t)BACK_OFF_MIN_MS << c->tries;
+  c->tries++;
+  hang_up(c);
+  tell_error(c);
+  if (c->away_ns < now) c->away_ns = now;
+  c->until_ns = c->away_ns + random_below(c, ms * MS);
+  c->away_ns = 0;
+  return TB_OK;
+}
+
+static void flush_last(struct ta_client *c);
+
+static tb_rc act_end(struct ta_client *c) {
+  c->until_ns = UINT64_MAX;
+  if (c->tls != NULL) {
+    ta_tls_goodbye(c->tls);
+    flush_last(c);
+  }
+  hang_up(c);
+  tell_error(c);
+  return TB_OK;
+}
+
+static void input(struct ta_client *c, enum ta_client_input in) {
+  for (;;) {
+    const struct move *move = &moves[c->state][in];
+    if (move->act == NULL) { /* our own mistake: the agent goes, its host stays */
+      tb_diag_clear(&c->diag);
+      tb_fail(&c->diag, TB_PROTOCOL, "agent: %s while %s", input_names[in], state_names[c->state]);
+      move = &(struct move){ TA_AT_ENDED, act_end };
+    }
+    c->state = move->to;
+    tb_rc rc = move->act(c);
+    tell(c);
+    if (rc == TB_OK) return;
+    in = TA_IN_LOST;
+  }
+}
+
+/* Frames from the collector. */
+
+static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
+  const Tracecollect__V1__Welcome *welcome =
+      unpack(c, &tracecollect__v1__welcome__descriptor, frame);
+
+  if (welcome == NULL) return TB_PROTOCOL;
+  if (c->state != TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "second WELCOME");
+  if (welcome->major != PROTOCOL_MAJOR)
+    return tb_fail(&c->diag, TB_PROTOCOL, "collector speaks protocol %u, not %d", welcome->major,
+                   PROTOCOL_MAJOR);
+  TB_TRY(ta_spool_resume(c->spool, welcome->durable_seq, &c->diag));
+  c->credit_bytes = welcome->credit_bytes;
+  c->heartbeat_ns = (welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : HEARTBEAT_MS) * MS;
+  input(c, TA_IN_WELCOME);
+  return TB_OK;
+}
+
+static tb_rc on_ack(struct ta_client *c, const struct tp_frame *frame) {
+  const Tracecollect__V1__Ack *ack = unpack(c, &tracecollect__v1__ack__descriptor, frame);
+
+  if (ack == NULL) return TB_PROTOCOL;
+  if (c->state == TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "ACK before WELCOME");
+  if (ack->credit_bytes > c->credit_bytes) c->credit_bytes = ack->credit_bytes;
+  return ta_spool_ack(c->spool, ack->durable_seq, &c->diag);
+}
+
+static tb_rc on_goaway(struct ta_client *c, const struct tp_frame *frame) {
+  const Tracecollect__V1__Goaway *goaway = unpack(c, &tracecollect__v1__goaway__descriptor, frame);
+
+  if (goaway == NULL) return TB_PROTOCOL;
+  c->away_ns = ta_mono_ns() + goaway->wait_ms * MS;
+  tb_fail(&c->diag, TB_END, "collector goes away: %.100s", goaway->reason);
+  if (c->state != TA_AT_LEAVING) input(c, TA_IN_GOAWAY);
+  return TB_OK;
+}
+
+static tb_rc on_refuse(struct ta_client *c, const struct tp_frame *frame) {
+  const Tracecollect__V1__Refuse *refuse = unpack(c, &tracecollect__v1__refuse__descriptor, frame);
+
+  if (refuse == NULL) return TB_PROTOCOL;
+  const ProtobufCEnumValue *code = protobuf_c_enum_descriptor_get_value(
+      &tracecollect__v1__refuse_code__descriptor, (int)refuse->code);
+  tb_diag_clear(&c->diag);
+  if (!refuse->permanent)
+    return tb_fail(&c->diag, TB_IO, "collector refuses for now: %s: %.100s",
+                   code != NULL ? code->name : "?", refuse->reason);
+  pthread_mutex_lock(&c->lock);
+  c->told.refused = true;
+  pthread_mutex_unlock(&c->lock);
+  return tb_fail(&c->diag, TB_REFUSED, "collector refuses: %s: %.100s",
+                 code != NULL ? code->name : "?", refuse->reason);
+}
+
+static tb_rc on_frame(struct ta_client *c, const struct tp_frame *frame) {
+  switch (frame->kind) {
+  case TP_WELCOME: return on_welcome(c, frame);
+  case TP_ACK: return on_ack(c, frame);
+  case TP_GOAWAY: return on_goaway(c, frame);
+  case TP_REFUSE: return on_refuse(c, frame);
+  case TP_HEARTBEAT: return TB_OK; /* heard_ns has seen it */
+  default: break;
+  }
+  if (frame->seq == 0 && frame->kind >= TP_KIND_LIMIT) return TB_OK; /* of a later minor version */
+  return tb_fail(&c->diag, TB_PROTOCOL, "collector sends %s", tp_kind_name(frame->kind));
+}
+
+static tb_rc read_frames(struct ta_client *c) {
+  size_t got, at = 0, used, need;
+  struct tp_frame frame;
+
+  for (;;) {
+    tb_rc rc = ta_tls_read(c->tls, c->in + c->in_n, sizeof c->in - c->in_n, &got);
+    if (rc == TB_AGAIN) return TB_OK;
+    TB_TRY(rc);
+    c->heard_ns = ta_mono_ns();
+    c->in_n += got;
+    for (at = 0;; at += used) {
+      rc = tp_frame_take(c->in + at, c->in_n - at, &c->diag, &frame, &used, &need);
+      if (rc == TB_AGAIN) break;
+      TB_TRY(rc);
+      TB_TRY(on_frame(c, &frame));
+      if (c->state == TA_AT_ENDED) return TB_OK;
+    }
+    if (need > sizeof c->in)
+      return tb_fail(&c->diag, TB_PROTOCOL, "collector's frame of %zu bytes, limit %d", need,
+                     TA_INBOUND_BYTES);
+    memmove(c->in, c->in + at, c->in_n - at);
+    c->in_n -= at;
+  }
+}
+
+/* Records to the collector. */
+
+/* How much the rate cap lets through now. A burst may owe up to one grant. */
+static uint64_t rate_room(struct ta_client *c) {
+  uint64_t rate = c->config.rate_bytes_s, now = ta_mono_ns();
+
+  if (rate == 0) return UINT64_MAX;
+  double earned = (double)(now - c->allowed_ns) * 1e-9 * (double)rate;
+  double burst = (double)rate * RATE_BURST_MS / 1000;
+  double sum = (double)c->allowance_bytes + earned;
+  c->allowance_bytes = (int64_t)(sum < burst ? sum : burst);
+  c->allowed_ns = now;
+  c->spool->capped = c->allowance_bytes <= 0;
+  return c->allowance_bytes > 0 ? TP_HEADER_BYTES + TP_RECORD_BYTES_MAX : 0;
+}
+
+static uint64_t rate_wait_ns(const struct ta_client *c) {
+  if (c->config.rate_bytes_s == 0 || c->allowance_bytes > 0) return UINT64_MAX;
+  return (uint64_t)((double)(1 - c->allowance_bytes) / (double)c->config.rate_bytes_s * 1e9);
+}
+
+static tb_rc write_granted(struct ta_client *c) {
+  const unsigned char *bytes;
+  size_t n;
+
+  while ((n = ta_spool_span(c->spool, &bytes)) > 0) {
+    TB_TRY(ta_tls_write(c->tls, bytes, n));
+    ta_spool_sent(c->spool, n);
+  }
+  return TB_OK;
+}
+
+static tb_rc flush(struct ta_client *c) {
+  const unsigned char *bytes;
+  size_t n;
+
+  c->fd_full = false;
+  while ((n = ta_tls_pending(c->tls, &bytes)) > 0) {
+    ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      c->fd_full = true;
+      return TB_OK;
+    }
+    if (sent < 0) return tb_fail(&c->diag, TB_IO, "sending: %s", strerror(errno));
+    ta_tls_sent(c->tls, (size_t)sent);
+  }
+  return TB_OK;
+}
+
+/* The alert or good-bye that explains the end; whether it gets through is not ours to wait for. */
+static void flush_last(struct ta_client *c) {
+  tb_rc rc = flush(c);
+  (void)rc;
+}
+
+static tb_rc send_records(struct ta_client *c) {
+  const unsigned char *bytes;
+
+  while (c->state == TA_AT_STREAMING && !c->fd_full && !c->stop) {
+    uint64_t room = c->credit_bytes - c->sent_bytes, rate = rate_room(c), need;
+    if (room > rate) room = rate;
+    size_t granted = ta_spool_grant(c->spool, room, &need);
+    c->held = need > 0;
+    if (granted == 0) break;
+    c->sent_bytes += granted;
+    c->allowance_bytes -= (int64_t)granted;
+    TB_TRY(write_granted(c));
+    if (ta_tls_pending(c->tls, &bytes) >= SEND_BYTES) TB_TRY(flush(c));
+  }
+  return flush(c);
+}
+
+static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
+  unsigned char bytes[16 << 10];
+
+  for (;;) {
+    ssize_t n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return TB_OK;
+    if (n < 0) return tb_fail(diag, TB_IO, "receiving: %s", strerror(errno));
+    if (n == 0) return tb_fail(diag, TB_IO, "collector hung up without good-bye");
+    TB_TRY(ta_tls_feed(c->tls, bytes, (size_t)n));
+    if ((size_t)n < sizeof bytes) return TB_OK;
+  }
+}
+
+static tb_rc shake(struct ta_client *c) {
+  tb_rc rc = ta_tls_shake(c->tls);
+
+  if (rc == TB_OK) input(c, TA_IN_SECURED);
+  return rc == TB_AGAIN ? TB_OK : rc;
+}
+
+static tb_rc beat(struct ta_client *c) {
+  uint64_t now = ta_mono_ns();
+
+  if (c->state != TA_AT_STREAMING) return TB_OK;
+  if (now >= c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns)
+    return tb_fail(&c->diag, TB_IO, "collector silent for %" PRIu64 " ms",
+                   (now - c->heard_ns) / MS);
+  return now >= c->beat_ns ? send_heartbeat(c) : TB_OK;
+}
+
+/* One pass over an open connection. What was received is looked at before a lost socket counts: the
+ * reason for the loss may be in it. */
+static tb_rc pump(struct ta_client *c) {
+  struct tb_diag lost;
+
+  tb_diag_clear(&lost);
+  tb_rc rc = receive(c, &lost);
+  if (c->state == TA_AT_SECURING) TB_TRY(shake(c));
+  if (c->state != TA_AT_SECURING && c->tls != NULL) TB_TRY(read_frames(c));
+  if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
+  if (c->state == TA_AT_ENDED) return TB_OK;
+  TB_TRY(beat(c));
+  TB_TRY(send_records(c));
+  bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;
+  if (live && ta_spool_done(c->spool)) input(c, TA_IN_DONE);
+  return TB_OK;
+}
+
+/* Refused by an alert: without end for a program (certificates are renewed), the end for a tool. */
+static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
+  if (c->tls != NULL && c->fd >= 0) flush_last(c); /* our alert, if any */
+  if (rc != TB_REFUSED) return TA_IN_LOST;
+  pthread_mutex_lock(&c->lock);
+  if (c->config.refusal_ends) c->told.refused = true;
+  bool ends = c->told.refused;
+  pthread_mutex_unlock(&c->lock);
+  return ends ? TA_IN_REFUSED : TA_IN_LOST;
+}
+
+static tb_rc connected(struct ta_client *c) {
+  tb_rc rc = ta_dial_result(&c->addresses, c->fd, &c->diag);
+
+  if (rc == TB_OK) {
+    c->heard_ns = ta_mono_ns();
+    input(c, TA_IN_CONNECTED);
+    return TB_OK;
+  }
+  if (c->addresses.tried == c->addresses.n) return rc;
+  tb_diag_clear(&c->diag);
+  close(c->fd);
+  c->fd = -1;
+  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+}
+
+/* The thread. */
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* When to look again although nothing happened. */
+static uint64_t next_ns(struct ta_client *c) {
+  uint64_t next = earlier(c->until_ns, c->trim_ns);
+
+  if (c->state != TA_AT_STREAMING) return next;
+  next = earlier(next, earlier(c->beat_ns, c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns));
+  uint64_t rate = rate_wait_ns(c);
+  return rate == UINT64_MAX ? next : earlier(next, ta_mono_ns() + rate);
+}
+
+/* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool
+ * knows that we sleep for want of records: not for credit, the socket or the rate cap. */
+static short sleep_until_news(struct ta_client *c) {
+  struct pollfd fds[2] = { { .fd = c->wake_fd, .events = POLLIN }, { .fd = c->fd } };
+  uint64_t next = next_ns(c), now = ta_mono_ns(), wakes;
+
+  fds[1].events = c->state == TA_AT_CONNECTING ? POLLOUT : c->fd_full ? POLLIN | POLLOUT : POLLIN;
+  if (c->state == TA_AT_STREAMING && !c->held && !ta_spool_sleep(c->spool)) next = now;
+  struct timespec timeout = ta_timespec(next > now ? next - now : 0);
+  if (ppoll(fds, 2, next == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return 0;
+  if (fds[0].revents != 0 && read(c->wake_fd, &wakes, sizeof wakes) < 0) return 0;
+  return fds[1].revents;
+}
+
+static void time_is_up(struct ta_client *c) {
+  if (c->state != TA_AT_WAITING)
+    tb_fail(&c->diag, TB_IO, "%.100s: no answer while %s", c->addresses.host,
+            state_names[c->state]);
+  input(c, TA_IN_TIMER);
+}
+
+static void turn(struct ta_client *c) {
+  short events = sleep_until_news(c);
+  uint64_t now = ta_mono_ns();
+  tb_rc rc = TB_OK;
+
+  if (ta_process_exiting() || c->stop) return;
+  if (now >= c->trim_ns) {
+    ta_spool_trim(c->spool);
+    c->trim_ns = now + TRIM_MS * MS;
+  }
+  if (now >= c->until_ns) {
+    time_is_up(c);
+    return;
+  }
+  if (c->state == TA_AT_CONNECTING && events != 0) rc = connected(c);
+  if (rc == TB_OK && c->tls != NULL && c->state != TA_AT_CONNECTING) rc = pump(c);
+  if (rc != TB_OK) input(c, lost_input(c, rc));
+}
+
+void ta_client_run(struct ta_client *c) {
+  c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
+  c->allowed_ns = ta_mono_ns();
+  input(c, TA_IN_START);
+  while (c->state != TA_AT_ENDED && !c->stop) {
+    if (ta_process_exiting()) return;
+    turn(c);
+  }
+  if (c->state != TA_AT_ENDED) act_end(c);
+  ta_spool_over(c->spool);
+  ta_tls_thread_end();
+}
+
+/* Outside the thread. */
+
+tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
+                     struct ta_spool *spool) {
+  *c = (struct ta_client){ .config = *config,
+                           .spool = spool,
+                           .started_wall_ns = ta_wall_ns(),
+                           .fd = -1,
+                           .until_ns = UINT64_MAX,
+                           .heartbeat_ns = HEARTBEAT_MS * MS };
+  c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (c->wake_fd < 0) return TB_IO;
+  pthread_mutex_init(&c->lock, NULL);
+  if (getrandom(c->stream, sizeof c->stream, 0) != sizeof c->stream ||
+      getrandom(&c->random, sizeof c->random, 0) != sizeof c->random)
+    return TB_IO;
+  c->random |= 1; /* xorshift must not start at 0 */
+  tb_mem_init(&c->mem, tb_mem_libc, NULL, 4 * UNPACK_BYTES);
+  tb_arena_init(&c->arena, &c->mem, UNPACK_BYTES);
+  return TB_OK;
+}
+
+void ta_client_fini(struct ta_client *c) {
+  if (c->spool == NULL) return;
+  tb_arena_fini(&c->arena);
+  if (c->wake_fd >= 0) {
+    close(c->wake_fd);
+    pthread_mutex_destroy(&c->lock);
+  }
+  *c = (struct ta_client){ .fd = -1, .wake_fd = -1 };
+}
+
+void ta_client_wake(struct ta_client *c) {
+  ssize_t n = write(c->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+  (void)n; /* full means that a wake is on its way already */
+}
+
+void ta_client_stop(struct ta_client *c) {
+  c->stop = true;
+  ta_client_wake(c);
+}

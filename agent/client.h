@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sender: one thread that keeps a connection to the collector and empties the spool into it.
+ *
+ *   connecting > securing > greeting > streaming > (leaving) > waiting > connecting ...
+ *
+ * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
+ * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
+ * bytes go out on a connection than the collector's mark says. Who is silent for three heartbeats
+ * is gone. Tries are spaced by full jitter, 100 ms doubling to 30 s.
+ *
+ * Memory    the client itself; frames from the collector are at most TA_INBOUND_BYTES.
+ * Threads   run() on one thread; stop(), wake() and status() from any.
+ * Time      monotonic for every timer.
+ * Errors    none to return: all that goes wrong leads to another try, its words are in status().
+ */
+#ifndef TA_CLIENT_H
+#define TA_CLIENT_H
+
+#include "agent/dial.h"
+#include "agent/spool.h"
+#include "agent/tls.h"
+#include "base/arena.h"
+
+enum { TA_INBOUND_BYTES = 4096 };
+
+/* TA_STATE(NAME): of a client's life, tracectl's and the tests' names too */
+#define TA_CLIENT_STATES(X)                                                                        \
+  X(IDLE)                                                                                          \
+  X(CONNECTING)                                                                                    \
+  X(SECURING)                                                                                      \
+  X(GREETING)                                                                                      \
+  X(STREAMING)                                                                                     \
+  X(LEAVING)                                                                                       \
+  X(WAITING)                                                                                       \
+  X(ENDED)
+
+#define TA_CLIENT_INPUTS(X)                                                                        \
+  X(START)                                                                                         \
+  X(CONNECTED)                                                                                     \
+  X(SECURED)                                                                                       \
+  X(WELCOME)                                                                                       \
+  X(GOAWAY)                                                                                        \
+  X(LOST)                                                                                          \
+  X(TIMER)                                                                                         \
+  X(REFUSED)                                                                                       \
+  X(DONE)
+
+#define TA_CODE(name) TA_AT_##name,
+enum ta_client_state { TA_CLIENT_STATES(TA_CODE) TA_CLIENT_STATE_COUNT };
+#undef TA_CODE
+#define TA_CODE(name) TA_IN_##name,
+enum ta_client_input { TA_CLIENT_INPUTS(TA_CODE) TA_CLIENT_INPUT_COUNT };
+#undef TA_CODE
+
+struct ta_client_config {
+  const char *server;
+  struct ta_tls_files files;
+  const char *service, *instance;
+  uint64_t rate_bytes_s; /* 0: no cap */
+  bool refusal_ends;     /* a refused certificate ends it too, not only a REFUSE for good */
+  void (*log)(void *self, int level, const char *text);
+  void *log_self;
+};
+
+struct ta_client_status {
+  enum ta_client_state state;
+  bool refused; /* for good */
+  uint64_t connects, welcomes;
+  char last_error[200];
+};
+
+struct ta_client {
+  struct ta_client_config config;
+  struct ta_spool *spool;
+  unsigned char stream[16];
+  uint64_t started_wall_ns;
+  int wake_fd;
+  atomic_bool stop;
+
+  enum ta_client_state state;
+  uint64_t until_ns;   /* of this state; UINT64_MAX: no limit */
+  struct tb_diag diag; /* of this connection */
+  struct ta_addresses addresses;
+  int fd;
+  bool fd_full; /* the socket takes no more for now */
+  bool held;    /* a record waits for credit or rate */
+  struct ta_tls *tls;
+  unsigned char in[TP_HEADER_BYTES + TA_INBOUND_BYTES];
+  size_t in_n;
+  struct tb_mem mem;
+  struct tb_arena arena; /* of the message being read */
+  uint64_t random;
+  unsigned tries; /* since the last welcome */
+
+  uint64_t credit_bytes, sent_bytes; /* on this connection */
+  uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
+  uint64_t away_ns;        /* GOAWAY: not before */
+  int64_t allowance_bytes; /* rate cap; below zero: owed */
+  uint64_t allowed_ns;
+
+  pthread_mutex_t lock; /* of told */
+  struct ta_client_status told;
+};
+
+TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
+                             struct ta_spool *spool);
+void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
+void ta_client_run(struct ta_client *c);
+void ta_client_wake(struct ta_client *c);
+void ta_client_stop(struct ta_client *c);
+void ta_client_status(struct ta_client *c, struct ta_client_status *out);
+
+const char *ta_client_state_name(enum ta_client_state state);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's two clocks. Timers use the monotonic one only; the wall clock is data. */
+#ifndef TA_CLOCK_H
+#define TA_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t ta_clock_ns(clockid_t clock) {
+  struct timespec now;
+
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t ta_mono_ns(void) {
+  return ta_clock_ns(CLOCK_MONOTONIC);
+}
+static inline uint64_t ta_wall_ns(void) {
+  return ta_clock_ns(CLOCK_REALTIME);
+}
+
+static inline struct timespec ta_timespec(uint64_t ns) {
+  return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
+                            .tv_nsec = (long)(ns % 1000000000u) };
+}
+
+#endif

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls. The writer's thread cuts the stream into batches and puts them into the spool;
+ * everything else happens on the client's thread. Each call keeps errno as it found it.
+ *
+ * The handle belongs to the host and to the thread: whoever lets go last frees it, so that close()
+ * never waits for a resolver that hangs. */
+#include "agent/forward.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/client.h"
+#include "agent/clock.h"
+#include "agent/process.h"
+#include "wire/split.h"
+
+enum {
+  NAME_MAX_BYTES = 64,
+  SPLIT_BYTES_MAX = 256 << 10,
+  RAW_BYTES_MAX = 64 << 10,
+  HEADER_BYTES_MAX = 64,
+  STACK_BYTES = 512 << 10,
+  SPOOL_BYTES = 16 << 20,
+  TIDY_MS = 200, /* past the deadline of close(), for the thread to end */
+};
+
+enum { TEXT_SERVER, TEXT_CA, TEXT_CERT, TEXT_KEY, TEXT_SERVICE, TEXT_INSTANCE, TEXTS };
+
+struct ta_forward {
+  struct ta_member member; /* first: wake() is handed it */
+  atomic_uint holders;
+  atomic_bool closed;
+  struct ta_spool spool;
+  struct ta_client client;
+  struct tb_mem mem;
+  struct tw_split split;
+  uint64_t gen;      /* being written, 0: none */
+  uint64_t gen_last; /* that was written */
+  bool header_put;
+  char *text[TEXTS];
+};
+
+#define KEEP_ERRNO TB_CLEANUP(restore_errno) int errno_before = errno
+static void restore_errno(const int *before) {
+  errno = *before;
+}
+
+static __thread char config_fault[160]; /* what ta_strerror(TA_E_CONFIG) and (TA_E_CERT) add */
+
+/* Configuration. */
+
+static int fault(int error, const char *fmt, ...) TB_PRINTF(2, 3);
+
+static int fault(int error, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  vsnprintf(config_fault, sizeof config_fault, fmt, args);
+  va_end(args);
+  return error;
+}
+
+static bool is_name(const char *text) {
+  size_t n = strlen(text);
+
+  for (size_t i = 0; i < n; i++)
+    if (!isalnum((unsigned char)text[i]) && strchr("._:-", text[i]) == NULL) return false;
+  return n >= 1 && n <= NAME_MAX_BYTES;
+}
+
+static char *default_instance(void) {
+  char host[NAME_MAX_BYTES - 11], *text;
+
+  if (gethostname(host, sizeof host) != 0) strcpy(host, "host");
+  host[sizeof host - 1] = 0;
+  for (char *c = host; *c != 0; c++)
+    if (!isalnum((unsigned char)*c) && strchr("._-", *c) == NULL) *c = '-';
+  return asprintf(&text, "%s:%ld", host, (long)getpid()) < 0 ? NULL : text;
+}
+
+static char *tls_path(const char *file, const char *folder, const char *name) {
+  char *path;
+
+  if (file != NULL) return strdup(file);
+  if (folder == NULL) return NULL;
+  return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+static const char *or_env(const char *value, const char *name, bool use_env) {
+  return value != NULL || !use_env ? value : getenv(name);
+}
+
+static char *copy(const char *text) {
+  return text == NULL ? NULL : strdup(text);
+}
+
+static int take_config(struct ta_forward *f, const struct ta_forward_config *config, bool use_env) {
+  static const char *const names[TEXTS] = { "server", "ca", "cert", "key", "service", "instance" };
+  const char *certs = or_env(config->certs, "TRACEAGENT_CERTS", use_env);
+  const char *instance = or_env(config->instance, "TRACEAGENT_INSTANCE", use_env);
+  struct tb_diag diag;
+
+  f->text[TEXT_SERVER] = copy(or_env(config->server, "TRACEAGENT_SERVER", use_env));
+  f->text[TEXT_CA] = tls_path(config->ca, certs, "ca.pem");
+  f->text[TEXT_CERT] = tls_path(config->cert, certs, "agent.pem");
+  f->text[TEXT_KEY] = tls_path(config->key, certs, "agent.key");
+  f->text[TEXT_SERVICE] = copy(or_env(config->service, "TRACEAGENT_SERVICE", use_env));
+  f->text[TEXT_INSTANCE] = instance != NULL ? strdup(instance) : default_instance();
+  for (int i = 0; i < TEXTS; i++)
+    if (f->text[i] == NULL) return fault(TA_E_CONFIG, "%s is not given", names[i]);
+  for (int i = TEXT_SERVICE; i <= TEXT_INSTANCE; i++)
+    if (!is_name(f->text[i]))
+      return fault(TA_E_CONFIG, "%s \"%.80s\" is not 1 to 64 of A-Z a-z 0-9 . _ : -", names[i],
+                   f->text[i]);
+  if (config->spool_bytes != 0 && config->spool_bytes < TA_SPOOL_BYTES_MIN)
+    return fault(TA_E_CONFIG, "spool_bytes is below %d", TA_SPOOL_BYTES_MIN);
+  tb_diag_clear(&diag);
+  if (ta_dial_check(f->text[TEXT_SERVER], &diag) != TB_OK)
+    return fault(TA_E_CONFIG, "server: %s", diag.text);
+  return TA_OK;
+}
+
+/* A mistake in the files is told at once, not in some later status. */
+static int check_files(const struct ta_client_config *client) {
+  struct ta_tls *tls = NULL;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = ta_tls_new(&client->files, "", &diag, &tls);
+  ta_tls_free(tls);
+  return rc == TB_OK ? TA_OK : fault(rc == TB_NOMEM ? TA_E_NOMEM : TA_E_CERT, "%s", diag.text);
+}
+
+/* The thread. */
+
+static void let_go(struct ta_forward *f) {
+  if (atomic_fetch_sub(&f->holders, 1) > 1) return;
+  ta_process_leave(&f->member);
+  ta_client_fini(&f->client);
+  tw_split_fini(&f->split);
+  ta_spool_fini(&f->spool);
+  for (int i = 0; i < TEXTS; i++) free(f->text[i]);
+  free(f);
+}
+
+static void wake_member(struct ta_member *member) {
+  ta_client_wake(&((struct ta_forward *)(void *)member)->client);
+}
+
+static void *thread_main(void *self) {
+  struct ta_forward *f = self;
+
+  ta_client_run(&f->client);
+  if (ta_process_exiting()) ta_process_park(&f->member);
+  ta_process_quiet(&f->member);
+  let_go(f);
+  return NULL;
+}
+
+static int start_thread(struct ta_forward *f) {
+  pthread_attr_t attr;
+  pthread_t thread;
+  sigset_t all, before;
+
+  sigfillset(&all);
+  pthread_attr_init(&attr);
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  atomic_store(&f->holders, 2);
+  int error = pthread_create(&thread, &attr, thread_main, f);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  if (error != 0)
+    atomic_store(&f->holders, 1);
+  else
+    pthread_setname_np(thread, "traceagent");
+  return error == 0 ? TA_OK : TA_E_THREAD;
+}
+
+struct patience {
+  bool (*impatient)(void *self);
+  void *self;
+};
+
+static int start(struct ta_forward *f, const struct ta_forward_config *config,
+                 const struct patience *patience) {
+  int error = take_config(f, config, patience == NULL);
+
+  if (error != TA_OK) return error;
+  if (ta_spool_init(&f->spool, config->spool_bytes == 0 ? SPOOL_BYTES : config->spool_bytes) !=
+      TB_OK)
+    return TA_E_NOMEM;
+  if (patience != NULL) {
+    f->spool.impatient = patience->impatient;
+    f->spool.impatient_self = patience->self;
+  }
+  tb_mem_init(&f->mem, tb_mem_libc, NULL, SPLIT_BYTES_MAX);
+  tw_split_init(&f->split, &f->mem);
+  struct ta_client_config client = {
+    .server = f->text[TEXT_SERVER],
+    .files = { f->text[TEXT_CA], f->text[TEXT_CERT], f->text[TEXT_KEY] },
+    .service = f->text[TEXT_SERVICE],
+    .instance = f->text[TEXT_INSTANCE],
+    .rate_bytes_s = config->rate_bytes_s,
+    .refusal_ends = patience != NULL,
+    .log = config->log,
+    .log_self = config->log_self,
+  };
+  error = check_files(&client);
+  if (error != TA_OK) return error;
+  if (ta_client_init(&f->client, &client, &f->spool) != TB_OK) return TA_E_THREAD;
+  f->member.wake = wake_member;
+  if (!ta_process_join(&f->member)) return TA_E_OFF;
+  return start_thread(f);
+}
+
+static int open_stream(const struct ta_forward_config *config, const struct patience *patience,
+                       ta_forward **out) {
+  struct ta_forward *f = calloc(1, sizeof *f);
+
+  config_fault[0] = 0;
+  if (f == NULL) return TA_E_NOMEM;
+  atomic_store(&f->holders, 1);
+  f->client.wake_fd = -1;
+  int error = start(f, config, patience);
+  if (error == TA_OK)
+    *out = f;
+  else
+    let_go(f);
+  return error;
+}
+
+int ta_forward_open(const struct ta_forward_config *config, ta_forward **out) {
+  KEEP_ERRNO;
+  const char *disable = getenv("TRACEAGENT_DISABLE");
+
+  if (disable != NULL && strcmp(disable, "1") == 0) return TA_E_OFF;
+  return open_stream(config, NULL, out);
+}
+
+int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
+                            void *self, ta_forward **out) {
+  return open_stream(config, &(struct patience){ impatient, self }, out);
+}
+
+/* Writing. */
+
+/* Where a new generation begins. A number that does not rise is no business of ours (the collector
+ * says so in its verdict): its bytes go where they came. */
+static void enter(struct ta_forward *f, uint64_t gen) {
+  if (f->gen != 0 && gen <= f->gen) return;
+  if (f->gen != 0 && ta_spool_end(&f->spool)) ta_client_wake(&f->client);
+  f->gen = gen > f->gen_last ? gen : f->gen_last + 1;
+  f->gen_last = f->gen;
+}
+
+static void put(struct ta_forward *f, const unsigned char *bytes, size_t n) {
+  if (ta_spool_put(&f->spool, f->gen, bytes, n)) ta_client_wake(&f->client);
+}
+
+static void leave(struct ta_forward *f) {
+  if (f->gen != 0 && ta_spool_end(&f->spool)) ta_client_wake(&f->client);
+  f->gen = 0;
+}
+
+static void put_header(struct ta_forward *f, const unsigned char *bytes, size_t n) {
+  f->header_put = true;
+  if (ta_spool_header(&f->spool, bytes, n)) ta_client_wake(&f->client);
+}
+
+/* Bytes that are no batch go on as they are, in the generation that is open. If not even a header
+ * was seen, the first of them stand for it. */
+static void put_raw(struct ta_forward *f, const unsigned char *bytes, size_t n) {
+  if (!f->header_put) {
+    size_t header = n < TW_HEADER_BYTES ? n : TW_HEADER_BYTES;
+    put_header(f, bytes, header);
+    bytes += header;
+    n -= header;
+  }
+  for (size_t here; n > 0; bytes += here, n -= here) {
+    here = n < RAW_BYTES_MAX ? n : RAW_BYTES_MAX;
+    if (f->gen == 0) enter(f, f->gen_last + 1);
+    put(f, bytes, here);
+  }
+}
+
+static void put_item(struct ta_forward *f, const struct tw_item *item) {
+  switch (item->kind) {
+  case TW_ITEM_HEADER:
+    if (item->len <= HEADER_BYTES_MAX)
+      put_header(f, item->bytes, item->len);
+    else
+      put_raw(f, item->bytes, item->len);
+    break;
+  case TW_ITEM_BATCH:
+    enter(f, item->batch.gen);
+    put(f, item->bytes, item->len);
+    break;
+  case TW_ITEM_END_MARK:
+    if (f->gen == 0) enter(f, f->gen_last + 1);
+    put(f, item->bytes, item->len);
+    leave(f);
+    break;
+  case TW_ITEM_RAW: put_raw(f, item->bytes, item->len); break;
+  }
+}
+
+static int usable(struct ta_forward *f) {
+  if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  return f->closed ? TA_E_CLOSED : TA_OK;
+}
+
+/* Why nothing more will be sent. */
+static int over_error(struct ta_forward *f) {
+  struct ta_client_status status;
+
+  ta_client_status(&f->client, &status);
+  if (status.refused) return TA_E_REFUSED;
+  return status.state == TA_AT_ENDED ? TA_E_OFF : TA_E_TIMEOUT; /* the writer lost patience */
+}
+
+int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
+  KEEP_ERRNO;
+  const unsigned char *from = bytes;
+  struct tw_item item;
+  size_t used;
+  int error = usable(f);
+
+  if (error != TA_OK) return error;
+  if (atomic_load(&f->spool.over)) return over_error(f);
+  for (;;) {
+    tb_rc rc = tw_split_feed(&f->split, from, n, &used, &item);
+    if (rc == TB_AGAIN) return TA_OK; /* all taken */
+    if (rc != TB_OK) return TA_E_NOMEM;
+    from += used;
+    n -= used;
+    put_item(f, &item);
+    if (f->spool.impatient != NULL && f->spool.over) return over_error(f);
+  }
+}
+
+/* Waiting and ending. */
+
+static uint64_t deadline_ns(int64_t ms) {
+  return ms < 0 ? UINT64_MAX : ta_mono_ns() + (uint64_t)ms * UINT64_C(1000000);
+}
+
+static int wait_for_acks(struct ta_forward *f, uint64_t until_ns) {
+  switch (ta_spool_wait(&f->spool, until_ns)) {
+  case TB_OK: return TA_OK;
+  case TB_AGAIN: return TA_E_TIMEOUT;
+  default: return over_error(f);
+  }
+}
+
+int ta_forward_sync(ta_forward *f, int64_t deadline_ms) {
+  KEEP_ERRNO;
+  int error = usable(f);
+
+  return error != TA_OK ? error : wait_for_acks(f, deadline_ns(deadline_ms));
+}
+
+void ta_forward_finish(ta_forward *f) {
+  struct tw_item item;
+
+  if (f->spool.finished) return; /* only the writer sets it */
+
+  while (tw_split_finish(&f->split, &item) == TB_OK) put_item(f, &item);
+  leave(f);
+  if (ta_spool_finish(&f->spool)) ta_client_wake(&f->client);
+}
+
+int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
+  KEEP_ERRNO;
+
+  if (!ta_process_owns(&f->member))
+    return TA_E_OFF; /* the parent's: its memory may be mid-change */
+  uint64_t until_ns = deadline_ns(deadline_ms);
+  atomic_store(&f->closed, true);
+  ta_forward_finish(f);
+  int error = ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns);
+  ta_client_stop(&f->client);
+  ta_process_wait_quiet(&f->member, TIDY_MS);
+  let_go(f);
+  return error;
+}
+
+/* Telling. */
+
+static enum ta_state public_state(const struct ta_forward *f,
+                                  const struct ta_client_status *client) {
+  if (client->refused) return TA_STATE_REFUSED;
+  switch (client->state) {
+  case TA_AT_STREAMING:
+  case TA_AT_LEAVING: return TA_STATE_STREAMING;
+  case TA_AT_WAITING: return TA_STATE_WAITING;
+  case TA_AT_ENDED: return f->closed ? TA_STATE_CLOSED : TA_STATE_OFF;
+  default: return TA_STATE_CONNECTING;
+  }
+}
+
+int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
+  KEEP_ERRNO;
+  struct ta_forward_status status = { .size = out->size };
+  struct ta_client_status client;
+  struct ta_counters counters;
+
+  if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  ta_client_status(&f->client, &client);
+  ta_spool_counters(&f->spool, &counters);
+  status.state = public_state(f, &client);
+  status.produced_batches = counters.produced.batches;
+  status.produced_bytes = counters.produced.bytes;
+  status.acked_batches = counters.acked.batches;
+  status.acked_bytes = counters.acked.bytes;
+  status.acked_generations = counters.acked_generations;
+  status.lost_batches = counters.lost.batches;
+  status.lost_bytes = counters.lost.bytes;
+  status.lost_generations = counters.lost_generations;
+  status.spool_bytes = counters.spooled.bytes;
+  status.spool_bytes_peak = counters.spooled_peak.bytes;
+  status.connects = client.connects;
+  status.reconnects = client.welcomes > 0 ? client.welcomes - 1 : 0;
+  status.resent_batches = counters.resent_batches;
+  for (size_t i = 0; i < sizeof f->client.stream; i++)
+    snprintf(status.stream + 2 * i, 3, "%02x", f->client.stream[i]);
+  memcpy(status.last_error, client.last_error, sizeof status.last_error);
+  memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
+  return TA_OK;
+}
+
+const char *ta_version(void) {
+  return TA_VERSION;
+}
+
+const char *ta_strerror(int error) {
+  switch (error) {
+  case TA_OK: return "done";
+  case TA_E_CONFIG:
+    return config_fault[0] != 0 ? config_fault : "configuration is incomplete or wrong";
+  case TA_E_NOMEM: return "out of memory";
+  case TA_E_TIMEOUT: return "not all was acked before the deadline";
+  case TA_E_OFF: return "the agent is off";
+  case TA_E_REFUSED: return "the collector refused for good";
+  case TA_E_CERT: return config_fault[0] != 0 ? config_fault : "certificate or key cannot be used";
+  case TA_E_CLOSED: return "the stream is closed";
+  case TA_E_THREAD: return "no thread could be started";
+  default: return "unknown error";
+  }
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tracectl and the tests may do with a forwarded stream beyond traceagent.h. */
+#ifndef TA_FORWARD_H
+#define TA_FORWARD_H
+
+#include <stdbool.h>
+
+#include "traceagent.h"
+
+/* ta_forward_open() for a tool: write() waits for room instead of dropping, a refused certificate
+ * ends the stream, and TRACEAGENT_* is not looked at. impatient() is asked every 100 ms of waiting;
+ * once it says yes the stream is over and write() answers TA_E_TIMEOUT. */
+int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
+                            void *self, ta_forward **out);
+
+/* What close() does first: the last generation ends and CLOSE is said. sync() then waits for all. */
+void ta_forward_finish(ta_forward *f);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/tls.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/frame.h"
+
+#define SERVER_ROLE "tracecollect:server/"
+
+struct ta_tls {
+  SSL *ssl;
+  BIO *in, *out;   /* owned by ssl */
+  size_t out_sent; /* of what lies in out */
+  struct tb_diag *diag;
+  char host[256];
+};
+
+static OSSL_LIB_CTX *library;
+
+static void library_start(void) {
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+  library = OSSL_LIB_CTX_new();
+}
+
+void ta_tls_thread_end(void) {
+  if (library != NULL) OPENSSL_thread_stop_ex(library);
+  OPENSSL_thread_stop();
+}
+
+static const char *error_text(unsigned long error) {
+  const char *text = ERR_reason_error_string(error);
+
+  return text != NULL ? text : "unknown TLS error";
+}
+
+/* Whom we talk to. */
+
+static bool is_server_uri(const GENERAL_NAME *name) {
+  const ASN1_IA5STRING *uri = name->d.uniformResourceIdentifier;
+  const char *text = (const char *)ASN1_STRING_get0_data(uri);
+  size_t n = (size_t)ASN1_STRING_length(uri), role = strlen(SERVER_ROLE);
+
+  return n > role && memcmp(text, SERVER_ROLE, role) == 0 && memchr(text, 0, n) == NULL;
+}
+
+static bool host_fits(X509 *cert, const char *host) {
+  return X509_check_ip_asc(cert, host, 0) == 1 || X509_check_host(cert, host, 0, 0, NULL) == 1;
+}
+
+static bool is_collector(struct ta_tls *tls, X509 *cert) {
+  GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+  int uris = 0;
+  bool server = false;
+
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+    const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+    if (name->type != GEN_URI) continue;
+    uris++;
+    server = is_server_uri(name);
+  }
+  GENERAL_NAMES_free(names);
+  if (uris == 0 ? host_fits(cert, tls->host) : uris == 1 && server) return true;
+  tb_fail(tls->diag, TB_REFUSED,
+          uris == 0 ? "collector's certificate is not for %s"
+                    : "collector's certificate has no single SAN URI " SERVER_ROLE "NAME (%s)",
+          tls->host);
+  return false;
+}
+
+/* Inside the handshake, so that the other side hears of it as an alert. */
+static int on_verify(int ok, X509_STORE_CTX *store) {
+  SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+  struct ta_tls *tls = SSL_get_app_data(ssl);
+
+  if (!ok) {
+    int error = X509_STORE_CTX_get_error(store);
+    tb_fail(tls->diag, TB_REFUSED, "collector's certificate: %s",
+            X509_verify_cert_error_string(error));
+    return 0;
+  }
+  if (X509_STORE_CTX_get_error_depth(store) > 0) return 1;
+  if (is_collector(tls, X509_STORE_CTX_get_current_cert(store))) return 1;
+  X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
+
+/* Opening. */
+
+static tb_rc file_fail(struct tb_diag *diag, const char *what, const char *path) {
+  unsigned long error = ERR_peek_last_error();
+
+  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", what, path,
+                 ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : error_text(error));
+}
+
+static tb_rc load(SSL_CTX *ctx, const struct ta_tls_files *files, struct tb_diag *diag) {
+  if (SSL_CTX_load_verify_file(ctx, files->ca) != 1) return file_fail(diag, "CA", files->ca);
+  if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
+    return file_fail(diag, "certificate", files->cert);
+  if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1)
+    return file_fail(diag, "key", files->key);
+  if (SSL_CTX_check_private_key(ctx) != 1)
+    return tb_fail(diag, TB_NOTFOUND, "key %.80s does not fit certificate %.80s", files->key,
+                   files->cert);
+  return TB_OK;
+}
+
+static tb_rc configure(SSL_CTX *ctx) {
+  static const unsigned char alpn[] = "\x0e" TP_ALPN;
+
+  _Static_assert(sizeof TP_ALPN - 1 == 0x0e, "ALPN length byte");
+  if (SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1 ||
+      SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+                                    "TLS_CHACHA20_POLY1305_SHA256") != 1 ||
+      SSL_CTX_set_alpn_protos(ctx, alpn, sizeof alpn - 1) != 0)
+    return TB_NOMEM;
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, on_verify);
+  SSL_CTX_set_verify_depth(ctx, 3);
+  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+  return TB_OK;
+}
+
+/* SNI names a host, never an address. */
+static bool is_host_name(const char *host) {
+  unsigned char addr[16];
+
+  return host[0] != 0 && inet_pton(AF_INET, host, addr) != 1 &&
+         inet_pton(AF_INET6, host, addr) != 1;
+}
+
+static tb_rc start(struct ta_tls *tls, SSL_CTX *ctx) {
+  tls->ssl = SSL_new(ctx);
+  tls->in = BIO_new(BIO_s_mem());
+  tls->out = BIO_new(BIO_s_mem());
+  if (tls->ssl == NULL || tls->in == NULL || tls->out == NULL) {
+    BIO_free(tls->in);
+    BIO_free(tls->out);
+    return TB_NOMEM;
+  }
+  BIO_set_mem_eof_return(tls->in, -1);
+  SSL_set_bio(tls->ssl, tls->in, tls->out);
+  SSL_set_app_data(tls->ssl, tls);
+  SSL_set_connect_state(tls->ssl);
+  if (is_host_name(tls->host) && SSL_set_tlsext_host_name(tls->ssl, tls->host) != 1)
+    return TB_NOMEM;
+  return TB_OK;
+}
+
+tb_rc ta_tls_new(const struct ta_tls_files *files, const char *host, struct tb_diag *diag,
+                 struct ta_tls **out) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  pthread_once(&once, library_start);
+  ERR_clear_error();
+  struct ta_tls *tls = calloc(1, sizeof *tls);
+  SSL_CTX *ctx = library == NULL ? NULL : SSL_CTX_new_ex(library, NULL, TLS_client_method());
+  tb_rc rc = tls == NULL || ctx == NULL ? TB_NOMEM : configure(ctx);
+  if (rc == TB_OK) rc = load(ctx, files, diag);
+  if (rc == TB_OK) {
+    tls->diag = diag;
+    strncpy(tls->host, host, sizeof tls->host - 1);
+    rc = start(tls, ctx);
+  }
+  SSL_CTX_free(ctx); /* ssl holds its own reference */
+  ERR_clear_error();
+  if (rc == TB_NOMEM) tb_fail(diag, rc, "no memory for TLS");
+  if (rc == TB_OK)
+    *out = tls;
+  else
+    ta_tls_free(tls);
+  return rc;
+}
+
+void ta_tls_free(struct ta_tls *tls) {
+  if (tls == NULL) return;
+  SSL_free(tls->ssl);
+  free(tls);
+}
+
+/* Running. */
+
+/* Alerts that say "not you" or "not like this"; any other may pass by itself. */
+static bool is_refusal(int alert) {
+  switch (alert) {
+  case SSL_AD_HANDSHAKE_FAILURE:
+  case SSL_AD_BAD_CERTIFICATE:
+  case SSL_AD_UNSUPPORTED_CERTIFICATE:
+  case SSL_AD_CERTIFICATE_REVOKED:
+  case SSL_AD_CERTIFICATE_EXPIRED:
+  case SSL_AD_CERTIFICATE_UNKNOWN:
+  case SSL_AD_UNKNOWN_CA:
+  case SSL_AD_ACCESS_DENIED:
+  case SSL_AD_PROTOCOL_VERSION:
+  case SSL_AD_CERTIFICATE_REQUIRED:
+  case SSL_AD_NO_APPLICATION_PROTOCOL: return true;
+  default: return false;
+  }
+}
+
+static tb_rc outcome(struct ta_tls *tls, int answer) {
+  int what = SSL_get_error(tls->ssl, answer);
+
+  if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) return TB_AGAIN;
+  if (what == SSL_ERROR_ZERO_RETURN)
+    return tb_fail(tls->diag, TB_END, "collector closed the connection");
+  if (tls->diag->rc == TB_REFUSED) return TB_REFUSED; /* on_verify has said why */
+
+  unsigned long error = ERR_peek_error();
+  int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL || alert < 0 || alert > 255)
+    return tb_fail(tls->diag, TB_PROTOCOL, "TLS: %s", error_text(error));
+  return tb_fail(tls->diag, is_refusal(alert) ? TB_REFUSED : TB_PROTOCOL,
+                 "collector refuses: TLS alert %d, %s", alert, SSL_alert_desc_string_long(alert));
+}
+
+tb_rc ta_tls_feed(struct ta_tls *tls, const void *bytes, size_t n) {
+  return BIO_write(tls->in, bytes, (int)n) == (int)n ? TB_OK : TB_NOMEM;
+}
+
+tb_rc ta_tls_shake(struct ta_tls *tls) {
+  const unsigned char *alpn;
+  unsigned alpn_len;
+
+  ERR_clear_error();
+  int answer = SSL_do_handshake(tls->ssl);
+  if (answer != 1) return outcome(tls, answer);
+  SSL_get0_alpn_selected(tls->ssl, &alpn, &alpn_len);
+  if (alpn_len != sizeof TP_ALPN - 1 || memcmp(alpn, TP_ALPN, alpn_len) != 0)
+    return tb_fail(tls->diag, TB_REFUSED, "%s does not speak " TP_ALPN " (no ALPN)", tls->host);
+  return TB_OK;
+}
+
+tb_rc ta_tls_read(struct ta_tls *tls, void *out, size_t max, size_t *out_n) {
+  ERR_clear_error();
+  int answer = SSL_read_ex(tls->ssl, out, max, out_n);
+  return answer == 1 ? TB_OK : outcome(tls, answer);
+}
+
+tb_rc ta_tls_write(struct ta_tls *tls, const void *bytes, size_t n) {
+  size_t written;
+
+  ERR_clear_error();
+  int answer = SSL_write_ex(tls->ssl, bytes, n, &written);
+  return answer == 1 ? TB_OK : outcome(tls, answer);
+}
+
+void ta_tls_goodbye(struct ta_tls *tls) {
+  ERR_clear_error();
+  if (SSL_is_init_finished(tls->ssl)) SSL_shutdown(tls->ssl);
+}
+
+size_t ta_tls_pending(struct ta_tls *tls, const unsigned char **out_bytes) {
+  char *bytes;
+  long n = BIO_get_mem_data(tls->out, &bytes);
+
+  *out_bytes = (const unsigned char *)bytes + tls->out_sent;
+  return n <= 0 ? 0 : (size_t)n - tls->out_sent;
+}
+
+void ta_tls_sent(struct ta_tls *tls, size_t n) {
+  const unsigned char *bytes;
+
+  tls->out_sent += n;
+  if (ta_tls_pending(tls, &bytes) > 0) return;
+  (void)BIO_reset(tls->out);
+  tls->out_sent = 0;
+}

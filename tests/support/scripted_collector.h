@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A collector in the test's own process: real TLS on loopback, memory instead of a disk, and rules
+ * for misbehaving. It checks all that PROTOCOL.md asks of an agent; the first breach is kept in
+ * words.
+ *
+ * Memory    what it received, until free.
+ * Threads   one of its own; every call is safe from the test's thread.
+ */
+#ifndef TT_COLLECTOR_H
+#define TT_COLLECTOR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TT_COLLECTOR_LOSSES = 64, TT_COLLECTOR_GENERATIONS = 4096 };
+
+/* All zero: a good collector. */
+struct tt_collector_rules {
+  const char *certs; /* another folder than the one given at start */
+  bool no_alpn;
+  uint64_t credit_bytes;  /* window; default 4 MiB */
+  unsigned heartbeat_ms;  /* default 5000 */
+  bool no_acks;           /* takes records and grants nothing more */
+  bool mute;              /* reads, but says nothing at all, heartbeats neither */
+  bool deaf;              /* after WELCOME reads nothing */
+  uint64_t hang_up_after; /* records on each connection, of which the last is not acked */
+  int refuse_code;        /* answers HELLO with REFUSE */
+  bool refuse_permanent;
+  unsigned goaway_wait_ms; /* answers the first record with GOAWAY, acks and leaves */
+  uint64_t ack_ahead;      /* acks so many records more than came */
+  bool forget;             /* WELCOME says that nothing is durable */
+};
+
+struct tt_collector_loss {
+  uint64_t seq, first_gen, last_gen, batches, bytes, sent_batches, sent_bytes;
+  int reason;
+};
+
+struct tt_collector_seen {
+  unsigned connections;     /* welcomed */
+  uint64_t records, resent; /* new ones; those it had already */
+  uint64_t batches, batch_bytes;
+  uint64_t generations;    /* GENENDs that fit */
+  uint64_t max_on_the_way; /* record bytes received beyond what was acked */
+  bool closed;             /* CLOSE came */
+  uint64_t closed_produced_batches, closed_lost_batches;
+  char service[65], instance[65], stream[33];
+  char breach[200]; /* of the protocol; empty: none */
+  unsigned n_losses;
+  struct tt_collector_loss losses[TT_COLLECTOR_LOSSES];
+};
+
+struct tt_collector;
+
+/* port 0: a free one. */
+struct tt_collector *tt_collector_new(const char *certs, int port);
+void tt_collector_free(struct tt_collector *peer); /* accepts NULL */
+int tt_collector_port(const struct tt_collector *peer);
+const char *tt_collector_address(const struct tt_collector *peer); /* "127.0.0.1:PORT" */
+
+/* Holds for connections to come, and (acks, mute, deaf, credit) for the one that is open. */
+void tt_collector_rule(struct tt_collector *peer, struct tt_collector_rules rules);
+/* Stops listening and drops the connection, or takes both up again on the same port. */
+void tt_collector_down(struct tt_collector *peer);
+void tt_collector_up(struct tt_collector *peer);
+
+void tt_collector_seen(struct tt_collector *peer, struct tt_collector_seen *out);
+/* The trace as it would be fetched: header and the batches of all generations that ended. */
+size_t tt_collector_trace(struct tt_collector *peer, unsigned char **out); /* the caller frees *out */
+
+/* Waits until cond is true of what was seen; false after 20 s. */
+bool tt_collector_wait(struct tt_collector *peer, bool (*cond)(const struct tt_collector_seen *seen, uint64_t arg),
+                  uint64_t arg);
+
+#endif

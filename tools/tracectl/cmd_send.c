@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl send FILE|-: a finished or growing trace to a collector, over the agent's own path.
+ *
+ * The stream is opened patiently: write() waits for room, so nothing is dropped, however long the
+ * collector is away. Only a refusal by name or --timeout ends that. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/clock.h"
+#include "agent/forward.h"
+#include "tools/tracectl/input.h"
+#include "tools/tracectl/progress.h"
+#include "tools/tracectl/tracectl.h"
+
+enum {
+  CHUNK_BYTES = 64 << 10, /* handed over at one time, so that the bar moves */
+  SYNC_STEP_MS = 100,
+  GOODBYE_MS = 1000,
+};
+
+struct send_options {
+  struct ta_forward_config config;
+  const char *path;
+  uint64_t until_ns; /* monotonic; UINT64_MAX: no --timeout */
+  bool json, no_progress;
+};
+
+/* "2.5": megabytes a second. */
+static bool parse_rate(const char *text, uint64_t *out_bytes_s) {
+  char *end;
+
+  errno = 0;
+  double rate = strtod(text, &end);
+  if (end == text || *end != 0 || errno != 0 || !(rate * 1e6 >= 1) || rate > 1e6) return false;
+  *out_bytes_s = (uint64_t)(rate * 1e6);
+  return true;
+}
+
+/* "500ms", "30s", "5m", "2h". */
+static bool parse_span(const char *text, uint64_t *out_ns) {
+  static const struct {
+    const char *unit;
+    double ns;
+  } units[] = { { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 } };
+  char *end;
+  double value = strtod(text, &end);
+
+  for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++)
+    if (strcmp(end, units[i].unit) == 0 && value > 0 && value * units[i].ns < 1e18) {
+      *out_ns = (uint64_t)(value * units[i].ns);
+      return true;
+    }
+  return false;
+}
+
+static int parse(int argc, char **argv, struct send_options *out) {
+  static const struct option options[] = {
+    { "to", required_argument, NULL, 't' },       { "service", required_argument, NULL, 's' },
+    { "instance", required_argument, NULL, 'i' }, { "certs", required_argument, NULL, 'c' },
+    { "tls-ca", required_argument, NULL, 'A' },   { "tls-cert", required_argument, NULL, 'C' },
+    { "tls-key", required_argument, NULL, 'K' },  { "rate", required_argument, NULL, 'r' },
+    { "timeout", required_argument, NULL, 'T' },  { "json", no_argument, NULL, 'j' },
+    { "no-progress", no_argument, NULL, 'P' },    { 0 },
+  };
+  struct ta_forward_config *config = &out->config;
+  uint64_t span_ns;
+  int c;
+
+  *out = (struct send_options){ .until_ns = UINT64_MAX };
+  config->size = sizeof *config;
+  config->certs = getenv("TRACEAGENT_CERTS");
+  if (config->certs == NULL) config->certs = getenv("TRACECTL_CERTS");
+  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (c) {
+    case 't': config->server = optarg; break;
+    case 's': config->service = optarg; break;
+    case 'i': config->instance = optarg; break;
+    case 'c': config->certs = optarg; break;
+    case 'A': config->ca = optarg; break;
+    case 'C': config->cert = optarg; break;
+    case 'K': config->key = optarg; break;
+    case 'r':
+      if (!parse_rate(optarg, &config->rate_bytes_s))
+        return tk_usage("send", "--rate: \"%s\" is no number of megabytes a second", optarg);
+      break;
+    case 'T':
+      if (!parse_span(optarg, &span_ns))
+        return tk_usage("send", "--timeout: \"%s\" is no span (try 30s)", optarg);
+      out->until_ns = ta_mono_ns() + span_ns;
+      break;
+    case 'j': out->json = true; break;
+    case 'P': out->no_progress = true; break;
+    default: return tk_usage_hint("send");
+    }
+  }
+  if (optind + 1 != argc) return tk_usage("send", "which FILE? (one, or - for stdin)");
+  out->path = argv[optind];
+  if (config->server == NULL)
+    return tk_usage("send", "--to HOST:PORT or --to @READYFILE is needed");
+  if (config->service == NULL) return tk_usage("send", "--service is needed");
+  return TK_DONE;
+}
+
+static struct ta_forward_status status_of(ta_forward *f) {
+  struct ta_forward_status status = { .size = sizeof status };
+
+  ta_forward_status(f, &status);
+  return status;
+}
+
+static bool out_of_time(const struct send_options *options) {
+  return ta_mono_ns() >= options->until_ns;
+}
+
+static bool impatient(void *options) {
+  return out_of_time(options);
+}
+
+/* Why the stream did not arrive; the spool's rest goes with it. */
+static int give_up(ta_forward *f, int error, const struct send_options *options) {
+  struct ta_forward_status status = status_of(f);
+  const char *why = status.last_error[0] != 0 ? status.last_error : "the collector is slow";
+
+  ta_forward_close(f, 0);
+  if (error == TA_E_REFUSED || error == TA_E_OFF)
+    return tk_fail("send", "%s: %s", options->path, why);
+  return tk_fail("send",
+                 "%s: not all was acked before --timeout: %" PRIu64 " of %" PRIu64 " bytes; %s",
+                 options->path, status.acked_bytes, status.produced_bytes, why);
+}
+
+static void print_result(const struct send_options *options, const struct ta_forward_status *s) {
+  printf(options->json ? "{\"stream\":\"%s\",\"batches\":%" PRIu64 ",\"bytes\":%" PRIu64
+                         ",\"generations\":%" PRIu64 ",\"reconnects\":%" PRIu64 "}\n"
+                       : "stream %s: %" PRIu64 " batches, %" PRIu64 " bytes, %" PRIu64
+                         " generations acked, %" PRIu64 " reconnects\n",
+         s->stream, s->acked_batches, s->acked_bytes, s->acked_generations, s->reconnects);
+}
+
+/* Hands over everything the input has; the spool holds us back where it must. */
+static int forward_all(ta_forward *f, struct tk_input *in, const struct send_options *options) {
+  const unsigned char *bytes;
+  struct tk_progress bar;
+  int error = TA_OK, got;
+  size_t n;
+
+  tk_progress_begin(&bar, options->path, tk_input_size(in), !options->no_progress);
+  uint64_t taken = 0;
+  while (error == TA_OK && (got = tk_input_next(in, &bytes, &n)) > 0) {
+    for (size_t at = 0, here; error == TA_OK && at < n; at += here) {
+      here = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
+      error = out_of_time(options) ? TA_E_TIMEOUT : ta_forward_write(f, bytes + at, here);
+      taken += here;
+      tk_progress_at(&bar, tk_input_stays(in) ? taken : tk_input_position(in));
+    }
+    tk_input_release(in, taken);
+  }
+  tk_progress_end(&bar);
+  return error != TA_OK ? error : got < 0 ? TA_E_CLOSED : TA_OK;
+}
+
+static int send_input(struct tk_input *in, struct send_options *options) {
+  ta_forward *f;
+
+  int error = ta_forward_open_patient(&options->config, impatient, options, &f);
+  if (error == TA_E_CONFIG) return tk_usage("send", "%s", ta_strerror(error));
+  if (error != TA_OK) return tk_fail("send", "%s", ta_strerror(error));
+  error = forward_all(f, in, options);
+  if (error == TA_E_CLOSED) { /* the input failed; what came of it is sent all the same */
+    ta_forward_close(f, GOODBYE_MS);
+    return TK_FAILED;
+  }
+  if (error == TA_OK) ta_forward_finish(f);
+  while (error == TA_OK && (error = ta_forward_sync(f, SYNC_STEP_MS)) == TA_E_TIMEOUT)
+    if (!out_of_time(options)) error = TA_OK;
+  if (error != TA_OK) return give_up(f, error, options);
+  struct ta_forward_status status = status_of(f);
+  ta_forward_close(f, GOODBYE_MS);
+  print_result(options, &status);
+  return TK_DONE;
+}
+
+int tk_cmd_send(int argc, char **argv) {
+  struct send_options options;
+  struct tk_input *in;
+
+  int code = parse(argc, argv, &options);
+  if (code != TK_DONE) return code;
+  if (!tk_input_open("send", options.path, &in)) return TK_FAILED;
+  code = send_input(in, &options);
+  tk_input_close(in);
+  return code;
+}
