@@ -22,7 +22,7 @@
 /* Longest event on the fast path: type, dt, eight bytes of arguments. */
 enum { TO_CURSOR_NEAR_END = 1 + 8 + 8 };
 
-static inline uint64_t load8(const unsigned char *pos) {
+TO_HOT uint64_t load8(const unsigned char *pos) {
   uint64_t word;
 
   memcpy(&word, pos, sizeof word);
@@ -30,7 +30,7 @@ static inline uint64_t load8(const unsigned char *pos) {
 }
 
 /* Joins groups of seven bits to a number. */
-static inline uint64_t join_sevens(uint64_t word) {
+TO_HOT uint64_t join_sevens(uint64_t word) {
   word &= ~TO_TOP_BITS;
   word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
   word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
@@ -40,7 +40,7 @@ static inline uint64_t join_sevens(uint64_t word) {
 const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
 
 /* Reads a number known to be whole; reads up to eight bytes past its start (TO_BATCH_SLACK). */
-static inline const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) {
+TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) {
   if (TB_LIKELY(*pos < 0x80)) {
     *out = *pos;
     return pos + 1;
@@ -51,7 +51,7 @@ static inline const unsigned char *read_whole(const unsigned char *pos, uint64_t
   return pos + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
 }
 
-static inline to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
+TO_HOT to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
   if (TB_LIKELY(ticks <= order->ticks_exact_max)) return (to_ns)(ticks * order->ticks_whole);
   return to__ticks_ns(order->ns_per_tick, ticks);
 }
@@ -60,8 +60,7 @@ static inline to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
 TB_MUST tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t,
                                    const unsigned char *pos);
 
-static inline tb_rc cursor_next(struct to_order *order, struct to_thread *t,
-                                const unsigned char *pos) {
+TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsigned char *pos) {
   if (TB_UNLIKELY(t->end - pos < TO_CURSOR_NEAR_END || t->time == 0))
     return to__cursor_next_slow(order, t, pos);
 

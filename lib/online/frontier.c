@@ -47,6 +47,10 @@ void to__frontier_update(struct to_order *order, size_t place) {
   find_second(order);
 }
 
+void to__frontier_fall(struct to_order *order, size_t place) {
+  fall(order->frontier, order->frontier_len, place);
+}
+
 void to__frontier_remove(struct to_order *order, size_t place) {
   struct to_keyed *heap = order->frontier;
 

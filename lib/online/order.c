@@ -113,7 +113,7 @@ void to__order_clear(struct to_order *order) {
   order->gen = NULL;
   order->sample = order->samples_end = NULL;
   order->last_time = 0;
-  order->out_len = order->staged = 0;
+  order->out_len = 0;
 }
 
 uint64_t to__order_events(const struct to_order *order) {
@@ -130,29 +130,36 @@ static tb_rc deliver(struct to_order *order) {
   return order->gen == NULL ? TB_OK : order->gen->frames_rc;
 }
 
-/* The staged events are good: gives them their final times. */
-static inline void commit(struct to_order *order) {
-  for (; order->staged > 0; order->staged--) {
-    struct to_event *ev = &order->out[order->out_len++];
-    if (TB_UNLIKELY(ev->time <= order->last_time))
-      ev->time = (to_ns)((uint64_t)order->last_time + 1);
-    order->last_time = ev->time;
+/* The next n events at the end of out are good: gives them their final times. */
+TO_HOT void commit(struct to_order *order, unsigned n) {
+  struct to_event *ev = &order->out[order->out_len];
+  to_ns last = order->last_time;
+
+  order->out_len += n;
+  for (; n > 0; n--, ev++) {
+    if (TB_UNLIKELY(ev->time <= last)) ev->time = (to_ns)((uint64_t)last + 1);
+    last = ev->time;
   }
+  order->last_time = last;
 }
 
-static void stage_sync(struct to_order *order, to_ns time) {
-  order->out[order->out_len + order->staged++] = (struct to_event){ .time = time,
-                                                                    .m = TO_NONE,
-                                                                    .p = TO_NONE,
-                                                                    .g = TO_NONE,
-                                                                    .args = { ++order->syncs },
-                                                                    .type = TW_EV_SYNC };
-  commit(order);
+static void put_event(struct to_order *order, const struct to_event *ev) {
+  order->out[order->out_len] = *ev;
+  commit(order, 1);
+}
+
+static void put_sync(struct to_order *order, to_ns time) {
+  put_event(order, &(struct to_event){ .time = time,
+                                       .m = TO_NONE,
+                                       .p = TO_NONE,
+                                       .g = TO_NONE,
+                                       .args = { ++order->syncs },
+                                       .type = TW_EV_SYNC });
 }
 
 tb_rc to__order_last_sync(struct to_order *order) {
   order->gen = NULL;
-  stage_sync(order, order->last_time);
+  put_sync(order, order->last_time);
   return deliver(order);
 }
 
@@ -191,7 +198,7 @@ tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
   }
   for (size_t i = 0; i < gen->lanes.count; i++) TB_TRY(open_lane(order, &lanes[i]));
   if (order->first_gen == 0 && order->frontier_len > 0) order->first_gen = gen->number;
-  stage_sync(order, ticks_to_ns(order, gen->time_min));
+  put_sync(order, ticks_to_ns(order, gen->time_min));
   return TB_OK;
 }
 
@@ -203,8 +210,8 @@ static tb_rc bad_id(struct to_order *order, const struct to_thread *t, uint8_t t
                  what, id);
 }
 
-static inline tb_rc check_ids(struct to_order *order, const struct to_step *s, unsigned stacks,
-                              unsigned strings) {
+TO_HOT tb_rc check_ids(struct to_order *order, const struct to_step *s, unsigned stacks,
+                       unsigned strings) {
   for (unsigned i = 0; i < TW_TIMED_ARGS_MAX; i++) {
     if (stacks >> i & 1 && TB_UNLIKELY(!to__ids_has(&order->gen->stack_ids, s->arg[i])))
       return bad_id(order, s->t, s->type, "stack", s->arg[i]);
@@ -214,22 +221,31 @@ static inline tb_rc check_ids(struct to_order *order, const struct to_step *s, u
   return TB_OK;
 }
 
-static inline void move_on(struct to_order *order, size_t place, struct to_thread *t, bool ended) {
+TO_HOT void move_on(struct to_order *order, size_t place, struct to_thread *t, bool ended) {
   if (TB_UNLIKELY(ended)) {
     to__frontier_remove(order, place);
-  } else if (TB_LIKELY(place == 0 && t->time <= order->second)) {
-    order->frontier[0].time = t->time;
+  } else if (TB_LIKELY(place == 0)) {
+    if (t->time <= order->second)
+      order->frontier[0].time = t->time;
+    else
+      frontier_root_later(order, t->time);
   } else {
     to__frontier_update(order, place);
   }
 }
 
 /* One event of the thread at this place. TB_AGAIN: it comes too early, nothing has changed. */
-static inline __attribute__((always_inline)) tb_rc advance(struct to_order *order, size_t place) {
+TO_HOT tb_rc advance(struct to_order *order, size_t place) {
   struct to_thread *t = to__frontier_at(order, place);
-  struct to_step s = { .t = t, .time = t->time, .type = t->type };
   const unsigned char *pos = t->args;
+  struct to_step s;
   tb_rc next;
+
+  s.t = t;
+  s.time = t->time;
+  s.type = t->type;
+  s.out = &order->out[order->out_len];
+  s.staged = 0;
 
   t->exists = true;
   switch (t->type) {
@@ -239,6 +255,7 @@ static inline __attribute__((always_inline)) tb_rc advance(struct to_order *orde
   case TW_EV_##ID:                                                                                 \
     s.type = TW_EV_##ID;                                                                           \
     for (int i = 0; i < (int)NARGS_##ID; i++) pos = read_whole(pos, &s.arg[i]);                    \
+    for (int i = NARGS_##ID; i < TW_TIMED_ARGS_MAX; i++) s.arg[i] = 0;                             \
     TB_TRY(check_need(order, &s, am, ap, ag));                                                     \
     TB_TRY(ready(order, &s));                                                                      \
     TB_TRY(check_need(order, &s, tm, tp, tg));                                                     \
@@ -254,7 +271,7 @@ static inline __attribute__((always_inline)) tb_rc advance(struct to_order *orde
 #undef CTX
   default: return TO_REFUSE(order, &s, "event type %u has no place here", t->type);
   }
-  commit(order);
+  commit(order, s.staged);
   return TB_OK;
 }
 
@@ -286,15 +303,12 @@ static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
 static void take_sample(struct to_order *order) {
   const struct to_sample *sample = order->sample->value;
 
-  order->out[order->out_len + order->staged++] = (struct to_event){
-    .time = order->sample->time,
-    .m = sample->m,
-    .p = sample->p,
-    .g = sample->g,
-    .args = { sample->stack },
-    .type = TW_EV_CPU_SAMPLE,
-  };
-  commit(order);
+  put_event(order, &(struct to_event){ .time = order->sample->time,
+                                       .m = sample->m,
+                                       .p = sample->p,
+                                       .g = sample->g,
+                                       .args = { sample->stack },
+                                       .type = TW_EV_CPU_SAMPLE });
   order->sample++;
 }
 
@@ -319,7 +333,6 @@ tb_rc to__order_run(struct to_order *order, unsigned events_max) {
     rc = advance(order, 0);
     if (TB_UNLIKELY(rc == TB_AGAIN)) rc = advance_another(order);
   }
-  order->staged = 0;                /* of a step that failed */
   tb_rc delivered = deliver(order); /* what came before a fault, too */
   return rc != TB_OK ? rc : delivered;
 }

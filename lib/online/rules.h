@@ -23,19 +23,19 @@ void to__place(struct to_order *order, const struct to_step *step);
   (to__place((order), (step)), tb_fail((order)->diag, TB_BROKEN, __VA_ARGS__))
 #define TO_NAME(step) tw_spec((step)->type)->name
 
-static inline bool has_p(const struct to_order *o, const struct to_thread *t) {
+TO_HOT bool has_p(const struct to_order *o, const struct to_thread *t) {
   return t->p != &o->no_p;
 }
-static inline bool has_g(const struct to_order *o, const struct to_thread *t) {
+TO_HOT bool has_g(const struct to_order *o, const struct to_thread *t) {
   return t->g != &o->no_g;
 }
 
-static inline bool must(enum to_must what, bool has) {
+TO_HOT bool must(enum to_must what, bool has) {
   return what == ANY || (what == HAS) == has;
 }
 
-static inline tb_rc check_need(struct to_order *o, struct to_step *s, enum to_must m,
-                               enum to_must p, enum to_must g) {
+TO_HOT tb_rc check_need(struct to_order *o, struct to_step *s, enum to_must m, enum to_must p,
+                        enum to_must g) {
   if (TB_UNLIKELY(!must(m, !s->t->nobody))) return TO_REFUSE(o, s, "%s needs a thread", TO_NAME(s));
   if (TB_UNLIKELY(!must(p, has_p(o, s->t))))
     return TO_REFUSE(o, s, "%s on a thread %s a proc", TO_NAME(s),
@@ -47,9 +47,8 @@ static inline tb_rc check_need(struct to_order *o, struct to_step *s, enum to_mu
 }
 
 /* Writes the next event of this step, as yet undelivered; call before the context changes. */
-static inline struct to_event *stage_as(struct to_order *o, const struct to_step *s, uint8_t type,
-                                        int64_t m, int64_t p, int64_t g) {
-  struct to_event *ev = &o->out[o->out_len + o->staged++];
+TO_HOT struct to_event *stage_as(struct to_step *s, uint8_t type, int64_t m, int64_t p, int64_t g) {
+  struct to_event *ev = &s->out[s->staged++];
 
   ev->time = s->time;
   ev->m = m;
@@ -63,43 +62,42 @@ static inline struct to_event *stage_as(struct to_order *o, const struct to_step
   return ev;
 }
 
-static inline struct to_event *stage(struct to_order *o, const struct to_step *s) {
-  return stage_as(o, s, s->type, s->t->id, s->t->p->id, s->t->g->id);
+TO_HOT struct to_event *stage(struct to_step *s) {
+  return stage_as(s, s->type, s->t->id, s->t->p->id, s->t->g->id);
 }
 
 /* Sequence numbers follow one by one within a generation; a status starts them anew. */
-static inline bool follows(const struct to_order *o, uint64_t seq, uint64_t last_gen,
-                           uint64_t last_seq) {
+TO_HOT bool follows(const struct to_order *o, uint64_t seq, uint64_t last_gen, uint64_t last_seq) {
   return last_gen == o->gen_number && seq == last_seq + 1;
 }
 
-static inline bool is_first_gen(const struct to_order *o) {
+TO_HOT bool is_first_gen(const struct to_order *o) {
   return o->gen_number == o->first_gen;
 }
 
-static inline void set_p(struct to_thread *t, struct to_p *p) {
+TO_HOT void set_p(struct to_thread *t, struct to_p *p) {
   if (TB_LIKELY(!t->nobody)) t->p = p;
 }
 
-static inline void set_g(struct to_order *o, struct to_thread *t, struct to_g *g) {
+TO_HOT void set_g(struct to_order *o, struct to_thread *t, struct to_g *g) {
   if (TB_LIKELY(!t->nobody)) to__bind_g(o, t, g);
 }
 
-static inline tb_rc ready_always(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_always(struct to_order *o, struct to_step *s) {
   (void)o;
   (void)s;
   return TB_OK;
 }
 
 /* An event that changes nothing. */
-static inline tb_rc apply_note(struct to_order *o, struct to_step *s) {
-  stage(o, s);
+TO_HOT tb_rc apply_note(struct to_order *o, struct to_step *s) {
+  (void)o;
+  stage(s);
   return TB_OK;
 }
 
 /* The goroutine on this thread must be known and in this state. */
-static inline tb_rc check_current_g(struct to_order *o, struct to_step *s,
-                                    enum tw_go_status status) {
+TO_HOT tb_rc check_current_g(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   const struct to_g *g = s->t->g;
 
   if (TB_LIKELY(g->exists && g->status == status)) return TB_OK;
@@ -111,8 +109,8 @@ static inline tb_rc check_current_g(struct to_order *o, struct to_step *s,
 
 /* At the start of a generation open ranges are told again: in the first one that is news, later it
  * must be known. */
-static inline tb_rc restate_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
-                                  uint8_t type) {
+TO_HOT tb_rc restate_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
+                           uint8_t type) {
   bool has = to__has_range(ranges, type, 0);
 
   if (has && is_first_gen(o)) return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));

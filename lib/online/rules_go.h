@@ -5,7 +5,7 @@
 
 #include "online/rules.h"
 
-static inline tb_rc apply_go_create(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_go_create(struct to_order *o, struct to_step *s) {
   const struct to_g *maker = s->t->g;
   int64_t id = (int64_t)s->arg[0];
   struct to_g *g;
@@ -17,67 +17,67 @@ static inline tb_rc apply_go_create(struct to_order *o, struct to_step *s) {
   TB_TRY(to__g_claim(o, id, &g));
   if (g->exists)
     return TO_REFUSE(o, s, "%s of goroutine %" PRId64 ", which exists", TO_NAME(s), id);
-  stage(o, s);
+  stage(s);
   to__g_begin(o, g, s->type == TW_EV_GO_CREATE_BLOCKED ? TW_GO_WAITING : TW_GO_RUNNABLE);
   return TB_OK;
 }
 
 /* A C thread calls into Go: the goroutine is born in a system call. */
-static inline tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0];
   struct to_g *g;
 
   TB_TRY(to__g_claim(o, id, &g));
   if (g->exists)
     return TO_REFUSE(o, s, "GoCreateSyscall of goroutine %" PRId64 ", which exists", id);
-  stage(o, s);
+  stage(s);
   to__g_begin(o, g, TW_GO_SYSCALL);
   set_g(o, s->t, g);
   return TB_OK;
 }
 
 /* Unknown yet, or an earlier link of its chain is still to come on another thread. */
-static inline tb_rc find_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
+TO_HOT tb_rc find_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   struct to_g *g = s->g = to__g_find(o, (int64_t)s->arg[0]);
 
   return g != NULL && g->status == status && follows(o, s->arg[1], g->seq_gen, g->seq) ? TB_OK
                                                                                        : TB_AGAIN;
 }
 
-static inline void put_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
+TO_HOT void put_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   s->g->status = status;
   s->g->seq_gen = o->gen_number;
   s->g->seq = s->arg[1];
 }
 
-static inline tb_rc ready_go_start(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_go_start(struct to_order *o, struct to_step *s) {
   return find_g_in(o, s, TW_GO_RUNNABLE);
 }
 
-static inline tb_rc apply_go_start(struct to_order *o, struct to_step *s) {
-  stage(o, s);
+TO_HOT tb_rc apply_go_start(struct to_order *o, struct to_step *s) {
+  stage(s);
   put_g_in(o, s, TW_GO_RUNNING);
   set_g(o, s->t, s->g);
   return TB_OK;
 }
 
-static inline tb_rc ready_go_unblock(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_go_unblock(struct to_order *o, struct to_step *s) {
   return find_g_in(o, s, TW_GO_WAITING);
 }
 
 /* Anyone may unblock: the system monitor has neither proc nor goroutine. */
-static inline tb_rc apply_go_unblock(struct to_order *o, struct to_step *s) {
-  stage(o, s);
+TO_HOT tb_rc apply_go_unblock(struct to_order *o, struct to_step *s) {
+  stage(s);
   put_g_in(o, s, TW_GO_RUNNABLE);
   return TB_OK;
 }
 
 /* Destroy, stop, block: always on the thread that runs it. */
-static inline tb_rc apply_go_leave(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_go_leave(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
 
   TB_TRY(check_current_g(o, s, TW_GO_RUNNING));
-  stage(o, s);
+  stage(s);
   if (s->type == TW_EV_GO_DESTROY)
     to__g_end(o, g);
   else
@@ -86,21 +86,21 @@ static inline tb_rc apply_go_leave(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-static inline tb_rc ready_go_switch(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_go_switch(struct to_order *o, struct to_step *s) {
   TB_TRY(check_current_g(o, s, TW_GO_RUNNING));
   return find_g_in(o, s, TW_GO_WAITING);
 }
 
 /* Three events: the target is unblocked, this one blocks or ends, the target starts. */
-static inline tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
   int64_t m = s->t->id, p = s->t->p->id;
 
-  stage(o, s);
+  stage(s);
   struct to_event *leaves =
-      stage_as(o, s, s->type == TW_EV_GO_SWITCH ? TW_EV_GO_BLOCK : TW_EV_GO_DESTROY, m, p, g->id);
+      stage_as(s, s->type == TW_EV_GO_SWITCH ? TW_EV_GO_BLOCK : TW_EV_GO_DESTROY, m, p, g->id);
   leaves->args[0] = leaves->args[1] = 0; /* no reason, no stack */
-  stage_as(o, s, TW_EV_GO_START, m, p, TO_NONE);
+  stage_as(s, TW_EV_GO_START, m, p, TO_NONE);
   if (s->type == TW_EV_GO_SWITCH)
     g->status = TW_GO_WAITING;
   else
@@ -111,7 +111,7 @@ static inline tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
 }
 
 /* The proc's sequence number tells apart two system calls it might be stolen out of. */
-static inline tb_rc apply_syscall_begin(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_syscall_begin(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
 
   TB_TRY(check_current_g(o, s, TW_GO_RUNNING));
@@ -120,20 +120,20 @@ static inline tb_rc apply_syscall_begin(struct to_order *o, struct to_step *s) {
                      "GoSyscallBegin: proc %" PRId64 " goes from %" PRIu64 " of generation %" PRIu64
                      " to %" PRIu64,
                      p->id, p->seq, p->seq_gen, s->arg[0]);
-  stage(o, s);
+  stage(s);
   s->t->g->status = TW_GO_SYSCALL;
   p->status = TW_PROC_SYSCALL;
   p->seq = s->arg[0];
   return TB_OK;
 }
 
-static inline tb_rc apply_syscall_end(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_syscall_end(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
 
   TB_TRY(check_current_g(o, s, TW_GO_SYSCALL));
   if (p->status != TW_PROC_SYSCALL)
     return TO_REFUSE(o, s, "GoSyscallEnd: proc %" PRId64 " is not in a system call", p->id);
-  stage(o, s);
+  stage(s);
   s->t->g->status = TW_GO_RUNNING;
   p->status = TW_PROC_RUNNING;
   return TB_OK;
@@ -141,13 +141,13 @@ static inline tb_rc apply_syscall_end(struct to_order *o, struct to_step *s) {
 
 /* The event says that the proc was lost: too early until that has happened. A proc acquired since does
  * not count, it is not in a system call. */
-static inline tb_rc ready_lost_its_proc(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_lost_its_proc(struct to_order *o, struct to_step *s) {
   return has_p(o, s->t) && s->t->p->status == TW_PROC_SYSCALL ? TB_AGAIN : TB_OK;
 }
 
-static inline tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
   TB_TRY(check_current_g(o, s, TW_GO_SYSCALL));
-  stage(o, s);
+  stage(s);
   s->t->g->status = TW_GO_RUNNABLE;
   set_g(o, s->t, &o->no_g);
   return TB_OK;
@@ -155,7 +155,7 @@ static inline tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step
 
 /* The C thread leaves Go. Its proc, if it has one, is told as stolen at once: the thread's id may come
  * again for another thread, who then could steal it from itself. */
-static inline tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
   bool with_p = has_p(o, s->t);
 
@@ -163,11 +163,11 @@ static inline tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step 
   if (with_p && p->status != TW_PROC_SYSCALL)
     return TO_REFUSE(o, s, "GoDestroySyscall: proc %" PRId64 " is not in a system call", p->id);
   if (with_p) {
-    struct to_event *steal = stage_as(o, s, TW_EV_PROC_STEAL, s->t->id, p->id, s->t->g->id);
+    struct to_event *steal = stage_as(s, TW_EV_PROC_STEAL, s->t->id, p->id, s->t->g->id);
     steal->args[0] = (uint64_t)p->id;
     steal->args[3] = TW_PROC_SYSCALL;
   }
-  stage(o, s);
+  stage(s);
   if (with_p) {
     p->status = TW_PROC_SYSCALL_ABANDONED;
     set_p(s->t, &o->no_p);
@@ -178,8 +178,8 @@ static inline tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step 
 }
 
 /* A goroutine in a system call, told from elsewhere: it sits on a thread that slept all generation. */
-static inline tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struct to_g *g,
-                                           int64_t id, int64_t *out_g) {
+TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struct to_g *g,
+                                    int64_t id, int64_t *out_g) {
   struct to_thread *t;
 
   TB_TRY(to__thread_claim(o, id, &t));
@@ -198,7 +198,7 @@ static inline tb_rc status_on_other_thread(struct to_order *o, struct to_step *s
 }
 
 /* The first mention of a goroutine in a generation; its sequence starts anew. */
-static inline tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
   static const uint8_t state_of[TW_GO_STATUSES] = {
     [TW_GO_RUNNABLE] = TO_GO_RUNNABLE,
     [TW_GO_RUNNING] = TO_GO_RUNNING,
@@ -238,7 +238,7 @@ static inline tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
                        id, s->t->g->id);
     }
   }
-  struct to_event *ev = stage_as(o, s, s->type, m, s->t->p->id, g_before);
+  struct to_event *ev = stage_as(s, s->type, m, s->t->p->id, g_before);
   ev->args[2] = (uint64_t)old_state << 32 | status;
   g->seq_gen = o->gen_number;
   g->seq = 0;

@@ -7,7 +7,7 @@
 
 /* Too early until the proc is idle and its last change has come; also while this thread still holds a
  * proc: in a system call it is stolen later, by an event not seen yet. */
-static inline tb_rc ready_proc_start(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_proc_start(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->p = to__p_find(o, (int64_t)s->arg[0]);
 
   if (p == NULL || p->status != TW_PROC_IDLE || !follows(o, s->arg[1], p->seq_gen, p->seq) ||
@@ -16,8 +16,8 @@ static inline tb_rc ready_proc_start(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-static inline tb_rc apply_proc_start(struct to_order *o, struct to_step *s) {
-  stage(o, s);
+TO_HOT tb_rc apply_proc_start(struct to_order *o, struct to_step *s) {
+  stage(s);
   s->p->status = TW_PROC_RUNNING;
   s->p->seq_gen = o->gen_number;
   s->p->seq = s->arg[1];
@@ -25,18 +25,18 @@ static inline tb_rc apply_proc_start(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-static inline tb_rc apply_proc_stop(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_proc_stop(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
 
   if (p->status != TW_PROC_RUNNING && p->status != TW_PROC_SYSCALL)
     return TO_REFUSE(o, s, "ProcStop of proc %" PRId64 ", which does not run", p->id);
-  stage(o, s);
+  stage(s);
   p->status = TW_PROC_IDLE;
   set_p(s->t, &o->no_p);
   return TB_OK;
 }
 
-static inline tb_rc ready_proc_steal(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc ready_proc_steal(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->p = to__p_find(o, (int64_t)s->arg[0]);
 
   if (p == NULL || (p->status != TW_PROC_SYSCALL && p->status != TW_PROC_SYSCALL_ABANDONED) ||
@@ -45,7 +45,7 @@ static inline tb_rc ready_proc_steal(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-static inline tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->p;
   int64_t victim_id = (int64_t)s->arg[2];
   struct to_thread *victim = s->t;
@@ -63,7 +63,7 @@ static inline tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
     return TO_REFUSE(o, s,
                      "proc %" PRId64 " is stolen from thread %" PRId64 ", which has proc %" PRId64,
                      p->id, victim_id, victim->p->id);
-  stage(o, s)->args[3] = p->status;
+  stage(s)->args[3] = p->status;
   p->status = TW_PROC_IDLE;
   p->seq_gen = o->gen_number;
   p->seq = s->arg[1];
@@ -75,7 +75,7 @@ tb_rc to__proc_holder(struct to_order *o, struct to_step *s, const struct to_p *
                       struct to_thread **out);
 
 /* The first mention of a proc in a generation; its sequence starts anew. */
-static inline tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
   static const uint8_t state_of[TW_PROC_STATUSES] = {
     [TW_PROC_RUNNING] = TO_PROC_RUNNING,
     [TW_PROC_IDLE] = TO_PROC_IDLE,
@@ -106,7 +106,7 @@ static inline tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
                      p->status);
   }
   struct to_event *ev =
-      stage_as(o, s, s->type, holder->id, holder == s->t ? s->t->p->id : p->id, holder->g->id);
+      stage_as(s, s->type, holder->id, holder == s->t ? s->t->p->id : p->id, holder->g->id);
   ev->args[1] = told;
   ev->args[2] = old_state;
   p->seq_gen = o->gen_number;

@@ -6,15 +6,14 @@
 
 #include "online/rules.h"
 
-static inline tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id,
-                              struct to_string *out) {
+TO_HOT tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id, struct to_string *out) {
   if (TB_LIKELY(to_generation_string(o->gen, id, out))) return TB_OK;
   return TO_REFUSE(o, s, "%s names string %" PRIu64 ", which the generation does not have",
                    TO_NAME(s), id);
 }
 
 /* Ids may come again after an end, which need not have had a begin. */
-static inline tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
   uint64_t parent = s->arg[1] == 0 ? TO_NO_TASK : s->arg[1];
   struct to_string name;
   uint64_t *place;
@@ -34,11 +33,11 @@ static inline tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
   task->parent = parent;
   task->len = name.len;
   memcpy(task->name, name.data, name.len);
-  stage(o, s)->args[1] = parent;
+  stage(s)->args[1] = parent;
   return TB_OK;
 }
 
-static inline tb_rc apply_task_end(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_task_end(struct to_order *o, struct to_step *s) {
   const uint64_t *found = tb_map_find(&o->tasks, s->arg[0]);
   uint64_t parent = TO_NO_TASK, name_id = 0;
 
@@ -50,13 +49,13 @@ static inline tb_rc apply_task_end(struct to_order *o, struct to_step *s) {
     tb_map_remove(&o->tasks, s->arg[0]);
     tb_mem_give(o->mem, task, sizeof *task + task->len);
   }
-  struct to_event *ev = stage(o, s);
+  struct to_event *ev = stage(s);
   ev->args[2] = parent;
   ev->args[3] = name_id;
   return TB_OK;
 }
 
-static inline tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
   struct to_string name;
   void *block = NULL;
@@ -71,12 +70,12 @@ static inline tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
   region->len = name.len;
   memcpy(region->name, name.data, name.len);
   g->regions = region;
-  stage(o, s);
+  stage(s);
   return TB_OK;
 }
 
 /* Innermost first; one that began before the trace is not known and accepted. */
-static inline tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
+TO_HOT tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
   struct to_region *top = g->regions;
   struct to_string name;
@@ -94,7 +93,7 @@ static inline tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
     g->regions = top->below;
     tb_mem_give(o->mem, top, sizeof *top + top->len);
   }
-  stage(o, s);
+  stage(s);
   return TB_OK;
 }
 

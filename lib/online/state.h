@@ -12,6 +12,10 @@
 #include "online/tables.h"
 #include "wire/spec.h"
 
+/* Rules and cursor are expanded into one loop; left to itself the compiler calls most of them, which
+ * costs as much again as what they do (chan: 49 against 25 ns an event). */
+#define TO_HOT static inline __attribute__((always_inline))
+
 /* Ranges in flight on a goroutine or proc; few, so a list. */
 struct to_range {
   uint64_t text; /* string id, STW only */
@@ -111,7 +115,7 @@ struct to_order {
 
   struct to_event_sink sink;
   to_ns last_time;
-  unsigned out_len, staged; /* delivered next; of the step under way */
+  unsigned out_len; /* delivered next */
   uint64_t events, tries_failed, fuel_tries, syncs;
   struct to_event out[TO_SLICE];
 };
@@ -122,8 +126,10 @@ struct to_step {
   uint64_t arg[TW_TIMED_ARGS_MAX];
   to_ns time;
   uint8_t type;
-  struct to_g *g; /* the goroutine the event names */
-  struct to_p *p; /* the proc it names */
+  struct to_g *g;       /* the goroutine the event names */
+  struct to_p *p;       /* the proc it names */
+  struct to_event *out; /* where the step's events go: good only once all of it is */
+  unsigned staged;
 };
 
 tb_rc to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed);
