@@ -61,8 +61,9 @@ static struct tb_diag split_in_chunks(struct parts *parts, size_t chunk) {
   }
   while (tw_split_finish(&split, &item) == TB_OK) take(parts, &item);
   cr_assert_eq(parts->joined.len, parts->trace.len);
-  cr_assert_eq(memcmp(parts->joined.data, parts->trace.data, parts->trace.len), 0,
-               "not a byte is lost");
+  if (parts->trace.len > 0)
+    cr_assert_eq(memcmp(parts->joined.data, parts->trace.data, parts->trace.len), 0,
+                 "not a byte is lost");
   struct tb_diag fault = split.fault;
   tw_split_fini(&split);
   return fault;

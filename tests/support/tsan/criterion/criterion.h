@@ -9,6 +9,8 @@
 #ifndef TT_TSAN_CRITERION_H
 #define TT_TSAN_CRITERION_H
 
+#pragma GCC system_header /* as the real one is: no warnings about what its macros compare */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
