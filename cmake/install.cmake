@@ -1,11 +1,14 @@
-# What `make install` puts where. The agent's library, header and pkg-config file are installed by agent/.
+# What `make install` puts where, but for tracectl and the agent, whose folders say so themselves.
 
-install(TARGETS tracecollectd tracectl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS tracebase tracewire traceonline ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(folder base wire online) # users write their own analyses on these
-  install(DIRECTORY lib/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
-endforeach()
+install(TARGETS tracecollectd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Users write their own analyses on these; what is not listed is private to its folder.
+install(DIRECTORY lib/base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/sections.h lib/wire/spec.h lib/wire/split.h lib/wire/varint.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
+install(FILES lib/online/analyses.def lib/online/analysis.h lib/online/event.h lib/online/generation.h lib/online/reader.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 
 set(BINDIR ${CMAKE_INSTALL_FULL_BINDIR})
 configure_file(deploy/systemd/tracecollectd.service.in deploy/tracecollectd.service @ONLY)
