@@ -369,11 +369,20 @@ static void handshake(struct tc_tls *tls) {
     shut_our_side(tls); /* the alert is on its way: let it arrive */
 }
 
+/* libuv says EBADF for any EPOLLERR; the socket knows better. To one that lingers, a reset is an end. */
+static void socket_broke(struct tc_tls *tls) {
+  int why = 0;
+  socklen_t len = sizeof why;
+
+  (void)getsockopt(tls->fd, SOL_SOCKET, SO_ERROR, &why, &len);
+  tc_tls_abort(tls, tls->state <= OPEN ? strerror(why != 0 ? why : ECONNRESET) : NULL);
+}
+
 static void on_poll(uv_poll_t *handle, int status, int events) {
   struct tc_tls *tls = handle->data;
 
   if (status < 0) {
-    tc_tls_abort(tls, uv_strerror(status));
+    socket_broke(tls);
     return;
   }
   switch (tls->state) {
