@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream with work stands in a ring; each turn of the loop gives the first one a slice and puts it
- * behind the others. A slice is a run of steps, each of some ten microseconds: feed a piece of
- * the bytes, order a few hundred events, pack one report. The clock is read after every step. */
+ * behind the others. A slice is a run of steps, each of some ten microseconds: feed a piece of the
+ * bytes, order a few hundred events. The clock is read after every step. Packing a report takes longer
+ * and begins a slice. */
 #include "collector/understand.h"
 
 #include <assert.h>
@@ -24,7 +25,7 @@
 enum {
   TRACE_HEADER_BYTES = 16,
   /* The batch that a piece cuts in two is copied, all others stay in the mapping. */
-  FEED_BYTES = 1 << 20,
+  FEED_BYTES = 256 << 10,
   RUN_EVENTS = 256,
   RETRY_MS = 1,
   REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
@@ -300,7 +301,8 @@ static tb_rc prepare_analysis(struct stream *s) {
 
   if (s->analyses == NULL) TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
   if (s->reader != NULL) return to_reader_begin(s->reader);
-  return to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader);
+  return to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY | TO_READER_FRAMES, sink, &s->diag,
+                       &s->reader);
 }
 
 static tb_rc begin_generation(struct stream *s) {
@@ -412,10 +414,6 @@ static void step_report(struct stream *s) {
 
 /* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left. */
 static tb_rc stream_step(struct stream *s) {
-  if (s->report < REPORTS) {
-    step_report(s);
-    return TB_OK;
-  }
   if (s->jobs == NULL) return TB_END;
   switch (s->step) {
   case NEXT_JOB: step_next_job(s); break;
@@ -447,7 +445,12 @@ static void on_work(uv_idle_t *handle) {
     uv_idle_stop(&u->work);
     return;
   }
-  while (rc == TB_OK && took < u->env.config->analysis_slice) {
+  if (s->report < REPORTS) {
+    step_report(s);
+    took = uv_hrtime() - began;
+  }
+  /* The other half is for the step that was begun last. */
+  while (rc == TB_OK && s->report == REPORTS && took < u->env.config->analysis_slice / 2) {
     rc = stream_step(s);
     took = uv_hrtime() - began;
   }

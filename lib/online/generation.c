@@ -54,6 +54,7 @@ void to__generation_clear(struct to_generation *gen) {
   gen->ns_per_tick = 0;
   gen->has_clock = gen->frames_known = false;
   gen->frames_rc = TB_OK;
+  gen->frames_next = 0;
   gen->stack_string_max = 0;
   tb_arena_reset(&gen->bytes_arena);
   tb_arena_reset(&gen->batches);
@@ -137,25 +138,38 @@ tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_
 }
 
 /* First frame of a PC wins. */
-tb_rc to__frames_make(struct to_generation *gen) {
+static tb_rc make_frames_of(struct to_generation *gen, const struct to_stack *stack) {
+  const unsigned char *pos = stack->frames;
+
+  for (uint32_t n = 0; n < stack->nframes; n++) {
+    const unsigned char *start = pos;
+    struct tw_frame frame;
+    uint64_t *place;
+    bool fresh;
+    pos = tw_frame_read(pos, &frame);
+    TB_TRY(tb_map_put(&gen->frame_by_pc, frame.pc, &place, &fresh));
+    if (fresh) *place = (uintptr_t)start;
+  }
+  return TB_OK;
+}
+
+tb_rc to__frames_make_some(struct to_generation *gen, size_t frames) {
   const struct to_stack *stacks = gen->stacks.items;
 
-  if (gen->frames_known || gen->frames_rc != TB_OK) return gen->frames_rc;
-  for (size_t i = 0; i < gen->stacks.count; i++) {
-    const unsigned char *pos = stacks[i].frames;
-    for (uint32_t n = 0; n < stacks[i].nframes; n++) {
-      const unsigned char *start = pos;
-      struct tw_frame frame;
-      uint64_t *place;
-      bool fresh;
-      pos = tw_frame_read(pos, &frame);
-      gen->frames_rc = tb_map_put(&gen->frame_by_pc, frame.pc, &place, &fresh);
-      if (gen->frames_rc != TB_OK) return gen->frames_rc;
-      if (fresh) *place = (uintptr_t)start;
+  for (size_t made = 0; !gen->frames_known && gen->frames_rc == TB_OK;) {
+    if (gen->frames_next == gen->stacks.count) {
+      gen->frames_known = true;
+      break;
     }
+    if (made >= frames) return TB_AGAIN;
+    made += stacks[gen->frames_next].nframes;
+    gen->frames_rc = make_frames_of(gen, &stacks[gen->frames_next++]);
   }
-  gen->frames_known = true;
-  return TB_OK;
+  return gen->frames_rc;
+}
+
+tb_rc to__frames_make(struct to_generation *gen) {
+  return to__frames_make_some(gen, SIZE_MAX);
 }
 
 static struct to_stack *find_stack(const struct to_generation *gen, uint64_t id) {

@@ -43,7 +43,10 @@ struct to_reader {
   unsigned char *spill_bytes; /* its copy, if it does not stay */
 };
 
-enum { SPILL_BYTES = TW_BATCH_BYTES_MAX + TO_BATCH_SLACK };
+enum {
+  SPILL_BYTES = TW_BATCH_BYTES_MAX + TO_BATCH_SLACK,
+  FRAMES_A_RUN = 8192, /* a fifth of a millisecond */
+};
 
 tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
                     struct to_event_sink sink, struct tb_diag *diag, struct to_reader **out) {
@@ -320,6 +323,10 @@ tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   if (reader->phase == FAILED) return reader->failed_rc;
   if (reader->phase != ORDERING) return TB_OK;
   if (!reader->order_begun) {
+    /* Why it fails is told when a stack is asked for, if one is. */
+    if ((reader->flags & TO_READER_FRAMES) &&
+        to__frames_make_some(&reader->gen, FRAMES_A_RUN) == TB_AGAIN)
+      return TB_AGAIN;
     tb_rc rc = to__order_begin(reader->order, &reader->gen);
     if (rc != TB_OK) return fail(reader, rc);
     reader->order_begun = true;

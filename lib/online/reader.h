@@ -29,6 +29,7 @@
 
 enum to_reader_flags {
   TO_READER_BYTES_STAY = 1, /* feed() lends for good: no copy */
+  TO_READER_FRAMES = 2,     /* the sink will ask for stacks: make their table before, in slices */
 };
 
 struct to_limits {

@@ -75,7 +75,8 @@ struct to_generation {
   /* Made when frames are first asked for: by PC, where the frame stands that names it first. */
   struct tb_map frame_by_pc;
   bool frames_known;
-  tb_rc frames_rc; /* why they could not be made; the reader answers it after the sink */
+  size_t frames_next; /* stack whose frames are not in frame_by_pc yet */
+  tb_rc frames_rc;    /* why they could not be made; the reader answers it after the sink */
 };
 
 void to__generation_init(struct to_generation *gen, struct tb_mem *mem, uint64_t seed);
@@ -98,5 +99,7 @@ static inline to_ns to__ticks_ns(double ns_per_tick, uint64_t ticks) {
 TB_MUST tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_t *out_id);
 
 TB_MUST tb_rc to__frames_make(struct to_generation *gen);
+/* About so many frames of it. TB_AGAIN: more left. */
+TB_MUST tb_rc to__frames_make_some(struct to_generation *gen, size_t frames);
 
 #endif
