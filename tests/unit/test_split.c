@@ -61,9 +61,8 @@ static struct tb_diag split_in_chunks(struct parts *parts, size_t chunk) {
   }
   while (tw_split_finish(&split, &item) == TB_OK) take(parts, &item);
   cr_assert_eq(parts->joined.len, parts->trace.len);
-  if (parts->trace.len > 0)
-    cr_assert_eq(memcmp(parts->joined.data, parts->trace.data, parts->trace.len), 0,
-                 "not a byte is lost");
+  for (size_t i = 0; i < parts->trace.len; i++)
+    cr_assert_eq(parts->joined.data[i], parts->trace.data[i], "byte %zu is not the same", i);
   struct tb_diag fault = split.fault;
   tw_split_fini(&split);
   return fault;
