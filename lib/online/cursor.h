@@ -46,13 +46,18 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) 
     return pos + 1;
   }
   uint64_t word = load8(pos), ends = ~word & TO_TOP_BITS;
-  if (TB_UNLIKELY(ends == 0)) return to__read_long(pos, out);
+  if (TB_UNLIKELY(ends == 0)) {
+    uint64_t value; /* so that *out need not lie in memory */
+    pos = to__read_long(pos, &value);
+    *out = value;
+    return pos;
+  }
   *out = join_sevens(word & (ends ^ (ends - 1)));
   return pos + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
 }
 
 TO_HOT to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
-  if (TB_LIKELY(ticks <= order->ticks_exact_max)) return (to_ns)(ticks * order->ticks_whole);
+  if (TB_LIKELY(ticks < order->ticks_exact_end)) return (to_ns)(ticks * order->ticks_whole);
   return to__ticks_ns(order->ns_per_tick, ticks);
 }
 

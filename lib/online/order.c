@@ -66,22 +66,24 @@ enum {
 #undef TW_EV
 #undef A
 
-void to__place(struct to_order *order, const struct to_step *step) {
-  tb_diag_place(order->diag, order->gen_number, step->t->id, to__cursor_offset(order, step->t));
+void to__place(struct to_order *order, const struct to_thread *t) {
+  tb_diag_place(order->diag, order->gen_number, t->id, to__cursor_offset(order, t));
 }
 
 /* Rare, so a walk over all threads. */
-tb_rc to__proc_holder(struct to_order *o, struct to_step *s, const struct to_p *p,
+tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, const struct to_p *p,
                       struct to_thread **out) {
   uint64_t id, value;
 
   for (size_t i = 0; tb_map_next(&o->threads, &i, &id, &value);) {
-    struct to_thread *t = (struct to_thread *)(uintptr_t)value;
-    if (!t->exists || t->p != p) continue;
-    *out = t;
+    struct to_thread *holder = (struct to_thread *)(uintptr_t)value;
+    if (!holder->exists || holder->p != p) continue;
+    *out = holder;
     return TB_OK;
   }
-  return TO_REFUSE(o, s, "proc %" PRId64 " is about to be stolen, but no thread has it", p->id);
+  to__place(o, t);
+  return tb_fail(o->diag, TB_BROKEN, "proc %" PRId64 " is about to be stolen, but no thread has it",
+                 p->id);
 }
 
 tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sink sink,
@@ -169,7 +171,7 @@ static void set_clock(struct to_order *order, double ns_per_tick) {
   order->ns_per_tick = ns_per_tick;
   order->ticks_whole = (double)whole == ns_per_tick ? whole : 0;
   /* Products below 2^53 are exact in either arithmetic. */
-  order->ticks_exact_max = order->ticks_whole == 0 ? 0 : (UINT64_C(1) << 53) / order->ticks_whole;
+  order->ticks_exact_end = order->ticks_whole == 0 ? 0 : (UINT64_C(1) << 53) / order->ticks_whole;
 }
 
 static tb_rc open_lane(struct to_order *order, const struct to_lane *lane) {
@@ -204,20 +206,20 @@ tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
 
 static tb_rc bad_id(struct to_order *order, const struct to_thread *t, uint8_t type,
                     const char *what, uint64_t id) {
-  tb_diag_place(order->diag, order->gen_number, t->id, TB_NO_OFFSET); /* the cursor has moved on */
+  to__place(order, t);
   return tb_fail(order->diag, TB_BROKEN,
                  "%s names %s %" PRIu64 ", which the generation does not have", tw_spec(type)->name,
                  what, id);
 }
 
-TO_HOT tb_rc check_ids(struct to_order *order, const struct to_step *s, unsigned stacks,
-                       unsigned strings) {
-  for (unsigned i = 0; i < TW_TIMED_ARGS_MAX; i++) {
-    if (stacks >> i & 1 && TB_UNLIKELY(!to__ids_has(&order->gen->stack_ids, s->arg[i])))
-      return bad_id(order, s->t, s->type, "stack", s->arg[i]);
-    if (strings >> i & 1 && TB_UNLIKELY(!to__ids_has(&order->gen->string_ids, s->arg[i])))
-      return bad_id(order, s->t, s->type, "string", s->arg[i]);
-  }
+/* Go's reader looks at ids last; as a bad one and a bad next event both swallow this event, it may as
+ * well be done while the arguments are at hand. */
+TO_HOT tb_rc check_id(struct to_order *order, const struct to_step *s, unsigned i, bool stack,
+                      bool string) {
+  if (stack && TB_UNLIKELY(!to__ids_has(&order->gen->stack_ids, s->arg[i])))
+    return bad_id(order, s->t, s->type, "stack", s->arg[i]);
+  if (string && TB_UNLIKELY(!to__ids_has(&order->gen->string_ids, s->arg[i])))
+    return bad_id(order, s->t, s->type, "string", s->arg[i]);
   return TB_OK;
 }
 
@@ -234,19 +236,25 @@ TO_HOT void move_on(struct to_order *order, size_t place, struct to_thread *t, b
   }
 }
 
+#define READ_ARG(i, ID)                                                                            \
+  if (NARGS_##ID > (i))                                                                            \
+    pos = read_whole(pos, &s.arg[i]);                                                              \
+  else                                                                                             \
+    s.arg[i] = 0
+#define CHECK_ARG(i, ID)                                                                           \
+  TB_TRY(check_id(order, &s, (i), STACKS_##ID >> (i)&1, STRINGS_##ID >> (i)&1))
+
 /* One event of the thread at this place. TB_AGAIN: it comes too early, nothing has changed. */
 TO_HOT tb_rc advance(struct to_order *order, size_t place) {
   struct to_thread *t = to__frontier_at(order, place);
   const unsigned char *pos = t->args;
   struct to_step s;
-  tb_rc next;
 
   s.t = t;
   s.time = t->time;
   s.type = t->type;
   s.out = &order->out[order->out_len];
   s.staged = 0;
-
   t->exists = true;
   switch (t->type) {
 #define CTX(m, p, g)  m, p, g
@@ -254,16 +262,18 @@ TO_HOT tb_rc advance(struct to_order *order, size_t place) {
 #define RULE_(ID, am, ap, ag, ready, tm, tp, tg, apply)                                            \
   case TW_EV_##ID:                                                                                 \
     s.type = TW_EV_##ID;                                                                           \
-    for (int i = 0; i < (int)NARGS_##ID; i++) pos = read_whole(pos, &s.arg[i]);                    \
-    for (int i = NARGS_##ID; i < TW_TIMED_ARGS_MAX; i++) s.arg[i] = 0;                             \
+    READ_ARG(0, ID);                                                                               \
+    READ_ARG(1, ID);                                                                               \
+    READ_ARG(2, ID);                                                                               \
+    READ_ARG(3, ID);                                                                               \
     TB_TRY(check_need(order, &s, am, ap, ag));                                                     \
     TB_TRY(ready(order, &s));                                                                      \
     TB_TRY(check_need(order, &s, tm, tp, tg));                                                     \
     TB_TRY(apply(order, &s));                                                                      \
-    next = cursor_next(order, t, pos);                                                             \
-    if (TB_UNLIKELY(next != TB_OK && next != TB_END)) return next;                                 \
-    move_on(order, place, t, next == TB_END);                                                      \
-    TB_TRY(check_ids(order, &s, STACKS_##ID, STRINGS_##ID));                                       \
+    CHECK_ARG(0, ID);                                                                              \
+    CHECK_ARG(1, ID);                                                                              \
+    CHECK_ARG(2, ID);                                                                              \
+    CHECK_ARG(3, ID);                                                                              \
     break;
 #include "online/rules.def"
 #undef RULE
@@ -271,6 +281,9 @@ TO_HOT tb_rc advance(struct to_order *order, size_t place) {
 #undef CTX
   default: return TO_REFUSE(order, &s, "event type %u has no place here", t->type);
   }
+  tb_rc next = cursor_next(order, t, pos);
+  if (TB_UNLIKELY(next != TB_OK && next != TB_END)) return next;
+  move_on(order, place, t, next == TB_END);
   commit(order, s.staged);
   return TB_OK;
 }

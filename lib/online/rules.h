@@ -16,11 +16,12 @@
 
 enum to_must { ANY, HAS, NOT };
 
-/* Notes where the step stands, for what is refused. */
-void to__place(struct to_order *order, const struct to_step *step);
+/* Notes where a thread's next event stands, for what is refused. A step itself is never handed to a
+ * function that is not inline: it lives in registers. */
+void to__place(struct to_order *order, const struct to_thread *t);
 
 #define TO_REFUSE(order, step, ...)                                                                \
-  (to__place((order), (step)), tb_fail((order)->diag, TB_BROKEN, __VA_ARGS__))
+  (to__place((order), (step)->t), tb_fail((order)->diag, TB_BROKEN, __VA_ARGS__))
 #define TO_NAME(step) tw_spec((step)->type)->name
 
 TO_HOT bool has_p(const struct to_order *o, const struct to_thread *t) {

@@ -71,7 +71,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-tb_rc to__proc_holder(struct to_order *o, struct to_step *s, const struct to_p *p,
+tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, const struct to_p *p,
                       struct to_thread **out);
 
 /* The first mention of a proc in a generation; its sequence starts anew. */
@@ -97,7 +97,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
     /* The writer did not know the thread any more, but we do: nothing is lost. The event is told
      * where the proc is, not where its thief runs. */
     struct to_thread *found;
-    TB_TRY(to__proc_holder(o, s, p, &found));
+    TB_TRY(to__proc_holder(o, s->t, p, &found));
     holder = found;
     told = TW_PROC_SYSCALL;
     old_state = TO_PROC_RUNNING;

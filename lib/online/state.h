@@ -111,7 +111,7 @@ struct to_order {
   uint8_t arg_counts[256]; /* after dt, by event type; TO_NO_TIMED_EVENT: none such */
   double ns_per_tick;
   uint64_t ticks_whole;     /* nanoseconds of a tick if that is a whole number, else 0 */
-  uint64_t ticks_exact_max; /* up to here the integer product equals the double one */
+  uint64_t ticks_exact_end; /* below it the integer product equals the double one */
 
   struct to_event_sink sink;
   to_ns last_time;
@@ -145,7 +145,7 @@ void to__g_end(struct to_order *order, struct to_g *g);
 /* The object may be let go if nothing uses it any more. */
 void to__g_unused(struct to_order *order, struct to_g *g);
 
-static inline struct to_g *to__g_find(struct to_order *order, int64_t id) {
+TO_HOT struct to_g *to__g_find(struct to_order *order, int64_t id) {
   uint64_t number = (uint64_t)id / TO_PAGE_GS;
   struct to_g_page *page = order->recent_pages[number % TO_PAGE_RECENT];
 
@@ -157,7 +157,7 @@ static inline struct to_g *to__g_find(struct to_order *order, int64_t id) {
 struct to_p *to__p_find_far(struct to_order *order, int64_t id);
 TB_MUST tb_rc to__p_begin(struct to_order *order, int64_t id, uint8_t status, struct to_p **out);
 
-static inline struct to_p *to__p_find(struct to_order *order, int64_t id) {
+TO_HOT struct to_p *to__p_find(struct to_order *order, int64_t id) {
   return (uint64_t)id < TO_PROCS_NEAR ? order->near_procs[id] : to__p_find_far(order, id);
 }
 
@@ -165,7 +165,7 @@ static inline struct to_p *to__p_find(struct to_order *order, int64_t id) {
 struct to_thread *to__thread_find(struct to_order *order, int64_t id);
 TB_MUST tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **out);
 
-static inline void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g *g) {
+TO_HOT void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g *g) {
   struct to_g *old = t->g;
 
   g->bound++;

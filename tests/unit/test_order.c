@@ -521,3 +521,17 @@ Test(order, threads_that_wait_for_each_other_use_up_fuel) {
   tb_buf_fini(&bytes);
   tt_run_fini(&run);
 }
+
+/* Go's product of zero ticks and an infinite length is no number, which becomes the smallest time. */
+Test(order, a_frequency_of_zero_orders_as_in_go) {
+  struct tt_run run = fits(GO22 "EventBatch gen=1 m=18446744073709551615 time=0\n"
+                                "Frequency freq=0\n"
+                                "EventBatch gen=1 m=0 time=0\n"
+                                "ProcStatus dt=1 p=0 pstatus=2\n"
+                                "EventBatch gen=1 m=18446744073709551615 time=0\n"
+                                "GoStatus dt=0 g=1 m=1 gstatus=3\n"
+                                "GoStatus dt=1 g=2 m=2 gstatus=3\n");
+  for (size_t i = 1; i < run.count; i++) cr_assert_gt(run.events[i].time, run.events[i - 1].time);
+  tt_expect_order(&run, "m=0 ProcStatus", "m=1 GoStatus", "m=2 GoStatus");
+  tt_run_fini(&run);
+}
