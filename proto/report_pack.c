@@ -33,7 +33,7 @@ static size_t character_bytes(const unsigned char *s, size_t n) {
   return len;
 }
 
-/* A C string; the text itself where it already is one (see struct to_stack). */
+/* A C string; the text itself where it already is one (see struct to_callstack). */
 static tb_rc take_text(struct tb_arena *arena, struct to_string text, char **out) {
   static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
   const unsigned char *s = (const unsigned char *)text.data;
@@ -88,7 +88,7 @@ static tb_rc take_distribution(struct tb_arena *arena, const struct to_distribut
   return TB_OK;
 }
 
-static tb_rc take_stack(struct tb_arena *arena, const struct to_stack *stack, size_t *out_n,
+static tb_rc take_stack(struct tb_arena *arena, const struct to_callstack *stack, size_t *out_n,
                         Tracecollect__V1__Frame ***out) {
   size_t n = stack == NULL ? 0 : stack->len;
   Tracecollect__V1__Frame *frames, **list;

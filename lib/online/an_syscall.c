@@ -76,8 +76,13 @@ static tb_rc rebuild(struct to_syscall *s, struct tb_mem *mem) {
 }
 
 static tb_rc take_place(struct to_syscall *s, struct tb_mem *mem, int64_t m, struct to_call **out) {
-  struct to_call *call = find_place(s, m);
+  struct to_call *call = s->last;
 
+  if (call != NULL && call->m == m) {
+    *out = call;
+    return TB_OK;
+  }
+  call = find_place(s, m);
   if (call == NULL || (call->m == TO_NONE && s->threads >= s->places / 2)) {
     TB_TRY(rebuild(s, mem));
     call = find_place(s, m);
@@ -114,19 +119,25 @@ static tb_rc find_row(struct to_analyses *a, uint32_t stack, uint32_t *out_row) 
   return TB_OK;
 }
 
+/* Field by field: a struct built on the stack and copied in wide words costs three times as much. */
 static tb_rc begin_call(struct to_analyses *a, const struct to_generation *gen, int64_t m,
-                        struct to_call begun, uint64_t stack_id) {
+                        int64_t g, to_ns begin, uint64_t stack_id) {
   struct to_syscall *s = &a->syscall;
   struct to_call *call;
+  uint32_t stack, row;
 
   if (m == TO_NONE) return TB_OK; /* no thread, no system call */
-  begun.m = m;
-  begun.open = true;
-  TB_TRY(to_stacktable_index(&a->stacks, gen, stack_id, &begun.stack));
-  TB_TRY(find_row(a, begun.stack, &begun.row));
+  TB_TRY(to_stacktable_index(&a->stacks, gen, stack_id, &stack));
+  TB_TRY(find_row(a, stack, &row));
   TB_TRY(take_place(s, a->mem, m, &call));
   s->open += !call->open;
-  *call = begun;
+  call->g = g;
+  call->begin = begin;
+  call->row = row;
+  call->stack = stack;
+  call->open = true;
+  call->lost_proc = false;
+  call->lower_bound = false;
   s->last = call;
   return TB_OK;
 }
@@ -155,8 +166,9 @@ static tb_rc take_status(struct to_analyses *a, const struct to_generation *gen,
   if ((uint32_t)ev->args[2] != TW_GO_SYSCALL) return TB_OK;
   const struct to_call *known = find_open(&a->syscall, m);
   if (known != NULL && known->g == g) return TB_OK;
-  return begin_call(a, gen, m, (struct to_call){ .g = g, .begin = ev->time, .lower_bound = true },
-                    stack);
+  TB_TRY(begin_call(a, gen, m, g, ev->time, stack));
+  if (m != TO_NONE) a->syscall.last->lower_bound = true;
+  return TB_OK;
 }
 
 static void lose_proc(struct to_analyses *a, int64_t m) {
@@ -169,15 +181,12 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
   const struct to_syscall *s = &a->syscall;
 
   switch (ev->type) {
-  case TW_EV_GO_SYSCALL_BEGIN:
-    return begin_call(a, gen, ev->m, (struct to_call){ .g = ev->g, .begin = ev->time },
-                      ev->args[1]);
+  case TW_EV_GO_SYSCALL_BEGIN: return begin_call(a, gen, ev->m, ev->g, ev->time, ev->args[1]);
   case TW_EV_GO_SYSCALL_END: return end_call(a, ev->m, ev->time, false);
   case TW_EV_GO_SYSCALL_END_BLOCKED: return end_call(a, ev->m, ev->time, true);
   case TW_EV_GO_CREATE_SYSCALL:
     TB_TRY(to_windows_add(&a->windows, s->born, ev->time, ev->time, 0, false));
-    return begin_call(a, gen, ev->m,
-                      (struct to_call){ .g = (int64_t)ev->args[0], .begin = ev->time }, 0);
+    return begin_call(a, gen, ev->m, (int64_t)ev->args[0], ev->time, 0);
   case TW_EV_GO_DESTROY_SYSCALL: {
     const struct to_call *call = find_open(&a->syscall, ev->m);
     TB_TRY(to_windows_add(&a->windows, s->died, ev->time, ev->time, 0, false));

@@ -74,23 +74,23 @@ struct to_distribution {
 };
 
 /* Frames from the innermost outwards, as the stack was when it was first seen. Two stacks are one
- * if their program counters and their text are equal. */
-struct to_stack {
+ * if their program counters are equal (where there is none: their text). */
+struct to_callstack {
   size_t len;
   const struct to_frame *const *frames;
 };
 
 struct to_syscall_row {
-  const struct to_stack *stack; /* NULL: the row "other" */
-  struct to_sum calls, blocked; /* blocked: those of calls that lost their P */
+  const struct to_callstack *stack; /* NULL: the row "other" */
+  struct to_sum calls, blocked;     /* blocked: those of calls that lost their P */
 };
 struct to_blocked_call {
   int64_t goroutine, thread;
   to_ns start;
   uint64_t age_ns;
-  bool lost_proc;               /* else merely open for blocked_after or longer */
-  bool lower_bound;             /* start is the first sync's; it began earlier */
-  const struct to_stack *stack; /* NULL: one of those that were not kept */
+  bool lost_proc;                   /* else merely open for blocked_after or longer */
+  bool lower_bound;                 /* start is the first sync's; it began earlier */
+  const struct to_callstack *stack; /* NULL: one of those that were not kept */
 };
 struct to_syscall_report {
   struct to_distribution calls, blocked;
@@ -115,7 +115,7 @@ struct to_stw_stopper {
   int64_t goroutine; /* TO_NONE: none, or the row "other" */
   struct to_string reason;
   struct to_sum stopped;
-  const struct to_stack *stack; /* of the longest; NULL: unknown */
+  const struct to_callstack *stack; /* of the longest; NULL: unknown */
 };
 struct to_stw_report {
   struct to_distribution stopped;

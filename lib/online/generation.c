@@ -183,15 +183,20 @@ static tb_rc know_frames(const struct to_generation *gen) {
   return to__frames_make((struct to_generation *)(uintptr_t)gen);
 }
 
-bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out) {
+bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
+                             struct to_stack_iter *out) {
   const struct to_stack *stack = find_stack(gen, id);
 
   *out = (struct to_stack_iter){ .gen = gen };
   if (id == 0) return true;
-  if (stack == NULL || know_frames(gen) != TB_OK) return false;
+  if (stack == NULL) return false;
   out->pos = stack->frames;
   out->left = stack->nframes;
   return true;
+}
+
+bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out) {
+  return to_generation_stack_own(gen, id, out) && (id == 0 || know_frames(gen) == TB_OK);
 }
 
 uint64_t to_stack_length(const struct to_generation *gen, uint64_t id) {
@@ -214,6 +219,20 @@ bool to_stack_next(struct to_stack_iter *it, struct to_frame *out) {
                              &out->function); /* checked when the generation was made */
   (void)to_generation_string(it->gen, frame.file, &out->file);
   return true;
+}
+
+size_t to_stack_pcs(const struct to_generation *gen, uint64_t id, uint64_t *pcs, size_t max) {
+  const struct to_stack *stack = find_stack(gen, id);
+  size_t n = 0;
+
+  if (stack == NULL) return 0;
+  const unsigned char *pos = stack->frames;
+  for (; n < max && n < stack->nframes; n++) {
+    struct tw_frame frame;
+    pos = tw_frame_read(pos, &frame);
+    pcs[n] = frame.pc;
+  }
+  return n;
 }
 
 uint64_t to_stack_hash(const struct to_generation *gen, uint64_t id) {

@@ -37,8 +37,16 @@ struct to_string to_generation_extra_string(const struct to_generation *gen, uin
 
 /* False for an unknown stack id; id 0 is the empty stack. */
 bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out);
+/* The same with each frame in the words of this very stack, not of the first that names its program
+ * counter. They differ only in a made-up trace, and no table of all frames needs to be built. */
+bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
+                             struct to_stack_iter *out);
 uint64_t to_stack_length(const struct to_generation *gen, uint64_t id); /* frames, O(1) */
 bool to_stack_next(struct to_stack_iter *it, struct to_frame *out);
+
+/* Program counters of a stack as they are written, innermost first: how many, at most max; 0 for an
+ * unknown id. Needs no table of frames, so it is the cheap way to recognise a stack. */
+size_t to_stack_pcs(const struct to_generation *gen, uint64_t id, uint64_t *pcs, size_t max);
 
 /* Hash of a stack's frames (function, file and line text, pc left out): equal in every generation
  * and run, 0 for the empty stack. */

@@ -41,20 +41,37 @@ uint64_t to_hist_bucket_top(unsigned bucket) {
   return (leading << shift) | ((UINT64_C(1) << shift) - 1);
 }
 
-tb_rc to_hist_add_bucket(struct to_hist *hist, unsigned bucket, uint64_t n) {
+tb_rc to_hist_reserve(struct to_hist *hist, unsigned bucket) {
+  void *block;
+
   if (hist->page == NULL) {
-    void *directory;
-    TB_TRY(tb_mem_take(hist->mem, DIRECTORY_BYTES, &directory));
-    hist->page = directory;
+    TB_TRY(tb_mem_take(hist->mem, DIRECTORY_BYTES, &block));
+    hist->page = block;
   }
-  uint64_t **page = &hist->page[bucket / TO_HIST_PAGE];
-  if (*page == NULL) {
-    void *fresh;
-    TB_TRY(tb_mem_take(hist->mem, PAGE_BYTES, &fresh));
-    *page = fresh;
+  if (hist->page[bucket / TO_HIST_PAGE] == NULL) {
+    TB_TRY(tb_mem_take(hist->mem, PAGE_BYTES, &block));
+    hist->page[bucket / TO_HIST_PAGE] = block;
   }
-  (*page)[bucket % TO_HIST_PAGE] += n;
-  hist->count += n;
+  return TB_OK;
+}
+
+tb_rc to_hist_reserve_like(struct to_hist *into, const struct to_hist *from) {
+  if (from->count == 0) return TB_OK;
+  for (unsigned i = 0; i < TO_HIST_PAGES; i++)
+    if (from->page[i] != NULL) TB_TRY(to_hist_reserve(into, i * TO_HIST_PAGE));
+  return TB_OK;
+}
+
+tb_rc to_hist_merge(struct to_hist *into, const struct to_hist *from) {
+  TB_TRY(to_hist_reserve_like(into, from));
+  if (from->count == 0) return TB_OK;
+  for (unsigned i = 0; i < TO_HIST_PAGES; i++) {
+    if (from->page[i] == NULL) continue;
+    uint64_t *restrict to = into->page[i];
+    const uint64_t *restrict values = from->page[i];
+    for (unsigned j = 0; j < TO_HIST_PAGE; j++) to[j] += values[j];
+  }
+  into->count += from->count;
   return TB_OK;
 }
 
@@ -75,15 +92,34 @@ bool to_hist_next(const struct to_hist *hist, unsigned *bucket, uint64_t *out_n)
   return false;
 }
 
-uint64_t to_hist_quantile(const struct to_hist *hist, unsigned permille) {
-  /* The rank, rounded up without overflow: count is below 2^63 by far, but a product is not. */
-  uint64_t rank = hist->count / 1000 * permille + (hist->count % 1000 * permille + 999) / 1000;
-  uint64_t seen = 0, n;
+static uint64_t page_count(const uint64_t *page) {
+  uint64_t n = 0;
+  for (unsigned i = 0; i < TO_HIST_PAGE; i++) n += page[i];
+  return n;
+}
 
-  if (rank == 0) rank = 1;
-  for (unsigned bucket = 0; to_hist_next(hist, &bucket, &n); bucket++) {
-    seen += n;
-    if (seen >= rank) return to_hist_bucket_top(bucket);
+/* The rank of a quantile, rounded up, from 1. */
+static uint64_t quantile_rank(const struct to_hist *hist, unsigned permille) {
+  uint64_t rank = hist->count / 1000 * permille + (hist->count % 1000 * permille + 999) / 1000;
+  return rank > 0 ? rank : 1;
+}
+
+void to_hist_quantiles(const struct to_hist *hist, const unsigned *permille, size_t n,
+                       uint64_t *out) {
+  uint64_t before = 0; /* values on the pages before this one */
+  size_t next = 0;
+
+  for (size_t i = 0; i < n; i++) out[i] = 0;
+  for (unsigned i = 0; i < TO_HIST_PAGES && hist->count > 0; i++) {
+    const uint64_t *page = hist->page[i];
+    if (page == NULL) continue;
+    uint64_t after = before + page_count(page);
+    for (; next < n && quantile_rank(hist, permille[next]) <= after; next++) {
+      uint64_t rank = quantile_rank(hist, permille[next]), seen = before;
+      unsigned j = 0;
+      while ((seen += page[j]) < rank) j++;
+      out[next] = to_hist_bucket_top(i * TO_HIST_PAGE + j);
+    }
+    before = after;
   }
-  return 0;
 }

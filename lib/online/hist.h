@@ -40,22 +40,30 @@ static inline unsigned to_hist_bucket(uint64_t value) {
 }
 uint64_t to_hist_bucket_top(unsigned bucket); /* the largest value in it */
 
+/* Makes room for values in this bucket. */
+TB_MUST tb_rc to_hist_reserve(struct to_hist *hist, unsigned bucket);
 /* n more values in this bucket. */
-TB_MUST tb_rc to_hist_add_bucket(struct to_hist *hist, unsigned bucket, uint64_t n);
-TB_MUST static inline tb_rc to_hist_add(struct to_hist *hist, uint64_t value) {
-  unsigned bucket = to_hist_bucket(value);
-
+TB_MUST static inline tb_rc to_hist_add_bucket(struct to_hist *hist, unsigned bucket, uint64_t n) {
   if (TB_UNLIKELY(hist->page == NULL || hist->page[bucket / TO_HIST_PAGE] == NULL))
-    return to_hist_add_bucket(hist, bucket, 1);
-  hist->page[bucket / TO_HIST_PAGE][bucket % TO_HIST_PAGE]++;
-  hist->count++;
+    TB_TRY(to_hist_reserve(hist, bucket));
+  hist->page[bucket / TO_HIST_PAGE][bucket % TO_HIST_PAGE] += n;
+  hist->count += n;
   return TB_OK;
 }
+TB_MUST static inline tb_rc to_hist_add(struct to_hist *hist, uint64_t value) {
+  return to_hist_add_bucket(hist, to_hist_bucket(value), 1);
+}
+
+/* Adds all of from; cannot fail after to_hist_reserve_like(). */
+TB_MUST tb_rc to_hist_reserve_like(struct to_hist *into, const struct to_hist *from);
+TB_MUST tb_rc to_hist_merge(struct to_hist *into, const struct to_hist *from);
 
 /* for (unsigned b = 0; to_hist_next(h, &b, &n); b++) over the buckets that are not empty, rising. */
 bool to_hist_next(const struct to_hist *hist, unsigned *bucket, uint64_t *out_n);
 
-/* The smallest value that at least permille/1000 of all values do not exceed; 0 of an empty one. */
-uint64_t to_hist_quantile(const struct to_hist *hist, unsigned permille);
+/* The smallest values that at least permille[i]/1000 of all values do not exceed, for n rising
+ * permilles; 0 of an empty one. */
+void to_hist_quantiles(const struct to_hist *hist, const unsigned *permille, size_t n,
+                       uint64_t *out);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text, frames and stacks are interned one on top of the other, so that equal ones have equal
- * addresses: a stack's identity is its array of frame addresses. Each of the three maps goes from a
- * hash to an address and every hit is compared, so a hash that a peer forged costs a probe and
- * never mixes two things up. A frame is found by its program counter and line alone, which spares
- * hashing text for every frame of every generation; frames without a counter (a C program may write
- * such) are found by their text too. */
+/* Text and frames are interned, so that equal ones have equal addresses; a stack is an array of
+ * frame addresses. Each of the maps goes from a hash to an address and every hit is compared, so a
+ * hash that a peer forged costs a probe and never mixes two things up.
+ *
+ * A stack that was seen in another generation is recognised by its program counters alone, which the
+ * generation has at hand. Frames without a counter (a C program may write such) are told apart by their text. */
 #include "online/stacktable.h"
 
 #include <string.h>
@@ -125,13 +125,26 @@ static tb_rc keep_frame(struct to_stacktable *table, struct to_frame frame, bool
 
 /* What by_identity holds: the stack and its index. */
 struct kept_stack {
-  struct to_stack stack;
+  struct to_callstack stack;
   uint32_t index;
 };
 
+/* What it is asked for: frames only where a program counter is missing. */
+struct wanted_stack {
+  size_t len;
+  uint64_t pcs[FRAMES_MAX];
+  const struct to_frame *frames[FRAMES_MAX];
+  bool has_frames;
+};
+
 static bool same_stack(const void *kept, const void *wanted) {
-  const struct to_stack *a = &((const struct kept_stack *)kept)->stack, *b = wanted;
-  return a->len == b->len && memcmp(a->frames, b->frames, a->len * sizeof(*a->frames)) == 0;
+  const struct to_callstack *a = &((const struct kept_stack *)kept)->stack;
+  const struct wanted_stack *b = wanted;
+
+  if (a->len != b->len) return false;
+  for (size_t i = 0; i < a->len; i++)
+    if (b->has_frames ? a->frames[i] != b->frames[i] : a->frames[i]->pc != b->pcs[i]) return false;
+  return true;
 }
 
 static bool table_is_full(const struct to_stacktable *table) {
@@ -139,9 +152,8 @@ static bool table_is_full(const struct to_stacktable *table) {
          table->arena.bytes / STACK_BYTES_MEAN > table->stacks_max;
 }
 
-static tb_rc add_stack(struct to_stacktable *table, const struct to_stack *stack,
+static tb_rc add_stack(struct to_stacktable *table, const struct to_frame *const *frames, size_t n,
                        const struct kept_stack **out) {
-  size_t frames_bytes = stack->len * sizeof(*stack->frames);
   void *block;
 
   if (table->count == table->capacity) {
@@ -152,10 +164,10 @@ static tb_rc add_stack(struct to_stacktable *table, const struct to_stack *stack
     table->stack = block;
     table->capacity = capacity;
   }
-  TB_TRY(tb_arena_take(&table->arena, sizeof(struct kept_stack) + frames_bytes, &block));
+  TB_TRY(tb_arena_take(&table->arena, sizeof(struct kept_stack) + n * sizeof(*frames), &block));
   struct kept_stack *kept = block;
-  if (stack->len > 0) memcpy(kept + 1, stack->frames, frames_bytes);
-  kept->stack = (struct to_stack){ .len = stack->len, .frames = (void *)(kept + 1) };
+  if (n > 0) memcpy(kept + 1, frames, n * sizeof(*frames));
+  kept->stack = (struct to_callstack){ .len = n, .frames = (void *)(kept + 1) };
   kept->index = (uint32_t)table->count;
   table->stack[table->count++] = &kept->stack;
   *out = kept;
@@ -164,63 +176,72 @@ static tb_rc add_stack(struct to_stacktable *table, const struct to_stack *stack
 
 /* The two indices that are always there. */
 static tb_rc add_first_stacks(struct to_stacktable *table) {
-  static const struct to_stack none = { 0 };
   const struct kept_stack *kept;
 
-  while (table->count <= TO_STACK_OTHER) TB_TRY(add_stack(table, &none, &kept));
+  while (table->count <= TO_STACK_OTHER) TB_TRY(add_stack(table, NULL, 0, &kept));
   return TB_OK;
 }
 
-static tb_rc identify(struct to_stacktable *table, struct to_stack_iter *it, uint32_t *out_index) {
-  const struct to_frame *frames[FRAMES_MAX];
-  struct to_stack stack = { .len = 0, .frames = frames };
-  bool add = !table_is_full(table); /* else one of those kept, or none */
-  uint64_t hash = MIX_START;
+/* The frames' kept copies. Without add, *out_found says whether all of them were there. */
+static tb_rc find_frames(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
+                         bool add, struct wanted_stack *wanted, bool *out_found) {
+  struct to_stack_iter it;
   struct to_frame frame;
+
+  *out_found = to_generation_stack_own(gen, id, &it);
+  for (size_t i = 0; i < wanted->len && *out_found; i++) {
+    *out_found = to_stack_next(&it, &frame);
+    if (!*out_found) break;
+    TB_TRY(keep_frame(table, frame, add, &wanted->frames[i]));
+    *out_found = wanted->frames[i] != NULL;
+  }
+  wanted->has_frames = *out_found;
+  return TB_OK;
+}
+
+static tb_rc identify(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
+                      uint32_t *out_index) {
+  struct wanted_stack wanted = { .len = 0 };
+  bool add = !table_is_full(table); /* else one of those kept, or none */
+  bool need_text = false, found = true;
+  uint64_t hash = MIX_START;
   uint64_t *place;
 
-  *out_index = TO_STACK_OTHER;
-  while (stack.len < FRAMES_MAX && to_stack_next(it, &frame)) {
-    TB_TRY(keep_frame(table, frame, add, &frames[stack.len]));
-    if (frames[stack.len] == NULL) return TB_OK;
-    hash = mix(hash, (uintptr_t)frames[stack.len++]);
+  wanted.len = to_stack_pcs(gen, id, wanted.pcs, FRAMES_MAX);
+  *out_index = wanted.len == 0 ? TO_STACK_EMPTY : TO_STACK_OTHER;
+  if (wanted.len == 0) return TB_OK;
+  for (size_t i = 0; i < wanted.len; i++) {
+    hash = mix(hash, wanted.pcs[i]);
+    need_text |= wanted.pcs[i] == 0;
   }
-  if (stack.len == 0) {
-    *out_index = TO_STACK_EMPTY;
-    return TB_OK;
+  if (need_text) {
+    TB_TRY(find_frames(table, gen, id, add, &wanted, &found));
+    for (size_t i = 0; i < wanted.len && found; i++) hash = mix(hash, (uintptr_t)wanted.frames[i]);
   }
-  TB_TRY(intern(&table->by_identity, hash, same_stack, &stack, add, &place));
+  if (!found) return TB_OK;
+  TB_TRY(intern(&table->by_identity, hash, same_stack, &wanted, add, &place));
   if (place == NULL || (*place == 0 && !add)) return TB_OK;
   if (*place == 0) {
     const struct kept_stack *kept;
-    TB_TRY(add_stack(table, &stack, &kept));
+    TB_TRY(find_frames(table, gen, id, true, &wanted, &found));
+    if (!found) return TB_OK;
+    TB_TRY(add_stack(table, wanted.frames, wanted.len, &kept));
     *place = (uintptr_t)kept;
   }
   *out_index = ((const struct kept_stack *)(uintptr_t)*place)->index;
   return TB_OK;
 }
 
-tb_rc to_stacktable_index(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
-                          uint32_t *out_index) {
+tb_rc to_stacktable_find(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
+                         uint32_t *out_index) {
   struct to_stack_recent *recent = &table->recent[id % TO_STACK_RECENT];
-  struct to_stack_iter it;
-  uint64_t *known;
+  uint64_t *known = tb_map_find(&table->by_id, id);
 
-  if (id == 0) {
-    *out_index = TO_STACK_EMPTY;
-    return TB_OK;
-  }
-  if (TB_LIKELY(recent->id == id && recent->epoch == table->epoch)) {
-    *out_index = recent->index;
-    return TB_OK;
-  }
-  known = tb_map_find(&table->by_id, id);
   if (known != NULL) {
     *out_index = (uint32_t)*known;
   } else {
-    *out_index = TO_STACK_EMPTY;
     TB_TRY(add_first_stacks(table));
-    if (to_generation_stack(gen, id, &it)) TB_TRY(identify(table, &it, out_index));
+    TB_TRY(identify(table, gen, id, out_index));
     TB_TRY(tb_map_put(&table->by_id, id, &known, NULL));
     *known = *out_index;
   }
@@ -228,8 +249,8 @@ tb_rc to_stacktable_index(struct to_stacktable *table, const struct to_generatio
   return TB_OK;
 }
 
-const struct to_stack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index) {
-  static const struct to_stack none = { 0 };
+const struct to_callstack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index) {
+  static const struct to_callstack none = { 0 };
 
   if (index == TO_STACK_EMPTY) return &none;
   return index == TO_STACK_OTHER ? NULL : table->stack[index];

@@ -3,8 +3,8 @@
  *
  * Stack ids mean nothing outside their generation. Here a stack has an index for the whole stream:
  * frames and their text are copied once, when the stack is first seen, and an id is looked up in
- * the generation's own table once a generation. Two stacks are one if the program counters and the
- * text of all frames are equal, which is what Go's profiles go by.
+ * the generation's own table once a generation. Two stacks are one if the program counters of all
+ * frames are equal, which is what Go's profiles go by, and their text where there is no counter.
  *
  * Memory    from mem: an arena that only grows, bounded by stacks_max stacks of 1 KiB each on
  *           average. A stack beyond either bound is TO_STACK_OTHER.
@@ -34,7 +34,7 @@ struct to_stacktable {
     uint32_t epoch, index;
   } recent[TO_STACK_RECENT];
   uint32_t epoch; /* counts generations, so that recent need not be cleared */
-  const struct to_stack **stack;
+  const struct to_callstack **stack;
   size_t count, capacity, stacks_max;
 };
 
@@ -45,9 +45,19 @@ void to_stacktable_fini(struct to_stacktable *table);
 void to_stacktable_generation(struct to_stacktable *table);
 
 /* The index of a stack of the generation. */
-TB_MUST tb_rc to_stacktable_index(struct to_stacktable *table, const struct to_generation *gen,
-                                  uint64_t id, uint32_t *out_index);
+TB_MUST tb_rc to_stacktable_find(struct to_stacktable *table, const struct to_generation *gen,
+                                 uint64_t id, uint32_t *out_index);
+TB_MUST static inline tb_rc to_stacktable_index(struct to_stacktable *table,
+                                                const struct to_generation *gen, uint64_t id,
+                                                uint32_t *out_index) {
+  const struct to_stack_recent *recent = &table->recent[id % TO_STACK_RECENT];
+
+  if (TB_UNLIKELY(recent->id != id || recent->epoch != table->epoch))
+    return to_stacktable_find(table, gen, id, out_index);
+  *out_index = recent->index;
+  return TB_OK;
+}
 /* NULL for TO_STACK_OTHER. Valid as long as the table. */
-const struct to_stack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index);
+const struct to_callstack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index);
 
 #endif

@@ -77,17 +77,12 @@ static void merge_cell(struct to_tally *into, uint32_t series, const struct to_c
 }
 
 tb_rc to_tally_merge(struct to_tally *into, const struct to_tally *from) {
-  uint64_t n;
-
-  /* The pages first, by adding nothing: from there on nothing can fail half way. */
+  /* Room first: from there on nothing can fail half way. */
   for (unsigned h = 0; h < TO_HISTS_MAX; h++)
-    for (unsigned b = 0; to_hist_next(&from->hist[h], &b, &n); b++)
-      TB_TRY(to_hist_add_bucket(&into->hist[h], b, 0));
+    TB_TRY(to_hist_reserve_like(&into->hist[h], &from->hist[h]));
+  for (unsigned h = 0; h < TO_HISTS_MAX; h++) TB_TRY(to_hist_merge(&into->hist[h], &from->hist[h]));
   for (size_t i = 0; i < from->used_len; i++)
     merge_cell(into, from->used[i], &from->cell[from->used[i]]);
-  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
-    for (unsigned b = 0; to_hist_next(&from->hist[h], &b, &n); b++)
-      TB_TRY(to_hist_add_bucket(&into->hist[h], b, n));
   return TB_OK;
 }
 

@@ -223,13 +223,15 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series) {
 
 struct to_distribution to_view_distribution(const struct to_view *view, uint32_t series) {
   const struct to_hist *hist = &view->windows->scratch.hist[view->windows->hist_of[series]];
-  struct to_distribution d = { .sum = to_view_sum(view, series) };
-  uint64_t *const place[] = { &d.p50_ns, &d.p90_ns, &d.p99_ns };
   static const unsigned permille[] = { 500, 900, 990 };
+  struct to_distribution d = { .sum = to_view_sum(view, series) };
+  uint64_t ns[3];
 
-  for (unsigned i = 0; i < 3; i++) {
-    uint64_t ns = to_hist_quantile(hist, permille[i]);
-    *place[i] = ns < d.sum.max_ns ? ns : d.sum.max_ns; /* a bucket's top may lie above it */
-  }
+  to_hist_quantiles(hist, permille, 3, ns);
+  for (unsigned i = 0; i < 3; i++) /* a bucket's top may lie above the largest value */
+    if (ns[i] > d.sum.max_ns) ns[i] = d.sum.max_ns;
+  d.p50_ns = ns[0];
+  d.p90_ns = ns[1];
+  d.p99_ns = ns[2];
   return d;
 }

@@ -18,7 +18,8 @@ bool to_generation_string(const struct to_generation *gen, uint64_t id, struct t
   return true;
 }
 
-bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out) {
+bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
+                             struct to_stack_iter *out) {
   if (id > TT_FAKE_STACKS) return false;
   *out = (struct to_stack_iter){ .gen = gen, .pos = NULL, .left = id * TT_FAKE_FRAMES };
   return true;
@@ -34,6 +35,16 @@ bool to_stack_next(struct to_stack_iter *it, struct to_frame *out) {
     .pc = f->pc, .line = f->line, .function = text(f->function), .file = text(f->file)
   };
   return true;
+}
+
+size_t to_stack_pcs(const struct to_generation *gen, uint64_t id, uint64_t *pcs, size_t max) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+  size_t n = 0;
+
+  if (id == 0 || !to_generation_stack_own(gen, id, &it)) return 0;
+  while (n < max && to_stack_next(&it, &frame)) pcs[n++] = frame.pc;
+  return n;
 }
 
 bool to_generation_clock(const struct to_generation *gen, struct to_clock *out) {

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the analyses cost on top of ordering, and what publishing their reports costs.
+ *
+ * bench_analyses TRACE...: prints for each a row "name events order_ns analyses_ns report_us": CPU time
+ * of one thread, the best of ROUNDS; analyses_ns an event is the difference of the two runs, report_us
+ * is for all kinds and windows, as the collector packs them after each generation. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "online/analysis.h"
+#include "online/reader.h"
+#include "proto/report_pack.h"
+
+enum { ROUNDS = 5, RUN_EVENTS = 1 << 16 };
+
+struct trace {
+  const unsigned char *bytes;
+  size_t len;
+};
+
+struct outcome {
+  uint64_t events, cpu_ns, report_ns;
+  size_t memory_peak; /* of the analyses */
+};
+
+static uint64_t cpu_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static tb_rc take_none(void *self, const struct to_generation *gen, const struct to_event *events,
+                       size_t n) {
+  (void)self;
+  (void)gen;
+  (void)events;
+  (void)n;
+  return TB_OK;
+}
+
+static tb_rc take_all(void *self, const struct to_generation *gen, const struct to_event *events,
+                      size_t n) {
+  return to_analyses_events(self, gen, events, n);
+}
+
+static tb_rc order(const struct trace *trace, struct to_event_sink sink, struct outcome *out) {
+  struct to_limits limits = { 0 };
+  struct to_reader *reader;
+  struct tb_diag diag;
+  struct tb_mem mem;
+  size_t used;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_diag_clear(&diag);
+  TB_TRY(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader));
+  tb_rc rc = TB_OK;
+  for (size_t at = 0; at < trace->len && rc == TB_OK; at += used) {
+    rc = to_reader_feed(reader, trace->bytes + at, trace->len - at, &used);
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, RUN_EVENTS);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, RUN_EVENTS);
+  out->events = to_reader_events(reader);
+  to_reader_free(reader);
+  return rc;
+}
+
+static tb_rc publish(struct to_analyses *analyses, struct tb_mem *mem) {
+  struct tp_report_about about = { .service = "bench", .instance = "1" };
+  struct tb_buf buf;
+  tb_rc rc = TB_OK;
+
+  tb_buf_init(&buf, mem);
+  for (unsigned w = 0; w < TO_WINDOWS && rc == TB_OK; w++)
+    for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
+      tb_buf_clear(&buf);
+      rc = tp_report_pack(analyses, (enum to_analysis_kind)k, (enum to_window)w,
+                          TP_REPORT_ROWS_LIVE, &about, &buf);
+    }
+  tb_buf_fini(&buf);
+  return rc;
+}
+
+static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *out) {
+  struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
+                                       .stacks_max = TO_STACKS_MAX_DEFAULT };
+  struct to_analyses *analyses;
+  struct tb_mem mem;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  TB_TRY(to_analyses_new(&mem, &config, &analyses));
+  uint64_t start = cpu_ns();
+  tb_rc rc = order(trace, (struct to_event_sink){ analyses, analyse ? take_all : take_none }, out);
+  out->cpu_ns = cpu_ns() - start;
+  start = cpu_ns();
+  if (rc == TB_OK && analyse) rc = publish(analyses, &mem);
+  out->report_ns = cpu_ns() - start;
+  out->memory_peak = mem.bytes_peak;
+  to_analyses_free(analyses);
+  return rc;
+}
+
+/* Both kinds of run in turn, so that whatever else the machine does meets both. */
+static tb_rc run_best(const struct trace *trace, struct outcome best[2]) {
+  for (unsigned round = 0; round < ROUNDS; round++)
+    for (unsigned analyse = 0; analyse < 2; analyse++) {
+      struct outcome got;
+      TB_TRY(run_once(trace, analyse == 1, &got));
+      if (round == 0 || got.cpu_ns < best[analyse].cpu_ns) best[analyse] = got;
+    }
+  return TB_OK;
+}
+
+static bool map_trace(const char *path, struct trace *out) {
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  void *bytes = MAP_FAILED;
+
+  if (fd >= 0 && fstat(fd, &st) == 0)
+    bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+  if (fd >= 0) close(fd);
+  if (bytes == MAP_FAILED) return false;
+  *out = (struct trace){ bytes, (size_t)st.st_size };
+  return true;
+}
+
+int main(int argc, char **argv) {
+  int failed = 0;
+
+  printf("%-24s %10s %10s %12s %10s %10s\n", "trace", "events", "order_ns", "analyses_ns",
+         "report_us", "peak_KiB");
+  for (int i = 1; i < argc; i++) {
+    struct outcome best[2] = { { 0 }, { 0 } };
+    const char *slash = strrchr(argv[i], '/');
+    struct trace trace;
+    tb_rc rc = TB_IO;
+
+    if (map_trace(argv[i], &trace)) rc = run_best(&trace, best);
+    if (rc != TB_OK) {
+      fprintf(stderr, "bench_analyses: %s: %s\n", argv[i], tb_rc_text(rc));
+      failed = 1;
+      continue;
+    }
+    double n = (double)best[0].events;
+    printf("%-24s %10" PRIu64 " %10.2f %12.2f %10.1f %10zu\n", slash == NULL ? argv[i] : slash + 1,
+           best[0].events, (double)best[0].cpu_ns / n,
+           ((double)best[1].cpu_ns - (double)best[0].cpu_ns) / n, (double)best[1].report_ns / 1000,
+           best[1].memory_peak >> 10);
+  }
+  return failed;
+}
