@@ -362,16 +362,15 @@ static int wait_for_acks(struct ta_forward *f, uint64_t until_ns) {
 
 int ta_forward_sync(ta_forward *f, int64_t deadline_ms) {
   KEEP_ERRNO;
-  int error = usable(f);
 
-  return error != TA_OK ? error : wait_for_acks(f, deadline_ns(deadline_ms));
+  return !ta_process_owns(&f->member) ? TA_E_OFF : wait_for_acks(f, deadline_ns(deadline_ms));
 }
 
 void ta_forward_finish(ta_forward *f) {
+  KEEP_ERRNO;
   struct tw_item item;
 
-  if (f->spool.finished) return; /* only the writer sets it */
-
+  if (!ta_process_owns(&f->member) || atomic_exchange(&f->closed, true)) return;
   while (tw_split_finish(&f->split, &item) == TB_OK) put_item(f, &item);
   leave(f);
   if (ta_spool_finish(&f->spool)) ta_client_wake(&f->client);
@@ -383,7 +382,6 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
   uint64_t until_ns = deadline_ns(deadline_ms);
-  atomic_store(&f->closed, true);
   ta_forward_finish(f);
   int error = ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns);
   ta_client_stop(&f->client);

@@ -13,7 +13,4 @@
 int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
                             void *self, ta_forward **out);
 
-/* What close() does first: the last generation ends and CLOSE is said. sync() then waits for all. */
-void ta_forward_finish(ta_forward *f);
-
 #endif

@@ -34,14 +34,14 @@ extern "C" {
 
 enum ta_error {
   TA_OK = 0,
-  TA_E_CONFIG = -1,   /* a field is missing or wrong: ta_forward_status or ta_strerror says which */
+  TA_E_CONFIG = -1,  /* a field is missing or wrong: ta_strerror() says which */
   TA_E_NOMEM = -2,
-  TA_E_TIMEOUT = -3,  /* the deadline passed; what is unsent stays in the spool (sync) or is given up (close) */
-  TA_E_OFF = -4,      /* agent is off: TRACEAGENT_DISABLE=1, forked child, or a fault of our own */
-  TA_E_REFUSED = -5,  /* the collector refused for good, by name */
-  TA_E_CERT = -6,     /* certificate or key unreadable or not matching */
+  TA_E_TIMEOUT = -3, /* the deadline passed; what is unsent stays (sync) or is given up (close) */
+  TA_E_OFF = -4,     /* agent is off: TRACEAGENT_DISABLE=1, forked child, or a fault of our own */
+  TA_E_REFUSED = -5, /* the collector refused for good, by name */
+  TA_E_CERT = -6,    /* certificate or key unreadable or not matching */
   TA_E_CLOSED = -7,
-  TA_E_THREAD = -8,   /* no thread could be started */
+  TA_E_THREAD = -8, /* no thread could be started */
 };
 
 typedef struct ta_forward ta_forward;
@@ -50,29 +50,30 @@ typedef struct ta_forward ta_forward;
  * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE and
  * TRACEAGENT_INSTANCE fill fields left NULL. */
 struct ta_forward_config {
-  size_t size;              /* sizeof this struct, or 0: the first version */
-  const char *server;       /* HOST:PORT, or @FILE: a collector's --ready-file */
-  const char *certs;        /* folder with ca.pem, agent.pem, agent.key */
+  size_t size;                 /* sizeof this struct, or 0: the first version */
+  const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */
+  const char *certs;           /* folder with ca.pem, agent.pem, agent.key */
   const char *ca, *cert, *key; /* or the three files by name */
-  const char *service;      /* [A-Za-z0-9._:-]{1,64}, required */
-  const char *instance;     /* default HOST:PID */
-  uint64_t spool_bytes;     /* RAM for what is not acked yet; default 16 MiB, at least 1 MiB */
-  uint64_t rate_bytes_s;    /* cap on what is sent a second; 0: none */
-  void (*log)(void *self, int level, const char *text); /* optional; called from our thread. level: syslog(3) */
+  const char *service;         /* [A-Za-z0-9._:-]{1,64}, required */
+  const char *instance;        /* default HOST:PID */
+  uint64_t spool_bytes;        /* RAM for what is not acked yet; default 16 MiB, at least 1 MiB */
+  uint64_t rate_bytes_s;       /* cap on what is sent a second; 0: none */
+  /* Optional; called from our thread. level as in syslog(3). */
+  void (*log)(void *self, int level, const char *text);
   void *log_self;
 };
 
 enum ta_state {
   TA_STATE_CONNECTING = 1,
   TA_STATE_STREAMING = 2,
-  TA_STATE_WAITING = 3,   /* backing off before the next try */
+  TA_STATE_WAITING = 3, /* backing off before the next try */
   TA_STATE_REFUSED = 4,
   TA_STATE_CLOSED = 5,
   TA_STATE_OFF = 6,
 };
 
 struct ta_forward_status {
-  size_t size;             /* set by the caller to sizeof this struct */
+  size_t size; /* set by the caller to sizeof this struct */
   enum ta_state state;
   uint64_t produced_batches, produced_bytes; /* handed to write() */
   uint64_t acked_batches, acked_bytes, acked_generations;
@@ -80,27 +81,32 @@ struct ta_forward_status {
   uint64_t spool_bytes, spool_bytes_peak;
   uint64_t connects, reconnects;
   uint64_t resent_batches;
-  char stream[33];         /* hex id of the stream */
-  char last_error[200];    /* of the last refusal or lost connection, empty if none */
+  char stream[33];      /* hex id of the stream */
+  char last_error[200]; /* of the last refusal or lost connection, empty if none */
 };
 
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);
 
-/* Takes n bytes of the trace, in order. Calls on one stream must not overlap (the Go runtime's do not).
- * Copies and returns; 0, TA_E_CLOSED or TA_E_OFF. Bytes that cannot be kept are counted as lost, which
- * is not an error here. */
+/* Takes n bytes of the trace, in order. write() and finish() on one stream must not overlap (the Go
+ * runtime's do not). Copies and returns 0; bytes that cannot be kept are counted as lost, which is no
+ * error here. TA_E_CLOSED, TA_E_OFF, TA_E_REFUSED: nothing was taken, nothing ever will be. */
 TA_API int ta_forward_write(ta_forward *f, const void *bytes, size_t n);
 
 /* Waits until everything written so far (whole generations; the open one up to its last batch) is acked.
  * deadline_ms < 0: for ever. 0: acked; TA_E_TIMEOUT, TA_E_REFUSED, TA_E_OFF. */
 TA_API int ta_forward_sync(ta_forward *f, int64_t deadline_ms);
 
-/* Ends the stream: the last generation is complete, a CLOSE record is sent. Waits for its ack until the
- * deadline, then frees f in any case. */
+/* Says that nothing more will come: the last generation is complete, a CLOSE record is on its way,
+ * write() answers TA_E_CLOSED. Waits for nothing; a sync() after it waits for the whole stream. */
+TA_API void ta_forward_finish(ta_forward *f);
+
+/* Finishes, waits until all is acked or the deadline has passed, then frees f in any case. */
 TA_API int ta_forward_close(ta_forward *f, int64_t deadline_ms);
 
+/* Every field up to out->size; TA_E_OFF in a forked child. */
 TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
 
+/* Words for an answer; for TA_E_CONFIG and TA_E_CERT of the last open on this thread, the very fault. */
 TA_API const char *ta_strerror(int error);
 TA_API const char *ta_version(void);
 

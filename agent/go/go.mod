@@ -1,0 +1,3 @@
+module tracecollect/agent/go
+
+go 1.22

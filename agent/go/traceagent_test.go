@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traceagent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"runtime/trace"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func config(server, certs string) Config {
+	return Config{Server: server, Certs: certs, Service: "test", Instance: "one"}
+}
+
+// busy makes something to trace: goroutines that wake each other.
+func busy(passes int) {
+	there, back := make(chan bool), make(chan bool)
+	go func() {
+		for range there {
+			back <- true
+		}
+		close(back)
+	}()
+	for i := 0; i < passes; i++ {
+		there <- true
+		<-back
+	}
+	close(there)
+	<-back
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestTheCollectorGetsTheBytesThatWereWritten(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	var tee bytes.Buffer
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Tee = &tee
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy(20000)
+	if err := agent.Stop(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault != nil {
+		t.Fatal(c.fault)
+	}
+	if !c.closed {
+		t.Error("no CLOSE came")
+	}
+	if tee.Len() == 0 || !bytes.Equal(tee.Bytes(), c.trace.Bytes()) {
+		t.Errorf("%d bytes were written, %d came, or others", tee.Len(), c.trace.Len())
+	}
+	s := agent.Status()
+	if s.State != "closed" || s.AckedBytes != s.ProducedBytes || s.AckedGenerations == 0 || s.LostBatches != 0 {
+		t.Errorf("status %+v", s)
+	}
+	if err := agent.Stop(context.Background()); err != nil {
+		t.Errorf("a second Stop: %v", err)
+	}
+}
+
+func TestTheProgramGoesOnWithoutACollector(t *testing.T) {
+	agent, err := Start(config("127.0.0.1:9", certificates(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy(1000)
+	err = agent.Stop(within(t, 200*time.Millisecond))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Stop: %v", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:9") {
+		t.Errorf("Stop does not say why: %v", err)
+	}
+	if s := agent.Status(); s.ProducedBytes == 0 || s.AckedBytes != 0 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	certs := certificates(t)
+	for name, c := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"no server":     {Config{Certs: certs, Service: "s"}, "server"},
+		"no port":       {config("collector", certs), "HOST:PORT"},
+		"no service":    {Config{Server: "c:1", Certs: certs}, "service"},
+		"bad service":   {Config{Server: "c:1", Certs: certs, Service: "a b"}, `service "a b"`},
+		"no such files": {config("c:1", "/nowhere"), "/nowhere/ca.pem"},
+		"tiny spool":    {Config{Server: "c:1", Certs: certs, Service: "s", SpoolBytes: 1000}, "spool_bytes"},
+	} {
+		if _, err := Start(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+	if trace.IsEnabled() {
+		t.Error("a failed Start leaves the trace on")
+	}
+}
+
+func TestATracedProgramIsToldSo(t *testing.T) {
+	if err := trace.Start(io.Discard); err != nil {
+		t.Skip(err)
+	}
+	defer trace.Stop()
+	if _, err := Start(config("127.0.0.1:9", certificates(t))); err == nil {
+		t.Error("two traces at a time")
+	}
+}
+
+func TestTheOffSwitch(t *testing.T) {
+	t.Setenv("TRACEAGENT_DISABLE", "1")
+	agent, err := Start(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := agent.Status(); s.State != "off" {
+		t.Errorf("status %+v", s)
+	}
+	if trace.IsEnabled() {
+		t.Error("the program is traced")
+	}
+	if err := agent.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatusAndStopFromManyGoroutines(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	agent, err := Start(config(c.listener.Addr().String(), certs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		wg.Add(1)
+		go func(i int) {
+			defer wg.Done()
+			for j := 0; j < 100; j++ {
+				agent.Status()
+			}
+			if i >= 6 {
+				if err := agent.Stop(within(t, 10*time.Second)); err != nil {
+					t.Error(err)
+				}
+			}
+			agent.Status()
+		}(i)
+	}
+	wg.Wait()
+}
