@@ -460,6 +460,10 @@ static void *run(void *self) {
     /* With work held back by a full disk new work is no reason to wake. */
     tc_waker_sleep(&archiver->waker, sleep_ns(archiver), archiver->retry_mono_ns != 0 ? NULL : has_work, archiver);
   }
+  struct tb_diag diag = { 0 };
+  if (archiver->work == NULL && tc__seal_borders(archiver, &diag) == TB_OK) (void)!tc__publish_queue(archiver, &diag);
+  tc_outbox_flush(&archiver->outbox);
+  post_settled(archiver);
   flush_live(archiver);
   return NULL;
 }

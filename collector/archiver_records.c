@@ -224,6 +224,8 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, u
   struct tc_segment_claim claim = { .gen = gen, .seq = seq, .batches = end->batches, .bytes = end->bytes,
                                     .end_wall_ns = end->wall_ns, .crc = end->crc };
   tracecollect__v1__generation_end__free_unpacked(end, NULL);
+  /* It may be offered, and so read, as soon as it is whole. */
+  if (archiver->opt.config->segment_generations_max > 1) TB_TRY(tc_segment_flush(file->segment, diag));
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
   if (rc == TB_BROKEN) return tc__quarantine_open(archiver, stream, words.text, true, seq, diag);

@@ -176,6 +176,12 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
   return TB_OK;
 }
 
+static const struct tc_log_scan_file *next_readable(const struct tc_log_scan *scan, size_t i) {
+  for (i++; i < scan->nfiles; i++)
+    if (scan->files[i].readable) return &scan->files[i];
+  return NULL;
+}
+
 tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   *out = (struct tc_log_scan){ 0 };
   TB_TRY(list_files(wal_fd, diag, out));
@@ -185,21 +191,18 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   }
   for (size_t i = 0; i < out->nfiles; i++) {
     struct tc_log_scan_file *file = &out->files[i];
-    uint64_t after = file->start + file->bytes;
+    /* A file that was only just made when the process died has no bytes yet, but its name is taken. */
+    uint64_t after = file->start + (file->bytes > 8 ? file->bytes : 8);
     if (after > out->next_lsn) out->next_lsn = (after + 7) & ~UINT64_C(7);
+    const struct tc_log_scan_file *next = next_readable(out, i);
+    uint64_t counted = next == NULL ? 0 : previous_end_of(next);
     if (!file->readable) {
-      /* A crash while the newest file was made leaves it so; in an older one it is damage. */
-      if (i + 1 < out->nfiles) out->corrupt++;
+      /* Nothing was acked from it, unless the next one says that some of it counts. */
+      if (counted > file->start) out->corrupt++;
       continue;
     }
-    uint64_t limit = file->bytes;
-    bool durable = i + 1 < out->nfiles && out->files[i + 1].readable;
-    if (durable) {
-      uint64_t end = previous_end_of(&out->files[i + 1]);
-      if (end >= file->start && end <= after) limit = end - file->start;
-      else durable = false;
-    }
-    TB_TRY(walk_file(out, file, limit, durable, diag));
+    bool durable = next != NULL && counted >= file->start && counted <= after;
+    TB_TRY(walk_file(out, file, durable ? counted - file->start : file->bytes, durable, diag));
     out->previous_end = file->end;
   }
   return TB_OK;
