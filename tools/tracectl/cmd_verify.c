@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl verify ARCHIVE: a folder is looked at here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/verify.h"
+#include "tools/tracectl/progress.h"
+#include "tools/tracectl/tracectl.h"
+
+struct run {
+  bool json, rebuild, progress;
+  struct tk_progress bar;
+};
+
+static void say_problem(void *self, const char *text) {
+  struct run *run = self;
+
+  tk_progress_end(&run->bar);
+  if (!run->json) {
+    puts(text);
+    return;
+  }
+  json_t *line = json_pack("{s:s}", "problem", text);
+  if (line == NULL) return;
+  json_dumpf(line, stdout, JSON_COMPACT);
+  putchar('\n');
+  json_decref(line);
+}
+
+static void say_progress(void *self, uint64_t done, uint64_t total) {
+  struct run *run = self;
+
+  run->bar.total = total;
+  tk_progress_at(&run->bar, done);
+}
+
+static void say_totals(const struct run *run, const struct tc_verified *seen) {
+  if (run->json) {
+    printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64 ",\"fresh\":%" PRIu64
+           ",\"problems\":%" PRIu64 "}\n",
+           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems);
+    return;
+  }
+  printf("%s: %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " expired, %" PRIu64 " problems\n",
+         seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired, seen->problems);
+  if (seen->fresh > 0)
+    fprintf(stderr, "tracectl verify: %" PRIu64 " segments were just being written and are left for the next time\n", seen->fresh);
+}
+
+/* The state folder itself, or its archive/. */
+static int open_state(const char *path, bool *out_is_state) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+  if (fd < 0) return -1;
+  *out_is_state = faccessat(fd, "archive", F_OK, 0) == 0;
+  if (*out_is_state) return fd;
+  char real[PATH_MAX];
+  bool named = realpath(path, real) != NULL && strcmp(strrchr(real, '/') + 1, "archive") == 0;
+  int parent = named ? openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (!named) errno = ENOTSUP;
+  int why = errno;
+  close(fd);
+  errno = why;
+  return parent;
+}
+
+static int verify_folder(struct run *run, const char *path) {
+  struct tb_diag diag = { 0 };
+  struct tc_verified seen = { 0 };
+  struct tc_verify_sink sink = { .self = run, .problem = say_problem, .progress = say_progress };
+  bool is_state;
+  int fd = open_state(path, &is_state);
+
+  if (fd < 0 && errno == ENOTSUP) return tk_fail("verify", "%s: is neither a state folder nor its archive/", path);
+  if (fd < 0) return tk_fail("verify", "%s: %s", path, strerror(errno));
+  uint64_t listed;
+  tk_progress_begin(&run->bar, path, 0, run->progress);
+  tb_rc rc = run->rebuild ? tc_verify_rebuild(fd, &sink, &diag, &listed) : TB_OK;
+  if (rc == TB_OK) rc = tc_verify(fd, is_state, &sink, &diag, &seen);
+  tk_progress_end(&run->bar);
+  close(fd);
+  if (rc != TB_OK) return tk_fail("verify", "%s: %s", path, diag.text);
+  say_totals(run, &seen);
+  return seen.problems == 0 ? TK_DONE : TK_FAILED;
+}
+
+int tk_cmd_verify(int argc, char **argv) {
+  static const struct option options[] = {
+    { "rebuild", no_argument, NULL, 'r' },
+    { "json", no_argument, NULL, 'j' },
+    { "no-progress", no_argument, NULL, 'n' },
+    { NULL, 0, NULL, 0 },
+  };
+  struct run run = { .progress = true };
+  int option;
+
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (option) {
+    case 'r': run.rebuild = true; break;
+    case 'j': run.json = true; break;
+    case 'n': run.progress = false; break;
+    default: return tk_usage_hint("verify");
+    }
+  }
+  if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
+  return verify_folder(&run, argv[optind]);
+}
