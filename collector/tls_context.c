@@ -18,7 +18,8 @@ enum {
 
 static tb_rc openssl_fail(struct tb_diag *diag, tb_rc rc, const char *path) {
   const char *why = ERR_reason_error_string(ERR_peek_error());
-  tb_rc answer = tb_fail(diag, rc, "%s: %s", path, why != NULL ? why : "not usable");
+  tb_rc answer =
+      tb_fail(diag, rc, "%s: cannot be used: %s", path, why != NULL ? why : "no reason given");
 
   ERR_clear_error();
   return answer;
