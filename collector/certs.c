@@ -57,7 +57,7 @@ static bool name_fits(const char *name) {
 static tb_rc add_roles(int dir_fd, const char *dir, struct tb_diag *diag) {
   for (int role = 0; role < TC_ROLES; role++)
     if (!has(dir_fd, role_names[role], ".pem"))
-      TB_TRY(tc__certs_issue(dir_fd, dir, role, role_names[role], diag));
+      TB_TRY(tc__certs_issue(dir_fd, dir, role, role_names[role], false, diag));
   return TB_OK;
 }
 
@@ -99,7 +99,7 @@ tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name, struct 
   if (is_taken(fd, free_name))
     return tb_fail(diag, TB_REFUSED, "%s holds %s.pem or its key; nothing was changed", dir,
                    free_name);
-  TB_TRY(tc__certs_issue(fd, dir, role, free_name, diag));
+  TB_TRY(tc__certs_issue(fd, dir, role, free_name, *name != '\0', diag));
   memcpy(out_name, free_name, sizeof free_name);
   return TB_OK;
 }

@@ -220,14 +220,14 @@ static bool add_server_names(GENERAL_NAMES *names, const char *name) {
   return add_text_name(names, GEN_DNS, name);
 }
 
-static bool add_names(struct draft *d, enum tc_role role, const char *name) {
+static bool add_names(struct draft *d, enum tc_role role, const char *name, bool dialled) {
   GENERAL_NAMES *names = GENERAL_NAMES_new();
   char uri[32 + TC_CERT_NAME_MAX];
   bool ok = names != NULL;
 
   snprintf(uri, sizeof uri, "tracecollect:%s/%s", tc_role_name(role), name);
   ok = ok && add_text_name(names, GEN_URI, uri);
-  if (role == TC_ROLE_SERVER) ok = ok && add_server_names(names, name);
+  if (role == TC_ROLE_SERVER) ok = ok && add_server_names(names, dialled ? name : "");
   ok = ok && X509_add1_ext_i2d(d->cert, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1;
   GENERAL_NAMES_free(names);
   return ok;
@@ -261,7 +261,7 @@ tb_rc tc__certs_authority(int dir_fd, const char *dir, struct tb_diag *diag) {
 }
 
 tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char *name,
-                      struct tb_diag *diag) {
+                      bool dialled, struct tb_diag *diag) {
   TB_CLEANUP(draft_finip) struct draft d = { .dir_fd = dir_fd, .dir = dir, .diag = diag };
 
   TB_TRY(read_authority(&d));
@@ -270,7 +270,8 @@ tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char
       !extend(&d, NID_key_usage, "critical,digitalSignature") ||
       !extend(&d, NID_ext_key_usage, role == TC_ROLE_SERVER ? "serverAuth" : "clientAuth") ||
       !extend(&d, NID_subject_key_identifier, "hash") ||
-      !extend(&d, NID_authority_key_identifier, "keyid:always") || !add_names(&d, role, name))
+      !extend(&d, NID_authority_key_identifier, "keyid:always") ||
+      !add_names(&d, role, name, dialled))
     return openssl_fail(&d, name);
   return sign(&d, name);
 }

@@ -10,7 +10,7 @@ enum {
 
 struct tc_feed {
   nng_socket socket;
-  char url[TC_URL_MAX];
+  struct tc_nng_listener *listener;
 };
 
 tb_rc tc_feed_open(const char *url, struct tc_nng_tls *tls, struct tb_diag *diag,
@@ -22,7 +22,7 @@ tb_rc tc_feed_open(const char *url, struct tc_nng_tls *tls, struct tb_diag *diag
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   }
   int rv = nng_socket_set_size(feed->socket, NNG_OPT_RECVMAXSZ, RECEIVE_BYTES_MAX);
-  tb_rc rc = rv == 0 ? tc_nng_listen(feed->socket, url, tls, diag, feed->url)
+  tb_rc rc = rv == 0 ? tc_nng_listen(feed->socket, url, tls, diag, &feed->listener)
                      : tb_fail(diag, TB_IO, "%.120s: %s", url, nng_strerror(rv));
   if (rc != TB_OK) {
     tc_feed_close(feed);
@@ -34,10 +34,11 @@ tb_rc tc_feed_open(const char *url, struct tc_nng_tls *tls, struct tb_diag *diag
 
 void tc_feed_close(struct tc_feed *feed) {
   if (feed == NULL) return;
+  tc_nng_listener_close(feed->listener);
   nng_close(feed->socket);
   free(feed);
 }
 
 const char *tc_feed_url(const struct tc_feed *feed) {
-  return feed->url;
+  return tc_nng_listener_url(feed->listener);
 }

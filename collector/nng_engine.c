@@ -201,15 +201,16 @@ static void conn_close(nng_tls_engine_conn *conn) {
   ERR_clear_error();
 }
 
-/* What a call that did not succeed means to nng; it asks again after NNG_EAGAIN. */
+/* What a call that did not succeed means to nng; it asks again after NNG_EAGAIN. A peer's end is
+ * never NNG_ECLOSED: nng's listeners and dialers would take it for their own and stop for ever. */
 static int failed(nng_tls_engine_conn *conn, int answer) {
   switch (SSL_get_error(conn->ssl, answer)) {
   case SSL_ERROR_WANT_READ:
   case SSL_ERROR_WANT_WRITE: return NNG_EAGAIN;
-  case SSL_ERROR_ZERO_RETURN: return NNG_ECLOSED;
-  case SSL_ERROR_SYSCALL:
-    if (!conn->verified) tell(conn);
-    return NNG_ECLOSED;
+  case SSL_ERROR_ZERO_RETURN: return NNG_ECONNRESET;
+  case SSL_ERROR_SYSCALL: /* the stream ended; a peer that never said a word only looked at the port */
+    if (!conn->verified && SSL_get_state(conn->ssl) != TLS_ST_BEFORE) tell(conn);
+    return NNG_ECONNRESET;
   default: tell(conn); return conn->verified ? NNG_ECRYPTO : NNG_EPEERAUTH;
   }
 }

@@ -1,35 +1,225 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/nng_listen.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <nng/supplemental/tls/tls.h>
 #include <nng/transport/ipc/ipc.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-enum { SOCKET_MODE = 0660 }; /* this host's group reads traces, others do not */
+enum {
+  SOCKET_MODE = 0660, /* this host's group reads traces, others do not */
+  TICK_MS = 250,      /* longer than nng's own pause of 100 ms after an error */
+  KNOCK_MS = 100,
+  URL_BYTES = 320,
+  GREETING_BYTES = 8,
+};
 
-static int start(nng_listener listener, const char *url, struct tc_nng_tls *tls) {
-  int rv = 0;
+enum state {
+  CALM,    /* no new errors */
+  SUSPECT, /* an error came: it may have been the last thing the listener did */
+  KNOCKED, /* a live listener counts our knock as one more error */
+  GONE,    /* the new one could not be started yet: the old one's address is still taken */
+};
 
-  if (strncmp(url, "ipc://", 6) == 0)
-    rv = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, SOCKET_MODE);
-  else if (strncmp(url, "tls+", 4) == 0)
-    rv = nng_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls));
-  return rv != 0 ? rv : nng_listener_start(listener, 0);
+struct tc_nng_listener {
+  nng_socket socket;
+  struct tc_nng_tls *tls;
+  char url[URL_BYTES];
+  nng_listener current;
+  nng_sockaddr address;
+  nng_aio *tick;
+  enum state state;
+  uint64_t errors, accepted; /* when last looked at */
+};
+
+/* --- what nng counts --------------------------------------------------------------------------- */
+
+struct counts {
+  uint64_t errors, accepted;
+};
+
+static nng_stat *child_named(nng_stat *parent, const char *name) {
+  nng_stat *child = nng_stat_child(parent);
+
+  while (child != NULL && strcmp(nng_stat_name(child), name) != 0) child = nng_stat_next(child);
+  return child;
 }
 
+static uint64_t value_of(nng_stat *parent, const char *name) {
+  nng_stat *stat = child_named(parent, name);
+
+  return stat != NULL ? nng_stat_value(stat) : 0;
+}
+
+/* "other" is where NNG_ECLOSED is counted, beside what ends well. */
+static bool read_counts(const struct tc_nng_listener *l, struct counts *out) {
+  uint64_t id = (uint64_t)nng_listener_id(l->current);
+  nng_stat *all, *stat = NULL;
+
+  if (nng_stats_get(&all) != 0) return false;
+  for (stat = nng_stat_child(all); stat != NULL; stat = nng_stat_next(stat))
+    if (strcmp(nng_stat_name(stat), "listener") == 0 && value_of(stat, "id") == id) break;
+  if (stat != NULL)
+    *out =
+        (struct counts){ .errors = value_of(stat, "other"), .accepted = value_of(stat, "accept") };
+  nng_stats_free(all);
+  return stat != NULL;
+}
+
+/* --- knocking ---------------------------------------------------------------------------------- */
+
+static int connect_to(const nng_sockaddr *at) {
+  struct sockaddr_un path = { .sun_family = AF_UNIX };
+  struct sockaddr_in v4 = { .sin_family = AF_INET };
+  struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+  const struct sockaddr *to = (const struct sockaddr *)&path;
+  socklen_t bytes = sizeof path;
+
+  if (at->s_family == NNG_AF_IPC) {
+    snprintf(path.sun_path, sizeof path.sun_path, "%.107s", at->s_ipc.sa_path);
+  } else if (at->s_family == NNG_AF_INET) {
+    v4.sin_port = at->s_in.sa_port;
+    v4.sin_addr.s_addr = at->s_in.sa_addr;
+    to = (const struct sockaddr *)&v4;
+    bytes = sizeof v4;
+  } else {
+    v6.sin6_port = at->s_in6.sa_port;
+    memcpy(&v6.sin6_addr, at->s_in6.sa_addr, sizeof v6.sin6_addr);
+    to = (const struct sockaddr *)&v6;
+    bytes = sizeof v6;
+  }
+  int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0)
+    (void)connect(fd, to, bytes); /* over loopback: done at once, or it does not matter */
+  return fd;
+}
+
+/* Connects, hears the greeting where one is sent unasked (not over TLS) and goes away. Going before
+ * the greeting is what stops a listener in the first place. */
+static void knock(const struct tc_nng_listener *l) {
+  unsigned char greeting[GREETING_BYTES];
+  int fd = connect_to(&l->address);
+
+  if (fd < 0) return;
+  if (l->tls == NULL) {
+    struct pollfd wait = { .fd = fd, .events = POLLIN };
+    if (poll(&wait, 1, KNOCK_MS) == 1) (void)!read(fd, greeting, sizeof greeting);
+  }
+  close(fd);
+}
+
+/* --- starting, and starting again -------------------------------------------------------------- */
+
+static int start(struct tc_nng_listener *l) {
+  int rv = nng_listener_create(&l->current, l->socket, l->url);
+
+  if (rv != 0) return rv;
+  if (strncmp(l->url, "ipc://", 6) == 0)
+    rv = nng_listener_set_int(l->current, NNG_OPT_IPC_PERMISSIONS, SOCKET_MODE);
+  else if (l->tls != NULL)
+    rv = nng_listener_set_ptr(l->current, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(l->tls));
+  if (rv == 0) rv = nng_listener_start(l->current, 0);
+  if (rv != 0) nng_listener_close(l->current);
+  return rv;
+}
+
+static void begin_watch(struct tc_nng_listener *l) {
+  struct counts now = { 0 };
+
+  (void)read_counts(l, &now);
+  l->errors = now.errors;
+  l->accepted = now.accepted;
+  l->state = CALM;
+}
+
+static void start_again(struct tc_nng_listener *l) {
+  if (l->state != GONE) nng_listener_close(l->current);
+  l->state = GONE;
+  if (start(l) == 0) begin_watch(l);
+}
+
+static void look(struct tc_nng_listener *l) {
+  struct counts now;
+
+  if (l->state == GONE) {
+    start_again(l);
+    return;
+  }
+  if (!read_counts(l, &now)) return;
+  bool accepts = now.accepted != l->accepted, fails = now.errors != l->errors;
+  l->accepted = now.accepted;
+  l->errors = now.errors;
+  if (l->state == CALM) {
+    if (fails) l->state = SUSPECT;
+  } else if (accepts || (fails && l->state == KNOCKED)) {
+    l->state = CALM;
+  } else if (l->state == SUSPECT) {
+    if (fails) return; /* alive a moment ago, but this error may be the last */
+    knock(l);
+    l->state = KNOCKED;
+  } else {
+    start_again(l);
+  }
+}
+
+static void on_tick(void *self) {
+  struct tc_nng_listener *l = self;
+
+  if (nng_aio_result(l->tick) != 0) return; /* closing */
+  look(l);
+  nng_sleep_aio(TICK_MS, l->tick);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
 tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
-                    struct tb_diag *diag, char out_url[TC_URL_MAX]) {
-  nng_listener listener;
+                    struct tb_diag *diag, struct tc_nng_listener **out) {
+  struct tc_nng_listener *l = calloc(1, sizeof *l);
+  bool wants_tls = strncmp(url, "tls+", 4) == 0;
   char *real = NULL;
 
-  if (strncmp(url, "tls+", 4) == 0 && tls == NULL)
+  if (l == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  l->socket = socket;
+  l->tls = wants_tls ? tls : NULL;
+  snprintf(l->url, sizeof l->url, "%s", url);
+  if (wants_tls && tls == NULL) {
+    free(l);
     return tb_fail(diag, TB_IO, "%.120s: no certificates for it", url);
-  int rv = nng_listener_create(&listener, socket, url);
-  if (rv == 0) rv = start(listener, url, tls);
-  if (rv == 0) rv = nng_listener_get_string(listener, NNG_OPT_URL, &real); /* port 0 resolved */
-  if (rv != 0) return tb_fail(diag, TB_IO, "cannot listen on %.120s: %s", url, nng_strerror(rv));
-  snprintf(out_url, TC_URL_MAX, "%s", real);
+  }
+  int rv = start(l);
+  bool started = rv == 0;
+  if (rv == 0) rv = nng_listener_get_addr(l->current, NNG_OPT_LOCADDR, &l->address);
+  if (rv == 0) rv = nng_listener_get_string(l->current, NNG_OPT_URL, &real);
+  if (rv == 0) rv = nng_aio_alloc(&l->tick, on_tick, l);
+  if (rv != 0) {
+    if (started) nng_listener_close(l->current);
+    if (real != NULL) nng_strfree(real);
+    free(l);
+    return tb_fail(diag, TB_IO, "cannot listen on %.120s: %s", url, nng_strerror(rv));
+  }
+  snprintf(l->url, sizeof l->url, "%s", real); /* port 0 resolved: a new start takes the same */
   nng_strfree(real);
+  begin_watch(l);
+  nng_sleep_aio(TICK_MS, l->tick);
+  *out = l;
   return TB_OK;
+}
+
+void tc_nng_listener_close(struct tc_nng_listener *l) {
+  if (l == NULL) return;
+  nng_aio_stop(l->tick);
+  nng_aio_free(l->tick);
+  if (l->state != GONE) nng_listener_close(l->current);
+  free(l);
+}
+
+const char *tc_nng_listener_url(const struct tc_nng_listener *l) {
+  return l->url;
 }

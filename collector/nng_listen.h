@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens one nng listener as the configuration says: ipc:// for this host's group, tls+tcp:// for
- * whoever has a reader certificate.
+/* Opens one nng listener as the configuration says (ipc:// for this host's group, tls+tcp:// for
+ * whoever has a reader certificate) and keeps it alive.
  *
+ * nng 1.5.2 stops accepting for ever when a peer closes at a certain moment of the greeting: its
+ * listener takes the peer's NNG_ECLOSED for its own. So a tick looks at the listener's error count;
+ * when that has moved, it knocks on its own door, and where nobody minds the door any more, a new
+ * listener takes the old one's place. Readers reconnect and ask again by themselves.
+ *
+ * Threads   open and close on one thread; the tick runs on nng's.
  * Errors    TB_IO with URL and reason in diag.
  */
 #ifndef TC_NNG_LISTEN_H
@@ -12,11 +18,15 @@
 #include "base/result.h"
 #include "collector/nng_engine.h"
 
-enum { TC_URL_MAX = 320 };
+struct tc_nng_listener;
 
-/* tls may be NULL where url needs none. out_url: what a reader dials, port 0 resolved. A socket file
- * that a killed run left is taken over; one that somebody answers on is not. */
+/* tls may be NULL where url needs none. A socket file that a killed run left is taken over; one that
+ * somebody answers on is not. */
 TB_MUST tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
-                            struct tb_diag *diag, char out_url[TC_URL_MAX]);
+                            struct tb_diag *diag, struct tc_nng_listener **out);
+/* Before its socket is closed. */
+void tc_nng_listener_close(struct tc_nng_listener *listener);
+
+const char *tc_nng_listener_url(const struct tc_nng_listener *listener); /* port 0 resolved */
 
 #endif

@@ -32,6 +32,10 @@ static bool take_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   struct tt_store *t = self;
 
   (void)from;
+  if (reply->loop != 0 && t->elsewhere != NULL) {
+    t->elsewhere(t->elsewhere_self, reply);
+    return true;
+  }
   pthread_mutex_lock(&t->lock);
   bool full = t->refuse_replies || t->nreplies == TT_REPLIES_MAX;
   if (!full) t->replies[t->nreplies++] = reply;

@@ -18,6 +18,8 @@ struct tt_store {
   struct tc_reply *replies[TT_REPLIES_MAX];
   unsigned nreplies;
   bool refuse_replies; /* as a loop with a full mailbox does */
+  void (*elsewhere)(void *self, struct tc_reply *reply); /* takes replies to other loops than 0 */
+  void *elsewhere_self;
   char notes[4096];
 };
 

@@ -120,6 +120,7 @@ Test(certs, init_makes_an_authority_and_three_certificates_it_vouches_for) {
   cr_expect_eq(strncmp(names, "URI:tracecollect:server/server DNS:localhost ", 45), 0, "%s", names);
   cr_expect_not_null(strstr(names, "IP4 IP16 "), "%s", names);
   cr_expect_null(strstr(names + 4, "URI:"), "%s", names);
+  cr_expect_null(strstr(names, "DNS:server"), "%s", names); /* the role's name is no host's */
   cr_expect_eq(X509_check_ip_asc(cert, "127.0.0.1", 0), 1);
   cr_expect_eq(X509_check_ip_asc(cert, "::1", 0), 1);
   X509_free(cert);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,10 @@
 #include "tests/support/certs.h"
 
 enum { PATIENCE_MS = 10000 };
+
+/* nng 1.5.2 loses the pipes that wait at a listener which has stopped by itself. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libnng.so\n"; }
 
 static char folder[64];
 
@@ -96,7 +101,8 @@ struct server {
   nng_socket socket;
   struct tc_nng_tls *tls;
   struct words words;
-  char url[TC_URL_MAX];
+  struct tc_nng_listener *listener;
+  const char *url;
 };
 
 static void server_open(struct server *s) {
@@ -111,26 +117,48 @@ static void server_open(struct server *s) {
   cr_assert_eq(tc_nng_tls_new(&terms, &diag, &s->tls), TB_OK, "%s", diag.text);
   SSL_CTX_free(ctx);
   cr_assert_eq(nng_rep0_open(&s->socket), 0);
-  cr_assert_eq(tc_nng_listen(s->socket, "tls+tcp://127.0.0.1:0", s->tls, &diag, s->url), TB_OK,
-               "%s", diag.text);
+  cr_assert_eq(tc_nng_listen(s->socket, "tls+tcp://127.0.0.1:0", s->tls, &diag, &s->listener),
+               TB_OK, "%s", diag.text);
+  s->url = tc_nng_listener_url(s->listener);
   cr_assert_gt(atoi(strrchr(s->url, ':') + 1), 0, "%s", s->url);
 }
 
 static void server_close(struct server *s) {
+  tc_nng_listener_close(s->listener);
   nng_close(s->socket);
   tc_nng_tls_free(s->tls);
   words_fini(&s->words);
 }
 
-/* Dials with the given certificate, asks one question; 0, or the first error. */
+/* Waits for text on socket as long as nobody was told of a refusal. */
+static int receive(nng_socket socket, const char *wanted, struct words *words) {
+  nng_time until = nng_clock() + PATIENCE_MS;
+  char text[16] = "";
+  int rv;
+
+  nng_socket_set_ms(socket, NNG_OPT_RECVTIMEO, 50);
+  do {
+    size_t n = sizeof text;
+    rv = nng_recv(socket, text, &n, 0);
+    nng_mtx_lock(words->mtx);
+    bool refused = words->text[0] != '\0';
+    nng_mtx_unlock(words->mtx);
+    if (rv == NNG_ETIMEDOUT && refused) return NNG_EPEERAUTH;
+  } while (rv == NNG_ETIMEDOUT && nng_clock() < until);
+  if (rv == 0) cr_expect_str_eq(text, wanted);
+  return rv;
+}
+
+/* Dials with the given certificate, asks one question; 0, or what went wrong. A blocking dial is out:
+ * nng 1.5.2 may never come back from it when the peer ends the connection while it is negotiated. */
 static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *host,
                struct words *words) {
   struct tc_nng_tls *tls;
   struct tb_diag diag;
   nng_socket req;
   nng_dialer dialer;
-  char text[16] = "";
-  size_t n = sizeof text;
+  nng_msg *question;
+  nng_aio *sent, *answered;
 
   tb_diag_clear(&diag);
   struct tc_nng_terms terms = {
@@ -138,24 +166,32 @@ static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *hos
   };
   cr_assert_eq(tc_nng_tls_new(&terms, &diag, &tls), TB_OK, "%s", diag.text);
   cr_assert_eq(nng_req0_open(&req), 0);
-  nng_socket_set_ms(req, NNG_OPT_RECVTIMEO, 2000);
-  nng_socket_set_ms(req, NNG_OPT_SENDTIMEO, 2000);
   cr_assert_eq(nng_dialer_create(&dialer, req, s->url), 0);
   cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls)), 0);
-  int rv = nng_dialer_start(dialer, 0);
-  if (rv == 0) rv = nng_send(req, (void *)(uintptr_t) "question", 9, 0);
+  cr_assert_eq(nng_dialer_start(dialer, NNG_FLAG_NONBLOCK), 0);
+  cr_assert_eq(nng_aio_alloc(&sent, NULL, NULL), 0);
+  cr_assert_eq(nng_aio_alloc(&answered, NULL, NULL), 0);
+  cr_assert_eq(nng_msg_alloc(&question, 0), 0);
+  nng_msg_append(question, "question", 9);
+  nng_aio_set_msg(sent, question);
+  nng_send_aio(req, sent);
+  int rv = receive(s->socket, "question", words);
   if (rv == 0) {
-    nng_socket_set_ms(s->socket, NNG_OPT_RECVTIMEO, 2000);
-    rv = nng_recv(s->socket, text, &n, 0);
-  }
-  if (rv == 0) {
-    cr_expect_str_eq(text, "question");
     cr_assert_eq(nng_send(s->socket, (void *)(uintptr_t) "answer", 7, 0), 0);
-    n = sizeof text;
-    rv = nng_recv(req, text, &n, 0);
-    if (rv == 0) cr_expect_str_eq(text, "answer");
+    nng_aio_set_timeout(answered, PATIENCE_MS);
+    nng_recv_aio(req, answered);
+    nng_aio_wait(answered);
+    rv = nng_aio_result(answered);
+    if (rv == 0) {
+      cr_expect_str_eq(nng_msg_body(nng_aio_get_msg(answered)), "answer");
+      nng_msg_free(nng_aio_get_msg(answered));
+    }
   }
   nng_close(req);
+  nng_aio_wait(sent);
+  if (nng_aio_result(sent) != 0) nng_msg_free(question);
+  nng_aio_free(sent);
+  nng_aio_free(answered);
   tc_nng_tls_free(tls);
   return rv;
 }
@@ -258,6 +294,7 @@ Test(engine, a_client_refuses_a_wrong_server) {
   words.text[0] = '\0';
   cr_expect_eq(ask(&s, ctx, "server", "10.1.2.3", &words), NNG_EPEERAUTH);
   words_expect(&words, "certificate refused: IP address mismatch");
+  words.text[0] = '\0';
   cr_expect_eq(ask(&s, ctx, "server", NULL, &words), 0);
   SSL_CTX_free(ctx);
   server_close(&s);
@@ -330,16 +367,18 @@ Test(engine, new_connections_use_swapped_certificates) {
 }
 
 Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
-  char url[128], real[TC_URL_MAX];
-  struct tb_diag diag;
+  struct tc_nng_listener *listener;
   nng_socket rep, second;
+  struct tb_diag diag;
   struct stat st;
+  char url[128];
 
   tb_diag_clear(&diag);
   snprintf(url, sizeof url, "ipc://%s/a.sock", folder);
   pid_t child = fork();
   if (child == 0) { /* leaves its socket file behind, as kill -9 does */
-    if (nng_rep0_open(&rep) != 0 || tc_nng_listen(rep, url, NULL, &diag, real) != TB_OK) _exit(1);
+    if (nng_rep0_open(&rep) != 0 || tc_nng_listen(rep, url, NULL, &diag, &listener) != TB_OK)
+      _exit(1);
     _exit(0);
   }
   int status;
@@ -347,14 +386,47 @@ Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
   cr_assert_eq(status, 0);
   cr_assert_eq(stat(url + 6, &st), 0);
   cr_assert_eq(nng_rep0_open(&rep), 0);
-  cr_assert_eq(tc_nng_listen(rep, url, NULL, &diag, real), TB_OK, "%s", diag.text);
-  cr_assert_str_eq(real, url);
+  cr_assert_eq(tc_nng_listen(rep, url, NULL, &diag, &listener), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(tc_nng_listener_url(listener), url);
   cr_assert_eq(stat(url + 6, &st), 0);
   cr_assert_eq(st.st_mode & 0777, 0660);
 
+  struct tc_nng_listener *none;
   cr_assert_eq(nng_rep0_open(&second), 0);
-  cr_assert_eq(tc_nng_listen(second, url, NULL, &diag, real), TB_IO);
+  cr_assert_eq(tc_nng_listen(second, url, NULL, &diag, &none), TB_IO);
   cr_assert_not_null(strstr(diag.text, "Address in use"), "%s", diag.text);
   nng_close(second);
+  tc_nng_listener_close(listener);
+  nng_close(rep);
+}
+
+/* nng's listener alone stops for ever here. */
+Test(engine, a_peer_that_hangs_up_before_the_greeting_stops_nobody_else) {
+  struct sockaddr_un at = { .sun_family = AF_UNIX };
+  struct tc_nng_listener *listener;
+  nng_socket rep, req;
+  struct tb_diag diag;
+  char url[128], text[8];
+  size_t n = sizeof text;
+
+  tb_diag_clear(&diag);
+  snprintf(url, sizeof url, "ipc://%s/a.sock", folder);
+  strcpy(at.sun_path, url + 6);
+  cr_assert_eq(nng_rep0_open(&rep), 0);
+  cr_assert_eq(tc_nng_listen(rep, url, NULL, &diag, &listener), TB_OK, "%s", diag.text);
+  for (int i = 0; i < 20; i++) {
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    close(fd);
+  }
+  cr_assert_eq(nng_req0_open(&req), 0);
+  nng_socket_set_ms(req, NNG_OPT_RECONNMINT, 50);
+  cr_assert_eq(nng_dial(req, url, NULL, NNG_FLAG_NONBLOCK), 0);
+  nng_socket_set_ms(rep, NNG_OPT_RECVTIMEO, PATIENCE_MS);
+  cr_assert_eq(nng_send(req, (void *)(uintptr_t) "hello", 6, 0), 0);
+  cr_assert_eq(nng_recv(rep, text, &n, 0), 0);
+  cr_assert_str_eq(text, "hello");
+  nng_close(req);
+  tc_nng_listener_close(listener);
   nng_close(rep);
 }

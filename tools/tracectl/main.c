@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tracectl/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
 #include "tools/tracectl/tracectl.h"
 
 struct command {

@@ -39,6 +39,13 @@ enum {
     "gen", required_argument, NULL, TK_OPT_GEN                                                    \
   }
 
+#define TK_SELECTOR_HELP                                                                          \
+  "  --service S, --instance I      of these names\n"                                             \
+  "  --stream HEX                   of this stream\n"                                             \
+  "  --since T, --until T           RFC 3339, -5m, now or @UNIX\n"                                \
+  "  --last SPAN                    the stream's newest 30s, 5m, 1h\n"                            \
+  "  --gen A..B                     generations by number; A.. and ..B are open\n"
+
 struct tk_selector {
   uint64_t segment;
   const char *service, *instance;

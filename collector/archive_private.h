@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by archive.c, archive_answer.c and archive_read.c only. */
+#ifndef TC_ARCHIVE_PRIVATE_H
+#define TC_ARCHIVE_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/arena.h"
+#include "collector/archive.h"
+#include "collector/catalog.h"
+#include "proto/archive.pb-c.h"
+
+enum {
+  TC__WORKERS = 8,
+  TC__REQUEST_BYTES_MAX = 64 << 10,
+  TC__ANSWER_MEMORY_MAX = 64 << 20, /* what one answer may take while it is put together */
+  TC__CHUNK_BYTES = 256 << 10,
+  TC__CHUNK_BYTES_MAX = 1 << 20,
+  TC__SEGMENTS_MAX = 1000, /* in one answer */
+  TC__SETTLE_MS = 10000,
+};
+
+struct tc__worker {
+  struct tc_archive *archive;
+  pthread_t thread;
+  bool started;
+  unsigned index;
+  nng_ctx ctx;
+  nng_aio *aio;
+  struct tc_catalog *catalog; /* opened at the first question */
+  struct tb_mem mem;
+  struct tb_arena arena;   /* the question and its answer */
+  uint64_t asked, settled; /* barriers; under archive->lock */
+};
+
+struct tc_archive {
+  struct tc_archive_env env;
+  bool durable;
+  nng_socket socket;
+  struct tc_nng_listener *listener;
+  pthread_mutex_t lock;
+  pthread_cond_t changed; /* a barrier came, or stopping */
+  bool stopping;
+  struct tc__worker workers[TC__WORKERS];
+};
+
+/* Waits for everything submitted before to be in files. */
+TB_MUST tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag);
+
+/* Fills *reply, in w's arena, with the answer to request, or with what went wrong. */
+void tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
+                        Tracecollect__V1__Reply *reply);
+
+/* One chunk of a segment's file. */
+TB_MUST tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
+                               struct tb_diag *diag, Tracecollect__V1__ReadReply **out);
+
+TB_MUST tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag);
+
+#endif

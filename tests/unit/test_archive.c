@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The archive service with a real store behind it and tracectl's client before it, over ipc and
+ * tls+tcp sockets. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "collector/archive.h"
+#include "collector/reports.h"
+#include "support/certs.h"
+#include "support/store_driver.h"
+#include "tools/tracectl/client.h"
+
+static struct tt_store t;
+static struct tc_reports *reports;
+static struct tc_archive *archive;
+static struct tb_diag diag;
+
+static void give_barrier(void *self, struct tc_reply *reply) {
+  (void)self;
+  cr_assert_eq(reply->kind, TC_REPLY_BARRIER);
+  tc_archive_reply(archive, reply);
+}
+
+static void start_archive(const char *url, struct tc_nng_tls *tls) {
+  free(t.config.listen_archive);
+  t.config.listen_archive = strdup(url);
+  struct tc_archive_env env = { .config = &t.config,
+                                .store = t.store,
+                                .reports = reports,
+                                .tls = tls,
+                                .sender = 1,
+                                .started_wall_ns = 1000000000,
+                                .version = "9.9.9" };
+  cr_assert_eq(tc_archive_start(&env, &diag, &archive), TB_OK, "%s", diag.text);
+}
+
+static void open_all(void) {
+  char url[128];
+
+  tb_diag_clear(&diag);
+  tt_store_make(&t);
+  t.elsewhere = give_barrier;
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
+  snprintf(url, sizeof url, "ipc://%s/archive.sock", t.dir);
+  start_archive(url, NULL);
+  setenv("TRACECTL_CONFIG", "/dev/null", 1);
+}
+
+static void close_all(void) {
+  tc_archive_stop(archive);
+  tt_store_remove(&t);
+  tc_reports_free(reports);
+}
+
+TestSuite(archive, .init = open_all, .fini = close_all, .timeout = 60);
+
+static struct tk_client *client(void) {
+  struct tk_client_args args = { .server = tc_archive_url(archive) };
+  struct tk_client *c;
+
+  cr_assert_eq(tk_client_open(&args, &diag, &c), TB_OK, "%s", diag.text);
+  return c;
+}
+
+static struct tt_writer writer(uint64_t conn, unsigned id) {
+  struct tt_writer w = { .t = &t, .conn = conn };
+
+  tt_attach(&t, conn, id, "tracecollect:agent/a");
+  w.stream = tt_attached(&t, conn, &w.seq);
+  cr_assert_neq(w.stream, 0);
+  return w;
+}
+
+static const Tracecollect__V1__ListReply *
+list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uint64_t after) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  ask.selector = which;
+  ask.limit = limit;
+  ask.after = after;
+  ask.settle = true;
+  ask.detail = true;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
+  request.list = &ask;
+  tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
+  cr_assert_eq(rc, TB_OK, "%s", diag.text);
+  return reply->list;
+}
+
+static tb_rc read_chunk(struct tk_client *c, uint64_t segment, uint64_t offset, uint32_t bytes,
+                        const Tracecollect__V1__ReadReply **out) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__ReadRequest ask = TRACECOLLECT__V1__READ_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  ask.segment = segment;
+  ask.offset = offset;
+  ask.bytes = bytes;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_READ;
+  request.read = &ask;
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
+  if (rc == TB_OK) *out = reply->read;
+  return rc;
+}
+
+Test(archive, status_tells_of_collector_and_streams) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusRequest ask = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c = client();
+
+  tt_header(&w);
+  tt_generation(&w, 1, 5, 1000);
+  tt_barrier(&t);
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
+  request.status = &ask;
+  cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(reply->status->version, "9.9.9");
+  cr_assert_str_eq(reply->status->level, "durable");
+  cr_assert_str_eq(reply->status->health, "ok");
+  cr_assert_eq(reply->status->n_streams, 1);
+  cr_assert_str_eq(reply->status->streams[0]->service, "shop");
+  cr_assert_str_eq(reply->status->streams[0]->identity, "tracecollect:agent/a");
+  cr_assert_eq(reply->status->streams[0]->generations, 1);
+  cr_assert_eq(reply->status->streams[0]->bytes, 5000 + 16);
+  tk_client_close(c);
+}
+
+Test(archive, a_settled_list_sees_everything_acked_before_it) {
+  struct tk_client *c = client();
+  struct tt_writer w = writer(1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 20; gen++) {
+    tt_generation(&w, gen, 3, 500);
+    if (gen == 20) tt_close(&w);
+    cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+    const Tracecollect__V1__ListReply *got = list(c, NULL, 0, 0);
+    cr_assert_eq(got->n_segments, gen, "after generation %lu: %zu segments", gen, got->n_segments);
+    cr_assert_eq(got->segments[gen - 1]->last_gen, gen);
+    cr_assert_eq(got->n_streams, 1);
+  }
+  tk_client_close(c);
+}
+
+Test(archive, pages_go_on_where_the_last_one_ended) {
+  struct tt_writer a = writer(1, 7), b = writer(2, 8);
+  struct tk_client *c = client();
+  uint64_t after = 0, seen = 0;
+
+  tt_header(&a);
+  tt_header(&b);
+  for (uint64_t gen = 1; gen <= 5; gen++) {
+    tt_generation(&a, gen, 1, 100);
+    tt_generation(&b, gen, 1, 100);
+  }
+  for (bool more = true; more;) {
+    const Tracecollect__V1__ListReply *got = list(c, NULL, 3, after);
+    cr_assert_leq(got->n_segments, 3);
+    cr_assert_gt(got->n_segments, 0);
+    for (size_t i = 0; i < got->n_segments; i++, seen++)
+      cr_assert_eq(got->segments[i]->first_gen, seen % 5 + 1);
+    after = got->segments[got->n_segments - 1]->id;
+    more = got->more;
+  }
+  cr_assert_eq(seen, 10);
+  tk_client_close(c);
+}
+
+Test(archive, a_segment_is_read_in_checked_chunks) {
+  const Tracecollect__V1__ReadReply *chunk;
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c = client();
+  unsigned char want[4000];
+
+  tt_header(&w);
+  tt_generation(&w, 1, 100, 4000);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  uint64_t id = list(c, NULL, 0, 0)->segments[0]->id;
+
+  cr_assert_eq(read_chunk(c, id, 0, 16, &chunk), TB_OK);
+  cr_assert_eq(memcmp(chunk->data.data, "go 1.26 trace\0\0\0", 16), 0);
+  cr_assert_not(chunk->eof);
+  cr_assert_eq(chunk->total, 16 + 100 * 4000);
+  for (unsigned i = 0; i < 100; i++) {
+    cr_assert_eq(read_chunk(c, id, 16 + 4000 * i, 4000, &chunk), TB_OK, "%s", diag.text);
+    tt_fill(want, sizeof want, 1, i);
+    cr_assert_eq(chunk->data.len, 4000);
+    cr_assert_eq(memcmp(chunk->data.data, want, 4000), 0);
+    cr_assert_eq(chunk->crc, tb_crc32c(0, want, 4000));
+    cr_assert_eq(chunk->eof, i == 99);
+  }
+  cr_assert_eq(read_chunk(c, id, 16 + 100 * 4000, 0, &chunk), TB_OK);
+  cr_assert(chunk->eof && chunk->data.len == 0);
+  cr_assert_eq(read_chunk(c, id, 1 << 30, 0, &chunk), TB_NOTFOUND);
+  cr_assert_eq(read_chunk(c, 4711, 0, 0, &chunk), TB_NOTFOUND);
+  cr_assert_str_eq(diag.text, "no segment 4711");
+  cr_assert_eq(read_chunk(c, id, 0, UINT32_MAX, &chunk), TB_OK); /* cut to 1 MiB */
+  tk_client_close(c);
+}
+
+Test(archive, detail_names_generations_and_losses) {
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c = client();
+
+  tt_header(&w);
+  tt_generation(&w, 1, 1, 100);
+  tt_loss(&w, 2, 4, 30, 3000);
+  tt_generation(&w, 5, 1, 100);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  const Tracecollect__V1__ListReply *got = list(c, NULL, 0, 0);
+  cr_assert_eq(got->n_segments, 2);
+  size_t losses = 0;
+  for (size_t i = 0; i < got->n_segments; i++)
+    for (size_t k = 0; k < got->segments[i]->n_losses; k++, losses++) {
+      cr_assert_eq(got->segments[i]->losses[k]->first_gen, 2);
+      cr_assert_eq(got->segments[i]->losses[k]->last_gen, 4);
+    }
+  cr_assert_eq(losses, 1);
+  tk_client_close(c);
+}
+
+Test(archive, reports_of_live_streams_are_found_by_name) {
+  Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  const Tracecollect__V1__ReportReply *got;
+  struct tk_selector selector = { .service = "shop" };
+  struct tk_client *c = client();
+  unsigned char bytes[256];
+  char shop[] = "shop", kind[] = "stw", window[] = "10s";
+
+  report.service = shop;
+  report.kind = kind;
+  report.window = window;
+  report.events = 4711;
+  size_t n = tracecollect__v1__stream_report__pack(&report, bytes);
+  struct tc_report row = { .stream = (const unsigned char *)"0123456789abcdef",
+                           .service = "shop",
+                           .instance = "i",
+                           .kind = "stw",
+                           .window = "10s",
+                           .bytes = bytes,
+                           .len = n };
+  cr_assert_eq(tc_reports_publish(reports, &row), TB_OK);
+  cr_assert_eq(tk_client_report(c, "stw", "10s", &selector, &diag, &got), TB_OK, "%s", diag.text);
+  cr_assert_eq(got->n_reports, 1);
+  cr_assert_eq(got->reports[0]->events, 4711);
+  cr_assert_eq(tk_client_report(c, "syscall", "10s", &selector, &diag, &got), TB_OK, "%s",
+               diag.text);
+  cr_assert_eq(got->n_reports, 0);
+  selector.service = "other";
+  cr_assert_eq(tk_client_report(c, "stw", "10s", &selector, &diag, &got), TB_OK, "%s", diag.text);
+  cr_assert_eq(got->n_reports, 0);
+  tk_client_close(c);
+}
+
+Test(archive, eight_readers_are_served_at_once) {
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c[8];
+
+  tt_header(&w);
+  tt_generation(&w, 1, 10, 1000);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  for (int i = 0; i < 8; i++) c[i] = client();
+  for (int round = 0; round < 20; round++)
+    for (int i = 0; i < 8; i++) cr_assert_eq(list(c[i], NULL, 0, 0)->n_segments, 1);
+  for (int i = 0; i < 8; i++) tk_client_close(c[i]);
+}
+
+Test(archive, a_question_that_is_none_gets_an_answer) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tk_client *c = client();
+
+  cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_UNSUPPORTED);
+  cr_assert_str_eq(diag.text, "this collector does not know that question");
+  tk_client_close(c);
+}
+
+Test(archive, stopping_under_questions_leaves_nobody_hanging) {
+  struct tk_client *c = client();
+
+  list(c, NULL, 0, 0);
+  tc_archive_stop(archive);
+  archive = NULL;
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusRequest ask = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
+  request.status = &ask;
+  cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_IO);
+  cr_assert_not_null(strstr(diag.text, "the connection was lost"), "%s", diag.text);
+  tk_client_close(c);
+}

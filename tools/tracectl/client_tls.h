@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A reader's side of TLS 1.3.
+ *
+ * Errors    TB_IO, TB_CORRUPT with the file and reason in diag.
+ */
+#ifndef TK_CLIENT_TLS_H
+#define TK_CLIENT_TLS_H
+
+#include <openssl/ssl.h>
+
+#include "base/result.h"
+
+TB_MUST tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, struct tb_diag *diag,
+                            SSL_CTX **out);
+
+#endif

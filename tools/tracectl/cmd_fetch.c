@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl fetch: archived generations as one trace, the bytes as the program wrote them. Go's
+ * reader takes no trace with a hole in its generations, so a hole begins another file. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/fetch_read.h"
+#include "tools/tracectl/json.h"
+#include "tools/tracectl/out_file.h"
+#include "tools/tracectl/remote.h"
+#include "tools/tracectl/table.h"
+#include "tools/tracectl/tracectl.h"
+
+struct fetching {
+  struct tk_client_args args;
+  struct tk_selector selector;
+  const char *path;
+  bool full, strict, json, no_progress;
+  struct tk_plan plan;
+  struct tk_fetch fetch;
+  uint64_t file_bytes[TK_OUT_FILES_MAX];
+};
+
+/* --- what is said ------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...) {
+  va_list args;
+
+  fputs("tracectl fetch: ", stderr);
+  va_start(args, fmt);
+  vfprintf(stderr, fmt, args);
+  va_end(args);
+  fputc('\n', stderr);
+}
+
+static void say_range(const struct tk_gap *gap, const char *more, const char *path) {
+  if (gap->first_gen == gap->last_gen)
+    say("generation %" PRIu64 " is missing: %s%s%s", gap->first_gen, gap->why, more, path);
+  else
+    say("generations %" PRIu64 "..%" PRIu64 " are missing: %s%s%s", gap->first_gen, gap->last_gen,
+        gap->why, more, path);
+}
+
+static void file_name(const struct fetching *f, unsigned number, char out[PATH_MAX]) {
+  if (number == 1)
+    snprintf(out, PATH_MAX, "%s", f->path);
+  else
+    snprintf(out, PATH_MAX, "%s.%u", f->path, number);
+}
+
+static void say_plan(const struct fetching *f) {
+  const struct tk_plan *p = &f->plan;
+  char path[PATH_MAX];
+  unsigned number = 1;
+
+  for (size_t i = 0; i < p->n_broken; i++)
+    say("generation %" PRIu64 " is broken as written: %s", p->broken[i].gen, p->broken[i].reason);
+  for (size_t i = 0; i < p->n_gaps; i++) {
+    const struct tk_gap *gap = &p->gaps[i];
+    bool inside = gap->first_gen > p->pieces[0].first_gen &&
+                  gap->last_gen < p->pieces[p->n_pieces - 1].first_gen;
+    if (inside) file_name(f, ++number, path);
+    say_range(gap, inside ? "; what follows is in " : "", inside ? path : "");
+  }
+}
+
+/* A file's run of pieces, told when all is published. */
+static void say_file(const struct fetching *f, unsigned number, const struct tk_piece *first,
+                     const struct tk_piece *last, uint64_t bytes) {
+  char path[PATH_MAX], size[TK_SIZE_BYTES];
+
+  file_name(f, number, path);
+  if (f->json) {
+    json_t *line =
+        json_pack("{s:s,s:I,s:I,s:I}", "file", path, "first_gen", (json_int_t)first->first_gen,
+                  "last_gen", (json_int_t)last->last_gen, "bytes", (json_int_t)bytes);
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(line);
+    return;
+  }
+  tk_size_format(bytes, size);
+  say("%s: generations %" PRIu64 "..%" PRIu64 ", %s", path, first->first_gen, last->last_gen, size);
+}
+
+static void say_files(const struct fetching *f) {
+  const struct tk_piece *piece = f->plan.pieces, *end = piece + f->plan.n_pieces;
+
+  for (unsigned number = 1; piece < end; number++) {
+    const struct tk_piece *first = piece;
+    for (piece++; piece < end && !piece->after_hole;) piece++;
+    say_file(f, number, first, piece - 1, f->file_bytes[number - 1]);
+  }
+  if (f->fetch.left_out_batches != 0)
+    say("%" PRIu64 " batches (%" PRIu64
+        " bytes) of experiments Go's tools cannot read were left out; --full keeps them",
+        f->fetch.left_out_batches, f->fetch.left_out_bytes);
+}
+
+/* --- work -------------------------------------------------------------------------------------- */
+
+static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
+  struct fetching *f = self;
+
+  return tk_plan_take(&f->plan, page, f->fetch.diag);
+}
+
+static tb_rc make_plan(struct fetching *f) {
+  const struct tk_list_ask ask = { .selector = &f->selector, .settle = true, .detail = true };
+  struct tb_diag *diag = f->fetch.diag;
+
+  TB_TRY(tk_remote_list(f->fetch.client, &ask, take_page, f, diag));
+  if (f->plan.n_streams > 1) {
+    say("%zu streams match; choose one:", f->plan.n_streams);
+    for (size_t i = 0; i < f->plan.n_streams; i++) fprintf(stderr, "  %s\n", f->plan.streams[i]);
+    return tb_fail(diag, TB_BROKEN, "one stream is wanted");
+  }
+  TB_TRY(tk_plan_finish(&f->plan, diag));
+  if (f->plan.n_pieces != 0) return TB_OK;
+  if (f->plan.n_absences != 0)
+    return tb_fail(diag, TB_NOTFOUND, "nothing is left of what matches: %s",
+                   f->plan.absences[0].why);
+  return tb_fail(diag, TB_NOTFOUND, "nothing in the archive matches");
+}
+
+static tb_rc read_pieces(struct fetching *f, struct tk_out_set *files) {
+  char path[PATH_MAX];
+  unsigned number = 0;
+  FILE *file = NULL;
+
+  for (size_t i = 0; i < f->plan.n_pieces; i++) {
+    const struct tk_piece *piece = &f->plan.pieces[i];
+    bool begins = i == 0 || piece->after_hole;
+    if (begins) {
+      file_name(f, ++number, path);
+      TB_TRY(tk_out_begin(files, path, f->fetch.diag, &file));
+      f->fetch.written = 0;
+    }
+    TB_TRY(tk_fetch_piece(&f->fetch, piece, begins, file));
+    f->file_bytes[number - 1] = f->fetch.written;
+  }
+  return tk_out_publish(files, f->fetch.diag);
+}
+
+static tb_rc write_files(struct fetching *f) {
+  struct tk_out_set *files;
+
+  /* A pipe cannot take what follows a hole as a trace of its own. */
+  for (size_t i = 1; strcmp(f->path, "-") == 0 && i < f->plan.n_pieces; i++)
+    if (f->plan.pieces[i].after_hole)
+      return tb_fail(f->fetch.diag, TB_REFUSED,
+                     "a hole lies before generation %" PRIu64
+                     ": two traces do not fit into one pipe; use -o FILE, or --gen",
+                     f->plan.pieces[i].first_gen);
+  TB_TRY(tk_out_new(f->fetch.diag, &files));
+  tk_progress_begin(&f->fetch.progress, "fetch", f->plan.bytes, !f->no_progress);
+  tb_rc rc = read_pieces(f, files);
+  tk_progress_end(&f->fetch.progress);
+  tk_out_free(files);
+  return rc;
+}
+
+static tb_rc run(struct fetching *f) {
+  TB_TRY(tk_client_open(&f->args, f->fetch.diag, &f->fetch.client));
+  tb_rc rc = make_plan(f);
+  if (rc == TB_OK) {
+    say_plan(f);
+    rc = write_files(f);
+  }
+  if (rc == TB_OK) say_files(f);
+  tk_client_close(f->fetch.client);
+  return rc;
+}
+
+/* --- options ----------------------------------------------------------------------------------- */
+
+enum { OPT_FULL = 1, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
+
+static tb_rc take_option(struct fetching *f, int option, const char *value) {
+  switch (option) {
+  case 'o': f->path = value; return TB_OK;
+  case OPT_FULL: f->full = true; return TB_OK;
+  case OPT_STRICT: f->strict = true; return TB_OK;
+  case OPT_JSON: f->json = true; return TB_OK;
+  case OPT_NO_PROGRESS: f->no_progress = true; return TB_OK;
+  default: return tk_remote_option(&f->args, &f->selector, option, value, f->fetch.diag);
+  }
+}
+
+static tb_rc check_options(struct fetching *f) {
+  struct tb_diag *diag = f->fetch.diag;
+
+  TB_TRY(tk_selector_check(&f->selector, diag));
+  if (f->path == NULL) return tb_fail(diag, TB_BROKEN, "-o FILE is wanted");
+  if (strlen(f->path) > PATH_MAX - 16) return tb_fail(diag, TB_BROKEN, "-o: the path is too long");
+  if (f->json && strcmp(f->path, "-") == 0)
+    return tb_fail(diag, TB_BROKEN, "--json and -o - both want the standard output");
+  return TB_OK;
+}
+
+int tk_cmd_fetch(int argc, char **argv) {
+  static const struct option options[] = {
+    { "output", required_argument, NULL, 'o' },
+    { "full", no_argument, NULL, OPT_FULL },
+    { "strict", no_argument, NULL, OPT_STRICT },
+    { "json", no_argument, NULL, OPT_JSON },
+    { "no-progress", no_argument, NULL, OPT_NO_PROGRESS },
+    TK_SELECTOR_OPTIONS,
+    TK_CLIENT_OPTIONS,
+    { 0 },
+  };
+  struct fetching f = { 0 };
+  struct tb_diag diag;
+  tb_rc rc = TB_OK;
+
+  tb_diag_clear(&diag);
+  f.fetch.diag = &diag;
+  for (int c; rc == TB_OK && (c = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
+    if (c == '?') return tk_usage_hint("fetch");
+    rc = take_option(&f, c, optarg);
+  }
+  for (; rc == TB_OK && optind < argc; optind++)
+    rc = tk_selector_segment(&f.selector, argv[optind], &diag);
+  if (rc == TB_OK) rc = check_options(&f);
+
+  f.fetch.full = f.full;
+  tk_plan_init(&f.plan, &f.selector);
+  if (rc == TB_OK) rc = run(&f);
+  bool incomplete = f.plan.n_gaps != 0;
+  tk_plan_fini(&f.plan);
+  if (rc != TB_OK) return tk_remote_fail("fetch", rc, &diag);
+  return incomplete && f.strict ? TK_INCOMPLETE : TK_DONE;
+}

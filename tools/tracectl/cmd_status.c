@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl status: the collector's health, and its streams. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/tracectl/json.h"
+#include "tools/tracectl/remote.h"
+#include "tools/tracectl/table.h"
+#include "tools/tracectl/times.h"
+#include "tools/tracectl/tracectl.h"
+
+typedef Tracecollect__V1__StatusReply status_reply;
+typedef Tracecollect__V1__StreamStatus stream_status;
+
+static bool print_typed(const char *type, const ProtobufCMessage *message) {
+  json_t *line = tk_json_message(message);
+  bool ok = line != NULL && json_object_set_new(line, "type", json_string(type)) == 0 &&
+            json_dumpf(line, stdout, JSON_COMPACT) == 0;
+
+  json_decref(line);
+  if (ok) fputc('\n', stdout);
+  return ok;
+}
+
+/* One object a line: the collector, then each stream. */
+static tb_rc print_json(const status_reply *s) {
+  status_reply alone = *s;
+
+  alone.n_streams = 0;
+  if (!print_typed("collector", &alone.base)) return TB_NOMEM;
+  for (size_t i = 0; i < s->n_streams; i++)
+    if (!print_typed("stream", &s->streams[i]->base)) return TB_NOMEM;
+  return TB_OK;
+}
+
+static void add_row(struct tk_table *table, const stream_status *t) {
+  char size[TK_SIZE_BYTES], last[TK_TIME_BYTES];
+
+  tk_size_format(t->bytes, size);
+  tk_time_format(t->last_wall_ns, last);
+  tk_table_add(table, "%s", t->state);
+  tk_table_add(table, "%s", t->service);
+  tk_table_add(table, "%s", t->instance);
+  tk_table_add(table, t->go_version != 0 ? "1.%u" : "-", t->go_version);
+  tk_table_add(table, "%" PRIu64, t->acked_seq);
+  tk_table_add(table, "%" PRIu64, t->generations);
+  tk_table_add(table, "%" PRIu64, t->broken);
+  tk_table_add(table, "%" PRIu64, t->lost_generations);
+  tk_table_add(table, "%s", size);
+  tk_table_add(table, "%" PRIu64, t->events);
+  tk_table_add(table, "%s", last);
+  tk_table_add(table, "%s", *t->peer != '\0' ? t->peer : "-");
+}
+
+static void print_text(const status_reply *s) {
+  char archive[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TK_TIME_BYTES];
+  struct tk_table table;
+
+  tk_size_format(s->archive_bytes, archive);
+  tk_size_format(s->disk_free_bytes, unused);
+  tk_time_format(s->started_wall_ns, started);
+  printf("tracecollectd %s, since %s, acks are %s, health: %s\n", s->version, started, s->level,
+         s->health);
+  printf("archive: %s in %" PRIu64 " segments, %s free on the disk\n", archive, s->archive_segments,
+         unused);
+  if (s->n_streams == 0) {
+    puts("no streams yet");
+    return;
+  }
+  tk_table_init(
+      &table,
+      "STATE,SERVICE,INSTANCE,GO,>ACKED,>GENERATIONS,>BROKEN,>LOST,>SIZE,>EVENTS,LAST,PEER");
+  for (size_t i = 0; i < s->n_streams; i++) add_row(&table, s->streams[i]);
+  fputc('\n', stdout);
+  tk_table_print(&table, stdout, false);
+  tk_table_fini(&table);
+}
+
+static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *diag) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tk_client *client;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
+  request.status = &status;
+  TB_TRY(tk_client_open(args, diag, &client));
+  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
+  if (rc == TB_OK && json)
+    rc = print_json(reply->status);
+  else if (rc == TB_OK)
+    print_text(reply->status);
+  tk_client_close(client);
+  return rc;
+}
+
+int tk_cmd_status(int argc, char **argv) {
+  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+                                           TK_CLIENT_OPTIONS,
+                                           { 0 } };
+  struct tk_client_args args = { 0 };
+  struct tb_diag diag;
+  bool json = false;
+
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (c == 'j')
+      json = true;
+    else if (!tk_client_option(&args, c, optarg))
+      return tk_usage_hint("status");
+  }
+  if (optind < argc) return tk_usage("status", "\"%s\" has no place here", argv[optind]);
+  tb_diag_clear(&diag);
+  tb_rc rc = ask(&args, json, &diag);
+  return rc == TB_OK ? TK_DONE : tk_remote_fail("status", rc, &diag);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verbs that ask a collector share: failing in the same words, and asking in pages. */
+#ifndef TK_REMOTE_H
+#define TK_REMOTE_H
+
+#include "tools/tracectl/client.h"
+
+/* Says diag on stderr; TK_USAGE for a usage error, else TK_FAILED. */
+int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag);
+
+/* An option of the client or the selector. TB_NOTFOUND: of neither. */
+TB_MUST tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector, int option,
+                               const char *value, struct tb_diag *diag);
+
+/* Every page of the list; each gets one lent answer. A code other than TB_OK ends it. */
+struct tk_list_ask {
+  const struct tk_selector *selector;
+  bool settle, detail;
+};
+typedef tb_rc tk_list_fn(void *self, const Tracecollect__V1__ListReply *page);
+TB_MUST tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask,
+                             tk_list_fn *each, void *self, struct tb_diag *diag);
+
+#endif
