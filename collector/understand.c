@@ -385,8 +385,9 @@ static bool step_tell(struct stream *s) {
 
 static void step_report(struct stream *s) {
   struct tc_understand *u = s->u;
-  enum to_analysis_kind kind = (enum to_analysis_kind)(s->report / TO_WINDOWS);
-  enum to_window window = (enum to_window)(s->report % TO_WINDOWS);
+  /* Kind by kind in each window: the second of a window finds it summed. */
+  enum to_analysis_kind kind = (enum to_analysis_kind)(s->report % TO_ANALYSIS_KINDS);
+  enum to_window window = (enum to_window)(s->report / TO_ANALYSIS_KINDS);
   struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
   struct tb_buf buf;
   tb_rc rc;

@@ -35,9 +35,11 @@ static tb_rc stw_init(struct to_analyses *a) {
   tb_arena_init(&s->text, a->mem, TEXT_CHUNK_BYTES);
   tb_map_init(&s->who_of, a->mem, (uintptr_t)a);
   s->retired = INT64_MIN;
-  TB_TRY(to_windows_series(&a->windows, true, &s->stopped));
-  TB_TRY(to_windows_series(&a->windows, true, &s->time_to_stop));
-  return to_windows_series(&a->windows, false, &s->who_other);
+  s->stopped_hist = to_windows_hist(&a->windows);
+  s->time_to_stop_hist = to_windows_hist(&a->windows);
+  TB_TRY(to_windows_series(&a->windows, &s->stopped));
+  TB_TRY(to_windows_series(&a->windows, &s->time_to_stop));
+  return to_windows_series(&a->windows, &s->who_other);
 }
 
 static void stw_fini(struct to_analyses *a) {
@@ -88,7 +90,8 @@ static tb_rc add_kind(struct to_analyses *a, struct to_string reason) {
   for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
     if (text_is(reason, reasons[i].reason)) kind->id = reasons[i].id;
   if (kind->id == NULL) TB_TRY(derive_id(s, reason, &kind->id));
-  TB_TRY(to_windows_series(&a->windows, true, &kind->series));
+  TB_TRY(to_windows_series(&a->windows, &kind->series));
+  kind->hist = to_windows_hist(&a->windows);
   s->kinds++;
   return TB_OK;
 }
@@ -152,7 +155,7 @@ static tb_rc find_who(struct to_analyses *a, int64_t g, uint32_t kind, to_ns now
     if (s->whos == TO_STW_STOPPERS_MAX) return TB_OK;
     who = &s->who[s->whos];
     uint32_t series = who->series;
-    if (series == 0) TB_TRY(to_windows_series(&a->windows, false, &series));
+    if (series == 0) TB_TRY(to_windows_series(&a->windows, &series));
     TB_TRY(tb_map_put(&s->who_of, who_key(g, kind), &place, NULL));
     *place = s->whos++;
     *who = (struct to_stw_who){ .g = g, .kind = kind, .series = series };
@@ -164,6 +167,12 @@ static tb_rc find_who(struct to_analyses *a, int64_t g, uint32_t kind, to_ns now
 }
 
 /* ---- events ---- */
+
+static tb_rc world_stands(struct to_analyses *a, to_ns begin, to_ns now) {
+  TB_TRY(to_windows_record(&a->windows, a->stw.time_to_stop_hist, begin, now));
+  to_windows_add(&a->windows, a->stw.time_to_stop, begin, now, 0, false);
+  return TB_OK;
+}
 
 static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
                         const struct to_event *ev) {
@@ -180,8 +189,7 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
     s->procs_known = true; /* a P that runs from here on says so first */
   } else if (s->procs_known) {
     stop.stopping = s->running > stop.own_procs;
-    if (!stop.stopping)
-      TB_TRY(to_windows_add(&a->windows, s->time_to_stop, ev->time, ev->time, 0, false));
+    if (!stop.stopping) TB_TRY(world_stands(a, ev->time, ev->time));
   }
   s->kind[stop.kind].open++;
   s->stop[s->stops++] = stop;
@@ -202,9 +210,13 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   s->kind[stop.kind].open--;
 
   TB_TRY(find_who(a, stop.g, stop.kind, ev->time, &who));
-  TB_TRY(to_windows_add(w, s->stopped, stop.begin, ev->time, stop.stack, false));
-  TB_TRY(to_windows_add(w, s->kind[stop.kind].series, stop.begin, ev->time, stop.stack, false));
-  return to_windows_add(w, who, stop.begin, ev->time, stop.stack, false);
+  const struct to_stw_kind *kind = &s->kind[stop.kind];
+  TB_TRY(to_windows_record(w, s->stopped_hist, stop.begin, ev->time));
+  to_windows_add(w, s->stopped, stop.begin, ev->time, stop.stack, false);
+  TB_TRY(to_windows_record(w, kind->hist, stop.begin, ev->time));
+  to_windows_add(w, kind->series, stop.begin, ev->time, stop.stack, false);
+  to_windows_add(w, who, stop.begin, ev->time, stop.stack, false);
+  return TB_OK;
 }
 
 static tb_rc proc_stopped(struct to_analyses *a, to_ns now) {
@@ -215,7 +227,7 @@ static tb_rc proc_stopped(struct to_analyses *a, to_ns now) {
   struct to_stw_stop *stop = &s->stop[s->stops - 1];
   if (!stop->stopping || s->running > stop->own_procs) return TB_OK;
   stop->stopping = false;
-  return to_windows_add(&a->windows, s->time_to_stop, stop->begin, now, 0, false);
+  return world_stands(a, stop->begin, now);
 }
 
 static tb_rc stw_event(struct to_analyses *a, const struct to_generation *gen,
@@ -276,7 +288,7 @@ static tb_rc report_reasons(struct to_analyses *a, const struct to_view *view) {
     found[r->reasons++] = (struct to_stw_reason){
       .reason = kind->text,
       .id = kind->id,
-      .stopped = to_view_distribution(view, kind->series),
+      .stopped = to_view_distribution(view, kind->hist, to_view_sum(view, kind->series)),
       .open = kind->open,
     };
   }
@@ -357,9 +369,12 @@ static double share_of_wall(const struct to_analyses *a, const struct to_view *v
 }
 
 static tb_rc stw_report(struct to_analyses *a, const struct to_view *view, size_t rows_max) {
+  const struct to_stw *s = &a->stw;
+
   a->report.stw = (struct to_stw_report){
-    .stopped = to_view_distribution(view, a->stw.stopped),
-    .time_to_stop = to_view_distribution(view, a->stw.time_to_stop),
+    .stopped = to_view_distribution(view, s->stopped_hist, to_view_sum(view, s->stopped)),
+    .time_to_stop =
+        to_view_distribution(view, s->time_to_stop_hist, to_view_sum(view, s->time_to_stop)),
     .share_of_wall = share_of_wall(a, view),
   };
   TB_TRY(report_reasons(a, view));

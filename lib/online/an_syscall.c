@@ -20,10 +20,10 @@ static tb_rc syscall_init(struct to_analyses *a) {
   struct to_syscall *s = &a->syscall;
 
   s->multiplier = (uint64_t)(uintptr_t)a * UINT64_C(0x9E3779B97F4A7C15) | 1; /* no peer knows it */
-  TB_TRY(to_windows_series(&a->windows, true, &s->calls));
-  TB_TRY(to_windows_series(&a->windows, true, &s->blocked));
-  TB_TRY(to_windows_series(&a->windows, false, &s->born));
-  return to_windows_series(&a->windows, false, &s->died);
+  s->calls_hist = to_windows_hist(&a->windows);
+  s->blocked_hist = to_windows_hist(&a->windows);
+  TB_TRY(to_windows_series(&a->windows, &s->born));
+  return to_windows_series(&a->windows, &s->died);
 }
 
 static void syscall_fini(struct to_analyses *a) {
@@ -111,8 +111,8 @@ static tb_rc find_row(struct to_analyses *a, uint32_t stack, uint32_t *out_row) 
   }
   if (s->row_of[stack] == 0) {
     uint32_t calls, blocked;
-    TB_TRY(to_windows_series(&a->windows, false, &calls));
-    TB_TRY(to_windows_series(&a->windows, false, &blocked)); /* calls + 1 */
+    TB_TRY(to_windows_series(&a->windows, &calls));
+    TB_TRY(to_windows_series(&a->windows, &blocked)); /* calls + 1 */
     s->row_of[stack] = calls;
   }
   *out_row = s->row_of[stack];
@@ -149,13 +149,13 @@ static tb_rc end_call(struct to_analyses *a, int64_t m, to_ns end, bool blocked)
   call->open = false;
   a->syscall.open--;
 
-  const struct to_syscall *s = &a->syscall;
   struct to_windows *w = &a->windows;
-  TB_TRY(to_windows_add(w, s->calls, call->begin, end, call->stack, call->lower_bound));
-  TB_TRY(to_windows_add(w, call->row, call->begin, end, call->stack, call->lower_bound));
+  TB_TRY(to_windows_record(w, a->syscall.calls_hist, call->begin, end));
+  to_windows_add(w, call->row, call->begin, end, 0, call->lower_bound);
   if (!blocked) return TB_OK;
-  TB_TRY(to_windows_add(w, s->blocked, call->begin, end, call->stack, call->lower_bound));
-  return to_windows_add(w, call->row + 1, call->begin, end, call->stack, call->lower_bound);
+  TB_TRY(to_windows_record(w, a->syscall.blocked_hist, call->begin, end));
+  to_windows_add(w, call->row + 1, call->begin, end, 0, call->lower_bound);
+  return TB_OK;
 }
 
 static tb_rc take_status(struct to_analyses *a, const struct to_generation *gen,
@@ -185,11 +185,11 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
   case TW_EV_GO_SYSCALL_END: return end_call(a, ev->m, ev->time, false);
   case TW_EV_GO_SYSCALL_END_BLOCKED: return end_call(a, ev->m, ev->time, true);
   case TW_EV_GO_CREATE_SYSCALL:
-    TB_TRY(to_windows_add(&a->windows, s->born, ev->time, ev->time, 0, false));
+    to_windows_add(&a->windows, s->born, ev->time, ev->time, 0, false);
     return begin_call(a, gen, ev->m, (int64_t)ev->args[0], ev->time, 0);
   case TW_EV_GO_DESTROY_SYSCALL: {
     const struct to_call *call = find_open(&a->syscall, ev->m);
-    TB_TRY(to_windows_add(&a->windows, s->died, ev->time, ev->time, 0, false));
+    to_windows_add(&a->windows, s->died, ev->time, ev->time, 0, false);
     return end_call(a, ev->m, ev->time, call != NULL && call->lost_proc);
   }
   case TW_EV_GO_STATUS:
@@ -222,10 +222,11 @@ static bool row_before(const void *rows, uint32_t a, uint32_t b) {
   return a < b;
 }
 
+/* Also sums the rows: that is all calls, and all that blocked. */
 static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size_t rows_max) {
   struct to_syscall_report *r = &a->report.syscall;
   const struct to_syscall *s = &a->syscall;
-  struct to_syscall_row other = { .stack = NULL };
+  struct to_syscall_row other = { .stack = NULL }, all = { .stack = NULL };
   struct to_syscall_row *found, *listed;
   uint32_t *rank;
   size_t n = 0;
@@ -240,6 +241,8 @@ static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size
     struct to_syscall_row row = { .stack = to_stacktable_stack(&a->stacks, i),
                                   .calls = to_view_sum(view, s->row_of[i]),
                                   .blocked = to_view_sum(view, s->row_of[i] + 1) };
+    to__sum_join(&all.calls, &row.calls);
+    to__sum_join(&all.blocked, &row.blocked);
     if (i == TO_STACK_OTHER) {
       other = row;
       continue;
@@ -247,6 +250,8 @@ static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size
     rank[n] = (uint32_t)n;
     found[n++] = row;
   }
+  r->calls = to_view_distribution(view, s->calls_hist, all.calls);
+  r->blocked = to_view_distribution(view, s->blocked_hist, all.blocked);
   to_rank(rank, n, row_before, found);
   r->rows = n < rows_max ? n : rows_max;
   r->rows_total = n + (other.calls.count > 0);
@@ -314,8 +319,6 @@ static tb_rc syscall_report(struct to_analyses *a, const struct to_view *view, s
   const struct to_syscall *s = &a->syscall;
 
   a->report.syscall = (struct to_syscall_report){
-    .calls = to_view_distribution(view, s->calls),
-    .blocked = to_view_distribution(view, s->blocked),
     .born = to_view_sum(view, s->born).count,
     .died = to_view_sum(view, s->died).count,
     .blocked_after_ns = a->config.blocked_after_ns,

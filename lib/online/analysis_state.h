@@ -22,8 +22,9 @@ struct to_call {
 };
 
 struct to_syscall {
-  uint32_t calls, blocked, born, died; /* series */
-  struct to_call *call;                /* by thread: multiplicative hash, linear probing */
+  uint32_t born, died; /* series */
+  unsigned calls_hist, blocked_hist;
+  struct to_call *call; /* by thread: multiplicative hash, linear probing */
   size_t places, threads, open;
   uint64_t multiplier;
   struct to_call *last; /* the one found last: a thread's events come in runs */
@@ -37,6 +38,7 @@ struct to_stw_kind { /* a reason */
   struct to_string text;
   const char *id;
   uint32_t series;
+  unsigned hist;
   uint64_t open;
 };
 struct to_stw_who { /* a goroutine with a reason */
@@ -54,6 +56,7 @@ struct to_stw_stop {
 
 struct to_stw {
   uint32_t stopped, time_to_stop; /* series */
+  unsigned stopped_hist, time_to_stop_hist;
   struct tb_arena text;
   struct to_stw_kind kind[TO_STW_REASONS_MAX + 1]; /* the last one: all further reasons */
   size_t kinds;

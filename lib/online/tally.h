@@ -59,7 +59,7 @@ static inline void to_tally_add(struct to_tally *tally, uint32_t series, to_ns b
 /* Adds all of from, or nothing; into has room for its series. */
 TB_MUST tb_rc to_tally_merge(struct to_tally *into, const struct to_tally *from);
 
-/* Counts what was series as part of into from now on; neither has a histogram. */
+/* Counts what was series as part of into from now on. */
 void to_tally_move(struct to_tally *tally, uint32_t series, uint32_t into);
 
 /* One block: what it takes is in bytes. */

@@ -43,28 +43,23 @@ void to_windows_init(struct to_windows *w, struct tb_mem *mem) {
 
 void to_windows_fini(struct to_windows *w) {
   for (size_t i = 0; i < w->slots; i++) to_packed_free(w->slot[i].packed, w->mem);
-  if (w->mem != NULL) tb_mem_give(w->mem, w->hist_of, w->series_capacity);
   to_tally_fini(&w->open);
   to_tally_fini(&w->closed);
   to_tally_fini(&w->scratch);
   *w = (struct to_windows){ 0 };
 }
 
-tb_rc to_windows_series(struct to_windows *w, bool with_hist, uint32_t *out_series) {
-  assert(!with_hist || w->hists < TO_HISTS_MAX);
+tb_rc to_windows_series(struct to_windows *w, uint32_t *out_series) {
   TB_TRY(to_tally_reserve(&w->open, w->series + 1));
   TB_TRY(to_tally_reserve(&w->closed, w->series + 1));
   TB_TRY(to_tally_reserve(&w->scratch, w->series + 1));
-  if (w->series == w->series_capacity) {
-    size_t capacity = w->series_capacity == 0 ? 64 : w->series_capacity * 2;
-    void *block = w->hist_of;
-    TB_TRY(tb_mem_resize(w->mem, &block, w->series_capacity, capacity));
-    w->hist_of = block;
-    w->series_capacity = capacity;
-  }
-  w->hist_of[w->series] = (uint8_t)(with_hist ? w->hists++ : TO_SERIES_NO_HIST);
   *out_series = (uint32_t)w->series++;
   return TB_OK;
+}
+
+unsigned to_windows_hist(struct to_windows *w) {
+  assert(w->hists < TO_HISTS_MAX);
+  return w->hists++;
 }
 
 static to_ns round_down(to_ns time, to_ns step) {
@@ -88,6 +83,7 @@ static void stretch_join(struct to_stretch *into, const struct to_stretch *from)
 static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
+  w->viewed = false;
   to_tally_clear(&w->scratch);
   for (size_t i = first; i < first + n; i++) {
     TB_TRY(to_tally_merge_packed(&w->scratch, w->slot[i].packed));
@@ -174,6 +170,7 @@ void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last)
   stretch_join(&w->open_stretch,
                &(struct to_stretch){ .events = n, .first_gen = gen, .last_gen = gen });
   w->last = last;
+  w->viewed = false;
 }
 
 bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last) {
@@ -184,25 +181,39 @@ bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_
   return true;
 }
 
+static struct to_stretch view_stretch(const struct to_windows *w, enum to_window window,
+                                      to_ns begin) {
+  struct to_stretch stretch = { 0 };
+
+  if (window == TO_WINDOW_ALL) stretch = w->closed_stretch;
+  for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
+    if (w->slot[i].begin >= begin) stretch_join(&stretch, &w->slot[i].stretch);
+  stretch_join(&stretch, &w->open_stretch);
+  return stretch;
+}
+
+static tb_rc fill_scratch(struct to_windows *w, enum to_window window, to_ns begin) {
+  w->viewed = false;
+  to_tally_clear(&w->scratch);
+  if (window == TO_WINDOW_ALL) TB_TRY(to_tally_merge(&w->scratch, &w->closed));
+  for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
+    if (w->slot[i].begin >= begin) TB_TRY(to_tally_merge_packed(&w->scratch, w->slot[i].packed));
+  TB_TRY(to_tally_merge(&w->scratch, &w->open));
+  w->viewed = true;
+  w->viewed_window = window;
+  return TB_OK;
+}
+
 tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out) {
   to_ns begin = window_begin(window, w->last);
   to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
-  struct to_view view = { .from = begin > first ? begin : first, .until = w->last, .windows = w };
 
-  to_tally_clear(&w->scratch);
-  if (window == TO_WINDOW_ALL) {
-    view.stretch = w->closed_stretch;
-    TB_TRY(to_tally_merge(&w->scratch, &w->closed));
-  } else {
-    for (size_t i = 0; i < w->slots; i++) {
-      if (w->slot[i].begin < begin) continue;
-      stretch_join(&view.stretch, &w->slot[i].stretch);
-      TB_TRY(to_tally_merge_packed(&w->scratch, w->slot[i].packed));
-    }
-  }
-  stretch_join(&view.stretch, &w->open_stretch);
-  TB_TRY(to_tally_merge(&w->scratch, &w->open));
-  *out = view;
+  /* Reports of several kinds look at the same window one after the other. */
+  if (!w->viewed || w->viewed_window != window) TB_TRY(fill_scratch(w, window, begin));
+  *out = (struct to_view){ .from = begin > first ? begin : first,
+                           .until = w->last,
+                           .stretch = view_stretch(w, window, begin),
+                           .windows = w };
   return TB_OK;
 }
 
@@ -221,17 +232,13 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series) {
                           .lower_bounds = cell->lower_bounds };
 }
 
-struct to_distribution to_view_distribution(const struct to_view *view, uint32_t series) {
-  const struct to_hist *hist = &view->windows->scratch.hist[view->windows->hist_of[series]];
+struct to_distribution to_view_distribution(const struct to_view *view, unsigned hist,
+                                            struct to_sum sum) {
   static const unsigned permille[] = { 500, 900, 990 };
-  struct to_distribution d = { .sum = to_view_sum(view, series) };
   uint64_t ns[3];
 
-  to_hist_quantiles(hist, permille, 3, ns);
+  to_hist_quantiles(&view->windows->scratch.hist[hist], permille, 3, ns);
   for (unsigned i = 0; i < 3; i++) /* a bucket's top may lie above the largest value */
-    if (ns[i] > d.sum.max_ns) ns[i] = d.sum.max_ns;
-  d.p50_ns = ns[0];
-  d.p90_ns = ns[1];
-  d.p99_ns = ns[2];
-  return d;
+    if (ns[i] > sum.max_ns) ns[i] = sum.max_ns;
+  return (struct to_distribution){ .sum = sum, .p50_ns = ns[0], .p90_ns = ns[1], .p99_ns = ns[2] };
 }

@@ -21,7 +21,7 @@
 #include "online/analysis.h"
 #include "online/tally.h"
 
-enum { TO_SLOTS_MAX = 64, TO_SERIES_NO_HIST = 255 };
+enum { TO_SLOTS_MAX = 64 };
 
 /* Besides the tally, what a stretch of the stream holds. */
 struct to_stretch {
@@ -43,16 +43,18 @@ struct to_windows {
   to_ns windows_first;               /* of those since the clock last fell */
   struct to_slot slot[TO_SLOTS_MAX]; /* rising */
   size_t slots;
-  uint8_t *hist_of; /* by series: its histogram, or TO_SERIES_NO_HIST */
-  size_t series, series_capacity;
+  size_t series;
   unsigned hists;
+  bool viewed; /* scratch holds the view of viewed_window, and nothing came since */
+  enum to_window viewed_window;
 };
 
 void to_windows_init(struct to_windows *w, struct tb_mem *mem);
 void to_windows_fini(struct to_windows *w);
 
-/* A new series. No more histograms than TO_HISTS_MAX: asking for another is our own bug. */
-TB_MUST tb_rc to_windows_series(struct to_windows *w, bool with_hist, uint32_t *out_series);
+TB_MUST tb_rc to_windows_series(struct to_windows *w, uint32_t *out_series);
+/* A new histogram. No more than TO_HISTS_MAX: asking for another is our own bug. */
+unsigned to_windows_hist(struct to_windows *w);
 
 /* Events from this time on follow: closes the open slot if it ends before. */
 TB_MUST tb_rc to_windows_move(struct to_windows *w, to_ns time);
@@ -63,19 +65,19 @@ static inline to_ns to_windows_border(const struct to_windows *w) {
 /* n events of a generation (0: none) were in the open slot, the last one at this time. */
 void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last);
 
-/* A span that ends in the open slot. */
-TB_MUST static inline tb_rc to_windows_add(struct to_windows *w, uint32_t series, to_ns begin,
-                                           to_ns end, uint32_t tag, bool lower_bound) {
-  unsigned hist = w->hist_of[series];
-
-  if (hist != TO_SERIES_NO_HIST)
-    TB_TRY(to_hist_add(&w->open.hist[hist], (uint64_t)end - (uint64_t)begin));
+/* A span that ends in the open slot, in a series and in a histogram. Whoever needs both records
+ * first, since that can fail. */
+static inline void to_windows_add(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
+                                  uint32_t tag, bool lower_bound) {
   to_tally_add(&w->open, series, begin, end, tag, lower_bound);
-  return TB_OK;
+}
+TB_MUST static inline tb_rc to_windows_record(struct to_windows *w, unsigned hist, to_ns begin,
+                                              to_ns end) {
+  return to_hist_add(&w->open.hist[hist], (uint64_t)end - (uint64_t)begin);
 }
 
 /* Counts what series had as part of into, so that the number can be used again. False: the series,
- * last added to at this time, is still in a window. Neither has a histogram. */
+ * last added to at this time, is still in a window. */
 bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last);
 
 /* Lent until the next call. */
@@ -86,7 +88,9 @@ struct to_view {
 };
 TB_MUST tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out);
 struct to_sum to_view_sum(const struct to_view *view, uint32_t series);
-struct to_distribution to_view_distribution(const struct to_view *view, uint32_t series);
+/* The quantiles of a histogram beside the sum of what was recorded in it. */
+struct to_distribution to_view_distribution(const struct to_view *view, unsigned hist,
+                                            struct to_sum sum);
 /* NULL if nothing of this series is in the view. */
 const struct to_cell *to_view_cell(const struct to_view *view, uint32_t series);
 

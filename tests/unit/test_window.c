@@ -9,21 +9,22 @@
 struct fixture {
   struct tb_mem mem;
   struct to_windows w;
-  uint32_t plain, exact; /* series without and with a histogram */
+  uint32_t plain;
+  unsigned hist;
 };
 
 static void setup_windows(struct fixture *f) {
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SIZE_MAX);
   to_windows_init(&f->w, &f->mem);
-  cr_assert_eq(to_windows_series(&f->w, false, &f->plain), TB_OK);
-  cr_assert_eq(to_windows_series(&f->w, true, &f->exact), TB_OK);
+  cr_assert_eq(to_windows_series(&f->w, &f->plain), TB_OK);
+  f->hist = to_windows_hist(&f->w);
 }
 
 static void add_span(struct fixture *f, to_ns end, to_ns length) {
   cr_assert_eq(to_windows_move(&f->w, end), TB_OK);
   to_windows_note(&f->w, 1, 1 + (uint64_t)(end / SECOND), end);
-  cr_assert_eq(to_windows_add(&f->w, f->plain, end - length, end, 0, false), TB_OK);
-  cr_assert_eq(to_windows_add(&f->w, f->exact, end - length, end, 0, false), TB_OK);
+  cr_assert_eq(to_windows_record(&f->w, f->hist, end - length, end), TB_OK);
+  to_windows_add(&f->w, f->plain, end - length, end, 0, false);
 }
 
 static void close_windows(struct fixture *f) {
@@ -52,11 +53,10 @@ Test(window, a_view_is_exact_for_the_stretch_it_names) {
       cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
       for (int j = 0; j <= i; j++)
         if (j * 100 * MS >= v.from) count++, total += (uint64_t)(j + 1) * 1000;
-      struct to_distribution d = to_view_distribution(&v, f.exact);
+      struct to_distribution d = to_view_distribution(&v, f.hist, to_view_sum(&v, f.plain));
       cr_assert_eq(d.sum.count, count, "window %u at %d: %lu, not %lu", k, i, d.sum.count, count);
       cr_assert_eq(d.sum.total_ns, total);
       cr_assert_eq(d.sum.max_ns, (uint64_t)(i + 1) * 1000);
-      cr_assert_eq(to_view_sum(&v, f.plain).total_ns, total);
       cr_assert_eq(v.stretch.events, count);
       cr_assert_eq(v.stretch.last_gen, (uint64_t)(i / 10) + 1);
       cr_assert_eq(v.until, i * 100 * MS);
@@ -111,7 +111,7 @@ Test(window, a_series_can_be_retired_once_no_window_shows_it) {
   uint32_t rest;
 
   setup_windows(&f);
-  cr_assert_eq(to_windows_series(&f.w, false, &rest), TB_OK);
+  cr_assert_eq(to_windows_series(&f.w, &rest), TB_OK);
   add_span(&f, SECOND, MS);
   add_span(&f, 2 * SECOND, MS);
   cr_assert_not(to_windows_retire(&f.w, f.plain, rest, SECOND));
@@ -134,18 +134,19 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
 
     tb_mem_init(&f.mem, tb_mem_libc, NULL, budget);
     to_windows_init(&f.w, &f.mem);
-    if (to_windows_series(&f.w, false, &f.plain) == TB_OK &&
-        to_windows_series(&f.w, true, &f.exact) == TB_OK) {
+    f.hist = to_windows_hist(&f.w);
+    if (to_windows_series(&f.w, &f.plain) == TB_OK) {
       for (int i = 0; i < 400; i++) {
         to_ns end = i * 300 * MS;
         if (to_windows_move(&f.w, end) != TB_OK) break;
         to_windows_note(&f.w, 1, 1, end);
-        if (to_windows_add(&f.w, f.exact, end - i * i * 1000, end, 0, false) != TB_OK) break;
+        if (to_windows_record(&f.w, f.hist, end - i * i * 1000, end) != TB_OK) break;
+        to_windows_add(&f.w, f.plain, end - i * i * 1000, end, 0, false);
         counted++;
       }
       f.mem.bytes_max = SIZE_MAX;
       cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
-      cr_assert_eq(to_view_sum(&v, f.exact).count, counted);
+      cr_assert_eq(to_view_sum(&v, f.plain).count, counted);
       cr_assert_eq(f.w.scratch.hist[0].count, counted);
     }
     close_windows(&f);
