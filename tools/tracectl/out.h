@@ -33,7 +33,7 @@ static inline void tk_out_bytes(struct tk_out *out, const void *bytes, size_t n)
     tk_out_bytes_slow(out, bytes, n);
     return;
   }
-  memcpy(out->data + out->len, bytes, n);
+  if (n > 0) memcpy(out->data + out->len, bytes, n); /* an empty text may have no place */
   out->len += n;
 }
 
