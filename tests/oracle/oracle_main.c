@@ -98,7 +98,8 @@ static struct answer our_answer(const unsigned char *data, size_t len, uint64_t 
 
   tb_mem_init(&mem, tb_mem_libc, NULL, 256 << 20);
   tb_diag_clear(&diag);
-  if (to_reader_new(&mem, &(struct to_limits){ 0 }, 0, sink, &diag, &reader) != TB_OK) abort();
+  struct to_limits limits = { .fuel_tries = UINT64_C(1) << 40 }; /* Go has no such limit */
+  if (to_reader_new(&mem, &limits, 0, sink, &diag, &reader) != TB_OK) abort();
   tb_rc rc = read_trace(reader, data, len, &rng);
   answer.verdict = rc == TB_OK ? WHOLE : to_reader_version(reader) == 0 ? REFUSED : BROKEN;
   if (rc != TB_OK && rc != TB_BROKEN && rc != TB_UNSUPPORTED) answer.verdict = 100 + rc;
