@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collector/archive.h"
 #include "collector/certs.h"
 #include "collector/feed.h"
 #include "collector/http.h"
@@ -35,6 +36,8 @@ struct tc_pipeline {
   atomic_uint handshakes;
   atomic_bool replies_welcome; /* stations run */
 
+  pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
+  struct tc_archive *archive;
   struct tc_feed *feed;
   struct tc_nng_tls *nng_tls;
   struct tc_tls_loop tls; /* of the main loop: HTTP */
@@ -57,6 +60,15 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   struct tc_pipeline *p = self;
 
   if (!atomic_load(&p->replies_welcome)) return false;
+  if (reply->kind == TC_REPLY_BARRIER) {
+    pthread_mutex_lock(&p->archive_lock);
+    if (p->archive != NULL)
+      tc_archive_reply(p->archive, reply);
+    else
+      tc_reply_free(reply);
+    pthread_mutex_unlock(&p->archive_lock);
+    return true;
+  }
   if (reply->kind == TC_REPLY_FAILED && !atomic_load(&p->store_failed)) {
     snprintf(p->failure_text, sizeof p->failure_text, "%s", reply->text);
     atomic_store(&p->store_failed, true);
@@ -182,8 +194,9 @@ static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX
   return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
 }
 
-static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
+static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true, .peer_role = "reader", .refused = reader_refused };
+  struct timespec now;
   tb_rc rc;
 
   TB_TRY(reader_context(p, diag, &terms.ctx));
@@ -191,6 +204,20 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   SSL_CTX_free(terms.ctx);
   if (rc != TB_OK) return rc;
 
+  clock_gettime(CLOCK_REALTIME, &now);
+  struct tc_archive_env env = {
+    .config = p->config,
+    .store = p->store,
+    .reports = p->reports,
+    .tls = p->nng_tls,
+    .sender = p->count,
+    .version = version,
+    .started_wall_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+  };
+  pthread_mutex_lock(&p->archive_lock); /* its first question may come before it has a name here */
+  rc = tc_archive_start(&env, diag, &p->archive);
+  pthread_mutex_unlock(&p->archive_lock);
+  if (rc != TB_OK) return rc;
   return tc_feed_open(p->config->listen_feed, p->nng_tls, diag, &p->feed);
 }
 
@@ -229,10 +256,10 @@ static void open_handles(struct tc_pipeline *p) {
   p->handles = true;
 }
 
-static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
+static tb_rc open_stages(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
   TB_TRY(open_store(p, diag));
   TB_TRY(open_stations(p, diag));
-  TB_TRY(open_readers(p, diag));
+  TB_TRY(open_readers(p, version, diag));
   TB_TRY(open_http(p, diag));
   return open_agents(p, diag);
 }
@@ -250,11 +277,11 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char
   p->config = config;
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
-  (void)version;
+  pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->stations = calloc(p->count, sizeof(struct tc_station *));
   p->beats = calloc(p->count, sizeof *p->beats);
-  if (p->stations != NULL && p->beats != NULL) rc = open_stages(p, diag);
+  if (p->stations != NULL && p->beats != NULL) rc = open_stages(p, version, diag);
   if (rc == TB_OK) {
     *out = p;
     return TB_OK;
@@ -282,8 +309,14 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
 
 /* Stations keep taking the store's replies until it is closed: its threads may be posting. */
 static void end_stages(struct tc_pipeline *p) {
+  struct tc_archive *archive;
+
   tc_listener_close(TB_MOVE(p->agents));
   tc_http_close(p->http);
+  pthread_mutex_lock(&p->archive_lock);
+  archive = TB_MOVE(p->archive);
+  pthread_mutex_unlock(&p->archive_lock);
+  tc_archive_stop(archive);
   tc_feed_close(TB_MOVE(p->feed));
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
   if (p->store != NULL) {
@@ -365,6 +398,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   for (unsigned i = 0; p->stations != NULL && i < p->count; i++) tc_station_close(p->stations[i]);
   tc_http_free(p->http);
   tc_reports_free(p->reports);
+  pthread_mutex_destroy(&p->archive_lock);
   free(p->stations);
   free(p->beats);
   free(p);
@@ -376,7 +410,7 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
   *out = (struct tc_addresses){
     .agents = tc_listener_address(p->agents),
     .feed = tc_feed_url(p->feed),
-    .archive = "",
+    .archive = tc_archive_url(p->archive),
     .http = p->http != NULL ? tc_http_address(p->http) : "",
   };
 }
