@@ -1,25 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl report KIND [FILE]: the analyses of a trace file, or of a collector's live streams. */
+/* tracectl report KIND [FILE]: the analyses of a trace file, or of a collector's live streams. Both
+ * are read into a set of reports; what becomes of the set is the same. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tools/tracectl/condition.h"
 #include "tools/tracectl/json.h"
 #include "tools/tracectl/pprof.h"
+#include "tools/tracectl/remote.h"
+#include "tools/tracectl/report_live.h"
 #include "tools/tracectl/report_print.h"
-#include "tools/tracectl/report_set.h"
 #include "tools/tracectl/tracectl.h"
 
-enum { CONDITIONS_MAX = 16, OPT_FAIL_ON = 1, OPT_PPROF, OPT_TOP, OPT_FRAMES };
+enum {
+  CONDITIONS_MAX = 16,
+  WATCH_ROWS = 5, /* so that the page fits a screen */
+  OPT_FAIL_ON = 1,
+  OPT_PPROF,
+  OPT_TOP,
+  OPT_FRAMES,
+  OPT_WATCH,
+};
 
 struct report_options {
   struct tk_report_ask ask;
   struct tk_report_style style;
   const char *pprof; /* NULL: none */
-  bool json;
+  bool json, watch, top;
+  struct tk_client_args client;
+  struct tk_selector selector;
+  bool remote; /* an option was given that only a collector understands */
   struct tk_condition condition[CONDITIONS_MAX];
   size_t conditions;
 };
@@ -70,7 +85,9 @@ static int parse_option(struct report_options *o, int option, const char *value)
   case 'j': o->json = true; return TK_DONE;
   case 'P': o->ask.progress = false; return TK_DONE;
   case OPT_PPROF: o->pprof = value; return TK_DONE;
+  case OPT_WATCH: o->watch = true; return TK_DONE;
   case OPT_TOP:
+    o->top = true;
     if (parse_number(value, &o->style.rows)) return TK_DONE;
     return tk_usage("report", "--top: \"%s\" is no number of rows (0: all)", value);
   case OPT_FRAMES:
@@ -83,8 +100,12 @@ static int parse_option(struct report_options *o, int option, const char *value)
       return tk_usage("report", "--fail-on: %s", diag.text);
     o->conditions++;
     return TK_DONE;
-  default: return tk_usage_hint("report");
+  default: break;
   }
+  tb_rc rc = tk_remote_option(&o->client, &o->selector, option, value, &diag);
+  if (rc == TB_NOTFOUND) return tk_usage_hint("report");
+  o->remote = true;
+  return rc == TB_OK ? TK_DONE : tk_remote_fail("report", rc, &diag);
 }
 
 /* ---- what becomes of the reports ---- */
@@ -139,6 +160,67 @@ static int report_file(const struct report_options *o, const char *path) {
   return broken != TK_DONE ? broken : code;
 }
 
+/* ---- a collector's streams ---- */
+
+static int report_once(const struct report_options *o, struct tk_client *client) {
+  struct tk_report_set set;
+  struct tb_diag diag;
+  int code;
+
+  tb_diag_clear(&diag);
+  tk_report_set_init(&set);
+  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, &diag);
+  if (rc != TB_OK) {
+    code = tk_remote_fail("report", rc, &diag);
+  } else {
+    code = give_reports(o, &set, NULL);
+    if (code == TK_DONE && set.n == 0)
+      code = tk_fail("report", "no stream matches that has a generation in order yet");
+  }
+  tk_report_set_fini(&set);
+  return code;
+}
+
+/* The page anew each second, written in one piece so that it does not flicker. Ends with ^C, when
+ * a condition is met, and when the collector is gone; a stream that is not there yet is awaited. */
+static int report_watch(const struct report_options *o, struct tk_client *client) {
+  static char page[1 << 16];
+  const struct timespec second = { .tv_sec = 1 };
+  bool terminal = isatty(STDOUT_FILENO);
+  int code;
+
+  setvbuf(stdout, page, _IOFBF, sizeof(page));
+  for (;;) {
+    struct tk_report_set set;
+    struct tb_diag diag;
+
+    tb_diag_clear(&diag);
+    tk_report_set_init(&set);
+    if (terminal) fputs("\033[H\033[J", stdout);
+    tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, &diag);
+    code = rc == TB_OK ? give_reports(o, &set, NULL) : tk_remote_fail("report", rc, &diag);
+    if (code == TK_DONE && set.n == 0 && !o->json) puts("waiting for a first generation");
+    if (!o->json) putchar('\n');
+    tk_report_set_fini(&set);
+    if (fflush(stdout) != 0 || code != TK_DONE) return code;
+    nanosleep(&second, NULL);
+  }
+}
+
+static int report_live(struct report_options *o) {
+  struct tk_client *client;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_selector_check(&o->selector, &diag);
+  if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
+  if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
+  if (o->watch && !o->top) o->style.rows = WATCH_ROWS;
+  int code = o->watch ? report_watch(o, client) : report_once(o, client);
+  tk_client_close(client);
+  return code;
+}
+
 int tk_cmd_report(int argc, char **argv) {
   static const struct option long_options[] = {
     { "window", required_argument, NULL, 'w' },
@@ -147,7 +229,10 @@ int tk_cmd_report(int argc, char **argv) {
     { "top", required_argument, NULL, OPT_TOP },
     { "frames", required_argument, NULL, OPT_FRAMES },
     { "fail-on", required_argument, NULL, OPT_FAIL_ON },
+    { "watch", no_argument, NULL, OPT_WATCH },
     { "no-progress", no_argument, NULL, 'P' },
+    TK_SELECTOR_STREAM_OPTIONS,
+    TK_CLIENT_OPTIONS,
     { 0 },
   };
   struct report_options o = {
@@ -163,7 +248,9 @@ int tk_cmd_report(int argc, char **argv) {
   if (optind == argc) return tk_usage("report", "which KIND? syscall, stw or all");
   if ((code = parse_kind(argv[optind], &o)) != TK_DONE) return code;
   o.ask.all_rows = o.pprof != NULL;
-  if (argc - optind == 1) return tk_usage("report", "which FILE?");
   if (argc - optind > 2) return tk_usage("report", "one FILE at a time");
+  if (argc - optind == 1) return report_live(&o);
+  if (o.remote) return tk_usage("report", "a FILE, or a collector's streams: not both");
+  if (o.watch) return tk_usage("report", "--watch is for a collector's streams");
   return report_file(&o, argv[optind + 1]);
 }
