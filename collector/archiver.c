@@ -268,8 +268,10 @@ static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, stru
     struct tc_record *record = archiver->at;
     struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
     if (stream == NULL) continue;
-    TB_TRY(tc__archive_record(archiver, stream, record->kind, record->seq, record->gen, record->payload, record->len,
-                              work->records.wall_ns, diag));
+    struct tc__item item = { .kind = record->kind, .seq = record->seq, .gen = record->gen,
+                             .wall_ns = work->records.wall_ns, .payload = record->payload, .len = record->len,
+                             .crc = record->crc };
+    TB_TRY(tc__archive_record(archiver, stream, &item, diag));
     tc__mark_live(archiver, stream);
   }
   return TB_OK;

@@ -126,8 +126,13 @@ tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 
 /* archiver_records.c: what a durable record does. On failure it may be called again. */
-tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, unsigned kind, uint64_t seq,
-                         uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
+struct tc__item {
+  unsigned kind;
+  uint64_t seq, gen, wall_ns;
+  const unsigned char *payload;
+  uint32_t len, crc; /* of the payload */
+};
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
                          struct tb_diag *diag);
 tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
@@ -131,8 +130,10 @@ static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, 
   return TB_OK;
 }
 
-static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq, uint64_t gen,
-                        const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag) {
+static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
+                        struct tb_diag *diag) {
+  uint64_t gen = item->gen;
+
   if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen) return TB_OK; /* counted when given up */
   struct tc__file *file = stream->open;
   /* Between generations a file goes on only with the next number. */
@@ -141,15 +142,15 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
     file = NULL;
   }
   if (file == NULL) {
-    TB_TRY(open_file(archiver, stream, gen, wall_ns, diag));
+    TB_TRY(open_file(archiver, stream, gen, item->wall_ns, diag));
     file = stream->open;
   }
   /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
    * bytes stay in the order they came, and ordering will say so. */
   TB_TRY(mark_dirty(archiver, file));
-  TB_TRY(tc_segment_append(file->segment, gen, seq, payload, len, tb_crc32c(0, payload, len), diag));
-  file->segment->last_wall_ns = wall_ns;
-  if (file->segment->now.batches == 1) file->segment->now.first_wall_ns = wall_ns;
+  TB_TRY(tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
+  file->segment->last_wall_ns = item->wall_ns;
+  if (file->segment->now.batches == 1) file->segment->now.first_wall_ns = item->wall_ns;
   return TB_OK;
 }
 
@@ -209,8 +210,8 @@ static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream 
   if (past_limits(archiver->opt.config, file->segment)) seal_open(archiver, stream);
 }
 
-static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq, uint64_t gen,
-                      const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag) {
+static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
+                      struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
   if (file == NULL || !file->segment->in_gen) {
@@ -219,34 +220,34 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, u
     stream->settled.abandoned_gen = 0;
     return TB_OK;
   }
-  Tracecollect__V1__GenerationEnd *end = tracecollect__v1__generation_end__unpack(NULL, len, payload);
-  if (end == NULL) return tc__quarantine_open(archiver, stream, "its end does not parse", true, seq, diag);
-  struct tc_segment_claim claim = { .gen = gen, .seq = seq, .batches = end->batches, .bytes = end->bytes,
+  Tracecollect__V1__GenerationEnd *end = tracecollect__v1__generation_end__unpack(NULL, item->len, item->payload);
+  if (end == NULL) return tc__quarantine_open(archiver, stream, "its end does not parse", true, item->seq, diag);
+  struct tc_segment_claim claim = { .gen = item->gen, .seq = item->seq, .batches = end->batches, .bytes = end->bytes,
                                     .end_wall_ns = end->wall_ns, .crc = end->crc };
   tracecollect__v1__generation_end__free_unpacked(end, NULL);
   /* It may be offered, and so read, as soon as it is whole. */
   if (archiver->opt.config->segment_generations_max > 1) TB_TRY(tc_segment_flush(file->segment, diag));
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
-  if (rc == TB_BROKEN) return tc__quarantine_open(archiver, stream, words.text, true, seq, diag);
+  if (rc == TB_BROKEN) return tc__quarantine_open(archiver, stream, words.text, true, item->seq, diag);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
-  file->segment->last_wall_ns = wall_ns;
-  generation_is_whole(archiver, stream, gen);
+  file->segment->last_wall_ns = item->wall_ns;
+  generation_is_whole(archiver, stream, item->gen);
   return TB_OK;
 }
 
-static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq, const unsigned char *payload,
-                       uint32_t len, struct tb_diag *diag) {
-  struct tc__loss loss = { .seq = seq };
-  Tracecollect__V1__Loss *told = tracecollect__v1__loss__unpack(NULL, len, payload);
+static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
+                       struct tb_diag *diag) {
+  struct tc__loss loss = { .seq = item->seq };
+  Tracecollect__V1__Loss *told = tracecollect__v1__loss__unpack(NULL, item->len, item->payload);
 
   if (told != NULL) {
     loss = (struct tc__loss){ .first_gen = told->first_gen, .last_gen = told->last_gen, .batches = told->batches,
-                              .bytes = told->bytes, .reason = (uint32_t)told->reason, .seq = seq };
+                              .bytes = told->bytes, .reason = (uint32_t)told->reason, .seq = item->seq };
     tracecollect__v1__loss__free_unpacked(told, NULL);
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
-  TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, seq, diag));
+  TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_add(&stream->losses, &loss));
   if (stream->open != NULL) seal_open(archiver, stream);
   stream->run_broken = true;
@@ -289,28 +290,27 @@ tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *strea
   return finish(archiver, stream, "nobody came back to end it", "unclean", stream->last_seq, diag);
 }
 
-tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, unsigned kind, uint64_t seq,
-                         uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
                          struct tb_diag *diag) {
   tb_rc rc = TB_OK;
 
-  switch (kind) {
+  switch (item->kind) {
   case TP_HEADER:
-    if (len <= sizeof stream->header) {
-      memcpy(stream->header, payload, len);
-      stream->header_len = len;
-      stream->go_version = tc_go_version(payload, len);
+    if (item->len <= sizeof stream->header) {
+      memcpy(stream->header, item->payload, item->len);
+      stream->header_len = item->len;
+      stream->go_version = tc_go_version(item->payload, item->len);
     }
     break;
-  case TP_BATCH: rc = take_batch(archiver, stream, seq, gen, payload, len, wall_ns, diag); break;
-  case TP_GENEND: rc = take_end(archiver, stream, seq, gen, payload, len, wall_ns, diag); break;
-  case TP_LOSS: rc = take_loss(archiver, stream, seq, payload, len, diag); break;
-  case TP_CLOSE: rc = finish(archiver, stream, "the stream was closed in its middle", "clean", seq, diag); break;
+  case TP_BATCH: rc = take_batch(archiver, stream, item, diag); break;
+  case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
+  case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
+  case TP_CLOSE: rc = finish(archiver, stream, "the stream was closed in its middle", "clean", item->seq, diag); break;
   default: break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
   }
   if (rc != TB_OK) return rc;
-  if (stream->over && kind != TP_CLOSE) stream->over = false; /* it came back after all */
-  stream->last_seq = seq;
+  if (stream->over && item->kind != TP_CLOSE) stream->over = false; /* it came back after all */
+  stream->last_seq = item->seq;
   return TB_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "collector/archiver_private.h"
 
 static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
@@ -110,8 +111,9 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
     }
     tc_meta_free(meta);
   }
-  TB_TRY(tc__archive_record(archiver, stream, kind, seq, gen, payload, len, wall_ns, diag));
-  return TB_OK;
+  struct tc__item item = { .kind = kind, .seq = seq, .gen = gen, .wall_ns = wall_ns, .payload = payload, .len = len,
+                           .crc = tb_crc32c(0, payload, len) };
+  return tc__archive_record(archiver, stream, &item, diag);
 }
 
 tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq, uint64_t last_seq,

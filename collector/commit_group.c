@@ -108,7 +108,8 @@ static tb_rc stage_records(struct tc_commit *commit) {
     struct tc_log_head head = { .kind = record->kind, .ref = record->stream, .seq = record->seq, .gen = record->gen,
                                 .len = record->len };
     TB_TRY(remember_lsn(commit, 0));
-    tb_rc rc = tc_log_stage(commit->log, &head, record->payload, tb_crc32c(0, record->payload, record->len));
+    record->crc = tb_crc32c(0, record->payload, record->len);
+    tb_rc rc = tc_log_stage(commit->log, &head, record->payload, record->crc);
     if (rc != TB_OK) {
       commit->nlsns--;
       return rc;
