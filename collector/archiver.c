@@ -263,7 +263,8 @@ static void release(struct tc_archiver *archiver, struct tc_record *record) {
 
 /* The records are freed once all their bytes are written: queues of segments point into them. */
 static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, struct tb_diag *diag) {
-  if (archiver->at == NULL) archiver->at = work->records.head;
+  if (!archiver->at_begun) archiver->at = work->records.head;
+  archiver->at_begun = true;
   for (; archiver->at != NULL; archiver->at = archiver->at->next) {
     struct tc_record *record = archiver->at;
     struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
@@ -292,6 +293,7 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
   if (work->kind == TC_WORK_RECORDS) {
     TB_TRY(do_records(archiver, work, diag));
     TB_TRY(tc__flush_dirty(archiver, diag));
+    archiver->at_begun = false;
     free_records(archiver, work);
     return TB_OK;
   }

@@ -101,7 +101,8 @@ struct tc_archiver {
 
   struct tc_mailbox inbox, settled_box;
   struct tc_work *work, **work_tail;            /* taken, in order */
-  struct tc_record *at;                         /* first record of work not yet handled */
+  struct tc_record *at;                         /* first record of the first work not yet handled */
+  bool at_begun;                                /* `at` counts: the first work is being handled */
   struct tc_settled **settled_wait;             /* not yet posted: the commit thread's mailbox was full */
   size_t nsettled_wait, settled_wait_cap;
   struct tc_work *barriers, **barriers_tail;    /* answered after the next sealing */

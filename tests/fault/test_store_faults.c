@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Disks that fail, fill up or lie, and folders that were damaged while nobody looked.
+ *
+ * The system calls of the store that a disk can fail are replaced here by functions of the same name. A
+ * crash is a copy of the state folder taken while the store runs: what a process that died then left. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "collector/catalog.h"
+#include "collector/log_scan.h"
+#include "collector/verify.h"
+#include "proto/frame.pb-c.h"
+#include "proto/meta.pb-c.h"
+#include "support/store_driver.h"
+
+static atomic_int failing_syncs;     /* so many of the log's fdatasync fail with EIO */
+static atomic_bool parts_are_full;   /* writes below open/ say ENOSPC */
+static _Atomic uint64_t disk_free = UINT64_C(1) << 40;
+
+static bool is_below(int fd, const char *folder) {
+  char link[64], path[512];
+
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(link, path, sizeof path - 1);
+  path[n > 0 ? n : 0] = '\0';
+  return strstr(path, folder) != NULL;
+}
+
+int fdatasync(int fd) {
+  if (failing_syncs > 0 && is_below(fd, "/wal/")) {
+    failing_syncs--;
+    errno = EIO;
+    return -1;
+  }
+  return (int)syscall(SYS_fdatasync, fd);
+}
+
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset) {
+  if (parts_are_full && is_below(fd, "/open/")) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return syscall(SYS_pwritev, fd, iov, n, offset, 0L);
+}
+
+int fstatvfs(int fd, struct statvfs *out) {
+  (void)fd;
+  *out = (struct statvfs){ .f_bsize = 4096, .f_frsize = 4096, .f_bavail = disk_free / 4096 };
+  return 0;
+}
+
+static struct tt_store t, copy;
+
+static void open_store(void) {
+  tt_store_make(&t);
+  tt_store_make(&copy);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+}
+
+static void remove_store(void) {
+  tt_store_remove(&t);
+  tt_store_remove(&copy);
+}
+
+TestSuite(store_faults, .init = open_store, .fini = remove_store);
+
+static struct tt_writer attach(struct tt_store *s, uint64_t conn, unsigned id) {
+  struct tt_writer w = { .t = s, .conn = conn };
+
+  tt_attach(s, conn, id, "tracecollect:agent/a");
+  w.stream = tt_attached(s, conn, &w.seq);
+  cr_assert_neq(w.stream, 0);
+  return w;
+}
+
+static void crash_into_copy(void) {
+  char command[300];
+
+  snprintf(command, sizeof command, "cp -r %s/. %s", t.dir, copy.dir);
+  cr_assert_eq(system(command), 0);
+}
+
+static void note_problem(void *self, const char *text) { strncat(self, text, 1000); }
+
+static void expect_proven(struct tt_store *s) {
+  static char problems[8192];
+  struct tc_verify_sink sink = { .self = problems, .problem = note_problem };
+  struct tb_diag diag = { 0 };
+  struct tc_verified seen;
+  int fd = open(s->dir, O_RDONLY | O_DIRECTORY);
+
+  problems[0] = '\0';
+  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  cr_assert_eq(seen.problems, 0, "%s", problems);
+  close(fd);
+}
+
+/* Flips a byte of the n-th record of that kind and generation in the copy's log (gen 0: any). */
+static void damage_record(unsigned kind, uint64_t gen, unsigned n) {
+  struct tc_log_scan scan;
+  struct tb_diag diag = { 0 };
+  char path[300], name[64];
+
+  snprintf(path, sizeof path, "%s/wal", copy.dir);
+  int wal = open(path, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
+  uint64_t lsn = UINT64_MAX;
+  for (size_t i = 0; i < scan.nentries && lsn == UINT64_MAX; i++)
+    if (scan.entries[i].head.kind == kind && (gen == 0 || scan.entries[i].head.gen == gen) && n-- == 0)
+      lsn = scan.entries[i].head.lsn;
+  cr_assert_neq(lsn, UINT64_MAX);
+  for (size_t i = 0; i < scan.nfiles; i++)
+    if (lsn >= scan.files[i].start && lsn < scan.files[i].start + scan.files[i].bytes) {
+      snprintf(name, sizeof name, "wal/%016lx.wal", scan.files[i].start);
+      tt_flip(&copy, name, lsn - scan.files[i].start + 50);
+    }
+  tc_log_scan_free(&scan);
+  close(wal);
+}
+
+static bool has_log_record(unsigned kind) {
+  struct tc_log_scan scan;
+  struct tb_diag diag = { 0 };
+  char path[300];
+  bool found = false;
+
+  snprintf(path, sizeof path, "%s/wal", t.dir);
+  int wal = open(path, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK);
+  for (size_t i = 0; i < scan.nentries; i++) found |= scan.entries[i].head.kind == kind;
+  tc_log_scan_free(&scan);
+  close(wal);
+  return found;
+}
+
+Test(store_faults, a_failed_sync_acks_nothing_and_the_agent_sends_again) {
+  struct tt_writer w = attach(&t, 1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  uint64_t durable = w.seq;
+  failing_syncs = 1;
+  tt_generation(&w, 2, 3, 1000);
+  struct tc_reply *refused = tt_wait(&t, TC_REPLY_REFUSED, 0);
+  cr_assert_not_null(refused);
+  cr_assert_eq(refused->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE);
+  struct tt_writer again = attach(&t, 2, 7);
+  cr_assert_geq(again.seq, durable);
+  cr_assert_lt(again.seq, w.seq);
+  /* The part of generation 2 that was acked before the failure counts in its sums. */
+  unsigned char batch[1000];
+  for (uint64_t seq = durable + 1; seq <= durable + 3; seq++) {
+    tt_fill(batch, sizeof batch, 2, (unsigned)(seq - durable - 1));
+    uint64_t keep = again.seq;
+    bool known = seq <= again.seq;
+    if (known) again.seq = seq - 1; /* sent again all the same: acked, not stored twice */
+    tt_batch(&again, 2, batch, sizeof batch);
+    if (known) again.seq = keep;
+  }
+  tt_end(&again, 2);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 2);
+  crash_into_copy(); /* the poisoned file lies there as well */
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  struct tt_writer after = attach(&copy, 1, 7);
+  cr_assert_eq(after.seq, again.seq);
+  tt_store_stop(&copy);
+  expect_proven(&copy);
+}
+
+Test(store_faults, three_failed_files_in_a_minute_stop_intake) {
+  uint64_t conn = 1;
+
+  for (int i = 0; i < 3; i++) {
+    struct tt_writer w = attach(&t, conn++, 7);
+    failing_syncs = 1;
+    if (w.seq == 0) tt_header(&w);
+    else tt_batch(&w, 1, "x", 1);
+    cr_assert_not_null(tt_wait(&t, TC_REPLY_REFUSED, (unsigned)i));
+  }
+  cr_assert_not_null(tt_wait(&t, TC_REPLY_FAILED, 0));
+  struct tc_store_stats stats;
+  tc_store_stats(t.store, &stats);
+  cr_assert(stats.failed);
+  cr_assert_str_eq(stats.health, "disk: the log cannot be written");
+}
+
+Test(store_faults, with_a_full_disk_nothing_is_acked_until_there_is_space) {
+  struct tc_store_stats stats;
+  struct tt_writer w = attach(&t, 1, 7);
+
+  tt_store_stop(&t);
+  t.config.disk_free_min = 1 << 20;
+  disk_free = 1 << 19;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  w = attach(&t, 1, 7);
+  do tc_store_stats(t.store, &stats);
+  while (strncmp(stats.health, "full", 4) != 0);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&t); /* the store still answers */
+  cr_assert_eq(tt_count(&t, TC_REPLY_ACKED), 0);
+  disk_free = (1 << 20) + 4096; /* above the mark, not above the hysteresis */
+  tt_barrier(&t);
+  cr_assert_eq(tt_count(&t, TC_REPLY_ACKED), 0);
+  disk_free = 1 << 22;
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  cr_assert_not_null(tt_wait(&t, TC_REPLY_STORED, 0));
+}
+
+Test(store_faults, a_full_archive_holds_work_back_and_drops_none) {
+  struct tc_store_stats stats;
+  struct tt_writer w = attach(&t, 1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&t);
+  parts_are_full = true;
+  for (uint64_t gen = 2; gen <= 5; gen++) tt_generation(&w, gen, 3, 1000);
+  cr_assert(tt_wait_acked(&t, w.stream, w.seq)); /* the log has them */
+  do tc_store_stats(t.store, &stats);
+  while (strcmp(stats.health, "disk: the archive cannot be written") != 0);
+  parts_are_full = false;
+  tt_barrier(&t);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 5);
+  cr_assert_eq(tt_count_files(&t, "quarantine", ""), 0);
+  tt_store_stop(&t);
+  expect_proven(&t);
+}
+
+Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
+  struct tt_writer a = attach(&t, 1, 1), b = attach(&t, 2, 2);
+
+  /* Nothing is sealed, so that all of it is in the log only. */
+  tt_header(&a);
+  tt_header(&b);
+  parts_are_full = true;
+  for (uint64_t gen = 1; gen <= 4; gen++) {
+    tt_generation(&a, gen, 3, 1000);
+    tt_generation(&b, gen, 3, 1000);
+    cr_assert(tt_wait_acked(&t, a.stream, a.seq));
+    cr_assert(tt_wait_acked(&t, b.stream, b.seq));
+  }
+  crash_into_copy();
+  parts_are_full = false;
+  damage_record(TP_BATCH, 2, 1); /* of a or b, whichever came first */
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, "damaged in the log"), "%s", copy.notes);
+  tt_barrier(&copy);
+  struct tt_writer again = attach(&copy, 1, 1);
+  cr_assert_eq(again.seq, a.seq);
+  tt_barrier(&copy);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 7);
+  cr_assert_geq(tt_count_files(&copy, "quarantine", ".part"), 1);
+  tt_store_stop(&copy);
+  expect_proven(&copy);
+}
+
+Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is) {
+  struct tt_writer w = attach(&t, 1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&t);
+  while (!has_log_record(TC_LOG_SETTLED)) usleep(1000);
+  crash_into_copy();
+  damage_record(TC_LOG_SETTLED, 0, 0);
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  struct tt_writer again = attach(&copy, 1, 7);
+  cr_assert_eq(again.seq, w.seq);
+  tt_generation(&again, 4, 3, 1000);
+  tt_barrier(&copy);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 4);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0);
+  tt_store_stop(&copy);
+  expect_proven(&copy);
+}
+
+Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
+  struct tt_writer w = attach(&t, 1, 7);
+  char command[400];
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&t);
+  while (!has_log_record(TC_LOG_SETTLED)) usleep(1000);
+  crash_into_copy();
+  damage_record(TC_LOG_SETTLED, 0, 0);
+  snprintf(command, sizeof command, "find %s/archive -name '*.meta' -delete; rm -f %s/catalog.sqlite*", copy.dir, copy.dir);
+  cr_assert_eq(system(command), 0);
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  tt_barrier(&copy);
+  tt_store_stop(&copy);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".meta"), 1);
+  expect_proven(&copy);
+}
+
+Test(store_faults, what_has_no_verdict_is_offered_again_and_what_has_one_is_not) {
+  struct tt_writer w = attach(&t, 1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 4; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&t);
+  for (uint64_t gen = 1; gen <= 2; gen++) {
+    struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+    msg->verdict = (struct tc_verdict){ .stream = w.stream, .gen = gen, .events = 10 * gen, .thread = TB_NO_THREAD,
+                                        .code = gen == 1 ? TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK
+                                                         : TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN,
+                                        .reason = "goroutine 5 started twice" };
+    tt_submit(&t, msg);
+  }
+  tt_close(&w);
+  tt_barrier(&t);
+  tt_store_stop(&t);
+  expect_proven(&t); /* the catalog says of the verdicts what the metas say */
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 2);
+  cr_assert_eq(tt_wait(&t, TC_REPLY_STORED, 0)->gen, 3);
+  cr_assert(tt_wait(&t, TC_REPLY_STORED, 0)->new_run);
+  cr_assert_eq(tt_wait(&t, TC_REPLY_STORED, 1)->gen, 4);
+  cr_assert_not(tt_wait(&t, TC_REPLY_STORED, 1)->new_run);
+}
+
+static tb_rc one_stream(void *self, const struct tc_stream_row *row) {
+  *(struct tc_stream_row *)self = *row;
+  return TB_OK;
+}
+
+Test(store_faults, a_stream_nobody_comes_back_to_ends_unclean) {
+  struct tc_stream_row row = { 0 };
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+  struct tc_store_stats stats;
+
+  tt_store_stop(&t);
+  t.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  struct tt_writer w = attach(&t, 1, 7);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_batch(&w, 2, "half", 4);
+  tt_barrier(&t);
+  tt_detach(&t, 1);
+  do tc_store_stats(t.store, &stats);
+  while (stats.generations_broken == 0);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
+  tt_store_stop(&t);
+  int fd = open(t.dir, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK);
+  cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag), TB_OK);
+  cr_assert_str_eq(row.state, "unclean");
+  cr_assert_eq(row.lost_generations, 1);
+  cr_assert_eq(row.lost_batches, 1);
+  tc_catalog_close(catalog);
+  close(fd);
+  expect_proven(&t);
+}
