@@ -242,13 +242,13 @@ static tb_rc act_back_off(struct ta_client *c) {
   return TB_OK;
 }
 
-static void flush_last(struct ta_client *c);
+static void flush(struct ta_client *c);
 
 static tb_rc act_end(struct ta_client *c) {
   c->until_ns = UINT64_MAX;
   if (c->tls != NULL) {
     ta_tls_goodbye(c->tls);
-    flush_last(c);
+    flush(c);
   }
   hang_up(c);
   tell_error(c);
@@ -395,7 +395,7 @@ static tb_rc write_granted(struct ta_client *c) {
   return TB_OK;
 }
 
-static tb_rc flush(struct ta_client *c) {
+static void flush(struct ta_client *c) {
   const unsigned char *bytes;
   size_t n;
 
@@ -403,20 +403,12 @@ static tb_rc flush(struct ta_client *c) {
   while ((n = ta_tls_pending(c->tls, &bytes)) > 0) {
     ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    if (sent < 0) { /* full, or lost: then receive() says so, after the last words that came */
       c->fd_full = true;
-      return TB_OK;
+      return;
     }
-    if (sent < 0) return tb_fail(&c->diag, TB_IO, "sending: %s", strerror(errno));
     ta_tls_sent(c->tls, (size_t)sent);
   }
-  return TB_OK;
-}
-
-/* The alert or good-bye that explains the end; whether it gets through is not ours to wait for. */
-static void flush_last(struct ta_client *c) {
-  tb_rc rc = flush(c);
-  (void)rc;
 }
 
 static tb_rc send_records(struct ta_client *c) {
@@ -431,9 +423,10 @@ static tb_rc send_records(struct ta_client *c) {
     c->sent_bytes += granted;
     c->allowance_bytes -= (int64_t)granted;
     TB_TRY(write_granted(c));
-    if (ta_tls_pending(c->tls, &bytes) >= SEND_BYTES) TB_TRY(flush(c));
+    if (ta_tls_pending(c->tls, &bytes) >= SEND_BYTES) flush(c);
   }
-  return flush(c);
+  flush(c);
+  return TB_OK;
 }
 
 static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
@@ -487,7 +480,7 @@ static tb_rc pump(struct ta_client *c) {
 
 /* Refused by an alert: without end for a program (certificates are renewed), the end for a tool. */
 static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
-  if (c->tls != NULL && c->fd >= 0) flush_last(c); /* our alert, if any */
+  if (c->tls != NULL && c->fd >= 0) flush(c); /* our alert, if any */
   if (rc != TB_REFUSED) return TA_IN_LOST;
   pthread_mutex_lock(&c->lock);
   if (c->config.refusal_ends) c->told.refused = true;

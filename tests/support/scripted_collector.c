@@ -22,7 +22,13 @@
 #include "proto/frame.h"
 #include "proto/frame.pb-c.h"
 
-enum { DEFAULT_CREDIT = 4 << 20, DEFAULT_HEARTBEAT_MS = 5000, TURN_MS = 10, WAIT_S = 20 };
+enum {
+  DEFAULT_CREDIT = 4 << 20,
+  DEFAULT_HEARTBEAT_MS = 5000,
+  TURN_MS = 10,
+  DRAIN_MS = 1000,
+  WAIT_S = 20
+};
 
 struct bytes {
   unsigned char *data;
@@ -33,7 +39,7 @@ struct tt_collector {
   char certs[1024], address[32];
   int port, listen_fd, wake_fd;
   pthread_t thread;
-  atomic_bool stop, down;
+  atomic_bool stop, down, is_down;
 
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t changed;
@@ -121,6 +127,18 @@ static bool say_refuse(struct tt_collector *p) {
 
 /* Hearing. */
 
+/* Another stream than before starts from nothing. */
+static void begin_stream(struct tt_collector *p, const unsigned char *id) {
+  char text[33];
+
+  for (size_t i = 0; i < 16; i++) snprintf(text + 2 * i, 3, "%02x", id[i]);
+  if (strcmp(text, p->seen.stream) == 0) return;
+  p->seen = (struct tt_collector_seen){ .connections = p->seen.connections };
+  memcpy(p->seen.stream, text, sizeof text);
+  p->trace.n = p->open.n = 0;
+  p->seq = p->gen = 0;
+}
+
 static bool on_hello(struct tt_collector *p, const struct tp_frame *frame) {
   Tracecollect__V1__Welcome welcome = TRACECOLLECT__V1__WELCOME__INIT;
   Tracecollect__V1__Hello *hello =
@@ -128,10 +146,9 @@ static bool on_hello(struct tt_collector *p, const struct tp_frame *frame) {
 
   if (hello == NULL || hello->stream.len != 16 || hello->major != 1)
     return breach(p, "HELLO cannot be read");
+  begin_stream(p, hello->stream.data);
   snprintf(p->seen.service, sizeof p->seen.service, "%s", hello->service);
   snprintf(p->seen.instance, sizeof p->seen.instance, "%s", hello->instance);
-  for (size_t i = 0; i < 16; i++)
-    snprintf(p->seen.stream + 2 * i, 3, "%02x", hello->stream.data[i]);
   tracecollect__v1__hello__free_unpacked(hello, NULL);
   if (p->rules.refuse_code != 0) return say_refuse(p);
   p->greeted = true;
@@ -361,6 +378,17 @@ static void converse(struct tt_collector *p) {
   }
 }
 
+/* Closing with bytes unread would reset the connection, and our last words with it. */
+static void drain(int fd) {
+  char bytes[4096];
+
+  shutdown(fd, SHUT_WR);
+  for (uint64_t until = now_ms() + DRAIN_MS; now_ms() < until;) {
+    struct pollfd one = { .fd = fd, .events = POLLIN };
+    if (poll(&one, 1, TURN_MS) > 0 && read(fd, bytes, sizeof bytes) <= 0) return;
+  }
+}
+
 static void serve(struct tt_collector *p) {
   struct tt_collector_rules rules = rules_now(p);
 
@@ -378,6 +406,7 @@ static void serve(struct tt_collector *p) {
     converse(p);
     SSL_shutdown(p->ssl);
   }
+  drain(p->fd);
   ERR_clear_error();
   SSL_free(p->ssl);
   p->ssl = NULL;
@@ -407,6 +436,7 @@ static void *thread_main(void *self) {
       close(p->listen_fd);
       p->listen_fd = -1;
     }
+    p->is_down = p->listen_fd < 0;
     if (!p->down && p->listen_fd < 0) p->listen_fd = listen_on(p->port);
     if (!readable(p, p->listen_fd)) continue;
     p->fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -471,6 +501,7 @@ void tt_collector_rule(struct tt_collector *p, struct tt_collector_rules rules) 
 
 void tt_collector_down(struct tt_collector *p) {
   p->down = true;
+  while (!p->is_down) poll(NULL, 0, 1);
 }
 void tt_collector_up(struct tt_collector *p) {
   p->down = false;
@@ -491,8 +522,9 @@ size_t tt_collector_trace(struct tt_collector *p, unsigned char **out) {
   return n;
 }
 
-bool tt_collector_wait(struct tt_collector *p, bool (*cond)(const struct tt_collector_seen *seen, uint64_t arg),
-                  uint64_t arg) {
+bool tt_collector_wait(struct tt_collector *p,
+                       bool (*cond)(const struct tt_collector_seen *seen, uint64_t arg),
+                       uint64_t arg) {
   struct timespec until;
   bool met;
 

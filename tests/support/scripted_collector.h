@@ -56,22 +56,24 @@ struct tt_collector;
 
 /* port 0: a free one. */
 struct tt_collector *tt_collector_new(const char *certs, int port);
-void tt_collector_free(struct tt_collector *peer); /* accepts NULL */
-int tt_collector_port(const struct tt_collector *peer);
-const char *tt_collector_address(const struct tt_collector *peer); /* "127.0.0.1:PORT" */
+void tt_collector_free(struct tt_collector *collector); /* accepts NULL */
+int tt_collector_port(const struct tt_collector *collector);
+const char *tt_collector_address(const struct tt_collector *collector); /* "127.0.0.1:PORT" */
 
 /* Holds for connections to come, and (acks, mute, deaf, credit) for the one that is open. */
-void tt_collector_rule(struct tt_collector *peer, struct tt_collector_rules rules);
+void tt_collector_rule(struct tt_collector *collector, struct tt_collector_rules rules);
 /* Stops listening and drops the connection, or takes both up again on the same port. */
-void tt_collector_down(struct tt_collector *peer);
-void tt_collector_up(struct tt_collector *peer);
+void tt_collector_down(struct tt_collector *collector);
+void tt_collector_up(struct tt_collector *collector);
 
-void tt_collector_seen(struct tt_collector *peer, struct tt_collector_seen *out);
+void tt_collector_seen(struct tt_collector *collector, struct tt_collector_seen *out);
 /* The trace as it would be fetched: header and the batches of all generations that ended. */
-size_t tt_collector_trace(struct tt_collector *peer, unsigned char **out); /* the caller frees *out */
+size_t tt_collector_trace(struct tt_collector *collector,
+                          unsigned char **out); /* the caller frees *out */
 
 /* Waits until cond is true of what was seen; false after 20 s. */
-bool tt_collector_wait(struct tt_collector *peer, bool (*cond)(const struct tt_collector_seen *seen, uint64_t arg),
-                  uint64_t arg);
+bool tt_collector_wait(struct tt_collector *collector,
+                       bool (*cond)(const struct tt_collector_seen *seen, uint64_t arg),
+                       uint64_t arg);
 
 #endif
