@@ -313,6 +313,13 @@ static tb_rc answer_read(struct tc__worker *w, const Tracecollect__V1__ReadReque
   return TB_OK;
 }
 
+static tb_rc answer_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
+                           struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_verify(w, ask, diag, &reply->verify));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_VERIFY;
+  return TB_OK;
+}
+
 static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Request *request,
                             struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
   switch ((int)request->ask_case) {
@@ -320,6 +327,7 @@ static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Reques
   case TRACECOLLECT__V1__REQUEST__ASK_LIST: return answer_list(w, request->list, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_READ: return answer_read(w, request->read, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_REPORT: return answer_report(w, request->report, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_VERIFY: return answer_verify(w, request->verify, diag, reply);
   default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");
   }
 }

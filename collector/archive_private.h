@@ -41,6 +41,7 @@ struct tc_archive {
   pthread_mutex_t lock;
   pthread_cond_t changed; /* a barrier came, or stopping */
   bool stopping;
+  bool verifying; /* reads every byte: one worker at a time */
   struct tc__worker workers[TC__WORKERS];
 };
 
@@ -54,6 +55,10 @@ void tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *r
 /* One chunk of a segment's file. */
 TB_MUST tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__ReadReply **out);
+
+/* Proves the whole archive; one at a time. */
+TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
+                                 struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);
 
 TB_MUST tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag);
 

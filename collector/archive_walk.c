@@ -49,7 +49,8 @@ static tb_rc names_of(int dir_fd, const char *what, struct names *out, struct tb
     return rc;
   }
   for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) rc = names_add(out, entry->d_name);
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      rc = names_add(out, entry->d_name);
   closedir(dir);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s: no memory for its names", what);
   if (out->n > 0) qsort(out->items, out->n, sizeof(char *), by_name);
@@ -64,15 +65,18 @@ struct walk {
 };
 
 /* Calls below() for each folder in dir_fd, opened; what is no folder is passed over. */
-static tb_rc each_folder(struct walk *walk, int dir_fd, const char *what, tb_rc (*below)(struct walk *walk, int fd, const char *name)) {
+static tb_rc each_folder(struct walk *walk, int dir_fd, const char *what,
+                         tb_rc (*below)(struct walk *walk, int fd, const char *name)) {
   struct names names;
   tb_rc rc = names_of(dir_fd, what, &names, walk->diag);
 
   for (size_t i = 0; rc == TB_OK && i < names.n; i++) {
     int fd = openat(dir_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && (errno == ENOTDIR || errno == ENOENT || errno == ELOOP)) continue;
-    if (fd < 0) rc = tb_fail(walk->diag, TB_IO, "%s/%s: %s", what, names.items[i], strerror(errno));
-    else rc = below(walk, fd, names.items[i]);
+    if (fd < 0)
+      rc = tb_fail(walk->diag, TB_IO, "%s/%s: %s", what, names.items[i], strerror(errno));
+    else
+      rc = below(walk, fd, names.items[i]);
     if (fd >= 0) close(fd);
   }
   names_free(&names);
@@ -84,8 +88,11 @@ static tb_rc walk_stream(struct walk *walk, int fd, const char *name) {
   tb_rc rc = names_of(fd, name, &names, walk->diag);
 
   for (size_t i = 0; rc == TB_OK && i < names.n; i++) {
-    struct tc_archive_file file = { .dir_fd = fd, .day = walk->day, .stream_hex = name, .name = names.items[i] };
-    snprintf(file.path, sizeof file.path, "archive/%.16s/%.48s/%.96s", walk->day, name, names.items[i]);
+    struct tc_archive_file file = {
+      .dir_fd = fd, .day = walk->day, .stream_hex = name, .name = names.items[i]
+    };
+    snprintf(file.path, sizeof file.path, "archive/%.16s/%.48s/%.96s", walk->day, name,
+             names.items[i]);
     rc = walk->each(walk->self, &file);
   }
   names_free(&names);

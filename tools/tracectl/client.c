@@ -24,7 +24,7 @@
 
 enum {
   CONNECT_MS = 5000,
-  DIAL_MS = 500,
+  DIAL_MS = 200, /* at first; doubled each time */
   ANSWER_MS = 30000,
   VERIFY_MS = 3600000, /* reads the whole archive */
   LOST_MS = 3000,      /* a collector that restarts is back by then */
@@ -116,10 +116,10 @@ static bool is_past(struct timespec at) {
 }
 
 static tb_rc refused(struct tk_client *c, struct tb_diag *diag) {
-  return tb_fail(diag, TB_REFUSED, "%.70s does not take us: %.100s", c->where.shown, c->refusal);
+  return tb_fail(diag, TB_REFUSED, "the handshake with %.70s failed: %.100s", c->where.shown,
+                 c->refusal);
 }
 
-/* Until the aio is done, one way or the other. */
 static tb_rc wait_done(struct tk_client *c, int ms, struct tb_diag *diag) {
   struct timespec deadline = from_now(ms);
   tb_rc rc = TB_OK;
@@ -200,20 +200,20 @@ static tb_rc wait_connected(struct tk_client *c, int ms, struct tb_diag *diag) {
   return rc;
 }
 
-/* What does not work at once is looked into, and dialled anew: nng's dialer, too, may stop for ever. */
+/* What does not work at once is looked into, and dialled anew with more patience: nng's dialer, too,
+ * may stop for ever. */
 static tb_rc connect_to(struct tk_client *c, struct tb_diag *diag) {
-  for (int waited = 0; waited < CONNECT_MS; waited += DIAL_MS) {
+  for (int patience = DIAL_MS, waited = 0; waited < CONNECT_MS; patience *= 2) {
     nng_dialer dialer;
     int rv = dial(c, &dialer);
     if (rv != 0) return nng_fail(c, rv, diag);
-    tb_rc rc = wait_connected(c, DIAL_MS, diag);
+    tb_rc rc = wait_connected(c, patience, diag);
     if (rc != TB_AGAIN) return rc;
     TB_TRY(tk_probe(&c->where, CONNECT_MS, diag));
     nng_dialer_close(dialer);
+    waited += patience;
   }
-  return tb_fail(diag, TB_IO,
-                 "%.100s does not speak the archive's protocol: no connection within %d s",
-                 c->where.shown, CONNECT_MS / 1000);
+  return tb_fail(diag, TB_IO, "%.120s does not speak the archive's protocol", c->where.shown);
 }
 
 static tb_rc open_steps(struct tk_client *c, const struct tk_client_args *args,

@@ -85,7 +85,11 @@ static void say_file(const struct fetching *f, unsigned number, const struct tk_
     return;
   }
   tk_size_format(bytes, size);
-  say("%s: generations %" PRIu64 "..%" PRIu64 ", %s", path, first->first_gen, last->last_gen, size);
+  if (first->first_gen == last->last_gen)
+    say("%s: generation %" PRIu64 ", %s", path, first->first_gen, size);
+  else
+    say("%s: generations %" PRIu64 "..%" PRIu64 ", %s", path, first->first_gen, last->last_gen,
+        size);
 }
 
 static void say_files(const struct fetching *f) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl verify ARCHIVE: a folder is looked at here. */
+/* tracectl verify ARCHIVE: a folder is looked at here; without ARCHIVE the running collector looks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -13,6 +13,7 @@
 
 #include "collector/verify.h"
 #include "tools/tracectl/progress.h"
+#include "tools/tracectl/remote.h"
 #include "tools/tracectl/tracectl.h"
 
 struct run {
@@ -92,13 +93,51 @@ static int verify_folder(struct run *run, const char *path) {
   return seen.problems == 0 ? TK_DONE : TK_FAILED;
 }
 
+static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, struct tb_diag *diag,
+                           struct tc_verified *out) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__VerifyRequest verify = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tk_client *client;
+
+  verify.rebuild = run->rebuild;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_VERIFY;
+  request.verify = &verify;
+  TB_TRY(tk_client_open(args, diag, &client));
+  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
+  if (rc == TB_OK) {
+    const Tracecollect__V1__VerifyReply *seen = reply->verify;
+    for (size_t i = 0; i < seen->n_problems; i++) say_problem(run, seen->problems[i]);
+    *out = (struct tc_verified){ .segments = seen->segments,
+                                 .bytes = seen->bytes,
+                                 .problems = seen->problem_count,
+                                 .expired = seen->expired,
+                                 .fresh = seen->fresh };
+  }
+  tk_client_close(client);
+  return rc;
+}
+
+static int verify_remote(struct run *run, const struct tk_client_args *args) {
+  struct tc_verified seen;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = ask_collector(run, args, &diag, &seen);
+  if (rc != TB_OK) return tk_remote_fail("verify", rc, &diag);
+  say_totals(run, &seen);
+  return seen.problems == 0 ? TK_DONE : TK_FAILED;
+}
+
 int tk_cmd_verify(int argc, char **argv) {
   static const struct option options[] = {
     { "rebuild", no_argument, NULL, 'r' },
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'n' },
+    TK_CLIENT_OPTIONS,
     { NULL, 0, NULL, 0 },
   };
+  struct tk_client_args client = { 0 };
   struct run run = { .progress = true };
   int option;
 
@@ -107,9 +146,11 @@ int tk_cmd_verify(int argc, char **argv) {
     case 'r': run.rebuild = true; break;
     case 'j': run.json = true; break;
     case 'n': run.progress = false; break;
-    default: return tk_usage_hint("verify");
+    default:
+      if (!tk_client_option(&client, option, optarg)) return tk_usage_hint("verify");
     }
   }
+  if (argc == optind) return verify_remote(&run, &client);
   if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
   return verify_folder(&run, argv[optind]);
 }
