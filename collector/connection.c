@@ -25,7 +25,8 @@ struct connection {
   bool attached; /* the store knows us: a DETACH is owed */
   bool waiting;  /* to be offered again by the retry timer */
   bool ack_due, ending;
-  bool dirty; /* the store spoke of us since the last flush */
+  bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
+  bool dirty;   /* the store spoke of us since the last flush */
   struct connection *dirty_next;
   uint64_t submitted_seq, durable_seq;
   uint64_t released;    /* record bytes that left memory */
@@ -44,7 +45,7 @@ struct tc_connections {
   struct connection *dirty; /* empty between two drains of the mailbox */
   size_t count;
   uint64_t next_id;
-  bool draining, store_failed;
+  bool store_failed;
 };
 
 static uint64_t now_ms(const struct tc_connections *set) {
@@ -270,7 +271,7 @@ static void on_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartbea
 static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t n, size_t *used) {
   tb_rc rc;
 
-  if (c->ending || c->set->draining) {
+  if (c->ending || c->leaving) {
     *used = n;
     return TB_AGAIN;
   }
@@ -365,7 +366,7 @@ static void go_on_reading(struct connection *c) {
   size_t used;
 
   c->waiting = false;
-  if (c->ending || c->set->draining) return;
+  if (c->ending || c->leaving) return;
   if (take_bytes(c, NULL, 0, &used) == TB_OK) tc_tls_resume(c->tls);
   if (c->ack_due) send_ack(c);
 }
@@ -383,11 +384,21 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
   go_on_reading(c);
 }
 
-static void end_if_drained(struct connection *c) {
-  if (c->set->draining && !c->ending && c->durable_seq >= c->submitted_seq) {
-    send_ack(c);
-    end_with(c, "shutdown");
-  }
+static void end_if_acked(struct connection *c) {
+  if (!c->leaving || c->ending || c->durable_seq < c->submitted_seq) return;
+  send_ack(c);
+  end_with(c, "sent away");
+}
+
+static void send_away(struct connection *c, const char *reason) {
+  Tracecollect__V1__Goaway m = TRACECOLLECT__V1__GOAWAY__INIT;
+  char text[32];
+
+  snprintf(text, sizeof text, "%s", reason);
+  m.reason = text;
+  c->leaving = true;
+  send_message(c, TP_GOAWAY, &m.base);
+  end_if_acked(c);
 }
 
 static void about_one(struct connection *c, const struct tc_reply *reply) {
@@ -439,7 +450,7 @@ void tc_connections_flush(struct tc_connections *set) {
     c->dirty = false;
     if (c->ingest.state != TC_INGEST_STREAMING) continue;
     send_ack(c);
-    end_if_drained(c);
+    end_if_acked(c);
   }
 }
 
@@ -464,6 +475,13 @@ static void on_retry(uv_timer_t *timer) {
 
 /* --- time -------------------------------------------------------------------------------------- */
 
+/* Spread over a fifth of it, or all that came together would leave together. */
+static uint64_t age_max_ms(const struct connection *c) {
+  uint64_t age_ms = to_ms(c->set->env.config->agents_age_max);
+
+  return age_ms - age_ms / 10 + c->id * 0x9e3779b97f4a7c15u % (age_ms / 5 + 1);
+}
+
 static void tick_one(struct connection *c, uint64_t now) {
   const struct tc_config *config = c->set->env.config;
   uint64_t heartbeat_ms = to_ms(config->agents_heartbeat);
@@ -475,13 +493,15 @@ static void tick_one(struct connection *c, uint64_t now) {
     return;
   }
   /* Whom we do not read we cannot call silent. */
-  if (c->waiting || c->set->draining || c->ingest.state == TC_INGEST_ATTACHING) c->heard_ms = now;
+  if (c->waiting || c->leaving || c->ingest.state == TC_INGEST_ATTACHING) c->heard_ms = now;
   if (now - c->heard_ms >= SILENT_HEARTBEATS * heartbeat_ms) {
     tc_metric_add(&c->set->env.metrics->peers_timed_out_total, 1);
     end_with(c, "silent for three heartbeats");
     return;
   }
   if (now - c->spoke_ms >= heartbeat_ms && tc_tls_unsent(c->tls) == 0) send_heartbeat(c);
+  if (now - c->opened_ms >= age_max_ms(c) && c->ingest.state == TC_INGEST_STREAMING && !c->leaving)
+    send_away(c, "age");
 }
 
 void tc_connections_tick(struct tc_connections *set) {
@@ -530,13 +550,8 @@ void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, con
 }
 
 void tc_connections_drain(struct tc_connections *set, const char *reason) {
-  Tracecollect__V1__Goaway m = TRACECOLLECT__V1__GOAWAY__INIT;
-  char text[32];
   struct connection *next;
 
-  snprintf(text, sizeof text, "%s", reason);
-  m.reason = text;
-  set->draining = true;
   for (struct connection *c = set->first; c != NULL; c = next) {
     next = c->next;
     if (c->tls == NULL || c->ending) continue;
@@ -545,13 +560,11 @@ void tc_connections_drain(struct tc_connections *set, const char *reason) {
       tc_tls_abort(c->tls, reason);
       continue;
     }
-    send_message(c, TP_GOAWAY, &m.base);
-    end_if_drained(c);
+    if (!c->leaving) send_away(c, reason);
   }
 }
 
 void tc_connections_abort(struct tc_connections *set) {
-  set->draining = true;
   for (struct connection *c = set->first; c != NULL; c = c->next) {
     c->ending = true;
     if (c->tls != NULL) tc_tls_abort(c->tls, "shutdown");

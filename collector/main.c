@@ -154,7 +154,8 @@ static void on_failed(void *self, const char *why) {
   struct daemon *d = self;
 
   d->exit_code = EXIT_FAILED;
-  end(d, why);
+  tc_log(TC_ERROR, "main", "%s", why);
+  end(d, "cannot go on");
 }
 
 static void close_handle(uv_handle_t *handle, void *arg) {

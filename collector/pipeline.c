@@ -89,7 +89,6 @@ static void on_note(void *self, const char *text) {
 static void on_failure(uv_async_t *handle) {
   struct tc_pipeline *p = handle->data;
 
-  tc_log(TC_ERROR, "store", "%s; nothing is acked from here on", p->failure_text);
   p->sink.failed(p->sink.self, p->failure_text);
 }
 

@@ -545,6 +545,26 @@ Test(connection, a_drain_says_goaway_acks_what_was_taken_and_closes) {
   server_stop(s);
 }
 
+static void short_life(struct tc_config *config) {
+  config->agents_age_max = 300000000;
+}
+
+Test(connection, an_old_connection_is_asked_to_come_back_with_all_acked) {
+  struct server *s = server_start(short_life);
+  struct tt_peer peer;
+  struct tp_frame frame;
+
+  join(s, &peer, 1);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 1, 1, "abc", 3));
+  cr_assert_eq(acked(&peer, 1), 1);
+  cr_assert(tt_peer_wait_for(&peer, TP_GOAWAY, &frame), "%s", peer.why);
+  cr_assert_not(tt_peer_read_frame(&peer, &frame));
+  cr_assert_str_eq(peer.why, "closed in order");
+  tt_peer_close(&peer);
+  EVENTUALLY(s->count == 0);
+  server_stop(s);
+}
+
 Test(connection, after_the_store_failed_nobody_is_taken_in) {
   struct server *s = server_start(NULL);
   struct tt_peer_terms terms = agent_of(s);
