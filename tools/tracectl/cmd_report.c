@@ -136,15 +136,25 @@ static int check_conditions(const struct report_options *o, const struct tk_repo
   return code;
 }
 
+static int write_profile(const char *path, const struct tk_report_set *set) {
+  struct tb_diag diag;
+  tb_rc rc;
+
+  tb_diag_clear(&diag);
+  if (set->profile != NULL)
+    rc = tk_pprof_write(path, &set->profile, 1, &diag);
+  else
+    rc = tk_pprof_write(path, set->report, set->n, &diag);
+  return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
+}
+
 /* The profile first, of every row; then the rows that are asked for. */
 static int give_reports(const struct report_options *o, struct tk_report_set *set,
                         const char *source) {
-  struct tb_diag diag;
   int code = TK_DONE;
 
-  tb_diag_clear(&diag);
-  if (o->pprof != NULL && tk_pprof_write(o->pprof, set->report, set->n, &diag) != TB_OK)
-    return tk_fail("report", "%s", diag.text);
+  if (o->pprof != NULL) code = write_profile(o->pprof, set);
+  if (code != TK_DONE) return code;
   for (size_t i = 0; i < set->n; i++) tk_report_trim(set->report[i], o->style.rows);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   return code != TK_DONE ? code : check_conditions(o, set);
@@ -247,7 +257,7 @@ int tk_cmd_report(int argc, char **argv) {
     if ((code = parse_option(&o, c, optarg)) != TK_DONE) return code;
   if (optind == argc) return tk_usage("report", "which KIND? syscall, stw or all");
   if ((code = parse_kind(argv[optind], &o)) != TK_DONE) return code;
-  o.ask.all_rows = o.pprof != NULL;
+  o.ask.profile = o.pprof != NULL;
   if (argc - optind > 2) return tk_usage("report", "one FILE at a time");
   if (argc - optind == 1) return report_live(&o);
   if (o.remote) return tk_usage("report", "a FILE, or a collector's streams: not both");

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "proto/report_pack.h"
 #include "proto/unpack.h"
+#include "tools/tracectl/go_profile.h"
 #include "tools/tracectl/trace_run.h"
 #include "tools/tracectl/tracectl.h"
 
@@ -22,6 +23,7 @@ void tk_report_set_fini(struct tk_report_set *set) {
 void tk_report_set_clear(struct tk_report_set *set) {
   tb_arena_reset(&set->arena);
   set->report = NULL;
+  set->profile = NULL;
   set->n = set->capacity = 0;
 }
 
@@ -93,15 +95,24 @@ void tk_report_trim(Tracecollect__V1__StreamReport *report, size_t rows) {
 
 /* ---- files ---- */
 
+struct work {
+  const struct tk_report_ask *ask;
+  struct to_analyses *analyses;
+  struct tk_go_profile profile;
+};
+
 static tb_rc take_events(void *self, const struct to_generation *gen, const struct to_event *events,
                          size_t n) {
-  return to_analyses_events(self, gen, events, n);
+  struct work *work = self;
+
+  if (work->ask->profile) TB_TRY(tk_go_profile_events(&work->profile, gen, events, n));
+  return to_analyses_events(work->analyses, gen, events, n);
 }
 
-static tb_rc add_reports(struct to_analyses *analyses, const struct tk_report_ask *ask, bool broken,
-                         struct tk_report_set *set) {
+static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *set) {
+  const struct tk_report_ask *ask = work->ask;
   struct tp_report_about about = { .broken_generations = broken };
-  size_t rows_max = ask->all_rows ? SIZE_MAX : TP_REPORT_ROWS_LIVE;
+  size_t rows_max = ask->profile ? SIZE_MAX : TP_REPORT_ROWS_LIVE;
   struct tb_buf packed;
   tb_rc rc = TB_OK;
 
@@ -109,33 +120,43 @@ static tb_rc add_reports(struct to_analyses *analyses, const struct tk_report_as
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
     if (!ask->kind[k]) continue;
     tb_buf_clear(&packed);
-    rc = tp_report_pack(analyses, (enum to_analysis_kind)k, ask->window, rows_max, &about, &packed);
+    rc = tp_report_pack(work->analyses, (enum to_analysis_kind)k, ask->window, rows_max, &about,
+                        &packed);
     if (rc == TB_OK) rc = tk_report_set_add(set, packed.data, packed.len);
   }
   tb_buf_fini(&packed);
+  for (size_t i = 0; i < set->n && rc == TB_OK && ask->profile; i++)
+    if (set->report[i]->syscall != NULL)
+      rc = tk_go_profile_report(&work->profile, set->report[i], &set->arena, &set->profile);
   return rc;
+}
+
+static int run_file(struct work *work, const char *path, struct tk_report_set *set) {
+  struct to_event_sink sink = { work, take_events };
+  struct tk_trace_run run;
+  tb_rc rc = TB_OK;
+  char why[256];
+
+  if (!tk_trace_run("report", path, sink, SIZE_MAX, work->ask->progress, &run)) return TK_FAILED;
+  if (run.generations > 0 || run.events > 1 || run.rc == TB_OK)
+    rc = add_reports(work, run.rc == TB_BROKEN, set);
+  if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
+  if (run.rc == TB_OK) return TK_DONE;
+  tb_diag_format(&run.diag, why, sizeof(why));
+  return tk_fail("report", "%s: %s", path, why);
 }
 
 int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set) {
   struct to_analysis_config config = { .blocked_after_ns = ask->blocked_after_ns,
                                        .stacks_max =
-                                           ask->all_rows ? UINT32_MAX / 4 : TO_STACKS_MAX_DEFAULT };
-  struct to_analyses *analyses;
-  struct tk_trace_run run;
-  char why[256];
+                                           ask->profile ? UINT32_MAX / 4 : TO_STACKS_MAX_DEFAULT };
+  struct work work = { .ask = ask };
 
-  tb_rc rc = to_analyses_new(&tk_mem, &config, &analyses);
+  tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);
   if (rc != TB_OK) return tk_fail("report", "%s", tb_rc_text(rc));
-  struct to_event_sink sink = { analyses, take_events };
-  if (!tk_trace_run("report", path, sink, SIZE_MAX, ask->progress, &run)) {
-    to_analyses_free(analyses);
-    return TK_FAILED;
-  }
-  if (run.generations > 0 || run.events > 1 || run.rc == TB_OK)
-    rc = add_reports(analyses, ask, run.rc == TB_BROKEN, set);
-  to_analyses_free(analyses);
-  if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
-  if (run.rc == TB_OK) return TK_DONE;
-  tb_diag_format(&run.diag, why, sizeof(why));
-  return tk_fail("report", "%s: %s", path, why);
+  tk_go_profile_init(&work.profile, &tk_mem);
+  int code = run_file(&work, path, set);
+  tk_go_profile_fini(&work.profile);
+  to_analyses_free(work.analyses);
+  return code;
 }

@@ -14,7 +14,7 @@ struct tk_report_ask {
   bool kind[TO_ANALYSIS_KINDS]; /* wanted */
   enum to_window window;
   to_ns blocked_after_ns; /* of a file: a collector has its own */
-  bool all_rows;          /* of a file: every stack gets its row */
+  bool profile; /* of a file: every stack gets its row, and what Go's tool counts is found out */
   bool progress;
 };
 
@@ -22,6 +22,7 @@ struct tk_report_set {
   struct tb_arena arena;
   Tracecollect__V1__StreamReport **report;
   size_t n, capacity;
+  Tracecollect__V1__StreamReport *profile; /* NULL, or what the profile of a file is made of */
 };
 
 void tk_report_set_init(struct tk_report_set *set);
