@@ -3,8 +3,8 @@
 """Figures of `tracectl report` against an independent sum over `go tool trace -d=parsed`, and its
 profile against `go tool trace -pprof=syscall`: equal to the nanosecond.
 
-usage: reports.py TRACECTL TRACE...     (.zst too; needs go and zstd)
-Exit: 0 equal, 1 not, 77 no Go >= 1.22 here.
+usage: reports.py TRACECTL FOLDER|TRACE...     (.zst too)
+Exit: 0 equal, 1 not, 77 skipped: no Go >= 1.22, no zstd or no traces here.
 """
 import collections
 import json
@@ -21,6 +21,10 @@ RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-w
 CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
 LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=\d+ )?(.*)$")
 SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
+
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+GO = None
 
 
 class Expected:
@@ -121,7 +125,7 @@ class Check:
 def check_figures(check, tracectl, trace):
     want = Expected()
     env = {**os.environ, "TZ": "UTC"}
-    with subprocess.Popen(["go", "tool", "trace", "-d=parsed", trace], env=env, text=True,
+    with subprocess.Popen([GO, "tool", "trace", "-d=parsed", trace], env=env, text=True,
                           errors="replace", stdout=subprocess.PIPE) as parsed:
         for line in parsed.stdout:
             want.line(line)
@@ -156,7 +160,7 @@ def check_figures(check, tracectl, trace):
 
 def read_profile(path):
     """{stack of (address, frame): [count, nanoseconds]} and the types of a profile."""
-    raw = subprocess.run(["go", "tool", "pprof", "-raw", path], check=True, text=True,
+    raw = subprocess.run([GO, "tool", "pprof", "-raw", path], check=True, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.splitlines()
     locations, samples, part = {}, [], ""
     for line in raw:
@@ -179,7 +183,7 @@ def read_profile(path):
 def check_profile(check, tracectl, trace, folder):
     theirs, ours = folder / "go.pprof", folder / "our.pprof"
     with open(theirs, "wb") as file:
-        subprocess.run(["go", "tool", "trace", "-pprof=syscall", trace], check=True, stdout=file,
+        subprocess.run([GO, "tool", "trace", "-pprof=syscall", trace], check=True, stdout=file,
                        stderr=subprocess.DEVNULL)
     subprocess.run([tracectl, "report", "syscall", trace, "--pprof", ours, "--no-progress"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -193,16 +197,40 @@ def check_profile(check, tracectl, trace, folder):
     return len(want)
 
 
+def skip(why):
+    print(f"skipped, because {why}")
+    if os.environ.get("CI"):
+        print("0 passed, 1 failed")
+        return 1
+    return 77
+
+
+def find_go():
+    found = subprocess.run([SOURCE / "tools/find-go.sh"], stdout=subprocess.PIPE, text=True,
+                           stderr=subprocess.DEVNULL)
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def find_traces(names):
+    for path in map(pathlib.Path, names):
+        if path.is_dir():
+            yield from sorted(path.glob("*.trace.zst"))
+        elif path.exists():
+            yield path
+
+
 def main():
-    tracectl, traces = sys.argv[1], sys.argv[2:]
-    if shutil.which("go") is None or "go1.1" in subprocess.run(
-            ["go", "version"], stdout=subprocess.PIPE, text=True).stdout.replace("go1.1", "go1.1", 1):
-        print("skipped, because there is no Go >= 1.22 here")
-        return 77
-    wrong = 0
+    global GO
+    tracectl, traces = sys.argv[1], list(find_traces(sys.argv[2:]))
+    GO = find_go()
+    if not GO:
+        return skip("there is no Go >= 1.22 here")
+    if not traces or shutil.which("zstd") is None:
+        return skip("there are no traces here, or no zstd")
+    passed = failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for trace in map(pathlib.Path, traces):
+        for trace in traces:
             check, path = Check(trace.name), trace
             if trace.suffix == ".zst":
                 path = folder / trace.stem
@@ -211,9 +239,13 @@ def main():
             stacks = check_profile(check, tracectl, path, folder)
             print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls of "
                   f"{stacks} stacks, {sum(map(len, want.stops.values()))} stops, "
-                  f"{len(want.time_to_stop)} times to stop")
-            wrong += check.wrong
-    return 1 if wrong else 0
+                  f"{len(want.time_to_stop)} times to stop", flush=True)
+            failed += check.wrong > 0
+            passed += check.wrong == 0
+            if path != trace:
+                path.unlink()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
