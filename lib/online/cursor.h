@@ -12,30 +12,11 @@
 #ifndef TO_CURSOR_H
 #define TO_CURSOR_H
 
-#include <endian.h>
-#include <string.h>
-
 #include "online/state.h"
-
-#define TO_TOP_BITS UINT64_C(0x8080808080808080)
+#include "wire/varint.h"
 
 /* Longest event on the fast path: type, dt, eight bytes of arguments. */
 enum { TO_CURSOR_NEAR_END = 1 + 8 + 8 };
-
-TO_HOT uint64_t load8(const unsigned char *pos) {
-  uint64_t word;
-
-  memcpy(&word, pos, sizeof word);
-  return le64toh(word);
-}
-
-/* Joins groups of seven bits to a number. */
-TO_HOT uint64_t join_sevens(uint64_t word) {
-  word &= ~TO_TOP_BITS;
-  word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
-  word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
-  return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
-}
 
 const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
 
@@ -45,14 +26,14 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) 
     *out = *pos;
     return pos + 1;
   }
-  uint64_t word = load8(pos), ends = ~word & TO_TOP_BITS;
+  uint64_t word = tw_load8(pos), ends = tw_ends(word);
   if (TB_UNLIKELY(ends == 0)) {
     uint64_t value; /* so that *out need not lie in memory */
     pos = to__read_long(pos, &value);
     *out = value;
     return pos;
   }
-  *out = join_sevens(word & (ends ^ (ends - 1)));
+  *out = tw_join_sevens(word & (ends ^ (ends - 1)));
   return pos + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
 }
 
@@ -73,12 +54,12 @@ TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsi
   uint64_t ticks = pos[1];
   const unsigned char *args = pos + 2;
   if (ticks >= 0x80) {
-    uint64_t word = load8(pos + 1), ends = ~word & TO_TOP_BITS;
+    uint64_t word = tw_load8(pos + 1), ends = tw_ends(word);
     if (TB_UNLIKELY(ends == 0)) return to__cursor_next_slow(order, t, pos);
-    ticks = join_sevens(word & (ends ^ (ends - 1)));
+    ticks = tw_join_sevens(word & (ends ^ (ends - 1)));
     args = pos + 1 + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
   }
-  uint64_t ends = ~load8(args) & TO_TOP_BITS;
+  uint64_t ends = tw_ends(tw_load8(args));
   unsigned whole = (unsigned)(((ends >> 7) * UINT64_C(0x0101010101010101)) >> 56);
   if (TB_UNLIKELY(whole < nargs)) return to__cursor_next_slow(order, t, pos);
   t->type = (uint8_t)type;

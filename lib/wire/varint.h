@@ -7,8 +7,10 @@
 #ifndef TW_VARINT_H
 #define TW_VARINT_H
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { TW_VARINT_BYTES_MAX = 10 };
 
@@ -28,6 +30,27 @@ static inline int tw_varint_read(const unsigned char *pos, const unsigned char *
     }
   }
   return -1;
+}
+
+/* Eight bytes at once, for where that many can be read: the lowest byte comes first. */
+static inline uint64_t tw_load8(const unsigned char *pos) {
+  uint64_t word;
+
+  memcpy(&word, pos, sizeof word);
+  return le64toh(word);
+}
+
+/* The top bit of each byte that ends a number. */
+static inline uint64_t tw_ends(uint64_t word) {
+  return ~word & UINT64_C(0x8080808080808080);
+}
+
+/* Joins the groups of seven bits in each byte to a number. */
+static inline uint64_t tw_join_sevens(uint64_t word) {
+  word &= UINT64_C(0x7f7f7f7f7f7f7f7f);
+  word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+  word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+  return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
 /* Writes at most TW_VARINT_BYTES_MAX bytes; answers how many. */

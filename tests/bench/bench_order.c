@@ -4,7 +4,7 @@
  *   bench_order [-n ROUNDS] [--analyses] FILE...
  *
  * One line a file, tab-separated: file, events, ns an event, events/s, MB/s, peak of the reader's own
- * memory. CPU time of this process, best of ROUNDS. */
+ * memory and the largest generation, both in MB. CPU time of this process, best of ROUNDS. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 #include "online/analysis.h"
 #include "online/reader.h"
+#include "wire/split.h"
 
 struct file {
   const char *path;
@@ -80,6 +81,26 @@ static tb_rc run_once(const struct file *file, bool analyses, struct bench *benc
   return rc;
 }
 
+/* Bytes of its batches, their headers included. */
+static uint64_t largest_generation(const struct file *file) {
+  uint64_t gen = 0, bytes = 0, largest = 0;
+  struct tw_split split;
+  struct tw_item item;
+  struct tb_mem mem;
+  size_t pos = 0, used;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tw_split_init(&split, &mem);
+  while (tw_split_feed(&split, file->bytes + pos, file->len - pos, &used, &item) == TB_OK) {
+    pos += used;
+    if (item.kind == TW_ITEM_BATCH && item.batch.gen != gen) bytes = 0, gen = item.batch.gen;
+    bytes += item.len;
+    if (item.kind == TW_ITEM_BATCH && bytes > largest) largest = bytes;
+  }
+  tw_split_fini(&split);
+  return largest;
+}
+
 static bool bench_file(const struct file *file, int rounds, bool analyses) {
   int64_t best = INT64_MAX;
   struct tb_diag diag;
@@ -98,9 +119,9 @@ static bool bench_file(const struct file *file, int rounds, bool analyses) {
   }
   const char *name = strrchr(file->path, '/');
   double s = (double)best / 1e9, events = (double)bench.events;
-  printf("%s\t%" PRIu64 "\t%.2f\t%.0f\t%.1f\t%.1f\n", name == NULL ? file->path : name + 1,
+  printf("%s\t%" PRIu64 "\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\n", name == NULL ? file->path : name + 1,
          bench.events, (double)best / events, events / s, (double)file->len / s / 1e6,
-         (double)memory / 1e6);
+         (double)memory / 1e6, (double)largest_generation(file) / 1e6);
   fflush(stdout);
   return true;
 }

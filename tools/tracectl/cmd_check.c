@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl check FILE...: whether each trace is whole, in one line or one JSON object. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -24,17 +25,19 @@ static tb_rc count_only(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
-/* "4096", "64M", "2G": bytes, in powers of 1024. */
+/* "4096", "64M", "2GiB": bytes, in powers of 1024. */
 static bool parse_bytes(const char *text, uint64_t *out) {
+  static const char units[] = "KMGT";
+  unsigned shift = 0;
   char *end;
 
   errno = 0;
   uint64_t value = strtoull(text, &end, 10);
-  if (end == text || errno != 0 || text[0] == '-') return false;
-  const char *units = "KMGT", *unit = *end != '\0' ? strchr(units, *end) : NULL;
-  unsigned shift = unit == NULL ? 0 : 10 * (unsigned)(unit - units + 1);
-  if (unit != NULL) end++;
-  if (*end == 'i' && end[-1] != text[0]) end++;
+  if (!isdigit((unsigned char)text[0]) || errno != 0) return false;
+  if (*end != '\0' && strchr(units, *end) != NULL) {
+    shift = 10 * (unsigned)(strchr(units, *end++) - units + 1);
+    if (*end == 'i') end++;
+  }
   if (*end == 'B') end++;
   if (*end != '\0' || value > UINT64_MAX >> shift) return false;
   *out = value << shift;
