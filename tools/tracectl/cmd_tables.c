@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl tables: what this program is built from, as text, Markdown or JSON. */
+#include <ctype.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tracectl/tables.h"
+#include "tools/tracectl/tracectl.h"
+
+enum form { TEXT, MARKDOWN, JSON };
+
+/* "OPENED BY" becomes opened_by. */
+static void key_of(const char *head, char out[40]) {
+  size_t n = 0;
+
+  for (; head[n] != '\0' && n < 39; n++)
+    out[n] = head[n] == ' ' ? '_' : (char)tolower((unsigned char)head[n]);
+  out[n] = '\0';
+}
+
+static void print_json(const struct tk_table *t, const char *name) {
+  for (size_t at = t->columns; at + t->columns <= t->cells; at += t->columns) {
+    json_t *line = json_object();
+    char key[40];
+
+    json_object_set_new(line, "table", json_string(name));
+    for (size_t c = 0; c < t->columns; c++) {
+      key_of(t->cell[c], key);
+      json_object_set_new(line, key, json_string(t->cell[at + c]));
+    }
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(line);
+  }
+}
+
+static void print_table(const struct tk_table_of *which, enum form form) {
+  struct tk_table table;
+
+  tk_table_init(&table, which->head);
+  which->fill(&table);
+  if (form == JSON)
+    print_json(&table, which->name);
+  else
+    tk_table_print(&table, stdout, form == MARKDOWN);
+  tk_table_fini(&table);
+}
+
+static void print_names(void) {
+  for (size_t i = 0; i < tk_tables_count; i++)
+    printf("%-12s %s\n", tk_tables[i].name, tk_tables[i].about);
+}
+
+static const struct tk_table_of *find(const char *name) {
+  for (size_t i = 0; i < tk_tables_count; i++)
+    if (strcmp(tk_tables[i].name, name) == 0) return &tk_tables[i];
+  return NULL;
+}
+
+int tk_cmd_tables(int argc, char **argv) {
+  static const struct option options[] = { { "markdown", no_argument, NULL, 'm' },
+                                           { "json", no_argument, NULL, 'j' },
+                                           { 0 } };
+  enum form form = TEXT;
+
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (c == '?') return tk_usage_hint("tables");
+    form = c == 'm' ? MARKDOWN : JSON;
+  }
+  if (optind == argc) {
+    print_names();
+    return TK_DONE;
+  }
+  for (int i = optind; i < argc; i++)
+    if (find(argv[i]) == NULL)
+      return tk_usage("tables", "no table \"%s\"; 'tracectl tables' lists them", argv[i]);
+  for (; optind < argc; optind++) {
+    const struct tk_table_of *which = find(argv[optind]);
+    if (form == MARKDOWN) printf("## %s\n\n%s\n\n", which->name, which->about);
+    print_table(which, form);
+    if (form != JSON && optind + 1 < argc) putchar('\n');
+  }
+  return TK_DONE;
+}
