@@ -205,12 +205,14 @@ static void count_verdict(struct stream *s, tb_rc rc) {
 }
 
 static void log_fault(const struct stream *s, const struct tc_reply *stored) {
-  char reason[TC_ESCAPE_MAX + 1];
+  char reason[TC_ESCAPE_MAX + 1], offset[40] = "";
 
+  if (s->verdict.offset != TB_NO_OFFSET)
+    snprintf(offset, sizeof offset, " offset=%" PRIu64, s->verdict.offset);
   tc_log(TC_WARN, "understand",
-         "service=%s instance=%s gen=%" PRIu64 " offset=%" PRIu64
-         ": %s; archived as it came, analysis resumes at the next generation",
-         s->service, s->instance, stored->gen, s->verdict.offset,
+         "service=%s instance=%s gen=%" PRIu64
+         "%s: %s; archived as it came, analysis resumes at the next generation",
+         s->service, s->instance, stored->gen, offset,
          tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
 }
 
@@ -225,7 +227,9 @@ static void conclude(struct stream *s, tb_rc rc) {
   v->thread = TB_NO_THREAD;
   count_verdict(s, rc);
   if (rc == TB_OK) {
-    to_analyses_clock(s->analyses, v->last_ns, s->jobs->stored_wall_ns);
+    /* From 1.25 on each generation says itself what time it was. */
+    if (to_reader_version(s->reader) < 25)
+      to_analyses_clock(s->analyses, v->last_ns, s->jobs->stored_wall_ns);
   } else {
     v->thread = s->diag.thread;
     /* The reader counts from the header it was fed; the generation may lie further on. */
@@ -300,9 +304,10 @@ static tb_rc prepare_analysis(struct stream *s) {
   struct to_event_sink sink = { s, on_events };
 
   if (s->analyses == NULL) TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
-  if (s->reader != NULL) return to_reader_begin(s->reader);
-  return to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY | TO_READER_FRAMES, sink, &s->diag,
-                       &s->reader);
+  if (s->reader == NULL)
+    TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY | TO_READER_FRAMES, sink, &s->diag,
+                         &s->reader));
+  return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */
 }
 
 static tb_rc begin_generation(struct stream *s) {
