@@ -16,7 +16,8 @@ struct tc_archive_file {
 
 typedef tb_rc tc_archive_file_fn(void *self, const struct tc_archive_file *file);
 
-TB_MUST tb_rc tc_archive_walk(int archive_fd, tc_archive_file_fn *each, void *self, struct tb_diag *diag);
+TB_MUST tb_rc tc_archive_walk(int archive_fd, tc_archive_file_fn *each, void *self,
+                              struct tb_diag *diag);
 
 bool tc_name_ends(const char *name, const char *end);
 

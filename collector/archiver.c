@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread: take work, write what it says, seal what became whole, put down verdicts, look after
- * retention, sleep. A failure anywhere leaves everything in place and is tried again a little later. */
+/* Making and unmaking the archiver, and the streams it knows. The thread is in archiver_thread.c. */
 #include "collector/archiver.h"
 
 #include <errno.h>
@@ -15,9 +14,7 @@
 
 #include "collector/archiver_private.h"
 
-enum { SEAL_FROM = 64, LIVE_ROWS_AT_ONCE = 1000 };
-
-static const uint64_t RETRY_NS = 100000000, LIVE_EVERY_NS = 1000000000, OUTBOX_RETRY_NS = 1000000;
+enum { LIVE_ROWS_AT_ONCE = 1000 };
 
 static uint64_t clock_ns(clockid_t id) {
   struct timespec ts;
@@ -26,9 +23,13 @@ static uint64_t clock_ns(clockid_t id) {
   return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-uint64_t tc__wall_ns(void) { return clock_ns(CLOCK_REALTIME); }
+uint64_t tc__wall_ns(void) {
+  return clock_ns(CLOCK_REALTIME);
+}
 
-uint64_t tc__mono_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+uint64_t tc__mono_ns(void) {
+  return clock_ns(CLOCK_MONOTONIC);
+}
 
 void tc__note(struct tc_archiver *archiver, const char *fmt, ...) {
   char text[512];
@@ -43,7 +44,9 @@ void tc__note(struct tc_archiver *archiver, const char *fmt, ...) {
 
 /* ---- lifecycle */
 
-static void note_rebuild(void *self, const char *text) { tc__note(self, "%s", text); }
+static void note_rebuild(void *self, const char *text) {
+  tc__note(self, "%s", text);
+}
 
 /* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
 static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
@@ -52,19 +55,46 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
   bool stale = faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 
-  if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK) return TB_OK;
-  if (!missing) tc__note(archiver, "%s; catalog.sqlite is rebuilt from the metas", stale ? "catalog.sqlite: a write had failed" : why.text);
+  if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK)
+    return TB_OK;
+  if (!missing)
+    tc__note(archiver, "%s; catalog.sqlite is rebuilt from the metas",
+             stale ? "catalog.sqlite: a write had failed" : why.text);
   uint64_t segments;
-  TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver, &segments));
+  TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
+                            &segments));
   unlinkat(state_fd, "catalog.stale", 0);
   return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
+}
+
+void tc__rebuild_catalog(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 };
+  int mark = openat(archiver->opt.dirs->state, "catalog.stale",
+                    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+  struct tc_catalog *fresh = NULL;
+  uint64_t segments;
+
+  if (mark >= 0) close(mark);
+  tc_catalog_close(archiver->catalog);
+  archiver->catalog = NULL;
+  tb_rc rc = tc_catalog_rebuild(archiver->opt.dirs->state, archiver->opt.dirs->archive, &diag,
+                                note_rebuild, archiver, &segments);
+  if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &fresh);
+  if (rc == TB_OK) {
+    archiver->catalog = fresh;
+    archiver->catalog_stale = false;
+    unlinkat(archiver->opt.dirs->state, "catalog.stale", 0);
+    return;
+  }
+  tc__note(archiver, "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
 static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {
   struct tc_catalog_totals totals = { 0 };
 
   TB_TRY(tc_waker_init(&archiver->waker, diag));
-  if (tc_outbox_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT, archiver->opt.loops) != TB_OK)
+  if (tc_outbox_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT, archiver->opt.loops) !=
+      TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory");
   TB_TRY(open_catalog(archiver, diag));
   TB_TRY(tc_catalog_forget_live(archiver->catalog, diag));
@@ -75,7 +105,8 @@ static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag, struct tc_archiver **out) {
+tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,
+                      struct tc_archiver **out) {
   struct tc_archiver *archiver = calloc(1, sizeof *archiver);
 
   if (archiver == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
@@ -133,10 +164,12 @@ static void free_chain(struct tc_work *work) {
 
 void tc_archiver_free(struct tc_archiver *archiver) {
   if (archiver == NULL) return;
-  for (struct tc_work *chain; (chain = tc_mailbox_take(&archiver->inbox)) != NULL;) free_chain(chain);
+  for (struct tc_work *chain; (chain = tc_mailbox_take(&archiver->inbox)) != NULL;)
+    free_chain(chain);
   free_chain(archiver->work);
   free_chain(archiver->barriers);
-  for (struct tc_settled *settled; (settled = tc_mailbox_take(&archiver->settled_box)) != NULL;) free(settled);
+  for (struct tc_settled *settled; (settled = tc_mailbox_take(&archiver->settled_box)) != NULL;)
+    free(settled);
   for (size_t i = 0; i < archiver->nsettled_wait; i++) free(archiver->settled_wait[i]);
   free(archiver->settled_wait);
   for (struct tc__verdict *item = archiver->verdicts, *next; item != NULL; item = next) {
@@ -171,14 +204,16 @@ void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream) {
   archiver->live_tail = &stream->live_next;
 }
 
-tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro, struct tb_diag *diag) {
+tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro,
+                             struct tb_diag *diag) {
   if (intro->ref >= archiver->streams_cap) {
     size_t cap = archiver->streams_cap == 0 ? 64 : archiver->streams_cap;
     while (cap <= intro->ref) cap *= 2;
     void *moved = reallocarray(archiver->streams, cap, sizeof(struct tc__stream *));
     if (moved == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a stream");
     archiver->streams = moved;
-    memset(archiver->streams + archiver->streams_cap, 0, (cap - archiver->streams_cap) * sizeof(struct tc__stream *));
+    memset(archiver->streams + archiver->streams_cap, 0,
+           (cap - archiver->streams_cap) * sizeof(struct tc__stream *));
     archiver->streams_cap = cap;
   }
   struct tc__stream *stream = calloc(1, sizeof *stream);
@@ -203,10 +238,11 @@ tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_strea
   return TB_OK;
 }
 
-static void forget_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
+void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
   struct tc__stream **at = &archiver->live;
 
-  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL) return; /* nobody writes it; kept until the next start */
+  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
+    return; /* nobody writes it; kept until the next start */
   while (*at != NULL && *at != stream) at = &(*at)->live_next;
   if (*at == stream) {
     *at = stream->live_next;
@@ -231,7 +267,10 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
     snprintf(row.identity, sizeof row.identity, "%s", stream->identity);
     memcpy(row.peer, stream->peer, sizeof row.peer);
     snprintf(row.state, sizeof row.state, "%s",
-             stream->conn != 0 ? "live" : !stream->over ? "waiting" : stream->closed ? "closed" : "unclean");
+             stream->conn != 0 ? "live"
+             : !stream->over   ? "waiting"
+             : stream->closed  ? "closed"
+                               : "unclean");
     TB_TRY(tc_catalog_put_live(archiver->catalog, &row, diag));
     archiver->live = stream->live_next;
     if (archiver->live == NULL) archiver->live_tail = &archiver->live;
@@ -240,7 +279,7 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
   return TB_OK;
 }
 
-static void flush_live(struct tc_archiver *archiver) {
+void tc__flush_live(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
 
   if (archiver->live == NULL || archiver->catalog == NULL) return;
@@ -248,251 +287,4 @@ static void flush_live(struct tc_archiver *archiver) {
   tb_rc rc = write_live_rows(archiver, &diag);
   if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
   if (rc != TB_OK) tc_catalog_rollback(archiver->catalog);
-}
-
-/* ---- work */
-
-static void release(struct tc_archiver *archiver, struct tc_record *record) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
-
-  if (stream != NULL && stream->conn == record->conn && record->conn != 0)
-    tc_outbox_released(&archiver->outbox, &stream->released, record->conn, record->stream, stream->loop,
-                       (uint64_t)record->len + TP_HEADER_BYTES);
-  record->free(record);
-}
-
-/* The records are freed once all their bytes are written: queues of segments point into them. */
-static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, struct tb_diag *diag) {
-  if (!archiver->at_begun) archiver->at = work->records.head;
-  archiver->at_begun = true;
-  for (; archiver->at != NULL; archiver->at = archiver->at->next) {
-    struct tc_record *record = archiver->at;
-    struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
-    if (stream == NULL) continue;
-    struct tc__item item = { .kind = record->kind, .seq = record->seq, .gen = record->gen,
-                             .wall_ns = work->records.wall_ns, .payload = record->payload, .len = record->len,
-                             .crc = record->crc };
-    TB_TRY(tc__archive_record(archiver, stream, &item, diag));
-    tc__mark_live(archiver, stream);
-  }
-  return TB_OK;
-}
-
-static void free_records(struct tc_archiver *archiver, struct tc_work *work) {
-  while (work->records.head != NULL) {
-    struct tc_record *record = work->records.head;
-    work->records.head = record->next;
-    release(archiver, record);
-  }
-}
-
-static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct tb_diag *diag) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, work->stream);
-
-  if (work->kind == TC_WORK_STREAM) return tc_archiver_add_stream(archiver, work->intro, diag);
-  if (work->kind == TC_WORK_RECORDS) {
-    TB_TRY(do_records(archiver, work, diag));
-    TB_TRY(tc__flush_dirty(archiver, diag));
-    archiver->at_begun = false;
-    free_records(archiver, work);
-    return TB_OK;
-  }
-  if (work->kind == TC_WORK_BARRIER) return tc__seal_borders(archiver, diag);
-  if (stream == NULL) return TB_OK;
-  switch (work->kind) {
-  case TC_WORK_ATTACHED:
-    tc_outbox_unjoin(&stream->released);
-    if (stream->conn == 0) tc_count(&archiver->opt.stats->streams_live, 1);
-    stream->conn = work->attached.conn;
-    stream->loop = work->attached.loop;
-    memcpy(stream->peer, work->attached.peer, sizeof stream->peer);
-    break;
-  case TC_WORK_DETACHED:
-    tc_outbox_unjoin(&stream->released);
-    if (stream->conn != 0) tc_count(&archiver->opt.stats->streams_live, (uint64_t)-1);
-    stream->conn = 0;
-    stream->peer[0] = '\0';
-    break;
-  case TC_WORK_COUNTERS: stream->counters = work->counters; break;
-  case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(archiver, stream, diag)); break;
-  case TC_WORK_FORGET: forget_stream(archiver, stream); return TB_OK;
-  case TC_WORK_VERDICT:
-    tc__take_verdict(archiver, stream, work->verdict);
-    work->verdict = NULL;
-    return TB_OK;
-  default: return TB_OK;
-  }
-  tc__mark_live(archiver, stream);
-  return TB_OK;
-}
-
-static bool take_inbox(struct tc_archiver *archiver) {
-  struct tc_work *chain = tc_mailbox_take(&archiver->inbox);
-
-  if (chain == NULL) return false;
-  *archiver->work_tail = chain;
-  while (chain->next != NULL) chain = chain->next;
-  archiver->work_tail = &chain->next;
-  return true;
-}
-
-static void answer_barriers(struct tc_archiver *archiver) {
-  while (archiver->barriers != NULL) {
-    struct tc_work *work = archiver->barriers;
-    struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
-    if (reply != NULL) reply->barrier = work->barrier.cookie;
-    tc_outbox_put(&archiver->outbox, reply);
-    archiver->barriers = work->next;
-    free(work);
-  }
-  archiver->barriers_tail = &archiver->barriers;
-}
-
-static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
-  while (archiver->work != NULL || take_inbox(archiver)) {
-    struct tc_work *work = archiver->work;
-    TB_TRY(do_work(archiver, work, diag));
-    archiver->work = work->next;
-    if (work->next == NULL) archiver->work_tail = &archiver->work;
-    work->next = NULL;
-    if (work->kind == TC_WORK_BARRIER) {
-      *archiver->barriers_tail = work;
-      archiver->barriers_tail = &work->next;
-    } else {
-      tc_work_free(work);
-    }
-    if (archiver->queued >= SEAL_FROM || archiver->barriers != NULL) {
-      TB_TRY(tc__publish_queue(archiver, diag));
-      answer_barriers(archiver);
-    }
-    tc_outbox_flush(&archiver->outbox);
-  }
-  TB_TRY(tc__publish_queue(archiver, diag));
-  return tc__apply_verdicts(archiver, diag);
-}
-
-static void post_settled(struct tc_archiver *archiver) {
-  size_t done = 0;
-
-  while (done < archiver->nsettled_wait && tc_mailbox_post(&archiver->settled_box, archiver->settled_wait[done])) done++;
-  if (done == 0) return;
-  archiver->nsettled_wait -= done;
-  memmove(archiver->settled_wait, archiver->settled_wait + done, archiver->nsettled_wait * sizeof(struct tc_settled *));
-}
-
-/* A full disk is waited for; anything else is told, and tried again all the same. */
-static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *diag) {
-  bool stuck = rc != TB_OK, was = atomic_load(&archiver->opt.stats->archive_stuck);
-
-  atomic_store(&archiver->opt.stats->archive_stuck, stuck);
-  if (stuck && !was) tc__note(archiver, "%s; the archive waits, the log keeps what is acked", diag->text);
-  if (!stuck && was) tc__note(archiver, "archive: is written again");
-  if (!stuck) {
-    archiver->told_failed = false;
-    return;
-  }
-  archiver->retry_mono_ns = tc__mono_ns() + RETRY_NS;
-  if (rc == TB_BUDGET || archiver->told_failed) return;
-  archiver->told_failed = true;
-  for (unsigned loop = 0; loop < archiver->opt.loops; loop++) {
-    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
-    if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    tc_outbox_put(&archiver->outbox, reply);
-  }
-}
-
-static void rebuild_catalog(struct tc_archiver *archiver) {
-  struct tb_diag diag = { 0 };
-  int mark = openat(archiver->opt.dirs->state, "catalog.stale", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-  struct tc_catalog *fresh = NULL;
-  uint64_t segments;
-
-  if (mark >= 0) close(mark);
-  tc_catalog_close(archiver->catalog);
-  archiver->catalog = NULL;
-  tb_rc rc = tc_catalog_rebuild(archiver->opt.dirs->state, archiver->opt.dirs->archive, &diag, note_rebuild, archiver, &segments);
-  if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &fresh);
-  if (rc == TB_OK) {
-    archiver->catalog = fresh;
-    archiver->catalog_stale = false;
-    unlinkat(archiver->opt.dirs->state, "catalog.stale", 0);
-    return;
-  }
-  tc__note(archiver, "%s; segments are archived, but neither listed nor deleted by age", diag.text);
-}
-
-static bool has_work(void *self) {
-  struct tc_archiver *archiver = self;
-  unsigned head = atomic_load(&archiver->inbox.head), tail = atomic_load(&archiver->inbox.tail);
-
-  return head != tail || atomic_load(&archiver->stop);
-}
-
-static void turn(struct tc_archiver *archiver) {
-  struct tb_diag diag = { 0 };
-  uint64_t now = tc__mono_ns();
-
-  if (now >= archiver->retry_mono_ns) {
-    archiver->retry_mono_ns = 0;
-    react(archiver, work_off(archiver, &diag), &diag);
-  }
-  post_settled(archiver);
-  if (now - archiver->live_mono_ns >= LIVE_EVERY_NS) {
-    archiver->live_mono_ns = now;
-    if (archiver->catalog_stale) rebuild_catalog(archiver);
-    flush_live(archiver);
-  }
-  if (archiver->opt.config->retention_every > 0 && tc_retention_is_due(&archiver->retention, archiver->opt.config->retention_every, now))
-    tc__retain(archiver);
-  tc_outbox_flush(&archiver->outbox);
-}
-
-static uint64_t sleep_ns(const struct tc_archiver *archiver) {
-  if (archiver->outbox.waiting > 0 || archiver->nsettled_wait > 0) return OUTBOX_RETRY_NS;
-  if (archiver->retry_mono_ns != 0) return RETRY_NS;
-  return archiver->live != NULL ? LIVE_EVERY_NS : 1000000000;
-}
-
-static void *run(void *self) {
-  struct tc_archiver *archiver = self;
-
-  for (;;) {
-    bool stop = atomic_load(&archiver->stop);
-    if (stop) archiver->retry_mono_ns = 0;
-    turn(archiver);
-    if (stop) break; /* one whole turn after the last post */
-    /* With work held back by a full disk new work is no reason to wake. */
-    tc_waker_sleep(&archiver->waker, sleep_ns(archiver), archiver->retry_mono_ns != 0 ? NULL : has_work, archiver);
-  }
-  struct tb_diag diag = { 0 };
-  if (archiver->work == NULL && tc__seal_borders(archiver, &diag) == TB_OK) (void)!tc__publish_queue(archiver, &diag);
-  tc_outbox_flush(&archiver->outbox);
-  post_settled(archiver);
-  flush_live(archiver);
-  return NULL;
-}
-
-tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag) {
-  int rc = pthread_create(&archiver->thread, NULL, run, archiver);
-
-  if (rc != 0) return tb_fail(diag, TB_IO, "segment thread: %s", strerror(rc));
-  pthread_setname_np(archiver->thread, "tc-segment");
-  archiver->started = true;
-  return TB_OK;
-}
-
-void tc_archiver_stop(struct tc_archiver *archiver) {
-  if (!archiver->started) return;
-  atomic_store(&archiver->stop, true);
-  tc_waker_wake(&archiver->waker);
-  pthread_join(archiver->thread, NULL);
-  archiver->started = false;
-}
-
-bool tc_archiver_post(struct tc_archiver *archiver, struct tc_work *chain) {
-  return tc_mailbox_post(&archiver->inbox, chain);
-}
-
-struct tc_settled *tc_archiver_take_settled(struct tc_archiver *archiver) {
-  return tc_mailbox_take(&archiver->settled_box);
 }

@@ -27,8 +27,8 @@ enum tc_work_kind {
   TC_WORK_DETACHED,
   TC_WORK_COUNTERS,
   TC_WORK_RECORDS,
-  TC_WORK_ABANDON,    /* nobody writes the stream any more */
-  TC_WORK_FORGET,     /* the stream table has dropped it */
+  TC_WORK_ABANDON, /* nobody writes the stream any more */
+  TC_WORK_FORGET,  /* the stream table has dropped it */
   TC_WORK_VERDICT,
   TC_WORK_BARRIER,
 };
@@ -85,12 +85,13 @@ struct tc_archiver_options {
   bool durable;
   struct tc_store_sink sink;
   struct tc_stats *stats;
-  const char *run; /* id of this run, for metas */
+  const char *run;                 /* id of this run, for metas */
   void (*wake_commit)(void *self); /* settled reports wait */
   void *wake_self;
 };
 
-TB_MUST tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag, struct tc_archiver **out);
+TB_MUST tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,
+                              struct tc_archiver **out);
 TB_MUST tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag);
 /* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. */
 void tc_archiver_stop(struct tc_archiver *archiver);
@@ -98,25 +99,29 @@ void tc_archiver_free(struct tc_archiver *archiver);
 
 /* A chain of work in order; false: full, the chain stays the caller's. */
 bool tc_archiver_post(struct tc_archiver *archiver, struct tc_work *chain);
-struct tc_settled *tc_archiver_take_settled(struct tc_archiver *archiver); /* free() it; NULL: none */
+struct tc_settled *
+tc_archiver_take_settled(struct tc_archiver *archiver); /* free() it; NULL: none */
 void tc_work_free(struct tc_work *work);
 
 /* ---- recovery, before start */
-TB_MUST tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro, struct tb_diag *diag);
+TB_MUST tb_rc tc_archiver_add_stream(struct tc_archiver *archiver,
+                                     const struct tc_stream_intro *intro, struct tb_diag *diag);
 /* One durable record; the payload is borrowed until tc_archiver_replay_done(). *out_skip_to: records up to this seq are in a
  * segment already that the last run published without saying so; 0: none. */
-TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind, uint64_t seq, uint64_t gen,
-                                 const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag,
+TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind,
+                                 uint64_t seq, uint64_t gen, const unsigned char *payload,
+                                 uint32_t len, uint64_t wall_ns, struct tb_diag *diag,
                                  uint64_t *out_skip_to);
 /* Records of the stream are missing in the log before the next one: its open generation is lost. */
-TB_MUST tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t stream, uint64_t first_seq, uint64_t last_seq,
-                                     struct tb_diag *diag);
+TB_MUST tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t stream,
+                                     uint64_t first_seq, uint64_t last_seq, struct tb_diag *diag);
 TB_MUST tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag);
 /* Offers what is archived but not yet understood; finds or makes streams through `stream_of`. */
 TB_MUST tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
-                                        tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
-                                                           const char *service, const char *instance,
-                                                           uint32_t *out_ref),
+                                        tb_rc (*stream_of)(void *self, const unsigned char id[16],
+                                                           const char *identity,
+                                                           const char *service,
+                                                           const char *instance, uint32_t *out_ref),
                                         void *self, struct tb_diag *diag);
 
 #endif

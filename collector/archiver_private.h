@@ -60,11 +60,11 @@ struct tc__stream {
   unsigned go_version;
 
   struct tc__file *open;
-  struct tc__file *queued;   /* the last one waiting to be sealed */
-  struct tc__losses losses;  /* told, not yet in a file */
-  uint64_t last_gen;         /* of the run that is written */
-  bool run_broken;           /* a hole lies before the next generation */
-  bool begun;                /* a generation of it was written or offered since the start */
+  struct tc__file *queued;  /* the last one waiting to be sealed */
+  struct tc__losses losses; /* told, not yet in a file */
+  uint64_t last_gen;        /* of the run that is written */
+  bool run_broken;          /* a hole lies before the next generation */
+  bool begun;               /* a generation of it was written or offered since the start */
   uint64_t last_seq;
   struct tc_settled settled; /* as last reported */
   struct tc__recent *recents, **recents_tail;
@@ -88,7 +88,7 @@ struct tc__verdict {
 struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
-  bool catalog_stale; /* a write failed: it is rebuilt */
+  bool catalog_stale;          /* a write failed: it is rebuilt */
   struct tc__stream **streams; /* by ref */
   size_t streams_cap;
 
@@ -100,19 +100,19 @@ struct tc_archiver {
   struct tc__stream *live, **live_tail;
 
   struct tc_mailbox inbox, settled_box;
-  struct tc_work *work, **work_tail;            /* taken, in order */
-  struct tc_record *at;                         /* first record of the first work not yet handled */
-  bool at_begun;                                /* `at` counts: the first work is being handled */
-  struct tc_settled **settled_wait;             /* not yet posted: the commit thread's mailbox was full */
+  struct tc_work *work, **work_tail; /* taken, in order */
+  struct tc_record *at;              /* first record of the first work not yet handled */
+  bool at_begun;                     /* `at` counts: the first work is being handled */
+  struct tc_settled **settled_wait;  /* not yet posted: the commit thread's mailbox was full */
   size_t nsettled_wait, settled_wait_cap;
-  struct tc_work *barriers, **barriers_tail;    /* answered after the next sealing */
+  struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
 
   struct tc_outbox outbox;
   struct tc_waker waker;
   pthread_t thread;
   bool started;
   atomic_bool stop;
-  bool told_failed;
+  bool told_failed, live_soon;
   uint64_t retry_mono_ns, live_mono_ns;
   struct tc_retention retention;
 };
@@ -121,7 +121,12 @@ uint64_t tc__wall_ns(void);
 uint64_t tc__mono_ns(void);
 void tc__note(struct tc_archiver *archiver, const char *fmt, ...) TB_PRINTF(2, 3);
 
-struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver, uint32_t ref); /* NULL: unknown */
+struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,
+                                       uint32_t ref); /* NULL: unknown */
+void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream);
+void tc__rebuild_catalog(struct tc_archiver *archiver);
+/* What is known of live streams: marked when it changes, written in bundles. */
+void tc__flush_live(struct tc_archiver *archiver);
 void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
@@ -133,12 +138,13 @@ struct tc__item {
   const unsigned char *payload;
   uint32_t len, crc; /* of the payload */
 };
-tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
-                         struct tb_diag *diag);
-tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
+                         const struct tc__item *item, struct tb_diag *diag);
+tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
+                          struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */
-tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why, bool note_loss,
-                          uint64_t seq, struct tb_diag *diag);
+tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                          bool note_loss, uint64_t seq, struct tb_diag *diag);
 tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
 tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag);
@@ -149,12 +155,25 @@ void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *
 /* Reports stream->settled to the log. */
 tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream);
 tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag);
-void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream, struct tc_verdict *verdict);
-tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag);
-/* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. */
-tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day, uint64_t first_gen,
-                void (*change)(void *self, tc_meta *meta), void *self, struct tb_diag *diag);
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
+
+/* archiver_meta.c */
+/* Strings and bytes are borrowed from the stream and the file. */
+tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file);
+void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
+Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
+/* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
+void tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag);
+void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta);
+/* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. */
+tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
+                uint64_t first_gen, void (*change)(void *self, tc_meta *meta), void *self,
+                struct tb_diag *diag);
+
+/* archiver_verdicts.c */
+void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tc_verdict *verdict);
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag);
 
 /* archiver_retention.c */
 void tc__retain(struct tc_archiver *archiver);

@@ -19,119 +19,18 @@
 enum { SYNCFS_FROM = 8, PUBLISH_AT_ONCE = 256 };
 
 static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const char *name) {
-  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO, "archive/%s/%s/%s: %s", file->day,
-                 file->stream->hex, name, strerror(errno));
+  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO,
+                 "archive/%s/%s/%s: %s", file->day, file->stream->hex, name, strerror(errno));
 }
 
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {
   snprintf(out, 192, "archive/%.10s/%.32s/%016" PRIx64 ".trace", day, stream_hex, first_gen);
 }
 
-/* ---- what a meta says */
-
-static void free_meta(tc_meta *meta) {
-  /* Built by hand below: the parts are ours, the strings are borrowed. */
-  if (meta == NULL) return;
-  for (size_t i = 0; i < meta->n_generations; i++) free(meta->generations[i]);
-  for (size_t i = 0; i < meta->n_losses; i++) free(meta->losses[i]);
-  free(meta->generations);
-  free(meta->losses);
-  free(meta);
-}
-
-struct generation_parts {
-  Tracecollect__V1__GenerationMeta meta;
-  Tracecollect__V1__Verdict verdict;
-};
-
-static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
-  struct generation_parts *parts = calloc(1, sizeof *parts);
-
-  if (parts == NULL) return false;
-  tracecollect__v1__generation_meta__init(&parts->meta);
-  tracecollect__v1__verdict__init(&parts->verdict);
-  parts->meta.gen = gen->gen;
-  parts->meta.offset = gen->offset;
-  parts->meta.bytes = gen->bytes;
-  parts->meta.batches = gen->batches;
-  parts->meta.events = gen->verdict.events;
-  parts->meta.first_ns = gen->verdict.first_ns;
-  parts->meta.last_ns = gen->verdict.last_ns;
-  parts->meta.end_wall_ns = gen->end_wall_ns;
-  parts->meta.crc = gen->crc;
-  parts->meta.first_seq = gen->first_seq;
-  parts->meta.last_seq = gen->last_seq;
-  parts->meta.verdict = &parts->verdict;
-  parts->verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
-  parts->verdict.thread = gen->verdict.thread;
-  parts->verdict.offset = gen->verdict.offset;
-  if (gen->verdict.reason != NULL) parts->verdict.reason = gen->verdict.reason;
-  meta->generations[meta->n_generations++] = &parts->meta;
-  meta->unsafe_experiment |= gen->unsafe_experiment;
-  return true;
-}
-
-static Tracecollect__V1__LossMeta *loss_message(const struct tc__loss *loss) {
-  Tracecollect__V1__LossMeta *out = malloc(sizeof *out);
-
-  if (out == NULL) return NULL;
-  tracecollect__v1__loss_meta__init(out);
-  out->first_gen = loss->first_gen;
-  out->last_gen = loss->last_gen;
-  out->batches = loss->batches;
-  out->bytes = loss->bytes;
-  out->reason = loss->reason;
-  out->seq = loss->seq;
-  return out;
-}
-
-static tc_meta *build_meta(struct tc_archiver *archiver, struct tc__file *file) {
-  struct tc__stream *stream = file->stream;
-  size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
-  tc_meta *meta = calloc(1, sizeof *meta);
-
-  if (meta == NULL) return NULL;
-  tracecollect__v1__segment_meta__init(meta);
-  meta->generations = calloc(ngens + 1, sizeof(void *));
-  meta->losses = calloc(file->losses.n + 1, sizeof(void *));
-  bool good = meta->generations != NULL && meta->losses != NULL;
-  for (size_t i = 0; good && i < ngens; i++) good = add_generation(meta, &file->segment->gens[i]);
-  for (size_t i = 0; good && i < file->losses.n; i++) {
-    Tracecollect__V1__LossMeta *loss = loss_message(&file->losses.items[i]);
-    good = loss != NULL;
-    if (good) meta->losses[meta->n_losses++] = loss;
-  }
-  if (!good) {
-    free_meta(meta);
-    return NULL;
-  }
-  meta->format = 1;
-  meta->stream = (ProtobufCBinaryData){ sizeof stream->id, stream->id };
-  meta->identity = stream->identity;
-  meta->service = stream->service;
-  meta->instance = stream->instance;
-  meta->trace_header = (ProtobufCBinaryData){ stream->header_len, stream->header };
-  meta->go_version = stream->go_version;
-  meta->level = (char *)(uintptr_t)(archiver->opt.durable ? "durable" : "process");
-  meta->run = (char *)(uintptr_t)archiver->opt.run;
-  meta->day = file->day;
-  if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
-  meta->stream_closed = file->ended != NULL && strcmp(file->ended, "clean") == 0;
-  if (file->segment == NULL) return meta;
-  meta->bytes = file->segment->bytes;
-  meta->crc = file->segment->crc;
-  meta->sha256 = (ProtobufCBinaryData){ sizeof file->sha256, file->sha256 };
-  if (stream->settled.has_segment)
-    meta->previous_sha256 = (ProtobufCBinaryData){ sizeof stream->settled.sha256, stream->settled.sha256 };
-  meta->first_wall_ns = file->segment->first_wall_ns;
-  meta->last_wall_ns = file->segment->last_wall_ns;
-  return meta;
-}
-
 /* ---- telling others */
 
-static void offer_generation(struct tc_archiver *archiver, const struct tc__file *file, const struct tc_segment_gen *gen,
-                             bool new_run, const char *path) {
+static void offer_generation(struct tc_archiver *archiver, const struct tc__file *file,
+                             const struct tc_segment_gen *gen, bool new_run, const char *path) {
   struct tc__stream *stream = file->stream;
   struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
 
@@ -152,7 +51,8 @@ static void offer_generation(struct tc_archiver *archiver, const struct tc__file
 void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path) {
   const struct tc_segment *segment = file->segment;
 
-  offer_generation(archiver, file, &segment->gens[segment->ngens - 1], file->new_run && segment->ngens == 1, path);
+  offer_generation(archiver, file, &segment->gens[segment->ngens - 1],
+                   file->new_run && segment->ngens == 1, path);
 }
 
 static void tell_closed(struct tc_archiver *archiver, struct tc__stream *stream) {
@@ -181,20 +81,6 @@ tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
   return TB_OK;
 }
 
-/* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
-static void catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag) {
-  if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
-  if (!archiver->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", diag->text);
-  archiver->catalog_stale = true;
-}
-
-static void put_row(struct tc_archiver *archiver, const tc_meta *meta) {
-  struct tb_diag diag = { 0 };
-
-  if (archiver->catalog != NULL && tc_catalog_put(archiver->catalog, meta, &diag) != TB_OK)
-    catalog_failed(archiver, &diag);
-}
-
 static void put_rows(struct tc_archiver *archiver, struct tc__file *first, size_t n) {
   struct tb_diag diag = { 0 };
 
@@ -203,7 +89,7 @@ static void put_rows(struct tc_archiver *archiver, struct tc__file *first, size_
   for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
     if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &diag);
   if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
-  if (rc != TB_OK) catalog_failed(archiver, &diag);
+  if (rc != TB_OK) tc__catalog_failed(archiver, &diag);
 }
 
 /* ---- the four steps */
@@ -212,15 +98,21 @@ static void put_rows(struct tc_archiver *archiver, struct tc__file *first, size_
 static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
-  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine, segment->name) != 0)
+  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
+               segment->name) != 0)
     return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
-    struct tc__loss loss = { .first_gen = gen->gen, .last_gen = gen->gen, .batches = gen->batches, .bytes = gen->bytes,
-                             .seq = gen->last_seq, .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+    struct tc__loss loss = { .first_gen = gen->gen,
+                             .last_gen = gen->gen,
+                             .batches = gen->batches,
+                             .bytes = gen->bytes,
+                             .seq = gen->last_seq,
+                             .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
     TB_TRY(tc__losses_add(&file->losses, &loss));
   }
-  if (file->ended == NULL) { /* the losses wait for the next file, and the log holds their records */
+  if (file->ended ==
+      NULL) { /* the losses wait for the next file, and the log holds their records */
     TB_TRY(tc__losses_move(&file->stream->losses, &file->losses));
     file->settle_seq = 0;
   }
@@ -228,7 +120,8 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
     if (other->stream == file->stream) other->new_run = true;
   tc_count(&archiver->opt.stats->generations_broken, segment->ngens);
-  tc__note(archiver, "stream=%s gen=%" PRIu64 ": is in the archive already; the new bytes are in quarantine",
+  tc__note(archiver,
+           "stream=%s gen=%" PRIu64 ": is in the archive already; the new bytes are in quarantine",
            file->stream->hex, segment->first_gen);
   tc_segment_free(segment);
   file->segment = NULL;
@@ -237,7 +130,8 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
 
 /* Is the place taken? A trace without a meta is half a publication of a run that lost power: the log,
  * and so this file, still has all of it. */
-static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bool *out_taken, struct tb_diag *diag) {
+static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bool *out_taken,
+                         struct tb_diag *diag) {
   char trace[32], name[32];
   tc_meta *meta = NULL;
 
@@ -250,7 +144,8 @@ static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bo
   tc_meta_free(meta);
   if (rc == TB_IO || rc == TB_NOMEM) return fail_name(diag, file, name);
   if (!exists || *out_taken) return TB_OK;
-  tc__note(archiver, "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day, file->stream->hex, trace);
+  tc__note(archiver, "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
+           file->stream->hex, trace);
   return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
 }
 
@@ -266,19 +161,22 @@ static void advance(struct tc__file *file) {
   settled->has_segment = true;
 }
 
-static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, bool sync, struct tb_diag *diag) {
+static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, bool sync,
+                     struct tb_diag *diag) {
   char name[32];
   bool taken;
 
   if (file->segment == NULL || file->meta != NULL) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
-  if (file->dir_fd < 0) file->dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
+  if (file->dir_fd < 0)
+    file->dir_fd =
+        tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
   if (file->dir_fd < 0) return fail_name(diag, file, "");
   TB_TRY(clear_place(archiver, file, &taken, diag));
   if (taken) return refuse(archiver, file, diag);
   if (sync && fdatasync(file->segment->fd) != 0) return fail_name(diag, file, file->segment->name);
   TB_TRY(tc_segment_sha256(file->segment, file->sha256));
-  tc_meta *meta = build_meta(archiver, file);
+  tc_meta *meta = tc__build_meta(archiver, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(file->segment->first_gen, name);
   tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sync, diag);
@@ -286,11 +184,13 @@ static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, bool s
     /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
     size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
     unsigned char *packed = malloc(len + 1);
-    if (packed != NULL) file->meta = tracecollect__v1__segment_meta__unpack(NULL, tracecollect__v1__segment_meta__pack(meta, packed), packed);
+    if (packed != NULL)
+      file->meta = tracecollect__v1__segment_meta__unpack(
+          NULL, tracecollect__v1__segment_meta__pack(meta, packed), packed);
     free(packed);
     if (file->meta == NULL) rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   }
-  free_meta(meta);
+  tc__free_meta(meta);
   if (rc == TB_OK) advance(file);
   return rc;
 }
@@ -302,9 +202,11 @@ static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, str
   tc_meta_name(file->segment->first_gen, name);
   tc_trace_name(file->segment->first_gen, trace);
   tb_rc rc = tc_meta_publish(file->dir_fd, name, diag);
-  if (rc != TB_OK && faccessat(file->dir_fd, name, F_OK, 0) != 0) return rc; /* else renamed by a try before */
+  if (rc != TB_OK && faccessat(file->dir_fd, name, F_OK, 0) != 0)
+    return rc; /* else renamed by a try before */
   if (rc != TB_OK) tb_diag_clear(diag);
-  if (renameat2(archiver->opt.dirs->open, file->segment->name, file->dir_fd, trace, RENAME_NOREPLACE) != 0)
+  if (renameat2(archiver->opt.dirs->open, file->segment->name, file->dir_fd, trace,
+                RENAME_NOREPLACE) != 0)
     return fail_name(diag, file, trace);
   file->renamed = true;
   return TB_OK;
@@ -315,7 +217,8 @@ static tb_rc sync_all(struct tc_archiver *archiver, struct tb_diag *diag) {
   return tb_fail(diag, errno == ENOSPC ? TB_BUDGET : TB_IO, "archive: syncfs: %s", strerror(errno));
 }
 
-static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n, struct tb_diag *diag) {
+static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n,
+                     struct tb_diag *diag) {
   bool durable = archiver->opt.durable, each = durable && n < SYNCFS_FROM;
   struct tc__file *file = first;
 
@@ -346,8 +249,9 @@ static void change_end(void *self, tc_meta *meta) {
   meta->losses = moved;
   for (size_t i = 0; i < file->losses.n; i++) {
     bool told = false; /* a crash between this and SETTLED brings the same records again */
-    for (size_t k = 0; k < meta->n_losses; k++) told |= meta->losses[k]->seq == file->losses.items[i].seq;
-    Tracecollect__V1__LossMeta *loss = told ? NULL : loss_message(&file->losses.items[i]);
+    for (size_t k = 0; k < meta->n_losses; k++)
+      told |= meta->losses[k]->seq == file->losses.items[i].seq;
+    Tracecollect__V1__LossMeta *loss = told ? NULL : tc__loss_message(&file->losses.items[i]);
     if (loss != NULL) meta->losses[meta->n_losses++] = loss;
   }
 }
@@ -357,15 +261,18 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
   char name[32];
 
   if (file->losses.n == 0) return TB_OK;
-  tc_meta *meta = build_meta(archiver, file);
+  tc_meta *meta = tc__build_meta(archiver, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
-  if (file->dir_fd < 0) file->dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
+  if (file->dir_fd < 0)
+    file->dir_fd =
+        tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
   tc_meta_name(file->losses.items[0].first_gen, name);
-  tb_rc rc = file->dir_fd < 0 ? fail_name(diag, file, "") : tc_meta_write(file->dir_fd, name, meta, true, diag);
+  tb_rc rc = file->dir_fd < 0 ? fail_name(diag, file, "")
+                              : tc_meta_write(file->dir_fd, name, meta, true, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
-  if (rc == TB_OK) put_row(archiver, meta);
-  free_meta(meta);
+  if (rc == TB_OK) tc__put_row(archiver, meta);
+  tc__free_meta(meta);
   return rc;
 }
 
@@ -374,7 +281,8 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
 
   if (file->ended == NULL) return TB_OK;
   if (!last->has_segment) return leave_note(archiver, file, diag);
-  tb_rc rc = tc__amend(archiver, file->stream->hex, last->day, last->first_gen, change_end, file, diag);
+  tb_rc rc =
+      tc__amend(archiver, file->stream->hex, last->day, last->first_gen, change_end, file, diag);
   if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return rc;
   tc__note(archiver, "%s; the stream's end is not noted", diag->text);
   tb_diag_clear(diag);
@@ -391,7 +299,8 @@ static tb_rc remember_recent(struct tc__file *file) {
   recent->first_gen = file->segment->first_gen;
   recent->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
   for (size_t i = 0; i < file->segment->ngens; i++)
-    recent->pending += file->segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
+    recent->pending +=
+        file->segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
   if (recent->pending == 0) {
     free(recent);
     return TB_OK;
@@ -446,128 +355,4 @@ tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag) {
     TB_TRY(publish_some(archiver, n, diag));
   }
   return TB_OK;
-}
-
-tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day, uint64_t first_gen,
-                void (*change)(void *self, tc_meta *meta), void *self, struct tb_diag *diag) {
-  char name[32];
-  tc_meta *meta;
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
-
-  tc_meta_name(first_gen, name);
-  if (dir_fd < 0)
-    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "archive/%s/%s: %s", day, stream_hex, strerror(errno));
-  tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
-  if (rc == TB_OK) {
-    change(self, meta);
-    rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
-    if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
-    if (rc == TB_OK) put_row(archiver, meta);
-    tc_meta_free(meta);
-  }
-  close(dir_fd);
-  return rc;
-}
-
-/* ---- verdicts */
-
-static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *verdict) {
-  free(gen->verdict.reason);
-  gen->verdict = (struct tc_segment_verdict){ .code = verdict->code, .events = verdict->events,
-                                              .offset = verdict->offset, .first_ns = verdict->first_ns,
-                                              .last_ns = verdict->last_ns, .thread = verdict->thread,
-                                              .reason = verdict->reason[0] != '\0' ? strdup(verdict->reason) : NULL };
-}
-
-static bool set_in_file(struct tc__file *file, const struct tc_verdict *verdict) {
-  if (file == NULL || file->segment == NULL || file->meta != NULL) return false;
-  for (size_t i = 0; i < file->segment->ngens; i++) {
-    if (file->segment->gens[i].gen != verdict->gen) continue;
-    set_verdict(&file->segment->gens[i], verdict);
-    return true;
-  }
-  return false;
-}
-
-void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream, struct tc_verdict *verdict) {
-  bool done = set_in_file(stream->open, verdict);
-
-  for (struct tc__file *file = archiver->queue; !done && file != NULL; file = file->next)
-    done = file->stream == stream && set_in_file(file, verdict);
-  struct tc__recent *recent = stream->recents;
-  while (!done && recent != NULL && (verdict->gen < recent->first_gen || verdict->gen > recent->last_gen))
-    recent = recent->next;
-  struct tc__verdict *item = done || recent == NULL ? NULL : calloc(1, sizeof *item);
-  if (item == NULL) {
-    free(verdict);
-    return;
-  }
-  if (recent->pending > 0) recent->pending--;
-  recent->queued++;
-  *item = (struct tc__verdict){ .stream = stream, .recent = recent, .verdict = verdict };
-  *archiver->verdicts_tail = item;
-  archiver->verdicts_tail = &item->next;
-}
-
-static void change_verdict(void *self, tc_meta *meta) {
-  const struct tc_verdict *verdict = self;
-
-  for (size_t i = 0; i < meta->n_generations; i++) {
-    Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
-    if (gen->gen != verdict->gen) continue;
-    gen->events = verdict->events;
-    gen->first_ns = verdict->first_ns;
-    gen->last_ns = verdict->last_ns;
-    if (gen->verdict == NULL) {
-      gen->verdict = malloc(sizeof *gen->verdict);
-      if (gen->verdict == NULL) return;
-      tracecollect__v1__verdict__init(gen->verdict);
-    }
-    char *reason = strdup(verdict->reason);
-    if (reason != NULL) {
-      if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
-      gen->verdict->reason = reason;
-    }
-    gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
-    gen->verdict->thread = verdict->thread;
-    gen->verdict->offset = verdict->offset;
-  }
-}
-
-static void drop_recent(struct tc__stream *stream, struct tc__recent *recent) {
-  struct tc__recent **at = &stream->recents;
-
-  while (*at != recent) at = &(*at)->next;
-  *at = recent->next;
-  if (stream->recents_tail == &recent->next) stream->recents_tail = at;
-  free(recent);
-}
-
-static tb_rc apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
-  while (archiver->verdicts != NULL) {
-    struct tc__verdict *item = archiver->verdicts;
-    tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen, change_verdict,
-                         item->verdict, diag);
-    if (rc == TB_BUDGET || rc == TB_IO || rc == TB_NOMEM) return rc;
-    tb_diag_clear(diag);
-    archiver->verdicts = item->next;
-    if (item->next == NULL) archiver->verdicts_tail = &archiver->verdicts;
-    item->recent->queued--;
-    if (item->recent->pending == 0 && item->recent->queued == 0) drop_recent(item->stream, item->recent);
-    free(item->verdict);
-    free(item);
-  }
-  return TB_OK;
-}
-
-tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
-  struct tb_diag words = { 0 };
-
-  if (archiver->verdicts == NULL) return TB_OK;
-  if (archiver->catalog != NULL && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
-    catalog_failed(archiver, &words);
-  tb_rc rc = apply_verdicts(archiver, diag);
-  if (archiver->catalog != NULL && !archiver->catalog_stale && tc_catalog_commit(archiver->catalog, &words) != TB_OK)
-    catalog_failed(archiver, &words);
-  return rc;
 }

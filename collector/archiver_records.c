@@ -108,13 +108,13 @@ static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
   enqueue(archiver, file);
 }
 
-static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen, uint64_t wall_ns,
-                       struct tb_diag *diag) {
+static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
+                       uint64_t wall_ns, struct tb_diag *diag) {
   struct tc__file *file = file_new(stream);
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  tb_rc rc = tc_segment_new(archiver->opt.dirs->open, stream->hex, gen, stream->header, stream->header_len, diag,
-                            &file->segment);
+  tb_rc rc = tc_segment_new(archiver->opt.dirs->open, stream->hex, gen, stream->header,
+                            stream->header_len, diag, &file->segment);
   if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
   if (rc != TB_OK) {
     tc__file_free(file);
@@ -130,14 +130,16 @@ static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, 
   return TB_OK;
 }
 
-static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
-                        struct tb_diag *diag) {
+static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
+                        const struct tc__item *item, struct tb_diag *diag) {
   uint64_t gen = item->gen;
 
-  if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen) return TB_OK; /* counted when given up */
+  if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen)
+    return TB_OK; /* counted when given up */
   struct tc__file *file = stream->open;
   /* Between generations a file goes on only with the next number. */
-  if (file != NULL && !file->segment->in_gen && (gen != stream->last_gen + 1 || stream->run_broken)) {
+  if (file != NULL && !file->segment->in_gen &&
+      (gen != stream->last_gen + 1 || stream->run_broken)) {
     seal_open(archiver, stream);
     file = NULL;
   }
@@ -148,26 +150,32 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
   /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
    * bytes stay in the order they came, and ordering will say so. */
   TB_TRY(mark_dirty(archiver, file));
-  TB_TRY(tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
+  TB_TRY(
+      tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
   file->segment->last_wall_ns = item->wall_ns;
   if (file->segment->now.batches == 1) file->segment->now.first_wall_ns = item->wall_ns;
   return TB_OK;
 }
 
-static tb_rc quarantine_file(struct tc_archiver *archiver, struct tc_segment *segment, struct tb_diag *diag) {
-  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine, segment->name) == 0)
+static tb_rc quarantine_file(struct tc_archiver *archiver, struct tc_segment *segment,
+                             struct tb_diag *diag) {
+  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
+               segment->name) == 0)
     return TB_OK;
   return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
 }
 
-tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why, bool note_loss,
-                          uint64_t seq, struct tb_diag *diag) {
+tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                          bool note_loss, uint64_t seq, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
   if (file == NULL || !file->segment->in_gen) return TB_OK;
   struct tc_segment_gen *now = &file->segment->now;
-  struct tc__loss loss = { .first_gen = now->gen, .last_gen = now->gen, .batches = now->batches,
-                           .bytes = now->bytes, .seq = seq,
+  struct tc__loss loss = { .first_gen = now->gen,
+                           .last_gen = now->gen,
+                           .batches = now->batches,
+                           .bytes = now->bytes,
+                           .seq = seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (file->segment->ngens > 0) {
@@ -188,17 +196,20 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
   }
   stream->run_broken = true;
   tc_count(&archiver->opt.stats->generations_broken, 1);
-  tc__note(archiver, "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex, loss.first_gen, why);
+  tc__note(archiver, "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
+           loss.first_gen, why);
   return note_loss ? tc__losses_add(&stream->losses, &loss) : TB_OK;
 }
 
 static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
-  return segment->ngens >= config->segment_generations_max || segment->bytes >= config->segment_bytes_max ||
+  return segment->ngens >= config->segment_generations_max ||
+         segment->bytes >= config->segment_bytes_max ||
          tc__mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
 }
 
 /* With several generations a file each is offered as soon as it is whole; else when it is published. */
-static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream *stream,
+                                uint64_t gen) {
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
@@ -210,8 +221,8 @@ static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream 
   if (past_limits(archiver->opt.config, file->segment)) seal_open(archiver, stream);
 }
 
-static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
-                      struct tb_diag *diag) {
+static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
+                      const struct tc__item *item, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
   if (file == NULL || !file->segment->in_gen) {
@@ -220,30 +231,42 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream, c
     stream->settled.abandoned_gen = 0;
     return TB_OK;
   }
-  Tracecollect__V1__GenerationEnd *end = tracecollect__v1__generation_end__unpack(NULL, item->len, item->payload);
-  if (end == NULL) return tc__quarantine_open(archiver, stream, "its end does not parse", true, item->seq, diag);
-  struct tc_segment_claim claim = { .gen = item->gen, .seq = item->seq, .batches = end->batches, .bytes = end->bytes,
-                                    .end_wall_ns = end->wall_ns, .crc = end->crc };
+  Tracecollect__V1__GenerationEnd *end =
+      tracecollect__v1__generation_end__unpack(NULL, item->len, item->payload);
+  if (end == NULL)
+    return tc__quarantine_open(archiver, stream, "its end does not parse", true, item->seq, diag);
+  struct tc_segment_claim claim = { .gen = item->gen,
+                                    .seq = item->seq,
+                                    .batches = end->batches,
+                                    .bytes = end->bytes,
+                                    .end_wall_ns = end->wall_ns,
+                                    .crc = end->crc };
   tracecollect__v1__generation_end__free_unpacked(end, NULL);
   /* It may be offered, and so read, as soon as it is whole. */
-  if (archiver->opt.config->segment_generations_max > 1) TB_TRY(tc_segment_flush(file->segment, diag));
+  if (archiver->opt.config->segment_generations_max > 1)
+    TB_TRY(tc_segment_flush(file->segment, diag));
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
-  if (rc == TB_BROKEN) return tc__quarantine_open(archiver, stream, words.text, true, item->seq, diag);
+  if (rc == TB_BROKEN)
+    return tc__quarantine_open(archiver, stream, words.text, true, item->seq, diag);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
   file->segment->last_wall_ns = item->wall_ns;
   generation_is_whole(archiver, stream, item->gen);
   return TB_OK;
 }
 
-static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
-                       struct tb_diag *diag) {
+static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
+                       const struct tc__item *item, struct tb_diag *diag) {
   struct tc__loss loss = { .seq = item->seq };
   Tracecollect__V1__Loss *told = tracecollect__v1__loss__unpack(NULL, item->len, item->payload);
 
   if (told != NULL) {
-    loss = (struct tc__loss){ .first_gen = told->first_gen, .last_gen = told->last_gen, .batches = told->batches,
-                              .bytes = told->bytes, .reason = (uint32_t)told->reason, .seq = item->seq };
+    loss = (struct tc__loss){ .first_gen = told->first_gen,
+                              .last_gen = told->last_gen,
+                              .batches = told->batches,
+                              .bytes = told->bytes,
+                              .reason = (uint32_t)told->reason,
+                              .seq = item->seq };
     tracecollect__v1__loss__free_unpacked(told, NULL);
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
@@ -255,7 +278,8 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream, 
 }
 
 /* Notes the end in the stream's last meta: the one that is about to be written, or by rewriting it. */
-static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended, uint64_t seq) {
+static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended,
+                      uint64_t seq) {
   struct tc__file *file = stream->queued;
 
   if (file == NULL || file->renamed || file->meta != NULL) {
@@ -269,8 +293,8 @@ static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, c
   return tc__losses_move(&file->losses, &stream->losses);
 }
 
-static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, const char *why, const char *ended,
-                    uint64_t seq, struct tb_diag *diag) {
+static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                    const char *ended, uint64_t seq, struct tb_diag *diag) {
   TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
   if (stream->open != NULL) {
     TB_TRY(tc_segment_flush(stream->open->segment, diag));
@@ -283,15 +307,16 @@ static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, con
   return note_end(archiver, stream, ended, seq);
 }
 
-tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
+                          struct tb_diag *diag) {
   if (stream->over) return TB_OK;
   if (stream->open != NULL && stream->open->segment->in_gen)
     stream->settled.abandoned_gen = stream->open->segment->now.gen;
   return finish(archiver, stream, "nobody came back to end it", "unclean", stream->last_seq, diag);
 }
 
-tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream, const struct tc__item *item,
-                         struct tb_diag *diag) {
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
+                         const struct tc__item *item, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
 
   switch (item->kind) {
@@ -305,8 +330,11 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   case TP_BATCH: rc = take_batch(archiver, stream, item, diag); break;
   case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
   case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
-  case TP_CLOSE: rc = finish(archiver, stream, "the stream was closed in its middle", "clean", item->seq, diag); break;
-  default: break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
+  case TP_CLOSE:
+    rc = finish(archiver, stream, "the stream was closed in its middle", "clean", item->seq, diag);
+    break;
+  default:
+    break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
   }
   if (rc != TB_OK) return rc;
   if (stream->over && item->kind != TP_CLOSE) stream->over = false; /* it came back after all */

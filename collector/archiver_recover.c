@@ -2,11 +2,11 @@
 /* The archiver while the log is replayed: records take the same way as live ones, except where the last
  * run published a segment and died before it could say so. */
 #include <assert.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -22,7 +22,8 @@ static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
 }
 
 /* The meta of a segment of this stream that begins with gen, with its whole trace beside it; or NULL. */
-static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day, uint64_t gen) {
+static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *stream,
+                               const char *day, uint64_t gen) {
   char name[32];
   tc_meta *meta = NULL;
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
@@ -30,8 +31,8 @@ static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *
   if (dir_fd < 0) return NULL;
   tc_meta_name(gen, name);
   if (tc_meta_read(dir_fd, name, NULL, &meta) == TB_OK &&
-      (meta->n_generations == 0 || memcmp(meta->stream.data, stream->id, 16) != 0 || meta->sha256.len != 32 ||
-       (!meta->expired && !trace_matches(dir_fd, meta, gen)))) {
+      (meta->n_generations == 0 || memcmp(meta->stream.data, stream->id, 16) != 0 ||
+       meta->sha256.len != 32 || (!meta->expired && !trace_matches(dir_fd, meta, gen)))) {
     tc_meta_free(meta);
     meta = NULL;
   }
@@ -39,9 +40,10 @@ static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *
   return meta;
 }
 
-static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta, uint64_t *out_skip_to,
-                   struct tb_diag *diag) {
-  const Tracecollect__V1__GenerationMeta *first = meta->generations[0], *last = meta->generations[meta->n_generations - 1];
+static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta,
+                   uint64_t *out_skip_to, struct tb_diag *diag) {
+  const Tracecollect__V1__GenerationMeta *first = meta->generations[0],
+                                         *last = meta->generations[meta->n_generations - 1];
   struct tc_settled *settled = &stream->settled;
 
   TB_TRY(tc_catalog_put(archiver->catalog, meta, diag));
@@ -58,7 +60,8 @@ static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, cons
   return tc__settle(archiver, stream);
 }
 
-static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta) {
+static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
+                        const tc_meta *meta) {
   struct tc__recent *recent = calloc(1, sizeof *recent);
 
   if (recent == NULL) return TB_NOMEM;
@@ -69,7 +72,8 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
   stream->recents_tail = &recent->next;
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
-    if (gen->verdict != NULL && gen->verdict->code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) {
+    if (gen->verdict != NULL &&
+        gen->verdict->code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) {
       stream->begun = false; /* understood by an earlier run: what follows begins anew */
       continue;
     }
@@ -92,9 +96,9 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
-tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq, uint64_t gen,
-                         const unsigned char *payload, uint32_t len, uint64_t wall_ns, struct tb_diag *diag,
-                         uint64_t *out_skip_to) {
+tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq,
+                         uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
+                         struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc__stream *stream = tc__archiver_stream(archiver, ref);
 
   *out_skip_to = 0;
@@ -111,19 +115,27 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
     }
     tc_meta_free(meta);
   }
-  struct tc__item item = { .kind = kind, .seq = seq, .gen = gen, .wall_ns = wall_ns, .payload = payload, .len = len,
+  struct tc__item item = { .kind = kind,
+                           .seq = seq,
+                           .gen = gen,
+                           .wall_ns = wall_ns,
+                           .payload = payload,
+                           .len = len,
                            .crc = tb_crc32c(0, payload, len) };
   return tc__archive_record(archiver, stream, &item, diag);
 }
 
-tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq, uint64_t last_seq,
-                             struct tb_diag *diag) {
+tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq,
+                             uint64_t last_seq, struct tb_diag *diag) {
   struct tc__stream *stream = tc__archiver_stream(archiver, ref);
 
   assert(stream != NULL);
-  tc__note(archiver, "stream=%s seq=%" PRIu64 "..%" PRIu64 ": these records are damaged in the log; their generations are lost",
+  tc__note(archiver,
+           "stream=%s seq=%" PRIu64 "..%" PRIu64
+           ": these records are damaged in the log; their generations are lost",
            stream->hex, first_seq, last_seq);
-  TB_TRY(tc__quarantine_open(archiver, stream, "records of it are damaged in the log", true, last_seq, diag));
+  TB_TRY(tc__quarantine_open(archiver, stream, "records of it are damaged in the log", true,
+                             last_seq, diag));
   stream->run_broken = true;
   return TB_OK;
 }
@@ -134,8 +146,8 @@ tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag
 
 struct pending {
   struct tc_archiver *archiver;
-  tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity, const char *service,
-                     const char *instance, uint32_t *out_ref);
+  tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
+                     const char *service, const char *instance, uint32_t *out_ref);
   void *self;
   struct tb_diag *diag;
 };
@@ -158,7 +170,8 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
     tc_meta_free(meta);
     return TB_OK; /* tracectl verify tells what is wrong with it; nothing to offer */
   }
-  rc = pending->stream_of(pending->self, row->stream, meta->identity, row->service, row->instance, &ref);
+  rc = pending->stream_of(pending->self, row->stream, meta->identity, row->service, row->instance,
+                          &ref);
   struct tc__stream *stream = rc == TB_OK ? tc__archiver_stream(pending->archiver, ref) : NULL;
   if (stream != NULL) rc = offer_meta(pending->archiver, stream, meta);
   tc_meta_free(meta);
@@ -166,8 +179,9 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
 }
 
 tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
-                                tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
-                                                   const char *service, const char *instance, uint32_t *out_ref),
+                                tb_rc (*stream_of)(void *self, const unsigned char id[16],
+                                                   const char *identity, const char *service,
+                                                   const char *instance, uint32_t *out_ref),
                                 void *self, struct tb_diag *diag) {
   struct pending pending = { archiver, stream_of, self, diag };
 

@@ -15,7 +15,8 @@ enum { AT_ONCE = 64 };
 struct round {
   struct tc_archiver *archiver;
   struct tc_retention_rules rules;
-  uint64_t archive_bytes, disk_free, service_over; /* service_over: bytes one service is above its share */
+  uint64_t archive_bytes, disk_free,
+      service_over; /* service_over: bytes one service is above its share */
   uint64_t taken;
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
@@ -88,12 +89,14 @@ static bool take_oldest(struct round *round, const char *service) {
   struct tb_diag diag = { 0 };
 
   round->nrows = 0;
-  if (tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK) return false;
+  if (tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK)
+    return false;
   for (size_t i = 0; i < round->nrows; i++) {
     const struct tc_segment_row *row = &round->rows[i];
     bool takes = service != NULL ? round->service_over > 0
-                                 : tc_retention_takes(&round->archiver->retention, &round->rules, round->archive_bytes,
-                                                      round->disk_free, row->last_wall_ns);
+                                 : tc_retention_takes(&round->archiver->retention, &round->rules,
+                                                      round->archive_bytes, round->disk_free,
+                                                      row->last_wall_ns);
     if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
     if (take_away(round, row) != TB_OK) return false;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
@@ -109,7 +112,8 @@ void tc__retain(struct tc_archiver *archiver) {
   struct round *round = calloc(1, sizeof *round);
   if (round == NULL) return;
   round->archiver = archiver;
-  round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age, .bytes = config->retention_bytes,
+  round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age,
+                                              .bytes = config->retention_bytes,
                                               .free_bytes = config->retention_free_bytes,
                                               .service_bytes = config->retention_service_bytes };
   round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
@@ -117,15 +121,18 @@ void tc__retain(struct tc_archiver *archiver) {
   tc_retention_round(&archiver->retention, tc__wall_ns(), tc__mono_ns(), round->archive_bytes);
   if (archiver->retention.clock_jumped) {
     atomic_store(&archiver->opt.stats->clock_jumped, true);
-    tc__note(archiver, "retention: the wall clock jumped by more than an hour; nothing is deleted by age for an hour");
+    tc__note(archiver, "retention: the wall clock jumped by more than an hour; nothing is deleted "
+                       "by age for an hour");
   }
   while (take_oldest(round, NULL)) continue;
   if (round->rules.service_bytes != 0 &&
-      tc_catalog_heavy(archiver->catalog, round->rules.service_bytes, collect_service, round, &diag) == TB_OK)
+      tc_catalog_heavy(archiver->catalog, round->rules.service_bytes, collect_service, round,
+                       &diag) == TB_OK)
     for (size_t i = 0; i < round->nservices; i++) {
       round->service_over = round->over[i];
       while (take_oldest(round, round->services[i])) continue;
     }
-  if (round->taken > 0) tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
+  if (round->taken > 0)
+    tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
   free(round);
 }

@@ -11,72 +11,16 @@
 #include <unistd.h>
 
 #include "collector/catalog_private.h"
+#include "collector/catalog_schema.h"
 
-enum { SCHEMA_VERSION = 1, LIMIT_DEFAULT = 1000 };
-
-static const char schema[] =
-    "CREATE TABLE IF NOT EXISTS segments ("
-    " id INTEGER PRIMARY KEY, stream BLOB NOT NULL, service TEXT NOT NULL, instance TEXT NOT NULL,"
-    " identity TEXT NOT NULL, path TEXT NOT NULL, first_gen INTEGER NOT NULL, last_gen INTEGER NOT NULL,"
-    " generations INTEGER NOT NULL, bytes INTEGER NOT NULL, batches INTEGER NOT NULL, events INTEGER NOT NULL,"
-    " first_wall INTEGER NOT NULL, last_wall INTEGER NOT NULL, go_version INTEGER NOT NULL,"
-    " verdict INTEGER NOT NULL, broken INTEGER NOT NULL, reason TEXT NOT NULL, expired INTEGER NOT NULL,"
-    " unsafe INTEGER NOT NULL, sha256 BLOB NOT NULL, lost_batches INTEGER NOT NULL, lost_bytes INTEGER NOT NULL,"
-    " lost_generations INTEGER NOT NULL, last_seq INTEGER NOT NULL, ended TEXT NOT NULL,"
-    " UNIQUE (stream, first_gen)) STRICT;"
-    "CREATE INDEX IF NOT EXISTS segments_age ON segments (last_wall) WHERE expired = 0 AND generations > 0;"
-    "CREATE INDEX IF NOT EXISTS segments_service ON segments (service, last_wall) WHERE expired = 0 AND generations > 0;"
-    "CREATE INDEX IF NOT EXISTS segments_pending ON segments (stream, first_gen) WHERE verdict = 0 AND expired = 0;"
-    "CREATE TABLE IF NOT EXISTS streams ("
-    " stream BLOB PRIMARY KEY, service TEXT NOT NULL, instance TEXT NOT NULL, identity TEXT NOT NULL,"
-    " go_version INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT 0,"
-    " batches INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,"
-    " generations INTEGER NOT NULL DEFAULT 0, broken INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0,"
-    " lost_batches INTEGER NOT NULL DEFAULT 0, lost_bytes INTEGER NOT NULL DEFAULT 0,"
-    " lost_generations INTEGER NOT NULL DEFAULT 0, first_wall INTEGER NOT NULL DEFAULT 0,"
-    " last_wall INTEGER NOT NULL DEFAULT 0, ended TEXT NOT NULL DEFAULT '',"
-    " live_state TEXT NOT NULL DEFAULT '', live_peer TEXT NOT NULL DEFAULT '', live_seq INTEGER NOT NULL DEFAULT 0,"
-    " produced_batches INTEGER NOT NULL DEFAULT 0, produced_bytes INTEGER NOT NULL DEFAULT 0,"
-    " spool_bytes INTEGER NOT NULL DEFAULT 0) STRICT;"
-    "CREATE TABLE IF NOT EXISTS totals (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL,"
-    " segments INTEGER NOT NULL, expired INTEGER NOT NULL) STRICT;"
-    "INSERT OR IGNORE INTO totals VALUES (1, 0, 0, 0);"
-#define ADD(row)                                                                                            \
-  "UPDATE totals SET bytes = bytes + CASE WHEN " row ".expired = 0 THEN " row ".bytes ELSE 0 END,"          \
-  " segments = segments + (" row ".expired = 0 AND " row ".generations > 0), expired = expired + " row ".expired;"
-#define TAKE                                                                                                \
-  "UPDATE totals SET bytes = bytes - CASE WHEN OLD.expired = 0 THEN OLD.bytes ELSE 0 END,"                  \
-  " segments = segments - (OLD.expired = 0 AND OLD.generations > 0), expired = expired - OLD.expired;"
-    "CREATE TRIGGER IF NOT EXISTS segment_in AFTER INSERT ON segments BEGIN"
-    " INSERT INTO streams (stream, service, instance, identity, go_version, last_seq, batches, bytes, generations,"
-    "  broken, events, lost_batches, lost_bytes, lost_generations, first_wall, last_wall, ended)"
-    " VALUES (NEW.stream, NEW.service, NEW.instance, NEW.identity, NEW.go_version, NEW.last_seq, NEW.batches,"
-    "  NEW.bytes, NEW.generations, NEW.broken, NEW.events, NEW.lost_batches, NEW.lost_bytes, NEW.lost_generations,"
-    "  NEW.first_wall, NEW.last_wall, NEW.ended)"
-    " ON CONFLICT (stream) DO UPDATE SET batches = batches + NEW.batches, bytes = bytes + NEW.bytes,"
-    "  generations = generations + NEW.generations, broken = broken + NEW.broken, events = events + NEW.events,"
-    "  lost_batches = lost_batches + NEW.lost_batches, lost_bytes = lost_bytes + NEW.lost_bytes,"
-    "  lost_generations = lost_generations + NEW.lost_generations, last_seq = max(last_seq, NEW.last_seq),"
-    "  go_version = NEW.go_version, last_wall = max(last_wall, NEW.last_wall),"
-    "  first_wall = CASE WHEN first_wall = 0 THEN NEW.first_wall ELSE min(first_wall, NEW.first_wall) END,"
-    "  ended = CASE WHEN NEW.ended <> '' THEN NEW.ended ELSE ended END;" ADD("NEW") " END;"
-    "CREATE TRIGGER IF NOT EXISTS segment_changed AFTER UPDATE ON segments BEGIN"
-    " UPDATE streams SET batches = batches + NEW.batches - OLD.batches, bytes = bytes + NEW.bytes - OLD.bytes,"
-    "  generations = generations + NEW.generations - OLD.generations, broken = broken + NEW.broken - OLD.broken,"
-    "  events = events + NEW.events - OLD.events, lost_batches = lost_batches + NEW.lost_batches - OLD.lost_batches,"
-    "  lost_bytes = lost_bytes + NEW.lost_bytes - OLD.lost_bytes,"
-    "  lost_generations = lost_generations + NEW.lost_generations - OLD.lost_generations,"
-    "  last_seq = max(last_seq, NEW.last_seq), last_wall = max(last_wall, NEW.last_wall),"
-    "  ended = CASE WHEN NEW.ended <> '' THEN NEW.ended ELSE ended END WHERE stream = NEW.stream;" TAKE ADD("NEW")
-    " END;";
-#undef ADD
-#undef TAKE
+enum { LIMIT_DEFAULT = 1000 };
 
 tb_rc tc__catalog_fail(struct tc_catalog *catalog, struct tb_diag *diag, const char *what) {
   int code = sqlite3_errcode(catalog->db) & 0xff;
   bool rot = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
 
-  return tb_fail(diag, rot ? TB_CORRUPT : TB_IO, "catalog.sqlite: %s: %s", what, sqlite3_errmsg(catalog->db));
+  return tb_fail(diag, rot ? TB_CORRUPT : TB_IO, "catalog.sqlite: %s: %s", what,
+                 sqlite3_errmsg(catalog->db));
 }
 
 tb_rc tc__catalog_statement(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
@@ -92,7 +36,8 @@ tb_rc tc__catalog_statement(struct tc_catalog *catalog, enum tc__statement which
   return TB_OK;
 }
 
-tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_diag *diag, const char *what) {
+tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_diag *diag,
+                      const char *what) {
   int rc = sqlite3_step(stmt);
 
   if (rc != SQLITE_DONE && rc != SQLITE_ROW) {
@@ -107,7 +52,8 @@ tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_
 static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *diag) {
   sqlite3_busy_timeout(catalog->db, 5000);
   if (!writable) {
-    if (sqlite3_exec(catalog->db, "PRAGMA query_only=1; SELECT 1 FROM segments LIMIT 1", NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(catalog->db, "PRAGMA query_only=1; SELECT 1 FROM segments LIMIT 1", NULL, NULL,
+                     NULL) != SQLITE_OK)
       return tc__catalog_fail(catalog, diag, "open");
     return TB_OK;
   }
@@ -116,14 +62,17 @@ static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *d
     return tc__catalog_fail(catalog, diag, "open");
   int version = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
   sqlite3_finalize(stmt);
-  if (version != 0 && version != SCHEMA_VERSION)
-    return tb_fail(diag, TB_CORRUPT, "catalog.sqlite: has schema %d, this program writes %d", version, SCHEMA_VERSION);
-  if (sqlite3_exec(catalog->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL) != SQLITE_OK ||
-      sqlite3_exec(catalog->db, schema, NULL, NULL, NULL) != SQLITE_OK)
+  if (version != 0 && version != TC__SCHEMA_VERSION)
+    return tb_fail(diag, TB_CORRUPT, "catalog.sqlite: has schema %d, this program writes %d",
+                   version, TC__SCHEMA_VERSION);
+  if (sqlite3_exec(catalog->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL,
+                   NULL) != SQLITE_OK ||
+      sqlite3_exec(catalog->db, tc__catalog_schema, NULL, NULL, NULL) != SQLITE_OK)
     return tc__catalog_fail(catalog, diag, "schema");
   char sql[40];
-  snprintf(sql, sizeof sql, "PRAGMA user_version=%d", SCHEMA_VERSION);
-  if (sqlite3_exec(catalog->db, sql, NULL, NULL, NULL) != SQLITE_OK) return tc__catalog_fail(catalog, diag, "schema");
+  snprintf(sql, sizeof sql, "PRAGMA user_version=%d", TC__SCHEMA_VERSION);
+  if (sqlite3_exec(catalog->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    return tc__catalog_fail(catalog, diag, "schema");
   return TB_OK;
 }
 
@@ -136,10 +85,12 @@ tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag, struct 
   snprintf(path, sizeof path, "/proc/self/fd/%d/catalog.sqlite", catalog->dir_fd);
   int flags = writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE;
   tb_rc rc = TB_OK;
-  if (catalog->dir_fd < 0) rc = tb_fail(diag, TB_IO, "catalog.sqlite: %s", strerror(errno));
+  if (catalog->dir_fd < 0)
+    rc = tb_fail(diag, TB_IO, "catalog.sqlite: %s", strerror(errno));
   else if (sqlite3_open_v2(path, &catalog->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
     rc = tc__catalog_fail(catalog, diag, "open");
-  else rc = set_up(catalog, writable, diag);
+  else
+    rc = set_up(catalog, writable, diag);
   if (rc != TB_OK) {
     tc_catalog_close(catalog);
     return rc;
@@ -166,13 +117,16 @@ static void copy_blob(sqlite3_stmt *stmt, int column, unsigned char *out, size_t
   const void *blob = sqlite3_column_blob(stmt, column);
 
   memset(out, 0, out_bytes);
-  if (blob != NULL && (size_t)sqlite3_column_bytes(stmt, column) == out_bytes) memcpy(out, blob, out_bytes);
+  if (blob != NULL && (size_t)sqlite3_column_bytes(stmt, column) == out_bytes)
+    memcpy(out, blob, out_bytes);
 }
 
-static uint64_t number(sqlite3_stmt *stmt, int column) { return (uint64_t)sqlite3_column_int64(stmt, column); }
+static uint64_t number(sqlite3_stmt *stmt, int column) {
+  return (uint64_t)sqlite3_column_int64(stmt, column);
+}
 
-tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt, tc_segment_row_fn *each, void *self,
-                               struct tb_diag *diag) {
+tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
+                               tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
   int step;
 
@@ -182,10 +136,17 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt, t
       break;
     }
     struct tc_segment_row row = {
-      .id = number(stmt, 0), .first_gen = number(stmt, 5), .last_gen = number(stmt, 6), .bytes = number(stmt, 7),
-      .batches = number(stmt, 8), .events = number(stmt, 9), .first_wall_ns = number(stmt, 10),
-      .last_wall_ns = number(stmt, 11), .go_version = (unsigned)number(stmt, 12),
-      .verdict = (unsigned)number(stmt, 13), .expired = number(stmt, 15) != 0,
+      .id = number(stmt, 0),
+      .first_gen = number(stmt, 5),
+      .last_gen = number(stmt, 6),
+      .bytes = number(stmt, 7),
+      .batches = number(stmt, 8),
+      .events = number(stmt, 9),
+      .first_wall_ns = number(stmt, 10),
+      .last_wall_ns = number(stmt, 11),
+      .go_version = (unsigned)number(stmt, 12),
+      .verdict = (unsigned)number(stmt, 13),
+      .expired = number(stmt, 15) != 0,
       .unsafe_experiment = number(stmt, 16) != 0,
     };
     copy_blob(stmt, 1, row.stream, sizeof row.stream);
@@ -224,19 +185,20 @@ static void bind_select(sqlite3_stmt *stmt, const struct tc_select *select) {
 }
 
 /* Of segments g and their stream s. A segment counts if any part of it lies in the asked span. */
-#define CHOSEN                                                                                             \
-  " g.generations > 0 AND (?1 IS NULL OR g.id = ?1) AND (?2 IS NULL OR g.service = ?2)"                    \
-  " AND (?3 IS NULL OR g.instance = ?3) AND (?4 IS NULL OR g.stream = ?4)"                                 \
-  " AND (?5 IS NULL OR g.last_wall >= ?5) AND (?6 IS NULL OR g.first_wall <= ?6)"                          \
-  " AND (?7 IS NULL OR g.last_wall >= s.last_wall - ?7)"                                                   \
+#define CHOSEN                                                                                     \
+  " g.generations > 0 AND (?1 IS NULL OR g.id = ?1) AND (?2 IS NULL OR g.service = ?2)"            \
+  " AND (?3 IS NULL OR g.instance = ?3) AND (?4 IS NULL OR g.stream = ?4)"                         \
+  " AND (?5 IS NULL OR g.last_wall >= ?5) AND (?6 IS NULL OR g.first_wall <= ?6)"                  \
+  " AND (?7 IS NULL OR g.last_wall >= s.last_wall - ?7)"                                           \
   " AND (?8 IS NULL OR g.last_gen >= ?8) AND (?9 IS NULL OR g.first_gen <= ?9)"
 
 tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
                           tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
-  static const char sql[] =
-      "SELECT " TC__SEGMENT_COLUMNS "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
-      " AND (?10 IS NULL OR (g.stream, g.first_gen) > (SELECT stream, first_gen FROM segments WHERE id = ?10))"
-      " ORDER BY g.stream, g.first_gen LIMIT ?11";
+  static const char sql[] = "SELECT " TC__SEGMENT_COLUMNS
+                            "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
+                            " AND (?10 IS NULL OR (g.stream, g.first_gen) > (SELECT stream, "
+                            "first_gen FROM segments WHERE id = ?10))"
+                            " ORDER BY g.stream, g.first_gen LIMIT ?11";
   sqlite3_stmt *stmt;
 
   TB_TRY(tc__catalog_statement(catalog, TC__SEGMENTS, sql, diag, &stmt));
@@ -246,11 +208,21 @@ tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *se
 
 static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
   *row = (struct tc_stream_row){
-    .go_version = (unsigned)number(stmt, 6), .acked_seq = number(stmt, 7), .batches = number(stmt, 8),
-    .bytes = number(stmt, 9), .generations = number(stmt, 10), .broken = number(stmt, 11),
-    .events = number(stmt, 12), .lost_batches = number(stmt, 13), .lost_bytes = number(stmt, 14),
-    .lost_generations = number(stmt, 15), .first_wall_ns = number(stmt, 16), .last_wall_ns = number(stmt, 17),
-    .produced_batches = number(stmt, 18), .produced_bytes = number(stmt, 19), .spool_bytes = number(stmt, 20),
+    .go_version = (unsigned)number(stmt, 6),
+    .acked_seq = number(stmt, 7),
+    .batches = number(stmt, 8),
+    .bytes = number(stmt, 9),
+    .generations = number(stmt, 10),
+    .broken = number(stmt, 11),
+    .events = number(stmt, 12),
+    .lost_batches = number(stmt, 13),
+    .lost_bytes = number(stmt, 14),
+    .lost_generations = number(stmt, 15),
+    .first_wall_ns = number(stmt, 16),
+    .last_wall_ns = number(stmt, 17),
+    .produced_batches = number(stmt, 18),
+    .produced_bytes = number(stmt, 19),
+    .spool_bytes = number(stmt, 20),
   };
   copy_blob(stmt, 0, row->stream, sizeof row->stream);
   copy_text(stmt, 1, row->service, sizeof row->service);
@@ -266,11 +238,14 @@ tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *sel
       "SELECT s.stream, s.service, s.instance, s.identity, s.live_peer,"
       " CASE WHEN s.live_state <> '' THEN s.live_state WHEN s.ended = 'clean' THEN 'closed'"
       "      WHEN s.ended = 'unclean' THEN 'unclean' ELSE 'waiting' END,"
-      " s.go_version, max(s.last_seq, s.live_seq), s.batches, s.bytes, s.generations, s.broken, s.events,"
+      " s.go_version, max(s.last_seq, s.live_seq), s.batches, s.bytes, s.generations, s.broken, "
+      "s.events,"
       " s.lost_batches, s.lost_bytes, s.lost_generations, s.first_wall, s.last_wall,"
       " s.produced_batches, s.produced_bytes, s.spool_bytes FROM streams s"
-      " WHERE (?2 IS NULL OR s.service = ?2) AND (?3 IS NULL OR s.instance = ?3) AND (?4 IS NULL OR s.stream = ?4)"
-      " AND (coalesce(?1, ?5, ?6, ?8, ?9) IS NULL OR EXISTS (SELECT 1 FROM segments g WHERE g.stream = s.stream AND" CHOSEN "))"
+      " WHERE (?2 IS NULL OR s.service = ?2) AND (?3 IS NULL OR s.instance = ?3) AND (?4 IS NULL "
+      "OR s.stream = ?4)"
+      " AND (coalesce(?1, ?5, ?6, ?8, ?9) IS NULL OR EXISTS (SELECT 1 FROM segments g WHERE "
+      "g.stream = s.stream AND" CHOSEN "))"
       " ORDER BY s.stream LIMIT ?11";
   sqlite3_stmt *stmt;
   tb_rc rc = TB_OK;

@@ -14,7 +14,8 @@
 
 struct tc_catalog;
 
-TB_MUST tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag, struct tc_catalog **out);
+TB_MUST tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag,
+                              struct tc_catalog **out);
 void tc_catalog_close(struct tc_catalog *catalog);
 
 struct tc_segment_row {

@@ -8,8 +8,17 @@
 #include "collector/catalog.h"
 
 enum tc__statement {
-  TC__PUT, TC__PUT_LIVE, TC__BEGIN, TC__COMMIT, TC__SEGMENTS, TC__STREAMS, TC__PENDING,
-  TC__OLDEST, TC__HEAVY, TC__TOTALS, TC__STATEMENTS
+  TC__PUT,
+  TC__PUT_LIVE,
+  TC__BEGIN,
+  TC__COMMIT,
+  TC__SEGMENTS,
+  TC__STREAMS,
+  TC__PENDING,
+  TC__OLDEST,
+  TC__HEAVY,
+  TC__TOTALS,
+  TC__STATEMENTS
 };
 
 struct tc_catalog {
@@ -23,13 +32,15 @@ tb_rc tc__catalog_fail(struct tc_catalog *catalog, struct tb_diag *diag, const c
 tb_rc tc__catalog_statement(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
                             struct tb_diag *diag, sqlite3_stmt **out);
 /* Steps a statement without rows. */
-tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_diag *diag, const char *what);
+tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_diag *diag,
+                      const char *what);
 /* Walks the rows of a statement that selects TC__SEGMENT_COLUMNS. */
-tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt, tc_segment_row_fn *each, void *self,
-                               struct tb_diag *diag);
+tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
+                               tc_segment_row_fn *each, void *self, struct tb_diag *diag);
 
-#define TC__SEGMENT_COLUMNS                                                                              \
-  "g.id, g.stream, g.service, g.instance, g.path, g.first_gen, g.last_gen, g.bytes, g.batches, g.events, " \
+#define TC__SEGMENT_COLUMNS                                                                        \
+  "g.id, g.stream, g.service, g.instance, g.path, g.first_gen, g.last_gen, g.bytes, g.batches, "   \
+  "g.events, "                                                                                     \
   "g.first_wall, g.last_wall, g.go_version, g.verdict, g.reason, g.expired, g.unsafe, g.sha256 "
 
 #endif

@@ -43,8 +43,10 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
 }
 
 tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
-                         void (*note)(void *self, const char *text), void *self, uint64_t *out_segments) {
-  static const char *const parts[] = { "catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm" };
+                         void (*note)(void *self, const char *text), void *self,
+                         uint64_t *out_segments) {
+  static const char *const parts[] = { "catalog.sqlite", "catalog.sqlite-wal",
+                                       "catalog.sqlite-shm" };
   struct rebuild rebuild = { .diag = diag, .note = note, .self = self };
 
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -19,7 +19,8 @@ void tc_catalog_rollback(struct tc_catalog *catalog);
 TB_MUST tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag);
 
 /* What is known of a stream beside its metas: row's names, state, peer, go_version, acked_seq, produced and spool. */
-TB_MUST tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row, struct tb_diag *diag);
+TB_MUST tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
+                                  struct tb_diag *diag);
 /* After a start nothing is live. */
 TB_MUST tb_rc tc_catalog_forget_live(struct tc_catalog *catalog, struct tb_diag *diag);
 
@@ -27,21 +28,25 @@ struct tc_catalog_totals {
   uint64_t bytes, segments; /* not expired */
   uint64_t expired;
 };
-TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag, struct tc_catalog_totals *out);
+TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
+                                struct tc_catalog_totals *out);
 
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read is told to note
  * and left out. A file that is no database is replaced. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
-                                 void (*note)(void *self, const char *text), void *self, uint64_t *out_segments);
+                                 void (*note)(void *self, const char *text), void *self,
+                                 uint64_t *out_segments);
 
 /* Segments whose verdict is pending, by stream and generation. */
-TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self, struct tb_diag *diag);
+TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,
+                                 struct tb_diag *diag);
 /* Published segments that retention may take, oldest first: of one service, or NULL: of all. */
 TB_MUST tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service, unsigned limit,
                                 tc_segment_row_fn *each, void *self, struct tb_diag *diag);
 /* Services that take more than bytes. */
 TB_MUST tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
-                               tb_rc (*each)(void *self, const char *service, uint64_t service_bytes),
+                               tb_rc (*each)(void *self, const char *service,
+                                             uint64_t service_bytes),
                                void *self, struct tb_diag *diag);
 
 #endif

@@ -29,9 +29,13 @@ static uint64_t clock_ns(clockid_t id) {
   return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-uint64_t tc__commit_mono_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+uint64_t tc__commit_mono_ns(void) {
+  return clock_ns(CLOCK_MONOTONIC);
+}
 
-uint64_t tc__commit_wall_ns(void) { return clock_ns(CLOCK_REALTIME); }
+uint64_t tc__commit_wall_ns(void) {
+  return clock_ns(CLOCK_REALTIME);
+}
 
 void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) {
   char text[512];
@@ -46,16 +50,19 @@ void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) {
 
 static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
   TB_TRY(tc_waker_init(&commit->waker, diag));
-  if (tc_streams_init(&commit->streams) != TB_OK) return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
+  if (tc_streams_init(&commit->streams) != TB_OK)
+    return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   commit->inboxes = aligned_alloc(64, (commit->opt.loops + 1) * sizeof *commit->inboxes);
   if (commit->inboxes == NULL ||
       tc_outbox_init(&commit->outbox, commit->opt.sink, TC_FROM_COMMIT, commit->opt.loops) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "store: no memory");
-  for (unsigned i = 0; i <= commit->opt.loops; i++) tc_mailbox_init(&commit->inboxes[i], tc_waker_wake, &commit->waker);
+  for (unsigned i = 0; i <= commit->opt.loops; i++)
+    tc_mailbox_init(&commit->inboxes[i], tc_waker_wake, &commit->waker);
   return TB_OK;
 }
 
-tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *diag, struct tc_commit **out) {
+tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *diag,
+                    struct tc_commit **out) {
   struct tc_commit *commit = calloc(1, sizeof *commit);
 
   if (commit == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
@@ -74,7 +81,8 @@ tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *dia
   return TB_OK;
 }
 
-tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end, struct tb_diag *diag) {
+tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
+                         struct tb_diag *diag) {
   struct tc_log_options options = {
     .wal_fd = commit->opt.dirs->wal,
     .file_bytes = commit->opt.config->log_file_bytes,
@@ -89,16 +97,23 @@ tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t p
   return tc_log_new(&options, diag, &commit->log);
 }
 
-struct tc_streams *tc_commit_streams(struct tc_commit *commit) { return &commit->streams; }
+struct tc_streams *tc_commit_streams(struct tc_commit *commit) {
+  return &commit->streams;
+}
 
-struct tc_log *tc_commit_log(struct tc_commit *commit) { return commit->log; }
+struct tc_log *tc_commit_log(struct tc_commit *commit) {
+  return commit->log;
+}
 
-void tc_commit_wake(void *commit) { tc_waker_wake(&((struct tc_commit *)commit)->waker); }
+void tc_commit_wake(void *commit) {
+  tc_waker_wake(&((struct tc_commit *)commit)->waker);
+}
 
 void tc_commit_free(struct tc_commit *commit) {
   if (commit == NULL) return;
   for (unsigned i = 0; commit->inboxes != NULL && i <= commit->opt.loops; i++)
-    for (struct tc_submit *msg; (msg = tc_mailbox_take(&commit->inboxes[i])) != NULL;) tc_submit_free(msg);
+    for (struct tc_submit *msg; (msg = tc_mailbox_take(&commit->inboxes[i])) != NULL;)
+      tc_submit_free(msg);
   free(commit->inboxes);
   tc__drop_backlog(commit);
   for (struct tc_work *work = commit->work, *next; work != NULL; work = next) {
@@ -133,9 +148,12 @@ static void look_at_disk(struct tc_commit *commit) {
   if (full == commit->disk_full) return;
   commit->disk_full = full;
   atomic_store(&commit->opt.stats->disk_full, full);
-  tc__commit_note(commit, full ? "disk: %" PRIu64 " bytes free, less than disk.free_min; nothing is acked until there is space"
-                               : "disk: %" PRIu64 " bytes free; acks go on",
-                  free_bytes);
+  tc__commit_note(
+      commit,
+      full ? "disk: %" PRIu64
+             " bytes free, less than disk.free_min; nothing is acked until there is space"
+           : "disk: %" PRIu64 " bytes free; acks go on",
+      free_bytes);
 }
 
 static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, uint64_t now) {
@@ -199,7 +217,8 @@ static void rest(struct tc_commit *commit) {
   if (commit->backlog != NULL && !commit->disk_full && !commit->failed) {
     /* The next group is being gathered: nobody needs to wake us for it. */
     uint64_t due = commit->group_mono_ns + commit->opt.config->log_group_wait;
-    struct timespec ts = { .tv_sec = (time_t)(due / 1000000000), .tv_nsec = (long)(due % 1000000000) };
+    struct timespec ts = { .tv_sec = (time_t)(due / 1000000000),
+                           .tv_nsec = (long)(due % 1000000000) };
     if (due > now && commit->backlog_bytes < commit->opt.config->log_group_bytes)
       clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
     return;
@@ -241,7 +260,8 @@ static void *run(void *self) {
   return NULL;
 }
 
-tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
+                      struct tb_diag *diag) {
   uint64_t now = tc__commit_mono_ns();
 
   commit->archiver = archiver;

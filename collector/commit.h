@@ -23,14 +23,17 @@ struct tc_commit_options {
   int (*sync)(int fd); /* for tests; NULL: fdatasync */
 };
 
-TB_MUST tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *diag, struct tc_commit **out);
+TB_MUST tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *diag,
+                            struct tc_commit **out);
 /* Recovery fills it in before start. */
 struct tc_streams *tc_commit_streams(struct tc_commit *commit);
-TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end, struct tb_diag *diag);
+TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
+                                 struct tb_diag *diag);
 struct tc_log *tc_commit_log(struct tc_commit *commit);
 void tc_commit_wake(void *commit); /* struct tc_commit; the archiver has settled reports */
 
-TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver, struct tb_diag *diag);
+TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
+                              struct tb_diag *diag);
 /* Commits what was submitted, hands it on, ends the thread. */
 void tc_commit_stop(struct tc_commit *commit);
 /* After the archiver stopped too: its last reports go to the log. */

@@ -22,13 +22,15 @@ tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
   struct parts {
     Tracecollect__V1__LogStream stream;
     Tracecollect__V1__LogSettled settled;
-  } *parts;
-  struct tc__payload *memory = malloc(sizeof *memory + n * (sizeof *parts + sizeof(void *)) + 2 * _Alignof(max_align_t));
+  } * parts;
+  struct tc__payload *memory =
+      malloc(sizeof *memory + n * (sizeof *parts + sizeof(void *)) + 2 * _Alignof(max_align_t));
 
   if (memory == NULL) return TB_NOMEM;
   memory->next = commit->payloads;
   commit->payloads = memory;
-  uintptr_t at = ((uintptr_t)memory->bytes + _Alignof(max_align_t) - 1) & ~(uintptr_t)(_Alignof(max_align_t) - 1);
+  uintptr_t at = ((uintptr_t)memory->bytes + _Alignof(max_align_t) - 1) &
+                 ~(uintptr_t)(_Alignof(max_align_t) - 1);
   parts = (struct parts *)at;
   out->streams = (Tracecollect__V1__LogStream **)(parts + n);
   for (size_t i = 0; i < commit->streams.cap; i++) {
@@ -52,7 +54,8 @@ static void free_payloads(struct tc_commit *commit) {
   }
 }
 
-static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head, const ProtobufCMessage *message) {
+static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head,
+                           const ProtobufCMessage *message) {
   size_t len = protobuf_c_message_get_packed_size(message);
   struct tc__payload *payload = malloc(sizeof *payload + len);
 
@@ -68,7 +71,9 @@ static tb_rc stage_settled(struct tc_commit *commit) {
   for (; commit->settled_staged < commit->nsettled; commit->settled_staged++) {
     struct tc_settled *settled = commit->settled[commit->settled_staged];
     Tracecollect__V1__LogSettled message;
-    struct tc_log_head head = { .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq };
+    struct tc_log_head head = {
+      .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
+    };
     if (tc_log_group_full(commit->log)) break;
     tc_settled_to_log(settled, &message);
     TB_TRY(stage_message(commit, &head, &message.base));
@@ -105,7 +110,10 @@ static tb_rc stage_records(struct tc_commit *commit) {
     struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
     assert(stream != NULL);
     if (!stream->logged) TB_TRY(stage_stream(commit, stream));
-    struct tc_log_head head = { .kind = record->kind, .ref = record->stream, .seq = record->seq, .gen = record->gen,
+    struct tc_log_head head = { .kind = record->kind,
+                                .ref = record->stream,
+                                .seq = record->seq,
+                                .gen = record->gen,
                                 .len = record->len };
     TB_TRY(remember_lsn(commit, 0));
     record->crc = tb_crc32c(0, record->payload, record->len);
@@ -125,7 +133,9 @@ static tb_rc stage_records(struct tc_commit *commit) {
   return TB_OK;
 }
 
-static bool ends_unit(unsigned kind) { return kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE; }
+static bool ends_unit(unsigned kind) {
+  return kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE;
+}
 
 /* The record is durable. */
 static void record_done(struct tc_commit *commit, const struct tc_record *record, uint64_t lsn) {
@@ -153,21 +163,24 @@ static void settled_done(struct tc_commit *commit) {
     free(settled);
   }
   commit->nsettled -= commit->settled_staged;
-  memmove(commit->settled, commit->settled + commit->settled_staged, commit->nsettled * sizeof *commit->settled);
+  memmove(commit->settled, commit->settled + commit->settled_staged,
+          commit->nsettled * sizeof *commit->settled);
   commit->settled_staged = 0;
 }
 
 static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
   struct tc_record *record = commit->group;
 
-  for (size_t i = 0; i < commit->nlsns; i++, record = record->next) record_done(commit, record, commit->lsns[i]);
+  for (size_t i = 0; i < commit->nlsns; i++, record = record->next)
+    record_done(commit, record, commit->lsns[i]);
   settled_done(commit);
   commit->done += commit->nlsns;
   if (commit->group == NULL) return;
   /* The records are durable and acked: without memory for the item they would have to wait for the next
    * start, and the archive behind them too. A handful of bytes is worth an insistent try. */
   struct tc_work *work;
-  while ((work = tc__commit_work(commit, TC_WORK_RECORDS, 0)) == NULL) tc_waker_sleep(&commit->waker, 1000000, NULL, NULL);
+  while ((work = tc__commit_work(commit, TC_WORK_RECORDS, 0)) == NULL)
+    tc_waker_sleep(&commit->waker, 1000000, NULL, NULL);
   work->records.head = commit->group;
   work->records.wall_ns = wall_ns;
   commit->group = NULL;
@@ -211,7 +224,8 @@ static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
     if (stream == NULL) continue;
     stream->staged_seq = stream->durable_seq;
     if (stream->conn == 0) continue;
-    tc__refuse(commit, stream->conn, stream->ref, stream->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+    tc__refuse(commit, stream->conn, stream->ref, stream->loop,
+               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
                "storing failed; send again what is not acked");
     tc__drop_conn(commit, stream);
   }
@@ -245,8 +259,10 @@ void tc__commit_group(struct tc_commit *commit) {
   if (commit->failed) return;
   commit->nlsns = 0;
   tb_rc rc = tc_log_begin(commit->log, wall, &diag);
-  if (rc == TB_BUDGET || rc == TB_NOMEM) { /* no room for a new file: nothing is staged, nothing acked */
-    if (!commit->disk_full) tc__commit_note(commit, "%s; nothing is acked until there is space", diag.text);
+  if (rc == TB_BUDGET ||
+      rc == TB_NOMEM) { /* no room for a new file: nothing is staged, nothing acked */
+    if (!commit->disk_full)
+      tc__commit_note(commit, "%s; nothing is acked until there is space", diag.text);
     commit->disk_full = true;
     atomic_store(&commit->opt.stats->disk_full, true);
     free_payloads(commit);
@@ -256,8 +272,10 @@ void tc__commit_group(struct tc_commit *commit) {
   if (rc == TB_OK && stage_settled(commit) == TB_OK) (void)!stage_records(commit);
   if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
   free_payloads(commit);
-  if (rc == TB_OK) hand_on(commit, wall);
-  else group_failed(commit, &diag);
+  if (rc == TB_OK)
+    hand_on(commit, wall);
+  else
+    group_failed(commit, &diag);
   commit->group_mono_ns = tc__commit_mono_ns();
   if (rc == TB_OK) count_commit(commit, began, tc_log_durable_lsn(commit->log) - before);
   trim(commit, commit->group_mono_ns);
@@ -288,7 +306,9 @@ void tc__send_acks(struct tc_commit *commit) {
     stream->ack_due = false;
     if (stream->conn == 0) continue;
     if (!stream->attach_waits)
-      tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref, stream->loop, stream->durable_seq);
-    else if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);
+      tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref, stream->loop,
+                      stream->durable_seq);
+    else if (stream->staged_seq == stream->durable_seq)
+      tc__answer_attach(commit, stream);
   }
 }

@@ -19,7 +19,8 @@ struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind
   return work;
 }
 
-void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop, uint32_t code, const char *text) {
+void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
+                uint32_t code, const char *text) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_REFUSED, conn, stream, loop);
 
   if (reply != NULL) {
@@ -56,7 +57,8 @@ void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream) {
 }
 
 static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_attach *attach) {
-  struct tc_stream_intro intro = { .ref = 0, .home = attach->loop < commit->opt.loops ? attach->loop : 0 };
+  struct tc_stream_intro intro = { .ref = 0,
+                                   .home = attach->loop < commit->opt.loops ? attach->loop : 0 };
   struct tc_stream *stream = NULL;
 
   memcpy(intro.id, attach->stream, sizeof intro.id);
@@ -81,22 +83,27 @@ static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
   struct tc_stream *stream = tc_streams_by_id(&commit->streams, attach->stream);
 
   if (commit->failed) {
-    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE, "the log cannot be written");
+    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+               "the log cannot be written");
     return;
   }
   if (stream != NULL && strncmp(stream->intro.identity, attach->identity, TC_IDENTITY_MAX) != 0) {
-    tc__refuse(commit, msg->conn, stream->ref, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY,
+    tc__refuse(commit, msg->conn, stream->ref, attach->loop,
+               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY,
                "this stream belongs to another certificate");
     return;
   }
   if (stream == NULL) stream = new_stream(commit, attach);
-  struct tc_work *work = stream == NULL ? NULL : tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
+  struct tc_work *work =
+      stream == NULL ? NULL : tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
   if (work == NULL) {
-    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, "no memory for another stream");
+    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
+               "no memory for another stream");
     return;
   }
   if (stream->conn != 0)
-    tc_outbox_put(&commit->outbox, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
+    tc_outbox_put(&commit->outbox,
+                  tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
   stream->conn = msg->conn;
@@ -106,14 +113,17 @@ static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
   work->attached.loop = attach->loop;
   memcpy(work->attached.peer, attach->peer, sizeof work->attached.peer);
   /* What an older connection brought is made durable first: the answer says where to go on. */
-  if (stream->staged_seq > stream->durable_seq) stream->attach_waits = true;
-  else tc__answer_attach(commit, stream);
+  if (stream->staged_seq > stream->durable_seq)
+    stream->attach_waits = true;
+  else
+    tc__answer_attach(commit, stream);
 }
 
 static const char *record_fault(const struct tc_stream *stream, const struct tc_record *record) {
   if (record->seq != stream->staged_seq + 1) return "a record's number is not the next one";
   if (record->len > TP_FRAME_BYTES_MAX) return "a record is too large";
-  if (record->kind == TP_HEADER && record->len > sizeof stream->intro.header) return "the trace header is too long";
+  if (record->kind == TP_HEADER && record->len > sizeof stream->intro.header)
+    return "the trace header is too long";
   return NULL;
 }
 
@@ -134,7 +144,8 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
   }
   const char *fault = record_fault(stream, record);
   if (fault != NULL) {
-    tc__refuse(commit, stream->conn, stream->ref, stream->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, fault);
+    tc__refuse(commit, stream->conn, stream->ref, stream->loop,
+               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, fault);
     tc__drop_conn(commit, stream);
     record->free(record);
     return;
@@ -159,7 +170,8 @@ static void take_barrier(struct tc_commit *commit, const struct tc_submit *msg) 
   struct tc__barrier *barrier = calloc(1, sizeof *barrier);
 
   if (barrier == NULL) return;
-  *barrier = (struct tc__barrier){ .after = commit->taken, .cookie = msg->barrier, .loop = msg->loop };
+  *barrier =
+      (struct tc__barrier){ .after = commit->taken, .cookie = msg->barrier, .loop = msg->loop };
   *commit->barriers_tail = barrier;
   commit->barriers_tail = &barrier->next;
 }
@@ -205,9 +217,7 @@ void tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
     work->verdict = verdict;
     break;
   }
-  case TC_SUBMIT_BARRIER:
-    take_barrier(commit, msg);
-    break;
+  case TC_SUBMIT_BARRIER: take_barrier(commit, msg); break;
   case TC_SUBMIT_HEARTBEAT:
     work = tc__commit_work(commit, TC_WORK_COUNTERS, msg->counters.stream);
     if (work != NULL) work->counters = msg->counters;

@@ -41,7 +41,7 @@ struct tc_commit {
     uint64_t after; /* so many records are done */
     uint64_t cookie;
     unsigned loop;
-  } *barriers, **barriers_tail;
+  } * barriers, **barriers_tail;
 
   struct tc_work *work, **work_tail; /* for the archiver */
 
@@ -59,9 +59,11 @@ void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) TB_PRINTF(2
 
 /* commit_intake.c */
 void tc__intake(struct tc_commit *commit, struct tc_submit *msg);
-struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind, uint32_t stream); /* in order; NULL: no memory */
+struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind,
+                                uint32_t stream); /* in order; NULL: no memory */
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream);
-void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop, uint32_t code, const char *text);
+void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
+                uint32_t code, const char *text);
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
 /* Barriers that what lies before them is done for go to the archiver, behind it. */
 void tc__pass_barriers(struct tc_commit *commit);

@@ -43,8 +43,9 @@ struct tc_log {
   struct piece {
     const void *payload;
     uint32_t len;
-    uint32_t edge; /* offset of the head in edges; the tail before it belongs to the previous record */
-  } *pieces;
+    uint32_t
+        edge; /* offset of the head in edges; the tail before it belongs to the previous record */
+  } * pieces;
   size_t npieces, pieces_cap;
   uint64_t staged_bytes;
   struct iovec *iov;
@@ -98,7 +99,8 @@ tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes
   return TB_OK;
 }
 
-static tb_rc stage(struct tc_log *log, struct tc_log_head *head, const void *payload, uint32_t payload_crc) {
+static tb_rc stage(struct tc_log *log, struct tc_log_head *head, const void *payload,
+                   uint32_t payload_crc) {
   TB_TRY(reserve(&log->edges, &log->edges_cap, log->edges_used + EDGE_BYTES, 1));
   TB_TRY(reserve(&log->pieces, &log->pieces_cap, log->npieces + 1, sizeof *log->pieces));
   head->lsn = log->end + log->staged_bytes;
@@ -179,12 +181,13 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
   log->fd = -1;
   log->start += log->size;
   log->poisoned++;
-  return tb_fail(diag, TB_IO, "wal/%s: %s; the file is given up from lsn %" PRIu64, name, strerror(why),
-                 log->end);
+  return tb_fail(diag, TB_IO, "wal/%s: %s; the file is given up from lsn %" PRIu64, name,
+                 strerror(why), log->end);
 }
 
 /* A snapshot's payload: the salt, then the message that has it too. */
-static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char **out, uint32_t *out_len) {
+static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char **out,
+                           uint32_t *out_len) {
   Tracecollect__V1__LogSnapshot snapshot = TRACECOLLECT__V1__LOG_SNAPSHOT__INIT;
 
   TB_TRY(log->opt.snapshot.fill(log->opt.snapshot.self, &snapshot));
@@ -209,8 +212,8 @@ static tb_rc fail_file(struct tc_log *log, struct tb_diag *diag, const char *nam
     unlinkat(log->opt.wal_fd, name, 0);
   }
   forget_group(log);
-  return tb_fail(diag, why == ENOSPC || why == EDQUOT || why == EFBIG ? TB_BUDGET : TB_IO, "wal/%s: %s", name,
-                 strerror(why));
+  return tb_fail(diag, why == ENOSPC || why == EDQUOT || why == EFBIG ? TB_BUDGET : TB_IO,
+                 "wal/%s: %s", name, strerror(why));
 }
 
 static tb_rc make_file(struct tc_log *log, const unsigned char *snapshot, uint32_t snapshot_len,
@@ -221,7 +224,8 @@ static tb_rc make_file(struct tc_log *log, const unsigned char *snapshot, uint32
   log->fd = tc_file_create(log->opt.wal_fd, name, O_RDWR);
   if (log->fd < 0) return fail_file(log, diag, name, errno);
   log->size = (log->opt.file_bytes + 7) & ~UINT64_C(7);
-  uint64_t least = tc_log_record_bytes(snapshot_len) + 2 * log->opt.group_bytes + TP_FRAME_BYTES_MAX;
+  uint64_t least =
+      tc_log_record_bytes(snapshot_len) + 2 * log->opt.group_bytes + TP_FRAME_BYTES_MAX;
   if (log->size < least) log->size = (least + 7) & ~UINT64_C(7);
   if (fallocate(log->fd, 0, 0, (off_t)log->size) != 0) {
     if (errno != EOPNOTSUPP) return fail_file(log, diag, name, errno);
@@ -266,13 +270,18 @@ tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
     log->start += log->size;
   }
   if (log->fd < 0) TB_TRY(open_file(log, wall_ns, diag));
-  struct tc_log_head head = { .kind = TC_LOG_GROUP, .flags = TP_CRITICAL, .seq = log->end, .gen = wall_ns };
+  struct tc_log_head head = {
+    .kind = TC_LOG_GROUP, .flags = TP_CRITICAL, .seq = log->end, .gen = wall_ns
+  };
   return stage(log, &head, NULL, 0);
 }
 
-bool tc_log_group_full(const struct tc_log *log) { return log->staged_bytes >= log->opt.group_bytes; }
+bool tc_log_group_full(const struct tc_log *log) {
+  return log->staged_bytes >= log->opt.group_bytes;
+}
 
-tb_rc tc_log_stage(struct tc_log *log, struct tc_log_head *head, const void *payload, uint32_t payload_crc) {
+tb_rc tc_log_stage(struct tc_log *log, struct tc_log_head *head, const void *payload,
+                   uint32_t payload_crc) {
   assert(log->fd >= 0 && log->npieces > 0);
   return stage(log, head, payload, payload_crc);
 }
@@ -292,8 +301,14 @@ void tc_log_trim(struct tc_log *log, uint64_t lsn) {
   memmove(log->files, log->files + gone, log->nfiles * sizeof *log->files);
 }
 
-uint64_t tc_log_durable_lsn(const struct tc_log *log) { return log->end; }
+uint64_t tc_log_durable_lsn(const struct tc_log *log) {
+  return log->end;
+}
 
-size_t tc_log_files(const struct tc_log *log) { return log->nfiles; }
+size_t tc_log_files(const struct tc_log *log) {
+  return log->nfiles;
+}
 
-unsigned tc_log_poisoned(const struct tc_log *log) { return log->poisoned; }
+unsigned tc_log_poisoned(const struct tc_log *log) {
+  return log->poisoned;
+}

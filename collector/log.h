@@ -28,7 +28,7 @@ struct tc_log_snapshot_source {
 struct tc_log_options {
   int wal_fd;
   uint64_t file_bytes, group_bytes;
-  bool durable; /* fdatasync, else write only */
+  bool durable;          /* fdatasync, else write only */
   uint64_t next_lsn;     /* where the first file begins */
   uint64_t previous_end; /* what of the file before counts */
   struct tc_log_snapshot_source snapshot;
@@ -38,7 +38,8 @@ struct tc_log_options {
 
 struct tc_log;
 
-TB_MUST tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag, struct tc_log **out);
+TB_MUST tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag,
+                         struct tc_log **out);
 void tc_log_free(struct tc_log *log);
 
 TB_MUST tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag);

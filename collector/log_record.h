@@ -47,7 +47,8 @@ static inline uint64_t tc_log_record_bytes(uint32_t len) {
   return (TC_LOG_HEAD_BYTES + (uint64_t)len + 4 + 7) & ~UINT64_C(7);
 }
 
-static inline void tc_log_head_put(const struct tc_log_head *head, unsigned char out[TC_LOG_HEAD_BYTES]) {
+static inline void tc_log_head_put(const struct tc_log_head *head,
+                                   unsigned char out[TC_LOG_HEAD_BYTES]) {
   uint32_t words[2] = { htole32(TC_LOG_MAGIC), htole32(head->len) };
   uint64_t lsn = htole64(head->lsn), seq = htole64(head->seq), gen = htole64(head->gen);
   uint32_t ref = htole32(head->ref);

@@ -42,7 +42,8 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *file, struct tb_diag *diag) {
+static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *file,
+                      struct tb_diag *diag) {
   struct stat st;
   int fd = openat(wal_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -77,7 +78,8 @@ static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *sc
     if (rc == TB_OK) scan->files[scan->nfiles++] = file;
   }
   closedir(dir);
-  if (rc == TB_OK && scan->nfiles > 0) qsort(scan->files, scan->nfiles, sizeof *scan->files, by_start);
+  if (rc == TB_OK && scan->nfiles > 0)
+    qsort(scan->files, scan->nfiles, sizeof *scan->files, by_start);
   return rc;
 }
 
@@ -101,7 +103,8 @@ static bool read_salt(struct tc_log_scan_file *file) {
 
   if (file->bytes < TC_LOG_HEAD_BYTES + 8) return false;
   file->salt = tc_log_u32(file->map + TC_LOG_HEAD_BYTES);
-  return record_at(file, 0, file->bytes, &first) && first.head.kind == TC_LOG_SNAPSHOT && first.head.len >= 4;
+  return record_at(file, 0, file->bytes, &first) && first.head.kind == TC_LOG_SNAPSHOT &&
+         first.head.len >= 4;
 }
 
 static uint64_t previous_end_of(const struct tc_log_scan_file *file) {
@@ -165,7 +168,8 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
     offset += tc_log_record_bytes(entry.head.len);
     good_end = offset;
   }
-  if (damaged && proven > first_damage) scan->corrupt++;
+  if (damaged && proven > first_damage)
+    scan->corrupt++;
   else if (damaged) {
     /* Zeros to the end are a file that was never full; anything else a tail that was being written. */
     if (good_end > first_damage) scan->torn_bytes += good_end - first_damage;
@@ -210,7 +214,8 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
 
 void tc_log_scan_free(struct tc_log_scan *scan) {
   for (size_t i = 0; i < scan->nfiles; i++)
-    if (scan->files[i].map != NULL) munmap((void *)(uintptr_t)scan->files[i].map, scan->files[i].bytes);
+    if (scan->files[i].map != NULL)
+      munmap((void *)(uintptr_t)scan->files[i].map, scan->files[i].bytes);
   free(scan->files);
   free(scan->entries);
   *scan = (struct tc_log_scan){ 0 };

@@ -18,9 +18,13 @@ static const char mark[8] = { 'T', 'C', 'M', 'E', 'T', 'A', '1', '\n' };
 
 enum { HEAD_BYTES = sizeof mark + 4, TAIL_BYTES = 4 };
 
-void tc_meta_name(uint64_t first_gen, char out[32]) { snprintf(out, 32, "%016" PRIx64 ".meta", first_gen); }
+void tc_meta_name(uint64_t first_gen, char out[32]) {
+  snprintf(out, 32, "%016" PRIx64 ".meta", first_gen);
+}
 
-void tc_trace_name(uint64_t first_gen, char out[32]) { snprintf(out, 32, "%016" PRIx64 ".trace", first_gen); }
+void tc_trace_name(uint64_t first_gen, char out[32]) {
+  snprintf(out, 32, "%016" PRIx64 ".trace", first_gen);
+}
 
 static uint32_t get_u32(const unsigned char *p) {
   uint32_t v;
@@ -29,12 +33,14 @@ static uint32_t get_u32(const unsigned char *p) {
   return le32toh(v);
 }
 
-static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, struct tb_diag *diag, tc_meta **out) {
+static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, struct tb_diag *diag,
+                    tc_meta **out) {
   if (n < HEAD_BYTES + TAIL_BYTES || memcmp(bytes, mark, sizeof mark) != 0)
     return tb_fail(diag, TB_CORRUPT, "%s: does not begin as a meta does", name);
   uint32_t len = get_u32(bytes + sizeof mark);
   if (len != n - HEAD_BYTES - TAIL_BYTES)
-    return tb_fail(diag, TB_CORRUPT, "%s: says %u bytes, has %zu", name, len, n - HEAD_BYTES - TAIL_BYTES);
+    return tb_fail(diag, TB_CORRUPT, "%s: says %u bytes, has %zu", name, len,
+                   n - HEAD_BYTES - TAIL_BYTES);
   if (tb_crc32c(0, bytes + HEAD_BYTES, len) != get_u32(bytes + HEAD_BYTES + len))
     return tb_fail(diag, TB_CORRUPT, "%s: checksum is wrong", name);
   tc_meta *meta = tracecollect__v1__segment_meta__unpack(NULL, len, bytes + HEAD_BYTES);
@@ -51,17 +57,20 @@ tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta *
   struct stat st;
   int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-  if (fd < 0) return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", name, strerror(errno));
+  if (fd < 0)
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", name, strerror(errno));
   tb_rc rc = TB_OK;
   unsigned char *bytes = NULL;
-  if (fstat(fd, &st) != 0) rc = tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
+  if (fstat(fd, &st) != 0)
+    rc = tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
   else if (st.st_size > TC_META_BYTES_MAX)
     rc = tb_fail(diag, TB_CORRUPT, "%s: is too large for a meta", name);
   else if ((bytes = malloc((size_t)st.st_size + 1)) == NULL)
     rc = tb_fail(diag, TB_NOMEM, "%s: no memory", name);
   else if (tc_read_all(fd, bytes, (size_t)st.st_size, 0) != 0)
     rc = tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
-  else rc = unpack(bytes, (size_t)st.st_size, name, diag, out);
+  else
+    rc = unpack(bytes, (size_t)st.st_size, name, diag, out);
   free(bytes);
   close(fd);
   return rc;
@@ -71,7 +80,8 @@ void tc_meta_free(tc_meta *meta) {
   if (meta != NULL) tracecollect__v1__segment_meta__free_unpacked(meta, NULL);
 }
 
-tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync, struct tb_diag *diag) {
+tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
+                    struct tb_diag *diag) {
   char temp[48];
   size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
   unsigned char *bytes = len <= TC_META_BYTES_MAX ? malloc(HEAD_BYTES + len + TAIL_BYTES) : NULL;
@@ -92,7 +102,8 @@ tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync
   int why = errno;
   if (fd >= 0) close(fd);
   free(bytes);
-  return good ? TB_OK : tb_fail(diag, why == ENOSPC ? TB_BUDGET : TB_IO, "%s: %s", temp, strerror(why));
+  return good ? TB_OK
+              : tb_fail(diag, why == ENOSPC ? TB_BUDGET : TB_IO, "%s: %s", temp, strerror(why));
 }
 
 tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag) {

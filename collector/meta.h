@@ -19,7 +19,8 @@ TB_MUST tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, t
 void tc_meta_free(tc_meta *meta);
 
 /* Writes name.new in dir_fd (fsync if sync); tc_meta_publish() renames it to name. */
-TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync, struct tb_diag *diag);
+TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
+                            struct tb_diag *diag);
 TB_MUST tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag);
 
 void tc_meta_name(uint64_t first_gen, char out[32]);  /* <gen16>.meta */

@@ -9,7 +9,8 @@ struct tc_outbox_item {
   struct tc_outbox_slot *slot; /* points back here, or NULL */
 };
 
-tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from, unsigned loops) {
+tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from,
+                     unsigned loops) {
   *box = (struct tc_outbox){ .sink = sink, .from = from, .loops = loops };
   /* One queue more: the archive service asks for barriers as sender `loops`. */
   box->head = calloc(loops + 1, sizeof *box->head);
@@ -34,7 +35,8 @@ void tc_outbox_fini(struct tc_outbox *box) {
   *box = (struct tc_outbox){ 0 };
 }
 
-struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream, unsigned loop) {
+struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
+                              unsigned loop) {
   struct tc_reply *reply = calloc(1, sizeof *reply);
 
   if (reply == NULL) return NULL;
@@ -45,7 +47,9 @@ struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t s
   return reply;
 }
 
-void tc_reply_free(struct tc_reply *reply) { free(reply); }
+void tc_reply_free(struct tc_reply *reply) {
+  free(reply);
+}
 
 static void put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_slot *slot) {
   if (reply == NULL) return;
@@ -64,10 +68,12 @@ static void put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_
   box->waiting++;
 }
 
-void tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply) { put(box, reply, NULL); }
+void tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply) {
+  put(box, reply, NULL);
+}
 
-void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn, uint32_t stream,
-                     unsigned loop, uint64_t seq) {
+void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+                     uint32_t stream, unsigned loop, uint64_t seq) {
   if (slot->item != NULL) {
     slot->item->reply->seq = seq;
     return;
@@ -77,8 +83,8 @@ void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_
   put(box, reply, slot);
 }
 
-void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn, uint32_t stream,
-                        unsigned loop, uint64_t bytes) {
+void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+                        uint32_t stream, unsigned loop, uint64_t bytes) {
   if (slot->item != NULL) {
     slot->item->reply->bytes += bytes;
     return;

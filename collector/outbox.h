@@ -24,18 +24,20 @@ struct tc_outbox_slot {
   struct tc_outbox_item *item;
 };
 
-TB_MUST tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from, unsigned loops);
+TB_MUST tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from,
+                             unsigned loops);
 void tc_outbox_fini(struct tc_outbox *box); /* frees what waits; accepts a zeroed one */
 
-struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream, unsigned loop); /* NULL: no memory */
+struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
+                              unsigned loop); /* NULL: no memory */
 
 void tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply); /* takes reply, NULL too */
 
 /* ACKED and RELEASED of one connection: slot's waiting reply is raised, or a new one put. */
-void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn, uint32_t stream,
-                     unsigned loop, uint64_t seq);
-void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn, uint32_t stream,
-                        unsigned loop, uint64_t bytes);
+void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+                     uint32_t stream, unsigned loop, uint64_t seq);
+void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+                        uint32_t stream, unsigned loop, uint64_t bytes);
 /* The connection changes: what waits stays as it is, the next reply is a new one. */
 void tc_outbox_unjoin(struct tc_outbox_slot *slot);
 

@@ -27,17 +27,20 @@ struct recovery {
   struct tb_diag *diag;
 };
 
-static tb_rc note_settled(struct recovery *recovery, uint32_t ref, const Tracecollect__V1__LogSettled *message) {
+static tb_rc note_settled(struct recovery *recovery, uint32_t ref,
+                          const Tracecollect__V1__LogSettled *message) {
   if (ref >= recovery->settled_cap) {
     size_t cap = recovery->settled_cap == 0 ? 64 : recovery->settled_cap;
     while (cap <= ref) cap *= 2;
     void *moved = reallocarray(recovery->settled, cap, sizeof *recovery->settled);
     if (moved == NULL) return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
     recovery->settled = moved;
-    memset(recovery->settled + recovery->settled_cap, 0, (cap - recovery->settled_cap) * sizeof *recovery->settled);
+    memset(recovery->settled + recovery->settled_cap, 0,
+           (cap - recovery->settled_cap) * sizeof *recovery->settled);
     recovery->settled_cap = cap;
   }
-  if (message->seq >= recovery->settled[ref].seq) tc_settled_from_log(message, ref, &recovery->settled[ref]);
+  if (message->seq >= recovery->settled[ref].seq)
+    tc_settled_from_log(message, ref, &recovery->settled[ref]);
   return TB_OK;
 }
 
@@ -73,7 +76,8 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
   struct tc_stream_intro intro;
 
   if (tc_streams_by_ref(recovery->streams, message->ref) != NULL) return TB_OK;
-  if (tc_intro_from_log(message, recovery->loops, &intro) != TB_OK) return TB_OK; /* not one of ours */
+  if (tc_intro_from_log(message, recovery->loops, &intro) != TB_OK)
+    return TB_OK; /* not one of ours */
   if (intro.ref < recovery->settled_cap && recovery->settled[intro.ref].seq > intro.settled.seq)
     intro.settled = recovery->settled[intro.ref];
   /* Forgotten after all of it was settled, and come again: the later one counts. */
@@ -94,27 +98,31 @@ static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__Log
 
   if (stream == NULL || message->durable_seq <= stream->durable_seq) return TB_OK;
   if (message->durable_seq > stream->intro.settled.seq)
-    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, message->durable_seq,
-                                  recovery->diag));
+    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1,
+                                  message->durable_seq, recovery->diag));
   stream->durable_seq = stream->staged_seq = message->durable_seq;
   return TB_OK;
 }
 
 typedef tb_rc stream_fn(struct recovery *recovery, const Tracecollect__V1__LogStream *message);
 
-static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *entry, stream_fn *each) {
+static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *entry,
+                         stream_fn *each) {
   tb_rc rc = TB_OK;
 
   if (entry->head.kind == TC_LOG_STREAM) {
-    Tracecollect__V1__LogStream *message = tracecollect__v1__log_stream__unpack(NULL, entry->head.len, entry->payload);
+    Tracecollect__V1__LogStream *message =
+        tracecollect__v1__log_stream__unpack(NULL, entry->head.len, entry->payload);
     if (message == NULL) return TB_OK;
     rc = each(recovery, message);
     tracecollect__v1__log_stream__free_unpacked(message, NULL);
   } else if (entry->head.kind == TC_LOG_SNAPSHOT) {
     Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(entry);
     if (snapshot == NULL) return TB_OK;
-    for (size_t i = 0; rc == TB_OK && i < snapshot->n_streams; i++) rc = each(recovery, snapshot->streams[i]);
-    if (snapshot->next_ref > recovery->streams->next_ref) recovery->streams->next_ref = snapshot->next_ref;
+    for (size_t i = 0; rc == TB_OK && i < snapshot->n_streams; i++)
+      rc = each(recovery, snapshot->streams[i]);
+    if (snapshot->next_ref > recovery->streams->next_ref)
+      recovery->streams->next_ref = snapshot->next_ref;
     tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
   }
   return rc;
@@ -129,9 +137,11 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, head->ref);
   uint64_t adopted;
 
-  if (stream == NULL || head->seq <= stream->durable_seq) return TB_OK; /* sent again after a poisoned file */
+  if (stream == NULL || head->seq <= stream->durable_seq)
+    return TB_OK; /* sent again after a poisoned file */
   if (head->seq > stream->durable_seq + 1)
-    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, head->seq - 1, recovery->diag));
+    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1,
+                                  head->seq - 1, recovery->diag));
   stream->durable_seq = stream->staged_seq = head->seq;
   stream->closed = head->kind == TP_CLOSE;
   if (head->kind == TP_HEADER && head->len <= sizeof stream->intro.header) {
@@ -147,8 +157,9 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
       return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
     recovery->out->records++;
   }
-  TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen, entry->payload, head->len,
-                            recovery->wall_ns, recovery->diag, &adopted));
+  TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen,
+                            entry->payload, head->len, recovery->wall_ns, recovery->diag,
+                            &adopted));
   if (adopted != 0) skip_to(stream, adopted);
   return TB_OK;
 }
@@ -167,8 +178,8 @@ static tb_rc replay(struct recovery *recovery) {
   return TB_OK;
 }
 
-static tb_rc stream_of_pending(void *self, const unsigned char id[16], const char *identity, const char *service,
-                               const char *instance, uint32_t *out_ref) {
+static tb_rc stream_of_pending(void *self, const unsigned char id[16], const char *identity,
+                               const char *service, const char *instance, uint32_t *out_ref) {
   struct recovery *recovery = self;
   struct tc_stream *stream = tc_streams_by_id(recovery->streams, id);
 
@@ -218,19 +229,27 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   /* The log's streams first, so that pending segments find theirs; records after both. */
   for (size_t i = 0; i < recovery->scan.nentries; i++)
     TB_TRY(each_stream(recovery, &recovery->scan.entries[i], add_stream));
-  TB_TRY(tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
+  TB_TRY(
+      tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));
   TB_TRY(tc_archiver_replay_done(recovery->archiver, recovery->diag));
-  TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end, recovery->diag));
+  TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
+                            recovery->diag));
   for (size_t i = 0; i < recovery->scan.nfiles; i++)
-    TB_TRY(tc_log_add_old_file(tc_commit_log(recovery->commit), recovery->scan.files[i].start, recovery->scan.files[i].bytes));
+    TB_TRY(tc_log_add_old_file(tc_commit_log(recovery->commit), recovery->scan.files[i].start,
+                               recovery->scan.files[i].bytes));
   return TB_OK;
 }
 
-tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver, const struct tc_statedir *dirs, unsigned loops,
-                 struct tb_diag *diag, struct tc_recovered *out) {
-  struct recovery recovery = { .commit = commit, .archiver = archiver, .streams = tc_commit_streams(commit),
-                               .loops = loops, .out = out, .diag = diag };
+tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver,
+                 const struct tc_statedir *dirs, unsigned loops, struct tb_diag *diag,
+                 struct tc_recovered *out) {
+  struct recovery recovery = { .commit = commit,
+                               .archiver = archiver,
+                               .streams = tc_commit_streams(commit),
+                               .loops = loops,
+                               .out = out,
+                               .diag = diag };
 
   *out = (struct tc_recovered){ 0 };
   tb_rc rc = recover(&recovery, dirs);

@@ -11,13 +11,14 @@
 #include "collector/commit.h"
 
 struct tc_recovered {
-  uint64_t records;      /* replayed into the archiver */
-  uint64_t corrupt;      /* damaged places in the log */
-  uint64_t torn_bytes;   /* of the last group, never acked */
+  uint64_t records;    /* replayed into the archiver */
+  uint64_t corrupt;    /* damaged places in the log */
+  uint64_t torn_bytes; /* of the last group, never acked */
   bool had_log;
 };
 
-TB_MUST tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver, const struct tc_statedir *dirs,
-                         unsigned loops, struct tb_diag *diag, struct tc_recovered *out);
+TB_MUST tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver,
+                         const struct tc_statedir *dirs, unsigned loops, struct tb_diag *diag,
+                         struct tc_recovered *out);
 
 #endif

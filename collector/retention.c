@@ -13,7 +13,8 @@ bool tc_retention_is_due(struct tc_retention *retention, uint64_t every_ns, uint
   return true;
 }
 
-void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns, uint64_t archive_bytes) {
+void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns,
+                        uint64_t archive_bytes) {
   uint64_t expected = retention->last_wall_ns + (mono_ns - retention->last_mono_ns);
   uint64_t off = wall_ns > expected ? wall_ns - expected : expected - wall_ns;
 
@@ -28,17 +29,20 @@ void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64
   }
 }
 
-bool tc_retention_takes(const struct tc_retention *retention, const struct tc_retention_rules *rules,
-                        uint64_t archive_bytes, uint64_t disk_free_bytes, uint64_t segment_wall_ns) {
+bool tc_retention_takes(const struct tc_retention *retention,
+                        const struct tc_retention_rules *rules, uint64_t archive_bytes,
+                        uint64_t disk_free_bytes, uint64_t segment_wall_ns) {
   if (rules->bytes != 0 && archive_bytes > rules->bytes) return true;
   if (rules->free_bytes != 0 && disk_free_bytes < rules->free_bytes) return true;
   bool age = rules->age_ns != 0 && retention->last_mono_ns >= retention->age_from_mono_ns;
-  return age && retention->last_wall_ns > segment_wall_ns && retention->last_wall_ns - segment_wall_ns > rules->age_ns;
+  return age && retention->last_wall_ns > segment_wall_ns &&
+         retention->last_wall_ns - segment_wall_ns > rules->age_ns;
 }
 
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes) {
   /* The first of a minute always may: in a small archive one segment is more than a tenth. */
-  return retention->minute_bytes == 0 || retention->minute_bytes + segment_bytes <= retention->minute_bytes_max;
+  return retention->minute_bytes == 0 ||
+         retention->minute_bytes + segment_bytes <= retention->minute_bytes_max;
 }
 
 void tc_retention_took(struct tc_retention *retention, uint64_t segment_bytes) {

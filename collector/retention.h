@@ -14,9 +14,9 @@
 
 struct tc_retention {
   uint64_t last_mono_ns, last_wall_ns;
-  uint64_t age_from_mono_ns;   /* age is suspended until then */
-  uint64_t minute_mono_ns;     /* begin of the minute that is counted */
-  uint64_t minute_bytes;       /* taken in it */
+  uint64_t age_from_mono_ns; /* age is suspended until then */
+  uint64_t minute_mono_ns;   /* begin of the minute that is counted */
+  uint64_t minute_bytes;     /* taken in it */
   uint64_t minute_bytes_max;
   uint64_t due_mono_ns;
   bool clock_jumped;
@@ -29,11 +29,13 @@ struct tc_retention_rules { /* 0: no such rule */
 void tc_retention_init(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns);
 bool tc_retention_is_due(struct tc_retention *retention, uint64_t every_ns, uint64_t mono_ns);
 /* Begins a round: looks at the clocks, opens a new minute's allowance. */
-void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns, uint64_t archive_bytes);
+void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns,
+                        uint64_t archive_bytes);
 
 /* May the oldest segment go? Ask again after each, with the figures as they are then. */
-bool tc_retention_takes(const struct tc_retention *retention, const struct tc_retention_rules *rules,
-                        uint64_t archive_bytes, uint64_t disk_free_bytes, uint64_t segment_wall_ns);
+bool tc_retention_takes(const struct tc_retention *retention,
+                        const struct tc_retention_rules *rules, uint64_t archive_bytes,
+                        uint64_t disk_free_bytes, uint64_t segment_wall_ns);
 /* The minute's allowance: false: enough for now. */
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes);
 void tc_retention_took(struct tc_retention *retention, uint64_t segment_bytes);

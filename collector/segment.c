@@ -35,8 +35,8 @@ unsigned tc_go_version(const unsigned char *header, uint32_t len) {
 }
 
 static tb_rc fail_file(const struct tc_segment *segment, struct tb_diag *diag) {
-  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO, "open/%s: %s", segment->name,
-                 strerror(errno));
+  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO, "open/%s: %s",
+                 segment->name, strerror(errno));
 }
 
 static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {
@@ -59,16 +59,19 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   segment->sha = EVP_MD_CTX_new();
   segment->fd = tc_file_create(open_fd, segment->name, O_RDWR);
   tb_rc rc = TB_OK;
-  if (segment->fd < 0) rc = fail_file(segment, diag);
+  if (segment->fd < 0)
+    rc = fail_file(segment, diag);
   else if (segment->sha == NULL || EVP_DigestInit_ex(segment->sha, EVP_sha256(), NULL) != 1 ||
-           !add_bytes(segment, segment->header, header_len, tb_crc32c(0, segment->header, header_len)))
+           !add_bytes(segment, segment->header, header_len,
+                      tb_crc32c(0, segment->header, header_len)))
     rc = tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
   if (rc != TB_OK) {
     if (segment->fd >= 0) unlinkat(open_fd, segment->name, 0);
     tc_segment_free(segment);
     return rc;
   }
-  if (header_len > 0) segment->queue[segment->nqueue++] = (struct iovec){ segment->header, header_len };
+  if (header_len > 0)
+    segment->queue[segment->nqueue++] = (struct iovec){ segment->header, header_len };
   *out = segment;
   return TB_OK;
 }
@@ -84,15 +87,17 @@ void tc_segment_free(struct tc_segment *segment) {
 }
 
 /* Remembers the border before a generation that begins behind complete ones. */
-static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq, struct tb_diag *diag) {
+static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq,
+                       struct tb_diag *diag) {
   if (segment->ngens > 0) {
     if (segment->border_sha == NULL) segment->border_sha = EVP_MD_CTX_new();
     if (segment->border_sha == NULL || EVP_MD_CTX_copy_ex(segment->border_sha, segment->sha) != 1)
       return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
     segment->border_crc = segment->crc;
   }
-  segment->now = (struct tc_segment_gen){ .gen = gen, .offset = segment->bytes, .first_seq = seq,
-                                          .verdict.thread = TB_NO_THREAD };
+  segment->now = (struct tc_segment_gen){
+    .gen = gen, .offset = segment->bytes, .first_seq = seq, .verdict.thread = TB_NO_THREAD
+  };
   segment->in_gen = true;
   return TB_OK;
 }
@@ -109,8 +114,10 @@ tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq, 
   now->batches++;
   now->last_seq = seq;
   now->unsafe_experiment |= tc_batch_is_unsafe(payload, len);
-  if (!add_bytes(segment, payload, len, crc)) return tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
-  if (len > 0) segment->queue[segment->nqueue++] = (struct iovec){ (void *)(uintptr_t)payload, len };
+  if (!add_bytes(segment, payload, len, crc))
+    return tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+  if (len > 0)
+    segment->queue[segment->nqueue++] = (struct iovec){ (void *)(uintptr_t)payload, len };
   return TB_OK;
 }
 
@@ -139,18 +146,22 @@ tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
   return TB_OK;
 }
 
-tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim, struct tb_diag *diag) {
+tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim,
+                     struct tb_diag *diag) {
   struct tc_segment_gen *now = &segment->now;
 
   assert(segment->in_gen);
   if (claim->gen != now->gen)
-    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 " is open, the end of %" PRIu64 " came", now->gen, claim->gen);
+    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 " is open, the end of %" PRIu64 " came",
+                   now->gen, claim->gen);
   if (claim->batches != now->batches || claim->bytes != now->bytes)
     return tb_fail(diag, TB_BROKEN,
-                   "generation %" PRIu64 " has %" PRIu64 " batches of %" PRIu64 " bytes, its end says %" PRIu64 " of %" PRIu64,
+                   "generation %" PRIu64 " has %" PRIu64 " batches of %" PRIu64
+                   " bytes, its end says %" PRIu64 " of %" PRIu64,
                    now->gen, now->batches, now->bytes, claim->batches, claim->bytes);
   if (claim->crc != now->crc_of_crcs)
-    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 ": checksum is not what its end says", now->gen);
+    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 ": checksum is not what its end says",
+                   now->gen);
   if (segment->ngens == segment->gens_cap) {
     size_t cap = segment->gens_cap == 0 ? 1 : 2 * segment->gens_cap;
     void *moved = reallocarray(segment->gens, cap, sizeof *segment->gens);
@@ -168,13 +179,17 @@ tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *
 static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb_diag *diag) {
   static const size_t step = COPY_BYTES;
   unsigned char *buf = malloc(step);
-  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
+  tb_rc rc =
+      buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
 
   for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
     size_t n = from->written - at < step ? (size_t)(from->written - at) : step;
-    if (tc_read_all(from->fd, buf, n, at) != 0) rc = fail_file(from, diag);
-    else if (tc_write_all(to->fd, buf, n, to->written) != 0) rc = fail_file(to, diag);
-    else if (!add_bytes(to, buf, n, tb_crc32c(0, buf, n))) rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+    if (tc_read_all(from->fd, buf, n, at) != 0)
+      rc = fail_file(from, diag);
+    else if (tc_write_all(to->fd, buf, n, to->written) != 0)
+      rc = fail_file(to, diag);
+    else if (!add_bytes(to, buf, n, tb_crc32c(0, buf, n)))
+      rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
     at += n;
     to->written += n;
   }
@@ -187,9 +202,11 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   struct tc_segment *rest;
 
   assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
-  TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header, segment->header_len, diag, &rest));
+  TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
+                        segment->header_len, diag, &rest));
   tb_rc rc = copy_rest(segment, rest, diag);
-  if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0) rc = fail_file(segment, diag);
+  if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0)
+    rc = fail_file(segment, diag);
   if (rc != TB_OK) {
     unlinkat(rest->open_fd, rest->name, 0);
     tc_segment_free(rest);
@@ -214,7 +231,8 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
 tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]) {
   EVP_MD_CTX *copy = EVP_MD_CTX_new();
   unsigned len = 32;
-  bool good = copy != NULL && EVP_MD_CTX_copy_ex(copy, segment->sha) == 1 && EVP_DigestFinal_ex(copy, out, &len) == 1;
+  bool good = copy != NULL && EVP_MD_CTX_copy_ex(copy, segment->sha) == 1 &&
+              EVP_DigestFinal_ex(copy, out, &len) == 1;
 
   EVP_MD_CTX_free(copy);
   return good ? TB_OK : TB_NOMEM;

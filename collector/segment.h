@@ -62,25 +62,28 @@ struct tc_segment {
   uint64_t written;
 };
 
-TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
-                             size_t header_len, struct tb_diag *diag, struct tc_segment **out);
+TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
+                             const void *header, size_t header_len, struct tb_diag *diag,
+                             struct tc_segment **out);
 /* Closes the file; whoever renames or unlinks it did so before. */
 void tc_segment_free(struct tc_segment *segment);
 
-TB_MUST tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq, const void *payload,
-                                uint32_t len, uint32_t crc, struct tb_diag *diag);
+TB_MUST tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq,
+                                const void *payload, uint32_t len, uint32_t crc,
+                                struct tb_diag *diag);
 TB_MUST tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag);
 
 struct tc_segment_claim { /* what GENEND says */
   uint64_t gen, seq, batches, bytes, end_wall_ns;
   uint32_t crc;
 };
-TB_MUST tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim, struct tb_diag *diag);
+TB_MUST tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim,
+                             struct tb_diag *diag);
 
 /* After a flush, inside a generation with complete ones before it: moves the unfinished one into a
  * segment of its own; this one ends at the border. */
-TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct tb_diag *diag,
-                             struct tc_segment **out_rest);
+TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex,
+                             struct tb_diag *diag, struct tc_segment **out_rest);
 
 TB_MUST tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]);
 

@@ -36,7 +36,8 @@ static tb_rc make_parents(const char *path, struct tb_diag *diag) {
   return TB_OK;
 }
 
-static tb_rc check_version(int state_fd, const char *path, struct tb_diag *diag, bool *out_missing) {
+static tb_rc check_version(int state_fd, const char *path, struct tb_diag *diag,
+                           bool *out_missing) {
   char text[32] = "";
   int fd = openat(state_fd, "VERSION", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -50,16 +51,18 @@ static tb_rc check_version(int state_fd, const char *path, struct tb_diag *diag,
   if (n <= 0 || end == text || *end != '\n')
     return tb_fail(diag, TB_CORRUPT, "%s/VERSION: is not a number and a newline", path);
   if (version > TC_LOG_VERSION)
-    return tb_fail(diag, TB_UNSUPPORTED,
-                   "%s/VERSION: the log has version %lu, this program knows up to %d; nothing was touched",
-                   path, version, TC_LOG_VERSION);
+    return tb_fail(
+        diag, TB_UNSUPPORTED,
+        "%s/VERSION: the log has version %lu, this program knows up to %d; nothing was touched",
+        path, version, TC_LOG_VERSION);
   return TB_OK;
 }
 
 static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag) {
   char text[32];
   int n = snprintf(text, sizeof text, "%d\n", TC_LOG_VERSION);
-  int fd = openat(state_fd, "VERSION.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+  int fd =
+      openat(state_fd, "VERSION.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
 
   if (fd < 0) return fail_path(diag, path, "VERSION.new");
   bool good = tc_write_all(fd, text, (size_t)n, 0) == 0 && fsync(fd) == 0 &&
@@ -92,7 +95,8 @@ static tb_rc take_lock(int state_fd, const char *path, struct tb_diag *diag, int
   return TB_OK;
 }
 
-static tb_rc open_part(int state_fd, const char *path, const char *name, struct tb_diag *diag, int *out) {
+static tb_rc open_part(int state_fd, const char *path, const char *name, struct tb_diag *diag,
+                       int *out) {
   if (mkdirat(state_fd, name, 0750) != 0 && errno != EEXIST) return fail_path(diag, path, name);
   *out = openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   return *out < 0 ? fail_path(diag, path, name) : TB_OK;
@@ -125,7 +129,8 @@ tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedi
 }
 
 void tc_statedir_close(struct tc_statedir *dirs) {
-  int *fds[] = { &dirs->wal, &dirs->open, &dirs->archive, &dirs->quarantine, &dirs->lock, &dirs->state };
+  int *fds[] = { &dirs->wal,        &dirs->open, &dirs->archive,
+                 &dirs->quarantine, &dirs->lock, &dirs->state };
 
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
     if (*fds[i] >= 0) close(*fds[i]);

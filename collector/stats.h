@@ -8,7 +8,8 @@
 
 struct tc_stats {
   _Atomic uint64_t commits, commit_ns_total, commit_ns_max, log_bytes, records, record_bytes;
-  _Atomic uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
+  _Atomic uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records,
+      recoveries;
   _Atomic uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
   _Atomic uint64_t streams, streams_live;
   atomic_bool failed, disk_full, archive_stuck, clock_jumped;

@@ -26,36 +26,50 @@ struct tc_store {
 static tb_rc make_run_id(struct tc_store *store, struct tb_diag *diag) {
   unsigned char id[16];
 
-  if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id) return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
+  if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
+    return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   tc_hex(id, sizeof id, store->run);
   return TB_OK;
 }
 
-static void note_recovery(struct tc_store *store, struct tc_store_sink sink, const struct tc_recovered *recovered) {
+static void note_recovery(struct tc_store *store, struct tc_store_sink sink,
+                          const struct tc_recovered *recovered) {
   char text[300];
 
   if (recovered->had_log) tc_count(&store->stats.recoveries, 1);
   tc_count(&store->stats.recovered_records, recovered->records);
-  if (sink.note == NULL || recovered->records + recovered->corrupt + recovered->torn_bytes == 0) return;
+  if (sink.note == NULL || recovered->records + recovered->corrupt + recovered->torn_bytes == 0)
+    return;
   snprintf(text, sizeof text,
-           "recovery: %" PRIu64 " records replayed, %" PRIu64 " bytes of a torn tail left out, %" PRIu64 " damaged places skipped",
+           "recovery: %" PRIu64 " records replayed, %" PRIu64
+           " bytes of a torn tail left out, %" PRIu64 " damaged places skipped",
            recovered->records, recovered->torn_bytes, recovered->corrupt);
   sink.note(sink.self, text);
 }
 
-static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, unsigned loops, struct tc_store_sink sink,
-                        struct tb_diag *diag) {
+static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, unsigned loops,
+                        struct tc_store_sink sink, struct tb_diag *diag) {
   bool durable = strcmp(config->top_sync, "process") != 0;
   struct tc_recovered recovered;
 
   TB_TRY(tc_statedir_open(config->top_state, diag, &store->dirs));
   TB_TRY(make_run_id(store, diag));
-  struct tc_commit_options commit = { .config = config, .dirs = &store->dirs, .loops = loops, .durable = durable,
-                                      .sink = sink, .stats = &store->stats };
+  struct tc_commit_options commit = { .config = config,
+                                      .dirs = &store->dirs,
+                                      .loops = loops,
+                                      .durable = durable,
+                                      .sink = sink,
+                                      .stats = &store->stats };
   TB_TRY(tc_commit_new(&commit, diag, &store->commit));
-  struct tc_archiver_options archiver = { .config = config, .dirs = &store->dirs, .loops = loops, .durable = durable,
-                                          .sink = sink, .stats = &store->stats, .run = store->run,
-                                          .wake_commit = tc_commit_wake, .wake_self = store->commit };
+  struct tc_archiver_options archiver = { .config = config,
+                                          .dirs = &store->dirs,
+                                          .loops = loops,
+                                          .durable = durable,
+                                          .sink = sink,
+                                          .stats = &store->stats,
+                                          .run = store->run,
+                                          .wake_commit = tc_commit_wake,
+                                          .wake_self = store->commit };
   TB_TRY(tc_archiver_new(&archiver, diag, &store->archiver));
   TB_TRY(tc_recover(store->commit, store->archiver, &store->dirs, loops, diag, &recovered));
   note_recovery(store, sink, &recovered);
@@ -63,8 +77,8 @@ static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, 
   return tc_commit_start(store->commit, store->archiver, diag);
 }
 
-tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_store_sink sink, struct tb_diag *diag,
-                    struct tc_store **out) {
+tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_store_sink sink,
+                    struct tb_diag *diag, struct tc_store **out) {
   struct tc_store *store = calloc(1, sizeof *store);
 
   if (store == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
@@ -106,7 +120,9 @@ void tc_submit_free(struct tc_submit *msg) {
   free(msg);
 }
 
-int tc_store_dirfd(const struct tc_store *store) { return store->dirs.state; }
+int tc_store_dirfd(const struct tc_store *store) {
+  return store->dirs.state;
+}
 
 int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stored) {
   int fd = openat(store->dirs.state, stored->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -127,10 +143,25 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
 
 #define GET(field) .field = atomic_load_explicit(&stats->field, memory_order_relaxed)
   *out = (struct tc_store_stats){
-    GET(commits), GET(commit_ns_total), GET(commit_ns_max), GET(log_bytes), GET(records), GET(record_bytes),
-    GET(segments_sealed), GET(segment_bytes), GET(generations_broken), GET(recovered_records), GET(recoveries),
-    GET(archive_bytes), GET(archive_segments), GET(expired_segments), GET(disk_free_bytes), GET(streams),
-    GET(streams_live), GET(failed), .health = health_of(stats),
+    GET(commits),
+    GET(commit_ns_total),
+    GET(commit_ns_max),
+    GET(log_bytes),
+    GET(records),
+    GET(record_bytes),
+    GET(segments_sealed),
+    GET(segment_bytes),
+    GET(generations_broken),
+    GET(recovered_records),
+    GET(recoveries),
+    GET(archive_bytes),
+    GET(archive_segments),
+    GET(expired_segments),
+    GET(disk_free_bytes),
+    GET(streams),
+    GET(streams_live),
+    GET(failed),
+    .health = health_of(stats),
   };
 #undef GET
 }

@@ -45,15 +45,18 @@ static uint64_t key_of(const unsigned char id[TC_STREAM_BYTES]) {
   return key;
 }
 
-struct tc_stream *tc_streams_by_id(const struct tc_streams *streams, const unsigned char id[TC_STREAM_BYTES]) {
+struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
+                                   const unsigned char id[TC_STREAM_BYTES]) {
   uint64_t *slot = tb_map_find(&streams->by_id, key_of(id));
   struct tc_stream *stream = slot == NULL ? NULL : (struct tc_stream *)(uintptr_t)*slot;
 
-  while (stream != NULL && memcmp(stream->intro.id, id, TC_STREAM_BYTES) != 0) stream = stream->same_hash;
+  while (stream != NULL && memcmp(stream->intro.id, id, TC_STREAM_BYTES) != 0)
+    stream = stream->same_hash;
   return stream;
 }
 
-tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro, struct tc_stream **out) {
+tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro,
+                     struct tc_stream **out) {
   uint32_t ref = intro->ref != 0 ? intro->ref : streams->next_ref;
   uint64_t *slot;
 
@@ -137,7 +140,8 @@ uint64_t tc_streams_hold_lsn(const struct tc_streams *streams) {
 
   for (size_t i = 0; i < streams->cap; i++) {
     const struct tc_stream *stream = streams->by_ref[i];
-    if (stream != NULL && stream->units != NULL && stream->units->first_lsn < lsn) lsn = stream->units->first_lsn;
+    if (stream != NULL && stream->units != NULL && stream->units->first_lsn < lsn)
+      lsn = stream->units->first_lsn;
   }
   return lsn;
 }
@@ -153,7 +157,8 @@ void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled 
   out->sha256 = (ProtobufCBinaryData){ sizeof settled->sha256, settled->sha256 };
 }
 
-void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref, struct tc_settled *out) {
+void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref,
+                         struct tc_settled *out) {
   *out = (struct tc_settled){ .stream = ref, .seq = in->seq, .abandoned_gen = in->abandoned_gen };
   if (in->sha256.len != sizeof out->sha256 || !tc_day_valid(in->day)) return;
   out->has_segment = true;
@@ -163,7 +168,8 @@ void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref, s
   out->last_gen = in->last_gen;
 }
 
-void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out, Tracecollect__V1__LogSettled *settled) {
+void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out,
+                      Tracecollect__V1__LogSettled *settled) {
   tracecollect__v1__log_stream__init(out);
   out->ref = stream->ref;
   out->stream = (ProtobufCBinaryData){ sizeof stream->intro.id, stream->intro.id };
@@ -178,9 +184,14 @@ void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out
   out->settled = settled;
 }
 
-tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops, struct tc_stream_intro *out) {
-  if (in->ref == 0 || in->stream.len != TC_STREAM_BYTES || in->trace_header.len > sizeof out->header) return TB_CORRUPT;
-  *out = (struct tc_stream_intro){ .ref = in->ref, .home = in->ref % loops, .header_len = (uint32_t)in->trace_header.len };
+tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops,
+                        struct tc_stream_intro *out) {
+  if (in->ref == 0 || in->stream.len != TC_STREAM_BYTES ||
+      in->trace_header.len > sizeof out->header)
+    return TB_CORRUPT;
+  *out = (struct tc_stream_intro){ .ref = in->ref,
+                                   .home = in->ref % loops,
+                                   .header_len = (uint32_t)in->trace_header.len };
   memcpy(out->id, in->stream.data, TC_STREAM_BYTES);
   snprintf(out->identity, sizeof out->identity, "%s", in->identity);
   snprintf(out->service, sizeof out->service, "%s", in->service);

@@ -22,12 +22,12 @@ struct tc_stream {
   uint32_t ref;
   struct tc_stream *same_hash; /* next with the same key in the map */
   struct tc_stream_intro intro;
-  bool logged;          /* the log has said who it is */
+  bool logged; /* the log has said who it is */
   bool closed;
   uint64_t staged_seq;  /* last record taken in */
   uint64_t durable_seq; /* last record that is durable */
   uint64_t contact_wall_ns, contact_mono_ns;
-  bool abandoned;       /* the archive was told that it is over */
+  bool abandoned; /* the archive was told that it is over */
 
   uint64_t conn; /* 0: none */
   unsigned loop;
@@ -52,9 +52,11 @@ TB_MUST tb_rc tc_streams_init(struct tc_streams *streams);
 void tc_streams_fini(struct tc_streams *streams); /* accepts a zeroed one */
 
 struct tc_stream *tc_streams_by_ref(const struct tc_streams *streams, uint32_t ref);
-struct tc_stream *tc_streams_by_id(const struct tc_streams *streams, const unsigned char id[TC_STREAM_BYTES]);
+struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
+                                   const unsigned char id[TC_STREAM_BYTES]);
 /* ref 0: takes the next one. */
-TB_MUST tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro, struct tc_stream **out);
+TB_MUST tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro,
+                             struct tc_stream **out);
 void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream);
 
 /* A record of the stream lies at lsn; ends: it ends its unit. */
@@ -64,9 +66,12 @@ void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams);
 
 /* Log messages; strings and bytes are borrowed from the stream. */
-void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out, Tracecollect__V1__LogSettled *settled);
+void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out,
+                      Tracecollect__V1__LogSettled *settled);
 void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled *out);
-void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref, struct tc_settled *out);
-TB_MUST tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops, struct tc_stream_intro *out);
+void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref,
+                         struct tc_settled *out);
+TB_MUST tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops,
+                                struct tc_stream_intro *out);
 
 #endif

@@ -32,8 +32,8 @@ struct verify {
   const struct tc_verify_sink *sink;
   struct tc_verified *out;
   struct tb_diag *diag;
-  bool running;    /* a daemon has the folder */
-  bool counting;   /* first walk: only sums up what there is to read */
+  bool running;  /* a daemon has the folder */
+  bool counting; /* first walk: only sums up what there is to read */
   uint64_t done, total;
   struct segment *segments;
   size_t nsegments, cap;
@@ -55,7 +55,8 @@ static void path_of(const struct segment *segment, const char *ending, char out[
   char hex[TC_STREAM_HEX_BYTES];
 
   tc_hex(segment->stream, sizeof segment->stream, hex);
-  snprintf(out, 192, "archive/%s/%s/%016" PRIx64 "%s", segment->day, hex, segment->first_gen, ending);
+  snprintf(out, 192, "archive/%s/%s/%016" PRIx64 "%s", segment->day, hex, segment->first_gen,
+           ending);
 }
 
 static bool is_fresh(const struct verify *verify, const struct tc_archive_file *file) {
@@ -74,16 +75,19 @@ struct sums {
   uint32_t *gens; /* by index */
 };
 
-static void add_to_generations(const tc_meta *meta, struct sums *sums, const unsigned char *bytes, size_t n, uint64_t at) {
+static void add_to_generations(const tc_meta *meta, struct sums *sums, const unsigned char *bytes,
+                               size_t n, uint64_t at) {
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
     uint64_t from = gen->offset > at ? gen->offset : at, upto = gen->offset + gen->bytes;
     if (upto > at + n) upto = at + n;
-    if (from < upto) sums->gens[i] = tb_crc32c(sums->gens[i], bytes + (from - at), (size_t)(upto - from));
+    if (from < upto)
+      sums->gens[i] = tb_crc32c(sums->gens[i], bytes + (from - at), (size_t)(upto - from));
   }
 }
 
-static tb_rc sum_file(struct verify *verify, int fd, const tc_meta *meta, struct sums *sums, const char **out_fault) {
+static tb_rc sum_file(struct verify *verify, int fd, const tc_meta *meta, struct sums *sums,
+                      const char **out_fault) {
   for (uint64_t at = 0; at < meta->bytes;) {
     size_t n = meta->bytes - at < READ_BYTES ? (size_t)(meta->bytes - at) : READ_BYTES;
     if (verify->sink->stop != NULL && verify->sink->stop(verify->sink->self)) return TB_END;
@@ -92,46 +96,59 @@ static tb_rc sum_file(struct verify *verify, int fd, const tc_meta *meta, struct
       return TB_OK;
     }
     sums->crc = tb_crc32c(sums->crc, verify->buf, n);
-    if (EVP_DigestUpdate(sums->sha, verify->buf, n) != 1) return tb_fail(verify->diag, TB_NOMEM, "SHA-256 failed");
+    if (EVP_DigestUpdate(sums->sha, verify->buf, n) != 1)
+      return tb_fail(verify->diag, TB_NOMEM, "SHA-256 failed");
     add_to_generations(meta, sums, verify->buf, n, at);
     at += n;
     verify->done += n;
-    if (verify->sink->progress != NULL) verify->sink->progress(verify->sink->self, verify->done, verify->total);
+    if (verify->sink->progress != NULL)
+      verify->sink->progress(verify->sink->self, verify->done, verify->total);
   }
   return TB_OK;
 }
 
-static void compare_sums(struct verify *verify, const struct tc_archive_file *file, const tc_meta *meta, struct sums *sums) {
+static void compare_sums(struct verify *verify, const struct tc_archive_file *file,
+                         const tc_meta *meta, struct sums *sums) {
   unsigned char sha[32];
   unsigned len = sizeof sha;
 
-  if (sums->crc != meta->crc) problem(verify, "%.150s: CRC32C of the trace is not the meta's", file->path);
-  if (EVP_DigestFinal_ex(sums->sha, sha, &len) != 1 || meta->sha256.len != 32 || memcmp(sha, meta->sha256.data, 32) != 0)
+  if (sums->crc != meta->crc)
+    problem(verify, "%.150s: CRC32C of the trace is not the meta's", file->path);
+  if (EVP_DigestFinal_ex(sums->sha, sha, &len) != 1 || meta->sha256.len != 32 ||
+      memcmp(sha, meta->sha256.data, 32) != 0)
     problem(verify, "%.150s: SHA-256 of the trace is not the meta's", file->path);
   for (size_t i = 0; i < meta->n_generations; i++)
     if (sums->gens[i] != meta->generations[i]->crc)
-      problem(verify, "%.150s: generation %" PRIu64 " is damaged", file->path, meta->generations[i]->gen);
+      problem(verify, "%.150s: generation %" PRIu64 " is damaged", file->path,
+              meta->generations[i]->gen);
 }
 
-static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *file, const tc_meta *meta) {
+static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *file,
+                         const tc_meta *meta) {
   char name[32];
   struct stat st;
-  struct sums sums = { .sha = EVP_MD_CTX_new(), .gens = calloc(meta->n_generations + 1, sizeof(uint32_t)) };
+  struct sums sums = { .sha = EVP_MD_CTX_new(),
+                       .gens = calloc(meta->n_generations + 1, sizeof(uint32_t)) };
   const char *fault = NULL;
   tb_rc rc = TB_OK;
 
   tc_trace_name(meta->generations[0]->gen, name);
   int fd = openat(file->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) problem(verify, "%.150s: its trace: %s", file->path, strerror(errno));
+  if (fd < 0)
+    problem(verify, "%.150s: its trace: %s", file->path, strerror(errno));
   else if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != meta->bytes)
-    problem(verify, "%.150s: the trace has %lld bytes, the meta says %" PRIu64, file->path, (long long)st.st_size, meta->bytes);
-  else if (sums.sha == NULL || sums.gens == NULL || EVP_DigestInit_ex(sums.sha, EVP_sha256(), NULL) != 1)
+    problem(verify, "%.150s: the trace has %lld bytes, the meta says %" PRIu64, file->path,
+            (long long)st.st_size, meta->bytes);
+  else if (sums.sha == NULL || sums.gens == NULL ||
+           EVP_DigestInit_ex(sums.sha, EVP_sha256(), NULL) != 1)
     rc = tb_fail(verify->diag, TB_NOMEM, "no memory for SHA-256");
   else {
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     rc = sum_file(verify, fd, meta, &sums, &fault);
-    if (fault != NULL) problem(verify, "%.150s: its trace: %s", file->path, fault);
-    else if (rc == TB_OK) compare_sums(verify, file, meta, &sums);
+    if (fault != NULL)
+      problem(verify, "%.150s: its trace: %s", file->path, fault);
+    else if (rc == TB_OK)
+      compare_sums(verify, file, meta, &sums);
     if (rc == TB_OK) verify->out->bytes += meta->bytes;
   }
   if (fd >= 0) close(fd);
@@ -141,19 +158,22 @@ static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *fi
 }
 
 /* Generations lie behind the header one after the other and fill the file. */
-static void check_index(struct verify *verify, const struct tc_archive_file *file, const tc_meta *meta) {
+static void check_index(struct verify *verify, const struct tc_archive_file *file,
+                        const tc_meta *meta) {
   uint64_t at = meta->trace_header.len;
 
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
     if (gen->offset != at || (i > 0 && gen->gen != meta->generations[i - 1]->gen + 1)) {
-      problem(verify, "%.150s: generation %" PRIu64 " does not follow the one before it", file->path, gen->gen);
+      problem(verify, "%.150s: generation %" PRIu64 " does not follow the one before it",
+              file->path, gen->gen);
       return;
     }
     at += gen->bytes;
   }
   if (at != meta->bytes)
-    problem(verify, "%.150s: the generations end at byte %" PRIu64 ", the trace at %" PRIu64, file->path, at, meta->bytes);
+    problem(verify, "%.150s: the generations end at byte %" PRIu64 ", the trace at %" PRIu64,
+            file->path, at, meta->bytes);
 }
 
 static tb_rc remember(struct verify *verify, const tc_meta *meta) {
@@ -166,8 +186,10 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta) {
   }
   struct segment *segment = &verify->segments[verify->nsegments++];
   const char *reason;
-  *segment = (struct segment){ .expired = meta->expired, .verdict = tc_meta_verdict(meta, &reason),
-                               .first_gen = meta->generations[0]->gen, .bytes = meta->bytes,
+  *segment = (struct segment){ .expired = meta->expired,
+                               .verdict = tc_meta_verdict(meta, &reason),
+                               .first_gen = meta->generations[0]->gen,
+                               .bytes = meta->bytes,
                                .last_gen = meta->generations[meta->n_generations - 1]->gen,
                                .first_seq = meta->generations[0]->first_seq,
                                .has_previous = meta->previous_sha256.len == 32 };
@@ -179,12 +201,14 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta) {
   return TB_OK;
 }
 
-static void check_place(struct verify *verify, const struct tc_archive_file *file, const tc_meta *meta) {
+static void check_place(struct verify *verify, const struct tc_archive_file *file,
+                        const tc_meta *meta) {
   char hex[TC_STREAM_HEX_BYTES], name[32];
 
   tc_hex(meta->stream.data, 16, hex);
   tc_meta_name(meta->generations[0]->gen, name);
-  if (strcmp(file->day, meta->day) != 0 || strcmp(file->stream_hex, hex) != 0 || strcmp(file->name, name) != 0)
+  if (strcmp(file->day, meta->day) != 0 || strcmp(file->stream_hex, hex) != 0 ||
+      strcmp(file->name, name) != 0)
     problem(verify, "%.150s: belongs to archive/%s/%s/%s", file->path, meta->day, hex, name);
 }
 
@@ -203,8 +227,10 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
     check_place(verify, file, meta);
     check_index(verify, file, meta);
     rc = remember(verify, meta);
-    if (meta->expired) verify->out->expired++;
-    else if (rc == TB_OK) rc = check_trace(verify, file, meta);
+    if (meta->expired)
+      verify->out->expired++;
+    else if (rc == TB_OK)
+      rc = check_trace(verify, file, meta);
   }
   tc_meta_free(meta);
   return rc;
@@ -215,7 +241,8 @@ static void check_lonely_trace(struct verify *verify, const struct tc_archive_fi
   size_t stem = strlen(file->name) - strlen(".trace");
 
   snprintf(meta, sizeof meta, "%.*s.meta", (int)(stem < 128 ? stem : 128), file->name);
-  if (faccessat(file->dir_fd, meta, F_OK, AT_SYMLINK_NOFOLLOW) != 0) problem(verify, "%.150s: has no meta", file->path);
+  if (faccessat(file->dir_fd, meta, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    problem(verify, "%.150s: has no meta", file->path);
 }
 
 static tb_rc visit(void *self, const struct tc_archive_file *file) {
@@ -224,7 +251,8 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
   bool trace = tc_name_ends(file->name, ".trace"), meta = tc_name_ends(file->name, ".meta");
 
   if (verify->counting) {
-    if (trace && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0) verify->total += (uint64_t)st.st_size;
+    if (trace && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+      verify->total += (uint64_t)st.st_size;
     return TB_OK;
   }
   if (!trace && !meta) return TB_OK;
@@ -257,15 +285,19 @@ static int by_gen(const void *a, const void *b) {
 static void check_chain(struct verify *verify) {
   char path[192];
 
-  if (verify->nsegments > 0) qsort(verify->segments, verify->nsegments, sizeof *verify->segments, by_seq);
+  if (verify->nsegments > 0)
+    qsort(verify->segments, verify->nsegments, sizeof *verify->segments, by_seq);
   for (size_t i = 0; i < verify->nsegments; i++) {
     const struct segment *segment = &verify->segments[i];
     bool first = i == 0 || memcmp(segment[-1].stream, segment->stream, sizeof segment->stream) != 0;
-    bool good = first ? !segment->has_previous : segment->has_previous && memcmp(segment->previous, segment[-1].sha256, 32) == 0;
+    bool good =
+        first ? !segment->has_previous
+              : segment->has_previous && memcmp(segment->previous, segment[-1].sha256, 32) == 0;
     if (good) continue;
     path_of(segment, ".meta", path);
     problem(verify, "%s: the chain is broken: %s", path,
-            first ? "the segment before it is missing" : "the segment before it is missing or another one");
+            first ? "the segment before it is missing"
+                  : "the segment before it is missing or another one");
   }
 }
 
@@ -275,17 +307,22 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
 
   memcpy(key.stream, row->stream, sizeof key.stream);
   struct segment *segment = verify->nsegments == 0 ? NULL
-      : bsearch(&key, verify->segments, verify->nsegments, sizeof key, by_gen);
+                                                   : bsearch(&key, verify->segments,
+                                                             verify->nsegments, sizeof key, by_gen);
   if (segment == NULL) {
-    if (!verify->running) problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s has no valid meta", row->id, row->path);
+    if (!verify->running)
+      problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s has no valid meta", row->id,
+              row->path);
     return TB_OK;
   }
   segment->listed = true;
-  bool same = row->bytes == segment->bytes && row->last_gen == segment->last_gen && row->expired == segment->expired &&
-              row->verdict == segment->verdict && row->events == segment->events &&
-              memcmp(row->sha256, segment->sha256, 32) == 0;
+  bool same = row->bytes == segment->bytes && row->last_gen == segment->last_gen &&
+              row->expired == segment->expired && row->verdict == segment->verdict &&
+              row->events == segment->events && memcmp(row->sha256, segment->sha256, 32) == 0;
   /* With a daemon at work a verdict may have come between the two looks. */
-  if (!same && !verify->running) problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s differs from its meta", row->id, row->path);
+  if (!same && !verify->running)
+    problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s differs from its meta", row->id,
+            row->path);
   return TB_OK;
 }
 
@@ -299,7 +336,8 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
     if (needs_catalog) problem(verify, "catalog.sqlite: is missing; --rebuild makes it");
     return TB_OK;
   }
-  if (verify->nsegments > 0) qsort(verify->segments, verify->nsegments, sizeof *verify->segments, by_gen);
+  if (verify->nsegments > 0)
+    qsort(verify->segments, verify->nsegments, sizeof *verify->segments, by_gen);
   tb_rc rc = tc_catalog_open(state_fd, false, &why, &catalog);
   if (rc == TB_OK) {
     rc = tc_catalog_segments(catalog, &all, compare_row, verify, &why);
@@ -332,9 +370,11 @@ static tb_rc open_archive(int state_fd, struct tb_diag *diag, int *out) {
   return *out < 0 ? tb_fail(diag, TB_IO, "archive: %s", strerror(errno)) : TB_OK;
 }
 
-tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink, struct tb_diag *diag,
-                struct tc_verified *out) {
-  struct verify verify = { .sink = sink, .out = out, .diag = diag, .running = is_locked(state_fd), .counting = true };
+tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
+                struct tb_diag *diag, struct tc_verified *out) {
+  struct verify verify = {
+    .sink = sink, .out = out, .diag = diag, .running = is_locked(state_fd), .counting = true
+  };
   int archive_fd;
 
   *out = (struct tc_verified){ 0 };
@@ -352,13 +392,16 @@ tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *s
   return rc;
 }
 
-tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct tb_diag *diag, uint64_t *out_segments) {
+tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct tb_diag *diag,
+                        uint64_t *out_segments) {
   int archive_fd;
 
   if (is_locked(state_fd))
-    return tb_fail(diag, TB_REFUSED, "catalog.sqlite: a running collector has this folder; stop it first");
+    return tb_fail(diag, TB_REFUSED,
+                   "catalog.sqlite: a running collector has this folder; stop it first");
   TB_TRY(open_archive(state_fd, diag, &archive_fd));
-  tb_rc rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, out_segments);
+  tb_rc rc =
+      tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, out_segments);
   close(archive_fd);
   return rc;
 }

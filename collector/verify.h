@@ -17,9 +17,9 @@
 
 struct tc_verify_sink {
   void *self;
-  void (*problem)(void *self, const char *text);                    /* "PATH: reason" */
+  void (*problem)(void *self, const char *text);                           /* "PATH: reason" */
   void (*progress)(void *self, uint64_t done_bytes, uint64_t total_bytes); /* NULL: none */
-  bool (*stop)(void *self);                                         /* NULL: never; true: give up */
+  bool (*stop)(void *self); /* NULL: never; true: give up */
 };
 
 struct tc_verified {
@@ -30,11 +30,11 @@ struct tc_verified {
 
 /* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem
  * only if needs_catalog. */
-TB_MUST tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink, struct tb_diag *diag,
-                        struct tc_verified *out);
+TB_MUST tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
+                        struct tb_diag *diag, struct tc_verified *out);
 
 /* Makes the catalog anew from the metas. */
-TB_MUST tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct tb_diag *diag,
-                                uint64_t *out_segments);
+TB_MUST tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink,
+                                struct tb_diag *diag, uint64_t *out_segments);
 
 #endif

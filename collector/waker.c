@@ -30,7 +30,8 @@ void tc_waker_wake(void *self) {
   (void)n; /* EAGAIN: 2^64 wakes are waiting already */
 }
 
-void tc_waker_sleep(struct tc_waker *waker, uint64_t timeout_ns, bool (*work)(void *self), void *self) {
+void tc_waker_sleep(struct tc_waker *waker, uint64_t timeout_ns, bool (*work)(void *self),
+                    void *self) {
   struct pollfd pfd = { .fd = waker->fd, .events = POLLIN };
   struct timespec limit = { .tv_sec = (time_t)(timeout_ns / 1000000000),
                             .tv_nsec = (long)(timeout_ns % 1000000000) };

@@ -21,6 +21,7 @@ void tc_waker_wake(void *waker);            /* struct tc_waker; fits struct tc_m
 
 /* Sleeps until woken, at most timeout_ns; work(self) true: there is something already, do not
  * sleep; NULL: sleep in any case. */
-void tc_waker_sleep(struct tc_waker *waker, uint64_t timeout_ns, bool (*work)(void *self), void *self);
+void tc_waker_sleep(struct tc_waker *waker, uint64_t timeout_ns, bool (*work)(void *self),
+                    void *self);
 
 #endif

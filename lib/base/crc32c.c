@@ -8,7 +8,8 @@
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 
-__attribute__((target("sse4.2"))) static uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
+__attribute__((target("sse4.2"))) static uint32_t crc_hw(uint32_t crc, const unsigned char *p,
+                                                         size_t n) {
   uint64_t c = crc;
 
   for (; n >= 8; p += 8, n -= 8) {
@@ -20,7 +21,9 @@ __attribute__((target("sse4.2"))) static uint32_t crc_hw(uint32_t crc, const uns
   return (uint32_t)c;
 }
 
-static int have_hw(void) { return __builtin_cpu_supports("sse4.2"); }
+static int have_hw(void) {
+  return __builtin_cpu_supports("sse4.2");
+}
 #else
 static uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
   (void)p;
@@ -28,7 +31,9 @@ static uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
   return crc;
 }
 
-static int have_hw(void) { return 0; }
+static int have_hw(void) {
+  return 0;
+}
 #endif
 
 static uint32_t crc_bits(uint32_t crc, const unsigned char *p, size_t n) {

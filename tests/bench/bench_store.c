@@ -38,10 +38,13 @@ static double cpu_ms(int who) {
   struct rusage use;
 
   getrusage(who, &use);
-  return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e3 + (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
+  return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e3 +
+         (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
 }
 
-static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL); }
+static void nap(void) {
+  nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+}
 
 static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   struct bench *bench = self;
@@ -59,7 +62,9 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   return true;
 }
 
-static void free_record(struct tc_record *record) { free(record); }
+static void free_record(struct tc_record *record) {
+  free(record);
+}
 
 struct writer {
   uint64_t seq, gen, sent, gen_bytes, gen_batches;
@@ -70,12 +75,18 @@ static void submit(struct bench *bench, struct tc_submit *msg) {
   while (!tc_store_submit(bench->store, 0, msg)) nap();
 }
 
-static void put(struct bench *bench, struct writer *w, unsigned stream, unsigned kind, const void *bytes, size_t len) {
+static void put(struct bench *bench, struct writer *w, unsigned stream, unsigned kind,
+                const void *bytes, size_t len) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_RECORD);
   struct tc_record *record = malloc(sizeof *record + len);
 
-  *record = (struct tc_record){ .free = free_record, .conn = stream + 1, .seq = ++w->seq, .gen = w->gen,
-                                .stream = bench->refs[stream], .len = (uint32_t)len, .kind = (uint8_t)kind };
+  *record = (struct tc_record){ .free = free_record,
+                                .conn = stream + 1,
+                                .seq = ++w->seq,
+                                .gen = w->gen,
+                                .stream = bench->refs[stream],
+                                .len = (uint32_t)len,
+                                .kind = (uint8_t)kind };
   memcpy(record->payload, bytes, len);
   msg->conn = stream + 1;
   msg->record = record;
@@ -96,7 +107,8 @@ static void put_end(struct bench *bench, struct writer *w, unsigned stream) {
   w->crc = 0;
 }
 
-static void write_all(struct bench *bench, const unsigned char *bytes, uint64_t total, size_t batch, unsigned streams) {
+static void write_all(struct bench *bench, const unsigned char *bytes, uint64_t total, size_t batch,
+                      unsigned streams) {
   struct writer *w = calloc(streams, sizeof *w);
   uint32_t crc = tb_crc32c(0, bytes, batch);
 
@@ -132,7 +144,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
   return remove(path);
 }
 
-static void plain(const char *dir, const unsigned char *bytes, uint64_t total, size_t batch, double *out_ms, double *out_s) {
+static void plain(const char *dir, const unsigned char *bytes, uint64_t total, size_t batch,
+                  double *out_ms, double *out_s) {
   char path[300];
   uint64_t began = wall_ns();
   double cpu = cpu_ms(RUSAGE_SELF);
@@ -161,7 +174,8 @@ int main(int argc, char **argv) {
   struct tb_diag diag = { 0 };
   double plain_ms, plain_s;
 
-  if (mb == 0 || batch == 0 || batch > TP_RECORD_BYTES_MAX || streams == 0 || streams > STREAMS_MAX) {
+  if (mb == 0 || batch == 0 || batch > TP_RECORD_BYTES_MAX || streams == 0 ||
+      streams > STREAMS_MAX) {
     fprintf(stderr, "usage: bench_store [MB] [BATCH_BYTES] [STREAMS] [FOLDER]\n");
     return 2;
   }
@@ -195,13 +209,17 @@ int main(int argc, char **argv) {
   struct tc_submit *barrier = tc_submit_new(TC_SUBMIT_BARRIER);
   submit(&bench, barrier);
   while (!bench.barrier) nap();
-  double ms = cpu_ms(RUSAGE_SELF) - cpu_ms(RUSAGE_THREAD) - cpu, s = (double)(wall_ns() - began) / 1e9;
+  double ms = cpu_ms(RUSAGE_SELF) - cpu_ms(RUSAGE_THREAD) - cpu,
+         s = (double)(wall_ns() - began) / 1e9;
   struct tc_store_stats stats;
   tc_store_stats(bench.store, &stats);
-  printf("store  %5zu B x %u streams: %.3f ms/MB CPU, %.0f MB/s; %llu commits, %.2f ms each, %llu segments\n", batch, streams,
-         ms / (double)mb, (double)mb / s, (unsigned long long)stats.commits,
-         (double)stats.commit_ns_total / 1e6 / (double)stats.commits, (unsigned long long)stats.segments_sealed);
-  printf("plain  pwrite + fdatasync each 1 MiB, once: %.3f ms/MB CPU, %.0f MB/s\n", plain_ms / (double)mb, (double)mb / plain_s);
+  printf("store  %5zu B x %u streams: %.3f ms/MB CPU, %.0f MB/s; %llu commits, %.2f ms each, %llu "
+         "segments\n",
+         batch, streams, ms / (double)mb, (double)mb / s, (unsigned long long)stats.commits,
+         (double)stats.commit_ns_total / 1e6 / (double)stats.commits,
+         (unsigned long long)stats.segments_sealed);
+  printf("plain  pwrite + fdatasync each 1 MiB, once: %.3f ms/MB CPU, %.0f MB/s\n",
+         plain_ms / (double)mb, (double)mb / plain_s);
   tc_store_close(bench.store);
   tc_config_fini(&config);
   free(bytes);

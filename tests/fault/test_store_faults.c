@@ -22,8 +22,8 @@
 #include "proto/meta.pb-c.h"
 #include "support/store_driver.h"
 
-static atomic_int failing_syncs;     /* so many of the log's fdatasync fail with EIO */
-static atomic_bool parts_are_full;   /* writes below open/ say ENOSPC */
+static atomic_int failing_syncs;   /* so many of the log's fdatasync fail with EIO */
+static atomic_bool parts_are_full; /* writes below open/ say ENOSPC */
 static _Atomic uint64_t disk_free = UINT64_C(1) << 40;
 
 static bool is_below(int fd, const char *folder) {
@@ -89,7 +89,9 @@ static void crash_into_copy(void) {
   cr_assert_eq(system(command), 0);
 }
 
-static void note_problem(void *self, const char *text) { strncat(self, text, 1000); }
+static void note_problem(void *self, const char *text) {
+  strncat(self, text, 1000);
+}
 
 static void expect_proven(struct tt_store *s) {
   static char problems[8192];
@@ -115,7 +117,8 @@ static void damage_record(unsigned kind, uint64_t gen, unsigned n) {
   cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
   uint64_t lsn = UINT64_MAX;
   for (size_t i = 0; i < scan.nentries && lsn == UINT64_MAX; i++)
-    if (scan.entries[i].head.kind == kind && (gen == 0 || scan.entries[i].head.gen == gen) && n-- == 0)
+    if (scan.entries[i].head.kind == kind && (gen == 0 || scan.entries[i].head.gen == gen) &&
+        n-- == 0)
       lsn = scan.entries[i].head.lsn;
   cr_assert_neq(lsn, UINT64_MAX);
   for (size_t i = 0; i < scan.nfiles; i++)
@@ -184,8 +187,10 @@ Test(store_faults, three_failed_files_in_a_minute_stop_intake) {
   for (int i = 0; i < 3; i++) {
     struct tt_writer w = attach(&t, conn++, 7);
     failing_syncs = 1;
-    if (w.seq == 0) tt_header(&w);
-    else tt_batch(&w, 1, "x", 1);
+    if (w.seq == 0)
+      tt_header(&w);
+    else
+      tt_batch(&w, 1, "x", 1);
     cr_assert_not_null(tt_wait(&t, TC_REPLY_REFUSED, (unsigned)i));
   }
   cr_assert_not_null(tt_wait(&t, TC_REPLY_FAILED, 0));
@@ -296,7 +301,8 @@ Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
   while (!has_log_record(TC_LOG_SETTLED)) usleep(1000);
   crash_into_copy();
   damage_record(TC_LOG_SETTLED, 0, 0);
-  snprintf(command, sizeof command, "find %s/archive -name '*.meta' -delete; rm -f %s/catalog.sqlite*", copy.dir, copy.dir);
+  snprintf(command, sizeof command,
+           "find %s/archive -name '*.meta' -delete; rm -f %s/catalog.sqlite*", copy.dir, copy.dir);
   cr_assert_eq(system(command), 0);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   tt_barrier(&copy);
@@ -313,10 +319,14 @@ Test(store_faults, what_has_no_verdict_is_offered_again_and_what_has_one_is_not)
   tt_barrier(&t);
   for (uint64_t gen = 1; gen <= 2; gen++) {
     struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-    msg->verdict = (struct tc_verdict){ .stream = w.stream, .gen = gen, .events = 10 * gen, .thread = TB_NO_THREAD,
-                                        .code = gen == 1 ? TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK
-                                                         : TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN,
-                                        .reason = "goroutine 5 started twice" };
+    msg->verdict =
+        (struct tc_verdict){ .stream = w.stream,
+                             .gen = gen,
+                             .events = 10 * gen,
+                             .thread = TB_NO_THREAD,
+                             .code = gen == 1 ? TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK
+                                              : TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN,
+                             .reason = "goroutine 5 started twice" };
     tt_submit(&t, msg);
   }
   tt_close(&w);
@@ -359,7 +369,8 @@ Test(store_faults, a_stream_nobody_comes_back_to_ends_unclean) {
   tt_store_stop(&t);
   int fd = open(t.dir, O_RDONLY | O_DIRECTORY);
   cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK);
-  cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag), TB_OK);
+  cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag),
+               TB_OK);
   cr_assert_str_eq(row.state, "unclean");
   cr_assert_eq(row.lost_generations, 1);
   cr_assert_eq(row.lost_batches, 1);

@@ -40,7 +40,9 @@ struct child {
   atomic_bool failed;
 };
 
-static size_t batch_bytes(uint64_t gen, unsigned position) { return 1 + (gen * 7919 + position * 104729) % 9000; }
+static size_t batch_bytes(uint64_t gen, unsigned position) {
+  return 1 + (gen * 7919 + position * 104729) % 9000;
+}
 
 static void fill(unsigned char *out, unsigned stream, uint64_t gen, unsigned position) {
   tt_fill(out, batch_bytes(gen, position), gen + 1000003 * stream, position);
@@ -61,7 +63,9 @@ static size_t generation_end(unsigned char *out, unsigned stream, uint64_t gen) 
   return tracecollect__v1__generation_end__pack(&end, out);
 }
 
-static void free_record(struct tc_record *record) { free(record); }
+static void free_record(struct tc_record *record) {
+  free(record);
+}
 
 static struct tc_submit *record_of(struct child *child, unsigned stream, uint64_t seq) {
   unsigned char payload[9001];
@@ -80,8 +84,13 @@ static struct tc_submit *record_of(struct child *child, unsigned stream, uint64_
   }
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_RECORD);
   struct tc_record *record = malloc(sizeof *record + len);
-  *record = (struct tc_record){ .free = free_record, .conn = stream + 1, .seq = seq, .gen = gen,
-                                .stream = child->refs[stream], .len = (uint32_t)len, .kind = (uint8_t)kind };
+  *record = (struct tc_record){ .free = free_record,
+                                .conn = stream + 1,
+                                .seq = seq,
+                                .gen = gen,
+                                .stream = child->refs[stream],
+                                .len = (uint32_t)len,
+                                .kind = (uint8_t)kind };
   memcpy(record->payload, payload, len);
   msg->conn = stream + 1;
   msg->record = record;
@@ -107,7 +116,9 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   return true;
 }
 
-static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); }
+static void nap(void) {
+  nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+}
 
 /* Writes until killed, or until each stream has `stop_seq` acked: then ends as a daemon does. */
 static void run_child(struct tt_store *t, int pipe, uint64_t stop_seq) {
@@ -165,10 +176,15 @@ static void follow(int fd, uint64_t until_ns, uint64_t acked[STREAMS]) {
     struct ack ack;
     uint64_t now = mono_ns();
     struct pollfd pfd = { .fd = fd, .events = POLLIN };
-    int wait_ms = until_ns == 0 ? 10000 : now >= until_ns ? 0 : (int)((until_ns - now) / 1000000) + 1;
+    int wait_ms = until_ns == 0     ? 10000
+                  : now >= until_ns ? 0
+                                    : (int)((until_ns - now) / 1000000) + 1;
     if (poll(&pfd, 1, wait_ms) == 0) return;
     if (read(fd, &ack, sizeof ack) != (ssize_t)sizeof ack) return;
-    if (ack.attached) cr_assert_geq(ack.seq, acked[ack.stream], "stream %u: %" PRIu64 " was acked, the next start knows %" PRIu64, ack.stream, acked[ack.stream], ack.seq);
+    if (ack.attached)
+      cr_assert_geq(ack.seq, acked[ack.stream],
+                    "stream %u: %" PRIu64 " was acked, the next start knows %" PRIu64, ack.stream,
+                    acked[ack.stream], ack.seq);
     if (ack.seq > acked[ack.stream]) acked[ack.stream] = ack.seq;
     if (until_ns != 0 && mono_ns() >= until_ns) return;
   }
@@ -185,7 +201,8 @@ static tb_rc expect_segment(void *self, const struct tc_segment_row *row) {
   unsigned char batch[9001];
   size_t len, at = 16;
 
-  cr_assert_eq(row->first_gen, expected->next_gen[stream] + 1, "stream %u: a generation is missing or twice", stream);
+  cr_assert_eq(row->first_gen, expected->next_gen[stream] + 1,
+               "stream %u: a generation is missing or twice", stream);
   expected->next_gen[stream] = row->last_gen;
   char *bytes = tt_read_file(expected->t, row->path, &len);
   cr_assert_not_null(bytes);
@@ -212,7 +229,8 @@ static void expect_archive(struct tt_store *t, const uint64_t acked[STREAMS]) {
   cr_assert_eq(tc_catalog_segments(catalog, &all, expect_segment, &expected, &diag), TB_OK);
   tc_catalog_close(catalog);
   close(fd);
-  for (unsigned i = 0; i < STREAMS; i++) cr_assert_eq(expected.next_gen[i], (acked[i] - 1) / (BATCHES + 1));
+  for (unsigned i = 0; i < STREAMS; i++)
+    cr_assert_eq(expected.next_gen[i], (acked[i] - 1) / (BATCHES + 1));
   cr_assert_eq(tt_count_files(t, "quarantine", ""), 0);
 }
 
@@ -233,7 +251,8 @@ static void kill_many(const char *sync, unsigned generations_max) {
     uint64_t stop = last ? acked[0] : UINT64_MAX;
     for (int i = 0; i < STREAMS; i++)
       if (last && acked[i] + 100 > stop) stop = acked[i] + 100;
-    if (last) stop = 1 + ((stop - 1) / (BATCHES + 1) + 1) * (BATCHES + 1); /* ends with a generation */
+    if (last)
+      stop = 1 + ((stop - 1) / (BATCHES + 1) + 1) * (BATCHES + 1); /* ends with a generation */
     cr_assert_eq(pipe(fds), 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -242,22 +261,30 @@ static void kill_many(const char *sync, unsigned generations_max) {
     }
     close(fds[1]);
     /* From the first steps of recovery to some hundred groups later. */
-    uint64_t delay = kill_no % 3 == 0 ? (uint64_t)(rand_r(&seed) % 5000000) : (uint64_t)(rand_r(&seed) % 120000000);
+    uint64_t delay = kill_no % 3 == 0 ? (uint64_t)(rand_r(&seed) % 5000000)
+                                      : (uint64_t)(rand_r(&seed) % 120000000);
     follow(fds[0], last ? 0 : mono_ns() + delay + 1, acked);
     int status;
     if (!last) kill(pid, SIGKILL);
     follow(fds[0], 0, acked); /* what it had said before it died */
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     close(fds[0]);
-    if (WIFEXITED(status)) cr_assert_eq(WEXITSTATUS(status), 0, "child %u ended with %d", kill_no, WEXITSTATUS(status));
+    if (WIFEXITED(status))
+      cr_assert_eq(WEXITSTATUS(status), 0, "child %u ended with %d", kill_no, WEXITSTATUS(status));
   }
   expect_archive(&t, acked);
   fprintf(stderr, "%u kills, acked up to %" PRIu64 "\n", KILLS, acked[0]);
   tt_store_remove(&t);
 }
 
-Test(store_kill, no_acked_record_is_lost_or_doubled) { kill_many("durable", 1); }
+Test(store_kill, no_acked_record_is_lost_or_doubled) {
+  kill_many("durable", 1);
+}
 
-Test(store_kill, nor_at_level_process) { kill_many("process", 1); }
+Test(store_kill, nor_at_level_process) {
+  kill_many("process", 1);
+}
 
-Test(store_kill, nor_where_files_hold_several_generations) { kill_many("durable", 5); }
+Test(store_kill, nor_where_files_hold_several_generations) {
+  kill_many("durable", 5);
+}

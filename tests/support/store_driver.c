@@ -131,7 +131,8 @@ bool tt_wait_acked(struct tt_store *t, uint32_t stream, uint64_t seq) {
   while (!acked && now_ns() < deadline) {
     pthread_mutex_lock(&t->lock);
     for (unsigned i = 0; i < t->nreplies; i++)
-      acked |= t->replies[i]->kind == TC_REPLY_ACKED && t->replies[i]->stream == stream && t->replies[i]->seq >= seq;
+      acked |= t->replies[i]->kind == TC_REPLY_ACKED && t->replies[i]->stream == stream &&
+               t->replies[i]->seq >= seq;
     pthread_mutex_unlock(&t->lock);
     if (!acked) pause_a_little();
   }
@@ -161,7 +162,8 @@ uint32_t tt_attached(struct tt_store *t, uint64_t conn, uint64_t *out_seq) {
     struct tc_reply *found = NULL;
     pthread_mutex_lock(&t->lock);
     for (unsigned i = 0; found == NULL && i < t->nreplies; i++)
-      if (t->replies[i]->conn == conn && (t->replies[i]->kind == TC_REPLY_ATTACHED || t->replies[i]->kind == TC_REPLY_REFUSED))
+      if (t->replies[i]->conn == conn &&
+          (t->replies[i]->kind == TC_REPLY_ATTACHED || t->replies[i]->kind == TC_REPLY_REFUSED))
         found = t->replies[i];
     pthread_mutex_unlock(&t->lock);
     if (found != NULL && found->kind == TC_REPLY_REFUSED) return 0;
@@ -188,21 +190,30 @@ void tt_barrier(struct tt_store *t) {
   tt_wait(t, TC_REPLY_BARRIER, before);
 }
 
-static void free_record(struct tc_record *record) { free(record); }
+static void free_record(struct tc_record *record) {
+  free(record);
+}
 
 void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *payload, size_t len) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_RECORD);
   struct tc_record *record = calloc(1, sizeof *record + len);
 
-  *record = (struct tc_record){ .free = free_record, .conn = w->conn, .seq = ++w->seq, .gen = gen, .stream = w->stream,
-                                .len = (uint32_t)len, .kind = (uint8_t)kind };
+  *record = (struct tc_record){ .free = free_record,
+                                .conn = w->conn,
+                                .seq = ++w->seq,
+                                .gen = gen,
+                                .stream = w->stream,
+                                .len = (uint32_t)len,
+                                .kind = (uint8_t)kind };
   if (len > 0) memcpy(record->payload, payload, len);
   msg->conn = w->conn;
   msg->record = record;
   tt_submit(w->t, msg);
 }
 
-void tt_header(struct tt_writer *w) { tt_record(w, TP_HEADER, 0, "go 1.26 trace\0\0\0", 16); }
+void tt_header(struct tt_writer *w) {
+  tt_record(w, TP_HEADER, 0, "go 1.26 trace\0\0\0", 16);
+}
 
 void tt_batch(struct tt_writer *w, uint64_t gen, const void *payload, size_t len) {
   unsigned char le[4];
@@ -228,7 +239,8 @@ void tt_end(struct tt_writer *w, uint64_t gen) {
   w->crc = 0;
 }
 
-void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches, uint64_t bytes) {
+void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches,
+             uint64_t bytes) {
   Tracecollect__V1__Loss loss = TRACECOLLECT__V1__LOSS__INIT;
   unsigned char buf[128];
 

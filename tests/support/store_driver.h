@@ -17,16 +17,16 @@ struct tt_store {
   pthread_mutex_t lock;
   struct tc_reply *replies[TT_REPLIES_MAX];
   unsigned nreplies;
-  bool refuse_replies; /* as a loop with a full mailbox does */
+  bool refuse_replies;                                   /* as a loop with a full mailbox does */
   void (*elsewhere)(void *self, struct tc_reply *reply); /* takes replies to other loops than 0 */
   void *elsewhere_self;
   char notes[4096];
 };
 
-void tt_store_make(struct tt_store *t);    /* folder and configuration, not yet open */
+void tt_store_make(struct tt_store *t); /* folder and configuration, not yet open */
 tb_rc tt_store_start(struct tt_store *t);
-void tt_store_stop(struct tt_store *t);    /* forgets replies too */
-void tt_store_remove(struct tt_store *t);  /* stop, and rm -r */
+void tt_store_stop(struct tt_store *t);   /* forgets replies too */
+void tt_store_remove(struct tt_store *t); /* stop, and rm -r */
 
 /* Waits up to 10 s for a reply; the n-th (from 0) of that kind. NULL: none came. */
 struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n);
@@ -48,10 +48,11 @@ struct tt_writer {
   uint32_t crc;
 };
 void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *payload, size_t len);
-void tt_header(struct tt_writer *w);                              /* go 1.26 */
+void tt_header(struct tt_writer *w); /* go 1.26 */
 void tt_batch(struct tt_writer *w, uint64_t gen, const void *payload, size_t len);
 void tt_end(struct tt_writer *w, uint64_t gen);
-void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches, uint64_t bytes);
+void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches,
+             uint64_t bytes);
 void tt_close(struct tt_writer *w);
 /* A generation of n batches of len bytes each that only this stream, gen and position give. */
 void tt_generation(struct tt_writer *w, uint64_t gen, unsigned n, size_t len);

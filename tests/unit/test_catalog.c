@@ -19,7 +19,8 @@ static void open_catalog(void) {
 }
 
 static void remove_catalog(void) {
-  static const char *const names[] = { "catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm" };
+  static const char *const names[] = { "catalog.sqlite", "catalog.sqlite-wal",
+                                       "catalog.sqlite-shm" };
 
   tc_catalog_close(catalog);
   for (int i = 0; i < 3; i++) unlinkat(fd, names[i], 0);
@@ -36,7 +37,8 @@ static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict
   Tracecollect__V1__Verdict verdicts[16];
   Tracecollect__V1__GenerationMeta *list[16];
   tc_meta meta;
-  char odd[] = "odd", even[] = "even", host[] = "host", agent[] = "tracecollect:agent/a", day[] = "2026-01-02";
+  char odd[] = "odd", even[] = "even", host[] = "host", agent[] = "tracecollect:agent/a",
+       day[] = "2026-01-02";
 
   memset(id, (int)stream, sizeof id);
   tracecollect__v1__segment_meta__init(&meta);
@@ -83,7 +85,8 @@ static tb_rc collect(void *self, const struct tc_segment_row *row) {
 static struct found select_segments(struct tc_select select) {
   struct found found = { 0 };
 
-  cr_assert_eq(tc_catalog_segments(catalog, &select, collect, &found, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_segments(catalog, &select, collect, &found, &diag), TB_OK, "%s",
+               diag.text);
   return found;
 }
 
@@ -113,7 +116,8 @@ Test(catalog, a_span_of_generations_selects_what_it_touches) {
 
 Test(catalog, since_until_and_last_go_by_the_wall_clock) {
   put_ten();
-  struct found some = select_segments((struct tc_select){ .service = "odd", .since_wall_ns = 3500, .until_wall_ns = 5000 });
+  struct found some = select_segments(
+      (struct tc_select){ .service = "odd", .since_wall_ns = 3500, .until_wall_ns = 5000 });
   cr_assert_eq(some.n, 3); /* 3 reaches into it, 4 is inside, 5 begins at its end */
   cr_assert_eq(some.first[0], 3);
   /* Of each stream its own newest: stream 2 ended long before stream 1. */
@@ -147,7 +151,8 @@ Test(catalog, totals_follow_each_change_of_a_row) {
   put(1, 3, 3, 0, false);
   put(1, 1, 2, 2, false); /* the verdict came */
   put(1, 3, 3, 1, true);  /* retention took it */
-  cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag), TB_OK);
+  cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag),
+               TB_OK);
   cr_assert_eq(row.generations, 3);
   cr_assert_eq(row.broken, 2);
   cr_assert_eq(row.batches, 6);
@@ -176,11 +181,13 @@ Test(catalog, a_reader_sees_what_was_committed_while_the_writer_is_open) {
   cr_assert_eq(tc_catalog_open(fd, false, &diag, &reader), TB_OK, "%s", diag.text);
   cr_assert_eq(tc_catalog_begin(catalog, &diag), TB_OK);
   put(1, 11, 11, 1, false);
-  cr_assert_eq(tc_catalog_segments(reader, &(struct tc_select){ 0 }, collect, &found, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_segments(reader, &(struct tc_select){ 0 }, collect, &found, &diag), TB_OK,
+               "%s", diag.text);
   cr_assert_eq(found.n, 13);
   cr_assert_eq(tc_catalog_commit(catalog, &diag), TB_OK);
   found.n = 0;
-  cr_assert_eq(tc_catalog_segments(reader, &(struct tc_select){ 0 }, collect, &found, &diag), TB_OK);
+  cr_assert_eq(tc_catalog_segments(reader, &(struct tc_select){ 0 }, collect, &found, &diag),
+               TB_OK);
   cr_assert_eq(found.n, 14);
   tc_catalog_close(reader);
 }

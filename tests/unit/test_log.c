@@ -35,9 +35,14 @@ static tb_rc no_streams(void *self, Tracecollect__V1__LogSnapshot *out) {
 }
 
 static void start_log(uint64_t next_lsn, uint64_t previous_end) {
-  struct tc_log_options options = { .wal_fd = wal, .file_bytes = 64 << 10, .group_bytes = 4 << 10, .durable = true,
-                                    .next_lsn = next_lsn, .previous_end = previous_end,
-                                    .snapshot = { NULL, no_streams }, .sync = fake_sync };
+  struct tc_log_options options = { .wal_fd = wal,
+                                    .file_bytes = 64 << 10,
+                                    .group_bytes = 4 << 10,
+                                    .durable = true,
+                                    .next_lsn = next_lsn,
+                                    .previous_end = previous_end,
+                                    .snapshot = { NULL, no_streams },
+                                    .sync = fake_sync };
 
   cr_assert_eq(tc_log_new(&options, &diag, &logs), TB_OK);
 }
@@ -68,7 +73,9 @@ static tb_rc write_group(unsigned group) {
   cr_assert_eq(tc_log_begin(logs, 1000 + group, &diag), TB_OK, "%s", diag.text);
   group_at[group] = tc_log_durable_lsn(logs);
   for (unsigned i = 0; i < RECORDS; i++) {
-    struct tc_log_head head = { .kind = TP_BATCH, .ref = 1, .seq = group * RECORDS + i + 1, .gen = 1, .len = 100 + i };
+    struct tc_log_head head = {
+      .kind = TP_BATCH, .ref = 1, .seq = group * RECORDS + i + 1, .gen = 1, .len = 100 + i
+    };
     memset(payload, (int)(group + 1), sizeof payload);
     cr_assert_eq(tc_log_stage(logs, &head, payload, tb_crc32c(0, payload, head.len)), TB_OK);
     record_at[group][i] = head.lsn;
@@ -94,7 +101,9 @@ static uint64_t scan(struct tc_log_scan *out) {
   return seqs;
 }
 
-static uint64_t up_to(unsigned n) { return ((UINT64_C(1) << n) - 1) << 1; }
+static uint64_t up_to(unsigned n) {
+  return ((UINT64_C(1) << n) - 1) << 1;
+}
 
 static void change(uint64_t offset, bool cut) {
   char path[64];
@@ -137,7 +146,8 @@ Test(log, a_flipped_bit_costs_the_record_it_hits_and_no_other) {
       for (unsigned at = 0; at < TC_LOG_HEAD_BYTES + 104 + i; at += 13) {
         change(record_at[group][i] + at, false);
         uint64_t lost = UINT64_C(1) << (group * RECORDS + i + 1);
-        cr_assert_eq(scan(&out), up_to(GROUPS * RECORDS) & ~lost, "group %u record %u byte %u", group, i, at);
+        cr_assert_eq(scan(&out), up_to(GROUPS * RECORDS) & ~lost, "group %u record %u byte %u",
+                     group, i, at);
         cr_assert_eq(out.corrupt, 1);
         cr_assert_eq(out.torn_bytes, 0);
         tc_log_scan_free(&out);
@@ -166,11 +176,13 @@ Test(log, a_cut_anywhere_keeps_every_whole_record_before_it) {
   for (uint64_t cut = end - 1; cut > group_at[0]; cut -= 11) {
     unsigned whole = 0;
     for (unsigned n = 0; n < GROUPS * RECORDS; n++)
-      whole += record_at[n / RECORDS][n % RECORDS] + tc_log_record_bytes(100 + n % RECORDS) <= cut + 7;
+      whole +=
+          record_at[n / RECORDS][n % RECORDS] + tc_log_record_bytes(100 + n % RECORDS) <= cut + 7;
     change(cut, true);
     uint64_t seqs = scan(&out);
     /* The last record may be whole but for its padding. */
-    cr_assert(seqs == up_to(whole) || seqs == up_to(whole == 0 ? 0 : whole - 1), "cut at %" PRIu64, cut);
+    cr_assert(seqs == up_to(whole) || seqs == up_to(whole == 0 ? 0 : whole - 1), "cut at %" PRIu64,
+              cut);
     cr_assert_eq(out.corrupt, 0);
     tc_log_scan_free(&out);
   }

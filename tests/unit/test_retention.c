@@ -9,7 +9,8 @@
 #include "collector/retention.h"
 #include "support/store_driver.h"
 
-static const uint64_t S = 1000000000, HOUR = UINT64_C(3600) * 1000000000, WALL = UINT64_C(1700000000) * 1000000000;
+static const uint64_t S = 1000000000, HOUR = UINT64_C(3600) * 1000000000,
+                      WALL = UINT64_C(1700000000) * 1000000000;
 
 Test(retention, age_is_told_by_the_wall_clock) {
   struct tc_retention r;
@@ -19,7 +20,8 @@ Test(retention, age_is_told_by_the_wall_clock) {
   tc_retention_round(&r, WALL + 20 * S, 21 * S, 1000);
   cr_assert(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 9 * S));
   cr_assert_not(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 11 * S));
-  cr_assert_not(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* from the future */
+  cr_assert_not(
+      tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* from the future */
 }
 
 Test(retention, a_clock_that_jumps_suspends_age_for_an_hour_and_nothing_else) {
@@ -85,6 +87,7 @@ Test(retention, the_oldest_goes_its_meta_stays_and_the_catalog_says_so) {
   do tc_store_stats(t.store, &stats);
   while (stats.expired_segments == 0);
   tt_barrier(&t);
+  tc_store_stats(t.store, &stats);
   tt_store_stop(&t);
   cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 19);
   cr_assert_eq(tt_count_files(&t, "archive", ".meta"), 20);

@@ -19,7 +19,8 @@ static const char hex[] = "00112233445566778899aabbccddeeff";
 static void open_segment(void) {
   cr_assert_not_null(mkdtemp(dir));
   fd = open(dir, O_RDONLY | O_DIRECTORY);
-  cr_assert_eq(tc_segment_new(fd, hex, 5, "go 1.26 trace\0\0\0", 16, &diag, &segment), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_segment_new(fd, hex, 5, "go 1.26 trace\0\0\0", 16, &diag, &segment), TB_OK, "%s",
+               diag.text);
 }
 
 static void remove_segment(void) {
@@ -38,7 +39,8 @@ static struct tc_segment_claim claim;
 static void append(uint64_t gen, const char *text) {
   uint32_t len = (uint32_t)strlen(text), crc = tb_crc32c(0, text, len), le = htole32(crc);
 
-  cr_assert_eq(tc_segment_append(segment, gen, ++claim.seq, text, len, crc, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_segment_append(segment, gen, ++claim.seq, text, len, crc, &diag), TB_OK, "%s",
+               diag.text);
   claim.gen = gen;
   claim.batches++;
   claim.bytes += len;

@@ -17,7 +17,9 @@ static void open_store(void) {
   cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
 }
 
-static void remove_store(void) { tt_store_remove(&t); }
+static void remove_store(void) {
+  tt_store_remove(&t);
+}
 
 TestSuite(store, .init = open_store, .fini = remove_store);
 
@@ -42,7 +44,8 @@ static void expect_generation(const struct tc_reply *stored, uint64_t gen, unsig
   cr_assert_leq(stored->offset + stored->len, got_len);
   for (unsigned i = 0; i < n; i++) {
     tt_fill(want, len, gen, i);
-    cr_assert_eq(memcmp(got + stored->offset + i * len, want, len), 0, "generation %lu batch %u differs", gen, i);
+    cr_assert_eq(memcmp(got + stored->offset + i * len, want, len), 0,
+                 "generation %lu batch %u differs", gen, i);
   }
   free(want);
   free(got);
@@ -56,7 +59,8 @@ Test(store, a_generation_is_acked_and_becomes_a_file_of_its_own) {
   tt_generation(&w, 1, 5, 1000);
   tt_generation(&w, 2, 100, 4000);
   cr_assert(tt_wait_acked(&t, w.stream, w.seq));
-  struct tc_reply *first = tt_wait(&t, TC_REPLY_STORED, 0), *second = tt_wait(&t, TC_REPLY_STORED, 1);
+  struct tc_reply *first = tt_wait(&t, TC_REPLY_STORED, 0),
+                  *second = tt_wait(&t, TC_REPLY_STORED, 1);
   cr_assert_not_null(second);
   cr_assert_eq(first->gen, 1);
   cr_assert(first->new_run);
@@ -80,22 +84,49 @@ Test(store, released_bytes_are_all_that_was_sent) {
   sent = 16 + 50 * 3000 + (uint64_t)w.seq * TP_HEADER_BYTES;
   for (unsigned i = 0; i < t.nreplies; i++)
     if (t.replies[i]->kind == TC_REPLY_RELEASED) released += t.replies[i]->bytes;
-  cr_assert_gt(released, sent);           /* GENEND's payload too */
+  cr_assert_gt(released, sent); /* GENEND's payload too */
   cr_assert_lt(released, sent + 64);
+}
+
+static tb_rc count_stream(void *self, const struct tc_stream_row *row) {
+  struct tc_stream_row *last = self;
+  uint64_t seen = last->spool_bytes + 1;
+
+  *last = *row;
+  last->spool_bytes = seen; /* counts the rows */
+  return TB_OK;
+}
+
+static struct tc_stream_row listed(void) {
+  struct tc_stream_row row = { 0 };
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+
+  cr_assert_eq(tc_catalog_open(tc_store_dirfd(t.store), false, &diag, &catalog), TB_OK, "%s",
+               diag.text);
+  cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, count_stream, &row, &diag),
+               TB_OK, "%s", diag.text);
+  tc_catalog_close(catalog);
+  cr_assert_eq(row.spool_bytes, 1);
+  return row;
 }
 
 Test(store, after_a_barrier_a_closed_stream_is_listed_whole) {
   struct tt_writer w = attach(1, 7);
-  struct tb_diag diag = { 0 };
-  struct tc_catalog *catalog;
 
+  tt_barrier(&t);
+  cr_assert_str_eq(listed().state, "live");
+  cr_assert_str_eq(listed().peer, "127.0.0.1:1007");
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 20; gen++) tt_generation(&w, gen, 3, 500);
   tt_close(&w);
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  tt_detach(&t, 1);
   tt_barrier(&t);
-  cr_assert_eq(tc_catalog_open(tc_store_dirfd(t.store), false, &diag, &catalog), TB_OK, "%s", diag.text);
-  tc_catalog_close(catalog);
+  struct tc_stream_row row = listed();
+  cr_assert_str_eq(row.state, "closed");
+  cr_assert_eq(row.generations, 20);
+  cr_assert_eq(row.batches, 60);
+  cr_assert_eq(row.acked_seq, w.seq);
   cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 21);
   cr_assert(tt_wait(&t, TC_REPLY_STORED, 20)->stream_closed);
 }
@@ -104,7 +135,8 @@ Test(store, a_stream_belongs_to_the_identity_that_first_used_it) {
   attach(1, 7);
   tt_attach(&t, 2, 7, "tracecollect:agent/mallory");
   cr_assert_eq(tt_attached(&t, 2, NULL), 0);
-  cr_assert_eq(tt_wait(&t, TC_REPLY_REFUSED, 0)->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY);
+  cr_assert_eq(tt_wait(&t, TC_REPLY_REFUSED, 0)->code,
+               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY);
 }
 
 Test(store, a_newer_connection_supersedes_and_goes_on_where_the_old_one_was) {

@@ -31,11 +31,14 @@ static void make_archive(void) {
   }
   tt_barrier(&t);
   for (unsigned i = 0; i < t.nreplies; i++)
-    if (t.replies[i]->kind == TC_REPLY_STORED && t.replies[i]->gen != 0) strcpy(paths[npaths++], t.replies[i]->path);
+    if (t.replies[i]->kind == TC_REPLY_STORED && t.replies[i]->gen != 0)
+      strcpy(paths[npaths++], t.replies[i]->path);
   tt_store_stop(&t);
 }
 
-static void remove_archive(void) { tt_store_remove(&t); }
+static void remove_archive(void) {
+  tt_store_remove(&t);
+}
 
 TestSuite(verify, .init = make_archive, .fini = remove_archive);
 
@@ -113,7 +116,8 @@ Test(verify, a_cut_trace_is_named) {
   snprintf(full, sizeof full, "%s/%s", t.dir, paths[0]);
   cr_assert_eq(truncate(full, 100), 0);
   cr_assert_eq(verify().problems, 1);
-  cr_assert_not_null(strstr(problems, "the trace has 100 bytes, the meta says 2116"), "%s", problems);
+  cr_assert_not_null(strstr(problems, "the trace has 100 bytes, the meta says 2116"), "%s",
+                     problems);
 }
 
 Test(verify, a_missing_segment_breaks_the_chain_even_without_a_catalog) {

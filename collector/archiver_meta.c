@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a meta says, made from a file that is about to be published, and changed where it already lies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/archiver_private.h"
+
+void tc__free_meta(tc_meta *meta) {
+  /* Built by hand below: the parts are ours, the strings are borrowed. */
+  if (meta == NULL) return;
+  for (size_t i = 0; i < meta->n_generations; i++) free(meta->generations[i]);
+  for (size_t i = 0; i < meta->n_losses; i++) free(meta->losses[i]);
+  free(meta->generations);
+  free(meta->losses);
+  free(meta);
+}
+
+struct generation_parts {
+  Tracecollect__V1__GenerationMeta meta;
+  Tracecollect__V1__Verdict verdict;
+};
+
+static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
+  struct generation_parts *parts = calloc(1, sizeof *parts);
+
+  if (parts == NULL) return false;
+  tracecollect__v1__generation_meta__init(&parts->meta);
+  tracecollect__v1__verdict__init(&parts->verdict);
+  parts->meta.gen = gen->gen;
+  parts->meta.offset = gen->offset;
+  parts->meta.bytes = gen->bytes;
+  parts->meta.batches = gen->batches;
+  parts->meta.events = gen->verdict.events;
+  parts->meta.first_ns = gen->verdict.first_ns;
+  parts->meta.last_ns = gen->verdict.last_ns;
+  parts->meta.end_wall_ns = gen->end_wall_ns;
+  parts->meta.crc = gen->crc;
+  parts->meta.first_seq = gen->first_seq;
+  parts->meta.last_seq = gen->last_seq;
+  parts->meta.verdict = &parts->verdict;
+  parts->verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
+  parts->verdict.thread = gen->verdict.thread;
+  parts->verdict.offset = gen->verdict.offset;
+  if (gen->verdict.reason != NULL) parts->verdict.reason = gen->verdict.reason;
+  meta->generations[meta->n_generations++] = &parts->meta;
+  meta->unsafe_experiment |= gen->unsafe_experiment;
+  return true;
+}
+
+Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
+  Tracecollect__V1__LossMeta *out = malloc(sizeof *out);
+
+  if (out == NULL) return NULL;
+  tracecollect__v1__loss_meta__init(out);
+  out->first_gen = loss->first_gen;
+  out->last_gen = loss->last_gen;
+  out->batches = loss->batches;
+  out->bytes = loss->bytes;
+  out->reason = loss->reason;
+  out->seq = loss->seq;
+  return out;
+}
+
+tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
+  struct tc__stream *stream = file->stream;
+  size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
+  tc_meta *meta = calloc(1, sizeof *meta);
+
+  if (meta == NULL) return NULL;
+  tracecollect__v1__segment_meta__init(meta);
+  meta->generations = calloc(ngens + 1, sizeof(void *));
+  meta->losses = calloc(file->losses.n + 1, sizeof(void *));
+  bool good = meta->generations != NULL && meta->losses != NULL;
+  for (size_t i = 0; good && i < ngens; i++) good = add_generation(meta, &file->segment->gens[i]);
+  for (size_t i = 0; good && i < file->losses.n; i++) {
+    Tracecollect__V1__LossMeta *loss = tc__loss_message(&file->losses.items[i]);
+    good = loss != NULL;
+    if (good) meta->losses[meta->n_losses++] = loss;
+  }
+  if (!good) {
+    tc__free_meta(meta);
+    return NULL;
+  }
+  meta->format = 1;
+  meta->stream = (ProtobufCBinaryData){ sizeof stream->id, stream->id };
+  meta->identity = stream->identity;
+  meta->service = stream->service;
+  meta->instance = stream->instance;
+  meta->trace_header = (ProtobufCBinaryData){ stream->header_len, stream->header };
+  meta->go_version = stream->go_version;
+  meta->level = (char *)(uintptr_t)(archiver->opt.durable ? "durable" : "process");
+  meta->run = (char *)(uintptr_t)archiver->opt.run;
+  meta->day = file->day;
+  if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
+  meta->stream_closed = file->ended != NULL && strcmp(file->ended, "clean") == 0;
+  if (file->segment == NULL) return meta;
+  meta->bytes = file->segment->bytes;
+  meta->crc = file->segment->crc;
+  meta->sha256 = (ProtobufCBinaryData){ sizeof file->sha256, file->sha256 };
+  if (stream->settled.has_segment)
+    meta->previous_sha256 =
+        (ProtobufCBinaryData){ sizeof stream->settled.sha256, stream->settled.sha256 };
+  meta->first_wall_ns = file->segment->first_wall_ns;
+  meta->last_wall_ns = file->segment->last_wall_ns;
+  return meta;
+}
+
+/* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
+void tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag) {
+  if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
+  if (!archiver->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", diag->text);
+  archiver->catalog_stale = true;
+}
+
+void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta) {
+  struct tb_diag diag = { 0 };
+
+  if (archiver->catalog != NULL && tc_catalog_put(archiver->catalog, meta, &diag) != TB_OK)
+    tc__catalog_failed(archiver, &diag);
+}
+
+tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
+                uint64_t first_gen, void (*change)(void *self, tc_meta *meta), void *self,
+                struct tb_diag *diag) {
+  char name[32];
+  tc_meta *meta;
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
+
+  tc_meta_name(first_gen, name);
+  if (dir_fd < 0)
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "archive/%s/%s: %s", day,
+                   stream_hex, strerror(errno));
+  tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
+  if (rc == TB_OK) {
+    change(self, meta);
+    rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
+    if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
+    if (rc == TB_OK) tc__put_row(archiver, meta);
+    tc_meta_free(meta);
+  }
+  close(dir_fd);
+  return rc;
+}

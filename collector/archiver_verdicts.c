@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ordering said of a generation joins its meta, whenever that is: before the file is published it
+ * waits in memory, afterwards the meta is rewritten by rename. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/archiver_private.h"
+
+static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *verdict) {
+  free(gen->verdict.reason);
+  gen->verdict =
+      (struct tc_segment_verdict){ .code = verdict->code,
+                                   .events = verdict->events,
+                                   .offset = verdict->offset,
+                                   .first_ns = verdict->first_ns,
+                                   .last_ns = verdict->last_ns,
+                                   .thread = verdict->thread,
+                                   .reason = verdict->reason[0] != '\0' ? strdup(verdict->reason)
+                                                                        : NULL };
+}
+
+static bool set_in_file(struct tc__file *file, const struct tc_verdict *verdict) {
+  if (file == NULL || file->segment == NULL || file->meta != NULL) return false;
+  for (size_t i = 0; i < file->segment->ngens; i++) {
+    if (file->segment->gens[i].gen != verdict->gen) continue;
+    set_verdict(&file->segment->gens[i], verdict);
+    return true;
+  }
+  return false;
+}
+
+void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tc_verdict *verdict) {
+  bool done = set_in_file(stream->open, verdict);
+
+  for (struct tc__file *file = archiver->queue; !done && file != NULL; file = file->next)
+    done = file->stream == stream && set_in_file(file, verdict);
+  struct tc__recent *recent = stream->recents;
+  while (!done && recent != NULL &&
+         (verdict->gen < recent->first_gen || verdict->gen > recent->last_gen))
+    recent = recent->next;
+  struct tc__verdict *item = done || recent == NULL ? NULL : calloc(1, sizeof *item);
+  if (item == NULL) {
+    free(verdict);
+    return;
+  }
+  if (recent->pending > 0) recent->pending--;
+  recent->queued++;
+  *item = (struct tc__verdict){ .stream = stream, .recent = recent, .verdict = verdict };
+  *archiver->verdicts_tail = item;
+  archiver->verdicts_tail = &item->next;
+}
+
+static void change_verdict(void *self, tc_meta *meta) {
+  const struct tc_verdict *verdict = self;
+
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    if (gen->gen != verdict->gen) continue;
+    gen->events = verdict->events;
+    gen->first_ns = verdict->first_ns;
+    gen->last_ns = verdict->last_ns;
+    if (gen->verdict == NULL) {
+      gen->verdict = malloc(sizeof *gen->verdict);
+      if (gen->verdict == NULL) return;
+      tracecollect__v1__verdict__init(gen->verdict);
+    }
+    char *reason = strdup(verdict->reason);
+    if (reason != NULL) {
+      if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
+      gen->verdict->reason = reason;
+    }
+    gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
+    gen->verdict->thread = verdict->thread;
+    gen->verdict->offset = verdict->offset;
+  }
+}
+
+static void drop_recent(struct tc__stream *stream, struct tc__recent *recent) {
+  struct tc__recent **at = &stream->recents;
+
+  while (*at != recent) at = &(*at)->next;
+  *at = recent->next;
+  if (stream->recents_tail == &recent->next) stream->recents_tail = at;
+  free(recent);
+}
+
+static tb_rc apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+  while (archiver->verdicts != NULL) {
+    struct tc__verdict *item = archiver->verdicts;
+    tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
+                         change_verdict, item->verdict, diag);
+    if (rc == TB_BUDGET || rc == TB_IO || rc == TB_NOMEM) return rc;
+    tb_diag_clear(diag);
+    archiver->verdicts = item->next;
+    if (item->next == NULL) archiver->verdicts_tail = &archiver->verdicts;
+    item->recent->queued--;
+    if (item->recent->pending == 0 && item->recent->queued == 0)
+      drop_recent(item->stream, item->recent);
+    free(item->verdict);
+    free(item);
+  }
+  return TB_OK;
+}
+
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tb_diag words = { 0 };
+
+  if (archiver->verdicts == NULL) return TB_OK;
+  if (archiver->catalog != NULL && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
+    tc__catalog_failed(archiver, &words);
+  tb_rc rc = apply_verdicts(archiver, diag);
+  if (archiver->catalog != NULL && !archiver->catalog_stale &&
+      tc_catalog_commit(archiver->catalog, &words) != TB_OK)
+    tc__catalog_failed(archiver, &words);
+  return rc;
+}

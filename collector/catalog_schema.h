@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The catalog's tables. A row of `segments` says what its meta says; `streams` and `totals` are sums over
+ * it, kept by triggers, so that status never walks the archive. The columns from live_state on are what
+ * is known of a stream while it is connected. */
+#ifndef TC_CATALOG_SCHEMA_H
+#define TC_CATALOG_SCHEMA_H
+
+/* clang-format off */
+enum { TC__SCHEMA_VERSION = 1 };
+
+#define TC__TOTALS_OF(row) \
+  "bytes = bytes + (CASE " row ".expired WHEN 0 THEN " row ".bytes ELSE 0 END)," \
+  "segments = segments + (" row ".expired = 0 AND " row ".generations > 0)," \
+  "expired = expired + " row ".expired "
+
+static const char tc__catalog_schema[] =
+  "CREATE TABLE IF NOT EXISTS segments ("
+  "  id INTEGER PRIMARY KEY,"
+  "  stream BLOB NOT NULL,"
+  "  service TEXT NOT NULL,"
+  "  instance TEXT NOT NULL,"
+  "  identity TEXT NOT NULL,"
+  "  path TEXT NOT NULL,"
+  "  first_gen INTEGER NOT NULL,"
+  "  last_gen INTEGER NOT NULL,"
+  "  generations INTEGER NOT NULL,"  /* 0: a note of losses without a trace */
+  "  bytes INTEGER NOT NULL,"
+  "  batches INTEGER NOT NULL,"
+  "  events INTEGER NOT NULL,"
+  "  first_wall INTEGER NOT NULL,"
+  "  last_wall INTEGER NOT NULL,"
+  "  go_version INTEGER NOT NULL,"
+  "  verdict INTEGER NOT NULL,"
+  "  broken INTEGER NOT NULL,"
+  "  reason TEXT NOT NULL,"
+  "  expired INTEGER NOT NULL,"
+  "  unsafe INTEGER NOT NULL,"
+  "  sha256 BLOB NOT NULL,"
+  "  lost_batches INTEGER NOT NULL,"
+  "  lost_bytes INTEGER NOT NULL,"
+  "  lost_generations INTEGER NOT NULL,"
+  "  last_seq INTEGER NOT NULL,"
+  "  ended TEXT NOT NULL,"
+  "  UNIQUE (stream, first_gen)"
+  ") STRICT;"
+
+  "CREATE INDEX IF NOT EXISTS segments_age ON segments (last_wall)"
+  "  WHERE expired = 0 AND generations > 0;"
+  "CREATE INDEX IF NOT EXISTS segments_service ON segments (service, last_wall)"
+  "  WHERE expired = 0 AND generations > 0;"
+  "CREATE INDEX IF NOT EXISTS segments_pending ON segments (stream, first_gen)"
+  "  WHERE verdict = 0 AND expired = 0;"
+
+  "CREATE TABLE IF NOT EXISTS streams ("
+  "  stream BLOB PRIMARY KEY,"
+  "  service TEXT NOT NULL,"
+  "  instance TEXT NOT NULL,"
+  "  identity TEXT NOT NULL,"
+  "  go_version INTEGER NOT NULL DEFAULT 0,"
+  "  last_seq INTEGER NOT NULL DEFAULT 0,"
+  "  batches INTEGER NOT NULL DEFAULT 0,"
+  "  bytes INTEGER NOT NULL DEFAULT 0,"
+  "  generations INTEGER NOT NULL DEFAULT 0,"
+  "  broken INTEGER NOT NULL DEFAULT 0,"
+  "  events INTEGER NOT NULL DEFAULT 0,"
+  "  lost_batches INTEGER NOT NULL DEFAULT 0,"
+  "  lost_bytes INTEGER NOT NULL DEFAULT 0,"
+  "  lost_generations INTEGER NOT NULL DEFAULT 0,"
+  "  first_wall INTEGER NOT NULL DEFAULT 0,"
+  "  last_wall INTEGER NOT NULL DEFAULT 0,"
+  "  ended TEXT NOT NULL DEFAULT '',"
+  "  live_state TEXT NOT NULL DEFAULT '',"
+  "  live_peer TEXT NOT NULL DEFAULT '',"
+  "  live_seq INTEGER NOT NULL DEFAULT 0,"
+  "  produced_batches INTEGER NOT NULL DEFAULT 0,"
+  "  produced_bytes INTEGER NOT NULL DEFAULT 0,"
+  "  spool_bytes INTEGER NOT NULL DEFAULT 0"
+  ") STRICT;"
+
+  "CREATE TABLE IF NOT EXISTS totals ("
+  "  one INTEGER PRIMARY KEY CHECK (one = 1),"
+  "  bytes INTEGER NOT NULL,"
+  "  segments INTEGER NOT NULL,"
+  "  expired INTEGER NOT NULL"
+  ") STRICT;"
+  "INSERT OR IGNORE INTO totals VALUES (1, 0, 0, 0);"
+
+  "CREATE TRIGGER IF NOT EXISTS segment_in AFTER INSERT ON segments BEGIN"
+  "  INSERT INTO streams (stream, service, instance, identity, first_wall)"
+  "    VALUES (NEW.stream, NEW.service, NEW.instance, NEW.identity, NEW.first_wall)"
+  "    ON CONFLICT (stream) DO NOTHING;"
+  "  UPDATE streams SET"
+  "    go_version = NEW.go_version,"
+  "    last_seq = max(last_seq, NEW.last_seq),"
+  "    batches = batches + NEW.batches,"
+  "    bytes = bytes + NEW.bytes,"
+  "    generations = generations + NEW.generations,"
+  "    broken = broken + NEW.broken,"
+  "    events = events + NEW.events,"
+  "    lost_batches = lost_batches + NEW.lost_batches,"
+  "    lost_bytes = lost_bytes + NEW.lost_bytes,"
+  "    lost_generations = lost_generations + NEW.lost_generations,"
+  "    first_wall = CASE first_wall WHEN 0 THEN NEW.first_wall ELSE min(first_wall, NEW.first_wall) END,"
+  "    last_wall = max(last_wall, NEW.last_wall),"
+  "    ended = CASE NEW.ended WHEN '' THEN ended ELSE NEW.ended END"
+  "    WHERE stream = NEW.stream;"
+  "  UPDATE totals SET " TC__TOTALS_OF("NEW") ";"
+  "END;"
+
+  "CREATE TRIGGER IF NOT EXISTS segment_changed AFTER UPDATE ON segments BEGIN"
+  "  UPDATE streams SET"
+  "    last_seq = max(last_seq, NEW.last_seq),"
+  "    batches = batches + NEW.batches - OLD.batches,"
+  "    bytes = bytes + NEW.bytes - OLD.bytes,"
+  "    generations = generations + NEW.generations - OLD.generations,"
+  "    broken = broken + NEW.broken - OLD.broken,"
+  "    events = events + NEW.events - OLD.events,"
+  "    lost_batches = lost_batches + NEW.lost_batches - OLD.lost_batches,"
+  "    lost_bytes = lost_bytes + NEW.lost_bytes - OLD.lost_bytes,"
+  "    lost_generations = lost_generations + NEW.lost_generations - OLD.lost_generations,"
+  "    last_wall = max(last_wall, NEW.last_wall),"
+  "    ended = CASE NEW.ended WHEN '' THEN ended ELSE NEW.ended END"
+  "    WHERE stream = NEW.stream;"
+  "  UPDATE totals SET"
+  "    bytes = bytes - (CASE OLD.expired WHEN 0 THEN OLD.bytes ELSE 0 END),"
+  "    segments = segments - (OLD.expired = 0 AND OLD.generations > 0),"
+  "    expired = expired - OLD.expired;"
+  "  UPDATE totals SET " TC__TOTALS_OF("NEW") ";"
+  "END;";
+/* clang-format on */
+
+#endif
