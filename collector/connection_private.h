@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What connections.c (the set of one loop), connection.c (one agent) and connection_say.c (what it is
+ * told) share. */
+#ifndef TC_CONNECTION_PRIVATE_H
+#define TC_CONNECTION_PRIVATE_H
+
+#include "base/map.h"
+#include "collector/connection.h"
+#include "collector/ingest.h"
+#include "proto/frame.pb-c.h"
+
+struct connection {
+  struct connection *next, **at; /* of the set */
+  struct tc_connections *set;
+  struct tc_tls *tls; /* NULL: gone, a DETACH waits */
+  uint64_t id;
+  struct tc_ingest ingest;
+  struct tb_diag diag;
+  bool open;     /* handshake done */
+  bool attached; /* the store knows us: a DETACH is owed */
+  bool waiting;  /* to be offered again by the retry timer */
+  bool ack_due, ending;
+  bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
+  bool dirty;   /* the store spoke of us since the last flush */
+  struct connection *dirty_next;
+  uint64_t submitted_seq, durable_seq;
+  uint64_t released;    /* record bytes that left memory */
+  uint64_t credit_told; /* last credit mark sent */
+  uint64_t opened_ms, heard_ms, spoke_ms;
+  char identity[TC_IDENTITY_BYTES + 1];
+  char peer[64];
+};
+
+struct tc_connections {
+  struct tc_connections_env env;
+  uv_timer_t retry;
+  struct tb_mem mem;
+  struct tb_map by_id;
+  struct connection *first;
+  struct connection *dirty; /* empty between two drains of the mailbox */
+  size_t count;
+  uint64_t next_id;
+  bool store_failed;
+};
+
+static inline uint64_t tc__now_ms(const struct tc_connections *set) {
+  return uv_now(set->env.tls->uv);
+}
+static inline uint64_t tc__to_ms(uint64_t ns) {
+  return ns / 1000000;
+}
+
+/* connection_say.c */
+void tc__say_welcome(struct connection *c);
+void tc__say_ack(struct connection *c); /* if one is due and the socket is free */
+void tc__say_heartbeat(struct connection *c);
+void tc__say_goaway(struct connection *c, const char *reason);
+void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, bool permanent,
+                    const char *reason); /* by name, and ends it */
+void tc__end(struct connection *c, const char *why);
+
+/* connection.c */
+TB_MUST tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd); /* owns fd */
+void tc__about_one(struct connection *c, const struct tc_reply *reply);
+void tc__go_on_reading(struct connection *c); /* offers what waits again */
+void tc__send_away(struct connection *c, const char *reason);
+void tc__end_if_acked(struct connection *c); /* one that was sent away */
+void tc__tick_one(struct connection *c, uint64_t now);
+bool tc__detach(struct connection *c); /* false: the store has no room */
+
+/* connections.c */
+void tc__wait_for_store(struct connection *c); /* the retry timer will offer again */
+void tc__forget(struct connection *c);         /* out of the set, and its memory */
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agents of one loop as a set: by id for the store's replies, in a list for the clock. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/connection_private.h"
+
+enum { RETRY_MS = 1 };
+
+void tc__forget(struct connection *c) {
+  assert(!c->dirty);
+  *c->at = c->next;
+  if (c->next != NULL) c->next->at = c->at;
+  c->set->count--;
+  free(c);
+}
+
+static void on_retry(uv_timer_t *timer);
+
+void tc__wait_for_store(struct connection *c) {
+  struct tc_connections *set = c->set;
+
+  if (!c->waiting) tc_metric_add(&set->env.metrics->holds_total, 1);
+  c->waiting = true;
+  if (!uv_is_active((uv_handle_t *)&set->retry))
+    uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
+}
+
+static void on_retry(uv_timer_t *timer) {
+  struct tc_connections *set = timer->data;
+  bool more = false;
+  struct connection *next;
+
+  for (struct connection *c = set->first; c != NULL; c = next) {
+    next = c->next;
+    if (!c->waiting) continue;
+    if (c->tls != NULL)
+      tc__go_on_reading(c);
+    else if (tc__detach(c)) {
+      tc__forget(c);
+      continue;
+    }
+    more |= c->waiting;
+  }
+  if (!more) uv_timer_stop(&set->retry);
+}
+
+void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply) {
+  uint64_t *found;
+
+  if (reply->kind == TC_REPLY_FAILED) {
+    set->store_failed = true;
+    return;
+  }
+  found = tb_map_find(&set->by_id, reply->conn);
+  if (found == NULL) return; /* it has gone meanwhile */
+  struct connection *c = (struct connection *)(uintptr_t)*found;
+  tc__about_one(c, reply);
+  if (c->dirty) return;
+  c->dirty = true;
+  c->dirty_next = set->dirty;
+  set->dirty = c;
+}
+
+void tc_connections_flush(struct tc_connections *set) {
+  while (set->dirty != NULL) {
+    struct connection *c = set->dirty;
+
+    set->dirty = c->dirty_next;
+    c->dirty = false;
+    if (c->ingest.state != TC_INGEST_STREAMING) continue;
+    tc__say_ack(c);
+    tc__end_if_acked(c);
+  }
+}
+
+void tc_connections_tick(struct tc_connections *set) {
+  uint64_t now = tc__now_ms(set);
+  struct connection *next;
+
+  for (struct connection *c = set->first; c != NULL; c = next) {
+    next = c->next;
+    tc__tick_one(c, now);
+  }
+}
+
+void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer) {
+  struct connection *c = calloc(1, sizeof *c);
+  uint64_t *slot;
+
+  if (c == NULL) {
+    close(fd);
+    return;
+  }
+  c->set = set;
+  c->id = (uint64_t)(set->env.loop + 1) << 48 | ++set->next_id; /* unique over all loops */
+  snprintf(c->peer, sizeof c->peer, "%s", peer);
+  if (tb_map_put(&set->by_id, c->id, &slot, NULL) != TB_OK) {
+    close(fd);
+    free(c);
+    return;
+  }
+  if (tc__connection_open(c, ctx, fd) != TB_OK) {
+    tb_map_remove(&set->by_id, c->id);
+    free(c);
+    return;
+  }
+  *slot = (uintptr_t)c;
+  c->next = set->first;
+  if (c->next != NULL) c->next->at = &c->next;
+  c->at = &set->first;
+  set->first = c;
+  set->count++;
+}
+
+void tc_connections_drain(struct tc_connections *set, const char *reason) {
+  struct connection *next;
+
+  for (struct connection *c = set->first; c != NULL; c = next) {
+    next = c->next;
+    if (c->tls == NULL || c->ending) continue;
+    if (c->ingest.state != TC_INGEST_STREAMING) {
+      c->ending = true;
+      tc_tls_abort(c->tls, reason);
+      continue;
+    }
+    if (!c->leaving) tc__send_away(c, reason);
+  }
+}
+
+void tc_connections_abort(struct tc_connections *set) {
+  for (struct connection *c = set->first; c != NULL; c = c->next) {
+    c->ending = true;
+    if (c->tls != NULL) tc_tls_abort(c->tls, "shutdown");
+  }
+}
+
+size_t tc_connections_count(const struct tc_connections *set) {
+  return set->count;
+}
+
+tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out) {
+  struct tc_connections *set = calloc(1, sizeof *set);
+
+  if (set == NULL) return TB_NOMEM;
+  set->env = *env;
+  tb_mem_init(&set->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&set->by_id, &set->mem, 0x9e3779b97f4a7c15u); /* ids are ours: no secret is needed */
+  uv_timer_init(env->tls->uv, &set->retry);
+  set->retry.data = set;
+  *out = set;
+  return TB_OK;
+}
+
+void tc_connections_close(struct tc_connections *set) {
+  uv_close((uv_handle_t *)&set->retry, NULL);
+}
+
+void tc_connections_free(struct tc_connections *set) {
+  if (set == NULL) return;
+  while (set->first != NULL) { /* whose DETACH found no room until the end */
+    assert(set->first->tls == NULL);
+    tc__forget(set->first);
+  }
+  tb_map_fini(&set->by_id);
+  free(set);
+}
