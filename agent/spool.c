@@ -115,12 +115,17 @@ static bool run_complete(const struct ta_run *run) {
 }
 
 /* Leaves a run that is complete and walked through, if another follows. */
+static bool settle_once(struct ta_spool *s, struct ta_place *p) {
+  if (p->run == TA_NONE) return false;
+  struct ta_run *run = run_at(s, p->run);
+  if (!run_complete(run) || p->at < run->bytes || run->next == TA_NONE) return false;
+  *p = (struct ta_place){ .run = run->next, .page = TA_NONE };
+  return true;
+}
+
+/* For every place but TA_ACKED, which frees what it leaves: release_runs(). */
 static void settle(struct ta_spool *s, struct ta_place *p) {
-  while (p->run != TA_NONE) {
-    struct ta_run *run = run_at(s, p->run);
-    if (!run_complete(run) || p->at < run->bytes || run->next == TA_NONE) return;
-    *p = (struct ta_place){ .run = run->next, .page = TA_NONE };
-  }
+  while (settle_once(s, p)) continue;
 }
 
 /* The bytes at p up to the end of its page or slot. */
@@ -658,10 +663,8 @@ static void release_page(struct ta_spool *s, struct ta_run *run, uint32_t page) 
 static void release_runs(struct ta_spool *s) {
   struct ta_place *acked = &s->place[TA_ACKED];
 
-  for (uint32_t at = acked->run; at != TA_NONE; at = acked->run) {
-    settle(s, acked);
-    if (acked->run == at) return;
-    for (int p = 0; p < TA_PLACES; p++) settle(s, &s->place[p]);
+  for (uint32_t at = acked->run; settle_once(s, acked); at = acked->run) {
+    for (int p = TA_ACKED + 1; p < TA_PLACES; p++) settle(s, &s->place[p]);
     pages_give_from(s, run_at(s, at)->first_page);
     run_at(s, at)->kind = TA_RUN_FREE;
     s->runs_free++;
@@ -701,7 +704,7 @@ static tb_rc ack_up_to(struct ta_spool *s, uint64_t seq, struct tb_diag *diag) {
   struct tp_frame frame;
 
   while (s->acked_seq < seq) {
-    settle(s, acked);
+    release_runs(s);
     settle(s, sent);
     bool whole = !place_equal(acked, sent);
     if (whole) {
@@ -713,8 +716,8 @@ static tb_rc ack_up_to(struct ta_spool *s, uint64_t seq, struct tb_diag *diag) {
       return tb_fail(diag, TB_PROTOCOL, "collector acks record %" PRIu64 ", sent are %" PRIu64, seq,
                      s->acked_seq);
     ack_frame(s, &frame);
-    release_runs(s);
   }
+  release_runs(s);
   return TB_OK;
 }
 
@@ -806,7 +809,7 @@ void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__C
 static uint64_t records_settled(struct ta_spool *s) {
   struct ta_place *acked = &s->place[TA_ACKED];
 
-  settle(s, acked);
+  release_runs(s);
   if (acked->run == TA_NONE) return s->records;
   const struct ta_run *run = run_at(s, acked->run);
   if (acked->run == s->run_last && acked->at == run->bytes && (run->bytes > 0 || run->open))

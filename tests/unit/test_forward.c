@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,7 +281,9 @@ Test(forward, a_collector_of_another_authority_is_not_spoken_to) {
 
   cr_assert_not_null(mkdtemp(other));
   tt_certs_make(other);
+  tt_collector_down(s.collector); /* a handshake under way has the old ones */
   tt_collector_rule(s.collector, (struct tt_collector_rules){ .certs = other });
+  tt_collector_up(s.collector);
   cr_assert(until(s.f, error_says, "collector's certificate: "));
   cr_assert_eq(seen_by(&s).connections, 0);
   cr_assert_eq(status_of(s.f).state, TA_STATE_WAITING); /* it may be renewed */
@@ -507,8 +510,9 @@ static unsigned agents_blocking_everything(void) {
 Test(forward, its_thread_takes_no_signal) {
   struct scene s = begin((struct tt_collector_rules){ 0 }, 0);
 
-  unsigned found = agents_blocking_everything();
-  cr_assert_eq(found, 1, "%u found", found);
+  /* The C library itself plays with a new thread's mask for a moment. */
+  for (int i = 0; i < 2000 && agents_blocking_everything() == 0; i++) poll(NULL, 0, 1);
+  cr_assert_eq(agents_blocking_everything(), 1);
   ta_forward_close(s.f, 10000);
   end(&s);
 }
@@ -536,41 +540,42 @@ Test(forward, a_forked_child_is_off_and_the_parent_goes_on) {
   end(&s);
 }
 
-Test(forward, exit_while_streaming_never_crashes_and_is_quick, .timeout = 110) {
-  enum { TIMES = 200 };
-  struct scene s = begin((struct tt_collector_rules){ 0 }, 0);
-  struct tt_stream t = tt_stream_make(26, 4, 20, 60000);
-  uint64_t slowest_ms = 0;
+/* A program of its own, tests/unit/exit_while_streaming.c, says on stdout when it calls exit(). */
+static uint64_t exit_ms(struct scene *s, int turns) {
+  char program[] = TT_EXIT_WHILE_STREAMING, address[32], count[12];
+  char *argv[] = { program, address, s->dir, count, NULL };
+  struct timespec began, ended;
+  posix_spawn_file_actions_t actions;
   int how, pipes[2];
+  pid_t child;
+
+  snprintf(address, sizeof address, "%s", tt_collector_address(s->collector));
+  snprintf(count, sizeof count, "%d", turns);
+  cr_assert_eq(pipe(pipes), 0);
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+  cr_assert_eq(posix_spawn(&child, argv[0], &actions, NULL, argv, environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipes[1]);
+  cr_assert_eq(waitpid(child, &how, 0), child);
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  cr_assert_eq(how, 0, "after %d turns: status %d", turns, how);
+  cr_assert_eq(read(pipes[0], &began, sizeof began), sizeof began);
+  close(pipes[0]);
+  return (uint64_t)((ended.tv_sec - began.tv_sec) * 1000 +
+                    (ended.tv_nsec - began.tv_nsec) / 1000000);
+}
+
+Test(forward, exit_while_streaming_never_crashes_and_is_quick, .timeout = 110) {
+  struct scene s = begin((struct tt_collector_rules){ 0 }, 0);
+  uint64_t slowest_ms = 0;
 
   ta_forward_close(s.f, 10000);
-  for (int i = 0; i < TIMES; i++) {
-    cr_assert_eq(pipe(pipes), 0);
-    pid_t child = fork();
-    if (child == 0) {
-      struct timespec at;
-      ta_forward *f = dial(&s, 0);
-      for (int turn = 0; turn < i % 16; turn++) {
-        ta_forward_write(f, t.bytes, t.n);
-        ta_forward_sync(f, turn % 4);
-      }
-      clock_gettime(CLOCK_MONOTONIC, &at);
-      if (write(pipes[1], &at, sizeof at) != sizeof at) _exit(3);
-      exit(0);
-    }
-    struct timespec began, ended;
-    cr_assert_eq(waitpid(child, &how, 0), child);
-    clock_gettime(CLOCK_MONOTONIC, &ended);
-    cr_assert_eq(how, 0, "exit %d: status %d", i, how);
-    cr_assert_eq(read(pipes[0], &began, sizeof began), sizeof began);
-    close(pipes[0]);
-    close(pipes[1]);
-    uint64_t ms = (uint64_t)((ended.tv_sec - began.tv_sec) * 1000 +
-                             (ended.tv_nsec - began.tv_nsec) / 1000000);
+  for (int i = 0; i < 200; i++) {
+    uint64_t ms = exit_ms(&s, i % 16);
     if (ms > slowest_ms) slowest_ms = ms;
   }
   cr_assert_leq(slowest_ms, 2000, "the slowest exit took %lu ms", (unsigned long)slowest_ms);
-  tt_stream_free(&t);
   tt_collector_free(s.collector);
   remove_certs(s.dir);
 }

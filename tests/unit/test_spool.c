@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spool by hand: the test is the writer, the sender and the collector. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "agent/spool.h"
+#include "proto/frame.pb-c.h"
+
+enum { MIB = 1 << 20, BATCH = 60000 };
+
+static unsigned char noise[BATCH];
+
+static struct ta_spool *open_spool(uint64_t bytes) {
+  struct ta_spool *s = calloc(1, sizeof *s);
+
+  cr_assert_eq(ta_spool_init(s, bytes), TB_OK);
+  for (size_t i = 0; i < sizeof noise; i++) noise[i] = (unsigned char)(i * 7 + i / 256);
+  ta_spool_header(s, "go 1.26 trace\0\0", 16);
+  return s;
+}
+
+static void close_spool(struct ta_spool *s) {
+  ta_spool_fini(s);
+  free(s);
+}
+
+static void put(struct ta_spool *s, uint64_t gen, unsigned batches, size_t bytes) {
+  for (unsigned i = 0; i < batches; i++) ta_spool_put(s, gen, noise, bytes);
+}
+
+/* What went out, frame by frame. */
+struct wire {
+  unsigned char *bytes;
+  size_t n, at;
+};
+
+static uint64_t grant_all(struct ta_spool *s, uint64_t room) {
+  uint64_t total = 0, need;
+  size_t n;
+
+  while ((n = ta_spool_grant(s, room - total, &need)) > 0) total += n;
+  return total;
+}
+
+static void send_granted(struct ta_spool *s, struct wire *w) {
+  const unsigned char *bytes;
+  size_t n;
+
+  while ((n = ta_spool_span(s, &bytes)) > 0) {
+    w->bytes = realloc(w->bytes, w->n + n);
+    memcpy(w->bytes + w->n, bytes, n);
+    w->n += n;
+    ta_spool_sent(s, n);
+  }
+}
+
+static bool next(struct wire *w, struct tp_frame *frame) {
+  struct tb_diag diag;
+  size_t used, need;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tp_frame_take(w->bytes + w->at, w->n - w->at, &diag, frame, &used, &need);
+  cr_assert(rc == TB_OK || w->n == w->at, "%s", diag.text);
+  if (rc == TB_OK) w->at += used;
+  return rc == TB_OK;
+}
+
+static struct ta_counters counters(struct ta_spool *s) {
+  struct ta_counters c;
+
+  ta_spool_counters(s, &c);
+  cr_assert_eq(c.produced.batches, c.acked.batches + c.lost.batches + c.spooled.batches);
+  cr_assert_eq(c.produced.bytes, c.acked.bytes + c.lost.bytes + c.spooled.bytes);
+  return c;
+}
+
+static tb_rc ack(struct ta_spool *s, uint64_t seq) {
+  return ta_spool_ack(s, seq, NULL);
+}
+
+Test(spool, records_come_out_whole_numbered_and_in_order) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  for (size_t n = 1; n < 9000; n += 311) ta_spool_put(s, 1, noise, n); /* across page borders */
+  ta_spool_end(s);
+  ta_spool_finish(s);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  cr_assert(next(&w, &f) && f.kind == TP_HEADER && f.seq == 1 && f.len == 16);
+  uint64_t seq = 1;
+  for (size_t n = 1; n < 9000; n += 311) {
+    cr_assert(next(&w, &f));
+    cr_assert(f.kind == TP_BATCH && f.seq == ++seq && f.gen == 1 && f.len == n);
+    cr_assert_eq(memcmp(f.payload, noise, n), 0);
+  }
+  cr_assert(next(&w, &f) && f.kind == TP_GENEND && f.seq == ++seq);
+  cr_assert(next(&w, &f) && f.kind == TP_CLOSE && f.seq == ++seq);
+  cr_assert_not(next(&w, &f));
+  cr_assert_not(ta_spool_done(s));
+  cr_assert_eq(ack(s, seq), TB_OK);
+  cr_assert(ta_spool_done(s));
+  free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, what_was_sent_and_not_acked_is_sent_again_with_the_same_bytes) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire first = { 0 }, second = { 0 };
+  struct tp_frame f;
+
+  put(s, 1, 5, 3000);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &first);
+  cr_assert_eq(ack(s, 2), TB_OK);
+  cr_assert_eq(ta_spool_resume(s, 4, NULL), TB_OK); /* the collector got two more */
+  cr_assert_eq(grant_all(s, UINT64_MAX), 2 * (TP_HEADER_BYTES + 3000));
+  send_granted(s, &second);
+  cr_assert(next(&second, &f) && f.seq == 5);
+  cr_assert_eq(memcmp(first.bytes + first.n - second.n, second.bytes, second.n), 0);
+  cr_assert_eq(counters(s).resent_batches, 2);
+  free(first.bytes);
+  free(second.bytes);
+  close_spool(s);
+}
+
+Test(spool, no_frame_is_granted_that_does_not_fit_the_room) {
+  struct ta_spool *s = open_spool(MIB);
+  uint64_t need;
+
+  put(s, 1, 3, 3000);
+  cr_assert_eq(ta_spool_grant(s, 100, &need), TP_HEADER_BYTES + 16);
+  cr_assert_eq(need, TP_HEADER_BYTES + 3000);
+  cr_assert_eq(ta_spool_grant(s, 3031, &need), 0);
+  cr_assert_eq(ta_spool_grant(s, 3032, &need), 3032);
+  cr_assert_eq(grant_all(s, UINT64_MAX), 2 * 3032);
+  cr_assert_eq(ta_spool_grant(s, UINT64_MAX, &need), 0);
+  cr_assert_eq(need, 0);
+  close_spool(s);
+}
+
+Test(spool, the_collector_cannot_ack_what_did_not_go_out) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+
+  put(s, 1, 3, 3000);
+  cr_assert_eq(ack(s, 1), TB_PROTOCOL);
+  grant_all(s, UINT64_MAX);
+  cr_assert_eq(ack(s, 1), TB_PROTOCOL); /* granted, but still ours */
+  send_granted(s, &w);
+  cr_assert_eq(ack(s, 5), TB_PROTOCOL);
+  cr_assert_eq(counters(s).acked.batches, 3);             /* up to there it was right */
+  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_PROTOCOL); /* and it may not forget */
+  free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, the_oldest_unsent_generation_goes_first) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  put(s, 1, 2, BATCH);
+  ta_spool_end(s);
+  grant_all(s, 2 * BATCH); /* the header and generation 1 in part: it must stay */
+  for (uint64_t gen = 2; gen <= 6; gen++) {
+    put(s, gen, 6, BATCH); /* 360 kB */
+    ta_spool_end(s);
+  }
+  cr_assert_eq(counters(s).lost_generations, 3);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  cr_assert(next(&w, &f) && f.kind == TP_HEADER);
+  for (int i = 0; i < 2; i++) cr_assert(next(&w, &f) && f.kind == TP_BATCH && f.gen == 1);
+  cr_assert(next(&w, &f) && f.kind == TP_GENEND);
+  cr_assert(next(&w, &f) && f.kind == TP_LOSS && f.seq == 5);
+  Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f.len, f.payload);
+  cr_assert_eq(loss->first_gen, 2);
+  cr_assert_eq(loss->last_gen, 4);
+  cr_assert_eq(loss->batches, 18);
+  cr_assert_eq(loss->bytes, 18 * BATCH);
+  cr_assert_eq(loss->sent_batches, 0);
+  tracecollect__v1__loss__free_unpacked(loss, NULL);
+  cr_assert(next(&w, &f) && f.kind == TP_BATCH && f.gen == 5);
+  free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, a_generation_sent_in_part_is_abandoned_and_swallows_its_rest) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  put(s, 1, 4, BATCH);
+  grant_all(s, 3 * BATCH);
+  send_granted(s, &w);
+  cr_assert_eq(ack(s, 2), TB_OK);
+  put(s, 1, 40, BATCH);
+  cr_assert_eq(counters(s).lost.batches, 44); /* the acked one, too */
+  ta_spool_end(s);
+  put(s, 2, 1, BATCH);
+  ta_spool_end(s);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  for (uint64_t seq = 1; seq <= 3; seq++) cr_assert(next(&w, &f) && f.seq == seq);
+  cr_assert(next(&w, &f) && f.kind == TP_LOSS);
+  Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f.len, f.payload);
+  cr_assert(loss->first_gen == 1 && loss->last_gen == 1 && loss->batches == 44);
+  cr_assert_eq(loss->sent_batches, 2);
+  tracecollect__v1__loss__free_unpacked(loss, NULL);
+  cr_assert(next(&w, &f) && f.kind == TP_BATCH && f.gen == 2);
+  cr_assert(next(&w, &f) && f.kind == TP_GENEND && f.gen == 2);
+  cr_assert_eq(ack(s, f.seq), TB_OK);
+  cr_assert_eq(counters(s).acked.batches, 1);
+  cr_assert_eq(counters(s).spooled.batches, 0);
+  free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
+  struct ta_spool *s = open_spool(MIB);
+
+  for (uint64_t gen = 1; gen <= 20000; gen++) { /* far more than there are runs */
+    put(s, gen, 1, 10);
+    ta_spool_end(s);
+  }
+  ta_spool_finish(s);
+  cr_assert_eq(counters(s).produced.batches, 20000);
+  cr_assert_gt(counters(s).lost.batches, 19000);
+  struct wire w = { 0 };
+  struct tp_frame f;
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  uint64_t told = 0, sent = 0;
+  while (next(&w, &f)) {
+    if (f.kind == TP_BATCH) sent++;
+    if (f.kind != TP_LOSS) continue;
+    Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f.len, f.payload);
+    told += loss->batches;
+    tracecollect__v1__loss__free_unpacked(loss, NULL);
+  }
+  cr_assert_eq(told + sent, 20000);
+  cr_assert_eq(ack(s, f.seq), TB_OK);
+  cr_assert(ta_spool_done(s));
+  free(w.bytes);
+  close_spool(s);
+}
+
+/* Random turns of writer, sender and collector, many times the size of the pool. */
+Test(spool, any_order_of_turns_keeps_the_books) {
+  struct ta_spool *s = open_spool(MIB);
+  uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, batches = 0;
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  for (int turn = 0; turn < 60000; turn++) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    switch (random % 8) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: ta_spool_put(s, gen, noise, random / 8 % BATCH); break;
+    case 4:
+      if (random / 8 % 4 != 0) break;
+      ta_spool_end(s);
+      gen++;
+      break;
+    case 5:
+      grant_all(s, random / 8 % 200000);
+      send_granted(s, &w);
+      while (next(&w, &f)) {
+        there = f.seq;               /* on this connection */
+        if (f.seq <= sent) continue; /* again */
+        cr_assert_eq(f.seq, ++sent);
+        batches += f.kind == TP_BATCH;
+      }
+      w.n = w.at = 0;
+      break;
+    case 6:
+      acked += random / 8 % (there - acked + 1);
+      cr_assert_eq(ack(s, acked), TB_OK);
+      break;
+    case 7:
+      if (random / 8 % 4 != 0) {
+        ta_spool_trim(s);
+        break;
+      }
+      cr_assert_eq(ta_spool_resume(s, acked, NULL), TB_OK);
+      there = acked;
+      break;
+    }
+    counters(s);
+  }
+  ta_spool_end(s);
+  ta_spool_finish(s);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  while (next(&w, &f)) sent = f.seq > sent ? f.seq : sent;
+  cr_assert_eq(ack(s, sent), TB_OK);
+  cr_assert(ta_spool_done(s));
+  cr_assert_eq(counters(s).spooled.batches, 0);
+  cr_assert_leq(s->pages_max - s->pages_free, 1);
+  cr_assert_gt(counters(s).lost_generations, 0);
+  cr_assert_gt(batches, 1000);
+  free(w.bytes);
+  close_spool(s);
+}
