@@ -305,8 +305,7 @@ static tb_rc prepare_analysis(struct stream *s) {
 
   if (s->analyses == NULL) TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
   if (s->reader == NULL)
-    TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY | TO_READER_FRAMES, sink, &s->diag,
-                         &s->reader));
+    TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
   return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */
 }
 
