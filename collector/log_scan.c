@@ -42,6 +42,18 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
+/* Where the file's data ends: what was preallocated and never written is a hole, and need not be read. */
+static uint64_t data_end(int fd, uint64_t bytes) {
+  uint64_t end = 0;
+
+  for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0;) {
+    at = lseek(fd, at, SEEK_HOLE);
+    if (at < 0) return bytes;
+    end = (uint64_t)at;
+  }
+  return errno == ENXIO ? end : bytes;
+}
+
 static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *file,
                       struct tb_diag *diag) {
   struct stat st;
@@ -52,6 +64,7 @@ static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *fil
   if (fstat(fd, &st) == 0 && st.st_size > 0)
     map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   int why = errno;
+  if (map != MAP_FAILED) file->data = data_end(fd, (uint64_t)st.st_size);
   close(fd);
   if (st.st_size == 0) return TB_OK;
   if (map == MAP_FAILED) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
@@ -206,7 +219,7 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
       continue;
     }
     bool durable = next != NULL && counted >= file->start && counted <= after;
-    TB_TRY(walk_file(out, file, durable ? counted - file->start : file->bytes, durable, diag));
+    TB_TRY(walk_file(out, file, durable ? counted - file->start : file->data, durable, diag));
     out->previous_end = file->end;
   }
   return TB_OK;

@@ -21,7 +21,8 @@ struct tc_log_entry {
 
 struct tc_log_scan_file {
   uint64_t start, bytes;
-  uint64_t end; /* lsn behind what counts of it */
+  uint64_t data; /* of the bytes: what was ever written, holes behind it left out */
+  uint64_t end;  /* lsn behind what counts of it */
   const unsigned char *map;
   uint32_t salt;
   bool readable; /* its snapshot is valid */

@@ -378,3 +378,36 @@ Test(store_faults, a_stream_nobody_comes_back_to_ends_unclean) {
   close(fd);
   expect_proven(&t);
 }
+
+Test(store_faults, a_generation_that_is_archived_already_is_never_overwritten) {
+  struct tc_store_stats stats;
+  size_t len;
+
+  tt_store_stop(&t);
+  t.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  struct tt_writer w = attach(&t, 1, 7);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_close(&w);
+  tt_barrier(&t);
+  char *before = tt_read_file(&t, tt_wait(&t, TC_REPLY_STORED, 0)->path, &len);
+  tt_detach(&t, 1);
+  /* A closed stream is forgotten after a while; then its id is free, its files are not. */
+  uint64_t conn = 2;
+  struct tt_writer again;
+  do again = attach(&t, conn++, 7);
+  while (again.seq != 0 && (tt_detach(&t, conn - 1), true));
+  tt_header(&again);
+  tt_generation(&again, 1, 5, 500);
+  tt_generation(&again, 2, 3, 1000);
+  tt_barrier(&t);
+  tc_store_stats(t.store, &stats);
+  cr_assert_eq(stats.generations_broken, 1);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 2);
+  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
+  char *after = tt_read_file(&t, tt_wait(&t, TC_REPLY_STORED, 0)->path, &len);
+  cr_assert_eq(memcmp(before, after, len), 0);
+  free(before);
+  free(after);
+}
