@@ -16,6 +16,7 @@ struct tc_station {
   struct tc_metrics metrics;
   SSL_CTX *context;
   bool started, understanding; /* understanding: its handles are open */
+  bool silent;                 /* the store may be gone: nothing is submitted */
   atomic_size_t taken;         /* connections on their way to us or here */
   atomic_size_t here;
   atomic_bool idle, quiet;
@@ -26,7 +27,7 @@ struct tc_station {
 static bool submit(void *self, struct tc_submit *msg) {
   struct tc_station *st = self;
 
-  return tc_store_submit(st->env.store, st->env.number, msg);
+  return !st->silent && tc_store_submit(st->env.store, st->env.number, msg);
 }
 
 static int open_file(void *self, const struct tc_reply *stored) {
@@ -45,6 +46,7 @@ static void show_state(struct tc_station *st) {
 static void quiet_down(struct tc_station *st) {
   if (st->understanding) tc_understand_close(st->understand);
   st->understanding = false;
+  st->silent = true; /* a DETACH that found no room may still be tried again */
   atomic_store(&st->quiet, true);
 }
 
