@@ -19,10 +19,17 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, STATUS_MS = 10000 };
 
+struct command {
+  const char *config, *ready_file;
+  const char **sets; /* argv's strings */
+  int set_count;
+  bool check;
+};
+
 struct daemon {
   uv_loop_t *uv;
+  const struct command *command;
   struct tc_config config;
-  const char *ready_file;
   struct tc_pipeline *pipeline;
   uv_signal_t term, intr, hup;
   uv_timer_t watchdog, status;
@@ -31,13 +38,6 @@ struct daemon {
 };
 
 /* --- command line ------------------------------------------------------------------------------ */
-
-struct command {
-  const char *config, *ready_file;
-  const char **sets; /* argv's strings */
-  int set_count;
-  bool check;
-};
 
 static void print_help(FILE *to) {
   fputs("Usage: tracecollectd [OPTION]...\n"
@@ -51,8 +51,8 @@ static void print_help(FILE *to) {
         "  --version               print versions and exit\n"
         "  --help                  this text\n"
         "\n"
-        "SIGTERM drains and exits 0; a second one exits at once. SIGHUP reads the certificates "
-        "anew.\n"
+        "SIGTERM drains and exits 0; a second one exits at once. SIGHUP checks the configuration\n"
+        "and reads the certificates anew; if either is wrong, all stays as it was.\n"
         "Exit: 0 done, 1 failed, 2 usage.\n",
         to);
 }
@@ -120,13 +120,14 @@ static bool write_ready(const struct daemon *d, const char *path) {
 static tb_rc publish_ready(const struct daemon *d, struct tb_diag *diag) {
   char temp[4096];
 
-  if (d->ready_file == NULL) return TB_OK;
-  if (snprintf(temp, sizeof temp, "%s.%d.tmp", d->ready_file, (int)getpid()) >= (int)sizeof temp)
-    return tb_fail(diag, TB_IO, "%s: path too long", d->ready_file);
-  if (write_ready(d, temp) && rename(temp, d->ready_file) == 0) return TB_OK;
+  if (d->command->ready_file == NULL) return TB_OK;
+  if (snprintf(temp, sizeof temp, "%s.%d.tmp", d->command->ready_file, (int)getpid()) >=
+      (int)sizeof temp)
+    return tb_fail(diag, TB_IO, "%s: path too long", d->command->ready_file);
+  if (write_ready(d, temp) && rename(temp, d->command->ready_file) == 0) return TB_OK;
   int why = errno;
   unlink(temp);
-  return tb_fail(diag, TB_IO, "%s: %s", d->ready_file, strerror(why));
+  return tb_fail(diag, TB_IO, "%s: %s", d->command->ready_file, strerror(why));
 }
 
 static void announce(const struct daemon *d) {
@@ -146,7 +147,7 @@ static void end(struct daemon *d, const char *why) {
   d->ending = true;
   tc_log(TC_NOTICE, "main", "%s: draining", why);
   tc_notify("STOPPING=1\nSTATUS=Draining");
-  if (d->ready_file != NULL) unlink(d->ready_file);
+  if (d->command->ready_file != NULL) unlink(d->command->ready_file);
   tc_pipeline_drain(d->pipeline);
 }
 
@@ -178,18 +179,48 @@ static void on_end_signal(uv_signal_t *handle, int number) {
   end(d, number == SIGINT ? "SIGINT" : "SIGTERM");
 }
 
+static bool key_differs(const struct tc_config_key *key, const struct tc_config *a,
+                        const struct tc_config *b) {
+  const void *at_a = (const char *)a + key->offset, *at_b = (const char *)b + key->offset;
+
+  switch (key->type) {
+  case TC_TYPE_STRING: return strcmp(*(char *const *)at_a, *(char *const *)at_b) != 0;
+  case TC_TYPE_BOOL: return *(const bool *)at_a != *(const bool *)at_b;
+  default: return *(const uint64_t *)at_a != *(const uint64_t *)at_b;
+  }
+}
+
+/* Stages hold what they were opened with, so a changed key is a matter for the next start; whoever
+ * changed it should hear now whether that start will succeed. */
+static tb_rc reread_config(const struct daemon *d, struct tb_diag *diag) {
+  struct tc_config fresh;
+  tb_rc rc;
+
+  tc_config_init(&fresh);
+  rc = configure(&fresh, d->command, diag);
+  for (size_t i = 0; rc == TB_OK && i < tc_config_keys_count; i++)
+    if (key_differs(&tc_config_keys[i], &d->config, &fresh))
+      tc_log(TC_NOTICE, "main", "key=%s: changed; takes effect at the next start",
+             tc_config_keys[i].name);
+  tc_config_fini(&fresh);
+  return rc;
+}
+
 static void on_hangup(uv_signal_t *handle, int number) {
   struct daemon *d = handle->data;
   struct tb_diag diag;
+  tb_rc rc;
 
   (void)number;
   if (d->ending) return;
   tb_diag_clear(&diag);
   tc_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, uv_hrtime() / 1000);
-  if (tc_pipeline_reload(d->pipeline, &diag) == TB_OK)
+  rc = reread_config(d, &diag);
+  if (rc == TB_OK) rc = tc_pipeline_reload(d->pipeline, &diag);
+  if (rc == TB_OK)
     tc_log(TC_NOTICE, "main", "certificates=%s: read anew", d->config.top_certs);
   else
-    tc_log(TC_ERROR, "main", "%s; the old certificates stay in use", diag.text);
+    tc_log(TC_ERROR, "main", "%s; the old configuration and certificates stay in use", diag.text);
   tc_notify("READY=1");
 }
 
@@ -270,7 +301,7 @@ static int run(struct daemon *d) {
 
 int main(int argc, char **argv) {
   struct command command = { .sets = calloc((size_t)argc, sizeof(char *)) };
-  struct daemon d = { .uv = uv_default_loop() };
+  struct daemon d = { .uv = uv_default_loop(), .command = &command };
   struct tb_diag diag;
   int code;
 
@@ -279,7 +310,6 @@ int main(int argc, char **argv) {
   if (code < 0) {
     tb_diag_clear(&diag);
     tc_config_init(&d.config);
-    d.ready_file = command.ready_file;
     if (configure(&d.config, &command, &diag) != TB_OK) {
       fprintf(stderr, "tracecollectd: %s\n", diag.text);
       code = EXIT_FAILED;
