@@ -1,67 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The archive service with a real store behind it and tracectl's client before it, over ipc and
  * tls+tcp sockets. */
+#include <nng/nng.h>
+
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <nng/supplemental/util/platform.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "collector/archive.h"
-#include "collector/reports.h"
+#include "collector/tls_context.h"
+#include "support/archive_host.h"
 #include "support/certs.h"
-#include "support/store_driver.h"
 #include "tools/tracectl/client.h"
 
-static struct tt_store t;
-static struct tc_reports *reports;
-static struct tc_archive *archive;
+static struct tt_host host;
 static struct tb_diag diag;
 
-static void give_barrier(void *self, struct tc_reply *reply) {
-  (void)self;
-  cr_assert_eq(reply->kind, TC_REPLY_BARRIER);
-  tc_archive_reply(archive, reply);
-}
-
-static void start_archive(const char *url, struct tc_nng_tls *tls) {
-  free(t.config.listen_archive);
-  t.config.listen_archive = strdup(url);
-  struct tc_archive_env env = { .config = &t.config,
-                                .store = t.store,
-                                .reports = reports,
-                                .tls = tls,
-                                .sender = 1,
-                                .started_wall_ns = 1000000000,
-                                .version = "9.9.9" };
-  cr_assert_eq(tc_archive_start(&env, &diag, &archive), TB_OK, "%s", diag.text);
-}
-
-static void open_all(void) {
-  char url[128];
-
+static void open_host(void) {
   tb_diag_clear(&diag);
-  tt_store_make(&t);
-  t.elsewhere = give_barrier;
-  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
-  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
-  snprintf(url, sizeof url, "ipc://%s/archive.sock", t.dir);
-  start_archive(url, NULL);
+  tt_host_open(&host, NULL, NULL, 1);
   setenv("TRACECTL_CONFIG", "/dev/null", 1);
 }
 
-static void close_all(void) {
-  tc_archive_stop(archive);
-  tt_store_remove(&t);
-  tc_reports_free(reports);
+static void close_host(void) {
+  tt_host_close(&host);
 }
 
-TestSuite(archive, .init = open_all, .fini = close_all, .timeout = 60);
+TestSuite(archive, .init = open_host, .fini = close_host, .timeout = 60);
 
 static struct tk_client *client(void) {
-  struct tk_client_args args = { .server = tc_archive_url(archive) };
+  struct tk_client_args args = { .server = tc_archive_url(host.archive) };
   struct tk_client *c;
 
   cr_assert_eq(tk_client_open(&args, &diag, &c), TB_OK, "%s", diag.text);
@@ -69,12 +41,7 @@ static struct tk_client *client(void) {
 }
 
 static struct tt_writer writer(uint64_t conn, unsigned id) {
-  struct tt_writer w = { .t = &t, .conn = conn };
-
-  tt_attach(&t, conn, id, "tracecollect:agent/a");
-  w.stream = tt_attached(&t, conn, &w.seq);
-  cr_assert_neq(w.stream, 0);
-  return w;
+  return tt_host_writer(&host, conn, id);
 }
 
 static const Tracecollect__V1__ListReply *
@@ -121,7 +88,7 @@ Test(archive, status_tells_of_collector_and_streams) {
 
   tt_header(&w);
   tt_generation(&w, 1, 5, 1000);
-  tt_barrier(&t);
+  tt_barrier(&host.store);
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
   request.status = &ask;
   cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_OK, "%s", diag.text);
@@ -144,7 +111,7 @@ Test(archive, a_settled_list_sees_everything_acked_before_it) {
   for (uint64_t gen = 1; gen <= 20; gen++) {
     tt_generation(&w, gen, 3, 500);
     if (gen == 20) tt_close(&w);
-    cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+    cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
     const Tracecollect__V1__ListReply *got = list(c, NULL, 0, 0);
     cr_assert_eq(got->n_segments, gen, "after generation %lu: %zu segments", gen, got->n_segments);
     cr_assert_eq(got->segments[gen - 1]->last_gen, gen);
@@ -185,7 +152,7 @@ Test(archive, a_segment_is_read_in_checked_chunks) {
 
   tt_header(&w);
   tt_generation(&w, 1, 100, 4000);
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
   uint64_t id = list(c, NULL, 0, 0)->segments[0]->id;
 
   cr_assert_eq(read_chunk(c, id, 0, 16, &chunk), TB_OK);
@@ -217,7 +184,7 @@ Test(archive, detail_names_generations_and_losses) {
   tt_generation(&w, 1, 1, 100);
   tt_loss(&w, 2, 4, 30, 3000);
   tt_generation(&w, 5, 1, 100);
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
   const Tracecollect__V1__ListReply *got = list(c, NULL, 0, 0);
   cr_assert_eq(got->n_segments, 2);
   size_t losses = 0;
@@ -250,7 +217,7 @@ Test(archive, reports_of_live_streams_are_found_by_name) {
                            .window = "10s",
                            .bytes = bytes,
                            .len = n };
-  cr_assert_eq(tc_reports_publish(reports, &row), TB_OK);
+  cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
   cr_assert_eq(tk_client_report(c, "stw", "10s", &selector, &diag, &got), TB_OK, "%s", diag.text);
   cr_assert_eq(got->n_reports, 1);
   cr_assert_eq(got->reports[0]->events, 4711);
@@ -269,7 +236,7 @@ Test(archive, eight_readers_are_served_at_once) {
 
   tt_header(&w);
   tt_generation(&w, 1, 10, 1000);
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
   for (int i = 0; i < 8; i++) c[i] = client();
   for (int round = 0; round < 20; round++)
     for (int i = 0; i < 8; i++) cr_assert_eq(list(c[i], NULL, 0, 0)->n_segments, 1);
@@ -290,8 +257,8 @@ Test(archive, stopping_under_questions_leaves_nobody_hanging) {
   struct tk_client *c = client();
 
   list(c, NULL, 0, 0);
-  tc_archive_stop(archive);
-  archive = NULL;
+  tc_archive_stop(host.archive);
+  host.archive = NULL;
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__StatusRequest ask = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
   const Tracecollect__V1__Reply *reply;
@@ -300,4 +267,110 @@ Test(archive, stopping_under_questions_leaves_nobody_hanging) {
   cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_IO);
   cr_assert_not_null(strstr(diag.text, "the connection was lost"), "%s", diag.text);
   tk_client_close(c);
+}
+
+/* --- verify ------------------------------------------------------------------------------------ */
+
+static tb_rc verify(struct tk_client *c, const Tracecollect__V1__VerifyReply **out) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__VerifyRequest ask = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_VERIFY;
+  request.verify = &ask;
+  tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
+  if (rc == TB_OK) *out = reply->verify;
+  return rc;
+}
+
+Test(archive, verify_finds_a_flipped_bit) {
+  const Tracecollect__V1__VerifyReply *seen;
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c = client();
+
+  tt_header(&w);
+  tt_generation(&w, 1, 10, 1000);
+  tt_close(&w);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  const Tracecollect__V1__SegmentInfo *segment = list(c, NULL, 0, 0)->segments[0];
+  char path[200];
+  snprintf(path, sizeof path, "%s", segment->path);
+  tt_flip(&host.store, path, 4711);
+  cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
+  /* What is fresh is left for later; then it must be seen. */
+  for (int i = 0; i < 400 && seen->problem_count == 0 && seen->fresh != 0; i++) {
+    nng_msleep(25);
+    cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
+  }
+  cr_assert_gt(seen->problem_count, 0);
+  cr_assert_not_null(strstr(seen->problems[0], "0000000000000001"), "%s", seen->problems[0]);
+  tk_client_close(c);
+}
+
+/* --- over TLS ---------------------------------------------------------------------------------- */
+
+static char certs[64];
+static struct tc_nng_tls *tls;
+
+static void open_tls_host(void) {
+  static const struct tc_tls_terms plain = { .alpn = NULL };
+  struct tc_nng_terms terms = { .server = true, .peer_role = "reader" };
+
+  tb_diag_clear(&diag);
+  strcpy(certs, "/tmp/tc_archive_XXXXXX");
+  cr_assert_not_null(mkdtemp(certs));
+  tt_certs_make(certs);
+  cr_assert_eq(tc_tls_context_new(certs, &plain, &diag, &terms.ctx), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_nng_tls_new(&terms, &diag, &tls), TB_OK, "%s", diag.text);
+  SSL_CTX_free(terms.ctx);
+  tt_host_open(&host, "tls+tcp://127.0.0.1:0", tls, 1);
+  setenv("TRACECTL_CONFIG", "/dev/null", 1);
+}
+
+static void close_tls_host(void) {
+  char command[96];
+
+  tt_host_close(&host);
+  tc_nng_tls_free(tls);
+  snprintf(command, sizeof command, "rm -r %s", certs);
+  cr_assert_eq(system(command), 0);
+}
+
+TestSuite(archive_tls, .init = open_tls_host, .fini = close_tls_host, .timeout = 60);
+
+Test(archive_tls, a_reader_is_answered) {
+  struct tk_client_args args = { .server = tc_archive_url(host.archive), .certs = certs };
+  const Tracecollect__V1__ReadReply *chunk;
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c;
+
+  tt_header(&w);
+  tt_generation(&w, 1, 100, 10000);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  cr_assert_eq(tk_client_open(&args, &diag, &c), TB_OK, "%s", diag.text);
+  uint64_t id = list(c, NULL, 0, 0)->segments[0]->id;
+  cr_assert_eq(read_chunk(c, id, 0, 1 << 20, &chunk), TB_OK, "%s", diag.text);
+  cr_assert_eq(chunk->data.len, 16 + 100 * 10000);
+  cr_assert_eq(tb_crc32c(0, chunk->data.data, chunk->data.len), chunk->crc);
+  tk_client_close(c);
+}
+
+Test(archive_tls, an_agent_is_told_that_it_may_not_read) {
+  char cert[96], key[96];
+  struct tk_client_args args = {
+    .server = tc_archive_url(host.archive), .certs = certs, .tls_cert = cert, .tls_key = key
+  };
+  struct tk_client *c;
+
+  snprintf(cert, sizeof cert, "%s/agent.pem", certs);
+  snprintf(key, sizeof key, "%s/agent.key", certs);
+  tb_rc rc = tk_client_open(&args, &diag, &c);
+  if (rc == TB_OK) { /* the alert may come only with the first answer */
+    Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+    const Tracecollect__V1__Reply *reply;
+    rc = tk_client_ask(c, &request, &diag, &reply);
+    tk_client_close(c);
+  }
+  cr_assert_eq(rc, TB_REFUSED, "%s", diag.text);
+  cr_assert_not_null(strstr(diag.text, "alert bad certificate"), "%s", diag.text);
 }

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `tracectl fetch` itself, as a user calls it, against the archive service with a real store. */
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/meta.pb-c.h"
+#include "support/archive_host.h"
+#include "wire/batch.h"
+
+enum { BATCHES = 4, BATCH_BYTES = 1000, HEADER_BYTES = 16 };
+
+static struct tt_host host;
+static char folder[64], said[8192];
+
+static void open_with(unsigned generations_max) {
+  strcpy(folder, "/tmp/tk_fetch_XXXXXX");
+  cr_assert_not_null(mkdtemp(folder));
+  cr_assert_eq(chdir(folder), 0);
+  tt_host_open(&host, NULL, NULL, generations_max);
+  setenv("TRACECTL_SERVER", tc_archive_url(host.archive), 1);
+  setenv("TRACECTL_CONFIG", "/dev/null", 1);
+}
+
+static void open_host(void) {
+  open_with(1);
+}
+
+static void close_host(void) {
+  char command[96];
+
+  tt_host_close(&host);
+  cr_assert_eq(chdir("/"), 0);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  cr_assert_eq(system(command), 0);
+}
+
+TestSuite(fetch, .init = open_host, .fini = close_host, .timeout = 60);
+
+/* Runs tracectl with the words; answers its exit code and keeps what it said on stderr. */
+__attribute__((format(printf, 1, 2))) static int run(const char *fmt, ...) {
+  char words[512], command[1024];
+  va_list args;
+
+  va_start(args, fmt);
+  vsnprintf(words, sizeof words, fmt, args);
+  va_end(args);
+  snprintf(command, sizeof command, "%s/bin/tracectl %s 2>said", getenv("TC_BINARY_DIR"), words);
+  int status = system(command);
+  FILE *f = fopen("said", "r");
+  said[fread(said, 1, sizeof said - 1, f)] = '\0';
+  fclose(f);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool has_said(const char *words) {
+  return strstr(said, words) != NULL;
+}
+
+/* The file is the header and these generations as tt_generation() wrote them. */
+static void expect_file(const char *name, uint64_t first, uint64_t last) {
+  static unsigned char got[1 << 20], want[BATCH_BYTES];
+  FILE *f = fopen(name, "r");
+
+  cr_assert_not_null(f, "%s: %s", name, said);
+  size_t n = fread(got, 1, sizeof got, f);
+  fclose(f);
+  cr_assert_eq(n, HEADER_BYTES + (last - first + 1) * BATCHES * BATCH_BYTES, "%s: %zu bytes", name,
+               n);
+  cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", HEADER_BYTES), 0);
+  const unsigned char *at = got + HEADER_BYTES;
+  for (uint64_t gen = first; gen <= last; gen++)
+    for (unsigned i = 0; i < BATCHES; i++, at += BATCH_BYTES) {
+      tt_fill(want, sizeof want, gen, i);
+      cr_assert_eq(memcmp(at, want, sizeof want), 0, "%s: generation %lu, batch %u", name, gen, i);
+    }
+}
+
+static struct tt_writer write_generations(unsigned id, uint64_t first, uint64_t last) {
+  struct tt_writer w = tt_host_writer(&host, id, id);
+
+  tt_header(&w);
+  for (uint64_t gen = first; gen <= last; gen++) tt_generation(&w, gen, BATCHES, BATCH_BYTES);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  return w;
+}
+
+Test(fetch, joined_segments_are_what_the_program_wrote) {
+  struct stat st;
+
+  write_generations(7, 1, 6);
+  umask(022);
+  cr_assert_eq(run("fetch --service shop -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 6);
+  cr_assert_eq(stat("t.trace", &st), 0);
+  cr_assert_eq(st.st_mode & 0777, 0644);
+  cr_assert_eq(run("fetch --gen 3..4 -o t.trace"), 0, "%s", said); /* replaced */
+  expect_file("t.trace", 3, 4);
+  cr_assert_eq(run("fetch --gen 5.. -o - > out.trace"), 0, "%s", said);
+  expect_file("out.trace", 5, 6);
+}
+
+Test(fetch, a_closed_streams_last_generation_is_seen_at_once) {
+  struct tt_writer w = write_generations(7, 1, 2);
+
+  tt_close(&w);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 2);
+}
+
+Test(fetch, a_hole_begins_a_second_file) {
+  struct tt_writer w = write_generations(7, 1, 2);
+
+  tt_loss(&w, 3, 4, 10, 1000);
+  tt_generation(&w, 5, BATCHES, BATCH_BYTES);
+  tt_generation(&w, 6, BATCHES, BATCH_BYTES);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  cr_assert(
+      has_said(
+          "generations 3..4 are missing: the agent's spool was full; what follows is in t.trace.2"),
+      "%s", said);
+  expect_file("t.trace", 1, 2);
+  expect_file("t.trace.2", 5, 6);
+  cr_assert_eq(run("fetch --strict -o t.trace"), 4, "%s", said);
+  cr_assert_eq(run("fetch --strict --gen 5..6 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 5, 6);
+  cr_assert_eq(run("fetch -o - >/dev/null"), 1);
+  cr_assert(has_said("a hole lies before generation 5"), "%s", said);
+  cr_assert_eq(run("fetch --strict --gen 5..9 -o t.trace"), 4, "%s", said);
+  cr_assert(has_said("generations 7..9 are missing: not in the archive"), "%s", said);
+}
+
+Test(fetch, several_streams_are_listed_and_one_must_be_chosen) {
+  write_generations(7, 1, 1);
+  write_generations(8, 1, 2);
+  cr_assert_eq(run("fetch --service shop -o t.trace"), 2);
+  cr_assert(has_said("2 streams match"), "%s", said);
+  cr_assert(has_said("--stream 08080808080808080808080808080808"), "%s", said);
+  cr_assert_neq(access("t.trace", F_OK), 0);
+  cr_assert_eq(run("fetch --instance host-8 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 2);
+  cr_assert_eq(run("fetch --stream 07070707070707070707070707070707 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 1);
+}
+
+Test(fetch, a_broken_generation_is_named) {
+  struct tt_writer w = write_generations(7, 1, 2);
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  tt_barrier(&host.store);
+  msg->verdict = (struct tc_verdict){ .stream = w.stream,
+                                      .gen = 2,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN,
+                                      .thread = 5,
+                                      .offset = 99 };
+  snprintf(msg->verdict.reason, sizeof msg->verdict.reason, "goroutine 3 started twice");
+  tt_submit(&host.store, msg);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice"), "%s", said);
+  expect_file("t.trace", 1, 2);
+}
+
+Test(fetch, experiments_go_cannot_read_are_left_out_unless_full) {
+  struct tt_writer w = tt_host_writer(&host, 7, 7);
+  struct tw_batch batch = { .gen = 1, .thread = 3, .time = 10, .len = 5 };
+  unsigned char bytes[64], all[200];
+  size_t n[3], used = 0;
+
+  tt_header(&w);
+  for (int i = 0; i < 3; i++) { /* ordinary, experiment 1 (AllocFree), experiment 2 */
+    batch.experiment = (uint8_t)i;
+    n[i] = tw_batch_write_header(bytes, &batch);
+    memset(bytes + n[i], 'a' + i, 5);
+    n[i] += 5;
+    memcpy(all + used, bytes, n[i]);
+    used += n[i];
+    tt_batch(&w, 1, bytes, n[i]);
+  }
+  tt_end(&w, 1);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("1 batches"), "%s", said);
+  FILE *f = fopen("t.trace", "r");
+  unsigned char got[300];
+  cr_assert_eq(fread(got, 1, sizeof got, f), HEADER_BYTES + n[0] + n[1]);
+  fclose(f);
+  cr_assert_eq(memcmp(got + HEADER_BYTES, all, n[0] + n[1]), 0);
+
+  cr_assert_eq(run("fetch --full -o t.trace"), 0, "%s", said);
+  cr_assert_not(has_said("left out"), "%s", said);
+  f = fopen("t.trace", "r");
+  cr_assert_eq(fread(got, 1, sizeof got, f), HEADER_BYTES + used);
+  fclose(f);
+  cr_assert_eq(memcmp(got + HEADER_BYTES, all, used), 0);
+}
+
+Test(fetch, rotten_bytes_are_no_trace) {
+  struct tt_writer w = write_generations(7, 1, 2);
+
+  tt_close(&w);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  char path[300];
+  snprintf(path, sizeof path, "cd %s && find archive -name '*2.trace' > %s/found", host.store.dir,
+           folder);
+  cr_assert_eq(system(path), 0);
+  FILE *f = fopen("found", "r");
+  cr_assert_not_null(fgets(path, sizeof path, f));
+  fclose(f);
+  path[strcspn(path, "\n")] = '\0';
+  tt_flip(&host.store, path, 500);
+  cr_assert_eq(unlink("t.trace"), 0);
+  cr_assert_eq(run("fetch -o t.trace"), 1);
+  cr_assert(has_said("no longer match their SHA-256"), "%s", said);
+  cr_assert_neq(access("t.trace", F_OK), 0);
+  cr_assert_neq(system("ls *.part-* >/dev/null 2>&1"), 0); /* nothing half-written stays */
+}
+
+Test(fetch, wrong_use_is_told_and_exits_2) {
+  write_generations(7, 1, 1);
+  cr_assert_eq(run("fetch"), 2);
+  cr_assert(has_said("-o FILE is wanted"), "%s", said);
+  cr_assert_eq(run("fetch 1 --service shop -o t.trace"), 2);
+  cr_assert_eq(run("fetch --gen 3..1 -o t.trace"), 2);
+  cr_assert_eq(run("fetch --since yesterday -o t.trace"), 2);
+  cr_assert_eq(run("fetch --json -o -"), 2);
+  cr_assert_eq(run("fetch --bogus"), 2);
+  cr_assert_eq(run("fetch --service none -o t.trace"), 1);
+  cr_assert(has_said("nothing in the archive matches"), "%s", said);
+  cr_assert_eq(run("fetch 4711 -o t.trace"), 1);
+  cr_assert_eq(run("fetch -o /nonexistent/t.trace"), 1);
+  cr_assert(has_said("/nonexistent/t.trace: No such file or directory"), "%s", said);
+}
+
+/* --- files of several generations -------------------------------------------------------------- */
+
+static void open_joined(void) {
+  open_with(100);
+}
+
+TestSuite(fetch_joined, .init = open_joined, .fini = close_host, .timeout = 60);
+
+Test(fetch_joined, generations_are_cut_out_of_a_longer_file) {
+  write_generations(7, 1, 9);
+  cr_assert_eq(run("list --json > segments"), 0, "%s", said);
+  cr_assert_eq(run("fetch --gen 4..6 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 4, 6);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 9);
+  cr_assert_eq(run("fetch 1 -o t.trace"), 0, "%s", said);
+}
+
+Test(fetch_joined, what_is_open_is_seen_and_goes_on) {
+  struct tt_writer w = write_generations(7, 1, 3);
+
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 3);
+  tt_generation(&w, 4, BATCHES, BATCH_BYTES);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 4);
+}
