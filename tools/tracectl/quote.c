@@ -78,7 +78,13 @@ static size_t plain_prefix(const unsigned char *p, size_t n) {
   return i;
 }
 
-void tk_out_quoted(struct tk_out *out, const void *bytes, size_t n) {
+/* How one style writes what is not plain: a character, or a byte that belongs to none. */
+struct style {
+  void (*rune)(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len);
+  void (*stray)(struct tk_out *out, unsigned char byte);
+};
+
+static void put_quoted(struct tk_out *out, const struct style *style, const void *bytes, size_t n) {
   const unsigned char *p = bytes, *end = p + n;
 
   tk_out_byte(out, '"');
@@ -91,47 +97,49 @@ void tk_out_quoted(struct tk_out *out, const void *bytes, size_t n) {
     uint32_t rune = 0;
     size_t len = decode_rune(p, (size_t)(end - p), &rune);
     if (len == 0) {
-      tk_out_text(out, "\\x");
-      put_hex_digits(out, *p, 2);
-      len = 1;
+      style->stray(out, *p++);
     } else if (rune == '"' || rune == '\\') {
       tk_out_byte(out, '\\');
       tk_out_byte(out, (char)rune);
-    } else if (is_printable(rune)) {
-      tk_out_bytes(out, p, len);
+      p += len;
     } else {
-      put_escaped(out, rune);
+      style->rune(out, rune, p, len);
+      p += len;
     }
-    p += len;
   }
   tk_out_byte(out, '"');
 }
 
-void tk_out_json_string(struct tk_out *out, const void *bytes, size_t n) {
-  const unsigned char *p = bytes, *end = p + n;
+static void go_rune(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len) {
+  if (is_printable(rune))
+    tk_out_bytes(out, bytes, len);
+  else
+    put_escaped(out, rune);
+}
 
-  tk_out_byte(out, '"');
-  while (p < end) {
-    size_t plain = plain_prefix(p, (size_t)(end - p));
-    tk_out_bytes(out, p, plain);
-    p += plain;
-    if (p == end) break;
+static void go_stray(struct tk_out *out, unsigned char byte) {
+  tk_out_text(out, "\\x");
+  put_hex_digits(out, byte, 2);
+}
 
-    uint32_t rune = 0;
-    size_t len = decode_rune(p, (size_t)(end - p), &rune);
-    if (len == 0) {
-      tk_out_text(out, "\xef\xbf\xbd");
-      len = 1;
-    } else if (rune == '"' || rune == '\\') {
-      tk_out_byte(out, '\\');
-      tk_out_byte(out, (char)rune);
-    } else if (rune < 0x20 || rune == 0x7f) {
-      tk_out_text(out, "\\u");
-      put_hex_digits(out, rune, 4);
-    } else {
-      tk_out_bytes(out, p, len);
-    }
-    p += len;
+static void json_rune(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len) {
+  if (rune >= 0x20 && rune != 0x7f) {
+    tk_out_bytes(out, bytes, len);
+    return;
   }
-  tk_out_byte(out, '"');
+  tk_out_text(out, "\\u");
+  put_hex_digits(out, rune, 4);
+}
+
+static void json_stray(struct tk_out *out, unsigned char byte) {
+  (void)byte;
+  tk_out_text(out, "\xef\xbf\xbd"); /* U+FFFD */
+}
+
+void tk_out_quoted(struct tk_out *out, const void *bytes, size_t n) {
+  put_quoted(out, &(struct style){ go_rune, go_stray }, bytes, n);
+}
+
+void tk_out_json_string(struct tk_out *out, const void *bytes, size_t n) {
+  put_quoted(out, &(struct style){ json_rune, json_stray }, bytes, n);
 }
