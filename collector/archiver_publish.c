@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sealing. Files that became whole together are published together, in four steps, each for all of them:
  * bytes and metas reach the disk; metas, then traces get their names (the commit point); the names reach
- * the disk; the catalog has its rows. Few files are synced one by one, many by one syncfs(2).
+ * the disk; the catalog has its rows. The bytes of all are on their way before the first is waited for.
  *
  * Any step may find the disk full: what was done stays done, the rest is tried again. */
 #include <assert.h>
@@ -16,7 +16,7 @@
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
-enum { SYNCFS_FROM = 8, PUBLISH_AT_ONCE = 256 };
+enum { PUBLISH_AT_ONCE = 256 };
 
 static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const char *name) {
   return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO,
@@ -161,8 +161,7 @@ static void advance(struct tc__file *file) {
   settled->has_segment = true;
 }
 
-static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, bool sync,
-                     struct tb_diag *diag) {
+static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   char name[32];
   bool taken;
 
@@ -174,12 +173,12 @@ static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, bool s
   if (file->dir_fd < 0) return fail_name(diag, file, "");
   TB_TRY(clear_place(archiver, file, &taken, diag));
   if (taken) return refuse(archiver, file, diag);
-  if (sync && fdatasync(file->segment->fd) != 0) return fail_name(diag, file, file->segment->name);
+  if (archiver->opt.durable) sync_file_range(file->segment->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   TB_TRY(tc_segment_sha256(file->segment, file->sha256));
   tc_meta *meta = tc__build_meta(archiver, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(file->segment->first_gen, name);
-  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sync, diag);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, false, diag);
   if (rc == TB_OK) {
     /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
     size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
@@ -212,24 +211,37 @@ static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, str
   return TB_OK;
 }
 
-static tb_rc sync_all(struct tc_archiver *archiver, struct tb_diag *diag) {
-  if (syncfs(archiver->opt.dirs->state) == 0) return TB_OK;
-  return tb_fail(diag, errno == ENOSPC ? TB_BUDGET : TB_IO, "archive: syncfs: %s", strerror(errno));
+/* The first of these waits for the disk; it takes the others' metadata along in the same journal
+ * commit, so they cost little. (syncfs(2) would wait for what every other program wrote as well.) */
+static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
+  char name[32], temp[48];
+
+  if (file->segment == NULL || file->renamed) return TB_OK;
+  tc_meta_name(file->segment->first_gen, name);
+  snprintf(temp, sizeof temp, "%s.new", name);
+  if (fdatasync(file->segment->fd) != 0) return fail_name(diag, file, file->segment->name);
+  int fd = openat(file->dir_fd, temp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 && errno == ENOENT) return TB_OK; /* has its name since a try before */
+  bool good = fd >= 0 && fsync(fd) == 0;
+  int why = errno;
+  if (fd >= 0) close(fd);
+  errno = why;
+  return good ? TB_OK : fail_name(diag, file, temp);
 }
 
 static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n,
                      struct tb_diag *diag) {
-  bool durable = archiver->opt.durable, each = durable && n < SYNCFS_FROM;
+  bool durable = archiver->opt.durable;
   struct tc__file *file = first;
 
-  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(archiver, file, each, diag));
-  if (durable && !each) TB_TRY(sync_all(archiver, diag));
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(archiver, file, diag));
+  file = first;
+  for (size_t i = 0; durable && i < n; i++, file = file->next) TB_TRY(sync_file(file, diag));
   file = first;
   for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(archiver, file, diag));
   file = first;
-  for (size_t i = 0; each && i < n; i++, file = file->next)
+  for (size_t i = 0; durable && i < n; i++, file = file->next)
     if (file->dir_fd >= 0 && fsync(file->dir_fd) != 0) return fail_name(diag, file, "");
-  if (durable && !each) TB_TRY(sync_all(archiver, diag));
   return TB_OK;
 }
 
