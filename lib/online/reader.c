@@ -91,7 +91,11 @@ uint64_t to_reader_generations(const struct to_reader *reader) {
 static tb_rc fail(struct to_reader *reader, tb_rc rc) {
   reader->phase = FAILED;
   reader->failed_rc = rc;
-  (void)tb_fail(reader->diag, rc, "%s", tb_rc_text(rc)); /* unless the reason is noted already */
+  /* Unless the reason is noted already. */
+  if (rc == TB_BUDGET)
+    (void)tb_fail(reader->diag, rc, "needs more memory than its limit of %zu bytes",
+                  reader->mem->bytes_max);
+  (void)tb_fail(reader->diag, rc, "%s", tb_rc_text(rc));
   return rc;
 }
 

@@ -16,23 +16,11 @@ TO_HOT tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id, struc
 TO_HOT tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
   uint64_t parent = s->arg[1] == 0 ? TO_NO_TASK : s->arg[1];
   struct to_string name;
-  uint64_t *place;
-  void *block = NULL;
 
   if (tb_map_find(&o->tasks, s->arg[0]) != NULL)
     return TO_REFUSE(o, s, "task %" PRIu64 " begins twice", s->arg[0]);
   TB_TRY(find_name(o, s, s->arg[2], &name));
-  TB_TRY(tb_mem_resize(o->mem, &block, 0, sizeof(struct to_task) + name.len));
-  tb_rc rc = tb_map_put(&o->tasks, s->arg[0], &place, NULL);
-  if (rc != TB_OK) {
-    tb_mem_give(o->mem, block, sizeof(struct to_task) + name.len);
-    return rc;
-  }
-  struct to_task *task = block;
-  *place = (uintptr_t)task;
-  task->parent = parent;
-  task->len = name.len;
-  memcpy(task->name, name.data, name.len);
+  TB_TRY(to__task_add(o, s->arg[0], parent, name));
   stage(s)->args[1] = parent;
   return TB_OK;
 }
@@ -42,12 +30,11 @@ TO_HOT tb_rc apply_task_end(struct to_order *o, struct to_step *s) {
   uint64_t parent = TO_NO_TASK, name_id = 0;
 
   if (found != NULL) {
-    struct to_task *task = (struct to_task *)(uintptr_t)*found;
-    struct to_string name = { task->name, task->len };
+    const struct to_task *task = (const struct to_task *)(uintptr_t)*found;
+    struct to_string name = { task->name->text, task->name->len };
     TB_TRY(to__extra_string(o->gen, name, &name_id));
     parent = task->parent;
-    tb_map_remove(&o->tasks, s->arg[0]);
-    tb_mem_give(o->mem, task, sizeof *task + task->len);
+    to__task_drop(o, s->arg[0]);
   }
   struct to_event *ev = stage(s);
   ev->args[2] = parent;
@@ -58,18 +45,11 @@ TO_HOT tb_rc apply_task_end(struct to_order *o, struct to_step *s) {
 TO_HOT tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
   struct to_string name;
-  void *block = NULL;
 
   TB_TRY(find_name(o, s, s->arg[1], &name));
   if (!g->exists)
     return TO_REFUSE(o, s, "UserRegionBegin on goroutine %" PRId64 ", which does not exist", g->id);
-  TB_TRY(tb_mem_resize(o->mem, &block, 0, sizeof(struct to_region) + name.len));
-  struct to_region *region = block;
-  region->below = g->regions;
-  region->task = s->arg[0];
-  region->len = name.len;
-  memcpy(region->name, name.data, name.len);
-  g->regions = region;
+  TB_TRY(to__region_add(o, g, s->arg[0], name));
   stage(s);
   return TB_OK;
 }
@@ -77,21 +57,19 @@ TO_HOT tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
 /* Innermost first; one that began before the trace is not known and accepted. */
 TO_HOT tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
-  struct to_region *top = g->regions;
+  const struct to_region *top = g->regions;
   struct to_string name;
 
   TB_TRY(find_name(o, s, s->arg[1], &name));
   if (!g->exists)
     return TO_REFUSE(o, s, "UserRegionEnd on goroutine %" PRId64 ", which does not exist", g->id);
   if (top != NULL) {
-    if (top->task != s->arg[0] || top->len != name.len ||
-        memcmp(top->name, name.data, name.len) != 0)
+    if (top->task != s->arg[0] || !to__name_is(top->name, name))
       return TO_REFUSE(o, s,
                        "goroutine %" PRId64 " ends region \"%.*s\", but its innermost is \"%.*s\"",
                        g->id, (int)(name.len < 40 ? name.len : 40), name.data,
-                       (int)(top->len < 40 ? top->len : 40), top->name);
-    g->regions = top->below;
-    tb_mem_give(o->mem, top, sizeof *top + top->len);
+                       (int)(top->name->len < 40 ? top->name->len : 40), top->name->text);
+    to__region_drop(o, g);
   }
   stage(s);
   return TB_OK;

@@ -9,6 +9,7 @@ tb_rc to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) 
   tb_map_init(&order->procs, mem, seed);
   tb_map_init(&order->threads, mem, seed);
   tb_map_init(&order->tasks, mem, seed);
+  to__names_init(&order->names, mem, seed);
   to__state_clear(order);
   return TB_OK;
 }
@@ -18,19 +19,39 @@ static void drop_ranges(struct to_order *order, struct to_ranges *ranges) {
   *ranges = (struct to_ranges){ 0 };
 }
 
+void to__region_drop(struct to_order *order, struct to_g *g) {
+  struct to_region *top = g->regions;
+
+  g->regions = top->below;
+  to__name_let_go(&order->names, top->name);
+  tb_mem_give(order->mem, top, sizeof *top);
+}
+
 static void drop_regions(struct to_order *order, struct to_g *g) {
-  while (g->regions != NULL) {
-    struct to_region *top = g->regions;
-    g->regions = top->below;
-    tb_mem_give(order->mem, top, sizeof *top + top->len);
-  }
+  while (g->regions != NULL) to__region_drop(order, g);
+}
+
+static void drop_task(struct to_order *order, struct to_task *task) {
+  to__name_let_go(&order->names, task->name);
+  tb_mem_give(order->mem, task, sizeof *task);
+}
+
+void to__task_drop(struct to_order *order, uint64_t id) {
+  const uint64_t *found = tb_map_find(&order->tasks, id);
+
+  drop_task(order, (struct to_task *)(uintptr_t)*found);
+  tb_map_remove(&order->tasks, id);
+}
+
+static void drop_g(struct to_order *order, struct to_g *g) {
+  if (g == NULL) return;
+  drop_regions(order, g);
+  drop_ranges(order, &g->ranges);
+  tb_mem_give(order->mem, g, sizeof *g);
 }
 
 static void drop_page(struct to_order *order, struct to_g_page *page) {
-  for (int i = 0; i < TO_PAGE_GS; i++) {
-    drop_regions(order, &page->gs[i]);
-    drop_ranges(order, &page->gs[i].ranges);
-  }
+  for (int i = 0; i < TO_PAGE_GS; i++) drop_g(order, page->gs[i]);
   tb_mem_give(order->mem, page, sizeof *page);
 }
 
@@ -46,10 +67,8 @@ void to__state_clear(struct to_order *order) {
   }
   for (size_t i = 0; tb_map_next(&order->threads, &i, &key, &value);)
     tb_mem_give(order->mem, (void *)(uintptr_t)value, sizeof(struct to_thread));
-  for (size_t i = 0; tb_map_next(&order->tasks, &i, &key, &value);) {
-    struct to_task *task = (struct to_task *)(uintptr_t)value;
-    tb_mem_give(order->mem, task, sizeof *task + task->len);
-  }
+  for (size_t i = 0; tb_map_next(&order->tasks, &i, &key, &value);)
+    drop_task(order, (struct to_task *)(uintptr_t)value);
   tb_map_clear(&order->pages);
   tb_map_clear(&order->procs);
   tb_map_clear(&order->threads);
@@ -78,6 +97,12 @@ void to__state_fini(struct to_order *order) {
   tb_map_fini(&order->procs);
   tb_map_fini(&order->threads);
   tb_map_fini(&order->tasks);
+  to__names_fini(&order->names);
+  while (order->spare_gs != NULL) {
+    struct to_g *spare = order->spare_gs;
+    order->spare_gs = spare->spare_below;
+    tb_mem_give(order->mem, spare, sizeof *spare);
+  }
   tb_mem_give(order->mem, order->spare_page,
               order->spare_page == NULL ? 0 : sizeof *order->spare_page);
   tb_mem_give(order->mem, order->frontier, order->frontier_cap * sizeof *order->frontier);
@@ -96,8 +121,8 @@ struct to_g *to__g_find_far(struct to_order *order, int64_t id) {
   if (id == TO_NONE) return order->no_g.exists ? &order->no_g : NULL;
   struct to_g_page *page = find_page(order, (uint64_t)id / TO_PAGE_GS);
   if (page == NULL) return NULL;
-  struct to_g *g = &page->gs[(uint64_t)id % TO_PAGE_GS];
-  return g->exists ? g : NULL;
+  struct to_g *g = page->gs[(uint64_t)id % TO_PAGE_GS];
+  return g != NULL && g->exists ? g : NULL;
 }
 
 static tb_rc make_page(struct to_order *order, uint64_t number, struct to_g_page **out) {
@@ -112,33 +137,73 @@ static tb_rc make_page(struct to_order *order, uint64_t number, struct to_g_page
   struct to_g_page *page = block;
   memset(page, 0, sizeof *page);
   page->number = number;
-  for (uint64_t i = 0; i < TO_PAGE_GS; i++) page->gs[i].id = (int64_t)(number * TO_PAGE_GS + i);
   order->recent_pages[number % TO_PAGE_RECENT] = page;
   *out = page;
   return TB_OK;
 }
 
-tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out) {
-  uint64_t number = (uint64_t)id / TO_PAGE_GS;
+static tb_rc take_g(struct to_order *order, int64_t id, struct to_g **out) {
+  struct to_g *g = order->spare_gs;
+  void *block = NULL;
 
+  if (g != NULL) {
+    order->spare_gs = g->spare_below;
+    order->spare_gs_count--;
+  } else {
+    TB_TRY(tb_mem_resize(order->mem, &block, 0, sizeof *g));
+    g = block;
+  }
+  *g = (struct to_g){ .id = id };
+  *out = g;
+  return TB_OK;
+}
+
+static void give_g(struct to_order *order, struct to_g *g) {
+  drop_ranges(order, &g->ranges);
+  if (order->spare_gs_count >= TO_SPARE_GS_MAX) {
+    tb_mem_give(order->mem, g, sizeof *g);
+    return;
+  }
+  g->spare_below = order->spare_gs;
+  order->spare_gs = g;
+  order->spare_gs_count++;
+}
+
+static struct to_g_page *page_of(struct to_order *order, int64_t id) {
+  uint64_t number = (uint64_t)id / TO_PAGE_GS;
+  struct to_g_page *page = order->recent_pages[number % TO_PAGE_RECENT];
+
+  return page != NULL && page->number == number ? page : find_page(order, number);
+}
+
+static void drop_empty_page(struct to_order *order, struct to_g_page *page) {
+  struct to_g_page **recent = &order->recent_pages[page->number % TO_PAGE_RECENT];
+
+  if (*recent == page) *recent = NULL;
+  tb_map_remove(&order->pages, page->number);
+  if (order->spare_page == NULL)
+    order->spare_page = page;
+  else
+    tb_mem_give(order->mem, page, sizeof *page);
+}
+
+tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out) {
   if (id == TO_NONE) {
     *out = &order->no_g;
     return TB_OK;
   }
-  struct to_g_page *page = order->recent_pages[number % TO_PAGE_RECENT];
-  if (page == NULL || page->number != number) page = find_page(order, number);
-  if (page == NULL) TB_TRY(make_page(order, number, &page));
-  *out = &page->gs[(uint64_t)id % TO_PAGE_GS];
+  struct to_g_page *page = page_of(order, id);
+  if (page == NULL) TB_TRY(make_page(order, (uint64_t)id / TO_PAGE_GS, &page));
+  struct to_g **place = &page->gs[(uint64_t)id % TO_PAGE_GS];
+  if (*place == NULL) {
+    TB_TRY(take_g(order, id, place));
+    page->used++;
+  }
+  *out = *place;
   return TB_OK;
 }
 
-static struct to_g_page *page_of(struct to_g *g) {
-  return (struct to_g_page *)(void *)((char *)(g - (uint64_t)g->id % TO_PAGE_GS) -
-                                      offsetof(struct to_g_page, gs));
-}
-
 void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status) {
-  if (g != &order->no_g && g->bound == 0) page_of(g)->used++;
   g->exists = true;
   g->status = status;
   g->seq_gen = order->gen_number;
@@ -147,16 +212,10 @@ void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status) {
 
 void to__g_unused(struct to_order *order, struct to_g *g) {
   if (g == &order->no_g) return;
-  struct to_g_page *page = page_of(g);
-  if (--page->used > 0) return;
-  struct to_g_page **recent = &order->recent_pages[page->number % TO_PAGE_RECENT];
-  if (*recent == page) *recent = NULL;
-  tb_map_remove(&order->pages, page->number);
-  for (int i = 0; i < TO_PAGE_GS; i++) drop_ranges(order, &page->gs[i].ranges);
-  if (order->spare_page == NULL)
-    order->spare_page = page;
-  else
-    tb_mem_give(order->mem, page, sizeof *page);
+  struct to_g_page *page = page_of(order, g->id);
+  page->gs[(uint64_t)g->id % TO_PAGE_GS] = NULL;
+  give_g(order, g);
+  if (--page->used == 0) drop_empty_page(order, page);
 }
 
 void to__g_end(struct to_order *order, struct to_g *g) {
@@ -253,4 +312,41 @@ bool to__end_range(struct to_ranges *ranges, uint8_t type, uint64_t *out_text) {
     return true;
   }
   return false;
+}
+
+tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task, struct to_string name) {
+  void *block = NULL;
+
+  TB_TRY(tb_mem_resize(order->mem, &block, 0, sizeof(struct to_region)));
+  struct to_region *region = block;
+  tb_rc rc = to__name_hold(&order->names, name, &region->name);
+  if (rc != TB_OK) {
+    tb_mem_give(order->mem, region, sizeof *region);
+    return rc;
+  }
+  region->task = task;
+  region->below = g->regions;
+  g->regions = region;
+  return TB_OK;
+}
+
+tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent, struct to_string name) {
+  void *block = NULL;
+  uint64_t *place;
+
+  TB_TRY(tb_mem_resize(order->mem, &block, 0, sizeof(struct to_task)));
+  struct to_task *task = block;
+  tb_rc rc = to__name_hold(&order->names, name, &task->name);
+  if (rc != TB_OK) {
+    tb_mem_give(order->mem, task, sizeof *task);
+    return rc;
+  }
+  task->parent = parent;
+  rc = tb_map_put(&order->tasks, id, &place, NULL);
+  if (rc != TB_OK) {
+    drop_task(order, task);
+    return rc;
+  }
+  *place = (uintptr_t)task;
+  return TB_OK;
 }

@@ -9,6 +9,7 @@
 #ifndef TO_STATE_H
 #define TO_STATE_H
 
+#include "online/names.h"
 #include "online/tables.h"
 #include "wire/spec.h"
 
@@ -29,14 +30,16 @@ struct to_ranges {
 struct to_region {
   struct to_region *below;
   uint64_t task;
-  size_t len;
-  char name[];
+  struct to_name *name;
 };
 
 struct to_g {
   int64_t id;
   uint64_t seq_gen, seq; /* sequence numbers count within a generation */
-  struct to_region *regions;
+  union {
+    struct to_region *regions;
+    struct to_g *spare_below; /* while it is spare */
+  };
   struct to_ranges ranges;
   uint32_t bound; /* threads that point here */
   uint8_t status; /* enum tw_go_status */
@@ -67,16 +70,16 @@ struct to_thread {
 
 struct to_task {
   uint64_t parent;
-  size_t len;
-  char name[];
+  struct to_name *name;
 };
 
-/* Goroutines by id: pages of neighbours, since Go hands ids out in runs. */
-enum { TO_PAGE_GS = 16, TO_PAGE_RECENT = 256 };
+/* Goroutines by id: pages of neighbours, since Go hands ids out in runs. A page holds pointers, so that a
+ * lone id, which a peer may choose, costs some 250 bytes and no more. */
+enum { TO_PAGE_GS = 16, TO_PAGE_RECENT = 1024, TO_SPARE_GS_MAX = 1024 };
 struct to_g_page {
   uint64_t number;
-  uint32_t used; /* of its slots: existing or bound */
-  struct to_g gs[TO_PAGE_GS];
+  uint32_t used;               /* of its places */
+  struct to_g *gs[TO_PAGE_GS]; /* NULL: neither existing nor bound */
 };
 
 enum { TO_PROCS_NEAR = 256, TO_SLICE = 256, TO_STEP_EVENTS_MAX = 3, TO_NO_TIMED_EVENT = 0xff };
@@ -95,10 +98,13 @@ struct to_order {
   struct to_g_page *recent_pages[TO_PAGE_RECENT];
   struct tb_map pages; /* id / TO_PAGE_GS -> struct to_g_page */
   struct to_g_page *spare_page;
+  struct to_g *spare_gs; /* ended ones, for the next to begin */
+  unsigned spare_gs_count;
   struct to_p *near_procs[TO_PROCS_NEAR];
   struct tb_map procs;   /* id -> struct to_p */
   struct tb_map threads; /* id -> struct to_thread */
   struct tb_map tasks;   /* id -> struct to_task */
+  struct to_names names; /* of tasks and regions */
   uint64_t gc_seq;
   enum to_gc gc;
 
@@ -150,8 +156,8 @@ TO_HOT struct to_g *to__g_find(struct to_order *order, int64_t id) {
   struct to_g_page *page = order->recent_pages[number % TO_PAGE_RECENT];
 
   if (TB_UNLIKELY(page == NULL || page->number != number)) return to__g_find_far(order, id);
-  struct to_g *g = &page->gs[(uint64_t)id % TO_PAGE_GS];
-  return g->exists ? g : NULL;
+  struct to_g *g = page->gs[(uint64_t)id % TO_PAGE_GS];
+  return g != NULL && g->exists ? g : NULL;
 }
 
 struct to_p *to__p_find_far(struct to_order *order, int64_t id);
@@ -172,6 +178,16 @@ TO_HOT void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g 
   t->g = g;
   if (--old->bound == 0 && !old->exists) to__g_unused(order, old);
 }
+
+/* A goroutine's innermost region. */
+TB_MUST tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task,
+                             struct to_string name);
+void to__region_drop(struct to_order *order, struct to_g *g);
+
+/* The task must be unknown; known to be dropped. */
+TB_MUST tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent,
+                           struct to_string name);
+void to__task_drop(struct to_order *order, uint64_t id);
 
 /* Ranges. */
 bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text);
