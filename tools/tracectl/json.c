@@ -18,6 +18,20 @@ static json_t *hex(const ProtobufCBinaryData *bytes) {
   return value;
 }
 
+/* A traced program's strings may hold any bytes, JSON only UTF-8: where they do not fit, every byte
+ * beyond ASCII becomes '?'. */
+static json_t *text(const char *bytes) {
+  json_t *value = json_string(bytes);
+  char *ascii = value == NULL ? strdup(bytes) : NULL;
+
+  if (ascii == NULL) return value;
+  for (char *c = ascii; *c != '\0'; c++)
+    if ((unsigned char)*c >= 0x80) *c = '?';
+  value = json_string(ascii);
+  free(ascii);
+  return value;
+}
+
 /* One value of a field's type, wherever it stands. */
 static json_t *one_value(const ProtobufCFieldDescriptor *field, const void *at) {
   switch (field->type) {
@@ -38,7 +52,7 @@ static json_t *one_value(const ProtobufCFieldDescriptor *field, const void *at) 
   case PROTOBUF_C_TYPE_FLOAT: return json_real((double)*(const float *)at);
   case PROTOBUF_C_TYPE_DOUBLE: return json_real(*(const double *)at);
   case PROTOBUF_C_TYPE_BOOL: return json_boolean(*(const protobuf_c_boolean *)at);
-  case PROTOBUF_C_TYPE_STRING: return json_string(*(const char *const *)at);
+  case PROTOBUF_C_TYPE_STRING: return text(*(const char *const *)at);
   case PROTOBUF_C_TYPE_BYTES: return hex(at);
   case PROTOBUF_C_TYPE_MESSAGE: return tk_json_message(*(const ProtobufCMessage *const *)at);
   }
