@@ -167,9 +167,10 @@ static void on_handle_closed(uv_handle_t *handle) {
 void tc_listener_close(struct tc_listener *l) {
   if (l == NULL) return;
   l->handles = 2;
-  uv_poll_stop(&l->poll);
-  close(l->fd); /* now: peers shall find the port closed, not a queue nobody serves */
   uv_close((uv_handle_t *)&l->poll, on_handle_closed);
+  /* Now, not with the handle's last turn: peers shall find the port closed. But after libuv has let go
+   * of the number, which another thread may be given next. */
+  close(l->fd);
   uv_close((uv_handle_t *)&l->pause, on_handle_closed);
 }
 
