@@ -4,10 +4,8 @@
  * frontier: as long as its next event is not later than `second` nothing moves.
  *
  * The steps and their errors come in the order of Go's reader: the rule, then the thread's next event (a
- * fault there swallows this one), then the heap, then the ids that this event names, then delivery. */
+ * fault there swallows this one), then the heap, then delivery. */
 #include "online/order.h"
-
-#include <assert.h>
 
 #include "online/cursor.h"
 #include "online/frontier.h"

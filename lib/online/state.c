@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-tb_rc to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) {
+void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) {
   order->mem = mem;
   tb_map_init(&order->pages, mem, seed);
   tb_map_init(&order->procs, mem, seed);
@@ -11,7 +11,6 @@ tb_rc to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) 
   tb_map_init(&order->tasks, mem, seed);
   to__names_init(&order->names, mem, seed);
   to__state_clear(order);
-  return TB_OK;
 }
 
 static void drop_ranges(struct to_order *order, struct to_ranges *ranges) {

@@ -138,7 +138,7 @@ struct to_step {
   unsigned staged;
 };
 
-tb_rc to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed);
+void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed);
 /* Forgets everything, for a new epoch. */
 void to__state_clear(struct to_order *order);
 void to__state_fini(struct to_order *order);
