@@ -318,9 +318,7 @@ static tb_rc on_refuse(struct ta_client *c, const struct tp_frame *frame) {
   if (!refuse->permanent)
     return tb_fail(&c->diag, TB_IO, "collector refuses for now: %s: %.100s",
                    code != NULL ? code->name : "?", refuse->reason);
-  pthread_mutex_lock(&c->lock);
-  c->told.refused = true;
-  pthread_mutex_unlock(&c->lock);
+  c->refused = true;
   return tb_fail(&c->diag, TB_REFUSED, "collector refuses: %s: %.100s",
                  code != NULL ? code->name : "?", refuse->reason);
 }
@@ -430,16 +428,16 @@ static tb_rc send_records(struct ta_client *c) {
 }
 
 static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
-  unsigned char bytes[16 << 10];
+  unsigned char *bytes = c->received; /* not on the stack, which would be zeroed each time */
 
   for (;;) {
-    ssize_t n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    ssize_t n = recv(c->fd, bytes, sizeof c->received, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return TB_OK;
     if (n < 0) return tb_fail(diag, TB_IO, "receiving: %s", strerror(errno));
     if (n == 0) return tb_fail(diag, TB_IO, "collector hung up without good-bye");
     TB_TRY(ta_tls_feed(c->tls, bytes, (size_t)n));
-    if ((size_t)n < sizeof bytes) return TB_OK;
+    if ((size_t)n < sizeof c->received) return TB_OK;
   }
 }
 
@@ -481,12 +479,12 @@ static tb_rc pump(struct ta_client *c) {
 /* Refused by an alert: without end for a program (certificates are renewed), the end for a tool. */
 static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
   if (c->tls != NULL && c->fd >= 0) flush(c); /* our alert, if any */
-  if (rc != TB_REFUSED) return TA_IN_LOST;
+  if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
+  tell_error(c); /* before the news: who reads of a refusal finds its reason */
   pthread_mutex_lock(&c->lock);
-  if (c->config.refusal_ends) c->told.refused = true;
-  bool ends = c->told.refused;
+  c->told.refused = true;
   pthread_mutex_unlock(&c->lock);
-  return ends ? TA_IN_REFUSED : TA_IN_LOST;
+  return TA_IN_REFUSED;
 }
 
 static tb_rc connected(struct ta_client *c) {

@@ -83,10 +83,12 @@ struct ta_client {
   struct ta_addresses addresses;
   int fd;
   bool fd_full; /* the socket takes no more for now */
+  bool refused; /* by a REFUSE for good */
   bool held;    /* a record waits for credit or rate */
   struct ta_tls *tls;
   unsigned char in[TP_HEADER_BYTES + TA_INBOUND_BYTES];
   size_t in_n;
+  unsigned char received[16 << 10]; /* as it came from the socket */
   struct tb_mem mem;
   struct tb_arena arena; /* of the message being read */
   uint64_t random;

@@ -14,6 +14,7 @@
 #include "agent/forward.h"
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/progress.h"
+#include "tools/tracectl/times.h"
 #include "tools/tracectl/tracectl.h"
 
 enum {
@@ -40,23 +41,6 @@ static bool parse_rate(const char *text, uint64_t *out_bytes_s) {
   return true;
 }
 
-/* "500ms", "30s", "5m", "2h". */
-static bool parse_span(const char *text, uint64_t *out_ns) {
-  static const struct {
-    const char *unit;
-    double ns;
-  } units[] = { { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 } };
-  char *end;
-  double value = strtod(text, &end);
-
-  for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++)
-    if (strcmp(end, units[i].unit) == 0 && value > 0 && value * units[i].ns < 1e18) {
-      *out_ns = (uint64_t)(value * units[i].ns);
-      return true;
-    }
-  return false;
-}
-
 static int parse(int argc, char **argv, struct send_options *out) {
   static const struct option options[] = {
     { "to", required_argument, NULL, 't' },       { "service", required_argument, NULL, 's' },
@@ -67,10 +51,12 @@ static int parse(int argc, char **argv, struct send_options *out) {
     { "no-progress", no_argument, NULL, 'P' },    { 0 },
   };
   struct ta_forward_config *config = &out->config;
+  struct tb_diag diag;
   uint64_t span_ns;
   int c;
 
   *out = (struct send_options){ .until_ns = UINT64_MAX };
+  tb_diag_clear(&diag);
   config->size = sizeof *config;
   config->certs = getenv("TRACEAGENT_CERTS");
   if (config->certs == NULL) config->certs = getenv("TRACECTL_CERTS");
@@ -88,8 +74,8 @@ static int parse(int argc, char **argv, struct send_options *out) {
         return tk_usage("send", "--rate: \"%s\" is no number of megabytes a second", optarg);
       break;
     case 'T':
-      if (!parse_span(optarg, &span_ns))
-        return tk_usage("send", "--timeout: \"%s\" is no span (try 30s)", optarg);
+      if (tk_span_parse(optarg, &diag, &span_ns) != TB_OK)
+        return tk_usage("send", "--timeout: %s", diag.text);
       out->until_ns = ta_mono_ns() + span_ns;
       break;
     case 'j': out->json = true; break;
