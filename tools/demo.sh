@@ -69,7 +69,7 @@ start_collector() {
 }
 
 start_server() {
-  setsid env LD_LIBRARY_PATH=build/release/lib "$bin/go-server" -server "@$demo/ready" -certs "$demo/certs" -service demo \
+  setsid "$bin/go-server" -server "@$demo/ready" -certs "$demo/certs" -service demo \
     </dev/null >"$demo/server.log" 2>&1 &
   server=$!
   wait_for 30 segments_there || { tail -5 "$demo/server.log" "$demo/collector.log" >&2; die "no trace arrives"; }

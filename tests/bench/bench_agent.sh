@@ -8,7 +8,7 @@ rounds=${BENCH_ROUNDS:-5}
 load() { # WORK N [AGENT FLAGS...]: "CPU s, trace bytes, seconds, peak RSS"
   local work=$1 n=$2
   shift 2
-  LD_LIBRARY_PATH=build/release/lib "$dir/agent-load" -work "$work" -n "$n" "$@" || fail "agent-load failed"
+  "$dir/agent-load" -work "$work" -n "$n" "$@" || fail "agent-load failed"
 }
 
 compare() { # WORK N: sets off, on (CPU s), bytes, seconds

@@ -194,7 +194,7 @@ class Go:
     def environment(self):
         pkg_config = f"{BUILD / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
         return {**os.environ, "GOTOOLCHAIN": self.toolchain, "CGO_ENABLED": "1", "GOWORK": "off", "TZ": "UTC",
-                "PKG_CONFIG_PATH": pkg_config, "LD_LIBRARY_PATH": str(BUILD / "lib")}
+                "PKG_CONFIG_PATH": pkg_config}
 
     @property
     def run_environment(self):

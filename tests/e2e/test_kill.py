@@ -33,8 +33,8 @@ class Kill(Case):
             acked = row["acked_seq"]
         self.assertEqual(sender.wait(120), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
-        collector.ask("verify")
         self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
 
     def test_the_archive_opens_again_after_a_kill_with_all_it_had(self):
         trace = self.trace("g25-mix")
