@@ -15,10 +15,12 @@
  *   acked <= sent <= granted <= sealed <= written          (places in the order of records)
  *
  * Memory    one mapping made at open, used from its low end; the kernel gets back what is not in
- * use. Threads   the writer's calls (header, put, end, finish) from one thread at a time, the
- * sender's (grant ... trim) from one; the lock is never held while payload is copied. Errors
- * TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what was never
- * sent, or no longer has what it acked. What cannot be kept is no error but a loss.
+ *           use.
+ * Threads   the writer's calls (header, put, end, finish) from one thread at a time, the sender's
+ *           (grant ... trim) from one; the lock is never held while payload is copied.
+ * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what
+ *           was never sent, or no longer has what it acked. What cannot be kept is no error but a
+ *           loss.
  */
 #ifndef TA_SPOOL_H
 #define TA_SPOOL_H

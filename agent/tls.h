@@ -13,8 +13,8 @@
  *
  * Memory    OpenSSL's, through malloc; about 100 KiB while connected.
  * Threads   one at a time.
- * Errors    TB_REFUSED: one side will not have the other, by name. TB_PROTOCOL: that is not
- * TLS 1.3. TB_END: the peer said good-bye. TB_NOTFOUND: a file cannot be read or does not fit.
+ * Errors    TB_REFUSED: one side will not have the other, by name. TB_PROTOCOL: that is not TLS 1.3.
+ *           TB_END: the peer said good-bye. TB_NOTFOUND: a file cannot be read or does not fit.
  *           TB_NOMEM. The reason is in diag.
  */
 #ifndef TA_TLS_H

@@ -12,9 +12,10 @@
  * the lock first.
  *
  * Memory    at most bytes_max of packed bytes; above it, and above TC_REPORTS_CLOSED_MAX, streams
- * that have ended give way, oldest first. What is lent lives until the callback returns. Threads
- * any; see above. Errors    publish: TB_BUDGET (the report is not kept), TB_NOMEM. collect:
- * TB_NOMEM, the callback's.
+ *           that have ended give way, oldest first. What is lent lives until the callback returns.
+ * Threads   any; see above.
+ * Errors    publish: TB_BUDGET (the report is not kept), TB_NOMEM. collect: TB_NOMEM, the
+ *           callback's.
  */
 #ifndef TC_REPORTS_H
 #define TC_REPORTS_H

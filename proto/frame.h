@@ -18,7 +18,7 @@
  *
  * Memory    none: a frame's payload points into the bytes it was taken from.
  * Errors    TB_PROTOCOL with a reason in diag: length, unknown critical kind, checksum, reserved
- * bits, a record without number or a control frame with one.
+ *           bits, a record without number or a control frame with one.
  */
 #ifndef TP_FRAME_H
 #define TP_FRAME_H

@@ -2,7 +2,8 @@
 /* A report of the analyses as a packed StreamReport (proto/report.proto), from a file as live.
  *
  * Memory    appends to the caller's buf; what it builds on the way comes from the same struct
- * tb_mem and is given back before it returns. Errors    TB_BUDGET, TB_NOMEM; buf is then as it was.
+ *           tb_mem and is given back before it returns.
+ * Errors    TB_BUDGET, TB_NOMEM; buf is then as it was.
  */
 #ifndef TP_REPORT_PACK_H
 #define TP_REPORT_PACK_H
