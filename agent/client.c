@@ -35,6 +35,7 @@ enum {
   TRIM_MS = 1000,
   RATE_BURST_MS = 50,
   UNPACK_BYTES = 8 << 10,
+  RECEIVE_BYTES = 64 << 10, /* between two looks at them */
   SEND_BYTES = 64 << 10, /* gathered before they go to the socket */
 };
 
@@ -427,10 +428,13 @@ static tb_rc send_records(struct ta_client *c) {
   return TB_OK;
 }
 
+/* Takes at most RECEIVE_BYTES before they are looked at: a peer that sends faster than we read, and it
+ * needs no certificate for that, must neither fill our memory nor hold our turn. The rest wakes us
+ * again. */
 static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
   unsigned char *bytes = c->received; /* not on the stack, which would be zeroed each time */
 
-  for (;;) {
+  for (size_t all = 0; all < RECEIVE_BYTES;) {
     ssize_t n = recv(c->fd, bytes, sizeof c->received, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return TB_OK;
@@ -438,7 +442,9 @@ static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
     if (n == 0) return tb_fail(diag, TB_IO, "collector hung up without good-bye");
     TB_TRY(ta_tls_feed(c->tls, bytes, (size_t)n));
     if ((size_t)n < sizeof c->received) return TB_OK;
+    all += (size_t)n;
   }
+  return TB_OK;
 }
 
 static tb_rc shake(struct ta_client *c) {
@@ -467,8 +473,8 @@ static tb_rc pump(struct ta_client *c) {
   tb_rc rc = receive(c, &lost);
   if (c->state == TA_AT_SECURING) TB_TRY(shake(c));
   if (c->state != TA_AT_SECURING && c->tls != NULL) TB_TRY(read_frames(c));
+  if (c->tls == NULL) return TB_OK; /* ended, or lost while it was greeted: the table knows */
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
-  if (c->state == TA_AT_ENDED) return TB_OK;
   TB_TRY(beat(c));
   TB_TRY(send_records(c));
   bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;

@@ -156,6 +156,7 @@ static void wake_member(struct ta_member *member) {
 static void *thread_main(void *self) {
   struct ta_forward *f = self;
 
+  pthread_setname_np(pthread_self(), "traceagent");
   ta_client_run(&f->client);
   if (ta_process_exiting()) ta_process_park(&f->member);
   ta_process_quiet(&f->member);
@@ -177,10 +178,7 @@ static int start_thread(struct ta_forward *f) {
   int error = pthread_create(&thread, &attr, thread_main, f);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attr);
-  if (error != 0)
-    atomic_store(&f->holders, 1);
-  else
-    pthread_setname_np(thread, "traceagent");
+  if (error != 0) atomic_store(&f->holders, 1);
   return error == 0 ? TA_OK : TA_E_THREAD;
 }
 
