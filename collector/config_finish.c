@@ -138,6 +138,9 @@ tb_rc tc_config_finish(struct tc_config *c, struct tb_diag *diag) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     c->top_loops = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
   }
+  if (c->analysis_memory_max == 0)
+    c->analysis_memory_max =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 
   TB_TRY(check_words(c, diag));
   TB_TRY(check_limits(c, diag));

@@ -53,6 +53,7 @@ struct stream {
   struct to_reader *reader;
   struct to_analyses *analyses;
   bool analyses_failed; /* the fault was theirs, not the reader's */
+  bool share_spent;     /* memory was refused because all streams together have taken theirs */
   bool closed;          /* its last generation has been worked through */
   uint64_t broken;
   uint64_t heard_ns, reported_ns;
@@ -73,6 +74,7 @@ struct tc_understand {
   uv_idle_t work;
   uv_timer_t retry; /* a verdict found the store's mailbox full */
   struct tb_mem mem;
+  struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
   struct tb_map by_ref;
   struct stream *ring, **ring_end;
   uint64_t swept_ns;
@@ -151,6 +153,16 @@ static void stream_forget(struct stream *s) {
   free(s);
 }
 
+/* A stream's memory is charged to it and to all streams together: each of a thousand may be within its
+ * limit and the sum still more than there is. */
+static void *take_share(void *self, void *block, size_t old_bytes, size_t new_bytes) {
+  struct stream *s = self;
+  tb_rc rc = tb_mem_resize(&s->u->share, &block, old_bytes, new_bytes);
+
+  if (rc == TB_BUDGET) s->share_spent = true;
+  return rc == TB_OK ? block : NULL;
+}
+
 static tb_rc stream_find(struct tc_understand *u, const struct tc_reply *stored,
                          struct stream **out) {
   uint64_t *slot;
@@ -168,7 +180,7 @@ static tb_rc stream_find(struct tc_understand *u, const struct tc_reply *stored,
     s->jobs_end = &s->jobs;
     s->report = REPORTS;
     s->reported_ns = uv_hrtime();
-    tb_mem_init(&s->mem, tb_mem_libc, NULL, u->env.config->agents_memory_max);
+    tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
     memcpy(s->id, stored->stream_id, sizeof s->id);
     memcpy(s->service, stored->service, sizeof s->service);
     memcpy(s->instance, stored->instance, sizeof s->instance);
@@ -237,7 +249,9 @@ static void conclude(struct stream *s, tb_rc rc) {
     if (v->offset != TB_NO_OFFSET && v->offset >= TRACE_HEADER_BYTES)
       v->offset += stored->offset - TRACE_HEADER_BYTES;
     snprintf(v->reason, sizeof v->reason, "%s",
-             s->diag.text[0] != '\0' ? s->diag.text : tb_rc_text(rc));
+             rc == TB_NOMEM && s->share_spent ? "analysis.memory_max is reached by all streams"
+             : s->diag.text[0] != '\0'        ? s->diag.text
+                                              : tb_rc_text(rc));
     log_fault(s, stored);
     s->broken++;
     if (rc != TB_BROKEN) reader_drop(s); /* what grew too large must not stay */
@@ -314,6 +328,7 @@ static tb_rc begin_generation(struct stream *s) {
   size_t used;
 
   s->fed = 0;
+  s->share_spent = false;
   s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
   tb_diag_clear(&s->diag);
   if (stored->len > s->u->env.config->agents_generation_bytes_max)
@@ -520,6 +535,8 @@ tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understan
   u->env = *env;
   u->ring_end = &u->ring;
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_mem_init(&u->share, tb_mem_libc, NULL,
+              env->config->analysis_memory_max / env->config->top_loops);
   tb_map_init(&u->by_ref, &u->mem,
               0x9e3779b97f4a7c15u); /* refs are the store's: no secret needed */
   uv_idle_init(env->uv, &u->work);

@@ -9,8 +9,9 @@
  * served in between. What waits is file names only, hence the store never waits for us. After a fault
  * the next generation begins a new ordering epoch.
  *
- * Memory    reader and analyses of a stream: agents.memory_max; the bytes lie in the mapped file. A
- *           stream without news for agents.abandon_after is forgotten, totals included.
+ * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:
+ *           analysis.memory_max, in equal shares. The bytes lie in the mapped file. A stream without
+ *           news for agents.abandon_after is forgotten, totals included.
  * Threads   all calls on the loop's thread.
  * Errors    none leave here: a generation that cannot be understood has a verdict that says why.
  */

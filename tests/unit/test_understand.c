@@ -92,7 +92,9 @@ static int open_file(void *self, const struct tc_reply *stored) {
   return open(stored->path, O_RDONLY);
 }
 
-static void bench_begin(struct bench *b) {
+static void bench_begin_within(struct bench *b, uint64_t memory_max) {
+  struct tb_diag diag;
+
   memset(b, 0, sizeof *b);
   load_trace(b, "g26-gens.trace.zst");
   find_generations(b);
@@ -100,12 +102,19 @@ static void bench_begin(struct bench *b) {
   close(mkstemp(b->path));
   write_trace(b);
   tc_config_init(&b->config);
+  b->config.top_loops = 1;
+  b->config.analysis_memory_max = memory_max;
+  cr_assert_eq(tc_config_finish(&b->config, &diag), TB_OK);
   uv_loop_init(&b->uv);
   cr_assert_eq(tc_reports_new(1 << 20, &b->reports), TB_OK);
   struct tc_submit_sink store = { b, submit };
   struct tc_understand_env env = { &b->uv, &b->config, &b->metrics, b->reports,
                                    store,  0,          b,           open_file };
   cr_assert_eq(tc_understand_new(&env, &b->u), TB_OK);
+}
+
+static void bench_begin(struct bench *b) {
+  bench_begin_within(b, 1 << 30);
 }
 
 static void bench_end(struct bench *b) {
@@ -121,12 +130,13 @@ static void bench_end(struct bench *b) {
   free(b->bytes);
 }
 
-static void store_generation(struct bench *b, size_t i, bool new_run, bool last) {
+static void store_generation_of(struct bench *b, unsigned char stream, size_t i, bool new_run,
+                                bool last) {
   struct tc_reply *stored = calloc(1, sizeof *stored);
 
   stored->kind = TC_REPLY_STORED;
-  stored->stream = 3;
-  stored->stream_id[0] = 9;
+  stored->stream = stream;
+  stored->stream_id[0] = stream;
   stored->gen = i + 1;
   stored->new_run = new_run;
   stored->stream_closed = last;
@@ -136,6 +146,10 @@ static void store_generation(struct bench *b, size_t i, bool new_run, bool last)
   stored->offset = b->at[i];
   stored->len = b->at[i + 1] - b->at[i];
   tc_understand_stored(b->u, stored);
+}
+
+static void store_generation(struct bench *b, size_t i, bool new_run, bool last) {
+  store_generation_of(b, 3, i, new_run, last);
 }
 
 static unsigned turn_until_idle(struct bench *b) {
@@ -271,6 +285,26 @@ Test(understand, too_much_for_the_budget_is_too_large_and_leaves_nothing) {
   cr_assert_eq(b.verdicts[0].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE);
   cr_assert_eq(b.metrics.analysis_bytes, 0);
   cr_assert_eq(b.metrics.generations_left_out_total, 1);
+  bench_end(&b);
+}
+
+/* Each stream is far from its own limit; a peer could open any number of them. */
+Test(understand, all_streams_together_stay_within_their_memory) {
+  const uint64_t memory_max = 16 << 20;
+  struct tc_verdict *last;
+  struct bench b;
+
+  bench_begin_within(&b, memory_max);
+  do {
+    cr_assert_lt(b.verdict_count, GENS_MAX, "nothing was refused");
+    store_generation_of(&b, (unsigned char)(b.verdict_count + 1), 0, true, false);
+    turn_until_idle(&b);
+    last = &b.verdicts[b.verdict_count - 1];
+    cr_assert_leq(b.metrics.analysis_bytes, memory_max);
+  } while (last->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  cr_assert_gt(b.verdict_count, 1, "the first has room");
+  cr_assert_eq(last->code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE);
+  cr_assert_str_eq(last->reason, "analysis.memory_max is reached by all streams");
   bench_end(&b);
 }
 
