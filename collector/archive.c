@@ -98,6 +98,7 @@ tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag) {
 
 /* NULL: closing, or nng has no memory. */
 static nng_msg *next_question(struct tc__worker *w) {
+  nng_aio_set_timeout(w->aio, NNG_DURATION_INFINITE);
   nng_ctx_recv(w->ctx, w->aio);
   nng_aio_wait(w->aio);
   return nng_aio_result(w->aio) == 0 ? nng_aio_get_msg(w->aio) : NULL;
@@ -105,6 +106,7 @@ static nng_msg *next_question(struct tc__worker *w) {
 
 static void send_answer(struct tc__worker *w, nng_msg *msg) {
   nng_aio_set_msg(w->aio, msg);
+  nng_aio_set_timeout(w->aio, TC__SEND_MS);
   nng_ctx_send(w->ctx, w->aio);
   nng_aio_wait(w->aio);
   if (nng_aio_result(w->aio) != 0) nng_msg_free(msg);

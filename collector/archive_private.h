@@ -18,6 +18,7 @@ enum {
   TC__CHUNK_BYTES_MAX = 1 << 20,
   TC__SEGMENTS_MAX = 1000, /* in one answer */
   TC__SETTLE_MS = 10000,
+  TC__SEND_MS = 30000, /* a reader that asks and does not read must not hold a worker for ever */
 };
 
 struct tc__worker {
