@@ -96,7 +96,14 @@ tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag) {
   return tc_catalog_open(tc_store_dirfd(w->archive->env.store), false, diag, &w->catalog);
 }
 
-/* NULL: closing, or nng has no memory. */
+static bool is_stopping(struct tc__worker *w) {
+  pthread_mutex_lock(&w->archive->lock);
+  bool stopping = w->archive->stopping;
+  pthread_mutex_unlock(&w->archive->lock);
+  return stopping;
+}
+
+/* NULL: called off, or nng has no memory. */
 static nng_msg *next_question(struct tc__worker *w) {
   nng_aio_set_timeout(w->aio, NNG_DURATION_INFINITE);
   nng_ctx_recv(w->ctx, w->aio);
@@ -142,13 +149,25 @@ static void answer(struct tc__worker *w, nng_msg *question) {
 static void *work(void *self) {
   struct tc__worker *w = self;
 
-  for (;;) {
+  while (!is_stopping(w)) {
     nng_msg *question = next_question(w);
-    if (question != NULL)
-      answer(w, question);
-    else if (nng_aio_result(w->aio) == NNG_ECLOSED)
-      return NULL;
+    if (question != NULL) answer(w, question);
   }
+  return NULL;
+}
+
+/* Calls the worker off until it has heard: it may be just about to wait. Only then may the socket be
+ * closed, since nng 1.5.2 panics when nng_close() meets an answer on its way out. */
+static void end_worker(struct tc__worker *w) {
+  struct timespec soon;
+
+  if (!w->started) return;
+  do {
+    nng_aio_cancel(w->aio);
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_nsec += 5000000;
+    if (soon.tv_nsec >= 1000000000) soon.tv_sec++, soon.tv_nsec -= 1000000000;
+  } while (pthread_timedjoin_np(w->thread, NULL, &soon) == ETIMEDOUT);
 }
 
 static tb_rc start_worker(struct tc_archive *a, unsigned index, struct tb_diag *diag) {
@@ -209,9 +228,9 @@ void tc_archive_stop(struct tc_archive *a) {
   pthread_cond_broadcast(&a->changed);
   pthread_mutex_unlock(&a->lock);
   tc_nng_listener_close(a->listener);
-  if (a->socket.id != 0) nng_close(a->socket); /* ends every wait for a question */
+  for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) end_worker(w);
+  if (a->socket.id != 0) nng_close(a->socket);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) {
-    if (w->started) pthread_join(w->thread, NULL);
     if (w->aio != NULL) nng_aio_free(w->aio);
     tc_catalog_close(w->catalog);
     tb_arena_fini(&w->arena);
