@@ -94,6 +94,10 @@ static tb_rc table_stream(struct tc_reports *reports, const struct tc_report *re
     *reports->end = s;
     reports->end = &s->next;
   }
+  if (s->closed) { /* it came back: it may not give way to its own report */
+    s->closed = false;
+    reports->closed--;
+  }
   *out = s;
   return TB_OK;
 }

@@ -89,6 +89,28 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   tc_reports_free(reports);
 }
 
+/* An agent may come back after its stream was called ended, with the table full. */
+Test(reports, a_stream_that_comes_back_does_not_give_way_to_itself) {
+  static const unsigned char id[16] = { 1 };
+  struct tc_reports *reports;
+  struct seen seen = { .n = 0 };
+  char big[80];
+
+  memset(big, 'x', sizeof big - 1), big[sizeof big - 1] = '\0';
+  cr_assert_eq(tc_reports_new(100, &reports), TB_OK);
+  struct tc_report r = report_of(id, "stw", "all", "small");
+  cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
+  tc_reports_close(reports, id);
+  r = report_of(id, "syscall", "all", big);
+  cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
+  r = report_of(id, "syscall", "10s", big);
+  cr_assert_eq(tc_reports_publish(reports, &r), TB_BUDGET);
+  struct tc_report_select stw = { .kind = "stw" };
+  cr_assert_eq(tc_reports_collect(reports, &stw, see, &seen), TB_OK);
+  cr_assert_str_eq(seen.text, "stw/all=small ");
+  tc_reports_free(reports);
+}
+
 static void *publish_many(void *self) {
   static const unsigned char id[16] = { 7 };
   struct tc_reports *reports = self;
