@@ -18,6 +18,9 @@ struct tc__loss {
   uint32_t reason;
 };
 
+/* What one file tells of losses; an agent that has more to tell has the last ones told as one. */
+enum { TC__LOSSES_MAX = 4096 };
+
 struct tc__losses {
   struct tc__loss *items;
   size_t n, cap;
@@ -128,6 +131,7 @@ void tc__rebuild_catalog(struct tc_archiver *archiver);
 /* What is known of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_archiver *archiver);
 void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
+void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 

@@ -247,6 +247,23 @@ static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_
 
 /* ---- the stream's end, where no segment waits that could carry it */
 
+static void add_loss(tc_meta *meta, const struct tc__loss *loss) {
+  if (meta->n_losses < TC__LOSSES_MAX) {
+    Tracecollect__V1__LossMeta *message = tc__loss_message(loss);
+    if (message != NULL) meta->losses[meta->n_losses++] = message;
+    return;
+  }
+  Tracecollect__V1__LossMeta *last = meta->losses[meta->n_losses - 1];
+  struct tc__loss sum = { last->first_gen, last->last_gen, last->batches,
+                          last->bytes,     last->seq,      last->reason };
+  tc__loss_join(&sum, loss);
+  last->first_gen = sum.first_gen;
+  last->last_gen = sum.last_gen;
+  last->batches = sum.batches;
+  last->bytes = sum.bytes;
+  last->seq = sum.seq;
+}
+
 static void change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
   char *ended = strdup(file->ended);
@@ -263,8 +280,7 @@ static void change_end(void *self, tc_meta *meta) {
     bool told = false; /* a crash between this and SETTLED brings the same records again */
     for (size_t k = 0; k < meta->n_losses; k++)
       told |= meta->losses[k]->seq == file->losses.items[i].seq;
-    Tracecollect__V1__LossMeta *loss = told ? NULL : tc__loss_message(&file->losses.items[i]);
-    if (loss != NULL) meta->losses[meta->n_losses++] = loss;
+    if (!told) add_loss(meta, &file->losses.items[i]);
   }
 }
 

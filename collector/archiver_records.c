@@ -16,7 +16,19 @@
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
+void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss) {
+  if (loss->first_gen < sum->first_gen) sum->first_gen = loss->first_gen;
+  if (loss->last_gen > sum->last_gen) sum->last_gen = loss->last_gen;
+  sum->batches += loss->batches;
+  sum->bytes += loss->bytes;
+  sum->seq = loss->seq;
+}
+
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss) {
+  if (losses->n == TC__LOSSES_MAX) {
+    tc__loss_join(&losses->items[losses->n - 1], loss);
+    return TB_OK;
+  }
   if (losses->n == losses->cap) {
     size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
     void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
@@ -108,8 +120,23 @@ static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
   enqueue(archiver, file);
 }
 
+/* A number that comes again: a file that still waits to be sealed has its name in open/, and its place
+ * in the archive must be taken before the second one asks for it. */
+static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
+                      struct tb_diag *diag) {
+  if (stream->queued == NULL) return TB_OK;
+  for (struct tc__file *file = archiver->queue; file != NULL; file = file->next) {
+    if (file->stream != stream || file->segment == NULL || file->segment->first_gen != gen)
+      continue;
+    TB_TRY(tc__flush_dirty(archiver, diag));
+    return tc__publish_queue(archiver, diag);
+  }
+  return TB_OK;
+}
+
 static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
                        uint64_t wall_ns, struct tb_diag *diag) {
+  TB_TRY(make_way(archiver, stream, gen, diag));
   struct tc__file *file = file_new(stream);
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
@@ -180,6 +207,7 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (file->segment->ngens > 0) {
     struct tc_segment *rest;
+    TB_TRY(make_way(archiver, stream, now->gen, diag));
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
     tb_rc rc = tc_segment_flush(rest, diag);
     if (rc == TB_OK) rc = quarantine_file(archiver, rest, diag);
@@ -351,6 +379,7 @@ tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
     TB_TRY(tc_segment_flush(file->segment, diag));
     struct tc__file *rest = NULL;
     if (file->segment->in_gen) {
+      TB_TRY(make_way(archiver, stream, file->segment->now.gen, diag));
       rest = file_new(stream);
       if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
       tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "collector/catalog.h"
+#include "collector/meta.h"
 #include "proto/frame.pb-c.h"
 #include "support/store_driver.h"
 
@@ -221,6 +222,57 @@ Test(store, an_end_that_does_not_fit_puts_the_generation_into_quarantine) {
   cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 1);
   cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
   cr_assert(tt_wait(&t, TC_REPLY_STORED, 0)->new_run);
+}
+
+/* All of them wait to be sealed at once. The first one stays, the store goes on. */
+Test(store, a_generation_that_comes_again_at_once_is_refused) {
+  struct tt_writer w = attach(1, 7);
+
+  tt_header(&w);
+  for (int i = 0; i < 40; i++) tt_generation(&w, 1 + i % 2, 3, 100);
+  tt_generation(&w, 3, 3, 100);
+  tt_barrier(&t);
+  cr_assert_eq(tt_count(&t, TC_REPLY_FAILED), 0, "%s", t.notes);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 3);
+  tt_store_stop(&t);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+}
+
+static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
+  *(struct tc_segment_row *)self = *row;
+  return TB_OK;
+}
+
+/* An agent tells as many losses as it likes: before a segment, and at its end again. */
+Test(store, losses_without_end_are_summed_up) {
+  struct tt_writer w = attach(1, 7);
+  const uint64_t told = 10000, again = 10;
+  struct tc_catalog *catalog;
+  struct tc_segment_row row = { 0 };
+  struct tc_select all = { .limit = 1 };
+  struct tb_diag diag = { 0 };
+  tc_meta *meta;
+  char path[256];
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= told; gen++) tt_loss(&w, gen, gen, 2, 100);
+  tt_generation(&w, told + 1, 3, 100);
+  for (uint64_t gen = told + 2; gen < told + 2 + again; gen++) tt_loss(&w, gen, gen, 2, 100);
+  tt_close(&w);
+  tt_barrier(&t);
+  int state = open(t.dir, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_catalog_open(state, false, &diag, &catalog), TB_OK);
+  cr_assert_eq(tc_catalog_segments(catalog, &all, keep_row, &row, &diag), TB_OK);
+  snprintf(path, sizeof path, "%.*s.meta", (int)(strrchr(row.path, '.') - row.path), row.path);
+  cr_assert_eq(tc_meta_read(state, path, &diag, &meta), TB_OK, "%s", diag.text);
+  uint64_t batches = 0;
+  for (size_t i = 0; i < meta->n_losses; i++) batches += meta->losses[i]->batches;
+  cr_assert_eq(batches, 2 * (told + again), "none is forgotten");
+  cr_assert_leq(meta->n_losses, 4096);
+  cr_assert_eq(meta->losses[meta->n_losses - 1]->last_gen, told + 1 + again);
+  tc_meta_free(meta);
+  tc_catalog_close(catalog);
+  close(state);
 }
 
 Test(store, a_second_store_on_the_folder_is_refused_by_name) {
