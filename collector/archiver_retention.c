@@ -87,6 +87,7 @@ static tb_rc collect_service(void *self, const char *service, uint64_t service_b
 /* Takes from the oldest on while the rules say so. False: nothing more to take now. */
 static bool take_oldest(struct round *round, const char *service) {
   struct tb_diag diag = { 0 };
+  uint64_t taken = round->taken;
 
   round->nrows = 0;
   if (tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK)
@@ -98,10 +99,12 @@ static bool take_oldest(struct round *round, const char *service) {
                                                       round->archive_bytes, round->disk_free,
                                                       row->last_wall_ns);
     if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
-    if (take_away(round, row) != TB_OK) return false;
+    tb_rc rc = take_away(round, row);
+    if (rc == TB_CORRUPT) continue; /* told, and left for tracectl verify: the disk must not fill */
+    if (rc != TB_OK) return false;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
   }
-  return round->nrows == AT_ONCE;
+  return round->nrows == AT_ONCE && round->taken > taken;
 }
 
 void tc__retain(struct tc_archiver *archiver) {

@@ -367,6 +367,27 @@ Test(store, the_log_is_deleted_as_generations_are_sealed) {
   cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 40);
 }
 
+Test(store, retention_goes_past_a_meta_that_cannot_be_read) {
+  struct tt_writer w = attach(1, 7);
+  char path[256];
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 6; gen++) tt_generation(&w, gen, 1, 1000);
+  tt_barrier(&t);
+  const char *trace = tt_wait(&t, TC_REPLY_STORED, 0)->final_path;
+  snprintf(path, sizeof path, "%.*s.meta", (int)(strrchr(trace, '.') - trace), trace);
+  tt_store_stop(&t);
+  tt_flip(&t, path, 40);
+  t.config.retention_bytes = 3500;
+  t.config.retention_every = 10000000;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  /* One a minute may go from so small an archive: the next one does. */
+  for (int tries = 0; tries < 1000 && tt_count_files(&t, "archive", ".trace") > 5; tries++)
+    usleep(10000);
+  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 5, "%s", t.notes);
+  cr_assert_eq(tt_count_files(&t, "archive", ".meta"), 6, "metas stay");
+}
+
 Test(store, several_generations_share_a_file_where_configured) {
   tt_store_stop(&t);
   t.config.segment_generations_max = 4;
