@@ -91,7 +91,7 @@ next_commands() {
 show_figures() {
   local kind text=''
   for kind in syscall stw; do
-    text+=$("$bin/tracectl" report "$kind" --server "@$demo/ready" --certs "$demo/certs" --service demo --window 10s 2>&1)$'\n\n'
+    text+=$("$bin/tracectl" report "$kind" --server "@$demo/ready" --certs "$demo/certs" --service demo --window 10s --top 4 --frames 2 2>&1)$'\n\n'
   done
   [ -t 1 ] && printf '\033[H\033[2J'
   say "$text"
