@@ -286,7 +286,7 @@ Test(forward, a_collector_of_another_authority_is_not_spoken_to) {
   tt_collector_up(s.collector);
   cr_assert(until(s.f, error_says, "collector's certificate: "));
   cr_assert_eq(seen_by(&s).connections, 0);
-  cr_assert_eq(status_of(s.f).state, TA_STATE_WAITING); /* it may be renewed */
+  cr_assert_neq(status_of(s.f).state, TA_STATE_REFUSED); /* it may be renewed: tried again and again */
   ta_forward_close(s.f, 0);
   remove_certs(other);
   end(&s);
