@@ -493,6 +493,14 @@ static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
   return TA_IN_REFUSED;
 }
 
+static tb_rc next_address(struct ta_client *c) {
+  tb_diag_clear(&c->diag);
+  close(c->fd);
+  c->fd = -1;
+  limit(c, CONNECT_MS);
+  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+}
+
 static tb_rc connected(struct ta_client *c) {
   tb_rc rc = ta_dial_result(&c->addresses, c->fd, &c->diag);
 
@@ -501,11 +509,7 @@ static tb_rc connected(struct ta_client *c) {
     input(c, TA_IN_CONNECTED);
     return TB_OK;
   }
-  if (c->addresses.tried == c->addresses.n) return rc;
-  tb_diag_clear(&c->diag);
-  close(c->fd);
-  c->fd = -1;
-  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+  return c->addresses.tried == c->addresses.n ? rc : next_address(c);
 }
 
 /* The thread. */
@@ -539,6 +543,11 @@ static short sleep_until_news(struct ta_client *c) {
 }
 
 static void time_is_up(struct ta_client *c) {
+  /* An address that swallows what is sent must not hide the next one, at each new try again. */
+  if (c->state == TA_AT_CONNECTING && c->addresses.tried < c->addresses.n) {
+    if (next_address(c) != TB_OK) input(c, TA_IN_LOST);
+    return;
+  }
   if (c->state != TA_AT_WAITING)
     tb_fail(&c->diag, TB_IO, "%.100s: no answer while %s", c->addresses.host,
             state_names[c->state]);
