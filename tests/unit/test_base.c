@@ -17,10 +17,33 @@ Test(base, crc32c_of_two_pieces_joins_without_their_bytes) {
 
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 13);
   for (size_t cut = 0; cut < sizeof bytes; cut += 997) {
-    uint32_t joined = tb_crc32c_join(tb_crc32c(7, bytes, cut),
-                                     tb_crc32c(0, bytes + cut, sizeof bytes - cut), sizeof bytes - cut);
+    uint32_t joined =
+        tb_crc32c_join(tb_crc32c(7, bytes, cut), tb_crc32c(0, bytes + cut, sizeof bytes - cut),
+                       sizeof bytes - cut);
     cr_assert_eq(joined, tb_crc32c(7, bytes, sizeof bytes));
   }
+}
+
+/* Bit by bit, as the definition says. */
+static uint32_t crc_by_definition(const unsigned char *p, size_t n) {
+  uint32_t crc = UINT32_MAX;
+
+  for (; n > 0; p++, n--) {
+    crc ^= *p;
+    for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0x82F63B78u : crc >> 1;
+  }
+  return ~crc;
+}
+
+Test(base, crc32c_of_any_length_is_the_definitions) {
+  static unsigned char bytes[20000];
+
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * i >> 3 ^ i);
+  for (size_t n = 0; n < sizeof bytes; n += n < 64 ? 1 : n / 7)
+    cr_assert_eq(tb_crc32c(0, bytes + n % 13, n - n % 13),
+                 crc_by_definition(bytes + n % 13, n - n % 13), "length %zu", n);
+  cr_assert_eq(tb_crc32c(0, bytes, 3 * 1024), crc_by_definition(bytes, 3 * 1024));
+  cr_assert_eq(tb_crc32c(0, bytes, 6 * 1024 + 5), crc_by_definition(bytes, 6 * 1024 + 5));
 }
 
 Test(base, a_map_keeps_every_entry_through_growth_and_removal) {
@@ -38,8 +61,10 @@ Test(base, a_map_keeps_every_entry_through_growth_and_removal) {
   cr_assert_eq(map.count, 5000);
   for (uint64_t i = 0; i < 10000; i++) {
     value = tb_map_find(&map, i << 20);
-    if (i % 2 == 0) cr_assert_null(value);
-    else cr_assert_eq(*value, i);
+    if (i % 2 == 0)
+      cr_assert_null(value);
+    else
+      cr_assert_eq(*value, i);
   }
   tb_map_fini(&map);
   cr_assert_eq(mem.bytes, 0);
