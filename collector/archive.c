@@ -151,7 +151,10 @@ static void *work(void *self) {
 
   while (!is_stopping(w)) {
     nng_msg *question = next_question(w);
-    if (question != NULL) answer(w, question);
+    if (question != NULL)
+      answer(w, question);
+    else if (!is_stopping(w))
+      nng_msleep(10); /* out of memory: no use in asking at once */
   }
   return NULL;
 }

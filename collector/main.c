@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracecollectd: command line, signals, the ready file and the service manager. */
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -16,6 +15,7 @@
 #include "collector/journal.h"
 #include "collector/notify.h"
 #include "collector/pipeline.h"
+#include "collector/ready_file.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, STATUS_MS = 10000 };
 
@@ -104,30 +104,12 @@ static tb_rc configure(struct tc_config *config, const struct command *command,
 
 /* --- ready ------------------------------------------------------------------------------------- */
 
-static bool write_ready(const struct daemon *d, const char *path) {
-  struct tc_addresses a;
-  FILE *file = fopen(path, "w");
-
-  if (file == NULL) return false;
-  tc_pipeline_addresses(d->pipeline, &a);
-  fprintf(file, "agents=%s\nfeed=%s\narchive=%s\nhttp=%s\npid=%d\n", a.agents, a.feed, a.archive,
-          a.http, (int)getpid());
-  bool failed = ferror(file) != 0;
-  return fclose(file) == 0 && !failed;
-}
-
-/* Whoever waits for the file sees it whole: it comes by rename. */
 static tb_rc publish_ready(const struct daemon *d, struct tb_diag *diag) {
-  char temp[4096];
+  struct tc_addresses a;
 
   if (d->command->ready_file == NULL) return TB_OK;
-  if (snprintf(temp, sizeof temp, "%s.%d.tmp", d->command->ready_file, (int)getpid()) >=
-      (int)sizeof temp)
-    return tb_fail(diag, TB_IO, "%s: path too long", d->command->ready_file);
-  if (write_ready(d, temp) && rename(temp, d->command->ready_file) == 0) return TB_OK;
-  int why = errno;
-  unlink(temp);
-  return tb_fail(diag, TB_IO, "%s: %s", d->command->ready_file, strerror(why));
+  tc_pipeline_addresses(d->pipeline, &a);
+  return tc_ready_file_publish(d->command->ready_file, &a, diag);
 }
 
 static void announce(const struct daemon *d) {
@@ -284,6 +266,7 @@ static int run(struct daemon *d) {
   tb_diag_clear(&diag);
   raise_file_limit();
   signal(SIGPIPE, SIG_IGN);
+  if (d->command->ready_file != NULL) tc_ready_file_drop_stale(d->command->ready_file);
   if (tc_pipeline_open(d->uv, &d->config, TC_VERSION, sink, &diag, &d->pipeline) != TB_OK) {
     tc_log(TC_ERROR, "main", "%s", diag.text);
     return EXIT_FAILED;

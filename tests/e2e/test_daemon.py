@@ -90,6 +90,24 @@ class Daemon(Case):
         self.assertIn(str(collector.state), done.err)
         self.assertEqual(collector.stop(), 0)
 
+    def test_a_killed_runs_ready_file_is_gone_before_the_next_run_listens(self):
+        collector = Collector(self)
+        collector.kill()
+        self.assertTrue(collector.ready_file.exists())
+        (self.folder / "in-the-way").write_text("")
+        done = self.run_program(DAEMON, "--set", f"state={self.folder}/in-the-way", "--ready-file",
+                                collector.ready_file, expect=None)
+        self.assertEqual(done.returncode, 1)
+        self.assertFalse(collector.ready_file.exists(), "it named addresses where nobody listens")
+
+    def test_a_living_daemons_ready_file_stays(self):
+        collector = Collector(self)
+        done = self.run_program(DAEMON, "--set", f"state={collector.state}", "--set", f"certs={self.certs}",
+                                "--ready-file", collector.ready_file, expect=None)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"pid={collector.process.pid}", collector.ready_file.read_text())
+        self.assertEqual(collector.stop(), 0)
+
     def test_sigterm_under_load_drains_within_five_seconds_and_loses_nothing_acked(self):
         trace = self.trace("g26-gens")
         collector = Collector(self)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/ready_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void tc_ready_file_drop_stale(const char *path) {
+  FILE *file = fopen(path, "re");
+  char line[512];
+  int pid = 0;
+
+  if (file == NULL) return;
+  while (fgets(line, sizeof line, file) != NULL)
+    if (sscanf(line, "pid=%d", &pid) == 1) break;
+  fclose(file);
+  if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) unlink(path);
+}
+
+static bool write_file(const char *path, const struct tc_addresses *a) {
+  FILE *file = fopen(path, "we");
+
+  if (file == NULL) return false;
+  fprintf(file, "agents=%s\nfeed=%s\narchive=%s\nhttp=%s\npid=%d\n", a->agents, a->feed, a->archive,
+          a->http, (int)getpid());
+  bool failed = ferror(file) != 0;
+  return fclose(file) == 0 && !failed;
+}
+
+tb_rc tc_ready_file_publish(const char *path, const struct tc_addresses *addresses,
+                            struct tb_diag *diag) {
+  char temp[PATH_MAX];
+
+  if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)
+    return tb_fail(diag, TB_IO, "%.100s...: path too long", path);
+  if (write_file(temp, addresses) && rename(temp, path) == 0) return TB_OK;
+  int why = errno;
+  unlink(temp);
+  return tb_fail(diag, TB_IO, "%s: %s", path, strerror(why));
+}
