@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <nng/protocol/reqrep0/rep.h>
+#include <nng/supplemental/util/platform.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
