@@ -28,6 +28,7 @@ enum tc_work_kind {
   TC_WORK_COUNTERS,
   TC_WORK_RECORDS,
   TC_WORK_ABANDON, /* nobody writes the stream any more */
+  TC_WORK_GIVE_UP, /* it holds too much of the log */
   TC_WORK_FORGET,  /* the stream table has dropped it */
   TC_WORK_VERDICT,
   TC_WORK_BARRIER,
@@ -71,6 +72,7 @@ struct tc_work {
       uint64_t wall_ns;
     } records;
     struct tc_verdict *verdict; /* malloc */
+    uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
     struct {
       uint64_t cookie;
       unsigned loop;

@@ -70,6 +70,9 @@ struct tc__stream {
   bool begun;               /* a generation of it was written or offered since the start */
   uint64_t last_seq;
   struct tc_settled settled; /* as last reported */
+  char note_day
+      [TC_DAY_BYTES]; /* of the meta that has its losses while it has no segment; empty: none */
+  uint64_t note_gen;
   struct tc__recent *recents, **recents_tail;
 
   uint64_t conn;
@@ -131,9 +134,6 @@ void tc__rebuild_catalog(struct tc_archiver *archiver);
 /* What is known of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_archiver *archiver);
 void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
-void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
-tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
-tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 
 /* archiver_records.c: what a durable record does. On failure it may be called again. */
 struct tc__item {
@@ -146,6 +146,10 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
                          const struct tc__item *item, struct tb_diag *diag);
 tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
                           struct tb_diag *diag);
+/* What the log holds of the stream up to seq is settled: whole generations are sealed, one that is still open is
+ * given up, losses are noted. The stream goes on. */
+tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq,
+                          struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
@@ -153,6 +157,15 @@ tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
 tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag);
 void tc__file_free(struct tc__file *file);
+
+/* archiver_losses.c */
+void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
+tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
+tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
+/* A batch of a generation that was given up is not kept, but counted. */
+tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item);
+/* Those of a meta without a segment, which a segment's meta is about to replace. */
+tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
 /* archiver_publish.c */
 void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path);

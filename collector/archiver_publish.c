@@ -141,6 +141,8 @@ static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bo
   bool exists = faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   tb_rc rc = tc_meta_read(file->dir_fd, name, NULL, &meta);
   if (rc == TB_OK) *out_taken = exists || meta->expired;
+  if (rc == TB_OK && !*out_taken && meta->n_generations == 0)
+    rc = tc__losses_take_note(&file->losses, meta);
   tc_meta_free(meta);
   if (rc == TB_IO || rc == TB_NOMEM) return fail_name(diag, file, name);
   if (!exists || *out_taken) return TB_OK;
@@ -245,7 +247,7 @@ static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_
   return TB_OK;
 }
 
-/* ---- the stream's end, where no segment waits that could carry it */
+/* ---- the stream's end, or losses, where no segment waits that could carry them */
 
 static void add_loss(tc_meta *meta, const struct tc__loss *loss) {
   if (meta->n_losses < TC__LOSSES_MAX) {
@@ -266,14 +268,14 @@ static void add_loss(tc_meta *meta, const struct tc__loss *loss) {
 
 static void change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
-  char *ended = strdup(file->ended);
+  char *ended = file->ended != NULL ? strdup(file->ended) : NULL;
   void *moved = reallocarray(meta->losses, meta->n_losses + file->losses.n + 1, sizeof(void *));
 
   if (ended != NULL) {
     if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
     meta->ended = ended;
   }
-  meta->stream_closed = strcmp(file->ended, "clean") == 0;
+  if (file->ended != NULL) meta->stream_closed = strcmp(file->ended, "clean") == 0;
   if (moved == NULL) return;
   meta->losses = moved;
   for (size_t i = 0; i < file->losses.n; i++) {
@@ -301,18 +303,24 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
   if (rc == TB_OK) tc__put_row(archiver, meta);
   tc__free_meta(meta);
-  return rc;
+  if (rc != TB_OK) return rc;
+  memcpy(file->stream->note_day, file->day, sizeof file->day);
+  file->stream->note_gen = file->losses.items[0].first_gen;
+  return TB_OK;
 }
 
 static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
-  const struct tc_settled *last = &file->stream->settled;
+  struct tc__stream *stream = file->stream;
+  const struct tc_settled *last = &stream->settled;
 
-  if (file->ended == NULL) return TB_OK;
-  if (!last->has_segment) return leave_note(archiver, file, diag);
+  if (file->ended == NULL && file->losses.n == 0) return TB_OK;
+  if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
   tb_rc rc =
-      tc__amend(archiver, file->stream->hex, last->day, last->first_gen, change_end, file, diag);
+      tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
+                last->has_segment ? last->first_gen : stream->note_gen, change_end, file, diag);
   if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return rc;
-  tc__note(archiver, "%s; the stream's end is not noted", diag->text);
+  tc__note(archiver, "%s; the stream's %s not noted", diag->text,
+           file->ended != NULL ? "end is" : "losses are");
   tb_diag_clear(diag);
   return TB_OK;
 }

@@ -16,42 +16,6 @@
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
-void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss) {
-  if (loss->first_gen < sum->first_gen) sum->first_gen = loss->first_gen;
-  if (loss->last_gen > sum->last_gen) sum->last_gen = loss->last_gen;
-  sum->batches += loss->batches;
-  sum->bytes += loss->bytes;
-  sum->seq = loss->seq;
-}
-
-tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss) {
-  if (losses->n == TC__LOSSES_MAX) {
-    tc__loss_join(&losses->items[losses->n - 1], loss);
-    return TB_OK;
-  }
-  if (losses->n == losses->cap) {
-    size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
-    void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
-    if (moved == NULL) return TB_NOMEM;
-    losses->items = moved;
-    losses->cap = cap;
-  }
-  losses->items[losses->n++] = *loss;
-  return TB_OK;
-}
-
-tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from) {
-  if (to->n == 0) {
-    struct tc__losses empty = *to;
-    *to = *from;
-    *from = empty;
-    return TB_OK;
-  }
-  for (size_t i = 0; i < from->n; i++) TB_TRY(tc__losses_add(to, &from->items[i]));
-  from->n = 0;
-  return TB_OK;
-}
-
 void tc__file_free(struct tc__file *file) {
   if (file == NULL) return;
   if (file->dir_fd >= 0) close(file->dir_fd);
@@ -162,7 +126,7 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
   uint64_t gen = item->gen;
 
   if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen)
-    return TB_OK; /* counted when given up */
+    return tc__losses_add_late(&stream->losses, item);
   struct tc__file *file = stream->open;
   /* Between generations a file goes on only with the next number. */
   if (file != NULL && !file->segment->in_gen &&
@@ -305,7 +269,8 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* Notes the end in the stream's last meta: the one that is about to be written, or by rewriting it. */
+/* Notes losses, and the end if it is one (else ended is NULL), in the stream's last meta: the one that is
+ * about to be written, or by rewriting it. */
 static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended,
                       uint64_t seq) {
   struct tc__file *file = stream->queued;
@@ -370,28 +335,53 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   return TB_OK;
 }
 
+/* What is whole in the open file is sealed; what is not goes on in a file of its own. */
+static tb_rc seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
+                         struct tb_diag *diag) {
+  struct tc__file *file = stream->open, *rest = NULL;
+
+  if (file == NULL || file->segment->ngens == 0) return TB_OK;
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  if (file->segment->in_gen) {
+    TB_TRY(make_way(archiver, stream, file->segment->now.gen, diag));
+    rest = file_new(stream);
+    if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+    tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
+    if (rc != TB_OK) {
+      tc__file_free(rest);
+      return rc;
+    }
+    tc_day(rest->segment->first_wall_ns, rest->day);
+  }
+  unmark_dirty(archiver, file);
+  seal_open(archiver, stream);
+  stream->open = rest;
+  return TB_OK;
+}
+
 tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
   if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
-  for (size_t i = 0; i < archiver->streams_cap; i++) {
-    struct tc__stream *stream = archiver->streams[i];
-    if (stream == NULL || stream->open == NULL || stream->open->segment->ngens == 0) continue;
-    struct tc__file *file = stream->open;
-    TB_TRY(tc_segment_flush(file->segment, diag));
-    struct tc__file *rest = NULL;
-    if (file->segment->in_gen) {
-      TB_TRY(make_way(archiver, stream, file->segment->now.gen, diag));
-      rest = file_new(stream);
-      if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-      tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
-      if (rc != TB_OK) {
-        tc__file_free(rest);
-        return rc;
-      }
-      tc_day(rest->segment->first_wall_ns, rest->day);
-    }
-    unmark_dirty(archiver, file);
-    seal_open(archiver, stream);
-    stream->open = rest;
-  }
+  for (size_t i = 0; i < archiver->streams_cap; i++)
+    if (archiver->streams[i] != NULL) TB_TRY(seal_border(archiver, archiver->streams[i], diag));
   return TB_OK;
+}
+
+tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq,
+                          struct tb_diag *diag) {
+  uint64_t upto = stream->last_seq;
+
+  if (stream->over) return TB_OK; /* settled with its end */
+  TB_TRY(seal_border(archiver, stream, diag));
+  struct tc__file *file = stream->open;
+  if (file != NULL && file->segment->now.first_seq <= seq) {
+    uint64_t gen = file->segment->now.gen;
+    /* The number tells the loss apart if a crash brings these records again. */
+    TB_TRY(tc__quarantine_open(archiver, stream, "its end did not come in time", true,
+                               file->segment->now.first_seq, diag));
+    stream->settled.abandoned_gen = gen;
+  } else if (file != NULL) { /* a younger one: only what lies before it is meant */
+    TB_TRY(tc__losses_move(&stream->losses, &file->losses));
+    upto = file->segment->now.first_seq - 1;
+  }
+  return note_end(archiver, stream, NULL, upto);
 }

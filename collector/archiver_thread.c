@@ -82,6 +82,9 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
     break;
   case TC_WORK_COUNTERS: stream->counters = work->counters; break;
   case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(archiver, stream, diag)); break;
+  case TC_WORK_GIVE_UP:
+    TB_TRY(tc__archive_give_up(archiver, stream, work->give_up_seq, diag));
+    break;
   case TC_WORK_FORGET: tc__forget_stream(archiver, stream); return TB_OK;
   case TC_WORK_VERDICT:
     tc__take_verdict(archiver, stream, work->verdict);

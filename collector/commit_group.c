@@ -13,7 +13,8 @@
 #include "collector/commit_private.h"
 #include "proto/frame.pb-c.h"
 
-static const uint64_t POISON_WINDOW_NS = UINT64_C(60000000000), TRIM_EVERY_NS = 100000000;
+static const uint64_t POISON_WINDOW_NS = UINT64_C(60000000000), TRIM_EVERY_NS = 100000000,
+                      ASK_AGAIN_NS = 1000000000;
 
 tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
   /* Lives until the next snapshot: kept in the payload list of the group that makes it. */
@@ -245,9 +246,26 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns, uint64_t b
   tc_count(&stats->log_bytes, bytes);
 }
 
+/* One stream that never ends its generation, or tells losses and nothing else, would keep the log of all. */
+static void give_up_holders(struct tc_commit *commit, uint64_t now) {
+  uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
+
+  for (size_t i = 0; i < commit->streams.cap; i++) {
+    struct tc_stream *stream = commit->streams.by_ref[i];
+    if (stream == NULL || stream->units == NULL || end - stream->units->first_lsn <= max) continue;
+    struct tc_unit *unit = tc_stream_end_unit(stream);
+    if (unit->asked_mono_ns != 0 && now - unit->asked_mono_ns < ASK_AGAIN_NS) continue;
+    struct tc_work *work = tc__commit_work(commit, TC_WORK_GIVE_UP, stream->ref);
+    if (work == NULL) return;
+    work->give_up_seq = unit->last_seq;
+    unit->asked_mono_ns = now;
+  }
+}
+
 static void trim(struct tc_commit *commit, uint64_t now) {
   if (tc_log_files(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
   commit->trim_mono_ns = now;
+  give_up_holders(commit, now);
   tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
 }
 

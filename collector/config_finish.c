@@ -100,6 +100,11 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
 static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
   if (c->log_group_bytes > c->log_file_bytes / 2)
     return tb_fail(diag, TB_BROKEN, "log.group_bytes: must be at most half of log.file_bytes");
+  if (c->log_held_bytes_max < 2 * c->log_file_bytes)
+    return tb_fail(diag, TB_BROKEN, "log.held_bytes_max: must be at least twice log.file_bytes");
+  if (c->log_held_bytes_max < c->agents_generation_bytes_max)
+    return tb_fail(diag, TB_BROKEN,
+                   "log.held_bytes_max: must be at least agents.generation_bytes_max");
   if (c->agents_abandon_after < 3 * c->agents_heartbeat)
     return tb_fail(diag, TB_BROKEN,
                    "agents.abandon_after: must be at least three times agents.heartbeat");

@@ -122,6 +122,13 @@ tb_rc tc_stream_holds(struct tc_stream *stream, uint64_t lsn, uint64_t seq, bool
   return TB_OK;
 }
 
+struct tc_unit *tc_stream_end_unit(struct tc_stream *stream) {
+  struct tc_unit *unit = stream->units;
+
+  if (unit->next == NULL) stream->unit_open = false;
+  return unit;
+}
+
 void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled) {
   stream->intro.settled = *settled;
   while (stream->units != NULL && stream->units->last_seq <= settled->seq) {

@@ -16,6 +16,7 @@
 struct tc_unit {
   struct tc_unit *next;
   uint64_t first_lsn, last_seq;
+  uint64_t asked_mono_ns; /* when the archive was last told to give it up */
 };
 
 struct tc_stream {
@@ -61,6 +62,9 @@ void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream);
 
 /* A record of the stream lies at lsn; ends: it ends its unit. */
 TB_MUST tb_rc tc_stream_holds(struct tc_stream *stream, uint64_t lsn, uint64_t seq, bool ends);
+/* The stream's oldest unit; it ends here if it was open: what comes is held by one of its own, so that the
+ * archive can settle all of this one. */
+struct tc_unit *tc_stream_end_unit(struct tc_stream *stream);
 void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled);
 /* The log is needed from here on; UINT64_MAX: not at all. */
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams);

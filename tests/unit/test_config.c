@@ -161,6 +161,7 @@ Test(config, finish_checks_keys_against_each_other) {
                "listen.feed: \"ws://127.0.0.1:1\" is not an ipc:// or tls+tcp:// URL");
   expect_unfit("log.group_bytes=64MiB", "log.group_bytes: must be at most half of log.file_bytes");
   expect_unfit("agents.heartbeat=1h", "agents.abandon_after: must be at least");
+  expect_unfit("log.held_bytes_max=16MiB", "log.held_bytes_max: must be at least");
   expect_unfit("state=/"
                "12345678901234567890123456789012345678901234567890123456789012345678901234567890123"
                "4567890123456789",

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of losses, on its way into a meta. */
+#include <stdlib.h>
+
+#include "collector/archiver_private.h"
+#include "proto/frame.pb-c.h"
+
+void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss) {
+  if (loss->first_gen < sum->first_gen) sum->first_gen = loss->first_gen;
+  if (loss->last_gen > sum->last_gen) sum->last_gen = loss->last_gen;
+  sum->batches += loss->batches;
+  sum->bytes += loss->bytes;
+  sum->seq = loss->seq;
+}
+
+tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss) {
+  if (losses->n == TC__LOSSES_MAX) {
+    tc__loss_join(&losses->items[losses->n - 1], loss);
+    return TB_OK;
+  }
+  if (losses->n == losses->cap) {
+    size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
+    void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
+    if (moved == NULL) return TB_NOMEM;
+    losses->items = moved;
+    losses->cap = cap;
+  }
+  losses->items[losses->n++] = *loss;
+  return TB_OK;
+}
+
+tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from) {
+  if (to->n == 0) {
+    struct tc__losses empty = *to;
+    *to = *from;
+    *from = empty;
+    return TB_OK;
+  }
+  for (size_t i = 0; i < from->n; i++) TB_TRY(tc__losses_add(to, &from->items[i]));
+  from->n = 0;
+  return TB_OK;
+}
+
+tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item) {
+  struct tc__loss *last = losses->n > 0 ? &losses->items[losses->n - 1] : NULL;
+
+  if (last != NULL && last->first_gen == item->gen && last->last_gen == item->gen &&
+      last->reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN) {
+    last->batches++;
+    last->bytes += item->len;
+    return TB_OK;
+  }
+  struct tc__loss loss = { .first_gen = item->gen,
+                           .last_gen = item->gen,
+                           .batches = 1,
+                           .bytes = item->len,
+                           .seq = item->seq,
+                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+  return tc__losses_add(losses, &loss);
+}
+
+tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note) {
+  for (size_t i = 0; i < note->n_losses; i++) {
+    const Tracecollect__V1__LossMeta *told = note->losses[i];
+    struct tc__loss loss = { .first_gen = told->first_gen,
+                             .last_gen = told->last_gen,
+                             .batches = told->batches,
+                             .bytes = told->bytes,
+                             .seq = told->seq,
+                             .reason = told->reason };
+    bool known = false; /* sealing may be tried again */
+    for (size_t k = 0; k < losses->n; k++) known |= losses->items[k].seq == loss.seq;
+    if (!known) TB_TRY(tc__losses_add(losses, &loss));
+  }
+  return TB_OK;
+}
