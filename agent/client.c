@@ -36,8 +36,10 @@ enum {
   RATE_BURST_MS = 50,
   UNPACK_BYTES = 8 << 10,
   RECEIVE_BYTES = 64 << 10, /* between two looks at them */
-  SEND_BYTES = 64 << 10, /* gathered before they go to the socket */
 };
+
+_Static_assert((int)TA_GRANT_BYTES_MAX <= (int)TA_TLS_WRITE_BYTES,
+               "a grant fits between two flushes");
 
 typedef tb_rc action(struct ta_client *c);
 static action act_dial, act_secure, act_greet, act_stream, act_leave, act_back_off, act_end;
@@ -410,21 +412,21 @@ static void flush(struct ta_client *c) {
   }
 }
 
+/* Grants are whole frames, and nothing is granted before the socket has taken what came before: a
+ * control frame never falls into the middle of a record, and TLS always has room. */
 static tb_rc send_records(struct ta_client *c) {
-  const unsigned char *bytes;
-
+  flush(c);
   while (c->state == TA_AT_STREAMING && !c->fd_full && !c->stop) {
     uint64_t room = c->credit_bytes - c->sent_bytes, rate = rate_room(c), need;
     if (room > rate) room = rate;
     size_t granted = ta_spool_grant(c->spool, room, &need);
-    c->held = need > 0;
+    c->held = granted == 0 && need > 0;
     if (granted == 0) break;
     c->sent_bytes += granted;
     c->allowance_bytes -= (int64_t)granted;
     TB_TRY(write_granted(c));
-    if (ta_tls_pending(c->tls, &bytes) >= SEND_BYTES) flush(c);
+    flush(c);
   }
-  flush(c);
   return TB_OK;
 }
 
@@ -461,7 +463,10 @@ static tb_rc beat(struct ta_client *c) {
   if (now >= c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns)
     return tb_fail(&c->diag, TB_IO, "collector silent for %" PRIu64 " ms",
                    (now - c->heard_ns) / MS);
-  return now >= c->beat_ns ? send_heartbeat(c) : TB_OK;
+  if (now < c->beat_ns) return TB_OK;
+  if (!c->fd_full) return send_heartbeat(c);
+  c->beat_ns = now + c->heartbeat_ns; /* what fills the socket says that we live */
+  return TB_OK;
 }
 
 /* One pass over an open connection. What was received is looked at before a lost socket counts: the
@@ -535,7 +540,8 @@ static short sleep_until_news(struct ta_client *c) {
   uint64_t next = next_ns(c), now = ta_mono_ns(), wakes;
 
   fds[1].events = c->state == TA_AT_CONNECTING ? POLLOUT : c->fd_full ? POLLIN | POLLOUT : POLLIN;
-  if (c->state == TA_AT_STREAMING && !c->held && !ta_spool_sleep(c->spool)) next = now;
+  bool wants = c->state == TA_AT_STREAMING && !c->held && !c->fd_full;
+  if (wants && !ta_spool_sleep(c->spool)) next = now;
   struct timespec timeout = ta_timespec(next > now ? next - now : 0);
   if (ppoll(fds, 2, next == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return 0;
   if (fds[0].revents != 0 && read(c->wake_fd, &wakes, sizeof wakes) < 0) return 0;

@@ -602,8 +602,9 @@ size_t ta_spool_grant(struct ta_spool *s, uint64_t room, uint64_t *out_need) {
 
   *out_need = 0;
   pthread_mutex_lock(&s->lock);
-  while (total < TA_GRANT_BYTES && next_frame(s, &fresh, &frame)) {
+  while (next_frame(s, &fresh, &frame)) {
     size_t bytes = TP_HEADER_BYTES + frame.len;
+    if (total > 0 && total + bytes > TA_GRANT_BYTES) break;
     if (bytes > room - total) {
       *out_need = bytes;
       break;

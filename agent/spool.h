@@ -34,7 +34,8 @@
 enum {
   TA_PAGE_BYTES = 4096,
   TA_SLOT_BYTES = 160,       /* the largest LOSS or CLOSE with its frame header */
-  TA_GRANT_BYTES = 64 << 10, /* sealed at one time under the lock */
+  TA_GRANT_BYTES = 64 << 10, /* sealed at one time under the lock, or one frame that is larger */
+  TA_GRANT_BYTES_MAX = TP_HEADER_BYTES + TP_RECORD_BYTES_MAX,
   TA_SPOOL_BYTES_MIN = 1 << 20,
 };
 

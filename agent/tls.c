@@ -13,19 +13,55 @@
 
 #define SERVER_ROLE "tracecollect:server/"
 
+enum {
+  RECORD_SLACK = TA_TLS_WRITE_BYTES / 4, /* each write is a TLS record, however short */
+  CONTROL_BYTES = 16 << 10,              /* the handshake, heartbeats, alerts */
+  OUT_BYTES = TA_TLS_WRITE_BYTES + RECORD_SLACK + CONTROL_BYTES,
+};
+
 struct ta_tls {
   SSL *ssl;
-  BIO *in, *out;   /* owned by ssl */
-  size_t out_sent; /* of what lies in out */
+  BIO *in; /* owned by ssl, as is the one that writes to out */
   struct tb_diag *diag;
   char host[256];
+  size_t out_n, out_sent; /* bytes in out, and how many of them the socket has */
+  unsigned char out[OUT_BYTES];
 };
 
 static OSSL_LIB_CTX *library;
+static BIO_METHOD *out_method;
+
+/* What OpenSSL writes. Its own memory BIO grows by copying and zeroes itself whenever it is emptied;
+ * this one does neither. */
+
+static int out_write(BIO *bio, const char *bytes, size_t n, size_t *out_written) {
+  struct ta_tls *tls = BIO_get_data(bio);
+
+  BIO_clear_retry_flags(bio);
+  if (n > sizeof tls->out - tls->out_n) {
+    BIO_set_retry_write(bio);
+    return 0;
+  }
+  memcpy(tls->out + tls->out_n, bytes, n);
+  tls->out_n += n;
+  *out_written = n;
+  return 1;
+}
+
+static long out_control(BIO *bio, int command, long number, void *pointer) {
+  (void)bio, (void)number, (void)pointer;
+  return command == BIO_CTRL_FLUSH;
+}
+
+static bool make_out_method(void) {
+  out_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "traceagent");
+  return out_method != NULL && BIO_meth_set_write_ex(out_method, out_write) == 1 &&
+         BIO_meth_set_ctrl(out_method, out_control) == 1;
+}
 
 static void library_start(void) {
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
-  library = OSSL_LIB_CTX_new();
+  if (make_out_method()) library = OSSL_LIB_CTX_new();
 }
 
 void ta_tls_thread_end(void) {
@@ -138,14 +174,16 @@ static bool is_host_name(const char *host) {
 static tb_rc start(struct ta_tls *tls, SSL_CTX *ctx) {
   tls->ssl = SSL_new(ctx);
   tls->in = BIO_new(BIO_s_mem());
-  tls->out = BIO_new(BIO_s_mem());
-  if (tls->ssl == NULL || tls->in == NULL || tls->out == NULL) {
+  BIO *out = BIO_new(out_method);
+  if (tls->ssl == NULL || tls->in == NULL || out == NULL) {
     BIO_free(tls->in);
-    BIO_free(tls->out);
+    BIO_free(out);
     return TB_NOMEM;
   }
   BIO_set_mem_eof_return(tls->in, -1);
-  SSL_set_bio(tls->ssl, tls->in, tls->out);
+  BIO_set_data(out, tls);
+  BIO_set_init(out, 1);
+  SSL_set_bio(tls->ssl, tls->in, out);
   SSL_set_app_data(tls->ssl, tls);
   SSL_set_connect_state(tls->ssl);
   if (is_host_name(tls->host) && SSL_set_tlsext_host_name(tls->ssl, tls->host) != 1)
@@ -257,18 +295,11 @@ void ta_tls_goodbye(struct ta_tls *tls) {
 }
 
 size_t ta_tls_pending(struct ta_tls *tls, const unsigned char **out_bytes) {
-  char *bytes;
-  long n = BIO_get_mem_data(tls->out, &bytes);
-
-  *out_bytes = (const unsigned char *)bytes + tls->out_sent;
-  return n <= 0 ? 0 : (size_t)n - tls->out_sent;
+  *out_bytes = tls->out + tls->out_sent;
+  return tls->out_n - tls->out_sent;
 }
 
 void ta_tls_sent(struct ta_tls *tls, size_t n) {
-  const unsigned char *bytes;
-
   tls->out_sent += n;
-  if (ta_tls_pending(tls, &bytes) > 0) return;
-  (void)BIO_reset(tls->out);
-  tls->out_sent = 0;
+  if (tls->out_sent == tls->out_n) tls->out_sent = tls->out_n = 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's end of TLS 1.3, between two memory BIOs: OpenSSL never sees the socket, so no library
- * can raise SIGPIPE or wait.
+/* The agent's end of TLS 1.3, between two BIOs in memory: OpenSSL never sees the socket, so no library
+ * can raise SIGPIPE or wait. What goes out waits in one fixed buffer: a write of TA_TLS_WRITE_BYTES
+ * (in one call or many) always fits once nothing is pending.
  *
  *   received bytes -> feed()    write() -> pending(), sent() -> the socket
  *   read() -> clear bytes
@@ -11,7 +12,7 @@
  * OpenSSL lives in a library context of its own, made once and never freed, and is told not to
  * clean up at exit: its handlers would pull the memory from under our thread.
  *
- * Memory    OpenSSL's, through malloc; about 100 KiB while connected.
+ * Memory    OpenSSL's and ours, through malloc; about 200 KiB while connected.
  * Threads   one at a time.
  * Errors    TB_REFUSED: one side will not have the other, by name. TB_PROTOCOL: that is not TLS 1.3.
  *           TB_END: the peer said good-bye. TB_NOTFOUND: a file cannot be read or does not fit.
@@ -21,6 +22,8 @@
 #define TA_TLS_H
 
 #include "base/result.h"
+
+enum { TA_TLS_WRITE_BYTES = 73 << 10 };
 
 struct ta_tls_files {
   const char *ca, *cert, *key;
@@ -36,6 +39,7 @@ void ta_tls_free(struct ta_tls *tls); /* accepts NULL */
 TB_MUST tb_rc ta_tls_feed(struct ta_tls *tls, const void *bytes, size_t n);
 TB_MUST tb_rc ta_tls_shake(struct ta_tls *tls); /* TB_AGAIN: wants the peer's answer */
 TB_MUST tb_rc ta_tls_read(struct ta_tls *tls, void *out, size_t max, size_t *out_n);
+/* TB_AGAIN: out of room, the connection cannot be used any more. */
 TB_MUST tb_rc ta_tls_write(struct ta_tls *tls, const void *bytes, size_t n);
 void ta_tls_goodbye(struct ta_tls *tls); /* close_notify goes to pending */
 
