@@ -84,39 +84,62 @@ static char *default_instance(void) {
   return asprintf(&text, "%s:%ld", host, (long)getpid()) < 0 ? NULL : text;
 }
 
-static char *tls_path(const char *file, const char *folder, const char *name) {
-  char *path;
-
-  if (file != NULL) return strdup(file);
-  if (folder == NULL) return NULL;
-  return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
-
 static const char *or_env(const char *value, const char *name, bool use_env) {
   return value != NULL || !use_env ? value : getenv(name);
 }
 
-static char *copy(const char *text) {
-  return text == NULL ? NULL : strdup(text);
+/* The six texts: taken from a field, made from the folder, or the default. The first error stays. */
+
+static const char *const text_names[TEXTS] = {
+  "server", "ca", "cert", "key", "service", "instance"
+};
+
+static void take_text(struct ta_forward *f, int text, const char *value, int *error) {
+  if (*error != TA_OK) return;
+  if (value == NULL) {
+    *error = fault(TA_E_CONFIG, "%s is not given", text_names[text]);
+    return;
+  }
+  f->text[text] = strdup(value);
+  if (f->text[text] == NULL) *error = TA_E_NOMEM;
+}
+
+static void take_path(struct ta_forward *f, int text, const char *file, const char *folder,
+                      const char *name, int *error) {
+  if (file != NULL || folder == NULL) {
+    take_text(f, text, file, error);
+    return;
+  }
+  if (*error != TA_OK || asprintf(&f->text[text], "%s/%s", folder, name) >= 0) return;
+  f->text[text] = NULL;
+  *error = TA_E_NOMEM;
+}
+
+static void take_instance(struct ta_forward *f, const char *value, int *error) {
+  if (value != NULL) {
+    take_text(f, TEXT_INSTANCE, value, error);
+    return;
+  }
+  if (*error != TA_OK) return;
+  f->text[TEXT_INSTANCE] = default_instance();
+  if (f->text[TEXT_INSTANCE] == NULL) *error = TA_E_NOMEM;
 }
 
 static int take_config(struct ta_forward *f, const struct ta_forward_config *config, bool use_env) {
-  static const char *const names[TEXTS] = { "server", "ca", "cert", "key", "service", "instance" };
   const char *certs = or_env(config->certs, "TRACEAGENT_CERTS", use_env);
-  const char *instance = or_env(config->instance, "TRACEAGENT_INSTANCE", use_env);
   struct tb_diag diag;
+  int error = TA_OK;
 
-  f->text[TEXT_SERVER] = copy(or_env(config->server, "TRACEAGENT_SERVER", use_env));
-  f->text[TEXT_CA] = tls_path(config->ca, certs, "ca.pem");
-  f->text[TEXT_CERT] = tls_path(config->cert, certs, "agent.pem");
-  f->text[TEXT_KEY] = tls_path(config->key, certs, "agent.key");
-  f->text[TEXT_SERVICE] = copy(or_env(config->service, "TRACEAGENT_SERVICE", use_env));
-  f->text[TEXT_INSTANCE] = instance != NULL ? strdup(instance) : default_instance();
-  for (int i = 0; i < TEXTS; i++)
-    if (f->text[i] == NULL) return fault(TA_E_CONFIG, "%s is not given", names[i]);
+  take_text(f, TEXT_SERVER, or_env(config->server, "TRACEAGENT_SERVER", use_env), &error);
+  take_path(f, TEXT_CA, config->ca, certs, "ca.pem", &error);
+  take_path(f, TEXT_CERT, config->cert, certs, "agent.pem", &error);
+  take_path(f, TEXT_KEY, config->key, certs, "agent.key", &error);
+  take_text(f, TEXT_SERVICE, or_env(config->service, "TRACEAGENT_SERVICE", use_env), &error);
+  take_instance(f, or_env(config->instance, "TRACEAGENT_INSTANCE", use_env), &error);
+  if (error != TA_OK) return error;
   for (int i = TEXT_SERVICE; i <= TEXT_INSTANCE; i++)
     if (!is_name(f->text[i]))
-      return fault(TA_E_CONFIG, "%s \"%.80s\" is not 1 to 64 of A-Z a-z 0-9 . _ : -", names[i],
+      return fault(TA_E_CONFIG, "%s \"%.80s\" is not 1 to 64 of A-Z a-z 0-9 . _ : -", text_names[i],
                    f->text[i]);
   if (config->spool_bytes != 0 && config->spool_bytes < TA_SPOOL_BYTES_MIN)
     return fault(TA_E_CONFIG, "spool_bytes is below %d", TA_SPOOL_BYTES_MIN);
@@ -201,6 +224,7 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
   }
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SPLIT_BYTES_MAX);
   tw_split_init(&f->split, &f->mem);
+  if (tw_split_reserve(&f->split) != TB_OK) return TA_E_NOMEM;
   struct ta_client_config client = {
     .server = f->text[TEXT_SERVER],
     .files = { f->text[TEXT_CA], f->text[TEXT_CERT], f->text[TEXT_KEY] },

@@ -19,6 +19,15 @@ void tw_split_fini(struct tw_split *split) {
   *split = (struct tw_split){ 0 };
 }
 
+tb_rc tw_split_reserve(struct tw_split *split) {
+  void *carry = NULL;
+
+  if (split->carry != NULL) return TB_OK;
+  TB_TRY(tb_mem_resize(split->mem, &carry, 0, CARRY_BYTES));
+  split->carry = carry;
+  return TB_OK;
+}
+
 void tw_split_reset(struct tw_split *split) {
   unsigned char *carry = split->carry;
 
@@ -98,9 +107,7 @@ tb_rc tw_split_feed(struct tw_split *split, const void *bytes, size_t n, size_t 
     *out_used = n;
     return hand_on_raw(split, bytes, n, true, out);
   }
-  void *carry = split->carry;
-  if (carry == NULL) TB_TRY(tb_mem_resize(split->mem, &carry, 0, CARRY_BYTES));
-  split->carry = carry;
+  TB_TRY(tw_split_reserve(split));
   memcpy(split->carry, bytes, n);
   split->carry_len = n;
   *out_used = n;

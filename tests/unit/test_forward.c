@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -603,6 +604,23 @@ Test(forward, the_off_switch_and_the_environment) {
   cr_assert_str_eq(seen_by(&s).instance, "i:7");
   end(&s);
 }
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they map terabytes */
+Test(forward, want_of_memory_is_not_taken_for_want_of_configuration) {
+  enum { SERVICE_BYTES = 256 << 20 };
+  char *service = malloc(SERVICE_BYTES);
+  struct ta_forward_config config = { .server = "127.0.0.1:1", .certs = "/c", .service = service };
+  struct rlimit limit = { .rlim_cur = SERVICE_BYTES * 3 / 2, .rlim_max = RLIM_INFINITY };
+  ta_forward *f = NULL;
+
+  memset(service, 's', SERVICE_BYTES - 1);
+  service[SERVICE_BYTES - 1] = 0;
+  cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+  cr_assert_eq(ta_forward_open(&config, &f), TA_E_NOMEM);
+  cr_assert_null(f);
+  free(service);
+}
+#endif
 
 Test(forward, close_gives_up_at_its_deadline) {
   struct scene s = begin((struct tt_collector_rules){ .no_acks = true }, 0);

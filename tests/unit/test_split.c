@@ -146,3 +146,30 @@ Test(split, without_memory_nothing_is_taken) {
   tw_split_fini(&split);
   cr_assert_eq(mem.bytes, 0);
 }
+
+static void *no_more(void *self, void *block, size_t old_bytes, size_t new_bytes) {
+  return new_bytes > old_bytes ? NULL : tb_mem_libc(self, block, old_bytes, new_bytes);
+}
+
+Test(split, what_was_reserved_is_not_asked_for_again) {
+  struct parts parts;
+  struct tw_split split;
+  struct tw_item item;
+  struct tb_mem mem;
+  size_t used;
+
+  setup(&parts);
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tw_split_init(&split, &mem);
+  cr_assert_eq(tw_split_reserve(&split), TB_OK);
+  mem.resize = no_more;
+  for (size_t pos = 0; pos < parts.trace.len; pos += used) {
+    tb_rc rc = tw_split_feed(&split, parts.trace.data + pos, 1, &used, &item);
+    cr_assert(rc == TB_OK || rc == TB_AGAIN);
+    if (rc == TB_OK) take(&parts, &item);
+  }
+  cr_assert_eq(parts.joined.len, parts.trace.len);
+  tw_split_fini(&split);
+  cr_assert_eq(mem.bytes, 0);
+  teardown(&parts);
+}
