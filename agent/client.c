@@ -20,7 +20,8 @@
 #include "proto/frame.pb-c.h"
 #include "proto/unpack.h"
 
-#define MS UINT64_C(1000000)
+#define MS       UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
 
 enum {
   PROTOCOL_MAJOR = 1,
@@ -366,23 +367,36 @@ static tb_rc read_frames(struct ta_client *c) {
 
 /* Records to the collector. */
 
-/* How much the rate cap lets through now. A burst may owe up to one grant. */
-static uint64_t rate_room(struct ta_client *c) {
-  uint64_t rate = c->config.rate_bytes_s, now = ta_mono_ns();
+/* The rate cap. Each frame moves the moment when all is paid for, exactly: what the division leaves
+ * over goes into the next. One may go out once that moment has come, however large it is; an idle
+ * sender saves up at most RATE_BURST_MS. */
 
-  if (rate == 0) return UINT64_MAX;
-  double earned = (double)(now - c->allowed_ns) * 1e-9 * (double)rate;
-  double burst = (double)rate * RATE_BURST_MS / 1000;
-  double sum = (double)c->allowance_bytes + earned;
-  c->allowance_bytes = (int64_t)(sum < burst ? sum : burst);
-  c->allowed_ns = now;
-  c->spool->capped = c->allowance_bytes <= 0;
-  return c->allowance_bytes > 0 ? TP_HEADER_BYTES + TP_RECORD_BYTES_MAX : 0;
+static bool rate_allows(struct ta_client *c) {
+  uint64_t now = ta_mono_ns();
+
+  if (c->rate_due_ns + RATE_BURST_MS * MS < now) {
+    c->rate_due_ns = now - RATE_BURST_MS * MS;
+    c->rate_rest = 0;
+  }
+  c->spool->capped = c->rate_due_ns > now;
+  return !c->spool->capped;
 }
 
-static uint64_t rate_wait_ns(const struct ta_client *c) {
-  if (c->config.rate_bytes_s == 0 || c->allowance_bytes > 0) return UINT64_MAX;
-  return (uint64_t)((double)(1 - c->allowance_bytes) / (double)c->config.rate_bytes_s * 1e9);
+static void rate_charge(struct ta_client *c, uint64_t bytes) {
+  if (c->config.rate_bytes_s == 0) return;
+  uint64_t cost = bytes * NS_PER_S + c->rate_rest;
+  c->rate_due_ns += cost / c->config.rate_bytes_s;
+  c->rate_rest = cost % c->config.rate_bytes_s;
+}
+
+/* Under a rate cap one frame at a time: none but that one is owed for. */
+static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
+  if (c->config.rate_bytes_s > 0) {
+    ta_spool_grant(c->spool, 0, out_need);
+    if (*out_need == 0 || *out_need > room || !rate_allows(c)) return 0;
+    room = *out_need;
+  }
+  return ta_spool_grant(c->spool, room, out_need);
 }
 
 static tb_rc write_granted(struct ta_client *c) {
@@ -417,13 +431,12 @@ static void flush(struct ta_client *c) {
 static tb_rc send_records(struct ta_client *c) {
   flush(c);
   while (c->state == TA_AT_STREAMING && !c->fd_full && !c->stop) {
-    uint64_t room = c->credit_bytes - c->sent_bytes, rate = rate_room(c), need;
-    if (room > rate) room = rate;
-    size_t granted = ta_spool_grant(c->spool, room, &need);
+    uint64_t need;
+    size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
     c->held = granted == 0 && need > 0;
     if (granted == 0) break;
     c->sent_bytes += granted;
-    c->allowance_bytes -= (int64_t)granted;
+    rate_charge(c, granted);
     TB_TRY(write_granted(c));
     flush(c);
   }
@@ -529,8 +542,7 @@ static uint64_t next_ns(struct ta_client *c) {
 
   if (c->state != TA_AT_STREAMING) return next;
   next = earlier(next, earlier(c->beat_ns, c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns));
-  uint64_t rate = rate_wait_ns(c);
-  return rate == UINT64_MAX ? next : earlier(next, ta_mono_ns() + rate);
+  return c->held && c->spool->capped ? earlier(next, c->rate_due_ns) : next;
 }
 
 /* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool
@@ -581,7 +593,6 @@ static void turn(struct ta_client *c) {
 
 void ta_client_run(struct ta_client *c) {
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
-  c->allowed_ns = ta_mono_ns();
   input(c, TA_IN_START);
   while (c->state != TA_AT_ENDED && !c->stop) {
     if (ta_process_exiting()) return;
@@ -602,6 +613,8 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                            .fd = -1,
                            .until_ns = UINT64_MAX,
                            .heartbeat_ns = HEARTBEAT_MS * MS };
+  /* No cost plus rest may pass 64 bits; nobody can tell such a cap from none. */
+  if (c->config.rate_bytes_s > INT64_MAX) c->config.rate_bytes_s = 0;
   c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (c->wake_fd < 0) return TB_IO;
   pthread_mutex_init(&c->lock, NULL);

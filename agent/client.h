@@ -96,9 +96,9 @@ struct ta_client {
 
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
-  uint64_t away_ns;        /* GOAWAY: not before */
-  int64_t allowance_bytes; /* rate cap; below zero: owed */
-  uint64_t allowed_ns;
+  uint64_t away_ns;     /* GOAWAY: not before */
+  uint64_t rate_due_ns; /* rate cap: what went out is paid for then */
+  uint64_t rate_rest;   /* of the division behind it, in bytes x ns */
 
   pthread_mutex_t lock; /* of told */
   struct ta_client_status told;

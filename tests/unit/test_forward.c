@@ -287,7 +287,8 @@ Test(forward, a_collector_of_another_authority_is_not_spoken_to) {
   tt_collector_up(s.collector);
   cr_assert(until(s.f, error_says, "collector's certificate: "));
   cr_assert_eq(seen_by(&s).connections, 0);
-  cr_assert_neq(status_of(s.f).state, TA_STATE_REFUSED); /* it may be renewed: tried again and again */
+  cr_assert_neq(status_of(s.f).state,
+                TA_STATE_REFUSED); /* it may be renewed: tried again and again */
   ta_forward_close(s.f, 0);
   remove_certs(other);
   end(&s);
@@ -660,6 +661,41 @@ Test(forward, the_rate_cap_holds) {
   expect_trace(&s, &t);
   tt_stream_free(&t);
   end(&s);
+}
+
+/* Milliseconds that a header and `batches` batches of 100 bytes take at the rate. */
+static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
+  struct scene s = begin((struct tt_collector_rules){ 0 }, 0);
+  struct tt_stream t = tt_stream_make(26, 1, batches, 100);
+  struct timespec start, now;
+  struct ta_forward_config config = { .size = sizeof config,
+                                      .server = tt_collector_address(s.collector),
+                                      .certs = s.dir,
+                                      .service = "shop",
+                                      .rate_bytes_s = rate_bytes_s };
+
+  ta_forward_close(s.f, 0);
+  cr_assert_eq(ta_forward_open(&config, &s.f), 0);
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  if (batches == 0) t.n = 16; /* no end mark either */
+  write_all(s.f, &t, t.n);
+  cr_assert_eq(ta_forward_sync(s.f, 20000), 0, "at %lu bytes/s", (unsigned long)rate_bytes_s);
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  ta_forward_close(s.f, 0);
+  tt_stream_free(&t);
+  end(&s);
+  return (now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000;
+}
+
+Test(forward, a_small_rate_is_kept_exactly) {
+  struct tt_stream t = tt_stream_make(26, 1, 5, 100);
+
+  ms_at_rate(1, 0); /* the first frame goes at once, however long it is paid for */
+  /* All but the last frame, which owes: the header and five batches with 32 bytes each. */
+  long ms = ms_at_rate(400, 5), due = (long)(t.n - 16) * 1000 / 400;
+  cr_assert_geq(ms, due * 8 / 10);
+  cr_assert_leq(ms, due * 2 + 1000);
+  tt_stream_free(&t);
 }
 
 Test(forward, a_ready_file_is_read_again_at_each_connect) {
