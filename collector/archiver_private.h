@@ -91,6 +91,12 @@ struct tc__verdict {
   struct tc_verdict *verdict;
 };
 
+/* quarantine/ as retention last saw it. */
+struct tc__quarantine {
+  uint64_t files, bytes, oldest_wall_ns;
+  bool changed; /* a file came since */
+};
+
 struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
@@ -121,6 +127,7 @@ struct tc_archiver {
   bool told_failed, live_soon;
   uint64_t retry_mono_ns, live_mono_ns;
   struct tc_retention retention;
+  struct tc__quarantine quarantine;
 };
 
 uint64_t tc__wall_ns(void);
@@ -149,6 +156,9 @@ tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *strea
 /* What the log holds of the stream up to seq is settled: whole generations are sealed, one that is still open is
  * given up, losses are noted. The stream goes on. */
 tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq,
+                          struct tb_diag *diag);
+/* Moves an open file to quarantine/. */
+tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
                           struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
@@ -194,5 +204,9 @@ tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag);
 
 /* archiver_retention.c */
 void tc__retain(struct tc_archiver *archiver);
+uint64_t tc__disk_free(const struct tc_archiver *archiver);
+
+/* archiver_quarantine.c; after tc_retention_round() */
+void tc__retain_quarantine(struct tc_archiver *archiver);
 
 #endif

@@ -98,9 +98,7 @@ static void put_rows(struct tc_archiver *archiver, struct tc__file *first, size_
 static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
-  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
-               segment->name) != 0)
-    return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
+  TB_TRY(tc__quarantine_file(archiver, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
     struct tc__loss loss = { .first_gen = gen->gen,

@@ -148,14 +148,6 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
-static tb_rc quarantine_file(struct tc_archiver *archiver, struct tc_segment *segment,
-                             struct tb_diag *diag) {
-  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
-               segment->name) == 0)
-    return TB_OK;
-  return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
-}
-
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
@@ -174,13 +166,13 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
     TB_TRY(make_way(archiver, stream, now->gen, diag));
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
     tb_rc rc = tc_segment_flush(rest, diag);
-    if (rc == TB_OK) rc = quarantine_file(archiver, rest, diag);
+    if (rc == TB_OK) rc = tc__quarantine_file(archiver, rest, diag);
     tc_segment_free(rest);
     unmark_dirty(archiver, file);
     seal_open(archiver, stream);
     TB_TRY(rc);
   } else {
-    TB_TRY(quarantine_file(archiver, file->segment, diag));
+    TB_TRY(tc__quarantine_file(archiver, file->segment, diag));
     TB_TRY(tc__losses_move(&stream->losses, &file->losses));
     unmark_dirty(archiver, file);
     stream->open = NULL;

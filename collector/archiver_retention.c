@@ -25,7 +25,7 @@ struct round {
   size_t nservices;
 };
 
-static uint64_t disk_free(struct tc_archiver *archiver) {
+uint64_t tc__disk_free(const struct tc_archiver *archiver) {
   struct statvfs fs;
 
   if (fstatvfs(archiver->opt.dirs->state, &fs) != 0) return UINT64_MAX;
@@ -111,6 +111,14 @@ void tc__retain(struct tc_archiver *archiver) {
   const struct tc_config *config = archiver->opt.config;
   struct tb_diag diag = { 0 };
 
+  tc_retention_round(&archiver->retention, tc__wall_ns(), tc__mono_ns(),
+                     atomic_load(&archiver->opt.stats->archive_bytes));
+  if (archiver->retention.clock_jumped) {
+    atomic_store(&archiver->opt.stats->clock_jumped, true);
+    tc__note(archiver, "retention: the wall clock jumped by more than an hour; nothing is deleted "
+                       "by age for an hour");
+  }
+  tc__retain_quarantine(archiver);
   if (archiver->catalog == NULL || archiver->catalog_stale) return;
   struct round *round = calloc(1, sizeof *round);
   if (round == NULL) return;
@@ -120,13 +128,7 @@ void tc__retain(struct tc_archiver *archiver) {
                                               .free_bytes = config->retention_free_bytes,
                                               .service_bytes = config->retention_service_bytes };
   round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
-  round->disk_free = disk_free(archiver);
-  tc_retention_round(&archiver->retention, tc__wall_ns(), tc__mono_ns(), round->archive_bytes);
-  if (archiver->retention.clock_jumped) {
-    atomic_store(&archiver->opt.stats->clock_jumped, true);
-    tc__note(archiver, "retention: the wall clock jumped by more than an hour; nothing is deleted "
-                       "by age for an hour");
-  }
+  round->disk_free = tc__disk_free(archiver);
   while (take_oldest(round, NULL)) continue;
   if (round->rules.service_bytes != 0 &&
       tc_catalog_heavy(archiver->catalog, round->rules.service_bytes, collect_service, round,

@@ -11,6 +11,7 @@ struct tc_stats {
   _Atomic uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records,
       recoveries;
   _Atomic uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
+  _Atomic uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   _Atomic uint64_t streams, streams_live;
   atomic_bool failed, disk_full, archive_stuck, clock_jumped;
 };

@@ -153,6 +153,7 @@ struct tc_store_stats {
   uint64_t commits, commit_ns_total, commit_ns_max, log_bytes, records, record_bytes;
   uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
   uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
+  uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   uint64_t streams, streams_live;
   bool failed;
   const char *health; /* "ok", or what is wrong; static text */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/catalog.h"
@@ -92,5 +94,74 @@ Test(retention, the_oldest_goes_its_meta_stays_and_the_catalog_says_so) {
   cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 19);
   cr_assert_eq(tt_count_files(&t, "archive", ".meta"), 20);
   cr_assert_eq(stats.archive_bytes, 19 * 3016);
+  tt_store_remove(&t);
+}
+
+/* Generations 1..n begun and given up, a megabyte each. */
+static void give_up(struct tt_writer *w, uint64_t from, uint64_t upto) {
+  static const unsigned char bytes[1 << 20];
+
+  for (uint64_t gen = from; gen <= upto; gen++) {
+    tt_batch(w, gen, bytes, sizeof bytes);
+    tt_loss(w, gen, gen, 1, sizeof bytes);
+  }
+  tt_barrier(w->t);
+}
+
+static bool has_part(struct tt_store *t, uint64_t gen) {
+  char path[256];
+
+  snprintf(path, sizeof path, "%s/quarantine/01010101010101010101010101010101-%016lx.part", t->dir,
+           gen);
+  return access(path, F_OK) == 0;
+}
+
+Test(retention, quarantine_keeps_its_size_and_the_youngest) {
+  static struct tt_store t;
+  struct tc_store_stats stats = { 0 };
+
+  tt_store_make(&t);
+  t.config.retention_every = 10000000;
+  t.config.retention_quarantine_bytes = (7 << 20) / 2;
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  struct tt_writer w = { .t = &t, .conn = 1 };
+  tt_attach(&t, 1, 1, "tracecollect:agent/a");
+  w.stream = tt_attached(&t, 1, &w.seq);
+  tt_header(&w);
+  give_up(&w, 1, 8);
+  for (int tries = 0; tries < 1000 && stats.quarantine_expired < 5; tries++, usleep(10000))
+    tc_store_stats(t.store, &stats);
+  cr_assert_eq(stats.quarantine_files, 3);
+  cr_assert_eq(stats.quarantine_expired, 5);
+  cr_assert_eq(stats.quarantine_bytes, 3 * ((1 << 20) + 16));
+  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 3);
+  cr_assert(has_part(&t, 8) && has_part(&t, 7) && has_part(&t, 6));
+  tt_store_remove(&t);
+}
+
+Test(retention, quarantine_goes_by_age_also_what_an_earlier_run_left) {
+  static struct tt_store t;
+  struct timespec old[2] = { { .tv_sec = 1700000000 }, { .tv_sec = 1700000000 } };
+  char path[256];
+
+  tt_store_make(&t);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  struct tt_writer w = { .t = &t, .conn = 1 };
+  tt_attach(&t, 1, 1, "tracecollect:agent/a");
+  w.stream = tt_attached(&t, 1, &w.seq);
+  tt_header(&w);
+  give_up(&w, 1, 2);
+  tt_generation(&w, 3, 1, 100); /* settles what lies before it: nothing of it is replayed */
+  tt_barrier(&t);
+  tt_store_stop(&t);
+  snprintf(path, sizeof path, "%s/quarantine/01010101010101010101010101010101-%016x.part", t.dir,
+           1u);
+  cr_assert_eq(utimensat(AT_FDCWD, path, old, 0), 0);
+  t.config.retention_every = 10000000;
+  t.config.retention_age = UINT64_C(3600000000000);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  for (int tries = 0; tries < 1000 && has_part(&t, 1); tries++) usleep(10000);
+  cr_assert_not(has_part(&t, 1));
+  cr_assert(has_part(&t, 2));
   tt_store_remove(&t);
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping quarantine/ small: unfinished generations are worth less than any segment, so they go by age and
+ * size, and before the first segment where space is short. The oldest go first; other files stay. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/archiver_private.h"
+
+tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
+                          struct tb_diag *diag) {
+  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
+               segment->name) != 0)
+    return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
+  archiver->quarantine.changed = true;
+  return TB_OK;
+}
+
+/* A file costs the disk at least that much, so small ones without number are bounded too. */
+enum { FILE_BYTES_MIN = 4096 };
+
+struct part {
+  uint64_t wall_ns, bytes;
+  char name[TC_FILE_NAME_BYTES];
+};
+
+struct parts {
+  struct part *items;
+  size_t n, cap;
+  uint64_t bytes;
+};
+
+static tb_rc add_part(struct parts *parts, const char *name, const struct stat *st) {
+  if (parts->n == parts->cap) {
+    size_t cap = parts->cap == 0 ? 64 : 2 * parts->cap;
+    void *moved = reallocarray(parts->items, cap, sizeof *parts->items);
+    if (moved == NULL) return TB_NOMEM;
+    parts->items = moved;
+    parts->cap = cap;
+  }
+  struct part *part = &parts->items[parts->n++];
+  uint64_t bytes = (uint64_t)st->st_size;
+  *part = (struct part){
+    .wall_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec,
+    .bytes = bytes > FILE_BYTES_MIN ? bytes : FILE_BYTES_MIN,
+  };
+  strcpy(part->name, name);
+  parts->bytes += part->bytes;
+  return TB_OK;
+}
+
+static bool is_part(const char *name) {
+  size_t len = strlen(name);
+
+  return len < TC_FILE_NAME_BYTES && len > 5 && strcmp(name + len - 5, ".part") == 0;
+}
+
+static tb_rc list_parts(int quarantine_fd, struct parts *parts) {
+  int fd = openat(quarantine_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  struct stat st;
+  tb_rc rc = TB_OK;
+
+  if (dir == NULL) {
+    if (fd >= 0) close(fd);
+    return TB_IO;
+  }
+  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;)
+    if (is_part(entry->d_name) && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode))
+      rc = add_part(parts, entry->d_name, &st);
+  closedir(dir);
+  return rc;
+}
+
+static int by_age(const void *a, const void *b) {
+  const struct part *x = a, *y = b;
+
+  if (x->wall_ns != y->wall_ns) return x->wall_ns < y->wall_ns ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+/* Deletes the oldest while the rules say so; answers how many went. */
+static size_t take_oldest(struct tc_archiver *archiver, const struct tc_retention_rules *rules,
+                          uint64_t disk_free, struct parts *parts) {
+  size_t gone = 0;
+
+  for (; gone < parts->n; gone++) {
+    const struct part *part = &parts->items[gone];
+    if (!tc_retention_takes(&archiver->retention, rules, parts->bytes, disk_free, part->wall_ns))
+      break;
+    if (unlinkat(archiver->opt.dirs->quarantine, part->name, 0) != 0 && errno != ENOENT) {
+      tc__note(archiver, "quarantine/%s: %s", part->name, strerror(errno));
+      break;
+    }
+    parts->bytes -= part->bytes;
+    disk_free += part->bytes;
+  }
+  return gone;
+}
+
+void tc__retain_quarantine(struct tc_archiver *archiver) {
+  const struct tc_config *config = archiver->opt.config;
+  struct tc__quarantine *seen = &archiver->quarantine;
+  const struct tc_retention_rules rules = { .age_ns = config->retention_age,
+                                            .bytes = config->retention_quarantine_bytes,
+                                            .free_bytes = config->retention_free_bytes };
+  struct parts parts = { 0 };
+  uint64_t disk_free = tc__disk_free(archiver);
+
+  if (!seen->changed &&
+      (seen->files == 0 || !tc_retention_takes(&archiver->retention, &rules, seen->bytes, disk_free,
+                                               seen->oldest_wall_ns)))
+    return;
+  tb_rc rc = list_parts(archiver->opt.dirs->quarantine, &parts);
+  if (rc == TB_OK) {
+    if (parts.n > 0) qsort(parts.items, parts.n, sizeof *parts.items, by_age);
+    size_t gone = take_oldest(archiver, &rules, disk_free, &parts);
+    *seen = (struct tc__quarantine){ .files = parts.n - gone, .bytes = parts.bytes };
+    if (seen->files > 0) seen->oldest_wall_ns = parts.items[gone].wall_ns;
+    tc_gauge(&archiver->opt.stats->quarantine_bytes, seen->bytes);
+    tc_gauge(&archiver->opt.stats->quarantine_files, seen->files);
+    tc_count(&archiver->opt.stats->quarantine_expired, gone);
+    if (gone > 0)
+      tc__note(archiver, "retention: %zu unfinished generations deleted from quarantine", gone);
+  } else {
+    tc__note(archiver, "retention: quarantine cannot be listed: %s", tb_rc_text(rc));
+  }
+  free(parts.items);
+}
