@@ -9,8 +9,9 @@
  *
  * Memory    work items belong to the archiver once posted; RELEASED tells when records have left memory.
  * Threads   its own one after start; post() from the commit thread, take_settled() too.
- * Errors    a full disk holds the work back until there is space; other write errors are told once by
- *           TC_REPLY_FAILED, and the work is tried again as well: nothing durable is dropped.
+ * Errors    a full disk holds the work back until there is space, a shortage of memory or descriptors for
+ *           half a minute. After that it is told once by TC_REPLY_FAILED, as other write errors are at
+ *           once, and the work is tried again as well: nothing durable is dropped.
  */
 #ifndef TC_ARCHIVER_H
 #define TC_ARCHIVER_H

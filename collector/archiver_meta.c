@@ -130,8 +130,8 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
 
   tc_meta_name(first_gen, name);
   if (dir_fd < 0)
-    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "archive/%s/%s: %s", day,
-                   stream_hex, strerror(errno));
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "archive/%s/%s: %s",
+                   day, stream_hex, strerror(errno));
   tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
   if (rc == TB_OK) {
     change(self, meta);

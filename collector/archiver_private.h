@@ -126,6 +126,7 @@ struct tc_archiver {
   atomic_bool stop;
   bool told_failed, live_soon;
   uint64_t retry_mono_ns, live_mono_ns;
+  uint64_t short_mono_ns; /* memory or descriptors are short since then; 0: they are not */
   struct tc_retention retention;
   struct tc__quarantine quarantine;
 };

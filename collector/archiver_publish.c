@@ -19,8 +19,8 @@
 enum { PUBLISH_AT_ONCE = 256 };
 
 static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const char *name) {
-  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO,
-                 "archive/%s/%s/%s: %s", file->day, file->stream->hex, name, strerror(errno));
+  return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s/%s: %s", file->day, file->stream->hex,
+                 name, strerror(errno));
 }
 
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {

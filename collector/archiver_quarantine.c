@@ -16,7 +16,7 @@ tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment 
                           struct tb_diag *diag) {
   if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
                segment->name) != 0)
-    return tb_fail(diag, TB_IO, "quarantine/%s: %s", segment->name, strerror(errno));
+    return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", segment->name, strerror(errno));
   archiver->quarantine.changed = true;
   return TB_OK;
 }

@@ -10,6 +10,8 @@
 enum { SEAL_FROM = 64 };
 
 static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000;
+/* So long a shortage of memory or descriptors is waited for: others may give theirs back. */
+static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 /* Rows of live streams are written each second; a stream that came or went is shown sooner. */
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
@@ -154,7 +156,8 @@ static void post_settled(struct tc_archiver *archiver) {
           archiver->nsettled_wait * sizeof(struct tc_settled *));
 }
 
-/* A full disk is waited for; anything else is told, and tried again all the same. */
+/* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
+ * credit for. Anything else is told, and tried again all the same. */
 static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *diag) {
   bool stuck = rc != TB_OK, was = atomic_load(&archiver->opt.stats->archive_stuck);
 
@@ -162,12 +165,16 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
   if (stuck && !was)
     tc__note(archiver, "%s; the archive waits, the log keeps what is acked", diag->text);
   if (!stuck && was) tc__note(archiver, "archive: is written again");
+  if (rc != TB_NOMEM) archiver->short_mono_ns = 0;
   if (!stuck) {
     archiver->told_failed = false;
     return;
   }
-  archiver->retry_mono_ns = tc__mono_ns() + RETRY_NS;
+  uint64_t now = tc__mono_ns();
+  archiver->retry_mono_ns = now + RETRY_NS;
   if (rc == TB_BUDGET || archiver->told_failed) return;
+  if (rc == TB_NOMEM && archiver->short_mono_ns == 0) archiver->short_mono_ns = now;
+  if (rc == TB_NOMEM && now - archiver->short_mono_ns < SHORTAGE_NS) return;
   archiver->told_failed = true;
   for (unsigned loop = 0; loop < archiver->opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);

@@ -58,7 +58,8 @@ tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta *
   int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
   if (fd < 0)
-    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", name, strerror(errno));
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "%s: %s", name,
+                   strerror(errno));
   tb_rc rc = TB_OK;
   unsigned char *bytes = NULL;
   if (fstat(fd, &st) != 0)
@@ -102,8 +103,7 @@ tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync
   int why = errno;
   if (fd >= 0) close(fd);
   free(bytes);
-  return good ? TB_OK
-              : tb_fail(diag, why == ENOSPC ? TB_BUDGET : TB_IO, "%s: %s", temp, strerror(why));
+  return good ? TB_OK : tb_fail(diag, tc_errno_rc(why), "%s: %s", temp, strerror(why));
 }
 
 tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag) {
@@ -111,7 +111,7 @@ tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag) {
 
   snprintf(temp, sizeof temp, "%s.new", name);
   if (renameat(dir_fd, temp, dir_fd, name) == 0) return TB_OK;
-  return tb_fail(diag, errno == ENOSPC ? TB_BUDGET : TB_IO, "%s: %s", name, strerror(errno));
+  return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
 }
 
 unsigned tc_meta_verdict(const tc_meta *meta, const char **out_reason) {

@@ -3,7 +3,7 @@
  *
  * Memory    a read message is freed with tc_meta_free().
  * Threads   safe from any thread on different names.
- * Errors    read: TB_NOTFOUND, TB_IO, TB_CORRUPT with the name in diag.
+ * Errors    read: TB_NOTFOUND, TB_CORRUPT, or as tc_errno_rc() says, with the name in diag.
  */
 #ifndef TC_META_H
 #define TC_META_H

@@ -35,8 +35,7 @@ unsigned tc_go_version(const unsigned char *header, uint32_t len) {
 }
 
 static tb_rc fail_file(const struct tc_segment *segment, struct tb_diag *diag) {
-  return tb_fail(diag, errno == ENOSPC || errno == EDQUOT ? TB_BUDGET : TB_IO, "open/%s: %s",
-                 segment->name, strerror(errno));
+  return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", segment->name, strerror(errno));
 }
 
 static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {

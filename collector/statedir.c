@@ -158,6 +158,19 @@ int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, 
   return fd;
 }
 
+tb_rc tc_errno_rc(int why) {
+  switch (why) {
+  case ENOSPC:
+  case EDQUOT: return TB_BUDGET;
+  case ENOMEM:
+  case EMFILE:
+  case ENFILE:
+  case EINTR:
+  case EAGAIN: return TB_NOMEM;
+  default: return TB_IO;
+  }
+}
+
 void tc_hex(const unsigned char *bytes, size_t n, char *out) {
   static const char digits[] = "0123456789abcdef";
 

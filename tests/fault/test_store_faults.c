@@ -22,8 +22,9 @@
 #include "proto/meta.pb-c.h"
 #include "support/store_driver.h"
 
-static atomic_int failing_syncs;   /* so many of the log's fdatasync fail with EIO */
-static atomic_bool parts_are_full; /* writes below open/ say ENOSPC */
+static atomic_int failing_syncs; /* so many of the log's fdatasync fail with EIO */
+static atomic_int parts_errno;   /* writes below open/ fail with it; 0: they do not */
+static atomic_int parts_failed;  /* so many did */
 static _Atomic uint64_t disk_free = UINT64_C(1) << 40;
 
 static bool is_below(int fd, const char *folder) {
@@ -45,8 +46,9 @@ int fdatasync(int fd) {
 }
 
 ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset) {
-  if (parts_are_full && is_below(fd, "/open/")) {
-    errno = ENOSPC;
+  if (parts_errno != 0 && is_below(fd, "/open/")) {
+    parts_failed++;
+    errno = parts_errno;
     return -1;
   }
   return syscall(SYS_pwritev, fd, iov, n, offset, 0L);
@@ -230,15 +232,41 @@ Test(store_faults, a_full_archive_holds_work_back_and_drops_none) {
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&t);
-  parts_are_full = true;
+  parts_errno = ENOSPC;
   for (uint64_t gen = 2; gen <= 5; gen++) tt_generation(&w, gen, 3, 1000);
   cr_assert(tt_wait_acked(&t, w.stream, w.seq)); /* the log has them */
   do tc_store_stats(t.store, &stats);
   while (strcmp(stats.health, "disk: the archive cannot be written") != 0);
-  parts_are_full = false;
+  parts_errno = 0;
   tt_barrier(&t);
   cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 5);
   cr_assert_eq(tt_count_files(&t, "quarantine", ""), 0);
+  tt_store_stop(&t);
+  expect_proven(&t);
+}
+
+Test(store_faults, a_shortage_is_waited_for_and_other_errors_are_told) {
+  static const int shortages[] = { ENOMEM, EMFILE, ENFILE, EAGAIN };
+  struct tt_writer w = attach(&t, 1, 7);
+  uint64_t gen = 1;
+
+  tt_header(&w);
+  for (size_t i = 0; i < sizeof shortages / sizeof *shortages; i++) {
+    parts_failed = 0;
+    parts_errno = shortages[i];
+    tt_generation(&w, gen++, 3, 1000);
+    cr_assert(tt_wait_acked(&t, w.stream, w.seq)); /* the log has it */
+    while (parts_failed < 3) usleep(1000);
+    parts_errno = 0;
+    tt_barrier(&t);
+    cr_assert_eq(tt_count(&t, TC_REPLY_FAILED), 0, "%s: %s", strerror(shortages[i]), t.notes);
+    cr_assert_eq(tt_count_files(&t, "archive", ".trace"), gen - 1);
+  }
+  parts_errno = EIO;
+  tt_generation(&w, gen, 3, 1000);
+  cr_assert_not_null(tt_wait(&t, TC_REPLY_FAILED, 0), "a broken disk is told at once");
+  parts_errno = 0;
+  tt_barrier(&t);
   tt_store_stop(&t);
   expect_proven(&t);
 }
@@ -249,7 +277,7 @@ Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
   /* Nothing is sealed, so that all of it is in the log only. */
   tt_header(&a);
   tt_header(&b);
-  parts_are_full = true;
+  parts_errno = ENOSPC;
   for (uint64_t gen = 1; gen <= 4; gen++) {
     tt_generation(&a, gen, 3, 1000);
     tt_generation(&b, gen, 3, 1000);
@@ -257,7 +285,7 @@ Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
     cr_assert(tt_wait_acked(&t, b.stream, b.seq));
   }
   crash_into_copy();
-  parts_are_full = false;
+  parts_errno = 0;
   damage_record(TP_BATCH, 2, 1); /* of a or b, whichever came first */
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, "damaged in the log"), "%s", copy.notes);
