@@ -4,7 +4,6 @@
  * its tb_rc up to turn(), the only place that feeds LOST or REFUSED to the table. */
 #include "agent/client.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -128,7 +127,8 @@ static void *unpack(struct ta_client *c, const ProtobufCMessageDescriptor *type,
 static tb_rc send_control(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
   unsigned char bytes[TP_HEADER_BYTES + 1024];
 
-  assert(protobuf_c_message_get_packed_size(message) <= sizeof bytes - TP_HEADER_BYTES);
+  size_t packed = protobuf_c_message_get_packed_size(message);
+  if (!TB_CHECK(packed <= sizeof bytes - TP_HEADER_BYTES)) return TB_PROTOCOL;
   size_t n = protobuf_c_message_pack(message, bytes + TP_HEADER_BYTES);
   struct tp_frame frame = { .kind = kind, .payload = bytes + TP_HEADER_BYTES, .len = (uint32_t)n };
   tp_frame_head(&frame, bytes);
@@ -591,12 +591,26 @@ static void turn(struct ta_client *c) {
   if (rc != TB_OK) input(c, lost_input(c, rc));
 }
 
+/* Whether a check failed; then the stream ends by its words. */
+static bool end_by_mistake(struct ta_client *c) {
+  const char *where = atomic_load(&c->keeper.where);
+
+  if (where == NULL) return false;
+  tb_diag_clear(&c->diag);
+  tb_fail(&c->diag, TB_PROTOCOL, "agent: check failed: %s", where);
+  c->state = TA_AT_ENDED;
+  act_end(c);
+  tell(c);
+  return true;
+}
+
 void ta_client_run(struct ta_client *c) {
+  tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
   input(c, TA_IN_START);
   while (c->state != TA_AT_ENDED && !c->stop) {
     if (ta_process_exiting()) return;
-    turn(c);
+    if (!end_by_mistake(c)) turn(c);
   }
   if (c->state != TA_AT_ENDED) act_end(c);
   ta_spool_over(c->spool);

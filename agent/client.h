@@ -6,7 +6,8 @@
  * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
  * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
  * bytes go out on a connection than the collector's mark says. Who is silent for three heartbeats
- * is gone. Tries are spaced by full jitter, 100 ms doubling to 30 s.
+ * is gone. Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
+ * of the writer's, ends the stream: the host must not pay for our mistake.
  *
  * Memory    the client itself; frames from the collector are at most TA_INBOUND_BYTES.
  * Threads   run() on one thread; stop(), wake() and status() from any.
@@ -20,6 +21,7 @@
 #include "agent/spool.h"
 #include "agent/tls.h"
 #include "base/arena.h"
+#include "base/check.h"
 
 enum { TA_INBOUND_BYTES = 4096 };
 
@@ -72,6 +74,7 @@ struct ta_client_status {
 struct ta_client {
   struct ta_client_config config;
   struct ta_spool *spool;
+  struct tb_keeper keeper; /* of the writer's and the sender's checks */
   unsigned char stream[16];
   uint64_t started_wall_ns;
   int wake_fd;

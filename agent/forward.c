@@ -51,6 +51,12 @@ static void restore_errno(const int *before) {
   errno = *before;
 }
 
+#define KEEP_CHECKS(f)                                                                             \
+  TB_CLEANUP(restore_keeper) struct tb_keeper *keeper_before = tb_check_keep(&(f)->client.keeper)
+static void restore_keeper(struct tb_keeper *const *before) {
+  tb_check_keep(*before);
+}
+
 static __thread char config_fault[160]; /* what ta_strerror(TA_E_CONFIG) and (TA_E_CERT) add */
 
 /* Configuration. */
@@ -249,6 +255,7 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
 
   config_fault[0] = 0;
   if (f == NULL) return TA_E_NOMEM;
+  KEEP_CHECKS(f);
   atomic_store(&f->holders, 1);
   f->client.wake_fd = -1;
   int error = start(f, config, patience);
@@ -334,8 +341,19 @@ static void put_item(struct ta_forward *f, const struct tw_item *item) {
   }
 }
 
+static bool mistaken(const struct ta_forward *f) {
+  return atomic_load(&f->client.keeper.where) != NULL;
+}
+
+/* A check failed in this call or before: nothing more is kept or sent. */
+static int turn_off(struct ta_forward *f) {
+  ta_spool_over(&f->spool);
+  ta_client_wake(&f->client);
+  return TA_E_OFF;
+}
+
 static int usable(struct ta_forward *f) {
-  if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  if (!ta_process_owns(&f->member) || mistaken(f)) return TA_E_OFF;
   return f->closed ? TA_E_CLOSED : TA_OK;
 }
 
@@ -343,6 +361,7 @@ static int usable(struct ta_forward *f) {
 static int over_error(struct ta_forward *f) {
   struct ta_client_status status;
 
+  if (mistaken(f)) return TA_E_OFF;
   ta_client_status(&f->client, &status);
   if (status.refused) return TA_E_REFUSED;
   return status.state == TA_AT_ENDED ? TA_E_OFF : TA_E_TIMEOUT; /* the writer lost patience */
@@ -357,13 +376,15 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
 
   if (error != TA_OK) return error;
   if (atomic_load(&f->spool.over)) return over_error(f);
+  KEEP_CHECKS(f);
   for (;;) {
     tb_rc rc = tw_split_feed(&f->split, from, n, &used, &item);
-    if (rc == TB_AGAIN) return TA_OK; /* all taken */
-    if (rc != TB_OK) return TA_E_NOMEM;
+    if (rc == TB_AGAIN) return TA_OK;               /* all taken */
+    if (!TB_CHECK(rc == TB_OK)) return turn_off(f); /* it has all the memory it wants */
     from += used;
     n -= used;
     put_item(f, &item);
+    if (mistaken(f)) return turn_off(f);
     if (f->spool.impatient != NULL && f->spool.over) return over_error(f);
   }
 }
@@ -393,6 +414,7 @@ void ta_forward_finish(ta_forward *f) {
   struct tw_item item;
 
   if (!ta_process_owns(&f->member) || atomic_exchange(&f->closed, true)) return;
+  KEEP_CHECKS(f);
   while (tw_split_finish(&f->split, &item) == TB_OK) put_item(f, &item);
   leave(f);
   if (ta_spool_finish(&f->spool)) ta_client_wake(&f->client);
@@ -403,6 +425,7 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
 
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
+  KEEP_CHECKS(f);
   uint64_t until_ns = deadline_ns(deadline_ms);
   ta_forward_finish(f);
   int error = ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns);
@@ -416,6 +439,7 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
 
 static enum ta_state public_state(const struct ta_forward *f,
                                   const struct ta_client_status *client) {
+  if (mistaken(f)) return TA_STATE_OFF;
   if (client->refused) return TA_STATE_REFUSED;
   switch (client->state) {
   case TA_AT_STREAMING:
@@ -449,6 +473,7 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   status.connects = client.connects;
   status.reconnects = client.welcomes > 0 ? client.welcomes - 1 : 0;
   status.resent_batches = counters.resent_batches;
+  status.faults = atomic_load(&f->client.keeper.failed);
   for (size_t i = 0; i < sizeof f->client.stream; i++)
     snprintf(status.stream + 2 * i, 3, "%02x", f->client.stream[i]);
   memcpy(status.last_error, client.last_error, sizeof status.last_error);

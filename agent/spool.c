@@ -9,12 +9,12 @@
  */
 #include "agent/spool.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "agent/clock.h"
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "proto/frame.pb-c.h"
 
@@ -39,8 +39,8 @@ _Static_assert(sizeof(struct unsealed) == TP_HEADER_BYTES, "takes the place of t
 /* Pages: lowest first, so that a quiet stream keeps using the same few and neighbours go out
  * together. */
 
+/* The caller has seen to it that one is free. */
 static uint32_t page_take(struct ta_spool *s) {
-  assert(s->pages_free > 0);
   while (s->page_used[s->page_hint] == UINT64_MAX) s->page_hint++;
 
   uint32_t page = s->page_hint * 64 + (uint32_t)__builtin_ctzll(~s->page_used[s->page_hint]);
@@ -415,6 +415,7 @@ static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp
   size_t n = TP_HEADER_BYTES + frame->len;
   struct ta_place p = { .off = (uint32_t)(run->bytes % TA_PAGE_BYTES) };
 
+  if (!TB_CHECK(pages_wanted(run, n) <= s->pages_free)) return;
   p.page = extend(s, run, n);
   unsealed_head(head, frame);
   pthread_mutex_unlock(&s->lock);
@@ -445,7 +446,7 @@ static void slot_bytes(struct ta_run *run, enum tp_kind kind, const void *bytes,
 }
 
 bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
-  assert(n <= TA_SLOT_BYTES - TP_HEADER_BYTES);
+  if (!TB_CHECK(n <= TA_SLOT_BYTES - TP_HEADER_BYTES)) return false;
   pthread_mutex_lock(&s->lock);
   slot_bytes(run_append(s, TA_RUN_HEADER, 0), TP_HEADER, bytes, n);
   s->records++;

@@ -83,6 +83,7 @@ struct ta_forward_status {
   uint64_t resent_batches;
   char stream[33];      /* hex id of the stream */
   char last_error[200]; /* of the last refusal or lost connection, empty if none */
+  uint64_t faults;      /* failed checks of our own; the first turned the stream off */
 };
 
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);

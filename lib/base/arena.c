@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 
-#include <assert.h>
 #include <string.h>
 
 struct tb_arena_chunk {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
 
-#include <assert.h>
 #include <string.h>
+
+#include "base/check.h"
 
 void tb_mem_init(struct tb_mem *mem, tb_mem_resize_fn *resize, void *self, size_t bytes_max) {
   *mem = (struct tb_mem){ .resize = resize, .self = self, .bytes_max = bytes_max };
 }
 
 tb_rc tb_mem_resize(struct tb_mem *mem, void **block, size_t old_bytes, size_t new_bytes) {
-  assert(mem->bytes >= old_bytes);
+  if (!TB_CHECK(mem->bytes >= old_bytes)) return TB_BUDGET;
   size_t others = mem->bytes - old_bytes;
 
   if (new_bytes > old_bytes && (others > mem->bytes_max || new_bytes > mem->bytes_max - others))
@@ -33,7 +34,7 @@ tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void **out) {
 
 void tb_mem_give(struct tb_mem *mem, void *block, size_t bytes) {
   if (block == NULL) return;
-  assert(mem->bytes >= bytes);
+  if (!TB_CHECK(mem->bytes >= bytes)) return;
   mem->resize(mem->self, block, bytes, 0);
   mem->bytes -= bytes;
 }

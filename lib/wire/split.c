@@ -3,8 +3,9 @@
  * that straddles two feeds is put together in `carry`, which has room for the largest. */
 #include "wire/split.h"
 
-#include <assert.h>
 #include <string.h>
+
+#include "base/check.h"
 
 enum { CARRY_BYTES = TW_BATCH_BYTES_MAX + TW_BATCH_HEADER_BYTES_MAX };
 
@@ -79,7 +80,7 @@ static tb_rc feed_carry(struct tw_split *split, const unsigned char *bytes, size
     return TB_OK;
   }
   if (rc == TB_AGAIN) {
-    assert(more == n); /* the carry holds any unit whole */
+    if (!TB_CHECK(more == n)) return TB_BUDGET; /* the carry holds any unit whole */
     split->carry_len += n;
     *out_used = n;
     return TB_AGAIN;

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/forward.h"
+#include "base/check.h"
 #include "tests/support/certs.h"
 #include "tests/support/scripted_collector.h"
 #include "tests/support/stream.h"
@@ -461,6 +463,59 @@ Test(forward, broken_bytes_are_carried_as_they_are) {
 }
 
 /* In somebody else's process. */
+
+static bool is_off(const struct ta_forward_status *status, const char *why) {
+  return status->state == TA_STATE_OFF && status->faults > 0 &&
+         strstr(status->last_error, why) != NULL;
+}
+
+/* Called inside a write that waits for room. */
+static bool make_a_mistake(void *self) {
+  return TB_CHECK(self == NULL);
+}
+
+Test(forward, a_failed_check_of_the_writer_turns_off_the_stream_not_its_host) {
+  struct scene s = begin((struct tt_collector_rules){ .deaf = true }, 0);
+  struct tt_stream t = tt_stream_make(26, 4, 20, 60000);
+  struct ta_forward_config config = { .server = tt_collector_address(s.collector),
+                                      .certs = s.dir,
+                                      .service = "shop",
+                                      .spool_bytes = 1 << 20 };
+  int error = 0;
+
+  ta_forward_close(s.f, 0);
+  cr_assert_eq(ta_forward_open_patient(&config, make_a_mistake, &s, &s.f), 0);
+  /* Noted by the first write that has to wait, and then it drops what it has no room for. */
+  for (size_t at = 0; at + 60000 < t.n && error == 0; at += 60000)
+    error = ta_forward_write(s.f, t.bytes + at, 60000);
+  cr_assert_eq(error, TA_E_OFF);
+  cr_assert(until(s.f, is_off, "self == NULL"));
+  cr_assert_eq(ta_forward_write(s.f, t.bytes, 100), TA_E_OFF);
+  cr_assert_eq(ta_forward_close(s.f, 10000), TA_E_OFF);
+  tt_stream_free(&t);
+  end(&s);
+}
+
+static void log_a_mistake(void *self, int level, const char *text) {
+  (void)level, (void)text;
+  (void)TB_CHECK(self == NULL);
+}
+
+Test(forward, a_failed_check_of_the_sender_turns_off_the_stream_not_its_host) {
+  struct scene s = begin((struct tt_collector_rules){ 0 }, 0);
+  struct ta_forward_config config = { .server = tt_collector_address(s.collector),
+                                      .certs = s.dir,
+                                      .service = "shop",
+                                      .log = log_a_mistake,
+                                      .log_self = &s };
+
+  ta_forward_close(s.f, 10000);
+  cr_assert_eq(ta_forward_open(&config, &s.f), 0);
+  cr_assert(until(s.f, is_off, "check failed: test_forward.c: self == NULL"));
+  cr_assert_eq(ta_forward_write(s.f, "go 1.26 trace\0\0", 16), TA_E_OFF);
+  cr_assert_eq(ta_forward_close(s.f, 10000), TA_E_OFF);
+  end(&s);
+}
 
 Test(forward, errno_and_the_signal_mask_stay_as_they_were) {
   struct scene s = begin((struct tt_collector_rules){ 0 }, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/spool.h"
+#include "base/check.h"
 #include "proto/frame.pb-c.h"
 
 enum { MIB = 1 << 20, BATCH = 60000 };
@@ -307,5 +308,18 @@ Test(spool, any_order_of_turns_keeps_the_books) {
   cr_assert_gt(counters(s).lost_generations, 0);
   cr_assert_gt(batches, 1000);
   free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, what_only_a_mistake_can_ask_for_is_noted_and_not_done) {
+  struct ta_spool *s = open_spool(MIB);
+  struct tb_keeper keeper = { 0 };
+
+  tb_check_keep(&keeper);
+  ta_spool_header(s, noise, TA_SLOT_BYTES);
+  tb_check_keep(NULL);
+  cr_assert_eq(keeper.failed, 1);
+  cr_assert_str_eq(keeper.where, "spool.c: n <= TA_SLOT_BYTES - TP_HEADER_BYTES");
+  cr_assert_eq(grant_all(s, UINT64_MAX), TP_HEADER_BYTES + 16); /* the one before */
   close_spool(s);
 }
