@@ -212,10 +212,6 @@ static tb_rc act_stream(struct ta_client *c) {
   c->beat_ns = ta_mono_ns() + c->heartbeat_ns;
   c->tries = 0;
   c->sent_bytes = 0;
-  pthread_mutex_lock(&c->lock);
-  c->told.welcomes++;
-  c->told.last_error[0] = 0;
-  pthread_mutex_unlock(&c->lock);
   say(c, LOG_INFO, "connected");
   return TB_OK;
 }
@@ -286,6 +282,11 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   if (welcome->major != PROTOCOL_MAJOR)
     return tb_fail(&c->diag, TB_PROTOCOL, "collector speaks protocol %u, not %d", welcome->major,
                    PROTOCOL_MAJOR);
+  /* Told first: what resume finds acked may end somebody's sync(), who then asks for the status. */
+  pthread_mutex_lock(&c->lock);
+  c->told.welcomes++;
+  c->told.last_error[0] = 0;
+  pthread_mutex_unlock(&c->lock);
   TB_TRY(ta_spool_resume(c->spool, welcome->durable_seq, &c->diag));
   c->credit_bytes = welcome->credit_bytes;
   c->heartbeat_ns = (welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : HEARTBEAT_MS) * MS;
