@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "tools/tracectl/table.h"
-#include "tools/tracectl/times.h"
+#include "collector/times.h"
 
 #define S UINT64_C(1000000000)
 static const uint64_t now = UINT64_C(1767225600) * S; /* 2026-01-01T00:00:00Z */
@@ -16,7 +16,7 @@ static void expect(const char *text, uint64_t wanted) {
   uint64_t got = 0;
 
   tb_diag_clear(&diag);
-  cr_expect_eq(tk_time_parse(text, now, &diag, &got), TB_OK, "%s: %s", text, diag.text);
+  cr_expect_eq(tc_time_parse(text, now, &diag, &got), TB_OK, "%s: %s", text, diag.text);
   cr_expect_eq(got, wanted, "%s: %" PRIu64, text, got);
 }
 
@@ -71,7 +71,7 @@ Test(times, what_is_no_moment_is_refused) {
     struct tb_diag diag;
     uint64_t got;
     tb_diag_clear(&diag);
-    cr_expect_eq(tk_time_parse(*bad, now, &diag, &got), TB_BROKEN, "\"%s\"", *bad);
+    cr_expect_eq(tc_time_parse(*bad, now, &diag, &got), TB_BROKEN, "\"%s\"", *bad);
     cr_expect_not_null(strstr(diag.text, "is not a time"), "%s", diag.text);
   }
 }
@@ -79,22 +79,22 @@ Test(times, what_is_no_moment_is_refused) {
 Test(times, spans) {
   uint64_t got;
 
-  cr_assert_eq(tk_span_parse("5s", NULL, &got), TB_OK);
+  cr_assert_eq(tc_span_parse("5s", NULL, &got), TB_OK);
   cr_assert_eq(got, 5 * S);
-  cr_assert_eq(tk_span_parse("7d", NULL, &got), TB_OK);
+  cr_assert_eq(tc_span_parse("7d", NULL, &got), TB_OK);
   cr_assert_eq(got, 7 * 86400 * S);
-  cr_assert_eq(tk_span_parse("0", NULL, &got), TB_BROKEN);
-  cr_assert_eq(tk_span_parse("-5s", NULL, &got), TB_BROKEN);
+  cr_assert_eq(tc_span_parse("0", NULL, &got), TB_BROKEN);
+  cr_assert_eq(tc_span_parse("-5s", NULL, &got), TB_BROKEN);
 }
 
 Test(times, moments_are_printed_as_rfc3339) {
-  char text[TK_TIME_BYTES];
+  char text[TC_TIME_BYTES];
 
-  tk_time_format(now + 42000000, text);
+  tc_time_format(now + 42000000, text);
   cr_assert_str_eq(text, "2026-01-01T00:00:00.042Z");
-  tk_time_format(0, text);
+  tc_time_format(0, text);
   cr_assert_str_eq(text, "-");
-  tk_time_format(UINT64_MAX, text); /* far away, but no harm */
+  tc_time_format(UINT64_MAX, text); /* far away, but no harm */
 }
 
 Test(times, sizes_for_people) {

@@ -3,6 +3,7 @@
  * reader takes no trace with a hole in its generations, so a hole begins another file. */
 #include <getopt.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 
 #include "tools/tracectl/fetch_read.h"
-#include "tools/tracectl/json.h"
 #include "tools/tracectl/out_file.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"

@@ -7,7 +7,7 @@
 #include "tools/tracectl/json.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
-#include "tools/tracectl/times.h"
+#include "collector/times.h"
 #include "tools/tracectl/tracectl.h"
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
@@ -19,10 +19,10 @@ struct listing {
 };
 
 static void add_row(struct tk_table *table, const segment_info *s) {
-  char size[TK_SIZE_BYTES], first[TK_TIME_BYTES];
+  char size[TK_SIZE_BYTES], first[TC_TIME_BYTES];
 
   tk_size_format(s->bytes, size);
-  tk_time_format(s->first_wall_ns, first);
+  tc_time_format(s->first_wall_ns, first);
   tk_table_add(table, "%" PRIu64, s->id);
   tk_table_add(table, "%s", s->service);
   tk_table_add(table, "%s", s->instance);
@@ -45,7 +45,7 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   for (size_t i = 0; i < page->n_segments; i++) {
     if (!to->json)
       add_row(&to->table, page->segments[i]);
-    else if (!tk_json_print(&page->segments[i]->base))
+    else if (!tk_json_print(NULL, &page->segments[i]->base))
       return TB_NOMEM;
   }
   to->segments += page->n_segments;

@@ -114,7 +114,7 @@ static int print_reports(const struct report_options *o, const struct tk_report_
                          const char *source) {
   for (size_t i = 0; i < set->n; i++) {
     if (o->json) {
-      if (!tk_json_print(&set->report[i]->base)) return tk_fail("report", "out of memory");
+      if (!tk_json_print(NULL, &set->report[i]->base)) return tk_fail("report", "out of memory");
       continue;
     }
     if (i > 0) putchar('\n');

@@ -14,7 +14,7 @@
 #include "agent/forward.h"
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/progress.h"
-#include "tools/tracectl/times.h"
+#include "collector/times.h"
 #include "tools/tracectl/tracectl.h"
 
 enum {
@@ -74,7 +74,7 @@ static int parse(int argc, char **argv, struct send_options *out) {
         return tk_usage("send", "--rate: \"%s\" is no number of megabytes a second", optarg);
       break;
     case 'T':
-      if (tk_span_parse(optarg, &diag, &span_ns) != TB_OK)
+      if (tc_span_parse(optarg, &diag, &span_ns) != TB_OK)
         return tk_usage("send", "--timeout: %s", diag.text);
       out->until_ns = ta_mono_ns() + span_ns;
       break;

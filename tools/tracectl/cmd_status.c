@@ -4,41 +4,31 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "collector/times.h"
 #include "tools/tracectl/json.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
-#include "tools/tracectl/times.h"
 #include "tools/tracectl/tracectl.h"
 
 typedef Tracecollect__V1__StatusReply status_reply;
 typedef Tracecollect__V1__StreamStatus stream_status;
-
-static bool print_typed(const char *type, const ProtobufCMessage *message) {
-  json_t *line = tk_json_message(message);
-  bool ok = line != NULL && json_object_set_new(line, "type", json_string(type)) == 0 &&
-            json_dumpf(line, stdout, JSON_COMPACT) == 0;
-
-  json_decref(line);
-  if (ok) fputc('\n', stdout);
-  return ok;
-}
 
 /* One object a line: the collector, then each stream. */
 static tb_rc print_json(const status_reply *s) {
   status_reply alone = *s;
 
   alone.n_streams = 0;
-  if (!print_typed("collector", &alone.base)) return TB_NOMEM;
+  if (!tk_json_print("collector", &alone.base)) return TB_NOMEM;
   for (size_t i = 0; i < s->n_streams; i++)
-    if (!print_typed("stream", &s->streams[i]->base)) return TB_NOMEM;
+    if (!tk_json_print("stream", &s->streams[i]->base)) return TB_NOMEM;
   return TB_OK;
 }
 
 static void add_row(struct tk_table *table, const stream_status *t) {
-  char size[TK_SIZE_BYTES], last[TK_TIME_BYTES];
+  char size[TK_SIZE_BYTES], last[TC_TIME_BYTES];
 
   tk_size_format(t->bytes, size);
-  tk_time_format(t->last_wall_ns, last);
+  tc_time_format(t->last_wall_ns, last);
   tk_table_add(table, "%s", t->state);
   tk_table_add(table, "%s", t->service);
   tk_table_add(table, "%s", t->instance);
@@ -54,12 +44,12 @@ static void add_row(struct tk_table *table, const stream_status *t) {
 }
 
 static void print_text(const status_reply *s) {
-  char archive[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TK_TIME_BYTES];
+  char archive[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TC_TIME_BYTES];
   struct tk_table table;
 
   tk_size_format(s->archive_bytes, archive);
   tk_size_format(s->disk_free_bytes, unused);
-  tk_time_format(s->started_wall_ns, started);
+  tc_time_format(s->started_wall_ns, started);
   printf("tracecollectd %s, since %s, acks are %s, health: %s\n", s->version, started, s->level,
          s->health);
   printf("archive: %s in %" PRIu64 " segments, %s free on the disk\n", archive, s->archive_segments,

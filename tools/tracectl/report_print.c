@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tools/tracectl/human.h"
-#include "tools/tracectl/times.h"
+#include "collector/times.h"
 
 typedef Tracecollect__V1__StreamReport Report;
 typedef Tracecollect__V1__Distribution Distribution;
@@ -285,7 +285,7 @@ static void print_stw(const Tracecollect__V1__StwReport *r, Style *style) {
 /* ---- all ---- */
 
 static void print_title(const Report *report, const char *source, Style *style) {
-  char line[LINE_BYTES], span[TK_HUMAN_BYTES], events[TK_HUMAN_BYTES], until[TK_TIME_BYTES];
+  char line[LINE_BYTES], span[TK_HUMAN_BYTES], events[TK_HUMAN_BYTES], until[TC_TIME_BYTES];
   uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
 
   if (source != NULL)
@@ -295,7 +295,7 @@ static void print_title(const Report *report, const char *source, Style *style) 
   heading(style, line);
   printf("window %s: %s", report->window, tk_human_ns(ns, span));
   if (report->until_wall_ns != 0) {
-    tk_time_format(report->until_wall_ns, until);
+    tc_time_format(report->until_wall_ns, until);
     printf(" until %s", until);
   }
   fputs(", ", stdout);

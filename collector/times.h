@@ -6,19 +6,19 @@
  * Time      wall clock, nanoseconds since 1970.
  * Errors    TB_BROKEN with the reason in diag.
  */
-#ifndef TK_TIMES_H
-#define TK_TIMES_H
+#ifndef TC_TIMES_H
+#define TC_TIMES_H
 
 #include "base/result.h"
 
-TB_MUST tb_rc tk_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag,
+TB_MUST tb_rc tc_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag,
                             uint64_t *out_wall_ns);
-TB_MUST tb_rc tk_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns);
+TB_MUST tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns);
 
-uint64_t tk_now_wall_ns(void);
+uint64_t tc_now_wall_ns(void);
 
 /* "2026-03-01T12:00:00.123Z"; "-" for 0. */
-enum { TK_TIME_BYTES = 40 };
-void tk_time_format(uint64_t wall_ns, char out[TK_TIME_BYTES]);
+enum { TC_TIME_BYTES = 40 };
+void tc_time_format(uint64_t wall_ns, char out[TC_TIME_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/times.h"
+#include "collector/times.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,14 +10,14 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-uint64_t tk_now_wall_ns(void) {
+uint64_t tc_now_wall_ns(void) {
   struct timespec now;
 
   clock_gettime(CLOCK_REALTIME, &now);
   return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-tb_rc tk_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns) {
+tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns) {
   uint64_t span;
 
   if (!tc_parse_time_ns(text, &span) || span == 0)
@@ -118,7 +118,7 @@ static bool parse_unix(const char *text, uint64_t *out) {
   return true;
 }
 
-tb_rc tk_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag,
+tb_rc tc_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag,
                     uint64_t *out_wall_ns) {
   uint64_t at, span;
 
@@ -138,15 +138,15 @@ tb_rc tk_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag
                  "\"%.80s\" is not a time: 2026-03-01T12:00:00Z, -5m, now or @UNIX", text);
 }
 
-void tk_time_format(uint64_t wall_ns, char out[TK_TIME_BYTES]) {
+void tc_time_format(uint64_t wall_ns, char out[TC_TIME_BYTES]) {
   time_t seconds = (time_t)(wall_ns / SECOND_NS);
   struct tm tm;
   size_t n = 0;
 
   if (wall_ns != 0 && gmtime_r(&seconds, &tm) != NULL)
-    n = strftime(out, TK_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    n = strftime(out, TC_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
   if (n == 0)
-    snprintf(out, TK_TIME_BYTES, "-");
+    snprintf(out, TC_TIME_BYTES, "-");
   else
-    snprintf(out + n, TK_TIME_BYTES - n, ".%03uZ", (unsigned)(wall_ns % SECOND_NS / 1000000));
+    snprintf(out + n, TC_TIME_BYTES - n, ".%03uZ", (unsigned)(wall_ns % SECOND_NS / 1000000));
 }

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A walk over the message's descriptor; a message never contains itself, so neither does this. */
+#include "proto/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* --- text -------------------------------------------------------------------------------------- */
+
+/* Length of the UTF-8 sequence at text, 0 if it is none: overlong, a surrogate, past U+10FFFF, cut. */
+static size_t utf8_length(const unsigned char *text) {
+  unsigned char first = text[0];
+  size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+  if (first > 0xf4) return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((text[i] & 0xc0) != 0x80) return 0; /* the closing NUL is no continuation either */
+  if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+      (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
+    return 0;
+  return n;
+}
+
+static bool is_utf8(const char *text) {
+  for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
+    size_t n = utf8_length(at);
+    if (n == 0) return false;
+    at += n;
+  }
+  return true;
+}
+
+static void write_escape(struct tb_buf *out, unsigned char c) {
+  static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
+  const char *at = strchr(special, c);
+
+  if (at != NULL)
+    tb_buf_printf(out, "\\%c", letter[at - special]);
+  else
+    tb_buf_printf(out, "\\u%04X", c);
+}
+
+void tp_json_text(struct tb_buf *out, const char *text) {
+  const char *from = text = text != NULL ? text : "", *at = text;
+  bool whole = is_utf8(text);
+
+  tb_buf_byte(out, '"');
+  for (; *at != '\0'; at++) {
+    unsigned char c = (unsigned char)*at;
+    if (c >= 0x20 && c != '"' && c != '\\' && (c < 0x80 || whole)) continue;
+    tb_buf_add(out, from, (size_t)(at - from));
+    from = at + 1;
+    if (c >= 0x80)
+      tb_buf_byte(out, '?');
+    else
+      write_escape(out, c);
+  }
+  tb_buf_add(out, from, (size_t)(at - from));
+  tb_buf_byte(out, '"');
+}
+
+/* --- values ------------------------------------------------------------------------------------ */
+
+static void write_hex(struct tb_buf *out, const ProtobufCBinaryData *bytes) {
+  static const char digit[] = "0123456789abcdef";
+
+  tb_buf_byte(out, '"');
+  for (size_t i = 0; i < bytes->len; i++) {
+    tb_buf_byte(out, (unsigned char)digit[bytes->data[i] >> 4]);
+    tb_buf_byte(out, (unsigned char)digit[bytes->data[i] & 15]);
+  }
+  tb_buf_byte(out, '"');
+}
+
+static void write_real(struct tb_buf *out, double value) {
+  if (isfinite(value))
+    tb_buf_printf(out, "%.17g", value);
+  else
+    tb_buf_text(out, "null");
+}
+
+/* One value of a field's type, wherever it stands. */
+static void write_value(struct tb_buf *out, const ProtobufCFieldDescriptor *field, const void *at) {
+  switch (field->type) {
+  case PROTOBUF_C_TYPE_INT32:
+  case PROTOBUF_C_TYPE_SINT32:
+  case PROTOBUF_C_TYPE_SFIXED32:
+  case PROTOBUF_C_TYPE_ENUM: tb_buf_printf(out, "%" PRId32, *(const int32_t *)at); break;
+  case PROTOBUF_C_TYPE_UINT32:
+  case PROTOBUF_C_TYPE_FIXED32: tb_buf_printf(out, "%" PRIu32, *(const uint32_t *)at); break;
+  case PROTOBUF_C_TYPE_INT64:
+  case PROTOBUF_C_TYPE_SINT64:
+  case PROTOBUF_C_TYPE_SFIXED64: tb_buf_printf(out, "%" PRId64, *(const int64_t *)at); break;
+  case PROTOBUF_C_TYPE_UINT64:
+  case PROTOBUF_C_TYPE_FIXED64: tb_buf_printf(out, "%" PRIu64, *(const uint64_t *)at); break;
+  case PROTOBUF_C_TYPE_FLOAT: write_real(out, (double)*(const float *)at); break;
+  case PROTOBUF_C_TYPE_DOUBLE: write_real(out, *(const double *)at); break;
+  case PROTOBUF_C_TYPE_BOOL:
+    tb_buf_text(out, *(const protobuf_c_boolean *)at ? "true" : "false");
+    break;
+  case PROTOBUF_C_TYPE_STRING: tp_json_text(out, *(const char *const *)at); break;
+  case PROTOBUF_C_TYPE_BYTES: write_hex(out, at); break;
+  case PROTOBUF_C_TYPE_MESSAGE: tp_json_message(out, *(const ProtobufCMessage *const *)at); break;
+  }
+}
+
+/* How far apart the values of a repeated field stand. */
+static size_t value_bytes(const ProtobufCFieldDescriptor *field) {
+  switch (field->type) {
+  case PROTOBUF_C_TYPE_INT32:
+  case PROTOBUF_C_TYPE_SINT32:
+  case PROTOBUF_C_TYPE_SFIXED32:
+  case PROTOBUF_C_TYPE_UINT32:
+  case PROTOBUF_C_TYPE_FIXED32:
+  case PROTOBUF_C_TYPE_FLOAT:
+  case PROTOBUF_C_TYPE_ENUM: return 4;
+  case PROTOBUF_C_TYPE_BOOL: return sizeof(protobuf_c_boolean);
+  case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
+  default: return 8;
+  }
+}
+
+static void write_list(struct tb_buf *out, const ProtobufCFieldDescriptor *field,
+                       const char *message) {
+  size_t n = *(const size_t *)(const void *)(message + field->quantifier_offset);
+  const char *at = *(const char *const *)(const void *)(message + field->offset);
+
+  tb_buf_byte(out, '[');
+  for (size_t i = 0; i < n; i++, at += value_bytes(field)) {
+    if (i > 0) tb_buf_byte(out, ',');
+    write_value(out, field, at);
+  }
+  tb_buf_byte(out, ']');
+}
+
+/* A oneof's member that is not set, or a message that is not there. */
+static bool is_absent(const ProtobufCFieldDescriptor *field, const char *message) {
+  const void *at = message + field->offset;
+
+  if (field->label == PROTOBUF_C_LABEL_REPEATED) return false;
+  if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
+      *(const uint32_t *)(const void *)(message + field->quantifier_offset) != field->id)
+    return true;
+  return field->type == PROTOBUF_C_TYPE_MESSAGE && *(const void *const *)at == NULL;
+}
+
+void tp_json_fields(struct tb_buf *out, const ProtobufCMessage *message) {
+  const ProtobufCMessageDescriptor *d = message->descriptor;
+  const char *bytes = (const char *)message;
+  bool first = true;
+
+  for (unsigned i = 0; i < d->n_fields; i++) {
+    const ProtobufCFieldDescriptor *field = &d->fields[i];
+    if (is_absent(field, bytes)) continue;
+    tb_buf_text(out, first ? "\"" : ",\"");
+    tb_buf_text(out, field->name);
+    tb_buf_text(out, "\":");
+    if (field->label == PROTOBUF_C_LABEL_REPEATED)
+      write_list(out, field, bytes);
+    else
+      write_value(out, field, bytes + field->offset);
+    first = false;
+  }
+}
+
+void tp_json_message(struct tb_buf *out, const ProtobufCMessage *message) {
+  tb_buf_byte(out, '{');
+  tp_json_fields(out, message);
+  tb_buf_byte(out, '}');
+}
