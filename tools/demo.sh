@@ -53,8 +53,8 @@ build() {
     { tail -30 build/demo-build.log >&2; die "does not build"; }
   rm -rf "$demo"
   mkdir -p "$demo"
-  (cd examples/go-server && PKG_CONFIG_PATH="$OLDPWD/build/release/pkgconfig" CGO_ENABLED=1 GOWORK=off \
-    "$go" build -buildvcs=false -o "$OLDPWD/build/release/bin/go-server" .) >>build/demo-build.log 2>&1 ||
+  (cd examples/go-server && "$OLDPWD/tools/agent-go.sh" "$OLDPWD/build/release" \
+    build -buildvcs=false -o "$OLDPWD/build/release/bin/go-server" .) >>build/demo-build.log 2>&1 ||
     { tail -30 build/demo-build.log >&2; die "the traced server does not build"; }
 }
 

@@ -14,7 +14,7 @@ row() { local IFS=$'\t'; echo "$*"; } # MEASURE OURS UNIT PEER WHO GOAL
 
 build_go() { # FOLDER OUT: a program under tests/bench
   [ -n "${GO:-}" ] || fail "needs a Go program, and there is no Go"
-  (cd "tests/bench/$1" && PKG_CONFIG_PATH=$OLDPWD/build/release/pkgconfig GOWORK=off "$GO" build -buildvcs=false -o "$2" .) \
+  (cd "tests/bench/$1" && "$OLDPWD/tools/agent-go.sh" "$OLDPWD/build/release" build -buildvcs=false -o "$2" .) \
     >"$dir/log" 2>&1 || fail "tests/bench/$1 does not build"
 }
 

@@ -192,9 +192,7 @@ class Go:
 
     @property
     def environment(self):
-        pkg_config = f"{BUILD / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
-        return {**os.environ, "GOTOOLCHAIN": self.toolchain, "CGO_ENABLED": "1", "GOWORK": "off", "TZ": "UTC",
-                "PKG_CONFIG_PATH": pkg_config}
+        return {**os.environ, "GO": self.command, "GOTOOLCHAIN": self.toolchain, "TZ": "UTC"}
 
     @property
     def run_environment(self):
@@ -212,9 +210,13 @@ class Go:
                               capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else None
 
-    def build(self, case, package, out):
-        case.run_program(self.command, "build", "-trimpath", "-o", out, ".", cwd=SOURCE / package,
-                         env=self.environment)
+    def run(self, case, package, *args, build=BUILD):
+        """The go command on a package of ours, with the agent of a build folder."""
+        return case.run_program(SOURCE / "tools/agent-go.sh", build, *args, cwd=SOURCE / package,
+                                env=self.environment)
+
+    def build(self, case, package, out, **options):
+        self.run(case, package, "build", "-trimpath", "-o", out, ".", **options)
         return out
 
 

@@ -2,7 +2,7 @@
 """The Go package against the C library of this build: its own tests, vet and formatting."""
 import unittest
 
-from harness import SANITIZE, SOURCE, Case, local_go
+from harness import BUILD, SANITIZE, SOURCE, Case, local_go
 
 PACKAGE = SOURCE / "agent/go"
 
@@ -15,7 +15,7 @@ class AgentGo(Case):
             self.skipTest("no Go >= 1.22 here")
 
     def _go(self, *args):
-        return self.run_program(self.go.command, *args, cwd=PACKAGE, env=self.go.environment)
+        return self.go.run(self, PACKAGE, *args)
 
     @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into go test")
     def test_the_package_passes_its_tests(self):
@@ -24,3 +24,14 @@ class AgentGo(Case):
     def test_the_package_is_vetted_and_formatted(self):
         self._go("vet", "./...")
         self.assertEqual(self._go("fmt", "./...").out, "")
+
+    def test_two_checkouts_with_one_build_cache_each_get_their_own_agent(self):
+        # -trimpath hides the checkout from Go's cache, and the cache does not look at pkg-config's answer.
+        other = self.folder / "other"
+        (other / "pkgconfig").mkdir(parents=True)
+        (other / "lib").symlink_to(BUILD / "lib")
+        pc = (BUILD / "pkgconfig/traceagent.pc").read_text()
+        (other / "pkgconfig/traceagent.pc").write_text(pc.replace(str(BUILD / "lib"), str(other / "lib")))
+        for build in (BUILD, other):
+            server = self.go.build(self, "examples/go-server", self.folder / f"server-{build.name}", build=build)
+            self.assertIn(f"[{build / 'lib'}]", self.run_program("readelf", "-d", server).out)
