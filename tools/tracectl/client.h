@@ -44,11 +44,13 @@ struct tk_client_args {
 /* True: it was one of ours and is taken. */
 bool tk_client_option(struct tk_client_args *args, int option, const char *value);
 
-/* One line a verb's help ends with. */
+/* What a verb's help ends with. */
 #define TK_CLIENT_HELP                                                                            \
   "  --server HOST|HOST:PORT|@FILE  the collector, or its ready file; default: sockets here\n"    \
-  "  --certs DIR                    ca.pem, reader.pem and reader.key (or --tls-ca, --tls-cert,\n" \
-  "                                 --tls-key); environment: TRACECTL_SERVER, TRACECTL_CERTS, ...\n"
+  "  --certs DIR                    ca.pem, reader.pem and reader.key\n"                          \
+  "  --tls-ca FILE, --tls-cert FILE, --tls-key FILE\n"                                            \
+  "                                 or each by its own name; environment: TRACECTL_SERVER,\n"     \
+  "                                 TRACECTL_CERTS, TRACECTL_TLS_CA, ...\n"
 
 struct tk_client;
 

@@ -5,61 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/tracectl/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
-#include "tools/tracectl/tracectl.h"
-
-struct command {
-  const char *name;
-  tk_cmd_fn *run;
-  const char *args, *about, *options;
-};
-
-#define TK_CMD(name, fn, args, about, ...) { name, fn, args, about, "" __VA_ARGS__ },
-static const struct command commands[] = {
-#include "tools/tracectl/commands.def"
-  { NULL, NULL, NULL, NULL, NULL },
-};
-#undef TK_CMD
+#include "tools/tracectl/help.h"
 
 struct tb_mem tk_mem;
-
-static const struct command *find_command(const char *name) {
-  for (const struct command *c = commands; c->name != NULL; c++)
-    if (strcmp(c->name, name) == 0) return c;
-  return NULL;
-}
-
-static void print_overview(FILE *out) {
-  fputs("usage: tracectl VERB [OPTION]... [ARGUMENT]...\n\n", out);
-  for (const struct command *c = commands; c->name != NULL; c++)
-    fprintf(out, "  %-10s %s\n", c->name, c->about);
-  fputs("  help       Explain a verb: tracectl help VERB.\n\n"
-        "Exit: 0 done, 1 the input is broken or the work failed, 2 usage, 3 a stated condition is "
-        "met,\n"
-        "4 data is incomplete and --strict was given, 130 interrupted.\n",
-        out);
-}
-
-static void print_help(const struct command *c) {
-  printf("usage: tracectl %s %s\n\n%s\n", c->name, c->args, c->about);
-  if (c->options[0] != '\0') printf("\nOptions:\n%s", c->options);
-}
-
-static int unknown_verb(const char *name) {
-  fprintf(stderr, "tracectl: no verb \"%s\"; 'tracectl help' lists them\n", name);
-  return TK_USAGE;
-}
-
-static int help(int argc, char **argv) {
-  if (argc < 2) {
-    print_overview(stdout);
-    return TK_DONE;
-  }
-  const struct command *c = find_command(argv[1]);
-  if (c == NULL) return unknown_verb(argv[1]);
-  print_help(c);
-  return TK_DONE;
-}
 
 static bool wants_help(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -69,7 +17,7 @@ static bool wants_help(int argc, char **argv) {
 
 static int run(int argc, char **argv) {
   if (argc < 2) {
-    print_overview(stderr);
+    tk_help_overview(stderr);
     return TK_USAGE;
   }
   const char *verb = argv[1];
@@ -77,16 +25,17 @@ static int run(int argc, char **argv) {
     puts("tracectl " TC_VERSION);
     return TK_DONE;
   }
-  if (strcmp(verb, "help") == 0 || strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0)
-    return help(argc - 1, argv + 1);
-
-  const struct command *c = find_command(verb);
-  if (c == NULL) return unknown_verb(verb);
-  if (wants_help(argc - 1, argv + 1)) {
-    print_help(c);
+  if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
+    tk_help_overview(stdout);
     return TK_DONE;
   }
-  return c->run(argc - 1, argv + 1);
+  const struct tk_verb *v = tk_verb_find(verb);
+  if (v == NULL) return tk_help_unknown(verb);
+  if (wants_help(argc - 1, argv + 1)) {
+    tk_help_verb(v);
+    return TK_DONE;
+  }
+  return v->run(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) {

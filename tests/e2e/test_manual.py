@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help, manual pages and shell completion know every verb, option and key, and nothing else."""
+import re
+import shutil
+import unittest
+
+from harness import BUILD, DAEMON, SOURCE, Case
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+SHELLS = {"bash": "tracectl", "zsh": "_tracectl", "fish": "tracectl.fish"}
+
+
+class Manual(Case):
+    def setUp(self):
+        super().setUp()
+        self.verbs = re.findall(r"^  ([a-z]+) +\S", self.tracectl("help").out, re.M)
+        self.assertIn("fetch", self.verbs)
+
+    def options(self, verb):
+        """Those that open an entry of the verb's help."""
+        lines = [line for line in self.tracectl("help", verb).out.splitlines() if line.startswith("  -")]
+        return sorted({option for line in lines for option in OPTION.findall(re.split(r"(?<=\S)  ", line)[0])})
+
+    def page(self, path):
+        """A page as man prints it for a terminal; a warning fails the case."""
+        done = self.run_program("man", "--warnings", "-E", "UTF-8", "-l", path, env={"MANWIDTH": "80", "PATH": "/usr/bin:/bin"})
+        self.assertEqual(done.err, "", path)
+        return re.sub(r"\u2010\n\s+", "", done.out)
+
+    @unittest.skipUnless(shutil.which("man"), "no man")
+    def test_pages_name_every_verb_option_and_key(self):
+        pages = self.folder / "man"
+        self.tracectl("help", "--man", pages)
+        overview = self.page(pages / "tracectl.1")
+        for verb in self.verbs:
+            self.assertIn(f"tracectl-{verb}(1)", overview)
+            text = self.page(pages / f"tracectl-{verb}.1")
+            self.assertIn(f"tracectl {verb} ", text)
+            for option in self.options(verb):
+                self.assertIn(option, text)
+        text = self.page(pages / "tracecollectd.yaml.5")
+        for row in self.tracectl("tables", "config").out.splitlines()[1:]:
+            self.assertRegex(text, rf"(?m)^ +{re.escape(row.split()[0])}\b")
+
+    @unittest.skipUnless(shutil.which("man"), "no man")
+    def test_pages_written_by_hand_are_complete(self):
+        collector = self.page(SOURCE / "docs/man/tracecollectd.8")
+        for option in OPTION.findall(self.run_program(DAEMON, "--help").out):
+            self.assertIn(option, collector)
+        agent = self.page(SOURCE / "docs/man/traceagent.3")
+        header = (SOURCE / "agent/include/traceagent.h").read_text()
+        for function in re.findall(r"^TA_API .*?(ta_\w+)\(", header, re.M):
+            self.assertIn(f"{function}(", agent)
+
+    def test_every_option_that_help_names_is_one(self):
+        for verb in self.verbs:
+            for option in self.options(verb):
+                # The wrong option behind it ends the verb before it does anything.
+                said = self.tracectl(verb, option, "--no-such-option", expect=None, cwd=self.folder).err
+                self.assertNotIn(f"unrecognized option '{option}'", said, verb)
+                self.assertNotIn("ambiguous", said, verb)
+
+    def test_install_puts_pages_and_completions_in_their_places(self):
+        self.run_program("cmake", "--install", BUILD, "--prefix", self.folder / "usr")
+        share = self.folder / "usr/share"
+        for file in ("man/man1/tracectl.1", "man/man1/tracectl-fetch.1", "man/man3/traceagent.3", "man/man8/tracecollectd.8",
+                     "man/man5/tracecollectd.yaml.5", "bash-completion/completions/tracectl",
+                     "zsh/site-functions/_tracectl", "fish/vendor_completions.d/tracectl.fish"):
+            self.assertGreater((share / file).stat().st_size, 200, file)
+
+    def test_completion_is_written_for_shells_that_are_known(self):
+        for shell in SHELLS:
+            script = self.tracectl("help", "--completion", shell).out
+            for verb in self.verbs:
+                self.assertIn(verb, script)
+                for option in self.options(verb):
+                    self.assertIn(option if shell != "fish" else f"-l {option[2:]}", script)
+            if shutil.which(shell):
+                (self.folder / shell).write_text(script)
+                self.run_program(shell, "-n", self.folder / shell)
+        self.assertIn("none of bash|zsh|fish", self.tracectl("help", "--completion", "tcsh", expect=2).err)
+
+
+class Bash(Case):
+    """The completion as bash runs it: words to the cursor in, candidates out."""
+
+    def candidates(self, *words):
+        script = self.folder / "completion"
+        script.write_text(self.tracectl("help", "--completion", "bash").out)
+        ask = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tracectl; '
+               'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = self.run_program("bash", "--norc", "-c", ask, "bash", script, "tracectl", *words, cwd=self.folder)
+        return set(done.out.split())
+
+    def test_verbs_and_options_begin_as_what_was_typed(self):
+        self.assertEqual(self.candidates("ch"), {"check"})
+        self.assertLessEqual({"cat", "fetch", "help"}, self.candidates(""))
+        self.assertEqual(self.candidates("fetch", "--st"), {"--stream", "--strict"})
+
+    def test_words_that_an_argument_may_be(self):
+        self.assertEqual(self.candidates("cat", "-d", ""), {"parsed", "wire", "footprint", "json"})
+        self.assertEqual(self.candidates("report", "all", "--window", "=", "1"), {"10s", "1m"})
+        self.assertEqual(self.candidates("certs", ""), {"init", "agent", "reader", "server"})
+        self.assertEqual(self.candidates("tables", "con"), {"config"})
+        self.assertEqual(self.candidates("help", "--completion", ""), set(SHELLS))
+        self.assertEqual(self.candidates("send", "--rate", ""), set())
+
+    def test_paths_where_a_path_belongs(self):
+        (self.folder / "some.trace").touch()
+        (self.folder / "some.folder").mkdir()
+        both = {"some.trace", "some.folder"}
+        self.assertEqual(self.candidates("cat", "some."), both)
+        self.assertEqual(self.candidates("report", "syscall", "some."), both)
+        self.assertEqual(self.candidates("status", "--server", "@", "some."), both)
+        self.assertEqual(self.candidates("list", "--certs", "some."), {"some.folder"})

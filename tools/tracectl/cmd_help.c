@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+
+#include "tools/tracectl/help.h"
+
+void tk_help_overview(FILE *out) {
+  fputs("usage: tracectl VERB [OPTION]... [ARGUMENT]...\n\n", out);
+  for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++)
+    fprintf(out, "  %-10s %s\n", v->name, v->about);
+  fputs(
+      "\nExit: 0 done, 1 the input is broken or the work failed, 2 usage, 3 a stated condition is "
+      "met,\n"
+      "4 data is incomplete and --strict was given, 130 interrupted.\n",
+      out);
+}
+
+void tk_help_verb(const struct tk_verb *verb) {
+  printf("usage: tracectl %s %s\n\n%s\n", verb->name, verb->args, verb->about);
+  if (verb->options[0] != '\0') printf("\nOptions:\n%s", verb->options);
+}
+
+int tk_help_unknown(const char *name) {
+  fprintf(stderr, "tracectl: no verb \"%s\"; 'tracectl help' lists them\n", name);
+  return TK_USAGE;
+}
+
+static int write_pages(const char *dir) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  return tk_man_write(dir, &diag) == TB_OK ? TK_DONE : tk_fail("help", "%s", diag.text);
+}
+
+int tk_cmd_help(int argc, char **argv) {
+  static const struct option options[] = { { "man", required_argument, NULL, 'm' },
+                                           { "completion", required_argument, NULL, 'c' },
+                                           { 0 } };
+  const char *man = NULL, *shell = NULL;
+
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (c == '?') return tk_usage_hint("help");
+    *(c == 'm' ? &man : &shell) = optarg;
+  }
+  if (argc - optind > (man == NULL && shell == NULL) || (man != NULL && shell != NULL))
+    return tk_usage("help", "one VERB, --man DIR or --completion SHELL at a time");
+  if (man != NULL) return write_pages(man);
+  if (shell != NULL)
+    return tk_complete_print(shell)
+               ? TK_DONE
+               : tk_usage("help", "--completion: \"%s\" is none of " TK_SHELLS, shell);
+  if (optind == argc) {
+    tk_help_overview(stdout);
+    return TK_DONE;
+  }
+  const struct tk_verb *verb = tk_verb_find(argv[optind]);
+  if (verb == NULL) return tk_help_unknown(argv[optind]);
+  tk_help_verb(verb);
+  return TK_DONE;
+}
