@@ -36,6 +36,7 @@ static tb_rc add_stacks(struct to_generation *gen, struct tw_section *section) {
   void *slot;
   tb_rc rc;
 
+  section->string_id_max = gen->stack_string_max;
   while ((rc = tw_stack_next(section, &stack)) == TB_OK) {
     if (to__ids_has(&gen->stack_ids, stack.id))
       return tb_fail(section->diag, TB_BROKEN, "stack id %" PRIu64 " is given twice", stack.id);
@@ -43,8 +44,8 @@ static tb_rc add_stacks(struct to_generation *gen, struct tw_section *section) {
     *(struct to_stack *)slot =
         (struct to_stack){ .frames = stack.frames, .id = stack.id, .nframes = stack.nframes };
     TB_TRY(to__ids_put(&gen->stack_ids, stack.id, (uint32_t)gen->stacks.count - 1));
-    if (stack.string_id_max > gen->stack_string_max) gen->stack_string_max = stack.string_id_max;
   }
+  gen->stack_string_max = section->string_id_max;
   return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "wire/frames.h"
 #include "wire/varint.h"
 
 void tw_section_open(struct tw_section *section, const struct tw_batch *batch, unsigned version,
@@ -74,24 +75,6 @@ static const unsigned char *skip_frame(const unsigned char *pos, const unsigned 
   return pos;
 }
 
-/* The same in two looks at eight bytes: the PC, then function, file and line, which nearly always are a
- * byte or two each. NULL: not so here. */
-static inline const unsigned char *skip_short_frame(const unsigned char *pos,
-                                                    uint64_t *string_id_max) {
-  uint64_t ends = tw_ends(tw_load8(pos));
-  if (ends == 0) return NULL;
-  pos += ((unsigned)__builtin_ctzll(ends) + 1) / 8;
-
-  uint64_t word = tw_load8(pos), first = tw_ends(word), second = first & (first - 1);
-  uint64_t third = second & (second - 1);
-  if (third == 0) return NULL;
-  uint64_t function = tw_join_sevens(word & (first ^ (first - 1)));
-  uint64_t file = tw_join_sevens((word & (second ^ (second - 1))) >> (__builtin_ctzll(first) + 1));
-  if (function > *string_id_max) *string_id_max = function;
-  if (file > *string_id_max) *string_id_max = file;
-  return pos + ((unsigned)__builtin_ctzll(third) + 1) / 8;
-}
-
 tb_rc tw_stack_next(struct tw_section *section, struct tw_stack *out) {
   uint64_t nframes;
 
@@ -103,17 +86,15 @@ tb_rc tw_stack_next(struct tw_section *section, struct tw_stack *out) {
                    nframes, TW_STACK_FRAMES_MAX);
   out->nframes = (unsigned)nframes;
   out->frames = section->pos;
-  out->string_id_max = 0;
-  for (unsigned i = 0; i < out->nframes; i++) {
-    const unsigned char *next = NULL;
-    if (TB_LIKELY(section->end - section->pos >= 16))
-      next = skip_short_frame(section->pos, &out->string_id_max);
-    if (next == NULL) next = skip_frame(section->pos, section->end, &out->string_id_max);
-    section->pos = next;
+  const unsigned char *pos =
+      tw__frames_end(section->pos, section->end, out->nframes, &section->string_id_max);
+  for (unsigned i = 0; TB_UNLIKELY(pos == NULL) && i < out->nframes; i++) {
+    section->pos = skip_frame(section->pos, section->end, &section->string_id_max);
     if (section->pos == NULL)
       return tb_fail(section->diag, TB_BROKEN, "frame %u of stack %" PRIu64 " cannot be read",
                      i + 1, out->id);
   }
+  if (TB_LIKELY(pos != NULL)) section->pos = pos;
   return TB_OK;
 }
 

@@ -17,6 +17,7 @@
 struct tw_section {
   const unsigned char *pos, *end;
   struct tb_diag *diag;
+  uint64_t string_id_max; /* largest id of a function or file that frames have named */
 };
 
 /* The batch's first byte says what it holds; before 1.25 a sync batch has none (pass version). */
@@ -35,7 +36,6 @@ struct tw_stack {
   uint64_t id;
   unsigned nframes; /* at most TW_STACK_FRAMES_MAX */
   const unsigned char *frames;
-  uint64_t string_id_max; /* largest id of a function or file */
 };
 TB_MUST tb_rc tw_stack_next(struct tw_section *section, struct tw_stack *out);
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 64 bytes of numbers at a time, as words of one bit a byte: where numbers end, how many, which of four. */
+#ifndef TW_BLOCK_H
+#define TW_BLOCK_H
+
+#include "wire/varint.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { TW_BLOCK_BYTES = 64 };
+#define TW_EACH_BYTE UINT64_C(0x0101010101010101)
+
+/* The first byte is the lowest bit. */
+struct tw_block {
+  uint64_t ends;  /* top bit clear: ends a number */
+  uint64_t large; /* of those that end one: at least the limit */
+};
+
+/* The top bits of eight bytes, side by side. */
+static inline uint64_t tw_top_bits(uint64_t word) {
+  return ((word >> 7 & TW_EACH_BYTE) * UINT64_C(0x0102040810204080)) >> 56;
+}
+
+/* limit: 0 to 128. For machines without vectors. */
+static inline struct tw_block tw_block_by_words(const unsigned char *bytes, unsigned limit) {
+  struct tw_block block = { 0, 0 };
+
+  for (unsigned i = 0; i < TW_BLOCK_BYTES; i += 8) {
+    uint64_t word = tw_load8(bytes + i), low = word & 0x7f * TW_EACH_BYTE;
+    block.ends |= tw_top_bits(~word) << i;
+    block.large |= tw_top_bits(~word & (low + (0x80 - limit) * TW_EACH_BYTE)) << i;
+  }
+  return block;
+}
+
+#ifdef __SSE2__
+static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limit) {
+  const __m128i below = _mm_set1_epi8((char)((int)limit - 1));
+  struct tw_block block = { 0, 0 };
+
+  for (unsigned i = 0; i < TW_BLOCK_BYTES; i += 16) {
+    __m128i some = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i));
+    /* Bytes with their top bit set are negative here: never large. */
+    uint64_t large = (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(some, below));
+    block.ends |= (uint64_t)(unsigned)_mm_movemask_epi8(some) << i;
+    block.large |= large << i;
+  }
+  block.ends = ~block.ends;
+  return block;
+}
+#else
+static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limit) {
+  return tw_block_by_words(bytes, limit);
+}
+#endif
+
+/* Byte i: how many bits are set in bytes 0 to i; the top byte has them all. */
+static inline uint64_t tw_count_up(uint64_t bits) {
+  bits -= bits >> 1 & 0x55 * TW_EACH_BYTE;
+  bits = (bits & 0x33 * TW_EACH_BYTE) + (bits >> 2 & 0x33 * TW_EACH_BYTE);
+  return ((bits + (bits >> 4)) & 0x0f * TW_EACH_BYTE) * TW_EACH_BYTE;
+}
+
+/* Place of the nth bit that is set, n from 1 to their number; counts are tw_count_up() of bits. */
+static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
+  uint64_t reached = ((counts | 0x80 * TW_EACH_BYTE) - n * TW_EACH_BYTE) & 0x80 * TW_EACH_BYTE;
+  unsigned byte = (unsigned)__builtin_ctzll(reached) & ~7u;
+  unsigned before = (unsigned)(counts << 8 >> byte) & 0x7f;
+
+  for (bits >>= byte; ++before < n;) bits &= bits - 1;
+  return byte + (unsigned)__builtin_ctzll(bits);
+}
+
+/* Bit i: whether an odd number of bits is set in bits 0 to i. */
+static inline uint64_t tw_odd_up(uint64_t bits) {
+  bits ^= bits << 1;
+  bits ^= bits << 2;
+  bits ^= bits << 4;
+  bits ^= bits << 8;
+  bits ^= bits << 16;
+  return bits ^ bits << 32;
+}
+
+#endif

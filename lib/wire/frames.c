@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/frames.h"
+
+#include "base/result.h"
+#include "wire/block.h"
+
+/* A string id of one byte can be told to be above the largest so far, one of two bytes by its second. */
+enum { ONE_BYTE_END = 1 << 7, TWO_BYTES_END = 1 << 14 };
+
+/* What is carried from one block to the next. */
+struct walk {
+  uint64_t odd, half;       /* numbers so far modulo 4: low and high bit, at each byte */
+  uint64_t open, two, four; /* bytes that end no number; two and four of them in a row */
+};
+
+/* bits moved up by n places, filled from the top of the word before. */
+static inline uint64_t shift_in(uint64_t bits, uint64_t before, unsigned n) {
+  return bits << n | before >> (64 - n);
+}
+
+/* All bits, if the top one is set. */
+static inline uint64_t spread_top(uint64_t bits) {
+  return (uint64_t)((int64_t)bits >> 63);
+}
+
+/* False: a number of more than eight bytes. */
+static inline bool all_short(struct walk *walk, uint64_t open) {
+  uint64_t two = open & shift_in(open, walk->open, 1);
+  uint64_t four = two & shift_in(two, walk->two, 2);
+  uint64_t eight = four & shift_in(four, walk->four, 4);
+
+  walk->two = two;
+  walk->four = four;
+  return eight == 0;
+}
+
+/* Where function and file ids end: the second and third number of four. */
+static inline uint64_t string_ends(struct walk *walk, uint64_t ends) {
+  walk->odd = tw_odd_up(ends) ^ spread_top(walk->odd);
+  walk->half = tw_odd_up(ends & ~walk->odd) ^ spread_top(walk->half);
+  return ends & walk->half;
+}
+
+static void raise(uint64_t *max, const unsigned char *block, uint64_t ends, uint64_t of_two_bytes) {
+  for (; ends != 0; ends &= ends - 1) {
+    unsigned at = (unsigned)__builtin_ctzll(ends);
+    uint64_t id = block[at];
+    if (of_two_bytes >> at & 1) id = id << 7 | (block[(int)at - 1] & 0x7f);
+    if (id > *max) *max = id;
+  }
+}
+
+static inline unsigned limit_of(uint64_t max) {
+  if (max < ONE_BYTE_END) return (unsigned)max + 1;
+  return max < TWO_BYTES_END ? (unsigned)max >> 7 : 128;
+}
+
+const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned char *end,
+                                    unsigned nframes, uint64_t *string_id_max) {
+  struct walk walk = { 0, 0, 0, 0, 0 };
+  uint64_t max = *string_id_max;
+
+  for (unsigned left = 4 * nframes; left > 0; pos += TW_BLOCK_BYTES) {
+    if (TB_UNLIKELY(end - pos < TW_BLOCK_BYTES)) return NULL;
+    struct tw_block block = tw_block(pos, limit_of(max));
+    uint64_t counts = tw_count_up(block.ends), ours = UINT64_MAX;
+    unsigned count = (unsigned)(counts >> 56), last = TW_BLOCK_BYTES - 1;
+
+    if (count >= left) {
+      count = left;
+      last = tw_nth_bit(block.ends, counts, left);
+      ours >>= TW_BLOCK_BYTES - 1 - last;
+    }
+    left -= count;
+
+    uint64_t ends = block.ends & ours, open = ~block.ends & ours;
+    uint64_t after_one = shift_in(open, walk.open, 1), after_two = shift_in(open, walk.open, 2);
+    uint64_t strings = string_ends(&walk, ends);
+    if (TB_UNLIKELY(!all_short(&walk, open) || (strings & after_one & after_two) != 0)) return NULL;
+    uint64_t two_bytes = strings & after_one;
+    uint64_t larger =
+        max < ONE_BYTE_END ? (strings & block.large) | two_bytes : two_bytes & block.large;
+    if (TB_UNLIKELY(larger != 0)) {
+      raise(string_id_max, pos, larger, two_bytes);
+      max = *string_id_max;
+    }
+    if (left == 0) return pos + last + 1;
+    walk.open = open;
+  }
+  return pos; /* no frames */
+}
