@@ -117,7 +117,6 @@ static tb_rc stage_records(struct tc_commit *commit) {
                                 .gen = record->gen,
                                 .len = record->len };
     TB_TRY(remember_lsn(commit, 0));
-    record->crc = tb_crc32c(0, record->payload, record->len);
     tb_rc rc = tc_log_stage(commit->log, &head, record->payload, record->crc);
     if (rc != TB_OK) {
       commit->nlsns--;
@@ -263,7 +262,7 @@ static void give_up_holders(struct tc_commit *commit, uint64_t now) {
 }
 
 static void trim(struct tc_commit *commit, uint64_t now) {
-  if (tc_log_files(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
+  if (tc_log_file_count(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
   commit->trim_mono_ns = now;
   give_up_holders(commit, now);
   tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));

@@ -164,6 +164,7 @@ tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n
     *out_used += part;
     if (in->filled < in->frame.len) return TB_OK;
     TB_TRY(tp_frame_close(&in->frame, in->head, in->record->payload, in->diag));
+    in->record->crc = in->frame.payload_crc;
     in->whole = true;
   }
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A group of records leaves in one pwritev: between two payloads lie the checksum of the one and the
- * head of the next, kept in `edges`, so a record costs two iovecs and no copy of its payload.
+/* A group is put together in one buffer and leaves in one pwrite. Copying costs 0.05 ms a MB and lets the
+ * write go past the page cache (level `durable`, where the disk is waited for anyway): through it the
+ * same MB costs 0.2 ms in pages that are found, copied to, marked, written and dropped again, and several
+ * times that where the pages are new to the machine; and the log of a busy collector would fill the
+ * memory of its host. So groups begin on a block's border: what lies behind a group is a PAD.
  *
  * Files are preallocated: a full disk shows when a file is made, not in the middle of a commit, and
  * fdatasync has no size to write. */
@@ -8,53 +11,29 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "collector/statedir.h"
 #include "proto/frame.h"
 
-enum { EDGE_BYTES = TC_LOG_TAIL_BYTES + TC_LOG_HEAD_BYTES };
-
-struct log_file {
-  uint64_t start, bytes;
-};
+enum { PAD_BYTES_MIN = TC_LOG_HEAD_BYTES + 8, PAD_BYTES_MAX = TC_LOG_BLOCK + PAD_BYTES_MIN };
 
 struct tc_log {
   struct tc_log_options opt;
+  struct tc_log_files files;
   int fd; /* -1: the next group begins a new file */
   uint32_t salt;
   uint64_t start, size; /* of the current file */
   uint64_t end;         /* lsn behind the last durable group */
   unsigned poisoned;
 
-  struct log_file *files; /* the current one is the last */
-  size_t nfiles, files_cap;
-
-  /* the group */
-  unsigned char *edges;
-  size_t edges_cap, edges_used;
-  struct piece {
-    const void *payload;
-    uint32_t len;
-    uint32_t
-        edge; /* offset of the head in edges; the tail before it belongs to the previous record */
-  } * pieces;
-  size_t npieces, pieces_cap;
-  uint64_t staged_bytes;
-  struct iovec *iov;
-  size_t iov_cap;
+  unsigned char *group; /* begins on a block's border */
+  size_t group_cap, staged;
 };
-
-void tc_log_file_name(uint64_t start_lsn, char out[24]) {
-  snprintf(out, 24, "%016" PRIx64 ".wal", start_lsn);
-}
 
 tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag, struct tc_log **out) {
   struct tc_log *log = calloc(1, sizeof *log);
@@ -62,6 +41,7 @@ tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag, str
   if (log == NULL) return tb_fail(diag, TB_NOMEM, "log: no memory");
   log->opt = *options;
   if (log->opt.sync == NULL) log->opt.sync = fdatasync;
+  tc_log_files_init(&log->files, options->wal_fd, options->durable);
   log->fd = -1;
   log->start = options->next_lsn;
   log->end = options->previous_end;
@@ -72,111 +52,101 @@ tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag, str
 void tc_log_free(struct tc_log *log) {
   if (log == NULL) return;
   if (log->fd >= 0) close(log->fd);
-  free(log->files);
-  free(log->edges);
-  free(log->pieces);
-  free(log->iov);
+  tc_log_files_fini(&log->files);
+  free(log->group);
   free(log);
 }
 
-/* Grows *array to hold `want` items of item_bytes. */
-static tb_rc reserve(void *array, size_t *cap, size_t want, size_t item_bytes) {
-  void **at = array;
+static uint64_t blocks(uint64_t bytes) {
+  return (bytes + TC_LOG_BLOCK - 1) & ~(uint64_t)(TC_LOG_BLOCK - 1);
+}
 
-  if (want <= *cap) return TB_OK;
-  size_t grown = *cap == 0 ? 64 : *cap;
-  while (grown < want) grown *= 2;
-  void *moved = reallocarray(*at, grown, item_bytes);
+/* The largest group: one that was not full took a largest record more. */
+static uint64_t group_bytes_max(const struct tc_log *log) {
+  return blocks(log->opt.group_bytes + tc_log_record_bytes(TP_FRAME_BYTES_MAX) + PAD_BYTES_MAX);
+}
+
+/* Room for a record and the PAD behind it. */
+static tb_rc make_room(struct tc_log *log, uint64_t record_bytes) {
+  uint64_t want = blocks(log->staged + record_bytes + PAD_BYTES_MAX);
+
+  if (want <= log->group_cap) return TB_OK;
+  if (want < group_bytes_max(log)) want = group_bytes_max(log); /* all that most ever need */
+  unsigned char *moved = aligned_alloc(TC_LOG_BLOCK, (size_t)want);
   if (moved == NULL) return TB_NOMEM;
-  *at = moved;
-  *cap = grown;
+  if (log->staged > 0) memcpy(moved, log->group, log->staged);
+  free(log->group);
+  log->group = moved;
+  log->group_cap = (size_t)want;
   return TB_OK;
 }
 
-tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes) {
-  TB_TRY(reserve(&log->files, &log->files_cap, log->nfiles + 1, sizeof *log->files));
-  log->files[log->nfiles++] = (struct log_file){ start_lsn, bytes };
-  return TB_OK;
+static void put_record(struct tc_log *log, struct tc_log_head *head, const void *payload,
+                       uint32_t payload_crc) {
+  unsigned char *at = log->group + log->staged, *tail = at + TC_LOG_HEAD_BYTES + head->len;
+  size_t bytes = (size_t)tc_log_record_bytes(head->len);
+
+  head->lsn = log->end + log->staged;
+  tc_log_head_put(head, at);
+  if (head->len > 0) memcpy(at + TC_LOG_HEAD_BYTES, payload, head->len);
+  uint32_t crc =
+      htole32(tb_crc32c_join(tb_crc32c(log->salt, at, TC_LOG_HEAD_BYTES), payload_crc, head->len));
+  memcpy(tail, &crc, sizeof crc);
+  memset(tail + sizeof crc, 0, (size_t)(at + bytes - tail) - sizeof crc);
+  log->staged += bytes;
 }
 
 static tb_rc stage(struct tc_log *log, struct tc_log_head *head, const void *payload,
                    uint32_t payload_crc) {
-  TB_TRY(reserve(&log->edges, &log->edges_cap, log->edges_used + EDGE_BYTES, 1));
-  TB_TRY(reserve(&log->pieces, &log->pieces_cap, log->npieces + 1, sizeof *log->pieces));
-  head->lsn = log->end + log->staged_bytes;
-  uint64_t record_bytes = tc_log_record_bytes(head->len);
-  unsigned char *edge = log->edges + log->edges_used;
-  tc_log_head_put(head, edge);
-  uint32_t crc = htole32(
-      tb_crc32c_join(tb_crc32c(log->salt, edge, TC_LOG_HEAD_BYTES), payload_crc, head->len));
-  size_t tail = (size_t)(record_bytes - TC_LOG_HEAD_BYTES - head->len);
-  assert(tail >= 4 && tail < TC_LOG_TAIL_BYTES);
-  memset(edge + TC_LOG_HEAD_BYTES, 0, tail);
-  memcpy(edge + TC_LOG_HEAD_BYTES, &crc, 4);
-  log->pieces[log->npieces++] = (struct piece){ payload, head->len, (uint32_t)log->edges_used };
-  log->edges_used += TC_LOG_HEAD_BYTES + tail;
-  log->staged_bytes += record_bytes;
+  TB_TRY(make_room(log, tc_log_record_bytes(head->len)));
+  put_record(log, head, payload, payload_crc);
   return TB_OK;
 }
 
-static void forget_group(struct tc_log *log) {
-  log->npieces = 0;
-  log->edges_used = 0;
-  log->staged_bytes = 0;
-}
+/* Up to the next block's border. */
+static void pad(struct tc_log *log) {
+  static const unsigned char zeros[PAD_BYTES_MAX];
+  size_t gap = (size_t)(blocks(log->staged) - log->staged);
 
-/* The i-th record's iovecs: its head joined with the tail before it, then its payload. */
-static size_t build_iov(struct tc_log *log) {
-  size_t n = 0;
-  size_t from = 0; /* in edges: what is not yet in an iovec */
-
-  for (size_t i = 0; i < log->npieces; i++) {
-    const struct piece *piece = &log->pieces[i];
-    if (piece->len == 0) continue; /* head and tail lie together */
-    size_t upto = piece->edge + TC_LOG_HEAD_BYTES;
-    log->iov[n++] = (struct iovec){ log->edges + from, upto - from };
-    log->iov[n++] = (struct iovec){ (void *)(uintptr_t)piece->payload, piece->len };
-    from = upto;
-  }
-  if (from < log->edges_used)
-    log->iov[n++] = (struct iovec){ log->edges + from, log->edges_used - from };
-  return n;
+  if (gap == 0) return;
+  if (gap < PAD_BYTES_MIN) gap += TC_LOG_BLOCK;
+  struct tc_log_head head = { .kind = TC_LOG_PAD,
+                              .len = (uint32_t)(gap - TC_LOG_HEAD_BYTES - sizeof(uint32_t)) };
+  put_record(log, &head, zeros, tb_crc32c(0, zeros, head.len));
+  assert(log->staged % TC_LOG_BLOCK == 0 && log->staged <= log->group_cap);
 }
 
 static int write_group(struct tc_log *log) {
-  if (reserve(&log->iov, &log->iov_cap, 2 * log->npieces + 1, sizeof *log->iov) != TB_OK) {
-    errno = ENOMEM;
-    return -1;
-  }
-  size_t left = build_iov(log);
-  struct iovec *iov = log->iov;
-  uint64_t at = log->end - log->start;
-  while (left > 0) {
-    ssize_t done = pwritev(log->fd, iov, (int)(left < IOV_MAX ? left : IOV_MAX), (off_t)at);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return -1;
-    at += (uint64_t)done;
-    for (; left > 0 && (size_t)done >= iov->iov_len; iov++, left--) done -= (ssize_t)iov->iov_len;
-    if (left > 0 && done > 0) {
-      iov->iov_base = (char *)iov->iov_base + done;
-      iov->iov_len -= (size_t)done;
-    }
+  size_t done = 0;
+
+  pad(log);
+  while (done < log->staged) {
+    ssize_t n = pwrite(log->fd, log->group + done, log->staged - done,
+                       (off_t)(log->end - log->start + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    /* What is begun of a block is written again with the rest of it. */
+    n &= ~(ssize_t)(TC_LOG_BLOCK - 1);
+    errno = EIO;
+    if (n == 0) return -1;
+    done += (size_t)n;
   }
   return log->opt.durable ? log->opt.sync(log->fd) : 0;
 }
 
 tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
-  if (log->npieces == 0) return TB_OK;
-  uint64_t staged = log->staged_bytes;
+  if (log->staged == 0) return TB_OK;
   int failed = write_group(log);
   int why = errno;
-  forget_group(log);
+  size_t staged = log->staged;
+  log->staged = 0;
   if (failed == 0) {
     log->end += staged;
     return TB_OK;
   }
-  char name[24];
+  char name[TC_LOG_NAME_BYTES];
   tc_log_file_name(log->start, name);
+  tc_log_files_poison(&log->files);
   close(log->fd);
   log->fd = -1;
   log->start += log->size;
@@ -205,66 +175,47 @@ static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char *
   return TB_OK;
 }
 
-static tb_rc fail_file(struct tc_log *log, struct tb_diag *diag, const char *name, int why) {
-  if (log->fd >= 0) {
+/* Begins the next file with the snapshot, which is durable before anything else is staged. */
+static tb_rc begin_file(struct tc_log *log, const unsigned char *snapshot, uint32_t len,
+                        struct tb_diag *diag) {
+  uint64_t before = log->end;
+  uint64_t least = blocks(tc_log_record_bytes(len) + PAD_BYTES_MAX) + 2 * group_bytes_max(log);
+
+  log->size = blocks(log->opt.file_bytes < least ? least : log->opt.file_bytes);
+  TB_TRY(tc_log_files_make(&log->files, log->start, log->size, diag, &log->fd));
+  struct tc_log_head head = { .kind = TC_LOG_SNAPSHOT, .flags = TP_CRITICAL, .len = len };
+  log->end = log->start; /* lsn = position, from here in this file */
+  tb_rc rc = stage(log, &head, snapshot, tb_crc32c(0, snapshot, len));
+  if (rc == TB_OK && write_group(log) != 0) rc = tc_errno_rc(errno);
+  if (rc == TB_OK) {
+    log->end += log->staged;
+  } else {
+    tb_fail(diag, rc, "log: the first group of a file: %s", strerror(errno));
     close(log->fd);
     log->fd = -1;
-    unlinkat(log->opt.wal_fd, name, 0);
-  }
-  forget_group(log);
-  return tb_fail(diag, why == ENOSPC || why == EDQUOT || why == EFBIG ? TB_BUDGET : TB_IO,
-                 "wal/%s: %s", name, strerror(why));
-}
-
-static tb_rc make_file(struct tc_log *log, const unsigned char *snapshot, uint32_t snapshot_len,
-                       struct tb_diag *diag) {
-  char name[24];
-
-  tc_log_file_name(log->start, name);
-  log->fd = tc_file_create(log->opt.wal_fd, name, O_RDWR);
-  if (log->fd < 0) return fail_file(log, diag, name, errno);
-  log->size = (log->opt.file_bytes + 7) & ~UINT64_C(7);
-  uint64_t least =
-      tc_log_record_bytes(snapshot_len) + 2 * log->opt.group_bytes + TP_FRAME_BYTES_MAX;
-  if (log->size < least) log->size = (least + 7) & ~UINT64_C(7);
-  if (fallocate(log->fd, 0, 0, (off_t)log->size) != 0) {
-    if (errno != EOPNOTSUPP) return fail_file(log, diag, name, errno);
-    if (ftruncate(log->fd, (off_t)log->size) != 0) return fail_file(log, diag, name, errno);
-  }
-  uint64_t before = log->end;
-  struct tc_log_head head = { .kind = TC_LOG_SNAPSHOT, .flags = TP_CRITICAL, .len = snapshot_len };
-  log->end = log->start; /* lsn = position, from here in this file */
-  tb_rc rc = stage(log, &head, snapshot, tb_crc32c(0, snapshot, snapshot_len));
-  if (rc != TB_OK || write_group(log) != 0 || fsync(log->opt.wal_fd) != 0) {
-    int why = rc != TB_OK ? ENOMEM : errno;
     log->end = before;
-    return fail_file(log, diag, name, why);
+    tc_log_files_undo(&log->files);
   }
-  log->end += log->staged_bytes;
-  forget_group(log);
-  return TB_OK;
+  log->staged = 0;
+  return rc;
 }
 
 static tb_rc open_file(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
   unsigned char *snapshot;
   uint32_t len;
 
-  TB_TRY(reserve(&log->files, &log->files_cap, log->nfiles + 1, sizeof *log->files));
   if (getrandom(&log->salt, sizeof log->salt, 0) != (ssize_t)sizeof log->salt)
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   tb_rc rc = pack_snapshot(log, wall_ns, &snapshot, &len);
   if (rc != TB_OK) return tb_fail(diag, rc, "log: no memory for the snapshot of the streams");
-  rc = make_file(log, snapshot, len, diag);
+  rc = begin_file(log, snapshot, len, diag);
   free(snapshot);
-  TB_TRY(rc);
-  log->files[log->nfiles++] = (struct log_file){ log->start, log->size };
-  return TB_OK;
+  return rc;
 }
 
 tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
-  assert(log->npieces == 0);
-  uint64_t most = log->opt.group_bytes + TP_FRAME_BYTES_MAX;
-  if (log->fd >= 0 && log->end - log->start + most > log->size) {
+  assert(log->staged == 0);
+  if (log->fd >= 0 && log->end - log->start + group_bytes_max(log) > log->size) {
     close(log->fd);
     log->fd = -1;
     log->start += log->size;
@@ -273,40 +224,35 @@ tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
   struct tc_log_head head = {
     .kind = TC_LOG_GROUP, .flags = TP_CRITICAL, .seq = log->end, .gen = wall_ns
   };
-  return stage(log, &head, NULL, 0);
+  if (stage(log, &head, NULL, 0) == TB_OK) return TB_OK;
+  return tb_fail(diag, TB_NOMEM, "log: no memory for a group");
 }
 
 bool tc_log_group_full(const struct tc_log *log) {
-  return log->staged_bytes >= log->opt.group_bytes;
+  return log->staged >= log->opt.group_bytes;
 }
 
 tb_rc tc_log_stage(struct tc_log *log, struct tc_log_head *head, const void *payload,
                    uint32_t payload_crc) {
-  assert(log->fd >= 0 && log->npieces > 0);
+  assert(log->fd >= 0 && log->staged > 0);
+  assert(head->len <= TP_FRAME_BYTES_MAX);
   return stage(log, head, payload, payload_crc);
 }
 
-void tc_log_trim(struct tc_log *log, uint64_t lsn) {
-  size_t gone = 0;
+tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes) {
+  return tc_log_files_add(&log->files, start_lsn, bytes);
+}
 
-  /* The current file, or with none the last one, stays: recovery needs a snapshot. */
-  while (gone + 1 < log->nfiles && log->files[gone].start + log->files[gone].bytes <= lsn) {
-    char name[24];
-    tc_log_file_name(log->files[gone].start, name);
-    if (unlinkat(log->opt.wal_fd, name, 0) != 0 && errno != ENOENT) break;
-    gone++;
-  }
-  if (gone == 0) return;
-  log->nfiles -= gone;
-  memmove(log->files, log->files + gone, log->nfiles * sizeof *log->files);
+void tc_log_trim(struct tc_log *log, uint64_t lsn) {
+  tc_log_files_trim(&log->files, lsn);
 }
 
 uint64_t tc_log_durable_lsn(const struct tc_log *log) {
   return log->end;
 }
 
-size_t tc_log_files(const struct tc_log *log) {
-  return log->nfiles;
+size_t tc_log_file_count(const struct tc_log *log) {
+  return log->files.n;
 }
 
 unsigned tc_log_poisoned(const struct tc_log *log) {

@@ -3,19 +3,20 @@
  *
  *     tc_log_begin()    a group; takes a new file where the last one is full or poisoned
  *     tc_log_stage()    a record each; its lsn is known from here
- *     tc_log_commit()   one pwritev and one fdatasync; only then may anything be acked
+ *     tc_log_commit()   one pwrite and one fdatasync; only then may anything be acked
  *
  * A file whose write or sync failed is poisoned: the kernel may have dropped the pages and would say
  * yes the next time, so nothing is tried again. The group is forgotten, the next one begins a new file
  * whose snapshot says where the poisoned one ends.
  *
- * Memory    staged payloads are borrowed until the commit.
+ * Memory    one group's: staged payloads are copied.
  * Threads   use each object from one thread at a time.
  * Errors    begin: TB_IO; TB_BUDGET: no space for a new file, try again later. commit: TB_IO, poisoned.
  */
 #ifndef TC_LOG_H
 #define TC_LOG_H
 
+#include "collector/log_files.h"
 #include "collector/log_record.h"
 #include "proto/log.pb-c.h"
 
@@ -55,9 +56,7 @@ TB_MUST tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64
 void tc_log_trim(struct tc_log *log, uint64_t lsn);
 
 uint64_t tc_log_durable_lsn(const struct tc_log *log);
-size_t tc_log_files(const struct tc_log *log);
+size_t tc_log_file_count(const struct tc_log *log);
 unsigned tc_log_poisoned(const struct tc_log *log); /* files given up since the start */
-
-void tc_log_file_name(uint64_t start_lsn, char out[24]);
 
 #endif

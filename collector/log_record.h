@@ -15,7 +15,8 @@
  *     zeros up to a multiple of 8
  *
  * A file is named <lsn of its first byte, 16 hex digits>.wal and begins with a SNAPSHOT, whose first
- * payload bytes are the salt. What is committed together begins with a GROUP.
+ * payload bytes are the salt. What is committed together begins with a GROUP and ends, padded, at a
+ * multiple of 4 KiB in its file.
  */
 #ifndef TC_LOG_RECORD_H
 #define TC_LOG_RECORD_H
@@ -28,13 +29,14 @@
 
 #define TC_LOG_MAGIC UINT32_C(0x314c4354) /* "TCL1" */
 
-enum { TC_LOG_HEAD_BYTES = 40, TC_LOG_TAIL_BYTES = 12 /* crc and at most 7 zeros, rounded up */ };
+enum { TC_LOG_HEAD_BYTES = 40 };
 
 enum tc_log_kind {
   TC_LOG_SNAPSHOT = 64, /* LogSnapshot, the salt's 4 bytes before it */
   TC_LOG_GROUP = 65,    /* no payload */
   TC_LOG_STREAM = 66,   /* LogStream: ref and identity of a new stream */
   TC_LOG_SETTLED = 67,  /* LogSettled */
+  TC_LOG_PAD = 68,      /* zeros, up to where the next group begins */
 };
 
 struct tc_log_head {

@@ -142,7 +142,8 @@ static bool known_kind(unsigned kind) {
   case TC_LOG_SNAPSHOT:
   case TC_LOG_GROUP:
   case TC_LOG_STREAM:
-  case TC_LOG_SETTLED: return true;
+  case TC_LOG_SETTLED:
+  case TC_LOG_PAD: return true;
   default: return false;
   }
 }

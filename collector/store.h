@@ -31,7 +31,7 @@ struct tc_record {
   uint64_t seq, gen;
   uint32_t stream;                         /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
-  uint32_t crc;                            /* the store's: CRC32C of the payload, taken once */
+  uint32_t crc;                            /* CRC32C of the payload, as its frame proved it: taken once */
   uint8_t kind;                            /* enum tp_kind */
   unsigned char payload[];
 };

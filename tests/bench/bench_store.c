@@ -87,6 +87,7 @@ static void put(struct bench *bench, struct writer *w, unsigned stream, unsigned
                                 .gen = w->gen,
                                 .stream = bench->refs[stream],
                                 .len = (uint32_t)len,
+                                .crc = tb_crc32c(0, bytes, len),
                                 .kind = (uint8_t)kind };
   memcpy(record->payload, bytes, len);
   msg->conn = stream + 1;

@@ -90,6 +90,7 @@ static struct tc_submit *record_of(struct child *child, unsigned stream, uint64_
                                 .gen = gen,
                                 .stream = child->refs[stream],
                                 .len = (uint32_t)len,
+                                .crc = tb_crc32c(0, payload, len),
                                 .kind = (uint8_t)kind };
   memcpy(record->payload, payload, len);
   msg->conn = stream + 1;

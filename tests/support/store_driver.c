@@ -204,6 +204,7 @@ void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *pay
                                 .gen = gen,
                                 .stream = w->stream,
                                 .len = (uint32_t)len,
+                                .crc = tb_crc32c(0, payload, len),
                                 .kind = (uint8_t)kind };
   if (len > 0) memcpy(record->payload, payload, len);
   msg->conn = w->conn;

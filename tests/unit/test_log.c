@@ -198,7 +198,7 @@ Test(log, a_failed_sync_gives_the_file_up_and_its_group_never_counts) {
   sync_fails = 0;
   /* The agent sends the same records again; the first copy lies whole in the poisoned file. */
   cr_assert_eq(write_group(2), TB_OK);
-  cr_assert_eq(tc_log_files(logs), 2);
+  cr_assert_eq(tc_log_file_count(logs), 2);
   cr_assert_eq(scan(&out), up_to(3 * RECORDS)); /* each once: scan() looks for doubles */
   cr_assert_eq(out.corrupt, 0);
   tc_log_scan_free(&out);
@@ -233,23 +233,97 @@ Test(log, files_below_what_is_held_are_deleted_oldest_first) {
   struct tc_log_scan out;
   unsigned group = 0;
 
-  while (tc_log_files(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  while (tc_log_file_count(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
   uint64_t held = record_at[(group - 1) % 8][0];
   cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
   uint64_t second = out.files[1].start;
   tc_log_scan_free(&out);
   tc_log_trim(logs, second - 8);
-  cr_assert_eq(tc_log_files(logs), 4);
+  cr_assert_eq(tc_log_file_count(logs), 4);
   tc_log_trim(logs, second + 8);
-  cr_assert_eq(tc_log_files(logs), 3);
+  cr_assert_eq(tc_log_file_count(logs), 3);
   tc_log_trim(logs, held);
-  cr_assert_eq(tc_log_files(logs), 1);
+  cr_assert_eq(tc_log_file_count(logs), 1);
   tc_log_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_log_files(logs), 1); /* the current one stays */
+  cr_assert_eq(tc_log_file_count(logs), 1); /* the current one stays */
   cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
   cr_assert_eq(out.nfiles, 1);
   cr_assert_eq(out.entries[0].head.kind, TC_LOG_SNAPSHOT);
   tc_log_scan_free(&out);
+}
+
+static bool has_file(const char *name) {
+  return faccessat(wal, name, F_OK, 0) == 0;
+}
+
+Test(log, groups_begin_at_a_multiple_of_a_block) {
+  for (unsigned i = 0; i < GROUPS; i++) {
+    cr_assert_eq(write_group(i), TB_OK);
+    cr_assert_eq(group_at[i] % TC_LOG_BLOCK, 0);
+    cr_assert_eq(tc_log_durable_lsn(logs) % TC_LOG_BLOCK, 0);
+  }
+  /* One whose records end just so that a PAD does not fit into the block. */
+  for (uint32_t len = TC_LOG_BLOCK - 180; len < TC_LOG_BLOCK - 80; len += 8) {
+    struct tc_log_head head = { .kind = TP_BATCH, .ref = 1, .len = len };
+    static unsigned char bytes[TC_LOG_BLOCK];
+    cr_assert_eq(tc_log_begin(logs, 1, &diag), TB_OK);
+    cr_assert_eq(tc_log_stage(logs, &head, bytes, tb_crc32c(0, bytes, len)), TB_OK);
+    cr_assert_eq(tc_log_commit(logs, &diag), TB_OK);
+    cr_assert_eq(tc_log_durable_lsn(logs) % TC_LOG_BLOCK, 0);
+  }
+  struct tc_log_scan out;
+  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  cr_assert_eq(out.corrupt, 0);
+  cr_assert_eq(out.torn_bytes, 0);
+  cr_assert_eq(out.previous_end, tc_log_durable_lsn(logs));
+  tc_log_scan_free(&out);
+}
+
+Test(log, a_file_that_is_not_needed_becomes_the_next_one_and_what_it_said_counts_no_more) {
+  struct tc_log_scan out;
+  unsigned group = 0;
+
+  while (tc_log_file_count(logs) < 2) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  cr_assert_not(has_file("spare"));
+  tc_log_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_log_file_count(logs), 1);
+  cr_assert(has_file("spare"));
+  while (tc_log_file_count(logs) < 2) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  cr_assert_not(has_file("spare"), "it is the second file now");
+  tc_log_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  cr_assert_eq(out.nfiles, 1);
+  size_t batches = 0;
+  for (size_t i = 0; i < out.nentries; i++) batches += out.entries[i].head.kind == TP_BATCH;
+  cr_assert_eq(batches, RECORDS, "the one group that was written to it since, not the many before");
+  cr_assert_eq(out.corrupt, 0);
+  cr_assert_eq(out.torn_bytes, 0);
+  cr_assert_eq(out.previous_end, tc_log_durable_lsn(logs));
+  tc_log_scan_free(&out);
+}
+
+Test(log, a_file_that_was_given_up_is_not_written_again) {
+  write_groups(1);
+  sync_fails = 1;
+  cr_assert_eq(write_group(1), TB_IO);
+  sync_fails = 0;
+  cr_assert_eq(write_group(1), TB_OK);
+  cr_assert_eq(tc_log_file_count(logs), 2);
+  tc_log_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_log_file_count(logs), 1);
+  cr_assert_not(has_file("spare"));
+}
+
+Test(log, a_spare_file_of_another_size_is_replaced) {
+  int fd = openat(wal, "spare", O_WRONLY | O_CREAT, 0600);
+  struct stat st;
+
+  cr_assert_eq(write(fd, "odd", 3), 3);
+  close(fd);
+  write_groups(1);
+  cr_assert_not(has_file("spare"));
+  cr_assert_eq(fstatat(wal, "0000000000000000.wal", &st, 0), 0);
+  cr_assert_gt(st.st_size, 64 << 10);
 }
 
 Test(log, an_unknown_critical_record_stops_the_reader) {
