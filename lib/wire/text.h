@@ -50,6 +50,11 @@ TB_MUST tb_rc tw_text_next(struct tw_text *text, struct tw_text_event *out);
 void tw_text_encode(struct tb_buf *out, const struct tw_text_event *event);
 void tw_text_encode_number(struct tb_buf *out, uint64_t value);
 
+/* A whole trace as text that reads back as the same events: `text -> bytes -> text` is the identity on
+ * what this writes. Sizes of batches are left out. TB_BROKEN: bytes are no batches; diag has the offset. */
+TB_MUST tb_rc tw_text_write(const unsigned char *bytes, size_t n, struct tb_buf *out,
+                            struct tb_diag *diag);
+
 /* The whole text as trace bytes, nothing added. */
 TB_MUST tb_rc tw_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
                                struct tb_diag *diag);

@@ -15,16 +15,13 @@ struct usage {
 };
 
 /* Encoded anew: padding in a varint does not count. */
-static uint64_t encoded_bytes(const struct tk_wire_event *ev) {
+static uint64_t encoded_bytes(const struct tw_raw *ev) {
   unsigned char text[TW_VARINT_BYTES_MAX];
   const unsigned char *pos = ev->args;
   uint64_t bytes = 1;
 
-  for (uint64_t left = ev->nargs + 4 * ev->frames; left > 0; left--) {
-    uint64_t value = 0;
-    pos += tw_varint_read(pos, pos + TW_VARINT_BYTES_MAX, &value);
-    bytes += tw_varint_write(text, value);
-  }
+  for (uint64_t left = ev->nargs + 4 * ev->frames; left > 0; left--)
+    bytes += tw_varint_write(text, tw_raw_number(&pos));
   if (ev->spec->kind == TW_KIND_DATA) bytes += tw_varint_write(text, ev->data_len) + ev->data_len;
   return bytes;
 }
@@ -83,7 +80,7 @@ tb_rc tk_print_footprint(struct tk_input *in, struct tk_out *out, struct tb_mem 
   TB_CLEANUP(tk_wire_close) struct tk_wire_events events = { 0 };
   struct to_keyed order[TYPES];
   struct usage usage[TYPES];
-  struct tk_wire_event ev;
+  struct tw_raw ev;
   uint64_t count = 0;
   tb_rc rc;
 

@@ -2,16 +2,12 @@
 #include "tools/tracectl/print.h"
 #include "tools/tracectl/quote.h"
 #include "tools/tracectl/wire_events.h"
-#include "wire/varint.h"
 
 static void put_number(struct tk_out *out, const unsigned char **pos) {
-  uint64_t value = 0;
-  *pos += tw_varint_read(*pos, *pos + TW_VARINT_BYTES_MAX, &value); /* checked when it was read */
-  tk_out_u64(out, value);
+  tk_out_u64(out, tw_raw_number(pos));
 }
 
-static void put_args(struct tk_out *out, const struct tk_wire_event *ev,
-                     const unsigned char **pos) {
+static void put_args(struct tk_out *out, const struct tw_raw *ev, const unsigned char **pos) {
   if (tw_spec_has_dt(ev->spec)) {
     tk_out_text(out, " dt=");
     put_number(out, pos);
@@ -24,7 +20,7 @@ static void put_args(struct tk_out *out, const struct tk_wire_event *ev,
   }
 }
 
-static void put_event(struct tk_out *out, const struct tk_wire_event *ev) {
+static void put_event(struct tk_out *out, const struct tw_raw *ev) {
   static const char *const fields[] = { "\n\tpc=", " func=", " file=", " line=" };
   const unsigned char *pos = ev->args;
 
@@ -46,7 +42,7 @@ static void put_event(struct tk_out *out, const struct tk_wire_event *ev) {
 tb_rc tk_print_wire(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                     struct tb_diag *diag) {
   TB_CLEANUP(tk_wire_close) struct tk_wire_events events = { 0 };
-  struct tk_wire_event ev;
+  struct tw_raw ev;
   tb_rc rc;
 
   TB_TRY(tk_wire_open(&events, in, mem, diag));

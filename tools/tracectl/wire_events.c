@@ -3,11 +3,9 @@
  * twice as many bytes, so that a long one costs no more than a constant factor. */
 #include "tools/tracectl/wire_events.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "wire/batch.h"
-#include "wire/varint.h"
 
 /* No event that Go writes is longer than a batch; a made-up one is refused here, in bounded memory. */
 enum { EVENT_BYTES_MAX = 64 << 20 };
@@ -82,66 +80,21 @@ void tk_wire_close(struct tk_wire_events *events) {
   tb_buf_fini(&events->carry);
 }
 
-/* TB_AGAIN: cut off. TB_BROKEN: a number wider than 64 bits. TB_END: no byte of it is there. */
-static tb_rc skip_numbers(const unsigned char **pos, const unsigned char *end, uint64_t n,
-                          uint64_t *last2) {
-  for (; n > 0; n--) {
-    uint64_t value;
-    if (*pos == end) return TB_END;
-    int used = tw_varint_read(*pos, end, &value);
-    if (used == 0) return TB_AGAIN;
-    if (used < 0) return TB_BROKEN;
-    *pos += used;
-    last2[0] = last2[1];
-    last2[1] = value;
-  }
-  return TB_OK;
-}
-
-static tb_rc parse_event(const struct tk_wire_events *events, struct tk_wire_event *out,
-                         const unsigned char **out_pos) {
-  const unsigned char *pos = events->pos + 1, *end = events->end;
-  uint64_t last2[2] = { 0, 0 };
-
-  out->type = events->pos[0];
-  if (out->type == TW_EV_NONE || out->type >= tw_version_events_end(events->version))
-    return tb_fail(events->diag, TB_BROKEN, "invalid event type: %u", out->type);
-  out->spec = tw_spec(out->type);
-  out->args = pos;
-  out->nargs = out->spec->nargs + (unsigned)tw_spec_has_dt(out->spec);
-  out->frames = 0;
-  out->data = NULL;
-  out->data_len = 0;
-  TB_TRY(skip_numbers(&pos, end, out->nargs, last2));
-  if (out->spec->kind == TW_KIND_STACK && (int64_t)last2[1] > 0) {
-    out->frames = last2[1];
-    /* Four bytes a frame at least: a count that does not fit cannot be met by what is here. */
-    for (uint64_t left = out->frames; left > 0; left--) TB_TRY(skip_numbers(&pos, end, 4, last2));
-  }
-  if (out->spec->kind == TW_KIND_DATA) {
-    TB_TRY(skip_numbers(&pos, end, 1, last2));
-    out->data = pos;
-    out->data_len = (int64_t)last2[1] > 0 ? last2[1] : 0;
-    if (out->data_len > (uint64_t)(end - pos)) return TB_END;
-    pos += out->data_len;
-  }
-  *out_pos = pos;
-  return TB_OK;
-}
-
-tb_rc tk_wire_next(struct tk_wire_events *events, struct tk_wire_event *out) {
+tb_rc tk_wire_next(struct tk_wire_events *events, struct tw_raw *out) {
   for (;;) {
-    const unsigned char *next = events->pos;
+    size_t used = 0;
     tb_rc rc = TB_END;
 
     tb_diag_place(events->diag, TB_NO_GEN, TB_NO_THREAD, events->offset);
-    if (events->pos < events->end) rc = parse_event(events, out, &next);
+    if (events->pos < events->end)
+      rc = tw_raw_read(events->pos, (size_t)(events->end - events->pos),
+                       tw_version_events_end(events->version), events->diag, out, &used);
     if (rc == TB_OK) {
-      events->offset += (uint64_t)(next - events->pos);
-      events->pos = next;
+      events->offset += used;
+      events->pos += used;
       return TB_OK;
     }
-    if (rc == TB_BROKEN) return tb_fail(events->diag, TB_BROKEN, "a number wider than 64 bits");
+    if (rc == TB_BROKEN) return rc;
     if (events->ended) {
       if (rc == TB_AGAIN) return tb_fail(events->diag, TB_BROKEN, "ends within a number");
       return TB_END;

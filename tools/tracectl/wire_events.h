@@ -9,17 +9,7 @@
 
 #include "base/buf.h"
 #include "tools/tracectl/input.h"
-#include "wire/spec.h"
-
-struct tk_wire_event {
-  uint8_t type;
-  const struct tw_spec *spec;
-  const unsigned char *args; /* its numbers: dt if it has one, arguments, frames */
-  uint64_t nargs;            /* without frames */
-  uint64_t frames;           /* groups of four numbers after the arguments */
-  const unsigned char *data; /* of a kind that has data */
-  uint64_t data_len;
-};
+#include "wire/raw.h"
 
 struct tk_wire_events {
   struct tk_input *in;
@@ -36,6 +26,6 @@ TB_MUST tb_rc tk_wire_open(struct tk_wire_events *events, struct tk_input *in, s
                            struct tb_diag *diag);
 void tk_wire_close(struct tk_wire_events *events);
 /* *out is lent until the next call. */
-TB_MUST tb_rc tk_wire_next(struct tk_wire_events *events, struct tk_wire_event *out);
+TB_MUST tb_rc tk_wire_next(struct tk_wire_events *events, struct tw_raw *out);
 
 #endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One event as it stands, without meaning: its numbers, its frames, its data.
+ *
+ * A batch's header counts as an event here, so a whole trace reads as a flat sequence.
+ *
+ * Memory    all pointers borrow from the bytes read.
+ * Errors    TB_AGAIN: cut off within a number. TB_END: cut off where a number, a frame or data should
+ *           begin (where Go's raw reader stops in silence). TB_BROKEN: see diag.
+ */
+#ifndef TW_RAW_H
+#define TW_RAW_H
+
+#include "base/result.h"
+#include "wire/spec.h"
+
+struct tw_raw {
+  uint8_t type;
+  const struct tw_spec *spec;
+  const unsigned char *args; /* its numbers: dt if it has one, arguments, frames; all checked */
+  uint64_t nargs;            /* without frames */
+  uint64_t frames;           /* groups of four numbers after the arguments */
+  const unsigned char *data; /* of a kind that has data */
+  uint64_t data_len;
+};
+
+/* Reads the event at the start of n > 0 bytes. Types from types_end on are refused: TW_EV_LIMIT, or as
+ * Go's raw reader does tw_version_events_end(). A number without a row of its own has a spec without name. */
+TB_MUST tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end,
+                          struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
+
+/* The next of the numbers args and frames; moves *pos behind it. */
+uint64_t tw_raw_number(const unsigned char **pos);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read, write, read: every batch that a Go runtime wrote, taken apart and written anew by our writer, has
+ * the same bytes; and a trace as text, read back and written again, is the same text. */
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "wire/raw.h"
+#include "wire/split.h"
+#include "wire/text.h"
+#include "wire/write.h"
+
+enum { TRACE_BYTES_MAX = 256 << 20, TEXT_TRACE_BYTES_MAX = 4 << 20 };
+
+struct trace {
+  const char *path;
+  unsigned char *bytes;
+  size_t len;
+};
+
+static unsigned char *read_file(const char *path, size_t *out_len) {
+  FILE *file = fopen(path, "rb");
+  cr_assert_not_null(file, "%s", path);
+  fseek(file, 0, SEEK_END);
+  *out_len = (size_t)ftell(file);
+  rewind(file);
+  unsigned char *bytes = malloc(*out_len);
+  cr_assert_eq(fread(bytes, 1, *out_len, file), *out_len, "%s", path);
+  fclose(file);
+  return bytes;
+}
+
+static struct trace load(const char *path) {
+  size_t packed_len;
+  unsigned char *packed = read_file(path, &packed_len);
+  ZSTD_DStream *stream = ZSTD_createDStream();
+  ZSTD_inBuffer in = { packed, packed_len, 0 };
+  ZSTD_outBuffer out = { malloc(TRACE_BYTES_MAX), TRACE_BYTES_MAX, 0 };
+
+  while (in.pos < in.size)
+    cr_assert(!ZSTD_isError(ZSTD_decompressStream(stream, &out, &in)), "%s", path);
+  ZSTD_freeDStream(stream);
+  free(packed);
+  return (struct trace){ path, out.dst, out.pos };
+}
+
+static void rewrite_table_entry(struct tw_write *w, const struct tw_raw *event, const char *path) {
+  const unsigned char *pos = event->args;
+  uint64_t args[8] = { 0 };
+  tb_rc rc = TB_OK;
+
+  for (uint64_t i = 0; i < event->nargs; i++) args[i] = tw_raw_number(&pos);
+  switch (event->type) {
+  case TW_EV_STRING: rc = tw_write_string(w, args[0], event->data, event->data_len); break;
+  case TW_EV_STACK: {
+    static struct tw_frame frames[TW_STACK_FRAMES_MAX];
+    cr_assert_leq(event->frames, TW_STACK_FRAMES_MAX, "%s", path);
+    for (uint64_t i = 0; i < event->frames; i++) pos = tw_frame_read(pos, &frames[i]);
+    rc = tw_write_stack(w, args[0], frames, (unsigned)event->frames);
+    break;
+  }
+  case TW_EV_CPU_SAMPLE:
+    rc =
+        tw_write_cpu_sample(w, &(struct tw_cpu_sample){ args[0], (int64_t)args[1], (int64_t)args[2],
+                                                        (int64_t)args[3], args[4] });
+    break;
+  case TW_EV_STRINGS:
+  case TW_EV_STACKS:
+  case TW_EV_CPU_SAMPLES: break; /* the writer's own to say */
+  default: rc = tw_write_event(w, event->type, w->time + args[0], args + 1);
+  }
+  cr_assert_eq(rc, TB_OK, "%s: event type %u: %s", path, event->type, tb_rc_name(rc));
+}
+
+static void rewrite_sync(struct tw_write *w, const struct tw_batch *batch, const char *path) {
+  struct tw_section section;
+  struct tb_diag diag = { 0 };
+  struct tw_clocks clocks = { .time = w->time };
+  struct tw_sync sync;
+
+  tw_section_open(&section, batch, w->version, &diag);
+  while (tw_sync_next(&section, w->version, &sync) == TB_OK) {
+    if (sync.type == TW_EV_FREQUENCY)
+      clocks.frequency = sync.args[0];
+    else
+      clocks = (struct tw_clocks){ clocks.frequency, w->time + sync.args[0], sync.args[1],
+                                   sync.args[2], sync.args[3] };
+  }
+  cr_assert_eq(diag.rc, TB_OK, "%s: %s", path, diag.text);
+  cr_assert_eq(tw_write_sync(w, &clocks), TB_OK, "%s", path);
+}
+
+static size_t rewrite(const struct tw_batch *batch, unsigned version, unsigned char *room,
+                      const char *path) {
+  struct tw_write w;
+
+  tw_write_open(&w, room, TW_WRITE_ROOM, version, batch);
+  if (batch->experiment != 0) {
+    cr_assert_eq(tw_write_bytes(&w, batch->data, batch->len), TB_OK, "%s", path);
+  } else if (tw_batch_kind(batch, version) == TW_BATCH_SYNC) {
+    rewrite_sync(&w, batch, path);
+  } else {
+    for (size_t at = 0, used; at < batch->len; at += used) {
+      struct tw_raw event;
+      struct tb_diag diag = { 0 };
+      cr_assert_eq(
+          tw_raw_read(batch->data + at, batch->len - at, TW_EV_LIMIT, &diag, &event, &used), TB_OK,
+          "%s: %s", path, diag.text);
+      rewrite_table_entry(&w, &event, path);
+    }
+  }
+  return tw_write_close(&w);
+}
+
+static void rewrite_trace(const struct trace *trace) {
+  static unsigned char room[TW_WRITE_ROOM];
+  struct tb_mem mem;
+  struct tw_split split;
+  struct tw_item item;
+  size_t at = 0, used, batches = 0;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tw_split_init(&split, &mem);
+  for (; tw_split_feed(&split, trace->bytes + at, trace->len - at, &used, &item) == TB_OK;
+       at += used) {
+    if (item.kind != TW_ITEM_BATCH) continue;
+    size_t n = rewrite(&item.batch, split.version, room, trace->path);
+    cr_assert_eq(n, item.len, "%s: batch at %zu: %zu bytes, was %zu", trace->path,
+                 (size_t)item.offset, n, item.len);
+    cr_assert_eq(memcmp(room, item.bytes, n), 0, "%s: batch at %zu", trace->path,
+                 (size_t)item.offset);
+    batches++;
+  }
+  cr_assert_gt(batches, 0, "%s", trace->path);
+  tw_split_fini(&split);
+}
+
+static void text_round_trip(const struct trace *trace) {
+  struct tb_mem mem;
+  struct tb_buf text, bytes, again;
+  struct tb_diag diag = { 0 };
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_buf_init(&text, &mem);
+  tb_buf_init(&bytes, &mem);
+  tb_buf_init(&again, &mem);
+  cr_assert_eq(tw_text_write(trace->bytes, trace->len, &text, &diag), TB_OK, "%s: %s", trace->path,
+               diag.text);
+  tb_buf_byte(&text, '\0');
+  cr_assert_eq(tw_text_to_bytes((const char *)text.data, &mem, &bytes, &diag), TB_OK, "%s: %s",
+               trace->path, diag.text);
+  cr_assert_eq(tw_text_write(bytes.data, bytes.len, &again, &diag), TB_OK, "%s: %s", trace->path,
+               diag.text);
+  cr_assert_eq(again.len, text.len - 1, "%s", trace->path);
+  cr_assert_eq(memcmp(again.data, text.data, again.len), 0, "%s", trace->path);
+  tb_buf_fini(&text);
+  tb_buf_fini(&bytes);
+  tb_buf_fini(&again);
+  cr_assert_eq(mem.bytes, 0);
+}
+
+static size_t each_trace(const char *folder, void (*look)(const struct trace *), size_t bytes_max) {
+  char pattern[1200];
+  glob_t found;
+  size_t looked = 0;
+
+  snprintf(pattern, sizeof pattern, "%s/%s/*.trace.zst", getenv("TC_SOURCE_DIR"), folder);
+  glob(pattern, 0, NULL, &found);
+  for (size_t i = 0; i < found.gl_pathc; i++) {
+    struct trace trace = load(found.gl_pathv[i]);
+    if (trace.len <= bytes_max) {
+      look(&trace);
+      looked++;
+    }
+    free(trace.bytes);
+  }
+  globfree(&found);
+  return looked;
+}
+
+Test(rewrite, a_trace_of_ours_written_anew_has_the_same_bytes) {
+  cr_assert_gt(each_trace("tests/data", rewrite_trace, SIZE_MAX), 4);
+}
+
+Test(rewrite, a_trace_of_ours_as_text_reads_back_as_the_same_text) {
+  cr_assert_gt(each_trace("tests/data", text_round_trip, TEXT_TRACE_BYTES_MAX), 4);
+}
+
+Test(rewrite, the_corpus_written_anew_has_the_same_bytes) {
+  size_t looked = each_trace("../shared/traces/corpus", rewrite_trace, SIZE_MAX);
+
+  if (looked == 0 && getenv("CI") == NULL) cr_skip("no corpus beside the checkout");
+  cr_assert_gt(looked, 20);
+}
