@@ -23,10 +23,9 @@ import (
 func main() {
 	server := flag.String("server", "", "collector; empty: the trace is thrown away")
 	certs := flag.String("certs", "", "folder of certificates")
-	work := flag.String("work", "net", "net: requests over loopback; chan: goroutines that pass a token")
-	operations := flag.Int("n", 100000, "requests or passes in all")
+	operations := flag.Int("n", 100000, "requests over loopback")
 	flag.Parse()
-	if err := run(*server, *certs, *work, *operations); err != nil {
+	if err := run(*server, *certs, *operations); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-load:", err)
 		os.Exit(1)
 	}
@@ -39,7 +38,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func run(server, certs, work string, operations int) error {
+func run(server, certs string, operations int) error {
 	thrown := &counter{}
 	var agent *traceagent.Agent
 	var err error
@@ -53,12 +52,7 @@ func run(server, certs, work string, operations int) error {
 	if err != nil {
 		return err
 	}
-	if work == "net" {
-		err = requests(operations)
-	} else {
-		passes(operations)
-	}
-	if err != nil {
+	if err := requests(operations); err != nil {
 		return err
 	}
 	bytes := thrown.bytes
@@ -135,29 +129,4 @@ func ask(address string, n int) error {
 		}
 	}
 	return nil
-}
-
-// passes passes a token n times between each of two pairs of goroutines.
-func passes(n int) {
-	var wg sync.WaitGroup
-	for pair := 0; pair < 2; pair++ {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			there, back := make(chan bool), make(chan bool)
-			go func() {
-				for range there {
-					back <- true
-				}
-				close(back)
-			}()
-			for i := 0; i < n/2; i++ {
-				there <- true
-				<-back
-			}
-			close(there)
-			<-back
-		}()
-	}
-	wg.Wait()
 }
