@@ -11,6 +11,7 @@
 
 #include "base/hostport.h"
 #include "collector/config.h"
+#include "collector/feed_topic.h"
 
 static tb_rc own(char **place, char *text, struct tb_diag *diag) {
   if (text == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -88,13 +89,12 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
 }
 
 static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
+  unsigned bits;
+
   if (strcmp(c->top_sync, "durable") != 0 && strcmp(c->top_sync, "process") != 0)
     return tb_fail(diag, TB_BROKEN, "sync: \"%.40s\" is neither durable nor process", c->top_sync);
-  if (c->feed_events[strspn(c->feed_events, "abcdefghijklmnopqrstuvwxyz-,")] != '\0')
-    return tb_fail(diag, TB_BROKEN,
-                   "feed.events: \"%.80s\" is not a list of event kinds with commas between",
-                   c->feed_events);
-  return TB_OK;
+  TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
+  return tc_feed_window_list(c->feed_windows, diag, &bits);
 }
 
 static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
@@ -105,6 +105,11 @@ static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
   if (c->log_held_bytes_max < c->agents_generation_bytes_max)
     return tb_fail(diag, TB_BROKEN,
                    "log.held_bytes_max: must be at least agents.generation_bytes_max");
+  if (c->feed_queue_bytes < c->feed_message_bytes_max)
+    return tb_fail(diag, TB_BROKEN, "feed.queue_bytes: must be at least feed.message_bytes_max");
+  if (c->feed_backlog_bytes < 4 * c->feed_message_bytes_max)
+    return tb_fail(diag, TB_BROKEN,
+                   "feed.backlog_bytes: must be at least four times feed.message_bytes_max");
   if (c->agents_abandon_after < 3 * c->agents_heartbeat)
     return tb_fail(diag, TB_BROKEN,
                    "agents.abandon_after: must be at least three times agents.heartbeat");

@@ -1,44 +1,347 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The thread sleeps until a port has something or a bundle is due. nng's PUB never blocks: a send
+ * either queues the message for each subscriber or drops the oldest there. */
 #include "collector/feed.h"
 
+#include <assert.h>
 #include <nng/protocol/pubsub0/pub.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collector/feed_bundles.h"
+#include "collector/mailbox.h"
+#include "collector/nng_listen.h"
+#include "collector/waker.h"
 
 enum {
-  RECEIVE_BYTES_MAX = 4 << 10
-}; /* subscribers have nothing to say; nng's default is no limit */
+  RECEIVE_BYTES_MAX = 4 << 10, /* subscribers have nothing to say; nng's default is no limit */
+  QUEUE_MIN = 16,
+  QUEUE_MAX = 8192, /* more nng does not take */
+  TOPICS_MAX = 1 << 17,
+  TAKE_AT_ONCE = 256, /* items of a port before the next one's */
+};
+static const uint64_t idle_ns = UINT64_C(1000000000);
 
 struct tc_feed {
+  const struct tc_config *config;
+  struct tc_mailbox *inbox; /* a port each */
+  unsigned ports;
+  atomic_size_t backlog; /* bytes of items, until they are sent */
+  struct tc_feed_bundles *bundles;
+  struct tc_metrics metrics; /* feed_dropped_total and feed_subscribers: added to atomically */
+  _Atomic(struct tc_feed_reader *) readers[4];
+
   nng_socket socket;
+  bool has_socket;
   struct tc_nng_listener *listener;
+  atomic_uint subscribers;
+  struct tc_waker waker;
+  pthread_t thread;
+  bool runs;
+  atomic_bool stop;
 };
 
-tb_rc tc_feed_open(const char *url, struct tc_nng_tls *tls, struct tb_diag *diag,
-                   struct tc_feed **out) {
-  struct tc_feed *feed = calloc(1, sizeof *feed);
+static uint64_t clock_ns(clockid_t clock) {
+  struct timespec ts;
 
-  if (feed == NULL || nng_pub0_open(&feed->socket) != 0) {
-    free(feed);
-    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  clock_gettime(clock, &ts);
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t wall_ns(void) {
+  return clock_ns(CLOCK_REALTIME);
+}
+
+static void count_dropped(struct tc_feed *feed, uint64_t messages) {
+  atomic_fetch_add_explicit(&feed->metrics.feed_dropped_total, messages, memory_order_relaxed);
+}
+
+/* --- publishing -------------------------------------------------------------------------------- */
+
+static bool reader_listens(const struct tc_feed *feed) {
+  for (size_t i = 0; i < sizeof feed->readers / sizeof feed->readers[0]; i++) {
+    const struct tc_feed_reader *reader = atomic_load(&feed->readers[i]);
+
+    if (reader != NULL && tc_feed_reader_listens(reader)) return true;
   }
-  int rv = nng_socket_set_size(feed->socket, NNG_OPT_RECVMAXSZ, RECEIVE_BYTES_MAX);
-  tb_rc rc = rv == 0 ? tc_nng_listen(feed->socket, url, tls, diag, &feed->listener)
-                     : tb_fail(diag, TB_IO, "%.120s: %s", url, nng_strerror(rv));
+  return false;
+}
+
+bool tc_feed_wanted(const struct tc_feed *feed) {
+  return atomic_load(&feed->subscribers) > 0 || reader_listens(feed);
+}
+
+size_t tc_feed_note_bytes_max(const struct tc_feed *feed) {
+  return feed->config->feed_message_bytes_max;
+}
+
+void tc_feed_miss(struct tc_feed *feed, struct tc_feed_origin *origin, enum tc_feed_slot slot,
+                  uint32_t count) {
+  origin->missed[slot] += count;
+  count_dropped(feed, count);
+}
+
+static struct tc_feed_item *make_item(struct tc_feed *feed, const struct tc_feed_origin *origin,
+                                      const struct tc_feed_note *note) {
+  size_t bytes = sizeof(struct tc_feed_item) + note->len;
+  struct tc_feed_item *item;
+
+  if (note->len > feed->config->feed_message_bytes_max || atomic_load(&feed->stop)) return NULL;
+  if (atomic_fetch_add(&feed->backlog, note->len) + note->len > feed->config->feed_backlog_bytes ||
+      (item = malloc(bytes)) == NULL) {
+    atomic_fetch_sub(&feed->backlog, note->len);
+    return NULL;
+  }
+  memcpy(item->stream, origin->stream, sizeof item->stream);
+  memcpy(item->service, origin->service, sizeof item->service);
+  memcpy(item->instance, origin->instance, sizeof item->instance);
+  item->slot = note->slot;
+  item->count = note->count;
+  item->missed = origin->missed[note->slot];
+  item->gen = note->gen;
+  item->from_wall_ns = note->from_wall_ns;
+  item->until_wall_ns = note->until_wall_ns;
+  item->len = note->len;
+  memcpy(item->bytes, note->bytes, note->len);
+  return item;
+}
+
+void tc_feed_publish(struct tc_feed *feed, unsigned port, struct tc_feed_origin *origin,
+                     const struct tc_feed_note *note) {
+  struct tc_feed_item *item = make_item(feed, origin, note);
+
+  assert(port < feed->ports);
+  if (item != NULL && tc_mailbox_post(&feed->inbox[port], item)) {
+    origin->missed[note->slot] = 0;
+    return;
+  }
+  if (item != NULL) atomic_fetch_sub(&feed->backlog, note->len);
+  free(item);
+  tc_feed_miss(feed, origin, note->slot, note->count);
+}
+
+/* --- sending ----------------------------------------------------------------------------------- */
+
+static void send_to_readers(struct tc_feed *feed, const struct tb_buf *wire, size_t topic_len,
+                            uint32_t messages) {
+  struct tc_feed_message *message = malloc(sizeof *message + wire->len);
+
+  if (message == NULL) {
+    count_dropped(feed, messages);
+    return;
+  }
+  atomic_init(&message->holders, 1);
+  message->topic_len = topic_len;
+  message->len = wire->len;
+  memcpy(message->bytes, wire->data, wire->len);
+  for (size_t i = 0; i < sizeof feed->readers / sizeof feed->readers[0]; i++) {
+    struct tc_feed_reader *reader = atomic_load(&feed->readers[i]);
+
+    if (reader != NULL && !tc_feed_reader_give(reader, message)) count_dropped(feed, messages);
+  }
+  tc_feed_message_let_go(message);
+}
+
+static bool send_to_subscribers(struct tc_feed *feed, const struct tb_buf *wire) {
+  nng_msg *msg;
+
+  if (nng_msg_alloc(&msg, wire->len) != 0) return false;
+  memcpy(nng_msg_body(msg), wire->data, wire->len);
+  if (nng_sendmsg(feed->socket, msg, NNG_FLAG_NONBLOCK) == 0) return true;
+  nng_msg_free(msg);
+  return false;
+}
+
+static void on_bundle(void *self, const struct tb_buf *wire, size_t topic_len, uint32_t messages,
+                      size_t body_bytes) {
+  struct tc_feed *feed = self;
+
+  atomic_fetch_sub(&feed->backlog, body_bytes);
+  tc_metric_add(&feed->metrics.feed_messages_total, messages);
+  if (wire->len == 0) { /* no memory for it */
+    count_dropped(feed, messages);
+    return;
+  }
+  tc_metric_add(&feed->metrics.feed_bundles_total, 1);
+  tc_metric_add(&feed->metrics.feed_bytes_total, wire->len);
+  if (reader_listens(feed)) send_to_readers(feed, wire, topic_len, messages);
+  if (atomic_load(&feed->subscribers) > 0 && !send_to_subscribers(feed, wire))
+    count_dropped(feed, messages);
+}
+
+/* --- the thread -------------------------------------------------------------------------------- */
+
+static void add_item(struct tc_feed *feed, struct tc_feed_item *item) {
+  if (tc_feed_bundles_add(feed->bundles, item, clock_ns(CLOCK_MONOTONIC)) != TB_OK) {
+    atomic_fetch_sub(&feed->backlog, item->len);
+    count_dropped(feed, item->count);
+  }
+  free(item);
+}
+
+/* True: there may be more. */
+static bool take_items(struct tc_feed *feed) {
+  bool more = false;
+
+  for (unsigned port = 0; port < feed->ports; port++) {
+    struct tc_feed_item *item;
+    unsigned taken = 0;
+
+    while (taken < TAKE_AT_ONCE && (item = tc_mailbox_take(&feed->inbox[port])) != NULL) {
+      add_item(feed, item);
+      taken++;
+    }
+    more |= taken == TAKE_AT_ONCE;
+  }
+  return more;
+}
+
+static bool has_work(void *self) {
+  struct tc_feed *feed = self;
+
+  if (atomic_load(&feed->stop)) return true;
+  for (unsigned port = 0; port < feed->ports; port++)
+    if (atomic_load(&feed->inbox[port].head) != atomic_load(&feed->inbox[port].tail)) return true;
+  return false;
+}
+
+static void *run(void *self) {
+  struct tc_feed *feed = self;
+
+  for (;;) {
+    bool stop = atomic_load(&feed->stop), more = take_items(feed);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t due = tc_feed_bundles_flush(feed->bundles, now);
+
+    if (more) continue;
+    if (stop) break;
+    tc_waker_sleep(&feed->waker, due == UINT64_MAX ? idle_ns : due - now, has_work, feed);
+  }
+  tc_feed_bundles_flush_all(feed->bundles);
+  return NULL;
+}
+
+/* Signals are the main thread's. */
+static tb_rc start_thread(struct tc_feed *feed, struct tb_diag *diag) {
+  sigset_t all, before;
+
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int failed = pthread_create(&feed->thread, NULL, run, feed);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failed != 0) return tb_fail(diag, TB_IO, "feed thread: %s", strerror(failed));
+  pthread_setname_np(feed->thread, "tc-feed");
+  feed->runs = true;
+  return TB_OK;
+}
+
+/* --- subscribers ------------------------------------------------------------------------------- */
+
+/* On nng's threads. Of a pipe that ends early nng tells ADD_PRE and REM_POST, never one without the other. */
+static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
+  struct tc_feed *feed = self;
+  bool came = event == NNG_PIPE_EV_ADD_PRE;
+
+  (void)pipe;
+  atomic_fetch_add(&feed->subscribers, came ? 1u : -1u);
+  atomic_fetch_add(&feed->metrics.feed_subscribers, came ? 1u : -1ull);
+  if (came) atomic_fetch_add(&feed->metrics.feed_subscribers_total, 1);
+}
+
+static int set_queue(const struct tc_feed *feed) {
+  uint64_t most = feed->config->feed_queue_bytes / feed->config->feed_message_bytes_max;
+  int messages = most < QUEUE_MIN ? QUEUE_MIN : most > QUEUE_MAX ? QUEUE_MAX : (int)most;
+
+  return nng_socket_set_int(feed->socket, NNG_OPT_SENDBUF, messages);
+}
+
+static tb_rc open_socket(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb_diag *diag) {
+  const char *url = feed->config->listen_feed;
+  int rv = nng_pub0_open(&feed->socket);
+
+  feed->has_socket = rv == 0;
+  if (rv == 0) rv = nng_socket_set_size(feed->socket, NNG_OPT_RECVMAXSZ, RECEIVE_BYTES_MAX);
+  if (rv == 0) rv = set_queue(feed);
+  if (rv == 0) rv = nng_pipe_notify(feed->socket, NNG_PIPE_EV_ADD_PRE, on_pipe, feed);
+  if (rv == 0) rv = nng_pipe_notify(feed->socket, NNG_PIPE_EV_REM_POST, on_pipe, feed);
+  if (rv != 0) return tb_fail(diag, TB_IO, "%.120s: %s", url, nng_strerror(rv));
+  return tc_nng_listen(feed->socket, url, tls, diag, &feed->listener);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+tb_rc tc_feed_new(const struct tc_config *config, unsigned ports, struct tc_feed **out) {
+  struct tc_feed *feed = calloc(1, sizeof *feed);
+  struct tc_feed_bundle_limits limits = { .topics_max = TOPICS_MAX,
+                                          .body_bytes_max = config->feed_message_bytes_max,
+                                          .wait_ns = config->feed_bundle_wait,
+                                          .wall_ns = wall_ns };
+  struct tc_feed_bundle_sink sink = { feed, on_bundle };
+
+  if (feed == NULL) return TB_NOMEM;
+  feed->config = config;
+  feed->ports = ports;
+  feed->waker.fd = -1;
+  feed->inbox = aligned_alloc(_Alignof(struct tc_mailbox), (ports + 1) * sizeof *feed->inbox);
+  tb_rc rc = feed->inbox != NULL ? tc_feed_bundles_new(&limits, sink, &feed->bundles) : TB_NOMEM;
+  for (unsigned i = 0; feed->inbox != NULL && i < ports; i++)
+    tc_mailbox_init(&feed->inbox[i], tc_waker_wake, &feed->waker);
+  if (rc == TB_OK) rc = tc_waker_init(&feed->waker, NULL);
   if (rc != TB_OK) {
-    tc_feed_close(feed);
+    tc_feed_free(feed);
     return rc;
   }
   *out = feed;
   return TB_OK;
 }
 
-void tc_feed_close(struct tc_feed *feed) {
+tb_rc tc_feed_start(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb_diag *diag) {
+  TB_TRY(open_socket(feed, tls, diag));
+  return start_thread(feed, diag);
+}
+
+void tc_feed_stop(struct tc_feed *feed) {
   if (feed == NULL) return;
-  tc_nng_listener_close(feed->listener);
-  nng_close(feed->socket);
+  atomic_store(&feed->stop, true);
+  if (feed->runs) {
+    tc_waker_wake(&feed->waker);
+    pthread_join(feed->thread, NULL);
+    feed->runs = false;
+  }
+  tc_nng_listener_close(TB_MOVE(feed->listener));
+  if (feed->has_socket) nng_close(feed->socket);
+  feed->has_socket = false;
+}
+
+void tc_feed_free(struct tc_feed *feed) {
+  struct tc_feed_item *item;
+
+  if (feed == NULL) return;
+  tc_feed_stop(feed);
+  for (unsigned i = 0; feed->inbox != NULL && i < feed->ports; i++)
+    while ((item = tc_mailbox_take(&feed->inbox[i])) != NULL) free(item);
+  tc_feed_bundles_free(feed->bundles);
+  tc_waker_fini(&feed->waker);
+  free(feed->inbox);
   free(feed);
+}
+
+tb_rc tc_feed_attach(struct tc_feed *feed, struct tc_feed_reader *reader) {
+  for (size_t i = 0; i < sizeof feed->readers / sizeof feed->readers[0]; i++) {
+    struct tc_feed_reader *none = NULL;
+
+    if (atomic_compare_exchange_strong(&feed->readers[i], &none, reader)) return TB_OK;
+  }
+  return TB_BUDGET;
 }
 
 const char *tc_feed_url(const struct tc_feed *feed) {
   return tc_nng_listener_url(feed->listener);
+}
+
+struct tc_metrics *tc_feed_metrics(struct tc_feed *feed) {
+  return &feed->metrics;
 }

@@ -135,12 +135,13 @@ static const char *unhealthy(void *self) {
 
 static tb_rc metrics(void *self, struct tb_buf *out) {
   struct tc_pipeline *p = self;
-  struct tc_metrics *loops[256];
+  struct tc_metrics *counts[256 + 1];
   struct tc_store_stats stats;
 
-  for (unsigned i = 0; i < p->count; i++) loops[i] = tc_station_metrics(p->stations[i]);
+  for (unsigned i = 0; i < p->count; i++) counts[i] = tc_station_metrics(p->stations[i]);
+  counts[p->count] = tc_feed_metrics(p->feed);
   tc_store_stats(p->store, &stats);
-  return tc_metrics_text(out, loops, p->count, &stats, p->reports);
+  return tc_metrics_text(out, counts, p->count + 1, &stats, p->reports);
 }
 
 /* --- opening ----------------------------------------------------------------------------------- */
@@ -149,6 +150,7 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_store_sink sink = { p, on_reply, on_note };
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
+  TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
   TB_TRY(tc_store_open(p->config, p->count, sink, diag, &p->store));
   return tc_certs_ensure(p->config->top_certs, diag);
 }
@@ -170,7 +172,7 @@ static tb_rc order_context(struct tc_pipeline *p, struct tb_diag *diag) {
 
 static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_station_env env = { p->config, p->reports, p->store, &p->handshakes, i };
+    struct tc_station_env env = { p->config, p->reports, p->feed, p->store, &p->handshakes, i };
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
@@ -217,7 +219,7 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
   rc = tc_archive_start(&env, diag, &p->archive);
   pthread_mutex_unlock(&p->archive_lock);
   if (rc != TB_OK) return rc;
-  return tc_feed_open(p->config->listen_feed, p->nng_tls, diag, &p->feed);
+  return tc_feed_start(p->feed, p->nng_tls, diag);
 }
 
 static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
@@ -316,7 +318,7 @@ static void end_stages(struct tc_pipeline *p) {
   archive = TB_MOVE(p->archive);
   pthread_mutex_unlock(&p->archive_lock);
   tc_archive_stop(archive);
-  tc_feed_close(TB_MOVE(p->feed));
+  tc_feed_stop(p->feed);
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
   if (p->store != NULL) {
     struct tc_store_stats stats;
@@ -395,6 +397,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   if (p == NULL) return;
   assert(!p->handles && "drained first");
   for (unsigned i = 0; p->stations != NULL && i < p->count; i++) tc_station_close(p->stations[i]);
+  tc_feed_free(p->feed);
   tc_http_free(p->http);
   tc_reports_free(p->reports);
   pthread_mutex_destroy(&p->archive_lock);

@@ -178,8 +178,15 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
   struct tc_submit_sink store = { st, submit };
   struct tc_connections_env connections = { &st->tls, config,      &st->metrics,
                                             store,    env->number, config->agents_records_max };
-  struct tc_understand_env understand = { &st->loop.uv, config,      &st->metrics, env->reports,
-                                          store,        env->number, env->store,   open_file };
+  struct tc_understand_env understand = { .uv = &st->loop.uv,
+                                          .config = config,
+                                          .metrics = &st->metrics,
+                                          .reports = env->reports,
+                                          .feed = env->feed,
+                                          .store = store,
+                                          .loop = env->number,
+                                          .files = env->store,
+                                          .open_file = open_file };
 
   rc = tc_connections_new(&connections, &st->connections);
   if (rc == TB_OK) rc = tc_understand_new(&understand, &st->understand);

@@ -20,6 +20,7 @@ struct tc_station;
 struct tc_station_env {
   const struct tc_config *config;
   struct tc_reports *reports;
+  struct tc_feed *feed;
   struct tc_store *store;
   atomic_uint *handshakes; /* at this moment, of all stations */
   unsigned number;         /* its loop's, and its sender's at the store */

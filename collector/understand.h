@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "collector/connection.h"
+#include "collector/feed.h"
 #include "collector/metrics.h"
 #include "collector/reports.h"
 #include "collector/store.h"
@@ -32,8 +33,9 @@ struct tc_understand_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_reports *reports;
+  struct tc_feed *feed; /* NULL: nobody is told */
   struct tc_submit_sink store; /* for verdicts */
-  unsigned loop;
+  unsigned loop; /* also its port of the feed */
   void *files;                                                  /* for open_file() */
   int (*open_file)(void *files, const struct tc_reply *stored); /* -1: errno */
 };

@@ -108,8 +108,13 @@ static void bench_begin_within(struct bench *b, uint64_t memory_max) {
   uv_loop_init(&b->uv);
   cr_assert_eq(tc_reports_new(1 << 20, &b->reports), TB_OK);
   struct tc_submit_sink store = { b, submit };
-  struct tc_understand_env env = { &b->uv, &b->config, &b->metrics, b->reports,
-                                   store,  0,          b,           open_file };
+  struct tc_understand_env env = { .uv = &b->uv,
+                                   .config = &b->config,
+                                   .metrics = &b->metrics,
+                                   .reports = b->reports,
+                                   .store = store,
+                                   .files = b,
+                                   .open_file = open_file };
   cr_assert_eq(tc_understand_new(&env, &b->u), TB_OK);
 }
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topics, their counts, and messages being joined.
+ *
+ * Messages of one topic, stream and generation that come within wait_ns are sent as one. What was
+ * begun first is sent first, so the order of a stream's messages holds over all its topics.
+ *
+ * Memory    topics_max topics of some 400 bytes: beyond them the one silent for longest is forgotten,
+ *           and its count begins anew when it speaks again. Bodies: what the caller puts in, until sent.
+ * Threads   use each object from one thread at a time.
+ * Time      monotonic nanoseconds, the caller's.
+ * Errors    add: TB_NOMEM; the item's messages are a gap in the count where the topic exists.
+ */
+#ifndef TC_FEED_BUNDLES_H
+#define TC_FEED_BUNDLES_H
+
+#include "base/buf.h"
+#include "collector/feed_topic.h"
+
+/* A note on its way from a port to the topics. */
+struct tc_feed_item {
+  unsigned char stream[TC_STREAM_BYTES];
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  enum tc_feed_slot slot;
+  uint32_t count, missed; /* missed: messages dropped before it */
+  uint64_t gen, from_wall_ns, until_wall_ns;
+  size_t len;
+  unsigned char bytes[];
+};
+
+struct tc_feed_bundle_limits {
+  size_t topics_max, body_bytes_max;
+  uint64_t wait_ns;
+  uint64_t (*wall_ns)(void); /* when a topic's count begins */
+};
+
+/* What is sent: topic NUL FeedMessage. */
+struct tc_feed_bundle_sink {
+  void *self;
+  /* messages: how many are in it; body_bytes: what of it came in by items; lent for the call. */
+  void (*send)(void *self, const struct tb_buf *wire, size_t topic_len, uint32_t messages,
+               size_t body_bytes);
+};
+
+struct tc_feed_bundles;
+
+TB_MUST tb_rc tc_feed_bundles_new(const struct tc_feed_bundle_limits *limits,
+                                  struct tc_feed_bundle_sink sink, struct tc_feed_bundles **out);
+void tc_feed_bundles_free(
+    struct tc_feed_bundles *bundles); /* what waits is not sent; NULL is fine */
+
+TB_MUST tb_rc tc_feed_bundles_add(struct tc_feed_bundles *bundles, const struct tc_feed_item *item,
+                                  uint64_t now_ns);
+/* Sends what has waited long enough; answers when the next is due, UINT64_MAX: nothing waits. */
+uint64_t tc_feed_bundles_flush(struct tc_feed_bundles *bundles, uint64_t now_ns);
+void tc_feed_bundles_flush_all(struct tc_feed_bundles *bundles);
+
+size_t tc_feed_bundles_topics(const struct tc_feed_bundles *bundles);
+
+#endif
