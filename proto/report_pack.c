@@ -1,67 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message is built in an arena, sized, and packed straight into the caller's buf. Text comes
- * from the traced program and may be anything; a proto3 string may not, so what is not UTF-8 is
- * replaced. */
+/* The message is built in an arena, sized, and packed straight into the caller's buf. */
 #include "proto/report_pack.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 #include "proto/report.pb-c.h"
+#include "proto/text_pack.h"
 
 enum { CHUNK_BYTES = 64 << 10, STREAM_BYTES = 16 };
-
-#define TAKE(arena, type, n, out)                                                                  \
-  do {                                                                                             \
-    void *block_;                                                                                  \
-    TB_TRY(tb_arena_take((arena), ((n) + 1) * sizeof(type), &block_));                             \
-    (out) = block_;                                                                                \
-  } while (0)
-
-/* Bytes of the UTF-8 character that begins here; 0: none does. NUL is not one. */
-static size_t character_bytes(const unsigned char *s, size_t n) {
-  static const uint32_t least[] = { 0, 1, 0x80, 0x800, 0x10000 };
-  size_t len = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-  uint32_t point = len == 1 ? s[0] : s[0] & (0x7Fu >> len);
-
-  if (len == 0 || len > n || s[0] >= 0xF8) return 0;
-  for (size_t i = 1; i < len; i++) {
-    if ((s[i] & 0xC0) != 0x80) return 0;
-    point = point << 6 | (s[i] & 0x3F);
-  }
-  if (point < least[len] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return 0;
-  return len;
-}
-
-/* A C string; the text itself where it already is one (see struct to_callstack). */
-static tb_rc take_text(struct tb_arena *arena, struct to_string text, char **out) {
-  static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
-  const unsigned char *s = (const unsigned char *)text.data;
-  size_t at = 0, len;
-  char *copy;
-
-  while (at < text.len && (len = character_bytes(s + at, text.len - at)) > 0) at += len;
-  if (at == text.len) {
-    *out = (char *)(uintptr_t)text.data;
-    return TB_OK;
-  }
-  TAKE(arena, char, text.len *(sizeof(replacement) - 1), copy);
-  *out = copy;
-  for (at = 0; at < text.len; at += len) {
-    len = character_bytes(s + at, text.len - at);
-    memcpy(copy, len > 0 ? (const char *)s + at : replacement, len > 0 ? len : 3);
-    copy += len > 0 ? len : 3;
-    if (len == 0) len = 1;
-  }
-  *copy = '\0';
-  return TB_OK;
-}
 
 static tb_rc take_sum(struct tb_arena *arena, const struct to_sum *sum,
                       Tracecollect__V1__Sum **out) {
   Tracecollect__V1__Sum *message;
 
-  TAKE(arena, Tracecollect__V1__Sum, 1, message);
+  TP_TAKE(arena, Tracecollect__V1__Sum, 1, message);
   tracecollect__v1__sum__init(message);
   message->count = sum->count;
   message->total_ns = sum->total_ns;
@@ -75,7 +28,7 @@ static tb_rc take_distribution(struct tb_arena *arena, const struct to_distribut
                                Tracecollect__V1__Distribution **out) {
   Tracecollect__V1__Distribution *message;
 
-  TAKE(arena, Tracecollect__V1__Distribution, 1, message);
+  TP_TAKE(arena, Tracecollect__V1__Distribution, 1, message);
   tracecollect__v1__distribution__init(message);
   message->count = d->sum.count;
   message->total_ns = d->sum.total_ns;
@@ -88,39 +41,18 @@ static tb_rc take_distribution(struct tb_arena *arena, const struct to_distribut
   return TB_OK;
 }
 
-static tb_rc take_stack(struct tb_arena *arena, const struct to_callstack *stack, size_t *out_n,
-                        Tracecollect__V1__Frame ***out) {
-  size_t n = stack == NULL ? 0 : stack->len;
-  Tracecollect__V1__Frame *frames, **list;
-
-  TAKE(arena, Tracecollect__V1__Frame, n, frames);
-  TAKE(arena, Tracecollect__V1__Frame *, n, list);
-  for (size_t i = 0; i < n; i++) {
-    const struct to_frame *frame = stack->frames[i];
-    list[i] = &frames[i];
-    tracecollect__v1__frame__init(&frames[i]);
-    TB_TRY(take_text(arena, frame->function, &frames[i].function));
-    TB_TRY(take_text(arena, frame->file, &frames[i].file));
-    frames[i].line = frame->line;
-    frames[i].pc = frame->pc;
-  }
-  *out_n = n;
-  *out = list;
-  return TB_OK;
-}
-
 static tb_rc take_syscall_rows(struct tb_arena *arena, const struct to_syscall_report *r,
                                Tracecollect__V1__SyscallReport *message) {
   Tracecollect__V1__SyscallStack *rows;
 
-  TAKE(arena, Tracecollect__V1__SyscallStack, r->rows, rows);
-  TAKE(arena, Tracecollect__V1__SyscallStack *, r->rows, message->stacks);
+  TP_TAKE(arena, Tracecollect__V1__SyscallStack, r->rows, rows);
+  TP_TAKE(arena, Tracecollect__V1__SyscallStack *, r->rows, message->stacks);
   message->n_stacks = r->rows;
   for (size_t i = 0; i < r->rows; i++) {
     const struct to_syscall_row *row = &r->row[i];
     message->stacks[i] = &rows[i];
     tracecollect__v1__syscall_stack__init(&rows[i]);
-    TB_TRY(take_stack(arena, row->stack, &rows[i].n_stack, &rows[i].stack));
+    TB_TRY(tp_take_stack(arena, row->stack, &rows[i].n_stack, &rows[i].stack));
     TB_TRY(take_sum(arena, &row->calls, &rows[i].calls));
     TB_TRY(take_sum(arena, &row->blocked, &rows[i].blocked));
     rows[i].other = row->stack == NULL;
@@ -132,8 +64,8 @@ static tb_rc take_blocked_now(struct tb_arena *arena, const struct to_syscall_re
                               Tracecollect__V1__SyscallReport *message) {
   Tracecollect__V1__BlockedCall *calls;
 
-  TAKE(arena, Tracecollect__V1__BlockedCall, r->blocked_now, calls);
-  TAKE(arena, Tracecollect__V1__BlockedCall *, r->blocked_now, message->blocked_now);
+  TP_TAKE(arena, Tracecollect__V1__BlockedCall, r->blocked_now, calls);
+  TP_TAKE(arena, Tracecollect__V1__BlockedCall *, r->blocked_now, message->blocked_now);
   message->n_blocked_now = r->blocked_now;
   for (size_t i = 0; i < r->blocked_now; i++) {
     const struct to_blocked_call *call = &r->call[i];
@@ -145,7 +77,7 @@ static tb_rc take_blocked_now(struct tb_arena *arena, const struct to_syscall_re
     calls[i].age_ns = call->age_ns;
     calls[i].lost_proc = call->lost_proc;
     calls[i].lower_bound = call->lower_bound;
-    TB_TRY(take_stack(arena, call->stack, &calls[i].n_stack, &calls[i].stack));
+    TB_TRY(tp_take_stack(arena, call->stack, &calls[i].n_stack, &calls[i].stack));
   }
   return TB_OK;
 }
@@ -154,7 +86,7 @@ static tb_rc take_syscall(struct tb_arena *arena, const struct to_syscall_report
                           Tracecollect__V1__SyscallReport **out) {
   Tracecollect__V1__SyscallReport *message;
 
-  TAKE(arena, Tracecollect__V1__SyscallReport, 1, message);
+  TP_TAKE(arena, Tracecollect__V1__SyscallReport, 1, message);
   tracecollect__v1__syscall_report__init(message);
   TB_TRY(take_distribution(arena, &r->calls, &message->calls));
   TB_TRY(take_distribution(arena, &r->blocked, &message->blocked));
@@ -174,13 +106,13 @@ static tb_rc take_reasons(struct tb_arena *arena, const struct to_stw_report *r,
                           Tracecollect__V1__StwReport *message) {
   Tracecollect__V1__StwReason *reasons;
 
-  TAKE(arena, Tracecollect__V1__StwReason, r->reasons, reasons);
-  TAKE(arena, Tracecollect__V1__StwReason *, r->reasons, message->reasons);
+  TP_TAKE(arena, Tracecollect__V1__StwReason, r->reasons, reasons);
+  TP_TAKE(arena, Tracecollect__V1__StwReason *, r->reasons, message->reasons);
   message->n_reasons = r->reasons;
   for (size_t i = 0; i < r->reasons; i++) {
     message->reasons[i] = &reasons[i];
     tracecollect__v1__stw_reason__init(&reasons[i]);
-    TB_TRY(take_text(arena, r->reason[i].reason, &reasons[i].reason));
+    TB_TRY(tp_take_text(arena, r->reason[i].reason, &reasons[i].reason));
     reasons[i].id = (char *)(uintptr_t)r->reason[i].id;
     TB_TRY(take_distribution(arena, &r->reason[i].stopped, &reasons[i].stopped));
     reasons[i].open = r->reason[i].open;
@@ -192,8 +124,8 @@ static tb_rc take_stoppers(struct tb_arena *arena, const struct to_stw_report *r
                            Tracecollect__V1__StwReport *message) {
   Tracecollect__V1__StwStopper *stoppers;
 
-  TAKE(arena, Tracecollect__V1__StwStopper, r->stoppers, stoppers);
-  TAKE(arena, Tracecollect__V1__StwStopper *, r->stoppers, message->stoppers);
+  TP_TAKE(arena, Tracecollect__V1__StwStopper, r->stoppers, stoppers);
+  TP_TAKE(arena, Tracecollect__V1__StwStopper *, r->stoppers, message->stoppers);
   message->n_stoppers = r->stoppers;
   for (size_t i = 0; i < r->stoppers; i++) {
     const struct to_stw_stopper *stopper = &r->stopper[i];
@@ -201,9 +133,9 @@ static tb_rc take_stoppers(struct tb_arena *arena, const struct to_stw_report *r
     tracecollect__v1__stw_stopper__init(&stoppers[i]);
     stoppers[i].goroutine = stopper->goroutine;
     stoppers[i].other = stopper->other;
-    TB_TRY(take_text(arena, stopper->reason, &stoppers[i].reason));
+    TB_TRY(tp_take_text(arena, stopper->reason, &stoppers[i].reason));
     TB_TRY(take_sum(arena, &stopper->stopped, &stoppers[i].stopped));
-    TB_TRY(take_stack(arena, stopper->stack, &stoppers[i].n_stack, &stoppers[i].stack));
+    TB_TRY(tp_take_stack(arena, stopper->stack, &stoppers[i].n_stack, &stoppers[i].stack));
   }
   return TB_OK;
 }
@@ -212,7 +144,7 @@ static tb_rc take_stw(struct tb_arena *arena, const struct to_stw_report *r,
                       Tracecollect__V1__StwReport **out) {
   Tracecollect__V1__StwReport *message;
 
-  TAKE(arena, Tracecollect__V1__StwReport, 1, message);
+  TP_TAKE(arena, Tracecollect__V1__StwReport, 1, message);
   tracecollect__v1__stw_report__init(message);
   TB_TRY(take_distribution(arena, &r->stopped, &message->stopped));
   TB_TRY(take_distribution(arena, &r->time_to_stop, &message->time_to_stop));

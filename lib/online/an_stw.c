@@ -196,6 +196,21 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
+static void tell(const struct to_analyses *a, const struct to_stw_stop *stop,
+                 const struct to_event *end) {
+  const struct to_stw_kind *kind = &a->stw.kind[stop->kind];
+  struct to_span span = { .what = TO_WORLD_RESTARTED,
+                          .begin = stop->begin,
+                          .end = end->time,
+                          .goroutine = stop->g,
+                          .thread = end->m,
+                          .stack = to_stacktable_stack(&a->stacks, stop->stack),
+                          .reason = kind->text,
+                          .id = kind->id };
+
+  a->watch.span(a->watch.self, &span);
+}
+
 static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   struct to_windows *w = &a->windows;
   struct to_stw *s = &a->stw;
@@ -208,6 +223,7 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   s->stops--;
   memmove(&s->stop[i - 1], &s->stop[i], (s->stops - (i - 1)) * sizeof(*s->stop));
   s->kind[stop.kind].open--;
+  if (a->watch.span != NULL) tell(a, &stop, ev);
 
   TB_TRY(find_who(a, stop.g, stop.kind, ev->time, &who));
   const struct to_stw_kind *kind = &s->kind[stop.kind];

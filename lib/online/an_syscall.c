@@ -138,8 +138,25 @@ static tb_rc begin_call(struct to_analyses *a, const struct to_generation *gen, 
   call->open = true;
   call->lost_proc = false;
   call->lower_bound = false;
+  call->told = false;
   s->last = call;
   return TB_OK;
+}
+
+/* Out of line: it happens to few calls. */
+static __attribute__((noinline)) void tell(struct to_analyses *a, const struct to_call *call,
+                                           enum to_happening what, to_ns end, bool blocked) {
+  struct to_span span = { .what = what,
+                          .begin = call->begin,
+                          .end = end,
+                          .goroutine = call->g,
+                          .thread = call->m,
+                          .blocked = blocked,
+                          .lower_bound = call->lower_bound,
+                          .told = call->told,
+                          .stack = to_stacktable_stack(&a->stacks, call->stack) };
+
+  a->watch.span(a->watch.self, &span);
 }
 
 static tb_rc end_call(struct to_analyses *a, int64_t m, to_ns end, bool blocked) {
@@ -148,6 +165,8 @@ static tb_rc end_call(struct to_analyses *a, int64_t m, to_ns end, bool blocked)
   if (call == NULL) return TB_OK; /* an epoch began in its middle */
   call->open = false;
   a->syscall.open--;
+  if (a->watch.span != NULL && (blocked || end - call->begin >= a->watch.syscall_ns))
+    tell(a, call, TO_SYSCALL_ENDED, end, blocked);
 
   struct to_windows *w = &a->windows;
   TB_TRY(to_windows_record(w, a->syscall.calls_hist, call->begin, end));
@@ -171,9 +190,12 @@ static tb_rc take_status(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-static void lose_proc(struct to_analyses *a, int64_t m) {
+static void lose_proc(struct to_analyses *a, int64_t m, to_ns now) {
   struct to_call *call = find_open(&a->syscall, m);
-  if (call != NULL) call->lost_proc = true;
+
+  if (call == NULL) return;
+  if (a->watch.span != NULL && !call->lost_proc) tell(a, call, TO_SYSCALL_BLOCKED, now, true);
+  call->lost_proc = true;
 }
 
 static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *gen,
@@ -195,12 +217,13 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
   case TW_EV_GO_STATUS:
   case TW_EV_GO_STATUS_STACK: return take_status(a, gen, ev);
   case TW_EV_PROC_STOP:
-    if (ev->g != TO_NONE) lose_proc(a, ev->m); /* no goroutine: the thread is not in a call */
+    if (ev->g != TO_NONE)
+      lose_proc(a, ev->m, ev->time); /* no goroutine: the thread is not in a call */
     return TB_OK;
   case TW_EV_PROC_STEAL:
     /* An abandoned P's thread has moved on; its next call is not the one that lost it. What the
      * orderer puts before GoDestroySyscall names no thread: the call ends by itself there. */
-    if (ev->args[3] != TW_PROC_SYSCALL_ABANDONED) lose_proc(a, (int64_t)ev->args[2]);
+    if (ev->args[3] != TW_PROC_SYSCALL_ABANDONED) lose_proc(a, (int64_t)ev->args[2], ev->time);
     return TB_OK;
   default: return TB_OK;
   }
@@ -209,6 +232,19 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
 static void syscall_epoch(struct to_analyses *a) {
   for (size_t i = 0; i < a->syscall.places; i++) a->syscall.call[i].open = false;
   a->syscall.open = 0;
+}
+
+void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
+  to_ns now = a->windows.last;
+
+  if (a->watch.span == NULL || a->syscall.open == 0) return;
+  for (size_t i = 0; i < a->syscall.places; i++) {
+    struct to_call *call = &a->syscall.call[i];
+
+    if (call->m == TO_NONE || !call->open || call->told || now - call->begin < age_ns) continue;
+    tell(a, call, TO_SYSCALL_LONG, now, call->lost_proc);
+    call->told = true;
+  }
 }
 
 /* ---- the report ---- */

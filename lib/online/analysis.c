@@ -142,9 +142,13 @@ void to__sum_join(struct to_sum *into, const struct to_sum *from) {
   if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
 }
 
-static uint64_t wall_clock(const struct to_analyses *a, to_ns trace_ns) {
+uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
   if (!a->has_clock) return 0;
   return a->clock_wall_ns + ((uint64_t)trace_ns - (uint64_t)a->clock_trace_ns);
+}
+
+void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
+  a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
 }
 
 tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
@@ -158,8 +162,8 @@ tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum
     .window = window,
     .from = view.from,
     .until = view.until,
-    .from_wall_ns = wall_clock(a, view.from),
-    .until_wall_ns = wall_clock(a, view.until),
+    .from_wall_ns = to_analyses_wall(a, view.from),
+    .until_wall_ns = to_analyses_wall(a, view.until),
     .first_gen = view.stretch.first_gen,
     .last_gen = view.stretch.last_gen,
     .events = view.stretch.events,

@@ -73,6 +73,9 @@ struct to_distribution {
   uint64_t p50_ns, p90_ns, p99_ns;
 };
 
+/* Wall clock of an instant on the trace's; 0: unknown. */
+uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns);
+
 /* Frames from the innermost outwards, as the stack was when it was first seen. Two stacks are one
  * if their program counters are equal (where there is none: their text). */
 struct to_callstack {
@@ -138,6 +141,34 @@ struct to_report {
   struct to_syscall_report syscall;     /* if kind says so */
   struct to_stw_report stw;
 };
+
+/* What an analysis sees happen, for whoever wants to hear of it at once. */
+enum to_happening {
+  TO_SYSCALL_BLOCKED, /* a call has lost its P and goes on */
+  TO_SYSCALL_LONG,    /* to_analyses_overdue() found it open */
+  TO_SYSCALL_ENDED,   /* one that had lost its P, or was at least syscall_ns long */
+  TO_WORLD_RESTARTED,
+};
+struct to_span {
+  enum to_happening what;
+  to_ns begin, end; /* end: now, where it goes on */
+  int64_t goroutine, thread;
+  bool blocked;     /* the call lost its P */
+  bool lower_bound; /* it began before the first sync */
+  bool told;        /* TO_SYSCALL_ENDED: as TO_SYSCALL_LONG before */
+  const struct to_callstack *stack; /* valid as long as the analyses; NULL: not kept */
+  struct to_string reason;          /* TO_WORLD_RESTARTED: as the trace says it, and canonical */
+  const char *id;
+};
+struct to_watch {
+  void *self;
+  void (*span)(void *self, const struct to_span *span); /* lent for the call */
+  to_ns syscall_ns;                                     /* INT64_MAX: only those that lost their P */
+};
+/* NULL: nobody watches any more. */
+void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch);
+/* Tells the watch of calls that are open for at least age_ns, of each once. */
+void to_analyses_overdue(struct to_analyses *a, to_ns age_ns);
 
 /* At most rows_max rows in each list (blocked calls too), "other" not counted. */
 TB_MUST tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind,

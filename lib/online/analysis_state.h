@@ -19,6 +19,7 @@ struct to_call {
   to_ns begin;
   uint32_t row, stack; /* row: the series of its calls; the next one is for the blocked ones */
   bool open, lost_proc, lower_bound;
+  bool told; /* as being long */
 };
 
 struct to_syscall {
@@ -75,6 +76,7 @@ struct to_stw {
 struct to_analyses {
   struct tb_mem *mem;
   struct to_analysis_config config;
+  struct to_watch watch; /* span NULL: nobody */
   struct to_windows windows;
   struct to_stacktable stacks;
   struct to_syscall syscall;

@@ -174,3 +174,28 @@ Test(an_stw, reasons_beyond_the_limit_share_a_row) {
   cr_assert_eq(r->stopped.sum.total_ns, 180);
   tt_analyses_close(&t);
 }
+
+static struct to_span restarted;
+
+static void on_span(void *self, const struct to_span *span) {
+  (void)self;
+  restarted = *span;
+}
+
+Test(an_stw, a_watch_hears_of_each_stop_when_it_ends) {
+  struct to_watch watch = { NULL, on_span, INT64_MAX };
+  struct tt_analyses t;
+
+  tt_analyses_open(&t, 10000000, 100);
+  to_analyses_watch(t.a, &watch);
+  sync_event(&t, 1);
+  stop(&t, 100, 0, 7, MARK);
+  cr_assert_null(restarted.id);
+  go_on(&t, 350, 7);
+  cr_assert_eq(restarted.what, TO_WORLD_RESTARTED);
+  cr_assert_eq(restarted.end - restarted.begin, 250);
+  cr_assert_eq(restarted.goroutine, 7);
+  cr_assert_eq(restarted.thread, 1);
+  cr_assert_str_eq(restarted.id, "/stw/gc/mark-termination");
+  tt_analyses_close(&t);
+}

@@ -236,3 +236,67 @@ Test(an_syscall, many_threads_come_and_go) {
   cr_assert_lt(t.mem.bytes, 1 << 20, "threads that ended take no memory");
   tt_analyses_close(&t);
 }
+
+/* --- the watch --- */
+
+static struct to_span seen[16];
+static size_t seen_count;
+
+static void on_span(void *self, const struct to_span *span) {
+  (void)self;
+  seen[seen_count++] = *span;
+}
+
+static void watch(struct tt_analyses *t, to_ns syscall_ns) {
+  struct to_watch watch = { NULL, on_span, syscall_ns };
+
+  tt_analyses_open(t, 10 * MS, 100);
+  to_analyses_watch(t->a, &watch);
+  sync_event(t, &gen1, 1);
+}
+
+Test(an_syscall, a_watch_hears_when_a_call_loses_its_P_and_when_it_ends) {
+  struct tt_analyses t;
+
+  watch(&t, INT64_MAX);
+  begin(&t, &gen1, 100, 1, 10, 1);
+  steal(&t, 400, 2, 1, TW_PROC_SYSCALL);
+  end(&t, &gen1, 900, 1, 10, true);
+  begin(&t, &gen1, 1000, 1, 10, 1);
+  end(&t, &gen1, 1000 + 50 * MS, 1, 10, false); /* kept its P, and nobody asked for long ones */
+  cr_assert_eq(seen_count, 2);
+  cr_assert_eq(seen[0].what, TO_SYSCALL_BLOCKED);
+  cr_assert_eq(seen[0].end - seen[0].begin, 300);
+  cr_assert_eq(seen[0].stack->len, 2);
+  cr_assert_eq(seen[1].what, TO_SYSCALL_ENDED);
+  cr_assert_eq(seen[1].end - seen[1].begin, 800);
+  cr_assert_eq(seen[1].goroutine, 10);
+  cr_assert_eq(seen[1].thread, 1);
+  cr_assert(seen[1].blocked);
+  tt_analyses_close(&t);
+}
+
+Test(an_syscall, an_overdue_call_is_told_once_and_known_when_it_ends) {
+  struct tt_analyses t;
+
+  watch(&t, 20 * MS);
+  begin(&t, &gen1, 100, 1, 10, 1);
+  begin(&t, &gen1, 200, 2, 20, 2);
+  sync_event(&t, &gen1, 15 * MS);
+  to_analyses_overdue(t.a, 20 * MS);
+  cr_assert_eq(seen_count, 0);
+  end(&t, &gen1, 15 * MS + 1, 2, 20, false);
+  sync_event(&t, &gen1, 30 * MS);
+  to_analyses_overdue(t.a, 20 * MS);
+  to_analyses_overdue(t.a, 20 * MS);
+  cr_assert_eq(seen_count, 1);
+  cr_assert_eq(seen[0].what, TO_SYSCALL_LONG);
+  cr_assert_eq(seen[0].goroutine, 10);
+  end(&t, &gen1, 40 * MS, 1, 10, false);
+  cr_assert_eq(seen_count, 2);
+  cr_assert(seen[1].told);
+  begin(&t, &gen1, 50 * MS, 1, 10, 1); /* the next call of the thread is another one */
+  end(&t, &gen1, 90 * MS, 1, 10, false);
+  cr_assert_not(seen[2].told);
+  tt_analyses_close(&t);
+}
