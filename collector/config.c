@@ -28,7 +28,9 @@
 #define TEXT_BYTES(def)    NULL
 #define TEXT_TIME(def)     NULL
 #define TEXT_BOOL(def)     NULL
-#define TC_KEY(sect, ky, ty, deflt, lo, hi, sentence)                                              \
+#define APPLIES_RELOAD     true
+#define APPLIES_START      false
+#define TC_KEY(sect, ky, ty, deflt, lo, hi, applies, sentence)                                     \
   { .section = SECTION_IS_TOP(sect) ? "" : #sect,                                                  \
     .name = SECTION_IS_TOP(sect) ? #ky : #sect "." #ky,                                            \
     .key = #ky,                                                                                    \
@@ -37,6 +39,7 @@
     .min = (lo),                                                                                   \
     .max = (hi),                                                                                   \
     .def_text = TEXT_##ty(deflt),                                                                  \
+    .reloads = APPLIES_##applies,                                                                  \
     .text = (sentence),                                                                            \
     .offset = offsetof(struct tc_config, TC_JOIN_(sect, ky)) },
 const struct tc_config_key tc_config_keys[] = {
@@ -66,9 +69,9 @@ void tc_config_init(struct tc_config *config) {
     if (key->type == TC_TYPE_STRING)
       *(char **)field(config, key) = strdup(key->def_text);
     else if (key->type == TC_TYPE_BOOL)
-      *(bool *)field(config, key) = key->def != 0;
+      *(atomic_bool *)field(config, key) = key->def != 0;
     else
-      *(uint64_t *)field(config, key) = key->def;
+      *(_Atomic uint64_t *)field(config, key) = key->def;
   }
 }
 
@@ -88,7 +91,7 @@ static tb_rc replace_string(char **place, const char *value, struct tb_diag *dia
   return TB_OK;
 }
 
-static tb_rc assign_bool(bool *place, const struct tc_config_key *key, const char *value,
+static tb_rc assign_bool(atomic_bool *place, const struct tc_config_key *key, const char *value,
                          struct tc__place at, struct tb_diag *diag) {
   static const char *const words[][2] = { { "false", "true" }, { "no", "yes" }, { "off", "on" } };
 
@@ -112,8 +115,8 @@ static bool parse_number(enum tc_config_type type, const char *value, uint64_t *
   return errno == 0 && *end == '\0';
 }
 
-static tb_rc assign_number(uint64_t *place, const struct tc_config_key *key, const char *value,
-                           struct tc__place at, struct tb_diag *diag) {
+static tb_rc assign_number(_Atomic uint64_t *place, const struct tc_config_key *key,
+                           const char *value, struct tc__place at, struct tb_diag *diag) {
   static const char *const wanted[] = {
     [TC_TYPE_COUNT] = "a whole number",
     [TC_TYPE_BYTES] = "a size: 4096, 64KiB, 256MiB, 1GB",
@@ -223,26 +226,25 @@ tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__place at, const char *
   return tc__config_fail(diag, at, name, "unknown key; did you mean %s?", near->name);
 }
 
-tb_rc tc_config_print_default(int fd) {
+void tc_config_print_default(FILE *to) {
   const char *section = "";
 
-  dprintf(fd, "# tracecollectd: every key with its default. Sizes: 64KiB, 256MiB, 1GB. Times: "
-              "10ms, 30s, 5m, 24h, 7d.\n");
+  fputs("# tracecollectd: every key with its default. Sizes: 64KiB, 256MiB, 1GB. Times: "
+        "10ms, 30s, 5m, 24h, 7d.\n"
+        "# A changed key is in use after SIGHUP, one marked [start] after the next start.\n",
+        to);
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
     const char *indent = *key->section != '\0' ? "  " : "";
+    const char *quote = key->type == TC_TYPE_STRING ? "\"" : "";
     char value[TC_VALUE_BYTES];
 
-    if (strcmp(section, key->section) != 0) dprintf(fd, "\n%s:\n", key->section);
+    if (strcmp(section, key->section) != 0) fprintf(to, "\n%s:\n", key->section);
     section = key->section;
     tc_config_format(key->type, key->def, value);
-    dprintf(fd, "%s# %s\n", indent, key->text);
-    if (key->type == TC_TYPE_STRING) {
-      /* Defaults are our own words: none needs escaping (a test loads this text back). */
-      if (dprintf(fd, "%s%s: \"%s\"\n", indent, key->key, key->def_text) < 0) return TB_IO;
-    } else if (dprintf(fd, "%s%s: %s\n", indent, key->key, value) < 0) {
-      return TB_IO;
-    }
+    fprintf(to, "%s# %s%s\n", indent, key->text, key->reloads ? "" : " [start]");
+    /* Defaults are our own words: none needs escaping (a test loads this text back). */
+    fprintf(to, "%s%s: %s%s%s\n", indent, key->key, quote, *quote != '\0' ? key->def_text : value,
+            quote);
   }
-  return TB_OK;
 }

@@ -2,26 +2,34 @@
 /* The daemon's configuration: collector/config.def as a struct, filled from YAML and --set.
  *
  * init gives the defaults, load and set override them in the order of the calls, finish checks keys
- * against each other and fills what depends on others. A reload builds a second struct the same way.
+ * against each other and fills what depends on others. A reload builds a second struct the same way and
+ * hands it to tc_config_reload().
  *
  * Memory    strings belong to the struct; tc_config_fini() frees them.
+ * Threads   any may read a finished struct, also while tc_config_reload() changes it; all else before
+ *           others know it.
  * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown or repeated key, wrong type, out
  *           of bounds. TB_IO: the file cannot be read. TB_NOMEM.
  */
 #ifndef TC_CONFIG_H
 #define TC_CONFIG_H
 
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "base/result.h"
 
+/* Numbers are atomic, since a reload changes them under whoever reads them; texts change at no reload. */
 #define TC_FIELD_STRING char *
-#define TC_FIELD_COUNT uint64_t
-#define TC_FIELD_BYTES uint64_t
-#define TC_FIELD_TIME uint64_t /* ns */
-#define TC_FIELD_BOOL bool
+#define TC_FIELD_COUNT  _Atomic uint64_t
+#define TC_FIELD_BYTES  _Atomic uint64_t
+#define TC_FIELD_TIME   _Atomic uint64_t /* ns */
+#define TC_FIELD_BOOL   atomic_bool
 
 /* Field names join section and key: listen_agents, retention_age, top_state. */
 #define TC_JOIN_(a, b) a##_##b
-#define TC_KEY(section, key, type, def, min, max, text) TC_FIELD_##type TC_JOIN_(section, key);
+#define TC_KEY(section, key, type, def, min, max, applies, text)                                   \
+  TC_FIELD_##type TC_JOIN_(section, key);
 struct tc_config {
 #include "collector/config.def"
 };
@@ -30,10 +38,16 @@ struct tc_config {
 void tc_config_init(struct tc_config *config); /* all defaults */
 void tc_config_fini(struct tc_config *config);
 TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
-TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment, struct tb_diag *diag); /* KEY=VALUE */
+TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
+                            struct tb_diag *diag); /* KEY=VALUE */
 /* Afterwards: state and certs are absolute paths, loops is at least 1, feed and archive are URLs. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
-TB_MUST tb_rc tc_config_print_default(int fd); /* commented YAML that loads back to the defaults */
+void tc_config_print_default(FILE *to); /* commented YAML that loads back to the defaults */
+
+/* Takes over what differs in fresh and may change while the daemon runs. changed() hears of each key that
+ * differs; applied false: it is for the next start, and running keeps its value. */
+void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
+                      void (*changed)(void *self, const char *key, bool applied), void *self);
 
 /* The table as data, for whoever prints or walks it. */
 enum tc_config_type { TC_TYPE_STRING, TC_TYPE_COUNT, TC_TYPE_BYTES, TC_TYPE_TIME, TC_TYPE_BOOL };
@@ -45,6 +59,7 @@ struct tc_config_key {
   enum tc_config_type type;
   uint64_t def, min, max; /* max 0: no upper bound */
   const char *def_text;   /* STRING only */
+  bool reloads;           /* SIGHUP brings a new value into use; else the next start does */
   const char *text;
   size_t offset; /* of the field in struct tc_config */
 };

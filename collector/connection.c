@@ -221,7 +221,9 @@ tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
   struct tc_tls_sink tls = { c, on_open, on_bytes, on_drained, on_closed };
 
   tb_diag_clear(&c->diag);
-  tc_ingest_init(&c->ingest, c->id, c->set->env.held_max, ingest, &c->diag);
+  c->heartbeat_ms = tc__to_ms(c->set->env.config->agents_heartbeat);
+  c->credit = c->set->env.config->agents_credit;
+  tc_ingest_init(&c->ingest, c->id, c->set->env.config->agents_records_max, ingest, &c->diag);
   return tc_tls_accept(c->set->env.tls, ctx, fd, tls, &c->tls);
 }
 
@@ -295,7 +297,6 @@ static uint64_t age_max_ms(const struct connection *c) {
 
 void tc__tick_one(struct connection *c, uint64_t now) {
   const struct tc_config *config = c->set->env.config;
-  uint64_t heartbeat_ms = tc__to_ms(config->agents_heartbeat);
 
   if (c->tls == NULL || !c->open || c->ending) return;
   if (c->ingest.state == TC_INGEST_GREETING) {
@@ -305,12 +306,12 @@ void tc__tick_one(struct connection *c, uint64_t now) {
   }
   /* Whom we do not read we cannot call silent. */
   if (c->waiting || c->leaving || c->ingest.state == TC_INGEST_ATTACHING) c->heard_ms = now;
-  if (now - c->heard_ms >= SILENT_HEARTBEATS * heartbeat_ms) {
+  if (now - c->heard_ms >= SILENT_HEARTBEATS * c->heartbeat_ms) {
     tc_metric_add(&c->set->env.metrics->peers_timed_out_total, 1);
     tc__end(c, "silent for three heartbeats");
     return;
   }
-  if (now - c->spoke_ms >= heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
+  if (now - c->spoke_ms >= c->heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
   if (now - c->opened_ms >= age_max_ms(c) && c->ingest.state == TC_INGEST_STREAMING && !c->leaving)
     tc__send_away(c, "age");
 }

@@ -30,8 +30,7 @@ struct tc_connections_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_submit_sink store;
-  unsigned loop;   /* its number: replies come back by it */
-  size_t held_max; /* record bytes of all loops in memory at once */
+  unsigned loop; /* its number: replies come back by it */
 };
 
 TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out);

@@ -27,6 +27,7 @@ struct connection {
   uint64_t released;    /* record bytes that left memory */
   uint64_t credit_told; /* last credit mark sent */
   uint64_t opened_ms, heard_ms, spoke_ms;
+  uint64_t heartbeat_ms, credit; /* as the WELCOME says: a reload is for later connections */
   char identity[TC_IDENTITY_BYTES + 1];
   char peer[64];
 };

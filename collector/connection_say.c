@@ -24,7 +24,7 @@ static void send_message(struct connection *c, enum tp_kind kind, const Protobuf
 }
 
 static uint64_t credit_now(const struct connection *c) {
-  return c->released + c->set->env.config->agents_credit;
+  return c->released + c->credit;
 }
 
 void tc__say_welcome(struct connection *c) {
@@ -34,7 +34,7 @@ void tc__say_welcome(struct connection *c) {
   m.major = 1;
   m.durable_seq = c->durable_seq;
   m.credit_bytes = c->credit_told = credit_now(c);
-  m.heartbeat_ms = (uint32_t)tc__to_ms(config->agents_heartbeat);
+  m.heartbeat_ms = (uint32_t)c->heartbeat_ms;
   m.level = config->top_sync;
   m.generation_bytes_max = config->agents_generation_bytes_max;
   send_message(c, TP_WELCOME, &m.base);
@@ -43,7 +43,7 @@ void tc__say_welcome(struct connection *c) {
 /* Credit goes with the acks; alone it is worth a frame only in steps. That cannot starve an agent: one
  * that has used up what it was told has more than the untold rest still in our memory. */
 static bool credit_is_worth_a_frame(const struct connection *c) {
-  return credit_now(c) - c->credit_told >= c->set->env.config->agents_credit / CREDIT_STEPS;
+  return credit_now(c) - c->credit_told >= c->credit / CREDIT_STEPS;
 }
 
 void tc__say_ack(struct connection *c) {

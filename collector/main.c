@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracecollectd: command line, signals, the ready file and the service manager. */
-#include <fcntl.h>
-#include <getopt.h>
+/* tracecollectd: signals, the ready file and the service manager. */
 #include <inttypes.h>
-#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
 
+#include "collector/command.h"
 #include "collector/journal.h"
 #include "collector/notify.h"
 #include "collector/pipeline.h"
 #include "collector/ready_file.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, STATUS_MS = 10000 };
-
-struct command {
-  const char *config, *ready_file;
-  const char **sets; /* argv's strings */
-  int set_count;
-  bool check;
-};
+enum { STATUS_MS = 10000 };
 
 struct daemon {
   uv_loop_t *uv;
-  const struct command *command;
+  const struct tc_command *command;
   struct tc_config config;
   struct tc_pipeline *pipeline;
   uv_signal_t term, intr, hup;
@@ -36,71 +25,6 @@ struct daemon {
   int exit_code;
   bool ending;
 };
-
-/* --- command line ------------------------------------------------------------------------------ */
-
-static void print_help(FILE *to) {
-  fputs("Usage: tracecollectd [OPTION]...\n"
-        "Collects Go execution traces, orders and analyses them online, and keeps them.\n"
-        "\n"
-        "  --config FILE           read the configuration (YAML); none: defaults\n"
-        "  --set KEY=VALUE         override a key; may be repeated, the last wins\n"
-        "  --ready-file FILE       write the real addresses as key=value lines once all are open\n"
-        "  --check-config          check the configuration and exit\n"
-        "  --print-default-config  print every key with its default and exit\n"
-        "  --version               print versions and exit\n"
-        "  --help                  this text\n"
-        "\n"
-        "SIGTERM drains and exits 0; a second one exits at once. SIGHUP checks the configuration\n"
-        "and reads the certificates anew; if either is wrong, all stays as it was.\n"
-        "Exit: 0 done, 1 failed, 2 usage.\n",
-        to);
-}
-
-static void print_version(void) {
-  printf("tracecollectd %s\n%s\nlibuv %s\n", TC_VERSION, OpenSSL_version(OPENSSL_VERSION),
-         uv_version_string());
-}
-
-/* Answers -1 to go on, else the exit code. */
-static int parse(int argc, char **argv, struct command *out) {
-  enum { CONFIG = 1, SET, READY, CHECK, PRINT, VERSION, HELP };
-  static const struct option options[] = {
-    { "config", required_argument, NULL, CONFIG },
-    { "set", required_argument, NULL, SET },
-    { "ready-file", required_argument, NULL, READY },
-    { "check-config", no_argument, NULL, CHECK },
-    { "print-default-config", no_argument, NULL, PRINT },
-    { "version", no_argument, NULL, VERSION },
-    { "help", no_argument, NULL, HELP },
-    { 0 },
-  };
-  int option;
-
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case CONFIG: out->config = optarg; break;
-    case SET: out->sets[out->set_count++] = optarg; break;
-    case READY: out->ready_file = optarg; break;
-    case CHECK: out->check = true; break;
-    case PRINT: return tc_config_print_default(STDOUT_FILENO) == TB_OK ? 0 : EXIT_FAILED;
-    case VERSION: print_version(); return 0;
-    case HELP: print_help(stdout); return 0;
-    default: fputs("Try 'tracecollectd --help'.\n", stderr); return EXIT_USAGE;
-    }
-  }
-  if (optind == argc) return -1;
-  fprintf(stderr, "tracecollectd: '%s' is not an option; try --help\n", argv[optind]);
-  return EXIT_USAGE;
-}
-
-static tb_rc configure(struct tc_config *config, const struct command *command,
-                       struct tb_diag *diag) {
-  if (command->config != NULL) TB_TRY(tc_config_load(config, command->config, diag));
-  for (int i = 0; i < command->set_count; i++)
-    TB_TRY(tc_config_set(config, command->sets[i], diag));
-  return tc_config_finish(config, diag);
-}
 
 /* --- ready ------------------------------------------------------------------------------------- */
 
@@ -136,7 +60,7 @@ static void end(struct daemon *d, const char *why) {
 static void on_failed(void *self, const char *why) {
   struct daemon *d = self;
 
-  d->exit_code = EXIT_FAILED;
+  d->exit_code = TC_EXIT_FAILED;
   tc_log(TC_ERROR, "main", "%s", why);
   end(d, "cannot go on");
 }
@@ -157,33 +81,27 @@ static void on_ended(void *self) {
 static void on_end_signal(uv_signal_t *handle, int number) {
   struct daemon *d = handle->data;
 
-  if (d->ending) _exit(EXIT_FAILED); /* asked twice: now */
+  if (d->ending) _exit(TC_EXIT_FAILED); /* asked twice: now */
   end(d, number == SIGINT ? "SIGINT" : "SIGTERM");
 }
 
-static bool key_differs(const struct tc_config_key *key, const struct tc_config *a,
-                        const struct tc_config *b) {
-  const void *at_a = (const char *)a + key->offset, *at_b = (const char *)b + key->offset;
+/* --- reload ------------------------------------------------------------------------------------ */
 
-  switch (key->type) {
-  case TC_TYPE_STRING: return strcmp(*(char *const *)at_a, *(char *const *)at_b) != 0;
-  case TC_TYPE_BOOL: return *(const bool *)at_a != *(const bool *)at_b;
-  default: return *(const uint64_t *)at_a != *(const uint64_t *)at_b;
-  }
+static void on_changed(void *self, const char *key, bool applied) {
+  (void)self;
+  tc_log(TC_NOTICE, "main", "key=%s: changed%s", key,
+         applied ? "" : "; takes effect at the next start");
 }
 
-/* Stages hold what they were opened with, so a changed key is a matter for the next start; whoever
- * changed it should hear now whether that start will succeed. */
-static tb_rc reread_config(const struct daemon *d, struct tb_diag *diag) {
+/* The configuration is taken over last: it cannot fail any more. */
+static tb_rc reload(struct daemon *d, struct tb_diag *diag) {
   struct tc_config fresh;
   tb_rc rc;
 
   tc_config_init(&fresh);
-  rc = configure(&fresh, d->command, diag);
-  for (size_t i = 0; rc == TB_OK && i < tc_config_keys_count; i++)
-    if (key_differs(&tc_config_keys[i], &d->config, &fresh))
-      tc_log(TC_NOTICE, "main", "key=%s: changed; takes effect at the next start",
-             tc_config_keys[i].name);
+  rc = tc_command_configure(d->command, &fresh, diag);
+  if (rc == TB_OK) rc = tc_pipeline_reload(d->pipeline, diag);
+  if (rc == TB_OK) tc_config_reload(&d->config, &fresh, on_changed, d);
   tc_config_fini(&fresh);
   return rc;
 }
@@ -191,20 +109,19 @@ static tb_rc reread_config(const struct daemon *d, struct tb_diag *diag) {
 static void on_hangup(uv_signal_t *handle, int number) {
   struct daemon *d = handle->data;
   struct tb_diag diag;
-  tb_rc rc;
 
   (void)number;
   if (d->ending) return;
   tb_diag_clear(&diag);
   tc_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, uv_hrtime() / 1000);
-  rc = reread_config(d, &diag);
-  if (rc == TB_OK) rc = tc_pipeline_reload(d->pipeline, &diag);
-  if (rc == TB_OK)
-    tc_log(TC_NOTICE, "main", "certificates=%s: read anew", d->config.top_certs);
+  if (reload(d, &diag) == TB_OK)
+    tc_log(TC_NOTICE, "main", "certificates=%s: reloaded", d->config.top_certs);
   else
     tc_log(TC_ERROR, "main", "%s; the old configuration and certificates stay in use", diag.text);
   tc_notify("READY=1");
 }
+
+/* --- watched ----------------------------------------------------------------------------------- */
 
 static void on_watchdog(uv_timer_t *timer) {
   struct daemon *d = timer->data;
@@ -269,7 +186,7 @@ static int run(struct daemon *d) {
   if (d->command->ready_file != NULL) tc_ready_file_drop_stale(d->command->ready_file);
   if (tc_pipeline_open(d->uv, &d->config, TC_VERSION, sink, &diag, &d->pipeline) != TB_OK) {
     tc_log(TC_ERROR, "main", "%s", diag.text);
-    return EXIT_FAILED;
+    return TC_EXIT_FAILED;
   }
   watch(d);
   if (publish_ready(d, &diag) != TB_OK)
@@ -283,25 +200,23 @@ static int run(struct daemon *d) {
 }
 
 int main(int argc, char **argv) {
-  struct command command = { .sets = calloc((size_t)argc, sizeof(char *)) };
+  struct tc_command command;
   struct daemon d = { .uv = uv_default_loop(), .command = &command };
   struct tb_diag diag;
-  int code;
+  int code = tc_command_parse(argc, argv, &command);
 
-  if (command.sets == NULL || d.uv == NULL) return EXIT_FAILED;
-  code = parse(argc, argv, &command);
   if (code < 0) {
     tb_diag_clear(&diag);
     tc_config_init(&d.config);
-    if (configure(&d.config, &command, &diag) != TB_OK) {
+    if (d.uv == NULL || tc_command_configure(&command, &d.config, &diag) != TB_OK) {
       fprintf(stderr, "tracecollectd: %s\n", diag.text);
-      code = EXIT_FAILED;
+      code = TC_EXIT_FAILED;
     } else {
       code = command.check ? 0 : run(&d);
     }
     tc_config_fini(&d.config);
   }
-  uv_loop_close(d.uv);
-  free(command.sets);
+  if (d.uv != NULL) uv_loop_close(d.uv);
+  tc_command_fini(&command);
   return code;
 }

@@ -155,19 +155,21 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   return tc_certs_ensure(p->config->top_certs, diag);
 }
 
-static tb_rc order_context(struct tc_pipeline *p, struct tb_diag *diag) {
+static tb_rc agent_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
   static const struct tc_tls_terms terms = { .alpn = TP_ALPN };
-  SSL_CTX *ctx;
 
-  TB_TRY(tc_tls_context_new(p->config->top_certs, &terms, diag, &ctx));
+  return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
+}
+
+static void order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
 
     SSL_CTX_up_ref(ctx);
-    if (!tc_station_order(p->stations[i], &order)) SSL_CTX_free(ctx);
+    if (tc_station_order(p->stations[i], &order)) continue;
+    SSL_CTX_free(ctx);
+    tc_log(TC_ERROR, "agents", "loop %u takes no orders: it keeps its old certificate", i);
   }
-  SSL_CTX_free(ctx);
-  return TB_OK;
 }
 
 static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
@@ -176,7 +178,10 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
-  TB_TRY(order_context(p, diag));
+  SSL_CTX *ctx;
+  TB_TRY(agent_context(p, diag, &ctx));
+  order_context(p, ctx);
+  SSL_CTX_free(ctx);
   for (unsigned i = 0; i < p->count; i++) TB_TRY(tc_station_start(p->stations[i]));
   atomic_store(&p->replies_welcome, true);
   return TB_OK;
@@ -296,14 +301,21 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char
 
 /* --- reload ------------------------------------------------------------------------------------ */
 
+static void context_freep(SSL_CTX **ctx) {
+  SSL_CTX_free(*ctx);
+}
+
+/* What can fail comes first: either all of them change or none. */
 tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
-  SSL_CTX *readers;
+  TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
+  TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;
 
   TB_TRY(reader_context(p, diag, &readers));
+  TB_TRY(agent_context(p, diag, &agents));
+  TB_TRY(tc_http_reload(p->http, diag));
   tc_nng_tls_swap(p->nng_tls, readers);
-  SSL_CTX_free(readers);
-  TB_TRY(order_context(p, diag));
-  return tc_http_reload(p->http, diag);
+  order_context(p, agents);
+  return TB_OK;
 }
 
 /* --- the end ----------------------------------------------------------------------------------- */

@@ -26,7 +26,8 @@ struct tc_pipeline_sink {
 TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char *version,
                                struct tc_pipeline_sink sink, struct tb_diag *diag,
                                struct tc_pipeline **out);
-/* Certificates are read anew; if they do not fit together the old ones stay. */
+/* Certificates are read anew; if they do not fit together all the old ones stay. The configuration is
+ * read at each use: whoever owns it changes it with tc_config_reload(). */
 TB_MUST tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag);
 /* Ends within the configured deadline; sink.ended() follows. */
 void tc_pipeline_drain(struct tc_pipeline *p);

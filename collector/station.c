@@ -90,9 +90,18 @@ static void on_drained(void *self) {
   show_state(st);
 }
 
+/* What TLS copies, and a reload may have changed. */
+static void follow_config(struct tc_station *st) {
+  const struct tc_config *config = st->env.config;
+
+  st->tls.handshake_ms = config->agents_handshake_timeout / 1000000;
+  st->tls.user_timeout_ms = (unsigned)(3 * config->agents_heartbeat / 1000000);
+}
+
 static void on_tick(void *self) {
   struct tc_station *st = self;
 
+  follow_config(st);
   tc_tls_loop_tick(&st->tls);
   tc_connections_tick(st->connections);
   if (st->understanding) tc_understand_tick(st->understand);
@@ -172,12 +181,10 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
   atomic_init(&st->idle, true);
   tc_tls_loop_init(&st->tls, &st->loop.uv);
   st->tls.handshakes = env->handshakes;
-  st->tls.handshake_ms = config->agents_handshake_timeout / 1000000;
-  st->tls.user_timeout_ms = (unsigned)(3 * config->agents_heartbeat / 1000000);
+  follow_config(st);
 
   struct tc_submit_sink store = { st, submit };
-  struct tc_connections_env connections = { &st->tls, config,      &st->metrics,
-                                            store,    env->number, config->agents_records_max };
+  struct tc_connections_env connections = { &st->tls, config, &st->metrics, store, env->number };
   struct tc_understand_env understand = { .uv = &st->loop.uv,
                                           .config = config,
                                           .metrics = &st->metrics,

@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -124,8 +125,12 @@ class Case(unittest.TestCase):
 class Collector:
     """A tracecollectd with its own state, that can be killed and started again at the same address."""
 
-    def __init__(self, case, *settings, name="collector"):
-        self.case, self.name = case, name
+    def __init__(self, case, *settings, name="collector", config=None, **options):
+        """config: text of a configuration file, which the case may write anew; options: spawn()'s."""
+        self.case, self.name, self.options = case, name, options
+        self.config_file = case.folder / f"{name}.yaml" if config is not None else None
+        if config is not None:
+            self.config_file.write_text(config)
         self.ready_file = case.folder / f"{name}.ready"
         self.state = case.folder / f"{name}.state"
         self.settings = [f"state={self.state}", f"certs={case.certs}", "listen.agents=127.0.0.1:0",
@@ -136,7 +141,9 @@ class Collector:
     def start(self):
         self.ready_file.unlink(missing_ok=True)
         sets = [word for setting in self.settings for word in ("--set", setting)]
-        self.process = self.case.spawn(self.name, DAEMON, "--ready-file", self.ready_file, *sets)
+        config = ["--config", self.config_file] if self.config_file else []
+        self.process = self.case.spawn(self.name, DAEMON, "--ready-file", self.ready_file, *config, *sets,
+                                       **self.options)
         wait_until("the collector is ready", self._is_ready)
         self.ready = dict(line.split("=", 1) for line in self.ready_file.read_text().splitlines())
         # From now on the same port, as an operator would have it.
@@ -182,6 +189,34 @@ class Collector:
     def fetch(self, out, service, instance="one", *more):
         self._reader("fetch", "--service", service, "--instance", instance, "-o", out, "--no-progress", *more)
         return out
+
+
+class Manager:
+    """A service manager's ear: what a daemon says to NOTIFY_SOCKET, message by message."""
+
+    def __init__(self, case):
+        self.path = case.folder / "notify.sock"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        case.addCleanup(self.socket.close)
+        self.socket.bind(str(self.path))
+        self.socket.setblocking(False)
+        self._heard = []
+
+    def environment(self, **more):
+        return {**os.environ, "NOTIFY_SOCKET": str(self.path), **more}
+
+    @property
+    def messages(self):
+        """All so far, each as {key: value}."""
+        while True:
+            try:
+                text = self.socket.recv(4096).decode()
+            except BlockingIOError:
+                return self._heard
+            self._heard.append(dict(line.split("=", 1) for line in text.splitlines()))
+
+    def count(self, key):
+        return sum(key in message for message in self.messages)
 
 
 class Go:

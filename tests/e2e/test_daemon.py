@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon as its operator meets it: configuration, bad folders, drain, health and metrics."""
 import re
+import subprocess
 import time
 import urllib.request
 
@@ -61,6 +62,14 @@ class Daemon(Case):
         config.write_text(self.run_program(DAEMON, "--print-default-config").out)
         self.run_program(DAEMON, "--check-config", "--config", config)
         self.assertIn("listen", config.read_text())
+
+    def test_what_cannot_be_printed_is_a_failure(self):
+        for program, *arguments in ((DAEMON, "--version"), (DAEMON, "--help"), (DAEMON, "--print-default-config"),
+                                    (TRACECTL, "--version"), (TRACECTL, "help"), (TRACECTL, "tables", "config")):
+            with self.subTest(arguments), open("/dev/full", "wb") as full:
+                ended = subprocess.run([program, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
+                self.assertEqual(ended.returncode, 1)
+                self.assertIn(b"No space left on device", ended.stderr)
 
     def test_an_unknown_key_is_named_with_its_line(self):
         config = self.folder / "config.yaml"

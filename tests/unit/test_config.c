@@ -198,8 +198,9 @@ Test(config, the_printed_default_loads_back_to_the_defaults) {
   int fd = mkstemp(path);
 
   cr_assert_geq(fd, 0);
-  cr_assert_eq(tc_config_print_default(fd), TB_OK);
-  close(fd);
+  FILE *file = fdopen(fd, "w");
+  tc_config_print_default(file);
+  cr_assert_eq(fclose(file), 0);
   tb_diag_clear(&diag);
   tc_config_init(&defaults);
   tc_config_init(&loaded);
@@ -224,6 +225,46 @@ Test(config, every_row_has_a_default_in_bounds_and_a_sentence) {
     cr_expect(key->max == 0 || key->def <= key->max, "%s", key->name);
     cr_expect_eq(key->text[strlen(key->text) - 1], '.', "%s", key->name);
   }
+}
+
+struct heard {
+  char applied[200], later[200];
+};
+
+static void hear(void *self, const char *key, bool applied) {
+  struct heard *heard = self;
+  char *said = applied ? heard->applied : heard->later;
+
+  snprintf(said + strlen(said), sizeof heard->later - strlen(said), "%s ", key);
+}
+
+Test(config, a_reload_takes_over_what_may_change_and_names_what_waits_for_the_next_start) {
+  struct tc_config running, fresh;
+  struct tb_diag diag;
+  struct heard heard = { "", "" };
+
+  tb_diag_clear(&diag);
+  tc_config_init(&running);
+  tc_config_init(&fresh);
+  cr_assert_eq(tc_config_set(&fresh, "retention.age=1h", &diag), TB_OK);
+  cr_assert_eq(tc_config_set(&fresh, "disk.free_min=1MiB", &diag), TB_OK);
+  cr_assert_eq(tc_config_set(&fresh, "loops=7", &diag), TB_OK);
+  cr_assert_eq(tc_config_set(&fresh, "sync=process", &diag), TB_OK);
+  tc_config_reload(&running, &fresh, hear, &heard);
+  cr_assert_str_eq(heard.applied, "retention.age disk.free_min ");
+  cr_assert_str_eq(heard.later, "sync loops ");
+  cr_assert_eq(running.retention_age, UINT64_C(3600000000000));
+  cr_assert_eq(running.disk_free_min, 1 << 20);
+  cr_assert_eq(running.top_loops, 0);
+  cr_assert_str_eq(running.top_sync, "durable");
+  tc_config_fini(&fresh);
+  tc_config_fini(&running);
+}
+
+Test(config, texts_are_for_the_next_start) {
+  for (size_t i = 0; i < tc_config_keys_count; i++)
+    cr_expect_not(tc_config_keys[i].type == TC_TYPE_STRING && tc_config_keys[i].reloads,
+                  "%s: a reader on another thread may hold the old text", tc_config_keys[i].name);
 }
 
 Test(config, host_and_port_are_split) {

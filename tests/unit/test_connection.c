@@ -112,8 +112,7 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   tc_tls_loop_init(&s->tls, &s->loop.uv);
   s->tls.handshake_ms = s->config.agents_handshake_timeout / 1000000;
   struct tc_submit_sink store = { s, submit };
-  struct tc_connections_env env = { &s->tls, &s->config, &s->metrics,
-                                    store,   0,          s->config.agents_records_max };
+  struct tc_connections_env env = { &s->tls, &s->config, &s->metrics, store, 0 };
   cr_assert_eq(tc_connections_new(&env, &s->connections), TB_OK);
   cr_assert_eq(tc_listener_open(&s->loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK, "%s",
                diag.text);

@@ -27,7 +27,7 @@ static void fill_config(struct tk_table *t) {
         key->type == TC_TYPE_COUNT || key->type == TC_TYPE_BYTES || key->type == TC_TYPE_TIME;
     ROW(t, key->name, tc_config_type_name(key->type),
         key->type == TC_TYPE_STRING ? key->def_text : def, number ? min : "",
-        number && key->max != 0 ? max : "", key->text);
+        number && key->max != 0 ? max : "", key->reloads ? "reload" : "start", key->text);
   }
 }
 
@@ -136,7 +136,7 @@ static void fill_commands(struct tk_table *t) {
 const struct tk_table_of tk_tables[] = {
   { "analyses", "ANALYSIS,ABOUT", "What `tracectl report` finds.", fill_analyses },
   { "commands", "VERB,ARGUMENTS,ABOUT", "The verbs of tracectl.", fill_commands },
-  { "config", "KEY,TYPE,DEFAULT,>MIN,>MAX,ABOUT", "Every key of the collector's configuration.",
+  { "config", "KEY,TYPE,DEFAULT,>MIN,>MAX,APPLIES,ABOUT", "Every key of the collector's configuration.",
     fill_config },
   { "events", ">NUMBER,EVENT,SINCE,KIND,ARGUMENTS,OPENED BY", "Every event of the trace format.",
     fill_events },

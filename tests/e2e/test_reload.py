@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGHUP: a new configuration and new certificates come into use together, or nothing changes."""
+import shutil
+import signal
+import socket
+import ssl
+import time
+import urllib.request
+
+from harness import Case, Collector, Manager, wait_until
+
+QUICK = "retention:\n  every: 100ms\n"
+
+
+class Reload(Case):
+    def setUp(self):
+        super().setUp()
+        self.manager = Manager(self)
+
+    def _collector(self, config=QUICK, *settings):
+        return Collector(self, *settings, config=config, env=self.manager.environment())
+
+    def _reload(self, collector, config=None):
+        """Sends SIGHUP and waits until the daemon has said that it is through."""
+        if config is not None:
+            collector.config_file.write_text(config)
+        done = self.manager.count("READY")
+        collector.process.send_signal(signal.SIGHUP)
+        wait_until("READY after SIGHUP", lambda: self.manager.count("READY") > done)
+
+    def _metric(self, collector, name):
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=20) as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(f"tracecollect_{name} "):
+                    return float(line.split()[1])
+        return 0
+
+    def _server_key(self, collector):
+        """The public certificate that a new connection is shown."""
+        host, port = collector.ready["agents"].rsplit(":", 1)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["tracecollect/1"])
+        with socket.create_connection((host, int(port)), timeout=20) as plain:
+            with context.wrap_socket(plain) as tls:
+                return tls.getpeercert(binary_form=True)
+
+    def test_the_manager_hears_reloading_with_the_time_and_then_ready(self):
+        collector = self._collector()
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._reload(collector)
+        reloading = next(m for m in self.manager.messages if m.get("RELOADING") == "1")
+        self.assertTrue(before <= int(reloading["MONOTONIC_USEC"])
+                        <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000)
+        self.assertEqual([m for m in self.manager.messages if "READY" in m or "RELOADING" in m][-2:],
+                         [reloading, self.manager.messages[-1]])
+        self.assertEqual(collector.stop(), 0)
+
+    def test_retention_is_changed_while_running(self):
+        collector = self._collector()
+        collector.send(self.trace("g26-gens"), "old")
+        wait_until("the archive has it", lambda: self._metric(collector, "archive_segments") > 0)
+        self.assertEqual(self._metric(collector, "segments_expired_total"), 0)
+        self._reload(collector, QUICK + "  age: 1ms\n")
+        self.assertIn("key=retention.age: changed\n", self.log("collector"))
+        wait_until("retention deletes by the new age",
+                   lambda: self._metric(collector, "segments_expired_total") > 0)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_a_limit_is_changed_while_running(self):
+        collector = self._collector()
+        self._reload(collector, QUICK + "agents:\n  connections_max: 1\n")
+        host, port = collector.ready["agents"].rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=20):
+            wait_until("the second is turned away", lambda: self._is_closed(host, port))
+        self.assertIn("agents.connections_max is 1", self.log("collector"))
+        self.assertEqual(collector.stop(), 0)
+
+    @staticmethod
+    def _is_closed(host, port):
+        with socket.create_connection((host, int(port)), timeout=0.2) as plain:
+            try:
+                return plain.recv(1) == b""
+            except TimeoutError:
+                return False
+            except ConnectionResetError:
+                return True
+
+    def test_a_key_for_the_next_start_is_named_and_waits_for_it(self):
+        collector = self._collector()
+        self._reload(collector, QUICK + "  age: 3d\nloops: 3\nanalysis:\n  stacks_max: 99\n")
+        log = self.log("collector")
+        self.assertIn("key=loops: changed; takes effect at the next start", log)
+        self.assertIn("key=analysis.stacks_max: changed; takes effect at the next start", log)
+        self.assertIn("key=retention.age: changed\n", log)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_a_broken_file_is_named_by_line_and_key_and_the_old_values_stay(self):
+        collector = self._collector()
+        shown = self._server_key(collector)
+        for broken, words in (("retention:\n  age: 1ms\nagents:\n  credit: 1KiB\n", ":4: agents.credit: 1KiB is too small"),
+                              ("retention:\n  age: 1ms\n  agge: 1\n", ":3: retention.agge: unknown key"),
+                              ("retention:\n  age: 1ms\n\tx\n", ":3: not YAML"),
+                              ("retention:\n  age: 1ms\nlog:\n  group_bytes: 64MiB\n",
+                               "log.group_bytes: must be at most half of log.file_bytes")):
+            with self.subTest(words):
+                self._reload(collector, broken)
+                self.assertIn(words, self.log("collector"))
+        self.assertNotIn("key=retention.age", self.log("collector"))
+        collector.config_file.unlink()
+        self._reload(collector)
+        self.assertIn("No such file or directory; the old configuration and certificates stay in use",
+                      self.log("collector"))
+        self.assertEqual(self._server_key(collector), shown)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_new_certificates_are_shown_to_new_connections_and_a_mixed_pair_never_is(self):
+        collector = self._collector()
+        old = self._server_key(collector)
+        fresh = self.folder / "fresh"
+        self.tracectl("certs", "init", fresh)
+
+        shutil.copy(fresh / "server.pem", self.certs / "server.pem")  # its key is still the old one's
+        self._reload(collector, QUICK + "  age: 5d\n")
+        self.assertIn("stay in use", self.log("collector"))
+        self.assertNotIn("key=retention.age", self.log("collector"), "half of a reload was applied")
+        self.assertEqual(self._server_key(collector), old)
+
+        shutil.copy(fresh / "server.key", self.certs / "server.key")  # a pair, but of another authority
+        self._reload(collector)
+        self.assertEqual(self._server_key(collector), old)
+
+        for name in ("ca.pem", "agent.pem", "agent.key", "reader.pem", "reader.key"):
+            shutil.copy(fresh / name, self.certs / name)
+        self._reload(collector)
+        wait_until("the new certificate is shown", lambda: self._server_key(collector) != old)
+        self.assertIn("key=retention.age: changed\n", self.log("collector"))
+        trace = self.trace("g26-labels")
+        collector.send(trace, "after")
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "after"), trace)
+        self.assertEqual(collector.stop(), 0)
