@@ -5,9 +5,11 @@ install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATIO
 # Users write their own analyses on these; what is not listed is private to its folder.
 install(DIRECTORY lib/base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
-install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/sections.h lib/wire/spec.h lib/wire/split.h lib/wire/varint.h
+install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
+  lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/online/analyses.def lib/online/analysis.h lib/online/event.h lib/online/generation.h lib/online/reader.h
+install(FILES lib/online/analyses.def lib/online/analysis.h lib/online/event.h lib/online/generation.h
+  lib/online/ranges.def lib/online/reader.h lib/online/reasons.def lib/online/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 
 set(BINDIR ${CMAKE_INSTALL_FULL_BINDIR})

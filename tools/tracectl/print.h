@@ -9,7 +9,7 @@
 #define TK_PRINT_H
 
 #include "base/buf.h"
-#include "online/event.h"
+#include "online/view.h"
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/out.h"
 
@@ -33,50 +33,6 @@ tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to
  * TB_NOTFOUND: the generation has no such stack. */
 TB_MUST tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen,
                             uint64_t id, const unsigned char **out_text, size_t *out_len);
-
-/* What an ordered event means, in Go's terms: the base of both forms. */
-enum tk_event_kind {
-  TK_KIND_BAD,
-  TK_KIND_SYNC,
-  TK_KIND_METRIC,
-  TK_KIND_LABEL,
-  TK_KIND_STACK_SAMPLE,
-  TK_KIND_RANGE_BEGIN,
-  TK_KIND_RANGE_ACTIVE,
-  TK_KIND_RANGE_END,
-  TK_KIND_TASK_BEGIN,
-  TK_KIND_TASK_END,
-  TK_KIND_REGION_BEGIN,
-  TK_KIND_REGION_END,
-  TK_KIND_LOG,
-  TK_KIND_TRANSITION,
-  TK_KIND_EXPERIMENTAL,
-};
-enum tk_event_kind tk_event_kind(const struct to_event *ev);
-const char *tk_event_kind_name(enum tk_event_kind kind);
-
-#define TK_NO_STACK UINT64_MAX
-/* The stack of the event's own context: its id, or TK_NO_STACK. */
-uint64_t tk_event_stack(const struct to_event *ev);
-
-struct tk_transition {
-  bool proc; /* of a proc; else of a goroutine */
-  int64_t id;
-  const char *from, *to;
-  uint64_t reason; /* string id */
-  uint64_t stack;  /* of the resource itself: id, or TK_NO_STACK */
-};
-void tk_event_transition(const struct to_event *ev, struct tk_transition *out);
-
-struct tk_range {
-  const char *name; /* NULL: stop-the-world, its kind is string id what */
-  uint64_t what;
-  const char *scope; /* "Goroutine", "Proc", "None" */
-  int64_t id;
-};
-void tk_event_range(const struct to_event *ev, struct tk_range *out);
-
-const char *tk_event_metric(const struct to_event *ev); /* its name */
 
 /* The other two read the input themselves. TB_OK, or TB_BROKEN and friends with diag. */
 tb_rc tk_print_wire(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,

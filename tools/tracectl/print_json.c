@@ -43,7 +43,7 @@ static void put_stack(struct tk_out *out, const char *label, const struct to_gen
   struct to_frame frame;
   const char *before = "{\"func\":";
 
-  if (id == TK_NO_STACK || !to_generation_stack(gen, id, &it)) return;
+  if (id == TO_NO_STACK || !to_generation_stack(gen, id, &it)) return;
   tk_out_text(out, label);
   while (to_stack_next(&it, &frame)) {
     tk_out_text(out, before);
@@ -79,25 +79,26 @@ static void put_sync(struct tk_out *out, const struct to_generation *gen,
 
 static void put_transition(struct tk_out *out, const struct to_generation *gen,
                            const struct to_event *ev) {
-  struct tk_transition tr;
+  struct to_transition tr;
 
-  tk_event_transition(ev, &tr);
-  put_id(out, tr.proc ? ",\"proc\":" : ",\"goroutine\":", tr.id);
-  put_text(out, ",\"from\":", tr.from);
-  put_text(out, ",\"to\":", tr.to);
+  to_event_transition(ev, &tr);
+  put_id(out, tr.resource == TO_RESOURCE_PROC ? ",\"proc\":" : ",\"goroutine\":", tr.id);
+  put_text(out, ",\"from\":", to_state_name(tr.resource, tr.from));
+  put_text(out, ",\"to\":", to_state_name(tr.resource, tr.to));
   if (tr.reason != 0) put_string(out, ",\"reason\":", gen, tr.reason);
-  if (tr.stack != tk_event_stack(ev)) put_stack(out, ",\"transition_stack\":[", gen, tr.stack);
+  if (tr.stack != to_event_stack(ev)) put_stack(out, ",\"transition_stack\":[", gen, tr.stack);
 }
 
 static void put_range(struct tk_out *out, const struct to_generation *gen,
                       const struct to_event *ev) {
-  struct tk_range range;
+  struct to_event_range range;
 
-  tk_event_range(ev, &range);
-  put_text(out, ",\"name\":", range.name != NULL ? range.name : "stop-the-world");
-  if (range.name == NULL) put_string(out, ",\"reason\":", gen, range.what);
-  put_text(out, ",\"scope\":", range.scope);
-  if (strcmp(range.scope, "None") != 0) put_id(out, ",\"scope_id\":", range.id);
+  if (!to_event_range(ev, &range)) return;
+  const struct to_range_info *info = to_range_info(range.kind);
+  put_text(out, ",\"name\":", info->name);
+  if (range.kind == TO_RANGE_STW) put_string(out, ",\"reason\":", gen, range.text);
+  put_text(out, ",\"scope\":", to_resource_name(info->scope));
+  if (info->scope != TO_RESOURCE_NONE) put_id(out, ",\"scope_id\":", range.id);
   if (ev->type != TW_EV_GC_SWEEP_END) return;
   put_u64(out, ",\"swept_bytes\":", ev->args[0]);
   put_u64(out, ",\"reclaimed_bytes\":", ev->args[1]);
@@ -131,33 +132,33 @@ static void put_experimental(struct tk_out *out, const struct to_event *ev) {
 }
 
 static void put_details(struct tk_out *out, const struct to_generation *gen,
-                        const struct to_event *ev, enum tk_event_kind kind) {
+                        const struct to_event *ev, enum to_event_kind kind) {
   switch (kind) {
-  case TK_KIND_SYNC: put_sync(out, gen, ev); break;
-  case TK_KIND_METRIC:
-    put_text(out, ",\"name\":", tk_event_metric(ev));
+  case TO_KIND_SYNC: put_sync(out, gen, ev); break;
+  case TO_KIND_METRIC:
+    put_text(out, ",\"name\":", to_metric_name(to_event_metric(ev)));
     put_u64(out, ",\"value\":", ev->args[0]);
     break;
-  case TK_KIND_LABEL: put_string(out, ",\"label\":", gen, ev->args[0]); break;
-  case TK_KIND_RANGE_BEGIN:
-  case TK_KIND_RANGE_ACTIVE:
-  case TK_KIND_RANGE_END: put_range(out, gen, ev); break;
-  case TK_KIND_TASK_BEGIN:
-  case TK_KIND_TASK_END: put_task(out, gen, ev); break;
-  case TK_KIND_REGION_BEGIN:
-  case TK_KIND_REGION_END:
+  case TO_KIND_LABEL: put_string(out, ",\"label\":", gen, ev->args[0]); break;
+  case TO_KIND_RANGE_BEGIN:
+  case TO_KIND_RANGE_ACTIVE:
+  case TO_KIND_RANGE_END: put_range(out, gen, ev); break;
+  case TO_KIND_TASK_BEGIN:
+  case TO_KIND_TASK_END: put_task(out, gen, ev); break;
+  case TO_KIND_REGION_BEGIN:
+  case TO_KIND_REGION_END:
     put_u64(out, ",\"task\":", ev->args[0]);
     put_string(out, ",\"type\":", gen, ev->args[1]);
     break;
-  case TK_KIND_LOG:
+  case TO_KIND_LOG:
     put_u64(out, ",\"task\":", ev->args[0]);
     put_string(out, ",\"category\":", gen, ev->args[1]);
     put_string(out, ",\"message\":", gen, ev->args[2]);
     break;
-  case TK_KIND_TRANSITION: put_transition(out, gen, ev); break;
-  case TK_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
-  case TK_KIND_STACK_SAMPLE:
-  case TK_KIND_BAD: break;
+  case TO_KIND_TRANSITION: put_transition(out, gen, ev); break;
+  case TO_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
+  case TO_KIND_STACK_SAMPLE:
+  case TO_KIND_BAD: break;
   }
 }
 
@@ -166,17 +167,17 @@ tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to
   struct tk_out *out = ((struct tk_printer *)self)->out;
 
   for (const struct to_event *ev = events; ev < events + n; ev++) {
-    enum tk_event_kind kind = tk_event_kind(ev);
+    enum to_event_kind kind = to_event_kind(ev);
 
     tk_out_text(out, "{\"time\":");
     tk_out_i64(out, ev->time);
-    put_text(out, ",\"kind\":", tk_event_kind_name(kind));
+    put_text(out, ",\"kind\":", to_event_kind_name(kind));
     put_text(out, ",\"event\":", tw_spec(ev->type)->name);
     put_id(out, ",\"m\":", ev->m);
     put_id(out, ",\"p\":", ev->p);
     put_id(out, ",\"g\":", ev->g);
     put_details(out, gen, ev, kind);
-    put_stack(out, ",\"stack\":[", gen, tk_event_stack(ev));
+    put_stack(out, ",\"stack\":[", gen, to_event_stack(ev));
     tk_out_text(out, "}\n");
   }
   return out->error == 0 ? TB_OK : TB_IO;

@@ -80,31 +80,32 @@ static void put_sync(struct tk_out *out, const struct to_generation *gen,
 }
 
 static void put_range(struct tk_out *out, const struct to_generation *gen,
-                      const struct to_event *ev, enum tk_event_kind kind) {
-  struct tk_range range;
+                      const struct to_event *ev, enum to_event_kind kind) {
+  struct to_event_range range;
 
-  tk_event_range(ev, &range);
+  if (!to_event_range(ev, &range)) return;
+  const struct to_range_info *info = to_range_info(range.kind);
   tk_out_text(out, " Name=");
-  if (range.name != NULL) {
+  if (range.kind != TO_RANGE_STW) {
     tk_out_byte(out, '"');
-    tk_out_text(out, range.name);
+    tk_out_text(out, info->name);
     tk_out_byte(out, '"');
   } else {
     char name[TW_STRING_BYTES_MAX + 32];
-    struct to_string what = string_of(gen, range.what);
-    int n = snprintf(name, sizeof name, "stop-the-world (");
+    struct to_string what = string_of(gen, range.text);
+    int n = snprintf(name, sizeof name, "%s (", info->name);
     memcpy(name + n, what.data, what.len);
     name[(size_t)n + what.len] = ')';
     tk_out_quoted(out, name, (size_t)n + what.len + 1);
   }
   tk_out_text(out, " Scope=");
-  tk_out_text(out, range.scope);
-  if (ev->type != TW_EV_GC_BEGIN && ev->type != TW_EV_GC_ACTIVE && ev->type != TW_EV_GC_END) {
+  tk_out_text(out, to_resource_name(info->scope));
+  if (info->scope != TO_RESOURCE_NONE) {
     tk_out_byte(out, '(');
     tk_out_i64(out, range.id);
     tk_out_byte(out, ')');
   }
-  if (kind != TK_KIND_RANGE_END) return;
+  if (kind != TO_KIND_RANGE_END) return;
   tk_out_text(out, " Attributes=[");
   if (ev->type == TW_EV_GC_SWEEP_END) {
     tk_out_text(out, "\"bytes swept\"=");
@@ -156,65 +157,65 @@ static tb_rc put_stack(struct tk_printer *printer, const struct to_generation *g
 static tb_rc put_transition(struct tk_printer *printer, const struct to_generation *gen,
                             const struct to_event *ev) {
   struct tk_out *out = printer->out;
-  struct tk_transition tr;
+  struct to_transition tr;
 
-  tk_event_transition(ev, &tr);
-  tk_out_text(out, tr.proc ? " ProcID=" : " GoID=");
+  to_event_transition(ev, &tr);
+  tk_out_text(out, tr.resource == TO_RESOURCE_PROC ? " ProcID=" : " GoID=");
   tk_out_i64(out, tr.id);
   tk_out_byte(out, ' ');
-  tk_out_text(out, tr.from);
+  tk_out_text(out, to_state_name(tr.resource, tr.from));
   tk_out_text(out, "->");
-  tk_out_text(out, tr.to);
+  tk_out_text(out, to_state_name(tr.resource, tr.to));
   tk_out_text(out, " Reason=");
   put_string(out, gen, tr.reason);
-  if (tr.stack == TK_NO_STACK) return TB_OK;
+  if (tr.stack == TO_NO_STACK) return TB_OK;
   return put_stack(printer, gen, "\nTransitionStack=\n", tr.stack);
 }
 
 static tb_rc put_details(struct tk_printer *printer, const struct to_generation *gen,
-                         const struct to_event *ev, enum tk_event_kind kind) {
+                         const struct to_event *ev, enum to_event_kind kind) {
   struct tk_out *out = printer->out;
 
   switch (kind) {
-  case TK_KIND_SYNC:
+  case TO_KIND_SYNC:
     printer->gen = 0; /* new tables, even if their number is an old one */
     put_sync(out, gen, ev);
     break;
-  case TK_KIND_METRIC:
+  case TO_KIND_METRIC:
     tk_out_text(out, " Name=\"");
-    tk_out_text(out, tk_event_metric(ev));
+    tk_out_text(out, to_metric_name(to_event_metric(ev)));
     tk_out_text(out, "\" Value=");
     put_value(out, ev->args[0]);
     break;
-  case TK_KIND_LABEL:
+  case TO_KIND_LABEL:
     tk_out_text(out, " Label=");
     put_string(out, gen, ev->args[0]);
     tk_out_text(out, " Resource=Goroutine(");
     tk_out_i64(out, ev->g);
     tk_out_byte(out, ')');
     break;
-  case TK_KIND_RANGE_BEGIN:
-  case TK_KIND_RANGE_ACTIVE:
-  case TK_KIND_RANGE_END: put_range(out, gen, ev, kind); break;
-  case TK_KIND_TASK_BEGIN:
-  case TK_KIND_TASK_END: put_task(out, gen, ev); break;
-  case TK_KIND_REGION_BEGIN:
-  case TK_KIND_REGION_END:
+  case TO_KIND_RANGE_BEGIN:
+  case TO_KIND_RANGE_ACTIVE:
+  case TO_KIND_RANGE_END: put_range(out, gen, ev, kind); break;
+  case TO_KIND_TASK_BEGIN:
+  case TO_KIND_TASK_END: put_task(out, gen, ev); break;
+  case TO_KIND_REGION_BEGIN:
+  case TO_KIND_REGION_END:
     put_field_u64(out, " Task=", ev->args[0]);
     tk_out_text(out, " Type=");
     put_string(out, gen, ev->args[1]);
     break;
-  case TK_KIND_LOG:
+  case TO_KIND_LOG:
     put_field_u64(out, " Task=", ev->args[0]);
     tk_out_text(out, " Category=");
     put_string(out, gen, ev->args[1]);
     tk_out_text(out, " Message=");
     put_string(out, gen, ev->args[2]);
     break;
-  case TK_KIND_TRANSITION: return put_transition(printer, gen, ev);
-  case TK_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
-  case TK_KIND_STACK_SAMPLE:
-  case TK_KIND_BAD: break;
+  case TO_KIND_TRANSITION: return put_transition(printer, gen, ev);
+  case TO_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
+  case TO_KIND_STACK_SAMPLE:
+  case TO_KIND_BAD: break;
   }
   return TB_OK;
 }
@@ -222,11 +223,11 @@ static tb_rc put_details(struct tk_printer *printer, const struct to_generation 
 static tb_rc print_event(struct tk_printer *printer, const struct to_generation *gen,
                          const struct to_event *ev) {
   struct tk_out *out = printer->out;
-  enum tk_event_kind kind = tk_event_kind(ev);
+  enum to_event_kind kind = to_event_kind(ev);
   struct to_stack_iter it;
 
   /* The reader checks every stack but a CPU sample's. */
-  if (kind == TK_KIND_STACK_SAMPLE && !to_generation_stack(gen, ev->args[0], &it))
+  if (kind == TO_KIND_STACK_SAMPLE && !to_generation_stack(gen, ev->args[0], &it))
     return tb_fail(printer->diag, TB_BROKEN,
                    "the CPU sample at time %" PRId64 " names stack %" PRIu64 ", which is not there",
                    ev->time, ev->args[0]);
@@ -237,12 +238,12 @@ static tb_rc print_event(struct tk_printer *printer, const struct to_generation 
   tk_out_text(out, " G=");
   tk_out_i64(out, ev->g);
   tk_out_byte(out, ' ');
-  tk_out_text(out, tk_event_kind_name(kind));
+  tk_out_text(out, to_event_kind_name(kind));
   tk_out_text(out, " Time=");
   tk_out_i64(out, ev->time);
   TB_TRY(put_details(printer, gen, ev, kind));
-  uint64_t stack = tk_event_stack(ev);
-  if (stack != TK_NO_STACK) TB_TRY(put_stack(printer, gen, "\nStack=\n", stack));
+  uint64_t stack = to_event_stack(ev);
+  if (stack != TO_NO_STACK) TB_TRY(put_stack(printer, gen, "\nStack=\n", stack));
   tk_out_byte(out, '\n');
   return TB_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/config.h"
+#include "online/view.h"
 #include "proto/frame.h"
 #include "tools/tracectl/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
 #include "wire/spec.h"
@@ -86,12 +87,22 @@ static void name_followers(unsigned begin, bool active, char *out, size_t out_by
 static void fill_ranges(struct tk_table *t) {
   char ends[120], goes_on[120];
 
-#define TK_RANGE(event, owner, effect, about)                                                      \
-  name_followers(TW_EV_##event, false, ends, sizeof ends);                                         \
-  name_followers(TW_EV_##event, true, goes_on, sizeof goes_on);                                    \
-  ROW(t, tw_specs[TW_EV_##event].name, ends, goes_on, owner, effect, about);
-#include "tools/tracectl/ranges.def"
-#undef TK_RANGE
+  for (unsigned kind = 0; kind < TO_RANGES; kind++) {
+    const struct to_range_info *info = to_range_info((enum to_range_kind)kind);
+    name_followers(info->begin, false, ends, sizeof ends);
+    name_followers(info->begin, true, goes_on, sizeof goes_on);
+    ROW(t, tw_specs[info->begin].name, ends, goes_on, info->id, to_resource_name(info->scope),
+        to_resource_name(info->effect), info->about);
+  }
+}
+
+static void fill_reasons(struct tk_table *t) {
+  for (unsigned reason = TO_REASON_OTHER + 1; reason < TO_REASONS; reason++) {
+    const struct to_reason_info *info = to_reason_info((enum to_reason)reason);
+    char since[16];
+    snprintf(since, sizeof since, "1.%u", info->since);
+    ROW(t, info->text, info->display, info->id, since, info->about);
+  }
 }
 
 static void fill_stw_reasons(struct tk_table *t) {
@@ -142,12 +153,14 @@ const struct tk_table_of tk_tables[] = {
     fill_events },
   { "frames", ">KIND,NAME,CLASS,FROM", "What agent and collector say to each other.", fill_frames },
   { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
-  { "ranges", "BEGINS,ENDS,RESTATED,OWNER,AFFECTS,ABOUT", "Every kind of range a trace may hold.",
-    fill_ranges },
+  { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,ABOUT",
+    "Every kind of range a trace may hold, all since Go 1.22.", fill_ranges },
+  { "reasons", "REASON,SHOWN AS,ID,SINCE GO,ABOUT",
+    "Why a goroutine stops running: GoBlock and GoStop.", fill_reasons },
   { "results", "RESULT,>CODE,CLASS,MEANING", "What a call or an answer can say.", fill_results },
   { "rules", "EVENT,ALWAYS M P G,READY,THEN M P G,APPLY",
     "How each event fits the scheduler's state.", fill_rules },
-  { "stw-reasons", "REASON,ID", "Why the world stops, by Go's words and in reports.",
-    fill_stw_reasons },
+  { "stw-reasons", "REASON,ID",
+    "Why the world stops, by Go's words (since Go 1.22) and in reports.", fill_stw_reasons },
 };
 const size_t tk_tables_count = sizeof tk_tables / sizeof tk_tables[0];
