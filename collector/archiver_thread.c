@@ -124,6 +124,7 @@ static void answer_barriers(struct tc_archiver *archiver) {
 static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
   while (archiver->work != NULL || take_inbox(archiver)) {
     struct tc_work *work = archiver->work;
+    tc_count(&archiver->opt.stats->segment_turns, 1); /* after a start there may be long work */
     TB_TRY(do_work(archiver, work, diag));
     archiver->work = work->next;
     if (work->next == NULL) archiver->work_tail = &archiver->work;
@@ -194,6 +195,7 @@ static void turn(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
   uint64_t now = tc__mono_ns();
 
+  tc_count(&archiver->opt.stats->segment_turns, 1);
   if (now >= archiver->retry_mono_ns) {
     archiver->retry_mono_ns = 0;
     react(archiver, work_off(archiver, &diag), &diag);

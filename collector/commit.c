@@ -228,6 +228,7 @@ static void rest(struct tc_commit *commit) {
 }
 
 static void turn(struct tc_commit *commit) {
+  tc_count(&commit->opt.stats->commit_turns, 1);
   look(commit, tc__commit_mono_ns());
   take_in(commit);
   tc__take_settled(commit);

@@ -13,7 +13,7 @@
 #include "collector/pipeline.h"
 #include "collector/ready_file.h"
 
-enum { STATUS_MS = 10000 };
+enum { STATUS_MS = 5000 };
 
 struct daemon {
   uv_loop_t *uv;
@@ -24,6 +24,7 @@ struct daemon {
   uv_timer_t watchdog, status;
   int exit_code;
   bool ending;
+  uint64_t told_bytes; /* of records, in the last status */
 };
 
 /* --- ready ------------------------------------------------------------------------------------- */
@@ -123,10 +124,16 @@ static void on_hangup(uv_signal_t *handle, int number) {
 
 /* --- watched ----------------------------------------------------------------------------------- */
 
+/* A drain has a deadline of its own. */
 static void on_watchdog(uv_timer_t *timer) {
   struct daemon *d = timer->data;
+  char stuck[TC_THREAD_NAME_MAX + 1];
 
-  if (d->ending || tc_pipeline_is_alive(d->pipeline)) tc_notify("WATCHDOG=1");
+  if (d->ending || tc_pipeline_turns(d->pipeline, stuck))
+    tc_notify("WATCHDOG=1");
+  else
+    tc_log(TC_ERROR, "main", "thread=%s: stands still; the watchdog is not told that all is well",
+           stuck);
 }
 
 static void on_status(uv_timer_t *timer) {
@@ -135,9 +142,9 @@ static void on_status(uv_timer_t *timer) {
 
   if (d->ending) return;
   tc_pipeline_totals(d->pipeline, &t);
-  tc_notify("STATUS=%" PRIu64 " connections so far, %" PRIu64 " MB of records, %" PRIu64
-            " generations analysed",
-            t.connections, t.record_bytes / 1000000, t.generations);
+  double rate = (double)(t.record_bytes - d->told_bytes) / ((double)STATUS_MS * 1000);
+  d->told_bytes = t.record_bytes;
+  tc_notify("STATUS=%" PRIu64 " streams, %.1f MB/s, %s", t.streams_live, rate, t.health);
 }
 
 static void watch(struct daemon *d) {

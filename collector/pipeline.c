@@ -17,6 +17,7 @@
 #include "collector/http.h"
 #include "collector/journal.h"
 #include "collector/listener.h"
+#include "collector/progress.h"
 #include "collector/station.h"
 
 enum { TICK_MS = 100, DRAIN_TICK_MS = 10, REPORTS_BYTES_MAX = 256 << 20 };
@@ -31,7 +32,7 @@ struct tc_pipeline {
   struct tc_reports *reports;
   struct tc_store *store;
   struct tc_station **stations;
-  uint64_t *beats; /* of each, when last asked */
+  struct tc_progress progress;
   unsigned count;
   atomic_uint handshakes;
   atomic_bool replies_welcome; /* stations run */
@@ -286,8 +287,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char
   pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->stations = calloc(p->count, sizeof(struct tc_station *));
-  p->beats = calloc(p->count, sizeof *p->beats);
-  if (p->stations != NULL && p->beats != NULL) rc = open_stages(p, version, diag);
+  if (p->stations != NULL) rc = open_stages(p, version, diag);
   if (rc == TB_OK) {
     *out = p;
     return TB_OK;
@@ -414,7 +414,6 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_reports_free(p->reports);
   pthread_mutex_destroy(&p->archive_lock);
   free(p->stations);
-  free(p->beats);
   free(p);
 }
 
@@ -429,20 +428,33 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
   };
 }
 
-bool tc_pipeline_is_alive(struct tc_pipeline *p) {
-  bool alive = true;
+bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
+  uint64_t turns[TC_PROGRESS_THREADS_MAX];
+  struct tc_store_stats stats;
 
-  for (unsigned i = 0; i < p->count; i++) {
-    uint64_t beats = tc_station_beats(p->stations[i]);
+  tc_store_stats(p->store, &stats);
+  for (unsigned i = 0; i < p->count; i++) turns[i] = tc_station_beats(p->stations[i]);
+  turns[p->count] = stats.commit_turns;
+  turns[p->count + 1] = stats.segment_turns;
 
-    if (beats == p->beats[i]) alive = false;
-    p->beats[i] = beats;
-  }
-  return alive;
+  int stuck = tc_progress_stuck(&p->progress, turns, p->count + 2);
+  if (stuck < 0) return true;
+  if (stuck < (int)p->count)
+    snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);
+  else
+    strcpy(out_stuck, stuck == (int)p->count ? "tc-commit" : "tc-segment");
+  return false;
 }
 
 void tc_pipeline_totals(const struct tc_pipeline *p, struct tc_totals *out) {
-  *out = (struct tc_totals){ .segments = p->segments };
+  *out = (struct tc_totals){ .segments = p->segments, .health = "ok" };
+  if (p->store != NULL) {
+    struct tc_store_stats stats;
+
+    tc_store_stats(p->store, &stats);
+    out->streams_live = stats.streams_live;
+    out->health = stats.health;
+  }
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_metrics *m = tc_station_metrics(p->stations[i]);
 

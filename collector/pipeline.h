@@ -38,11 +38,15 @@ struct tc_addresses {
 };
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);
 
-bool tc_pipeline_is_alive(
-    struct tc_pipeline *p); /* every loop has turned since the last question */
+/* True: every loop and both threads of the store have turned since the last question; else the name of
+ * one that has not. */
+enum { TC_THREAD_NAME_MAX = 15 };
+bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]);
 
 struct tc_totals {
   uint64_t connections, records, record_bytes, segments, generations, events;
+  uint64_t streams_live; /* at this moment */
+  const char *health;    /* "ok", or what is wrong */
 };
 void tc_pipeline_totals(const struct tc_pipeline *p, struct tc_totals *out);
 

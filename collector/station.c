@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/station.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -207,10 +209,13 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
 }
 
 tb_rc tc_station_start(struct tc_station *st) {
-  tb_rc rc = tc_loop_start(&st->loop);
+  char name[16]; /* as top and gdb show it */
 
-  st->started = rc == TB_OK;
-  return rc;
+  TB_TRY(tc_loop_start(&st->loop));
+  st->started = true;
+  snprintf(name, sizeof name, "tc-loop-%u", st->env.number);
+  pthread_setname_np(st->loop.thread, name);
+  return TB_OK;
 }
 
 void tc_station_stop(struct tc_station *st) {

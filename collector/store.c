@@ -163,6 +163,8 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(quarantine_expired),
     GET(streams),
     GET(streams_live),
+    GET(commit_turns),
+    GET(segment_turns),
     GET(failed),
     .health = health_of(stats),
   };

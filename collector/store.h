@@ -155,6 +155,7 @@ struct tc_store_stats {
   uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
   uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   uint64_t streams, streams_live;
+  uint64_t commit_turns, segment_turns; /* each thread turns at least once a second */
   bool failed;
   const char *health; /* "ok", or what is wrong; static text */
 };
