@@ -120,7 +120,7 @@ static void send_answer(struct tc__worker *w, nng_msg *msg) {
   if (nng_aio_result(w->aio) != 0) nng_msg_free(msg);
 }
 
-static nng_msg *pack(const Tracecollect__V1__Reply *reply) {
+nng_msg *tc__archive_pack(const Tracecollect__V1__Reply *reply) {
   nng_msg *msg;
 
   if (nng_msg_alloc(&msg, tracecollect__v1__reply__get_packed_size(reply)) != 0) return NULL;
@@ -134,14 +134,15 @@ static void answer(struct tc__worker *w, nng_msg *question) {
   Tracecollect__V1__Request *request =
       tracecollect__v1__request__unpack(&allocator, nng_msg_len(question), nng_msg_body(question));
   char malformed[] = "not a request of this protocol";
+  bool handed_on = false;
 
   if (request != NULL) {
-    tc__archive_answer(w, request, &reply);
+    handed_on = tc__archive_answer(w, request, &reply);
   } else {
     reply.rc = TB_PROTOCOL;
     reply.error = malformed;
   }
-  nng_msg *msg = pack(&reply);
+  nng_msg *msg = handed_on ? NULL : tc__archive_pack(&reply);
   if (msg != NULL) send_answer(w, msg); /* else the reader's deadline speaks */
   nng_msg_free(question);
   tb_arena_reset(&w->arena);
@@ -197,6 +198,7 @@ static tb_rc open_socket(struct tc_archive *a, struct tb_diag *diag) {
   if (rv != 0) return tb_fail(diag, TB_NOMEM, "archive socket: %s", nng_strerror(rv));
   rv = nng_socket_set_size(a->socket, NNG_OPT_RECVMAXSZ, TC__REQUEST_BYTES_MAX);
   if (rv != 0) return tb_fail(diag, TB_IO, "archive socket: %s", nng_strerror(rv));
+  TB_TRY(tc__lines_open(a, diag));
   for (unsigned i = 0; i < TC__WORKERS; i++) TB_TRY(start_worker(a, i, diag));
   return tc_nng_listen(a->socket, a->env.config->listen_archive, a->env.tls, diag, &a->listener);
 }
@@ -233,6 +235,7 @@ void tc_archive_stop(struct tc_archive *a) {
   pthread_mutex_unlock(&a->lock);
   tc_nng_listener_close(a->listener);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) end_worker(w);
+  tc__lines_close(a);
   if (a->socket.id != 0) nng_close(a->socket);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) {
     if (w->aio != NULL) nng_aio_free(w->aio);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers questions about the archive over nng REQ/REP (proto/archive.proto): status, list, read,
- * report, verify.
+ * report, verify, and those of leases.
  *
  * Each of a few worker threads owns one REP context and one read-only catalog connection; it may
  * block on files, so loops never wait for a reader. A list that asks to be settled goes behind a
  * barrier in the store: it sees everything acked before the question.
  *
  *   REQ ──> worker ──> catalog, segment files, reports registry
- *                └───> TC_SUBMIT_BARRIER ──> store ──> tc_archive_reply()
+ *                ├───> TC_SUBMIT_BARRIER ──> store ──> tc_archive_reply()
+ *                └───> leases ──> REP
  *
  * Memory    a request is unpacked into an arena of fixed size; a reply holds at most one page of
  *           segments or one chunk of a file.
@@ -19,6 +20,7 @@
 #ifndef TC_ARCHIVE_H
 #define TC_ARCHIVE_H
 
+#include "collector/leases.h"
 #include "collector/nng_listen.h"
 #include "collector/reports.h"
 #include "collector/store.h"
@@ -27,6 +29,7 @@ struct tc_archive_env {
   const struct tc_config *config; /* read by start() only */
   struct tc_store *store;
   struct tc_reports *reports;
+  struct tc_leases *leases; /* NULL: none are given */
   struct tc_nng_tls *tls; /* needed where listen.archive is tls+tcp:// */
   unsigned sender;        /* the store's sender number, = loops; also the loop of its replies */
   uint64_t started_wall_ns;
@@ -37,7 +40,8 @@ struct tc_archive;
 
 TB_MUST tb_rc tc_archive_start(const struct tc_archive_env *env, struct tb_diag *diag,
                                struct tc_archive **out);
-/* Ends the workers; a question under way gets no answer. Call it before tc_store_close(). */
+/* Ends the workers; a question under way gets no answer. Call it after tc_leases_stop() and before
+ * tc_store_close(). */
 void tc_archive_stop(struct tc_archive *archive);
 
 const char *tc_archive_url(const struct tc_archive *archive); /* with the real port */

@@ -332,17 +332,20 @@ static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Reques
   }
 }
 
-void tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
+bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
                         Tracecollect__V1__Reply *reply) {
   static char out_of_room[] = "the answer is too large: ask for less at a time";
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = answer_by_kind(w, request, &diag, reply);
-  if (rc == TB_OK) return;
+  bool lease = tc__archive_is_lease(request);
+  tb_rc rc = lease ? tc__archive_lease(w, request, &diag)
+                   : answer_by_kind(w, request, &diag, reply);
+  if (rc == TB_OK) return lease;
 
   tracecollect__v1__reply__init(reply);
   reply->rc = rc;
   if (diag.rc == TB_OK) tb_fail(&diag, rc, "%s", rc == TB_BUDGET ? out_of_room : tb_rc_text(rc));
   if (copy_text(&w->arena, diag.text, &reply->error) != TB_OK) reply->error = out_of_room;
+  return false;
 }

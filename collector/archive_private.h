@@ -21,6 +21,15 @@ enum {
   TC__SEND_MS = 30000, /* a reader that asks and does not read must not hold a worker for ever */
 };
 
+/* A context whose question waits elsewhere, or a spare one. */
+struct tc__line {
+  struct tc__line *next; /* spare */
+  struct tc_archive *archive;
+  nng_ctx ctx;
+  nng_aio *aio;
+  struct tc_lease_ask ask;
+};
+
 struct tc__worker {
   struct tc_archive *archive;
   pthread_t thread;
@@ -44,13 +53,16 @@ struct tc_archive {
   bool stopping;
   bool verifying; /* reads every byte: one worker at a time */
   struct tc__worker workers[TC__WORKERS];
+  struct tc__line *lines, *spare; /* spare: under lock */
+  size_t n_lines;
 };
 
 /* Waits for everything submitted before to be in files. */
 TB_MUST tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag);
 
-/* Fills *reply, in w's arena, with the answer to request, or with what went wrong. */
-void tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
+/* Fills *reply, in w's arena, with the answer to request, or with what went wrong. True: somebody else
+ * will answer. */
+bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
                         Tracecollect__V1__Reply *reply);
 
 /* One chunk of a segment's file. */
@@ -60,6 +72,20 @@ TB_MUST tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__Rea
 /* Proves the whole archive; one at a time. */
 TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
                                  struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);
+
+/* --- archive_lease.c: questions that somebody else answers --- */
+
+TB_MUST tb_rc tc__lines_open(struct tc_archive *a, struct tb_diag *diag);
+/* After the leases have stopped, before the socket is closed. */
+void tc__lines_close(struct tc_archive *a);
+/* Hands the question of w's context to the leases and gives w another context; TB_OK: w has nothing to
+ * answer. */
+TB_MUST tb_rc tc__archive_lease(struct tc__worker *w, const Tracecollect__V1__Request *request,
+                                struct tb_diag *diag);
+bool tc__archive_is_lease(const Tracecollect__V1__Request *request);
+
+/* A message of the reply; NULL: no memory. */
+nng_msg *tc__archive_pack(const Tracecollect__V1__Reply *reply);
 
 TB_MUST tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag);
 

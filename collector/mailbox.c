@@ -30,3 +30,8 @@ void *tc_mailbox_take(struct tc_mailbox *mb) {
   atomic_store_explicit(&mb->head, head + 1, memory_order_release);
   return msg;
 }
+
+/* Ordered with what a sleeping receiver says of itself (waker.c): hence not relaxed. */
+bool tc_mailbox_is_empty(const struct tc_mailbox *mb) {
+  return atomic_load(&mb->head) == atomic_load(&mb->tail);
+}

@@ -24,5 +24,6 @@ struct tc_mailbox {
 void tc_mailbox_init(struct tc_mailbox *mb, void (*wake)(void *self), void *self);
 bool tc_mailbox_post(struct tc_mailbox *mb, void *msg);
 void *tc_mailbox_take(struct tc_mailbox *mb); /* NULL: empty */
+bool tc_mailbox_is_empty(const struct tc_mailbox *mb); /* the receiver's, too */
 
 #endif

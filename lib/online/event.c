@@ -22,3 +22,23 @@ const char *to_proc_state_name(enum to_proc_state state) {
   }
   return "Bad";
 }
+
+unsigned to_event_args(uint8_t type, enum tw_arg_type out[4]) {
+  const struct tw_spec *spec = tw_spec(type);
+  unsigned n = type == TW_EV_CPU_SAMPLE ? 0 : spec->nargs;
+
+  for (unsigned i = 0; i < n; i++) out[i] = spec->args[i].type;
+  switch (type) {
+  case TW_EV_SYNC: out[n++] = TW_ARG_VALUE; break;
+  case TW_EV_CPU_SAMPLE: out[n++] = TW_ARG_STACK; break;
+  case TW_EV_STW_END: out[n++] = TW_ARG_STRING; break;
+  case TW_EV_PROC_STATUS: out[n++] = TW_ARG_VALUE; break;
+  case TW_EV_PROC_STEAL: out[n++] = TW_ARG_PSTATUS; break;
+  case TW_EV_USER_TASK_END:
+    out[n++] = TW_ARG_TASK;
+    out[n++] = TW_ARG_STRING;
+    break;
+  default: break;
+  }
+  return n;
+}
