@@ -160,8 +160,8 @@ static tb_rc read_filter(const Tracecollect__V1__EventFilter *from, struct tc_le
                          struct tb_diag *diag) {
   to_filter_all(&out->events);
   if (from == NULL) return TB_OK;
-  TB_TRY(copy_name(from->service, from->service_prefix, out->service, &out->service_is_prefix,
-                   diag));
+  TB_TRY(
+      copy_name(from->service, from->service_prefix, out->service, &out->service_is_prefix, diag));
   TB_TRY(copy_name(from->instance, from->instance_prefix, out->instance, &out->instance_is_prefix,
                    diag));
   out->one_stream = from->stream.len != 0;

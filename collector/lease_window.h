@@ -22,8 +22,8 @@ struct tc_bundle {
   struct tc_bundle *next;
   bool ready; /* that word: nothing else is filled in */
   uint64_t lease;
-  uint64_t events;      /* in it; 0: it only tells of a loss */
-  uint64_t lost_before; /* that its loop had to drop since the bundle before */
+  uint64_t events;           /* in it; 0: it only tells of a loss */
+  uint64_t lost_before;      /* that its loop had to drop since the bundle before */
   uint64_t number, position; /* the window's */
   size_t len;
   unsigned char bytes[];
@@ -52,7 +52,6 @@ bool tc_lease_window_drop(struct tc_lease_window *w);
  * least; *out_n of them in a row from *out, lent until the next call. *out_lost: events between what
  * was acknowledged and the first of them. */
 TB_MUST tb_rc tc_lease_window_next(struct tc_lease_window *w, uint64_t after, size_t bytes_max,
-                                   const struct tc_bundle **out, size_t *out_n,
-                                   uint64_t *out_lost);
+                                   const struct tc_bundle **out, size_t *out_n, uint64_t *out_lost);
 
 #endif

@@ -18,13 +18,13 @@
 #include "collector/waker.h"
 
 enum {
-  TURN_BUNDLES = 64,  /* of each loop, before readers have their turn */
-  OPEN_MS = 10000,    /* a loop takes an order within a slice or two */
+  TURN_BUNDLES = 64, /* of each loop, before readers have their turn */
+  OPEN_MS = 10000,   /* a loop takes an order within a slice or two */
   SLEEP_NS_MAX = 1000000000,
 };
 
 struct lease {
-  uint64_t id; /* 0: free */
+  uint64_t id;      /* 0: free */
   unsigned unready; /* loops that do not know it yet */
   struct tc_lease_window window;
   struct tc_lease_ask *waiting;
@@ -47,7 +47,7 @@ struct tc_leases {
   struct tc_lease_ask *asks, **asks_end;
   bool closed; /* asks are answered at once; under lock */
   struct lease *lease;
-  size_t max;                 /* as configured; a reload may free the configuration */
+  size_t max; /* as configured; a reload may free the configuration */
   size_t window, memory_max;
   uint64_t expire_ns;
   size_t bytes; /* of all windows */
@@ -154,16 +154,20 @@ static void call_off(struct tc_leases *l, uint64_t id) {
   for (unsigned i = 0; i < l->env.loops; i++) (void)give_order(l, i, &order);
 }
 
-static void end(struct tc_leases *l, struct lease *lease) {
+/* Who waits is answered last: what it is told is so by then. */
+static void end(struct tc_leases *l, struct lease *lease, tb_rc rc, const char *why) {
+  struct tc_lease_ask *waiting = TB_MOVE(lease->waiting);
   size_t bytes = lease->window.bytes;
 
   call_off(l, lease->id);
-  if (lease->waiting != NULL) refuse(TB_MOVE(lease->waiting), TB_NOTFOUND, "the lease was released");
   tc_lease_window_fini(&lease->window);
   account(l, lease, bytes, lease->window.lost);
   lease->id = 0;
   tc_metric_sub(&l->metrics.leases, 1);
+  if (waiting != NULL) refuse(waiting, rc, why);
 }
+
+static const char busy[] = "the collector is too busy for another lease";
 
 static struct lease *take_free(struct tc_leases *l) {
   for (struct lease *lease = l->lease; lease < l->lease + l->max; lease++) {
@@ -197,8 +201,7 @@ static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   order.lease = lease->id;
   for (unsigned i = 0; i < l->env.loops; i++) {
     if (give_order(l, i, &order)) continue;
-    refuse(TB_MOVE(lease->waiting), TB_BUDGET, "the collector is too busy for another lease");
-    end(l, lease);
+    end(l, lease, TB_BUDGET, busy);
     return;
   }
 }
@@ -241,7 +244,7 @@ static void ask_release(struct tc_leases *l, struct tc_lease_ask *ask) {
     refuse(ask, TB_NOTFOUND, unknown);
     return;
   }
-  end(l, lease);
+  end(l, lease, TB_NOTFOUND, "the lease was released");
   ask->answer(ask, &answer);
 }
 
@@ -310,8 +313,7 @@ static void take_asks(struct tc_leases *l) {
 
 static void stop_waiting(struct tc_leases *l, struct lease *lease, uint64_t now) {
   if (lease->unready > 0) {
-    refuse(TB_MOVE(lease->waiting), TB_IO, "the collector's loops are too busy for another lease");
-    end(l, lease);
+    end(l, lease, TB_BUDGET, busy);
     return;
   }
   lease->asked_ns = now;
@@ -326,11 +328,10 @@ static uint64_t keep_time(struct tc_leases *l) {
     if (lease->id == 0) continue;
     if (lease->waiting != NULL && now >= lease->waits_until_ns) stop_waiting(l, lease, now);
     if (lease->id == 0) continue;
-    uint64_t due = lease->waiting != NULL ? lease->waits_until_ns
-                                          : lease->asked_ns + l->expire_ns;
+    uint64_t due = lease->waiting != NULL ? lease->waits_until_ns : lease->asked_ns + l->expire_ns;
     if (now >= due) {
       tc_metric_add(&l->metrics.leases_expired_total, 1);
-      end(l, lease);
+      end(l, lease, TB_NOTFOUND, unknown);
     } else if (due - now < sleep_ns) {
       sleep_ns = due - now;
     }
@@ -396,8 +397,7 @@ struct tc_metrics *tc_leases_metrics(struct tc_leases *l) {
   return &l->metrics;
 }
 
-tb_rc tc_leases_new(const struct tc_leases_env *env, struct tb_diag *diag,
-                    struct tc_leases **out) {
+tb_rc tc_leases_new(const struct tc_leases_env *env, struct tb_diag *diag, struct tc_leases **out) {
   struct tc_leases *l = aligned_alloc(64, (sizeof *l + env->loops * sizeof *l->inbox + 63) & ~63ul);
 
   if (l == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "collector/mailbox.h"
 
-enum tc_loop_sender { TC_SENDER_MAIN, TC_SENDER_COMMIT, TC_SENDER_SEGMENT, TC_SENDERS };
+enum tc_loop_sender { TC_SENDER_MAIN, TC_SENDER_COMMIT, TC_SENDER_SEGMENT, TC_SENDER_LEASES, TC_SENDERS };
 
 struct tc_loop_handler {
   void *self;

@@ -40,6 +40,7 @@ struct tc_pipeline {
   pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
   struct tc_archive *archive;
   struct tc_feed *feed;
+  struct tc_leases *leases;
   struct tc_nng_tls *nng_tls;
   struct tc_tls_loop tls; /* of the main loop: HTTP */
   struct tc_http *http;
@@ -136,22 +137,33 @@ static const char *unhealthy(void *self) {
 
 static tb_rc metrics(void *self, struct tb_buf *out) {
   struct tc_pipeline *p = self;
-  struct tc_metrics *counts[256 + 1];
+  struct tc_metrics *counts[256 + 2];
   struct tc_store_stats stats;
 
   for (unsigned i = 0; i < p->count; i++) counts[i] = tc_station_metrics(p->stations[i]);
   counts[p->count] = tc_feed_metrics(p->feed);
+  counts[p->count + 1] = tc_leases_metrics(p->leases);
   tc_store_stats(p->store, &stats);
-  return tc_metrics_text(out, counts, p->count + 1, &stats, p->reports);
+  return tc_metrics_text(out, counts, p->count + 2, &stats, p->reports);
+}
+
+/* --- leases to stations ------------------------------------------------------------------------ */
+
+static bool order_tap(void *self, unsigned loop, struct tc_tap_order *order) {
+  struct tc_pipeline *p = self;
+
+  return tc_station_tap(p->stations[loop], order);
 }
 
 /* --- opening ----------------------------------------------------------------------------------- */
 
 static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_store_sink sink = { p, on_reply, on_note };
+  struct tc_leases_env leases = { p->config, p->count, p, order_tap };
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
   TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
+  TB_TRY(tc_leases_new(&leases, diag, &p->leases));
   TB_TRY(tc_store_open(p->config, p->count, sink, diag, &p->store));
   return tc_certs_ensure(p->config->top_certs, diag);
 }
@@ -175,7 +187,7 @@ static void order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
 
 static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_station_env env = { p->config, p->reports, p->feed, p->store, &p->handshakes, i };
+    struct tc_station_env env = { p->config, p->reports, p->feed, p->leases, p->store, &p->handshakes, i };
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
@@ -211,11 +223,13 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
   SSL_CTX_free(terms.ctx);
   if (rc != TB_OK) return rc;
 
+  TB_TRY(tc_leases_start(p->leases, diag));
   clock_gettime(CLOCK_REALTIME, &now);
   struct tc_archive_env env = {
     .config = p->config,
     .store = p->store,
     .reports = p->reports,
+    .leases = p->leases,
     .tls = p->nng_tls,
     .sender = p->count,
     .version = version,
@@ -329,6 +343,7 @@ static void end_stages(struct tc_pipeline *p) {
   pthread_mutex_lock(&p->archive_lock);
   archive = TB_MOVE(p->archive);
   pthread_mutex_unlock(&p->archive_lock);
+  tc_leases_stop(p->leases);
   tc_archive_stop(archive);
   tc_feed_stop(p->feed);
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
@@ -410,6 +425,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   assert(!p->handles && "drained first");
   for (unsigned i = 0; p->stations != NULL && i < p->count; i++) tc_station_close(p->stations[i]);
   tc_feed_free(p->feed);
+  tc_leases_free(p->leases);
   tc_http_free(p->http);
   tc_reports_free(p->reports);
   pthread_mutex_destroy(&p->archive_lock);

@@ -14,6 +14,7 @@ struct tc_station {
   struct tc_loop loop;
   struct tc_tls_loop tls;
   struct tc_connections *connections;
+  struct tc_tap *tap;
   struct tc_understand *understand;
   struct tc_metrics metrics;
   SSL_CTX *context;
@@ -79,10 +80,13 @@ static void on_reply(struct tc_station *st, struct tc_reply *reply) {
 }
 
 static void on_message(void *self, enum tc_loop_sender from, void *msg) {
-  if (from == TC_SENDER_MAIN)
-    carry_out(self, msg);
-  else
-    on_reply(self, msg);
+  struct tc_station *st = self;
+
+  switch (from) {
+  case TC_SENDER_MAIN: carry_out(st, msg); break;
+  case TC_SENDER_LEASES: tc_tap_order(st->tap, msg); break;
+  default: on_reply(st, msg); break;
+  }
 }
 
 static void on_drained(void *self) {
@@ -107,6 +111,7 @@ static void on_tick(void *self) {
   tc_tls_loop_tick(&st->tls);
   tc_connections_tick(st->connections);
   if (st->understanding) tc_understand_tick(st->understand);
+  tc_tap_tick(st->tap);
   show_state(st);
 }
 
@@ -128,10 +133,11 @@ static void drop_order(struct tc_order *order) {
 }
 
 static void drop(enum tc_loop_sender from, void *msg) {
-  if (from == TC_SENDER_MAIN)
-    drop_order(msg);
-  else
-    tc_reply_free(msg);
+  switch (from) {
+  case TC_SENDER_MAIN: drop_order(msg); break;
+  case TC_SENDER_LEASES: free(msg); break;
+  default: tc_reply_free(msg); break;
+  }
 }
 
 bool tc_station_order(struct tc_station *st, const struct tc_order *order) {
@@ -149,6 +155,10 @@ bool tc_station_order(struct tc_station *st, const struct tc_order *order) {
 bool tc_station_reply(struct tc_station *st, enum tc_from from, struct tc_reply *reply) {
   return tc_loop_post(&st->loop, from == TC_FROM_COMMIT ? TC_SENDER_COMMIT : TC_SENDER_SEGMENT,
                       reply);
+}
+
+bool tc_station_tap(struct tc_station *st, struct tc_tap_order *order) {
+  return tc_loop_post(&st->loop, TC_SENDER_LEASES, order);
 }
 
 struct tc_metrics *tc_station_metrics(struct tc_station *st) {
@@ -187,17 +197,20 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
 
   struct tc_submit_sink store = { st, submit };
   struct tc_connections_env connections = { &st->tls, config, &st->metrics, store, env->number };
+
+  rc = tc_tap_new(env->leases, env->number, &st->tap);
   struct tc_understand_env understand = { .uv = &st->loop.uv,
                                           .config = config,
                                           .metrics = &st->metrics,
                                           .reports = env->reports,
                                           .feed = env->feed,
+                                          .tap = st->tap,
                                           .store = store,
                                           .loop = env->number,
                                           .files = env->store,
                                           .open_file = open_file };
 
-  rc = tc_connections_new(&connections, &st->connections);
+  if (rc == TB_OK) rc = tc_connections_new(&connections, &st->connections);
   if (rc == TB_OK) rc = tc_understand_new(&understand, &st->understand);
   st->understanding = rc == TB_OK;
   if (rc != TB_OK) {
@@ -234,6 +247,7 @@ void tc_station_close(struct tc_station *st) {
   }
   tc_connections_free(st->connections);
   tc_understand_free(st->understand);
+  tc_tap_free(st->tap);
   SSL_CTX_free(st->context);
   free(st);
 }

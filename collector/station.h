@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One loop with what lives on it: its agents' connections and its streams' understanding.
  *
- *   main ──orders──> station <──replies── store
+ *   main, leases ──orders──> station <──replies── store
  *
  * Memory    owns its loop, connections, understanding and counters.
  * Threads   open and close on the main thread, while the loop does not run; order from the main thread,
- *           reply from the store's. The plain reads below are safe from any.
+ *           tap from the leases', reply from the store's. The plain reads below are safe from any.
  * Errors    open: TB_IO, TB_NOMEM.
  */
 #ifndef TC_STATION_H
@@ -21,6 +21,7 @@ struct tc_station_env {
   const struct tc_config *config;
   struct tc_reports *reports;
   struct tc_feed *feed;
+  struct tc_leases *leases;
   struct tc_store *store;
   atomic_uint *handshakes; /* at this moment, of all stations */
   unsigned number;         /* its loop's, and its sender's at the store */
@@ -51,6 +52,9 @@ struct tc_order {
 bool tc_station_order(struct tc_station *station, const struct tc_order *order);
 /* Takes reply over when it answers true. */
 bool tc_station_reply(struct tc_station *station, enum tc_from from, struct tc_reply *reply);
+
+/* From the leases' thread. Takes order over when it answers true. */
+bool tc_station_tap(struct tc_station *station, struct tc_tap_order *order);
 
 struct tc_metrics *tc_station_metrics(struct tc_station *station);
 size_t tc_station_connections(const struct tc_station *station);

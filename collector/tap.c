@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream that leases ask for has a line for each of them. A slice of events is gone over once for
- * spans and once for each line. */
+ * durations and once for each line. */
 #include "collector/tap.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct tc_tapped {
   struct tc_tap *tap;
   uint64_t version; /* of the tap's leases, when lines were made */
   struct tp_bundle_about about;
-  struct to_spans spans;
+  struct to_durations durations;
   uint64_t position; /* of the next event in its generation */
   struct line *lines;
   size_t n_lines;
@@ -80,11 +80,12 @@ static void line_send(struct tc_tap *tap, struct line *line) {
 }
 
 static void line_add(struct tc_tapped *t, struct line *line, const struct to_generation *gen,
-                     const struct to_event *ev, uint64_t position, const struct to_span *span) {
+                     const struct to_event *ev, uint64_t position,
+                     const struct to_duration *lasted) {
   struct tp_bundle *b = &line->bundle;
   tb_rc rc = b->count == 0 ? tp_bundle_begin(b, gen, &t->about) : TB_OK;
 
-  if (rc == TB_OK) rc = tp_bundle_add(b, gen, ev, position, span);
+  if (rc == TB_OK) rc = tp_bundle_add(b, gen, ev, position, lasted);
   if (rc != TB_OK) { /* no memory: what there is goes, and takes its own with it */
     if (b->count > 0) line_send(t->tap, line);
     line_empty(t->tap, line);
@@ -141,7 +142,7 @@ static struct tc_tapped *tapped_new(struct tc_tap *tap, const struct tc_tapped_a
   t->about = (struct tp_bundle_about){ .stream = about->stream,
                                        .service = about->service,
                                        .instance = about->instance };
-  to_spans_init(&t->spans, &tap->mem, (uintptr_t)t);
+  to_durations_init(&t->durations, &tap->mem, (uintptr_t)t);
   t->next = tap->tapped;
   t->at = &tap->tapped;
   if (t->next != NULL) t->next->at = &t->next;
@@ -154,7 +155,7 @@ void tc_tapped_free(struct tc_tapped *t) {
   *t->at = t->next;
   if (t->next != NULL) t->next->at = t->at;
   for (size_t i = 0; i < t->n_lines; i++) line_fini(&t->lines[i]);
-  to_spans_fini(&t->spans);
+  to_durations_fini(&t->durations);
   free(t->lines);
   free(t);
 }
@@ -189,15 +190,15 @@ void tc_tap_begin(struct tc_tap *tap, const struct tc_tapped_about *about,
 
 static void add_slice(struct tc_tapped *t, const struct to_generation *gen,
                       const struct to_event *events, size_t n) {
-  struct to_span spans[SLICE_EVENTS_MAX];
+  struct to_duration lasted[SLICE_EVENTS_MAX];
 
   for (size_t i = 0; i < n; i++)
-    if (to_spans_event(&t->spans, &events[i], &spans[i]) != TB_OK)
-      spans[i] = (struct to_span){ 0 }; /* its duration stays unknown */
+    if (to_durations_event(&t->durations, &events[i], &lasted[i]) != TB_OK)
+      lasted[i] = (struct to_duration){ 0 }; /* its duration stays unknown */
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)
     for (size_t i = 0; i < n; i++)
-      if (to_filter_fits(&line->filter, &events[i], &spans[i]))
-        line_add(t, line, gen, &events[i], t->position + i, &spans[i]);
+      if (to_filter_fits(&line->filter, &events[i], &lasted[i]))
+        line_add(t, line, gen, &events[i], t->position + i, &lasted[i]);
   t->position += n;
 }
 
@@ -218,7 +219,7 @@ void tc_tapped_end(struct tc_tapped *t) {
 }
 
 void tc_tapped_epoch(struct tc_tapped *t) {
-  to_spans_epoch(&t->spans);
+  to_durations_epoch(&t->durations);
 }
 
 void tc_tapped_clock(struct tc_tapped *t, to_ns trace_ns, uint64_t wall_ns) {

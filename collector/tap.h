@@ -32,7 +32,7 @@ void tc_tap_tick(struct tc_tap *tap);
 
 struct tc_tapped;
 
-struct tc_tapped_about { /* the stream; lent until tc_tapped_free() */
+struct tc_tapped_about {       /* the stream; lent until tc_tapped_free() */
   const unsigned char *stream; /* TC_STREAM_BYTES */
   const char *service, *instance;
 };

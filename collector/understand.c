@@ -52,6 +52,7 @@ struct stream {
   struct tb_diag diag;
   struct to_reader *reader;
   struct to_analyses *analyses;
+  struct tc_tapped *tapped; /* NULL: no lease wants its events */
   bool analyses_failed; /* the fault was theirs, not the reader's */
   bool share_spent;     /* memory was refused because all streams together have taken theirs */
   bool closed;          /* its last generation has been worked through */
@@ -146,6 +147,7 @@ static void stream_forget(struct stream *s) {
   while (s->jobs != NULL) job_drop(s);
   reader_drop(s);
   to_analyses_free(s->analyses);
+  tc_tapped_free(s->tapped);
   unmap(s);
   tell_memory(s);
   assert(s->mem.bytes == 0);
@@ -229,6 +231,16 @@ static void log_fault(const struct stream *s, const struct tc_reply *stored) {
 }
 
 /* The generation is worked through, one way or the other. */
+/* The leases that have this generation's events. */
+static void conclude_tapped(struct stream *s, tb_rc rc) {
+  if (s->tapped == NULL) return;
+  tc_tapped_end(s->tapped);
+  if (rc != TB_OK)
+    tc_tapped_epoch(s->tapped);
+  else if (to_reader_version(s->reader) < 25)
+    tc_tapped_clock(s->tapped, s->verdict.last_ns, s->jobs->stored_wall_ns);
+}
+
 static void conclude(struct stream *s, tb_rc rc) {
   const struct tc_reply *stored = s->jobs->stored;
   struct tc_verdict *v = &s->verdict;
@@ -238,6 +250,7 @@ static void conclude(struct stream *s, tb_rc rc) {
   v->code = code_of(rc);
   v->thread = TB_NO_THREAD;
   count_verdict(s, rc);
+  conclude_tapped(s, rc);
   if (rc == TB_OK) {
     /* From 1.25 on each generation says itself what time it was. */
     if (to_reader_version(s->reader) < 25)
@@ -276,6 +289,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   if (s->verdict.events == 0) s->verdict.first_ns = events[0].time;
   s->verdict.last_ns = events[n - 1].time;
   s->verdict.events += n;
+  if (TB_UNLIKELY(s->tapped != NULL)) tc_tapped_events(s->tapped, gen, events, n);
   rc = to_analyses_events(s->analyses, gen, events, n);
   if (rc != TB_OK) s->analyses_failed = true;
   return rc;
@@ -325,8 +339,10 @@ static tb_rc prepare_analysis(struct stream *s) {
 
 static tb_rc begin_generation(struct stream *s) {
   const struct tc_reply *stored = s->jobs->stored;
+  const struct tc_tapped_about about = { s->id, s->service, s->instance };
   size_t used;
 
+  tc_tap_begin(s->u->env.tap, &about, &s->tapped);
   s->fed = 0;
   s->share_spent = false;
   s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
@@ -337,6 +353,7 @@ static tb_rc begin_generation(struct stream *s) {
   if (stored->new_run) {
     if (s->reader != NULL) to_reader_epoch(s->reader);
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
+    if (s->tapped != NULL) tc_tapped_epoch(s->tapped);
   }
   TB_TRY(map_generation(s, stored));
   TB_TRY(prepare_analysis(s));

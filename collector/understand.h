@@ -25,6 +25,7 @@
 #include "collector/metrics.h"
 #include "collector/reports.h"
 #include "collector/store.h"
+#include "collector/tap.h"
 
 struct tc_understand;
 
@@ -34,6 +35,7 @@ struct tc_understand_env {
   struct tc_metrics *metrics;
   struct tc_reports *reports;
   struct tc_feed *feed; /* NULL: nobody is told */
+  struct tc_tap *tap;   /* NULL: there are no leases */
   struct tc_submit_sink store; /* for verdicts */
   unsigned loop; /* also its port of the feed */
   void *files;                                                  /* for open_file() */

@@ -231,8 +231,8 @@ static tb_rc resolve(struct tp_bundle *b, const struct to_generation *gen,
   }
 }
 
-tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen,
-                    const struct to_event *ev, uint64_t position, const struct to_span *span) {
+tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen, const struct to_event *ev,
+                    uint64_t position, const struct to_duration *lasted) {
   unsigned char bytes[EVENT_BYTES_MAX], *end = bytes;
   enum tw_arg_type types[ARGS_MAX];
   unsigned n = to_event_args(ev->type, types);
@@ -250,9 +250,9 @@ tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen,
   end = tp_put_signed(end, EVENT_GOROUTINE, ev->g);
   end = tp_put_signed(end, EVENT_THREAD, ev->m);
   end = tp_put_signed(end, EVENT_PROC, ev->p);
-  if (span->known) {
-    end = tp_put_number(end, EVENT_DURATION, span->ns);
-    end = tp_put_number(end, EVENT_LOWER_BOUND, span->lower_bound);
+  if (lasted->known) {
+    end = tp_put_number(end, EVENT_DURATION, lasted->ns);
+    end = tp_put_number(end, EVENT_LOWER_BOUND, lasted->lower_bound);
   }
   end = tp_put_number(end, EVENT_TYPE, ev->type);
   if (n > 0) end = tp_put_length(end, EVENT_ARGS, args_bytes);
@@ -299,8 +299,8 @@ static void put_about(struct tp_bundle *b, const struct to_generation *gen,
   }
   end = tp_put_bytes(end, BUNDLE_STREAM, about->stream, STREAM_BYTES);
   end = tp_put_bytes(end, BUNDLE_SERVICE, about->service, strnlen(about->service, NAME_BYTES_MAX));
-  end = tp_put_bytes(end, BUNDLE_INSTANCE, about->instance,
-                     strnlen(about->instance, NAME_BYTES_MAX));
+  end =
+      tp_put_bytes(end, BUNDLE_INSTANCE, about->instance, strnlen(about->instance, NAME_BYTES_MAX));
   end = tp_put_number(end, BUNDLE_GENERATION, to_generation_number(gen));
   end = tp_put_number(end, BUNDLE_GO_VERSION, to_generation_version(gen));
   end = tp_put_number(end, BUNDLE_CLOCK_TRACE, (uint64_t)trace_ns);

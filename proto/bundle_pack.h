@@ -3,7 +3,7 @@
  * the lease's window knows: protobuf lets them stand before.
  *
  *   tp_bundle_begin(b, gen, &about);
- *   while (...) tp_bundle_add(b, gen, ev, position, &span);
+ *   while (...) tp_bundle_add(b, gen, ev, position, &lasted);
  *   send(tp_bundle_bytes(b)); tp_bundle_write(b, place);
  *
  * A string, frame or stack is looked up and written when the first event of the bundle refers to it.
@@ -17,8 +17,8 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "online/durations.h"
 #include "online/generation.h"
-#include "online/spans.h"
 
 /* Whose events. */
 struct tp_bundle_about {
@@ -47,7 +47,7 @@ TB_MUST tb_rc tp_bundle_begin(struct tp_bundle *b, const struct to_generation *g
                               const struct tp_bundle_about *about);
 TB_MUST tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen,
                             const struct to_event *ev, uint64_t position,
-                            const struct to_span *span);
+                            const struct to_duration *lasted);
 /* The message so far: its size, and the message itself. */
 static inline size_t tp_bundle_bytes(const struct tp_bundle *b) {
   return b->tables.len + b->events.len;

@@ -10,7 +10,12 @@
 
 #include "wire/varint.h"
 
-enum { TP_FIELD_BYTES = 2 * TW_VARINT_BYTES_MAX, TP_FIELD_NUMBER = 0, TP_FIELD_FIXED64 = 1, TP_FIELD_BYTES_OF = 2 };
+enum {
+  TP_FIELD_BYTES = 2 * TW_VARINT_BYTES_MAX,
+  TP_FIELD_NUMBER = 0,
+  TP_FIELD_FIXED64 = 1,
+  TP_FIELD_BYTES_OF = 2
+};
 
 static inline unsigned char *tp_put_varint(unsigned char *out, uint64_t value) {
   return out + tw_varint_write(out, value);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events a reader wants: by kind (online/kinds.def), goroutine, least duration (online/spans.h).
+/* Which events a reader wants: by kind (online/kinds.def), goroutine, least duration (online/durations.h).
  *
  * A zeroed filter takes nothing; to_filter_all() makes one that takes everything.
  */
 #ifndef TO_FILTER_H
 #define TO_FILTER_H
 
-#include "online/spans.h"
+#include "online/durations.h"
 
 struct to_filter {
   uint64_t types[4];    /* a bit for each event */
@@ -23,9 +23,9 @@ bool to_filter_add(struct to_filter *filter, const char *kind);
 bool to_event_concerns(const struct to_event *ev, int64_t goroutine);
 
 static inline bool to_filter_fits(const struct to_filter *f, const struct to_event *ev,
-                                  const struct to_span *span) {
+                                  const struct to_duration *lasted) {
   if ((f->types[ev->type >> 6] >> (ev->type & 63) & 1) == 0) return false;
-  if (f->duration_ns != 0 && (!span->known || span->ns < f->duration_ns)) return false;
+  if (f->duration_ns != 0 && (!lasted->known || lasted->ns < f->duration_ns)) return false;
   return f->goroutine == TO_NONE || to_event_concerns(ev, f->goroutine);
 }
 

@@ -16,29 +16,29 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: this span will have no duration.
  */
-#ifndef TO_SPANS_H
-#define TO_SPANS_H
+#ifndef TO_DURATIONS_H
+#define TO_DURATIONS_H
 
 #include "base/map.h"
 #include "online/event.h"
 
-struct to_spans {
+struct to_durations {
   struct tb_map begun;   /* by kind and id */
   struct tb_map regions; /* by goroutine and depth */
 };
 
-struct to_span {
+struct to_duration {
   bool known, lower_bound;
   uint64_t ns;
 };
 
-void to_spans_init(struct to_spans *spans, struct tb_mem *mem, uint64_t seed);
-void to_spans_fini(struct to_spans *spans); /* accepts a zeroed one */
+void to_durations_init(struct to_durations *d, struct tb_mem *mem, uint64_t seed);
+void to_durations_fini(struct to_durations *d); /* accepts a zeroed one */
 /* A hole or a broken generation: nothing that is open can be trusted. */
-void to_spans_epoch(struct to_spans *spans);
+void to_durations_epoch(struct to_durations *d);
 
 /* Every event of the stream, in order. */
-TB_MUST tb_rc to_spans_event(struct to_spans *spans, const struct to_event *ev,
-                             struct to_span *out);
+TB_MUST tb_rc to_durations_event(struct to_durations *d, const struct to_event *ev,
+                                 struct to_duration *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One map holds when each open thing began, under its id and kind; a goroutine is always in exactly one
  * state, so one entry for it is enough. Regions of a goroutine nest: they are kept by depth. */
-#include "online/spans.h"
+#include "online/durations.h"
 
 #include "wire/spec.h"
 
@@ -22,7 +22,7 @@ static uint64_t moment(to_ns time, bool lower_bound) {
   return (uint64_t)time << 1 | lower_bound;
 }
 
-static void measure(uint64_t begun, to_ns end, struct to_span *out) {
+static void measure(uint64_t begun, to_ns end, struct to_duration *out) {
   out->known = true;
   out->lower_bound = (begun & 1) != 0;
   out->ns = (uint64_t)(end - ((to_ns)begun >> 1));
@@ -30,7 +30,7 @@ static void measure(uint64_t begun, to_ns end, struct to_span *out) {
 
 /* --- one of a kind ----------------------------------------------------------------------------- */
 
-static tb_rc begin(struct to_spans *s, enum kind kind, uint64_t id, to_ns time) {
+static tb_rc begin(struct to_durations *s, enum kind kind, uint64_t id, to_ns time) {
   uint64_t *value;
 
   TB_TRY(tb_map_put(&s->begun, key_of(kind, id), &value, NULL));
@@ -39,7 +39,7 @@ static tb_rc begin(struct to_spans *s, enum kind kind, uint64_t id, to_ns time) 
 }
 
 /* It is under way: how long, nobody says, unless we have seen it begin. */
-static tb_rc restate(struct to_spans *s, enum kind kind, uint64_t id, to_ns time) {
+static tb_rc restate(struct to_durations *s, enum kind kind, uint64_t id, to_ns time) {
   uint64_t *value;
   bool fresh;
 
@@ -48,7 +48,8 @@ static tb_rc restate(struct to_spans *s, enum kind kind, uint64_t id, to_ns time
   return TB_OK;
 }
 
-static tb_rc end(struct to_spans *s, enum kind kind, uint64_t id, to_ns time, struct to_span *out) {
+static tb_rc end(struct to_durations *s, enum kind kind, uint64_t id, to_ns time,
+                 struct to_duration *out) {
   const uint64_t *value = tb_map_find(&s->begun, key_of(kind, id));
 
   if (value == NULL) return TB_OK;
@@ -58,7 +59,7 @@ static tb_rc end(struct to_spans *s, enum kind kind, uint64_t id, to_ns time, st
 }
 
 /* One state ends and the next begins. */
-static tb_rc move(struct to_spans *s, uint64_t g, to_ns time, struct to_span *out) {
+static tb_rc move(struct to_durations *s, uint64_t g, to_ns time, struct to_duration *out) {
   uint64_t *value;
   bool fresh;
 
@@ -70,7 +71,7 @@ static tb_rc move(struct to_spans *s, uint64_t g, to_ns time, struct to_span *ou
 
 /* --- regions ----------------------------------------------------------------------------------- */
 
-static tb_rc begin_region(struct to_spans *s, uint64_t g, to_ns time) {
+static tb_rc begin_region(struct to_durations *s, uint64_t g, to_ns time) {
   uint64_t *depth, *value;
 
   TB_TRY(tb_map_put(&s->begun, key_of(DEPTH, g), &depth, NULL));
@@ -80,7 +81,7 @@ static tb_rc begin_region(struct to_spans *s, uint64_t g, to_ns time) {
   return TB_OK;
 }
 
-static void end_region(struct to_spans *s, uint64_t g, to_ns time, struct to_span *out) {
+static void end_region(struct to_durations *s, uint64_t g, to_ns time, struct to_duration *out) {
   uint64_t *depth = tb_map_find(&s->begun, key_of(DEPTH, g));
 
   if (depth == NULL) return;
@@ -90,8 +91,8 @@ static void end_region(struct to_spans *s, uint64_t g, to_ns time, struct to_spa
   if (*depth == 0) tb_map_remove(&s->begun, key_of(DEPTH, g));
 }
 
-static tb_rc destroy(struct to_spans *s, uint64_t g, to_ns time, struct to_span *out) {
-  struct to_span none;
+static tb_rc destroy(struct to_durations *s, uint64_t g, to_ns time, struct to_duration *out) {
+  struct to_duration none;
 
   for (const uint64_t *depth; (depth = tb_map_find(&s->begun, key_of(DEPTH, g))) != NULL;)
     end_region(s, g, time, &none);
@@ -100,26 +101,27 @@ static tb_rc destroy(struct to_spans *s, uint64_t g, to_ns time, struct to_span 
 
 /* --- public ------------------------------------------------------------------------------------ */
 
-void to_spans_init(struct to_spans *s, struct tb_mem *mem, uint64_t seed) {
+void to_durations_init(struct to_durations *s, struct tb_mem *mem, uint64_t seed) {
   tb_map_init(&s->begun, mem, seed | 1);
   tb_map_init(&s->regions, mem, seed | 1);
 }
 
-void to_spans_fini(struct to_spans *s) {
+void to_durations_fini(struct to_durations *s) {
   tb_map_fini(&s->begun);
   tb_map_fini(&s->regions);
 }
 
-void to_spans_epoch(struct to_spans *s) {
+void to_durations_epoch(struct to_durations *s) {
   tb_map_clear(&s->begun);
   tb_map_clear(&s->regions);
 }
 
-tb_rc to_spans_event(struct to_spans *s, const struct to_event *ev, struct to_span *out) {
+tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
+                         struct to_duration *out) {
   const uint64_t *a = ev->args;
   uint64_t self = (uint64_t)ev->g;
 
-  *out = (struct to_span){ 0 };
+  *out = (struct to_duration){ 0 };
   switch (ev->type) {
   case TW_EV_GO_CREATE:
   case TW_EV_GO_CREATE_BLOCKED:
