@@ -22,6 +22,9 @@ test: deps ## build and run every test: release, ASAN+UBSAN, TSAN
 bench: deps ## every benchmark with its peer's figure beside ours
 	@tests/bench/run.sh
 
+fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)
+	@tests/fuzz/run.sh 10
+
 install: deps ## install into PREFIX (/usr/local), below DESTDIR if set
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build --preset release
@@ -33,4 +36,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
 
-.PHONY: help deps build demo test bench install format clean
+.PHONY: help deps build demo test bench fuzz-smoke install format clean

@@ -4,7 +4,16 @@ add_compile_options(
   -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual
   -Wwrite-strings -Wvla -Wimplicit-fallthrough -Wconversion -Wno-sign-conversion -Wundef
   -Werror=alloca -fno-common -fstack-protector-strong -fstack-clash-protection
-  -ftrivial-auto-var-init=zero -fno-strict-overflow -fcf-protection)
+  -fno-strict-overflow -fcf-protection)
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-ftrivial-auto-var-init=zero TC_HAS_VAR_INIT) # clang before 16 wants to be asked twice
+if(TC_HAS_VAR_INIT)
+  add_compile_options(-ftrivial-auto-var-init=zero)
+endif()
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+  # It looks into protobuf-c's own INIT macros, and sees no use in a variable that is there for its cleanup.
+  add_compile_options(-Wno-cast-qual -Wno-unused-variable)
+endif()
 if(TC_WERROR)
   add_compile_options(-Werror)
 endif()
@@ -28,6 +37,9 @@ set(TC_SANITIZER_ENVIRONMENT
   "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan/suppressions.txt")
+if(TC_FUZZ AND CMAKE_C_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-fsanitize=fuzzer-no-link) # libFuzzer watches which edges an input takes
+endif()
 if(TC_COVERAGE)
   add_compile_options(--coverage)
   add_link_options(--coverage)

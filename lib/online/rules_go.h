@@ -45,7 +45,7 @@ TO_HOT tb_rc find_g_in(struct to_order *o, struct to_step *s, enum tw_go_status 
 }
 
 TO_HOT void put_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
-  s->g->status = status;
+  s->g->status = (uint8_t)status;
   s->g->seq_gen = o->gen_number;
   s->g->seq = s->arg[1];
 }

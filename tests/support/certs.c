@@ -47,7 +47,8 @@ static X509 *certify(const char *name, const char *san, long seconds, EVP_PKEY *
   X509 *cert = X509_new();
   uint64_t serial;
 
-  must(cert != NULL && RAND_bytes((unsigned char *)&serial, sizeof serial), "serial number");
+  must(cert != NULL, "certificate");
+  must(RAND_bytes((unsigned char *)&serial, sizeof serial), "serial number");
   must(X509_set_version(cert, X509_VERSION_3), "version");
   must(ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1), "serial number");
   must(X509_gmtime_adj(X509_getm_notBefore(cert), -DAY_S) != NULL, "start");

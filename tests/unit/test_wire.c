@@ -31,7 +31,7 @@ Test(wire, a_varint_comes_back_as_it_was_written) {
       unsigned char bytes[TW_VARINT_BYTES_MAX];
       uint64_t value = (UINT64_C(1) << shift) + (uint64_t)around, back;
       size_t n = tw_varint_write(bytes, value);
-      cr_assert_eq(tw_varint_read(bytes, bytes + n, &back), n);
+      cr_assert_eq(tw_varint_read(bytes, bytes + n, &back), (int)n);
       cr_assert_eq(back, value);
       cr_assert_eq(tw_varint_read(bytes, bytes + n - 1, &back), 0, "cut off");
     }

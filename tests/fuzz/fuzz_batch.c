@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Varints, batch headers and the splitter: what is read can be written again, and a stream splits into
+ * the same items however it is cut. */
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "wire/split.h"
+#include "wire/varint.h"
+
+static void try_varint(const uint8_t *data, size_t size) {
+  unsigned char back[TW_VARINT_BYTES_MAX];
+  uint64_t value, again;
+  int used = tw_varint_read(data, data + size, &value);
+
+  if (used <= 0) return;
+  FUZZ_CHECK((size_t)used <= size && used <= TW_VARINT_BYTES_MAX);
+  size_t n = tw_varint_write(back, value);
+  FUZZ_CHECK(n <= (size_t)used); /* shorter where the input was padded */
+  FUZZ_CHECK(tw_varint_read(back, back + n, &again) == (int)n && again == value);
+}
+
+static void try_batch(const uint8_t *data, size_t size) {
+  unsigned char head[TW_BATCH_HEADER_BYTES_MAX];
+  struct tw_batch batch;
+  struct tb_diag diag;
+  size_t used;
+
+  tb_diag_clear(&diag);
+  if (tw_batch_read(data, size, &diag, &batch, &used) != TB_OK) return;
+  FUZZ_CHECK(used <= size && batch.len <= used && batch.data + batch.len == data + used);
+  if (tw_batch_kind(&batch, 26) == TW_BATCH_END) return;
+  FUZZ_CHECK(tw_batch_write_header(head, &batch) + batch.len <= used);
+}
+
+/* FNV-1a over what the items say. */
+struct sum {
+  uint64_t hash, bytes, items;
+};
+
+static void add(struct sum *sum, uint64_t value) {
+  sum->hash = (sum->hash ^ value) * UINT64_C(0x100000001b3);
+}
+
+/* Raw bytes come in pieces of any size: only what they are counts, not how many items they make. */
+static void take_item(struct sum *sum, const struct tw_item *item) {
+  FUZZ_CHECK(item->offset == sum->bytes);
+  sum->bytes += item->len;
+  if (item->kind == TW_ITEM_RAW) {
+    for (size_t i = 0; i < item->len; i++) add(sum, item->bytes[i]);
+    return;
+  }
+  sum->items++;
+  add(sum, item->kind);
+  add(sum, item->len);
+  if (item->kind != TW_ITEM_BATCH) return;
+  add(sum, item->batch.gen);
+  add(sum, (uint64_t)item->batch.thread);
+  add(sum, item->batch.time);
+  add(sum, item->batch.experiment);
+}
+
+static struct sum split_in(const uint8_t *data, size_t size, size_t piece) {
+  struct sum sum = { .hash = UINT64_C(0xcbf29ce484222325) };
+  struct tw_split split;
+  struct tw_item item;
+  struct tb_mem mem;
+  tb_rc rc;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
+  tw_split_init(&split, &mem);
+  for (size_t at = 0; at < size;) {
+    size_t n = size - at < piece ? size - at : piece, used;
+    rc = tw_split_feed(&split, data + at, n, &used, &item);
+    FUZZ_CHECK(rc == TB_OK || rc == TB_AGAIN);
+    FUZZ_CHECK(used <= n && (rc == TB_OK || used == n));
+    if (rc == TB_OK) take_item(&sum, &item);
+    at += used;
+    /* What one piece holds is asked for until nothing comes, as its reader does. */
+    while (rc == TB_OK && used == n) {
+      rc = tw_split_feed(&split, data + at, 0, &used, &item);
+      if (rc == TB_OK) take_item(&sum, &item);
+      n = used = 0;
+    }
+  }
+  while ((rc = tw_split_finish(&split, &item)) == TB_OK) take_item(&sum, &item);
+  FUZZ_CHECK(rc == TB_END && sum.bytes == size);
+  add(&sum, split.version);
+  add(&sum, split.fault.rc);
+  tw_split_fini(&split);
+  FUZZ_CHECK(mem.bytes == 0);
+  return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  try_varint(data, size);
+  try_batch(data, size);
+  struct sum whole = split_in(data, size, size);
+  for (size_t pieces = 2; pieces <= 256 && pieces <= size; pieces *= 4) {
+    struct sum cut = split_in(data, size, size / pieces);
+    FUZZ_CHECK(cut.hash == whole.hash && cut.items == whole.items);
+  }
+  return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole reader: the same events, verdict and place of the fault whether the bytes lie still or come
+ * in pieces; times rise; every stack and string of an event can be looked at; all memory comes back. */
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "online/generation.h"
+#include "online/reader.h"
+#include "oracle/mutate.h"
+#include "wire/spec.h"
+
+enum { MEMORY_MAX = 64 << 20, SLICE = 500, FUEL = 100000 };
+
+struct outcome {
+  tb_rc rc;
+  struct tb_diag diag;
+  uint64_t hash, events;
+  to_ns last;
+};
+
+static void add(struct outcome *o, uint64_t value) {
+  o->hash = (o->hash ^ value) * UINT64_C(0x100000001b3);
+}
+
+static void look_at_stack(struct outcome *o, const struct to_generation *gen, uint64_t id) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+  unsigned frames = 0;
+
+  if (!to_generation_stack_own(gen, id, &it)) return;
+  for (; to_stack_next(&it, &frame); frames++) {
+    FUZZ_CHECK(frame.function.len <= TW_STRING_BYTES_MAX && frame.file.len <= TW_STRING_BYTES_MAX);
+    for (size_t i = 0; i < frame.function.len; i++) add(o, (unsigned char)frame.function.data[i]);
+  }
+  FUZZ_CHECK(frames <= TW_STACK_FRAMES_MAX && frames == to_stack_length(gen, id));
+}
+
+static void look_at_event(struct outcome *o, const struct to_generation *gen,
+                          const struct to_event *ev) {
+  const struct tw_spec *spec = tw_spec(ev->type);
+  struct to_string string;
+
+  add(o, ev->type);
+  add(o, (uint64_t)ev->time);
+  for (unsigned i = 0; i < spec->nargs && i < TW_TIMED_ARGS_MAX;
+       i++) { /* a Sync is no row of the table */
+    add(o, ev->args[i]);
+    if (gen == NULL) continue;
+    if (spec->args[i].type == TW_ARG_STACK) look_at_stack(o, gen, ev->args[i]);
+    if (spec->args[i].type == TW_ARG_STRING && to_generation_string(gen, ev->args[i], &string))
+      FUZZ_CHECK(string.len <= TW_STRING_BYTES_MAX);
+  }
+}
+
+static tb_rc take_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                         size_t n) {
+  struct outcome *o = self;
+
+  for (size_t i = 0; i < n; i++) {
+    FUZZ_CHECK(events[i].time > o->last || events[i].time == INT64_MIN);
+    o->last = events[i].time;
+    look_at_event(o, gen, &events[i]);
+  }
+  o->events += n;
+  return TB_OK;
+}
+
+static tb_rc read_all(struct to_reader *reader, const uint8_t *data, size_t size, size_t piece) {
+  tb_rc rc = TB_OK;
+
+  while (size > 0 && rc == TB_OK) {
+    size_t used;
+    rc = to_reader_feed(reader, data, size < piece ? size : piece, &used);
+    data += used;
+    size -= used;
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
+  return rc;
+}
+
+static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsigned flags) {
+  struct outcome o = { .last = INT64_MIN };
+  const struct to_limits limits = { .fuel_tries = FUEL };
+  struct to_reader *reader;
+  struct tb_mem mem;
+
+  tb_diag_clear(&o.diag);
+  tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
+  struct to_event_sink sink = { &o, take_events };
+  FUZZ_CHECK(to_reader_new(&mem, &limits, flags, sink, &o.diag, &reader) == TB_OK);
+  o.rc = read_all(reader, data, size, piece);
+  FUZZ_CHECK(to_reader_events(reader) == o.events);
+  to_reader_free(reader);
+  FUZZ_CHECK(mem.bytes == 0);
+  return o;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  struct outcome still = run(data, size, size, TO_READER_BYTES_STAY);
+  struct outcome moving = run(data, size, 1 + size / 7, TO_READER_FRAMES);
+
+  FUZZ_CHECK(still.rc == TB_OK || still.diag.text[0] != '\0');
+  /* The two hold different bytes: what one has memory for, the other may not. */
+  if (still.rc == TB_BUDGET || moving.rc == TB_BUDGET) return 0;
+  FUZZ_CHECK(still.rc == moving.rc && still.events == moving.events && still.hash == moving.hash);
+  FUZZ_CHECK(strcmp(still.diag.text, moving.diag.text) == 0);
+  FUZZ_CHECK(still.diag.offset == moving.diag.offset && still.diag.gen == moving.diag.gen);
+  return 0;
+}
+
+/* Bytes at random seldom get past the first batch: half of the mutants know of batches. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
+  static unsigned char mutant[TT_MUTANT_BYTES_MAX];
+  struct tt_rng rng = { seed };
+
+  if (seed % 2 == 0 || size < 32 || size > TT_MUTANT_BYTES_MAX / 2)
+    return LLVMFuzzerMutate(data, size, max_size);
+  struct tt_seed whole = { "input", data, size };
+  size_t len = tt_mutate(&rng, &whole, 1, mutant);
+  if (len > max_size) len = max_size;
+  memcpy(data, mutant, len);
+  return len;
+}

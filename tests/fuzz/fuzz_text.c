@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text form: any text becomes bytes or an error that names its line, and the same each time. */
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "wire/text.h"
+
+static tb_rc encode(const char *source, struct tb_mem *mem, struct tb_buf *out) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tw_text_to_bytes(source, mem, out, &diag);
+  FUZZ_CHECK(rc == TB_OK || rc == TB_BROKEN || rc == TB_BUDGET);
+  FUZZ_CHECK(rc != TB_BROKEN || strncmp(diag.text, "line ", 5) == 0);
+  return rc;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  struct tb_buf first, second;
+  struct tb_mem mem;
+
+  char *source = malloc(size + 1);
+  if (source == NULL) return 0;
+  memcpy(source, data, size);
+  source[size] = '\0';
+  tb_mem_init(&mem, tb_mem_libc, NULL, 8 << 20);
+  tb_buf_init(&first, &mem);
+  tb_buf_init(&second, &mem);
+  tb_rc rc = encode(source, &mem, &first);
+  FUZZ_CHECK(encode(source, &mem, &second) == rc);
+  FUZZ_CHECK(first.len == second.len);
+  FUZZ_CHECK(first.len == 0 || memcmp(first.data, second.data, first.len) == 0);
+  tb_buf_fini(&first);
+  tb_buf_fini(&second);
+  FUZZ_CHECK(mem.bytes == 0);
+  free(source);
+  return 0;
+}
