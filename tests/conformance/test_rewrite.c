@@ -2,50 +2,16 @@
 /* Read, write, read: every batch that a Go runtime wrote, taken apart and written anew by our writer, has
  * the same bytes; and a trace as text, read back and written again, is the same text. */
 #include <criterion/criterion.h>
-#include <glob.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
+#include "support/stored.h"
 #include "wire/raw.h"
 #include "wire/split.h"
 #include "wire/text.h"
 #include "wire/write.h"
 
-enum { TRACE_BYTES_MAX = 256 << 20, TEXT_TRACE_BYTES_MAX = 4 << 20 };
-
-struct trace {
-  const char *path;
-  unsigned char *bytes;
-  size_t len;
-};
-
-static unsigned char *read_file(const char *path, size_t *out_len) {
-  FILE *file = fopen(path, "rb");
-  cr_assert_not_null(file, "%s", path);
-  fseek(file, 0, SEEK_END);
-  *out_len = (size_t)ftell(file);
-  rewind(file);
-  unsigned char *bytes = malloc(*out_len);
-  cr_assert_eq(fread(bytes, 1, *out_len, file), *out_len, "%s", path);
-  fclose(file);
-  return bytes;
-}
-
-static struct trace load(const char *path) {
-  size_t packed_len;
-  unsigned char *packed = read_file(path, &packed_len);
-  ZSTD_DStream *stream = ZSTD_createDStream();
-  ZSTD_inBuffer in = { packed, packed_len, 0 };
-  ZSTD_outBuffer out = { malloc(TRACE_BYTES_MAX), TRACE_BYTES_MAX, 0 };
-
-  while (in.pos < in.size)
-    cr_assert(!ZSTD_isError(ZSTD_decompressStream(stream, &out, &in)), "%s", path);
-  ZSTD_freeDStream(stream);
-  free(packed);
-  return (struct trace){ path, out.dst, out.pos };
-}
+enum { TEXT_TRACE_BYTES_MAX = 4 << 20 };
 
 static void rewrite_table_entry(struct tw_write *w, const struct tw_raw *event, const char *path) {
   const unsigned char *pos = event->args;
@@ -115,7 +81,7 @@ static size_t rewrite(const struct tw_batch *batch, unsigned version, unsigned c
   return tw_write_close(&w);
 }
 
-static void rewrite_trace(const struct trace *trace) {
+static void rewrite_trace(const struct tt_stored *trace) {
   static unsigned char room[TW_WRITE_ROOM];
   struct tb_mem mem;
   struct tw_split split;
@@ -138,7 +104,7 @@ static void rewrite_trace(const struct trace *trace) {
   tw_split_fini(&split);
 }
 
-static void text_round_trip(const struct trace *trace) {
+static void text_round_trip(const struct tt_stored *trace) {
   struct tb_mem mem;
   struct tb_buf text, bytes, again;
   struct tb_diag diag = { 0 };
@@ -162,35 +128,16 @@ static void text_round_trip(const struct trace *trace) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-static size_t each_trace(const char *folder, void (*look)(const struct trace *), size_t bytes_max) {
-  char pattern[1200];
-  glob_t found;
-  size_t looked = 0;
-
-  snprintf(pattern, sizeof pattern, "%s/%s/*.trace.zst", getenv("TC_SOURCE_DIR"), folder);
-  glob(pattern, 0, NULL, &found);
-  for (size_t i = 0; i < found.gl_pathc; i++) {
-    struct trace trace = load(found.gl_pathv[i]);
-    if (trace.len <= bytes_max) {
-      look(&trace);
-      looked++;
-    }
-    free(trace.bytes);
-  }
-  globfree(&found);
-  return looked;
-}
-
 Test(rewrite, a_trace_of_ours_written_anew_has_the_same_bytes) {
-  cr_assert_gt(each_trace("tests/data", rewrite_trace, SIZE_MAX), 4);
+  cr_assert_gt(tt_each_stored("tests/data", SIZE_MAX, rewrite_trace), 4);
 }
 
 Test(rewrite, a_trace_of_ours_as_text_reads_back_as_the_same_text) {
-  cr_assert_gt(each_trace("tests/data", text_round_trip, TEXT_TRACE_BYTES_MAX), 4);
+  cr_assert_gt(tt_each_stored("tests/data", TEXT_TRACE_BYTES_MAX, text_round_trip), 4);
 }
 
 Test(rewrite, the_corpus_written_anew_has_the_same_bytes) {
-  size_t looked = each_trace("../shared/traces/corpus", rewrite_trace, SIZE_MAX);
+  size_t looked = tt_each_stored("../shared/traces/corpus", SIZE_MAX, rewrite_trace);
 
   if (looked == 0 && getenv("CI") == NULL) cr_skip("no corpus beside the checkout");
   cr_assert_gt(looked, 20);

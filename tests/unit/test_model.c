@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "online/model.h"
+#include "support/order_text.h"
+#include "support/stored.h"
+#include "wire/spec.h"
+
+enum { NEWS_MAX = 64 };
+
+struct told {
+  struct to_event ev;
+  struct to_news news;
+  char label[16];
+};
+
+struct run {
+  struct tb_mem mem;
+  struct to_model *model;
+  struct told told[NEWS_MAX];
+  size_t count;
+};
+
+static tb_rc listen(void *self, const struct to_generation *gen, const struct to_event *events,
+                    size_t n) {
+  struct run *run = self;
+
+  for (; n > 0; n--, events++) {
+    struct told *told = &run->told[run->count++];
+    cr_assert_leq(run->count, NEWS_MAX);
+    told->ev = *events;
+    TB_TRY(to_model_event(run->model, gen, events, &told->news));
+    if (told->news.label.len > 0) memcpy(told->label, told->news.label.data, told->news.label.len);
+  }
+  return TB_OK;
+}
+
+static void feed(struct run *run, const char *text) {
+  struct tb_diag diag = { 0 };
+  struct to_reader *reader;
+  struct tb_buf bytes;
+  size_t used;
+
+  tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
+  run->count = 0;
+  cr_assert_eq(to_model_new(&run->mem, 12345, &run->model), TB_OK);
+  tb_buf_init(&bytes, &run->mem);
+  tt_trace_bytes(text, &run->mem, &bytes);
+  cr_assert_eq(
+      to_reader_new(&run->mem, NULL, 0, (struct to_event_sink){ run, listen }, &diag, &reader),
+      TB_OK);
+  tb_rc rc = to_reader_feed(reader, bytes.data, bytes.len, &used);
+  for (size_t at = used; rc == TB_AGAIN || (rc == TB_OK && at < bytes.len); at += used) {
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+    used = 0;
+    if (rc == TB_OK && at < bytes.len)
+      rc = to_reader_feed(reader, bytes.data + at, bytes.len - at, &used);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+  cr_assert_eq(rc, TB_OK, "%s", diag.text);
+  to_reader_free(reader);
+  tb_buf_fini(&bytes);
+}
+
+static void done(struct run *run) {
+  to_model_free(run->model);
+  cr_assert_eq(run->mem.bytes, 0, "%zu bytes left", run->mem.bytes);
+}
+
+/* The nth event of a type, from 1. */
+static const struct told *nth(const struct run *run, uint8_t type, int n) {
+  for (size_t i = 0; i < run->count; i++)
+    if (run->told[i].ev.type == type && --n == 0) return &run->told[i];
+  cr_assert_fail("no such %s", tw_spec(type)->name);
+  return NULL;
+}
+
+#define TABLE "EventBatch gen=1 m=18446744073709551615 time=0\n" /* of no thread */
+
+#define START                                                                                      \
+  "EventBatch gen=1 m=0 time=100\n"                                                                \
+  "ProcStatus dt=1 p=0 pstatus=1\n"                                                                \
+  "GoStatus dt=1 g=1 m=0 gstatus=2\n"
+
+Test(model, a_wait_lasts_from_block_to_unblock_and_has_its_reason) {
+  struct run run;
+  struct to_goroutine g;
+
+  feed(&run, "Trace Go1.26\n" START "GoBlock dt=10 reason_string=5 stack=0\n"
+             "GoUnblock dt=30 g=1 g_seq=1 stack=0\n"
+             "GoStart dt=7 g=1 g_seq=2\n" TABLE "Strings\nString id=5 data=\"chan receive\"\n");
+  const struct told *block = nth(&run, TW_EV_GO_BLOCK, 1);
+  cr_assert_eq(block->news.reason, TO_REASON_CHAN_RECEIVE);
+  cr_assert(block->news.ends && block->news.lower_bound, "it ran before the trace began");
+  const struct told *unblock = nth(&run, TW_EV_GO_UNBLOCK, 1);
+  cr_assert(unblock->news.ends && !unblock->news.lower_bound);
+  cr_assert_eq(unblock->news.lasted_ns, 30);
+  cr_assert_eq(nth(&run, TW_EV_GO_START, 1)->news.lasted_ns, 7);
+  cr_assert(to_model_goroutine(run.model, 1, &g));
+  cr_assert(g.state == TO_GO_RUNNING && g.m == 0 && g.p == 0 && !g.lower_bound);
+  cr_assert_eq(g.since, nth(&run, TW_EV_GO_START, 1)->ev.time);
+  cr_assert_eq(to_model_goroutines(run.model), 1);
+  done(&run);
+}
+
+Test(model, a_system_call_is_told_to_block_when_its_proc_is_taken) {
+  struct run run;
+  struct to_thread_now thread;
+  struct to_proc_now proc;
+  struct to_goroutine g;
+
+  feed(&run, "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=9\n"
+             "EventBatch gen=1 m=1 time=200\n"
+             "ProcSteal dt=1 p=0 p_seq=2 m=0\n"
+             "ProcStart dt=1 p=0 p_seq=3\n");
+  const struct told *steal = nth(&run, TW_EV_PROC_STEAL, 1),
+                    *begin = nth(&run, TW_EV_GO_SYSCALL_BEGIN, 1);
+  cr_assert(steal->news.syscall_blocked);
+  cr_assert_eq(steal->news.stolen_from, 0);
+  const struct to_blocked_syscall *call = &steal->news.blocked;
+  cr_assert(call->g == 1 && call->m == 0 && call->p == 0 && call->stack == 9 && call->gen == 1);
+  cr_assert_eq(call->since, begin->ev.time);
+  cr_assert(to_model_thread(run.model, 0, &thread));
+  cr_assert(thread.state == TO_THREAD_BLOCKED && thread.g == 1 && thread.p == TO_NONE);
+  cr_assert(to_model_thread(run.model, 1, &thread));
+  cr_assert(thread.state == TO_THREAD_IDLE && thread.p == 0);
+  cr_assert(to_model_proc(run.model, 0, &proc));
+  cr_assert(proc.state == TO_PROC_RUNNING && proc.m == 1 && !proc.syscall);
+  cr_assert(to_model_goroutine(run.model, 1, &g));
+  cr_assert(g.state == TO_GO_SYSCALL && g.blocked && g.m == 0);
+  done(&run);
+}
+
+Test(model, a_call_that_ends_blocked_is_told_once) {
+  struct run run;
+
+  feed(&run, "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
+             "ProcStop dt=1\n"
+             "GoSyscallEndBlocked dt=4\n");
+  cr_assert(nth(&run, TW_EV_PROC_STOP, 1)->news.syscall_blocked);
+  const struct told *end = nth(&run, TW_EV_GO_SYSCALL_END_BLOCKED, 1);
+  cr_assert_not(end->news.syscall_blocked);
+  cr_assert(end->news.ends && end->news.lasted_ns == 5);
+  done(&run);
+}
+
+Test(model, a_proc_in_a_short_call_stays_with_its_thread) {
+  struct run run;
+  struct to_proc_now proc;
+
+  feed(&run, "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n");
+  cr_assert(to_model_proc(run.model, 0, &proc));
+  cr_assert(proc.state == TO_PROC_RUNNING && proc.m == 0 && proc.syscall);
+  done(&run);
+}
+
+Test(model, a_label_is_of_the_span_that_encloses_it) {
+  struct run run;
+
+  feed(&run,
+       "Trace Go1.26\n" START "GoLabel dt=1 label_string=6\n"
+       "GoStop dt=3 reason_string=5 stack=0\n"
+       "GoStart dt=1 g=1 g_seq=1\n"
+       "GoStop dt=3 reason_string=5 stack=0\n" TABLE "Strings\nString id=5 data=\"preempted\"\n"
+       "String id=6 data=\"idle mark\"\n");
+  cr_assert_str_eq(nth(&run, TW_EV_GO_STOP, 1)->label, "idle mark");
+  cr_assert_str_eq(nth(&run, TW_EV_GO_START, 1)->label, "");
+  cr_assert_str_eq(nth(&run, TW_EV_GO_STOP, 2)->label, "");
+  cr_assert_eq(nth(&run, TW_EV_GO_STOP, 2)->news.reason, TO_REASON_PREEMPTED);
+  done(&run);
+}
+
+Test(model, a_range_that_was_there_before_the_first_sync_is_a_lower_bound) {
+  struct run run;
+  to_ns since;
+  bool lower_bound;
+
+  feed(&run, "Trace Go1.26\n" START "GCActive dt=10 gc_seq=1\n"
+             "STWBegin dt=1 kind_string=5 stack=0\n"
+             "ProcsChange dt=1 procs_value=8 stack=0\n"
+             "STWEnd dt=20\n"
+             "GCMarkAssistBegin dt=1 stack=0\n");
+  const struct told *stw = nth(&run, TW_EV_STW_END, 1);
+  cr_assert(stw->news.ends && stw->news.lasted_ns == 21 && !stw->news.lower_bound);
+  cr_assert_not(to_model_range(run.model, TO_RANGE_STW, 1, &since, &lower_bound));
+  cr_assert(to_model_range(run.model, TO_RANGE_GC_MARK, 0, &since, &lower_bound));
+  cr_assert(lower_bound);
+  cr_assert_eq(since, run.told[0].ev.time);
+  cr_assert(to_model_range(run.model, TO_RANGE_GC_MARK_ASSIST, 1, &since, &lower_bound));
+  cr_assert_not(lower_bound);
+  cr_assert_eq(to_model_gomaxprocs(run.model), 8);
+  done(&run);
+}
+
+Test(model, a_sample_that_names_another_goroutine_than_its_thread_runs_is_flagged) {
+  struct run run;
+
+  feed(&run, "Trace Go1.26\n" START "GoDestroy dt=50\n" TABLE "CPUSamples\n"
+             "CPUSample time=120 m=0 p=0 g=1 stack=0\n"
+             "CPUSample time=190 m=0 p=0 g=1 stack=0\n");
+  cr_assert_not(nth(&run, TW_EV_CPU_SAMPLE, 1)->news.context_mismatch);
+  cr_assert(nth(&run, TW_EV_CPU_SAMPLE, 2)->news.context_mismatch);
+  cr_assert_eq(to_model_goroutines(run.model), 0);
+  done(&run);
+}
+
+/* The context in which the orderer saw an event is where the model has thread, proc and goroutine. */
+static tb_rc compare(void *self, const struct to_generation *gen, const struct to_event *events,
+                     size_t n) {
+  struct to_model *model = self;
+
+  for (; n > 0; n--, events++) {
+    struct to_thread_now thread;
+    struct to_news news;
+    if (events->type != TW_EV_CPU_SAMPLE && to_model_thread(model, events->m, &thread)) {
+      cr_assert_eq(thread.g, events->g, "%s at %lld: goroutine %lld, not %lld",
+                   tw_spec(events->type)->name, (long long)events->time, (long long)thread.g,
+                   (long long)events->g);
+      if (events->type != TW_EV_GO_DESTROY_SYSCALL) /* its proc went with the ProcSteal before it */
+        cr_assert_eq(thread.p, events->p, "%s at %lld: proc %lld, not %lld",
+                     tw_spec(events->type)->name, (long long)events->time, (long long)thread.p,
+                     (long long)events->p);
+    }
+    TB_TRY(to_model_event(model, gen, events, &news));
+  }
+  return TB_OK;
+}
+
+static void follow(const struct tt_stored *trace) {
+  struct tb_mem mem;
+  struct tb_diag diag = { 0 };
+  struct to_reader *reader;
+  struct to_model *model;
+  tb_rc rc = TB_OK;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  cr_assert_eq(to_model_new(&mem, 12345, &model), TB_OK);
+  cr_assert_eq(to_reader_new(&mem, NULL, TO_READER_BYTES_STAY,
+                             (struct to_event_sink){ model, compare }, &diag, &reader),
+               TB_OK);
+  for (size_t at = 0, used; rc == TB_OK && at < trace->len; at += used) {
+    rc = to_reader_feed(reader, trace->bytes + at, trace->len - at, &used);
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+  cr_assert_eq(rc, TB_OK, "%s: %s", trace->path, diag.text);
+  cr_assert_gt(to_model_goroutines(model), 0, "%s", trace->path);
+  to_reader_free(reader);
+  to_model_free(model);
+  cr_assert_eq(mem.bytes, 0, "%s", trace->path);
+}
+
+Test(model, is_where_the_orderer_is_at_every_event_of_real_traces, .timeout = 200) {
+  cr_assert_gt(tt_each_stored("tests/data", SIZE_MAX, follow), 4);
+}
