@@ -77,10 +77,21 @@ void tc_command_fini(struct tc_command *command) {
   command->sets = NULL;
 }
 
+static tb_rc set_address(const struct tc_socket *socket, const char *key, struct tc_config *config,
+                         struct tb_diag *diag) {
+  char assignment[TC_SOCKET_ADDRESS_MAX + 32];
+
+  if (socket->fd == 0) return TB_OK;
+  snprintf(assignment, sizeof assignment, "%s=%s", key, socket->address);
+  return tc_config_set(config, assignment, diag);
+}
+
 tb_rc tc_command_configure(const struct tc_command *command, struct tc_config *config,
                            struct tb_diag *diag) {
   if (command->config != NULL) TB_TRY(tc_config_load(config, command->config, diag));
   for (int i = 0; i < command->set_count; i++)
     TB_TRY(tc_config_set(config, command->sets[i], diag));
+  TB_TRY(set_address(&command->sockets.agents, "listen.agents", config, diag));
+  TB_TRY(set_address(&command->sockets.http, "listen.http", config, diag));
   return tc_config_finish(config, diag);
 }

@@ -7,6 +7,7 @@
 #ifndef TC_COMMAND_H
 #define TC_COMMAND_H
 
+#include "collector/activation.h"
 #include "collector/config.h"
 
 enum { TC_EXIT_FAILED = 1, TC_EXIT_USAGE = 2 };
@@ -16,13 +17,15 @@ struct tc_command {
   const char **sets;
   int set_count;
   bool check;
+  struct tc_activation sockets;
 };
 
 /* -1: go on; else the exit code: what was asked for has been printed, or could not be. */
 int tc_command_parse(int argc, char **argv, struct tc_command *out);
 void tc_command_fini(struct tc_command *command);
 
-/* The configuration that the command line and its file give at this moment. */
+/* The configuration that the file, the command line and the sockets we were handed give at this
+ * moment. */
 TB_MUST tb_rc tc_command_configure(const struct tc_command *command, struct tc_config *config,
                                    struct tb_diag *diag);
 

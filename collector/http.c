@@ -344,7 +344,10 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
   struct tc_listener_sink sink = { http, ready, accepted };
-  TB_TRY(tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
+  TB_TRY(
+      env->socket != 0
+          ? tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &http->listener)
+          : tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
   *out = TB_MOVE(http);
   return TB_OK;
 }

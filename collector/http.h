@@ -27,6 +27,7 @@ struct tc_http_env {
   const char *certs;   /* folder; used where address is not loopback */
   size_t requests_max; /* connections at once */
   struct tc_http_source source;
+  int socket;          /* listens on address already: owned; 0: to be opened */
 };
 
 struct tc_http;

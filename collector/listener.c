@@ -8,19 +8,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/hostport.h"
 #include "collector/journal.h"
 
-enum { ACCEPTS_A_TURN = 64, PAUSE_MS = 10, BACKLOG = 1024 };
+enum { ACCEPTS_A_TURN = 64, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024 };
 
 struct tc_listener {
   uv_poll_t poll;
   uv_timer_t pause;
   int fd, spare_fd;
-  int handles; /* that still have to close */
+  rlim_t fds_max;       /* a peer that would get this descriptor is turned away */
+  unsigned turned_away; /* in this turn */
+  int handles;          /* that still have to close */
   struct tc_listener_sink sink;
   char address[TC_ADDRESS_MAX];
 };
@@ -45,14 +48,16 @@ static void name_of(const struct sockaddr_storage *from, char out[TC_PEER_MAX + 
   }
 }
 
-static void turn_one_away(struct tc_listener *l) {
-  if (l->spare_fd < 0) return;
+/* With the spare one given back there is room to take one peer from the queue and close it. */
+static bool turn_one_away(struct tc_listener *l) {
+  if (l->spare_fd < 0) l->spare_fd = open_spare();
+  if (l->spare_fd < 0) return false;
   close(l->spare_fd);
   int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
   if (fd >= 0) close(fd);
+  l->turned_away += fd >= 0;
   l->spare_fd = open_spare();
-  tc_log(TC_ERROR, "listen", "address=%s: out of file descriptors, a peer was turned away",
-         l->address);
+  return fd >= 0;
 }
 
 static void on_poll(uv_poll_t *handle, int status, int events);
@@ -63,31 +68,52 @@ static void on_pause_over(uv_timer_t *timer) {
   uv_poll_start(&l->poll, UV_READABLE, on_poll);
 }
 
+/* The kernel would call us again at once for whom we cannot take. */
+static void pause_for(struct tc_listener *l, uint64_t ms) {
+  uv_poll_stop(&l->poll);
+  uv_timer_start(&l->pause, on_pause_over, ms, 0);
+}
+
+enum taken { TAKEN, NONE_WAITS, NOT_READY, SHORT };
+
+static enum taken take_one(struct tc_listener *l) {
+  struct sockaddr_storage from;
+  socklen_t len = sizeof from;
+  char peer[TC_PEER_MAX + 1];
+
+  if (!l->sink.ready(l->sink.self)) return NOT_READY;
+  int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) return TAKEN;
+  if (fd < 0 && errno == EAGAIN) return NONE_WAITS;
+  if (fd < 0) return turn_one_away(l) ? TAKEN : SHORT;
+  /* The kernel gives the lowest free number: all below it are in use. */
+  if ((rlim_t)fd >= l->fds_max) {
+    close(fd);
+    l->turned_away++;
+    return TAKEN;
+  }
+  name_of(&from, peer);
+  l->sink.accepted(l->sink.self, fd, peer);
+  return TAKEN;
+}
+
 static void on_poll(uv_poll_t *handle, int status, int events) {
   struct tc_listener *l = handle->data;
+  enum taken taken = TAKEN;
 
   (void)status;
   (void)events;
-  for (int i = 0; i < ACCEPTS_A_TURN && !uv_is_closing((uv_handle_t *)handle); i++) {
-    struct sockaddr_storage from;
-    socklen_t len = sizeof from;
-    char peer[TC_PEER_MAX + 1];
-    int fd;
-
-    if (!l->sink.ready(l->sink.self)) {
-      uv_poll_stop(&l->poll);
-      uv_timer_start(&l->pause, on_pause_over, PAUSE_MS, 0);
-      return;
-    }
-    fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      if (errno == EMFILE || errno == ENFILE) turn_one_away(l);
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      return;
-    }
-    name_of(&from, peer);
-    l->sink.accepted(l->sink.self, fd, peer);
+  l->turned_away = 0;
+  for (int i = 0; i < ACCEPTS_A_TURN && taken == TAKEN; i++) {
+    if (uv_is_closing((uv_handle_t *)handle)) return; /* by what the sink was told */
+    taken = take_one(l);
   }
+  if (taken == NOT_READY) pause_for(l, PAUSE_MS);
+  if (taken != SHORT && l->turned_away == 0) return;
+  tc_log(TC_ERROR, "listen",
+         "address=%s: out of descriptors or memory, %u peers were turned away in this turn",
+         l->address, l->turned_away);
+  pause_for(l, SHORT_PAUSE_MS);
 }
 
 static int listen_on(const struct addrinfo *at) {
@@ -130,15 +156,18 @@ static unsigned real_port(int fd) {
                                        : ((struct sockaddr_in6 *)&at)->sin6_port);
 }
 
-tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_sink sink,
-                       struct tb_diag *diag, struct tc_listener **out) {
-  struct tb_hostport where;
-  struct tc_listener *l;
-  int fd;
+void tc_listener_keep_free(struct tc_listener *l, unsigned descriptors) {
+  struct rlimit limit;
 
-  TB_TRY(tb_hostport_parse(address, diag, &where));
-  TB_TRY(bind_address(&where, address, diag, &fd));
-  l = calloc(1, sizeof *l);
+  l->fds_max = RLIM_INFINITY;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > descriptors)
+    l->fds_max = limit.rlim_cur - descriptors;
+}
+
+tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address, struct tc_listener_sink sink,
+                        struct tb_diag *diag, struct tc_listener **out) {
+  struct tc_listener *l = calloc(1, sizeof *l);
+
   if (l == NULL || uv_poll_init_socket(uv, &l->poll, fd) != 0) {
     free(l);
     close(fd);
@@ -147,13 +176,26 @@ tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_si
   l->fd = fd;
   l->spare_fd = open_spare();
   l->sink = sink;
-  snprintf(l->address, sizeof l->address, strchr(where.host, ':') != NULL ? "[%s]:%u" : "%s:%u",
-           where.host, real_port(fd));
+  tc_listener_keep_free(l, 0);
+  snprintf(l->address, sizeof l->address, "%s", address);
   uv_timer_init(uv, &l->pause);
   l->poll.data = l->pause.data = l;
   uv_poll_start(&l->poll, UV_READABLE, on_poll);
   *out = l;
   return TB_OK;
+}
+
+tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_sink sink,
+                       struct tb_diag *diag, struct tc_listener **out) {
+  struct tb_hostport where;
+  char real[TC_ADDRESS_MAX];
+  int fd;
+
+  TB_TRY(tb_hostport_parse(address, diag, &where));
+  TB_TRY(bind_address(&where, address, diag, &fd));
+  snprintf(real, sizeof real, strchr(where.host, ':') != NULL ? "[%s]:%u" : "%s:%u", where.host,
+           real_port(fd));
+  return tc_listener_adopt(uv, fd, real, sink, diag, out);
 }
 
 static void on_handle_closed(uv_handle_t *handle) {

@@ -2,8 +2,9 @@
 /* A listening TCP socket on a loop: accepted descriptors go to the sink.
  *
  * SO_REUSEADDR, so that a restart takes the same port at once; port 0 takes a free one. When the
- * process is out of descriptors a spare one lets the waiting peer be accepted and closed, instead of
- * being found waiting again and again.
+ * process is out of descriptors a spare one lets waiting peers be accepted and closed, so that they
+ * hear of it; then nothing is accepted for a moment. Where that cannot be done either the kernel's queue
+ * holds them; it is never asked again and again.
  *
  * Threads   all calls on the loop's thread.
  * Errors    open: TB_IO with address and reason in diag.
@@ -27,6 +28,13 @@ struct tc_listener;
 
 TB_MUST tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_sink sink,
                                struct tb_diag *diag, struct tc_listener **out);
+/* As open, on a socket that listens already and is not blocking: owns it, on failure too. address is what
+ * tc_listener_address() will say. */
+TB_MUST tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address,
+                                struct tc_listener_sink sink, struct tb_diag *diag,
+                                struct tc_listener **out);
+/* Peers are turned away when fewer descriptors than these would be left to the process. */
+void tc_listener_keep_free(struct tc_listener *listener, unsigned descriptors);
 void tc_listener_close(
     struct tc_listener *listener); /* NULL is fine; memory goes with the loop's turn */
 

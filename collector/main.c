@@ -191,7 +191,8 @@ static int run(struct daemon *d) {
   raise_file_limit();
   signal(SIGPIPE, SIG_IGN);
   if (d->command->ready_file != NULL) tc_ready_file_drop_stale(d->command->ready_file);
-  if (tc_pipeline_open(d->uv, &d->config, TC_VERSION, sink, &diag, &d->pipeline) != TB_OK) {
+  if (tc_pipeline_open(d->uv, &d->config, &d->command->sockets, TC_VERSION, sink, &diag,
+                       &d->pipeline) != TB_OK) {
     tc_log(TC_ERROR, "main", "%s", diag.text);
     return TC_EXIT_FAILED;
   }
@@ -215,7 +216,8 @@ int main(int argc, char **argv) {
   if (code < 0) {
     tb_diag_clear(&diag);
     tc_config_init(&d.config);
-    if (d.uv == NULL || tc_command_configure(&command, &d.config, &diag) != TB_OK) {
+    if (d.uv == NULL || tc_activation_take(&command.sockets, &diag) != TB_OK ||
+        tc_command_configure(&command, &d.config, &diag) != TB_OK) {
       fprintf(stderr, "tracecollectd: %s\n", diag.text);
       code = TC_EXIT_FAILED;
     } else {

@@ -20,7 +20,12 @@
 #include "collector/progress.h"
 #include "collector/station.h"
 
-enum { TICK_MS = 100, DRAIN_TICK_MS = 10, REPORTS_BYTES_MAX = 256 << 20 };
+enum {
+  FDS_KEPT_FREE = 64, /* by agents: for the store, for readers and HTTP */
+  TICK_MS = 100,
+  DRAIN_TICK_MS = 10,
+  REPORTS_BYTES_MAX = 256 << 20,
+};
 
 /* A drain goes down this list; each stage has a share of the deadline. */
 enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
@@ -28,6 +33,7 @@ enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
 struct tc_pipeline {
   uv_loop_t *uv;
   const struct tc_config *config;
+  struct tc_activation sockets; /* each its listener's, once that is open */
   struct tc_pipeline_sink sink;
   struct tc_reports *reports;
   struct tc_store *store;
@@ -246,6 +252,7 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_http_env env = {
     .tls = &p->tls,
     .address = p->config->listen_http,
+    .socket = p->sockets.http.fd,
     .certs = p->config->top_certs,
     .requests_max = p->config->http_requests_max,
     .source = { p, metrics, unhealthy },
@@ -257,8 +264,12 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
 
 static tb_rc open_agents(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_listener_sink sink = { p, agents_ready, agent_accepted };
+  int fd = p->sockets.agents.fd;
 
-  return tc_listener_open(p->uv, p->config->listen_agents, sink, diag, &p->agents);
+  TB_TRY(fd != 0 ? tc_listener_adopt(p->uv, fd, p->config->listen_agents, sink, diag, &p->agents)
+                 : tc_listener_open(p->uv, p->config->listen_agents, sink, diag, &p->agents));
+  tc_listener_keep_free(p->agents, FDS_KEPT_FREE);
+  return TB_OK;
 }
 
 static void on_tick(uv_timer_t *timer) {
@@ -287,7 +298,8 @@ static tb_rc open_stages(struct tc_pipeline *p, const char *version, struct tb_d
 
 static void end_stages(struct tc_pipeline *p);
 
-tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char *version,
+tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
+                       const struct tc_activation *sockets, const char *version,
                        struct tc_pipeline_sink sink, struct tb_diag *diag,
                        struct tc_pipeline **out) {
   struct tc_pipeline *p = calloc(1, sizeof *p);
@@ -296,6 +308,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char
   if (p == NULL) return tb_fail(diag, TB_NOMEM, "out of memory");
   p->uv = uv;
   p->config = config;
+  p->sockets = *sockets;
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
   pthread_mutex_init(&p->archive_lock, NULL);

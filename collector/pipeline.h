@@ -13,6 +13,7 @@
 
 #include <uv.h>
 
+#include "collector/activation.h"
 #include "collector/config.h"
 
 struct tc_pipeline;
@@ -23,7 +24,10 @@ struct tc_pipeline_sink {
   void (*failed)(void *self, const char *why); /* nothing can be stored: the daemon should end */
 };
 
-TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config, const char *version,
+/* sockets: what the service manager opened for listen.agents and listen.http, whose addresses config
+ * holds; owned. */
+TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
+                               const struct tc_activation *sockets, const char *version,
                                struct tc_pipeline_sink sink, struct tb_diag *diag,
                                struct tc_pipeline **out);
 /* Certificates are read anew; if they do not fit together all the old ones stay. The configuration is

@@ -3,8 +3,12 @@
 import ctypes
 import os
 import pathlib
+import shutil
+import socket
+import sys
+import urllib.request
 
-from harness import Case, Collector, Manager, wait_until
+from harness import DAEMON, TRACECTL, Case, Collector, Manager, wait_until
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
@@ -78,4 +82,86 @@ class Service(Case):
         collector = Collector(self, env=self.manager.environment(WATCHDOG_USEC="200000", WATCHDOG_PID="1"))
         wait_until("a status", lambda: self.manager.count("STATUS") > 1)
         self.assertEqual(self.manager.count("WATCHDOG"), 0)
+        self.assertEqual(collector.stop(), 0)
+
+
+class Sockets(Case):
+    """Sockets that the service manager opened, as a small launcher hands them over."""
+
+    LAUNCHER = ("import os, sys\n"
+                "for number, fd in enumerate(sys.argv[1].split(',')):\n"
+                "    os.dup2(int(fd), 103 + number)\n"  # out of the way of 3, 4, ...
+                "for number, _ in enumerate(sys.argv[1].split(',')):\n"
+                "    os.dup2(103 + number, 3 + number)\n"
+                "os.environ.update(LISTEN_FDS=str(number + 1), LISTEN_PID=str(os.getpid()),\n"
+                "                  LISTEN_FDNAMES=sys.argv[2])\n"
+                "os.execv(sys.argv[3], sys.argv[3:])\n")
+
+    def _launcher(self, names, *sockets):
+        fds = ",".join(str(one.fileno()) for one in sockets)
+        return [sys.executable, "-c", self.LAUNCHER, fds, names]
+
+    def _listen(self, kind=socket.SOCK_STREAM, listening=True):
+        one = socket.socket(socket.AF_INET, kind)
+        self.addCleanup(one.close)
+        one.bind(("127.0.0.1", 0))
+        if listening and kind == socket.SOCK_STREAM:
+            one.listen()
+        return one
+
+    def _refused(self, names, *sockets):
+        done = self.run_program(*self._launcher(names, *sockets), DAEMON, "--set", f"state={self.folder}/state",
+                                pass_fds=[one.fileno() for one in sockets], expect=1)
+        return done.err
+
+    def test_the_daemon_serves_on_sockets_it_is_handed(self):
+        agents, http = self._listen(), self._listen()
+        collector = Collector(self, launcher=self._launcher("agents:http", agents, http),
+                              pass_fds=[agents.fileno(), http.fileno()])
+        self.assertEqual(collector.ready["agents"], "127.0.0.1:%d" % agents.getsockname()[1])
+        self.assertEqual(collector.ready["http"], "127.0.0.1:%d" % http.getsockname()[1])
+        trace = self.trace("g26-labels")
+        collector.send(trace, "handed")
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "handed"), trace)
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=20) as answer:
+            self.assertEqual(answer.status, 200)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_who_comes_while_the_daemon_is_away_waits_in_the_queue(self):
+        agents = self._listen()
+        collector = Collector(self, launcher=self._launcher("agents", agents), pass_fds=[agents.fileno()])
+        self.assertEqual(collector.stop(), 0)
+        trace = self.trace("g26-labels")
+        sender = self.spawn("send", TRACECTL, "send", trace, "--to", collector.ready["agents"], "--certs",
+                            self.certs, "--service", "early", "--instance", "one", "--no-progress")
+        self.assertIsNone(sender.poll())
+        collector.start()
+        self.assertEqual(sender.wait(60), 0, self.log("send"))
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "early"), trace)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_what_is_no_socket_for_us_is_named(self):
+        one, two = self._listen(), self._listen()
+        self.assertIn('named "feed": FileDescriptorName= must be agents or http', self._refused("feed", one))
+        self.assertIn('named "": FileDescriptorName= must be', self._refused("", one))
+        self.assertIn('descriptor 4 from the service manager is a second "agents"',
+                      self._refused("agents:agents", one, two))
+        for wrong in (self._listen(socket.SOCK_DGRAM), self._listen(listening=False)):
+            self.assertIn('"agents": is no TCP socket that listens', self._refused("agents", wrong))
+
+    def test_systemds_own_tool_hands_them_over(self):
+        tool = shutil.which("systemd-socket-activate")
+        if tool is None:
+            self.skipTest("skipped, because systemd-socket-activate is not installed")
+        agents = self._listen()
+        host, port = agents.getsockname()
+        agents.close()  # a free port, for the tool to open
+        collector = Collector(self, launcher=[tool, "--listen", f"{host}:{port}", "--fdname", "agents"],
+                              wait=False)
+        trace = self.trace("g26-labels")
+        self.tracectl("send", trace, "--to", f"{host}:{port}", "--certs", self.certs, "--service", "first",
+                      "--instance", "one", "--no-progress")  # this is what starts the daemon
+        collector.wait_ready()
+        self.assertEqual(collector.ready["agents"], f"{host}:{port}")
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "first"), trace)
         self.assertEqual(collector.stop(), 0)

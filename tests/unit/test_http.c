@@ -69,7 +69,7 @@ static struct server *server_start(const char *address) {
   tt_certs_make(s->dir);
   cr_assert_eq(tc_loop_open(&s->loop, 10, handler), TB_OK);
   tc_tls_loop_init(&s->tls, &s->loop.uv);
-  struct tc_http_env env = { &s->tls, address, s->dir, 16, { s, metrics, unhealthy } };
+  struct tc_http_env env = { &s->tls, address, s->dir, 16, { s, metrics, unhealthy }, 0 };
   cr_assert_eq(tc_http_open(&env, &diag, &s->http), TB_OK, "%s", diag.text);
   strcpy(s->address, tc_http_address(s->http));
   s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
