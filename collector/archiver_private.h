@@ -179,6 +179,10 @@ tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
 /* archiver_publish.c */
+struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
+                                  enum tc_reply_kind kind); /* NULL: no memory */
+void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream,
+                   const struct tc__loss *loss, const char *why);
 void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path);
 /* Reports stream->settled to the log. */
 tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream);

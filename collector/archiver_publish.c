@@ -29,40 +29,69 @@ void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_ge
 
 /* ---- telling others */
 
-static void offer_generation(struct tc_archiver *archiver, const struct tc__file *file,
-                             const struct tc_segment_gen *gen, bool new_run, const char *path) {
-  struct tc__stream *stream = file->stream;
-  struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
+struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply_kind kind) {
+  struct tc_reply *reply = tc_reply_new(kind, 0, stream->ref, stream->home);
 
-  if (reply == NULL) return; /* stays pending: offered again after the next start */
-  reply->gen = gen->gen;
-  reply->new_run = new_run;
-  reply->offset = gen->offset;
-  reply->len = gen->bytes;
-  snprintf(reply->path, sizeof reply->path, "%s", path);
-  tc__archive_path(file->day, stream->hex, file->segment->first_gen, reply->final_path);
+  if (reply == NULL) return NULL;
   memcpy(reply->service, stream->service, sizeof reply->service);
   memcpy(reply->instance, stream->instance, sizeof reply->instance);
   memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
-  tc_outbox_put(&archiver->outbox, reply);
+  return reply;
 }
 
 /* The file's last generation. */
 void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path) {
   const struct tc_segment *segment = file->segment;
+  const struct tc_segment_gen *gen = &segment->gens[segment->ngens - 1];
+  struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_STORED);
 
-  offer_generation(archiver, file, &segment->gens[segment->ngens - 1],
-                   file->new_run && segment->ngens == 1, path);
+  if (reply == NULL) return; /* stays pending: offered again after the next start */
+  reply->gen = gen->gen;
+  reply->new_run = file->new_run && segment->ngens == 1;
+  reply->offset = gen->offset;
+  reply->len = gen->bytes;
+  reply->first_wall_ns = gen->first_wall_ns;
+  reply->end_wall_ns = gen->end_wall_ns;
+  snprintf(reply->path, sizeof reply->path, "%s", path);
+  tc__archive_path(file->day, file->stream->hex, segment->first_gen, reply->final_path);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+static void tell_archived(struct tc_archiver *archiver, const struct tc__file *file,
+                          const char *path) {
+  const struct tc_segment *segment = file->segment;
+  const struct tc_segment_gen *last = &segment->gens[segment->ngens - 1];
+  struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_ARCHIVED);
+
+  if (reply == NULL) return; /* the feed alone wants to know */
+  reply->gen = segment->first_gen;
+  reply->last_gen = last->gen;
+  reply->bytes = segment->bytes;
+  reply->first_wall_ns = segment->first_wall_ns;
+  reply->end_wall_ns = last->end_wall_ns;
+  snprintf(reply->path, sizeof reply->path, "%s", path);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream,
+                   const struct tc__loss *loss, const char *why) {
+  struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_LOST);
+
+  if (reply == NULL) return; /* the feed alone wants to know */
+  reply->gen = loss->first_gen;
+  reply->last_gen = loss->last_gen;
+  reply->batches = loss->batches;
+  reply->bytes = loss->bytes;
+  reply->code = loss->reason;
+  snprintf(reply->text, sizeof reply->text, "%s", why);
+  tc_outbox_put(&archiver->outbox, reply);
 }
 
 static void tell_closed(struct tc_archiver *archiver, struct tc__stream *stream) {
-  struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
+  struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
 
   if (reply == NULL) return;
   reply->stream_closed = true;
-  memcpy(reply->service, stream->service, sizeof reply->service);
-  memcpy(reply->instance, stream->instance, sizeof reply->instance);
-  memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
   tc_outbox_put(&archiver->outbox, reply);
 }
 
@@ -108,6 +137,7 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
                              .seq = gen->last_seq,
                              .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
     TB_TRY(tc__losses_add(&file->losses, &loss));
+    tc__tell_lost(archiver, file->stream, &loss, "is in the archive already");
   }
   if (file->ended ==
       NULL) { /* the losses wait for the next file, and the log holds their records */
@@ -352,11 +382,10 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
   if (file->settle_seq > stream->settled.seq) stream->settled.seq = file->settle_seq;
   TB_TRY(tc__settle(archiver, stream));
   if (file->segment != NULL) {
-    if (archiver->opt.config->segment_generations_max <= 1) {
-      char path[192];
-      tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
-      tc__offer(archiver, file, path);
-    }
+    char path[192];
+    tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
+    tell_archived(archiver, file, path);
+    if (archiver->opt.config->segment_generations_max <= 1) tc__offer(archiver, file, path);
     tc_count(&archiver->opt.stats->segments_sealed, 1);
     tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
     tc_count(&archiver->opt.stats->archive_bytes, file->segment->bytes);

@@ -182,7 +182,9 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
   tc_count(&archiver->opt.stats->generations_broken, 1);
   tc__note(archiver, "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
            loss.first_gen, why);
-  return note_loss ? tc__losses_add(&stream->losses, &loss) : TB_OK;
+  if (!note_loss) return TB_OK;
+  tc__tell_lost(archiver, stream, &loss, why);
+  return tc__losses_add(&stream->losses, &loss);
 }
 
 static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
@@ -256,6 +258,7 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
   TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_add(&stream->losses, &loss));
+  tc__tell_lost(archiver, stream, &loss, "");
   if (stream->open != NULL) seal_open(archiver, stream);
   stream->run_broken = true;
   return TB_OK;

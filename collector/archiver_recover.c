@@ -77,7 +77,7 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
       stream->begun = false; /* understood by an earlier run: what follows begins anew */
       continue;
     }
-    struct tc_reply *reply = tc_reply_new(TC_REPLY_STORED, 0, stream->ref, stream->home);
+    struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
     if (reply == NULL) return TB_NOMEM;
     recent->pending++;
     reply->gen = gen->gen;
@@ -86,9 +86,8 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
     reply->new_run = !stream->begun || gen->gen != stream->last_gen + 1;
     tc__archive_path(meta->day, stream->hex, recent->first_gen, reply->path);
     memcpy(reply->final_path, reply->path, sizeof reply->final_path);
-    memcpy(reply->service, stream->service, sizeof reply->service);
-    memcpy(reply->instance, stream->instance, sizeof reply->instance);
-    memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
+    reply->first_wall_ns = meta->first_wall_ns;
+    reply->end_wall_ns = gen->end_wall_ns;
     tc_outbox_put(&archiver->outbox, reply);
     stream->begun = true;
     stream->last_gen = gen->gen;

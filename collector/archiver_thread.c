@@ -142,6 +142,7 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
     tc_outbox_flush(&archiver->outbox);
   }
   TB_TRY(tc__publish_queue(archiver, diag));
+  tc_outbox_flush(&archiver->outbox); /* what was published can be ordered meanwhile */
   return tc__apply_verdicts(archiver, diag);
 }
 

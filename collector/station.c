@@ -71,8 +71,11 @@ static void carry_out(struct tc_station *st, struct tc_order *order) {
 }
 
 static void on_reply(struct tc_station *st, struct tc_reply *reply) {
-  if (reply->kind == TC_REPLY_STORED && st->understanding) {
-    tc_understand_stored(st->understand, reply);
+  bool of_stream = reply->kind == TC_REPLY_STORED || reply->kind == TC_REPLY_ARCHIVED ||
+                   reply->kind == TC_REPLY_LOST;
+
+  if (of_stream && st->understanding) {
+    tc_understand_reply(st->understand, reply);
     return;
   }
   tc_connections_reply(st->connections, reply);

@@ -91,29 +91,35 @@ enum tc_reply_kind {
   TC_REPLY_ACKED,        /* seq: everything of the stream up to it is durable */
   TC_REPLY_RELEASED,     /* bytes: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
   TC_REPLY_STORED,       /* a generation is complete in a file: ready to be understood */
+  TC_REPLY_ARCHIVED,     /* a segment has its last name; before STORED says that its stream is closed */
+  TC_REPLY_LOST,         /* generations that will never come */
   TC_REPLY_FAILED,       /* the log or the archive cannot be written; nothing is acked from here on */
   TC_REPLY_BARRIER,      /* barrier: cookie */
 };
 
 struct tc_reply {
   enum tc_reply_kind kind;
-  uint64_t conn; /* 0 for STORED, FAILED, BARRIER */
+  uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
   uint32_t stream;
-  unsigned loop; /* where it must go. STORED: the stream's home loop, which never changes while we run */
+  unsigned loop; /* where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while
+                    we run */
   uint64_t seq;
   uint64_t bytes;
   uint64_t barrier;
   uint32_t code;
   char text[200];
+  /* STORED, ARCHIVED, LOST; the latter two: gen to last_gen, with bytes, and of LOST batches, and in code
+   * the LossReason or in text why the collector gave it up. */
+  uint64_t gen, last_gen, batches;
+  uint64_t first_wall_ns, end_wall_ns; /* first record received, and when the agent saw it end; 0: unknown */
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  unsigned char stream_id[TC_STREAM_BYTES];
   /* STORED: */
-  uint64_t gen;
   bool new_run;          /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
   bool stream_closed;    /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
   char path[192];        /* of the file, below the state folder; tc_store_open_file() opens it */
   char final_path[192];  /* its name once published; the same as path if it is */
   uint64_t offset, len;  /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
-  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  unsigned char stream_id[TC_STREAM_BYTES];
 };
 
 enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "collector/feed_source.h"
 #include "collector/journal.h"
 #include "online/analysis.h"
 #include "online/reader.h"
@@ -53,8 +54,10 @@ struct stream {
   struct to_reader *reader;
   struct to_analyses *analyses;
   struct tc_tapped *tapped; /* NULL: no lease wants its events */
+  struct tc_feed_source *feed; /* NULL: nobody is told */
   bool analyses_failed; /* the fault was theirs, not the reader's */
   bool share_spent;     /* memory was refused because all streams together have taken theirs */
+  bool new_epoch;       /* ordering begins anew with the next generation */
   bool closed;          /* its last generation has been worked through */
   uint64_t broken;
   uint64_t heard_ns, reported_ns;
@@ -134,6 +137,12 @@ static void unmap(struct stream *s) {
   s->bytes = NULL;
 }
 
+static void analyses_drop(struct stream *s) {
+  if (s->feed != NULL) tc_feed_source_unwatch(s->feed);
+  to_analyses_free(s->analyses);
+  s->analyses = NULL;
+}
+
 static void reader_drop(struct stream *s) {
   to_reader_free(s->reader);
   s->reader = NULL;
@@ -146,7 +155,8 @@ static void stream_forget(struct stream *s) {
   tb_map_remove(&u->by_ref, s->ref);
   while (s->jobs != NULL) job_drop(s);
   reader_drop(s);
-  to_analyses_free(s->analyses);
+  analyses_drop(s);
+  tc_feed_source_free(s->feed);
   tc_tapped_free(s->tapped);
   unmap(s);
   tell_memory(s);
@@ -165,28 +175,43 @@ static void *take_share(void *self, void *block, size_t old_bytes, size_t new_by
   return rc == TB_OK ? block : NULL;
 }
 
-static tb_rc stream_find(struct tc_understand *u, const struct tc_reply *stored,
+static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
+                         struct stream **out) {
+  struct tc_feed_source_env feed = { u->env.feed, u->env.loop, u->env.config, u->env.metrics };
+  struct stream *s = calloc(1, sizeof *s);
+
+  if (s == NULL) return TB_NOMEM;
+  if (u->env.feed != NULL && tc_feed_source_new(&feed, said, &s->feed) != TB_OK) {
+    free(s);
+    return TB_NOMEM;
+  }
+  s->u = u;
+  s->ref = said->stream;
+  s->jobs_end = &s->jobs;
+  s->report = REPORTS;
+  s->reported_ns = s->heard_ns = uv_hrtime();
+  tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
+  memcpy(s->id, said->stream_id, sizeof s->id);
+  memcpy(s->service, said->service, sizeof s->service);
+  memcpy(s->instance, said->instance, sizeof s->instance);
+  *out = s;
+  return TB_OK;
+}
+
+static tb_rc stream_find(struct tc_understand *u, const struct tc_reply *said,
                          struct stream **out) {
   uint64_t *slot;
 
-  TB_TRY(tb_map_put(&u->by_ref, stored->stream, &slot, NULL));
+  TB_TRY(tb_map_put(&u->by_ref, said->stream, &slot, NULL));
   if (*slot == 0) {
-    struct stream *s = calloc(1, sizeof *s);
+    struct stream *fresh;
+    tb_rc rc = stream_make(u, said, &fresh);
 
-    if (s == NULL) {
-      tb_map_remove(&u->by_ref, stored->stream);
-      return TB_NOMEM;
+    if (rc != TB_OK) {
+      tb_map_remove(&u->by_ref, said->stream);
+      return rc;
     }
-    s->u = u;
-    s->ref = stored->stream;
-    s->jobs_end = &s->jobs;
-    s->report = REPORTS;
-    s->reported_ns = uv_hrtime();
-    tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
-    memcpy(s->id, stored->stream_id, sizeof s->id);
-    memcpy(s->service, stored->service, sizeof s->service);
-    memcpy(s->instance, stored->instance, sizeof s->instance);
-    *slot = (uintptr_t)s;
+    *slot = (uintptr_t)fresh;
   }
   *out = (struct stream *)(uintptr_t)*slot;
   return TB_OK;
@@ -269,11 +294,15 @@ static void conclude(struct stream *s, tb_rc rc) {
     s->broken++;
     if (rc != TB_BROKEN) reader_drop(s); /* what grew too large must not stay */
     if (s->analyses_failed) {
-      to_analyses_free(s->analyses);
-      s->analyses = NULL;
+      analyses_drop(s);
       s->analyses_failed = false;
     }
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
+    s->new_epoch = true;
+  }
+  if (s->feed != NULL) {
+    tc_feed_source_overdue(s->feed);
+    tc_feed_source_end(s->feed, v);
   }
   unmap(s);
   s->step = TELL;
@@ -292,6 +321,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   if (TB_UNLIKELY(s->tapped != NULL)) tc_tapped_events(s->tapped, gen, events, n);
   rc = to_analyses_events(s->analyses, gen, events, n);
   if (rc != TB_OK) s->analyses_failed = true;
+  if (s->feed != NULL) tc_feed_source_events(s->feed, gen, events, n);
   return rc;
 }
 
@@ -331,7 +361,10 @@ static tb_rc prepare_analysis(struct stream *s) {
   struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };
   struct to_event_sink sink = { s, on_events };
 
-  if (s->analyses == NULL) TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
+  if (s->analyses == NULL) {
+    TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
+    if (s->feed != NULL) tc_feed_source_watch(s->feed, s->analyses);
+  }
   if (s->reader == NULL)
     TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
   return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */
@@ -347,6 +380,8 @@ static tb_rc begin_generation(struct stream *s) {
   s->share_spent = false;
   s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
   tb_diag_clear(&s->diag);
+  if (s->feed != NULL) tc_feed_source_begin(s->feed, stored, stored->new_run || s->new_epoch);
+  s->new_epoch = false;
   if (stored->len > s->u->env.config->agents_generation_bytes_max)
     return tb_fail(&s->diag, TB_BUDGET, "generation of %" PRIu64 " bytes, limit %" PRIu64,
                    stored->len, s->u->env.config->agents_generation_bytes_max);
@@ -443,6 +478,8 @@ static void step_report(struct stream *s) {
       .len = buf.len,
     };
     rc = tc_reports_publish(u->env.reports, &report);
+    if (s->feed != NULL)
+      tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);
   }
   if (rc != TB_OK) tc_metric_add(&u->env.metrics->reports_refused_total, 1);
   tb_buf_fini(&buf);
@@ -457,7 +494,10 @@ static tb_rc stream_step(struct stream *s) {
   case FEED: step_feed(s); break;
   case RUN:
     step_run(s);
-    if (s->step == RUN && uv_hrtime() - s->reported_ns >= report_every_ns) s->report = 0;
+    if (s->step == RUN && uv_hrtime() - s->reported_ns >= report_every_ns) {
+      s->report = 0;
+      if (s->feed != NULL) tc_feed_source_overdue(s->feed);
+    }
     break;
   case TELL: return step_tell(s) ? TB_OK : TB_AGAIN;
   }
@@ -506,7 +546,7 @@ static void on_work(uv_idle_t *handle) {
 
 /* --- public ------------------------------------------------------------------------------------ */
 
-void tc_understand_stored(struct tc_understand *u, struct tc_reply *stored) {
+static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
   struct job *job = calloc(1, sizeof *job);
   struct stream *s;
 
@@ -524,6 +564,18 @@ void tc_understand_stored(struct tc_understand *u, struct tc_reply *stored) {
   s->heard_ns = uv_hrtime();
   tc_metric_add(&u->env.metrics->generations_waiting, 1);
   ring_add(s);
+}
+
+void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply) {
+  struct stream *s;
+
+  if (reply->kind == TC_REPLY_STORED) {
+    take_stored(u, reply);
+    return;
+  }
+  if (u->env.feed != NULL && tc_feed_wanted(u->env.feed) && stream_find(u, reply, &s) == TB_OK)
+    tc_feed_source_told(s->feed, reply);
+  tc_reply_free(reply);
 }
 
 /* Streams that ended without a word. */

@@ -2,7 +2,8 @@
 /* The understand branch of one loop: stored generations to ordered events to figures.
  *
  *   STORED ──> queue of file names ──> mapped generation ──> reader ──> analyses ──> reports
- *                                                              └──────> verdict for the meta
+ *                                                              ├──────> verdict for the meta
+ *                                                              └──────> events and alerts for the feed
  *
  * A stream's generations are worked through in order on its home loop, one stream after the other, in
  * slices of at most config analysis.slice: one slice a turn of the loop, so sockets and timers are
@@ -47,7 +48,8 @@ void tc_understand_close(
     struct tc_understand *u); /* drops what waits; free() after the last turn */
 void tc_understand_free(struct tc_understand *u);
 
-void tc_understand_stored(struct tc_understand *u, struct tc_reply *stored); /* owns it */
+/* TC_REPLY_STORED; TC_REPLY_ARCHIVED and TC_REPLY_LOST are for the feed. Owns it. */
+void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply);
 void tc_understand_tick(struct tc_understand *u);
 bool tc_understand_is_idle(const struct tc_understand *u);
 

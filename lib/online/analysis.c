@@ -173,3 +173,7 @@ tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum
   *out = &a->report;
   return TB_OK;
 }
+
+const struct to_report *to_analyses_last_report(const struct to_analyses *a) {
+  return &a->report;
+}

@@ -174,5 +174,7 @@ void to_analyses_overdue(struct to_analyses *a, to_ns age_ns);
 TB_MUST tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind,
                                  enum to_window window, size_t rows_max,
                                  const struct to_report **out);
+/* What the last call answered, lent likewise. */
+const struct to_report *to_analyses_last_report(const struct to_analyses *a);
 
 #endif

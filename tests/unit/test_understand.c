@@ -150,7 +150,7 @@ static void store_generation_of(struct bench *b, unsigned char stream, size_t i,
   strcpy(stored->instance, "host:1");
   stored->offset = b->at[i];
   stored->len = b->at[i + 1] - b->at[i];
-  tc_understand_stored(b->u, stored);
+  tc_understand_reply(b->u, stored);
 }
 
 static void store_generation(struct bench *b, size_t i, bool new_run, bool last) {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by feed_source*.c. */
+#ifndef TC_FEED_SOURCE_PRIVATE_H
+#define TC_FEED_SOURCE_PRIVATE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "collector/feed_source.h"
+#include "proto/feed.pb-c.h"
+
+/* Messages of one topic, packed and not yet published. */
+struct tc__draft {
+  struct tb_buf bytes;
+  uint32_t count;
+  uint64_t from_wall_ns, until_wall_ns;
+  int64_t second; /* of the stream's clock, in which so many were taken */
+  uint64_t taken;
+};
+
+struct tc__alert_gate {
+  bool opened_once;
+  to_ns opened;
+  uint64_t suppressed;
+};
+
+struct tc_feed_source {
+  struct tc_feed_source_env env;
+  struct tc_feed_origin origin;
+  char hex[2 * TC_STREAM_BYTES + 1];
+  struct tb_mem mem;
+  struct tb_arena arena;        /* what is being packed */
+  struct to_analyses *analyses; /* NULL: none now */
+  unsigned event_kinds, windows;
+  uint64_t event_types; /* bits of enum tw_event below 64, of the kinds published */
+  bool wanted;          /* as of this slice */
+  uint64_t gen, from_wall_ns, until_wall_ns; /* being ordered */
+  struct tc__draft events[TC_FEED_EVENT_KINDS];
+  struct tc__alert_gate syscall_gate, stw_gate;
+};
+
+/* Publishes one message with its one list; span 0: unknown. */
+void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, uint64_t gen,
+                        uint64_t from_wall_ns, uint64_t until_wall_ns,
+                        const Tracecollect__V1__FeedMessage *message);
+/* "tracectl fetch ..." for these generations. TB_NOMEM. */
+TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_source *source, uint64_t first_gen,
+                                    uint64_t last_gen, char **out);
+
+/* feed_source_events.c */
+uint64_t tc__event_types(unsigned kinds);
+void tc__span_event(struct tc_feed_source *source, const struct to_span *span);
+void tc__flush_events(struct tc_feed_source *source);
+
+/* feed_source_alerts.c */
+void tc__span_alert(struct tc_feed_source *source, const struct to_span *span);
+
+#endif
