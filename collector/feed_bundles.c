@@ -203,9 +203,10 @@ static void send_first(struct tc_feed_bundles *b) {
   tb_buf_init(&t->body, &b->mem);
 }
 
+/* What says that a generation begins or ends stays between the messages it came between. */
 static bool joins(const struct tc_feed_bundles *b, const struct topic *t,
                   const struct tc_feed_item *item) {
-  return item->missed == 0 && t->gen == item->gen &&
+  return item->slot != TC_FEED_GENERATION && item->missed == 0 && t->gen == item->gen &&
          memcmp(t->stream, item->stream, sizeof t->stream) == 0 &&
          t->body.len + item->len <= b->limits.body_bytes_max;
 }

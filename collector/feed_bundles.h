@@ -2,7 +2,8 @@
 /* Topics, their counts, and messages being joined.
  *
  * Messages of one topic, stream and generation that come within wait_ns are sent as one. What was
- * begun first is sent first, so the order of a stream's messages holds over all its topics.
+ * begun first is sent first, and TC_FEED_GENERATION is never joined: a generation's messages come
+ * between its begin and its end.
  *
  * Memory    topics_max topics of some 400 bytes: beyond them the one silent for longest is forgotten,
  *           and its count begins anew when it speaks again. Bodies: what the caller puts in, until sent.

@@ -165,8 +165,8 @@ static tb_rc fill_event(struct tc_feed_source *source, const struct to_generatio
   case TW_EV_USER_TASK_END:
     event->task = ev->args[0];
     event->parent_task = ev->args[2] != TO_NO_TASK ? ev->args[2] : 0;
-    TB_TRY(tp_copy_text(&source->arena, to_generation_extra_string(gen, ev->args[3]),
-                        &event->name));
+    TB_TRY(
+        tp_copy_text(&source->arena, to_generation_extra_string(gen, ev->args[3]), &event->name));
     stack = ev->args[1];
     break;
   case TW_EV_USER_REGION_BEGIN:

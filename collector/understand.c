@@ -55,10 +55,10 @@ struct stream {
   struct to_analyses *analyses;
   struct tc_tapped *tapped; /* NULL: no lease wants its events */
   struct tc_feed_source *feed; /* NULL: nobody is told */
-  bool analyses_failed; /* the fault was theirs, not the reader's */
-  bool share_spent;     /* memory was refused because all streams together have taken theirs */
-  bool new_epoch;       /* ordering begins anew with the next generation */
-  bool closed;          /* its last generation has been worked through */
+  bool analyses_failed;        /* the fault was theirs, not the reader's */
+  bool share_spent; /* memory was refused because all streams together have taken theirs */
+  bool new_epoch;   /* ordering begins anew with the next generation */
+  bool closed;      /* its last generation has been worked through */
   uint64_t broken;
   uint64_t heard_ns, reported_ns;
   int report; /* the next to pack; REPORTS: none */
@@ -478,8 +478,7 @@ static void step_report(struct stream *s) {
       .len = buf.len,
     };
     rc = tc_reports_publish(u->env.reports, &report);
-    if (s->feed != NULL)
-      tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);
+    if (s->feed != NULL) tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);
   }
   if (rc != TB_OK) tc_metric_add(&u->env.metrics->reports_refused_total, 1);
   tb_buf_fini(&buf);

@@ -194,6 +194,19 @@ Test(feed, a_full_bundle_goes_at_once_and_all_begun_before_it_go_first) {
   end();
 }
 
+Test(feed, events_come_between_their_generations_begin_and_end) {
+  begin(100, 1 << 20);
+  add("shop", TC_FEED_GENERATION, 1);
+  add("shop", LOGS, 1);
+  add("shop", TC_FEED_GENERATION, 1);
+  tc_feed_bundles_flush_all(bundles);
+  cr_assert_eq(sent_count, 3);
+  cr_assert_str_eq(sent[0].topic, "shop/host:1/generation");
+  cr_assert_str_eq(sent[1].topic, "shop/host:1/event/logs");
+  cr_assert_eq(sent[2].message->seq, 2);
+  end();
+}
+
 Test(feed, a_large_message_goes_alone) {
   struct tc_feed_item *large = make_item("shop", LOGS, 1, 900);
 
