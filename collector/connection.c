@@ -166,6 +166,12 @@ static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t
   return rc;
 }
 
+static size_t room(void *self, unsigned char **out) {
+  struct connection *c = self;
+
+  return c->ending || c->leaving ? 0 : tc_ingest_room(&c->ingest, out);
+}
+
 static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *used) {
   struct connection *c = self;
   tb_rc rc;
@@ -218,7 +224,7 @@ static void on_closed(void *self, const char *why) {
 
 tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
   struct tc_ingest_sink ingest = { c, on_hello, on_record, on_known, on_heartbeat };
-  struct tc_tls_sink tls = { c, on_open, on_bytes, on_drained, on_closed };
+  struct tc_tls_sink tls = { c, on_open, room, on_bytes, on_drained, on_closed };
 
   tb_diag_clear(&c->diag);
   c->heartbeat_ms = tc__to_ms(c->set->env.config->agents_heartbeat);

@@ -288,7 +288,9 @@ static bool ready(void *self) {
 static void accepted(void *self, int fd, const char *peer) {
   struct tc_http *http = self;
   struct request *r = calloc(1, sizeof *r);
-  struct tc_tls_sink sink = { r, on_open, on_bytes, on_drained, on_closed };
+  struct tc_tls_sink sink = {
+    .self = r, .open = on_open, .bytes = on_bytes, .drained = on_drained, .closed = on_closed
+  };
 
   if (r == NULL) {
     close(fd);

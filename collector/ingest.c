@@ -2,50 +2,33 @@
 #include "collector/ingest.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "collector/record.h"
 #include "proto/unpack.h"
 
-enum { CONTROL_UNPACKED_MAX = 64 << 10 };
-
-/* One number for the whole process, because a record is freed on the store's threads after its
- * connection, and perhaps its loop's interest in it, is gone. */
-static atomic_size_t held_bytes;
-
-size_t tc_ingest_held_bytes(void) {
-  return atomic_load_explicit(&held_bytes, memory_order_relaxed);
-}
-
-static void record_free(struct tc_record *record) {
-  if (record == NULL) return;
-  atomic_fetch_sub_explicit(&held_bytes, sizeof *record + record->len, memory_order_relaxed);
-  free(record);
-}
+enum {
+  CONTROL_UNPACKED_MAX = 64 << 10,
+  BULK_BYTES = 4 << 10, /* from here on a read of its own costs less than copying */
+};
 
 static tb_rc record_begin(struct tc_ingest *in) {
-  size_t bytes = sizeof *in->record + in->frame.len;
-  struct tc_record *record;
-
-  if (tc_ingest_held_bytes() + bytes > in->held_max) return TB_AGAIN;
-  record = malloc(bytes);
+  if (tc_records_held_bytes() + sizeof *in->record + in->frame.len > in->held_max) return TB_AGAIN;
+  struct tc_record *record = tc_record_new(in->frame.len);
   if (record == NULL) return tb_fail(in->diag, TB_NOMEM, "no memory for a record");
-  atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
-  *record = (struct tc_record){ .free = record_free,
-                                .conn = in->conn,
-                                .seq = in->frame.seq,
-                                .gen = in->frame.gen,
-                                .stream = in->stream,
-                                .len = in->frame.len,
-                                .kind = (uint8_t)in->frame.kind };
+  record->conn = in->conn;
+  record->seq = in->frame.seq;
+  record->gen = in->frame.gen;
+  record->stream = in->stream;
+  record->kind = (uint8_t)in->frame.kind;
   in->record = record;
   in->filled = 0;
   return TB_OK;
 }
 
 static void next_frame(struct tc_ingest *in) {
-  record_free(in->record);
+  in->bulk = in->head_len == TP_HEADER_BYTES && in->frame.len >= BULK_BYTES;
+  tc_record_free(in->record);
   in->record = NULL;
   in->head_len = 0;
   in->whole = false;
@@ -140,6 +123,24 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
+/* They may lie there already. */
+static void put(unsigned char *to, const unsigned char *from, size_t n) {
+  if (n > 0 && to != from) memcpy(to, from, n);
+}
+
+size_t tc_ingest_room(struct tc_ingest *in, unsigned char **out) {
+  if (in->state != TC_INGEST_STREAMING || in->whole) return 0;
+  if (in->head_len < TP_HEADER_BYTES) {
+    /* Most likely of another large one, whose payload can then be put where it stays. */
+    if (!in->bulk) return 0;
+    *out = in->head + in->head_len;
+    return TP_HEADER_BYTES - in->head_len;
+  }
+  if (in->record == NULL || in->frame.len - in->filled < BULK_BYTES) return 0;
+  *out = in->record->payload + in->filled;
+  return in->frame.len - in->filled;
+}
+
 tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n,
                       size_t *out_used) {
   *out_used = 0;
@@ -150,7 +151,7 @@ tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n
       size_t part = least(TP_HEADER_BYTES - in->head_len, n - *out_used);
 
       if (part == 0) return TB_OK;
-      memcpy(in->head + in->head_len, bytes + *out_used, part);
+      put(in->head + in->head_len, bytes + *out_used, part);
       in->head_len += (unsigned)part;
       *out_used += part;
       if (in->head_len < TP_HEADER_BYTES) return TB_OK;
@@ -159,7 +160,7 @@ tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n
     if (in->record == NULL) TB_TRY(record_begin(in));
 
     size_t part = least(in->frame.len - in->filled, n - *out_used);
-    if (part > 0) memcpy(in->record->payload + in->filled, bytes + *out_used, part);
+    put(in->record->payload + in->filled, bytes + *out_used, part);
     in->filled += (uint32_t)part;
     *out_used += part;
     if (in->filled < in->frame.len) return TB_OK;

@@ -3,10 +3,11 @@
  *
  * First HELLO, then nothing until tc_ingest_attached(); then records, each sequence number once and in
  * order, within the credit, and HEARTBEATs. A record's payload is copied once, from the read buffer to
- * where it stays until the store has written it. A record that is known already is answered, not kept.
+ * where it stays until the store has written it, or not even that (tc_ingest_room()). A record that is
+ * known already is answered, not kept.
  *
  * Memory    one record at a time is being filled; those handed on are counted until they are freed, by
- *           whatever thread: tc_ingest_held_bytes(). A control message unpacks into 64 KiB at most.
+ *           whatever thread (collector/record.h). A control message unpacks into 64 KiB at most.
  * Threads   one object from one thread at a time.
  * Errors    TB_AGAIN: the sink, the limit on held bytes or the missing answer to HELLO want a pause;
  *           offer the rest again later (n may be 0). TB_PROTOCOL, TB_BUDGET: the peer's fault, see diag.
@@ -40,6 +41,7 @@ struct tc_ingest {
   uint64_t received, credit_until; /* record bytes on this connection */
   unsigned head_len;
   bool whole; /* record is complete and waits for the sink */
+  bool bulk;  /* the last record was large */
   unsigned char head[TP_HEADER_BYTES];
   struct tp_frame frame;
   struct tc_record *record; /* being filled */
@@ -53,12 +55,12 @@ void tc_ingest_fini(struct tc_ingest *in);
 
 TB_MUST tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n,
                               size_t *out_used);
+/* Where the next bytes may be put before tc_ingest_bytes() is told of them there: the rest of a large
+ * record's payload, or the header that follows one. 0: nowhere. */
+size_t tc_ingest_room(struct tc_ingest *in, unsigned char **out);
 /* The store's answer to HELLO: records after durable_seq may come, up to credit bytes of them. */
 void tc_ingest_attached(struct tc_ingest *in, uint32_t stream, uint64_t durable_seq,
                         uint64_t credit);
 void tc_ingest_credit(struct tc_ingest *in, uint64_t until);
-
-/* Record bytes of all connections that are in memory now. Any thread. */
-size_t tc_ingest_held_bytes(void);
 
 #endif

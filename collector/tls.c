@@ -196,14 +196,14 @@ static int socket_said(struct tc_tls *tls) {
   return FAILED;
 }
 
-static int read_some(struct tc_tls *tls) {
+static int read_some(struct tc_tls *tls, unsigned char *into, size_t room) {
   if (tls->ssl != NULL) {
     ERR_clear_error();
     errno = 0;
-    int n = SSL_read(tls->ssl, tls->loop->buffer, sizeof tls->loop->buffer);
+    int n = SSL_read(tls->ssl, into, room < INT32_MAX ? (int)room : INT32_MAX);
     return n > 0 ? n : openssl_said(tls, n);
   }
-  ssize_t n = recv(tls->fd, tls->loop->buffer, sizeof tls->loop->buffer, MSG_DONTWAIT);
+  ssize_t n = recv(tls->fd, into, room, MSG_DONTWAIT);
   if (n > 0) return (int)n;
   return n == 0 ? PEER_ENDED : socket_said(tls);
 }
@@ -253,7 +253,11 @@ static void turn(struct tc_tls *tls) {
 
   deliver_left(tls);
   while (tls->state == OPEN && !tls->held) {
-    int n = read_some(tls);
+    unsigned char *into = NULL;
+    size_t room = tls->sink.room != NULL ? tls->sink.room(tls->sink.self, &into) : 0;
+    if (room == 0) into = tls->loop->buffer;
+    if (room == 0 || room > sizeof tls->loop->buffer) room = sizeof tls->loop->buffer;
+    int n = read_some(tls, into, room);
 
     if (n == LATER) break;
     if (n == PEER_ENDED) {
@@ -264,7 +268,7 @@ static void turn(struct tc_tls *tls) {
       finish(tls);
       return;
     }
-    deliver(tls, tls->loop->buffer, (size_t)n);
+    deliver(tls, into, (size_t)n);
     taken += (size_t)n;
     if (taken < TC_TLS_TURN_BYTES && uv_hrtime() < end_ns) continue;
     /* The socket wakes us again for what lies there, but not for what OpenSSL has read ahead. */

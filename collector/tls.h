@@ -51,6 +51,9 @@ void tc_tls_loop_close(struct tc_tls_loop *loop); /* no connection may be left *
 struct tc_tls_sink {
   void *self;
   void (*open)(void *self); /* handshake done */
+  /* Where the next bytes are best put: *out, and how many at most; 0: anywhere. bytes() is told of them
+   * there, and is the next to be called. NULL: never. */
+  size_t (*room)(void *self, unsigned char **out);
   /* Takes *out_used of n. TB_OK takes all; TB_AGAIN: read nothing more until tc_tls_resume(); any
    * other code: the sink is ending this connection itself and wants no more. */
   tb_rc (*bytes)(void *self, const unsigned char *bytes, size_t n, size_t *out_used);

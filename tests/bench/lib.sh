@@ -47,6 +47,14 @@ end_collector() {
   collector=''
 }
 
+thread_ms() { # PID NAME: of its threads of that name, since it began
+  local task sum=0 name
+  for task in "/proc/$1/task/"*; do
+    read -r name <"$task/comm" && [ "$name" = "$2" ] && sum=$((sum + $(cut -d' ' -f1 "$task/schedstat")))
+  done
+  echo $((sum / 1000000))
+}
+
 cpu_ms() { # PID: user and system, since it began
   awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); printf "%d", ($12 + $13) * 1000 / hz }' "/proc/$1/stat"
 }

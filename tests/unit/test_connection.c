@@ -13,6 +13,7 @@
 #include "collector/ingest.h"
 #include "collector/listener.h"
 #include "collector/loop.h"
+#include "collector/record.h"
 #include "memory_store.h"
 #include "proto/frame.pb-c.h"
 #include "support/certs.h"
@@ -137,7 +138,7 @@ static void server_stop(struct server *s) {
   tc_config_fini(&s->config);
   snprintf(command, sizeof command, "rm -r %s", s->dir);
   cr_assert_eq(system(command), 0);
-  cr_assert_eq(tc_ingest_held_bytes(), 0, "no record's memory is left");
+  cr_assert_eq(tc_records_held_bytes(), 0, "no record's memory is left");
   free(s);
 }
 

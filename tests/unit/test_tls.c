@@ -64,7 +64,9 @@ static void finish(void) {
 }
 
 static void open_end(struct end *e) {
-  struct tc_tls_sink sink = { e, on_open, on_bytes, on_drained, on_closed };
+  struct tc_tls_sink sink = {
+    .self = e, .open = on_open, .bytes = on_bytes, .drained = on_drained, .closed = on_closed
+  };
   int pair[2];
 
   memset(e, 0, sizeof *e);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of records on their way from a connection to the disk.
+ *
+ * A record with a large batch is taken from and given back to a small stock: such records are taken on a
+ * loop's thread and freed on a store's, some thousand a second, and the allocator would give their pages
+ * back to the system and fault them in again each time (0.2 ms a MB).
+ *
+ * Memory    every record in use is counted; the stock holds up to TC_RECORDS_KEPT beside them.
+ * Threads   any.
+ * Errors    NULL: no memory.
+ */
+#ifndef TC_RECORD_H
+#define TC_RECORD_H
+
+#include "collector/store.h"
+
+enum { TC_RECORDS_KEPT = 128 }; /* of 66 KiB */
+
+/* len, free and nothing else are set. */
+struct tc_record *tc_record_new(uint32_t len);
+void tc_record_free(struct tc_record *record); /* accepts NULL */
+
+/* Bytes of all records in use, in the whole process. */
+size_t tc_records_held_bytes(void);
+
+#endif
