@@ -40,6 +40,9 @@ tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t, const un
   t->type = *start;
   t->args = args;
   t->time = (to_ns)((uint64_t)t->time + (uint64_t)ticks_to_ns(order, ticks));
+  t->near_end = t->batch->data;
+  if (t->time != 0 && t->end - t->near_end >= TO_CURSOR_FAST_BYTES)
+    t->near_end = t->end - TO_CURSOR_FAST_BYTES + 1;
   return TB_OK;
 }
 

@@ -16,7 +16,7 @@
 #include "wire/varint.h"
 
 /* Longest event on the fast path: type, dt, eight bytes of arguments. */
-enum { TO_CURSOR_NEAR_END = 1 + 8 + 8 };
+enum { TO_CURSOR_FAST_BYTES = 1 + 8 + 8 };
 
 const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
 
@@ -27,6 +27,11 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) 
     return pos + 1;
   }
   uint64_t word = tw_load8(pos), ends = tw_ends(word);
+  unsigned half_ends = (unsigned)ends;
+  if (TB_LIKELY(half_ends != 0)) {
+    *out = tw_join_four((unsigned)word & (half_ends ^ (half_ends - 1)));
+    return pos + ((unsigned)__builtin_ctz(half_ends) + 1) / 8;
+  }
   if (TB_UNLIKELY(ends == 0)) {
     uint64_t value; /* so that *out need not lie in memory */
     pos = to__read_long(pos, &value);
@@ -47,8 +52,7 @@ TB_MUST tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t,
                                    const unsigned char *pos);
 
 TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsigned char *pos) {
-  if (TB_UNLIKELY(t->end - pos < TO_CURSOR_NEAR_END || t->time == 0))
-    return to__cursor_next_slow(order, t, pos);
+  if (TB_UNLIKELY(pos >= t->near_end)) return to__cursor_next_slow(order, t, pos);
 
   unsigned type = *pos, nargs = order->arg_counts[type];
   uint64_t ticks = pos[1];
@@ -65,6 +69,7 @@ TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsi
   t->type = (uint8_t)type;
   t->args = args;
   t->time = (to_ns)((uint64_t)t->time + (uint64_t)ticks_to_ns(order, ticks));
+  if (TB_UNLIKELY(t->time == 0)) t->near_end = t->batch->data; /* counts as none: the slow way */
   return TB_OK;
 }
 

@@ -25,18 +25,40 @@ static void fall(struct to_keyed *heap, size_t n, size_t place) {
   }
 }
 
-static void find_second(struct to_order *order) {
-  const struct to_keyed *heap = order->frontier;
+static const struct to_keyed nobody = { INT64_MAX, NULL };
 
-  order->second = INT64_MAX;
-  if (order->frontier_len > 1) order->second = heap[1].time;
-  if (order->frontier_len > 2 && heap[2].time < order->second) order->second = heap[2].time;
+/* The root's children and theirs are looked at without asking whether they are there. */
+enum { FAMILY = 7 };
+
+static size_t places(size_t threads) {
+  return threads + FAMILY;
+}
+
+tb_rc to__frontier_reserve(struct to_order *order, size_t threads) {
+  void *frontier = order->frontier;
+
+  if (frontier == NULL || threads > order->frontier_cap) {
+    TB_TRY(tb_mem_resize(order->mem, &frontier,
+                         frontier == NULL ? 0 : places(order->frontier_cap) * sizeof nobody,
+                         places(threads) * sizeof nobody));
+    order->frontier = frontier;
+    order->frontier_cap = threads;
+  }
+  for (size_t i = 0; i < places(order->frontier_cap); i++) order->frontier[i] = nobody;
+  return TB_OK;
+}
+
+void to__frontier_fini(struct to_order *order) {
+  if (order->frontier == NULL) return;
+  tb_mem_give(order->mem, order->frontier, places(order->frontier_cap) * sizeof nobody);
+  order->frontier = NULL;
+  order->frontier_cap = 0;
 }
 
 void to__frontier_add(struct to_order *order, struct to_thread *t) {
   order->frontier[order->frontier_len++] = (struct to_keyed){ t->time, t };
   rise(order->frontier, order->frontier_len - 1);
-  find_second(order);
+  frontier_turn(order);
 }
 
 void to__frontier_update(struct to_order *order, size_t place) {
@@ -44,7 +66,7 @@ void to__frontier_update(struct to_order *order, size_t place) {
 
   heap[place].time = to__frontier_at(order, place)->time;
   if (rise(heap, place) == place) fall(heap, order->frontier_len, place);
-  find_second(order);
+  frontier_turn(order);
 }
 
 void to__frontier_fall(struct to_order *order, size_t place) {
@@ -55,12 +77,13 @@ void to__frontier_remove(struct to_order *order, size_t place) {
   struct to_keyed *heap = order->frontier;
 
   for (; place > 0; place = (place - 1) / 2) swap(heap, place, (place - 1) / 2);
-  swap(heap, 0, --order->frontier_len);
+  heap[0] = heap[--order->frontier_len];
+  heap[order->frontier_len] = nobody;
   fall(heap, order->frontier_len, 0);
-  find_second(order);
+  frontier_turn(order);
 }
 
 void to__frontier_sort(struct to_order *order) {
   to__sort(order->frontier, order->frontier_len);
-  find_second(order);
+  frontier_turn(order);
 }

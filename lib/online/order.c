@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One pass of the loop takes one event: read its arguments, ask its rule, look at the thread's next
  * event, write what the step staged. In the long run most steps stay on the thread at the root of the
- * frontier: as long as its next event is not later than `second` nothing moves.
+ * frontier: as long as its next event is not later than `turn_end` nothing moves.
  *
  * The steps and their errors come in the order of Go's reader: the rule, then the thread's next event (a
  * fault there swallows this one), then the heap, then delivery. */
@@ -93,6 +93,8 @@ tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sin
   to__state_init(order, mem, (uintptr_t)order); /* where it lies is the secret of its hash tables */
   order->sink = sink;
   order->diag = diag;
+  order->sample_time = INT64_MAX;
+  order->out_next = order->out;
   order->fuel_tries = fuel_tries == 0 ? FUEL_DEFAULT : fuel_tries;
   for (unsigned type = 0; type < 256; type++) {
     const struct tw_spec *spec = tw_spec((uint8_t)type);
@@ -104,6 +106,7 @@ tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sin
 
 void to__order_free(struct to_order *order) {
   if (order == NULL) return;
+  to__frontier_fini(order);
   to__state_fini(order);
   tb_mem_give(order->mem, order, sizeof *order);
 }
@@ -112,8 +115,9 @@ void to__order_clear(struct to_order *order) {
   to__state_clear(order);
   order->gen = NULL;
   order->sample = order->samples_end = NULL;
+  order->sample_time = INT64_MAX;
   order->last_time = 0;
-  order->out_len = 0;
+  order->out_next = order->out;
 }
 
 uint64_t to__order_events(const struct to_order *order) {
@@ -121,40 +125,28 @@ uint64_t to__order_events(const struct to_order *order) {
 }
 
 static tb_rc deliver(struct to_order *order) {
-  unsigned n = order->out_len;
+  size_t n = (size_t)(order->out_next - order->out);
 
   if (n == 0) return TB_OK;
-  order->out_len = 0;
+  order->out_next = order->out;
   order->events += n;
   TB_TRY(order->sink.events(order->sink.self, order->gen, order->out, n));
   return order->gen == NULL ? TB_OK : order->gen->frames_rc;
 }
 
-/* The next n events at the end of out are good: gives them their final times. */
-TO_HOT void commit(struct to_order *order, unsigned n) {
-  struct to_event *ev = &order->out[order->out_len];
-  to_ns last = order->last_time;
-
-  order->out_len += n;
-  for (; n > 0; n--, ev++) {
-    if (TB_UNLIKELY(ev->time <= last)) ev->time = (to_ns)((uint64_t)last + 1);
-    last = ev->time;
-  }
-  order->last_time = last;
-}
-
-static void put_event(struct to_order *order, const struct to_event *ev) {
-  order->out[order->out_len] = *ev;
-  commit(order, 1);
+static void put_event(struct to_order *order, struct to_event event) {
+  if (event.time <= order->last_time) event.time = (to_ns)((uint64_t)order->last_time + 1);
+  order->last_time = event.time;
+  *order->out_next++ = event;
 }
 
 static void put_sync(struct to_order *order, to_ns time) {
-  put_event(order, &(struct to_event){ .time = time,
-                                       .m = TO_NONE,
-                                       .p = TO_NONE,
-                                       .g = TO_NONE,
-                                       .args = { ++order->syncs },
-                                       .type = TW_EV_SYNC });
+  put_event(order, (struct to_event){ .time = time,
+                                      .m = TO_NONE,
+                                      .p = TO_NONE,
+                                      .g = TO_NONE,
+                                      .args = { ++order->syncs },
+                                      .type = TW_EV_SYNC });
 }
 
 tb_rc to__order_last_sync(struct to_order *order) {
@@ -172,6 +164,11 @@ static void set_clock(struct to_order *order, double ns_per_tick) {
   order->ticks_exact_end = order->ticks_whole == 0 ? 0 : (UINT64_C(1) << 53) / order->ticks_whole;
 }
 
+static void set_sample_time(struct to_order *order) {
+  order->sample_time = order->sample == order->samples_end ? INT64_MAX : order->sample->time;
+  frontier_turn(order);
+}
+
 static tb_rc open_lane(struct to_order *order, const struct to_lane *lane) {
   struct to_thread *t = &order->nobody;
 
@@ -186,16 +183,13 @@ tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
 
   order->gen = gen;
   order->gen_number = gen->number;
+  order->stack_ids_end = gen->stack_ids.all_below;
+  order->string_ids_end = gen->string_ids.all_below;
   order->sample = gen->sample_times.items;
   order->samples_end = order->sample + gen->sample_times.count;
   set_clock(order, gen->ns_per_tick);
-  if (gen->lanes.count > order->frontier_cap) {
-    void *frontier = order->frontier;
-    TB_TRY(tb_mem_resize(order->mem, &frontier, order->frontier_cap * sizeof *order->frontier,
-                         gen->lanes.count * sizeof *order->frontier));
-    order->frontier = frontier;
-    order->frontier_cap = gen->lanes.count;
-  }
+  TB_TRY(to__frontier_reserve(order, gen->lanes.count));
+  set_sample_time(order);
   for (size_t i = 0; i < gen->lanes.count; i++) TB_TRY(open_lane(order, &lanes[i]));
   if (order->first_gen == 0 && order->frontier_len > 0) order->first_gen = gen->number;
   put_sync(order, ticks_to_ns(order, gen->time_min));
@@ -214,24 +208,13 @@ static tb_rc bad_id(struct to_order *order, const struct to_thread *t, uint8_t t
  * well be done while the arguments are at hand. */
 TO_HOT tb_rc check_id(struct to_order *order, const struct to_step *s, unsigned i, bool stack,
                       bool string) {
-  if (stack && TB_UNLIKELY(!to__ids_has(&order->gen->stack_ids, s->arg[i])))
+  if (stack && TB_UNLIKELY(s->arg[i] >= order->stack_ids_end) &&
+      !to__ids_has(&order->gen->stack_ids, s->arg[i]))
     return bad_id(order, s->t, s->type, "stack", s->arg[i]);
-  if (string && TB_UNLIKELY(!to__ids_has(&order->gen->string_ids, s->arg[i])))
+  if (string && TB_UNLIKELY(s->arg[i] >= order->string_ids_end) &&
+      !to__ids_has(&order->gen->string_ids, s->arg[i]))
     return bad_id(order, s->t, s->type, "string", s->arg[i]);
   return TB_OK;
-}
-
-TO_HOT void move_on(struct to_order *order, size_t place, struct to_thread *t, bool ended) {
-  if (TB_UNLIKELY(ended)) {
-    to__frontier_remove(order, place);
-  } else if (TB_LIKELY(place == 0)) {
-    if (t->time <= order->second)
-      order->frontier[0].time = t->time;
-    else
-      frontier_root_later(order, t->time);
-  } else {
-    to__frontier_update(order, place);
-  }
 }
 
 #define READ_ARG(i, ID)                                                                            \
@@ -242,18 +225,17 @@ TO_HOT void move_on(struct to_order *order, size_t place, struct to_thread *t, b
 #define CHECK_ARG(i, ID)                                                                           \
   TB_TRY(check_id(order, &s, (i), STACKS_##ID >> (i)&1, STRINGS_##ID >> (i)&1))
 
-/* One event of the thread at this place. TB_AGAIN: it comes too early, nothing has changed. */
-TO_HOT tb_rc advance(struct to_order *order, size_t place) {
-  struct to_thread *t = to__frontier_at(order, place);
+/* The thread's event, and a look at its next one. TB_AGAIN: too early, nothing has changed. TB_END: it was
+ * the thread's last. */
+TO_HOT tb_rc step(struct to_order *order, struct to_thread *t) {
   const unsigned char *pos = t->args;
   struct to_step s;
 
   s.t = t;
   s.time = t->time;
+  s.last = order->last_time;
   s.type = t->type;
-  s.out = &order->out[order->out_len];
-  s.staged = 0;
-  t->exists = true;
+  s.out = order->out_next;
   switch (t->type) {
 #define CTX(m, p, g)  m, p, g
 #define RULE(ID, ...) RULE_(ID, __VA_ARGS__)
@@ -279,15 +261,45 @@ TO_HOT tb_rc advance(struct to_order *order, size_t place) {
 #undef CTX
   default: return TO_REFUSE(order, &s, "event type %u has no place here", t->type);
   }
-  tb_rc next = cursor_next(order, t, pos);
-  if (TB_UNLIKELY(next != TB_OK && next != TB_END)) return next;
-  move_on(order, place, t, next == TB_END);
-  commit(order, s.staged);
+  tb_rc rc = cursor_next(order, t, pos);
+  if (TB_LIKELY(rc == TB_OK) || rc == TB_END) {
+    order->out_next = s.out;
+    order->last_time = s.last;
+  }
+  return rc;
+}
+
+static bool out_has_room(const struct to_order *order) {
+  return order->out_next <= order->out + TO_SLICE - TO_STEP_EVENTS_MAX;
+}
+
+/* The thread at the root goes on for as long as it stays there. */
+TO_HOT tb_rc take_turn(struct to_order *order) {
+  struct to_thread *t = to__frontier_at(order, 0);
+  tb_rc rc;
+
+  t->exists = true;
+  do rc = step(order, t);
+  while (TB_LIKELY(rc == TB_OK) && t->time <= order->turn_end && out_has_room(order));
+  if (TB_LIKELY(rc == TB_OK)) {
+    frontier_root_later(order, t->time);
+    return TB_OK;
+  }
+  if (rc == TB_AGAIN) order->frontier[0].time = t->time; /* as it may have moved on before */
+  if (rc != TB_END) return rc;
+  to__frontier_remove(order, 0);
   return TB_OK;
 }
 
 static __attribute__((noinline)) tb_rc try_at(struct to_order *order, size_t place) {
-  return advance(order, place);
+  struct to_thread *t = to__frontier_at(order, place);
+
+  t->exists = true;
+  tb_rc rc = step(order, t);
+  if (rc == TB_OK) to__frontier_update(order, place);
+  if (rc != TB_END) return rc;
+  to__frontier_remove(order, place);
+  return TB_OK;
 }
 
 /* The earliest event cannot go: the others are tried by time. */
@@ -314,35 +326,35 @@ static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
 static void take_sample(struct to_order *order) {
   const struct to_sample *sample = order->sample->value;
 
-  put_event(order, &(struct to_event){ .time = order->sample->time,
-                                       .m = sample->m,
-                                       .p = sample->p,
-                                       .g = sample->g,
-                                       .args = { sample->stack },
-                                       .type = TW_EV_CPU_SAMPLE });
+  put_event(order, (struct to_event){ .time = order->sample->time,
+                                      .m = sample->m,
+                                      .p = sample->p,
+                                      .g = sample->g,
+                                      .args = { sample->stack },
+                                      .type = TW_EV_CPU_SAMPLE });
   order->sample++;
-}
-
-static bool sample_is_next(const struct to_order *order) {
-  return order->sample != order->samples_end &&
-         (order->frontier_len == 0 || order->sample->time < order->frontier[0].time);
+  set_sample_time(order);
 }
 
 tb_rc to__order_run(struct to_order *order, unsigned events_max) {
   uint64_t stop = order->events + events_max;
   tb_rc rc = TB_OK;
 
-  while (rc == TB_OK && (order->frontier_len > 0 || order->sample != order->samples_end)) {
-    if (TB_UNLIKELY(order->out_len > TO_SLICE - TO_STEP_EVENTS_MAX)) {
+  while (rc == TB_OK) {
+    if (TB_UNLIKELY(!out_has_room(order))) {
       TB_TRY(deliver(order));
       if (order->events >= stop) return TB_AGAIN;
     }
-    if (TB_UNLIKELY(sample_is_next(order))) {
+    /* Places without thread stand at the end of time, as does the sample that does not come. */
+    if (TB_UNLIKELY(order->sample_time < order->frontier[0].time)) {
       take_sample(order);
-      continue;
+    } else if (TB_UNLIKELY(order->frontier_len == 0)) {
+      if (order->sample == order->samples_end) break;
+      take_sample(order);
+    } else {
+      rc = take_turn(order);
+      if (TB_UNLIKELY(rc == TB_AGAIN)) rc = advance_another(order);
     }
-    rc = advance(order, 0);
-    if (TB_UNLIKELY(rc == TB_AGAIN)) rc = advance_another(order);
   }
   tb_rc delivered = deliver(order); /* what came before a fault, too */
   return rc != TB_OK ? rc : delivered;

@@ -24,34 +24,36 @@ void to__place(struct to_order *order, const struct to_thread *t);
   (to__place((order), (step)->t), tb_fail((order)->diag, TB_BROKEN, __VA_ARGS__))
 #define TO_NAME(step) tw_spec((step)->type)->name
 
-TO_HOT bool has_p(const struct to_order *o, const struct to_thread *t) {
-  return t->p != &o->no_p;
+TO_HOT bool has_m(const struct to_thread *t) {
+  return (t->has & TO_HAS_M) != 0;
 }
-TO_HOT bool has_g(const struct to_order *o, const struct to_thread *t) {
-  return t->g != &o->no_g;
+TO_HOT bool has_p(const struct to_thread *t) {
+  return (t->has & TO_HAS_P) != 0;
 }
 
-TO_HOT bool must(enum to_must what, bool has) {
-  return what == ANY || (what == HAS) == has;
-}
+#define MUST_BITS(what, m, p, g)                                                                   \
+  (((m) == (what) ? TO_HAS_M : 0) | ((p) == (what) ? TO_HAS_P : 0) | ((g) == (what) ? TO_HAS_G : 0))
 
 TO_HOT tb_rc check_need(struct to_order *o, struct to_step *s, enum to_must m, enum to_must p,
                         enum to_must g) {
-  if (TB_UNLIKELY(!must(m, !s->t->nobody))) return TO_REFUSE(o, s, "%s needs a thread", TO_NAME(s));
-  if (TB_UNLIKELY(!must(p, has_p(o, s->t))))
+  const unsigned has = MUST_BITS(HAS, m, p, g), told = has | MUST_BITS(NOT, m, p, g);
+  unsigned wrong = (s->t->has ^ has) & told;
+
+  if (TB_LIKELY(wrong == 0)) return TB_OK;
+  if (wrong & TO_HAS_M) return TO_REFUSE(o, s, "%s needs a thread", TO_NAME(s));
+  if (wrong & TO_HAS_P)
     return TO_REFUSE(o, s, "%s on a thread %s a proc", TO_NAME(s),
                      p == HAS ? "without" : "that has");
-  if (TB_UNLIKELY(!must(g, has_g(o, s->t))))
-    return TO_REFUSE(o, s, "%s on a thread %s a goroutine", TO_NAME(s),
-                     g == HAS ? "without" : "that has");
-  return TB_OK;
+  return TO_REFUSE(o, s, "%s on a thread %s a goroutine", TO_NAME(s),
+                   g == HAS ? "without" : "that has");
 }
 
 /* Writes the next event of this step, as yet undelivered; call before the context changes. */
 TO_HOT struct to_event *stage_as(struct to_step *s, uint8_t type, int64_t m, int64_t p, int64_t g) {
-  struct to_event *ev = &s->out[s->staged++];
+  struct to_event *ev = s->out++;
 
-  ev->time = s->time;
+  s->last = TB_LIKELY(s->time > s->last) ? s->time : (to_ns)((uint64_t)s->last + 1);
+  ev->time = s->last;
   ev->m = m;
   ev->p = p;
   ev->g = g;
@@ -76,12 +78,14 @@ TO_HOT bool is_first_gen(const struct to_order *o) {
   return o->gen_number == o->first_gen;
 }
 
-TO_HOT void set_p(struct to_thread *t, struct to_p *p) {
-  if (TB_LIKELY(!t->nobody)) t->p = p;
+/* Both for rules that need a thread; the others ask has_m() first. */
+TO_HOT void set_p(struct to_order *o, struct to_thread *t, struct to_p *p) {
+  t->p = p;
+  t->has = (uint8_t)(p == &o->no_p ? t->has & ~TO_HAS_P : t->has | TO_HAS_P);
 }
 
 TO_HOT void set_g(struct to_order *o, struct to_thread *t, struct to_g *g) {
-  if (TB_LIKELY(!t->nobody)) to__bind_g(o, t, g);
+  to__bind_g(o, t, g);
 }
 
 TO_HOT tb_rc ready_always(struct to_order *o, struct to_step *s) {
@@ -101,8 +105,8 @@ TO_HOT tb_rc apply_note(struct to_order *o, struct to_step *s) {
 TO_HOT tb_rc check_current_g(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   const struct to_g *g = s->t->g;
 
-  if (TB_LIKELY(g->exists && g->status == status)) return TB_OK;
-  if (!g->exists)
+  if (TB_LIKELY(g->status == status)) return TB_OK;
+  if (!g_exists(g))
     return TO_REFUSE(o, s, "%s of goroutine %" PRId64 ", which does not exist", TO_NAME(s), g->id);
   return TO_REFUSE(o, s, "%s of goroutine %" PRId64 ", which is not %s", TO_NAME(s), g->id,
                    status == TW_GO_RUNNING ? "running" : "in a system call");

@@ -90,34 +90,41 @@ TO_HOT tb_rc apply_sweep_active(struct to_order *o, struct to_step *s) {
 /* May name a goroutine that is blocked in its assist. */
 TO_HOT tb_rc apply_assist_active(struct to_order *o, struct to_step *s) {
   struct to_g *g = to__g_find(o, (int64_t)s->arg[0]);
+  struct to_g_more *more;
 
   if (g == NULL)
     return TO_REFUSE(o, s, "GCMarkAssistActive on goroutine %" PRId64 ", which does not exist",
                      (int64_t)s->arg[0]);
-  TB_TRY(restate_range(o, s, &g->ranges, TW_EV_GC_MARK_ASSIST_BEGIN));
+  TB_TRY(to__g_more(o, g, &more));
+  TB_TRY(restate_range(o, s, &more->ranges, TW_EV_GC_MARK_ASSIST_BEGIN));
   stage(s);
   return TB_OK;
 }
 
 TO_HOT tb_rc check_known_g(struct to_order *o, struct to_step *s) {
-  if (TB_LIKELY(s->t->g->exists)) return TB_OK;
+  if (TB_LIKELY(g_exists(s->t->g))) return TB_OK;
   return TO_REFUSE(o, s, "%s on goroutine %" PRId64 ", which does not exist", TO_NAME(s),
                    s->t->g->id);
 }
 
 /* Stop-the-world and mark assist; two stops of different kinds may be open at once. */
 TO_HOT tb_rc apply_go_range_begin(struct to_order *o, struct to_step *s) {
+  struct to_g_more *more;
+
   TB_TRY(check_known_g(o, s));
-  TB_TRY(begin_range(o, s, &s->t->g->ranges, s->type == TW_EV_STW_BEGIN ? s->arg[0] : 0));
+  TB_TRY(to__g_more(o, s->t->g, &more));
+  TB_TRY(begin_range(o, s, &more->ranges, s->type == TW_EV_STW_BEGIN ? s->arg[0] : 0));
   stage(s);
   return TB_OK;
 }
 
 TO_HOT tb_rc apply_go_range_end(struct to_order *o, struct to_step *s) {
+  struct to_g_more *more;
   uint64_t text;
 
   TB_TRY(check_known_g(o, s));
-  TB_TRY(end_range(o, s, &s->t->g->ranges, &text));
+  TB_TRY(to__g_more(o, s->t->g, &more));
+  TB_TRY(end_range(o, s, &more->ranges, &text));
   struct to_event *ev = stage(s);
   if (s->type == TW_EV_STW_END) ev->args[0] = text;
   return TB_OK;

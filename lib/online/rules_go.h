@@ -11,11 +11,11 @@ TO_HOT tb_rc apply_go_create(struct to_order *o, struct to_step *s) {
   struct to_g *g;
 
   /* Timers and the network poller create goroutines on a proc without one. */
-  if (maker->exists && maker->status != TW_GO_RUNNING)
+  if (g_exists(maker) && maker->status != TW_GO_RUNNING)
     return TO_REFUSE(o, s, "%s by goroutine %" PRId64 ", which is not running", TO_NAME(s),
                      maker->id);
   TB_TRY(to__g_claim(o, id, &g));
-  if (g->exists)
+  if (g_exists(g))
     return TO_REFUSE(o, s, "%s of goroutine %" PRId64 ", which exists", TO_NAME(s), id);
   stage(s);
   to__g_begin(o, g, s->type == TW_EV_GO_CREATE_BLOCKED ? TW_GO_WAITING : TW_GO_RUNNABLE);
@@ -28,7 +28,7 @@ TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
   struct to_g *g;
 
   TB_TRY(to__g_claim(o, id, &g));
-  if (g->exists)
+  if (g_exists(g))
     return TO_REFUSE(o, s, "GoCreateSyscall of goroutine %" PRId64 ", which exists", id);
   stage(s);
   to__g_begin(o, g, TW_GO_SYSCALL);
@@ -38,7 +38,7 @@ TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
 
 /* Unknown yet, or an earlier link of its chain is still to come on another thread. */
 TO_HOT tb_rc find_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
-  struct to_g *g = s->g = to__g_find(o, (int64_t)s->arg[0]);
+  struct to_g *g = s->g = to__g_look(o, (int64_t)s->arg[0]);
 
   return g != NULL && g->status == status && follows(o, s->arg[1], g->seq_gen, g->seq) ? TB_OK
                                                                                        : TB_AGAIN;
@@ -142,7 +142,8 @@ TO_HOT tb_rc apply_syscall_end(struct to_order *o, struct to_step *s) {
 /* The event says that the proc was lost: too early until that has happened. A proc acquired since does
  * not count, it is not in a system call. */
 TO_HOT tb_rc ready_lost_its_proc(struct to_order *o, struct to_step *s) {
-  return has_p(o, s->t) && s->t->p->status == TW_PROC_SYSCALL ? TB_AGAIN : TB_OK;
+  (void)o;
+  return has_p(s->t) && s->t->p->status == TW_PROC_SYSCALL ? TB_AGAIN : TB_OK;
 }
 
 TO_HOT tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
@@ -157,7 +158,7 @@ TO_HOT tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
  * again for another thread, who then could steal it from itself. */
 TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
-  bool with_p = has_p(o, s->t);
+  bool with_p = has_p(s->t);
 
   TB_TRY(check_current_g(o, s, TW_GO_SYSCALL));
   if (with_p && p->status != TW_PROC_SYSCALL)
@@ -170,7 +171,7 @@ TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   stage(s);
   if (with_p) {
     p->status = TW_PROC_SYSCALL_ABANDONED;
-    set_p(s->t, &o->no_p);
+    set_p(o, s->t, &o->no_p);
   }
   to__g_end(o, s->t->g);
   set_g(o, s->t, &o->no_g);
@@ -242,7 +243,8 @@ TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
   ev->args[2] = (uint64_t)old_state << 32 | status;
   g->seq_gen = o->gen_number;
   g->seq = 0;
-  if (status == TW_GO_RUNNING || (status == TW_GO_SYSCALL && on == s->t->id)) set_g(o, s->t, g);
+  if (has_m(s->t) && (status == TW_GO_RUNNING || (status == TW_GO_SYSCALL && on == s->t->id)))
+    set_g(o, s->t, g);
   return TB_OK;
 }
 

@@ -11,7 +11,7 @@ TO_HOT tb_rc ready_proc_start(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->p = to__p_find(o, (int64_t)s->arg[0]);
 
   if (p == NULL || p->status != TW_PROC_IDLE || !follows(o, s->arg[1], p->seq_gen, p->seq) ||
-      has_p(o, s->t))
+      has_p(s->t))
     return TB_AGAIN;
   return TB_OK;
 }
@@ -21,7 +21,7 @@ TO_HOT tb_rc apply_proc_start(struct to_order *o, struct to_step *s) {
   s->p->status = TW_PROC_RUNNING;
   s->p->seq_gen = o->gen_number;
   s->p->seq = s->arg[1];
-  set_p(s->t, s->p);
+  set_p(o, s->t, s->p);
   return TB_OK;
 }
 
@@ -32,7 +32,7 @@ TO_HOT tb_rc apply_proc_stop(struct to_order *o, struct to_step *s) {
     return TO_REFUSE(o, s, "ProcStop of proc %" PRId64 ", which does not run", p->id);
   stage(s);
   p->status = TW_PROC_IDLE;
-  set_p(s->t, &o->no_p);
+  set_p(o, s->t, &o->no_p);
   return TB_OK;
 }
 
@@ -67,7 +67,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
   p->status = TW_PROC_IDLE;
   p->seq_gen = o->gen_number;
   p->seq = s->arg[1];
-  if (victim != NULL) set_p(victim, &o->no_p);
+  if (victim != NULL) set_p(o, victim, &o->no_p);
   return TB_OK;
 }
 
@@ -111,7 +111,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
   ev->args[2] = old_state;
   p->seq_gen = o->gen_number;
   p->seq = 0;
-  if (status == TW_PROC_RUNNING || status == TW_PROC_SYSCALL) set_p(s->t, p);
+  if (has_m(s->t) && (status == TW_PROC_RUNNING || status == TW_PROC_SYSCALL)) set_p(o, s->t, p);
   return TB_OK;
 }
 

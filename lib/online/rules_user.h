@@ -47,7 +47,7 @@ TO_HOT tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
   struct to_string name;
 
   TB_TRY(find_name(o, s, s->arg[1], &name));
-  if (!g->exists)
+  if (!g_exists(g))
     return TO_REFUSE(o, s, "UserRegionBegin on goroutine %" PRId64 ", which does not exist", g->id);
   TB_TRY(to__region_add(o, g, s->arg[0], name));
   stage(s);
@@ -57,11 +57,11 @@ TO_HOT tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
 /* Innermost first; one that began before the trace is not known and accepted. */
 TO_HOT tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
-  const struct to_region *top = g->regions;
+  const struct to_region *top = g->more == NULL ? NULL : g->more->regions;
   struct to_string name;
 
   TB_TRY(find_name(o, s, s->arg[1], &name));
-  if (!g->exists)
+  if (!g_exists(g))
     return TO_REFUSE(o, s, "UserRegionEnd on goroutine %" PRId64 ", which does not exist", g->id);
   if (top != NULL) {
     if (top->task != s->arg[0] || !to__name_is(top->name, name))

@@ -3,12 +3,13 @@
  *
  * "No goroutine" and "no proc" are objects, too (no_g, no_p, id -1), so a thread always points at one
  * and nothing needs a test; should a trace name -1 itself, they become that goroutine's or proc's state.
- * A goroutine's object stays while a thread is bound to it, even when it has ended (exists is false
- * then): two threads may name the same one.
+ * A goroutine's object stays while a thread is bound to it, even when it is gone: two threads may name
+ * the same one.
  */
 #ifndef TO_STATE_H
 #define TO_STATE_H
 
+#include "online/goroutines.h"
 #include "online/names.h"
 #include "online/tables.h"
 #include "wire/spec.h"
@@ -33,17 +34,10 @@ struct to_region {
   struct to_name *name;
 };
 
-struct to_g {
-  int64_t id;
-  uint64_t seq_gen, seq; /* sequence numbers count within a generation */
-  union {
-    struct to_region *regions;
-    struct to_g *spare_below; /* while it is spare */
-  };
+/* What few goroutines have. */
+struct to_g_more {
+  struct to_region *regions;
   struct to_ranges ranges;
-  uint32_t bound; /* threads that point here */
-  uint8_t status; /* enum tw_go_status */
-  bool exists;
 };
 
 struct to_p {
@@ -58,31 +52,27 @@ struct to_p {
  * event's arguments are known to be whole. */
 struct to_thread {
   uint8_t type;
+  uint8_t
+      has; /* TO_HAS_M, _P, _G: what it is bound to; without TO_HAS_M it stands for batches of no
+                * thread, and nothing is ever bound to it */
   bool exists; /* known to the trace: it has tried to advance, or a status named it */
-  bool nobody; /* stands for batches without thread: nothing is ever bound to it */
   to_ns time;  /* of the next event */
   const unsigned char *args, *end;
+  const unsigned char *near_end; /* from here on the fast look ahead might pass the end */
   struct to_g *g;
   struct to_p *p;
   int64_t id;
   const struct to_batch *batch;
 };
 
+enum { TO_HAS_M = 1, TO_HAS_P = 2, TO_HAS_G = 4 };
+
 struct to_task {
   uint64_t parent;
   struct to_name *name;
 };
 
-/* Goroutines by id: pages of neighbours, since Go hands ids out in runs. A page holds pointers, so that a
- * lone id, which a peer may choose, costs some 250 bytes and no more. */
-enum { TO_PAGE_GS = 16, TO_PAGE_RECENT = 1024, TO_SPARE_GS_MAX = 1024 };
-struct to_g_page {
-  uint64_t number;
-  uint32_t used;               /* of its places */
-  struct to_g *gs[TO_PAGE_GS]; /* NULL: neither existing nor bound */
-};
-
-enum { TO_PROCS_NEAR = 256, TO_SLICE = 256, TO_STEP_EVENTS_MAX = 3, TO_NO_TIMED_EVENT = 0xff };
+enum { TO_PROCS_NEAR = 256, TO_SLICE = 64, TO_STEP_EVENTS_MAX = 3, TO_NO_TIMED_EVENT = 0xff };
 
 enum to_gc { TO_GC_UNDETERMINED, TO_GC_NOT_RUNNING, TO_GC_RUNNING };
 
@@ -90,17 +80,15 @@ struct to_order {
   struct tb_mem *mem;
   struct tb_diag *diag;
   struct to_generation *gen;
-  uint64_t gen_number, first_gen; /* of this epoch; 0: none yet */
+  uint64_t gen_number, first_gen;         /* of this epoch; 0: none yet */
+  uint64_t stack_ids_end, string_ids_end; /* all ids below are there */
 
   struct to_g no_g;
   struct to_p no_p;
   struct to_thread nobody;
-  struct to_g_page *recent_pages[TO_PAGE_RECENT];
-  struct tb_map pages; /* id / TO_PAGE_GS -> struct to_g_page */
-  struct to_g_page *spare_page;
-  struct to_g *spare_gs; /* ended ones, for the next to begin */
-  unsigned spare_gs_count;
+  struct to_goroutines goroutines;
   struct to_p *near_procs[TO_PROCS_NEAR];
+  uint64_t seed;
   struct tb_map procs;   /* id -> struct to_p */
   struct tb_map threads; /* id -> struct to_thread */
   struct tb_map tasks;   /* id -> struct to_task */
@@ -108,10 +96,12 @@ struct to_order {
   uint64_t gc_seq;
   enum to_gc gc;
 
-  /* The frontier: a min-heap by time of the threads that have events left. */
+  /* The frontier: a min-heap by time of the threads that have events left; behind it, at the end of
+   * time, some places without thread. */
   struct to_keyed *frontier;
   size_t frontier_len, frontier_cap;
-  to_ns second; /* the smallest time below the root */
+  to_ns turn_end;    /* the root's thread goes on up to here: then another or a CPU sample is due */
+  to_ns sample_time; /* of the next CPU sample; the end of time if none is left */
   const struct to_keyed *sample, *samples_end;
 
   uint8_t arg_counts[256]; /* after dt, by event type; TO_NO_TIMED_EVENT: none such */
@@ -121,8 +111,8 @@ struct to_order {
 
   struct to_event_sink sink;
   to_ns last_time;
-  unsigned out_len; /* delivered next */
   uint64_t events, tries_failed, fuel_tries, syncs;
+  struct to_event *out_next; /* where the next event goes */
   struct to_event out[TO_SLICE];
 };
 
@@ -130,12 +120,11 @@ struct to_order {
 struct to_step {
   struct to_thread *t;
   uint64_t arg[TW_TIMED_ARGS_MAX];
-  to_ns time;
+  to_ns time, last; /* of the event as written; of the last event staged */
   uint8_t type;
   struct to_g *g;       /* the goroutine the event names */
   struct to_p *p;       /* the proc it names */
-  struct to_event *out; /* where the step's events go: good only once all of it is */
-  unsigned staged;
+  struct to_event *out; /* where the step's next event goes: good only once all of the step is */
 };
 
 void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed);
@@ -143,21 +132,29 @@ void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed);
 void to__state_clear(struct to_order *order);
 void to__state_fini(struct to_order *order);
 
-/* Goroutines. find answers NULL unless it exists; claim answers the object of an id, existing or not. */
-struct to_g *to__g_find_far(struct to_order *order, int64_t id);
+TO_HOT bool g_exists(const struct to_g *g) {
+  return g->status != TO_G_GONE;
+}
+
+/* Goroutines. look answers NULL, or one that may be gone; find one that exists; claim makes it. */
+struct to_g *to__g_look_far(struct to_order *order, int64_t id);
 TB_MUST tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out);
 void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status);
 void to__g_end(struct to_order *order, struct to_g *g);
-/* The object may be let go if nothing uses it any more. */
+/* Nothing is bound to it any more, and it is gone. */
 void to__g_unused(struct to_order *order, struct to_g *g);
+TB_MUST tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out);
+
+TO_HOT struct to_g *to__g_look(struct to_order *order, int64_t id) {
+  struct to_g *g = to__goroutines_find(&order->goroutines, id);
+
+  return TB_LIKELY(g != NULL) ? g : to__g_look_far(order, id);
+}
 
 TO_HOT struct to_g *to__g_find(struct to_order *order, int64_t id) {
-  uint64_t number = (uint64_t)id / TO_PAGE_GS;
-  struct to_g_page *page = order->recent_pages[number % TO_PAGE_RECENT];
+  struct to_g *g = to__g_look(order, id);
 
-  if (TB_UNLIKELY(page == NULL || page->number != number)) return to__g_find_far(order, id);
-  struct to_g *g = page->gs[(uint64_t)id % TO_PAGE_GS];
-  return g != NULL && g->exists ? g : NULL;
+  return g != NULL && g_exists(g) ? g : NULL;
 }
 
 struct to_p *to__p_find_far(struct to_order *order, int64_t id);
@@ -176,7 +173,8 @@ TO_HOT void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g 
 
   g->bound++;
   t->g = g;
-  if (--old->bound == 0 && !old->exists) to__g_unused(order, old);
+  t->has = (uint8_t)(g == &order->no_g ? t->has & ~TO_HAS_G : t->has | TO_HAS_G);
+  if (--old->bound == 0 && !g_exists(old)) to__g_unused(order, old);
 }
 
 /* A goroutine's innermost region. */

@@ -53,6 +53,12 @@ static inline uint64_t tw_join_sevens(uint64_t word) {
   return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
+/* The same of four bytes. */
+static inline unsigned tw_join_four(unsigned word) {
+  return (word & 0x7f) | (word >> 1 & 0x7f << 7) | (word >> 2 & 0x7f << 14) |
+         (word >> 3 & 0x7f << 21);
+}
+
 /* Writes at most TW_VARINT_BYTES_MAX bytes; answers how many. */
 static inline size_t tw_varint_write(unsigned char *out, uint64_t value) {
   size_t n = 0;

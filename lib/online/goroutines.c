@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "online/goroutines.h"
+
+#include <string.h>
+
+enum { BLOCK_GS = 64 };
+
+struct to_g_block {
+  struct to_g_block *above, *below; /* among the roomy ones */
+  struct to_g *spare;               /* given back */
+  uint32_t used, fresh;             /* fresh: from here on never given out */
+  struct to_g gs[BLOCK_GS];
+};
+
+static void set_buckets(struct to_goroutines *gs, struct to_g **buckets, size_t count) {
+  gs->buckets = buckets;
+  gs->buckets_count = count;
+  gs->shift = 64 - (unsigned)__builtin_ctzll(count / TO_G_RUN);
+}
+
+void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem, uint64_t seed) {
+  *gs = (struct to_goroutines){ .mem = mem, .factor = seed * UINT64_C(0x9E3779B97F4A7C15) | 1 };
+  set_buckets(gs, gs->few, TO_G_BUCKETS_MIN);
+}
+
+static void give_buckets(struct to_goroutines *gs) {
+  if (gs->buckets == gs->few) return;
+  tb_mem_give(gs->mem, gs->buckets, gs->buckets_count * sizeof *gs->buckets);
+}
+
+static void unlist(struct to_goroutines *gs, struct to_g_block *block) {
+  if (block->above == NULL)
+    gs->roomy = block->below;
+  else
+    block->above->below = block->below;
+  if (block->below != NULL) block->below->above = block->above;
+}
+
+static void list(struct to_goroutines *gs, struct to_g_block *block) {
+  block->above = NULL;
+  block->below = gs->roomy;
+  if (gs->roomy != NULL) gs->roomy->above = block;
+  gs->roomy = block;
+}
+
+void to__goroutines_fini(struct to_goroutines *gs) {
+  if (gs->mem == NULL) return;
+  for (struct to_g_block *block; (block = gs->roomy) != NULL;) {
+    unlist(gs, block);
+    tb_mem_give(gs->mem, block, sizeof *block);
+  }
+  give_buckets(gs);
+  *gs = (struct to_goroutines){ 0 };
+}
+
+static tb_rc take(struct to_goroutines *gs, struct to_g **out) {
+  struct to_g_block *block = gs->roomy;
+
+  if (block == NULL) {
+    void *bytes = NULL;
+    TB_TRY(tb_mem_resize(gs->mem, &bytes, 0, sizeof *block));
+    block = bytes;
+    block->spare = NULL;
+    block->used = block->fresh = 0;
+    list(gs, block);
+  }
+  struct to_g *g = block->spare;
+  if (g != NULL) {
+    block->spare = g->next;
+  } else {
+    g = &block->gs[block->fresh];
+    g->place = (uint16_t)block->fresh++;
+  }
+  if (++block->used == BLOCK_GS) unlist(gs, block);
+  *out = g;
+  return TB_OK;
+}
+
+/* An empty block goes, unless it is the last with room. */
+static void give(struct to_goroutines *gs, struct to_g *g) {
+  struct to_g_block *block = (void *)((char *)(g - g->place) - offsetof(struct to_g_block, gs));
+
+  g->next = block->spare;
+  block->spare = g;
+  if (block->used-- == BLOCK_GS) list(gs, block);
+  if (block->used > 0 || (block->above == NULL && block->below == NULL)) return;
+  unlist(gs, block);
+  tb_mem_give(gs->mem, block, sizeof *block);
+}
+
+static void put(struct to_goroutines *gs, struct to_g *g) {
+  struct to_g **bucket = &gs->buckets[to__goroutines_bucket(gs, g->id)];
+
+  g->next = *bucket;
+  *bucket = g;
+}
+
+static tb_rc grow(struct to_goroutines *gs) {
+  size_t old_count = gs->buckets_count, count = old_count * 2;
+  struct to_g **old = gs->buckets;
+  void *buckets = NULL;
+
+  if (count > SIZE_MAX / sizeof *gs->buckets) return TB_BUDGET;
+  TB_TRY(tb_mem_resize(gs->mem, &buckets, 0, count * sizeof *gs->buckets));
+  memset(buckets, 0, count * sizeof *gs->buckets);
+  set_buckets(gs, buckets, count);
+  for (size_t i = 0; i < old_count; i++) {
+    for (struct to_g *g = old[i], *next; g != NULL; g = next) {
+      next = g->next;
+      put(gs, g);
+    }
+  }
+  if (old != gs->few) tb_mem_give(gs->mem, old, old_count * sizeof *old);
+  return TB_OK;
+}
+
+tb_rc to__goroutines_add(struct to_goroutines *gs, int64_t id, struct to_g **out) {
+  struct to_g *g;
+
+  if (TB_UNLIKELY(gs->count == gs->buckets_count)) TB_TRY(grow(gs));
+  TB_TRY(take(gs, &g));
+  g->id = id;
+  g->seq = 0;
+  g->more = NULL;
+  g->seq_gen = 0;
+  g->bound = 0;
+  g->status = TO_G_GONE;
+  put(gs, g);
+  gs->count++;
+  *out = g;
+  return TB_OK;
+}
+
+void to__goroutines_remove(struct to_goroutines *gs, struct to_g *g) {
+  struct to_g **link = &gs->buckets[to__goroutines_bucket(gs, g->id)];
+
+  while (*link != g) link = &(*link)->next;
+  *link = g->next;
+  gs->count--;
+  give(gs, g);
+}
+
+struct to_g *to__goroutines_any(const struct to_goroutines *gs, size_t *from) {
+  while (*from < gs->buckets_count && gs->buckets[*from] == NULL) ++*from;
+  return *from < gs->buckets_count ? gs->buckets[*from] : NULL;
+}
