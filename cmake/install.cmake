@@ -12,6 +12,17 @@ install(FILES lib/online/analyses.def lib/online/analysis.h lib/online/event.h l
   lib/online/ranges.def lib/online/reader.h lib/online/reasons.def lib/online/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 
+# pkg-config, as the agent has it: installed, and from the build folder.
+set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+set(pc_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR}/tracecollect)
+set(pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
+configure_file(cmake/traceonline.pc.in traceonline.pc @ONLY)
+set(pc_prefix ${PROJECT_SOURCE_DIR})
+set(pc_includedir ${PROJECT_SOURCE_DIR}/lib)
+set(pc_libdir ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY})
+configure_file(cmake/traceonline.pc.in pkgconfig/traceonline.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/traceonline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
 set(BINDIR ${CMAKE_INSTALL_FULL_BINDIR})
 configure_file(deploy/systemd/tracecollectd.service.in deploy/tracecollectd.service @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/deploy/tracecollectd.service DESTINATION lib/systemd/system)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* who-waits TRACE: what goroutines waited for, how long in all, and which function woke them.
+ *
+ *   cc who_waits.c $(pkg-config --cflags --libs traceonline) -o who-waits
+ *
+ * A whole analysis on libtraceonline: a reader orders the file's events, a model knows since when each
+ * goroutine waits and why, and the sum is ours. The same sink works on a live stream, fed as bytes come. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "online/model.h"
+#include "online/reader.h"
+#include "wire/spec.h"
+
+enum { ROWS = 4096 };
+
+struct row {
+  enum to_reason reason;
+  char waker[80];
+  uint64_t waits, total_ns;
+};
+
+struct analysis {
+  struct to_model *model;
+  struct row rows[ROWS];
+  size_t count;
+};
+
+/* The innermost function of the event's stack: who called for the unblocking. */
+static void name_waker(const struct to_generation *gen, uint64_t stack, char *out,
+                       size_t out_bytes) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+
+  snprintf(out, out_bytes, "(the runtime)");
+  if (stack == TO_NO_STACK || !to_generation_stack(gen, stack, &it)) return;
+  if (to_stack_next(&it, &frame))
+    snprintf(out, out_bytes, "%.*s", (int)frame.function.len, frame.function.data);
+}
+
+static void add(struct analysis *a, enum to_reason reason, const char *waker, uint64_t ns) {
+  size_t i = 0;
+
+  while (i < a->count && (a->rows[i].reason != reason || strcmp(a->rows[i].waker, waker) != 0)) i++;
+  if (i == ROWS) return;
+  if (i == a->count) {
+    a->rows[i].reason = reason;
+    snprintf(a->rows[i].waker, sizeof a->rows[i].waker, "%s", waker);
+    a->count++;
+  }
+  a->rows[i].waits++;
+  a->rows[i].total_ns += ns;
+}
+
+static tb_rc events(void *self, const struct to_generation *gen, const struct to_event *ev,
+                    size_t n) {
+  struct analysis *a = self;
+
+  for (; n > 0; n--, ev++) {
+    struct to_goroutine sleeper;
+    struct to_news news;
+    char waker[80];
+    bool known = ev->type == TW_EV_GO_UNBLOCK &&
+                 to_model_goroutine(a->model, (int64_t)ev->args[0], &sleeper);
+    TB_TRY(to_model_event(a->model, gen, ev, &news));
+    if (!known || !news.ends) continue;
+    name_waker(gen, to_event_stack(ev), waker, sizeof waker);
+    add(a, sleeper.reason, waker, news.lasted_ns);
+  }
+  return TB_OK;
+}
+
+static int by_total(const void *a, const void *b) {
+  const struct row *x = a, *y = b;
+  return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+int main(int argc, char **argv) {
+  static struct analysis a;
+  struct tb_mem mem;
+  struct tb_diag diag = { 0 };
+  struct to_reader *reader;
+  struct stat st;
+  int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+
+  if (fd < 0 || fstat(fd, &st) != 0) return fprintf(stderr, "usage: who-waits TRACE\n"), 2;
+  const unsigned char *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (bytes == MAP_FAILED) return perror(argv[1]), 1;
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  if (to_model_new(&mem, (uintptr_t)&a, &a.model) != TB_OK ||
+      to_reader_new(&mem, NULL, TO_READER_BYTES_STAY | TO_READER_FRAMES,
+                    (struct to_event_sink){ &a, events }, &diag, &reader) != TB_OK)
+    return fprintf(stderr, "out of memory\n"), 1;
+
+  tb_rc rc = TB_OK;
+  for (size_t at = 0, used; rc == TB_OK && at < (size_t)st.st_size; at += used) {
+    rc = to_reader_feed(reader, bytes + at, (size_t)st.st_size - at, &used);
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+
+  qsort(a.rows, a.count, sizeof a.rows[0], by_total);
+  printf("%12s %10s  %-20s %s\n", "TOTAL ms", "WAITS", "REASON", "WOKEN BY");
+  for (size_t i = 0; i < a.count; i++)
+    printf("%12.3f %10" PRIu64 "  %-20s %s\n", (double)a.rows[i].total_ns / 1e6, a.rows[i].waits,
+           to_reason_info(a.rows[i].reason)->display, a.rows[i].waker);
+  to_reader_free(reader);
+  to_model_free(a.model);
+  if (rc != TB_OK) fprintf(stderr, "%s: %s\n", argv[1], diag.text);
+  return rc == TB_OK ? 0 : 1;
+}

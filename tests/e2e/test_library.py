@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The libraries as their users meet them: installed, found by pkg-config, an analysis written on them."""
+import json
+import os
+import shlex
+import shutil
+import unittest
+
+from harness import BUILD, SANITIZE, SOURCE, Case
+
+EXAMPLE = SOURCE / "examples/who-waits/who_waits.c"
+
+
+@unittest.skipIf(SANITIZE, "the example is compiled without the sanitizer's runtime")
+class Library(Case):
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.folder / "prefix"
+        self.run_program("cmake", "--install", BUILD, "--prefix", self.prefix)
+
+    def _flags(self):
+        """What the installed .pc file says. It was made for the build's own prefix."""
+        folder = next(self.prefix.rglob("traceonline.pc")).parent
+        variables = [f"--define-variable=prefix={self.prefix}",
+                     f"--define-variable=includedir={self.prefix}/include/tracecollect",
+                     f"--define-variable=libdir={folder.parent}"]
+        return shlex.split(self.run_program("pkg-config", "--cflags", "--libs", *variables, "traceonline",
+                                            env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).out)
+
+    def test_the_example_analysis_compiles_against_what_is_installed_and_counts_right(self):
+        program = self.folder / "who-waits"
+        self.run_program("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", EXAMPLE, *self._flags(), "-o", program)
+        trace = self.trace("g25-mix")
+        lines = self.run_program(program, trace).out.splitlines()[1:]
+        waits = sum(int(line.split()[1]) for line in lines)
+        total_ms = sum(float(line.split()[0]) for line in lines)
+        want = self._waits_of(trace)
+        self.assertEqual(waits, len(want))
+        self.assertAlmostEqual(total_ms, sum(want) / 1e6, delta=0.001 * len(lines))
+        self.assertIn("channel receive", "\n".join(lines))
+
+    def _waits_of(self, trace):
+        """The same from the printed trace: what lay between a goroutine's wait and its unblocking."""
+        since, waits, first = {}, [], None
+        for line in self.tracectl("cat", "-d", "json", trace).out.splitlines():
+            event = json.loads(line)
+            first = event["time"] if first is None else first
+            if "goroutine" not in event or event["from"] == event["to"]:
+                continue
+            g = event["goroutine"]
+            if event["event"] == "GoUnblock" and g in since:
+                waits.append(event["time"] - since[g])
+            since[g] = first if event["from"] == "Undetermined" else event["time"]
+        return waits
+
+    def test_every_public_header_stands_alone(self):
+        flags = [flag for flag in self._flags() if flag.startswith("-I")]
+        headers = sorted((self.prefix / "include/tracecollect").rglob("*.h"))
+        self.assertGreater(len(headers), 15)
+        for header in headers:
+            source = self.folder / "alone.c"
+            source.write_text(f'#include "{header.relative_to(self.prefix / "include/tracecollect")}"\n')
+            self.run_program("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *flags, source)
+
+    def test_what_is_wrong_with_a_trace_is_said(self):
+        program = self.folder / "who-waits"
+        self.run_program("cc", "-std=gnu11", EXAMPLE, *self._flags(), "-o", program)
+        cut = self.folder / "cut.trace"
+        shutil.copyfile(self.trace("g25-mix"), cut)
+        os.truncate(cut, cut.stat().st_size - 1)
+        self.assertIn("cut.trace:", self.run_program(program, cut, expect=1).err)
+        self.run_program(program, expect=2)
