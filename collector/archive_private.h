@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by archive.c, archive_answer.c and archive_read.c only. */
+/* Shared by the archive*.c files only. */
 #ifndef TC_ARCHIVE_PRIVATE_H
 #define TC_ARCHIVE_PRIVATE_H
 
@@ -64,6 +64,10 @@ TB_MUST tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag);
  * will answer. */
 bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
                         Tracecollect__V1__Reply *reply);
+
+/* A segment's row and its file, opened for reading; the caller closes it. */
+TB_MUST tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
+                               struct tc_segment_row *out_row, int *out_fd);
 
 /* One chunk of a segment's file. */
 TB_MUST tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,

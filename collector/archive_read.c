@@ -23,7 +23,8 @@ static tb_rc keep(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-static tb_rc open_segment(struct tc__worker *w, uint64_t id, struct tb_diag *diag, int *out_fd) {
+tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
+                       struct tc_segment_row *out_row, int *out_fd) {
   struct tc_select select = { .segment = id, .limit = 1 };
   struct found found = { .any = false };
 
@@ -39,6 +40,7 @@ static tb_rc open_segment(struct tc__worker *w, uint64_t id, struct tb_diag *dia
   if (fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", found.row.path,
                    strerror(errno));
+  *out_row = found.row;
   *out_fd = fd;
   return TB_OK;
 }
@@ -80,13 +82,14 @@ static tb_rc read_chunk(struct tc__worker *w, int fd, const Tracecollect__V1__Re
 
 tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
                        struct tb_diag *diag, Tracecollect__V1__ReadReply **out) {
+  struct tc_segment_row row;
   void *place;
   int fd;
 
   TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
   Tracecollect__V1__ReadReply *reply = place;
   tracecollect__v1__read_reply__init(reply);
-  TB_TRY(open_segment(w, ask->segment, diag, &fd));
+  TB_TRY(tc__archive_open(w, ask->segment, diag, &row, &fd));
   tb_rc rc = read_chunk(w, fd, ask, diag, reply);
   close(fd);
   if (rc == TB_OK) *out = reply;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "collector/archive.h"
@@ -19,10 +18,12 @@
 #include "collector/listener.h"
 #include "collector/progress.h"
 #include "collector/station.h"
+#include "collector/times.h"
 
 enum {
   FDS_KEPT_FREE = 64, /* by agents: for the store, for readers and HTTP */
   TICK_MS = 100,
+  READINESS_TICKS = 10,
   DRAIN_TICK_MS = 10,
   REPORTS_BYTES_MAX = 256 << 20,
 };
@@ -50,6 +51,9 @@ struct tc_pipeline {
   struct tc_nng_tls *nng_tls;
   struct tc_tls_loop tls; /* of the main loop: HTTP */
   struct tc_http *http;
+  struct tc_readiness readiness;
+  unsigned readiness_ticks; /* until it is looked at again */
+  uint64_t started_wall_ns;
   struct tc_listener *agents;
   uv_timer_t tick;
   uv_async_t failure;
@@ -141,6 +145,22 @@ static const char *unhealthy(void *self) {
   return stats.health == NULL || strcmp(stats.health, "ok") == 0 ? NULL : stats.health;
 }
 
+static void look_at_readiness(struct tc_pipeline *p) {
+  struct tc_readiness_facts facts = { .now_wall_ns = tc_now_wall_ns(),
+                                      .certs = p->config->top_certs,
+                                      .running = p->drain == RUNNING };
+
+  tc_store_stats(p->store, &facts.store);
+  tc_readiness_update(&p->readiness, &facts);
+  p->readiness_ticks = READINESS_TICKS;
+}
+
+static void readiness(void *self, struct tc_readiness *out) {
+  const struct tc_pipeline *p = self;
+
+  *out = p->readiness;
+}
+
 static tb_rc metrics(void *self, struct tb_buf *out) {
   struct tc_pipeline *p = self;
   struct tc_metrics *counts[256 + 2];
@@ -221,7 +241,6 @@ static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX
 
 static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true, .peer_role = "reader", .refused = reader_refused };
-  struct timespec now;
   tb_rc rc;
 
   TB_TRY(reader_context(p, diag, &terms.ctx));
@@ -230,7 +249,6 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
   if (rc != TB_OK) return rc;
 
   TB_TRY(tc_leases_start(p->leases, diag));
-  clock_gettime(CLOCK_REALTIME, &now);
   struct tc_archive_env env = {
     .config = p->config,
     .store = p->store,
@@ -239,7 +257,7 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
     .tls = p->nng_tls,
     .sender = p->count,
     .version = version,
-    .started_wall_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+    .started_wall_ns = p->started_wall_ns,
   };
   pthread_mutex_lock(&p->archive_lock); /* its first question may come before it has a name here */
   rc = tc_archive_start(&env, diag, &p->archive);
@@ -248,14 +266,28 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
   return tc_feed_start(p->feed, p->nng_tls, diag);
 }
 
-static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
+static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+  const struct tc_config *config = p->config;
   struct tc_http_env env = {
     .tls = &p->tls,
     .address = p->config->listen_http,
     .socket = p->sockets.http.fd,
     .certs = p->config->top_certs,
-    .requests_max = p->config->http_requests_max,
-    .source = { p, metrics, unhealthy },
+    .limits = { .connections_max = config->http_requests_max,
+                .head_bytes_max = config->http_head_bytes_max,
+                .request_ms = config->http_request_timeout / 1000000,
+                .idle_ms = config->http_idle_timeout / 1000000,
+                .stall_ms = config->http_stall_timeout / 1000000,
+                .live_max = config->http_live_max,
+                .live_bytes_max = config->http_live_bytes_max,
+                .heartbeat_ms = config->http_heartbeat / 1000000 },
+    .source = { p, metrics, unhealthy, readiness },
+    .archive = { .store = p->store,
+                 .reports = p->reports,
+                 .started_wall_ns = p->started_wall_ns,
+                 .version = version,
+                 .durable = strcmp(config->top_sync, "durable") == 0 },
+    .feed = p->feed,
   };
 
   if (p->config->listen_http[0] == '\0') return TB_OK;
@@ -277,6 +309,7 @@ static void on_tick(uv_timer_t *timer) {
 
   tc_tls_loop_tick(&p->tls);
   tc_http_tick(p->http);
+  if (p->store != NULL && --p->readiness_ticks == 0) look_at_readiness(p);
 }
 
 static void open_handles(struct tc_pipeline *p) {
@@ -292,7 +325,8 @@ static tb_rc open_stages(struct tc_pipeline *p, const char *version, struct tb_d
   TB_TRY(open_store(p, diag));
   TB_TRY(open_stations(p, diag));
   TB_TRY(open_readers(p, version, diag));
-  TB_TRY(open_http(p, diag));
+  look_at_readiness(p);
+  TB_TRY(open_http(p, version, diag));
   return open_agents(p, diag);
 }
 
@@ -311,6 +345,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   p->sockets = *sockets;
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
+  p->started_wall_ns = tc_now_wall_ns();
   pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->stations = calloc(p->count, sizeof(struct tc_station *));
@@ -352,13 +387,13 @@ static void end_stages(struct tc_pipeline *p) {
   struct tc_archive *archive;
 
   tc_listener_close(TB_MOVE(p->agents));
-  tc_http_close(p->http);
   pthread_mutex_lock(&p->archive_lock);
   archive = TB_MOVE(p->archive);
   pthread_mutex_unlock(&p->archive_lock);
   tc_leases_stop(p->leases);
   tc_archive_stop(archive);
   tc_feed_stop(p->feed);
+  tc_http_close(p->http);
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
   if (p->store != NULL) {
     struct tc_store_stats stats;

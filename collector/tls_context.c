@@ -82,7 +82,7 @@ static void set_terms(SSL_CTX *ctx, const struct tc_tls_terms *terms) {
   SSL_CTX_set_verify_depth(ctx, CHAIN_DEPTH_MAX);
   SSL_CTX_set_verify(ctx, verify, NULL);
   if (terms->alpn != NULL) {
-    SSL_CTX_set_client_hello_cb(ctx, require_alpn, NULL);
+    if (!terms->alpn_may_be_none) SSL_CTX_set_client_hello_cb(ctx, require_alpn, NULL);
     SSL_CTX_set_alpn_select_cb(ctx, select_alpn, (void *)(uintptr_t)terms->alpn);
   }
 }

@@ -18,6 +18,7 @@
 
 struct tc_tls_terms {
   const char *alpn;      /* the only protocol spoken; NULL: not negotiated */
+  bool alpn_may_be_none; /* a peer that offers no protocol is fine: it speaks this one */
   bool peer_may_be_none; /* a certificate is asked for but not required */
 };
 

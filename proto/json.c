@@ -6,30 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "proto/utf8.h"
+
 /* --- text -------------------------------------------------------------------------------------- */
-
-/* Length of the UTF-8 sequence at text, 0 if it is none: overlong, a surrogate, past U+10FFFF, cut. */
-static size_t utf8_length(const unsigned char *text) {
-  unsigned char first = text[0];
-  size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-
-  if (first > 0xf4) return 0;
-  for (size_t i = 1; i < n; i++)
-    if ((text[i] & 0xc0) != 0x80) return 0; /* the closing NUL is no continuation either */
-  if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
-      (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
-    return 0;
-  return n;
-}
-
-static bool is_utf8(const char *text) {
-  for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
-    size_t n = utf8_length(at);
-    if (n == 0) return false;
-    at += n;
-  }
-  return true;
-}
 
 static void write_escape(struct tb_buf *out, unsigned char c) {
   static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
@@ -43,7 +22,8 @@ static void write_escape(struct tb_buf *out, unsigned char c) {
 
 void tp_json_text(struct tb_buf *out, const char *text) {
   const char *from = text = text != NULL ? text : "", *at = text;
-  bool whole = is_utf8(text);
+  size_t n = strlen(text);
+  bool whole = tp_utf8_whole(text, n) == n;
 
   tb_buf_byte(out, '"');
   for (; *at != '\0'; at++) {

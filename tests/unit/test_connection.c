@@ -18,10 +18,10 @@
 #include "proto/frame.pb-c.h"
 #include "support/certs.h"
 #include "support/peer.h"
+#include "support/tls_host.h"
 
 struct server {
-  struct tc_loop loop;
-  struct tc_tls_loop tls;
+  struct tt_tls_host host;
   struct tc_config config;
   struct tc_metrics metrics;
   struct memory_store store;
@@ -29,7 +29,7 @@ struct server {
   struct tc_listener *listener;
   SSL_CTX *ctx;
   atomic_size_t count;
-  char dir[64], address[TC_ADDRESS_MAX];
+  char address[TC_ADDRESS_MAX];
 };
 
 static void answer_all(struct server *s) {
@@ -48,7 +48,7 @@ static bool submit(void *self, struct tc_submit *msg) {
   struct server *s = self;
 
   if (!memory_store_submit(&s->store, msg)) return false;
-  uv_async_send(&s->loop.wake);
+  uv_async_send(&s->host.loop.wake);
   return true;
 }
 
@@ -70,7 +70,7 @@ static void on_drained(void *self) {
 static void on_tick(void *self) {
   struct server *s = self;
 
-  tc_tls_loop_tick(&s->tls);
+  tc_tls_loop_tick(&s->host.tls);
   tc_connections_tick(s->connections);
   answer_all(s);
 }
@@ -81,7 +81,7 @@ static void on_stop(void *self) {
   tc_listener_close(s->listener);
   tc_connections_abort(s->connections);
   tc_connections_close(s->connections);
-  tc_tls_loop_close(&s->tls);
+  tc_tls_loop_close(&s->host.tls);
 }
 
 static bool ready(void *self) {
@@ -103,48 +103,34 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  strcpy(s->dir, "/tmp/tt_conn_XXXXXX");
-  cr_assert_not_null(mkdtemp(s->dir));
-  tt_certs_make(s->dir);
+  tt_tls_host_open(&s->host, handler);
   tc_config_init(&s->config);
   if (adjust != NULL) adjust(&s->config);
-  cr_assert_eq(tc_tls_context_new(s->dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
-  cr_assert_eq(tc_loop_open(&s->loop, 10, handler), TB_OK);
-  tc_tls_loop_init(&s->tls, &s->loop.uv);
-  s->tls.handshake_ms = s->config.agents_handshake_timeout / 1000000;
+  cr_assert_eq(tc_tls_context_new(s->host.dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
+  s->host.tls.handshake_ms = s->config.agents_handshake_timeout / 1000000;
   struct tc_submit_sink store = { s, submit };
-  struct tc_connections_env env = { &s->tls, &s->config, &s->metrics, store, 0 };
+  struct tc_connections_env env = { &s->host.tls, &s->config, &s->metrics, store, 0 };
   cr_assert_eq(tc_connections_new(&env, &s->connections), TB_OK);
-  cr_assert_eq(tc_listener_open(&s->loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK, "%s",
-               diag.text);
+  cr_assert_eq(tc_listener_open(&s->host.loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK,
+               "%s", diag.text);
   strcpy(s->address, tc_listener_address(s->listener));
-  cr_assert_eq(tc_loop_start(&s->loop), TB_OK);
+  tt_tls_host_start(&s->host);
   return s;
 }
 
-static void drop(enum tc_loop_sender from, void *msg) {
-  (void)from;
-  (void)msg;
-}
-
 static void server_stop(struct server *s) {
-  char command[128];
-
-  tc_loop_stop(&s->loop);
-  tc_loop_join(&s->loop, drop);
+  tt_tls_host_end(&s->host);
   tc_connections_free(s->connections);
   for (struct tc_reply *r; (r = memory_store_answer(&s->store)) != NULL;) tc_reply_free(r);
   SSL_CTX_free(s->ctx);
   tc_config_fini(&s->config);
-  snprintf(command, sizeof command, "rm -r %s", s->dir);
-  cr_assert_eq(system(command), 0);
   cr_assert_eq(tc_records_held_bytes(), 0, "no record's memory is left");
   free(s);
 }
 
 static struct tt_peer_terms agent_of(const struct server *s) {
   return (struct tt_peer_terms){
-    .address = s->address, .ca_dir = s->dir, .name = "agent", .alpn = TP_ALPN
+    .address = s->address, .ca_dir = s->host.dir, .name = "agent", .alpn = TP_ALPN
   };
 }
 
@@ -297,7 +283,7 @@ static void two_names(struct server *s) {
   struct tt_peer_terms terms = agent_of(s);
   struct tt_peer peer;
 
-  tt_certs_issue(s->dir, "two", "URI:tracecollect:agent/a,URI:tracecollect:agent/b", 1000);
+  tt_certs_issue(s->host.dir, "two", "URI:tracecollect:agent/a,URI:tracecollect:agent/b", 1000);
   terms.name = "two";
   cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
   expect_refusal(&peer, "certificate has 2 SAN URIs");
@@ -307,7 +293,7 @@ static void two_names(struct server *s) {
 static void expired(struct server *s) {
   struct tt_peer_terms terms = agent_of(s);
 
-  tt_certs_issue(s->dir, "old", "URI:tracecollect:agent/a", -1000);
+  tt_certs_issue(s->host.dir, "old", "URI:tracecollect:agent/a", -1000);
   terms.name = "old";
   expect_no_tls(&terms, "certificate expired");
 }
@@ -535,7 +521,7 @@ Test(connection, a_drain_says_goaway_acks_what_was_taken_and_closes) {
   for (uint64_t seq = 1; seq <= 5; seq++)
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, "abc", 3));
   EVENTUALLY(s->store.records == 5);
-  cr_assert(tc_loop_post(&s->loop, TC_SENDER_MAIN, (void *)(uintptr_t)DRAIN));
+  cr_assert(tc_loop_post(&s->host.loop, TC_SENDER_MAIN, (void *)(uintptr_t)DRAIN));
   cr_assert(tt_peer_wait_for(&peer, TP_GOAWAY, &frame), "%s", peer.why);
   while (tt_peer_read_frame(&peer, &frame)) {
   }
@@ -571,7 +557,7 @@ Test(connection, after_the_store_failed_nobody_is_taken_in) {
   struct tt_peer peer;
   unsigned char stream[16] = { 1 };
 
-  cr_assert(tc_loop_post(&s->loop, TC_SENDER_MAIN, (void *)(uintptr_t)FAIL));
+  cr_assert(tc_loop_post(&s->host.loop, TC_SENDER_MAIN, (void *)(uintptr_t)FAIL));
   cr_assert(tt_peer_open(&peer, &terms));
   cr_assert(tt_peer_hello(&peer, stream, "shop"));
   expect_refusal(&peer, "cannot store at this time");

@@ -1,194 +1,206 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How the server speaks HTTP/1.1. What the API answers: test_http_api.c; peers that mean ill:
+ * test_http_hostile.c. */
 #include <criterion/criterion.h>
-#include <netinet/in.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
-#include "collector/http.h"
-#include "collector/loop.h"
-#include "support/certs.h"
+#include "support/http_server.h"
 #include "support/peer.h"
 
-struct server {
-  struct tc_loop loop;
-  struct tc_tls_loop tls;
-  struct tc_http *http;
-  const char *unhealthy;
-  char dir[64], address[300];
-  unsigned port;
-};
+static char answer[TT_HTTP_ANSWER_BYTES];
 
-static tb_rc metrics(void *self, struct tb_buf *out) {
-  (void)self;
-  tb_buf_text(out, "tracecollect_up 1\n");
-  return out->rc;
+static void expect(const struct tt_http *s, const char *text, const char *status,
+                   const char *body) {
+  tt_http_ask(s, text, 100000, answer);
+  cr_expect_eq(strncmp(answer, status, strlen(status)), 0, "%s\n%s", text, answer);
+  cr_expect_not_null(strstr(answer, body), "%s\n%s", text, answer);
 }
 
-static const char *unhealthy(void *self) {
-  const struct server *s = self;
+static unsigned count(const char *text, const char *what) {
+  unsigned n = 0;
 
-  return s->unhealthy;
-}
-
-static void nothing(void *self) {
-  (void)self;
-}
-static void no_message(void *self, enum tc_loop_sender from, void *msg) {
-  (void)self;
-  (void)from;
-  (void)msg;
-}
-
-static void on_tick(void *self) {
-  struct server *s = self;
-
-  tc_tls_loop_tick(&s->tls);
-  tc_http_tick(s->http);
-}
-
-static void on_stop(void *self) {
-  struct server *s = self;
-
-  tc_http_close(s->http);
-  tc_tls_loop_close(&s->tls);
-}
-
-static struct server *server_start(const char *address) {
-  struct server *s = calloc(1, sizeof *s);
-  struct tc_loop_handler handler = { s, no_message, nothing, on_tick, on_stop };
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  strcpy(s->dir, "/tmp/tt_http_XXXXXX");
-  cr_assert_not_null(mkdtemp(s->dir));
-  tt_certs_make(s->dir);
-  cr_assert_eq(tc_loop_open(&s->loop, 10, handler), TB_OK);
-  tc_tls_loop_init(&s->tls, &s->loop.uv);
-  struct tc_http_env env = { &s->tls, address, s->dir, 16, { s, metrics, unhealthy }, 0 };
-  cr_assert_eq(tc_http_open(&env, &diag, &s->http), TB_OK, "%s", diag.text);
-  strcpy(s->address, tc_http_address(s->http));
-  s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
-  cr_assert_eq(tc_loop_start(&s->loop), TB_OK);
-  return s;
-}
-
-static void drop(enum tc_loop_sender from, void *msg) {
-  (void)from;
-  (void)msg;
-}
-
-static void server_stop(struct server *s) {
-  char command[128];
-
-  tc_loop_stop(&s->loop);
-  tc_loop_join(&s->loop, drop);
-  tc_http_free(s->http);
-  snprintf(command, sizeof command, "rm -r %s", s->dir);
-  cr_assert_eq(system(command), 0);
-  free(s);
-}
-
-static int dial(const struct server *s) {
-  struct sockaddr_in to = { .sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)s->port),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-  struct timeval wait = { .tv_sec = 10 };
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-  cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-  return fd;
-}
-
-/* Says text in one go or byte by byte; the whole answer. */
-static void ask(const struct server *s, const char *text, size_t piece, char answer[4096]) {
-  int fd = dial(s);
-  size_t len = 0;
-  ssize_t n;
-
-  for (size_t at = 0, all = strlen(text); at < all; at += piece)
-    if (send(fd, text + at, all - at < piece ? all - at : piece, MSG_NOSIGNAL) < 0) break;
-  while (len < 4095 && (n = recv(fd, answer + len, 4095 - len, 0)) > 0) len += (size_t)n;
-  answer[len] = '\0';
-  close(fd);
-}
-
-static void expect(const struct server *s, const char *text, const char *status, const char *body) {
-  char answer[4096];
-
-  ask(s, text, 100000, answer);
-  cr_assert_eq(strncmp(answer, status, strlen(status)), 0, "%s", answer);
-  cr_assert_not_null(strstr(answer, body), "%s", answer);
+  for (const char *at = text; (at = strstr(at, what)) != NULL; at++) n++;
+  return n;
 }
 
 Test(http, metrics_and_health_are_served) {
-  struct server *s = server_start("127.0.0.1:0");
-  char answer[4096];
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
 
   expect(s, "GET /metrics HTTP/1.1\r\nHost: localhost:7073\r\n\r\n", "HTTP/1.1 200 OK",
          "\r\n\r\ntracecollect_up 1\n");
-  expect(s, "GET /healthz?x=1 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200 OK",
-         "\r\n\r\nok\n");
+  expect(s, "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200 OK", "\r\n\r\nok\n");
+  expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK",
+         "{\"name\":\"tls\",\"ok\":true,\"state\":\"the server's certificate is valid for");
   s->unhealthy = "disk full";
   expect(s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "disk full\n");
-  ask(s, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 100, answer);
+  expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "\"ready\":false");
+  tt_http_ask(s, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 100, answer);
   cr_assert_not_null(strstr(answer, "Content-Length: 18"), "%s", answer);
   cr_assert_null(strstr(answer, "tracecollect_up"));
-  ask(s, "GET /metrics HTTP/1.1\r\nAccept: */*\r\nHost: localhost\r\n\r\n", 1, answer);
+  tt_http_ask(s, "GET /metrics HTTP/1.1\r\nAccept: */*\r\nHost: localhost\r\n\r\n", 1, answer);
   cr_assert_not_null(strstr(answer, "tracecollect_up 1"), "byte by byte: %s", answer);
-  server_stop(s);
+  tt_http_stop(s);
 }
 
 Test(http, what_is_not_served_is_said) {
-  struct server *s = server_start("127.0.0.1:0");
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
   static char big[20000];
 
-  expect(s, "GET /secret HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404", "no such page");
+  expect(s, "GET /secret HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404",
+         "{\"status\":404,\"error\":\"no such page");
   expect(s, "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",
-         "Allow: GET, HEAD");
-  expect(s, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
-         "HTTP/1.1 413", "no body");
+         "Allow: GET, HEAD\r\n");
+  expect(s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405", "only GET and HEAD");
+  expect(s, "BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 501", "error");
   expect(s, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421", "another name");
-  expect(s, "GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 421", "another name");
-  expect(s, "\x16\x03\x01 this is not HTTP\r\n\r\n", "HTTP/1.1 400", "not a request");
-  snprintf(big, sizeof big, "GET /%01500d HTTP/1.1\r\nHost: localhost\r\n\r\n", 0);
-  expect(s, big, "HTTP/1.1 414", "URL too long");
+  expect(s, "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 421",
+         "another name");
+  expect(s, "GET http://localhost:1/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 200",
+         "tracecollect_up");
+  expect(s, "GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "Host is missing");
+  expect(s, "GET /metrics HTTP/2.0\r\nHost: localhost\r\n\r\n", "HTTP/1.1 505", "1.1 are spoken");
+  expect(s, "\x16\x03\x01 this is not HTTP\r\n\r\n", "HTTP/1.1 501", "error");
+  snprintf(big, sizeof big, "GET /%04000d HTTP/1.1\r\nHost: localhost\r\n\r\n", 0);
+  expect(s, big, "HTTP/1.1 414", "URL is too long");
   snprintf(big, sizeof big, "GET / HTTP/1.1\r\nX: %012000d", 0);
-  expect(s, big, "HTTP/1.1 431", "head too long");
-  server_stop(s);
+  expect(s, big, "HTTP/1.1 431", "head of the request is too long");
+  snprintf(big, sizeof big, "GET / HTTP/1.1\r\nRange: %0500d", 0);
+  expect(s, big, "HTTP/1.1 431", "value is too long");
+  tt_http_stop(s);
 }
 
-static void ask_tls(const struct server *s, const char *name, const char *text, char answer[4096]) {
+Test(http, a_connection_stays_for_the_next_request) {
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  int fd = tt_http_dial(s);
+
+  for (int i = 0; i < 3; i++) {
+    const char *ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    tt_http_say(fd, ask, strlen(ask));
+    tt_http_hear(fd, answer, "_up 1\n");
+    cr_assert_not_null(strstr(answer, "tracecollect_up 1\n"), "%s", answer);
+    cr_assert_null(strstr(answer, "Connection:"), "%s", answer);
+  }
+  const char *last = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  tt_http_say(fd, last, strlen(last));
+  tt_http_hear(fd, answer, NULL); /* to the end, which comes by itself */
+  cr_assert_not_null(strstr(answer, "Connection: close\r\n"), "%s", answer);
+  close(fd);
+
+  expect(s, "GET /healthz HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "Connection: close\r\n");
+  expect(s, "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "HTTP/1.1 200",
+         "Connection: keep-alive\r\n");
+  tt_http_stop(s);
+}
+
+Test(http, pipelined_requests_are_answered_in_order) {
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  static char asks[100000];
+  size_t len = 0;
+
+  /* One is answered by a worker, the others at once: the order must hold all the same. */
+  for (int i = 0; i < 200; i++)
+    len += (size_t)snprintf(asks + len, sizeof asks - len,
+                            "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                            "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                            "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                            "GET /nothing-%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                            i);
+  for (size_t piece = 7; piece < 100000; piece *= 37) {
+    const char *at = answer;
+
+    tt_http_ask(s, asks, piece, answer);
+    cr_assert_eq(count(answer, "HTTP/1.1 200 OK"), 600, "pieces of %zu: %u", piece,
+                 count(answer, "HTTP/1.1 200 OK"));
+    cr_assert_eq(count(answer, "HTTP/1.1 404"), 200);
+    for (int i = 0; i < 200; i++) {
+      static const char *const order[] = { "\r\n\r\nok\n", "\r\n\r\ntracecollect_up 1\n",
+                                           "Content-Length: 18\r\n", "HTTP/1.1 404" };
+
+      for (size_t k = 0; k < 4; k++) {
+        const char *found = strstr(at, order[k]);
+        cr_assert_not_null(found, "request %d.%zu", i, k);
+        at = found + 1;
+      }
+    }
+  }
+  tt_http_stop(s);
+}
+
+Test(http, the_page_is_whole_and_may_load_nothing_from_elsewhere) {
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  char tag[128] = "", ask[400];
+
+  expect(s, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK",
+         "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+         "connect-src 'self'");
+  cr_assert_not_null(strstr(answer, "<!doctype html>"));
+  cr_assert_null(strstr(answer, "unsafe-inline"));
+  const char *body = strstr(answer, "\r\n\r\n");
+  cr_assert_null(strstr(body, "://"), "a link to elsewhere");
+  cr_assert_null(strstr(body, "style="), "an inline style");
+  cr_assert_null(strstr(body, "onclick"), "an inline script");
+  cr_assert_eq(sscanf(strstr(answer, "ETag: "), "ETag: %127s", tag), 1);
+  snprintf(ask, sizeof ask, "GET / HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: %s\r\n\r\n", tag);
+  expect(s, ask, "HTTP/1.1 304", tag);
+  cr_assert_null(strstr(answer, "<!doctype"));
+  cr_assert_null(strstr(answer, "Content-Length"));
+  expect(s, "GET /uPlot.iife.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200",
+         "text/javascript");
+  expect(s, "GET /uPlot.LICENSE HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200",
+         "The MIT License");
+  tt_http_stop(s);
+}
+
+static void ask_tls(const struct tt_http *s, const char *name, const char *alpn, const char *text) {
   char address[64];
-  struct tt_peer_terms terms = { .address = address, .ca_dir = s->dir, .name = name };
+  struct tt_peer_terms terms = {
+    .address = address, .ca_dir = s->host.dir, .name = name, .alpn = alpn
+  };
   struct tt_peer peer;
   size_t len = 0, n;
 
   snprintf(address, sizeof address, "127.0.0.1:%u", s->port);
   cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
   cr_assert(tt_peer_send(&peer, text, strlen(text)), "%s", peer.why);
-  while (len < 4095 && SSL_read_ex(peer.ssl, answer + len, 4095 - len, &n) == 1) len += n;
+  while (SSL_read_ex(peer.ssl, answer + len, sizeof answer - 1 - len, &n) == 1) len += n;
   answer[len] = '\0';
   tt_peer_close(&peer);
 }
 
-Test(http, off_loopback_metrics_want_a_readers_certificate) {
-  struct server *s = server_start("0.0.0.0:0");
-  char answer[4096];
+#define ASK(path) "GET " path " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
 
-  ask_tls(s, "reader", "GET /metrics HTTP/1.1\r\nHost: a.example\r\n\r\n", answer);
+Test(http, off_loopback_all_but_health_wants_a_readers_certificate) {
+  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL);
+
+  ask_tls(s, "reader", NULL, ASK("/metrics"));
   cr_assert_not_null(strstr(answer, "tracecollect_up 1"), "%s", answer);
-  ask_tls(s, "agent", "GET /metrics HTTP/1.1\r\nHost: a.example\r\n\r\n", answer);
+  ask_tls(s, "reader", "http/1.1", ASK("/"));
+  cr_assert_not_null(strstr(answer, "<!doctype html>"), "%s", answer);
+  ask_tls(s, "agent", "http/1.1", ASK("/metrics"));
   cr_assert_not_null(strstr(answer, "HTTP/1.1 403"), "%s", answer);
   cr_assert_not_null(strstr(answer, "tracecollect:reader/NAME is needed"), "%s", answer);
-  ask_tls(s, NULL, "GET /metrics HTTP/1.1\r\nHost: a.example\r\n\r\n", answer);
+  ask_tls(s, NULL, NULL, ASK("/api/v1/streams"));
   cr_assert_not_null(strstr(answer, "no certificate"), "%s", answer);
-  ask_tls(s, NULL, "GET /healthz HTTP/1.1\r\nHost: a.example\r\n\r\n", answer);
+  ask_tls(s, NULL, NULL, ASK("/healthz"));
   cr_assert_not_null(strstr(answer, "HTTP/1.1 200 OK"), "%s", answer);
-  server_stop(s);
+  tt_http_stop(s);
+}
+
+Test(http, who_offers_only_another_protocol_is_told_so) {
+  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL);
+  char address[64];
+  struct tt_peer_terms terms = {
+    .address = address, .ca_dir = s->host.dir, .name = "reader", .alpn = "h2"
+  };
+  struct tt_peer peer;
+
+  snprintf(address, sizeof address, "127.0.0.1:%u", s->port);
+  cr_assert_not(tt_peer_open(&peer, &terms));
+  cr_assert_not_null(strstr(peer.why, "no application protocol"), "%s", peer.why);
+  tt_peer_close(&peer);
+  tt_http_stop(s);
 }

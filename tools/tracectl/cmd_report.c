@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/report_trim.h"
 #include "tools/tracectl/condition.h"
 #include "tools/tracectl/json.h"
 #include "tools/tracectl/pprof.h"
@@ -155,7 +156,7 @@ static int give_reports(const struct report_options *o, struct tk_report_set *se
 
   if (o->pprof != NULL) code = write_profile(o->pprof, set);
   if (code != TK_DONE) return code;
-  for (size_t i = 0; i < set->n; i++) tk_report_trim(set->report[i], o->style.rows);
+  for (size_t i = 0; i < set->n; i++) tp_report_trim(set->report[i], o->style.rows);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   return code != TK_DONE ? code : check_conditions(o, set);
 }

@@ -12,25 +12,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/tracectl/human.h"
 #include "collector/times.h"
+#include "proto/report_trim.h"
+#include "tools/tracectl/human.h"
 
 typedef Tracecollect__V1__StreamReport Report;
 typedef Tracecollect__V1__Distribution Distribution;
 typedef Tracecollect__V1__Frame Frame;
 typedef const struct tk_report_style Style;
 
-enum {
-  COLUMNS_MIN = 60,
-  COLUMNS_DEFAULT = 100,
-  ROWS_DEFAULT = 20,
-  FRAMES_DEFAULT = 4,
-  LINE_BYTES = 512
-};
+enum { COLUMNS_MIN = 60, COLUMNS_DEFAULT = 100, FRAMES_DEFAULT = 4, LINE_BYTES = 512 };
 
 struct tk_report_style tk_report_style_default(void) {
   struct tk_report_style style = { .columns = COLUMNS_DEFAULT,
-                                   .rows = ROWS_DEFAULT,
+                                   .rows = TP_REPORT_ROWS_SHOWN,
                                    .frames = FRAMES_DEFAULT };
   const char *no_color = getenv("NO_COLOR");
   struct winsize size;

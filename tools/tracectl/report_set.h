@@ -32,9 +32,6 @@ void tk_report_set_clear(struct tk_report_set *set);
 /* Copies a packed StreamReport in. Errors: TB_NOMEM; TB_CORRUPT: it is none. */
 TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
 
-/* Cuts each list to rows (0: none is cut), the rest of stacks and stoppers summed in "other". */
-void tk_report_trim(Tracecollect__V1__StreamReport *report, size_t rows);
-
 /* Orders and analyses a whole trace file. TK_DONE; TK_FAILED: said on stderr, and the set holds what
  * was found before the fault, nothing if that was the header. */
 int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set);

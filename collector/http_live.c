@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/http_live.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS_MAX = 127, KIND_MAX = 31 };
+
+struct event {
+  struct event *next;
+  uint64_t number;
+  char kind[KIND_MAX + 1];
+  size_t len;
+  char text[]; /* as it is sent */
+};
+
+struct tc_live {
+  uint64_t run;
+  uint64_t last; /* number of the newest event there was, kept or not */
+  struct event *oldest, **end;
+  size_t bytes, bytes_max;
+  struct tc_live_reader *first;
+  size_t readers;
+};
+
+struct tc_live_reader {
+  struct tc_live_reader *next_reader, **at;
+  uint64_t next;             /* number of the event to be sent next */
+  bool restarted;            /* its last id is of another run: to be told */
+  char kinds[KINDS_MAX + 3]; /* ",a,b," */
+  char notice[160];
+};
+
+tb_rc tc_live_new(size_t bytes_max, uint64_t run, struct tc_live **out) {
+  struct tc_live *live = calloc(1, sizeof *live);
+
+  if (live == NULL) return TB_NOMEM;
+  live->run = run;
+  live->bytes_max = bytes_max;
+  live->end = &live->oldest;
+  *out = live;
+  return TB_OK;
+}
+
+static void drop_oldest(struct tc_live *live) {
+  struct event *gone = live->oldest;
+
+  live->oldest = gone->next;
+  if (live->oldest == NULL) live->end = &live->oldest;
+  live->bytes -= gone->len;
+  free(gone);
+}
+
+void tc_live_free(struct tc_live *live) {
+  if (live == NULL) return;
+  assert(live->readers == 0);
+  while (live->oldest != NULL) drop_oldest(live);
+  free(live);
+}
+
+void tc_live_publish(struct tc_live *live, const char *kind, const void *data, size_t n) {
+  char head[96];
+  uint64_t number = ++live->last;
+  int head_len =
+      snprintf(head, sizeof head, "id: %" PRIx64 "-%" PRIu64 "\nevent: %.*s\ndata: ", live->run,
+               number, KIND_MAX, kind);
+  size_t len = (size_t)head_len + n + 2;
+  struct event *e = len <= live->bytes_max ? malloc(sizeof *e + len) : NULL;
+
+  if (e == NULL) return; /* its number is missing from now on: a gap */
+  *e = (struct event){ .number = number, .len = len };
+  snprintf(e->kind, sizeof e->kind, "%s", kind);
+  memcpy(e->text, head, (size_t)head_len);
+  memcpy(e->text + head_len, data, n);
+  memcpy(e->text + head_len + n, "\n\n", 2);
+  *live->end = e;
+  live->end = &e->next;
+  live->bytes += len;
+  while (live->bytes > live->bytes_max) drop_oldest(live);
+}
+
+/* --- readers ----------------------------------------------------------------------------------- */
+
+tb_rc tc_live_join(struct tc_live *live, const char *last_id, const char *kinds,
+                   struct tc_live_reader **out) {
+  struct tc_live_reader *r = calloc(1, sizeof *r);
+  uint64_t run, number;
+
+  if (r == NULL) return TB_NOMEM;
+  if (strlen(kinds) > KINDS_MAX) {
+    free(r);
+    return TB_PROTOCOL;
+  }
+  snprintf(r->kinds, sizeof r->kinds, ",%s,", kinds);
+  r->next = live->last + 1;
+  if (sscanf(last_id, "%" SCNx64 "-%" SCNu64, &run, &number) == 2) {
+    r->restarted = run != live->run || number > live->last;
+    if (!r->restarted) r->next = number + 1;
+  }
+  r->next_reader = live->first;
+  if (r->next_reader != NULL) r->next_reader->at = &r->next_reader;
+  r->at = &live->first;
+  live->first = r;
+  live->readers++;
+  *out = r;
+  return TB_OK;
+}
+
+void tc_live_leave(struct tc_live *live, struct tc_live_reader *reader) {
+  if (reader == NULL) return;
+  *reader->at = reader->next_reader;
+  if (reader->next_reader != NULL) reader->next_reader->at = reader->at;
+  live->readers--;
+  free(reader);
+}
+
+size_t tc_live_readers(const struct tc_live *live) {
+  return live->readers;
+}
+
+static bool wants(const struct tc_live_reader *r, const char *kind) {
+  char listed[KIND_MAX + 3];
+
+  snprintf(listed, sizeof listed, ",%s,", kind);
+  return strstr(r->kinds, listed) != NULL;
+}
+
+bool tc_live_wanted(const struct tc_live *live, const char *kind) {
+  for (const struct tc_live_reader *r = live->first; r != NULL; r = r->next_reader)
+    if (wants(r, kind)) return true;
+  return false;
+}
+
+static bool tell_gap(struct tc_live_reader *r, const char *data, const void **out, size_t *len) {
+  *len = (size_t)snprintf(r->notice, sizeof r->notice, "event: gap\ndata: %s\n\n", data);
+  *out = r->notice;
+  return true;
+}
+
+bool tc_live_next(struct tc_live *live, struct tc_live_reader *r, const void **out_text,
+                  size_t *out_len) {
+  const struct event *e = live->oldest;
+  char data[80];
+
+  if (r->restarted) {
+    r->restarted = false;
+    return tell_gap(r, "{\"lost\":null,\"why\":\"the collector was restarted\"}", out_text,
+                    out_len);
+  }
+  while (e != NULL && e->number < r->next) e = e->next;
+  uint64_t there = e != NULL ? e->number : live->last + 1;
+  if (there > r->next) {
+    snprintf(data, sizeof data, "{\"lost\":%" PRIu64 ",\"why\":\"read too slowly\"}",
+             there - r->next);
+    r->next = there;
+    return tell_gap(r, data, out_text, out_len);
+  }
+  for (; e != NULL && e->number == r->next; e = e->next) {
+    r->next++;
+    if (!wants(r, e->kind)) continue;
+    *out_text = e->text;
+    *out_len = e->len;
+    return true;
+  }
+  return e != NULL && tc_live_next(live, r, out_text, out_len); /* a hole lies before e */
+}

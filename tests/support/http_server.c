@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/http_server.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static tb_rc metrics(void *self, struct tb_buf *out) {
+  (void)self;
+  tb_buf_text(out, "tracecollect_up 1\n");
+  return out->rc;
+}
+
+static const char *unhealthy(void *self) {
+  struct tt_http *s = self;
+
+  return s->unhealthy;
+}
+
+static void readiness(void *self, struct tc_readiness *out) {
+  struct tt_http *s = self;
+  struct tc_readiness_facts facts = { .now_wall_ns = 1000000000,
+                                      .certs = s->host.dir,
+                                      .running = s->unhealthy == NULL };
+
+  *out = (struct tc_readiness){ 0 };
+  tc_readiness_update(out, &facts);
+}
+
+static void on_tick(void *self) {
+  struct tt_http *s = self;
+
+  tc_tls_loop_tick(&s->host.tls);
+  tc_http_tick(s->http);
+}
+
+static void on_stop(void *self) {
+  struct tt_http *s = self;
+
+  tc_http_close(s->http);
+  tc_tls_loop_close(&s->host.tls);
+}
+
+struct tc_http_limits tt_http_limits(void) {
+  return (struct tc_http_limits){ .connections_max = 16,
+                                  .head_bytes_max = 8 << 10,
+                                  .request_ms = 30000,
+                                  .idle_ms = 30000,
+                                  .stall_ms = 30000,
+                                  .live_max = 4,
+                                  .live_bytes_max = 1 << 20,
+                                  .heartbeat_ms = 30000 };
+}
+
+struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
+                              const struct tc_archive_desk_env *archive) {
+  struct tt_http *s = calloc(1, sizeof *s);
+  struct tc_loop_handler handler = { .self = s, .tick = on_tick, .stop = on_stop };
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tt_tls_host_open(&s->host, handler);
+  struct tc_http_env env = { .tls = &s->host.tls,
+                             .address = address,
+                             .certs = s->host.dir,
+                             .limits = limits != NULL ? *limits : tt_http_limits(),
+                             .source = { s, metrics, unhealthy, readiness } };
+  if (archive != NULL) env.archive = *archive;
+  if (tc_http_open(&env, &diag, &s->http) != TB_OK) {
+    fprintf(stderr, "%s\n", diag.text);
+    abort();
+  }
+  strcpy(s->address, tc_http_address(s->http));
+  s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
+  tt_tls_host_start(&s->host);
+  return s;
+}
+
+void tt_http_stop(struct tt_http *s) {
+  tt_tls_host_end(&s->host);
+  tc_http_free(s->http);
+  free(s);
+}
+
+int tt_http_dial(const struct tt_http *s) {
+  struct sockaddr_in to = { .sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)s->port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  struct timeval wait = { .tv_sec = 20 };
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+    perror("connect");
+    abort();
+  }
+  return fd;
+}
+
+/* A server that has ended the connection is the test's to notice, in what it hears. */
+void tt_http_say(int fd, const void *bytes, size_t n) {
+  for (ssize_t sent; n > 0; n -= (size_t)sent, bytes = (const char *)bytes + sent)
+    if ((sent = send(fd, bytes, n, MSG_NOSIGNAL)) < 0) return;
+}
+
+size_t tt_http_hear(int fd, char *out, const char *until) {
+  size_t len = 0;
+  ssize_t n;
+
+  out[0] = '\0';
+  while (len < TT_HTTP_ANSWER_BYTES - 1 &&
+         (n = recv(fd, out + len, TT_HTTP_ANSWER_BYTES - 1 - len, 0)) > 0) {
+    len += (size_t)n;
+    out[len] = '\0';
+    if (until != NULL && memmem(out, len, until, strlen(until)) != NULL) break;
+  }
+  return len;
+}
+
+size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
+  int fd = tt_http_dial(s);
+
+  for (size_t at = 0, all = strlen(text); at < all; at += piece)
+    tt_http_say(fd, text + at, all - at < piece ? all - at : piece);
+  shutdown(fd, SHUT_WR);
+  size_t n = tt_http_hear(fd, out, NULL);
+  close(fd);
+  return n;
+}

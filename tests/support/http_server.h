@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP server on a loop of its own, and a client that says exactly the bytes it is told. */
+#ifndef TT_HTTP_SERVER_H
+#define TT_HTTP_SERVER_H
+
+#include "collector/http.h"
+#include "support/tls_host.h"
+
+enum { TT_HTTP_ANSWER_BYTES = 1 << 20 };
+
+struct tt_http {
+  struct tt_tls_host host;
+  struct tc_http *http;
+  const char *_Atomic unhealthy;
+  char address[300];
+  unsigned port;
+};
+
+/* Limits as a test wants them quick: seconds where the daemon has tens of them. */
+struct tc_http_limits tt_http_limits(void);
+
+/* archive and feed may be zeroed where no question goes there. */
+struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
+                              const struct tc_archive_desk_env *archive);
+void tt_http_stop(struct tt_http *server);
+
+int tt_http_dial(const struct tt_http *server); /* a socket whose reads end after 20 s */
+void tt_http_say(int fd, const void *bytes, size_t n);
+/* Reads until the peer ends or, where until is given, until it was said; NUL-terminated. */
+size_t tt_http_hear(int fd, char *out, const char *until);
+/* Asks in pieces of so many bytes, hears all there is to the end of the connection. */
+size_t tt_http_ask(const struct tt_http *server, const char *text, size_t piece, char *out);
+
+#endif

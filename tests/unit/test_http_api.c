@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API over a real store: what it answers is what the catalog and the files say. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/report.pb-c.h"
+#include "support/archive_host.h"
+#include "support/http_server.h"
+
+static struct tt_host host;
+static struct tc_archive_desk_env desk;
+static struct tt_http *server;
+static char answer[TT_HTTP_ANSWER_BYTES];
+static size_t answer_len;
+
+static void open_all(void) {
+  tt_host_open(&host, NULL, NULL, 1);
+  desk = (struct tc_archive_desk_env){ .store = host.store.store,
+                                       .reports = host.reports,
+                                       .started_wall_ns = 1000000000,
+                                       .version = "9.9.9",
+                                       .durable = true };
+  server = tt_http_start("127.0.0.1:0", NULL, &desk);
+}
+
+static void close_all(void) {
+  tt_http_stop(server);
+  tt_host_close(&host);
+}
+
+TestSuite(http_api, .init = open_all, .fini = close_all, .timeout = 100);
+
+/* fields: more lines of the head, each with its CR LF. */
+static const char *get(const char *path, const char *fields) {
+  char text[600];
+
+  snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, fields);
+  answer_len = tt_http_ask(server, text, 1000, answer);
+  return answer;
+}
+
+#define EXPECT(path, fields, part)                                                                 \
+  cr_assert_not_null(strstr(get(path, fields), part), "%s: %s is not in\n%s", path, part, answer)
+
+/* Three generations of the stream host-1, archived. */
+static struct tt_writer three_generations(void) {
+  struct tt_writer w = tt_host_writer(&host, 1, 1);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 40, 10000);
+  tt_barrier(&host.store);
+  return w;
+}
+
+Test(http_api, streams_and_segments_are_those_of_the_catalog) {
+  three_generations();
+  EXPECT("/api/v1/streams", "", "\"instance\":\"host-1\"");
+  cr_assert_not_null(strstr(answer, "\"version\":\"9.9.9\""), "%s", answer);
+  cr_assert_not_null(strstr(answer, "\"generations\":3,"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "Content-Type: application/json\r\n"), "%s", answer);
+
+  EXPECT("/api/v1/segments?instance=host-1", "", "\"first_gen\":3,");
+  EXPECT("/api/v1/segments?limit=2", "", "\"more\":true");
+  cr_assert_null(strstr(answer, "\"first_gen\":3,"), "%s", answer);
+  EXPECT("/api/v1/segments?limit=2&after=2", "", "\"more\":false");
+  EXPECT("/api/v1/segments?instance=other", "", "{\"segments\":[],\"more\":false");
+  EXPECT("/api/v1/segments?since=-1h&until=now", "", "\"first_gen\":1,");
+  EXPECT("/api/v1/segments?until=-1h", "", "{\"segments\":[]");
+  EXPECT("/api/v1/segments?since=yesterday", "", "HTTP/1.1 400");
+  cr_assert_not_null(strstr(answer, "since: \\\"yesterday\\\" is not a time"), "%s", answer);
+  EXPECT("/api/v1/segments?limit=0", "", "HTTP/1.1 400");
+  EXPECT("/api/v1/segments?limit=1001", "", "HTTP/1.1 400");
+}
+
+Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
+  size_t len;
+  three_generations();
+  get("/api/v1/segments?limit=1", "");
+  char *path = strstr(answer, "\"path\":\"") + 8;
+  *strchr(path, '"') = '\0';
+  char *file = tt_read_file(&host.store, path, &len);
+  cr_assert_not_null(file);
+
+  EXPECT("/api/v1/segments/1", "", "HTTP/1.1 200 OK");
+  const char *body = strstr(answer, "\r\n\r\n") + 4;
+  cr_assert_eq(answer_len - (size_t)(body - answer), len);
+  cr_assert_arr_eq(body, file, len);
+  cr_assert_not_null(strstr(answer, "Content-Disposition: attachment; filename=\""));
+  char tag[100], field[150];
+  cr_assert_eq(sscanf(strstr(answer, "ETag: "), "ETag: %99s", tag), 1);
+  cr_assert_eq(strlen(tag), 66, "the file's SHA-256: %s", tag);
+
+  for (size_t first = 0; first < len; first += 77777) {
+    size_t last = first + 300000 < len ? first + 300000 : len - 1;
+    snprintf(field, sizeof field, "Range: bytes=%zu-%zu\r\n", first, last);
+    EXPECT("/api/v1/segments/1", field, "HTTP/1.1 206");
+    body = strstr(answer, "\r\n\r\n") + 4;
+    cr_assert_eq(answer_len - (size_t)(body - answer), last - first + 1);
+    cr_assert_arr_eq(body, file + first, last - first + 1);
+  }
+  EXPECT("/api/v1/segments/1", "Range: bytes=-3\r\n", "HTTP/1.1 206");
+  snprintf(field, sizeof field, "Content-Range: bytes %zu-%zu/%zu\r\n", len - 3, len - 1, len);
+  cr_assert_not_null(strstr(answer, field), "%s", answer);
+  EXPECT("/api/v1/segments/1", "Range: bytes=99999999-\r\n", "HTTP/1.1 416");
+  snprintf(field, sizeof field, "Content-Range: bytes */%zu\r\n", len);
+  cr_assert_not_null(strstr(answer, field), "%s", answer);
+
+  snprintf(field, sizeof field, "If-None-Match: %s\r\n", tag);
+  EXPECT("/api/v1/segments/1", field, "HTTP/1.1 304");
+  snprintf(field, sizeof field, "Range: bytes=0-0\r\nIf-Range: %s\r\n", tag);
+  EXPECT("/api/v1/segments/1", field, "HTTP/1.1 206");
+  EXPECT("/api/v1/segments/1", "Range: bytes=0-0\r\nIf-Range: \"other\"\r\n", "HTTP/1.1 200");
+  EXPECT("/api/v1/segments/77", "", "HTTP/1.1 404");
+  EXPECT("/api/v1/segments/1?x=1", "", "HTTP/1.1 400");
+  free(file);
+}
+
+Test(http_api, a_download_that_is_left_in_the_middle_costs_nothing) {
+  static const char ask[] = "GET /api/v1/segments/1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  three_generations();
+  for (int i = 0; i < 50; i++) {
+    int fd = tt_http_dial(server);
+    char some[1000];
+
+    tt_http_say(fd, ask, sizeof ask - 1);
+    if (i % 2 == 0) cr_assert_gt(read(fd, some, sizeof some), 0);
+    close(fd);
+  }
+  EXPECT("/api/v1/segments/1", "", "HTTP/1.1 200 OK");
+}
+
+static void publish_report(char *kind, char *service, uint64_t count) {
+  static char one[] = "one", all[] = "all";
+  Tracecollect__V1__StreamReport r = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
+  Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
+  unsigned char packed[500], stream[16] = { (unsigned char)service[0] };
+
+  r.kind = kind;
+  r.service = service;
+  r.instance = one;
+  r.window = all;
+  r.stw = &stw;
+  stw.stopped = &stopped;
+  stopped.count = count;
+  struct tc_report report = { .stream = stream,
+                              .service = service,
+                              .instance = "one",
+                              .kind = kind,
+                              .window = "all",
+                              .bytes = packed,
+                              .len = tracecollect__v1__stream_report__pack(&r, packed) };
+  cr_assert_eq(tc_reports_publish(host.reports, &report), TB_OK);
+}
+
+Test(http_api, reports_are_a_line_a_stream) {
+  static char stw[] = "stw", shop[] = "shop", till[] = "till";
+
+  EXPECT("/api/v1/report/stw", "", "HTTP/1.1 404");
+  publish_report(stw, shop, 7);
+  publish_report(stw, till, 8);
+  EXPECT("/api/v1/report/stw?service=shop&window=all", "", "HTTP/1.1 200");
+  cr_assert_not_null(strstr(answer, "\"stw\":{\"stopped\":{\"count\":7,"), "%s", answer);
+  cr_assert_null(strstr(answer, "till"));
+  get("/api/v1/report/stw", "");
+  cr_assert_not_null(strstr(answer, "}\n{"), "%s", answer);
+  EXPECT("/api/v1/report/stw?window=1h", "", "none of 10s, 1m, 5m, all");
+  EXPECT("/api/v1/report/weather", "", "no report \\\"weather\\\"; there are syscall");
+  EXPECT("/api/v1/report/stw/x", "", "HTTP/1.1 404");
+}
+
+Test(http_api, an_overview_comes_at_once_and_names_every_stream) {
+  static const char ask[] = "GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  three_generations();
+  int fd = tt_http_dial(server);
+
+  tt_http_say(fd, ask, sizeof ask - 1);
+  tt_http_hear(fd, answer, "}\n\n");
+  cr_assert_not_null(strstr(answer, "event: overview\ndata: {\"wall_ns\":"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "\"instance\":\"host-1\",\"state\":\"live\""), "%s", answer);
+  cr_assert_not_null(strstr(answer, "\"streams_total\":1,\"blocked\":[],\"blocked_total\":0}"),
+                     "%s", answer);
+  close(fd);
+}
+
+Test(http_api, live_events_come_with_a_heartbeat_and_few_may_read_them) {
+  struct tc_http_limits limits = tt_http_limits();
+  const char *ask = "GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  int fds[4];
+
+  limits.heartbeat_ms = 20;
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, &desk);
+  for (size_t i = 0; i < 4; i++) {
+    fds[i] = tt_http_dial(s);
+    tt_http_say(fds[i], ask, strlen(ask));
+    tt_http_hear(fds[i], answer, ": alive\n\n");
+    cr_assert_not_null(strstr(answer, "Content-Type: text/event-stream"), "%s", answer);
+    cr_assert_not_null(strstr(answer, "retry: "), "%s", answer);
+  }
+  tt_http_ask(s, ask, 1000, answer);
+  cr_assert_not_null(strstr(answer, "HTTP/1.1 503"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "http.live_max"), "%s", answer);
+  for (size_t i = 0; i < 4; i++) close(fds[i]);
+  tt_http_stop(s);
+}
+
+Test(http_api, live_events_are_asked_for_by_kind) {
+  EXPECT("/api/v1/live?colour=red", "", "HTTP/1.1 400");
+  tt_http_ask(server, "HEAD /api/v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000, answer);
+  cr_assert_not_null(strstr(answer, "Content-Type: text/event-stream"), "%s", answer);
+}
+
+Test(http_api, who_talks_into_live_events_is_ended) {
+  int fd = tt_http_dial(server);
+  static char talk[20000];
+
+  tt_http_say(fd, "GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n", 46);
+  memset(talk, 'x', sizeof talk);
+  tt_http_say(fd, talk, sizeof talk);
+  tt_http_hear(fd, answer, NULL);
+  cr_assert_not_null(strstr(answer, "text/event-stream"), "%s", answer);
+  close(fd);
+}
