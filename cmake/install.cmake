@@ -23,6 +23,21 @@ set(pc_libdir ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY})
 configure_file(cmake/traceonline.pc.in pkgconfig/traceonline.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/traceonline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-set(BINDIR ${CMAKE_INSTALL_FULL_BINDIR})
-configure_file(deploy/systemd/tracecollectd.service.in deploy/tracecollectd.service @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/deploy/tracecollectd.service DESTINATION lib/systemd/system)
+# The service: units, the group, and a configuration that is copied to /etc once. Paths are filled in when
+# installing, since `cmake --install --prefix` may name another folder than the build did.
+install(FILES deploy/systemd/tracecollectd-agents.socket deploy/systemd/tracecollectd-http.socket
+  DESTINATION lib/systemd/system)
+install(FILES deploy/systemd/tracecollect.sysusers DESTINATION lib/sysusers.d RENAME tracecollect.conf)
+install(FILES deploy/tracecollectd.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/tracecollect)
+foreach(pair tracecollectd.service:lib/systemd/system/tracecollectd.service
+    tracecollect.tmpfiles:lib/tmpfiles.d/tracecollect.conf)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 name)
+  list(GET pair 1 path)
+  cmake_path(GET path PARENT_PATH folder)
+  install(CODE "
+    set(BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+    set(DATADIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+    configure_file(\"${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.in\" \"${PROJECT_BINARY_DIR}/deploy/${path}\" @ONLY)
+    file(INSTALL \"${PROJECT_BINARY_DIR}/deploy/${path}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\")")
+endforeach()

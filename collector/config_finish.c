@@ -2,6 +2,7 @@
 /* What one key means for another: defaults below the state folder, limits that must agree, and
  * which addresses may be opened without TLS. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,12 +44,50 @@ static tb_rc make_absolute(char **path, struct tb_diag *diag) {
   return own(path, text, diag);
 }
 
-/* systemd may name several folders, with colons between; the first is ours. */
-static char *default_state(void) {
-  const char *folder = getenv("STATE_DIRECTORY");
+/* A folder that the service manager made for us, else `otherwise`. It may name several, with colons
+ * between; the first is ours. */
+static char *managed_folder(const char *variable, const char *otherwise) {
+  const char *folder = getenv(variable);
 
-  if (folder == NULL || *folder == '\0') return strdup("tracecollect-data");
+  if (folder == NULL || *folder == '\0') return strdup(otherwise);
   return strndup(folder, strcspn(folder, ":"));
+}
+
+static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
+  char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
+  tb_rc rc = folder != NULL ? TB_OK : tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+
+  if (rc == TB_OK && *c->listen_feed == '\0')
+    rc = own(&c->listen_feed, text_of("ipc://%s/feed.sock", folder), diag);
+  if (rc == TB_OK && *c->listen_archive == '\0')
+    rc = own(&c->listen_archive, text_of("ipc://%s/archive.sock", folder), diag);
+  free(folder);
+  return rc;
+}
+
+static bool holds(const char *folder, const char *name) {
+  char path[PATH_MAX];
+
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX && access(path, R_OK) == 0;
+}
+
+/* Half of a set of credentials is a slip of who set them up, and no reason for an authority of our own. */
+static tb_rc own_certs(struct tc_config *c, struct tb_diag *diag) {
+  static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
+  enum { FILES = sizeof files / sizeof files[0] };
+  const char *folder = getenv("CREDENTIALS_DIRECTORY"), *missing = NULL;
+  unsigned found = 0;
+
+  for (unsigned i = 0; folder != NULL && i < FILES; i++) {
+    if (holds(folder, files[i]))
+      found++;
+    else
+      missing = files[i];
+  }
+  if (found == FILES) return own(&c->top_certs, strdup(folder), diag);
+  if (found > 0)
+    return tb_fail(diag, TB_BROKEN, "certs: the service manager's credentials lack %s", missing);
+  return own(&c->top_certs, text_of("%s/certs", c->top_state), diag);
 }
 
 static tb_rc check_hostport(const char *name, const char *value, struct tb_diag *diag) {
@@ -136,14 +175,12 @@ static tb_rc check_memory(const struct tc_config *c, struct tb_diag *diag) {
 tb_rc tc_config_finish(struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(check_memory(c, diag));
 
-  if (*c->top_state == '\0') TB_TRY(own(&c->top_state, default_state(), diag));
+  if (*c->top_state == '\0')
+    TB_TRY(own(&c->top_state, managed_folder("STATE_DIRECTORY", "tracecollect-data"), diag));
   TB_TRY(make_absolute(&c->top_state, diag));
-  if (*c->top_certs == '\0') TB_TRY(own(&c->top_certs, text_of("%s/certs", c->top_state), diag));
+  if (*c->top_certs == '\0') TB_TRY(own_certs(c, diag));
   TB_TRY(make_absolute(&c->top_certs, diag));
-  if (*c->listen_feed == '\0')
-    TB_TRY(own(&c->listen_feed, text_of("ipc://%s/feed.sock", c->top_state), diag));
-  if (*c->listen_archive == '\0')
-    TB_TRY(own(&c->listen_archive, text_of("ipc://%s/archive.sock", c->top_state), diag));
+  TB_TRY(own_sockets(c, diag));
   if (c->top_loops == 0) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     c->top_loops = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;

@@ -191,6 +191,60 @@ Test(config, state_defaults_to_systemds_folder_then_to_one_here) {
   tc_config_fini(&config);
 }
 
+Test(config, sockets_lie_in_the_service_managers_folder_where_there_is_one) {
+  struct tc_config config;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  setenv("RUNTIME_DIRECTORY", "/run/tracecollect", 1);
+  tc_config_init(&config);
+  cr_assert_eq(tc_config_set(&config, "state=/var/lib/x", &diag), TB_OK);
+  cr_assert_eq(tc_config_finish(&config, &diag), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(config.listen_feed, "ipc:///run/tracecollect/feed.sock");
+  cr_assert_str_eq(config.listen_archive, "ipc:///run/tracecollect/archive.sock");
+  tc_config_fini(&config);
+  unsetenv("RUNTIME_DIRECTORY");
+}
+
+static void make_file(const char *folder, const char *name) {
+  char path[128];
+
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fclose(file);
+}
+
+Test(config, certificates_are_the_credentials_if_those_are_complete) {
+  static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
+  char folder[] = "/tmp/tc_config_XXXXXX", path[128];
+  struct tc_config config;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_not_null(mkdtemp(folder));
+  setenv("CREDENTIALS_DIRECTORY", folder, 1);
+  for (int found = 0; found <= 3; found++) {
+    tc_config_init(&config);
+    cr_assert_eq(tc_config_set(&config, "state=/var/lib/x", &diag), TB_OK);
+    tb_rc rc = tc_config_finish(&config, &diag);
+    if (found == 0) cr_expect_str_eq(config.top_certs, "/var/lib/x/certs");
+    if (found == 1 || found == 2) cr_expect_eq(rc, TB_BROKEN);
+    if (found == 2)
+      cr_expect_str_eq(diag.text, "certs: the service manager's credentials lack server.key");
+    if (found == 3) cr_expect_str_eq(config.top_certs, folder);
+    if (found < 3) make_file(folder, files[found]);
+    tb_diag_clear(&diag);
+    tc_config_fini(&config);
+  }
+  unsetenv("CREDENTIALS_DIRECTORY");
+  for (int i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+    unlink(path);
+  }
+  rmdir(folder);
+}
+
 Test(config, the_printed_default_loads_back_to_the_defaults) {
   struct tc_config defaults, loaded;
   struct tb_diag diag;

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed service in a booted Debian: systemd-nspawn over a root made by mmdebstrap.
+
+The packed root is kept in the build folder, so only the first run fetches it. Where the machine has no
+root user, no nspawn or no packages to be had, the cases are skipped and say why.
+"""
+import os
+import pathlib
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+
+from harness import BUILD, DEADLINE, SANITIZE, Case, die_with_parent, wait_until
+
+PACKAGES = ("systemd,dbus,libuv1,libssl3,libnng1,libprotobuf-c1,libsqlite3-0,libyaml-0-2,libhttp-parser2.9,"
+            "libzstd1,zlib1g,libjansson4,libncursesw6")
+UNIT = "tracecollectd.service"
+
+# Each of these the sandbox must not allow. Written as the service's own program by a drop-in.
+FORBIDDEN = (
+    "echo x >/etc/probe", "echo x >/usr/probe", "echo x >/run/probe", "cat /etc/shadow", "ls /root", "ls /home/*",
+    "cat /etc/credstore/tracecollect.server.key", "unshare -U true", "unshare -n true", "mount -t tmpfs none /mnt",
+    "chroot / true", "setpriv --clear-groups true", "chrt -f 1 true", "head -c1 /dev/kmsg", "head -c1 /dev/sda",
+    "cat /proc/1/environ", "hostname probe", "echo 1 >/proc/sys/kernel/panic", "echo $$ >/sys/fs/cgroup/cgroup.procs",
+    "mknod /tmp/n c 1 3", "chmod u+s /var/lib/tracecollect/s", "date -s 2001-01-01",
+)
+
+
+class Unavailable(Exception):
+    """Why nothing can be booted here."""
+
+
+class Machine:
+    """A booted root with our programs installed; one for all cases of a run."""
+
+    shared = None
+
+    @classmethod
+    def get(cls):
+        if cls.shared is None:
+            try:
+                cls.shared = cls()
+            except Unavailable as why:
+                cls.shared = why
+        if isinstance(cls.shared, Unavailable):
+            raise cls.shared
+        return cls.shared
+
+    def __init__(self):
+        self._check()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-boot-"))
+        self.root = self.folder / "root"
+        self.process = None
+        try:
+            self._fill()
+            self._boot()
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def _check():
+        if SANITIZE:
+            raise Unavailable("a sanitizer needs what the sandbox forbids")
+        if os.geteuid() != 0:
+            raise Unavailable("only root can boot a container")
+        for tool in ("systemd-nspawn", "mmdebstrap", "nsenter"):
+            if shutil.which(tool) is None:
+                raise Unavailable(f"{tool} is not installed")
+        if platform.freedesktop_os_release().get("ID") != "debian":
+            raise Unavailable("the programs of this build run on this Debian only")
+
+    def _packed_root(self):
+        packed = BUILD / "boot/root.tar"
+        if not packed.exists():
+            packed.parent.mkdir(exist_ok=True)
+            part = packed.with_suffix(".part")
+            done = subprocess.run(["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={PACKAGES}",
+                                   platform.freedesktop_os_release()["VERSION_CODENAME"], str(part)],
+                                  capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Unavailable(f"mmdebstrap made no root: {done.stderr.strip().splitlines()[-1]}")
+            part.rename(packed)
+        return packed
+
+    def _fill(self):
+        self.root.mkdir()
+        subprocess.run(["tar", "-xf", self._packed_root(), "-C", self.root], check=True)
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, capture_output=True,
+                       env={**os.environ, "DESTDIR": str(self.root)})
+
+    def _boot(self):
+        with open(self.folder / "boot.log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "-b", "--private-network"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end and self.process.poll() is None:
+            if self._leader() and self.run("systemctl is-active -q multi-user.target").returncode == 0:
+                return
+            time.sleep(0.1)
+        raise Unavailable("systemd-nspawn does not boot: " +
+                          (self.folder / "boot.log").read_text(errors="replace")[-300:].replace("\n", " "))
+
+    def _leader(self):
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        words = children.read_text().split() if children.exists() else []
+        return words[0] if words else None
+
+    def run(self, command):
+        """A shell line inside."""
+        return subprocess.run(["nsenter", "-t", self._leader(), "-a", "sh", "-c", command], capture_output=True,
+                              text=True, check=False, timeout=2 * DEADLINE, stdin=subprocess.DEVNULL)
+
+    def close(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()  # an orderly shutdown inside
+            try:
+                self.process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def tearDownModule():
+    if isinstance(Machine.shared, Machine):
+        Machine.shared.close()
+
+
+class Boot(Case):
+    def setUp(self):
+        super().setUp()
+        try:
+            self.machine = Machine.get()
+        except Unavailable as why:
+            self.skipTest(f"skipped, because {why}")
+        self.addCleanup(self._back_to_installed)
+
+    def _back_to_installed(self):
+        self.machine.run(f"systemctl stop {UNIT} tracecollectd-agents.socket tracecollectd-http.socket;"
+                         f"rm -rf /run/systemd/system/{UNIT}.d /etc/credstore; systemctl daemon-reload;"
+                         f"systemctl reset-failed {UNIT}")
+
+    def _run(self, command, expect=0):
+        done = self.machine.run(command)
+        self.assertEqual(done.returncode, expect, f"{command}\n{done.stdout}\n{done.stderr}\n" +
+                         self.machine.run(f"journalctl --no-pager -n 30 -u {UNIT}").stdout)
+        return done.stdout.strip()
+
+    def _show(self, name):
+        return self._run(f"systemctl show -P {name} {UNIT}")
+
+    def _drop_in(self, text):
+        self._run(f"mkdir -p /run/systemd/system/{UNIT}.d; printf %s {shlex.quote(text)} "
+                  f">/run/systemd/system/{UNIT}.d/test.conf; systemctl daemon-reload")
+
+    def _copy_in(self, path, to):
+        shutil.copy(path, self.machine.root / to.lstrip("/"))
+
+    def test_it_starts_as_installed_and_stops_in_order(self):
+        self._run(f"systemctl start {UNIT}")
+        self.assertEqual(self._show("ActiveState"), "active")
+        self.assertIn("Listening for agents on 127.0.0.1:7070", self._show("StatusText"))
+        self.assertNotEqual(self._run(f"ps -o user= -p {self._show('MainPID')} 2>/dev/null || "
+                                      f"stat -c %u /proc/{self._show('MainPID')}"), "0")
+        started = time.monotonic()
+        self._run(f"systemctl stop {UNIT}")
+        self.assertLess(time.monotonic() - started, 10)
+        self.assertEqual((self._show("Result"), self._show("ExecMainStatus")), ("success", "0"))
+
+    def test_who_is_in_the_group_reads_and_nobody_else(self):
+        self._run(f"systemctl start {UNIT}")
+        self._run("id member 2>/dev/null || { useradd -G tracecollect member && useradd stranger; }")
+        self.assertIn("health: ok", self._run("su member -s /bin/sh -c 'tracectl status'"))
+        self._run("su stranger -s /bin/sh -c 'tracectl status'", expect=1)
+
+    def test_a_stream_sent_to_it_is_read_back_and_outlives_a_restart(self):
+        trace = self.trace("g26-labels")
+        self._copy_in(trace, "/root/trace")
+        self._run("rm -rf /root/certs; mkdir -p /etc/credstore; tracectl certs init /root/certs >/dev/null;"
+                  "for f in ca.pem server.pem server.key;"
+                  "do install -m 0600 /root/certs/$f /etc/credstore/tracecollect.$f; done")
+        self._run(f"systemctl start {UNIT}")
+        self._run("tracectl send /root/trace --to 127.0.0.1:7070 --certs /root/certs --service boot --instance one")
+        self._run(f"systemctl restart {UNIT}")
+        self._run("rm -f /root/fetched; tracectl fetch --service boot -o /root/fetched && cmp /root/trace /root/fetched")
+
+    def test_reload_reads_the_configuration_anew(self):
+        config = "/etc/tracecollect/tracecollectd.yaml"
+        self._run(f"systemctl start {UNIT}; cp {config} /root/saved.yaml")
+        self._run(f"printf 'retention:\\n  age: 3d\\n' >>{config}; systemctl reload {UNIT}")
+        log = f"journalctl --no-pager -o cat -u {UNIT} -n 20"
+        self.assertIn("key=retention.age: changed", self._run(log))
+        self._run(f"printf 'bogus: 1\\n' >>{config}; systemctl reload {UNIT}")
+        self.assertRegex(self._run(log), r"tracecollectd.yaml:\d+: bogus: unknown key; the old configuration")
+        self.assertEqual(self._show("ActiveState"), "active")
+        self._run(f"cp /root/saved.yaml {config}")
+
+    def test_one_that_stands_still_is_killed_by_the_watchdog_and_comes_back(self):
+        self._drop_in("[Service]\nWatchdogSec=3\n")
+        self._run(f"systemctl start {UNIT}")
+        first = self._show("MainPID")
+        self._run(f"sh -c 'kill -STOP {first}'")
+        wait_until("systemd starts it again", lambda: self._show("MainPID") not in ("0", first)
+                   and self._show("ActiveState") == "active")
+        self.assertEqual(self._show("NRestarts"), "1")
+        self.assertIn("Watchdog timeout", self._run(f"journalctl --no-pager -o cat -u {UNIT} -n 50"))
+
+    def test_the_first_peer_on_systemds_socket_starts_it(self):
+        self._run("systemctl start tracecollectd-agents.socket tracecollectd-http.socket")
+        self.assertEqual(self._show("ActiveState"), "inactive")
+        self._copy_in(self.trace("g26-labels"), "/root/trace")
+        self._run("mkdir -p /etc/credstore; rm -rf /root/certs; tracectl certs init /root/certs >/dev/null;"
+                  "for f in ca.pem server.pem server.key;"
+                  "do install -m 0600 /root/certs/$f /etc/credstore/tracecollect.$f; done")
+        self._run("tracectl send /root/trace --to 127.0.0.1:7070 --certs /root/certs --service socket --instance one")
+        self.assertEqual(self._show("ActiveState"), "active")
+
+    def test_the_sandbox_lets_nothing_out(self):
+        lines = ["#!/bin/sh"] + [f"sh -c {shlex.quote(line)} >/dev/null 2>&1 && echo {shlex.quote('allowed: ' + line)}"
+                                 for line in FORBIDDEN] + ["echo probed"]
+        (self.machine.root / "usr/share/probe.sh").write_text("\n".join(lines) + "\n")
+        self._run("umask 077; mkdir -p /etc/credstore; echo secret >/etc/credstore/tracecollect.server.key")
+        self._drop_in("[Service]\nType=oneshot\nRestart=no\nWatchdogSec=0\nLoadCredential=\nExecStart=\n"
+                      "ExecStart=sh /usr/share/probe.sh\n")
+        self._run(f"systemctl start {UNIT}")
+        said = self._run(f"journalctl --no-pager -o cat -u {UNIT} -n 60")
+        self.assertIn("probed", said)
+        self.assertNotIn("allowed:", said)
