@@ -34,7 +34,6 @@ static void on_tick(uv_timer_t *handle) {
 static void run(void *arg) {
   struct tc_loop *loop = arg;
 
-  pthread_setname_np(pthread_self(), "tc-loop");
   uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 

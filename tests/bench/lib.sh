@@ -47,10 +47,10 @@ end_collector() {
   collector=''
 }
 
-thread_ms() { # PID NAME: of its threads of that name, since it began
+thread_ms() { # PID PREFIX: of its threads whose names begin so, since it began
   local task sum=0 name
   for task in "/proc/$1/task/"*; do
-    read -r name <"$task/comm" && [ "$name" = "$2" ] && sum=$((sum + $(cut -d' ' -f1 "$task/schedstat")))
+    read -r name <"$task/comm" && [ "${name#"$2"}" != "$name" ] && sum=$((sum + $(cut -d' ' -f1 "$task/schedstat")))
   done
   echo $((sum / 1000000))
 }
