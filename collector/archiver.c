@@ -112,6 +112,8 @@ tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag 
   if (archiver == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   archiver->opt = *options;
   archiver->waker.fd = -1;
+  tb_mem_init(&archiver->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&archiver->by_ref, &archiver->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   archiver->queue_tail = &archiver->queue;
   archiver->verdicts_tail = &archiver->verdicts;
   archiver->live_tail = &archiver->live;
@@ -131,7 +133,6 @@ tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag 
 }
 
 static void free_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
-  if (stream == NULL) return;
   tc_outbox_unjoin(&stream->released);
   for (struct tc__recent *recent = stream->recents, *next; recent != NULL; recent = next) {
     next = recent->next;
@@ -183,8 +184,11 @@ void tc_archiver_free(struct tc_archiver *archiver) {
     tc__file_free(file);
   }
   tc_outbox_fini(&archiver->outbox);
-  for (size_t i = 0; i < archiver->streams_cap; i++) free_stream(archiver, archiver->streams[i]);
-  free(archiver->streams);
+  for (struct tc__stream *stream = archiver->streams, *next; stream != NULL; stream = next) {
+    next = stream->next;
+    free_stream(archiver, stream);
+  }
+  tb_map_fini(&archiver->by_ref);
   free(archiver->dirty);
   tc_catalog_close(archiver->catalog);
   tc_waker_fini(&archiver->waker);
@@ -194,7 +198,9 @@ void tc_archiver_free(struct tc_archiver *archiver) {
 /* ---- streams */
 
 struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver, uint32_t ref) {
-  return ref < archiver->streams_cap ? archiver->streams[ref] : NULL;
+  uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
+
+  return slot == NULL ? NULL : (struct tc__stream *)(uintptr_t)*slot;
 }
 
 void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream) {
@@ -207,18 +213,18 @@ void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream) {
 
 tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro,
                              struct tb_diag *diag) {
-  if (intro->ref >= archiver->streams_cap) {
-    size_t cap = archiver->streams_cap == 0 ? 64 : archiver->streams_cap;
-    while (cap <= intro->ref) cap *= 2;
-    void *moved = reallocarray(archiver->streams, cap, sizeof(struct tc__stream *));
-    if (moved == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a stream");
-    archiver->streams = moved;
-    memset(archiver->streams + archiver->streams_cap, 0,
-           (cap - archiver->streams_cap) * sizeof(struct tc__stream *));
-    archiver->streams_cap = cap;
-  }
   struct tc__stream *stream = calloc(1, sizeof *stream);
-  if (stream == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a stream");
+  uint64_t *slot;
+
+  if (stream == NULL || tb_map_put(&archiver->by_ref, intro->ref, &slot, NULL) != TB_OK) {
+    free(stream);
+    return tb_fail(diag, TB_NOMEM, "archive: no memory for a stream");
+  }
+  *slot = (uint64_t)(uintptr_t)stream;
+  stream->next = archiver->streams;
+  if (stream->next != NULL) stream->next->at = &stream->next;
+  stream->at = &archiver->streams;
+  archiver->streams = stream;
   stream->ref = intro->ref;
   stream->home = intro->home;
   memcpy(stream->id, intro->id, sizeof stream->id);
@@ -234,7 +240,6 @@ tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_strea
   stream->last_gen = intro->settled.last_gen;
   stream->last_seq = intro->settled.seq;
   stream->recents_tail = &stream->recents;
-  archiver->streams[intro->ref] = stream;
   tc_count(&archiver->opt.stats->streams, 1);
   return TB_OK;
 }
@@ -249,7 +254,9 @@ void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream) 
     *at = stream->live_next;
     if (stream->live_next == NULL) archiver->live_tail = at;
   }
-  archiver->streams[stream->ref] = NULL;
+  tb_map_remove(&archiver->by_ref, stream->ref);
+  *stream->at = stream->next;
+  if (stream->next != NULL) stream->next->at = stream->at;
   tc_count(&archiver->opt.stats->streams, (uint64_t)-1);
   free_stream(archiver, stream);
 }

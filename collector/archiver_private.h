@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/map.h"
 #include "collector/archiver.h"
 #include "collector/catalog_write.h"
 #include "collector/mailbox.h"
@@ -53,6 +54,7 @@ struct tc__recent {
 };
 
 struct tc__stream {
+  struct tc__stream *next, **at; /* in the row of all */
   uint32_t ref;
   unsigned home;
   unsigned char id[TC_STREAM_BYTES];
@@ -100,9 +102,10 @@ struct tc__quarantine {
 struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
-  bool catalog_stale;          /* a write failed: it is rebuilt */
-  struct tc__stream **streams; /* by ref */
-  size_t streams_cap;
+  bool catalog_stale;         /* a write failed: it is rebuilt */
+  struct tc__stream *streams; /* in no order */
+  struct tb_mem mem;
+  struct tb_map by_ref;
 
   struct tc__file *queue, **queue_tail; /* to seal */
   size_t queued;

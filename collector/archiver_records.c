@@ -356,8 +356,8 @@ static tb_rc seal_border(struct tc_archiver *archiver, struct tc__stream *stream
 
 tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
   if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
-  for (size_t i = 0; i < archiver->streams_cap; i++)
-    if (archiver->streams[i] != NULL) TB_TRY(seal_border(archiver, archiver->streams[i], diag));
+  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+    TB_TRY(seal_border(archiver, stream, diag));
   return TB_OK;
 }
 

@@ -173,8 +173,10 @@ static void look(struct tc_commit *commit, uint64_t now) {
   if (now - commit->look_mono_ns < LOOK_EVERY_NS && commit->look_mono_ns != 0) return;
   commit->look_mono_ns = now;
   look_at_disk(commit);
-  for (size_t i = 0; i < commit->streams.cap; i++)
-    if (commit->streams.by_ref[i] != NULL) look_at_stream(commit, commit->streams.by_ref[i], now);
+  for (struct tc_stream *stream = commit->streams.first, *next; stream != NULL; stream = next) {
+    next = stream->next;
+    look_at_stream(commit, stream, now);
+  }
 }
 
 static void take_in(struct tc_commit *commit) {
@@ -266,8 +268,8 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
   uint64_t now = tc__commit_mono_ns();
 
   commit->archiver = archiver;
-  for (size_t i = 0; i < commit->streams.cap; i++)
-    if (commit->streams.by_ref[i] != NULL) commit->streams.by_ref[i]->contact_mono_ns = now;
+  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next)
+    stream->contact_mono_ns = now;
   int rc = pthread_create(&commit->thread, NULL, run, commit);
   if (rc != 0) return tb_fail(diag, TB_IO, "commit thread: %s", strerror(rc));
   pthread_setname_np(commit->thread, "tc-commit");

@@ -34,9 +34,7 @@ tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
                  ~(uintptr_t)(_Alignof(max_align_t) - 1);
   parts = (struct parts *)at;
   out->streams = (Tracecollect__V1__LogStream **)(parts + n);
-  for (size_t i = 0; i < commit->streams.cap; i++) {
-    struct tc_stream *stream = commit->streams.by_ref[i];
-    if (stream == NULL) continue;
+  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
     assert(out->n_streams < n);
     struct parts *part = &parts[out->n_streams];
     tc_stream_to_log(stream, &part->stream, &part->settled);
@@ -143,7 +141,7 @@ static void record_done(struct tc_commit *commit, const struct tc_record *record
 
   assert(stream != NULL && record->seq == stream->durable_seq + 1);
   stream->durable_seq = record->seq;
-  if (tc_stream_holds(stream, lsn, record->seq, ends_unit(record->kind)) != TB_OK)
+  if (tc_streams_hold(&commit->streams, stream, lsn, record->seq, ends_unit(record->kind)) != TB_OK)
     tc__commit_note(commit, "log: no memory; a file may be kept longer than needed");
   stream->closed = record->kind == TP_CLOSE;
   if (record->kind == TP_HEADER) {
@@ -159,7 +157,7 @@ static void settled_done(struct tc_commit *commit) {
   for (size_t i = 0; i < commit->settled_staged; i++) {
     struct tc_settled *settled = commit->settled[i];
     struct tc_stream *stream = tc_streams_by_ref(&commit->streams, settled->stream);
-    if (stream != NULL) tc_stream_settle(stream, settled);
+    if (stream != NULL) tc_streams_settle(&commit->streams, stream, settled);
     free(settled);
   }
   commit->nsettled -= commit->settled_staged;
@@ -219,9 +217,7 @@ static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
   tc__commit_note(commit, "%s; connections are closed, agents send again", diag->text);
   tc__drop_backlog(commit);
   commit->settled_staged = 0; /* logged again in the next file */
-  for (size_t i = 0; i < commit->streams.cap; i++) {
-    struct tc_stream *stream = commit->streams.by_ref[i];
-    if (stream == NULL) continue;
+  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
     stream->staged_seq = stream->durable_seq;
     if (stream->conn == 0) continue;
     tc__refuse(commit, stream->conn, stream->ref, stream->loop,
@@ -249,10 +245,11 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns, uint64_t b
 static void give_up_holders(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
 
-  for (size_t i = 0; i < commit->streams.cap; i++) {
-    struct tc_stream *stream = commit->streams.by_ref[i];
-    if (stream == NULL || stream->units == NULL || end - stream->units->first_lsn <= max) continue;
-    struct tc_unit *unit = tc_stream_end_unit(stream);
+  for (struct tc_unit *unit = commit->streams.held; unit != NULL && end - unit->first_lsn > max;
+       unit = unit->later) {
+    struct tc_stream *stream = unit->stream;
+    if (stream->units != unit) continue; /* goes with the one before it */
+    tc_stream_end_unit(stream);
     if (unit->asked_mono_ns != 0 && now - unit->asked_mono_ns < ASK_AGAIN_NS) continue;
     struct tc_work *work = tc__commit_work(commit, TC_WORK_GIVE_UP, stream->ref);
     if (work == NULL) return;

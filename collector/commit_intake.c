@@ -34,7 +34,7 @@ void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsign
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
-  stream->conn = 0;
+  tc_streams_disconnect(&commit->streams, stream);
   stream->attach_waits = false;
   stream->contact_mono_ns = tc__commit_mono_ns();
   stream->contact_wall_ns = tc__commit_wall_ns();
@@ -78,6 +78,20 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
   return stream;
 }
 
+/* The stream is conn's from here on; NULL: no memory, it is nobody's. */
+static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *stream,
+                                 uint64_t conn) {
+  if (stream->conn != 0)
+    tc_outbox_put(&commit->outbox,
+                  tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
+  tc_outbox_unjoin(&stream->acked);
+  tc_outbox_unjoin(&stream->released);
+  struct tc_work *work = tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
+  if (work != NULL && tc_streams_connect(&commit->streams, stream, conn) == TB_OK) return work;
+  tc__drop_conn(commit, stream);
+  return NULL;
+}
+
 static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
   const struct tc_attach *attach = &msg->attach;
   struct tc_stream *stream = tc_streams_by_id(&commit->streams, attach->stream);
@@ -94,19 +108,12 @@ static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
     return;
   }
   if (stream == NULL) stream = new_stream(commit, attach);
-  struct tc_work *work =
-      stream == NULL ? NULL : tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
+  struct tc_work *work = stream == NULL ? NULL : take_over(commit, stream, msg->conn);
   if (work == NULL) {
     tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
                "no memory for another stream");
     return;
   }
-  if (stream->conn != 0)
-    tc_outbox_put(&commit->outbox,
-                  tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
-  tc_outbox_unjoin(&stream->acked);
-  tc_outbox_unjoin(&stream->released);
-  stream->conn = msg->conn;
   stream->loop = attach->loop;
   stream->abandoned = false;
   work->attached.conn = msg->conn;
@@ -159,11 +166,9 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
 }
 
 static void detach(struct tc_commit *commit, uint64_t conn) {
-  /* A detach names its connection only; connections are few per second, streams few thousand. */
-  for (size_t i = 0; i < commit->streams.cap; i++) {
-    struct tc_stream *stream = commit->streams.by_ref[i];
-    if (stream != NULL && stream->conn == conn) tc__drop_conn(commit, stream);
-  }
+  struct tc_stream *stream = tc_streams_by_conn(&commit->streams, conn);
+
+  if (stream != NULL) tc__drop_conn(commit, stream); /* else superseded */
 }
 
 static void take_barrier(struct tc_commit *commit, const struct tc_submit *msg) {

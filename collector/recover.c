@@ -153,7 +153,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     if (head->kind != TP_HEADER) return TB_OK;
   } else {
     bool ends = head->kind == TP_GENEND || head->kind == TP_LOSS || head->kind == TP_CLOSE;
-    if (tc_stream_holds(stream, head->lsn, head->seq, ends) != TB_OK)
+    if (tc_streams_hold(recovery->streams, stream, head->lsn, head->seq, ends) != TB_OK)
       return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
     recovery->out->records++;
   }

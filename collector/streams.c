@@ -10,32 +10,55 @@ tb_rc tc_streams_init(struct tc_streams *streams) {
   uint64_t seed;
 
   *streams = (struct tc_streams){ .next_ref = 1 };
+  streams->held_tail = &streams->held;
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) return TB_IO;
   tb_mem_init(&streams->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&streams->by_ref, &streams->mem, seed | 1);
+  tb_map_init(&streams->by_conn, &streams->mem, seed | 1);
   tb_map_init(&streams->by_id, &streams->mem, seed | 1);
   return TB_OK;
 }
 
-static void stream_free(struct tc_stream *stream) {
+static void unit_free(struct tc_streams *streams, struct tc_unit *unit) {
+  *unit->at = unit->later;
+  if (unit->later != NULL)
+    unit->later->at = unit->at;
+  else
+    streams->held_tail = unit->at;
+  free(unit);
+}
+
+static void stream_free(struct tc_streams *streams, struct tc_stream *stream) {
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
   for (struct tc_unit *unit = stream->units, *next; unit != NULL; unit = next) {
     next = unit->next;
-    free(unit);
+    unit_free(streams, unit);
   }
   free(stream);
 }
 
 void tc_streams_fini(struct tc_streams *streams) {
-  for (size_t i = 0; i < streams->cap; i++)
-    if (streams->by_ref[i] != NULL) stream_free(streams->by_ref[i]);
-  free(streams->by_ref);
+  for (struct tc_stream *stream = streams->first, *next; stream != NULL; stream = next) {
+    next = stream->next;
+    stream_free(streams, stream);
+  }
+  tb_map_fini(&streams->by_ref);
+  tb_map_fini(&streams->by_conn);
   tb_map_fini(&streams->by_id);
   *streams = (struct tc_streams){ 0 };
 }
 
+static struct tc_stream *stream_at(const uint64_t *slot) {
+  return slot == NULL ? NULL : (struct tc_stream *)(uintptr_t)*slot;
+}
+
 struct tc_stream *tc_streams_by_ref(const struct tc_streams *streams, uint32_t ref) {
-  return ref < streams->cap ? streams->by_ref[ref] : NULL;
+  return stream_at(tb_map_find(&streams->by_ref, ref));
+}
+
+struct tc_stream *tc_streams_by_conn(const struct tc_streams *streams, uint64_t conn) {
+  return stream_at(tb_map_find(&streams->by_conn, conn));
 }
 
 static uint64_t key_of(const unsigned char id[TC_STREAM_BYTES]) {
@@ -47,8 +70,7 @@ static uint64_t key_of(const unsigned char id[TC_STREAM_BYTES]) {
 
 struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
                                    const unsigned char id[TC_STREAM_BYTES]) {
-  uint64_t *slot = tb_map_find(&streams->by_id, key_of(id));
-  struct tc_stream *stream = slot == NULL ? NULL : (struct tc_stream *)(uintptr_t)*slot;
+  struct tc_stream *stream = stream_at(tb_map_find(&streams->by_id, key_of(id)));
 
   while (stream != NULL && memcmp(stream->intro.id, id, TC_STREAM_BYTES) != 0)
     stream = stream->same_hash;
@@ -58,30 +80,30 @@ struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
 tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro,
                      struct tc_stream **out) {
   uint32_t ref = intro->ref != 0 ? intro->ref : streams->next_ref;
-  uint64_t *slot;
-
-  if (ref >= streams->cap) {
-    size_t cap = streams->cap == 0 ? 64 : streams->cap;
-    while (cap <= ref) cap *= 2;
-    void *moved = reallocarray(streams->by_ref, cap, sizeof *streams->by_ref);
-    if (moved == NULL) return TB_NOMEM;
-    streams->by_ref = moved;
-    memset(streams->by_ref + streams->cap, 0, (cap - streams->cap) * sizeof *streams->by_ref);
-    streams->cap = cap;
-  }
+  uint64_t *ref_slot, *id_slot;
   struct tc_stream *stream = calloc(1, sizeof *stream);
+
   if (stream == NULL) return TB_NOMEM;
-  if (tb_map_put(&streams->by_id, key_of(intro->id), &slot, NULL) != TB_OK) {
+  if (tb_map_put(&streams->by_ref, ref, &ref_slot, NULL) != TB_OK) {
     free(stream);
     return TB_NOMEM;
   }
+  if (tb_map_put(&streams->by_id, key_of(intro->id), &id_slot, NULL) != TB_OK) {
+    tb_map_remove(&streams->by_ref, ref);
+    free(stream);
+    return TB_NOMEM;
+  }
+  *ref_slot = (uint64_t)(uintptr_t)stream;
   stream->intro = *intro;
   stream->intro.ref = stream->ref = ref;
   stream->intro.settled.stream = ref;
   stream->units_tail = &stream->units;
-  stream->same_hash = (struct tc_stream *)(uintptr_t)*slot;
-  *slot = (uint64_t)(uintptr_t)stream;
-  streams->by_ref[ref] = stream;
+  stream->same_hash = stream_at(id_slot);
+  *id_slot = (uint64_t)(uintptr_t)stream;
+  stream->next = streams->first;
+  if (stream->next != NULL) stream->next->at = &stream->next;
+  stream->at = &streams->first;
+  streams->first = stream;
   streams->count++;
   if (ref >= streams->next_ref) streams->next_ref = ref + 1;
   *out = stream;
@@ -90,7 +112,7 @@ tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *i
 
 void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream) {
   uint64_t *slot = tb_map_find(&streams->by_id, key_of(stream->intro.id));
-  struct tc_stream *first = (struct tc_stream *)(uintptr_t)*slot;
+  struct tc_stream *first = stream_at(slot);
 
   if (first == stream) {
     *slot = (uint64_t)(uintptr_t)stream->same_hash;
@@ -99,18 +121,41 @@ void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream) {
     while (first->same_hash != stream) first = first->same_hash;
     first->same_hash = stream->same_hash;
   }
-  streams->by_ref[stream->ref] = NULL;
+  tc_streams_disconnect(streams, stream);
+  tb_map_remove(&streams->by_ref, stream->ref);
+  *stream->at = stream->next;
+  if (stream->next != NULL) stream->next->at = stream->at;
   streams->count--;
-  stream_free(stream);
+  stream_free(streams, stream);
 }
 
-tb_rc tc_stream_holds(struct tc_stream *stream, uint64_t lsn, uint64_t seq, bool ends) {
+tb_rc tc_streams_connect(struct tc_streams *streams, struct tc_stream *stream, uint64_t conn) {
+  uint64_t *slot;
+
+  TB_TRY(tb_map_put(&streams->by_conn, conn, &slot, NULL));
+  *slot = (uint64_t)(uintptr_t)stream;
+  if (stream->conn != conn) tc_streams_disconnect(streams, stream);
+  stream->conn = conn;
+  return TB_OK;
+}
+
+void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream) {
+  if (stream->conn != 0) tb_map_remove(&streams->by_conn, stream->conn);
+  stream->conn = 0;
+}
+
+tb_rc tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
+                      uint64_t seq, bool ends) {
   struct tc_unit *unit;
 
   if (!stream->unit_open) {
     unit = calloc(1, sizeof *unit);
     if (unit == NULL) return TB_NOMEM;
+    unit->stream = stream;
     unit->first_lsn = lsn;
+    unit->at = streams->held_tail;
+    *streams->held_tail = unit;
+    streams->held_tail = &unit->later;
     *stream->units_tail = unit;
     stream->units_tail = &unit->next;
     stream->unit_open = true;
@@ -122,14 +167,12 @@ tb_rc tc_stream_holds(struct tc_stream *stream, uint64_t lsn, uint64_t seq, bool
   return TB_OK;
 }
 
-struct tc_unit *tc_stream_end_unit(struct tc_stream *stream) {
-  struct tc_unit *unit = stream->units;
-
-  if (unit->next == NULL) stream->unit_open = false;
-  return unit;
+void tc_stream_end_unit(struct tc_stream *stream) {
+  if (stream->units->next == NULL) stream->unit_open = false;
 }
 
-void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled) {
+void tc_streams_settle(struct tc_streams *streams, struct tc_stream *stream,
+                       const struct tc_settled *settled) {
   stream->intro.settled = *settled;
   while (stream->units != NULL && stream->units->last_seq <= settled->seq) {
     struct tc_unit *unit = stream->units;
@@ -138,19 +181,12 @@ void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled
       stream->units_tail = &stream->units;
       stream->unit_open = false;
     }
-    free(unit);
+    unit_free(streams, unit);
   }
 }
 
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams) {
-  uint64_t lsn = UINT64_MAX;
-
-  for (size_t i = 0; i < streams->cap; i++) {
-    const struct tc_stream *stream = streams->by_ref[i];
-    if (stream != NULL && stream->units != NULL && stream->units->first_lsn < lsn)
-      lsn = stream->units->first_lsn;
-  }
-  return lsn;
+  return streams->held != NULL ? streams->held->first_lsn : UINT64_MAX;
 }
 
 void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled *out) {

@@ -14,14 +14,17 @@
 
 /* Records from one that begins a generation (or a loss, or the header) to the one that ends it. */
 struct tc_unit {
-  struct tc_unit *next;
+  struct tc_unit *next;        /* of the stream */
+  struct tc_unit *later, **at; /* in the row of all that hold the log */
+  struct tc_stream *stream;
   uint64_t first_lsn, last_seq;
   uint64_t asked_mono_ns; /* when the archive was last told to give it up */
 };
 
 struct tc_stream {
   uint32_t ref;
-  struct tc_stream *same_hash; /* next with the same key in the map */
+  struct tc_stream *next, **at; /* in the row of all */
+  struct tc_stream *same_hash;  /* next with the same key in the map */
   struct tc_stream_intro intro;
   bool logged; /* the log has said who it is */
   bool closed;
@@ -30,7 +33,7 @@ struct tc_stream {
   uint64_t contact_wall_ns, contact_mono_ns;
   bool abandoned; /* the archive was told that it is over */
 
-  uint64_t conn; /* 0: none */
+  uint64_t conn; /* 0: none; set by tc_streams_connect() */
   unsigned loop;
   bool attach_waits; /* ATTACHED is answered when what is staged is durable */
   bool ack_due;      /* in the commit's list */
@@ -42,10 +45,12 @@ struct tc_stream {
 };
 
 struct tc_streams {
-  struct tc_stream **by_ref;
+  struct tc_stream *first;           /* in no order */
+  struct tc_unit *held, **held_tail; /* what the log must keep, in the order it lies there */
   uint32_t next_ref;
-  size_t cap, count;
+  size_t count;
   struct tb_mem mem;
+  struct tb_map by_ref, by_conn;
   struct tb_map by_id; /* first 8 bytes of the id -> struct tc_stream */
 };
 
@@ -60,12 +65,20 @@ TB_MUST tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_
                              struct tc_stream **out);
 void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream);
 
-/* A record of the stream lies at lsn; ends: it ends its unit. */
-TB_MUST tb_rc tc_stream_holds(struct tc_stream *stream, uint64_t lsn, uint64_t seq, bool ends);
+/* The connection that writes the stream from here on, instead of the one before. */
+TB_MUST tb_rc tc_streams_connect(struct tc_streams *streams, struct tc_stream *stream,
+                                 uint64_t conn);
+void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream);
+struct tc_stream *tc_streams_by_conn(const struct tc_streams *streams, uint64_t conn);
+
+/* A record of the stream lies at lsn, behind all told before; ends: it ends its unit. */
+TB_MUST tb_rc tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
+                              uint64_t seq, bool ends);
 /* The stream's oldest unit; it ends here if it was open: what comes is held by one of its own, so that the
  * archive can settle all of this one. */
-struct tc_unit *tc_stream_end_unit(struct tc_stream *stream);
-void tc_stream_settle(struct tc_stream *stream, const struct tc_settled *settled);
+void tc_stream_end_unit(struct tc_stream *stream);
+void tc_streams_settle(struct tc_streams *streams, struct tc_stream *stream,
+                       const struct tc_settled *settled);
 /* The log is needed from here on; UINT64_MAX: not at all. */
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams);
 
