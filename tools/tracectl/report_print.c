@@ -14,6 +14,7 @@
 
 #include "collector/times.h"
 #include "proto/report_trim.h"
+#include "tools/tracectl/frame_text.h"
 #include "tools/tracectl/human.h"
 
 typedef Tracecollect__V1__StreamReport Report;
@@ -73,31 +74,11 @@ static void put_text(const char *text, size_t width) {
   if (cut) putchar('~');
 }
 
-/* "net/http.(*conn).serve" without the path of its package. */
-static const char *short_function(const char *name) {
-  size_t plain = strcspn(name, "[(");
-  const char *start = name;
-
-  for (const char *c = name; c < name + plain; c++)
-    if (*c == '/') start = c + 1;
-  return start;
-}
-
 static void put_frame(const Frame *frame, size_t width) {
-  const char *slash = strrchr(frame->file, '/');
   char line[LINE_BYTES];
 
-  snprintf(line, sizeof(line), "%s  %s:%" PRIu64, short_function(frame->function),
-           slash == NULL ? frame->file : slash + 1, frame->line);
+  tk_frame_text(frame, line, sizeof(line));
   put_text(line, width);
-}
-
-static bool is_plumbing(const Frame *frame) {
-  static const char *const prefixes[] = { "runtime.", "syscall.", "internal/", "runtime/" };
-
-  for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-    if (strncmp(frame->function, prefixes[i], strlen(prefixes[i])) == 0) return true;
-  return false;
 }
 
 /* Begins where the cursor is, at this column, and ends the line. */
@@ -107,12 +88,12 @@ static void put_stack(Style *style, unsigned column, Frame *const *frames, size_
   size_t lines = 0, shown = 0;
   bool fold = false;
 
-  for (size_t i = 0; i < n; i++) fold |= !is_plumbing(frames[i]);
+  for (size_t i = 0; i < n; i++) fold |= !tk_frame_is_plumbing(frames[i]);
   fold &= style->frames > 0;
   if (n == 0) puts(if_empty);
   for (size_t i = 0; i < n; i++) {
     if (style->frames > 0 && lines == style->frames) break;
-    if (fold && i > 0 && is_plumbing(frames[i])) continue;
+    if (fold && i > 0 && tk_frame_is_plumbing(frames[i])) continue;
     if (lines++ > 0) printf("%*s", (int)column, "");
     put_frame(frames[i], width);
     shown++;

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tracectl top` on a real terminal: tmux, whose screen is read back."""
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from harness import TRACECTL, Case, Collector, wait_until
+
+COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
+
+
+@unittest.skipUnless(shutil.which("tmux"), "no tmux")
+class Top(Case):
+    def tmux(self, *args):
+        return subprocess.run(["tmux", "-S", str(self.folder / "tmux"), "-f", "/dev/null", *map(str, args)],
+                              check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(subprocess.run, ["tmux", "-S", str(self.folder / "tmux"), "kill-server"], capture_output=True)
+
+    def start(self, collector, columns=80, rows=24, environment=""):
+        """A shell that runs top, then says its exit code."""
+        top = f"{TRACECTL} top --server {collector.to} --certs {self.certs} 2>{self.folder}/top.log"
+        self.tmux("new-session", "-d", "-x", columns, "-y", rows,
+                  f"env LC_ALL=C.UTF-8 {environment} bash --norc -c '{top}; echo over: $?; exec cat'")
+
+    def screen(self, *flags):
+        return self.tmux("capture-pane", "-p", *flags)
+
+    def wait_for(self, text):
+        wait_until(f"the screen shows {text}", lambda: re.search(text, self.screen()))
+        return self.screen()
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def terminal(self):
+        """The modes of top's terminal."""
+        tty = self.tmux("display-message", "-p", "#{pane_tty}").strip()
+        return self.run_program("stty", "-F", tty, "-a").out
+
+    def top_pid(self):
+        pane = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+        return int(self.run_program("pgrep", "-P", pane).out.split()[0])
+
+    def test_streams_are_shown_in_any_size_and_keys_work(self):
+        collector = Collector(self)
+        collector.send(self.trace("g26-gens"), "shop")
+        self.start(collector)
+        shown = self.wait_for("shop/one")
+        self.assertIn("health: ok", shown)
+        for heading in ("STATE", "BLOCKED NOW", "STOP THE WORLD, last 10s", "ALERTS"):
+            self.assertIn(heading, shown)
+        self.assertRegex(shown.splitlines()[23], "^q quit")
+        self.assertRegex(self.screen("-e"), COLOR)
+        self.tmux("resize-window", "-x", 200, "-y", 50)
+        shown = self.wait_for("CALL P99")
+        self.assertRegex(shown.splitlines()[49], "^q quit")
+        self.tmux("resize-window", "-x", 30, "-y", 8)
+        self.wait_for("too small")
+        self.tmux("resize-window", "-x", 80, "-y", 24)
+        self.keys("?")
+        self.wait_for("q, \\^C")
+        self.keys("?", "w")
+        self.wait_for("STOP THE WORLD, last 1m")
+        self.keys("Space")
+        self.wait_for("PAUSED")
+        self.keys("q")
+        self.wait_for("over: 0")
+        self.assertNotIn("-icanon", self.terminal())
+        self.assertEqual(self.log("top"), "")
+
+    def test_a_collector_that_restarts_is_waited_for(self):
+        collector = Collector(self)
+        collector.send(self.trace("g26-gens"), "shop")
+        self.start(collector, environment="NO_COLOR=1")
+        self.wait_for("shop/one")
+        collector.kill()
+        shown = self.wait_for("no answer for")
+        self.assertIn("shop/one", shown, "what was known stays")
+        self.assertNotRegex(self.screen("-e"), COLOR)
+        collector.start()
+        self.wait_for("health: ok")
+        self.keys("C-c")
+        self.wait_for("over: 130")
+
+    def test_the_terminal_is_itself_again_however_top_ends(self):
+        collector = Collector(self)
+        collector.stop()
+        for sent, code in ((signal.SIGTERM, 130), (signal.SIGHUP, 130), (signal.SIGABRT, 134)):
+            with self.subTest(signal=sent):
+                self.start(collector)
+                self.wait_for("q quit")
+                self.assertIn("-icanon", self.terminal())
+                self.run_program("kill", f"-{sent.value}", self.top_pid())
+                self.wait_for(f"over: {code}")
+                self.assertNotIn("-icanon", self.terminal())
+                self.assertNotIn("q quit", self.screen())
+                self.tmux("kill-session")
+
+    def test_without_a_terminal_it_is_refused(self):
+        done = self.tracectl("top", expect=2)
+        self.assertEqual(done.out, "")
+        self.assertIn("this is for a terminal", done.err)

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl top: the collector's streams on the whole screen, until q. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/tracectl/remote.h"
+#include "tools/tracectl/top_poll.h"
+#include "tools/tracectl/top_screen.h"
+#include "tools/tracectl/tracectl.h"
+
+enum { AGAIN_MS = 1000 };
+
+struct top {
+  struct tk_client_args client;
+  struct tk_selector selector;
+  enum to_window window;
+  struct tk_poll *poll;
+  struct tk_page *page;
+  bool paused, help, over;
+  int code;
+};
+
+static void show(struct top *t) {
+  if (t->paused && !t->help && t->page->n > 0) {
+    tk_screen_show(t->page);
+    return;
+  }
+  tk_screen_size(t->page);
+  const struct tk_top_model *model = tk_poll_look(t->poll);
+  const struct tk_page_about about = { .window = to_window_name(t->window),
+                                       .trouble = tk_poll_trouble(t->poll),
+                                       .paused = t->paused,
+                                       .help = t->help };
+  tk_page_fill(t->page, model, &about);
+  tk_poll_done(t->poll);
+  tk_screen_show(t->page);
+}
+
+static void scroll_by(struct top *t, int lines) {
+  int to = (int)t->page->scroll + lines;
+
+  t->page->scroll = to < 0 ? 0 : (unsigned)to;
+  t->page->n = 0; /* a paused page, too, is made anew */
+}
+
+static void take_key(struct top *t, int key) {
+  switch (key) {
+  case TK_KEY_END:
+    t->code = TK_INTERRUPTED;
+    t->over = true;
+    break;
+  case 'q':
+  case 'Q': t->over = true; break;
+  case 'w':
+    t->window = (enum to_window)((t->window + 1) % TO_WINDOWS);
+    tk_poll_set_window(t->poll, t->window);
+    break;
+  case ' ':
+    t->paused = !t->paused;
+    t->page->n = 0;
+    break;
+  case '?':
+  case 'h':
+    t->help = !t->help;
+    t->page->n = 0;
+    break;
+  case TK_KEY_RESIZED: t->page->n = 0; break;
+  case TK_KEY_UP: scroll_by(t, -1); break;
+  case TK_KEY_DOWN: scroll_by(t, 1); break;
+  case TK_KEY_PAGE_UP: scroll_by(t, -10); break;
+  case TK_KEY_PAGE_DOWN: scroll_by(t, 10); break;
+  case TK_KEY_HOME: scroll_by(t, -(int)t->page->scroll); break;
+  default: break;
+  }
+}
+
+static int run(struct top *t) {
+  struct tb_diag diag;
+  const char *why;
+
+  tb_diag_clear(&diag);
+  if (!tk_screen_open(&why)) return tk_fail("top", "the terminal: %s", why);
+  tb_rc rc = tk_poll_start(&t->client, &t->selector, t->window, tk_screen_wake, &diag, &t->poll);
+  if (rc != TB_OK) {
+    tk_screen_close();
+    return tk_remote_fail("top", rc, &diag);
+  }
+  while (!t->over) {
+    show(t);
+    take_key(t, tk_screen_key(AGAIN_MS));
+  }
+  tk_screen_close();
+  if (!tk_poll_stop(t->poll)) {
+    fflush(stdout);
+    _exit(t->code); /* the poller waits for an answer: nobody has to wait for that */
+  }
+  return t->code;
+}
+
+static int parse(struct top *t, int argc, char **argv) {
+  static const struct option options[] = {
+    { "window", required_argument, NULL, 'w' }, TK_SELECTOR_STREAM_OPTIONS, TK_CLIENT_OPTIONS, { 0 }
+  };
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (c == '?') return tk_usage_hint("top");
+    if (c == 'w') {
+      if (!to_window_find(optarg, &t->window))
+        return tk_usage("top", "--window: \"%s\" is none of 10s, 1m, 5m, all", optarg);
+      continue;
+    }
+    tb_rc rc = tk_remote_option(&t->client, &t->selector, c, optarg, &diag);
+    if (rc != TB_OK) return tk_remote_fail("top", rc, &diag);
+  }
+  if (optind < argc) return tk_usage("top", "\"%s\" has no place here", argv[optind]);
+  return TK_DONE;
+}
+
+int tk_cmd_top(int argc, char **argv) {
+  struct top t = { .window = TO_WINDOW_10S };
+
+  int code = parse(&t, argc, argv);
+  if (code != TK_DONE) return code;
+  if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+    return tk_usage(
+        "top",
+        "this is for a terminal; 'tracectl status' and 'tracectl report' are for pipes and files");
+  t.page = calloc(1, sizeof *t.page);
+  if (t.page == NULL) return tk_fail("top", "out of memory");
+  code = run(&t);
+  free(t.page);
+  return code;
+}
