@@ -18,6 +18,19 @@ bool to_generation_string(const struct to_generation *gen, uint64_t id, struct t
   return true;
 }
 
+struct to_string to_generation_extra_string(const struct to_generation *gen, uint64_t id) {
+  struct to_string string = text("");
+
+  (void)to_generation_string(gen, id, &string);
+  return string;
+}
+
+uint64_t to_stack_length(const struct to_generation *gen, uint64_t id) {
+  uint64_t pcs[TT_FAKE_FRAMES];
+
+  return to_stack_pcs(gen, id, pcs, TT_FAKE_FRAMES);
+}
+
 bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
                              struct to_stack_iter *out) {
   if (id > TT_FAKE_STACKS) return false;

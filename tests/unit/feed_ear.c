@@ -62,8 +62,7 @@ static void take_all(struct tt_ear *ear) {
     cr_assert_eq(strlen(wire->bytes), wire->topic_len);
     strcpy(heard->topic, wire->bytes);
     heard->message = tracecollect__v1__feed_message__unpack(
-        NULL, wire->len - wire->topic_len - 1,
-        (const uint8_t *)wire->bytes + wire->topic_len + 1);
+        NULL, wire->len - wire->topic_len - 1, (const uint8_t *)wire->bytes + wire->topic_len + 1);
     cr_assert_not_null(heard->message);
     tc_feed_message_let_go(wire);
   }
