@@ -187,7 +187,7 @@ bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
                              struct to_stack_iter *out) {
   const struct to_stack *stack = find_stack(gen, id);
 
-  *out = (struct to_stack_iter){ .gen = gen };
+  *out = (struct to_stack_iter){ .gen = gen, .own = true };
   if (id == 0) return true;
   if (stack == NULL) return false;
   out->pos = stack->frames;
@@ -196,7 +196,10 @@ bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
 }
 
 bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out) {
-  return to_generation_stack_own(gen, id, out) && (id == 0 || know_frames(gen) == TB_OK);
+  bool found = to_generation_stack_own(gen, id, out);
+
+  out->own = false;
+  return found && (id == 0 || know_frames(gen) == TB_OK);
 }
 
 uint64_t to_stack_length(const struct to_generation *gen, uint64_t id) {
@@ -211,12 +214,11 @@ bool to_stack_next(struct to_stack_iter *it, struct to_frame *out) {
   if (it->left == 0) return false;
   it->left--;
   it->pos = tw_frame_read(it->pos, &frame);
-  const uint64_t *first = tb_map_find(&it->gen->frame_by_pc, frame.pc);
+  const uint64_t *first = it->own ? NULL : tb_map_find(&it->gen->frame_by_pc, frame.pc);
   if (first != NULL) tw_frame_read((const unsigned char *)(uintptr_t)*first, &frame);
-  out->pc = frame.pc;
-  out->line = frame.line;
-  (void)to_generation_string(it->gen, frame.function,
-                             &out->function); /* checked when the generation was made */
+  *out =
+      (struct to_frame){ .pc = frame.pc, .line = frame.line, .function.data = "", .file.data = "" };
+  (void)to_generation_string(it->gen, frame.function, &out->function);
   (void)to_generation_string(it->gen, frame.file, &out->file);
   return true;
 }

@@ -26,6 +26,7 @@ struct to_stack_iter {
   const struct to_generation *gen;
   const unsigned char *pos;
   uint64_t left;
+  bool own; /* each frame in the words of this very stack */
 };
 
 uint64_t to_generation_number(const struct to_generation *gen);
@@ -38,7 +39,8 @@ struct to_string to_generation_extra_string(const struct to_generation *gen, uin
 /* False for an unknown stack id; id 0 is the empty stack. */
 bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out);
 /* The same with each frame in the words of this very stack, not of the first that names its program
- * counter. They differ only in a made-up trace, and no table of all frames needs to be built. */
+ * counter. They differ only in a made-up trace, and no table of all frames needs to be built. A string
+ * that does not exist (such a trace may name one where another frame has the counter) is empty. */
 bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
                              struct to_stack_iter *out);
 uint64_t to_stack_length(const struct to_generation *gen, uint64_t id); /* frames, O(1) */

@@ -221,6 +221,56 @@ Test(reader, the_first_frame_that_names_a_pc_wins) {
   stop(&run, &bytes);
 }
 
+/* With the table of frames made beforehand and without. */
+static tb_rc print_own_stack(void *self, const struct to_generation *gen,
+                             const struct to_event *events, size_t n) {
+  struct stack_check *check = self;
+
+  for (size_t i = 0; i < n; i++) {
+    struct to_stack_iter it;
+    struct to_frame frame = { 0 };
+    if (events[i].type != TW_EV_GO_STOP) continue;
+    cr_assert(to_generation_stack_own(gen, events[i].args[1], &it));
+    while (to_stack_next(&it, &frame))
+      snprintf(check->text + strlen(check->text), sizeof check->text - strlen(check->text),
+               "%.*s:%d;", (int)frame.function.len, frame.function.data, (int)frame.line);
+  }
+  return TB_OK;
+}
+
+Test(reader, a_stack_in_its_own_words_is_the_same_whatever_tables_there_are) {
+  for (unsigned flags = 0; flags <= TO_READER_FRAMES; flags += TO_READER_FRAMES) {
+    struct stack_check check = { "" };
+    struct to_event_sink sink = { &check, print_own_stack };
+    struct to_reader *reader;
+    struct tb_buf bytes;
+    size_t used;
+    struct tt_run run;
+    start(&run, &bytes,
+          "Trace Go1.22\n"
+          "EventBatch gen=1 m=18446744073709551615 time=0\n"
+          "Stacks\n"
+          "Stack id=1 nframes=1\n pc=100 func=1 file=2 line=3\n"
+          "Stack id=2 nframes=2\n pc=200 func=4 file=4 line=5\n pc=100 func=7 file=4 line=9\n"
+          "EventBatch gen=1 m=0 time=0\n"
+          "ProcStatus dt=1 p=0 pstatus=1\n"
+          "GoStatus dt=1 g=1 m=0 gstatus=2\n"
+          "GoStop dt=1 reason_string=0 stack=2\n");
+    /* The second frame names a string that is not there. */
+    unsigned char *at = memmem(bytes.data, bytes.len, "\x64\x07\x04\x09", 4);
+    cr_assert_not_null(at);
+    at[1] = 99;
+    cr_assert_eq(to_reader_new(&run.mem, NULL, flags, sink, &run.diag, &reader), TB_OK);
+    cr_assert_eq(to_reader_feed(reader, bytes.data, bytes.len, &used), TB_OK);
+    tb_rc rc = to_reader_finish(reader);
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, 1);
+    cr_assert_eq(rc, TB_OK);
+    cr_assert_str_eq(check.text, "s4:5;:9;");
+    to_reader_free(reader);
+    stop(&run, &bytes);
+  }
+}
+
 Test(reader, an_unknown_string_in_a_frame_matters_only_where_a_pc_is_first_named) {
   static const char frames[] = "Trace Go1.22\n"
                                "EventBatch gen=1 m=18446744073709551615 time=0\n"
