@@ -70,6 +70,21 @@ static const stream_report *sheaf_find(const struct sheaf *s, const ProtobufCBin
   return found != NULL ? *found : NULL;
 }
 
+/* Every Go program that asks for signals has one goroutine that waits for them all its life, in what
+ * counts as a system call. It is blocked by definition and tells nobody anything. */
+static bool is_idle(const Tracecollect__V1__BlockedCall *call) {
+  for (size_t i = 0; i < call->n_stack; i++)
+    if (strcmp(call->stack[i]->function, "os/signal.signal_recv") == 0) return true;
+  return false;
+}
+
+static uint64_t idle_calls(const Tracecollect__V1__SyscallReport *r) {
+  uint64_t n = 0;
+
+  for (size_t i = 0; i < r->n_blocked_now; i++) n += is_idle(r->blocked_now[i]);
+  return n;
+}
+
 /* --- streams ----------------------------------------------------------------------------------- */
 
 static void write_name(struct tb_buf *out, const char *name) {
@@ -123,8 +138,9 @@ static void write_stream(struct tb_buf *out, const stream_status *s, const strea
   write_count(out, "lost_bytes", s->lost_bytes);
   write_count(out, "first_wall_ns", s->first_wall_ns);
   write_count(out, "last_wall_ns", s->last_wall_ns);
-  write_count(out, "blocked_now",
-              calls != NULL && calls->syscall != NULL ? calls->syscall->blocked_now_total : 0);
+  const Tracecollect__V1__SyscallReport *r = calls != NULL ? calls->syscall : NULL;
+  write_count(out, "blocked_now", r != NULL ? r->blocked_now_total : 0);
+  write_count(out, "blocked_idle", r != NULL ? idle_calls(r) : 0);
   write_stops(out, stops != NULL ? stops->stw : NULL);
   tb_buf_byte(out, '}');
 }
@@ -153,11 +169,13 @@ static void write_streams(struct tb_buf *out, const Tracecollect__V1__StatusRepl
 struct blocked {
   const stream_report *of;
   const Tracecollect__V1__BlockedCall *call;
+  bool idle;
 };
 
-static int longest_first(const void *a, const void *b) {
+static int busy_then_longest_first(const void *a, const void *b) {
   const struct blocked *x = a, *y = b;
 
+  if (x->idle != y->idle) return x->idle ? 1 : -1;
   return x->call->age_ns < y->call->age_ns ? 1 : x->call->age_ns > y->call->age_ns ? -1 : 0;
 }
 
@@ -184,6 +202,7 @@ static void write_call(struct tb_buf *out, const struct blocked *b) {
   write_count(out, "age_ns", b->call->age_ns);
   write_count(out, "until_wall_ns", b->of->until_wall_ns);
   tb_buf_text(out, b->call->lost_proc ? ",\"lost_proc\":true" : ",\"lost_proc\":false");
+  tb_buf_text(out, b->idle ? ",\"idle\":true" : ",\"idle\":false");
   tb_buf_text(out, b->call->lower_bound ? ",\"lower_bound\":true" : ",\"lower_bound\":false");
   write_stack(out, b->call);
   tb_buf_byte(out, '}');
@@ -204,9 +223,10 @@ static tb_rc write_blocked(struct tb_buf *out, const struct sheaf *calls) {
     if (r == NULL) continue;
     total += r->blocked_now_total;
     for (size_t k = 0; k < r->n_blocked_now; k++)
-      all[n++] = (struct blocked){ calls->report[i], r->blocked_now[k] };
+      all[n++] =
+          (struct blocked){ calls->report[i], r->blocked_now[k], is_idle(r->blocked_now[k]) };
   }
-  qsort(all, n, sizeof *all, longest_first);
+  qsort(all, n, sizeof *all, busy_then_longest_first);
   write_name(out, "blocked");
   tb_buf_byte(out, '[');
   for (size_t i = 0; i < n && i < TC_OVERVIEW_BLOCKED_MAX; i++) {

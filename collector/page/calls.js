@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocked system calls and alerts: who, for how long, and where in the program.
+import { clock, duration } from "/format.js";
+import { showSegments } from "/segments.js";
+import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
+
+const ALERTS_MAX = 20;
+const PLUMBING = /^(runtime|syscall|internal\/|os\.|golang\.org\/x\/sys)/;
+
+// The innermost frame names the call; the first one that is no plumbing is where the reader's own
+// program waits.
+function stackNodes(stack) {
+  if (stack.length === 0) return [element("p", { className: "where" }, "stack unknown")];
+  const own = stack.find((f) => !PLUMBING.test(f.function)) ?? stack[0];
+  const frames = stack.map((f) => element("li", { className: f === own ? "own" : "" }, element("span", { className: "function" }, f.function), element("span", { className: "file" }, `${f.file}:${f.line}`)));
+  return [
+    element("details", {}, element("summary", {}, element("span", { className: "function" }, own.function), element("span", { className: "file" }, ` ${own.file.split("/").pop()}:${own.line}`)), element("ol", { className: "frames" }, ...frames)),
+  ];
+}
+
+// age, who, what, stack, button
+function entry(className, age, item, what, button) {
+  const head = [element("strong", { className: "age" }, age), element("span", { className: "who" }, `${item.service} / ${item.instance}`), button, element("span", { className: "muted" }, what)];
+  return element("li", { className }, element("div", { className: "call-head" }, ...head), ...stackNodes(item.stack));
+}
+
+function segmentsButton(title, which) {
+  const button = element("button", { type: "button", className: "plain link" }, "segments");
+  button.addEventListener("click", () => showSegments(title, which()));
+  return button;
+}
+
+function makeCall(call) {
+  let latest = call;
+  const node = entry(
+    call.idle ? "call idle" : "call",
+    "",
+    call,
+    `goroutine ${call.goroutine}, thread ${call.thread}${call.idle ? ", waits for signals" : call.lost_proc ? ", lost its P" : ""}`,
+    segmentsButton(`Behind goroutine ${call.goroutine} of ${call.service}`, () => ({
+      service: latest.service,
+      instance: latest.instance,
+      from_ns: latest.until_wall_ns - latest.age_ns,
+      until_ns: latest.until_wall_ns,
+    })),
+  );
+  node.update = (now) => {
+    latest = now;
+    setFigure(node.querySelector(".age"), now.age_ns, `${now.lower_bound ? "≥ " : ""}${duration(now.age_ns)}`);
+  };
+  return node;
+}
+
+export class Calls {
+  constructor() {
+    this.list = new KeyedList(byId("blocked"), (c) => `${c.service} ${c.instance} ${c.goroutine} ${c.thread} ${c.stack.map((f) => f.line).join()}`, makeCall, (node, call) => node.update(call));
+    this.alerts = [];
+    this.number = 0;
+    this.alertList = new KeyedList(byId("alerts"), (a) => a.key, (a) => this.makeAlert(a), () => {});
+  }
+
+  // Those that only wait for signals come last, as the collector sends them.
+  show(calls, total) {
+    this.list.show(calls);
+    byId("blocked-empty").hidden = calls.length > 0;
+    setText(byId("blocked-note"), calls.length === 0 ? "" : total > calls.length ? `${calls.length} of ${total}` : "longest first");
+  }
+
+  missed(n) {
+    this.lost = (this.lost ?? 0) + (n ?? 1);
+    setText(byId("alerts-note"), `newest first, at least ${this.lost} events missed`);
+  }
+
+  takeAlerts(message) {
+    for (const alert of message.alerts)
+      this.alerts.unshift({ ...alert, service: message.service, instance: message.instance, at: message.until_wall_ns || Date.now() * 1e6, key: ++this.number });
+    this.alerts.length = Math.min(this.alerts.length, ALERTS_MAX);
+    byId("alerts-card").hidden = this.alerts.length === 0;
+    setData(byId("columns"), "cards", this.alerts.length === 0 ? 2 : 3);
+    this.alertList.show(this.alerts);
+  }
+
+  makeAlert(a) {
+    const begin = a.begin_wall_ns || a.at - a.duration_ns;
+    const text = a.text.replace(`${a.service}/${a.instance}: `, "");
+    return entry(
+      "call alert",
+      duration(a.duration_ns),
+      a,
+      `${clock(begin)} ${text}`,
+      segmentsButton(`Behind an alert of ${a.service}`, () => ({ service: a.service, instance: a.instance, from_ns: begin, until_ns: begin + a.duration_ns })),
+    );
+  }
+}

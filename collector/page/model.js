@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two overviews tell that one does not: rates, and when the world was stopped. Everything else is
+// shown as it came.
+
+const WINDOW_NS = 10e9; // rates are over so long
+const SECONDS_MAX = 300; // of the chart
+
+export class Model {
+  constructor() {
+    this.samples = new Map(); // stream -> [{ at, bytes, events }], oldest first
+    this.totals = new Map(); // stream -> Map(cause -> total_ns)
+    this.seconds = []; // [{ at, stops: [{ stream, id, ns }] }], oldest first
+    this.overview = null;
+  }
+
+  take(overview) {
+    const first = this.overview === null;
+    const stops = [];
+    for (const s of overview.streams) {
+      s.blocked_busy = s.blocked_now - s.blocked_idle;
+      this.sample(s, overview.wall_ns);
+      stops.push(...this.stopsSince(s, first));
+    }
+    this.forgetOthers(overview.streams);
+    this.seconds.push({ at: overview.wall_ns, stops });
+    if (this.seconds.length > SECONDS_MAX) this.seconds.shift();
+    this.overview = overview;
+  }
+
+  sample(s, at) {
+    const list = this.samples.get(s.stream) ?? [];
+    list.push({ at, bytes: s.bytes, events: s.events });
+    // One sample before the window stays, so that the window is a whole one.
+    while (list.length > 2 && list[1].at <= at - WINDOW_NS) list.shift();
+    this.samples.set(s.stream, list);
+    const span = (at - list[0].at) / 1e9;
+    s.bytes_rate = span > 0 ? (s.bytes - list[0].bytes) / span : 0;
+    s.events_rate = span > 0 ? (s.events - list[0].events) / span : 0;
+  }
+
+  // A stream that was there when the page opened had its stops before; a new one has all of them now.
+  stopsSince(s, first) {
+    const before = this.totals.get(s.stream);
+    const now = new Map(s.stw.map((stop) => [stop.id, stop.total_ns]));
+    this.totals.set(s.stream, now);
+    if (first) return [];
+    return s.stw
+      .map((stop) => ({ stream: s.stream, id: stop.id, ns: stop.total_ns - (before?.get(stop.id) ?? 0) }))
+      .filter((stop) => stop.ns > 0);
+  }
+
+  forgetOthers(streams) {
+    const there = new Set(streams.map((s) => s.stream));
+    for (const table of [this.samples, this.totals])
+      for (const id of table.keys()) if (!there.has(id)) table.delete(id);
+  }
+
+  // By cause, over the streams shown: sums since they began, and of the last ten seconds.
+  causes(streams) {
+    const found = new Map();
+    for (const s of streams)
+      for (const stop of s.stw) {
+        const c = found.get(stop.id) ?? { id: stop.id, reason: stop.reason, count: 0, total_ns: 0, max_ns: 0, p99_ns: 0, last_ns: 0, seen: null };
+        c.count += stop.count;
+        c.total_ns += stop.total_ns;
+        c.max_ns = Math.max(c.max_ns, stop.max_ns);
+        c.p99_ns = Math.max(c.p99_ns, stop.p99_ns);
+        found.set(stop.id, c);
+      }
+    const shown = new Set(streams.map((s) => s.stream));
+    for (const second of this.seconds)
+      for (const stop of second.stops) {
+        if (!shown.has(stop.stream) || !found.has(stop.id)) continue;
+        const c = found.get(stop.id);
+        c.seen = { at: second.at, stream: stop.stream };
+        if (second.at > this.overview.wall_ns - WINDOW_NS) c.last_ns += stop.ns;
+      }
+    return [...found.values()].sort((a, b) => b.total_ns - a.total_ns || a.id.localeCompare(b.id));
+  }
+
+  // [seconds, one array of milliseconds a cause]
+  series(causes, streams) {
+    const shown = new Set(streams.map((s) => s.stream));
+    const at = new Map(causes.map((c, i) => [c.id, i]));
+    const rows = causes.map(() => new Array(this.seconds.length).fill(0));
+    this.seconds.forEach((second, i) => {
+      for (const stop of second.stops)
+        if (shown.has(stop.stream) && at.has(stop.id)) rows[at.get(stop.id)][i] += stop.ns / 1e6;
+    });
+    return [this.seconds.map((second) => second.at / 1e9), rows];
+  }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: overviews in, figures out.
+import { Calls } from "/calls.js";
+import { Chart, COLOURS } from "/chart.js";
+import { bytes, count, duration, moment, rate, short } from "/format.js";
+import { Live } from "/live.js";
+import { Model } from "/model.js";
+import { prepareSegments, showSegments } from "/segments.js";
+import { Streams } from "/streams.js";
+import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
+
+const model = new Model();
+const streams = new Streams();
+const calls = new Calls();
+const chart = new Chart(
+  byId("chart"),
+  (from, until) => showSegments("Segments of that second", { from_ns: from * 1e9, until_ns: until * 1e9 }),
+  (text) => setText(byId("readout"), text),
+);
+
+/* --- the table of causes --- */
+
+// The files that hold the latest stop by this cause: of its stream, or of whatever ran since it began.
+function showCause(cause) {
+  const stream = model.overview.streams.find((s) => s.stream === cause.seen?.stream) ?? model.overview.streams.find((s) => s.stw.some((stop) => stop.id === cause.id));
+  const at = cause.seen?.at ?? stream.last_wall_ns;
+  showSegments(`Latest stop by ${cause.reason}`, { service: stream.service, instance: stream.instance, from_ns: at - 1e9, until_ns: at });
+}
+
+function makeCause() {
+  const node = element("tr", {}, element("th", { scope: "row" }, element("span", { className: "swatch" }), element("span", { className: "reason" })));
+  for (const name of ["last_ns", "count", "total_ns", "max_ns", "p99_ns"]) node.append(element("td", { className: `number figure-${name}` }));
+  const button = element("button", { type: "button", className: "plain link" }, "segments");
+  button.addEventListener("click", () => showCause(node.latest));
+  node.append(element("td", { className: "go" }, button));
+  return node;
+}
+
+function updateCause(node, { cause, colour }) {
+  node.latest = cause;
+  setData(node, "cause", cause.id);
+  setText(node.querySelector(".reason"), cause.reason);
+  setData(node.querySelector(".swatch"), "colour", colour);
+  for (const name of ["last_ns", "total_ns", "max_ns", "p99_ns"]) setFigure(node.querySelector(`.figure-${name}`), cause[name], duration(cause[name]));
+  setFigure(node.querySelector(".figure-count"), cause.count, count(cause.count));
+}
+
+const causeRows = new KeyedList(document.querySelector("#stops tbody"), (c) => c.cause.id, makeCause, updateCause);
+
+/* --- all of it --- */
+
+function sum(list, name) {
+  return list.reduce((total, item) => total + item[name], 0);
+}
+
+function showTiles(shown, causes, blockedNow) {
+  const live = shown.filter((s) => s.state === "live");
+  const lost = sum(shown, "lost_generations");
+  const stopped = sum(causes, "last_ns");
+  const o = model.overview;
+
+  setFigure(byId("tile-live"), live.length, count(live.length));
+  setText(byId("note-live"), `of ${count(shown.length)} known`);
+  setFigure(byId("tile-bytes"), sum(shown, "bytes_rate"), rate(sum(shown, "bytes_rate")));
+  setText(byId("note-bytes"), `${bytes(o.archive_bytes)} archived, ${bytes(o.disk_free_bytes)} free`);
+  setFigure(byId("tile-events"), sum(shown, "events_rate"), `${short(Math.round(sum(shown, "events_rate")))}/s`);
+  setText(byId("note-events"), `${short(sum(shown, "events"))} ordered so far`);
+  const idle = sum(shown, "blocked_idle");
+  setFigure(byId("tile-blocked"), blockedNow, count(blockedNow));
+  byId("tile-blocked").classList.toggle("warn", blockedNow > 0);
+  setText(byId("note-blocked"), idle > 0 ? `and ${count(idle)} that wait for signals` : "system calls");
+  setFigure(byId("tile-stopped"), stopped, duration(stopped));
+  setText(byId("note-stopped"), "in the last 10 s, all programs");
+  setFigure(byId("tile-lost"), lost, count(lost));
+  byId("tile-lost").classList.toggle("bad", lost > 0);
+  setText(byId("note-lost"), lost > 0 ? `${bytes(sum(shown, "lost_bytes"))} never arrived` : "nothing is missing");
+}
+
+function show() {
+  const o = model.overview;
+  if (o === null) return;
+  const wanted = byId("filter").value.trim().toLowerCase();
+  const fits = (item) => wanted === "" || `${item.service} ${item.instance}`.toLowerCase().includes(wanted);
+  const shown = o.streams.filter(fits);
+  const blocked = o.blocked.filter(fits);
+  const blockedNow = sum(shown, "blocked_now") - sum(shown, "blocked_idle");
+  const causes = model.causes(shown);
+
+  showTiles(shown, causes, blockedNow);
+  streams.show(shown, o);
+  calls.show(blocked, sum(shown, "blocked_now"));
+  causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
+  byId("stops").hidden = causes.length === 0;
+  byId("stops-empty").hidden = causes.length > 0;
+  chart.show(causes, model.series(causes, shown));
+  setText(byId("health"), o.health === "ok" ? "healthy" : o.health);
+  setData(byId("health"), "state", o.health === "ok" ? "good" : "bad");
+  setText(byId("about"), `tracecollectd ${o.version}, since ${moment(o.started_wall_ns)}, acks are ${o.level}`);
+}
+
+function showState(state) {
+  const words = { live: "live", reconnecting: "reconnecting", silent: "no news" };
+  setText(byId("connection"), words[state]);
+  setData(byId("connection"), "state", state === "live" ? "good" : "bad");
+}
+
+prepareSegments();
+byId("filter").addEventListener("input", show);
+new Live({
+  overview(overview) {
+    model.take(overview);
+    show();
+  },
+  alert: (message) => calls.takeAlerts(message),
+  gap: (gap) => calls.missed(gap.lost), // overviews are each whole; of alerts one may be missing
+  state: showState,
+});

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a figure to the files behind it: the segments of a stream and a time, each with its download.
+import { bytes, count, moment } from "/format.js";
+import { byId, element, setText } from "/view.js";
+
+const SLACK_NS = 3e9; // a generation ends, and is received, up to so long after what it tells
+const LIMIT = 200;
+
+function row(s) {
+  const file = s.expired
+    ? "expired"
+    : element("a", { href: `/api/v1/segments/${s.id}`, download: `${s.service}-${s.first_gen}.trace` }, "Download");
+  const generations = s.first_gen === s.last_gen ? count(s.first_gen) : `${count(s.first_gen)}–${count(s.last_gen)}`;
+  return element(
+    "tr", {},
+    element("td", {}, moment(s.first_wall_ns)),
+    element("td", {}, `${s.service} / ${s.instance}`),
+    element("td", { className: "number" }, generations),
+    element("td", { className: "number" }, s.analysis === "ok" ? count(s.events) : s.analysis),
+    element("td", { className: "number" }, bytes(s.bytes)),
+    element("td", {}, file),
+  );
+}
+
+async function ask(query) {
+  const answer = await fetch(`/api/v1/segments?${query}`);
+  const said = await answer.json();
+  if (!answer.ok) throw new Error(said.error);
+  return said;
+}
+
+// which: { service, instance, from_ns, until_ns }, all but the times optional.
+export async function showSegments(title, which) {
+  const dialog = byId("segments");
+  const rows = byId("segment-rows");
+  const query = new URLSearchParams({ limit: LIMIT });
+  if (which.service) query.set("service", which.service);
+  if (which.instance) query.set("instance", which.instance);
+  query.set("since", `@${((which.from_ns - SLACK_NS) / 1e9).toFixed(3)}`);
+  query.set("until", `@${((which.until_ns + SLACK_NS) / 1e9).toFixed(3)}`);
+
+  setText(byId("segments-title"), title);
+  setText(byId("segments-about"), `received ${moment(which.from_ns - SLACK_NS)} – ${moment(which.until_ns + SLACK_NS)}`);
+  setText(byId("segments-empty"), "looking…");
+  rows.replaceChildren();
+  if (!dialog.open) dialog.showModal();
+  try {
+    const { segments, more } = await ask(query);
+    // Newest first: what was clicked on is mostly what has just happened.
+    rows.replaceChildren(...segments.sort((a, b) => b.first_wall_ns - a.first_wall_ns).map(row));
+    setText(byId("segments-empty"), more ? `The first ${LIMIT} are listed; GET /api/v1/segments has all.` : segments.length ? "" : "Nothing is archived of that time yet.");
+  } catch (error) {
+    setText(byId("segments-empty"), `The collector does not answer: ${error.message}`);
+  }
+}
+
+export function prepareSegments() {
+  const dialog = byId("segments");
+  byId("segments-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+}

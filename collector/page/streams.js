@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of streams: a row a stream, its service named once a group.
+import { ago, bytes, count, megabytes, moment, short } from "/format.js";
+import { showSegments } from "/segments.js";
+import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
+
+const LOOK_BACK_NS = 60e9; // segments behind a row: of its last minute
+const WORDS = { live: "live", waiting: "waiting", closed: "closed", unclean: "ended abruptly" };
+
+// name of the figure, how it is read, and the words a narrow screen shows before it
+const FIGURES = [
+  ["bytes_rate", megabytes, "MB/s"],
+  ["events_rate", (n) => short(Math.round(n)), "Events/s"],
+  ["events", short, "Events"],
+  ["bytes", bytes, "Size"],
+  ["generations", count, "Generations"],
+  ["lost_generations", count, "Lost"],
+  ["blocked_busy", count, "Blocked"],
+];
+
+function makeRow(stream) {
+  let latest = stream;
+  const button = element("button", { type: "button", className: "plain link" }, "segments");
+  const cell = (className, label) => {
+    const node = element("td", { className });
+    if (label) node.dataset.label = label;
+    return node;
+  };
+  const state = element("span", { className: "state" });
+  const figures = new Map(FIGURES.map(([name, , label]) => [name, cell(`number figure-${name}`, label)]));
+  const last = cell("last", "Last data");
+  const node = element("tr", {}, element("th", { scope: "row" }, stream.service), element("td", { className: "instance" }, stream.instance), element("td", { className: "state-cell" }, state), ...figures.values(), last, element("td", { className: "go" }, button));
+
+  node.dataset.stream = stream.stream;
+  button.setAttribute("aria-label", `segments of ${stream.service}, ${stream.instance}`);
+  button.addEventListener("click", () =>
+    showSegments(`Latest segments of ${latest.service} / ${latest.instance}`, { service: latest.service, instance: latest.instance, from_ns: latest.last_wall_ns - LOOK_BACK_NS, until_ns: latest.last_wall_ns }),
+  );
+  node.update = (s, now) => {
+    latest = s;
+    setText(state, WORDS[s.state] ?? s.state);
+    setData(state, "state", s.state);
+    for (const [name, read] of FIGURES) setFigure(figures.get(name), s[name], read(s[name]));
+    figures.get("lost_generations").classList.toggle("bad", s.lost_generations > 0);
+    figures.get("blocked_busy").classList.toggle("warn", s.blocked_busy > 0);
+    setText(last, s.last_wall_ns ? ago(s.last_wall_ns, now) : "–");
+    if (s.last_wall_ns) last.title = moment(s.last_wall_ns);
+  };
+  return node;
+}
+
+const byName = (a, b) => (a.state !== "live") - (b.state !== "live") || a.service.localeCompare(b.service) || a.instance.localeCompare(b.instance) || b.first_wall_ns - a.first_wall_ns;
+
+export class Streams {
+  constructor() {
+    this.now = 0;
+    this.list = new KeyedList(document.querySelector("#stream-rows tbody"), (s) => s.stream, makeRow, (node, s) => node.update(s, this.now));
+  }
+
+  show(streams, overview) {
+    this.now = overview.wall_ns;
+    this.list.show([...streams].sort(byName));
+    byId("stream-rows").hidden = streams.length === 0;
+    byId("streams-empty").hidden = overview.streams.length > 0;
+    const services = new Set(streams.map((s) => s.service)).size;
+    const beyond = overview.streams_total - overview.streams.length;
+    setText(byId("streams-note"), `${count(streams.length)} streams of ${count(services)} services${beyond > 0 ? `; ${count(beyond)} older ones are not listed` : ""}`);
+  }
+}

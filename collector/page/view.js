@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The document, touched only where something has changed. Text of traced programs goes in as text, never
+// as markup.
+
+export const byId = (id) => document.getElementById(id);
+
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export function setData(node, name, value) {
+  const text = String(value);
+  if (node.dataset[name] !== text) node.dataset[name] = text;
+}
+
+// element("td", { className: "number" }, "text", child, ...)
+export function element(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+
+// A figure: what is read, and the exact number behind it.
+export function setFigure(node, value, text) {
+  setData(node, "value", value);
+  setText(node, text);
+}
+
+// Keeps a parent's children in step with items: make(item) once a key, update(node, item) each time.
+export class KeyedList {
+  constructor(parent, key, make, update) {
+    Object.assign(this, { parent, key, make, update, nodes: new Map() });
+  }
+
+  show(items) {
+    const left = new Map(this.nodes);
+    let at = this.parent.firstElementChild;
+    for (const item of items) {
+      const key = this.key(item);
+      let node = this.nodes.get(key);
+      if (node === undefined) {
+        node = this.make(item);
+        this.nodes.set(key, node);
+      }
+      left.delete(key);
+      this.update(node, item);
+      if (node === at) at = at.nextElementSibling;
+      else this.parent.insertBefore(node, at);
+    }
+    for (const [key, node] of left) {
+      node.remove();
+      this.nodes.delete(key);
+    }
+  }
+}
