@@ -34,12 +34,11 @@ enum {
   HEARTBEATS_MISSED = 3,
   TRIM_MS = 1000,
   RATE_BURST_MS = 50,
+  REST_MS = 10,
+  REST_BYTES = 1 << 20,
   UNPACK_BYTES = 8 << 10,
   RECEIVE_BYTES = 64 << 10, /* between two looks at them */
 };
-
-_Static_assert((int)TA_GRANT_BYTES_MAX <= (int)TA_TLS_WRITE_BYTES,
-               "a grant fits between two flushes");
 
 typedef tb_rc action(struct ta_client *c);
 static action act_dial, act_secure, act_greet, act_stream, act_leave, act_back_off, act_end;
@@ -163,7 +162,7 @@ static void hang_up(struct ta_client *c) {
     close(c->fd);
   }
   c->fd = -1;
-  c->fd_full = false;
+  c->fd_full = c->flows = false;
   c->in_n = 0;
   c->spool->capped = false;
 }
@@ -212,6 +211,7 @@ static tb_rc act_stream(struct ta_client *c) {
   c->beat_ns = ta_mono_ns() + c->heartbeat_ns;
   c->tries = 0;
   c->sent_bytes = 0;
+  c->flows = true;
   say(c, LOG_INFO, "connected");
   return TB_OK;
 }
@@ -400,17 +400,6 @@ static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
   return ta_spool_grant(c->spool, room, out_need);
 }
 
-static tb_rc write_granted(struct ta_client *c) {
-  const unsigned char *bytes;
-  size_t n;
-
-  while ((n = ta_spool_span(c->spool, &bytes)) > 0) {
-    TB_TRY(ta_tls_write(c->tls, bytes, n));
-    ta_spool_sent(c->spool, n);
-  }
-  return TB_OK;
-}
-
 static void flush(struct ta_client *c) {
   const unsigned char *bytes;
   size_t n;
@@ -427,19 +416,35 @@ static void flush(struct ta_client *c) {
   }
 }
 
-/* Grants are whole frames, and nothing is granted before the socket has taken what came before: a
- * control frame never falls into the middle of a record, and TLS always has room. */
+/* Lets more through; false: there is nothing, or not now. */
+static bool grant_more(struct ta_client *c) {
+  uint64_t need;
+
+  if (c->state != TA_AT_STREAMING) return false;
+  size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
+  c->held = granted == 0 && need > 0;
+  c->sent_bytes += granted;
+  rate_charge(c, granted);
+  return granted > 0;
+}
+
+/* What is granted goes out whole before more is granted and before any control frame: while some of it
+ * is left, the socket is full. TLS is handed no more before the socket has taken what came before. */
 static tb_rc send_records(struct ta_client *c) {
+  const unsigned char *bytes;
+
   flush(c);
-  while (c->state == TA_AT_STREAMING && !c->fd_full && !c->stop) {
-    uint64_t need;
-    size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
-    c->held = granted == 0 && need > 0;
-    if (granted == 0) break;
-    c->sent_bytes += granted;
-    rate_charge(c, granted);
-    TB_TRY(write_granted(c));
+  while (c->flows && !c->fd_full && !c->stop) {
+    size_t n = ta_spool_span(c->spool, &bytes);
+    if (n == 0) {
+      if (!grant_more(c)) break;
+      continue;
+    }
+    if (n > TA_TLS_WRITE_BYTES) n = TA_TLS_WRITE_BYTES;
+    TB_TRY(ta_tls_write(c->tls, bytes, n));
+    ta_spool_sent(c->spool, n);
     flush(c);
+    c->rest_ns = ta_mono_ns() + REST_MS * MS;
   }
   return TB_OK;
 }
@@ -546,6 +551,13 @@ static uint64_t next_ns(struct ta_client *c) {
   return c->held && c->spool->capped ? earlier(next, c->rate_due_ns) : next;
 }
 
+/* After records went out the sender rests for a moment: a program that writes one batch after the other
+ * would pay for waking it, and it for waking the collector, at each. What comes meanwhile, acks too, waits
+ * for the end of the rest, unless it is a lot or somebody waits for it. */
+static bool rests(struct ta_client *c, uint64_t now) {
+  return now < c->rest_ns && atomic_load(&c->hurried) == 0 && ta_spool_rest(c->spool, REST_BYTES);
+}
+
 /* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool
  * knows that we sleep for want of records: not for credit, the socket or the rate cap. */
 static short sleep_until_news(struct ta_client *c) {
@@ -554,7 +566,12 @@ static short sleep_until_news(struct ta_client *c) {
 
   fds[1].events = c->state == TA_AT_CONNECTING ? POLLOUT : c->fd_full ? POLLIN | POLLOUT : POLLIN;
   bool wants = c->state == TA_AT_STREAMING && !c->held && !c->fd_full;
-  if (wants && !ta_spool_sleep(c->spool)) next = now;
+  if (wants && rests(c, now)) {
+    fds[1].fd = -1;
+    next = earlier(next, c->rest_ns);
+  } else if (wants && !ta_spool_sleep(c->spool)) {
+    next = now;
+  }
   struct timespec timeout = ta_timespec(next > now ? next - now : 0);
   if (ppoll(fds, 2, next == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return 0;
   if (fds[0].revents != 0 && read(c->wake_fd, &wakes, sizeof wakes) < 0) return 0;
@@ -655,6 +672,14 @@ void ta_client_fini(struct ta_client *c) {
 void ta_client_wake(struct ta_client *c) {
   ssize_t n = write(c->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
   (void)n; /* full means that a wake is on its way already */
+}
+
+void ta_client_hurry(struct ta_client *c, bool yes) {
+  if (yes)
+    atomic_fetch_add(&c->hurried, 1);
+  else
+    atomic_fetch_sub(&c->hurried, 1);
+  ta_client_wake(c);
 }
 
 void ta_client_stop(struct ta_client *c) {

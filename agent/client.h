@@ -79,6 +79,7 @@ struct ta_client {
   uint64_t started_wall_ns;
   int wake_fd;
   atomic_bool stop;
+  atomic_uint hurried; /* calls that wait for acks */
 
   enum ta_client_state state;
   uint64_t until_ns;   /* of this state; UINT64_MAX: no limit */
@@ -86,6 +87,7 @@ struct ta_client {
   struct ta_addresses addresses;
   int fd;
   bool fd_full; /* the socket takes no more for now */
+  bool flows;   /* records, from WELCOME on */
   bool refused; /* by a REFUSE for good */
   bool held;    /* a record waits for credit or rate */
   struct ta_tls *tls;
@@ -99,6 +101,7 @@ struct ta_client {
 
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
+  uint64_t rest_ns;     /* the end of this rest, 0: it takes none */
   uint64_t away_ns;     /* GOAWAY: not before */
   uint64_t rate_due_ns; /* rate cap: what went out is paid for then */
   uint64_t rate_rest;   /* of the division behind it, in bytes x ns */
@@ -112,6 +115,8 @@ TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config 
 void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
 void ta_client_run(struct ta_client *c);
 void ta_client_wake(struct ta_client *c);
+/* Says that a caller waits for acks from now on, or no more: meanwhile the sender takes no rests. */
+void ta_client_hurry(struct ta_client *c, bool yes);
 void ta_client_stop(struct ta_client *c);
 void ta_client_status(struct ta_client *c, struct ta_client_status *out);
 

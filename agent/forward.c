@@ -396,7 +396,10 @@ static uint64_t deadline_ns(int64_t ms) {
 }
 
 static int wait_for_acks(struct ta_forward *f, uint64_t until_ns) {
-  switch (ta_spool_wait(&f->spool, until_ns)) {
+  ta_client_hurry(&f->client, true);
+  tb_rc rc = ta_spool_wait(&f->spool, until_ns);
+  ta_client_hurry(&f->client, false);
+  switch (rc) {
   case TB_OK: return TA_OK;
   case TB_AGAIN: return TA_E_TIMEOUT;
   default: return over_error(f);

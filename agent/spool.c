@@ -425,10 +425,14 @@ static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp
   run->bytes += n;
 }
 
-static bool wake_sender(struct ta_spool *s) {
-  bool wake = s->sender_idle;
-
-  s->sender_idle = false;
+/* Whether n bytes more are what a sleeping sender waits for. */
+static bool wake_sender(struct ta_spool *s, size_t n) {
+  if (s->wake_bytes > n) {
+    s->wake_bytes -= n;
+    return false;
+  }
+  bool wake = s->wake_bytes > 0;
+  s->wake_bytes = 0;
   return wake;
 }
 
@@ -450,7 +454,7 @@ bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
   pthread_mutex_lock(&s->lock);
   slot_bytes(run_append(s, TA_RUN_HEADER, 0), TP_HEADER, bytes, n);
   s->records++;
-  bool wake = wake_sender(s);
+  bool wake = wake_sender(s, 1);
   pthread_mutex_unlock(&s->lock);
   return wake;
 }
@@ -475,7 +479,7 @@ bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n)
     count_add(&s->counters.spooled, one);
     if (s->counters.spooled.bytes > s->counters.spooled_peak.bytes)
       s->counters.spooled_peak = s->counters.spooled;
-    wake = wake_sender(s);
+    wake = wake_sender(s, n);
   } else {
     run = run_writing(s);
     count_add(&s->counters.lost, one);
@@ -512,7 +516,7 @@ bool ta_spool_end(struct ta_spool *s) {
   }
   if ((run = run_writing(s)) != NULL) {
     run->open = false;
-    wake = wake_sender(s);
+    wake = wake_sender(s, 1);
   }
   pthread_mutex_unlock(&s->lock);
   return wake;
@@ -531,7 +535,7 @@ bool ta_spool_finish(struct ta_spool *s) {
              tracecollect__v1__close__pack(&done, packed));
   s->records++;
   s->finished = true;
-  bool wake = wake_sender(s);
+  bool wake = wake_sender(s, 1);
   pthread_mutex_unlock(&s->lock);
   return wake;
 }
@@ -756,10 +760,18 @@ bool ta_spool_sleep(struct ta_spool *s) {
   bool fresh;
 
   pthread_mutex_lock(&s->lock);
-  s->sender_idle = !next_frame(s, &fresh, &frame);
-  bool idle = s->sender_idle;
+  bool idle = !next_frame(s, &fresh, &frame);
+  s->wake_bytes = idle ? 1 : 0;
   pthread_mutex_unlock(&s->lock);
   return idle;
+}
+
+bool ta_spool_rest(struct ta_spool *s, uint64_t bytes) {
+  pthread_mutex_lock(&s->lock);
+  bool rest = s->pages_free > s->pages_max / 2;
+  s->wake_bytes = rest ? bytes : 0;
+  pthread_mutex_unlock(&s->lock);
+  return rest;
 }
 
 static uint32_t highest_page(const struct ta_spool *s) {

@@ -33,9 +33,8 @@
 
 enum {
   TA_PAGE_BYTES = 4096,
-  TA_SLOT_BYTES = 160,       /* the largest LOSS or CLOSE with its frame header */
-  TA_GRANT_BYTES = 64 << 10, /* sealed at one time under the lock, or one frame that is larger */
-  TA_GRANT_BYTES_MAX = TP_HEADER_BYTES + TP_RECORD_BYTES_MAX,
+  TA_SLOT_BYTES = 160,        /* the largest LOSS or CLOSE with its frame header */
+  TA_GRANT_BYTES = 256 << 10, /* sealed at one time under the lock, or one frame that is larger */
   TA_SPOOL_BYTES_MIN = 1 << 20,
 };
 
@@ -96,16 +95,16 @@ struct ta_spool {
   bool (*impatient)(void *self); /* if set, the writer waits for room until it says so
                                     (asked every 100 ms), instead of dropping (tracectl send) */
   void *impatient_self;
-  atomic_bool over;   /* nothing will be sent any more: nobody waits */
-  bool sender_idle;   /* a put must wake it */
-  atomic_bool capped; /* the rate cap holds the sender back: the reason of a loss */
+  atomic_bool over;    /* nothing will be sent any more: nobody waits */
+  uint64_t wake_bytes; /* the sender sleeps until so many are put; 0: it is awake */
+  atomic_bool capped;  /* the rate cap holds the sender back: the reason of a loss */
   struct ta_counters counters;
 };
 
 TB_MUST tb_rc ta_spool_init(struct ta_spool *s, uint64_t bytes);
 void ta_spool_fini(struct ta_spool *s); /* accepts zeroed memory */
 
-/* Writer. put() and end() answer true when the sender sleeps and must be woken. */
+/* Writer. The answer is true when the sender sleeps and must be woken. */
 bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n);
 bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n);
 bool ta_spool_end(struct ta_spool *s); /* the generation being written is complete */
@@ -122,6 +121,9 @@ TB_MUST tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *dia
 TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag);
 /* Says that the sender goes to sleep; false if there is something to send after all. */
 bool ta_spool_sleep(struct ta_spool *s);
+/* The same for a rest: until so many bytes more are put. False if half of the pool is taken: memory
+ * that acks would free must not wait. */
+bool ta_spool_rest(struct ta_spool *s, uint64_t bytes);
 void ta_spool_trim(struct ta_spool *s);
 void ta_spool_over(struct ta_spool *s);
 

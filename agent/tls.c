@@ -14,8 +14,8 @@
 #define SERVER_ROLE "tracecollect:server/"
 
 enum {
-  RECORD_SLACK = TA_TLS_WRITE_BYTES / 4, /* each write is a TLS record, however short */
-  CONTROL_BYTES = 16 << 10,              /* the handshake, heartbeats, alerts */
+  RECORD_SLACK = 1 << 10,   /* what encryption adds to each record */
+  CONTROL_BYTES = 16 << 10, /* the handshake, heartbeats, alerts */
   OUT_BYTES = TA_TLS_WRITE_BYTES + RECORD_SLACK + CONTROL_BYTES,
 };
 
@@ -159,7 +159,6 @@ static tb_rc configure(SSL_CTX *ctx) {
   SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, on_verify);
   SSL_CTX_set_verify_depth(ctx, 3);
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
   return TB_OK;
 }
 

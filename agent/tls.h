@@ -23,7 +23,7 @@
 
 #include "base/result.h"
 
-enum { TA_TLS_WRITE_BYTES = 73 << 10 };
+enum { TA_TLS_WRITE_BYTES = 64 << 10 }; /* four full TLS records */
 
 struct ta_tls_files {
   const char *ca, *cert, *key;

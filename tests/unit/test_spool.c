@@ -142,6 +142,25 @@ Test(spool, no_frame_is_granted_that_does_not_fit_the_room) {
   close_spool(s);
 }
 
+Test(spool, a_sleeping_sender_is_woken_by_one_record_and_a_resting_one_by_a_lot) {
+  struct ta_spool *s = open_spool(MIB);
+
+  cr_assert_not(ta_spool_sleep(s)); /* the header is there */
+  grant_all(s, UINT64_MAX);
+  cr_assert(ta_spool_sleep(s));
+  cr_assert(ta_spool_put(s, 1, noise, 1));
+  cr_assert_not(ta_spool_put(s, 1, noise, 1)); /* once is enough */
+  cr_assert(ta_spool_rest(s, 100000));
+  cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
+  cr_assert_not(ta_spool_end(s));
+  cr_assert(ta_spool_put(s, 2, noise, BATCH));
+  cr_assert_not(ta_spool_put(s, 2, noise, BATCH));
+  put(s, 2, 7, BATCH);
+  cr_assert_not(ta_spool_rest(s, 100000)); /* half full: acks are wanted */
+  cr_assert_not(ta_spool_put(s, 2, noise, BATCH));
+  close_spool(s);
+}
+
 Test(spool, the_collector_cannot_ack_what_did_not_go_out) {
   struct ta_spool *s = open_spool(MIB);
   struct wire w = { 0 };
