@@ -2,19 +2,14 @@
 /* What was written and is not acked yet, in bounded memory.
  *
  * One writer puts records in, one sender takes them out as ready frames, keeps them until they are
- * acked and can begin again at the first unacked one. Memory is a pool of pages; each generation is
- * a chain of them holding its frames back to back, so that any generation can be dropped at once. A
- * generation may be any multiple of the pool: it flows through.
- *
- * When the pool is full, the oldest generation of which nothing was sent is dropped, else the one
- * being written is abandoned: its unsent rest goes, and so does what is still to come of it. Each
- * drop leaves a LOSS record in the place of what it dropped. HEADER, LOSS and CLOSE live in their
- * run's own slot, so they never want for memory. Sequence numbers are given when a record is first
- * granted.
+ * acked and can begin again at the first unacked one. How records lie in memory is agent/runs.h's, what
+ * goes when it is full agent/losses.h's: a generation may be any multiple of the pool and flows through,
+ * whole generations are dropped, and each drop leaves a LOSS record in the place of what it dropped.
+ * Sequence numbers are given when a record is first granted.
  *
  *   acked <= sent <= granted <= sealed <= written          (places in the order of records)
  *
- * Memory    one mapping made at open, used from its low end; the kernel gets back what is not in
+ * Memory    two mappings made at open, one used from its low end; the kernel gets back what is not in
  *           use.
  * Threads   the writer's calls (header, put, end, finish) from one thread at a time, the sender's
  *           (grant ... trim) from one; the lock is never held while payload is copied.
@@ -28,47 +23,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/result.h"
-#include "proto/frame.h"
+#include "agent/runs.h"
 
 enum {
-  TA_PAGE_BYTES = 4096,
-  TA_SLOT_BYTES = 160,        /* the largest LOSS or CLOSE with its frame header */
   TA_GRANT_BYTES = 256 << 10, /* sealed at one time under the lock, or one frame that is larger */
   TA_SPOOL_BYTES_MIN = 1 << 20,
 };
-
-enum ta_run_kind { TA_RUN_FREE, TA_RUN_HEADER, TA_RUN_GENERATION, TA_RUN_LOSS, TA_RUN_CLOSE };
-
-struct ta_count {
-  uint64_t batches, bytes; /* BATCH records and their payloads */
-};
-
-/* Records that stand or fall together: a generation, or one record in its slot. */
-struct ta_run {
-  enum ta_run_kind kind;
-  bool open;     /* more may come */
-  bool lost;     /* an abandoned generation: what was sent of it is not counted as kept */
-  uint32_t next; /* run, or TA_NONE */
-  uint32_t first_page, last_page;
-  uint64_t gen, last_gen;
-  uint64_t bytes, sealed_bytes; /* of frames */
-  uint64_t order;               /* place of its first record among all records put */
-  uint64_t acked_records, sealed_records;
-  struct ta_count all, sealed, acked;
-  uint32_t crc;    /* over the batches' checksums */
-  uint32_t reason; /* of the loss */
-  uint64_t first_wall_ns, last_wall_ns;
-  unsigned char slot[TA_SLOT_BYTES];
-};
-
-/* A place in the order of frames. off may equal TA_PAGE_BYTES: step to the next page before use. */
-struct ta_place {
-  uint32_t run, page, off;
-  uint64_t at; /* bytes into the run */
-};
-
-enum { TA_ACKED, TA_SENT, TA_GRANTED, TA_SEALED, TA_PLACES };
 
 struct ta_counters {
   struct ta_count produced, acked, lost, spooled, spooled_peak;
@@ -78,17 +38,7 @@ struct ta_counters {
 struct ta_spool {
   pthread_mutex_t lock;
   pthread_cond_t moved; /* acks came, or waiting is over */
-  unsigned char *pages;
-  uint32_t *page_next;
-  uint64_t *page_used; /* bit set */
-  struct ta_run *runs;
-  size_t mapped_bytes;
-  uint32_t pages_max, pages_free, page_hint;
-  uint32_t page_top,
-      page_peak; /* pages below top may be backed by memory; peak: of this interval */
-  uint32_t runs_max, runs_free, run_hint;
-  uint32_t run_last; /* the newest */
-  struct ta_place place[TA_PLACES];
+  struct ta_runs runs;
   uint64_t records; /* put so far, lost ones included */
   uint64_t seq, acked_seq;
   bool finished;                 /* CLOSE is in */

@@ -323,7 +323,7 @@ Test(spool, any_order_of_turns_keeps_the_books) {
   cr_assert_eq(ack(s, sent), TB_OK);
   cr_assert(ta_spool_done(s));
   cr_assert_eq(counters(s).spooled.batches, 0);
-  cr_assert_leq(s->pages_max - s->pages_free, 1);
+  cr_assert_leq(s->runs.pages.max - s->runs.pages.free, 1);
   cr_assert_gt(counters(s).lost_generations, 0);
   cr_assert_gt(batches, 1000);
   free(w.bytes);
