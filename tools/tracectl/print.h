@@ -29,6 +29,19 @@ tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct 
 tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
                     size_t n);
 
+/* Where the text is that an event refers to: its generation's tables, or a leased bundle's. */
+typedef void tk_frame_fn(void *self, const struct to_frame *frame);
+struct tk_names {
+  const void *self;
+  const struct to_generation *gen; /* NULL: there is none */
+  struct to_string (*string)(const void *self, uint64_t id);
+  struct to_string (*task_type)(const void *self, uint64_t id); /* of a UserTaskEnd */
+  bool (*knows_stack)(const void *self, uint64_t id);
+  void (*stack)(const void *self, uint64_t id, tk_frame_fn *each, void *arg);
+};
+/* The fields of an event's JSON object, without its braces. */
+void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);
+
 /* Text of a stack as Go prints one, "\tFUNC @ 0xPC\n\t\tFILE:LINE\n" a frame; lent until the next call.
  * TB_NOTFOUND: the generation has no such stack. */
 TB_MUST tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen,

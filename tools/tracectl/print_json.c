@@ -28,39 +28,46 @@ static void put_text(struct tk_out *out, const char *label, const char *text) {
   tk_out_json_string(out, text, strlen(text));
 }
 
-static void put_string(struct tk_out *out, const char *label, const struct to_generation *gen,
+static void put_string(struct tk_out *out, const char *label, const struct tk_names *names,
                        uint64_t id) {
-  struct to_string text = { "", 0 };
+  struct to_string text = names->string(names->self, id);
 
-  (void)to_generation_string(gen, id, &text); /* the orderer has checked the id */
   tk_out_text(out, label);
   tk_out_json_string(out, text.data, text.len);
 }
 
-static void put_stack(struct tk_out *out, const char *label, const struct to_generation *gen,
-                      uint64_t id) {
-  struct to_stack_iter it;
-  struct to_frame frame;
-  const char *before = "{\"func\":";
+struct frames {
+  struct tk_out *out;
+  const char *before;
+};
 
-  if (id == TO_NO_STACK || !to_generation_stack(gen, id, &it)) return;
+static void put_frame(void *self, const struct to_frame *frame) {
+  struct frames *frames = self;
+  struct tk_out *out = frames->out;
+
+  tk_out_text(out, frames->before);
+  tk_out_json_string(out, frame->function.data, frame->function.len);
+  tk_out_text(out, ",\"file\":");
+  tk_out_json_string(out, frame->file.data, frame->file.len);
+  put_u64(out, ",\"line\":", frame->line);
+  tk_out_text(out, ",\"pc\":\"0x");
+  tk_out_hex(out, frame->pc);
+  tk_out_text(out, "\"}");
+  frames->before = ",{\"func\":";
+}
+
+static void put_stack(struct tk_out *out, const char *label, const struct tk_names *names,
+                      uint64_t id) {
+  struct frames frames = { out, "{\"func\":" };
+
+  if (id == TO_NO_STACK || !names->knows_stack(names->self, id)) return;
   tk_out_text(out, label);
-  while (to_stack_next(&it, &frame)) {
-    tk_out_text(out, before);
-    tk_out_json_string(out, frame.function.data, frame.function.len);
-    tk_out_text(out, ",\"file\":");
-    tk_out_json_string(out, frame.file.data, frame.file.len);
-    put_u64(out, ",\"line\":", frame.line);
-    tk_out_text(out, ",\"pc\":\"0x");
-    tk_out_hex(out, frame.pc);
-    tk_out_text(out, "\"}");
-    before = ",{\"func\":";
-  }
+  names->stack(names->self, id, put_frame, &frames);
   tk_out_byte(out, ']');
 }
 
-static void put_sync(struct tk_out *out, const struct to_generation *gen,
-                     const struct to_event *ev) {
+static void put_sync(struct tk_out *out, const struct tk_names *names, const struct to_event *ev) {
+  const struct to_generation *gen = names->gen;
   struct to_clock clock;
 
   put_u64(out, ",\"n\":", ev->args[0]);
@@ -77,7 +84,7 @@ static void put_sync(struct tk_out *out, const struct to_generation *gen,
   tk_out_byte(out, '}');
 }
 
-static void put_transition(struct tk_out *out, const struct to_generation *gen,
+static void put_transition(struct tk_out *out, const struct tk_names *names,
                            const struct to_event *ev) {
   struct to_transition tr;
 
@@ -85,18 +92,17 @@ static void put_transition(struct tk_out *out, const struct to_generation *gen,
   put_id(out, tr.resource == TO_RESOURCE_PROC ? ",\"proc\":" : ",\"goroutine\":", tr.id);
   put_text(out, ",\"from\":", to_state_name(tr.resource, tr.from));
   put_text(out, ",\"to\":", to_state_name(tr.resource, tr.to));
-  if (tr.reason != 0) put_string(out, ",\"reason\":", gen, tr.reason);
-  if (tr.stack != to_event_stack(ev)) put_stack(out, ",\"transition_stack\":[", gen, tr.stack);
+  if (tr.reason != 0) put_string(out, ",\"reason\":", names, tr.reason);
+  if (tr.stack != to_event_stack(ev)) put_stack(out, ",\"transition_stack\":[", names, tr.stack);
 }
 
-static void put_range(struct tk_out *out, const struct to_generation *gen,
-                      const struct to_event *ev) {
+static void put_range(struct tk_out *out, const struct tk_names *names, const struct to_event *ev) {
   struct to_event_range range;
 
   if (!to_event_range(ev, &range)) return;
   const struct to_range_info *info = to_range_info(range.kind);
   put_text(out, ",\"name\":", info->name);
-  if (range.kind == TO_RANGE_STW) put_string(out, ",\"reason\":", gen, range.text);
+  if (range.kind == TO_RANGE_STW) put_string(out, ",\"reason\":", names, range.text);
   put_text(out, ",\"scope\":", to_resource_name(info->scope));
   if (info->scope != TO_RESOURCE_NONE) put_id(out, ",\"scope_id\":", range.id);
   if (ev->type != TW_EV_GC_SWEEP_END) return;
@@ -104,18 +110,17 @@ static void put_range(struct tk_out *out, const struct to_generation *gen,
   put_u64(out, ",\"reclaimed_bytes\":", ev->args[1]);
 }
 
-static void put_task(struct tk_out *out, const struct to_generation *gen,
-                     const struct to_event *ev) {
+static void put_task(struct tk_out *out, const struct tk_names *names, const struct to_event *ev) {
   bool begin = ev->type == TW_EV_USER_TASK_BEGIN;
   uint64_t parent = begin ? ev->args[1] : ev->args[2];
 
   put_u64(out, ",\"task\":", ev->args[0]);
   if (parent != TO_NO_TASK) put_u64(out, ",\"parent\":", parent);
   if (begin) {
-    put_string(out, ",\"type\":", gen, ev->args[2]);
+    put_string(out, ",\"type\":", names, ev->args[2]);
     return;
   }
-  struct to_string type = to_generation_extra_string(gen, ev->args[3]);
+  struct to_string type = names->task_type(names->self, ev->args[3]);
   tk_out_text(out, ",\"type\":");
   tk_out_json_string(out, type.data, type.len);
 }
@@ -131,53 +136,88 @@ static void put_experimental(struct tk_out *out, const struct to_event *ev) {
   tk_out_byte(out, '}');
 }
 
-static void put_details(struct tk_out *out, const struct to_generation *gen,
-                        const struct to_event *ev, enum to_event_kind kind) {
+static void put_details(struct tk_out *out, const struct tk_names *names, const struct to_event *ev,
+                        enum to_event_kind kind) {
   switch (kind) {
-  case TO_KIND_SYNC: put_sync(out, gen, ev); break;
+  case TO_KIND_SYNC: put_sync(out, names, ev); break;
   case TO_KIND_METRIC:
     put_text(out, ",\"name\":", to_metric_name(to_event_metric(ev)));
     put_u64(out, ",\"value\":", ev->args[0]);
     break;
-  case TO_KIND_LABEL: put_string(out, ",\"label\":", gen, ev->args[0]); break;
+  case TO_KIND_LABEL: put_string(out, ",\"label\":", names, ev->args[0]); break;
   case TO_KIND_RANGE_BEGIN:
   case TO_KIND_RANGE_ACTIVE:
-  case TO_KIND_RANGE_END: put_range(out, gen, ev); break;
+  case TO_KIND_RANGE_END: put_range(out, names, ev); break;
   case TO_KIND_TASK_BEGIN:
-  case TO_KIND_TASK_END: put_task(out, gen, ev); break;
+  case TO_KIND_TASK_END: put_task(out, names, ev); break;
   case TO_KIND_REGION_BEGIN:
   case TO_KIND_REGION_END:
     put_u64(out, ",\"task\":", ev->args[0]);
-    put_string(out, ",\"type\":", gen, ev->args[1]);
+    put_string(out, ",\"type\":", names, ev->args[1]);
     break;
   case TO_KIND_LOG:
     put_u64(out, ",\"task\":", ev->args[0]);
-    put_string(out, ",\"category\":", gen, ev->args[1]);
-    put_string(out, ",\"message\":", gen, ev->args[2]);
+    put_string(out, ",\"category\":", names, ev->args[1]);
+    put_string(out, ",\"message\":", names, ev->args[2]);
     break;
-  case TO_KIND_TRANSITION: put_transition(out, gen, ev); break;
+  case TO_KIND_TRANSITION: put_transition(out, names, ev); break;
   case TO_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
   case TO_KIND_STACK_SAMPLE:
   case TO_KIND_BAD: break;
   }
 }
 
+void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev) {
+  enum to_event_kind kind = to_event_kind(ev);
+
+  tk_out_text(out, "\"time\":");
+  tk_out_i64(out, ev->time);
+  put_text(out, ",\"kind\":", to_event_kind_name(kind));
+  put_text(out, ",\"event\":", tw_spec(ev->type)->name);
+  put_id(out, ",\"m\":", ev->m);
+  put_id(out, ",\"p\":", ev->p);
+  put_id(out, ",\"g\":", ev->g);
+  put_details(out, names, ev, kind);
+  put_stack(out, ",\"stack\":[", names, to_event_stack(ev));
+}
+
+/* --- a generation's own tables ----------------------------------------------------------------- */
+
+static struct to_string generation_string(const void *gen, uint64_t id) {
+  struct to_string text = { "", 0 };
+
+  (void)to_generation_string(gen, id, &text); /* the orderer has checked the id */
+  return text;
+}
+
+static struct to_string generation_task_type(const void *gen, uint64_t id) {
+  return to_generation_extra_string(gen, id);
+}
+
+static bool generation_knows_stack(const void *gen, uint64_t id) {
+  struct to_stack_iter it;
+
+  return to_generation_stack(gen, id, &it);
+}
+
+static void generation_stack(const void *gen, uint64_t id, tk_frame_fn *each, void *self) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+
+  if (!to_generation_stack(gen, id, &it)) return;
+  while (to_stack_next(&it, &frame)) each(self, &frame);
+}
+
 tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
                     size_t n) {
+  const struct tk_names names = {
+    gen, gen, generation_string, generation_task_type, generation_knows_stack, generation_stack
+  };
   struct tk_out *out = ((struct tk_printer *)self)->out;
 
   for (const struct to_event *ev = events; ev < events + n; ev++) {
-    enum to_event_kind kind = to_event_kind(ev);
-
-    tk_out_text(out, "{\"time\":");
-    tk_out_i64(out, ev->time);
-    put_text(out, ",\"kind\":", to_event_kind_name(kind));
-    put_text(out, ",\"event\":", tw_spec(ev->type)->name);
-    put_id(out, ",\"m\":", ev->m);
-    put_id(out, ",\"p\":", ev->p);
-    put_id(out, ",\"g\":", ev->g);
-    put_details(out, gen, ev, kind);
-    put_stack(out, ",\"stack\":[", gen, to_event_stack(ev));
+    tk_out_byte(out, '{');
+    tk_event_json(out, &names, ev);
     tk_out_text(out, "}\n");
   }
   return out->error == 0 ? TB_OK : TB_IO;

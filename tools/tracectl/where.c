@@ -140,7 +140,15 @@ static tb_rc take_url(const char *url, struct tb_diag *diag, struct tk_where *ou
   return tb_hostport_parse(rest, diag, &out->at);
 }
 
-static tb_rc take_host(const char *text, struct tb_diag *diag, struct tk_where *out) {
+/* A verb that uses the feed needs the archive too, and one port cannot be both. */
+static tb_rc one_of_two(const char *text, struct tb_diag *diag) {
+  return tb_fail(diag, TB_BROKEN,
+                 "--server: \"%.80s\" is one socket, this needs two: give HOST or @READYFILE",
+                 text);
+}
+
+static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *diag,
+                       struct tk_where *out) {
   char with_port[TB_HOST_MAX + 16], url[TK_URL_BYTES];
   const char *colon = strchr(text, ':');
   bool bare_ipv6 = colon != NULL && strchr(colon + 1, ':') != NULL && *text != '[';
@@ -148,38 +156,52 @@ static tb_rc take_host(const char *text, struct tb_diag *diag, struct tk_where *
 
   if (strlen(text) > TB_HOST_MAX) return tb_fail(diag, TB_BROKEN, "--server: the host is too long");
   snprintf(with_port, sizeof with_port, "%s%s%s", bare_ipv6 ? "[" : "", text, bare_ipv6 ? "]" : "");
-  if (!has_port) snprintf(with_port + strlen(with_port), 8, ":%d", TK_ARCHIVE_PORT);
+  if (has_port && which == TK_SOCKET_FEED) return one_of_two(text, diag);
+  if (!has_port)
+    snprintf(with_port + strlen(with_port), 8, ":%d",
+             which == TK_SOCKET_FEED ? TK_FEED_PORT : TK_ARCHIVE_PORT);
   snprintf(url, sizeof url, "tls+tcp://%s", with_port);
   TB_TRY(take_url(url, diag, out));
   snprintf(out->shown, sizeof out->shown, "%s", with_port);
   return TB_OK;
 }
 
-static tb_rc take_local(struct tb_diag *diag, struct tk_where *out) {
-  static const char *const urls[] = { "ipc:///run/tracecollect/archive.sock",
-                                      "ipc://./tracecollect-data/archive.sock" };
+static const char *const socket_names[] = {
+  [TK_SOCKET_ARCHIVE] = "archive", [TK_SOCKET_FEED] = "feed"
+};
 
-  for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++)
-    if (access(urls[i] + strlen("ipc://"), F_OK) == 0) return take_url(urls[i], diag, out);
+static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_where *out) {
+  static const char *const folders[] = { "/run/tracecollect", "./tracecollect-data" };
+  const char *name = socket_names[which];
+  char url[64];
+
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    snprintf(url, sizeof url, "ipc://%s/%s.sock", folders[i], name);
+    if (access(url + strlen("ipc://"), F_OK) == 0) return take_url(url, diag, out);
+  }
   return tb_fail(diag, TB_NOTFOUND,
-                 "no collector here: there is neither /run/tracecollect/archive.sock nor "
-                 "./tracecollect-data/archive.sock; name one with --server");
+                 "no collector here: there is neither %s/%s.sock nor %s/%s.sock; name one with "
+                 "--server",
+                 folders[0], name, folders[1], name);
 }
 
-static tb_rc take_server(const char *text, struct tb_diag *diag, struct tk_where *out) {
+static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag *diag,
+                         struct tk_where *out) {
   char url[TK_URL_BYTES];
 
-  if (text == NULL || *text == '\0') return take_local(diag, out);
+  if (text == NULL || *text == '\0') return take_local(which, diag, out);
   if (*text == '@') {
-    TB_TRY(tk_ready_file_get(text + 1, "archive", diag, url, sizeof url));
+    TB_TRY(tk_ready_file_get(text + 1, socket_names[which], diag, url, sizeof url));
     if (strstr(url, "://") == NULL)
-      return tb_fail(diag, TB_BROKEN, "%.100s: archive is not a URL", text + 1);
+      return tb_fail(diag, TB_BROKEN, "%.100s: %s is not a URL", text + 1, socket_names[which]);
     return take_url(url, diag, out);
   }
-  return strstr(text, "://") != NULL ? take_url(text, diag, out) : take_host(text, diag, out);
+  if (strstr(text, "://") == NULL) return take_host(text, which, diag, out);
+  return which == TK_SOCKET_FEED ? one_of_two(text, diag) : take_url(text, diag, out);
 }
 
-tb_rc tk_where_find(const struct tk_client_args *args, struct tb_diag *diag, struct tk_where *out) {
+tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which, struct tb_diag *diag,
+                    struct tk_where *out) {
   char(*store)[PATH_MAX] = calloc(SETTINGS, PATH_MAX);
   struct source file = { 0 }, environment = { 0 };
   const struct source options = { { args->server, args->certs, args->tls_ca, args->tls_cert,
@@ -195,7 +217,7 @@ tb_rc tk_where_find(const struct tk_client_args *args, struct tb_diag *diag, str
     rc = take_certs(by_rank[i], diag, out);
     if (says(by_rank[i], SERVER)) server = by_rank[i]->text[SERVER];
   }
-  if (rc == TB_OK) rc = take_server(server, diag, out);
+  if (rc == TB_OK) rc = take_server(server, which, diag, out);
   free(store);
   if (rc == TB_OK && out->tls && (*out->ca == '\0' || *out->cert == '\0' || *out->key == '\0'))
     return tb_fail(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the archive is and with which certificates: from options, TRACECTL_* in the environment and
+/* Where a collector's sockets are and with which certificates: from options, TRACECTL_* in the environment and
  * a file of KEY = VALUE lines, the earlier of these before the later. The file is TRACECTL_CONFIG,
  * else $XDG_CONFIG_HOME/tracectl.conf, else ~/.config/tracectl.conf; its keys are the options' names.
  *
@@ -13,17 +13,20 @@
 #include "base/hostport.h"
 #include "tools/tracectl/client.h"
 
-enum { TK_URL_BYTES = 320, TK_ARCHIVE_PORT = 7072 };
+enum { TK_URL_BYTES = 320, TK_FEED_PORT = 7071, TK_ARCHIVE_PORT = 7072 };
+
+enum tk_socket { TK_SOCKET_ARCHIVE, TK_SOCKET_FEED };
 
 struct tk_where {
-  char url[TK_URL_BYTES];       /* for nng */
-  char shown[TK_URL_BYTES];     /* for people */
-  struct tb_hostport at;        /* of tcp URLs */
+  char url[TK_URL_BYTES];   /* for nng */
+  char shown[TK_URL_BYTES]; /* for people */
+  struct tb_hostport at;    /* of tcp URLs */
   bool tls, ipc;
   char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX]; /* "" : not named */
 };
 
-TB_MUST tb_rc tk_where_find(const struct tk_client_args *args, struct tb_diag *diag,
-                            struct tk_where *out);
+/* A URL and HOST:PORT name the archive: of the feed they are TB_BROKEN. */
+TB_MUST tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which,
+                            struct tb_diag *diag, struct tk_where *out);
 
 #endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/link.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "collector/nng_engine.h"
+#include "tools/tracectl/client_tls.h"
+#include "tools/tracectl/probe.h"
+
+enum {
+  CONNECT_MS = 5000,
+  DIAL_MS = 200, /* at first; doubled each time */
+  RECONNECT_MS = 100,
+};
+
+/* --- time -------------------------------------------------------------------------------------- */
+
+struct timespec tk_after(struct timespec at, int ms) {
+  at.tv_sec += ms / 1000;
+  at.tv_nsec += (long)(ms % 1000) * 1000000;
+  if (at.tv_nsec >= 1000000000) {
+    at.tv_sec++;
+    at.tv_nsec -= 1000000000;
+  }
+  return at;
+}
+
+struct timespec tk_from_now(int ms) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return tk_after(now, ms);
+}
+
+bool tk_is_past(struct timespec at) {
+  struct timespec now = tk_from_now(0);
+
+  return now.tv_sec > at.tv_sec || (now.tv_sec == at.tv_sec && now.tv_nsec >= at.tv_nsec);
+}
+
+/* --- what nng's threads say -------------------------------------------------------------------- */
+
+static void note_refusal(void *self, const char *why) {
+  struct tk_link *l = self;
+
+  pthread_mutex_lock(&l->lock);
+  if (l->refusal[0] == '\0') snprintf(l->refusal, sizeof l->refusal, "%s", why);
+  pthread_cond_broadcast(&l->changed);
+  pthread_mutex_unlock(&l->lock);
+}
+
+static void note_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
+  struct tk_link *l = self;
+
+  (void)pipe;
+  pthread_mutex_lock(&l->lock);
+  l->connected = event == NNG_PIPE_EV_ADD_POST;
+  if (!l->connected) clock_gettime(CLOCK_MONOTONIC, &l->lost_at);
+  pthread_cond_broadcast(&l->changed);
+  pthread_mutex_unlock(&l->lock);
+}
+
+/* --- open -------------------------------------------------------------------------------------- */
+
+tb_rc tk_link_refused(const struct tk_link *l, struct tb_diag *diag) {
+  return tb_fail(diag, TB_REFUSED, "the handshake with %.70s failed: %.100s", l->where.shown,
+                 l->refusal);
+}
+
+tb_rc tk_link_fail(const struct tk_link *l, int rv, struct tb_diag *diag) {
+  return tb_fail(diag, TB_IO, "%.120s: %s", l->where.shown, nng_strerror(rv));
+}
+
+static tb_rc make_tls(struct tk_link *l, struct tb_diag *diag) {
+  SSL_CTX *ctx;
+
+  if (!l->where.tls) return TB_OK;
+  TB_TRY(tk_client_tls(l->where.ca, l->where.cert, l->where.key, diag, &ctx));
+  struct tc_nng_terms terms = { .ctx = ctx,
+                                .peer_role = "server",
+                                .peer_host = l->where.at.host,
+                                .refused = note_refusal,
+                                .self = l };
+  tb_rc rc = tc_nng_tls_new(&terms, diag, &l->tls);
+  SSL_CTX_free(ctx);
+  return rc;
+}
+
+static int prepare_socket(struct tk_link *l, int (*make)(nng_socket *socket, void *self),
+                          void *self) {
+  int rv = make(&l->socket, self);
+
+  l->socket_open = l->socket.id != 0;
+  if (rv == 0) rv = nng_socket_set_ms(l->socket, NNG_OPT_RECONNMINT, RECONNECT_MS);
+  if (rv == 0) rv = nng_pipe_notify(l->socket, NNG_PIPE_EV_ADD_POST, note_pipe, l);
+  return rv == 0 ? nng_pipe_notify(l->socket, NNG_PIPE_EV_REM_POST, note_pipe, l) : rv;
+}
+
+static int dial(struct tk_link *l, nng_dialer *dialer) {
+  int rv = nng_dialer_create(dialer, l->socket, l->where.url);
+
+  if (rv == 0 && l->tls != NULL)
+    rv = nng_dialer_set_ptr(*dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(l->tls));
+  return rv == 0 ? nng_dialer_start(*dialer, NNG_FLAG_NONBLOCK) : rv;
+}
+
+/* TB_AGAIN: neither connected nor refused within ms. */
+static tb_rc wait_connected(struct tk_link *l, int ms, struct tb_diag *diag) {
+  struct timespec deadline = tk_from_now(ms);
+  tb_rc rc = TB_OK;
+
+  pthread_mutex_lock(&l->lock);
+  while (!l->connected && l->refusal[0] == '\0' && !tk_is_past(deadline))
+    pthread_cond_timedwait(&l->changed, &l->lock, &deadline);
+  if (l->refusal[0] != '\0')
+    rc = tk_link_refused(l, diag);
+  else if (!l->connected)
+    rc = TB_AGAIN;
+  pthread_mutex_unlock(&l->lock);
+  return rc;
+}
+
+/* What does not work at once is looked into, and dialled anew with more patience: nng's dialer, too,
+ * may stop for ever. */
+static tb_rc connect_to(struct tk_link *l, struct tb_diag *diag) {
+  for (int patience = DIAL_MS, waited = 0; waited < CONNECT_MS; patience *= 2) {
+    nng_dialer dialer;
+    int rv = dial(l, &dialer);
+    if (rv != 0) return tk_link_fail(l, rv, diag);
+    tb_rc rc = wait_connected(l, patience, diag);
+    if (rc != TB_AGAIN) return rc;
+    TB_TRY(tk_probe(&l->where, CONNECT_MS, diag));
+    nng_dialer_close(dialer);
+    waited += patience;
+  }
+  return tb_fail(diag, TB_IO, "%.120s does not speak the collector's protocol", l->where.shown);
+}
+
+static tb_rc open_steps(struct tk_link *l, const struct tk_client_args *args, enum tk_socket which,
+                        int (*make)(nng_socket *socket, void *self), void *self,
+                        struct tb_diag *diag) {
+  TB_TRY(tk_where_find(args, which, diag, &l->where));
+  TB_TRY(make_tls(l, diag));
+  int rv = prepare_socket(l, make, self);
+  return rv == 0 ? connect_to(l, diag) : tk_link_fail(l, rv, diag);
+}
+
+tb_rc tk_link_open(struct tk_link *l, const struct tk_client_args *args, enum tk_socket which,
+                   int (*make)(nng_socket *socket, void *self), void *self, struct tb_diag *diag) {
+  pthread_condattr_t clock;
+
+  *l = (struct tk_link){ 0 };
+  pthread_mutex_init(&l->lock, NULL);
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_cond_init(&l->changed, &clock);
+  pthread_condattr_destroy(&clock);
+  tb_rc rc = open_steps(l, args, which, make, self, diag);
+  if (rc != TB_OK) tk_link_close(l);
+  return rc;
+}
+
+void tk_link_close(struct tk_link *l) {
+  static const struct tk_link none;
+
+  if (memcmp(l, &none, sizeof none) == 0) return;
+  if (l->socket_open) nng_close(l->socket);
+  tc_nng_tls_free(l->tls);
+  pthread_cond_destroy(&l->changed);
+  pthread_mutex_destroy(&l->lock);
+  *l = none;
+}
