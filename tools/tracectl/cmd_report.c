@@ -192,30 +192,59 @@ static int report_once(const struct report_options *o, struct tk_client *client)
   return code;
 }
 
-/* The page anew each second, written in one piece so that it does not flicker. Ends with ^C, when
- * a condition is met, and when the collector is gone; a stream that is not there yet is awaited. */
-static int report_watch(const struct report_options *o, struct tk_client *client) {
+/* One page, written in one piece so that it does not flicker. A stream that is not there yet is
+ * awaited. TB_OK: *out_code says whether to go on (TK_DONE). */
+static tb_rc watch_page(const struct report_options *o, struct tk_client *client,
+                        struct tb_diag *diag, int *out_code) {
+  struct tk_report_set set;
+
+  tk_report_set_init(&set);
+  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, diag);
+  if (rc == TB_OK) {
+    if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
+    *out_code = give_reports(o, &set, NULL);
+    if (*out_code == TK_DONE && set.n == 0 && !o->json) puts("waiting for a first generation");
+    if (!o->json) putchar('\n');
+    if (fflush(stdout) != 0) *out_code = TK_FAILED;
+  }
+  tk_report_set_fini(&set);
+  return rc;
+}
+
+/* A collector that restarts is waited for: it may be elsewhere then, as its ready file says. */
+static void reconnect(const struct report_options *o, struct tk_client **client) {
+  const struct timespec pause = { .tv_nsec = 250000000 };
+  struct tb_diag diag;
+
+  do {
+    tk_client_close(TB_MOVE(*client));
+    nanosleep(&pause, NULL);
+    tb_diag_clear(&diag);
+  } while (tk_client_open(&o->client, &diag, client) != TB_OK);
+}
+
+/* Ends with ^C, when a condition is met, and when nobody reads it. */
+static int report_watch(const struct report_options *o, struct tk_client **client) {
   static char page[1 << 16];
   const struct timespec second = { .tv_sec = 1 };
-  bool terminal = isatty(STDOUT_FILENO);
-  int code;
+  int code = TK_DONE;
 
   setvbuf(stdout, page, _IOFBF, sizeof(page));
-  for (;;) {
-    struct tk_report_set set;
+  while (code == TK_DONE) {
     struct tb_diag diag;
 
     tb_diag_clear(&diag);
-    tk_report_set_init(&set);
-    if (terminal) fputs("\033[H\033[J", stdout);
-    tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, &diag);
-    code = rc == TB_OK ? give_reports(o, &set, NULL) : tk_remote_fail("report", rc, &diag);
-    if (code == TK_DONE && set.n == 0 && !o->json) puts("waiting for a first generation");
-    if (!o->json) putchar('\n');
-    tk_report_set_fini(&set);
-    if (fflush(stdout) != 0 || code != TK_DONE) return code;
-    nanosleep(&second, NULL);
+    tb_rc rc = watch_page(o, *client, &diag, &code);
+    if (rc == TB_IO) {
+      fprintf(stderr, "tracectl report: %s; waiting for the collector\n", diag.text);
+      reconnect(o, client);
+    } else if (rc != TB_OK) {
+      return tk_remote_fail("report", rc, &diag);
+    } else {
+      nanosleep(&second, NULL);
+    }
   }
+  return code;
 }
 
 static int report_live(struct report_options *o) {
@@ -227,7 +256,7 @@ static int report_live(struct report_options *o) {
   if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
   if (o->watch && !o->top) o->style.rows = WATCH_ROWS;
-  int code = o->watch ? report_watch(o, client) : report_once(o, client);
+  int code = o->watch ? report_watch(o, &client) : report_once(o, client);
   tk_client_close(client);
   return code;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/config.h"
+#include "online/filter.h"
 #include "online/view.h"
 #include "proto/frame.h"
 #include "tools/tracectl/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
@@ -96,6 +97,17 @@ static void fill_ranges(struct tk_table *t) {
   }
 }
 
+static void fill_kinds(struct tk_table *t) {
+  for (size_t i = 0; i < to_kinds_count; i++) {
+    char names[512] = "";
+    for (const uint8_t *type = to_kinds[i].types; *type != 0; type++) {
+      size_t n = strlen(names);
+      snprintf(names + n, sizeof names - n, "%s%s", n == 0 ? "" : ", ", tw_spec(*type)->name);
+    }
+    ROW(t, to_kinds[i].name, to_kinds[i].about, names);
+  }
+}
+
 static void fill_reasons(struct tk_table *t) {
   for (unsigned reason = TO_REASON_OTHER + 1; reason < TO_REASONS; reason++) {
     const struct to_reason_info *info = to_reason_info((enum to_reason)reason);
@@ -147,11 +159,13 @@ static void fill_commands(struct tk_table *t) {
 const struct tk_table_of tk_tables[] = {
   { "analyses", "ANALYSIS,ABOUT", "What `tracectl report` finds.", fill_analyses },
   { "commands", "VERB,ARGUMENTS,ABOUT", "The verbs of tracectl.", fill_commands },
-  { "config", "KEY,TYPE,DEFAULT,>MIN,>MAX,APPLIES,ABOUT", "Every key of the collector's configuration.",
-    fill_config },
+  { "config", "KEY,TYPE,DEFAULT,>MIN,>MAX,APPLIES,ABOUT",
+    "Every key of the collector's configuration.", fill_config },
   { "events", ">NUMBER,EVENT,SINCE,KIND,ARGUMENTS,OPENED BY", "Every event of the trace format.",
     fill_events },
   { "frames", ">KIND,NAME,CLASS,FROM", "What agent and collector say to each other.", fill_frames },
+  { "kinds", "KIND,ABOUT,EVENTS", "Kinds of events that `tail --kind` and a lease ask for.",
+    fill_kinds },
   { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
   { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,ABOUT",
     "Every kind of range a trace may hold, all since Go 1.22.", fill_ranges },

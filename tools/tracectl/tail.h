@@ -107,7 +107,7 @@ struct tk_tail {
   struct tk_cursors cursors;
 };
 
-/* Its events that are new, and not before --since. TB_NOMEM, TB_END. */
+/* Its events that are new. TB_NOMEM, TB_END. */
 TB_MUST tb_rc tk_tail_bundle(struct tk_tail *tail, const Tracecollect__V1__EventBundle *bundle);
 
 /* --- the archive (tail_replay.c) --- */

@@ -261,7 +261,6 @@ static void human_line(struct tk_lines *lines, const bundle *b, const struct to_
 /* --- public ------------------------------------------------------------------------------------ */
 
 tb_rc tk_tail_bundle(struct tk_tail *tail, const bundle *b) {
-  uint64_t since_ns = tail->ask->selector.since_wall_ns;
   struct tk_lines *lines = tail->lines;
   struct to_event ev;
 
@@ -275,8 +274,6 @@ tb_rc tk_tail_bundle(struct tk_tail *tail, const bundle *b) {
     cursor->gen = b->generation;
     cursor->position = from->position + 1;
     if (!event_of(from, &ev)) continue;
-    uint64_t wall_ns = wall_of(b, ev.time);
-    if (wall_ns != 0 && wall_ns < since_ns) continue;
     struct tk_out *out = tk_lines_begin(lines);
     if (lines->json)
       json_line(out, b, &ev, from);
