@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "online/view.h"
+#include "tools/tracectl/frame_text.h"
 #include "tools/tracectl/human.h"
 #include "tools/tracectl/print.h"
 #include "tools/tracectl/quote.h"
@@ -217,25 +218,27 @@ static void put_duration(struct tk_out *out, const Tracecollect__V1__LeasedEvent
   tk_out_text(out, tk_human_ns(from->duration_ns, text));
 }
 
-/* Where it happened: the innermost frame outside the runtime, else the innermost. */
+/* Where it happened: the program's own innermost frame. */
 static void put_place(struct tk_out *out, const bundle *b, const struct to_event *ev) {
   uint64_t index = to_event_stack(ev);
-  struct to_frame frame, shown;
+  Tracecollect__V1__Frame shown = TRACECOLLECT__V1__FRAME__INIT;
+  struct to_frame frame;
+  char place[256];
 
-  if (index == TO_NO_STACK || index >= b->n_stacks || !frame_of(b, b->stacks[index], 0, &shown))
-    return;
+  if (index == TO_NO_STACK || index >= b->n_stacks || b->stacks[index]->n_frames == 0) return;
   for (size_t i = 0; frame_of(b, b->stacks[index], i, &frame); i++) {
-    if (strncmp(frame.function.data, "runtime.", 8) == 0) continue;
-    shown = frame;
+    Tracecollect__V1__Frame at = TRACECOLLECT__V1__FRAME__INIT;
+    at.function = (char *)(uintptr_t)frame.function.data; /* only read */
+    at.file = (char *)(uintptr_t)frame.file.data;
+    at.line = frame.line;
+    if (i == 0) shown = at;
+    if (tk_frame_is_plumbing(&at)) continue;
+    shown = at;
     break;
   }
+  tk_frame_text(&shown, place, sizeof place);
   tk_out_text(out, "  at ");
-  put_plain(out, shown.function);
-  const char *slash = strrchr(shown.file.data, '/');
-  const char *file = slash != NULL ? slash + 1 : shown.file.data;
-  tk_out_byte(out, ' ');
-  put_name(out, file);
-  put_number(out, ":", shown.line);
+  put_name(out, place);
 }
 
 static void human_line(struct tk_lines *lines, const bundle *b, const struct to_event *ev,

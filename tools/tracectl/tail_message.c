@@ -3,9 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "proto/json.h"
+#include "tools/tracectl/frame_text.h"
 #include "tools/tracectl/human.h"
 #include "tools/tracectl/tracectl.h"
 
@@ -86,21 +86,13 @@ static void say_generation(struct line *l, const Tracecollect__V1__GenerationNot
 }
 
 static void say_place(struct line *l, size_t n, Tracecollect__V1__Frame *const *stack) {
-  const Tracecollect__V1__Frame *shown = n > 0 ? stack[0] : NULL;
+  const Tracecollect__V1__Frame *own = tk_frame_own(stack, n);
+  char place[256];
 
-  for (size_t i = 0; i < n; i++)
-    if (strncmp(stack[i]->function, "runtime.", 8) != 0) {
-      shown = stack[i];
-      break;
-    }
-  if (shown == NULL) return;
-  const char *slash = strrchr(shown->file, '/');
+  if (own == NULL) return;
+  tk_frame_text(own, place, sizeof place);
   tk_out_text(l->out, "  at ");
-  text(l, shown->function);
-  tk_out_byte(l->out, ' ');
-  text(l, slash != NULL ? slash + 1 : shown->file);
-  tk_out_byte(l->out, ':');
-  tk_out_u64(l->out, shown->line);
+  text(l, place);
 }
 
 static void say_alert(struct line *l, const Tracecollect__V1__Alert *a) {
