@@ -45,6 +45,8 @@ static void publish_generation(struct tc_feed_source *source, uint64_t from_wall
                                uint64_t until_wall_ns, Tracecollect__V1__GenerationNote *note) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
 
+  if (until_wall_ns != 0 && from_wall_ns > until_wall_ns)
+    from_wall_ns = until_wall_ns; /* received after its end: a finished trace, or another clock */
   message.generations = &note;
   message.n_generations = 1;
   tc__source_publish(source, TC_FEED_GENERATION, note->last_gen, from_wall_ns, until_wall_ns,

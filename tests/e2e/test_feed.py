@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live feed as subscribers in Python and Go see it, with the programs of examples/."""
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import unittest
+
+from harness import BUILD, DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
+
+PACKAGES = SOURCE / "build/python"
+PYTHON_SUBSCRIBER = SOURCE / "examples/subscriber-python/subscribe.py"
+GO_SUBSCRIBER = SOURCE / "examples/subscriber-go"
+DESCRIPTION = BUILD / "proto/feed.desc"
+
+
+def python_environment():
+    return {**os.environ, "PYTHONPATH": str(PACKAGES), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def has_packages():
+    return subprocess.run([sys.executable, "-c", "import pynng, google.protobuf"], env=python_environment(),
+                          capture_output=True).returncode == 0
+
+
+class Feed(Case):
+    def subscribe(self, collector, *args, name="subscriber"):
+        """Starts the Python subscriber and waits until the collector counts it."""
+        if not has_packages():
+            if os.environ.get("CI"):
+                self.fail(f"no pynng and protobuf in {PACKAGES}: tools/deps.sh fetches them")
+            self.skipTest(f"no pynng and protobuf in {PACKAGES}")
+        before = self.subscribers_so_far(collector)
+        process = self.spawn(name, sys.executable, PYTHON_SUBSCRIBER, collector.to, *args, "--messages", DESCRIPTION,
+                             env=python_environment())
+        self.await_subscriber(collector, before)
+        return process
+
+    def go(self):
+        """A Go that has the module the subscriber needs."""
+        go = local_go()
+        if go is None:
+            self.skipTest("no Go >= 1.22 here")
+        done = subprocess.run([go.command, "mod", "download"], cwd=GO_SUBSCRIBER, env=go.environment, capture_output=True)
+        if done.returncode != 0 and not os.environ.get("CI"):
+            self.skipTest("google.golang.org/protobuf cannot be fetched")
+        return go
+
+    def subscribe_in_go(self, collector, *args, name="subscriber"):
+        go = self.go()
+        program = self.folder / "subscriber-go"
+        if not program.exists():
+            self.run_program(go.command, "build", "-trimpath", "-o", program, ".", cwd=GO_SUBSCRIBER,
+                             env=go.environment)
+        before = self.subscribers_so_far(collector)
+        process = self.spawn(name, program, "-server", collector.to, *args, "-messages", DESCRIPTION)
+        self.await_subscriber(collector, before)
+        return process
+
+    def metric(self, collector, name):
+        text = self.run_program("curl", "-s", f"http://{collector.ready['http']}/metrics").out
+        return int(re.search(rf"^tracecollect_{name} (\d+)$", text, re.M)[1])
+
+    def messages(self, topic, name="subscriber"):
+        """What the Go subscriber has printed of a topic."""
+        lines = [line.split(" ", 1) for line in self.log(name).splitlines(keepends=True) if line.endswith("\n")]
+        return [json.loads(text) for name, text in lines if name == topic]
+
+    def subscribers_so_far(self, collector):
+        return self.metric(collector, "feed_subscribers_total")
+
+    def await_subscriber(self, collector, before):
+        wait_until("the subscriber is there", lambda: self.subscribers_so_far(collector) > before)
+
+    def await_line(self, text, name="subscriber"):
+        wait_until(f"{name} prints {text}", lambda: text in self.log(name))
+        return next(line for line in self.log(name).splitlines() if text in line)
+
+
+class Python(Feed):
+    def test_a_trace_is_heard_from_begin_to_end(self):
+        collector = Collector(self)
+        self.subscribe(collector, "shop/one/")
+        collector.send(self.trace("g26-annot"), "shop")
+        collector.send(self.trace("g26-annot"), "shopping")
+        self.await_line("shop/one/report/stw window all")
+        log = self.log("subscriber")
+        self.assertNotIn("shopping", log, "the filter is by the first bytes of the topic")
+        self.assertNotIn("lost", log)
+        marks = ["GENERATION_ARCHIVED 1..1", "GENERATION_BEGIN 1..1", "shop/one/event/tasks /task/begin",
+                 "GENERATION_END 1..1", "shop/one/report/syscall window 10s"]
+        places = [log.index(mark) for mark in marks]
+        self.assertEqual(places, sorted(places), log)
+
+    def test_n_messages_end_it(self):
+        collector = Collector(self)
+        subscriber = self.subscribe(collector, "shop/one/generation", "-n", "2")
+        collector.send(self.trace("g26-annot"), "shop")
+        self.assertEqual(subscriber.wait(DEADLINE), 0)
+
+    def test_over_tls_with_a_readers_certificate(self):
+        collector = Collector(self, "listen.feed=tls+tcp://127.0.0.1:0")
+        self.subscribe(collector, "shop/", "--certs", self.certs)
+        collector.send(self.trace("g26-annot"), "shop")
+        self.await_line("GENERATION_END 1..1")
+
+    def test_a_restarted_collector_counts_anew_which_is_no_loss(self):
+        collector = Collector(self)
+        self.subscribe(collector, "shop/one/generation")
+        trace = self.trace("g26-gens")
+        collector.send(trace, "shop")
+        self.await_line("GENERATION_END 26..26")
+        collector.restart()
+        wait_until("it dialled again", lambda: self.subscribers_so_far(collector) > 0)
+        collector.send(trace, "shop")
+        wait_until("the second run is heard", lambda: self.log("subscriber").count("GENERATION_END 26..26") == 2)
+        self.assertNotIn("lost", self.log("subscriber"))
+
+    def test_a_broken_generation_is_told_with_its_reason(self):
+        collector = Collector(self)
+        self.subscribe(collector)
+        broken = self.folder / "broken.trace"
+        whole = bytearray(self.trace("g26-annot").read_bytes())
+        whole[len(whole) // 2:len(whole) // 2 + 64] = b"\xff" * 64
+        broken.write_bytes(whole)
+        collector.send(broken, "shop")
+        self.assertRegex(self.await_line("GENERATION_BROKEN"), r"GENERATION_BROKEN \d+\.\.\d+ \S+")
+
+
+class Alerts(Feed):
+    def test_an_alert_has_the_stack_and_a_line_that_fetches_its_generation(self):
+        collector = Collector(self, "alert.stw=1us", "alert.syscall_blocked=1us", "syscall.blocked_after=1us",
+                              "alert.every=0")
+        self.subscribe(collector, "shop/one/alert")
+        collector.send(self.trace("g26-gens"), "shop")
+        self.await_line("world stopped for")
+        self.await_line("system call block")
+        log = self.log("subscriber")
+        self.assertRegex(log, r"(?m)^    runtime\.\S+ \S+:\d+$")
+        words = shlex.split(re.search(r"(?m)^  (tracectl fetch .*)$", log)[1])
+        gen = words[words.index("--gen") + 1]
+        self.run_program(TRACECTL, *words[1:], "--server", collector.to, "--certs", self.certs, cwd=self.folder)
+        first = int(gen.split("..")[0])
+        done = self.tracectl("check", self.folder / words[words.index("-o") + 1])
+        self.assertIn(": ok: ", done.out)
+        self.assertIn("1 generations", done.out)
+        self.assertGreaterEqual(first, 1)
+
+    def test_without_thresholds_there_is_none(self):
+        collector = Collector(self)
+        self.subscribe(collector)
+        collector.send(self.trace("g26-gens"), "shop")
+        self.await_line("GENERATION_END 26..26")
+        self.assertNotIn("/alert ", self.log("subscriber"))
+        self.assertEqual(self.metric(collector, "alerts_total"), 0)
+
+
+class GoSubscriber(Feed):
+
+    def test_the_last_report_has_the_figures_of_the_file(self):
+        collector = Collector(self)
+        self.subscribe_in_go(collector)
+        trace = self.trace("g26-gens")
+        collector.send(trace, "shop")
+
+        def last():
+            found = [report for message in self.messages("shop/one/report/syscall") for report in message["reports"]
+                     if report["window"] == "all" and report["lastGen"] == "26"]
+            return found[0] if found else None
+        live = wait_until("the last report", last)
+        file = json.loads(self.tracectl("report", "syscall", trace, "--json").out.splitlines()[0])
+        self.assertEqual(int(live["syscall"]["calls"]["count"]), file["syscall"]["calls"]["count"])
+        self.assertEqual(int(live["syscall"]["calls"]["totalNs"]), file["syscall"]["calls"]["total_ns"])
+        self.assertNotIn("lost", self.log("subscriber"))
+
+    def test_over_tls_with_a_readers_certificate(self):
+        collector = Collector(self, "listen.feed=tls+tcp://127.0.0.1:0")
+        self.subscribe_in_go(collector, "-certs", self.certs, "-topic", "shop/one/generation")
+        collector.send(self.trace("g26-annot"), "shop")
+        self.await_line("GENERATION_END")
+
+    def test_an_agents_certificate_reads_nothing(self):
+        collector = Collector(self, "listen.feed=tls+tcp://127.0.0.1:0")
+        for kind in ("pem", "key"):
+            (self.certs / f"reader.{kind}").write_bytes((self.certs / f"agent.{kind}").read_bytes())
+        go = self.go()
+        done = self.run_program(go.command, "run", ".", "-server", collector.to, "-certs", self.certs, "-messages",
+                                DESCRIPTION, cwd=GO_SUBSCRIBER, env=go.environment, expect=1)
+        self.assertIn("bad certificate", done.err)
+        self.assertEqual(self.subscribers_so_far(collector), 0)
+
+    def test_the_example_is_vetted_and_formatted(self):
+        go = self.go()
+        for check in ("vet", "fmt"):
+            done = self.run_program(go.command, check, ".", cwd=GO_SUBSCRIBER, env=go.environment)
+            self.assertEqual(done.out, "")
+
+
+@unittest.skipIf(SANITIZE, "the programs stopped here would be slow, not stopped")
+class Stopped(Feed):
+    def test_a_stopped_subscriber_holds_nobody_up_and_sees_its_gap(self):
+        collector = Collector(self, "feed.message_bytes_max=16KiB", "feed.queue_bytes=16MiB")
+        stopped = self.subscribe_in_go(collector, name="stopped")
+        self.subscribe_in_go(collector, "-topic", "shop/one/generation", name="subscriber")
+        stopped.send_signal(signal.SIGSTOP)
+        trace = self.trace("g26-gens")
+        for _ in range(40):
+            collector.send(trace, "shop")
+
+        def ends():
+            return [note for message in self.messages("shop/one/generation") for note in message["generations"]
+                    if note["state"] == "GENERATION_END" and note["firstGen"] == "26"]
+        wait_until("the other hears all of it", lambda: len(ends()) == 40)
+        self.assertNotIn("lost", self.log("subscriber"))
+        self.assertEqual(self.metric(collector, "feed_dropped_total"), 0)
+        stopped.send_signal(signal.SIGCONT)
+        self.await_line(": lost ", name="stopped")
