@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the loops submit, one message at a time. Only the connection that a stream belongs to may write
  * it, and only the next number; a number that was taken already is acked again, not stored again. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,7 @@ static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *str
 static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
   const struct tc_attach *attach = &msg->attach;
   struct tc_stream *stream = tc_streams_by_id(&commit->streams, attach->stream);
+  char text[96];
 
   if (commit->failed) {
     tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
@@ -105,6 +107,14 @@ static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
     tc__refuse(commit, msg->conn, stream->ref, attach->loop,
                TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY,
                "this stream belongs to another certificate");
+    return;
+  }
+  uint64_t most = commit->opt.config->agents_identity_streams_max;
+  if (stream == NULL && tc_streams_of(&commit->streams, attach->identity) >= most) {
+    snprintf(text, sizeof text,
+             "agents.identity_streams_max is %" PRIu64 " for one certificate name", most);
+    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
+               text);
     return;
   }
   if (stream == NULL) stream = new_stream(commit, attach);

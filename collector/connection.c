@@ -182,16 +182,42 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
   return rc;
 }
 
+static void leave_gate(struct connection *c, bool failed) {
+  if (c->set->env.gate != NULL) tc_gate_leave(c->set->env.gate, c->source, failed);
+}
+
+static void enter_tenant(struct connection *c) {
+  const struct tc_config *config = c->set->env.config;
+  uint64_t most = config->agents_identity_connections_max;
+  tb_rc rc = tc_tenants_enter(c->set->env.tenants, c->identity, most, &c->tenant);
+  char reason[96];
+
+  if (rc == TB_OK) {
+    c->ingest.tenant = c->tenant;
+    c->ingest.tenant_held_max = config->agents_identity_records_max;
+    return;
+  }
+  snprintf(reason, sizeof reason,
+           rc == TB_BUDGET ? "agents.identity_connections_max is %" PRIu64
+                             " for one certificate name"
+                           : "out of memory",
+           most);
+  tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, reason);
+}
+
 static void on_open(void *self) {
   struct connection *c = self;
   struct tc_metrics *metrics = c->set->env.metrics;
 
   c->open = true;
+  leave_gate(c, false);
   c->opened_ms = c->heard_ms = c->spoke_ms = tc__now_ms(c->set);
   tc_metric_add(&metrics->connections_total, 1);
   tc_metric_add(&metrics->connections, 1);
   if (tc_tls_identity(tc_tls_ssl(c->tls), "agent", &c->diag, c->identity) != TB_OK)
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, true, c->diag.text);
+  else
+    enter_tenant(c);
 }
 
 static void on_drained(void *self) {
@@ -203,9 +229,11 @@ static void on_closed(void *self, const char *why) {
   struct tc_metrics *metrics = c->set->env.metrics;
   char text[TC_ESCAPE_MAX + 1];
 
+  if (!c->open) leave_gate(c, !c->ending); /* who we sent away has not failed */
   c->tls = NULL;
   c->ending = true;
   tc_ingest_fini(&c->ingest);
+  if (c->tenant != NULL) tc_tenants_leave(c->set->env.tenants, c->tenant);
   tb_map_remove(&c->set->by_id, c->id);
   if (!c->open) {
     tc_metric_add(&metrics->handshakes_failed_total, 1);
@@ -301,6 +329,27 @@ static uint64_t age_max_ms(const struct connection *c) {
   return age_ms - age_ms / 10 + c->id * 0x9e3779b97f4a7c15u % (age_ms / 5 + 1);
 }
 
+/* Who sends a byte now and then is not silent, and keeps a place and a record's memory all the same. Time in
+ * which we do not read is not the peer's. */
+static bool frame_is_too_slow(struct connection *c, uint64_t now) {
+  const struct tc_config *config = c->set->env.config;
+  size_t begun = tc_ingest_begun(&c->ingest);
+  uint64_t took_ms = now - c->frame_ms;
+  char reason[96];
+
+  if (begun == 0 || c->waiting || c->frame_seen != c->ingest.frames || c->frame_ms == 0) {
+    c->frame_seen = c->ingest.frames;
+    c->frame_ms = now;
+    return false;
+  }
+  if (took_ms < tc__to_ms(config->agents_frame_time)) return false;
+  if (begun >= config->agents_frame_rate_min * took_ms / 1000) return false;
+  snprintf(reason, sizeof reason, "%zu bytes of a frame in %" PRIu64 " s: too slow", begun,
+           took_ms / 1000);
+  tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, false, reason);
+  return true;
+}
+
 void tc__tick_one(struct connection *c, uint64_t now) {
   const struct tc_config *config = c->set->env.config;
 
@@ -317,6 +366,9 @@ void tc__tick_one(struct connection *c, uint64_t now) {
     tc__end(c, "silent for three heartbeats");
     return;
   }
+  c->ingest.held_max = config->agents_records_max;
+  c->ingest.tenant_held_max = config->agents_identity_records_max;
+  if (frame_is_too_slow(c, now)) return;
   if (now - c->spoke_ms >= c->heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
   if (now - c->opened_ms >= age_max_ms(c) && c->ingest.state == TC_INGEST_STREAMING && !c->leaving)
     tc__send_away(c, "age");

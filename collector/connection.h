@@ -14,8 +14,10 @@
 #ifndef TC_CONNECTION_H
 #define TC_CONNECTION_H
 
+#include "collector/gate.h"
 #include "collector/metrics.h"
 #include "collector/store.h"
+#include "collector/tenant.h"
 #include "collector/tls.h"
 
 struct tc_connections;
@@ -30,7 +32,9 @@ struct tc_connections_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_submit_sink store;
-  unsigned loop; /* its number: replies come back by it */
+  unsigned loop;              /* its number: replies come back by it */
+  struct tc_tenants *tenants; /* all loops' */
+  struct tc_gate *gate;       /* where handshakes were let in; NULL: by nobody */
 };
 
 TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out);
@@ -38,8 +42,9 @@ TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc
 void tc_connections_close(struct tc_connections *set);
 void tc_connections_free(struct tc_connections *set);
 
-/* Owns fd. peer: address for people. */
-void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer);
+/* Owns fd. peer: address for people; source: what the gate let in, left when the handshake is over. */
+void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer,
+                           uint64_t source);
 /* About one of them, or about all (FAILED). reply is lent. */
 void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply);
 void tc_connections_flush(struct tc_connections *set); /* sends the acks that are due */

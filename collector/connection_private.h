@@ -16,6 +16,8 @@ struct connection {
   uint64_t id;
   struct tc_ingest ingest;
   struct tb_diag diag;
+  uint64_t source; /* as the gate knows it */
+  struct tc_tenant *tenant;
   bool open;     /* handshake done */
   bool attached; /* the store knows us: a DETACH is owed */
   bool waiting;  /* to be offered again by the retry timer */
@@ -27,6 +29,7 @@ struct connection {
   uint64_t released;    /* record bytes that left memory */
   uint64_t credit_told; /* last credit mark sent */
   uint64_t opened_ms, heard_ms, spoke_ms;
+  uint64_t frame_seen, frame_ms; /* the frame that was begun, and when it was first seen so */
   uint64_t heartbeat_ms, credit; /* as the WELCOME says: a reload is for later connections */
   char identity[TC_IDENTITY_BYTES + 1];
   char peer[64];

@@ -86,25 +86,33 @@ void tc_connections_tick(struct tc_connections *set) {
   }
 }
 
-void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer) {
+static void turn_away(struct tc_connections *set, struct connection *c, uint64_t source) {
+  if (set->env.gate != NULL) tc_gate_leave(set->env.gate, source, false);
+  free(c);
+}
+
+void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer,
+                           uint64_t source) {
   struct connection *c = calloc(1, sizeof *c);
   uint64_t *slot;
 
   if (c == NULL) {
+    turn_away(set, c, source);
     close(fd);
     return;
   }
   c->set = set;
   c->id = (uint64_t)(set->env.loop + 1) << 48 | ++set->next_id; /* unique over all loops */
+  c->source = source;
   snprintf(c->peer, sizeof c->peer, "%s", peer);
   if (tb_map_put(&set->by_id, c->id, &slot, NULL) != TB_OK) {
     close(fd);
-    free(c);
+    turn_away(set, c, source);
     return;
   }
   if (tc__connection_open(c, ctx, fd) != TB_OK) {
     tb_map_remove(&set->by_id, c->id);
-    free(c);
+    turn_away(set, c, source);
     return;
   }
   *slot = (uintptr_t)c;

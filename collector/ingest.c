@@ -13,8 +13,12 @@ enum {
 };
 
 static tb_rc record_begin(struct tc_ingest *in) {
-  if (tc_records_held_bytes() + sizeof *in->record + in->frame.len > in->held_max) return TB_AGAIN;
-  struct tc_record *record = tc_record_new(in->frame.len);
+  size_t bytes = sizeof *in->record + in->frame.len;
+
+  if (tc_records_held_bytes() + bytes > in->held_max) return TB_AGAIN;
+  if (in->tenant != NULL && atomic_load(&in->tenant->record_bytes) + bytes > in->tenant_held_max)
+    return TB_AGAIN;
+  struct tc_record *record = tc_record_new(in->frame.len, in->tenant);
   if (record == NULL) return tb_fail(in->diag, TB_NOMEM, "no memory for a record");
   record->conn = in->conn;
   record->seq = in->frame.seq;
@@ -32,6 +36,11 @@ static void next_frame(struct tc_ingest *in) {
   in->record = NULL;
   in->head_len = 0;
   in->whole = false;
+  in->frames++;
+}
+
+size_t tc_ingest_begun(const struct tc_ingest *in) {
+  return in->whole ? 0 : in->head_len + (in->record != NULL ? in->filled : 0);
 }
 
 /* --- one whole frame --------------------------------------------------------------------------- */

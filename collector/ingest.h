@@ -34,6 +34,9 @@ struct tc_ingest {
   struct tc_ingest_sink sink;
   struct tb_diag *diag;
   size_t held_max;
+  struct tc_tenant *tenant; /* NULL until it is known */
+  size_t tenant_held_max;
+  uint64_t frames; /* whole ones so far */
   enum tc_ingest_state state;
   uint64_t conn;
   uint32_t stream;
@@ -48,7 +51,8 @@ struct tc_ingest {
   uint32_t filled;
 };
 
-/* held_max: above so many bytes held by all connections no new record is begun. */
+/* held_max: above so many bytes held by all connections no new record is begun; tenant_held_max: by those of
+ * its tenant, once that is set. All three may be set at any time. */
 void tc_ingest_init(struct tc_ingest *in, uint64_t conn, size_t held_max,
                     struct tc_ingest_sink sink, struct tb_diag *diag);
 void tc_ingest_fini(struct tc_ingest *in);
@@ -58,6 +62,8 @@ TB_MUST tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, 
 /* Where the next bytes may be put before tc_ingest_bytes() is told of them there: the rest of a large
  * record's payload, or the header that follows one. 0: nowhere. */
 size_t tc_ingest_room(struct tc_ingest *in, unsigned char **out);
+/* Bytes that have come of a frame that is not whole yet; 0: none is begun. */
+size_t tc_ingest_begun(const struct tc_ingest *in);
 /* The store's answer to HELLO: records after durable_seq may come, up to credit bytes of them. */
 void tc_ingest_attached(struct tc_ingest *in, uint32_t stream, uint64_t durable_seq,
                         uint64_t credit);

@@ -4,24 +4,25 @@
 #include "collector/pipeline.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "collector/archive.h"
 #include "collector/certs.h"
+#include "collector/door.h"
 #include "collector/feed.h"
 #include "collector/http.h"
 #include "collector/journal.h"
-#include "collector/listener.h"
 #include "collector/progress.h"
 #include "collector/station.h"
 #include "collector/times.h"
 
 enum {
-  FDS_KEPT_FREE = 64, /* by agents: for the store, for readers and HTTP */
   TICK_MS = 100,
   READINESS_TICKS = 10,
   DRAIN_TICK_MS = 10,
@@ -42,6 +43,9 @@ struct tc_pipeline {
   struct tc_progress progress;
   unsigned count;
   atomic_uint handshakes;
+  struct tc_gate *gate;
+  struct tc_tenants *tenants;
+  struct tc_metrics metrics;   /* the main loop's own */
   atomic_bool replies_welcome; /* stations run */
 
   pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
@@ -54,7 +58,7 @@ struct tc_pipeline {
   struct tc_readiness readiness;
   unsigned readiness_ticks; /* until it is looked at again */
   uint64_t started_wall_ns;
-  struct tc_listener *agents;
+  struct tc_door *door;
   uv_timer_t tick;
   uv_async_t failure;
   bool handles;      /* tick and failure are open */
@@ -104,35 +108,6 @@ static void on_failure(uv_async_t *handle) {
   p->sink.failed(p->sink.self, p->failure_text);
 }
 
-/* --- sockets to stations ----------------------------------------------------------------------- */
-
-static bool agents_ready(void *self) {
-  struct tc_pipeline *p = self;
-
-  return atomic_load(&p->handshakes) < p->config->agents_handshakes_max;
-}
-
-static void agent_accepted(void *self, int fd, const char *peer) {
-  struct tc_pipeline *p = self;
-  struct tc_order order = { .kind = TC_ORDER_ACCEPT, .fd = fd };
-  struct tc_station *least = p->stations[0];
-  size_t all = 0, least_load = SIZE_MAX;
-
-  for (unsigned i = 0; i < p->count; i++) {
-    size_t load = tc_station_connections(p->stations[i]);
-
-    all += load;
-    if (load >= least_load) continue;
-    least_load = load;
-    least = p->stations[i];
-  }
-  snprintf(order.peer, sizeof order.peer, "%s", peer);
-  if (all < p->config->agents_connections_max && tc_station_order(least, &order)) return;
-  tc_log(TC_WARN, "agents", "peer=%s: turned away: %zu connections, agents.connections_max is %zu",
-         peer, all, (size_t)p->config->agents_connections_max);
-  close(fd);
-}
-
 /* --- HTTP's questions -------------------------------------------------------------------------- */
 
 static const char *unhealthy(void *self) {
@@ -163,14 +138,15 @@ static void readiness(void *self, struct tc_readiness *out) {
 
 static tb_rc metrics(void *self, struct tb_buf *out) {
   struct tc_pipeline *p = self;
-  struct tc_metrics *counts[256 + 2];
+  struct tc_metrics *counts[256 + 3];
   struct tc_store_stats stats;
 
   for (unsigned i = 0; i < p->count; i++) counts[i] = tc_station_metrics(p->stations[i]);
   counts[p->count] = tc_feed_metrics(p->feed);
   counts[p->count + 1] = tc_leases_metrics(p->leases);
+  counts[p->count + 2] = &p->metrics;
   tc_store_stats(p->store, &stats);
-  return tc_metrics_text(out, counts, p->count + 2, &stats, p->reports);
+  return tc_metrics_text(out, counts, p->count + 3, &stats, p->reports);
 }
 
 /* --- leases to stations ------------------------------------------------------------------------ */
@@ -212,8 +188,15 @@ static void order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
 }
 
 static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
+  uint64_t seed;
+
+  if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+    return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
+  TB_TRY(tc_gate_new(seed, &p->gate));
+  TB_TRY(tc_tenants_new(&p->tenants));
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_station_env env = { p->config, p->reports, p->feed, p->leases, p->store, &p->handshakes, i };
+    struct tc_station_env env = { p->config,      p->reports, p->feed, p->leases, p->store,
+                                  &p->handshakes, p->tenants, p->gate, i };
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
@@ -295,13 +278,18 @@ static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_dia
 }
 
 static tb_rc open_agents(struct tc_pipeline *p, struct tb_diag *diag) {
-  struct tc_listener_sink sink = { p, agents_ready, agent_accepted };
-  int fd = p->sockets.agents.fd;
+  struct tc_door_env env = {
+    .uv = p->uv,
+    .config = p->config,
+    .socket = &p->sockets.agents,
+    .gate = p->gate,
+    .stations = p->stations,
+    .count = p->count,
+    .handshakes = &p->handshakes,
+    .metrics = &p->metrics,
+  };
 
-  TB_TRY(fd != 0 ? tc_listener_adopt(p->uv, fd, p->config->listen_agents, sink, diag, &p->agents)
-                 : tc_listener_open(p->uv, p->config->listen_agents, sink, diag, &p->agents));
-  tc_listener_keep_free(p->agents, FDS_KEPT_FREE);
-  return TB_OK;
+  return tc_door_open(&env, diag, &p->door);
 }
 
 static void on_tick(uv_timer_t *timer) {
@@ -386,7 +374,7 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
 static void end_stages(struct tc_pipeline *p) {
   struct tc_archive *archive;
 
-  tc_listener_close(TB_MOVE(p->agents));
+  tc_door_close(p->door);
   pthread_mutex_lock(&p->archive_lock);
   archive = TB_MOVE(p->archive);
   pthread_mutex_unlock(&p->archive_lock);
@@ -463,7 +451,7 @@ void tc_pipeline_drain(struct tc_pipeline *p) {
   if (p->drain != RUNNING) return;
   p->drain = DRAINING;
   p->drain_began_ms = uv_now(p->uv);
-  tc_listener_close(TB_MOVE(p->agents));
+  tc_door_close(p->door);
   order_all(p, TC_ORDER_DRAIN);
   uv_timer_start(&p->tick, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
@@ -475,6 +463,9 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_feed_free(p->feed);
   tc_leases_free(p->leases);
   tc_http_free(p->http);
+  tc_door_free(p->door);
+  tc_gate_free(p->gate);
+  tc_tenants_free(p->tenants);
   tc_reports_free(p->reports);
   pthread_mutex_destroy(&p->archive_lock);
   free(p->stations);
@@ -485,7 +476,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
 
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
   *out = (struct tc_addresses){
-    .agents = tc_listener_address(p->agents),
+    .agents = tc_door_address(p->door),
     .feed = tc_feed_url(p->feed),
     .archive = tc_archive_url(p->archive),
     .http = p->http != NULL ? tc_http_address(p->http) : "",

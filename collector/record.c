@@ -52,14 +52,15 @@ static bool put_stock(struct tc_record *record) {
   return false;
 }
 
-struct tc_record *tc_record_new(uint32_t len) {
+struct tc_record *tc_record_new(uint32_t len, struct tc_tenant *tenant) {
   size_t bytes = sizeof(struct tc_record) + len;
   struct tc_record *record = is_of_stock(bytes) ? take_stock() : NULL;
 
   if (record == NULL) record = malloc(is_of_stock(bytes) ? STOCK_BYTES : bytes);
   if (record == NULL) return NULL;
   atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
-  *record = (struct tc_record){ .free = tc_record_free, .len = len };
+  if (tenant != NULL) atomic_fetch_add_explicit(&tenant->record_bytes, bytes, memory_order_relaxed);
+  *record = (struct tc_record){ .free = tc_record_free, .len = len, .tenant = tenant };
   return record;
 }
 
@@ -67,5 +68,7 @@ void tc_record_free(struct tc_record *record) {
   if (record == NULL) return;
   size_t bytes = sizeof *record + record->len;
   atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
+  if (record->tenant != NULL)
+    atomic_fetch_sub_explicit(&record->tenant->record_bytes, bytes, memory_order_release);
   if (!is_of_stock(bytes) || !put_stock(record)) free(record);
 }

@@ -56,7 +56,7 @@ static void quiet_down(struct tc_station *st) {
 static void carry_out(struct tc_station *st, struct tc_order *order) {
   switch (order->kind) {
   case TC_ORDER_ACCEPT:
-    tc_connections_accept(st->connections, st->context, order->fd, order->peer);
+    tc_connections_accept(st->connections, st->context, order->fd, order->peer, order->source);
     atomic_fetch_sub(&st->taken, 1);
     break;
   case TC_ORDER_CONTEXT:
@@ -199,7 +199,13 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
   follow_config(st);
 
   struct tc_submit_sink store = { st, submit };
-  struct tc_connections_env connections = { &st->tls, config, &st->metrics, store, env->number };
+  struct tc_connections_env connections = { .tls = &st->tls,
+                                            .config = config,
+                                            .metrics = &st->metrics,
+                                            .store = store,
+                                            .loop = env->number,
+                                            .tenants = env->tenants,
+                                            .gate = env->gate };
 
   rc = tc_tap_new(env->leases, env->number, &st->tap);
   struct tc_understand_env understand = { .uv = &st->loop.uv,

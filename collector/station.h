@@ -24,6 +24,8 @@ struct tc_station_env {
   struct tc_leases *leases;
   struct tc_store *store;
   atomic_uint *handshakes; /* at this moment, of all stations */
+  struct tc_tenants *tenants;
+  struct tc_gate *gate;
   unsigned number;         /* its loop's, and its sender's at the store */
 };
 
@@ -45,6 +47,7 @@ struct tc_order {
   enum tc_order_kind kind;
   int fd;
   char peer[64];
+  uint64_t source; /* the gate's */
   SSL_CTX *context; /* counted */
 };
 

@@ -31,6 +31,7 @@ struct tc_record {
   uint64_t seq, gen;
   uint32_t stream;                         /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
+  struct tc_tenant *tenant;                /* whose memory it is, free()'s; NULL: nobody's */
   uint32_t crc;                            /* CRC32C of the payload, as its frame proved it: taken once */
   uint8_t kind;                            /* enum tp_kind */
   unsigned char payload[];

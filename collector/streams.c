@@ -16,6 +16,7 @@ tb_rc tc_streams_init(struct tc_streams *streams) {
   tb_map_init(&streams->by_ref, &streams->mem, seed | 1);
   tb_map_init(&streams->by_conn, &streams->mem, seed | 1);
   tb_map_init(&streams->by_id, &streams->mem, seed | 1);
+  tb_map_init(&streams->by_identity, &streams->mem, seed | 1);
   return TB_OK;
 }
 
@@ -46,6 +47,7 @@ void tc_streams_fini(struct tc_streams *streams) {
   tb_map_fini(&streams->by_ref);
   tb_map_fini(&streams->by_conn);
   tb_map_fini(&streams->by_id);
+  tb_map_fini(&streams->by_identity);
   *streams = (struct tc_streams){ 0 };
 }
 
@@ -77,10 +79,31 @@ struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
   return stream;
 }
 
+/* FNV-1a: names come with a certificate of ours, so nobody makes two collide. */
+static uint64_t identity_key(const char identity[TC_IDENTITY_MAX]) {
+  uint64_t hash = 0xcbf29ce484222325u;
+
+  for (size_t i = 0; i < TC_IDENTITY_MAX && identity[i] != '\0'; i++)
+    hash = (hash ^ (unsigned char)identity[i]) * 0x100000001b3u;
+  return hash;
+}
+
+size_t tc_streams_of(const struct tc_streams *streams, const char identity[TC_IDENTITY_MAX]) {
+  const uint64_t *count = tb_map_find(&streams->by_identity, identity_key(identity));
+
+  return count != NULL ? (size_t)*count : 0;
+}
+
+static void count_out(struct tc_streams *streams, const char identity[TC_IDENTITY_MAX]) {
+  uint64_t key = identity_key(identity), *count = tb_map_find(&streams->by_identity, key);
+
+  if (--*count == 0) tb_map_remove(&streams->by_identity, key);
+}
+
 tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro,
                      struct tc_stream **out) {
   uint32_t ref = intro->ref != 0 ? intro->ref : streams->next_ref;
-  uint64_t *ref_slot, *id_slot;
+  uint64_t *ref_slot, *id_slot, *count;
   struct tc_stream *stream = calloc(1, sizeof *stream);
 
   if (stream == NULL) return TB_NOMEM;
@@ -88,7 +111,14 @@ tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *i
     free(stream);
     return TB_NOMEM;
   }
+  if (tb_map_put(&streams->by_identity, identity_key(intro->identity), &count, NULL) != TB_OK) {
+    tb_map_remove(&streams->by_ref, ref);
+    free(stream);
+    return TB_NOMEM;
+  }
+  ++*count;
   if (tb_map_put(&streams->by_id, key_of(intro->id), &id_slot, NULL) != TB_OK) {
+    count_out(streams, intro->identity);
     tb_map_remove(&streams->by_ref, ref);
     free(stream);
     return TB_NOMEM;
@@ -126,6 +156,7 @@ void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream) {
   *stream->at = stream->next;
   if (stream->next != NULL) stream->next->at = stream->at;
   streams->count--;
+  count_out(streams, stream->intro.identity);
   stream_free(streams, stream);
 }
 

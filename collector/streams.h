@@ -52,6 +52,7 @@ struct tc_streams {
   struct tb_mem mem;
   struct tb_map by_ref, by_conn;
   struct tb_map by_id; /* first 8 bytes of the id -> struct tc_stream */
+  struct tb_map by_identity; /* its hash -> how many streams are known; two of one hash count as one */
 };
 
 TB_MUST tb_rc tc_streams_init(struct tc_streams *streams);
@@ -60,6 +61,7 @@ void tc_streams_fini(struct tc_streams *streams); /* accepts a zeroed one */
 struct tc_stream *tc_streams_by_ref(const struct tc_streams *streams, uint32_t ref);
 struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
                                    const unsigned char id[TC_STREAM_BYTES]);
+size_t tc_streams_of(const struct tc_streams *streams, const char identity[TC_IDENTITY_MAX]);
 /* ref 0: takes the next one. */
 TB_MUST tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro,
                              struct tc_stream **out);

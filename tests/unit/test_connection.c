@@ -26,6 +26,7 @@ struct server {
   struct tc_metrics metrics;
   struct memory_store store;
   struct tc_connections *connections;
+  struct tc_tenants *tenants;
   struct tc_listener *listener;
   SSL_CTX *ctx;
   atomic_size_t count;
@@ -92,7 +93,7 @@ static bool ready(void *self) {
 static void accepted(void *self, int fd, const char *peer) {
   struct server *s = self;
 
-  tc_connections_accept(s->connections, s->ctx, fd, peer);
+  tc_connections_accept(s->connections, s->ctx, fd, peer, 0);
 }
 
 static struct server *server_start(void (*adjust)(struct tc_config *config)) {
@@ -109,7 +110,12 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   cr_assert_eq(tc_tls_context_new(s->host.dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
   s->host.tls.handshake_ms = s->config.agents_handshake_timeout / 1000000;
   struct tc_submit_sink store = { s, submit };
-  struct tc_connections_env env = { &s->host.tls, &s->config, &s->metrics, store, 0 };
+  cr_assert_eq(tc_tenants_new(&s->tenants), TB_OK);
+  struct tc_connections_env env = { .tls = &s->host.tls,
+                                    .config = &s->config,
+                                    .metrics = &s->metrics,
+                                    .store = store,
+                                    .tenants = s->tenants };
   cr_assert_eq(tc_connections_new(&env, &s->connections), TB_OK);
   cr_assert_eq(tc_listener_open(&s->host.loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK,
                "%s", diag.text);
@@ -125,6 +131,7 @@ static void server_stop(struct server *s) {
   SSL_CTX_free(s->ctx);
   tc_config_fini(&s->config);
   cr_assert_eq(tc_records_held_bytes(), 0, "no record's memory is left");
+  tc_tenants_free(s->tenants);
   free(s);
 }
 
@@ -561,6 +568,101 @@ Test(connection, after_the_store_failed_nobody_is_taken_in) {
   cr_assert(tt_peer_open(&peer, &terms));
   cr_assert(tt_peer_hello(&peer, stream, "shop"));
   expect_refusal(&peer, "cannot store at this time");
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+static void two_a_name(struct tc_config *config) {
+  config->agents_identity_connections_max = 2;
+}
+
+Test(connection, one_name_has_its_share_of_connections_and_others_have_theirs) {
+  struct server *s = server_start(two_a_name);
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer first, second, third, other;
+
+  join(s, &first, 1);
+  join(s, &second, 2);
+  cr_assert(tt_peer_open(&third, &terms), "%s", third.why);
+  expect_refusal(&third, "agents.identity_connections_max is 2 for one certificate name");
+  tt_peer_close(&third);
+  tt_certs_issue(s->host.dir, "other", "URI:tracecollect:agent/other", 1000);
+  terms.name = "other";
+  unsigned char stream[16] = { 3 };
+  struct tp_frame frame;
+  cr_assert(tt_peer_open(&other, &terms), "%s", other.why);
+  cr_assert(tt_peer_hello(&other, stream, "shop"));
+  cr_assert(tt_peer_wait_for(&other, TP_WELCOME, &frame), "%s", other.why);
+
+  tt_peer_close(&first);
+  EVENTUALLY(s->count == 2);
+  join(s, &first, 1);
+  tt_peer_close(&first);
+  tt_peer_close(&second);
+  tt_peer_close(&other);
+  server_stop(s);
+}
+
+static void impatient(struct tc_config *config) {
+  config->agents_frame_time = 300000000;
+  config->agents_frame_rate_min = 1024;
+}
+
+static void let_it_tick(struct server *s) {
+  uint64_t beats = atomic_load(&s->host.loop.beats);
+
+  EVENTUALLY(atomic_load(&s->host.loop.beats) != beats);
+}
+
+static void begin_a_frame(struct tt_peer *peer) {
+  unsigned char head[TP_HEADER_BYTES];
+  struct tp_frame frame = {
+    .kind = TP_BATCH, .flags = TP_CRITICAL, .seq = 1, .gen = 1, .payload_crc = 1, .len = 60000
+  };
+
+  tp_frame_head_summed(&frame, head);
+  cr_assert(tt_peer_send(peer, head, sizeof head));
+}
+
+Test(connection, a_frame_that_trickles_is_refused) {
+  struct server *s = server_start(impatient);
+  struct tt_peer peer;
+
+  join(s, &peer, 1);
+  begin_a_frame(&peer);
+  /* A byte now and then: never silent, and never done. */
+  for (int i = 0; atomic_load(&s->metrics.peers_refused_total) == 0 && i < 5000; i++) {
+    cr_assert(tt_peer_send(&peer, "x", 1), "%s", peer.why);
+    let_it_tick(s);
+  }
+  expect_refusal(&peer, "bytes of a frame in 0 s: too slow");
+  tt_peer_close(&peer);
+  EVENTUALLY(s->count == 0);
+  server_stop(s);
+}
+
+Test(connection, frames_that_come_fast_one_after_the_other_are_not_one_slow_frame) {
+  struct server *s = server_start(impatient);
+  struct tt_peer peer;
+  uint64_t end_ns = uv_hrtime() + 1000000000;
+  uint64_t seq = 0;
+
+  join(s, &peer, 1);
+  /* The server always finds one begun: each is sent in two halves. */
+  do {
+    unsigned char bytes[TP_HEADER_BYTES + 100] = { 0 };
+    struct tp_frame frame = { .kind = TP_BATCH,
+                              .flags = TP_CRITICAL,
+                              .seq = ++seq,
+                              .gen = 1,
+                              .payload = bytes + TP_HEADER_BYTES,
+                              .len = 100 };
+    tp_frame_head(&frame, bytes);
+    cr_assert(tt_peer_send(&peer, bytes, 50), "%s", peer.why);
+    let_it_tick(s);
+    cr_assert(tt_peer_send(&peer, bytes + 50, sizeof bytes - 50), "%s", peer.why);
+  } while (uv_hrtime() < end_ns);
+  cr_assert_eq(acked(&peer, seq), seq);
   tt_peer_close(&peer);
   server_stop(s);
 }

@@ -303,3 +303,30 @@ Test(ingest, faults_are_named) {
   expect_fault(speak_bad_crc, true, TB_PROTOCOL, "BATCH frame fails its checksum");
   expect_fault(speak_oversized, true, TB_PROTOCOL, "BATCH frame of 1048577 bytes, limit 73728");
 }
+
+Test(ingest, one_tenants_limit_pauses_that_tenant_only) {
+  struct tc_tenant greedy = { 0 }, other = { 0 };
+  struct talk a, b;
+  size_t used;
+
+  talk_begin(&a);
+  talk_begin(&b);
+  attach(&a, 0, 1 << 20);
+  attach(&b, 0, 1 << 20);
+  a.in.tenant = &greedy;
+  b.in.tenant = &other;
+  a.in.tenant_held_max = b.in.tenant_held_max = 2000;
+  struct tc_record *held = tc_record_new(1900, &greedy); /* another connection's of the same name */
+  say(&a, TP_BATCH, 1, "one", 3);
+  say(&b, TP_BATCH, 1, "one", 3);
+  cr_expect_eq(offer(&a, 1000), TB_AGAIN);
+  cr_expect_str_eq(a.heard, "");
+  cr_expect_eq(offer(&b, 1000), TB_OK);
+  cr_expect_str_eq(b.heard, "BATCH 1 one;");
+  tc_record_free(held);
+  cr_expect_eq(tc_ingest_bytes(&a.in, NULL, 0, &used), TB_OK);
+  cr_expect_eq(offer(&a, 1000), TB_OK);
+  cr_expect_str_eq(a.heard, "BATCH 1 one;");
+  talk_end(&a);
+  talk_end(&b);
+}

@@ -9,7 +9,7 @@
 enum { LARGE = 64 << 10, MANY = 3 * TC_RECORDS_KEPT, ROUNDS = 50000 };
 
 Test(record, what_is_in_use_is_counted_and_comes_back_to_nothing) {
-  struct tc_record *small = tc_record_new(100), *large = tc_record_new(LARGE);
+  struct tc_record *small = tc_record_new(100, NULL), *large = tc_record_new(LARGE, NULL);
 
   cr_assert_eq(tc_records_held_bytes(), 2 * sizeof(struct tc_record) + 100 + LARGE);
   memset(large->payload, 1, LARGE);
@@ -20,13 +20,13 @@ Test(record, what_is_in_use_is_counted_and_comes_back_to_nothing) {
 }
 
 Test(record, the_large_one_freed_last_is_taken_first) {
-  struct tc_record *a = tc_record_new(LARGE), *b = tc_record_new(LARGE - 1000);
+  struct tc_record *a = tc_record_new(LARGE, NULL), *b = tc_record_new(LARGE - 1000, NULL);
 
   cr_assert_neq(a, b);
   tc_record_free(a);
   tc_record_free(b);
-  cr_assert_eq(tc_record_new(LARGE), b);
-  cr_assert_eq(tc_record_new(LARGE - 5), a);
+  cr_assert_eq(tc_record_new(LARGE, NULL), b);
+  cr_assert_eq(tc_record_new(LARGE - 5, NULL), a);
   tc_record_free(a);
   tc_record_free(b);
 }
@@ -36,7 +36,7 @@ Test(record, more_than_the_stock_keeps_go_to_the_allocator) {
 
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < MANY; i++) {
-      all[i] = tc_record_new(LARGE);
+      all[i] = tc_record_new(LARGE, NULL);
       cr_assert_not_null(all[i]);
       memset(all[i]->payload, i, LARGE);
     }
@@ -74,7 +74,7 @@ static void *loop_thread(void *arg) {
   struct tc_mailbox *box = arg;
 
   for (unsigned i = 0; i < ROUNDS; i++) {
-    struct tc_record *record = tc_record_new(LARGE - i % 20000);
+    struct tc_record *record = tc_record_new(LARGE - i % 20000, NULL);
     record->payload[0] = record->payload[record->len - 1] = (unsigned char)i;
     while (!tc_mailbox_post(box, record)) sched_yield();
   }

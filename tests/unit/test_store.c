@@ -417,3 +417,26 @@ Test(store, several_generations_share_a_file_where_configured) {
   tt_barrier(&t);
   cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 4);
 }
+
+Test(store, one_identity_has_its_share_of_streams_and_known_ones_come_back) {
+  struct tt_store t;
+
+  tt_store_make(&t);
+  t.config.agents_identity_streams_max = 2;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  tt_attach(&t, 1, 1, "tracecollect:agent/a");
+  tt_attach(&t, 2, 2, "tracecollect:agent/a");
+  cr_assert_neq(tt_attached(&t, 1, NULL), 0);
+  cr_assert_neq(tt_attached(&t, 2, NULL), 0);
+  tt_attach(&t, 3, 3, "tracecollect:agent/a");
+  struct tc_reply *refused = tt_wait(&t, TC_REPLY_REFUSED, 0);
+  cr_assert_not_null(refused);
+  cr_expect_eq(refused->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET);
+  cr_expect_str_eq(refused->text, "agents.identity_streams_max is 2 for one certificate name");
+  tt_attach(&t, 4, 4, "tracecollect:agent/b");
+  cr_expect_neq(tt_attached(&t, 4, NULL), 0);
+  tt_detach(&t, 1);
+  tt_attach(&t, 5, 1, "tracecollect:agent/a");
+  cr_expect_neq(tt_attached(&t, 5, NULL), 0, "its own stream");
+  tt_store_remove(&t);
+}

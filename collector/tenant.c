@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/tenant.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 1024 };
+
+struct entry {
+  struct tc_tenant tenant; /* first: what others hold */
+  struct entry *next;
+  uint64_t connections;
+  char identity[];
+};
+
+struct tc_tenants {
+  pthread_mutex_t lock;
+  struct entry *buckets[BUCKETS];
+};
+
+tb_rc tc_tenants_new(struct tc_tenants **out) {
+  struct tc_tenants *tenants = calloc(1, sizeof *tenants);
+
+  if (tenants == NULL) return TB_NOMEM;
+  pthread_mutex_init(&tenants->lock, NULL);
+  *out = tenants;
+  return TB_OK;
+}
+
+void tc_tenants_free(struct tc_tenants *tenants) {
+  if (tenants == NULL) return;
+  for (size_t i = 0; i < BUCKETS; i++)
+    for (struct entry *entry = tenants->buckets[i], *next; entry != NULL; entry = next) {
+      next = entry->next;
+      free(entry);
+    }
+  pthread_mutex_destroy(&tenants->lock);
+  free(tenants);
+}
+
+/* Names come with a certificate of ours, so nobody chooses them to share a bucket. */
+static struct entry **bucket_of(struct tc_tenants *tenants, const char *identity) {
+  uint64_t hash = 0xcbf29ce484222325u;
+
+  for (; *identity != '\0'; identity++) hash = (hash ^ (unsigned char)*identity) * 0x100000001b3u;
+  return &tenants->buckets[hash % BUCKETS];
+}
+
+/* Who frees the last record does not look at its tenant any more afterwards. */
+static bool is_idle(struct entry *entry) {
+  return entry->connections == 0 && atomic_load(&entry->tenant.record_bytes) == 0;
+}
+
+static struct entry *find(struct entry **at, const char *identity) {
+  struct entry *found = NULL;
+
+  while (*at != NULL) {
+    struct entry *entry = *at;
+    if (strcmp(entry->identity, identity) == 0) {
+      found = entry;
+    } else if (is_idle(entry)) {
+      *at = entry->next;
+      free(entry);
+      continue;
+    }
+    at = &entry->next;
+  }
+  return found;
+}
+
+static struct entry *make(struct entry **at, const char *identity) {
+  size_t len = strlen(identity) + 1;
+  struct entry *entry = calloc(1, sizeof *entry + len);
+
+  if (entry == NULL) return NULL;
+  memcpy(entry->identity, identity, len);
+  entry->next = *at;
+  *at = entry;
+  return entry;
+}
+
+tb_rc tc_tenants_enter(struct tc_tenants *tenants, const char *identity, uint64_t connections_max,
+                       struct tc_tenant **out) {
+  tb_rc rc = TB_OK;
+
+  pthread_mutex_lock(&tenants->lock);
+  struct entry **bucket = bucket_of(tenants, identity);
+  struct entry *entry = find(bucket, identity);
+  if (entry == NULL) entry = make(bucket, identity);
+  if (entry == NULL)
+    rc = TB_NOMEM;
+  else if (entry->connections >= connections_max)
+    rc = TB_BUDGET;
+  else
+    entry->connections++;
+  pthread_mutex_unlock(&tenants->lock);
+  if (rc == TB_OK) *out = &entry->tenant;
+  return rc;
+}
+
+void tc_tenants_leave(struct tc_tenants *tenants, struct tc_tenant *tenant) {
+  struct entry *entry = (struct entry *)tenant;
+
+  pthread_mutex_lock(&tenants->lock);
+  entry->connections--;
+  pthread_mutex_unlock(&tenants->lock);
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers that want everything: each takes its share and no more, and a well-behaved agent goes on."""
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import urllib.request
+
+from harness import SANITIZE, TRACECTL, Case, Collector, wait_until
+
+HOSTILE, OTHER = "127.0.0.1", "127.0.0.2"  # two sources, as the collector sees it
+
+
+class Hostile(Case):
+    def _collector(self, *settings, **options):
+        collector = Collector(self, *settings, **options)
+        host, port = collector.ready["agents"].rsplit(":", 1)
+        self.address = (host, int(port))
+        return collector
+
+    def _connect(self, source=HOSTILE):
+        plain = socket.create_connection(self.address, timeout=20, source_address=(source, 0))
+        self.addCleanup(plain.close)
+        return plain
+
+    def _is_closed(self, plain):
+        """Has the collector closed it, or does it do so by the time that it would have spoken?"""
+        plain.settimeout(0.05)
+        try:
+            return plain.recv(1) == b""
+        except TimeoutError:
+            return False
+        except ConnectionResetError:
+            return True
+
+    def _shake_hands(self, source):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.certs / "ca.pem")
+        context.set_alpn_protocols(["tracecollect/1"])
+        context.load_cert_chain(self.certs / "agent.pem", self.certs / "agent.key")
+        with context.wrap_socket(self._connect(source), server_hostname="localhost") as tls:
+            return tls.version()
+
+    def _metric(self, collector, name):
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=20) as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(f"tracecollect_{name} "):
+                    return float(line.split()[1])
+        raise AssertionError(f"no metric {name}")
+
+    def _stream(self, collector):
+        """A good agent that takes a few seconds."""
+        trace = self.trace("g26-gens")
+        sender = self.spawn("send", TRACECTL, "send", trace, "--to", collector.ready["agents"], "--certs",
+                            self.certs, "--service", "good", "--instance", "one", "--rate",
+                            f"{trace.stat().st_size / 3e6:.6f}", "--no-progress")
+        wait_until("the good stream flows", lambda: any(
+            row.get("service") == "good" for row in collector.json_lines("status")))
+        return sender, trace
+
+    def _expect_unharmed(self, collector, sender, trace):
+        self.assertEqual(sender.wait(120), 0, self.log("send"))
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "good"), trace)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_failing_handshakes_shut_their_source_out_and_nobody_else(self):
+        # A rate that a slow machine cannot reach forgives nothing while this runs.
+        collector = self._collector("agents.source_failures_rate=1", "agents.source_failures_burst=30")
+        sender, trace = self._stream(collector)
+        for _ in range(60):
+            with self._connect() as plain:
+                try:
+                    plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    while plain.recv(100):
+                        pass
+                except OSError:
+                    pass  # turned away already
+            if self._metric(collector, "peers_turned_away_total") > 0:
+                break
+        self.assertIn("too many failed handshakes from this address", self.log("collector"))
+        self.assertGreaterEqual(self._metric(collector, "handshakes_failed_total"), 30)
+        self.assertEqual(self._shake_hands(OTHER), "TLSv1.3")
+        self._expect_unharmed(collector, sender, trace)
+
+    def test_half_open_handshakes_of_one_source_leave_room_for_others(self):
+        collector = self._collector("agents.source_handshakes_max=8", "agents.handshakes_max=16",
+                                    "agents.handshake_timeout=60s")
+        sender, trace = self._stream(collector)
+        silent = [self._connect() for _ in range(40)]
+        wait_until("all but eight are closed", lambda: sum(map(self._is_closed, silent)) == 32)
+        self.assertIn("too many handshakes at once from this address", self.log("collector"))
+        self.assertEqual(self._shake_hands(OTHER), "TLSv1.3")
+        for plain in silent:
+            plain.close()
+        wait_until("its places are free again", lambda: self._can_shake_hands(HOSTILE))
+        self._expect_unharmed(collector, sender, trace)
+
+    def _can_shake_hands(self, source):
+        try:
+            return self._shake_hands(source) == "TLSv1.3"
+        except OSError:
+            return False
+
+    def test_a_flood_of_connections_takes_no_descriptor_that_others_need(self):
+        if shutil.which("prlimit") is None:
+            self.skipTest("skipped, because prlimit is not installed")
+        collector = self._collector("agents.handshake_timeout=60s", "agents.source_handshakes_max=60000",
+                                    "agents.handshakes_max=60000", launcher=["prlimit", "--nofile=240:240"])
+        sender, trace = self._stream(collector)
+        silent = [self._connect() for _ in range(400)]
+        wait_until("peers are turned away", lambda: "peers were turned away" in self.log("collector"))
+        open_now = len(os.listdir(f"/proc/{collector.process.pid}/fd"))
+        self.assertLessEqual(open_now, 240 - 64 + 40, "agents took what is kept for others")
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=20) as answer:
+            self.assertEqual(answer.status, 200)
+        for plain in silent:
+            plain.close()
+        self._expect_unharmed(collector, sender, trace)
+
+    def test_out_of_descriptors_it_rests_instead_of_spinning(self):
+        if SANITIZE or shutil.which("prlimit") is None:
+            self.skipTest("skipped, because it measures time, or prlimit is not installed")
+        collector = self._collector("agents.handshake_timeout=60s", "agents.source_handshakes_max=60000",
+                                    "agents.handshakes_max=60000", launcher=["prlimit", "--nofile=240:240"])
+        silent = [self._connect() for _ in range(300)]
+        wait_until("peers are turned away", lambda: "peers were turned away" in self.log("collector"))
+        stat = pathlib.Path(f"/proc/{collector.process.pid}/stat")
+
+        def cpu_seconds():
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        before, lines = cpu_seconds(), self.log("collector").count("peers were turned away")
+        while self.log("collector").count("peers were turned away") < lines + 5:
+            silent += [self._connect()]  # somebody always waits
+        self.assertLess(cpu_seconds() - before, 1)
+        self.assertEqual(collector.stop(), 0)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "collector/record.h"
+#include "collector/tenant.h"
+
+Test(tenant, connections_of_one_name_are_counted_and_given_back) {
+  struct tc_tenants *tenants;
+  struct tc_tenant *a, *b, *other, *ignored;
+
+  cr_assert_eq(tc_tenants_new(&tenants), TB_OK);
+  cr_assert_eq(tc_tenants_enter(tenants, "tracecollect:agent/a", 2, &a), TB_OK);
+  cr_assert_eq(tc_tenants_enter(tenants, "tracecollect:agent/a", 2, &b), TB_OK);
+  cr_expect_eq(a, b);
+  cr_expect_eq(tc_tenants_enter(tenants, "tracecollect:agent/a", 2, &ignored), TB_BUDGET);
+  cr_expect_eq(tc_tenants_enter(tenants, "tracecollect:agent/b", 2, &other), TB_OK);
+  cr_expect_neq(other, a);
+  tc_tenants_leave(tenants, a);
+  cr_expect_eq(tc_tenants_enter(tenants, "tracecollect:agent/a", 2, &a), TB_OK);
+  tc_tenants_leave(tenants, a);
+  tc_tenants_leave(tenants, b);
+  tc_tenants_leave(tenants, other);
+  tc_tenants_free(tenants);
+}
+
+Test(tenant, one_that_has_gone_is_kept_as_long_as_its_records_are) {
+  struct tc_tenants *tenants;
+  struct tc_tenant *first, *second;
+
+  cr_assert_eq(tc_tenants_new(&tenants), TB_OK);
+  cr_assert_eq(tc_tenants_enter(tenants, "a", 1, &first), TB_OK);
+  struct tc_record *record = tc_record_new(1000, first);
+  cr_expect_eq(atomic_load(&first->record_bytes), sizeof *record + 1000);
+  tc_tenants_leave(tenants, first);
+  cr_assert_eq(tc_tenants_enter(tenants, "a", 1, &second), TB_OK);
+  cr_expect_eq(first, second, "its bytes still count");
+  tc_record_free(record);
+  cr_expect_eq(atomic_load(&first->record_bytes), 0);
+  tc_tenants_leave(tenants, second);
+  tc_tenants_free(tenants);
+}
+
+static void *come_and_go(void *arg) {
+  struct tc_tenants *tenants = arg;
+  struct tc_tenant *tenant;
+  char name[16];
+
+  for (unsigned i = 0; i < 5000; i++) {
+    snprintf(name, sizeof name, "name-%u", i % 7);
+    cr_assert_eq(tc_tenants_enter(tenants, name, 1000, &tenant), TB_OK);
+    struct tc_record *record = tc_record_new(40, tenant);
+    tc_tenants_leave(tenants, tenant);
+    tc_record_free(record);
+  }
+  return NULL;
+}
+
+Test(tenant, loops_come_and_go_at_once) {
+  struct tc_tenants *tenants;
+  pthread_t threads[3];
+
+  cr_assert_eq(tc_tenants_new(&tenants), TB_OK);
+  for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, come_and_go, tenants);
+  for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+  cr_expect_eq(tc_records_held_bytes(), 0);
+  tc_tenants_free(tenants);
+}
