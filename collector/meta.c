@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ void tc_meta_free(tc_meta *meta) {
 
 tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
                     struct tb_diag *diag) {
-  char temp[48];
+  char temp[NAME_MAX + 8];
   size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
   unsigned char *bytes = len <= TC_META_BYTES_MAX ? malloc(HEAD_BYTES + len + TAIL_BYTES) : NULL;
 
@@ -107,7 +108,7 @@ tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync
 }
 
 tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag) {
-  char temp[48];
+  char temp[NAME_MAX + 8];
 
   snprintf(temp, sizeof temp, "%s.new", name);
   if (renameat(dir_fd, temp, dir_fd, name) == 0) return TB_OK;

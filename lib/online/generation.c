@@ -216,8 +216,8 @@ bool to_stack_next(struct to_stack_iter *it, struct to_frame *out) {
   it->pos = tw_frame_read(it->pos, &frame);
   const uint64_t *first = it->own ? NULL : tb_map_find(&it->gen->frame_by_pc, frame.pc);
   if (first != NULL) tw_frame_read((const unsigned char *)(uintptr_t)*first, &frame);
-  *out =
-      (struct to_frame){ .pc = frame.pc, .line = frame.line, .function.data = "", .file.data = "" };
+  out->pc = frame.pc;
+  out->line = frame.line;
   (void)to_generation_string(it->gen, frame.function, &out->function);
   (void)to_generation_string(it->gen, frame.file, &out->file);
   return true;

@@ -35,7 +35,7 @@ class Manual(Case):
         for verb in self.verbs:
             self.assertIn(f"tracectl-{verb}(1)", overview)
             text = self.page(pages / f"tracectl-{verb}.1")
-            self.assertIn(f"tracectl {verb} ", text)
+            self.assertRegex(text, rf"tracectl +{verb} ")
             for option in self.options(verb):
                 self.assertIn(option, text)
         text = self.page(pages / "tracecollectd.yaml.5")

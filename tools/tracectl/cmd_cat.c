@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/tracectl/part.h"
 #include "tools/tracectl/print.h"
+#include "tools/tracectl/remote.h"
 #include "tools/tracectl/trace_run.h"
 #include "tools/tracectl/tracectl.h"
 
@@ -30,9 +32,17 @@ static const struct mode *find_mode(const char *name) {
   return NULL;
 }
 
-static bool print_ordered(const struct mode *mode, const char *path, struct tk_out *out,
-                          bool progress, struct tk_trace_run *run) {
+struct cat {
+  const struct mode *mode;
+  const char *path;
+  struct tk_part_ask ask;
+  const struct tk_part *part; /* NULL: all */
+  bool progress;
+};
+
+static bool print_ordered(const struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
   struct tk_printer printer = { 0 };
+  struct tk_part_sink inside = { &cat->ask, { &printer, cat->mode->events }, false };
   struct tb_diag fault; /* of printing itself */
 
   tb_diag_clear(&fault);
@@ -40,33 +50,36 @@ static bool print_ordered(const struct mode *mode, const char *path, struct tk_o
     tk_fail("cat", "out of memory");
     return false;
   }
-  bool read = tk_trace_run("cat", path, (struct to_event_sink){ &printer, mode->events }, SIZE_MAX,
-                           progress && !isatty(STDOUT_FILENO), run);
+  struct to_event_sink sink = { &inside, tk_part_events };
+  bool read = tk_trace_run("cat", cat->path, cat->part, cat->part != NULL ? sink : inside.to,
+                           SIZE_MAX, cat->progress && !isatty(STDOUT_FILENO), run);
   if (fault.rc != TB_OK) run->diag = fault;
+  if (cat->part != NULL && !inside.any && run->rc == TB_OK)
+    run->rc = tb_fail(&run->diag, TB_NOTFOUND, "no event of that time is in it");
   tk_printer_fini(&printer);
   return read;
 }
 
-static bool print_file(const struct mode *mode, const char *path, struct tk_out *out,
-                       struct tk_trace_run *run) {
+static bool print_file(const struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
   struct tk_input *in = NULL;
 
-  if (!tk_input_open("cat", path, &in)) return false;
+  if (!tk_input_open("cat", cat->path, &in)) return false;
+  if (cat->part != NULL) tk_input_part(in, cat->part);
   tb_diag_clear(&run->diag);
-  run->rc = mode->file(in, out, &tk_mem, &run->diag);
+  run->rc = cat->mode->file(in, out, &tk_mem, &run->diag);
+  if (run->diag.offset != TB_NO_OFFSET) run->diag.offset = tk_input_offset(in, run->diag.offset);
   tk_input_close(in);
   return true;
 }
 
-static int cat_file(const struct mode *mode, const char *path, bool progress) {
+static int cat_file(const struct cat *cat) {
   struct tk_trace_run run = { 0 };
   char why[300];
 
   struct tk_out *out = malloc(sizeof *out); /* too large for a stack */
   if (out == NULL) return tk_fail("cat", "out of memory");
   tk_out_init(out, STDOUT_FILENO);
-  bool read = mode->file != NULL ? print_file(mode, path, out, &run)
-                                 : print_ordered(mode, path, out, progress, &run);
+  bool read = cat->mode->file != NULL ? print_file(cat, out, &run) : print_ordered(cat, out, &run);
   tk_out_flush(out);
   int error = out->error;
   free(out);
@@ -76,30 +89,54 @@ static int cat_file(const struct mode *mode, const char *path, bool progress) {
   if (!read) return TK_FAILED; /* said where it was seen */
   if (run.rc == TB_OK) return TK_DONE;
   tb_diag_format(&run.diag, why, sizeof why);
-  return tk_fail("cat", "%s: %s", path, run.diag.rc != TB_OK ? why : tb_rc_text(run.rc));
+  return tk_fail("cat", "%s: %s", cat->path, run.diag.rc != TB_OK ? why : tb_rc_text(run.rc));
+}
+
+static int cat_part(struct cat *cat) {
+  struct tk_part part;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_part_find("cat", cat->path, &cat->ask, &diag, &part);
+  if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
+  if (rc == TB_BROKEN) return tk_usage("cat", "%s", diag.text);
+  if (rc != TB_OK) return tk_fail("cat", "%s: %s", cat->path, diag.text);
+  cat->part = &part;
+  return cat_file(cat);
+}
+
+static int take_part_option(struct cat *cat, int option, const char *value) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_part_option(&cat->ask, option, value, &diag);
+  if (rc == TB_NOTFOUND) return tk_usage_hint("cat");
+  return rc == TB_OK ? TK_DONE : tk_remote_fail("cat", rc, &diag);
 }
 
 int tk_cmd_cat(int argc, char **argv) {
   static const struct option options[] = {
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'q' },
+    TK_PART_OPTIONS,
     { NULL, 0, NULL, 0 },
   };
-  const struct mode *mode = find_mode("parsed");
-  bool progress = true;
-  int opt;
+  struct cat cat = { .mode = find_mode("parsed"), .progress = true };
+  int opt, code;
 
   while ((opt = getopt_long(argc, argv, "d:", options, NULL)) != -1) {
     switch (opt) {
     case 'd':
-      if ((mode = find_mode(optarg)) == NULL)
+      if ((cat.mode = find_mode(optarg)) == NULL)
         return tk_usage("cat", "no form \"%s\": one of parsed, wire, footprint, json", optarg);
       break;
-    case 'j': mode = find_mode("json"); break;
-    case 'q': progress = false; break;
-    default: return tk_usage_hint("cat");
+    case 'j': cat.mode = find_mode("json"); break;
+    case 'q': cat.progress = false; break;
+    default:
+      if ((code = take_part_option(&cat, opt, optarg)) != TK_DONE) return code;
     }
   }
   if (optind + 1 != argc) return tk_usage("cat", "one FILE is wanted");
-  return cat_file(mode, argv[optind], progress);
+  cat.path = argv[optind];
+  return cat.ask.given ? cat_part(&cat) : cat_file(&cat);
 }

@@ -95,7 +95,7 @@ static bool check_file(const char *path, const struct check_options *options) {
   struct to_event_sink sink = { NULL, count_only };
   struct tk_trace_run run;
 
-  if (!tk_trace_run("check", path, sink, options->memory_max, !options->no_progress, &run))
+  if (!tk_trace_run("check", path, NULL, sink, options->memory_max, !options->no_progress, &run))
     return false;
   if (options->json)
     print_json(path, &run);

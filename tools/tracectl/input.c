@@ -32,6 +32,11 @@ struct tk_input {
   ZSTD_DStream *unzstd;
   unsigned char *plain;
   size_t unfinished; /* ZSTD_decompressStream's hint: 0 between frames */
+  /* in part */
+  struct tk_part part; /* end 0: all of it is given */
+  const unsigned char *held;
+  size_t held_len;
+  uint64_t held_at; /* offset of held[0] in the trace */
 };
 
 static bool complain(const struct tk_input *in, const char *reason) {
@@ -172,7 +177,7 @@ static int next_unpacked(struct tk_input *in, const unsigned char **bytes, size_
   return 1;
 }
 
-int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n) {
+static int next_whole(struct tk_input *in, const unsigned char **bytes, size_t *n) {
   if (in->unzstd != NULL) return next_unpacked(in, bytes, n);
   if (in->map == NULL) return next_read(in, bytes, n);
   if (in->map_given) return 0;
@@ -183,13 +188,54 @@ int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n) {
   return 1;
 }
 
+/* What is wanted from here on: bytes up to *out_until, given or passed over. False: nothing. */
+static bool next_run(const struct tk_input *in, uint64_t *out_until, bool *out_given) {
+  const struct tk_part *part = &in->part;
+  bool header = in->held_at < part->header, before = in->held_at < part->begin;
+
+  *out_until = header ? part->header : before ? part->begin : part->end;
+  *out_given = header || !before;
+  return header || in->held_at < part->end;
+}
+
+int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n) {
+  uint64_t until;
+  bool given;
+
+  if (in->part.end == 0) return next_whole(in, bytes, n);
+  while (next_run(in, &until, &given)) {
+    if (in->held_len == 0) {
+      int got = next_whole(in, &in->held, &in->held_len);
+      if (got <= 0) return got;
+    }
+    size_t run = in->held_len < until - in->held_at ? in->held_len : (size_t)(until - in->held_at);
+    *bytes = in->held;
+    *n = run;
+    in->held += run;
+    in->held_len -= run;
+    in->held_at += run;
+    if (given) return 1;
+  }
+  return 0;
+}
+
+void tk_input_part(struct tk_input *in, const struct tk_part *part) {
+  in->part = *part;
+}
+
+uint64_t tk_input_offset(const struct tk_input *in, uint64_t given) {
+  bool behind = in->part.end != 0 && given >= in->part.header;
+
+  return behind ? given - in->part.header + in->part.begin : given;
+}
+
 bool tk_input_stays(const struct tk_input *in) {
   return in->map != NULL;
 }
 
 void tk_input_release(struct tk_input *in, uint64_t upto) {
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-  uint64_t end = upto / page * page;
+  uint64_t end = tk_input_offset(in, upto) / page * page;
 
   if (in->map == NULL || end <= in->released || end > in->size) return;
   madvise(in->map + in->released, (size_t)(end - in->released), MADV_DONTNEED);

@@ -23,6 +23,15 @@ bool tk_input_stays(const struct tk_input *in);
 /* Says that the first upto bytes that next() gave are not needed soon: a mapping lets go of them. */
 void tk_input_release(struct tk_input *in, uint64_t upto);
 
+/* Before the first next(): from now on only the first header bytes are given, and those from begin up to
+ * end; the rest of a mapped file is never touched. Offsets are those of the unpacked trace. */
+struct tk_part {
+  uint64_t header, begin, end;
+};
+void tk_input_part(struct tk_input *in, const struct tk_part *part);
+/* Where a byte stands in the trace, counted in bytes that next() gave. */
+uint64_t tk_input_offset(const struct tk_input *in, uint64_t given);
+
 uint64_t tk_input_size(const struct tk_input *in); /* of the file as stored; 0: not known */
 uint64_t
 tk_input_position(const struct tk_input *in); /* how much of that is taken; a mapping: all */

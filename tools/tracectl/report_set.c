@@ -90,7 +90,7 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
   tb_rc rc = TB_OK;
   char why[256];
 
-  if (!tk_trace_run("report", path, sink, SIZE_MAX, work->ask->progress, &run)) return TK_FAILED;
+  if (!tk_trace_run("report", path, NULL, sink, SIZE_MAX, work->ask->progress, &run)) return TK_FAILED;
   if (run.generations > 0 || run.events > 1 || run.rc == TB_OK)
     rc = add_reports(work, run.rc == TB_BROKEN, set);
   if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));

@@ -62,8 +62,9 @@ static int run_all(struct run *run, tb_rc *rc) {
   return 1;
 }
 
-bool tk_trace_run(const char *verb, const char *path, struct to_event_sink sink,
-                  uint64_t memory_max, bool progress, struct tk_trace_run *out) {
+bool tk_trace_run(const char *verb, const char *path, const struct tk_part *part,
+                  struct to_event_sink sink, uint64_t memory_max, bool progress,
+                  struct tk_trace_run *out) {
   struct to_limits limits = { .fuel_tries = fuel_tries };
   struct run run = { 0 };
   struct tb_mem mem;
@@ -72,8 +73,9 @@ bool tk_trace_run(const char *verb, const char *path, struct to_event_sink sink,
   *out = (struct tk_trace_run){ 0 };
   tb_diag_clear(&out->diag);
   if (!tk_input_open(verb, path, &run.in)) return false;
+  if (part != NULL) tk_input_part(run.in, part);
   tb_mem_init(&mem, tb_mem_libc, NULL, memory_max < SIZE_MAX ? (size_t)memory_max : SIZE_MAX);
-  tk_progress_begin(&run.bar, path, tk_input_size(run.in), progress);
+  tk_progress_begin(&run.bar, path, tk_input_size(run.in), progress && part == NULL);
   unsigned flags = tk_input_stays(run.in) ? TO_READER_BYTES_STAY : 0;
   out->rc = to_reader_new(&mem, &limits, flags, sink, &out->diag, &run.reader);
   if (out->rc == TB_OK) {
@@ -87,6 +89,8 @@ bool tk_trace_run(const char *verb, const char *path, struct to_event_sink sink,
     (void)tb_fail(&out->diag, out->rc, "%s", tb_rc_text(out->rc));
   }
   tk_progress_end(&run.bar);
+  if (out->diag.offset != TB_NO_OFFSET)
+    out->diag.offset = tk_input_offset(run.in, out->diag.offset);
   tk_input_close(run.in);
   return ended > 0;
 }

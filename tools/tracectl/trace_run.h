@@ -4,6 +4,7 @@
 #define TK_TRACE_RUN_H
 
 #include "online/reader.h"
+#include "tools/tracectl/input.h"
 
 struct tk_trace_run {
   tb_rc rc;            /* of the trace; TB_OK: whole */
@@ -12,8 +13,10 @@ struct tk_trace_run {
   unsigned version; /* 0: no header */
 };
 
-/* False: the file could not be read (said on stderr). The memory used stays below memory_max. */
-bool tk_trace_run(const char *verb, const char *path, struct to_event_sink sink,
-                  uint64_t memory_max, bool progress, struct tk_trace_run *out);
+/* False: the file could not be read (said on stderr). The memory used stays below memory_max. part NULL:
+ * all of the file. */
+bool tk_trace_run(const char *verb, const char *path, const struct tk_part *part,
+                  struct to_event_sink sink, uint64_t memory_max, bool progress,
+                  struct tk_trace_run *out);
 
 #endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl index FILE: its generations, and where each begins. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collector/times.h"
+#include "tools/tracectl/human.h"
+#include "tools/tracectl/index.h"
+#include "tools/tracectl/json.h"
+#include "tools/tracectl/table.h"
+#include "tools/tracectl/tracectl.h"
+
+struct index_options {
+  bool write, json, progress;
+};
+
+static void format_time(uint64_t wall_ns, char out[TC_TIME_BYTES], const char **shown) {
+  tc_time_format(wall_ns, out);
+  *shown = wall_ns != 0 ? out : "";
+}
+
+static int print_json(const struct tk_index *index) {
+  for (size_t i = 0; i < index->n; i++) {
+    const struct tk_index_row *row = &index->row[i];
+    char begin[TC_TIME_BYTES], end[TC_TIME_BYTES];
+    const char *began, *ended;
+
+    format_time(row->begin_wall_ns, begin, &began);
+    format_time(row->end_wall_ns, end, &ended);
+    json_t *line = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s}", "gen", (json_int_t)row->gen,
+                             "offset", (json_int_t)row->offset, "bytes", (json_int_t)row->bytes,
+                             "batches", (json_int_t)row->batches, "events", (json_int_t)row->events,
+                             "since_ns", (json_int_t)row->since_ns, "began", began, "ended", ended);
+    if (line == NULL) return tk_fail("index", "out of memory");
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(line);
+  }
+  return TK_DONE;
+}
+
+static void print_table(const struct tk_index *index) {
+  struct tk_table table;
+
+  tk_table_init(&table, ">GENERATION,>OFFSET,>BYTES,>BATCHES,>EVENTS,>SINCE,BEGAN");
+  for (size_t i = 0; i < index->n; i++) {
+    const struct tk_index_row *row = &index->row[i];
+    char since[TK_HUMAN_BYTES], began[TC_TIME_BYTES];
+
+    tc_time_format(row->begin_wall_ns, began);
+    tk_table_add(&table, "%" PRIu64, row->gen);
+    tk_table_add(&table, "%" PRIu64, row->offset);
+    tk_table_add(&table, "%" PRIu64, row->bytes);
+    tk_table_add(&table, "%" PRIu64, row->batches);
+    tk_table_add(&table, "%" PRIu64, row->events);
+    tk_table_add(&table, "%s", tk_human_ns(row->since_ns, since));
+    tk_table_add(&table, "%s", began);
+  }
+  tk_table_print(&table, stdout, false);
+  tk_table_fini(&table);
+}
+
+static int save(const char *path, const struct tk_index *index) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  return tk_index_save(path, index, &diag) == TB_OK ? TK_DONE : tk_fail("index", "%s", diag.text);
+}
+
+/* What there is, then the fault. */
+static int give(const char *path, const struct index_options *o, const struct tk_index *index) {
+  char why[300];
+  int code = TK_DONE;
+
+  if (o->json)
+    code = print_json(index);
+  else if (index->n > 0)
+    print_table(index);
+  if (index->fault.rc != TB_OK) {
+    tb_diag_format(&index->fault, why, sizeof why);
+    return tk_fail("index", "%s: %s", path, why);
+  }
+  if (code == TK_DONE && o->write) code = save(path, index);
+  return code;
+}
+
+int tk_cmd_index(int argc, char **argv) {
+  static const struct option options[] = { { "write", no_argument, NULL, 'w' },
+                                           { "json", no_argument, NULL, 'j' },
+                                           { "no-progress", no_argument, NULL, 'P' },
+                                           { 0 } };
+  struct index_options o = { .progress = true };
+  struct tk_index index;
+
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    switch (c) {
+    case 'w': o.write = true; break;
+    case 'j': o.json = true; break;
+    case 'P': o.progress = false; break;
+    default: return tk_usage_hint("index");
+    }
+  }
+  if (optind + 1 != argc) return tk_usage("index", "one FILE is wanted");
+  const char *path = argv[optind];
+  if (o.write && strcmp(path, "-") == 0)
+    return tk_usage("index", "--write wants a file, to lie beside it");
+  bool known = !o.write && tk_index_load(path, &index);
+  if (!known && !tk_index_scan("index", path, true, o.progress, &index)) return TK_FAILED;
+  int code = give(path, &o, &index);
+  tk_index_fini(&index);
+  return code;
+}

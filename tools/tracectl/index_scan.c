@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch's header says whose generation it is and how long it is, so a gigabyte is some twenty thousand
+ * headers; the pages between them are not touched. A generation's clock stands in its one sync batch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/index.h"
+#include "tools/tracectl/input.h"
+#include "tools/tracectl/progress.h"
+#include "tools/tracectl/tracectl.h"
+#include "wire/raw.h"
+#include "wire/sections.h"
+#include "wire/split.h"
+
+enum { NS = 1000000000, RELEASE_BYTES = 8 << 20 };
+
+struct scan {
+  struct tk_index *index;
+  struct tw_split split;
+  bool count, ended;    /* ended: by an end mark; the next batch begins a row */
+  uint64_t first_ticks; /* of the trace */
+  uint64_t released;    /* a mapping's pages before it are given back */
+  bool any;
+  /* of the generation at hand */
+  uint64_t begin_ticks;
+  uint64_t frequency;
+  bool has_clock;
+  uint64_t clock_ticks, clock_wall_ns;
+};
+
+static double ns_per_tick(const struct scan *s) {
+  return s->frequency > 0 ? (double)NS / (double)s->frequency : 0;
+}
+
+static struct tk_index_row *last_row(struct scan *s) {
+  return &s->index->row[s->index->n - 1];
+}
+
+/* All of the generation has been seen: ticks become times. */
+static void end_row(struct scan *s) {
+  if (s->index->n == 0 || !s->any) return;
+  struct tk_index_row *row = last_row(s);
+  double tick = ns_per_tick(s);
+
+  if (s->begin_ticks > s->first_ticks)
+    row->since_ns = (uint64_t)((double)(s->begin_ticks - s->first_ticks) * tick);
+  if (!s->has_clock) return;
+  double until_clock = ((double)s->clock_ticks - (double)s->begin_ticks) * tick;
+  row->begin_wall_ns = s->clock_wall_ns - (uint64_t)(int64_t)until_clock;
+  if (s->index->n > 1) row[-1].end_wall_ns = row->begin_wall_ns;
+}
+
+static bool begin_row(struct scan *s, uint64_t gen, uint64_t offset) {
+  struct tk_index *index = s->index;
+
+  end_row(s);
+  if (index->n == index->room) {
+    size_t room = index->room * 2 + 64;
+    void *more = realloc(index->row, room * sizeof index->row[0]);
+    if (more == NULL) return false;
+    index->row = more;
+    index->room = room;
+  }
+  index->row[index->n++] = (struct tk_index_row){ .gen = gen, .offset = offset };
+  s->begin_ticks = UINT64_MAX;
+  s->has_clock = s->ended = false;
+  return true;
+}
+
+static void take_sync(struct scan *s, const struct tw_batch *batch) {
+  struct tw_section section;
+  struct tw_sync sync;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tw_section_open(&section, batch, s->split.version, &diag);
+  while (tw_sync_next(&section, s->split.version, &sync) == TB_OK) {
+    if (sync.type == TW_EV_FREQUENCY) {
+      s->frequency = sync.args[0];
+    } else if (sync.type == TW_EV_CLOCK_SNAPSHOT) {
+      s->has_clock = true;
+      s->clock_ticks = batch->time + sync.args[0];
+      s->clock_wall_ns = sync.args[2] * NS + sync.args[3];
+    }
+  }
+}
+
+static void count_events(struct tk_index_row *row, const struct tw_batch *batch,
+                         enum tw_batch_kind kind) {
+  const unsigned char *pos = batch->data, *end = pos + batch->len;
+  struct tb_diag diag;
+  struct tw_raw ev;
+  size_t used;
+
+  if (kind != TW_BATCH_EVENTS && kind != TW_BATCH_CPU_SAMPLES) return;
+  tb_diag_clear(&diag);
+  while (pos < end &&
+         tw_raw_read(pos, (size_t)(end - pos), TW_EV_LIMIT, &diag, &ev, &used) == TB_OK) {
+    row->events += ev.type != TW_EV_CPU_SAMPLES;
+    pos += used;
+  }
+}
+
+static bool take_batch(struct scan *s, const struct tw_item *item) {
+  enum tw_batch_kind kind = tw_batch_kind(&item->batch, s->split.version);
+  struct tk_index *index = s->index;
+
+  if (index->n == 0 || s->ended || last_row(s)->gen != item->batch.gen)
+    if (!begin_row(s, item->batch.gen, item->offset)) return false;
+  if (!s->any) s->first_ticks = item->batch.time;
+  s->any = true;
+  if (kind == TW_BATCH_EVENTS && item->batch.time < s->begin_ticks)
+    s->begin_ticks = item->batch.time;
+  if (kind == TW_BATCH_SYNC) {
+    take_sync(s, &item->batch);
+    if (s->begin_ticks == UINT64_MAX) s->begin_ticks = item->batch.time;
+  }
+  struct tk_index_row *row = last_row(s);
+  row->batches++;
+  if (s->count) count_events(row, &item->batch, kind);
+  row->bytes = item->offset + item->len - row->offset;
+  return true;
+}
+
+static bool take_item(struct scan *s, const struct tw_item *item) {
+  s->index->bytes = item->offset + item->len;
+  switch (item->kind) {
+  case TW_ITEM_HEADER: s->index->header_bytes = item->len; return true;
+  case TW_ITEM_BATCH: return take_batch(s, item);
+  case TW_ITEM_END_MARK:
+    if (s->index->n > 0) {
+      last_row(s)->bytes = item->offset + item->len - last_row(s)->offset;
+      s->ended = true;
+    }
+    return true;
+  default: return true; /* raw: split.fault says why */
+  }
+}
+
+static tb_rc feed(struct scan *s, struct tk_input *in, struct tk_progress *bar,
+                  const unsigned char *bytes, size_t n) {
+  uint64_t *released = &s->released;
+  struct tw_item item;
+  tb_rc rc;
+
+  do {
+    size_t used;
+    rc = tw_split_feed(&s->split, bytes, n, &used, &item);
+    bytes += used;
+    n -= used;
+    if (rc != TB_OK) break;
+    if (!take_item(s, &item)) return TB_NOMEM;
+    if (!tk_input_stays(in)) continue;
+    tk_progress_at(bar, item.offset);
+    if (item.offset > *released + RELEASE_BYTES) tk_input_release(in, *released = item.offset);
+  } while (rc == TB_OK);
+  return rc == TB_AGAIN ? TB_OK : rc;
+}
+
+static tb_rc scan_all(struct scan *s, struct tk_input *in, struct tk_progress *bar,
+                      bool *out_read) {
+  const unsigned char *bytes;
+  struct tw_item item;
+  size_t n;
+  int got;
+  tb_rc rc;
+
+  while ((got = tk_input_next(in, &bytes, &n)) == 1) {
+    TB_TRY(feed(s, in, bar, bytes, n));
+    if (!tk_input_stays(in)) tk_progress_at(bar, tk_input_position(in));
+  }
+  *out_read = got == 0;
+  while ((rc = tw_split_finish(&s->split, &item)) == TB_OK)
+    if (!take_item(s, &item)) return TB_NOMEM;
+  end_row(s);
+  s->index->version = s->split.version;
+  s->index->fault = s->split.fault;
+  return rc == TB_END ? TB_OK : rc;
+}
+
+bool tk_index_scan(const char *verb, const char *path, bool count, bool progress,
+                   struct tk_index *out) {
+  struct scan s = { .index = out, .count = count };
+  struct tk_progress bar;
+  struct tk_input *in;
+  bool read = true;
+
+  memset(out, 0, sizeof *out);
+  if (!tk_input_open(verb, path, &in)) return false;
+  tk_progress_begin(&bar, path, tk_input_size(in), progress);
+  tw_split_init(&s.split, &tk_mem);
+  tb_rc rc = scan_all(&s, in, &bar, &read);
+  tw_split_fini(&s.split);
+  tk_progress_end(&bar);
+  tk_input_close(in);
+  if (rc != TB_OK) tk_fail(verb, "%s: %s", path, tb_rc_text(rc));
+  if (rc == TB_OK && read) return true;
+  tk_index_fini(out);
+  return false;
+}
+
+void tk_index_fini(struct tk_index *index) {
+  free(index->row);
+  index->row = NULL;
+  index->n = index->room = 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A part of a trace file, as --gen A..B, --from T and --to T name it.
+ *
+ * Errors    TB_BROKEN: usage; TB_NOTFOUND: nothing of the file is in it; else as reading the file says.
+ */
+#ifndef TK_PART_H
+#define TK_PART_H
+
+#include "online/event.h"
+#include "tools/tracectl/input.h"
+#include "tools/tracectl/selector.h"
+
+enum { TK_OPT_FROM = 0x2000, TK_OPT_TO };
+#define TK_PART_OPTIONS                                                                            \
+  { "gen", required_argument, NULL, TK_OPT_GEN },                                                  \
+      { "from", required_argument, NULL, TK_OPT_FROM }, {                                          \
+    "to", required_argument, NULL, TK_OPT_TO                                                       \
+  }
+
+struct tk_part_ask {
+  struct tk_selector gens;
+  uint64_t from_wall_ns, to_wall_ns; /* 0: open */
+  bool given;
+};
+
+/* TB_NOTFOUND: not one of its options. */
+TB_MUST tb_rc tk_part_option(struct tk_part_ask *ask, int option, const char *value,
+                             struct tb_diag *diag);
+/* Looks the generations up, in the index beside the file or by passing over the file. */
+TB_MUST tb_rc tk_part_find(const char *verb, const char *path, const struct tk_part_ask *ask,
+                           struct tb_diag *diag, struct tk_part *out);
+
+/* A sink that hands on only events from --from up to --to; those of a generation without a wall clock all.
+ * The Sync that ends a trace comes if anything came before it. */
+struct tk_part_sink {
+  const struct tk_part_ask *ask;
+  struct to_event_sink to;
+  bool any; /* something was handed on */
+};
+tb_rc tk_part_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                     size_t n);
+
+#endif
