@@ -53,7 +53,7 @@ struct stream {
   struct tb_diag diag;
   struct to_reader *reader;
   struct to_analyses *analyses;
-  struct tc_tapped *tapped; /* NULL: no lease wants its events */
+  struct tc_tapped *tapped;    /* NULL: no lease wants its events */
   struct tc_feed_source *feed; /* NULL: nobody is told */
   bool analyses_failed;        /* the fault was theirs, not the reader's */
   bool share_spent; /* memory was refused because all streams together have taken theirs */
@@ -64,6 +64,8 @@ struct stream {
   int report; /* the next to pack; REPORTS: none */
 
   struct job *jobs, **jobs_end;
+  size_t waiting;
+  bool left_out; /* the one that came last: the next begins a new epoch */
   enum step step;
   unsigned char header[TRACE_HEADER_BYTES];
   void *map; /* of the file, page aligned */
@@ -80,6 +82,7 @@ struct tc_understand {
   struct tb_mem mem;
   struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
   struct tb_map by_ref;
+  size_t waiting, waiting_max; /* generations of all streams here */
   struct stream *ring, **ring_end;
   uint64_t swept_ns;
 };
@@ -128,6 +131,8 @@ static void job_drop(struct stream *s) {
   if (s->jobs == NULL) s->jobs_end = &s->jobs;
   tc_reply_free(job->stored);
   free(job);
+  s->waiting--;
+  s->u->waiting--;
   tc_metric_sub(&s->u->env.metrics->generations_waiting, 1);
 }
 
@@ -545,6 +550,38 @@ static void on_work(uv_idle_t *handle) {
 
 /* --- public ------------------------------------------------------------------------------------ */
 
+/* A stream may have as many waiting as there is room left for all: the only one that lags gets half of
+ * it, and whoever comes then finds room. The word that a stream has ended always gets through. */
+static bool has_room(const struct stream *s, const struct tc_reply *stored) {
+  const struct tc_understand *u = s->u;
+  size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;
+
+  return s->waiting < left || stored->gen == TB_NO_GEN || stored->stream_closed;
+}
+
+/* If the store has no room for the verdict either, the generation stays pending until the next start. */
+static void leave_out(struct stream *s, const struct tc_reply *stored) {
+  struct tc_understand *u = s->u;
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  s->left_out = true;
+  tc_metric_add(&u->env.metrics->generations_left_out_total, 1);
+  tc_log(TC_WARN, "understand",
+         "service=%s instance=%s gen=%" PRIu64
+         ": %zu generations wait before it; archived, not analysed",
+         s->service, s->instance, stored->gen, s->waiting);
+  if (msg == NULL) return;
+  msg->loop = u->env.loop;
+  msg->verdict = (struct tc_verdict){ .stream = s->ref,
+                                      .gen = stored->gen,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
+                                      .thread = TB_NO_THREAD,
+                                      .offset = TB_NO_OFFSET };
+  snprintf(msg->verdict.reason, sizeof msg->verdict.reason,
+           "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
+  if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
+}
+
 static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
   struct job *job = calloc(1, sizeof *job);
   struct stream *s;
@@ -556,6 +593,16 @@ static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
     free(job);
     return;
   }
+  if (!has_room(s, stored)) {
+    leave_out(s, stored);
+    tc_reply_free(stored);
+    free(job);
+    return;
+  }
+  stored->new_run |= s->left_out;
+  s->left_out = false;
+  s->waiting++;
+  u->waiting++;
   job->stored = stored;
   job->stored_wall_ns = wall_ns();
   *s->jobs_end = job;
@@ -605,6 +652,7 @@ tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understan
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
+  u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
   tb_map_init(&u->by_ref, &u->mem,
               0x9e3779b97f4a7c15u); /* refs are the store's: no secret needed */
   uv_idle_init(env->uv, &u->work);

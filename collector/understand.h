@@ -7,7 +7,8 @@
  *
  * A stream's generations are worked through in order on its home loop, one stream after the other, in
  * slices of at most config analysis.slice: one slice a turn of the loop, so sockets and timers are
- * served in between. What waits is file names only, hence the store never waits for us. After a fault
+ * served in between. What waits is file names only, analysis.waiting_max of them, hence the store never waits for
+ * us; a generation that finds no room has a verdict that says so. After a fault
  * the next generation begins a new ordering epoch.
  *
  * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:

@@ -92,7 +92,7 @@ static int open_file(void *self, const struct tc_reply *stored) {
   return open(stored->path, O_RDONLY);
 }
 
-static void bench_begin_within(struct bench *b, uint64_t memory_max) {
+static void bench_begin_with(struct bench *b, uint64_t memory_max, uint64_t waiting_max) {
   struct tb_diag diag;
 
   memset(b, 0, sizeof *b);
@@ -104,6 +104,7 @@ static void bench_begin_within(struct bench *b, uint64_t memory_max) {
   tc_config_init(&b->config);
   b->config.top_loops = 1;
   b->config.analysis_memory_max = memory_max;
+  b->config.analysis_waiting_max = waiting_max;
   cr_assert_eq(tc_config_finish(&b->config, &diag), TB_OK);
   uv_loop_init(&b->uv);
   cr_assert_eq(tc_reports_new(1 << 20, &b->reports), TB_OK);
@@ -116,6 +117,14 @@ static void bench_begin_within(struct bench *b, uint64_t memory_max) {
                                    .files = b,
                                    .open_file = open_file };
   cr_assert_eq(tc_understand_new(&env, &b->u), TB_OK);
+}
+
+static void bench_begin_within(struct bench *b, uint64_t memory_max) {
+  bench_begin_with(b, memory_max, 1 << 16);
+}
+
+static void bench_begin_waiting(struct bench *b, uint64_t waiting_max) {
+  bench_begin_with(b, 1 << 30, waiting_max);
 }
 
 static void bench_begin(struct bench *b) {
@@ -348,5 +357,38 @@ Test(understand, a_closed_stream_leaves_its_reports_and_no_memory) {
   cr_assert_eq(b.verdict_count, 3);
   cr_assert_eq(b.metrics.analysis_bytes, 0);
   cr_assert_eq(reports_of(&b, "stw"), TO_WINDOWS);
+  bench_end(&b);
+}
+
+Test(understand, a_queue_that_is_full_leaves_generations_out_and_others_in) {
+  struct bench b;
+  size_t left_out = 0, ordered = 0;
+
+  bench_begin_waiting(&b, 8);
+  /* Nobody turns the loop: the first stream gets half of the places, the next half of the rest. */
+  for (size_t i = 0; i < 12; i++) store_generation_of(&b, 3, i % b.gens, i == 0, false);
+  cr_expect_eq(b.metrics.generations_waiting, 4);
+  store_generation_of(&b, 4, 0, true, false);
+  store_generation_of(&b, 4, 1, false, false);
+  store_generation_of(&b, 4, 2, false, false);
+  cr_expect_eq(b.metrics.generations_waiting, 6);
+  store_generation_of(&b, 3, 0, false, true); /* its last: the stream must be seen to end */
+  cr_expect_eq(b.metrics.generations_waiting, 7);
+  cr_expect_eq(b.verdict_count, 9);
+  for (size_t i = 0; i < b.verdict_count; i++)
+    cr_expect_eq(b.verdicts[i].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND);
+  cr_expect_str_eq(b.verdicts[0].reason,
+                   "the analysis lagged by 4 generations, see analysis.waiting_max");
+  turn_until_idle(&b);
+  for (size_t i = 0; i < b.verdict_count; i++) {
+    left_out += b.verdicts[i].code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND;
+    ordered += b.verdicts[i].code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK;
+  }
+  cr_expect_eq(left_out, 9);
+  cr_expect_eq(ordered, 7, "after a hole a new epoch begins");
+  cr_expect_eq(b.metrics.generations_left_out_total, 9);
+  store_generation_of(&b, 4, 0, true, false);
+  cr_expect_eq(b.metrics.generations_waiting, 1, "there is room again");
+  turn_until_idle(&b);
   bench_end(&b);
 }
