@@ -139,10 +139,16 @@ static void free_stream(struct tc_archiver *archiver, struct tc__stream *stream)
     free(recent);
   }
   /* Its bytes are in the log; recovery assembles the file anew. */
-  if (stream->open != NULL) unlinkat(archiver->opt.dirs->open, stream->open->segment->name, 0);
+  if (stream->open != NULL && !stream->open->checkpointed)
+    unlinkat(archiver->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
   free(stream->losses.items);
   free(stream);
+}
+
+void tc_settled_free(struct tc_settled *settled) {
+  if (settled != NULL) free(settled->checkpoint);
+  free(settled);
 }
 
 void tc_work_free(struct tc_work *work) {
@@ -171,8 +177,8 @@ void tc_archiver_free(struct tc_archiver *archiver) {
   free_chain(archiver->work);
   free_chain(archiver->barriers);
   for (struct tc_settled *settled; (settled = tc_mailbox_take(&archiver->settled_box)) != NULL;)
-    free(settled);
-  for (size_t i = 0; i < archiver->nsettled_wait; i++) free(archiver->settled_wait[i]);
+    tc_settled_free(settled);
+  for (size_t i = 0; i < archiver->nsettled_wait; i++) tc_settled_free(archiver->settled_wait[i]);
   free(archiver->settled_wait);
   for (struct tc__verdict *item = archiver->verdicts, *next; item != NULL; item = next) {
     next = item->next;

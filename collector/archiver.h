@@ -28,11 +28,20 @@ enum tc_work_kind {
   TC_WORK_DETACHED,
   TC_WORK_COUNTERS,
   TC_WORK_RECORDS,
-  TC_WORK_ABANDON, /* nobody writes the stream any more */
-  TC_WORK_GIVE_UP, /* it holds too much of the log */
-  TC_WORK_FORGET,  /* the stream table has dropped it */
+  TC_WORK_ABANDON,    /* nobody writes the stream any more */
+  TC_WORK_CHECKPOINT, /* it holds much of the log */
+  TC_WORK_GIVE_UP,    /* it holds too much of the log */
+  TC_WORK_FORGET,     /* the stream table has dropped it */
   TC_WORK_VERDICT,
   TC_WORK_BARRIER,
+};
+
+/* The stream's records up to seq need no log any more: they are in an open file, which is on the disk. */
+struct tc_checkpoint {
+  uint64_t seq;
+  uint64_t lsn; /* the stream's later ones lie behind it */
+  size_t len;
+  unsigned char packed[]; /* LogCheckpoint */
 };
 
 /* How far a stream's records have left the log, and its last segment. */
@@ -44,7 +53,9 @@ struct tc_settled {
   unsigned char sha256[32];
   bool has_segment;
   uint64_t abandoned_gen;
+  struct tc_checkpoint *checkpoint; /* malloc, told instead of the rest; NULL: none */
 };
+void tc_settled_free(struct tc_settled *settled); /* one on the heap */
 
 struct tc_stream_intro {
   uint32_t ref;
@@ -71,6 +82,7 @@ struct tc_work {
     struct {
       struct tc_record *head;
       uint64_t wall_ns;
+      uint64_t end_lsn; /* they lie before it in the log, all that come later behind it */
     } records;
     struct tc_verdict *verdict; /* malloc */
     uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
@@ -102,13 +114,20 @@ void tc_archiver_free(struct tc_archiver *archiver);
 
 /* A chain of work in order; false: full, the chain stays the caller's. */
 bool tc_archiver_post(struct tc_archiver *archiver, struct tc_work *chain);
-struct tc_settled *
-tc_archiver_take_settled(struct tc_archiver *archiver); /* free() it; NULL: none */
+struct tc_settled *tc_archiver_take_settled(struct tc_archiver *archiver); /* NULL: none */
 void tc_work_free(struct tc_work *work);
 
 /* ---- recovery, before start */
 TB_MUST tb_rc tc_archiver_add_stream(struct tc_archiver *archiver,
                                      const struct tc_stream_intro *intro, struct tb_diag *diag);
+/* Takes up the open file of a checkpoint (LogCheckpoint, packed). If it is not what the checkpoint says, its
+ * generation is lost and noted so: either way the stream's records up to the checkpoint's are done with.
+ * *out_skip_to: as below. */
+TB_MUST tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t stream,
+                                 const unsigned char *packed, size_t len, struct tb_diag *diag,
+                                 uint64_t *out_skip_to);
+/* Is this name in open/ one that was taken up? */
+bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name);
 /* One durable record; the payload is borrowed until tc_archiver_replay_done(). *out_skip_to: records up to this seq are in a
  * segment already that the last run published without saying so; 0: none. */
 TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind,

@@ -35,6 +35,7 @@ struct tc__file {
   struct tc__losses losses;   /* told before it */
   bool new_run;               /* a hole, or nothing, lies before its first generation */
   bool dirty;                 /* in archiver->dirty */
+  bool checkpointed;          /* the log relies on it */
   const char *ended;          /* "clean", "unclean", NULL: the stream goes on */
   uint64_t settle_seq;
   char day[TC_DAY_BYTES];
@@ -118,6 +119,7 @@ struct tc_archiver {
   struct tc_work *work, **work_tail; /* taken, in order */
   struct tc_record *at;              /* first record of the first work not yet handled */
   bool at_begun;                     /* `at` counts: the first work is being handled */
+  uint64_t end_lsn;                  /* records handled so far lie before it in the log */
   struct tc_settled **settled_wait;  /* not yet posted: the commit thread's mailbox was full */
   size_t nsettled_wait, settled_wait_cap;
   struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
@@ -169,8 +171,22 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
 tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
+tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tb_diag *diag);
 tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag);
+struct tc__file *tc__file_new(struct tc__stream *stream); /* NULL: no memory */
 void tc__file_free(struct tc__file *file);
+
+/* archiver_recover.c */
+/* If a segment of the stream begins with this record, which the last run published without saying so, it
+ * is taken as it is; *out_skip_to: records up to here stand in it. */
+tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
+                          uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
+                          uint64_t *out_skip_to);
+
+/* archiver_checkpoint.c */
+tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *stream,
+                             struct tb_diag *diag);
 
 /* archiver_losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
@@ -189,6 +205,8 @@ void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream
 void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path);
 /* Reports stream->settled to the log. */
 tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream);
+/* Room for one more report. */
+tb_rc tc__reserve_settled(struct tc_archiver *archiver);
 tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag);
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
 

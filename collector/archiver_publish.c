@@ -95,7 +95,7 @@ static void tell_closed(struct tc_archiver *archiver, struct tc__stream *stream)
   tc_outbox_put(&archiver->outbox, reply);
 }
 
-tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
+tb_rc tc__reserve_settled(struct tc_archiver *archiver) {
   if (archiver->nsettled_wait == archiver->settled_wait_cap) {
     size_t cap = archiver->settled_wait_cap == 0 ? 64 : 2 * archiver->settled_wait_cap;
     void *moved = reallocarray(archiver->settled_wait, cap, sizeof(struct tc_settled *));
@@ -103,6 +103,11 @@ tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
     archiver->settled_wait = moved;
     archiver->settled_wait_cap = cap;
   }
+  return TB_OK;
+}
+
+tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
+  TB_TRY(tc__reserve_settled(archiver));
   struct tc_settled *settled = malloc(sizeof *settled);
   if (settled == NULL) return TB_NOMEM;
   *settled = stream->settled;

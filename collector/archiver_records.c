@@ -66,7 +66,7 @@ static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
   file->stream->queued = file;
 }
 
-static struct tc__file *file_new(struct tc__stream *stream) {
+struct tc__file *tc__file_new(struct tc__stream *stream) {
   struct tc__file *file = calloc(1, sizeof *file);
 
   if (file == NULL) return NULL;
@@ -101,7 +101,7 @@ static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, u
 static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
                        uint64_t wall_ns, struct tb_diag *diag) {
   TB_TRY(make_way(archiver, stream, gen, diag));
-  struct tc__file *file = file_new(stream);
+  struct tc__file *file = tc__file_new(stream);
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   tb_rc rc = tc_segment_new(archiver->opt.dirs->open, stream->hex, gen, stream->header,
@@ -271,7 +271,7 @@ static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, c
   struct tc__file *file = stream->queued;
 
   if (file == NULL || file->renamed || file->meta != NULL) {
-    file = file_new(stream);
+    file = tc__file_new(stream);
     if (file == NULL) return TB_NOMEM;
     tc_day(tc__wall_ns(), file->day);
     enqueue(archiver, file);
@@ -331,15 +331,15 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
 }
 
 /* What is whole in the open file is sealed; what is not goes on in a file of its own. */
-static tb_rc seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
-                         struct tb_diag *diag) {
+tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 
   if (file == NULL || file->segment->ngens == 0) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (file->segment->in_gen) {
     TB_TRY(make_way(archiver, stream, file->segment->now.gen, diag));
-    rest = file_new(stream);
+    rest = tc__file_new(stream);
     if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
     tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
     if (rc != TB_OK) {
@@ -357,7 +357,7 @@ static tb_rc seal_border(struct tc_archiver *archiver, struct tc__stream *stream
 tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
   if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
-    TB_TRY(seal_border(archiver, stream, diag));
+    TB_TRY(tc__seal_border(archiver, stream, diag));
   return TB_OK;
 }
 
@@ -366,7 +366,7 @@ tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *strea
   uint64_t upto = stream->last_seq;
 
   if (stream->over) return TB_OK; /* settled with its end */
-  TB_TRY(seal_border(archiver, stream, diag));
+  TB_TRY(tc__seal_border(archiver, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
     uint64_t gen = file->segment->now.gen;

@@ -95,6 +95,20 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
+tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
+                          uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
+                          uint64_t *out_skip_to) {
+  tc_meta *meta = find_published(archiver, stream, day, gen);
+  tb_rc rc = TB_OK;
+
+  if (meta != NULL && meta->generations[0]->first_seq == first_seq) {
+    rc = adopt(archiver, stream, meta, out_skip_to, diag);
+    if (rc == TB_OK && !meta->expired) rc = offer_meta(archiver, stream, meta);
+  }
+  tc_meta_free(meta);
+  return rc;
+}
+
 tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq,
                          uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
                          struct tb_diag *diag, uint64_t *out_skip_to) {
@@ -105,14 +119,8 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
   if (kind == TP_BATCH && stream->open == NULL) {
     char day[TC_DAY_BYTES];
     tc_day(wall_ns, day);
-    tc_meta *meta = find_published(archiver, stream, day, gen);
-    if (meta != NULL && meta->generations[0]->first_seq == seq) {
-      tb_rc rc = adopt(archiver, stream, meta, out_skip_to, diag);
-      if (rc == TB_OK && !meta->expired) rc = offer_meta(archiver, stream, meta);
-      tc_meta_free(meta);
-      return rc;
-    }
-    tc_meta_free(meta);
+    TB_TRY(tc__adopt_published(archiver, stream, day, gen, seq, diag, out_skip_to));
+    if (*out_skip_to != 0) return TB_OK;
   }
   struct tc__item item = { .kind = kind,
                            .seq = seq,
@@ -140,6 +148,9 @@ tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_
 }
 
 tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag) {
+  /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
+  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+    if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
   return tc__flush_dirty(archiver, diag);
 }
 

@@ -61,6 +61,7 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
     TB_TRY(do_records(archiver, work, diag));
     TB_TRY(tc__flush_dirty(archiver, diag));
     archiver->at_begun = false;
+    archiver->end_lsn = work->records.end_lsn;
     free_records(archiver, work);
     return TB_OK;
   }
@@ -84,6 +85,7 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
     break;
   case TC_WORK_COUNTERS: stream->counters = work->counters; break;
   case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(archiver, stream, diag)); break;
+  case TC_WORK_CHECKPOINT: TB_TRY(tc__archive_checkpoint(archiver, stream, diag)); break;
   case TC_WORK_GIVE_UP:
     TB_TRY(tc__archive_give_up(archiver, stream, work->give_up_seq, diag));
     break;

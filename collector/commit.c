@@ -124,7 +124,7 @@ void tc_commit_free(struct tc_commit *commit) {
     next = barrier->next;
     free(barrier);
   }
-  for (size_t i = 0; i < commit->nsettled; i++) free(commit->settled[i]);
+  for (size_t i = 0; i < commit->nsettled; i++) tc_settled_free(commit->settled[i]);
   free(commit->settled);
   free(commit->lsns);
   tc_streams_fini(&commit->streams);

@@ -66,16 +66,28 @@ static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head,
   return tc_log_stage(commit->log, head, payload->bytes, tb_crc32c(0, payload->bytes, len));
 }
 
+static tb_rc stage_report(struct tc_commit *commit, struct tc_settled *settled) {
+  const struct tc_checkpoint *checkpoint = settled->checkpoint;
+  Tracecollect__V1__LogSettled message;
+  struct tc_log_head head = {
+    .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
+  };
+
+  if (checkpoint == NULL) {
+    tc_settled_to_log(settled, &message);
+    return stage_message(commit, &head, &message.base);
+  }
+  head.kind = TC_LOG_CHECKPOINT;
+  head.seq = checkpoint->seq;
+  head.len = (uint32_t)checkpoint->len;
+  return tc_log_stage(commit->log, &head, checkpoint->packed,
+                      tb_crc32c(0, checkpoint->packed, checkpoint->len));
+}
+
 static tb_rc stage_settled(struct tc_commit *commit) {
   for (; commit->settled_staged < commit->nsettled; commit->settled_staged++) {
-    struct tc_settled *settled = commit->settled[commit->settled_staged];
-    Tracecollect__V1__LogSettled message;
-    struct tc_log_head head = {
-      .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
-    };
     if (tc_log_group_full(commit->log)) break;
-    tc_settled_to_log(settled, &message);
-    TB_TRY(stage_message(commit, &head, &message.base));
+    TB_TRY(stage_report(commit, commit->settled[commit->settled_staged]));
   }
   return TB_OK;
 }
@@ -157,8 +169,11 @@ static void settled_done(struct tc_commit *commit) {
   for (size_t i = 0; i < commit->settled_staged; i++) {
     struct tc_settled *settled = commit->settled[i];
     struct tc_stream *stream = tc_streams_by_ref(&commit->streams, settled->stream);
-    if (stream != NULL) tc_streams_settle(&commit->streams, stream, settled);
-    free(settled);
+    if (stream != NULL && settled->checkpoint != NULL)
+      tc_streams_checkpoint(&commit->streams, stream, settled->checkpoint);
+    else if (stream != NULL)
+      tc_streams_settle(&commit->streams, stream, settled);
+    tc_settled_free(settled);
   }
   commit->nsettled -= commit->settled_staged;
   memmove(commit->settled, commit->settled + commit->settled_staged,
@@ -169,9 +184,9 @@ static void settled_done(struct tc_commit *commit) {
 static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
   struct tc_record *record = commit->group;
 
+  settled_done(commit); /* staged before the records */
   for (size_t i = 0; i < commit->nlsns; i++, record = record->next)
     record_done(commit, record, commit->lsns[i]);
-  settled_done(commit);
   commit->done += commit->nlsns;
   if (commit->group == NULL) return;
   /* The records are durable and acked: without memory for the item they would have to wait for the next
@@ -181,6 +196,7 @@ static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
     tc_waker_sleep(&commit->waker, 1000000, NULL, NULL);
   work->records.head = commit->group;
   work->records.wall_ns = wall_ns;
+  work->records.end_lsn = tc_log_durable_lsn(commit->log);
   commit->group = NULL;
   commit->group_tail = &commit->group;
 }
@@ -241,6 +257,20 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns, uint64_t b
   tc_count(&stats->log_bytes, bytes);
 }
 
+/* What a stream holds for long, though little of it, is put down elsewhere, so that the log can go. */
+static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
+  uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
+
+  for (struct tc_unit *unit = commit->streams.held; unit != NULL && end - unit->first_lsn > max;
+       unit = unit->later) {
+    struct tc_stream *stream = unit->stream;
+    if (stream->units != unit) continue; /* goes with the one before it */
+    if (stream->asked_mono_ns != 0 && now - stream->asked_mono_ns < ASK_AGAIN_NS) continue;
+    if (tc__commit_work(commit, TC_WORK_CHECKPOINT, stream->ref) == NULL) return;
+    stream->asked_mono_ns = now;
+  }
+}
+
 /* One stream that never ends its generation, or tells losses and nothing else, would keep the log of all. */
 static void give_up_holders(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
@@ -261,6 +291,7 @@ static void give_up_holders(struct tc_commit *commit, uint64_t now) {
 static void trim(struct tc_commit *commit, uint64_t now) {
   if (tc_log_file_count(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
   commit->trim_mono_ns = now;
+  ask_checkpoints(commit, now);
   give_up_holders(commit, now);
   tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
 }

@@ -32,11 +32,12 @@
 enum { TC_LOG_HEAD_BYTES = 40 };
 
 enum tc_log_kind {
-  TC_LOG_SNAPSHOT = 64, /* LogSnapshot, the salt's 4 bytes before it */
-  TC_LOG_GROUP = 65,    /* no payload */
-  TC_LOG_STREAM = 66,   /* LogStream: ref and identity of a new stream */
-  TC_LOG_SETTLED = 67,  /* LogSettled */
-  TC_LOG_PAD = 68,      /* zeros, up to where the next group begins */
+  TC_LOG_SNAPSHOT = 64,   /* LogSnapshot, the salt's 4 bytes before it */
+  TC_LOG_GROUP = 65,      /* no payload */
+  TC_LOG_STREAM = 66,     /* LogStream: ref and identity of a new stream */
+  TC_LOG_SETTLED = 67,    /* LogSettled */
+  TC_LOG_PAD = 68,        /* zeros, up to where the next group begins */
+  TC_LOG_CHECKPOINT = 69, /* LogCheckpoint */
 };
 
 struct tc_log_head {

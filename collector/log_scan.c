@@ -143,7 +143,8 @@ static bool known_kind(unsigned kind) {
   case TC_LOG_GROUP:
   case TC_LOG_STREAM:
   case TC_LOG_SETTLED:
-  case TC_LOG_PAD: return true;
+  case TC_LOG_PAD:
+  case TC_LOG_CHECKPOINT: return true;
   default: return false;
   }
 }

@@ -20,35 +20,84 @@ struct recovery {
   struct tc_streams *streams;
   unsigned loops;
   struct tc_log_scan scan;
-  struct tc_settled *settled; /* by ref: the furthest any record says */
-  size_t settled_cap;
-  uint64_t wall_ns; /* of the group that is replayed */
+  struct known { /* by ref: the furthest that any record says */
+    struct tc_settled settled;
+    const struct tc_log_entry *checkpoint; /* or NULL */
+  } * known;
+  size_t nknown, known_cap;
+  struct tb_mem mem;
+  struct tb_map by_ref; /* index in known */
+  uint64_t wall_ns;     /* of the group that is replayed */
   struct tc_recovered *out;
   struct tb_diag *diag;
 };
 
+static struct known *known_of(const struct recovery *recovery, uint32_t ref) {
+  uint64_t *slot = tb_map_find(&recovery->by_ref, ref);
+
+  return slot == NULL ? NULL : &recovery->known[*slot];
+}
+
+static tb_rc know(struct recovery *recovery, uint32_t ref, struct known **out) {
+  uint64_t *slot;
+  bool fresh;
+
+  if (recovery->nknown == recovery->known_cap) {
+    size_t cap = recovery->known_cap == 0 ? 64 : 2 * recovery->known_cap;
+    void *moved = reallocarray(recovery->known, cap, sizeof *recovery->known);
+    if (moved == NULL) return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+    recovery->known = moved;
+    recovery->known_cap = cap;
+  }
+  if (tb_map_put(&recovery->by_ref, ref, &slot, &fresh) != TB_OK)
+    return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+  if (fresh) {
+    recovery->known[recovery->nknown] = (struct known){ 0 };
+    *slot = recovery->nknown++;
+  }
+  *out = &recovery->known[*slot];
+  return TB_OK;
+}
+
 static tb_rc note_settled(struct recovery *recovery, uint32_t ref,
                           const Tracecollect__V1__LogSettled *message) {
-  if (ref >= recovery->settled_cap) {
-    size_t cap = recovery->settled_cap == 0 ? 64 : recovery->settled_cap;
-    while (cap <= ref) cap *= 2;
-    void *moved = reallocarray(recovery->settled, cap, sizeof *recovery->settled);
-    if (moved == NULL) return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
-    recovery->settled = moved;
-    memset(recovery->settled + recovery->settled_cap, 0,
-           (cap - recovery->settled_cap) * sizeof *recovery->settled);
-    recovery->settled_cap = cap;
-  }
-  if (message->seq >= recovery->settled[ref].seq)
-    tc_settled_from_log(message, ref, &recovery->settled[ref]);
+  struct known *known;
+
+  TB_TRY(know(recovery, ref, &known));
+  if (message->seq >= known->settled.seq) tc_settled_from_log(message, ref, &known->settled);
   return TB_OK;
+}
+
+static tb_rc note_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
+  struct known *known;
+
+  TB_TRY(know(recovery, entry->head.ref, &known));
+  if (known->checkpoint == NULL || entry->head.seq >= known->checkpoint->head.seq)
+    known->checkpoint = entry;
+  return TB_OK;
+}
+
+/* The checkpoint that the stream goes on from; NULL: none, or it has been settled since. */
+static const struct tc_log_entry *checkpoint_of(const struct recovery *recovery,
+                                                const struct tc_stream *stream) {
+  const struct known *known = known_of(recovery, stream->ref);
+  const struct tc_log_entry *checkpoint = known != NULL ? known->checkpoint : NULL;
+
+  return checkpoint != NULL && checkpoint->head.seq > stream->intro.settled.seq ? checkpoint : NULL;
+}
+
+/* Records up to here need not be replayed. */
+static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream *stream) {
+  const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
+
+  return checkpoint != NULL ? checkpoint->head.seq : stream->intro.settled.seq;
 }
 
 static Tracecollect__V1__LogSnapshot *unpack_snapshot(const struct tc_log_entry *entry) {
   return tracecollect__v1__log_snapshot__unpack(NULL, entry->head.len - 4, entry->payload + 4);
 }
 
-static tb_rc learn_settled(struct recovery *recovery) {
+static tb_rc learn_known(struct recovery *recovery) {
   tb_rc rc = TB_OK;
 
   for (size_t i = 0; rc == TB_OK && i < recovery->scan.nentries; i++) {
@@ -65,6 +114,8 @@ static tb_rc learn_settled(struct recovery *recovery) {
       if (settled == NULL) continue;
       rc = note_settled(recovery, entry->head.ref, settled);
       tracecollect__v1__log_settled__free_unpacked(settled, NULL);
+    } else if (entry->head.kind == TC_LOG_CHECKPOINT) {
+      rc = note_checkpoint(recovery, entry);
     }
   }
   return rc;
@@ -78,8 +129,8 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
   if (tc_streams_by_ref(recovery->streams, message->ref) != NULL) return TB_OK;
   if (tc_intro_from_log(message, recovery->loops, &intro) != TB_OK)
     return TB_OK; /* not one of ours */
-  if (intro.ref < recovery->settled_cap && recovery->settled[intro.ref].seq > intro.settled.seq)
-    intro.settled = recovery->settled[intro.ref];
+  const struct known *known = known_of(recovery, intro.ref);
+  if (known != NULL && known->settled.seq > intro.settled.seq) intro.settled = known->settled;
   /* Forgotten after all of it was settled, and come again: the later one counts. */
   struct tc_stream *stream = tc_streams_by_id(recovery->streams, intro.id);
   if (stream != NULL) tc_streams_remove(recovery->streams, stream);
@@ -97,7 +148,7 @@ static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__Log
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, message->ref);
 
   if (stream == NULL || message->durable_seq <= stream->durable_seq) return TB_OK;
-  if (message->durable_seq > stream->intro.settled.seq)
+  if (message->durable_seq > kept_seq(recovery, stream))
     TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1,
                                   message->durable_seq, recovery->diag));
   stream->durable_seq = stream->staged_seq = message->durable_seq;
@@ -139,7 +190,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
 
   if (stream == NULL || head->seq <= stream->durable_seq)
     return TB_OK; /* sent again after a poisoned file */
-  if (head->seq > stream->durable_seq + 1)
+  if (head->seq > stream->durable_seq + 1 && head->seq > kept_seq(recovery, stream) + 1)
     TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1,
                                   head->seq - 1, recovery->diag));
   stream->durable_seq = stream->staged_seq = head->seq;
@@ -148,7 +199,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     memcpy(stream->intro.header, entry->payload, head->len);
     stream->intro.header_len = head->len;
   }
-  if (head->seq <= stream->intro.settled.seq) {
+  if (head->seq <= kept_seq(recovery, stream)) {
     /* Known to the archive; only the header is needed for what follows. */
     if (head->kind != TP_HEADER) return TB_OK;
   } else {
@@ -164,6 +215,31 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
   return TB_OK;
 }
 
+/* The log must keep it, as it must what the stream brought after it. */
+static tb_rc hold_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
+  struct tc_stream *stream = tc_streams_by_ref(recovery->streams, entry->head.ref);
+
+  if (stream == NULL || checkpoint_of(recovery, stream) != entry || stream->units != NULL)
+    return TB_OK;
+  if (stream->durable_seq < entry->head.seq)
+    stream->durable_seq = stream->staged_seq = entry->head.seq;
+  if (tc_streams_hold(recovery->streams, stream, entry->head.lsn, entry->head.seq, false) == TB_OK)
+    return TB_OK;
+  return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+}
+
+static tb_rc resume(struct recovery *recovery) {
+  for (struct tc_stream *stream = recovery->streams->first; stream != NULL; stream = stream->next) {
+    const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
+    uint64_t adopted;
+    if (checkpoint == NULL) continue;
+    TB_TRY(tc_archiver_resume(recovery->archiver, stream->ref, checkpoint->payload,
+                              checkpoint->head.len, recovery->diag, &adopted));
+    skip_to(stream, adopted);
+  }
+  return TB_OK;
+}
+
 static tb_rc replay(struct recovery *recovery) {
   for (size_t i = 0; i < recovery->scan.nentries; i++) {
     const struct tc_log_entry *entry = &recovery->scan.entries[i];
@@ -172,6 +248,7 @@ static tb_rc replay(struct recovery *recovery) {
     case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
     case TC_LOG_STREAM: break;  /* added before */
     case TC_LOG_SETTLED: break; /* learned before */
+    case TC_LOG_CHECKPOINT: TB_TRY(hold_checkpoint(recovery, entry)); break;
     default: TB_TRY(replay_record(recovery, entry));
     }
   }
@@ -199,8 +276,9 @@ static tb_rc stream_of_pending(void *self, const unsigned char id[16], const cha
   return TB_OK;
 }
 
-/* Whole files are rebuilt from the log: what the last run left half written would be in the way. */
-static tb_rc remove_parts(int open_fd, struct tb_diag *diag) {
+/* Files are rebuilt from the log, but for those a checkpoint told of: what the last run left half written
+ * would be in the way. */
+static tb_rc remove_parts(const struct recovery *recovery, int open_fd, struct tb_diag *diag) {
   int fd = openat(open_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
@@ -212,6 +290,7 @@ static tb_rc remove_parts(int open_fd, struct tb_diag *diag) {
   for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;) {
     size_t len = strlen(entry->d_name);
     if (len < 5 || strcmp(entry->d_name + len - 5, ".part") != 0) continue;
+    if (tc_archiver_has_part(recovery->archiver, entry->d_name)) continue;
     if (unlinkat(open_fd, entry->d_name, 0) != 0)
       rc = tb_fail(diag, TB_IO, "open/%s: %s", entry->d_name, strerror(errno));
   }
@@ -224,11 +303,12 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   recovery->out->had_log = recovery->scan.nfiles > 0;
   recovery->out->corrupt = recovery->scan.corrupt;
   recovery->out->torn_bytes = recovery->scan.torn_bytes;
-  TB_TRY(learn_settled(recovery));
-  TB_TRY(remove_parts(dirs->open, recovery->diag));
+  TB_TRY(learn_known(recovery));
   /* The log's streams first, so that pending segments find theirs; records after both. */
   for (size_t i = 0; i < recovery->scan.nentries; i++)
     TB_TRY(each_stream(recovery, &recovery->scan.entries[i], add_stream));
+  TB_TRY(resume(recovery));
+  TB_TRY(remove_parts(recovery, dirs->open, recovery->diag));
   TB_TRY(
       tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));
@@ -252,8 +332,11 @@ tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver,
                                .diag = diag };
 
   *out = (struct tc_recovered){ 0 };
+  tb_mem_init(&recovery.mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&recovery.by_ref, &recovery.mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   tb_rc rc = recover(&recovery, dirs);
   tc_log_scan_free(&recovery.scan);
-  free(recovery.settled);
+  tb_map_fini(&recovery.by_ref);
+  free(recovery.known);
   return rc;
 }

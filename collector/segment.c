@@ -44,24 +44,42 @@ static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, u
   return EVP_DigestUpdate(segment->sha, bytes, n) == 1;
 }
 
-tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
-                     size_t header_len, struct tb_diag *diag, struct tc_segment **out) {
+void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]) {
+  snprintf(out, TC_FILE_NAME_BYTES, "%.32s-%016" PRIx64 ".part", stream_hex, first_gen);
+}
+
+/* Without its file. */
+static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_gen,
+                           struct tb_diag *diag, struct tc_segment **out) {
   struct tc_segment *segment = calloc(1, sizeof *segment);
 
   if (segment == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
-  assert(header_len <= sizeof segment->header);
   segment->open_fd = open_fd;
+  segment->fd = -1;
   segment->first_gen = first_gen;
+  tc_segment_name(stream_hex, first_gen, segment->name);
+  segment->sha = EVP_MD_CTX_new();
+  if (segment->sha == NULL || EVP_DigestInit_ex(segment->sha, EVP_sha256(), NULL) != 1) {
+    tc_segment_free(segment);
+    return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+  }
+  *out = segment;
+  return TB_OK;
+}
+
+tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
+                     size_t header_len, struct tb_diag *diag, struct tc_segment **out) {
+  struct tc_segment *segment;
+
+  assert(header_len <= sizeof segment->header);
+  TB_TRY(segment_alloc(open_fd, stream_hex, first_gen, diag, &segment));
   segment->header_len = header_len;
   if (header_len > 0) memcpy(segment->header, header, header_len);
-  snprintf(segment->name, sizeof segment->name, "%.32s-%016" PRIx64 ".part", stream_hex, first_gen);
-  segment->sha = EVP_MD_CTX_new();
   segment->fd = tc_file_create(open_fd, segment->name, O_RDWR);
   tb_rc rc = TB_OK;
   if (segment->fd < 0)
     rc = fail_file(segment, diag);
-  else if (segment->sha == NULL || EVP_DigestInit_ex(segment->sha, EVP_sha256(), NULL) != 1 ||
-           !add_bytes(segment, segment->header, header_len,
+  else if (!add_bytes(segment, segment->header, header_len,
                       tb_crc32c(0, segment->header, header_len)))
     rc = tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
   if (rc != TB_OK) {
@@ -71,6 +89,53 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   }
   if (header_len > 0)
     segment->queue[segment->nqueue++] = (struct iovec){ segment->header, header_len };
+  *out = segment;
+  return TB_OK;
+}
+
+/* Takes what lies in the file up to `upto` as its own. */
+static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, struct tb_diag *diag) {
+  static const size_t step = COPY_BYTES;
+  unsigned char *buf = malloc(step);
+  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
+
+  while (rc == TB_OK && segment->bytes < upto) {
+    size_t n = upto - segment->bytes < step ? (size_t)(upto - segment->bytes) : step;
+    if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
+      rc = tb_fail(diag, TB_CORRUPT, "open/%s: %s", segment->name, strerror(errno));
+    else if (!add_bytes(segment, buf, n, tb_crc32c(0, buf, n)))
+      rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+  }
+  free(buf);
+  return rc;
+}
+
+tb_rc tc_segment_resume(int open_fd, const char *stream_hex, const struct tc_segment_gen *now,
+                        uint32_t crc, struct tb_diag *diag, struct tc_segment **out) {
+  struct tc_segment *segment;
+  uint64_t bytes = now->offset + now->bytes;
+
+  TB_TRY(segment_alloc(open_fd, stream_hex, now->gen, diag, &segment));
+  tb_rc rc = TB_OK;
+  segment->fd = openat(open_fd, segment->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (segment->fd < 0)
+    rc = tb_fail(diag, errno == ENOENT ? TB_CORRUPT : tc_errno_rc(errno), "open/%s: %s",
+                 segment->name, strerror(errno));
+  else
+    rc = sum_up(segment, bytes, diag);
+  if (rc == TB_OK && (segment->crc != crc || now->offset > sizeof segment->header))
+    rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
+  if (rc == TB_OK && (tc_read_all(segment->fd, segment->header, now->offset, 0) != 0 ||
+                      ftruncate(segment->fd, (off_t)bytes) != 0))
+    rc = fail_file(segment, diag);
+  if (rc != TB_OK) {
+    tc_segment_free(segment);
+    return rc;
+  }
+  segment->header_len = now->offset;
+  segment->written = bytes;
+  segment->now = *now;
+  segment->in_gen = true;
   *out = segment;
   return TB_OK;
 }

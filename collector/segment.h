@@ -65,6 +65,11 @@ struct tc_segment {
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
                              const void *header, size_t header_len, struct tb_diag *diag,
                              struct tc_segment **out);
+/* One that was written before up to the end of `now`, which is still open; what lies behind is cut off.
+ * TB_CORRUPT: there is no such file, or it does not have that checksum. */
+TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex,
+                                const struct tc_segment_gen *now, uint32_t crc,
+                                struct tb_diag *diag, struct tc_segment **out);
 /* Closes the file; whoever renames or unlinks it did so before. */
 void tc_segment_free(struct tc_segment *segment);
 
@@ -84,6 +89,8 @@ TB_MUST tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment
  * segment of its own; this one ends at the border. */
 TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex,
                              struct tb_diag *diag, struct tc_segment **out_rest);
+
+void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]);
 
 TB_MUST tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]);
 

@@ -20,22 +20,45 @@ tb_rc tc_streams_init(struct tc_streams *streams) {
   return TB_OK;
 }
 
-static void unit_free(struct tc_streams *streams, struct tc_unit *unit) {
+static void held_remove(struct tc_streams *streams, struct tc_unit *unit) {
   *unit->at = unit->later;
   if (unit->later != NULL)
     unit->later->at = unit->at;
   else
     streams->held_tail = unit->at;
+}
+
+/* Before the first that begins later. */
+static void held_insert(struct tc_streams *streams, struct tc_unit *unit) {
+  struct tc_unit **at = &streams->held;
+
+  while (*at != NULL && (*at)->first_lsn <= unit->first_lsn) at = &(*at)->later;
+  unit->at = at;
+  unit->later = *at;
+  *at = unit;
+  if (unit->later != NULL)
+    unit->later->at = &unit->later;
+  else
+    streams->held_tail = &unit->later;
+}
+
+/* The stream's first one. */
+static void unit_drop(struct tc_streams *streams, struct tc_stream *stream) {
+  struct tc_unit *unit = stream->units;
+
+  stream->units = unit->next;
+  if (unit->next == NULL) {
+    stream->units_tail = &stream->units;
+    stream->unit_open = false;
+  }
+  held_remove(streams, unit);
   free(unit);
 }
 
 static void stream_free(struct tc_streams *streams, struct tc_stream *stream) {
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
-  for (struct tc_unit *unit = stream->units, *next; unit != NULL; unit = next) {
-    next = unit->next;
-    unit_free(streams, unit);
-  }
+  while (stream->units != NULL) unit_drop(streams, stream);
   free(stream);
 }
 
@@ -205,15 +228,23 @@ void tc_stream_end_unit(struct tc_stream *stream) {
 void tc_streams_settle(struct tc_streams *streams, struct tc_stream *stream,
                        const struct tc_settled *settled) {
   stream->intro.settled = *settled;
-  while (stream->units != NULL && stream->units->last_seq <= settled->seq) {
-    struct tc_unit *unit = stream->units;
-    stream->units = unit->next;
-    if (unit->next == NULL) {
-      stream->units_tail = &stream->units;
-      stream->unit_open = false;
-    }
-    unit_free(streams, unit);
-  }
+  while (stream->units != NULL && stream->units->last_seq <= settled->seq)
+    unit_drop(streams, stream);
+}
+
+void tc_streams_checkpoint(struct tc_streams *streams, struct tc_stream *stream,
+                           const struct tc_checkpoint *checkpoint) {
+  struct tc_unit *unit;
+
+  /* The last one stays, whether it is open or not: the log must keep the checkpoint itself. */
+  while (stream->units != NULL && stream->units->last_seq <= checkpoint->seq &&
+         stream->units->next != NULL && stream->units->next->first_lsn < checkpoint->lsn)
+    unit_drop(streams, stream);
+  unit = stream->units;
+  if (unit == NULL || unit->first_lsn >= checkpoint->lsn) return;
+  held_remove(streams, unit);
+  unit->first_lsn = checkpoint->lsn;
+  held_insert(streams, unit);
 }
 
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams) {

@@ -40,6 +40,7 @@ struct tc_stream {
   struct tc_stream *ack_next;
   struct tc_outbox_slot acked, released;
 
+  uint64_t asked_mono_ns;              /* when a checkpoint was last asked for */
   struct tc_unit *units, **units_tail; /* what the log must keep */
   bool unit_open;
 };
@@ -81,6 +82,9 @@ TB_MUST tb_rc tc_streams_hold(struct tc_streams *streams, struct tc_stream *stre
 void tc_stream_end_unit(struct tc_stream *stream);
 void tc_streams_settle(struct tc_streams *streams, struct tc_stream *stream,
                        const struct tc_settled *settled);
+/* What the stream holds begins behind the checkpoint from here on. */
+void tc_streams_checkpoint(struct tc_streams *streams, struct tc_stream *stream,
+                           const struct tc_checkpoint *checkpoint);
 /* The log is needed from here on; UINT64_MAX: not at all. */
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams);
 

@@ -17,10 +17,9 @@
 
 #include "collector/catalog.h"
 #include "collector/log_scan.h"
-#include "collector/verify.h"
 #include "proto/frame.pb-c.h"
 #include "proto/meta.pb-c.h"
-#include "support/store_driver.h"
+#include "support/store_fixture.h"
 
 static atomic_int failing_syncs; /* so many of the log's fdatasync fail with EIO */
 static atomic_int parts_errno;   /* writes below open/ fail with it; 0: they do not */
@@ -60,52 +59,25 @@ int fstatvfs(int fd, struct statvfs *out) {
   return 0;
 }
 
-static struct tt_store t, copy;
+static struct tt_store copy;
 
 static void open_store(void) {
-  tt_store_make(&t);
+  tt_fixture_open(NULL);
   tt_store_make(&copy);
-  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
 }
 
 static void remove_store(void) {
-  tt_store_remove(&t);
+  tt_fixture_remove();
   tt_store_remove(&copy);
 }
 
 TestSuite(store_faults, .init = open_store, .fini = remove_store);
 
-static struct tt_writer attach(struct tt_store *s, uint64_t conn, unsigned id) {
-  struct tt_writer w = { .t = s, .conn = conn };
-
-  tt_attach(s, conn, id, "tracecollect:agent/a");
-  w.stream = tt_attached(s, conn, &w.seq);
-  cr_assert_neq(w.stream, 0);
-  return w;
-}
-
 static void crash_into_copy(void) {
   char command[300];
 
-  snprintf(command, sizeof command, "cp -r %s/. %s", t.dir, copy.dir);
+  snprintf(command, sizeof command, "cp -r %s/. %s", tt.dir, copy.dir);
   cr_assert_eq(system(command), 0);
-}
-
-static void note_problem(void *self, const char *text) {
-  strncat(self, text, 1000);
-}
-
-static void expect_proven(struct tt_store *s) {
-  static char problems[8192];
-  struct tc_verify_sink sink = { .self = problems, .problem = note_problem };
-  struct tb_diag diag = { 0 };
-  struct tc_verified seen;
-  int fd = open(s->dir, O_RDONLY | O_DIRECTORY);
-
-  problems[0] = '\0';
-  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
-  cr_assert_eq(seen.problems, 0, "%s", problems);
-  close(fd);
 }
 
 /* Flips a byte of the n-th record of that kind and generation in the copy's log (gen 0: any). */
@@ -138,7 +110,7 @@ static bool has_log_record(unsigned kind) {
   char path[300];
   bool found = false;
 
-  snprintf(path, sizeof path, "%s/wal", t.dir);
+  snprintf(path, sizeof path, "%s/wal", tt.dir);
   int wal = open(path, O_RDONLY | O_DIRECTORY);
   cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK);
   for (size_t i = 0; i < scan.nentries; i++) found |= scan.entries[i].head.kind == kind;
@@ -148,18 +120,18 @@ static bool has_log_record(unsigned kind) {
 }
 
 Test(store_faults, a_failed_sync_acks_nothing_and_the_agent_sends_again) {
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   uint64_t durable = w.seq;
   failing_syncs = 1;
   tt_generation(&w, 2, 3, 1000);
-  struct tc_reply *refused = tt_wait(&t, TC_REPLY_REFUSED, 0);
+  struct tc_reply *refused = tt_wait(&tt, TC_REPLY_REFUSED, 0);
   cr_assert_not_null(refused);
   cr_assert_eq(refused->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE);
-  struct tt_writer again = attach(&t, 2, 7);
+  struct tt_writer again = tt_attach_as(&tt, 2, 7);
   cr_assert_geq(again.seq, durable);
   cr_assert_lt(again.seq, w.seq);
   /* The part of generation 2 that was acked before the failure counts in its sums. */
@@ -173,81 +145,79 @@ Test(store_faults, a_failed_sync_acks_nothing_and_the_agent_sends_again) {
     if (known) again.seq = keep;
   }
   tt_end(&again, 2);
-  tt_barrier(&t);
-  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 2);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
   crash_into_copy(); /* the poisoned file lies there as well */
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
-  struct tt_writer after = attach(&copy, 1, 7);
+  struct tt_writer after = tt_attach_as(&copy, 1, 7);
   cr_assert_eq(after.seq, again.seq);
-  tt_store_stop(&copy);
-  expect_proven(&copy);
+  tt_expect_proven(&copy);
 }
 
 Test(store_faults, three_failed_files_in_a_minute_stop_intake) {
   uint64_t conn = 1;
 
   for (int i = 0; i < 3; i++) {
-    struct tt_writer w = attach(&t, conn++, 7);
+    struct tt_writer w = tt_attach_as(&tt, conn++, 7);
     failing_syncs = 1;
     if (w.seq == 0)
       tt_header(&w);
     else
       tt_batch(&w, 1, "x", 1);
-    cr_assert_not_null(tt_wait(&t, TC_REPLY_REFUSED, (unsigned)i));
+    cr_assert_not_null(tt_wait(&tt, TC_REPLY_REFUSED, (unsigned)i));
   }
-  cr_assert_not_null(tt_wait(&t, TC_REPLY_FAILED, 0));
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_FAILED, 0));
   struct tc_store_stats stats;
-  tc_store_stats(t.store, &stats);
+  tc_store_stats(tt.store, &stats);
   cr_assert(stats.failed);
   cr_assert_str_eq(stats.health, "disk: the log cannot be written");
 }
 
 Test(store_faults, with_a_full_disk_nothing_is_acked_until_there_is_space) {
   struct tc_store_stats stats;
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
-  tt_store_stop(&t);
-  t.config.disk_free_min = 1 << 20;
+  tt_store_stop(&tt);
+  tt.config.disk_free_min = 1 << 20;
   disk_free = 1 << 19;
-  cr_assert_eq(tt_store_start(&t), TB_OK);
-  w = attach(&t, 1, 7);
-  do tc_store_stats(t.store, &stats);
+  cr_assert_eq(tt_store_start(&tt), TB_OK);
+  w = tt_attach_as(&tt, 1, 7);
+  do tc_store_stats(tt.store, &stats);
   while (strncmp(stats.health, "full", 4) != 0);
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
-  tt_barrier(&t); /* the store still answers */
-  cr_assert_eq(tt_count(&t, TC_REPLY_ACKED), 0);
+  tt_barrier(&tt); /* the store still answers */
+  cr_assert_eq(tt_count(&tt, TC_REPLY_ACKED), 0);
   disk_free = (1 << 20) + 4096; /* above the mark, not above the hysteresis */
-  tt_barrier(&t);
-  cr_assert_eq(tt_count(&t, TC_REPLY_ACKED), 0);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_ACKED), 0);
   disk_free = 1 << 22;
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq));
-  cr_assert_not_null(tt_wait(&t, TC_REPLY_STORED, 0));
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_STORED, 0));
 }
 
 Test(store_faults, a_full_archive_holds_work_back_and_drops_none) {
   struct tc_store_stats stats;
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
-  tt_barrier(&t);
+  tt_barrier(&tt);
   parts_errno = ENOSPC;
   for (uint64_t gen = 2; gen <= 5; gen++) tt_generation(&w, gen, 3, 1000);
-  cr_assert(tt_wait_acked(&t, w.stream, w.seq)); /* the log has them */
-  do tc_store_stats(t.store, &stats);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq)); /* the log has them */
+  do tc_store_stats(tt.store, &stats);
   while (strcmp(stats.health, "disk: the archive cannot be written") != 0);
   parts_errno = 0;
-  tt_barrier(&t);
-  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 5);
-  cr_assert_eq(tt_count_files(&t, "quarantine", ""), 0);
-  tt_store_stop(&t);
-  expect_proven(&t);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 5);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ""), 0);
+  tt_expect_proven(&tt);
 }
 
 Test(store_faults, a_shortage_is_waited_for_and_other_errors_are_told) {
   static const int shortages[] = { ENOMEM, EMFILE, ENFILE, EAGAIN };
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
   uint64_t gen = 1;
 
   tt_header(&w);
@@ -255,24 +225,23 @@ Test(store_faults, a_shortage_is_waited_for_and_other_errors_are_told) {
     parts_failed = 0;
     parts_errno = shortages[i];
     tt_generation(&w, gen++, 3, 1000);
-    cr_assert(tt_wait_acked(&t, w.stream, w.seq)); /* the log has it */
+    cr_assert(tt_wait_acked(&tt, w.stream, w.seq)); /* the log has it */
     while (parts_failed < 3) usleep(1000);
     parts_errno = 0;
-    tt_barrier(&t);
-    cr_assert_eq(tt_count(&t, TC_REPLY_FAILED), 0, "%s: %s", strerror(shortages[i]), t.notes);
-    cr_assert_eq(tt_count_files(&t, "archive", ".trace"), gen - 1);
+    tt_barrier(&tt);
+    cr_assert_eq(tt_count(&tt, TC_REPLY_FAILED), 0, "%s: %s", strerror(shortages[i]), tt.notes);
+    cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), gen - 1);
   }
   parts_errno = EIO;
   tt_generation(&w, gen, 3, 1000);
-  cr_assert_not_null(tt_wait(&t, TC_REPLY_FAILED, 0), "a broken disk is told at once");
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_FAILED, 0), "a broken disk is told at once");
   parts_errno = 0;
-  tt_barrier(&t);
-  tt_store_stop(&t);
-  expect_proven(&t);
+  tt_barrier(&tt);
+  tt_expect_proven(&tt);
 }
 
 Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
-  struct tt_writer a = attach(&t, 1, 1), b = attach(&t, 2, 2);
+  struct tt_writer a = tt_attach_as(&tt, 1, 1), b = tt_attach_as(&tt, 2, 2);
 
   /* Nothing is sealed, so that all of it is in the log only. */
   tt_header(&a);
@@ -281,8 +250,8 @@ Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
   for (uint64_t gen = 1; gen <= 4; gen++) {
     tt_generation(&a, gen, 3, 1000);
     tt_generation(&b, gen, 3, 1000);
-    cr_assert(tt_wait_acked(&t, a.stream, a.seq));
-    cr_assert(tt_wait_acked(&t, b.stream, b.seq));
+    cr_assert(tt_wait_acked(&tt, a.stream, a.seq));
+    cr_assert(tt_wait_acked(&tt, b.stream, b.seq));
   }
   crash_into_copy();
   parts_errno = 0;
@@ -290,42 +259,40 @@ Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, "damaged in the log"), "%s", copy.notes);
   tt_barrier(&copy);
-  struct tt_writer again = attach(&copy, 1, 1);
+  struct tt_writer again = tt_attach_as(&copy, 1, 1);
   cr_assert_eq(again.seq, a.seq);
   tt_barrier(&copy);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 7);
   cr_assert_geq(tt_count_files(&copy, "quarantine", ".part"), 1);
-  tt_store_stop(&copy);
-  expect_proven(&copy);
+  tt_expect_proven(&copy);
 }
 
 Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is) {
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
-  tt_barrier(&t);
+  tt_barrier(&tt);
   while (!has_log_record(TC_LOG_SETTLED)) usleep(1000);
   crash_into_copy();
   damage_record(TC_LOG_SETTLED, 0, 0);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
-  struct tt_writer again = attach(&copy, 1, 7);
+  struct tt_writer again = tt_attach_as(&copy, 1, 7);
   cr_assert_eq(again.seq, w.seq);
   tt_generation(&again, 4, 3, 1000);
   tt_barrier(&copy);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 4);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0);
-  tt_store_stop(&copy);
-  expect_proven(&copy);
+  tt_expect_proven(&copy);
 }
 
 Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
   char command[400];
 
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
-  tt_barrier(&t);
+  tt_barrier(&tt);
   while (!has_log_record(TC_LOG_SETTLED)) usleep(1000);
   crash_into_copy();
   damage_record(TC_LOG_SETTLED, 0, 0);
@@ -336,15 +303,15 @@ Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
   tt_barrier(&copy);
   tt_store_stop(&copy);
   cr_assert_eq(tt_count_files(&copy, "archive", ".meta"), 1);
-  expect_proven(&copy);
+  tt_expect_proven(&copy);
 }
 
 Test(store_faults, what_has_no_verdict_is_offered_again_and_what_has_one_is_not) {
-  struct tt_writer w = attach(&t, 1, 7);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 4; gen++) tt_generation(&w, gen, 3, 1000);
-  tt_barrier(&t);
+  tt_barrier(&tt);
   for (uint64_t gen = 1; gen <= 2; gen++) {
     struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
     msg->verdict =
@@ -355,19 +322,18 @@ Test(store_faults, what_has_no_verdict_is_offered_again_and_what_has_one_is_not)
                              .code = gen == 1 ? TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK
                                               : TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN,
                              .reason = "goroutine 5 started twice" };
-    tt_submit(&t, msg);
+    tt_submit(&tt, msg);
   }
   tt_close(&w);
-  tt_barrier(&t);
-  tt_store_stop(&t);
-  expect_proven(&t); /* the catalog says of the verdicts what the metas say */
-  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
-  tt_barrier(&t);
-  cr_assert_eq(tt_count(&t, TC_REPLY_STORED), 2);
-  cr_assert_eq(tt_wait(&t, TC_REPLY_STORED, 0)->gen, 3);
-  cr_assert(tt_wait(&t, TC_REPLY_STORED, 0)->new_run);
-  cr_assert_eq(tt_wait(&t, TC_REPLY_STORED, 1)->gen, 4);
-  cr_assert_not(tt_wait(&t, TC_REPLY_STORED, 1)->new_run);
+  tt_barrier(&tt);
+  tt_expect_proven(&tt); /* the catalog says of the verdicts what the metas say */
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 2);
+  cr_assert_eq(tt_wait(&tt, TC_REPLY_STORED, 0)->gen, 3);
+  cr_assert(tt_wait(&tt, TC_REPLY_STORED, 0)->new_run);
+  cr_assert_eq(tt_wait(&tt, TC_REPLY_STORED, 1)->gen, 4);
+  cr_assert_not(tt_wait(&tt, TC_REPLY_STORED, 1)->new_run);
 }
 
 static tb_rc one_stream(void *self, const struct tc_stream_row *row) {
@@ -381,21 +347,21 @@ Test(store_faults, a_stream_nobody_comes_back_to_ends_unclean) {
   struct tc_catalog *catalog;
   struct tc_store_stats stats;
 
-  tt_store_stop(&t);
-  t.config.agents_abandon_after = 1000000;
-  cr_assert_eq(tt_store_start(&t), TB_OK);
-  struct tt_writer w = attach(&t, 1, 7);
+  tt_store_stop(&tt);
+  tt.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_batch(&w, 2, "half", 4);
-  tt_barrier(&t);
-  tt_detach(&t, 1);
-  do tc_store_stats(t.store, &stats);
+  tt_barrier(&tt);
+  tt_detach(&tt, 1);
+  do tc_store_stats(tt.store, &stats);
   while (stats.generations_broken == 0);
-  tt_barrier(&t);
-  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
-  tt_store_stop(&t);
-  int fd = open(t.dir, O_RDONLY | O_DIRECTORY);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1);
+  tt_store_stop(&tt);
+  int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
   cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK);
   cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag),
                TB_OK);
@@ -404,38 +370,38 @@ Test(store_faults, a_stream_nobody_comes_back_to_ends_unclean) {
   cr_assert_eq(row.lost_batches, 1);
   tc_catalog_close(catalog);
   close(fd);
-  expect_proven(&t);
+  tt_expect_proven(&tt);
 }
 
 Test(store_faults, a_generation_that_is_archived_already_is_never_overwritten) {
   struct tc_store_stats stats;
   size_t len;
 
-  tt_store_stop(&t);
-  t.config.agents_abandon_after = 1000000;
-  cr_assert_eq(tt_store_start(&t), TB_OK);
-  struct tt_writer w = attach(&t, 1, 7);
+  tt_store_stop(&tt);
+  tt.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_close(&w);
-  tt_barrier(&t);
-  char *before = tt_read_file(&t, tt_wait(&t, TC_REPLY_STORED, 0)->path, &len);
-  tt_detach(&t, 1);
+  tt_barrier(&tt);
+  char *before = tt_read_file(&tt, tt_wait(&tt, TC_REPLY_STORED, 0)->path, &len);
+  tt_detach(&tt, 1);
   /* A closed stream is forgotten after a while; then its id is free, its files are not. */
   uint64_t conn = 2;
   struct tt_writer again;
   /* To ask is to keep it known: between two questions it must be idle for agents.abandon_after. */
-  do again = attach(&t, conn++, 7);
-  while (again.seq != 0 && (tt_detach(&t, conn - 1), usleep(20000) == 0));
+  do again = tt_attach_as(&tt, conn++, 7);
+  while (again.seq != 0 && (tt_detach(&tt, conn - 1), usleep(20000) == 0));
   tt_header(&again);
   tt_generation(&again, 1, 5, 500);
   tt_generation(&again, 2, 3, 1000);
-  tt_barrier(&t);
-  tc_store_stats(t.store, &stats);
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
   cr_assert_eq(stats.generations_broken, 1);
-  cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 2);
-  cr_assert_eq(tt_count_files(&t, "quarantine", ".part"), 1);
-  char *after = tt_read_file(&t, tt_wait(&t, TC_REPLY_STORED, 0)->path, &len);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1);
+  char *after = tt_read_file(&tt, tt_wait(&tt, TC_REPLY_STORED, 0)->path, &len);
   cr_assert_eq(memcmp(before, after, len), 0);
   free(before);
   free(after);

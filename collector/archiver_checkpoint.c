@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: what lies open of a stream is put on the disk where it is, so that the log need not be
+ * kept for a generation that takes its time; and taken up again by the next start.
+ *
+ * A file that a checkpoint tells of is only ever written behind the bytes that count, so an older
+ * checkpoint of it stays true. The checkpoint is over when the stream is settled past it. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/archiver_private.h"
+#include "proto/frame.pb-c.h"
+#include "proto/log.pb-c.h"
+
+typedef Tracecollect__V1__LogCheckpoint message_t;
+
+static tb_rc sync_part(struct tc_archiver *archiver, const struct tc__file *file,
+                       struct tb_diag *diag) {
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  if (!archiver->opt.durable) return TB_OK;
+  if (fdatasync(file->segment->fd) == 0 && fsync(archiver->opt.dirs->open) == 0) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", file->segment->name, strerror(errno));
+}
+
+static void describe_part(message_t *m, struct tc__file *file) {
+  const struct tc_segment *segment = file->segment;
+  const struct tc_segment_gen *now = &segment->now;
+
+  assert(segment->in_gen && segment->ngens == 0);
+  m->has_part = true;
+  m->gen = now->gen;
+  m->offset = now->offset;
+  m->part_bytes = segment->bytes;
+  m->part_crc = segment->crc;
+  m->batches = now->batches;
+  m->crc = now->crc;
+  m->crc_of_crcs = now->crc_of_crcs;
+  m->first_seq = now->first_seq;
+  m->first_wall_ns = segment->first_wall_ns;
+  m->last_wall_ns = segment->last_wall_ns;
+  m->day = file->day;
+  m->unsafe_experiment = now->unsafe_experiment;
+  m->new_run = file->new_run;
+}
+
+static tb_rc add_losses(message_t *m, const struct tc__losses *losses) {
+  for (size_t i = 0; i < losses->n; i++) {
+    Tracecollect__V1__LossMeta *loss = tc__loss_message(&losses->items[i]);
+    if (loss == NULL) return TB_NOMEM;
+    m->losses[m->n_losses++] = loss;
+  }
+  return TB_OK;
+}
+
+static tb_rc fill_losses(message_t *m, const struct tc__stream *stream) {
+  size_t open = stream->open != NULL ? stream->open->losses.n : 0;
+
+  m->losses = calloc(open + stream->losses.n + 1, sizeof(void *));
+  if (m->losses == NULL) return TB_NOMEM;
+  if (open > 0) TB_TRY(add_losses(m, &stream->open->losses));
+  return add_losses(m, &stream->losses);
+}
+
+static tb_rc report(struct tc_archiver *archiver, struct tc__stream *stream, const message_t *m) {
+  size_t len = tracecollect__v1__log_checkpoint__get_packed_size(m);
+  struct tc_checkpoint *checkpoint = malloc(sizeof *checkpoint + len);
+  struct tc_settled *settled = calloc(1, sizeof *settled);
+
+  if (checkpoint == NULL || settled == NULL || len > TP_FRAME_BYTES_MAX ||
+      tc__reserve_settled(archiver) != TB_OK) {
+    free(checkpoint);
+    free(settled);
+    return TB_NOMEM;
+  }
+  *checkpoint = (struct tc_checkpoint){ .seq = m->seq, .lsn = m->lsn, .len = len };
+  tracecollect__v1__log_checkpoint__pack(m, checkpoint->packed);
+  *settled = (struct tc_settled){ .stream = stream->ref, .checkpoint = checkpoint };
+  archiver->settled_wait[archiver->nsettled_wait++] = settled;
+  return TB_OK;
+}
+
+tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *stream,
+                             struct tb_diag *diag) {
+  message_t m;
+
+  if (stream->over) return TB_OK; /* settled with its end */
+  /* What is whole leaves the log by being published. */
+  TB_TRY(tc__seal_border(archiver, stream, diag));
+  TB_TRY(tc__publish_queue(archiver, diag));
+  struct tc__file *file = stream->open;
+  if (file != NULL && file->segment->bytes > archiver->opt.config->log_held_bytes_max)
+    return tc__archive_give_up(archiver, stream, stream->last_seq, diag);
+  tracecollect__v1__log_checkpoint__init(&m);
+  m.seq = stream->last_seq;
+  m.lsn = archiver->end_lsn;
+  m.last_gen = stream->last_gen;
+  m.new_run = stream->run_broken;
+  if (file != NULL) {
+    TB_TRY(sync_part(archiver, file, diag));
+    describe_part(&m, file);
+  }
+  tb_rc rc = fill_losses(&m, stream);
+  if (rc == TB_OK) rc = report(archiver, stream, &m);
+  for (size_t i = 0; i < m.n_losses; i++) free(m.losses[i]);
+  free(m.losses);
+  if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for a checkpoint");
+  if (file != NULL) file->checkpointed = true;
+  return TB_OK;
+}
+
+/* ---- the next start */
+
+static tb_rc take_losses(struct tc__losses *losses, const message_t *m) {
+  for (size_t i = 0; i < m->n_losses; i++) {
+    const Tracecollect__V1__LossMeta *told = m->losses[i];
+    struct tc__loss loss = { .first_gen = told->first_gen,
+                             .last_gen = told->last_gen,
+                             .batches = told->batches,
+                             .bytes = told->bytes,
+                             .seq = told->seq,
+                             .reason = told->reason };
+    TB_TRY(tc__losses_add(losses, &loss));
+  }
+  return TB_OK;
+}
+
+/* What the file should have held is lost; what of it is there is kept aside. */
+static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *stream,
+                          const message_t *m, const char *why) {
+  char name[TC_FILE_NAME_BYTES];
+  struct tc__loss loss = { .first_gen = m->gen,
+                           .last_gen = m->gen,
+                           .batches = m->batches,
+                           .bytes = m->part_bytes - m->offset,
+                           .seq = m->first_seq,
+                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+
+  tc_segment_name(stream->hex, m->gen, name);
+  tc__note(archiver, "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
+  if (renameat(archiver->opt.dirs->open, name, archiver->opt.dirs->quarantine, name) == 0)
+    archiver->quarantine.changed = true;
+  stream->settled.abandoned_gen = m->gen; /* what still comes of it cannot make it whole */
+  stream->run_broken = true;
+  tc_count(&archiver->opt.stats->generations_broken, 1);
+  return tc__losses_add(&stream->losses, &loss);
+}
+
+static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream,
+                         const message_t *m, struct tb_diag *diag, uint64_t *out_skip_to) {
+  struct tc_segment_gen now = { .gen = m->gen,
+                                .offset = m->offset,
+                                .bytes = m->part_bytes - m->offset,
+                                .batches = m->batches,
+                                .first_wall_ns = m->first_wall_ns,
+                                .first_seq = m->first_seq,
+                                .last_seq = m->seq,
+                                .crc = m->crc,
+                                .crc_of_crcs = m->crc_of_crcs,
+                                .unsafe_experiment = m->unsafe_experiment,
+                                .verdict.thread = TB_NO_THREAD };
+  struct tb_diag why = { 0 };
+  struct tc__file *file = tc__file_new(stream);
+
+  if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  tb_rc rc = tc_segment_resume(archiver->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
+                               &file->segment);
+  if (rc != TB_OK) {
+    tc__file_free(file);
+    if (rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
+    TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
+    return *out_skip_to != 0 ? TB_OK : part_is_lost(archiver, stream, m, why.text);
+  }
+  file->segment->first_wall_ns = m->first_wall_ns;
+  file->segment->last_wall_ns = m->last_wall_ns;
+  file->segment->opened_mono_ns = tc__mono_ns();
+  file->new_run = m->new_run;
+  file->checkpointed = true;
+  memcpy(file->day, m->day, sizeof file->day);
+  stream->open = file;
+  return tc__losses_move(&file->losses, &stream->losses);
+}
+
+tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsigned char *packed,
+                         size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
+  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+  message_t *m = tracecollect__v1__log_checkpoint__unpack(NULL, len, packed);
+
+  *out_skip_to = 0;
+  assert(stream != NULL && stream->open == NULL);
+  if (m == NULL) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+  tb_rc rc = take_losses(&stream->losses, m);
+  stream->last_gen = m->last_gen;
+  stream->last_seq = m->seq;
+  if (!m->has_part)
+    stream->run_broken = m->new_run;
+  else if (rc == TB_OK && m->part_bytes >= m->offset && tc_day_valid(m->day))
+    rc = resume_part(archiver, stream, m, diag, out_skip_to);
+  tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
+  return rc;
+}
+
+bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name) {
+  for (const struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+    if (stream->open != NULL && strcmp(stream->open->segment->name, name) == 0) return true;
+  return false;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/store_fixture.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/verify.h"
+
+struct tt_store tt;
+
+void tt_fixture_open(void (*configure)(struct tc_config *config)) {
+  tt_store_make(&tt);
+  if (configure != NULL) configure(&tt.config);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+void tt_fixture_remove(void) {
+  tt_store_remove(&tt);
+}
+
+struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id) {
+  struct tt_writer w = { .t = t, .conn = conn };
+
+  tt_attach(t, conn, id, "tracecollect:agent/a");
+  w.stream = tt_attached(t, conn, &w.seq);
+  cr_assert_neq(w.stream, 0);
+  return w;
+}
+
+static void note_problem(void *self, const char *text) {
+  strncat(self, text, 1000);
+}
+
+void tt_expect_proven(struct tt_store *t) {
+  static char problems[8192];
+  struct tc_verify_sink sink = { .self = problems, .problem = note_problem };
+  struct tb_diag diag = { 0 };
+  struct tc_verified seen;
+
+  tt_store_stop(t);
+  problems[0] = '\0';
+  int fd = open(t->dir, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  cr_assert_eq(seen.problems, 0, "%s", problems);
+  close(fd);
+}
+
+static tb_rc keep_row(void *self, const struct tc_stream_row *row) {
+  *(struct tc_stream_row *)self = *row;
+  return TB_OK;
+}
+
+struct tc_stream_row tt_stream_row(struct tt_store *t, unsigned id) {
+  unsigned char stream[TC_STREAM_BYTES];
+  struct tc_select select = { .stream = stream };
+  struct tc_stream_row row = { 0 };
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+  int fd = open(t->dir, O_RDONLY | O_DIRECTORY);
+
+  memset(stream, (int)id, sizeof stream);
+  cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_streams(catalog, &select, keep_row, &row, &diag), TB_OK, "%s", diag.text);
+  tc_catalog_close(catalog);
+  close(fd);
+  return row;
+}

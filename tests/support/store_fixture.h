@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests of the store have in common: one store that is open, streams written as an agent would, and
+ * the proof at the end. Compiled into each test; failures are the test's. */
+#ifndef TT_STORE_FIXTURE_H
+#define TT_STORE_FIXTURE_H
+
+#include "collector/catalog.h"
+#include "support/store_driver.h"
+
+extern struct tt_store tt;
+
+void tt_fixture_open(void (*configure)(struct tc_config *config)); /* NULL: as it is */
+void tt_fixture_remove(void);
+
+/* The stream whose id is 16 times `id`, by one and the same agent; at the record where it goes on. */
+struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id);
+
+/* Stops the store; nothing may be wrong with what it leaves. */
+void tt_expect_proven(struct tt_store *t);
+
+/* What the catalog says of the stream; zeroes if it does not know it. */
+struct tc_stream_row tt_stream_row(struct tt_store *t, unsigned id);
+
+#endif

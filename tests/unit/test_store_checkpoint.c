@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A generation that takes its time while others write: the log goes all the same, and nothing of the
+ * generation is lost, over a restart and a kill as well. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/store_fixture.h"
+
+enum {
+  LOG_FILE_BYTES = 4 << 20,
+  CHECKPOINT_BYTES = 8 << 20,
+  HELD_BYTES = 1 << 30,
+  WRITTEN_BYTES = 6 * CHECKPOINT_BYTES,
+  SLOW = 7,
+};
+
+static void configure(struct tc_config *config) {
+  config->log_file_bytes = LOG_FILE_BYTES;
+  config->log_checkpoint_bytes = CHECKPOINT_BYTES;
+  config->log_held_bytes_max = HELD_BYTES;
+}
+
+static void open_store(void) {
+  tt_fixture_open(configure);
+}
+
+TestSuite(store_checkpoint, .init = open_store, .fini = tt_fixture_remove);
+
+static bool log_is_short(void) {
+  return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
+}
+
+static void others_write(struct tt_writer *other, uint64_t first_gen) {
+  uint64_t upto = first_gen + WRITTEN_BYTES / (1 << 20), gen = first_gen;
+
+  for (; gen < upto || !log_is_short(); gen++) {
+    tt_generation(other, gen, 17, 60000);
+    tt_barrier(&tt);
+    cr_assert_lt(gen, first_gen + 2000, "the log does not get shorter: %u files; %s",
+                 tt_count_files(&tt, "wal", ".wal"), tt.notes);
+  }
+}
+
+/* Batches first..last of generation gen, as tt_generation() would write them. */
+static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned last) {
+  unsigned char bytes[1000];
+
+  for (unsigned i = first; i <= last; i++) {
+    tt_fill(bytes, sizeof bytes, gen, i);
+    tt_batch(w, gen, bytes, sizeof bytes);
+  }
+}
+
+static void expect_bytes(struct tt_store *t, const struct tc_reply *stored, unsigned n) {
+  size_t len;
+  unsigned char want[1000];
+  char *got = tt_read_file(t, stored->final_path, &len);
+
+  cr_assert_not_null(got, "%s", stored->final_path);
+  cr_assert_eq(len, 16 + n * sizeof want);
+  for (unsigned i = 0; i < n; i++) {
+    tt_fill(want, sizeof want, stored->gen, i);
+    cr_assert_eq(memcmp(got + 16 + i * sizeof want, want, sizeof want), 0, "batch %u", i);
+  }
+  free(got);
+}
+
+static struct tc_reply *stored_of(struct tt_store *t, uint32_t stream, uint64_t gen) {
+  for (unsigned i = 0; i < tt_count(t, TC_REPLY_STORED); i++) {
+    struct tc_reply *reply = tt_wait(t, TC_REPLY_STORED, i);
+    if (reply->stream == stream && reply->gen == gen) return reply;
+  }
+  cr_assert_fail("generation %lu was not stored: %s", gen, t->notes);
+  return NULL;
+}
+
+Test(store_checkpoint, a_slow_generation_does_not_hold_the_log_and_becomes_whole) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&other);
+  tt_header(&w);
+  tt_generation(&w, 1, 2, 100);
+  batches(&w, 2, 0, 4);
+  others_write(&other, 1);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ""), 0, "%s", tt.notes);
+  batches(&w, 2, 5, 6);
+  tt_end(&w, 2);
+  tt_generation(&w, 3, 3, 1000);
+  tt_barrier(&tt);
+  expect_bytes(&tt, stored_of(&tt, w.stream, 2), 7);
+  tt_expect_proven(&tt);
+}
+
+Test(store_checkpoint, a_restart_goes_on_in_the_file_that_was_put_down) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&other);
+  tt_header(&w);
+  tt_generation(&w, 1, 2, 100);
+  batches(&w, 2, 0, 4);
+  others_write(&other, 1);
+  batches(&w, 2, 5, 5); /* these are in the log only */
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  for (unsigned i = 0; i < 3; i++) { /* each start finds the same */
+    tt_store_stop(&tt);
+    cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  }
+  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
+  cr_assert_eq(again.seq, w.seq);
+  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  batches(&again, 2, 6, 6);
+  tt_end(&again, 2);
+  tt_barrier(&tt);
+  cr_assert(stored_of(&tt, again.stream, 2)->new_run || tt_count(&tt, TC_REPLY_STORED) > 1);
+  expect_bytes(&tt, stored_of(&tt, again.stream, 2), 7);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ""), 0, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
+Test(store_checkpoint, a_checkpoint_follows_the_other) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&other);
+  tt_header(&w);
+  for (unsigned round = 0; round < 3; round++) {
+    batches(&w, 1, 2 * round, 2 * round + 1);
+    others_write(&other, 1 + 3000 * round);
+  }
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
+  cr_assert_eq(again.seq, w.seq);
+  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  tt_end(&again, 1);
+  tt_barrier(&tt);
+  expect_bytes(&tt, stored_of(&tt, again.stream, 1), 6);
+  tt_expect_proven(&tt);
+}
+
+static struct tt_store copy;
+
+/* What a process that is killed now leaves. */
+static void crash(void) {
+  char command[300];
+
+  tt_store_make(&copy);
+  configure(&copy.config);
+  snprintf(command, sizeof command, "cp -r %s/. %s", tt.dir, copy.dir);
+  cr_assert_eq(system(command), 0);
+}
+
+static void part_name(struct tt_store *t, char out[300]) {
+  char command[200];
+
+  snprintf(command, sizeof command, "ls %s/open/", t->dir);
+  FILE *ls = popen(command, "r");
+  char name[100] = "";
+  cr_assert_not_null(fgets(name, sizeof name, ls));
+  pclose(ls);
+  name[strcspn(name, "\n")] = '\0';
+  snprintf(out, 300, "open/%s", name);
+}
+
+Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&other);
+  tt_header(&w);
+  batches(&w, 1, 0, 4);
+  others_write(&other, 1);
+  batches(&w, 1, 5, 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt); /* it is in the file too, behind what the checkpoint tells of */
+  crash();
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  struct tt_writer again = tt_attach_as(&copy, 1, SLOW);
+  cr_assert_eq(again.seq, w.seq);
+  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  tt_end(&again, 1);
+  tt_barrier(&copy);
+  expect_bytes(&copy, stored_of(&copy, again.stream, 1), 6);
+  tt_expect_proven(&copy);
+  tt_store_remove(&copy);
+}
+
+Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_counted) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+  char part[300];
+
+  tt_header(&other);
+  tt_header(&w);
+  batches(&w, 1, 0, 4);
+  others_write(&other, 1);
+  batches(&w, 1, 5, 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  crash();
+  part_name(&copy, part);
+  tt_flip(&copy, part, 2000);
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, "checksum is wrong"), "%s", copy.notes);
+  struct tt_writer again = tt_attach_as(&copy, 1, SLOW);
+  cr_assert_eq(again.seq, w.seq);
+  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  tt_end(&again, 1);
+  tt_generation(&again, 2, 3, 1000);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, SLOW);
+  cr_assert_eq(row.lost_batches, 6);
+  cr_assert_eq(row.lost_bytes, 6 * 1000);
+  cr_assert_eq(row.generations, 1);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
+  tt_expect_proven(&copy);
+  tt_store_remove(&copy);
+}
+
+Test(store_checkpoint, told_losses_are_kept_without_the_log) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&other);
+  tt_header(&w);
+  tt_loss(&w, 1, 3, 30, 3000);
+  batches(&w, 4, 0, 1);
+  others_write(&other, 1);
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
+  cr_assert_eq(again.seq, w.seq);
+  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  tt_end(&again, 4);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, SLOW);
+  cr_assert_eq(row.lost_batches, 30);
+  cr_assert_eq(row.generations, 1);
+  tt_expect_proven(&tt);
+}
+
+Test(store_checkpoint, a_generation_that_only_grows_is_given_up) {
+  static unsigned char bytes[60000];
+
+  tt_store_stop(&tt);
+  tt.config.log_checkpoint_bytes = 1 << 20;
+  tt.config.log_held_bytes_max = 8 << 20;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+  tt_header(&other);
+  tt_generation(&other, 1, 1, 1000);
+  tt_barrier(&tt);
+  tt_header(&w);
+  for (unsigned i = 0; i < 150; i++) tt_batch(&w, 1, bytes, sizeof bytes);
+  tt_barrier(&tt);
+  others_write(&other, 2);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
+  cr_assert_eq(tt_stream_row(&tt, SLOW).lost_batches, 150);
+  tt_expect_proven(&tt);
+}
