@@ -45,11 +45,11 @@ wait_for() { # SECONDS COMMAND...: until it succeeds
 }
 
 build() {
-  tools/deps.sh || die "could not install what is missing"
+  tools/deps.sh demo || die "could not install what is missing"
   go=$(tools/find-go.sh) || die "the traced server needs Go 1.22 or later, and none is found or could be fetched"
   say "demo: building"
   mkdir -p build
-  { cmake --preset release && cmake --build --preset release; } >build/demo-build.log 2>&1 ||
+  { cmake --preset release && cmake --build --preset release --target tracecollectd tracectl traceagent; } >build/demo-build.log 2>&1 ||
     { tail -30 build/demo-build.log >&2; die "does not build"; }
   rm -rf "$demo"
   mkdir -p "$demo"
@@ -80,8 +80,11 @@ segments_there() { find "$demo/state/archive" -name '*.trace' | grep -q .; }
 next_commands() {
   say
   say "segments   $demo/state/archive ($(find "$demo/state/archive" -name '*.trace' | wc -l) so far; each opens in go tool trace)"
+  say "page       http://$http/"
   say "metrics    http://$http/metrics"
   say "next, in another terminal in $PWD:"
+  say "  $bin/tracectl top --server @$demo/ready --certs $demo/certs"
+  say "  $bin/tracectl tail --server @$demo/ready --certs $demo/certs demo/"
   say "  $bin/tracectl fetch --server @$demo/ready --certs $demo/certs --service demo --last 5s -o t.trace"
   say "  $go tool trace -d=parsed t.trace"
   say "  $bin/tracectl list --server @$demo/ready --certs $demo/certs --service demo"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh: installs the Debian packages that build, tests and demo need, and a Go where none is found.
+# deps.sh [demo]: installs the Debian packages that build, tests and demo need, and a Go where none is found;
+# with "demo" what only tests need is left out.
 #
 # Asks nothing, installs only what is missing, needs root or sudo only when something is. The C code
 # builds without Go; the Go package, the demo and the tests with real Go programs want Go 1.22 or later.
@@ -58,11 +59,12 @@ install_python_packages() {
 }
 
 if command -v dpkg-query >/dev/null; then
+  [ "${1:-}" = demo ] && test_packages=(libcriterion-dev) # cmake asks for it
   install_packages "${build_packages[@]}" "${test_packages[@]}"
 else
   say "this is no Debian; make sure of: ${build_packages[*]} ${test_packages[*]}"
 fi
-has_python_packages || install_python_packages ||
+[ "${1:-}" = demo ] || has_python_packages || install_python_packages ||
   say "no pynng and protobuf for Python: the Python subscriber and its tests do not run"
 tools/find-go.sh >/dev/null || install_go ||
   say "still no Go >= 1.22: everything in C builds and runs; the demo and the tests with Go programs do not"
