@@ -73,6 +73,18 @@ class Top(Case):
         self.assertNotIn("-icanon", self.terminal())
         self.assertEqual(self.log("top"), "")
 
+    def test_alerts_come_from_the_feed_of_a_restarted_collector_too(self):
+        collector = Collector(self, "alert.stw=1us", "alert.every=0s")
+        self.start(collector)
+        for instance in ("one", "two"):
+            # Slow enough that most of it comes after the stream is known and followed.
+            send = self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs,
+                              "--service", "shop", "--instance", instance, "--rate", "0.01", "--no-progress")
+            self.wait_for(f"shop/{instance}: world stopped")
+            send.kill()
+            collector.restart()
+            self.wait_for("health: ok")
+
     def test_a_collector_that_restarts_is_waited_for(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")

@@ -164,7 +164,7 @@ Test(top, the_newest_alert_stands_first) {
   alert.text = text;
   for (int i = 0; i < 100; i++) {
     snprintf(text, sizeof text, "alert %d", i);
-    tk_top_take_alert(m, "s", "one", &alert);
+    tk_top_take_alert(m, &alert);
   }
   cr_assert_eq(m->alerts, TK_TOP_ALERTS);
   cr_assert_eq(m->alerts_total, 100);

@@ -31,6 +31,7 @@ static void show(struct top *t) {
   const struct tk_top_model *model = tk_poll_look(t->poll);
   const struct tk_page_about about = { .window = to_window_name(t->window),
                                        .trouble = tk_poll_trouble(t->poll),
+                                       .deafness = tk_poll_deafness(t->poll),
                                        .paused = t->paused,
                                        .help = t->help };
   tk_page_fill(t->page, model, &about);

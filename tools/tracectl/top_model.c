@@ -98,7 +98,7 @@ static void forget_unseen(struct tk_top_model *m) {
   m->streams = n;
 }
 
-static bool is_wanted(const stream_status *s, const struct tk_selector *selector) {
+bool tk_top_wants(const struct tk_selector *selector, const stream_status *s) {
   return s->stream.len == 16 &&
          (selector->service == NULL || strcmp(s->service, selector->service) == 0) &&
          (selector->instance == NULL || strcmp(s->instance, selector->instance) == 0) &&
@@ -121,7 +121,7 @@ void tk_top_take_status(struct tk_top_model *m, const Tracecollect__V1__StatusRe
 
   for (size_t i = 0; i < status->n_streams; i++) {
     const stream_status *s = status->streams[i];
-    if (!is_wanted(s, selector)) continue;
+    if (!tk_top_wants(selector, s)) continue;
     int rank = rank_of(s->state);
     if (rank < 4) (*counts[rank])++;
     take_stream(m, s, now_ns);
@@ -214,14 +214,12 @@ void tk_top_take_report(struct tk_top_model *m, const Tracecollect__V1__StreamRe
 
 /* ---- alerts ---- */
 
-void tk_top_take_alert(struct tk_top_model *m, const char *service, const char *instance,
-                       const Tracecollect__V1__Alert *from) {
+void tk_top_take_alert(struct tk_top_model *m, const Tracecollect__V1__Alert *from) {
   struct tk_top_alert *alert = &m->alert[0];
 
   if (m->alerts < TK_TOP_ALERTS) m->alerts++;
   memmove(alert + 1, alert, (m->alerts - 1) * sizeof *alert);
   m->alerts_total++;
   *alert = (struct tk_top_alert){ .wall_ns = from->begin_wall_ns };
-  name_who(alert->who, service, instance);
   snprintf(alert->text, sizeof alert->text, "%s", from->text);
 }

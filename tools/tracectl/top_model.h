@@ -60,7 +60,7 @@ struct tk_top_stop { /* stops of the world for one reason, of all streams */
 
 struct tk_top_alert {
   uint64_t wall_ns;
-  char who[TK_TOP_WHO_BYTES], text[TK_TOP_WHERE_BYTES];
+  char text[TK_TOP_WHERE_BYTES]; /* begins with the stream's name */
 };
 
 struct tk_top_model {
@@ -81,13 +81,13 @@ struct tk_top_model {
   uint64_t alerts_total;
 };
 
+bool tk_top_wants(const struct tk_selector *selector, const Tracecollect__V1__StreamStatus *stream);
 /* now_ns: of a clock that never jumps. Streams that the selector leaves out are not there. */
 void tk_top_take_status(struct tk_top_model *model, const Tracecollect__V1__StatusReply *status,
                         const struct tk_selector *selector, uint64_t now_ns);
 /* Each second, after the status: clears what reports told before, then takes each report. */
 void tk_top_clear_reports(struct tk_top_model *model);
 void tk_top_take_report(struct tk_top_model *model, const Tracecollect__V1__StreamReport *report);
-void tk_top_take_alert(struct tk_top_model *model, const char *service, const char *instance,
-                       const Tracecollect__V1__Alert *alert);
+void tk_top_take_alert(struct tk_top_model *model, const Tracecollect__V1__Alert *alert);
 
 #endif

@@ -144,7 +144,7 @@ static void put_alert(struct tk_page *page, const struct tk_top_alert *alert) {
     at[19] = '\0'; /* the time of day says enough */
     clock = at + 11;
   }
-  put(page, TK_LOOK_BAD, "%-8s  %s  %s", clock, alert->who, alert->text);
+  put(page, TK_LOOK_BAD, "%-8s  %s", clock, alert->text);
 }
 
 static void put_list(struct tk_page *page, const struct tk_top_model *m,
@@ -173,7 +173,10 @@ static void put_list(struct tk_page *page, const struct tk_top_model *m,
     break;
   case ALERTS:
     put(page, TK_LOOK_HEADING, "ALERTS: %s", tk_human_count(m->alerts_total, count));
-    if (m->alerts == 0) put(page, TK_LOOK_DIM, "none since this began");
+    if (m->alerts == 0 && about->deafness != NULL)
+      put(page, TK_LOOK_WARN, "the feed: %s", about->deafness);
+    else if (m->alerts == 0)
+      put(page, TK_LOOK_DIM, "none since this began (collector's alert.* say when there is one)");
     for (size_t i = 0; i < m->alerts && i < rows; i++) put_alert(page, &m->alert[i]);
     break;
   }

@@ -37,8 +37,9 @@ struct tk_page {
 };
 
 struct tk_page_about {
-  const char *window;  /* "10s" */
-  const char *trouble; /* NULL: the answers are fresh; else why not, for people */
+  const char *window;   /* "10s" */
+  const char *trouble;  /* NULL: the answers are fresh; else why not, for people */
+  const char *deafness; /* likewise: why no alerts come */
   bool paused, help;
 };
 

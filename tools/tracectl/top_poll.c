@@ -9,9 +9,10 @@
 
 #include "base/buf.h"
 #include "tools/tracectl/report_live.h"
+#include "tools/tracectl/top_alerts.h"
 #include "tools/tracectl/tracectl.h"
 
-enum { SECOND = 1000000000, STOP_MS = 300 };
+enum { SECOND = 1000000000, STOP_MS = 500 };
 
 struct tk_poll {
   struct tk_client_args args;
@@ -19,7 +20,8 @@ struct tk_poll {
   void (*fresh)(void);
   pthread_t thread;
   struct tk_client *client; /* the thread's */
-  pthread_mutex_t lock;     /* of all below */
+  struct tk_alerts *alerts;
+  pthread_mutex_t lock; /* of all below */
   pthread_cond_t wake;
   bool stopping, asked; /* asked: at once, not in a second */
   enum to_window window;
@@ -28,6 +30,7 @@ struct tk_poll {
   uint64_t answered_ns; /* the last time */
   char fault[200];      /* "": the last round went well */
   char trouble[300];
+  char deafness[200]; /* "": alerts are heard */
 };
 
 static uint64_t now_ns(void) {
@@ -50,6 +53,10 @@ static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
   pthread_mutex_lock(&p->lock);
   tk_top_take_status(p->model, reply->status, &p->selector, now_ns());
   pthread_mutex_unlock(&p->lock);
+  for (size_t i = 0; i < reply->status->n_streams; i++) {
+    const Tracecollect__V1__StreamStatus *s = reply->status->streams[i];
+    if (tk_top_wants(&p->selector, s)) tk_alerts_follow(p->alerts, s->service, s->instance);
+  }
   return TB_OK;
 }
 
@@ -97,6 +104,25 @@ static void end_round(struct tk_poll *p, tb_rc rc, const struct tb_diag *diag) {
   p->fresh();
 }
 
+/* ---- alerts ---- */
+
+static void take_alert(void *self, const Tracecollect__V1__Alert *alert) {
+  struct tk_poll *p = self;
+
+  pthread_mutex_lock(&p->lock);
+  tk_top_take_alert(p->model, alert);
+  pthread_mutex_unlock(&p->lock);
+  p->fresh();
+}
+
+static void take_deafness(void *self, const char *why) {
+  struct tk_poll *p = self;
+
+  pthread_mutex_lock(&p->lock);
+  snprintf(p->deafness, sizeof p->deafness, "%s", why != NULL ? why : "");
+  pthread_mutex_unlock(&p->lock);
+}
+
 /* ---- the thread ---- */
 
 static bool wait_for_next(struct tk_poll *p) {
@@ -134,6 +160,16 @@ static void free_poll(struct tk_poll *p) {
   free(p);
 }
 
+/* pthread_timedjoin_np() knows the wall clock only. */
+static struct timespec deadline(void) {
+  struct timespec until;
+
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += STOP_MS * 1000000L;
+  if (until.tv_nsec >= SECOND) until.tv_sec++, until.tv_nsec -= SECOND;
+  return until;
+}
+
 tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector *selector,
                     enum to_window window, void (*fresh)(void), struct tb_diag *diag,
                     struct tk_poll **out) {
@@ -151,25 +187,32 @@ tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector 
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_cond_init(&p->wake, &clock);
   pthread_condattr_destroy(&clock);
-  if (p->model == NULL || pthread_create(&p->thread, NULL, run, p) != 0) {
+  if (p->model == NULL) {
     free_poll(p);
-    return tb_fail(diag, TB_NOMEM, "no memory, or no thread");
+    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   }
-  *out = p;
-  return TB_OK;
+  struct tk_alert_sink sink = { p, take_alert, take_deafness };
+  tb_rc rc = tk_alerts_start(&p->args, sink, diag, &p->alerts);
+  if (rc == TB_OK && pthread_create(&p->thread, NULL, run, p) == 0) {
+    *out = p;
+    return TB_OK;
+  }
+  struct timespec until = deadline();
+  if (rc == TB_OK && !tk_alerts_stop(p->alerts, &until))
+    return tb_fail(diag, TB_NOMEM, "no thread");
+  free_poll(p);
+  return tb_fail(diag, TB_NOMEM, "no thread");
 }
 
 bool tk_poll_stop(struct tk_poll *p) {
-  struct timespec until;
+  struct timespec until = deadline();
 
   pthread_mutex_lock(&p->lock);
   p->stopping = true;
   pthread_cond_signal(&p->wake);
   pthread_mutex_unlock(&p->lock);
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += STOP_MS * 1000000L;
-  if (until.tv_nsec >= SECOND) until.tv_sec++, until.tv_nsec -= SECOND;
   if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) return false;
+  if (!tk_alerts_stop(p->alerts, &until)) return false;
   free_poll(p);
   return true;
 }
@@ -194,6 +237,10 @@ const struct tk_top_model *tk_poll_look(struct tk_poll *p) {
 
 const char *tk_poll_trouble(const struct tk_poll *p) {
   return p->trouble[0] != '\0' ? p->trouble : NULL;
+}
+
+const char *tk_poll_deafness(const struct tk_poll *p) {
+  return p->deafness[0] != '\0' ? p->deafness : NULL;
 }
 
 void tk_poll_done(struct tk_poll *p) {

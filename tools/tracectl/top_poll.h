@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks a collector each second, on a thread of its own: a collector that does not answer, or is being
+/* Asks a collector each second and hears its alerts, on threads of its own: a collector that does not answer, or is being
  * restarted, never holds up the screen. After a fault it is dialled anew, each second.
  *
  * Memory    owns the model; what was known stays while the collector is away.
- * Threads   all calls from one thread. `fresh` is called on the poller's.
+ * Threads   all calls from one thread. `fresh` is called on the poller's own.
  * Errors    start: TB_BROKEN: usage; TB_NOMEM. What goes wrong later is tk_poll_trouble()'s.
  */
 #ifndef TK_TOP_POLL_H
@@ -27,6 +27,8 @@ void tk_poll_set_window(struct tk_poll *poll, enum to_window window);
 const struct tk_top_model *tk_poll_look(struct tk_poll *poll);
 /* Between the two: why there is no fresh answer, in words; NULL: there is one. */
 const char *tk_poll_trouble(const struct tk_poll *poll);
+/* Likewise: why no alerts are heard. */
+const char *tk_poll_deafness(const struct tk_poll *poll);
 void tk_poll_done(struct tk_poll *poll);
 
 #endif
