@@ -19,8 +19,7 @@
 #include "proto/frame.pb-c.h"
 #include "proto/unpack.h"
 
-#define MS       UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
 
 enum {
   PROTOCOL_MAJOR = 1,
@@ -33,7 +32,6 @@ enum {
   HEARTBEAT_MS = 5000,
   HEARTBEATS_MISSED = 3,
   TRIM_MS = 1000,
-  RATE_BURST_MS = 50,
   REST_MS = 10,
   REST_BYTES = 1 << 20,
   UNPACK_BYTES = 8 << 10,
@@ -195,7 +193,7 @@ static tb_rc act_greet(struct ta_client *c) {
   ta_counters_message(&counters, &message);
   hello.major = PROTOCOL_MAJOR;
   hello.minor = PROTOCOL_MINOR;
-  hello.stream = (ProtobufCBinaryData){ sizeof c->stream, c->stream };
+  hello.stream = (ProtobufCBinaryData){ sizeof c->told.stream, c->told.stream };
   hello.service = (char *)(uintptr_t)c->config.service;
   hello.instance = (char *)(uintptr_t)c->config.instance;
   hello.agent_version = version;
@@ -273,6 +271,23 @@ static void input(struct ta_client *c, enum ta_client_input in) {
 
 /* Frames from the collector. */
 
+/* This connection was the old stream's: the next one is the new stream's. */
+static tb_rc begin_anew(struct ta_client *c, struct tb_diag *forgot) {
+  unsigned char stream[sizeof c->told.stream];
+
+  if (getrandom(stream, sizeof stream, GRND_NONBLOCK) != sizeof stream)
+    return tb_fail(&c->diag, TB_IO, "%s; no random bytes for a new stream", forgot->text);
+  if (ta_spool_begin_anew(c->spool) != TB_OK) /* the writer is at it: at the next try, then */
+    return tb_fail(&c->diag, TB_IO, "%s", forgot->text);
+  c->started_wall_ns = ta_wall_ns();
+  pthread_mutex_lock(&c->lock);
+  memcpy(c->told.stream, stream, sizeof stream);
+  c->told.begun_anew++;
+  pthread_mutex_unlock(&c->lock);
+  return tb_fail(&c->diag, TB_IO, "%s: goes on as a new stream, what was acked counts as lost",
+                 forgot->text);
+}
+
 static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   const Tracecollect__V1__Welcome *welcome =
       unpack(c, &tracecollect__v1__welcome__descriptor, frame);
@@ -287,7 +302,11 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   c->told.welcomes++;
   c->told.last_error[0] = 0;
   pthread_mutex_unlock(&c->lock);
-  TB_TRY(ta_spool_resume(c->spool, welcome->durable_seq, &c->diag));
+  struct tb_diag diag;
+  tb_diag_clear(&diag);
+  tb_rc rc = ta_spool_resume(c->spool, welcome->durable_seq, &diag);
+  if (rc == TB_NOTFOUND) return begin_anew(c, &diag);
+  if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", diag.text);
   c->credit_bytes = welcome->credit_bytes;
   c->heartbeat_ns = (welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : HEARTBEAT_MS) * MS;
   input(c, TA_IN_WELCOME);
@@ -368,33 +387,13 @@ static tb_rc read_frames(struct ta_client *c) {
 
 /* Records to the collector. */
 
-/* The rate cap. Each frame moves the moment when all is paid for, exactly: what the division leaves
- * over goes into the next. One may go out once that moment has come, however large it is; an idle
- * sender saves up at most RATE_BURST_MS. */
-
-static bool rate_allows(struct ta_client *c) {
-  uint64_t now = ta_mono_ns();
-
-  if (c->rate_due_ns + RATE_BURST_MS * MS < now) {
-    c->rate_due_ns = now - RATE_BURST_MS * MS;
-    c->rate_rest = 0;
-  }
-  c->spool->capped = c->rate_due_ns > now;
-  return !c->spool->capped;
-}
-
-static void rate_charge(struct ta_client *c, uint64_t bytes) {
-  if (c->config.rate_bytes_s == 0) return;
-  uint64_t cost = bytes * NS_PER_S + c->rate_rest;
-  c->rate_due_ns += cost / c->config.rate_bytes_s;
-  c->rate_rest = cost % c->config.rate_bytes_s;
-}
-
 /* Under a rate cap one frame at a time: none but that one is owed for. */
 static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
-  if (c->config.rate_bytes_s > 0) {
+  if (c->rate.bytes_s > 0) {
     ta_spool_grant(c->spool, 0, out_need);
-    if (*out_need == 0 || *out_need > room || !rate_allows(c)) return 0;
+    if (*out_need == 0 || *out_need > room) return 0;
+    c->spool->capped = !ta_rate_allows(&c->rate, ta_mono_ns());
+    if (c->spool->capped) return 0;
     room = *out_need;
   }
   return ta_spool_grant(c->spool, room, out_need);
@@ -424,7 +423,7 @@ static bool grant_more(struct ta_client *c) {
   size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
   c->held = granted == 0 && need > 0;
   c->sent_bytes += granted;
-  rate_charge(c, granted);
+  ta_rate_charge(&c->rate, granted);
   return granted > 0;
 }
 
@@ -548,7 +547,7 @@ static uint64_t next_ns(struct ta_client *c) {
 
   if (c->state != TA_AT_STREAMING) return next;
   next = earlier(next, earlier(c->beat_ns, c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns));
-  return c->held && c->spool->capped ? earlier(next, c->rate_due_ns) : next;
+  return c->held && c->spool->capped ? earlier(next, c->rate.due_ns) : next;
 }
 
 /* After records went out the sender rests for a moment: a program that writes one batch after the other
@@ -645,12 +644,11 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                            .fd = -1,
                            .until_ns = UINT64_MAX,
                            .heartbeat_ns = HEARTBEAT_MS * MS };
-  /* No cost plus rest may pass 64 bits; nobody can tell such a cap from none. */
-  if (c->config.rate_bytes_s > INT64_MAX) c->config.rate_bytes_s = 0;
+  c->rate = ta_rate_of(config->rate_bytes_s);
   c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (c->wake_fd < 0) return TB_IO;
   pthread_mutex_init(&c->lock, NULL);
-  if (getrandom(c->stream, sizeof c->stream, 0) != sizeof c->stream ||
+  if (getrandom(c->told.stream, sizeof c->told.stream, 0) != sizeof c->told.stream ||
       getrandom(&c->random, sizeof c->random, 0) != sizeof c->random)
     return TB_IO;
   c->random |= 1; /* xorshift must not start at 0 */

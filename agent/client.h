@@ -6,7 +6,8 @@
  * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
  * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
  * bytes go out on a connection than the collector's mark says. Who is silent for three heartbeats
- * is gone. Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
+ * is gone. A collector that no longer has what it acked is sent another stream (ta_spool_begin_anew).
+ * Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
  * of the writer's, ends the stream: the host must not pay for our mistake.
  *
  * Memory    the client itself; frames from the collector are at most TA_INBOUND_BYTES.
@@ -18,6 +19,7 @@
 #define TA_CLIENT_H
 
 #include "agent/dial.h"
+#include "agent/rate.h"
 #include "agent/spool.h"
 #include "agent/tls.h"
 #include "base/arena.h"
@@ -66,7 +68,9 @@ struct ta_client_config {
 
 struct ta_client_status {
   enum ta_client_state state;
-  bool refused; /* for good */
+  unsigned char stream[16];
+  uint64_t begun_anew; /* streams before this one, which the collector no longer had */
+  bool refused;        /* for good */
   uint64_t connects, welcomes;
   char last_error[200];
 };
@@ -74,9 +78,8 @@ struct ta_client_status {
 struct ta_client {
   struct ta_client_config config;
   struct ta_spool *spool;
-  struct tb_keeper keeper; /* of the writer's and the sender's checks */
-  unsigned char stream[16];
-  uint64_t started_wall_ns;
+  struct tb_keeper keeper;  /* of the writer's and the sender's checks */
+  uint64_t started_wall_ns; /* the stream */
   int wake_fd;
   atomic_bool stop;
   atomic_uint hurried; /* calls that wait for acks */
@@ -101,12 +104,11 @@ struct ta_client {
 
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
-  uint64_t rest_ns;     /* the end of this rest, 0: it takes none */
-  uint64_t away_ns;     /* GOAWAY: not before */
-  uint64_t rate_due_ns; /* rate cap: what went out is paid for then */
-  uint64_t rate_rest;   /* of the division behind it, in bytes x ns */
+  uint64_t rest_ns; /* the end of this rest, 0: it takes none */
+  uint64_t away_ns; /* GOAWAY: not before */
+  struct ta_rate rate;
 
-  pthread_mutex_t lock; /* of told */
+  pthread_mutex_t lock; /* of told; only run() writes that */
   struct ta_client_status told;
 };
 

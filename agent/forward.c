@@ -477,8 +477,9 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   status.reconnects = client.welcomes > 0 ? client.welcomes - 1 : 0;
   status.resent_batches = counters.resent_batches;
   status.faults = atomic_load(&f->client.keeper.failed);
-  for (size_t i = 0; i < sizeof f->client.stream; i++)
-    snprintf(status.stream + 2 * i, 3, "%02x", f->client.stream[i]);
+  status.begun_anew = client.begun_anew;
+  for (size_t i = 0; i < sizeof client.stream; i++)
+    snprintf(status.stream + 2 * i, 3, "%02x", client.stream[i]);
   memcpy(status.last_error, client.last_error, sizeof status.last_error);
   memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
   return TA_OK;

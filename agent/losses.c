@@ -11,9 +11,9 @@ static void set_reason(struct ta_spool *s, struct ta_run *loss) {
                            : TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL;
 }
 
-/* Nothing of it was sealed: its run becomes the LOSS, or joins the one before it that is not said
- * yet. Answers that run; an open one swallows what is still to come. */
-static struct ta_run *drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
+/* Nothing of it was sealed: its run becomes the LOSS, or joins the one before it that is not said yet. An
+ * open one swallows what is still to come. */
+static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   struct ta_run *run = &s->runs.run[at];
 
   ta_pages_give_chain(&s->runs.pages, run->first_page);
@@ -29,7 +29,7 @@ static struct ta_run *drop_whole(struct ta_spool *s, uint32_t at, uint32_t befor
       s->runs.place[p] = (struct ta_place){ .run = at, .page = TA_NONE };
 
   struct ta_run *prev = before == TA_NONE ? NULL : &s->runs.run[before];
-  if (prev == NULL || prev->kind != TA_RUN_LOSS || prev->bytes > 0) return run;
+  if (prev == NULL || prev->kind != TA_RUN_LOSS || prev->bytes > 0) return;
   ta_count_add(&prev->all, run->all);
   prev->last_gen = run->gen;
   prev->last_wall_ns = run->last_wall_ns;
@@ -38,7 +38,6 @@ static struct ta_run *drop_whole(struct ta_spool *s, uint32_t at, uint32_t befor
   if (s->runs.last == at) s->runs.last = before;
   run->kind = TA_RUN_FREE;
   s->runs.free++;
-  return prev;
 }
 
 /* The one being written, and some of it was sealed: what is not goes, the LOSS comes behind it. */
@@ -92,20 +91,18 @@ static bool waited(struct ta_spool *s) {
 }
 
 struct ta_run *ta__make_room(struct ta_spool *s, size_t bytes) {
-  struct ta_run *run = ta_runs_writing(&s->runs);
-  uint32_t victim, before;
-
-  if (run->kind != TA_RUN_GENERATION) return NULL;
-  while (ta_run_pages_wanted(run, bytes) > s->runs.pages.free) {
+  for (;;) {
+    struct ta_run *run = ta_runs_writing(&s->runs);
+    uint32_t victim, before;
+    if (run->kind != TA_RUN_GENERATION) return NULL;
+    if (ta_run_pages_wanted(run, bytes) <= s->runs.pages.free) return run;
     if (waited(s)) continue;
     victim = oldest_unsent(s, &before);
-    if (victim == TA_NONE) {
+    if (victim == TA_NONE)
       abandon(s);
-      return NULL;
-    }
-    if (drop_whole(s, victim, before)->open) return NULL;
+    else
+      drop_whole(s, victim, before);
   }
-  return run;
 }
 
 void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
@@ -130,11 +127,10 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
   s->counters.lost_generations++;
 }
 
-bool ta__say_loss(struct ta_spool *s, struct ta_run *run) {
+void ta__word_loss(struct ta_run *run) {
   unsigned char packed[TA_SLOT_BYTES - TP_HEADER_BYTES];
   Tracecollect__V1__Loss loss = TRACECOLLECT__V1__LOSS__INIT;
 
-  if (run->open || s->runs.free < TA_RUNS_SPARE / 2) return false;
   loss.first_gen = run->gen;
   loss.last_gen = run->last_gen;
   loss.batches = run->all.batches;
@@ -145,5 +141,10 @@ bool ta__say_loss(struct ta_spool *s, struct ta_run *run) {
   loss.sent_batches = run->sealed.batches;
   loss.sent_bytes = run->sealed.bytes;
   ta_run_slot(run, TP_LOSS, packed, tracecollect__v1__loss__pack(&loss, packed));
+}
+
+bool ta__say_loss(struct ta_spool *s, struct ta_run *run) {
+  if (run->open || s->runs.free < TA_RUNS_SPARE / 2) return false;
+  ta__word_loss(run);
   return true;
 }

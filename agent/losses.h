@@ -5,14 +5,14 @@
  * written is abandoned: its unsent rest goes, and so does what is still to come of it. Each drop leaves a
  * LOSS run in the place of what it dropped; neighbours that are not said yet become one.
  *
- * Threads   the writer's alone, but for ta__say_loss(), the sender's.
+ * Threads   the writer's alone, but for those that say a LOSS, the sender's.
  */
 #ifndef TA_LOSSES_H
 #define TA_LOSSES_H
 
 #include "agent/spool.h"
 
-enum { TA_RUNS_SPARE = 4 }; /* always left for LOSS and CLOSE */
+enum { TA_RUNS_SPARE = 8 }; /* always left for LOSS, CLOSE and a stream that begins anew */
 
 /* Room for bytes more in the generation being written; NULL: it had to go itself. */
 struct ta_run *ta__make_room(struct ta_spool *s, size_t bytes);
@@ -21,5 +21,6 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen);
 /* A LOSS finds its words when it is its turn. It waits (false) while its generation may lose more, and
  * while runs are short: then it is better that it takes in what follows. */
 bool ta__say_loss(struct ta_spool *s, struct ta_run *run);
+void ta__word_loss(struct ta_run *run); /* at once */
 
 #endif

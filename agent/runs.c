@@ -43,29 +43,49 @@ void ta_runs_fini(struct ta_runs *r) {
 
 /* The list. */
 
-struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
-                              uint64_t order) {
+static uint32_t take(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen, uint64_t order) {
   uint32_t at = r->hint;
 
   while (r->run[at].kind != TA_RUN_FREE) at = (at + 1) % r->max;
   r->hint = (at + 1) % r->max;
   r->free--;
+  r->run[at] = (struct ta_run){ .kind = kind,
+                                .next = TA_NONE,
+                                .first_page = TA_NONE,
+                                .last_page = TA_NONE,
+                                .gen = gen,
+                                .last_gen = gen,
+                                .order = order,
+                                .first_wall_ns = ta_wall_ns() };
+  r->run[at].last_wall_ns = r->run[at].first_wall_ns;
+  return at;
+}
 
-  struct ta_run *run = &r->run[at];
-  *run = (struct ta_run){ .kind = kind,
-                          .next = TA_NONE,
-                          .first_page = TA_NONE,
-                          .last_page = TA_NONE,
-                          .gen = gen,
-                          .last_gen = gen,
-                          .order = order,
-                          .first_wall_ns = ta_wall_ns() };
-  run->last_wall_ns = run->first_wall_ns;
+struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
+                              uint64_t order) {
+  uint32_t at = take(r, kind, gen, order);
+
   if (r->last != TA_NONE) r->run[r->last].next = at;
   r->last = at;
   for (int p = 0; p < TA_PLACES; p++)
     if (r->place[p].run == TA_NONE) r->place[p] = (struct ta_place){ .run = at, .page = TA_NONE };
-  return run;
+  return &r->run[at];
+}
+
+struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
+                               uint64_t order) {
+  uint32_t at = take(r, kind, gen, order);
+
+  r->run[at].next = r->place[TA_ACKED].run;
+  if (r->last == TA_NONE) r->last = at;
+  r->place[TA_ACKED] = (struct ta_place){ .run = at, .page = TA_NONE };
+  return &r->run[at];
+}
+
+void ta_runs_give(struct ta_runs *r, uint32_t run) {
+  ta_pages_give_chain(&r->pages, r->run[run].first_page);
+  r->run[run].kind = TA_RUN_FREE;
+  r->free++;
 }
 
 struct ta_run *ta_runs_writing(struct ta_runs *r) {

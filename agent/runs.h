@@ -74,6 +74,11 @@ void ta_runs_fini(struct ta_runs *r); /* accepts zeroed memory */
 /* A new one behind the last, in no page; the caller has seen to it that one is free. */
 struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
                               uint64_t order);
+/* The same before the run that TA_ACKED stands in, and that place goes there. */
+struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
+                               uint64_t order);
+/* Gives it and its pages back; it is in no list any more. */
+void ta_runs_give(struct ta_runs *r, uint32_t run);
 struct ta_run *ta_runs_writing(struct ta_runs *r); /* the last one if it is open, or NULL */
 
 /* Frames while they have no number: a header of our own in the place of the one to come. */

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/anew.h"
 #include "agent/clock.h"
 #include "agent/losses.h"
 #include "base/check.h"
@@ -93,12 +94,14 @@ static void append_frame(struct ta_spool *s, struct ta_run *run, struct tp_frame
   if (!TB_CHECK(ta_run_pages_wanted(run, n) <= pages->free)) return;
   start.page = ta_runs_extend(&s->runs, run, n);
   struct ta_place p = start;
+  s->filling = true;
   pthread_mutex_unlock(&s->lock);
   skip(pages, &p, TP_HEADER_BYTES);
   frame->payload_crc = fill_summed(pages, &p, frame->payload, frame->len);
   ta_run_unsealed_head(head, frame);
   fill(pages, &start, head, sizeof head);
   pthread_mutex_lock(&s->lock);
+  s->filling = false;
   run->bytes += n;
 }
 
@@ -116,6 +119,8 @@ static bool wake_sender(struct ta_spool *s, size_t n) {
 bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
   if (!TB_CHECK(n <= TA_SLOT_BYTES - TP_HEADER_BYTES)) return false;
   pthread_mutex_lock(&s->lock);
+  memcpy(s->header.bytes, bytes, n);
+  s->header.n = n;
   ta_run_slot(ta_runs_append(&s->runs, TA_RUN_HEADER, 0, s->records), TP_HEADER, bytes, n);
   s->records++;
   bool wake = wake_sender(s, 1);
@@ -179,17 +184,20 @@ bool ta_spool_end(struct ta_spool *s) {
   return wake;
 }
 
-bool ta_spool_finish(struct ta_spool *s) {
+void ta__word_close(struct ta_spool *s, struct ta_run *run) {
   unsigned char packed[TA_SLOT_BYTES - TP_HEADER_BYTES];
   Tracecollect__V1__Close done = TRACECOLLECT__V1__CLOSE__INIT;
   Tracecollect__V1__Counters counters;
 
-  pthread_mutex_lock(&s->lock);
   ta_counters_message(&s->counters, &counters);
   done.counters = &counters;
   done.reason = (char[]){ "closed" };
-  ta_run_slot(ta_runs_append(&s->runs, TA_RUN_CLOSE, 0, s->records), TP_CLOSE, packed,
-              tracecollect__v1__close__pack(&done, packed));
+  ta_run_slot(run, TP_CLOSE, packed, tracecollect__v1__close__pack(&done, packed));
+}
+
+bool ta_spool_finish(struct ta_spool *s) {
+  pthread_mutex_lock(&s->lock);
+  ta__word_close(s, ta_runs_append(&s->runs, TA_RUN_CLOSE, 0, s->records));
   s->records++;
   s->finished = true;
   bool wake = wake_sender(s, 1);
@@ -199,8 +207,7 @@ bool ta_spool_finish(struct ta_spool *s) {
 
 /* Sending. */
 
-/* Gives the frame at the granted place its number and its header as it goes out. */
-static void seal(struct ta_spool *s, struct tp_frame *frame) {
+void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   unsigned char head[TP_HEADER_BYTES];
   struct ta_place at = s->runs.place[TA_GRANTED];
   struct ta_run *run = &s->runs.run[at.run];
@@ -248,7 +255,7 @@ size_t ta_spool_grant(struct ta_spool *s, uint64_t room, uint64_t *out_need) {
       break;
     }
     if (fresh)
-      seal(s, &frame);
+      ta__seal(s, &frame);
     else if (frame.kind == TP_BATCH)
       s->counters.resent_batches++;
     ta_runs_step(&s->runs, &s->runs.place[TA_GRANTED], bytes);
@@ -299,14 +306,23 @@ static void release_page(struct ta_spool *s, struct ta_run *run, uint32_t page) 
   ta_pages_give(&s->runs.pages, page);
 }
 
+void ta__note_gone(struct ta_spool *s, const struct ta_run *run) {
+  if (run->kind != TA_RUN_GENERATION && run->kind != TA_RUN_LOSS) return;
+  if (s->gone.first_gen == 0) {
+    s->gone.first_gen = run->gen;
+    s->gone.first_wall_ns = run->first_wall_ns;
+  }
+  s->gone.last_gen = run->last_gen;
+  s->gone.last_wall_ns = run->last_wall_ns;
+}
+
 static void release_runs(struct ta_spool *s) {
   struct ta_place *acked = &s->runs.place[TA_ACKED];
 
   for (uint32_t at = acked->run; ta_runs_settle_once(&s->runs, acked); at = acked->run) {
     for (int p = TA_ACKED + 1; p < TA_PLACES; p++) ta_runs_settle(&s->runs, &s->runs.place[p]);
-    ta_pages_give_chain(&s->runs.pages, s->runs.run[at].first_page);
-    s->runs.run[at].kind = TA_RUN_FREE;
-    s->runs.free++;
+    ta__note_gone(s, &s->runs.run[at]);
+    ta_runs_give(&s->runs, at);
   }
 }
 
@@ -373,7 +389,7 @@ tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *
 
   pthread_mutex_lock(&s->lock);
   if (durable_seq < s->acked_seq) {
-    rc = tb_fail(diag, TB_PROTOCOL,
+    rc = tb_fail(diag, TB_NOTFOUND,
                  "collector has records up to %" PRIu64 " of this stream, but acked %" PRIu64,
                  durable_seq, s->acked_seq);
   } else {
@@ -437,8 +453,7 @@ void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__C
   out->spool_batches = c->spooled.batches;
 }
 
-/* How many of the records put, in their order, are settled: acked, or counted as lost. */
-static uint64_t records_settled(struct ta_spool *s) {
+uint64_t ta__records_settled(struct ta_spool *s) {
   struct ta_place *acked = &s->runs.place[TA_ACKED];
 
   release_runs(s);
@@ -451,7 +466,7 @@ static uint64_t records_settled(struct ta_spool *s) {
 
 bool ta_spool_done(struct ta_spool *s) {
   pthread_mutex_lock(&s->lock);
-  bool done = s->finished && records_settled(s) == s->records;
+  bool done = s->finished && ta__records_settled(s) == s->records;
   pthread_mutex_unlock(&s->lock);
   return done;
 }
@@ -461,7 +476,7 @@ tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns) {
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&s->lock);
-  for (uint64_t target = s->records; records_settled(s) < target;) {
+  for (uint64_t target = s->records; ta__records_settled(s) < target;) {
     if (s->over) {
       rc = TB_END;
       break;
@@ -469,7 +484,7 @@ tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns) {
     if (deadline_ns == UINT64_MAX)
       pthread_cond_wait(&s->moved, &s->lock);
     else if (pthread_cond_timedwait(&s->moved, &s->lock, &until) != 0 &&
-             records_settled(s) < target) {
+             ta__records_settled(s) < target) {
       rc = TB_AGAIN;
       break;
     }

@@ -14,8 +14,8 @@
  * Threads   the writer's calls (header, put, end, finish) from one thread at a time, the sender's
  *           (grant ... trim) from one; the lock is never held while payload is copied.
  * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what
- *           was never sent, or no longer has what it acked. What cannot be kept is no error but a
- *           loss.
+ *           was never sent. TB_NOTFOUND from resume: it no longer has what it acked. What cannot be
+ *           kept is no error but a loss.
  */
 #ifndef TA_SPOOL_H
 #define TA_SPOOL_H
@@ -35,12 +35,23 @@ struct ta_counters {
   uint64_t acked_generations, lost_generations, resent_batches;
 };
 
+/* Generations, and when they were written. */
+struct ta_span {
+  uint64_t first_gen, last_gen, first_wall_ns, last_wall_ns; /* first_gen 0: none */
+};
+
 struct ta_spool {
   pthread_mutex_t lock;
   pthread_cond_t moved; /* acks came, or waiting is over */
   struct ta_runs runs;
   uint64_t records; /* put so far, lost ones included */
   uint64_t seq, acked_seq;
+  struct ta_span gone; /* what was freed since the spool was made */
+  struct {             /* HEADER's payload */
+    unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
+    size_t n;
+  } header;
+  bool filling;                  /* the writer copies a frame, without the lock */
   bool finished;                 /* CLOSE is in */
   bool (*impatient)(void *self); /* if set, the writer waits for room until it says so
                                     (asked every 100 ms), instead of dropping (tracectl send) */
@@ -69,6 +80,11 @@ void ta_spool_sent(struct ta_spool *s, size_t n);
 TB_MUST tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *diag);
 /* On a new connection: frees up to what the collector has and begins again behind it. */
 TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag);
+/* After resume() answered TB_NOTFOUND, and before a connection under a new stream id: numbers begin at 1 again,
+ * with the HEADER and one LOSS record for all that was acked; a generation of which records were acked goes
+ * with it, the next one comes whole. What was acked counts as lost from now on. TB_AGAIN: the writer is at
+ * work, nothing was changed. */
+TB_MUST tb_rc ta_spool_begin_anew(struct ta_spool *s);
 /* Says that the sender goes to sleep; false if there is something to send after all. */
 bool ta_spool_sleep(struct ta_spool *s);
 /* The same for a rest: until so many bytes more are put. False if half of the pool is taken: memory

@@ -120,6 +120,7 @@ static const char *loss_text(uint32_t reason) {
   case TRACECOLLECT__V1__LOSS_REASON__LOSS_GENERATION_TOO_LARGE:
     return "larger than the agent's spool";
   case TRACECOLLECT__V1__LOSS_REASON__LOSS_DISABLED: return "the agent was turned off";
+  case TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN: return "acked, and lost by the collector";
   default: return "dropped by the agent";
   }
 }

@@ -66,6 +66,14 @@ void tp_frame_head_summed(const struct tp_frame *frame, unsigned char out[TP_HEA
   put32(out + RESERVED_AT, 0);
 }
 
+/* The checksum of bytes that differ in their end only differs by what these ends' checksums do. */
+void tp_frame_renumber(unsigned char head[TP_HEADER_BYTES], uint64_t seq) {
+  uint32_t before = tb_crc32c(0, head, CRC_AT);
+
+  put64(head + 8, seq);
+  put32(head + CRC_AT, get32(head + CRC_AT) ^ before ^ tb_crc32c(0, head, CRC_AT));
+}
+
 /* What a header may say, before its payload is waited for: a peer must not make us wait for, or
  * hold, more than the kind allows. */
 static tb_rc check_head(const struct tp_frame *f, const unsigned char *head, struct tb_diag *diag) {

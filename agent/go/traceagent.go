@@ -55,6 +55,7 @@ type Status struct {
 	LostBatches, LostBytes, LostGenerations    uint64
 	SpoolBytes, SpoolBytesPeak                 uint64
 	Connects, Reconnects, ResentBatches        uint64
+	BegunAnew                                  uint64 // times the collector no longer had what it had acknowledged
 	Stream                                     string // id under which the collector knows the trace
 	LastError                                  string // of the last refusal or lost connection
 }
@@ -224,6 +225,7 @@ func read(stream *C.ta_forward) Status {
 		Connects:         uint64(s.connects),
 		Reconnects:       uint64(s.reconnects),
 		ResentBatches:    uint64(s.resent_batches),
+		BegunAnew:        uint64(s.begun_anew),
 		Stream:           C.GoString(&s.stream[0]),
 		LastError:        C.GoString(&s.last_error[0]),
 	}

@@ -84,6 +84,10 @@ struct ta_forward_status {
   char stream[33];      /* hex id of the stream */
   char last_error[200]; /* of the last refusal or lost connection, empty if none */
   uint64_t faults;      /* failed checks of our own; the first turned the stream off */
+  /* How often the collector came back without records it had acked, its state wiped or restored from an
+   * older copy. Each time the stream goes on under another id, what was acked counts as lost, and the next
+   * whole generation is the first of the new one. log() hears of it at LOG_WARNING. */
+  uint64_t begun_anew;
 };
 
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 from harness import SANITIZE, Case, Collector, Go, local_go, wait_until
 
@@ -80,6 +81,52 @@ class Forward(Case):
         self.assertEqual(self._status()["LostBatches"], 0)
         self.assert_same_bytes(collector.fetch(self.folder / "fetched.trace", "kill"), teed)
         self.assertEqual(collector.stop(), 0)
+
+    def _goes_on_as_another_stream(self, collector, server, before, service):
+        """After the collector came back without what it had acked. Answers the new stream's trace."""
+        wait_until("the new stream is acked", lambda: (s := self._status())["BegunAnew"] == 1 and s["AckedGenerations"] > 1)
+        server.terminate()
+        self.assertEqual(server.wait(60), 0, self.log("server"))
+        after = self._status()
+        self.assertNotEqual(after["Stream"], before["Stream"])
+        self.assertGreaterEqual(after["LostBytes"], before["AckedBytes"])
+        self.assertEqual(after["ProducedBytes"], after["AckedBytes"] + after["LostBytes"])
+        fetched = self.folder / "fetched.trace"
+        collector.ask("fetch", "--service", service, "--stream", after["Stream"], "-o", fetched, "--no-progress")
+        self.assertIn(f"{fetched}: ok:", self.tracectl("check", fetched).out)
+        self._parsed(fetched)  # Go's own reader takes it, too
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+        return fetched
+
+    def test_the_collectors_state_is_wiped_while_a_server_runs(self):
+        collector, teed = Collector(self), self.folder / "teed.trace"
+        server = self._server(self.go, collector.ready["agents"], "-service", "wiped", "-tee", teed)
+        wait_until("two generations are acked", lambda: (s := self._status()) and s["AckedGenerations"] > 1)
+        self.assertEqual(collector.stop(), 0)
+        shutil.rmtree(collector.state)
+        before = self._status()
+        collector.start()
+        fetched = self._goes_on_as_another_stream(collector, server, before, "wiped")
+        written, kept = teed.read_bytes(), fetched.read_bytes()
+        self.assertEqual(kept[:16], written[:16])
+        self.assertTrue(written.endswith(kept[16:]), "what the new stream has is not the end of what was written")
+
+    def test_an_older_copy_of_the_collectors_state_is_restored_while_a_server_runs(self):
+        collector, copy = Collector(self), self.folder / "copy"
+        server = self._server(self.go, collector.ready["agents"], "-service", "restored")
+        wait_until("a generation is acked", lambda: (s := self._status()) and s["AckedGenerations"] > 0)
+        self.assertEqual(collector.stop(), 0)
+        shutil.copytree(collector.state, copy)
+        had = self._status()["AckedGenerations"]
+        collector.start()
+        wait_until("more is acked", lambda: self._status()["AckedGenerations"] > had + 1)
+        self.assertEqual(collector.stop(), 0)
+        shutil.rmtree(collector.state)
+        copy.rename(collector.state)
+        before = self._status()
+        collector.start()
+        self._goes_on_as_another_stream(collector, server, before, "restored")
 
     def test_a_server_without_a_collector_keeps_running_in_bounded_memory(self):
         server = self._server(self.go, "127.0.0.1:9", "-service", "alone", "-dense", "2")

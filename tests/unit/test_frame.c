@@ -62,6 +62,18 @@ Test(frame, the_bytes_on_the_wire_never_change) {
   cr_assert_eq(memcmp(bytes, sealed, sizeof sealed), 0);
 }
 
+Test(frame, a_frame_gets_another_number_without_its_payload) {
+  static const uint64_t numbers[] = { 1, 2, 255, UINT64_C(1) << 40, UINT64_MAX };
+  unsigned char bytes[200], other[200];
+
+  build(TP_BATCH, 77, 3, bytes);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    tp_frame_renumber(bytes, numbers[i]);
+    size_t n = build(TP_BATCH, numbers[i], 3, other);
+    cr_assert_eq(memcmp(bytes, other, n), 0);
+  }
+}
+
 Test(frame, a_short_frame_asks_for_what_it_needs_and_nothing_else) {
   unsigned char bytes[200];
   struct tb_diag diag;

@@ -172,7 +172,7 @@ Test(spool, the_collector_cannot_ack_what_did_not_go_out) {
   send_granted(s, &w);
   cr_assert_eq(ack(s, 5), TB_PROTOCOL);
   cr_assert_eq(counters(s).acked.batches, 3);             /* up to there it was right */
-  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_PROTOCOL); /* and it may not forget */
+  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND); /* nor forget what did */
   free(w.bytes);
   close_spool(s);
 }
@@ -268,10 +268,145 @@ Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   close_spool(s);
 }
 
-/* Random turns of writer, sender and collector, many times the size of the pool. */
-Test(spool, any_order_of_turns_keeps_the_books) {
+/* A collector that forgot. */
+
+static uint64_t frames_of(struct wire *w, enum tp_kind kind) {
+  struct wire copy = { .bytes = w->bytes, .n = w->n };
+  struct tp_frame f;
+  uint64_t n = 0;
+
+  while (next(&copy, &f)) n += f.kind == kind;
+  return n;
+}
+
+static Tracecollect__V1__Loss loss_in(const struct tp_frame *f) {
+  Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f->len, f->payload);
+
+  cr_assert_not_null(loss);
+  Tracecollect__V1__Loss copy = *loss;
+  tracecollect__v1__loss__free_unpacked(loss, NULL);
+  return copy;
+}
+
+Test(spool, a_stream_that_begins_anew_has_its_header_one_loss_and_whole_generations) {
   struct ta_spool *s = open_spool(MIB);
-  uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, batches = 0;
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  for (uint64_t gen = 1; gen <= 4; gen++) {
+    put(s, gen, 3, 1000 + gen);
+    ta_spool_end(s);
+  }
+  grant_all(s, 13 * 1000); /* sealed to the middle of the third */
+  send_granted(s, &w);
+  cr_assert_eq(ack(s, 7), TB_OK); /* HEADER, the first generation, two batches of the second */
+  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND);
+  cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+  struct ta_counters c = counters(s);
+  cr_assert_eq(c.acked.batches, 0);
+  cr_assert_eq(c.lost.batches, 6);
+  cr_assert_eq(c.lost_generations, 2);
+  cr_assert_eq(c.spooled.batches, 6);
+
+  w.n = w.at = 0;
+  ta_spool_finish(s);
+  cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_OK);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  cr_assert(next(&w, &f) && f.kind == TP_HEADER && f.seq == 1);
+  cr_assert_eq(memcmp(f.payload, "go 1.26 trace\0\0", 16), 0);
+  cr_assert(next(&w, &f) && f.kind == TP_LOSS && f.seq == 2);
+  Tracecollect__V1__Loss loss = loss_in(&f);
+  cr_assert_eq(loss.first_gen, 1);
+  cr_assert_eq(loss.last_gen, 2);
+  cr_assert_eq(loss.batches, 6);
+  cr_assert_eq(loss.bytes, 3 * (1001 + 1002));
+  cr_assert_eq(loss.sent_batches, 0);
+  cr_assert_eq(loss.reason, TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN);
+  for (uint64_t seq = 3; seq <= 10; seq++) {
+    cr_assert(next(&w, &f) && f.seq == seq); /* take() has checked its checksum */
+    cr_assert_eq(f.kind, seq == 6 || seq == 10 ? TP_GENEND : TP_BATCH);
+    cr_assert_eq(f.gen, seq <= 6 ? 3 : 4);
+    if (f.kind == TP_BATCH) cr_assert_eq(memcmp(f.payload, noise, f.len), 0);
+  }
+  cr_assert(next(&w, &f) && f.kind == TP_CLOSE && f.seq == 11);
+  cr_assert_not(next(&w, &f));
+  cr_assert_eq(ack(s, 11), TB_OK);
+  cr_assert(ta_spool_done(s));
+  cr_assert_eq(counters(s).acked.batches, 6);
+  free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, the_generation_being_written_is_lost_to_its_end_when_some_of_it_was_acked) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  put(s, 1, 3, 1000);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  cr_assert_eq(ack(s, 3), TB_OK);
+  cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+  w.n = w.at = 0;
+  put(s, 1, 2, 1000);
+  ta_spool_end(s);
+  put(s, 2, 1, 1000);
+  ta_spool_end(s);
+  cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_OK);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  cr_assert(next(&w, &f) && f.kind == TP_HEADER && f.seq == 1);
+  cr_assert(next(&w, &f) && f.kind == TP_LOSS && f.seq == 2);
+  cr_assert_eq(loss_in(&f).batches, 5);
+  cr_assert(next(&w, &f) && f.kind == TP_BATCH && f.gen == 2);
+  cr_assert(next(&w, &f) && f.kind == TP_GENEND && f.seq == 4);
+  cr_assert_eq(ack(s, 4), TB_OK);
+  cr_assert_eq(ta_spool_wait(s, 1), TB_OK);
+  cr_assert_eq(counters(s).lost_generations, 1);
+  free(w.bytes);
+  close_spool(s);
+}
+
+Test(spool, it_begins_anew_as_often_as_it_must) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+
+  for (uint64_t gen = 1; gen <= 1000; gen++) {
+    put(s, gen, 2, 500);
+    ta_spool_end(s);
+    grant_all(s, UINT64_MAX);
+    w.n = w.at = 0;
+    send_granted(s, &w);
+    cr_assert_eq(frames_of(&w, TP_HEADER), gen == 1 || gen % 3 == 1);
+    cr_assert_eq(frames_of(&w, TP_LOSS), gen > 1 && gen % 3 == 1);
+    cr_assert_eq(ack(s, s->seq), TB_OK);
+    if (gen % 3 > 0) continue;
+    cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_NOTFOUND);
+    cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+    cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_OK);
+  }
+  cr_assert_eq(counters(s).lost.batches, 2 * 999);
+  cr_assert_eq(counters(s).acked.batches, 2);
+  cr_assert_leq(s->runs.max - s->runs.free, 2);
+  free(w.bytes);
+  close_spool(s);
+}
+
+/* A record that came for the first time. */
+static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_count *told) {
+  if (f->kind == TP_BATCH) ta_count_add(kept, (struct ta_count){ 1, f->len });
+  if (f->kind != TP_LOSS) return;
+  Tracecollect__V1__Loss loss = loss_in(f);
+  ta_count_sub(kept, (struct ta_count){ loss.sent_batches, loss.sent_bytes });
+  ta_count_add(told, (struct ta_count){ loss.batches, loss.bytes });
+}
+
+/* Random turns of writer, sender and collector, many times the size of the pool. */
+Test(spool, any_order_of_turns_keeps_the_books, .timeout = 120) {
+  struct ta_spool *s = open_spool(MIB);
+  uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
+  struct ta_count kept = { 0 }, told = { 0 }; /* of this stream, by its records alone */
   struct wire w = { 0 };
   struct tp_frame f;
 
@@ -296,7 +431,7 @@ Test(spool, any_order_of_turns_keeps_the_books) {
         there = f.seq;               /* on this connection */
         if (f.seq <= sent) continue; /* again */
         cr_assert_eq(f.seq, ++sent);
-        batches += f.kind == TP_BATCH;
+        note(&f, &kept, &told);
       }
       w.n = w.at = 0;
       break;
@@ -309,6 +444,13 @@ Test(spool, any_order_of_turns_keeps_the_books) {
         ta_spool_trim(s);
         break;
       }
+      if (random / 32 % 8 == 0 && acked > 0) {
+        cr_assert_eq(ta_spool_resume(s, acked - 1, NULL), TB_NOTFOUND);
+        cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+        acked = sent = 0;
+        kept = told = (struct ta_count){ 0 };
+        streams++;
+      }
       cr_assert_eq(ta_spool_resume(s, acked, NULL), TB_OK);
       there = acked;
       break;
@@ -319,13 +461,20 @@ Test(spool, any_order_of_turns_keeps_the_books) {
   ta_spool_finish(s);
   grant_all(s, UINT64_MAX);
   send_granted(s, &w);
-  while (next(&w, &f)) sent = f.seq > sent ? f.seq : sent;
+  while (next(&w, &f)) {
+    if (f.seq <= sent) continue;
+    cr_assert_eq(f.seq, ++sent);
+    note(&f, &kept, &told);
+  }
+  cr_assert_eq(kept.batches + told.batches, counters(s).produced.batches);
+  cr_assert_eq(kept.bytes + told.bytes, counters(s).produced.bytes);
+  cr_assert_eq(told.batches, counters(s).lost.batches);
   cr_assert_eq(ack(s, sent), TB_OK);
   cr_assert(ta_spool_done(s));
   cr_assert_eq(counters(s).spooled.batches, 0);
   cr_assert_leq(s->runs.pages.max - s->runs.pages.free, 1);
   cr_assert_gt(counters(s).lost_generations, 0);
-  cr_assert_gt(batches, 1000);
+  cr_assert_gt(streams, 100);
   free(w.bytes);
   close_spool(s);
 }

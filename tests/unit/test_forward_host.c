@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream in somebody else's process: what its host must never notice. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/forward.h"
+#include "base/check.h"
+#include "tests/unit/forward_scene.h"
+
+static bool is_off(const struct ta_forward_status *status, const char *why) {
+  return status->state == TA_STATE_OFF && status->faults > 0 &&
+         strstr(status->last_error, why) != NULL;
+}
+
+/* Called inside a write that waits for room. */
+static bool make_a_mistake(void *self) {
+  return TB_CHECK(self == NULL);
+}
+
+Test(forward_host, a_failed_check_of_the_writer_turns_off_the_stream_not_its_host) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .deaf = true }, 0);
+  struct tt_stream t = tt_stream_make(26, 4, 20, 60000);
+  struct ta_forward_config config = { .server = tt_collector_address(s.collector),
+                                      .certs = s.dir,
+                                      .service = "shop",
+                                      .spool_bytes = 1 << 20 };
+  int error = 0;
+
+  ta_forward_close(s.f, 0);
+  cr_assert_eq(ta_forward_open_patient(&config, make_a_mistake, &s, &s.f), 0);
+  /* Noted by the first write that has to wait, and then it drops what it has no room for. */
+  for (size_t at = 0; at + 60000 < t.n && error == 0; at += 60000)
+    error = ta_forward_write(s.f, t.bytes + at, 60000);
+  cr_assert_eq(error, TA_E_OFF);
+  cr_assert(until(s.f, is_off, "self == NULL"));
+  cr_assert_eq(ta_forward_write(s.f, t.bytes, 100), TA_E_OFF);
+  cr_assert_eq(ta_forward_close(s.f, 10000), TA_E_OFF);
+  tt_stream_free(&t);
+  scene_end(&s);
+}
+
+static void log_a_mistake(void *self, int level, const char *text) {
+  (void)level, (void)text;
+  (void)TB_CHECK(self == NULL);
+}
+
+Test(forward_host, a_failed_check_of_the_sender_turns_off_the_stream_not_its_host) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct ta_forward_config config = { .server = tt_collector_address(s.collector),
+                                      .certs = s.dir,
+                                      .service = "shop",
+                                      .log = log_a_mistake,
+                                      .log_self = &s };
+
+  ta_forward_close(s.f, 10000);
+  cr_assert_eq(ta_forward_open(&config, &s.f), 0);
+  cr_assert(until(s.f, is_off, "check failed: test_forward_host.c: self == NULL"));
+  cr_assert_eq(ta_forward_write(s.f, "go 1.26 trace\0\0", 16), TA_E_OFF);
+  cr_assert_eq(ta_forward_close(s.f, 10000), TA_E_OFF);
+  scene_end(&s);
+}
+
+Test(forward_host, errno_and_the_signal_mask_stay_as_they_were) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct tt_stream t = tt_stream_make(26, 1, 2, 1000);
+  struct ta_forward_status status = { .size = sizeof status };
+  struct ta_forward_config bad = { .server = "nowhere" };
+  sigset_t before, after;
+  ta_forward *none;
+
+  sigprocmask(SIG_BLOCK, NULL, &before);
+  errno = 4711;
+  cr_assert_eq(ta_forward_open(&bad, &none), TA_E_CONFIG);
+  cr_assert_eq(errno, 4711);
+  ta_forward_write(s.f, t.bytes, t.n);
+  cr_assert_eq(errno, 4711);
+  ta_forward_status(s.f, &status);
+  ta_forward_sync(s.f, 10000);
+  cr_assert_eq(errno, 4711);
+  ta_forward_close(s.f, 10000);
+  cr_assert_eq(errno, 4711);
+  sigprocmask(SIG_BLOCK, NULL, &after);
+  cr_assert_eq(memcmp(&before, &after, sizeof before), 0);
+  tt_stream_free(&t);
+  scene_end(&s);
+}
+
+/* The mask of each other thread of ours that is called traceagent, from /proc. */
+static unsigned agents_blocking_everything(void) {
+  unsigned found = 0;
+  char path[300], line[256];
+  DIR *tasks = opendir("/proc/self/task");
+
+  for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+    bool ours = false;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) continue;
+    while (fgets(line, sizeof line, file) != NULL) {
+      if (strcmp(line, "Name:\ttraceagent\n") == 0) ours = true;
+      /* all but SIGKILL, SIGSTOP and the C library's own two */
+      if (ours && strncmp(line, "SigBlk:\tfffffffe7ffbfeff", 24) == 0) found++;
+    }
+    fclose(file);
+  }
+  closedir(tasks);
+  return found;
+}
+
+Test(forward_host, its_thread_takes_no_signal) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+
+  /* The C library itself plays with a new thread's mask for a moment. */
+  for (int i = 0; i < 2000 && agents_blocking_everything() == 0; i++) poll(NULL, 0, 1);
+  cr_assert_eq(agents_blocking_everything(), 1);
+  ta_forward_close(s.f, 10000);
+  scene_end(&s);
+}
+
+Test(forward_host, a_forked_child_is_off_and_the_parent_goes_on) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct tt_stream t = tt_stream_make(26, 2, 4, 1000);
+  struct ta_forward_status status = { .size = sizeof status };
+  int how;
+
+  ta_forward_write(s.f, t.bytes, 3000);
+  pid_t child = fork();
+  if (child == 0) {
+    bool off = ta_forward_write(s.f, t.bytes, 100) == TA_E_OFF &&
+               ta_forward_sync(s.f, -1) == TA_E_OFF &&
+               ta_forward_status(s.f, &status) == TA_E_OFF && ta_forward_close(s.f, -1) == TA_E_OFF;
+    _exit(off ? 0 : 1);
+  }
+  cr_assert_eq(waitpid(child, &how, 0), child);
+  cr_assert_eq(how, 0);
+  ta_forward_write(s.f, t.bytes + 3000, t.n - 3000);
+  cr_assert_eq(ta_forward_close(s.f, 10000), 0);
+  expect_trace(&s, &t);
+  tt_stream_free(&t);
+  scene_end(&s);
+}
+
+/* A program of its own, tests/unit/exit_while_streaming.c, says on stdout when it calls exit(). */
+static uint64_t exit_ms(struct scene *s, int turns) {
+  char program[] = TT_EXIT_WHILE_STREAMING, address[32], count[12];
+  char *argv[] = { program, address, s->dir, count, NULL };
+  struct timespec began, ended;
+  posix_spawn_file_actions_t actions;
+  int how, pipes[2];
+  pid_t child;
+
+  snprintf(address, sizeof address, "%s", tt_collector_address(s->collector));
+  snprintf(count, sizeof count, "%d", turns);
+  cr_assert_eq(pipe(pipes), 0);
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+  cr_assert_eq(posix_spawn(&child, argv[0], &actions, NULL, argv, environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipes[1]);
+  cr_assert_eq(waitpid(child, &how, 0), child);
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  cr_assert_eq(how, 0, "after %d turns: status %d", turns, how);
+  cr_assert_eq(read(pipes[0], &began, sizeof began), sizeof began);
+  close(pipes[0]);
+  return (uint64_t)((ended.tv_sec - began.tv_sec) * 1000 +
+                    (ended.tv_nsec - began.tv_nsec) / 1000000);
+}
+
+Test(forward_host, exit_while_streaming_never_crashes_and_is_quick, .timeout = 110) {
+#ifdef __SANITIZE_THREAD__
+  enum { TIMES = 40 }; /* each takes ten times as long */
+#else
+  enum { TIMES = 200 };
+#endif
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  uint64_t slowest_ms = 0;
+
+  ta_forward_close(s.f, 10000);
+  for (int i = 0; i < TIMES; i++) {
+    uint64_t ms = exit_ms(&s, i % 16);
+    if (ms > slowest_ms) slowest_ms = ms;
+  }
+  cr_assert_leq(slowest_ms, 2000, "the slowest exit took %lu ms", (unsigned long)slowest_ms);
+  tt_collector_free(s.collector);
+  remove_certs(s.dir);
+}
+
+Test(forward_host, the_off_switch_and_the_environment) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  ta_forward *f = NULL;
+
+  ta_forward_close(s.f, 10000);
+  setenv("TRACEAGENT_DISABLE", "1", 1);
+  cr_assert_eq(ta_forward_open(&(struct ta_forward_config){ 0 }, &f), TA_E_OFF);
+  unsetenv("TRACEAGENT_DISABLE");
+  setenv("TRACEAGENT_SERVER", tt_collector_address(s.collector), 1);
+  setenv("TRACEAGENT_CERTS", s.dir, 1);
+  setenv("TRACEAGENT_SERVICE", "from-env", 1);
+  setenv("TRACEAGENT_INSTANCE", "i:7", 1);
+  cr_assert_eq(ta_forward_open(&(struct ta_forward_config){ 0 }, &f), 0);
+  cr_assert_eq(ta_forward_close(f, 10000), 0);
+  cr_assert_str_eq(seen_by(&s).service, "from-env");
+  cr_assert_str_eq(seen_by(&s).instance, "i:7");
+  scene_end(&s);
+}
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they map terabytes */
+Test(forward_host, want_of_memory_is_not_taken_for_want_of_configuration) {
+  enum { SERVICE_BYTES = 256 << 20 };
+  char *service = malloc(SERVICE_BYTES);
+  struct ta_forward_config config = { .server = "127.0.0.1:1", .certs = "/c", .service = service };
+  struct rlimit limit = { .rlim_cur = SERVICE_BYTES * 3 / 2, .rlim_max = RLIM_INFINITY };
+  ta_forward *f = NULL;
+
+  memset(service, 's', SERVICE_BYTES - 1);
+  service[SERVICE_BYTES - 1] = 0;
+  cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+  cr_assert_eq(ta_forward_open(&config, &f), TA_E_NOMEM);
+  cr_assert_null(f);
+  free(service);
+}
+#endif
+
+Test(forward_host, close_gives_up_at_its_deadline) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .no_acks = true }, 0);
+  struct tt_stream t = tt_stream_make(26, 1, 4, 1000);
+  struct timespec start, now;
+
+  write_all(s.f, &t, t.n);
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  cr_assert_eq(ta_forward_close(s.f, 200), TA_E_TIMEOUT);
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  cr_assert_lt((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000, 1500);
+  tt_stream_free(&t);
+  scene_end(&s);
+}

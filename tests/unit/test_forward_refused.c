@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream and a collector that will not have each other. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/forward_scene.h"
+
+static bool is_refused(const struct ta_forward_status *status, const char *unused) {
+  (void)unused;
+  return status->state == TA_STATE_REFUSED;
+}
+
+Test(forward_refused, a_refusal_for_good_ends_the_stream_by_name) {
+  struct scene s =
+      scene_begin((struct tt_collector_rules){ .refuse_code = 2, .refuse_permanent = true }, 0);
+
+  cr_assert(until(s.f, is_refused, NULL));
+  cr_assert_str_eq(status_of(s.f).last_error,
+                   "collector refuses: REFUSE_IDENTITY: the test wants it");
+  cr_assert_eq(ta_forward_write(s.f, "go 1.26 trace\0\0", 16), TA_E_REFUSED);
+  cr_assert_eq(ta_forward_close(s.f, 1000), TA_E_REFUSED);
+  scene_end(&s);
+}
+
+Test(forward_refused, a_refusal_for_now_is_waited_out) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .refuse_code = 7 }, 0);
+  struct tt_stream t = tt_stream_make(26, 2, 4, 1000);
+
+  write_all(s.f, &t, 4096);
+  cr_assert(until(s.f, error_says, "refuses for now: REFUSE_STORAGE"));
+  tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
+  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  expect_trace(&s, &t);
+  tt_stream_free(&t);
+  scene_end(&s);
+}
+
+Test(forward_refused, a_collector_of_another_authority_is_not_spoken_to) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .refuse_code = 7 }, 0);
+  char other[] = "/tmp/tt-forward-XXXXXX";
+
+  cr_assert_not_null(mkdtemp(other));
+  tt_certs_make(other);
+  tt_collector_down(s.collector); /* a handshake under way has the old ones */
+  tt_collector_rule(s.collector, (struct tt_collector_rules){ .certs = other });
+  tt_collector_up(s.collector);
+  cr_assert(until(s.f, error_says, "collector's certificate: "));
+  cr_assert_eq(seen_by(&s).connections, 0);
+  cr_assert_neq(status_of(s.f).state,
+                TA_STATE_REFUSED); /* it may be renewed: tried again and again */
+  ta_forward_close(s.f, 0);
+  remove_certs(other);
+  scene_end(&s);
+}
+
+Test(forward_refused, a_certificate_that_is_no_collectors_is_not_spoken_to) {
+  static const char *const sans[] = {
+    "URI:tracecollect:agent/test,IP:127.0.0.1", /* another role */
+    "URI:tracecollect:server/a,URI:tracecollect:server/b",
+    "DNS:elsewhere.example", /* no URI: then the name must fit */
+  };
+
+  for (int i = 0; i < 3; i++) {
+    struct scene s = scene_begin((struct tt_collector_rules){ .refuse_code = 7 }, 0);
+    tt_certs_issue(s.dir, "server", sans[i], 3600);
+    cr_assert(until(s.f, error_says, i < 2 ? "no single SAN URI" : "is not for 127.0.0.1"), "%s",
+              sans[i]);
+    cr_assert_eq(seen_by(&s).connections, 0);
+    ta_forward_close(s.f, 0);
+    scene_end(&s);
+  }
+}
+
+Test(forward_refused, a_public_certificate_for_the_host_will_do) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+
+  ta_forward_close(s.f, 0);
+  tt_certs_issue(s.dir, "server", "IP:127.0.0.1", 3600);
+  s.f = dial(&s, 0);
+  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  scene_end(&s);
+}
+
+Test(forward_refused, a_server_without_our_alpn_is_not_spoken_to) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .no_alpn = true }, 0);
+
+  cr_assert(until(s.f, error_says, "does not speak tracecollect/1"));
+  cr_assert_eq(seen_by(&s).connections, 0);
+  ta_forward_close(s.f, 0);
+  scene_end(&s);
+}
+
+Test(forward_refused, the_collectors_alert_is_the_last_error) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+
+  ta_forward_close(s.f, 0);
+  tt_certs_issue(s.dir, "agent", "URI:tracecollect:agent/test", -60); /* expired */
+  s.f = dial(&s, 0);
+  cr_assert(until(s.f, error_says, "certificate expired"));
+  ta_forward_close(s.f, 0);
+  scene_end(&s);
+}
+
+Test(forward_refused, a_collector_that_acks_what_was_not_sent_is_left) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .ack_ahead = 5 }, 0);
+  struct tt_stream t = tt_stream_make(26, 1, 1, 1000);
+
+  write_all(s.f, &t, t.n);
+  cr_assert(until(s.f, error_says, "collector acks record"));
+  tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
+  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  expect_trace(&s, &t);
+  tt_stream_free(&t);
+  scene_end(&s);
+}
