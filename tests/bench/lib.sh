@@ -28,6 +28,16 @@ dense_trace() { # prints the path of a dense trace of about 100 MB, made once
   echo "$trace"
 }
 
+paced_trace() { # prints the path of one of about 10 MB a second, hence 10 MB a generation
+  local trace=$BENCH_DIR/paced.trace
+  if [ ! -e "$trace" ]; then
+    build_go dense-trace "$dir/dense-trace"
+    "$dir/dense-trace" -o "$trace.part" -passes 1500000 -burst 170 || fail "no trace"
+    mv "$trace.part" "$trace"
+  fi
+  echo "$trace"
+}
+
 start_collector() { # SETTING...: leaves $dir/ready, $dir/certs, $collector
   local sets=() setting i
   for setting in "state=$dir/state" "certs=$dir/certs" listen.agents=127.0.0.1:0 listen.http=127.0.0.1:0 "$@"; do

@@ -10,20 +10,22 @@ import (
 	"os"
 	"runtime/trace"
 	"sync"
+	"time"
 )
 
 func main() {
 	out := flag.String("o", "", "trace file")
 	passes := flag.Int("passes", 3000000, "times each pair passes its token")
 	pairs := flag.Int("pairs", 2, "pairs of goroutines")
+	burst := flag.Int("burst", 0, "each pair sleeps a millisecond after so many passes (0: never)")
 	flag.Parse()
-	if err := run(*out, *passes, *pairs); err != nil {
+	if err := run(*out, *passes, *pairs, *burst); err != nil {
 		fmt.Fprintln(os.Stderr, "dense-trace:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, passes, pairs int) error {
+func run(out string, passes, pairs, burst int) error {
 	file, err := os.Create(out)
 	if err != nil {
 		return err
@@ -37,7 +39,7 @@ func run(out string, passes, pairs int) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			pass(passes)
+			pass(passes, burst)
 		}()
 	}
 	wg.Wait()
@@ -45,7 +47,7 @@ func run(out string, passes, pairs int) error {
 	return file.Close()
 }
 
-func pass(times int) {
+func pass(times, burst int) {
 	there, back := make(chan bool), make(chan bool)
 	go func() {
 		for range there {
@@ -56,6 +58,9 @@ func pass(times int) {
 	for i := 0; i < times; i++ {
 		there <- true
 		<-back
+		if burst > 0 && i%burst == 0 {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	close(there)
 	<-back
