@@ -32,7 +32,7 @@ paced_trace() { # prints the path of one of about 10 MB a second, hence 10 MB a 
   local trace=$BENCH_DIR/paced.trace
   if [ ! -e "$trace" ]; then
     build_go dense-trace "$dir/dense-trace"
-    "$dir/dense-trace" -o "$trace.part" -passes 1500000 -burst 170 || fail "no trace"
+    "$dir/dense-trace" -o "$trace.part" -passes 1500000 -burst 200 || fail "no trace"
     mv "$trace.part" "$trace"
   fi
   echo "$trace"
