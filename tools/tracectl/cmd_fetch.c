@@ -237,6 +237,8 @@ int tk_cmd_fetch(int argc, char **argv) {
   if (rc == TB_OK) rc = run(&f);
   bool incomplete = f.plan.n_gaps != 0;
   tk_plan_fini(&f.plan);
+  if (rc == TB_IO && f.path != NULL && strcmp(f.path, "-") == 0 && tk_reader_is_gone())
+    return TK_DONE;
   if (rc != TB_OK) return tk_remote_fail("fetch", rc, &diag);
   return incomplete && f.strict ? TK_INCOMPLETE : TK_DONE;
 }

@@ -146,6 +146,7 @@ static int write_profile(const char *path, const struct tk_report_set *set) {
     rc = tk_pprof_write(path, &set->profile, 1, &diag);
   else
     rc = tk_pprof_write(path, set->report, set->n, &diag);
+  if (rc == TB_IO && strcmp(path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
 }
 

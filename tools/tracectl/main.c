@@ -38,15 +38,19 @@ static int run(int argc, char **argv) {
   return v->run(argc - 1, argv + 1);
 }
 
+static int end_output(int code) {
+  errno = 0;
+  bool whole = fflush(stdout) == 0 && !ferror(stdout);
+  int error = errno;
+
+  if (whole || error == EPIPE || tk_reader_is_gone()) return code;
+  fprintf(stderr, "tracectl: cannot write to standard output: %s\n",
+          error != 0 ? strerror(error) : "an earlier write failed");
+  return code == TK_DONE ? TK_FAILED : code;
+}
+
 int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN); /* sockets and pipes answer EPIPE instead */
   tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
-
-  int code = run(argc, argv);
-  errno = 0;
-  if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && errno != 0) {
-    fprintf(stderr, "tracectl: cannot write to standard output: %s\n", strerror(errno));
-    if (code == TK_DONE) code = TK_FAILED;
-  }
-  return code;
+  return end_output(run(argc, argv));
 }

@@ -34,6 +34,9 @@ int tk_usage(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 /* After getopt_long answered '?': it has said why. */
 int tk_usage_hint(const char *verb);
 
+/* Standard output is a pipe that nobody reads any more: whoever did has seen enough, which is no fault. */
+bool tk_reader_is_gone(void);
+
 extern struct tb_mem tk_mem; /* the C library, without limit unless a verb sets one */
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tools/tracectl/tracectl.h"
 
@@ -32,4 +34,10 @@ int tk_usage(const char *verb, const char *fmt, ...) {
 int tk_usage_hint(const char *verb) {
   fprintf(stderr, "Try 'tracectl help %s'.\n", verb);
   return TK_USAGE;
+}
+
+bool tk_reader_is_gone(void) {
+  struct pollfd out = { .fd = STDOUT_FILENO };
+
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }

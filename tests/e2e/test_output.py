@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the output goes: a full disk is told and fails, a reader that has seen enough is no fault."""
+import os
+import pathlib
+import subprocess
+import unittest
+
+from harness import TRACECTL, Case, Collector
+
+
+class Output(Case):
+    def setUp(self):
+        super().setUp()
+        self.collector = Collector(self)
+        trace = self.trace("g26-gens")
+        self.collector.send(trace, "shop")
+        at = ["--server", self.collector.to, "--certs", self.certs]
+        self.commands = [
+            ["--version"], ["help"], ["help", "cat"], ["help", "--completion", "bash"], ["tables", "events"],
+            ["tables", "config", "--json"], ["check", trace], ["check", "--json", trace], ["index", trace],
+            ["index", "--json", trace], ["report", "all", trace], ["report", "all", "--json", trace],
+            ["report", "syscall", "--pprof", "-", trace],
+            *(["cat", "-d", form, trace] for form in ("parsed", "wire", "footprint", "json")),
+            ["status", *at], ["status", "--json", *at], ["list", *at], ["list", "--json", *at],
+            ["report", "all", "--json", *at], ["fetch", "--no-progress", "-o", "-", *at], ["verify", "--json", *at],
+        ]
+
+    def run_into(self, command, out):
+        return subprocess.run([str(word) for word in (TRACECTL, *command)], stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=subprocess.PIPE, text=True, timeout=300)
+
+    def test_a_reader_that_is_gone_is_no_fault(self):
+        for command in self.commands:
+            with self.subTest(command=command):
+                reader, writer = os.pipe()
+                os.close(reader)
+                done = self.run_into(command, writer)
+                os.close(writer)
+                self.assertEqual(done.stderr, "")
+                self.assertEqual(done.returncode, 0)
+
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full")
+    def test_a_full_disk_is_told_once_and_fails(self):
+        for command in self.commands:
+            with self.subTest(command=command), open("/dev/full", "wb") as full:
+                done = self.run_into(command, full)
+                self.assertRegex(done.stderr, "No space left on device|earlier write failed")
+                self.assertNotIn("out of memory", done.stderr)
+                self.assertEqual(done.returncode, 1)
