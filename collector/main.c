@@ -115,7 +115,9 @@ static void on_hangup(uv_signal_t *handle, int number) {
   if (d->ending) return;
   tb_diag_clear(&diag);
   tc_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, uv_hrtime() / 1000);
-  if (reload(d, &diag) == TB_OK)
+  bool done = reload(d, &diag) == TB_OK;
+  tc_pipeline_count_reload(d->pipeline, done);
+  if (done)
     tc_log(TC_NOTICE, "main", "certificates=%s: reloaded", d->config.top_certs);
   else
     tc_log(TC_ERROR, "main", "%s; the old configuration and certificates stay in use", diag.text);

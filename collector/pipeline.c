@@ -177,6 +177,7 @@ static tb_rc agent_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX 
 }
 
 static void order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
+  atomic_store(&p->metrics.certificate_expires_seconds, tc_tls_context_expires_s(ctx));
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
 
@@ -366,6 +367,10 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   tc_nng_tls_swap(p->nng_tls, readers);
   order_context(p, agents);
   return TB_OK;
+}
+
+void tc_pipeline_count_reload(struct tc_pipeline *p, bool done) {
+  tc_metric_add(done ? &p->metrics.reloads_total : &p->metrics.reloads_failed_total, 1);
 }
 
 /* --- the end ----------------------------------------------------------------------------------- */

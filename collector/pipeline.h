@@ -33,6 +33,8 @@ TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
 /* Certificates are read anew; if they do not fit together all the old ones stay. The configuration is
  * read at each use: whoever owns it changes it with tc_config_reload(). */
 TB_MUST tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag);
+/* For /metrics: how a reload of configuration and certificates went. */
+void tc_pipeline_count_reload(struct tc_pipeline *p, bool done);
 /* Ends within the configured deadline; sink.ended() follows. */
 void tc_pipeline_drain(struct tc_pipeline *p);
 void tc_pipeline_free(struct tc_pipeline *p); /* after ended() and the main loop's last turn */

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -135,6 +136,14 @@ tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms, stru
   TB_TRY(check_chain(ctx, cert, diag));
   *out = TB_MOVE(ctx);
   return TB_OK;
+}
+
+uint64_t tc_tls_context_expires_s(const SSL_CTX *ctx) {
+  const X509 *cert = SSL_CTX_get0_certificate(ctx);
+  struct tm end;
+
+  if (cert == NULL || ASN1_TIME_to_tm(X509_get0_notAfter(cert), &end) != 1) return 0;
+  return (uint64_t)timegm(&end);
 }
 
 /* --- who the peer is --------------------------------------------------------------------------- */

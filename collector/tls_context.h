@@ -27,6 +27,9 @@ struct tc_tls_terms {
 TB_MUST tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms,
                                  struct tb_diag *diag, SSL_CTX **out);
 
+/* When the context's certificate expires, in Unix time. */
+uint64_t tc_tls_context_expires_s(const SSL_CTX *ctx);
+
 /* collector/identity.h for the peer's certificate; TB_REFUSED too if it sent none. */
 TB_MUST tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,
                               char out[TC_IDENTITY_BYTES + 1]);

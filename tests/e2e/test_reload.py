@@ -108,6 +108,7 @@ class Reload(Case):
                 self._reload(collector, broken)
                 self.assertIn(words, self.log("collector"))
         self.assertNotIn("key=retention.age", self.log("collector"))
+        self.assertEqual(self._metric(collector, "reloads_failed_total"), 4)
         collector.config_file.unlink()
         self._reload(collector)
         self.assertIn("No such file or directory; the old configuration and certificates stay in use",
@@ -133,7 +134,11 @@ class Reload(Case):
 
         for name in ("ca.pem", "agent.pem", "agent.key", "reader.pem", "reader.key"):
             shutil.copy(fresh / name, self.certs / name)
+        expires = self._metric(collector, "certificate_expires_seconds")
+        self.assertGreater(expires, time.time())
         self._reload(collector)
+        self.assertGreaterEqual(self._metric(collector, "certificate_expires_seconds"), expires)
+        self.assertEqual(self._metric(collector, "reloads_total"), 1)
         wait_until("the new certificate is shown", lambda: self._server_key(collector) != old)
         self.assertIn("key=retention.age: changed\n", self.log("collector"))
         trace = self.trace("g26-labels")
