@@ -94,7 +94,7 @@ static inline bool tk_cursor_is_new(const struct tk_cursor *c, uint64_t gen, uin
 }
 /* All of the generation was shown. */
 static inline void tk_cursor_done(struct tk_cursor *c, uint64_t gen) {
-  if (gen < c->gen) return;
+  if (gen < c->gen || gen <= c->base) return;
   c->gen = gen;
   c->position = UINT64_MAX;
 }

@@ -28,6 +28,7 @@ struct stream {
   struct tb_diag diag;
   struct to_durations durations;
   struct tp_bundle bundle;
+  uint64_t before;   /* generations up to here are not asked for */
   uint64_t gen;      /* last ordered; 0: none */
   uint64_t position; /* of the next event in it */
   tb_rc rc;          /* of showing what was found */
@@ -76,7 +77,7 @@ static tb_rc add_event(struct stream *s, const struct to_generation *gen,
 
   TB_TRY(to_durations_event(&s->durations, ev, &lasted));
   uint64_t position = s->position++;
-  if (!to_filter_fits(&s->replay->filter, ev, &lasted)) return TB_OK;
+  if (s->gen <= s->before || !to_filter_fits(&s->replay->filter, ev, &lasted)) return TB_OK;
   if (s->bundle.count == 0) TB_TRY(tp_bundle_begin(&s->bundle, gen, &about));
   TB_TRY(tp_bundle_add(&s->bundle, gen, ev, position, &lasted));
   return tp_bundle_bytes(&s->bundle) >= BUNDLE_BYTES ? show(s) : TB_OK;
@@ -112,6 +113,8 @@ static struct stream *stream_of(struct replay *r, const segment_info *info) {
   memcpy(s->id, info->stream.data, sizeof s->id);
   s->service = strdup(info->service);
   s->instance = strdup(info->instance);
+  const struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, s->id);
+  if (c != NULL && c->gen == 0) s->before = c->base; /* else the cursor knows it to the event */
   to_durations_init(&s->durations, &tk_mem, (uintptr_t)s);
   tp_bundle_init(&s->bundle, &tk_mem);
   sink.self = s;
@@ -135,12 +138,12 @@ static void streams_free(struct stream *s) {
 
 /* --- segments ---------------------------------------------------------------------------------- */
 
-static bool is_known(struct tk_tail *tail, const segment_info *info) {
+/* Nothing in it will be shown. The last one that was shown is none of these: ordered once more, it leaves
+ * the state in which the next one's events are what they are live. */
+static bool is_past(struct tk_tail *tail, const segment_info *info) {
   const struct tk_cursor *c = tk_cursor_of(&tail->cursors, info->stream.data);
 
-  if (c == NULL) return false;
-  if (info->last_gen <= c->base) return true;
-  return info->last_gen < c->gen || (info->last_gen == c->gen && c->position == UINT64_MAX);
+  return c != NULL && info->last_gen < (c->gen != 0 ? c->gen : c->base);
 }
 
 static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
@@ -151,7 +154,7 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
 
     if (info->stream.len != 16 ||
         !tk_tail_wants(r->tail->ask, info->service, info->instance, info->stream.data) ||
-        is_known(r->tail, info))
+        is_past(r->tail, info))
       continue;
     if (info->expired) {
       tk_lines_note(r->tail->lines, true, "%s/%s: generation %" PRIu64 " has expired",
