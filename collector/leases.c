@@ -435,6 +435,7 @@ tb_rc tc_leases_start(struct tc_leases *l, struct tb_diag *diag) {
   int rv = pthread_create(&l->thread, NULL, run, l);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (rv != 0) return tb_fail(diag, TB_IO, "leases' thread: %s", strerror(rv));
+  pthread_setname_np(l->thread, "tc-leases");
   l->started = true;
   pthread_mutex_lock(&l->lock);
   l->closed = false;

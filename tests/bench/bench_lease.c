@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A reader of a lease that does nothing with its events but count them.
+ *
+ *   bench_lease --server @READYFILE --certs DIR -n EVENTS
+ *
+ * Says "leased" on stdout once it has the lease, and at the end, tab-separated: events, lost, nanoseconds
+ * from the first bundle to the last, CPU nanoseconds of this process, bytes as they were sent. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/tracectl/client.h"
+
+struct count {
+  uint64_t events, lost, bytes;
+  int64_t first_ns, last_ns;
+};
+
+static int64_t now_ns(clockid_t clock) {
+  struct timespec ts;
+
+  clock_gettime(clock, &ts);
+  return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static tb_rc open_lease(struct tk_client *client, struct tb_diag *diag, uint64_t *out) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__LeaseRequest ask = TRACECOLLECT__V1__LEASE_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LEASE;
+  request.lease = &ask;
+  TB_TRY(tk_client_ask(client, &request, diag, &reply));
+  *out = reply->lease->lease;
+  return TB_OK;
+}
+
+static tb_rc read_some(struct tk_client *client, Tracecollect__V1__NextRequest *ask,
+                       struct count *count, struct tb_diag *diag) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_NEXT;
+  request.next = ask;
+  TB_TRY(tk_client_ask(client, &request, diag, &reply));
+  for (size_t i = 0; i < reply->next->n_bundles; i++) {
+    const Tracecollect__V1__EventBundle *b = reply->next->bundles[i];
+
+    count->events += b->n_events;
+    count->lost += b->lost;
+    ask->after = b->number;
+    count->last_ns = now_ns(CLOCK_MONOTONIC);
+    if (count->first_ns == 0) count->first_ns = count->last_ns;
+  }
+  count->bytes += tracecollect__v1__next_reply__get_packed_size(reply->next);
+  return TB_OK;
+}
+
+static tb_rc run(const struct tk_client_args *args, uint64_t events, struct tb_diag *diag) {
+  Tracecollect__V1__NextRequest ask = TRACECOLLECT__V1__NEXT_REQUEST__INIT;
+  struct count count = { 0 };
+  struct tk_client *client;
+
+  TB_TRY(tk_client_open(args, diag, &client));
+  tb_rc rc = open_lease(client, diag, &ask.lease);
+  if (rc == TB_OK) {
+    puts("leased");
+    fflush(stdout);
+  }
+  ask.wait_ms = 20000;
+  ask.bytes = 4 << 20;
+  while (rc == TB_OK && count.events + count.lost < events)
+    rc = read_some(client, &ask, &count, diag);
+  tk_client_close(client);
+  printf("%" PRIu64 "\t%" PRIu64 "\t%" PRId64 "\t%" PRId64 "\t%" PRIu64 "\n", count.events,
+         count.lost, count.last_ns - count.first_ns, now_ns(CLOCK_PROCESS_CPUTIME_ID), count.bytes);
+  return rc;
+}
+
+int main(int argc, char **argv) {
+  static const struct option options[] = { TK_CLIENT_OPTIONS, { 0 } };
+  struct tk_client_args args = { 0 };
+  uint64_t events = UINT64_MAX;
+  struct tb_diag diag;
+
+  for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;) {
+    if (c == 'n')
+      events = strtoull(optarg, NULL, 10);
+    else if (!tk_client_option(&args, c, optarg))
+      return 2;
+  }
+  tb_diag_clear(&diag);
+  tb_rc rc = run(&args, events, &diag);
+  if (rc != TB_OK) fprintf(stderr, "bench_lease: %s\n", diag.text);
+  return rc == TB_OK ? 0 : 1;
+}
