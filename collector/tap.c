@@ -13,6 +13,7 @@ enum { BUNDLE_BYTES = 128 << 10, SLICE_EVENTS_MAX = 256 };
 struct lease {
   uint64_t id;
   bool unconfirmed; /* the leases' thread does not know yet that we know */
+  uint64_t lost;    /* events, since the last bundle that left */
   struct tc_lease_filter filter;
 };
 
@@ -20,7 +21,6 @@ struct line {
   uint64_t lease;
   struct to_filter filter;
   struct tp_bundle bundle;
-  uint64_t lost; /* since the last bundle that left */
 };
 
 struct tc_tapped {
@@ -56,27 +56,37 @@ static void line_empty(struct tc_tap *tap, struct line *line) {
   tp_bundle_init(&line->bundle, &tap->mem);
 }
 
-static void line_send(struct tc_tap *tap, struct line *line) {
-  size_t len = line->bundle.count > 0 ? tp_bundle_bytes(&line->bundle) : 0;
+static struct lease *find_lease(struct tc_tap *tap, uint64_t id) {
+  for (size_t i = 0; i < tap->n; i++)
+    if (tap->lease[i].id == id) return &tap->lease[i];
+  return NULL;
+}
+
+/* bundle NULL: only the loss is told. */
+static void send(struct tc_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
+  uint64_t events = bundle != NULL ? bundle->count : 0;
+  size_t len = events > 0 ? tp_bundle_bytes(bundle) : 0;
   struct tc_bundle *b = malloc(sizeof *b + len);
 
+  if (events > 0) bundle->count = 0;
   if (b != NULL) {
     *b = (struct tc_bundle){
-      .lease = line->lease,
-      .events = line->bundle.count,
-      .lost_before = line->lost,
-      .len = len,
+      .lease = lease->id, .events = events, .lost_before = lease->lost, .len = len
     };
-    if (len > 0) tp_bundle_write(&line->bundle, b->bytes);
+    if (len > 0) tp_bundle_write(bundle, b->bytes);
     if (tc_leases_post(tap->leases, tap->loop, b)) {
-      line->lost = 0;
-      line->bundle.count = 0;
+      lease->lost = 0;
       return;
     }
     free(b);
   }
-  line->lost += line->bundle.count;
-  line->bundle.count = 0;
+  lease->lost += events;
+}
+
+static void line_send(struct tc_tap *tap, struct line *line) {
+  struct lease *lease = find_lease(tap, line->lease);
+
+  if (line->bundle.count > 0 && lease != NULL) send(tap, lease, &line->bundle);
 }
 
 static void line_add(struct tc_tapped *t, struct line *line, const struct to_generation *gen,
@@ -87,9 +97,10 @@ static void line_add(struct tc_tapped *t, struct line *line, const struct to_gen
 
   if (rc == TB_OK) rc = tp_bundle_add(b, gen, ev, position, lasted);
   if (rc != TB_OK) { /* no memory: what there is goes, and takes its own with it */
-    if (b->count > 0) line_send(t->tap, line);
+    struct lease *lease = find_lease(t->tap, line->lease);
+    line_send(t->tap, line);
     line_empty(t->tap, line);
-    line->lost++;
+    if (lease != NULL) lease->lost++;
   } else if (tp_bundle_bytes(b) >= BUNDLE_BYTES) {
     line_send(t->tap, line);
   }
@@ -213,7 +224,7 @@ void tc_tapped_events(struct tc_tapped *t, const struct to_generation *gen,
 
 void tc_tapped_end(struct tc_tapped *t) {
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++) {
-    if (line->bundle.count > 0 || line->lost > 0) line_send(t->tap, line);
+    line_send(t->tap, line);
     line_empty(t->tap, line);
   }
 }
@@ -247,18 +258,15 @@ static void add_lease(struct tc_tap *tap, const struct tc_tap_order *order) {
     tap->lease = leases;
     tap->room = room;
   }
-  tap->lease[tap->n] = (struct lease){ order->lease, true, order->filter };
+  tap->lease[tap->n] = (struct lease){ .id = order->lease, .filter = order->filter };
   tap->version++;
   confirm(tap, &tap->lease[tap->n++]);
 }
 
 static void remove_lease(struct tc_tap *tap, uint64_t id) {
   for (struct tc_tapped *t = tap->tapped; t != NULL; t = t->next) remove_line(t, id);
-  for (size_t i = 0; i < tap->n; i++) {
-    if (tap->lease[i].id != id) continue;
-    tap->lease[i] = tap->lease[--tap->n];
-    return;
-  }
+  struct lease *lease = find_lease(tap, id);
+  if (lease != NULL) *lease = tap->lease[--tap->n];
 }
 
 void tc_tap_order(struct tc_tap *tap, struct tc_tap_order *order) {
@@ -270,11 +278,10 @@ void tc_tap_order(struct tc_tap *tap, struct tc_tap_order *order) {
 }
 
 void tc_tap_tick(struct tc_tap *tap) {
-  for (size_t i = 0; i < tap->n; i++)
-    if (tap->lease[i].unconfirmed) confirm(tap, &tap->lease[i]);
-  for (struct tc_tapped *t = tap->tapped; t != NULL; t = t->next)
-    for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)
-      if (line->lost > 0 && line->bundle.count == 0) line_send(tap, line);
+  for (struct lease *lease = tap->lease; lease < tap->lease + tap->n; lease++) {
+    if (lease->unconfirmed) confirm(tap, lease);
+    if (lease->lost > 0) send(tap, lease, NULL);
+  }
 }
 
 tb_rc tc_tap_new(struct tc_leases *leases, unsigned loop, struct tc_tap **out) {

@@ -213,15 +213,18 @@ static tb_rc watch_page(const struct report_options *o, struct tk_client *client
 }
 
 /* A collector that restarts is waited for: it may be elsewhere then, as its ready file says. */
-static void reconnect(const struct report_options *o, struct tk_client **client) {
+static tb_rc reconnect(const struct report_options *o, struct tb_diag *diag,
+                       struct tk_client **client) {
   const struct timespec pause = { .tv_nsec = 250000000 };
-  struct tb_diag diag;
+  tb_rc rc;
 
+  tk_client_close(TB_MOVE(*client));
   do {
-    tk_client_close(TB_MOVE(*client));
     nanosleep(&pause, NULL);
-    tb_diag_clear(&diag);
-  } while (tk_client_open(&o->client, &diag, client) != TB_OK);
+    tb_diag_clear(diag);
+    rc = tk_client_open(&o->client, diag, client);
+  } while (rc == TB_IO || rc == TB_NOTFOUND);
+  return rc;
 }
 
 /* Ends with ^C, when a condition is met, and when nobody reads it. */
@@ -238,12 +241,11 @@ static int report_watch(const struct report_options *o, struct tk_client **clien
     tb_rc rc = watch_page(o, *client, &diag, &code);
     if (rc == TB_IO) {
       fprintf(stderr, "tracectl report: %s; waiting for the collector\n", diag.text);
-      reconnect(o, client);
-    } else if (rc != TB_OK) {
-      return tk_remote_fail("report", rc, &diag);
-    } else {
+      rc = reconnect(o, &diag, client);
+    } else if (rc == TB_OK) {
       nanosleep(&second, NULL);
     }
+    if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
   }
   return code;
 }
