@@ -16,7 +16,8 @@ build: deps ## the release build: build/release/bin/{tracecollectd,tracectl}
 demo: ## collector, traced Go server and live figures in this terminal (DEMO_SECONDS=10 ends by itself)
 	@tools/demo.sh
 
-test: deps ## build and run every test: release, ASAN+UBSAN, TSAN
+test: ## build and run every test: release, ASAN+UBSAN, TSAN
+	@tools/deps.sh browser
 	@tests/run.sh
 
 bench: deps ## every benchmark with its peer's figure beside ours

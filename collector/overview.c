@@ -7,12 +7,13 @@
 
 #include "collector/times.h"
 #include "proto/json.h"
+#include "proto/report_view.pb-c.h"
 #include "proto/unpack.h"
 
 enum { REPORTS_MEMORY_MAX = 256 << 20 };
 
 typedef Tracecollect__V1__StreamStatus stream_status;
-typedef Tracecollect__V1__StreamReport stream_report;
+typedef Tracecollect__V1__ReportView stream_report;
 
 /* Reports of one kind, unpacked, in order of their stream's id. */
 struct sheaf {
@@ -35,8 +36,7 @@ static tb_rc sheaf_add(void *self, const struct tc_report *packed) {
     s->report = place;
     s->room = room;
   }
-  stream_report *r =
-      tracecollect__v1__stream_report__unpack(&allocator, packed->len, packed->bytes);
+  stream_report *r = tracecollect__v1__report_view__unpack(&allocator, packed->len, packed->bytes);
   if (r == NULL) return TB_BUDGET;
   s->report[s->n++] = r;
   return TB_OK;
@@ -61,7 +61,7 @@ static tb_rc sheaf_bind(struct sheaf *s, struct tc_reports *reports, const char 
 }
 
 static const stream_report *sheaf_find(const struct sheaf *s, const ProtobufCBinaryData *id) {
-  stream_report like = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  stream_report like = TRACECOLLECT__V1__REPORT_VIEW__INIT;
   stream_report *key = &like;
 
   if (s->n == 0) return NULL;
@@ -78,7 +78,7 @@ static bool is_idle(const Tracecollect__V1__BlockedCall *call) {
   return false;
 }
 
-static uint64_t idle_calls(const Tracecollect__V1__SyscallReport *r) {
+static uint64_t idle_calls(const Tracecollect__V1__SyscallView *r) {
   uint64_t n = 0;
 
   for (size_t i = 0; i < r->n_blocked_now; i++) n += is_idle(r->blocked_now[i]);
@@ -100,7 +100,7 @@ static void write_count(struct tb_buf *out, const char *name, uint64_t n) {
   tb_buf_printf(out, ",\"%s\":%" PRIu64, name, n);
 }
 
-static void write_stops(struct tb_buf *out, const Tracecollect__V1__StwReport *stw) {
+static void write_stops(struct tb_buf *out, const Tracecollect__V1__StwView *stw) {
   write_name(out, "stw");
   tb_buf_byte(out, '[');
   for (size_t i = 0; stw != NULL && i < stw->n_reasons; i++) {
@@ -138,7 +138,7 @@ static void write_stream(struct tb_buf *out, const stream_status *s, const strea
   write_count(out, "lost_bytes", s->lost_bytes);
   write_count(out, "first_wall_ns", s->first_wall_ns);
   write_count(out, "last_wall_ns", s->last_wall_ns);
-  const Tracecollect__V1__SyscallReport *r = calls != NULL ? calls->syscall : NULL;
+  const Tracecollect__V1__SyscallView *r = calls != NULL ? calls->syscall : NULL;
   write_count(out, "blocked_now", r != NULL ? r->blocked_now_total : 0);
   write_count(out, "blocked_idle", r != NULL ? idle_calls(r) : 0);
   write_stops(out, stops != NULL ? stops->stw : NULL);
@@ -218,7 +218,7 @@ static tb_rc write_blocked(struct tb_buf *out, const struct sheaf *calls) {
   TB_TRY(tb_arena_take(calls->arena, (listed + 1) * sizeof *all, &place));
   all = place;
   for (size_t i = 0; i < calls->n; i++) {
-    const Tracecollect__V1__SyscallReport *r = calls->report[i]->syscall;
+    const Tracecollect__V1__SyscallView *r = calls->report[i]->syscall;
 
     if (r == NULL) continue;
     total += r->blocked_now_total;

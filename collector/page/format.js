@@ -28,6 +28,7 @@ export function megabytes(n) {
 }
 
 export function duration(ns) {
+  if (ns === 0) return "0";
   if (ns < 1e9) return scaled(ns, ["ns", "µs", "ms"], 1000);
   const s = ns / 1e9;
   if (s < 60) return `${s.toFixed(s < 10 ? 2 : 1)} s`;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARCHIVE_LOOP = 1, REPORTS_BYTES_MAX = 1 << 20 };
+enum { ARCHIVE_LOOP = 1, REPORTS_BYTES_MAX = 256 << 20 };
 
 /* Workers may ask before tc_archive_start() has returned: the reply then waits for the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

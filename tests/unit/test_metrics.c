@@ -6,6 +6,7 @@
 #include "collector/journal.h"
 #include "collector/metrics.h"
 #include "proto/report.pb-c.h"
+#include "proto/report_view.pb-c.h"
 
 static struct tb_mem mem;
 
@@ -13,6 +14,7 @@ static char *scrape(struct tc_metrics *const *loops, size_t n, struct tc_reports
   static struct tb_buf out;
   struct tc_store_stats store = { .commits = 7, .commit_ns_total = 1500000000 };
 
+  tb_buf_fini(&out); /* of the scrape before */
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_buf_init(&out, &mem);
   cr_assert_eq(tc_metrics_text(&out, loops, n, &store, reports), TB_OK);
@@ -72,7 +74,7 @@ Test(metrics, every_row_of_the_table_is_shown) {
 }
 
 static void publish_stw(struct tc_reports *reports, unsigned id, const char *service,
-                        const char *reason_id, uint64_t count) {
+                        const char *instance, const char *reason_id, uint64_t count) {
   Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
   Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT;
   Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
@@ -93,7 +95,7 @@ static void publish_stw(struct tc_reports *reports, unsigned id, const char *ser
   m.stw = &stw;
   struct tc_report report = { .stream = stream,
                               .service = service,
-                              .instance = "host:1",
+                              .instance = instance,
                               .kind = "stw",
                               .window = "all",
                               .bytes = bytes,
@@ -108,9 +110,10 @@ Test(metrics, traced_programs_show_their_newest_stream) {
   char *text;
 
   cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
-  publish_stw(reports, 1, "shop", "/stw/gc/mark-termination", 50);
-  publish_stw(reports, 2, "shop", "/stw/gc/mark-termination", 3); /* the program was restarted */
-  publish_stw(reports, 3, "evil\"} 1\n", "/stw/other", 1);
+  publish_stw(reports, 1, "shop", "host:1", "/stw/gc/mark-termination", 50);
+  publish_stw(reports, 2, "shop", "host:1", "/stw/gc/mark-termination",
+              3); /* the program was restarted */
+  publish_stw(reports, 3, "evil\"} 1\n", "host:1", "/stw/other", 1);
   text = scrape(loops, 1, reports);
   expect_line(text, "# TYPE trace_stw_seconds summary");
   expect_line(text, "trace_stw_seconds_count{service=\"shop\",instance=\"host:1\","
@@ -123,23 +126,94 @@ Test(metrics, traced_programs_show_their_newest_stream) {
   tc_reports_free(reports);
 }
 
+static unsigned count(const char *text, const char *what) {
+  unsigned n = 0;
+
+  for (const char *at = text; (at = strstr(at, what)) != NULL; at++) n++;
+  return n;
+}
+
 Test(metrics, peers_cannot_make_more_series_than_the_limit) {
   struct tc_metrics a = { .connections = 0 };
   struct tc_metrics *loops[] = { &a };
   struct tc_reports *reports;
   char service[32], *text;
-  unsigned lines = 0;
 
   cr_assert_eq(tc_reports_new(16 << 20, &reports), TB_OK);
-  for (unsigned i = 0; i < TC_PEER_SERIES_MAX + 20; i++) {
+  for (unsigned i = 0; i < TC_PEER_SERIES_MAX; i++) {
     snprintf(service, sizeof service, "s%u", i);
-    publish_stw(reports, i, service, "/stw/x", 1);
+    publish_stw(reports, i, service, "host:1", "/stw/x", 1);
+    if (i != 199 && i != 200) continue;
+    text = scrape(loops, 1, reports);
+    cr_expect_eq(count(text, "quantile="), i == 199 ? 600 : 0, "quantiles are the first to go");
+    cr_expect_eq(count(text, "\ntrace_stw_seconds_count{"), i + 1);
+    expect_line(text, "tracecollect_peer_series_left_out 0");
   }
   text = scrape(loops, 1, reports);
-  for (char *at = text; (at = strstr(at, "trace_stw_seconds_count{")) != NULL; at++) lines++;
-  cr_assert_eq(lines, TC_PEER_SERIES_MAX);
-  expect_line(text, "tracecollect_peer_series_left_out 20");
+  cr_assert_eq(count(text, "\ntrace_"), TC_PEER_SERIES_MAX);
+  expect_line(text, "tracecollect_peer_series_left_out 500");
   tc_reports_free(reports);
+}
+
+Test(metrics, of_too_many_instances_their_service_is_shown) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+  char instance[32], *text;
+
+  cr_assert_eq(tc_reports_new(16 << 20, &reports), TB_OK);
+  for (unsigned i = 0; i < 600; i++) {
+    snprintf(instance, sizeof instance, "h%u", i);
+    publish_stw(reports, i, "shop", instance, "/stw/x", 2);
+  }
+  text = scrape(loops, 1, reports);
+  expect_line(text,
+              "trace_stw_seconds_count{service=\"shop\",instance=\"other\",reason=\"x\"} 1200");
+  expect_line(
+      text, "trace_stw_seconds_sum{service=\"shop\",instance=\"other\",reason=\"x\"} 1.200000000");
+  expect_line(text, "tracecollect_peer_series_left_out 0");
+  tc_reports_free(reports);
+}
+
+/* proto/report_view.proto repeats numbers of report.proto. */
+Test(metrics, a_view_reads_what_a_report_says) {
+  Tracecollect__V1__Distribution blocked = TRACECOLLECT__V1__DISTRIBUTION__INIT;
+  Tracecollect__V1__BlockedCall call = TRACECOLLECT__V1__BLOCKED_CALL__INIT, *calls[] = { &call };
+  Tracecollect__V1__SyscallReport syscall = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
+  Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT, *reasons[] = { &reason };
+  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
+  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  char service[] = "shop", instance[] = "one", why[] = "GC";
+  unsigned char bytes[500], id[] = { 7, 8 };
+
+  blocked.count = 11;
+  call.goroutine = 12;
+  syscall.blocked = &blocked;
+  syscall.n_blocked_now = 1;
+  syscall.blocked_now = calls;
+  syscall.blocked_now_total = 13;
+  reason.reason = why;
+  stw.n_reasons = 1;
+  stw.reasons = reasons;
+  m.stream = (ProtobufCBinaryData){ sizeof id, id };
+  m.service = service;
+  m.instance = instance;
+  m.until_wall_ns = 14;
+  m.syscall = &syscall;
+  m.stw = &stw;
+  size_t len = tracecollect__v1__stream_report__pack(&m, bytes);
+  Tracecollect__V1__ReportView *view = tracecollect__v1__report_view__unpack(NULL, len, bytes);
+
+  cr_assert_not_null(view);
+  cr_expect_eq(view->stream.len, 2);
+  cr_expect_str_eq(view->service, "shop");
+  cr_expect_str_eq(view->instance, "one");
+  cr_expect_eq(view->until_wall_ns, 14);
+  cr_expect_eq(view->syscall->blocked->count, 11);
+  cr_expect_eq(view->syscall->blocked_now[0]->goroutine, 12);
+  cr_expect_eq(view->syscall->blocked_now_total, 13);
+  cr_expect_str_eq(view->stw->reasons[0]->reason, "GC");
+  tracecollect__v1__report_view__free_unpacked(view, NULL);
 }
 
 Test(journal, what_a_peer_says_is_escaped_and_cut) {

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP API of a real daemon: the manual's curl lines, and answers that equal tracectl's."""
+import hashlib
+import http.client
+import json
+import re
+import ssl
+import subprocess
+import time
+import urllib.request
+
+from harness import SOURCE, Case, Collector, wait_until
+
+
+class Http(Case):
+    def setUp(self):
+        super().setUp()
+        self.collector = Collector(self)
+        self.base = f"http://{self.collector.ready['http']}"
+        self.collector.send(self.trace("g26-gens"), "shop")
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in self.collector.json_lines("list")))
+
+    def get(self, path, **fields):
+        request = urllib.request.Request(self.base + path, headers=fields)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    def test_the_manuals_lines_run(self):
+        manual = (SOURCE / "docs/HTTP.md").read_text()
+        script = re.search(r"^```sh\n(.*?)^```", manual, re.M | re.S).group(1)
+        lines = script.replace("http://127.0.0.1:7073", self.base).splitlines()
+        self.assertGreater(len(lines), 8)
+        for line in lines:
+            with self.subTest(line=line):
+                done = self.run_program("bash", "-o", "pipefail", "-c", line, cwd=self.folder)
+                if "-o " not in line:
+                    self.assertNotEqual(done.out, "")
+        self.assertEqual((self.folder / "head.bin").read_bytes(), (self.folder / "shop.trace").read_bytes()[:16])
+
+    def test_answers_are_tracectls(self):
+        status = self.collector.json_lines("status")
+        streams = json.loads(self.get("/api/v1/streams"))
+        self.assertEqual(streams["streams"], [{k: v for k, v in s.items() if k != "type"}
+                                              for s in status if s["type"] == "stream"])
+        self.assertEqual(json.loads(self.get("/api/v1/segments?limit=1000"))["segments"],
+                         self.collector.json_lines("list"))
+        for kind in ("syscall", "stw"):
+            for window in ("10s", "1m", "5m", "all"):
+                self.assertEqual(
+                    [json.loads(line) for line in self.get(f"/api/v1/report/{kind}?window={window}").splitlines()],
+                    self.collector.json_lines("report", kind, "--window", window))
+
+    def test_downloads_are_what_fetch_gives(self):
+        for segment in self.collector.json_lines("list"):
+            path = f"/api/v1/segments/{segment['id']}"
+            file = self.get(path)
+            self.assertEqual(hashlib.sha256(file).hexdigest(), segment["sha256"])
+            half = len(file) // 2
+            self.assertEqual(self.get(path, Range=f"bytes={half}-"), file[half:])
+        self.collector.ask("fetch", segment["id"], "-o", self.folder / "one", "--no-progress")
+        self.assertEqual((self.folder / "one").read_bytes(), file)
+
+    def test_metrics_pass_prometheus_own_check(self):
+        text = self.get("/metrics").decode()
+        self.assertIn('trace_stw_seconds_count{service="shop",instance="one",reason="gc.mark-termination"}', text)
+        self.assertIn('trace_blocked_syscall_seconds_count{service="shop",instance="one"} 4\n', text)
+        self.assertLessEqual(sum(line.startswith("trace_") for line in text.splitlines()), 1000)
+        checked = 0
+        try:
+            subprocess.run(["promtool", "check", "metrics"], input=text.encode(), check=True, capture_output=True)
+            checked += 1
+        except FileNotFoundError:
+            pass
+        try:
+            from prometheus_client.parser import text_string_to_metric_families
+            families = list(text_string_to_metric_families(text))
+            self.assertGreater(len(families), 30)
+            self.assertTrue(all(family.documentation for family in families))
+            checked += 1
+        except ImportError:
+            pass
+        if checked == 0:
+            self.skipTest("neither promtool nor python3-prometheus-client is here")
+
+    def test_a_restart_is_told_to_live_readers(self):
+        first = self._live()
+        self.assertIn("event: overview", first)
+        last_id = re.findall(r"^id: (\S+)$", first, re.M)[-1]
+        self.collector.restart()
+        again = self._live(**{"Last-Event-ID": last_id})
+        self.assertIn('event: gap\ndata: {"lost":null', again)
+
+    def _live(self, **fields):
+        """What a reader hears until the first overview."""
+        connection = http.client.HTTPConnection(self.collector.ready["http"], timeout=60)
+        connection.request("GET", "/api/v1/live", headers=fields)
+        answer, heard = connection.getresponse(), ""
+        while "event: overview\n" not in heard or not heard.endswith("\n\n"):
+            heard += answer.readline().decode()
+        connection.close()
+        return heard
+
+
+class Remote(Case):
+    def test_off_loopback_readers_need_their_certificate(self):
+        collector = Collector(self, "listen.http=0.0.0.0:0")
+        port = collector.ready["http"].rsplit(":", 1)[1]
+
+        def get(path, name=None):
+            context = ssl.create_default_context(cafile=self.certs / "ca.pem")
+            if name:
+                context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
+            connection = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=60)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read().decode()
+            connection.close()
+            return answer.status, body
+
+        self.assertEqual(get("/healthz"), (200, "ok\n"))
+        self.assertEqual(get("/readyz")[0], 403)
+        self.assertEqual(get("/api/v1/streams", "agent")[0], 403)
+        self.assertEqual(get("/api/v1/streams", "reader")[0], 200)
+        self.assertIn("<!doctype html>", get("/", "reader")[1])
+        started = time.monotonic()
+        self.assertEqual(collector.stop(), 0)
+        self.assertLess(time.monotonic() - started, 30)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a headless Chromium: its figures are tracectl's, it fits small and large screens in both
+schemes, and it complains of nothing."""
+import hashlib
+import json
+import os
+import re
+import unittest
+import urllib.request
+
+import browser
+from harness import BUILD, Case, Collector, wait_until
+
+SHOTS = BUILD / "page"
+READY = "document.querySelectorAll('#stream-rows tbody tr').length"
+
+# Text and what lies behind it, of everything that can be read: the lowest contrast, as WCAG counts it.
+CONTRAST = """(() => {
+  const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+  const light = (c) => parse(c).slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const c = getComputedStyle(node).backgroundColor;
+      if (parse(c).length === 3 || parse(c)[3] === 1) return c;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  let worst = [99, ""];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode.parentElement;
+    if (!walk.currentNode.textContent.trim() || !node.checkVisibility() || node.closest("script,.unseen,.skip")) continue;
+    const [a, b] = [light(getComputedStyle(node).color), light(ground(node))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < worst[0]) worst = [ratio, `${node.className || node.tagName}: ${walk.currentNode.textContent}`];
+  }
+  return worst;
+})()"""
+
+
+def setUpModule():
+    if browser.find() is None:
+        if os.environ.get("CI"):
+            raise AssertionError("no Chromium, and CI must not go without it: tools/deps.sh browser")
+        raise unittest.SkipTest("no Chromium here: tools/deps.sh browser installs it")
+
+
+class Page(Case):
+    def setUp(self):
+        super().setUp()
+        self.collector = Collector(self)
+        self.base = f"http://{self.collector.ready['http']}"
+
+    def page(self, **look):
+        page = browser.Browser(self)
+        page.look(**{"width": 1280, **look})
+        page.open(self.base)
+        return page
+
+    def send_two(self):
+        self.collector.send(self.trace("g26-gens"), "shop", "one")
+        self.collector.send(self.trace("g26-cgo"), "till", "two")
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in self.collector.json_lines("list")))
+
+    def figure(self, page, selector):
+        value = page.ask(f"document.querySelector({json.dumps(selector)})?.dataset.value")
+        return None if value is None else float(value)
+
+    def quiet(self, page):
+        """The page complained of nothing, and asked nobody but the collector."""
+        self.assertEqual(page.complaints, [])
+        asked = {said["request"]["url"] for method, said in page.events if method == "Network.requestWillBeSent"}
+        self.assertEqual({url for url in asked if not url.startswith((self.base + "/", "about:"))}, set())
+        page.close()
+
+    def test_its_figures_are_tracectls(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        wait_until("they are closed", lambda: page.ask(
+            "[...document.querySelectorAll('.state')].every((s) => s.dataset.state === 'closed')"))
+
+        status = [s for s in self.collector.json_lines("status") if s["type"] == "stream"]
+        for stream in status:
+            row = f"tr[data-stream='{stream['stream']}'] "
+            for name in ("events", "bytes", "generations", "lost_generations"):
+                self.assertEqual(self.figure(page, row + f".figure-{name}"), stream[name], f"{stream['service']}: {name}")
+        self.assertEqual(self.figure(page, "#tile-live"), 0)
+        self.assertEqual(self.figure(page, "#tile-lost"), sum(s["lost_generations"] for s in status))
+
+        causes = {}
+        for report in self.collector.json_lines("report", "stw"):
+            for reason in report["stw"]["reasons"]:
+                cause = causes.setdefault(reason["id"], {"count": 0, "total_ns": 0, "max_ns": 0, "p99_ns": 0})
+                cause["count"] += reason["stopped"]["count"]
+                cause["total_ns"] += reason["stopped"]["total_ns"]
+                for name in ("max_ns", "p99_ns"):
+                    cause[name] = max(cause[name], reason["stopped"][name])
+        self.assertGreater(len(causes), 2)
+        self.assertEqual(page.ask("document.querySelectorAll('#stops tbody tr').length"), len(causes))
+        for cause, figures in causes.items():
+            for name, value in figures.items():
+                self.assertEqual(self.figure(page, f"tr[data-cause='{cause}'] .figure-{name}"), value, f"{cause} {name}")
+        self.quiet(page)
+
+    def test_calls_that_are_blocked_are_shown_with_their_stack(self):
+        # A trace that is still being written: its stream is live, and so are its calls.
+        growing = self.folder / "growing.trace"
+        os.mkfifo(growing)
+        self.spawn("send", BUILD / "bin/tracectl", "send", growing, "--to", self.collector.to, "--certs", self.certs,
+                   "--service", "shop", "--instance", "one", "--no-progress")
+        writer = open(growing, "wb", buffering=0)
+        self.addCleanup(writer.close)
+        writer.write(self.trace("g26-gens").read_bytes()[:150_000])
+        page = self.page()
+        wait_until("calls are blocked", lambda: page.ask("document.querySelectorAll('#blocked .call').length"))
+
+        def same():
+            report = self.collector.json_lines("report", "syscall", "--window", "10s", "--top", "0")
+            return (self.figure(page, "#tile-live") == 1 and report and page.ask(
+                "[...document.querySelectorAll('#blocked .call .age')].map((n) => Number(n.dataset.value)).sort()") ==
+                sorted((call["age_ns"] for call in report[0]["syscall"]["blocked_now"]), key=str))
+        wait_until("the page shows the calls that tracectl does", same)
+        call = self.collector.json_lines("report", "syscall", "--window", "10s", "--top", "0")[0]["syscall"]["blocked_now"][0]
+        text = page.ask("document.querySelector('#blocked').textContent")
+        self.assertIn(call["stack"][0]["function"], text)
+        self.assertIn(f"goroutine {call['goroutine']}", text)
+        self.quiet(page)
+
+    def test_every_figure_leads_to_its_segments(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        for button, service in (("#stream-rows tr:first-child .go button", "shop"), ("#stops tbody .go button", None)):
+            page.ask(f"document.querySelector('{button}').click()")
+            wait_until("segments are listed", lambda: page.ask("document.querySelectorAll('#segment-rows a').length"))
+            links = page.ask("[...document.querySelectorAll('#segment-rows a')].map((a) => a.href)")
+            known = {s["id"]: s for s in self.collector.json_lines("list")}
+            listed = [known[int(link.rsplit("/", 1)[1])] for link in links]
+            if service:
+                self.assertEqual({s["service"] for s in listed}, {service})
+                self.assertEqual(len(listed), 26)
+            with urllib.request.urlopen(links[0], timeout=60) as answer:
+                self.assertIn("attachment", answer.headers["Content-Disposition"])
+                self.assertEqual(hashlib.sha256(answer.read()).hexdigest(), listed[0]["sha256"])
+            page.press("Escape")
+            wait_until("the dialog is closed", lambda: not page.ask("document.getElementById('segments').open"))
+        self.quiet(page)
+
+    def test_it_fits_small_and_large_screens_in_both_schemes(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        grounds = set()
+        for scheme in ("light", "dark"):
+            for width in (360, 768, 1920):
+                with self.subTest(scheme=scheme, width=width):
+                    page.look(width, 1080, scheme)
+                    wait_until("the chart has the width it is given", lambda: page.ask(
+                        "document.querySelector('.uplot').clientWidth === document.getElementById('chart').clientWidth"))
+                    self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(page.ask("[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility()"
+                                              " && b.getBoundingClientRect().right > innerWidth).length"), 0)
+                    self.assertEqual(page.ask("[...document.querySelectorAll('.scroll')].filter((n) => n.scrollWidth >"
+                                              " n.clientWidth).length"), 0, "a table is cut")
+                    ratio, where = page.ask(CONTRAST)
+                    self.assertGreaterEqual(ratio, 4.5, where)
+                    grounds.add(page.ask("getComputedStyle(document.body).backgroundColor"))
+                    shot = SHOTS / f"{scheme}-{width}.png"
+                    page.screenshot(shot)
+                    self.assertGreater(shot.stat().st_size, 10_000)
+        self.assertEqual(len(grounds), 2)
+        self.quiet(page)
+
+    def test_it_can_be_used_without_a_mouse(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        reached = []
+        for _ in range(40):
+            page.press("Tab")
+            reached.append(page.ask("`${document.activeElement.tagName} ${document.activeElement.id}"
+                                    " ${document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent}`"))
+            if "segments of shop" in reached[-1]:
+                break
+        self.assertIn("Skip to the streams", reached[0])
+        self.assertIn("INPUT filter", reached[1])
+        self.assertIn("segments of shop", reached[-1])
+        page.press("Enter")
+        wait_until("the dialog is open", lambda: page.ask("document.getElementById('segments').open"))
+        page.press("Escape")
+        wait_until("the focus is back", lambda: "segments of shop" in (
+            page.ask("document.activeElement.getAttribute('aria-label')") or ""))
+        unnamed = page.ask("[...document.querySelectorAll('button,a,input')].filter((n) => !(n.textContent.trim() ||"
+                           " n.getAttribute('aria-label') || n.labels?.length)).length")
+        self.assertEqual(unnamed, 0)
+        self.quiet(page)
+
+    def test_a_filter_narrows_everything(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        page.ask("(() => { const f = document.getElementById('filter'); f.value = 'TILL';"
+                 " f.dispatchEvent(new Event('input')); })()")
+        wait_until("one stream is left", lambda: page.ask(READY) == 1)
+        till = next(r for r in self.collector.json_lines("report", "stw") if r["service"] == "till")
+        self.assertEqual(page.ask("document.querySelectorAll('#stops tbody tr').length"), len(till["stw"]["reasons"]))
+        self.quiet(page)
+
+    def test_it_finds_the_collector_again(self):
+        self.collector.send(self.trace("g26-gens"), "shop")
+        page = self.page()
+        state = "document.getElementById('connection')?.dataset.state"
+        wait_until("it is live", lambda: page.ask(f"{state} === 'good' && {READY} === 1"))
+        self.collector.kill()
+        wait_until("it says that the collector is gone", lambda: page.ask(f"{state} === 'bad'"))
+        self.collector.start()
+        self.collector.send(self.trace("g26-cgo"), "till")
+        wait_until("it is live again, and goes on", lambda: page.ask(f"{state} === 'good' && {READY} === 2"))
+        # The browser itself tells of connections it could not make; of nothing else.
+        page.complaints = [c for c in page.complaints if not re.search("ERR_(CONNECTION|INCOMPLETE|EMPTY)", c)]
+        self.quiet(page)
+
+    def test_the_policy_holds_against_a_script_in_the_page(self):
+        page = self.page()
+        wait_until("the page is there", lambda: page.ask("document.getElementById('connection')?.dataset.state"))
+        page.ask("document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))")
+        page.ask("document.body.append(Object.assign(document.createElement('div'), { innerHTML: '<img src=x onerror=\"window.ran = 2\">' }))")
+        page.ask("document.body.append(Object.assign(document.createElement('script'), { src: 'data:text/javascript,window.ran=3' }))")
+        page.ask("new Promise((done) => setTimeout(done, 200))")
+        self.assertIsNone(page.ask("window.ran"))
+        wait_until("the browser has complained", lambda: page.ask("1") and any("Content Security Policy" in c for c in page.complaints))
+        page.close()
