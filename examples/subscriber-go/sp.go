@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // What nng says on the wire, as much of it as a subscriber needs: each side sends eight bytes that name
@@ -35,20 +35,18 @@ type feed struct {
 // dial connects to ipc://PATH, tcp://HOST:PORT or tls+tcp://HOST:PORT. The latter wants a folder with
 // ca.pem, reader.pem and reader.key.
 func dial(address, certs string) (*feed, error) {
-	at, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
+	scheme, at, _ := strings.Cut(address, "://")
 	var conn net.Conn
-	switch at.Scheme {
+	var err error
+	switch scheme {
 	case "ipc":
-		conn, err = net.Dial("unix", at.Path)
+		conn, err = net.Dial("unix", at)
 	case "tcp":
-		conn, err = net.Dial("tcp", at.Host)
+		conn, err = net.Dial("tcp", at)
 	case "tls+tcp":
 		var config *tls.Config
 		if config, err = readerTLS(certs); err == nil {
-			conn, err = tls.Dial("tcp", at.Host, config)
+			conn, err = tls.Dial("tcp", at, config)
 		}
 	default:
 		err = fmt.Errorf("%s: neither ipc://, tcp:// nor tls+tcp://", address)
@@ -56,7 +54,7 @@ func dial(address, certs string) (*feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), ipc: at.Scheme == "ipc"}
+	f := &feed{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), ipc: scheme == "ipc"}
 	if err := f.greet(); err != nil {
 		conn.Close()
 		return nil, err
