@@ -179,6 +179,35 @@ Test(store, a_loss_begins_a_new_run) {
   cr_assert_not(tt_wait(&tt, TC_REPLY_STORED, 2)->new_run);
 }
 
+Test(store, a_loop_is_told_what_was_archived_and_what_was_lost) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 100);
+  tt_loss(&w, 2, 4, 30, 3000);
+  tt_batch(&w, 5, "abc", 3);
+  w.bytes++; /* the agent miscounts */
+  tt_end(&w, 5);
+  tt_close(&w);
+  tt_barrier(&tt);
+  const struct tc_reply *archived = tt_wait(&tt, TC_REPLY_ARCHIVED, 0);
+  cr_assert_eq(archived->gen, 1);
+  cr_assert_eq(archived->last_gen, 1);
+  cr_assert_eq(archived->bytes, 16 + 3 * 100);
+  cr_assert_str_eq(archived->service, "shop");
+  cr_assert_str_eq(archived->path, tt_wait(&tt, TC_REPLY_STORED, 0)->path);
+  const struct tc_reply *lost = tt_wait(&tt, TC_REPLY_LOST, 0);
+  cr_assert_eq(lost->gen, 2);
+  cr_assert_eq(lost->last_gen, 4);
+  cr_assert_eq(lost->batches, 30);
+  cr_assert_eq(lost->bytes, 3000);
+  cr_assert_str_empty(lost->text);
+  cr_assert_eq(tt_wait(&tt, TC_REPLY_LOST, 1)->gen, 5);
+  cr_assert_str_not_empty(tt_wait(&tt, TC_REPLY_LOST, 1)->text, "why the collector gave it up");
+  cr_assert_eq(tt_count(&tt, TC_REPLY_LOST), 2);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_ARCHIVED), 1);
+}
+
 Test(store, an_abandoned_generation_goes_to_quarantine) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
