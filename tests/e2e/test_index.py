@@ -78,6 +78,10 @@ class Index(Case):
             self.tracectl("cat", *args, expect=2)
         self.tracectl("index", expect=2)
         self.tracectl("index", "--write", "-", expect=2)
+        packed = self.folder / "packed.zst"
+        self.run_program("zstd", "-q", trace, "-o", packed)
+        self.assertIn("unpack it first", self.tracectl("index", "--write", packed, expect=1).err)
+        self.assertFalse((self.folder / "packed.zst.index").exists())
 
     def test_an_index_saves_looking_and_one_that_does_not_fit_is_passed_over(self):
         trace = self.trace("g26-gens")

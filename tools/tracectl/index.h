@@ -41,7 +41,7 @@ bool tk_index_scan(const char *verb, const char *path, bool count, bool progress
                    struct tk_index *out);
 /* False: none is written down. */
 bool tk_index_load(const char *path, struct tk_index *out);
-/* As FILE.index, by rename. */
+/* As FILE.index, by rename. TB_REFUSED: FILE is packed, and nobody could make use of it. */
 TB_MUST tb_rc tk_index_save(const char *path, const struct tk_index *index, struct tb_diag *diag);
 void tk_index_fini(struct tk_index *index);
 

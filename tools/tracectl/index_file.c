@@ -132,7 +132,19 @@ static tb_rc write_meta(const char *path, const tc_meta *meta, struct tb_diag *d
   return rc;
 }
 
+/* Only what tk_index_load() will believe. */
+static tb_rc check_size(const char *path, const struct tk_index *index, struct tb_diag *diag) {
+  struct stat st;
+
+  if (stat(path, &st) != 0) return tb_fail(diag, TB_IO, "%.150s: %s", path, strerror(errno));
+  if ((uint64_t)st.st_size == index->bytes) return TB_OK;
+  return tb_fail(diag, TB_REFUSED,
+                 "%.120s: is packed, and can only be read from its beginning: unpack it first",
+                 path);
+}
+
 tb_rc tk_index_save(const char *path, const struct tk_index *index, struct tb_diag *diag) {
+  TB_TRY(check_size(path, index, diag));
   generation_meta *row = calloc(index->n + 1, sizeof *row);
   generation_meta **rows = calloc(index->n + 1, sizeof(generation_meta *));
   tc_meta meta = TRACECOLLECT__V1__SEGMENT_META__INIT;

@@ -36,17 +36,22 @@ static struct tk_index_row *last_row(struct scan *s) {
   return &s->index->row[s->index->n - 1];
 }
 
+/* Ticks of a peer may be anything: what no clock can say becomes 0. */
+static int64_t to_ns(const struct scan *s, uint64_t from_ticks, uint64_t until_ticks) {
+  double ns = ((double)until_ticks - (double)from_ticks) * ns_per_tick(s);
+
+  return ns > -9e18 && ns < 9e18 ? (int64_t)ns : 0;
+}
+
 /* All of the generation has been seen: ticks become times. */
 static void end_row(struct scan *s) {
-  if (s->index->n == 0 || !s->any) return;
+  if (s->index->n == 0 || s->begin_ticks == UINT64_MAX) return;
   struct tk_index_row *row = last_row(s);
-  double tick = ns_per_tick(s);
 
   if (s->begin_ticks > s->first_ticks)
-    row->since_ns = (uint64_t)((double)(s->begin_ticks - s->first_ticks) * tick);
+    row->since_ns = (uint64_t)to_ns(s, s->first_ticks, s->begin_ticks);
   if (!s->has_clock) return;
-  double until_clock = ((double)s->clock_ticks - (double)s->begin_ticks) * tick;
-  row->begin_wall_ns = s->clock_wall_ns - (uint64_t)(int64_t)until_clock;
+  row->begin_wall_ns = s->clock_wall_ns - (uint64_t)to_ns(s, s->begin_ticks, s->clock_ticks);
   if (s->index->n > 1) row[-1].end_wall_ns = row->begin_wall_ns;
 }
 
