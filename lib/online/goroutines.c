@@ -14,8 +14,7 @@ struct to_g_block {
 
 static void set_buckets(struct to_goroutines *gs, struct to_g **buckets, size_t count) {
   gs->buckets = buckets;
-  gs->buckets_count = count;
-  gs->shift = 64 - (unsigned)__builtin_ctzll(count / TO_G_RUN);
+  gs->mask = count - 1;
 }
 
 void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem, uint64_t seed) {
@@ -25,7 +24,7 @@ void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem, uint64_t 
 
 static void give_buckets(struct to_goroutines *gs) {
   if (gs->buckets == gs->few) return;
-  tb_mem_give(gs->mem, gs->buckets, gs->buckets_count * sizeof *gs->buckets);
+  tb_mem_give(gs->mem, gs->buckets, (gs->mask + 1) * sizeof *gs->buckets);
 }
 
 static void unlist(struct to_goroutines *gs, struct to_g_block *block) {
@@ -96,7 +95,7 @@ static void put(struct to_goroutines *gs, struct to_g *g) {
 }
 
 static tb_rc grow(struct to_goroutines *gs) {
-  size_t old_count = gs->buckets_count, count = old_count * 2;
+  size_t old_count = gs->mask + 1, count = old_count * 2;
   struct to_g **old = gs->buckets;
   void *buckets = NULL;
 
@@ -117,7 +116,7 @@ static tb_rc grow(struct to_goroutines *gs) {
 tb_rc to__goroutines_add(struct to_goroutines *gs, int64_t id, struct to_g **out) {
   struct to_g *g;
 
-  if (TB_UNLIKELY(gs->count == gs->buckets_count)) TB_TRY(grow(gs));
+  if (TB_UNLIKELY(gs->count > gs->mask)) TB_TRY(grow(gs));
   TB_TRY(take(gs, &g));
   g->id = id;
   g->seq = 0;
@@ -141,6 +140,6 @@ void to__goroutines_remove(struct to_goroutines *gs, struct to_g *g) {
 }
 
 struct to_g *to__goroutines_any(const struct to_goroutines *gs, size_t *from) {
-  while (*from < gs->buckets_count && gs->buckets[*from] == NULL) ++*from;
-  return *from < gs->buckets_count ? gs->buckets[*from] : NULL;
+  while (*from <= gs->mask && gs->buckets[*from] == NULL) ++*from;
+  return *from <= gs->mask ? gs->buckets[*from] : NULL;
 }

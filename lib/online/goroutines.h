@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The goroutines that are known, by id.
  *
- * Go hands ids out in runs, a peer may choose any. So ids hash in runs of eight: neighbours share a
- * cache line of buckets and never collide with each other, and where their line lies depends on a secret.
+ * Go hands ids out one by one, a peer may choose any. So within a window of 8,192 ids neighbours have
+ * neighbouring buckets and never collide in a table of that size; where a window begins is a secret.
  *
  * Memory    from mem: 48 bytes a goroutine, in blocks that are given back when empty, and 8 to 16 of
  *           buckets.
@@ -26,16 +26,16 @@ struct to_g {
   uint8_t status;         /* enum tw_go_status, or TO_G_GONE */
 };
 
-enum { TO_G_GONE = 0xff, TO_G_RUN = 8, TO_G_BUCKETS_MIN = 1024 };
+enum { TO_G_GONE = 0xff, TO_G_WINDOW_BITS = 13, TO_G_BUCKETS_MIN = 1024 };
 
 struct to_g_block;
 
 struct to_goroutines {
   struct tb_mem *mem;
   struct to_g **buckets;
+  uint64_t mask;   /* number of buckets - 1 */
   uint64_t factor; /* odd */
-  unsigned shift;
-  size_t buckets_count, count;
+  size_t count;
   struct to_g_block *roomy; /* blocks with places left, the next to use first */
   struct to_g *few[TO_G_BUCKETS_MIN];
 };
@@ -51,10 +51,11 @@ void to__goroutines_remove(struct to_goroutines *gs, struct to_g *g);
 /* Any one; NULL: none is left. Starts looking at bucket *from. */
 struct to_g *to__goroutines_any(const struct to_goroutines *gs, size_t *from);
 
+/* The top bits of the product, as many as buckets will ever need: the lower ones are easy to foresee. */
 static inline size_t to__goroutines_bucket(const struct to_goroutines *gs, int64_t id) {
-  uint64_t run = (uint64_t)id / TO_G_RUN * gs->factor;
+  uint64_t window = (uint64_t)id >> TO_G_WINDOW_BITS;
 
-  return (size_t)(run >> gs->shift) * TO_G_RUN + (uint64_t)id % TO_G_RUN;
+  return (size_t)(((uint64_t)id + (window * gs->factor >> 40)) & gs->mask);
 }
 
 /* NULL: absent. */
