@@ -9,12 +9,14 @@
 
 #include "online/cursor.h"
 #include "online/frontier.h"
+#include "online/parked.h"
 #include "online/rules_gc.h"
 #include "online/rules_go.h"
 #include "online/rules_proc.h"
 #include "online/rules_user.h"
 
-enum { FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
+/* A real trace tries a frontier in vain once in dozens of files. */
+enum { EXACT_PER_EVENT = 8, EXACT_DEFAULT = 1000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
 
 /* events.def once more: number of arguments, and which of them are stack and string ids. */
 #define IS_STACK_VALUE              0
@@ -84,7 +86,7 @@ tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, const struc
                  p->id);
 }
 
-tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sink sink,
+tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct to_event_sink sink,
                     struct tb_diag *diag, struct to_order **out) {
   void *block;
 
@@ -95,7 +97,9 @@ tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sin
   order->diag = diag;
   order->sample_time = INT64_MAX;
   order->out_next = order->out;
-  order->fuel_tries = fuel_tries == 0 ? FUEL_DEFAULT : fuel_tries;
+  order->limits = *limits;
+  if (order->limits.exact_tries == 0) order->limits.exact_tries = EXACT_DEFAULT;
+  if (order->limits.fuel_tries == 0) order->limits.fuel_tries = FUEL_DEFAULT;
   for (unsigned type = 0; type < 256; type++) {
     const struct tw_spec *spec = tw_spec((uint8_t)type);
     order->arg_counts[type] = tw_spec_has_dt(spec) ? spec->nargs : TO_NO_TIMED_EVENT;
@@ -302,25 +306,51 @@ static __attribute__((noinline)) tb_rc try_at(struct to_order *order, size_t pla
   return TB_OK;
 }
 
+static tb_rc nobody_can_go_on(struct to_order *order, struct to_thread *first, size_t n) {
+  const struct to_step s = { .t = first };
+
+  return TO_REFUSE(order, &s, "no thread can go on: %zu wait for each other, the first with %s", n,
+                   tw_spec(first->type)->name);
+}
+
+/* Within an allowance that grows with what has been delivered. */
+static bool within(const struct to_order *order, uint64_t used, unsigned per_event, uint64_t more) {
+  return used / per_event <= order->events + more / per_event;
+}
+
+static tb_rc check_fuel(struct to_order *order) {
+  if (within(order, order->parked.tries, FUEL_PER_EVENT, order->limits.fuel_tries)) return TB_OK;
+  tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
+  return tb_fail(order->diag, TB_FUEL, "too many attempts to find an event that fits (%" PRIu64 ")",
+                 order->parked.tries);
+}
+
 /* The earliest event cannot go: the others are tried by time. */
 static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
   size_t n = order->frontier_len;
 
+  order->exact_tries += n;
+  if (!within(order, order->exact_tries, EXACT_PER_EVENT, order->limits.exact_tries))
+    return to__park(order);
   to__frontier_sort(order);
-  order->tries_failed += n; /* sorting is work, too */
-  if (order->tries_failed / FUEL_PER_EVENT > order->events + order->fuel_tries / FUEL_PER_EVENT) {
-    tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
-    return tb_fail(order->diag, TB_FUEL,
-                   "too many attempts to find an event that fits (%" PRIu64 ")",
-                   order->tries_failed);
-  }
   for (size_t place = 1; place < n; place++) {
     tb_rc rc = try_at(order, place);
     if (rc != TB_AGAIN) return rc;
   }
-  const struct to_step s = { .t = to__frontier_at(order, 0) };
-  return TO_REFUSE(order, &s, "no thread can go on: %zu wait for each other, the first with %s", n,
-                   tw_spec(s.t->type)->name);
+  return nobody_can_go_on(order, to__frontier_at(order, 0), n);
+}
+
+/* The same while some threads are parked: one step, and whom it wakes. */
+static __attribute__((noinline)) tb_rc advance_among_parked(struct to_order *order) {
+  struct to_thread *first = to__parked_first(order), *t = to__frontier_at(order, 0);
+
+  if (t == NULL) return nobody_can_go_on(order, first, order->parked.count);
+  TB_TRY(check_fuel(order));
+  struct to_touched touched = to__touched_by(order, t);
+  tb_rc rc = try_at(order, 0);
+  if (rc == TB_AGAIN) return to__park(order);
+  if (rc == TB_OK) to__parked_wake(order, &touched);
+  return rc;
 }
 
 static void take_sample(struct to_order *order) {
@@ -336,8 +366,17 @@ static void take_sample(struct to_order *order) {
   set_sample_time(order);
 }
 
+/* The earliest event of all threads; places without thread stand at the end of time. */
+static to_ns first_time(const struct to_order *order) {
+  to_ns first = order->frontier[0].time;
+
+  if (TB_LIKELY(order->parked.count == 0)) return first;
+  return to__parked_first(order)->time < first ? to__parked_first(order)->time : first;
+}
+
 tb_rc to__order_run(struct to_order *order, unsigned events_max) {
   uint64_t stop = order->events + events_max;
+  uint64_t tries_stop = order->exact_tries + EXACT_PER_EVENT * (uint64_t)events_max;
   tb_rc rc = TB_OK;
 
   while (rc == TB_OK) {
@@ -345,15 +384,21 @@ tb_rc to__order_run(struct to_order *order, unsigned events_max) {
       TB_TRY(deliver(order));
       if (order->events >= stop) return TB_AGAIN;
     }
-    /* Places without thread stand at the end of time, as does the sample that does not come. */
-    if (TB_UNLIKELY(order->sample_time < order->frontier[0].time)) {
+    if (TB_UNLIKELY(order->sample_time < first_time(order))) {
       take_sample(order);
+    } else if (TB_UNLIKELY(order->parked.count > 0)) {
+      rc = advance_among_parked(order);
     } else if (TB_UNLIKELY(order->frontier_len == 0)) {
       if (order->sample == order->samples_end) break;
       take_sample(order);
     } else {
       rc = take_turn(order);
-      if (TB_UNLIKELY(rc == TB_AGAIN)) rc = advance_another(order);
+      if (TB_LIKELY(rc != TB_AGAIN)) continue;
+      rc = advance_another(order);
+      if (rc == TB_OK && order->exact_tries >= tries_stop) {
+        TB_TRY(deliver(order));
+        return TB_AGAIN;
+      }
     }
   }
   tb_rc delivered = deliver(order); /* what came before a fault, too */

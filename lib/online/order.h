@@ -14,19 +14,20 @@
 #ifndef TO_ORDER_H
 #define TO_ORDER_H
 
+#include "online/reader.h"
 #include "online/tables.h"
 
 struct to_order; /* layout in online/state.h */
 
-TB_MUST tb_rc to__order_new(struct tb_mem *mem, uint64_t fuel_tries, struct to_event_sink sink,
-                            struct tb_diag *diag, struct to_order **out);
+TB_MUST tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits,
+                            struct to_event_sink sink, struct tb_diag *diag, struct to_order **out);
 void to__order_free(struct to_order *order);
 /* A new epoch: everything is forgotten but the number of Syncs. */
 void to__order_clear(struct to_order *order);
 
 /* Takes a complete generation and delivers its Sync with the first slice. */
 TB_MUST tb_rc to__order_begin(struct to_order *order, struct to_generation *gen);
-/* Delivers about events_max events. TB_AGAIN: more left. TB_OK: the generation is done. */
+/* Delivers about events_max events, or as many as that much work allows. TB_AGAIN: more left. TB_OK: the generation is done. */
 TB_MUST tb_rc to__order_run(struct to_order *order, unsigned events_max);
 /* The Sync that belongs to no generation: at the end, and before a fault. */
 TB_MUST tb_rc to__order_last_sync(struct to_order *order);

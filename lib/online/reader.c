@@ -60,7 +60,7 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
   if (limits != NULL) reader->limits = *limits;
   tw_split_init(&reader->split, mem);
   to__generation_init(&reader->gen, mem, (uintptr_t)reader);
-  tb_rc rc = to__order_new(mem, reader->limits.fuel_tries, sink, diag, &reader->order);
+  tb_rc rc = to__order_new(mem, &reader->limits, sink, diag, &reader->order);
   if (rc != TB_OK) {
     to_reader_free(reader);
     return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "online/state.h"
+#include "online/parked.h"
 
 #include <string.h>
 
@@ -11,6 +11,7 @@ void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) {
   tb_map_init(&order->threads, mem, seed);
   tb_map_init(&order->tasks, mem, seed);
   to__names_init(&order->names, mem, seed);
+  to__parked_init(&order->parked, mem, seed);
   to__state_clear(order);
 }
 
@@ -79,15 +80,15 @@ void to__state_clear(struct to_order *order) {
   drop_ranges(order, &order->no_p.ranges);
   order->no_g = (struct to_g){ .id = TO_NONE, .status = TO_G_GONE };
   order->no_p = (struct to_p){ .id = TO_NONE };
-  order->nobody = (struct to_thread){
-    .id = TO_NONE, .exists = true, .g = &order->no_g, .p = &order->no_p
-  };
+  order->nobody =
+      (struct to_thread){ .id = TO_NONE, .exists = true, .g = &order->no_g, .p = &order->no_p };
   order->no_g.bound = 1;
   memset(order->near_procs, 0, sizeof order->near_procs);
   order->gc = TO_GC_UNDETERMINED;
   order->gc_seq = 0;
   order->first_gen = 0;
   order->frontier_len = 0;
+  to__parked_clear(&order->parked);
 }
 
 void to__state_fini(struct to_order *order) {
@@ -98,6 +99,7 @@ void to__state_fini(struct to_order *order) {
   tb_map_fini(&order->threads);
   tb_map_fini(&order->tasks);
   to__names_fini(&order->names);
+  to__parked_fini(&order->parked);
 }
 
 /* Not in the table: -1 is the goroutine that "no goroutine" stands for. */

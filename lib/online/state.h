@@ -11,6 +11,7 @@
 
 #include "online/goroutines.h"
 #include "online/names.h"
+#include "online/reader.h"
 #include "online/tables.h"
 #include "wire/spec.h"
 
@@ -48,6 +49,21 @@ struct to_p {
   bool exists;
 };
 
+/* What an event that came too early waits for. */
+enum to_want_kind {
+  TO_WANT_G_RUNNABLE,
+  TO_WANT_G_WAITING,
+  TO_WANT_P_IDLE,
+  TO_WANT_P_IN_SYSCALL,
+  TO_WANT_P_OUT_OF_SYSCALL,
+  TO_WANT_OWN_P_GONE, /* of the thread `id` */
+  TO_WANT_GC,
+};
+struct to_want {
+  uint64_t id, seq;
+  uint8_t kind; /* enum to_want_kind */
+};
+
 /* A thread: its scheduling context, and a cursor that has read its next event's type and time. The
  * event's arguments are known to be whole. */
 struct to_thread {
@@ -63,6 +79,19 @@ struct to_thread {
   struct to_p *p;
   int64_t id;
   const struct to_batch *batch;
+
+  /* While it is parked. */
+  struct to_thread *next_waiting; /* of those with the same key */
+  size_t parked_place;
+  struct to_want want;
+};
+
+struct to_parked {
+  struct tb_mem *mem;
+  struct to_thread **heap; /* by time */
+  size_t count, cap;
+  struct tb_map waiting; /* key of what they want -> the first that wants it */
+  uint64_t tries;        /* events tried too early, threads looked at: fuel used */
 };
 
 enum { TO_HAS_M = 1, TO_HAS_P = 2, TO_HAS_G = 4 };
@@ -111,7 +140,10 @@ struct to_order {
 
   struct to_event_sink sink;
   to_ns last_time;
-  uint64_t events, tries_failed, fuel_tries, syncs;
+  struct to_parked parked;
+  uint64_t events, syncs;
+  uint64_t exact_tries; /* in Go's own order, failed */
+  struct to_limits limits;
   struct to_event *out_next; /* where the next event goes */
   struct to_event out[TO_SLICE];
 };

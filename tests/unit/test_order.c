@@ -491,37 +491,6 @@ Test(order, a_fault_names_generation_thread_and_byte) {
   tt_run_fini(&run);
 }
 
-Test(order, threads_that_wait_for_each_other_use_up_fuel) {
-  enum { THREADS = 300 };
-  struct tt_run run = { .limits = { .fuel_tries = 1000 } };
-  struct tb_buf text, bytes;
-
-  /* Thread n starts what thread n - 1 creates, and their clocks run backwards. */
-  tb_mem_init(&run.mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_buf_init(&text, &run.mem);
-  tb_buf_init(&bytes, &run.mem);
-  tb_buf_text(&text, GO22);
-  for (int n = 0; n < THREADS; n++)
-    tb_buf_printf(&text,
-                  "EventBatch gen=1 m=%d time=%d\n"
-                  "ProcStatus dt=0 p=%d pstatus=1\n"
-                  "GoS%s dt=%d g=%d %s\n"
-                  "GoCreate dt=0 new_g=%d new_stack=0 stack=0\n",
-                  n, 1, n, n == 0 ? "tatus" : "tart", 10 + THREADS - n, n + 1,
-                  n == 0 ? "m=0 gstatus=2" : "g_seq=1", n + 2);
-  tb_buf_byte(&text, '\0');
-  tt_trace_bytes((const char *)text.data, &run.mem, &bytes);
-  tt_order_bytes(&run, bytes.data, bytes.len);
-  cr_assert_eq(run.rc, TB_FUEL, "%s %s", tb_rc_name(run.rc), run.diag.text);
-  cr_assert_not_null(strstr(run.diag.text, "too many attempts"));
-  run.limits.fuel_tries = 10000000;
-  tt_order_bytes(&run, bytes.data, bytes.len);
-  TT_OK(run);
-  tb_buf_fini(&text);
-  tb_buf_fini(&bytes);
-  tt_run_fini(&run);
-}
-
 /* Go's product of zero ticks and an infinite length is no number, which becomes the smallest time. */
 Test(order, a_frequency_of_zero_orders_as_in_go) {
   struct tt_run run = fits(GO22 "EventBatch gen=1 m=18446744073709551615 time=0\n"

@@ -7,8 +7,7 @@
 
 enum { RUN_EVENTS = 1 << 16 };
 
-/* Offline there is nobody to keep waiting: threads that block each other are tried for some ten seconds
- * (20,000 of them in one chain need a fifth of it). */
+/* Offline there is nobody to keep waiting: a trace may take some ten seconds of trying. */
 static const uint64_t fuel_tries = UINT64_C(1) << 31;
 
 struct run {

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small traces that would cost a careless reader much time or memory. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "online/reader.h"
+#include "wire/batch.h"
+#include "wire/varint.h"
+
+enum { NO_THREAD = -1, SLACK = 64, MEMORY_MAX = 4 << 20 };
+
+/* A trace being written: batches of one thread after the other, cut where they are full. */
+struct bomb {
+  struct tb_mem mem;
+  struct tb_buf trace, batch;
+  int64_t thread;
+  uint64_t state;
+};
+
+static void flush(struct bomb *bomb) {
+  unsigned char header[TW_BATCH_HEADER_BYTES_MAX];
+  struct tw_batch batch = { .gen = 1, .thread = bomb->thread, .time = 1, .len = bomb->batch.len };
+
+  tb_buf_add(&bomb->trace, header, tw_batch_write_header(header, &batch));
+  tb_buf_add(&bomb->trace, bomb->batch.data, bomb->batch.len);
+  tb_buf_clear(&bomb->batch);
+}
+
+static void add(struct bomb *bomb, const uint64_t *numbers, size_t n) {
+  unsigned char bytes[TW_VARINT_BYTES_MAX];
+
+  tb_buf_byte(&bomb->batch, (unsigned char)numbers[0]); /* the type */
+  for (size_t i = 1; i < n; i++)
+    tb_buf_add(&bomb->batch, bytes, tw_varint_write(bytes, numbers[i]));
+}
+#define ADD(bomb, ...)                                                                             \
+  add((bomb), (const uint64_t[]){ __VA_ARGS__ },                                                   \
+      sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+static void begin(struct bomb *bomb) {
+  unsigned char header[TW_HEADER_BYTES];
+
+  *bomb = (struct bomb){ .thread = NO_THREAD, .state = 88172645463325252 };
+  tb_mem_init(&bomb->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_buf_init(&bomb->trace, &bomb->mem);
+  tb_buf_init(&bomb->batch, &bomb->mem);
+  tw_header_write(header, 22);
+  tb_buf_add(&bomb->trace, header, sizeof header);
+  ADD(bomb, TW_EV_FREQUENCY, 1000000000);
+  flush(bomb);
+}
+
+static void end(struct bomb *bomb) {
+  tb_buf_fini(&bomb->trace);
+  tb_buf_fini(&bomb->batch);
+  cr_assert_eq(bomb->mem.bytes, 0);
+}
+
+struct outcome {
+  tb_rc rc;
+  struct tb_diag diag;
+  size_t memory_peak;
+  uint64_t events, hash;
+};
+
+static tb_rc count(void *self, const struct to_generation *gen, const struct to_event *events,
+                   size_t n) {
+  struct outcome *outcome = self;
+
+  (void)gen;
+  outcome->events += n;
+  for (size_t i = 0; i < n; i++)
+    outcome->hash = (outcome->hash ^ (uint64_t)events[i].m ^ (uint64_t)events[i].time << 20 ^
+                     (uint64_t)events[i].type << 56) *
+                    UINT64_C(0x9E3779B97F4A7C15);
+  return TB_OK;
+}
+
+/* As the collector reads: bytes lie in a mapping, memory has a limit. */
+static struct outcome explode(struct bomb *bomb, size_t memory_max, struct to_limits limits) {
+  struct outcome outcome = { .rc = TB_OK };
+  struct to_reader *reader;
+  struct tb_mem mem;
+  size_t used = 0;
+
+  for (int i = 0; i < SLACK; i++) tb_buf_byte(&bomb->trace, 0);
+  cr_assert_eq(bomb->trace.rc, TB_OK);
+  tb_mem_init(&mem, tb_mem_libc, NULL, memory_max);
+  tb_diag_clear(&outcome.diag);
+  outcome.rc = to_reader_new(&mem, &limits, TO_READER_BYTES_STAY,
+                             (struct to_event_sink){ &outcome, count }, &outcome.diag, &reader);
+  cr_assert_eq(outcome.rc, TB_OK);
+  bomb->trace.len -= SLACK;
+  outcome.rc = to_reader_feed(reader, bomb->trace.data, bomb->trace.len, &used);
+  if (outcome.rc == TB_OK) outcome.rc = to_reader_finish(reader);
+  while (outcome.rc == TB_AGAIN) outcome.rc = to_reader_run(reader, 4096);
+  to_reader_free(reader);
+  cr_assert_eq(mem.bytes, 0);
+  cr_assert_leq(mem.bytes_peak, memory_max);
+  outcome.memory_peak = mem.bytes_peak;
+  return outcome;
+}
+
+/* Thread n starts what thread n - 1 creates, and their clocks run backwards. */
+static void chain(struct bomb *bomb, unsigned threads) {
+  begin(bomb);
+  for (unsigned n = 0; n < threads; n++) {
+    bomb->thread = n;
+    ADD(bomb, TW_EV_PROC_STATUS, 0, n, TW_PROC_RUNNING);
+    if (n == 0)
+      ADD(bomb, TW_EV_GO_STATUS, 10 + threads, 1, 0, TW_GO_RUNNING);
+    else
+      ADD(bomb, TW_EV_GO_START, 10 + threads - n, n + 1, 1);
+    ADD(bomb, TW_EV_GO_CREATE, 0, n + 2, 0, 0);
+    flush(bomb);
+  }
+}
+
+Test(bombs, many_threads_that_wait_in_a_chain_are_ordered_and_use_no_fuel) {
+  enum { THREADS = 20000 };
+  struct bomb bomb;
+
+  chain(&bomb, THREADS);
+  struct outcome outcome = explode(&bomb, 64 << 20, (struct to_limits){ 0 });
+  cr_assert_eq(outcome.rc, TB_OK, "%s", outcome.diag.text);
+  cr_assert_eq(outcome.events, 3 * THREADS + 2, "and two Syncs");
+  end(&bomb);
+}
+
+Test(bombs, parked_threads_go_on_in_the_order_in_which_trying_all_lets_them) {
+  struct bomb bomb;
+
+  chain(&bomb, 200);
+  struct outcome all = explode(&bomb, SIZE_MAX, (struct to_limits){ .exact_tries = 1 << 30 });
+  struct outcome parked = explode(&bomb, SIZE_MAX, (struct to_limits){ .exact_tries = 1 });
+  cr_assert_eq(all.rc, TB_OK, "%s", all.diag.text);
+  cr_assert_eq(parked.rc, TB_OK, "%s", parked.diag.text);
+  cr_assert_eq(all.events, parked.events);
+  cr_assert_eq(all.hash, parked.hash);
+  end(&bomb);
+}
+
+/* One proc goes from thread to thread, the last one first. */
+Test(bombs, many_threads_that_wait_for_one_proc_wake_one_by_one) {
+  enum { THREADS = 20000 };
+  struct bomb bomb;
+
+  begin(&bomb);
+  for (unsigned n = 0; n < THREADS; n++) {
+    bomb.thread = n;
+    if (n == 0) ADD(&bomb, TW_EV_PROC_STATUS, 0, 0, TW_PROC_IDLE);
+    ADD(&bomb, TW_EV_PROC_START, 10 + THREADS - n, 0, n + 1);
+    ADD(&bomb, TW_EV_PROC_STOP, 1);
+    flush(&bomb);
+  }
+  struct outcome outcome = explode(&bomb, 64 << 20, (struct to_limits){ 0 });
+  cr_assert_eq(outcome.rc, TB_OK, "%s", outcome.diag.text);
+  cr_assert_eq(outcome.events, 2 * THREADS + 3);
+  end(&bomb);
+}
+
+/* All want the same start, and a status told again and again makes it possible again. */
+Test(bombs, threads_that_want_the_same_again_and_again_use_up_fuel) {
+  enum { THREADS = 4000 };
+  struct bomb bomb;
+
+  begin(&bomb);
+  for (unsigned n = 0; n < THREADS; n++) {
+    bomb.thread = n;
+    ADD(&bomb, TW_EV_PROC_STATUS, 0, n, TW_PROC_RUNNING);
+    ADD(&bomb, TW_EV_GO_START, 10 + THREADS - n, 1, 1);
+    ADD(&bomb, TW_EV_GO_STOP, 0, 0, 0);
+    flush(&bomb);
+  }
+  bomb.thread = THREADS;
+  for (unsigned n = 0; n < THREADS; n++)
+    ADD(&bomb, TW_EV_GO_STATUS, n == 0 ? 2 * THREADS : 2, 1, UINT64_MAX, TW_GO_RUNNABLE);
+  flush(&bomb);
+  struct outcome outcome = explode(&bomb, 64 << 20, (struct to_limits){ .fuel_tries = 1000 });
+  cr_assert_eq(outcome.rc, TB_FUEL, "%s", outcome.diag.text);
+  cr_assert_not_null(strstr(outcome.diag.text, "too many attempts"), "%s", outcome.diag.text);
+  end(&bomb);
+}
+
+/* Tables and states that grow with what a peer sends: how many bytes one entry may cost, and that the
+ * limit stops them. */
+enum what { STRINGS, STACKS, SAMPLES, GOROUTINES, PROCS, THREADS };
+
+static void grow(struct bomb *bomb, enum what what, unsigned n, bool dense) {
+  begin(bomb);
+  if (what == STRINGS) ADD(bomb, TW_EV_STRINGS);
+  if (what == STACKS) ADD(bomb, TW_EV_STACKS);
+  if (what == SAMPLES) ADD(bomb, TW_EV_CPU_SAMPLES);
+  if (what == GOROUTINES || what == PROCS) bomb->thread = 1;
+  for (uint64_t i = 1; i <= n; i++) {
+    uint64_t id = dense ? i : i * UINT64_C(0x9E3779B97F4A7C15) >> 8;
+    switch (what) {
+    case STRINGS: ADD(bomb, TW_EV_STRING, id, 0); break;
+    case STACKS: ADD(bomb, TW_EV_STACK, id, 0); break;
+    case SAMPLES: ADD(bomb, TW_EV_CPU_SAMPLE, id, 0, 0, 0, 0); break;
+    case GOROUTINES: ADD(bomb, TW_EV_GO_STATUS, 0, id, 0, TW_GO_WAITING); break;
+    case PROCS: ADD(bomb, TW_EV_PROC_STATUS, 0, id, TW_PROC_IDLE); break;
+    case THREADS: bomb->thread = (int64_t)id; break;
+    }
+    if (what != THREADS && bomb->batch.len < TW_BATCH_BYTES_MAX - 64) continue;
+    flush(bomb);
+    if (what == STRINGS) ADD(bomb, TW_EV_STRINGS);
+    if (what == STACKS) ADD(bomb, TW_EV_STACKS);
+    if (what == SAMPLES) ADD(bomb, TW_EV_CPU_SAMPLES);
+  }
+  flush(bomb);
+}
+
+Test(bombs, what_an_entry_costs_is_bounded_and_charged) {
+  enum { MANY = 100000, FIXED = 64 << 10 };
+  static const struct {
+    const char *what;
+    size_t dense_max, scattered_max; /* bytes an entry, tables as full as they happen to be */
+  } kinds[] = {
+    [STRINGS] = { "string", 32, 96 }, [STACKS] = { "stack", 56, 120 },
+    [SAMPLES] = { "sample", 72, 72 }, [GOROUTINES] = { "goroutine", 64, 64 },
+    [PROCS] = { "proc", 128, 128 },   [THREADS] = { "thread", 352, 352 },
+  };
+
+  for (unsigned what = 0; what < sizeof kinds / sizeof kinds[0]; what++) {
+    for (int dense = 0; dense < 2; dense++) {
+      struct bomb bomb;
+      grow(&bomb, (enum what)what, MANY, dense);
+      struct outcome outcome = explode(&bomb, SIZE_MAX, (struct to_limits){ 0 });
+      cr_assert_eq(outcome.rc, TB_OK, "%s: %s", kinds[what].what, outcome.diag.text);
+      size_t each = (outcome.memory_peak - FIXED) / MANY;
+      cr_assert_leq(each, dense ? kinds[what].dense_max : kinds[what].scattered_max,
+                    "a %s of %s ids costs %zu bytes", kinds[what].what,
+                    dense ? "dense" : "scattered", each);
+      outcome = explode(&bomb, outcome.memory_peak / 2, (struct to_limits){ 0 });
+      cr_assert_eq(outcome.rc, TB_BUDGET, "%s: %s", kinds[what].what, tb_rc_name(outcome.rc));
+      end(&bomb);
+    }
+  }
+}
+
+/* Nanoseconds of 2^63 and more are out of an integer's range, and so may the frequency be. */
+Test(bombs, times_out_of_range_are_the_smallest_and_events_keep_rising) {
+  static const uint64_t frequencies[] = { 0, 1, 1000, UINT64_C(1) << 63, UINT64_MAX };
+
+  for (size_t i = 0; i < sizeof frequencies / sizeof frequencies[0]; i++) {
+    struct bomb bomb;
+    begin(&bomb);
+    bomb.trace.len = TW_HEADER_BYTES;
+    ADD(&bomb, TW_EV_FREQUENCY, frequencies[i]);
+    flush(&bomb);
+    bomb.thread = 0;
+    for (uint64_t shift = 0; shift < 64; shift++)
+      ADD(&bomb, TW_EV_PROC_STATUS, UINT64_C(1) << shift, shift, TW_PROC_IDLE);
+    flush(&bomb);
+    struct outcome outcome = explode(&bomb, SIZE_MAX, (struct to_limits){ 0 });
+    cr_assert_eq(outcome.rc, TB_OK, "%s", outcome.diag.text);
+    cr_assert_eq(outcome.events, 64 + 2);
+    end(&bomb);
+  }
+}
