@@ -183,7 +183,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
 }
 
 static void leave_gate(struct connection *c, bool failed) {
-  if (c->set->env.gate != NULL) tc_gate_leave(c->set->env.gate, c->source, failed);
+  if (c->set->env.gate != NULL) tc_gate_leave(c->set->env.gate, c->source, failed, uv_hrtime());
 }
 
 static void enter_tenant(struct connection *c) {

@@ -87,7 +87,7 @@ void tc_connections_tick(struct tc_connections *set) {
 }
 
 static void turn_away(struct tc_connections *set, struct connection *c, uint64_t source) {
-  if (set->env.gate != NULL) tc_gate_leave(set->env.gate, source, false);
+  if (set->env.gate != NULL) tc_gate_leave(set->env.gate, source, false, uv_hrtime());
   free(c);
 }
 

@@ -8,23 +8,21 @@
 #include "collector/journal.h"
 #include "collector/listener.h"
 
-enum { FDS_KEPT_FREE = 64 /* for the store, for readers and HTTP */ };
+enum {
+  FDS_KEPT_FREE = 64, /* for the store, for readers and HTTP */
+  RETRY_MS = 5,
+};
 
 struct tc_door {
   struct tc_door_env env;
   struct tc_listener *listener;
+  uv_timer_t retry;
+  struct tc_order first; /* of the queue, while it waits for the gate */
+  bool waits;
   char address[TC_ADDRESS_MAX];
 };
 
-/* While all places for handshakes are taken the kernel's queue holds who comes. */
-static bool ready(void *self) {
-  struct tc_door *d = self;
-
-  return atomic_load(d->env.handshakes) < d->env.config->agents_handshakes_max;
-}
-
-/* Why this source may not begin a handshake now; NULL: it may, and is counted. */
-static const char *gate_closed(struct tc_door *d, uint64_t source) {
+static enum tc_gate_answer ask_gate(struct tc_door *d, uint64_t source) {
   const struct tc_gate_limits limits = {
     .half_open_max = d->env.config->agents_source_handshakes_max,
     .failures_rate = d->env.config->agents_source_failures_rate,
@@ -56,24 +54,57 @@ static struct tc_station *least_loaded(const struct tc_door *d, size_t *out_all)
   return least;
 }
 
-static void accepted(void *self, int fd, const char *peer) {
-  struct tc_door *d = self;
-  struct tc_order order = { .kind = TC_ORDER_ACCEPT, .fd = fd, .source = tc_gate_source(fd) };
-  const char *closed = gate_closed(d, order.source);
+static void let_in(struct tc_door *d, const struct tc_order *order) {
   char why[96];
   size_t all;
-
-  if (closed != NULL) {
-    turn_away(d, fd, peer, closed);
-    return;
-  }
   struct tc_station *station = least_loaded(d, &all);
-  snprintf(order.peer, sizeof order.peer, "%s", peer);
-  if (all < d->env.config->agents_connections_max && tc_station_order(station, &order)) return;
-  tc_gate_leave(d->env.gate, order.source, false);
+
+  if (all < d->env.config->agents_connections_max && tc_station_order(station, order)) return;
+  tc_gate_leave(d->env.gate, order->source, false, uv_hrtime());
   snprintf(why, sizeof why, "%zu connections, agents.connections_max is %zu", all,
            (size_t)d->env.config->agents_connections_max);
-  turn_away(d, fd, peer, why);
+  turn_away(d, order->fd, order->peer, why);
+}
+
+/* False: it has to wait. */
+static bool decide(struct tc_door *d, const struct tc_order *order) {
+  switch (ask_gate(d, order->source)) {
+  case TC_GATE_OPEN: let_in(d, order); break;
+  case TC_GATE_LATER: return false;
+  case TC_GATE_CLOSED_HANGING:
+    turn_away(d, order->fd, order->peer, "too many handshakes at once from this address");
+    break;
+  case TC_GATE_CLOSED_FAILING:
+    turn_away(d, order->fd, order->peer, "too many failed handshakes from this address");
+    break;
+  }
+  return true;
+}
+
+static void on_retry(uv_timer_t *timer) {
+  struct tc_door *d = timer->data;
+
+  if (decide(d, &d->first))
+    d->waits = false;
+  else
+    uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
+}
+
+/* While the first in the queue waits, or all places for handshakes are taken, the kernel holds the rest. */
+static bool ready(void *self) {
+  struct tc_door *d = self;
+
+  return !d->waits && atomic_load(d->env.handshakes) < d->env.config->agents_handshakes_max;
+}
+
+static void accepted(void *self, int fd, const char *peer) {
+  struct tc_door *d = self;
+
+  d->first = (struct tc_order){ .kind = TC_ORDER_ACCEPT, .fd = fd, .source = tc_gate_source(fd) };
+  snprintf(d->first.peer, sizeof d->first.peer, "%s", peer);
+  if (decide(d, &d->first)) return;
+  d->waits = true;
+  uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
 static tb_rc listen_as_told(struct tc_door *d, struct tb_diag *diag) {
@@ -97,13 +128,18 @@ tb_rc tc_door_open(const struct tc_door_env *env, struct tb_diag *diag, struct t
     return rc;
   }
   tc_listener_keep_free(d->listener, FDS_KEPT_FREE);
+  uv_timer_init(env->uv, &d->retry);
+  d->retry.data = d;
   snprintf(d->address, sizeof d->address, "%s", tc_listener_address(d->listener));
   *out = d;
   return TB_OK;
 }
 
 void tc_door_close(struct tc_door *d) {
-  if (d != NULL) tc_listener_close(TB_MOVE(d->listener));
+  if (d == NULL || d->listener == NULL) return;
+  tc_listener_close(TB_MOVE(d->listener));
+  uv_close((uv_handle_t *)&d->retry, NULL);
+  if (d->waits) close(d->first.fd);
 }
 
 void tc_door_free(struct tc_door *d) {

@@ -15,7 +15,8 @@ static const uint64_t SECOND_NS = 1000000000;
 struct place {
   uint64_t source;
   uint64_t half_open;
-  uint64_t failures; /* not forgiven yet */
+  uint64_t progress_ns; /* when one of them last succeeded, or the first began */
+  uint64_t failures;    /* not forgiven yet */
   uint64_t forgiven_ns;
 };
 
@@ -101,29 +102,35 @@ static struct place *take_empty(struct tc_gate *gate, uint64_t source,
   return NULL;
 }
 
-const char *tc_gate_enter(struct tc_gate *gate, uint64_t source,
-                          const struct tc_gate_limits *limits, uint64_t now_ns) {
-  const char *why = NULL;
+static enum tc_gate_answer enter(struct place *place, const struct tc_gate_limits *limits,
+                                 uint64_t now_ns) {
+  if (place->failures >= limits->failures_burst) return TC_GATE_CLOSED_FAILING;
+  if (place->half_open >= limits->half_open_max)
+    return now_ns - place->progress_ns < TC_GATE_PATIENCE_NS ? TC_GATE_LATER
+                                                             : TC_GATE_CLOSED_HANGING;
+  if (place->half_open++ == 0) place->progress_ns = now_ns;
+  return TC_GATE_OPEN;
+}
+
+enum tc_gate_answer tc_gate_enter(struct tc_gate *gate, uint64_t source,
+                                  const struct tc_gate_limits *limits, uint64_t now_ns) {
+  enum tc_gate_answer answer = TC_GATE_OPEN;
 
   pthread_mutex_lock(&gate->lock);
   struct place *place = find(gate, source);
   if (place != NULL) forgive(place, limits, now_ns);
   if (place == NULL) place = take_empty(gate, source, limits, now_ns);
-  if (place != NULL && place->failures >= limits->failures_burst)
-    why = "too many failed handshakes from this address";
-  else if (place != NULL && place->half_open >= limits->half_open_max)
-    why = "too many handshakes at once from this address";
-  else if (place != NULL)
-    place->half_open++;
+  if (place != NULL) answer = enter(place, limits, now_ns);
   pthread_mutex_unlock(&gate->lock);
-  return why;
+  return answer;
 }
 
-void tc_gate_leave(struct tc_gate *gate, uint64_t source, bool failed) {
+void tc_gate_leave(struct tc_gate *gate, uint64_t source, bool failed, uint64_t now_ns) {
   pthread_mutex_lock(&gate->lock);
   struct place *place = find(gate, source);
   if (place != NULL) {
     place->failures += failed;
+    if (!failed) place->progress_ns = now_ns;
     place->half_open -= place->half_open > 0;
   }
   pthread_mutex_unlock(&gate->lock);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peers that want everything: each takes its share and no more, and a well-behaved agent goes on."""
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -101,6 +102,14 @@ class Hostile(Case):
             return self._shake_hands(source) == "TLSv1.3"
         except OSError:
             return False
+
+    def test_a_herd_behind_one_address_waits_its_turn_and_nobody_is_turned_away(self):
+        collector = self._collector("agents.source_handshakes_max=2")
+        with concurrent.futures.ThreadPoolExecutor(24) as herd:
+            versions = list(herd.map(self._shake_hands, [HOSTILE] * 96))
+        self.assertEqual(versions, ["TLSv1.3"] * 96)
+        self.assertEqual(self._metric(collector, "peers_turned_away_total"), 0)
+        self.assertEqual(collector.stop(), 0)
 
     def test_a_flood_of_connections_takes_no_descriptor_that_others_need(self):
         if shutil.which("prlimit") is None:

@@ -14,8 +14,8 @@ static const uint64_t second_ns = 1000000000;
 
 /* One that comes and fails. False: it was not let in. */
 static bool fail_once(struct tc_gate *gate, uint64_t source, uint64_t now_ns) {
-  if (tc_gate_enter(gate, source, &limits, now_ns) != NULL) return false;
-  tc_gate_leave(gate, source, true);
+  if (tc_gate_enter(gate, source, &limits, now_ns) != TC_GATE_OPEN) return false;
+  tc_gate_leave(gate, source, true, now_ns);
   return true;
 }
 
@@ -27,8 +27,7 @@ Test(gate, a_source_may_fail_in_a_burst_and_then_at_a_rate) {
   cr_assert_eq(tc_gate_new(7, &gate), TB_OK);
   for (int i = 0; i < 200; i++) in += fail_once(gate, 1, now);
   cr_expect_eq(in, 50);
-  cr_expect_str_eq(tc_gate_enter(gate, 1, &limits, now),
-                   "too many failed handshakes from this address");
+  cr_expect_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_CLOSED_FAILING);
   in = 0;
   for (int ms = 0; ms < 10000; ms++) in += fail_once(gate, 1, now += 1000000);
   cr_expect(in >= 199 && in <= 201, "%u in ten seconds", in);
@@ -50,19 +49,35 @@ Test(gate, others_come_in_while_one_is_shut_out) {
   tc_gate_free(gate);
 }
 
-Test(gate, half_open_handshakes_are_counted_and_good_ones_cost_nothing) {
+Test(gate, a_herd_waits_its_turn_while_its_handshakes_get_on) {
   struct tc_gate *gate;
+  uint64_t now = second_ns;
 
   cr_assert_eq(tc_gate_new(7, &gate), TB_OK);
-  for (int i = 0; i < 3; i++) cr_assert_null(tc_gate_enter(gate, 1, &limits, second_ns));
-  cr_expect_str_eq(tc_gate_enter(gate, 1, &limits, second_ns),
-                   "too many handshakes at once from this address");
-  cr_expect_null(tc_gate_enter(gate, 2, &limits, second_ns));
-  tc_gate_leave(gate, 1, false);
-  for (int i = 0; i < 10000; i++) {
-    cr_assert_null(tc_gate_enter(gate, 1, &limits, second_ns), "after %d", i);
-    tc_gate_leave(gate, 1, false);
+  for (int i = 0; i < 3; i++) cr_assert_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_OPEN);
+  for (int i = 0; i < 1000; i++) { /* one ends each half second */
+    cr_assert_eq(tc_gate_enter(gate, 1, &limits, now += second_ns / 2), TC_GATE_LATER, "%d", i);
+    tc_gate_leave(gate, 1, false, now);
+    cr_assert_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_OPEN, "%d", i);
   }
+  tc_gate_free(gate);
+}
+
+Test(gate, one_that_lets_them_hang_is_shut_out_and_others_come_in) {
+  struct tc_gate *gate;
+  uint64_t now = second_ns;
+
+  cr_assert_eq(tc_gate_new(7, &gate), TB_OK);
+  for (int i = 0; i < 3; i++) cr_assert_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_OPEN);
+  cr_expect_eq(tc_gate_enter(gate, 1, &limits, now + TC_GATE_PATIENCE_NS - 1), TC_GATE_LATER);
+  now += TC_GATE_PATIENCE_NS;
+  cr_expect_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_CLOSED_HANGING);
+  cr_expect_eq(tc_gate_enter(gate, 2, &limits, now), TC_GATE_OPEN);
+  tc_gate_leave(gate, 1, true, now); /* failing is no progress */
+  cr_expect_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_OPEN);
+  cr_expect_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_CLOSED_HANGING);
+  for (int i = 0; i < 3; i++) tc_gate_leave(gate, 1, false, now);
+  for (int i = 0; i < 3; i++) cr_expect_eq(tc_gate_enter(gate, 1, &limits, now), TC_GATE_OPEN);
   tc_gate_free(gate);
 }
 
@@ -72,12 +87,14 @@ Test(gate, more_sources_than_places_are_let_through_and_none_is_mixed_up) {
 
   cr_assert_eq(tc_gate_new(99, &gate), TB_OK);
   for (uint64_t source = 1; source <= 4 * TC_GATE_SOURCES; source++)
-    in += tc_gate_enter(gate, source, &limits, second_ns) == NULL;
+    in += tc_gate_enter(gate, source, &limits, second_ns) == TC_GATE_OPEN;
   cr_expect_eq(in, 4 * TC_GATE_SOURCES, "each has one half-open");
   for (uint64_t source = 1; source <= 4 * TC_GATE_SOURCES; source++)
-    tc_gate_leave(gate, source, false);
-  for (int i = 0; i < 3; i++) cr_expect_null(tc_gate_enter(gate, 12345, &limits, second_ns));
-  cr_expect_not_null(tc_gate_enter(gate, 12345, &limits, second_ns), "there are places again");
+    tc_gate_leave(gate, source, false, second_ns);
+  for (int i = 0; i < 3; i++)
+    cr_expect_eq(tc_gate_enter(gate, 12345, &limits, second_ns), TC_GATE_OPEN);
+  cr_expect_eq(tc_gate_enter(gate, 12345, &limits, second_ns), TC_GATE_LATER,
+               "there are places again");
   tc_gate_free(gate);
 }
 
