@@ -26,6 +26,7 @@ add_link_options(-Wl,-z,relro,-z,now -Wl,--as-needed)
 
 if(TC_SANITIZE)
   set(sanitize -fsanitize=${TC_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_definitions(TC_SANITIZED)
   if(TC_SANITIZE MATCHES "undefined")
     list(APPEND sanitize -fsanitize=float-cast-overflow -fno-sanitize-recover=all)
   endif()
