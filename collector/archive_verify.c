@@ -76,6 +76,15 @@ tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyReq
   reply->bytes = seen.bytes;
   reply->expired = seen.expired;
   reply->fresh = seen.fresh;
+  reply->closed_streams = seen.closed_streams;
+  reply->produced_batches = seen.produced.batches;
+  reply->produced_bytes = seen.produced.bytes;
+  reply->archived_batches = seen.archived.batches;
+  reply->archived_bytes = seen.archived.bytes;
+  reply->taken_batches = seen.taken.batches;
+  reply->taken_bytes = seen.taken.bytes;
+  reply->lost_batches = seen.lost.batches;
+  reply->lost_bytes = seen.lost.bytes;
   reply->problem_count = seen.problems;
   reply->n_problems = findings.count;
   reply->problems = findings.problems;

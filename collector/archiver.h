@@ -137,7 +137,9 @@ TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, 
 /* Records of the stream are missing in the log before the next one: its open generation is lost. */
 TB_MUST tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t stream,
                                      uint64_t first_seq, uint64_t last_seq, struct tb_diag *diag);
-TB_MUST tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag);
+/* end_lsn: what was replayed lies before it, what will be logged behind it. */
+TB_MUST tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
+                                      struct tb_diag *diag);
 /* Offers what is archived but not yet understood; finds or makes streams through `stream_of`. */
 TB_MUST tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
                                         tb_rc (*stream_of)(void *self, const unsigned char id[16],

@@ -117,13 +117,7 @@ tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *st
 
 static tb_rc take_losses(struct tc__losses *losses, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
-    const Tracecollect__V1__LossMeta *told = m->losses[i];
-    struct tc__loss loss = { .first_gen = told->first_gen,
-                             .last_gen = told->last_gen,
-                             .batches = told->batches,
-                             .bytes = told->bytes,
-                             .seq = told->seq,
-                             .reason = told->reason };
+    struct tc__loss loss = tc__loss_of(m->losses[i]);
     TB_TRY(tc__losses_add(losses, &loss));
   }
   return TB_OK;

@@ -59,17 +59,25 @@ tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item
   return tc__losses_add(losses, &loss);
 }
 
+struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message) {
+  return (struct tc__loss){ .first_gen = message->first_gen,
+                            .last_gen = message->last_gen,
+                            .batches = message->batches,
+                            .bytes = message->bytes,
+                            .seq = message->seq,
+                            .first_seq = message->first_seq,
+                            .reason = message->reason };
+}
+
+bool tc__loss_is(const Tracecollect__V1__LossMeta *told, const struct tc__loss *loss) {
+  return told->seq == loss->seq && told->reason == loss->reason;
+}
+
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note) {
   for (size_t i = 0; i < note->n_losses; i++) {
-    const Tracecollect__V1__LossMeta *told = note->losses[i];
-    struct tc__loss loss = { .first_gen = told->first_gen,
-                             .last_gen = told->last_gen,
-                             .batches = told->batches,
-                             .bytes = told->bytes,
-                             .seq = told->seq,
-                             .reason = told->reason };
+    struct tc__loss loss = tc__loss_of(note->losses[i]);
     bool known = false; /* sealing may be tried again */
-    for (size_t k = 0; k < losses->n; k++) known |= losses->items[k].seq == loss.seq;
+    for (size_t k = 0; k < losses->n; k++) known |= tc__loss_is(note->losses[i], &losses->items[k]);
     if (!known) TB_TRY(tc__losses_add(losses, &loss));
   }
   return TB_OK;

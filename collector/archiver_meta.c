@@ -60,6 +60,7 @@ Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
   out->bytes = loss->bytes;
   out->reason = loss->reason;
   out->seq = loss->seq;
+  out->first_seq = loss->first_seq;
   return out;
 }
 
@@ -94,6 +95,8 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
   meta->run = (char *)(uintptr_t)archiver->opt.run;
   meta->day = file->day;
   if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
+  meta->produced_batches = file->produced_batches;
+  meta->produced_bytes = file->produced_bytes;
   meta->stream_closed = file->ended != NULL && strcmp(file->ended, "clean") == 0;
   if (file->segment == NULL) return meta;
   meta->bytes = file->segment->bytes;

@@ -17,6 +17,7 @@
 struct tc__loss {
   uint64_t first_gen, last_gen, batches, bytes, seq;
   uint32_t reason;
+  uint64_t first_seq; /* LOSS_DAMAGED: what the records from here up to seq were nobody knows */
 };
 
 /* What one file tells of losses; an agent that has more to tell has the last ones told as one. */
@@ -37,6 +38,7 @@ struct tc__file {
   bool dirty;                 /* in archiver->dirty */
   bool checkpointed;          /* the log relies on it */
   const char *ended;          /* "clean", "unclean", NULL: the stream goes on */
+  uint64_t produced_batches, produced_bytes; /* with `ended` */
   uint64_t settle_seq;
   char day[TC_DAY_BYTES];
   /* while it is sealed */
@@ -72,6 +74,7 @@ struct tc__stream {
   bool run_broken;          /* a hole lies before the next generation */
   bool begun;               /* a generation of it was written or offered since the start */
   uint64_t last_seq;
+  bool damaged;              /* recovery found a gap in its records: to be put down */
   struct tc_settled settled; /* as last reported */
   char note_day
       [TC_DAY_BYTES]; /* of the meta that has its losses while it has no segment; empty: none */
@@ -190,6 +193,9 @@ tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *st
 
 /* archiver_losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
+struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
+/* The same loss told again, as a crash between telling and settling brings it? */
+bool tc__loss_is(const Tracecollect__V1__LossMeta *told, const struct tc__loss *loss);
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 /* A batch of a generation that was given up is not kept, but counted. */

@@ -289,8 +289,7 @@ static void add_loss(tc_meta *meta, const struct tc__loss *loss) {
     return;
   }
   Tracecollect__V1__LossMeta *last = meta->losses[meta->n_losses - 1];
-  struct tc__loss sum = { last->first_gen, last->last_gen, last->batches,
-                          last->bytes,     last->seq,      last->reason };
+  struct tc__loss sum = tc__loss_of(last);
   tc__loss_join(&sum, loss);
   last->first_gen = sum.first_gen;
   last->last_gen = sum.last_gen;
@@ -308,13 +307,17 @@ static void change_end(void *self, tc_meta *meta) {
     if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
     meta->ended = ended;
   }
-  if (file->ended != NULL) meta->stream_closed = strcmp(file->ended, "clean") == 0;
+  if (file->ended != NULL) {
+    meta->stream_closed = strcmp(file->ended, "clean") == 0;
+    meta->produced_batches = file->produced_batches;
+    meta->produced_bytes = file->produced_bytes;
+  }
   if (moved == NULL) return;
   meta->losses = moved;
   for (size_t i = 0; i < file->losses.n; i++) {
     bool told = false; /* a crash between this and SETTLED brings the same records again */
     for (size_t k = 0; k < meta->n_losses; k++)
-      told |= meta->losses[k]->seq == file->losses.items[i].seq;
+      told |= tc__loss_is(meta->losses[k], &file->losses.items[i]);
     if (!told) add_loss(meta, &file->losses.items[i]);
   }
 }

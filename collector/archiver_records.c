@@ -254,6 +254,8 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
                               .reason = (uint32_t)told->reason,
                               .seq = item->seq };
     tracecollect__v1__loss__free_unpacked(told, NULL);
+    if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* ours to say */
+      loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
   TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
@@ -277,6 +279,8 @@ static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, c
     enqueue(archiver, file);
   }
   file->ended = ended;
+  file->produced_batches = stream->counters.produced_batches;
+  file->produced_bytes = stream->counters.produced_bytes;
   file->settle_seq = seq;
   return tc__losses_move(&file->losses, &stream->losses);
 }
@@ -303,6 +307,18 @@ tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *strea
   return finish(archiver, stream, "nobody came back to end it", "unclean", stream->last_seq, diag);
 }
 
+static void take_counters(struct tc__stream *stream, const struct tc__item *item) {
+  Tracecollect__V1__Close *told = tracecollect__v1__close__unpack(NULL, item->len, item->payload);
+
+  if (told == NULL) return;
+  if (told->counters != NULL) {
+    stream->counters.produced_batches = told->counters->produced_batches;
+    stream->counters.produced_bytes = told->counters->produced_bytes;
+    stream->counters.spool_batches = stream->counters.spool_bytes = 0;
+  }
+  tracecollect__v1__close__free_unpacked(told, NULL);
+}
+
 tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
@@ -319,6 +335,7 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
   case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
   case TP_CLOSE:
+    take_counters(stream, item);
     rc = finish(archiver, stream, "the stream was closed in its middle", "clean", item->seq, diag);
     break;
   default:

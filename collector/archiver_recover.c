@@ -11,6 +11,7 @@
 
 #include "base/crc32c.h"
 #include "collector/archiver_private.h"
+#include "proto/frame.pb-c.h"
 
 static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
   char trace[32];
@@ -141,13 +142,42 @@ tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_
            "stream=%s seq=%" PRIu64 "..%" PRIu64
            ": these records are damaged in the log; their generations are lost",
            stream->hex, first_seq, last_seq);
+  struct tc__loss gap = { .first_gen = stream->last_gen + 1,
+                          .last_gen = stream->last_gen + 1,
+                          .first_seq = first_seq,
+                          .seq = last_seq,
+                          .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED };
+  if (stream->open != NULL && stream->open->segment->in_gen) {
+    gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
+    /* What still comes of it cannot make it whole. */
+    stream->settled.abandoned_gen = gap.first_gen;
+  }
   TB_TRY(tc__quarantine_open(archiver, stream, "records of it are damaged in the log", true,
                              last_seq, diag));
-  stream->run_broken = true;
+  stream->run_broken = stream->damaged = true;
+  return tc__losses_add(&stream->losses, &gap);
+}
+
+/* What recovery found out must not be found out again: the damaged file goes, and its gap would be a
+ * hole that nobody knows of. */
+static tb_rc put_gaps_down(struct tc_archiver *archiver) {
+  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next) {
+    if (!stream->damaged) continue;
+    struct tc_work *work = calloc(1, sizeof *work);
+    if (work == NULL) return TB_NOMEM;
+    work->kind = TC_WORK_CHECKPOINT;
+    work->stream = stream->ref;
+    *archiver->work_tail = work;
+    archiver->work_tail = &work->next;
+    stream->damaged = false;
+  }
   return TB_OK;
 }
 
-tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
+                              struct tb_diag *diag) {
+  archiver->end_lsn = end_lsn;
+  if (put_gaps_down(archiver) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;

@@ -10,6 +10,7 @@
 enum tc__statement {
   TC__PUT,
   TC__PUT_LIVE,
+  TC__PUT_PRODUCED,
   TC__BEGIN,
   TC__COMMIT,
   TC__SEGMENTS,

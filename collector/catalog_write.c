@@ -69,6 +69,18 @@ static void bind_path(sqlite3_stmt *stmt, int at, const tc_meta *meta, uint64_t 
   sqlite3_bind_text(stmt, at, path, -1, SQLITE_TRANSIENT);
 }
 
+static tb_rc put_produced(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
+  static const char sql[] =
+      "UPDATE streams SET produced_batches = ?2, produced_bytes = ?3 WHERE stream = ?1";
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT_PRODUCED, sql, diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, (int64_t)meta->produced_batches);
+  sqlite3_bind_int64(stmt, 3, (int64_t)meta->produced_bytes);
+  return tc__catalog_run(catalog, stmt, diag, "put produced");
+}
+
 tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
   static const char sql[] = "INSERT INTO segments (stream, service, instance, identity, path, "
                             "first_gen, last_gen, generations, bytes,"
@@ -123,7 +135,8 @@ tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sqlite3_bind_int64(stmt, numbers[i].at, (int64_t)numbers[i].value);
-  return tc__catalog_run(catalog, stmt, diag, "put segment");
+  TB_TRY(tc__catalog_run(catalog, stmt, diag, "put segment"));
+  return meta->produced_batches > 0 ? put_produced(catalog, meta, diag) : TB_OK;
 }
 
 tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,

@@ -33,6 +33,18 @@ static bool name_is_valid(const char *name) {
   return true;
 }
 
+static struct tc_counters counters_of(const Tracecollect__V1__Counters *from) {
+  return (struct tc_counters){
+    .produced_batches = from->produced_batches,
+    .produced_bytes = from->produced_bytes,
+    .spool_bytes = from->spool_bytes,
+    .spool_batches = from->spool_batches,
+    .lost_batches = from->lost_batches,
+    .lost_bytes = from->lost_bytes,
+    .lost_generations = from->lost_generations,
+  };
+}
+
 /* TB_REFUSED: refused by name, the connection is ending. */
 static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
   struct connection *c = self;
@@ -70,11 +82,13 @@ static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
     msg->attach.loop = c->set->env.loop;
   }
   tb_rc rc = submit(c, msg);
-  if (rc == TB_OK)
-    c->attached = true;
-  else
+  if (rc != TB_OK) {
     tc_submit_free(msg);
-  return rc;
+    return rc;
+  }
+  c->attached = true;
+  if (hello->counters != NULL) c->greeted = counters_of(hello->counters);
+  return TB_OK;
 }
 
 static tb_rc on_record(void *self, struct tc_record *record) {
@@ -106,25 +120,21 @@ static void on_known(void *self, uint64_t bytes) {
 }
 
 /* Figures for status: when the store is too busy for them, the next heartbeat brings newer ones. */
+static void submit_counters(struct connection *c, const struct tc_counters *counters) {
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_HEARTBEAT);
+
+  if (msg == NULL) return;
+  msg->counters = *counters;
+  msg->counters.stream = c->ingest.stream;
+  if (submit(c, msg) != TB_OK) tc_submit_free(msg);
+}
+
 static void on_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartbeat) {
   struct connection *c = self;
-  const Tracecollect__V1__Counters *from = heartbeat->counters;
-  struct tc_submit *msg;
 
-  if (from == NULL || c->ingest.state != TC_INGEST_STREAMING) return;
-  msg = tc_submit_new(TC_SUBMIT_HEARTBEAT);
-  if (msg == NULL) return;
-  msg->counters = (struct tc_counters){
-    .stream = c->ingest.stream,
-    .produced_batches = from->produced_batches,
-    .produced_bytes = from->produced_bytes,
-    .spool_bytes = from->spool_bytes,
-    .spool_batches = from->spool_batches,
-    .lost_batches = from->lost_batches,
-    .lost_bytes = from->lost_bytes,
-    .lost_generations = from->lost_generations,
-  };
-  if (submit(c, msg) != TB_OK) tc_submit_free(msg);
+  if (heartbeat->counters == NULL || c->ingest.state != TC_INGEST_STREAMING) return;
+  struct tc_counters counters = counters_of(heartbeat->counters);
+  submit_counters(c, &counters);
 }
 
 /* The store must hear that we are gone; if it has no room, what is left of us waits. */
@@ -281,6 +291,7 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
          tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);
   tc__say_welcome(c);
   tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_told);
+  if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);
   tc__go_on_reading(c);
 }
 

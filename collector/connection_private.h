@@ -25,6 +25,7 @@ struct connection {
   bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
   bool dirty;   /* the store spoke of us since the last flush */
   struct connection *dirty_next;
+  struct tc_counters greeted; /* as HELLO had them; zeroes: it had none */
   uint64_t submitted_seq, durable_seq;
   uint64_t released;    /* record bytes that left memory */
   uint64_t credit_told; /* last credit mark sent */

@@ -121,6 +121,7 @@ static const char *loss_text(uint32_t reason) {
     return "larger than the agent's spool";
   case TRACECOLLECT__V1__LOSS_REASON__LOSS_DISABLED: return "the agent was turned off";
   case TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN: return "acked, and lost by the collector";
+  case TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED: return "damaged in the collector's log";
   default: return "dropped by the agent";
   }
 }

@@ -28,6 +28,7 @@ struct recovery {
   struct tb_mem mem;
   struct tb_map by_ref; /* index in known */
   uint64_t wall_ns;     /* of the group that is replayed */
+  uint64_t lsn;         /* of the record that is */
   struct tc_recovered *out;
   struct tb_diag *diag;
 };
@@ -143,14 +144,22 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
   return tc_archiver_add_stream(recovery->archiver, &stream->intro, recovery->diag);
 }
 
+/* The log must keep the place until the gap stands in a meta. */
+static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint64_t last_seq) {
+  TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, last_seq,
+                                recovery->diag));
+  if (tc_streams_hold(recovery->streams, stream, recovery->lsn, last_seq, false) == TB_OK)
+    return TB_OK;
+  return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+}
+
 /* A later file knows of records that no earlier one has any more. */
 static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, message->ref);
 
   if (stream == NULL || message->durable_seq <= stream->durable_seq) return TB_OK;
   if (message->durable_seq > kept_seq(recovery, stream))
-    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1,
-                                  message->durable_seq, recovery->diag));
+    TB_TRY(note_gap(recovery, stream, message->durable_seq));
   stream->durable_seq = stream->staged_seq = message->durable_seq;
   return TB_OK;
 }
@@ -191,8 +200,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
   if (stream == NULL || head->seq <= stream->durable_seq)
     return TB_OK; /* sent again after a poisoned file */
   if (head->seq > stream->durable_seq + 1 && head->seq > kept_seq(recovery, stream) + 1)
-    TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1,
-                                  head->seq - 1, recovery->diag));
+    TB_TRY(note_gap(recovery, stream, head->seq - 1));
   stream->durable_seq = stream->staged_seq = head->seq;
   stream->closed = head->kind == TP_CLOSE;
   if (head->kind == TP_HEADER && head->len <= sizeof stream->intro.header) {
@@ -243,6 +251,7 @@ static tb_rc resume(struct recovery *recovery) {
 static tb_rc replay(struct recovery *recovery) {
   for (size_t i = 0; i < recovery->scan.nentries; i++) {
     const struct tc_log_entry *entry = &recovery->scan.entries[i];
+    recovery->lsn = entry->head.lsn;
     switch (entry->head.kind) {
     case TC_LOG_SNAPSHOT: TB_TRY(each_stream(recovery, entry, check_stream)); break;
     case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
@@ -312,7 +321,7 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   TB_TRY(
       tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));
-  TB_TRY(tc_archiver_replay_done(recovery->archiver, recovery->diag));
+  TB_TRY(tc_archiver_replay_done(recovery->archiver, recovery->scan.next_lsn, recovery->diag));
   TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
                             recovery->diag));
   for (size_t i = 0; i < recovery->scan.nfiles; i++)

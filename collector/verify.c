@@ -17,6 +17,7 @@
 #include "base/crc32c.h"
 #include "collector/archive_walk.h"
 #include "collector/catalog_write.h"
+#include "collector/verify_ledger.h"
 
 enum { READ_BYTES = 1 << 20, FRESH_SECONDS = 5 };
 
@@ -37,6 +38,7 @@ struct verify {
   uint64_t done, total;
   struct segment *segments;
   size_t nsegments, cap;
+  struct tc_ledger ledger;
   unsigned char *buf;
 };
 
@@ -212,6 +214,17 @@ static void check_place(struct verify *verify, const struct tc_archive_file *fil
     problem(verify, "%.150s: belongs to archive/%s/%s/%s", file->path, meta->day, hex, name);
 }
 
+/* The books of this stream cannot be closed now. */
+static tb_rc leave_out(struct verify *verify, const struct tc_archive_file *file) {
+  unsigned char stream[16];
+
+  for (size_t i = 0; i < sizeof stream; i++) {
+    char digits[3] = { file->stream_hex[2 * i], file->stream_hex[2 * i + 1], '\0' };
+    stream[i] = (unsigned char)strtoul(digits, NULL, 16);
+  }
+  return tc_ledger_skip(&verify->ledger, stream);
+}
+
 static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *file) {
   struct tb_diag why = { 0 };
   tc_meta *meta;
@@ -220,9 +233,11 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
   if (rc == TB_NOMEM) return tb_fail(verify->diag, rc, "%s", why.text);
   if (rc != TB_OK) {
     problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
-    return TB_OK;
+    return leave_out(verify, file);
   }
-  if (meta->n_generations > 0) { /* else a note of losses: nothing else belongs to it */
+  rc = tc_ledger_add(&verify->ledger, meta);
+  if (rc == TB_OK &&
+      meta->n_generations > 0) { /* else a note of losses: nothing else belongs to it */
     verify->out->segments++;
     check_place(verify, file, meta);
     check_index(verify, file, meta);
@@ -258,7 +273,7 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
   if (!trace && !meta) return TB_OK;
   if (is_fresh(verify, file)) {
     verify->out->fresh += meta;
-    return TB_OK;
+    return leave_out(verify, file);
   }
   if (meta) return check_meta(verify, file);
   check_lonely_trace(verify, file);
@@ -386,7 +401,9 @@ tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *s
   if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, &verify, diag);
   if (rc == TB_OK) check_chain(&verify);
   if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
+  if (rc == TB_OK) tc_ledger_close(&verify.ledger, sink->problem, sink->self, out);
   close(archive_fd);
+  tc_ledger_fini(&verify.ledger);
   free(verify.segments);
   free(verify.buf);
   return rc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proves an archive: every meta's checksum, every trace against its meta (size, CRC32C, SHA-256, the
  * CRC32C of each generation), each stream's chain of SHA-256, the catalog's rows against the metas both
- * ways. `tracectl verify` and the archive service of a running daemon both come here.
+ * ways, and of every stream that was closed that nothing of it is unaccounted for: what its agent produced
+ * is archived, expired or told as lost, in batches and in bytes. `tracectl verify` and the archive service of a running daemon both come here.
  *
  * While a daemon writes the folder, what is younger than a few seconds is left for the next time.
  *
@@ -22,10 +23,17 @@ struct tc_verify_sink {
   bool (*stop)(void *self); /* NULL: never; true: give up */
 };
 
+struct tc_verified_sum {
+  uint64_t batches, bytes;
+};
+
 struct tc_verified {
   uint64_t segments, bytes, problems;
   uint64_t expired; /* of the segments: only their meta is left */
   uint64_t fresh;   /* left out: being written */
+  /* Of the streams that were closed and told how much they had produced. */
+  uint64_t closed_streams;
+  struct tc_verified_sum produced, archived, taken, lost; /* taken: by retention */
 };
 
 /* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem

@@ -106,6 +106,7 @@ bool tt_peer_send_frame(struct tt_peer *peer, enum tp_kind kind, uint64_t seq, u
 
 bool tt_peer_hello(struct tt_peer *peer, const unsigned char stream[16], const char *service) {
   Tracecollect__V1__Hello m = TRACECOLLECT__V1__HELLO__INIT;
+  Tracecollect__V1__Counters counters = TRACECOLLECT__V1__COUNTERS__INIT;
   unsigned char bytes[512], id[16];
   char name[128], instance[] = "host:1", version[] = "test";
 
@@ -117,6 +118,8 @@ bool tt_peer_hello(struct tt_peer *peer, const unsigned char stream[16], const c
   m.service = name;
   m.instance = instance;
   m.agent_version = version;
+  counters.produced_batches = 7; /* by an earlier connection */
+  m.counters = &counters;
   return tt_peer_send_frame(peer, TP_HELLO, 0, 0, bytes, tracecollect__v1__hello__pack(&m, bytes));
 }
 

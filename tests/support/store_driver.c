@@ -256,9 +256,17 @@ void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_
 }
 
 void tt_close(struct tt_writer *w) {
+  tt_close_with(w, 0, 0);
+}
+
+void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t produced_bytes) {
   Tracecollect__V1__Close close = TRACECOLLECT__V1__CLOSE__INIT;
+  Tracecollect__V1__Counters counters = TRACECOLLECT__V1__COUNTERS__INIT;
   unsigned char buf[128];
 
+  counters.produced_batches = produced_batches;
+  counters.produced_bytes = produced_bytes;
+  if (produced_batches > 0) close.counters = &counters;
   tt_record(w, TP_CLOSE, 0, buf, tracecollect__v1__close__pack(&close, buf));
 }
 

@@ -53,7 +53,8 @@ void tt_batch(struct tt_writer *w, uint64_t gen, const void *payload, size_t len
 void tt_end(struct tt_writer *w, uint64_t gen);
 void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches,
              uint64_t bytes);
-void tt_close(struct tt_writer *w);
+void tt_close(struct tt_writer *w); /* says nothing of what was produced */
+void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t produced_bytes);
 /* A generation of n batches of len bytes each that only this stream, gen and position give. */
 void tt_generation(struct tt_writer *w, uint64_t gen, unsigned n, size_t len);
 void tt_fill(unsigned char *out, size_t len, uint64_t gen, unsigned position);

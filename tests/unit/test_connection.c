@@ -440,6 +440,18 @@ static void hurry(struct tc_config *config) {
   config->agents_handshake_timeout = 200000000;
 }
 
+Test(connection, what_an_agent_had_produced_before_it_came_is_passed_on) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+
+  join(s, &peer, 1);
+  for (int tries = 0; tries < 10000 && atomic_load(&s->store.heartbeats) == 0; tries++)
+    usleep(1000);
+  cr_assert_eq(atomic_load(&s->store.heartbeats), 1);
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
 Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
   struct server *s = server_start(hurry);
   struct tt_peer peer;

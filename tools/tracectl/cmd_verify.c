@@ -43,15 +43,29 @@ static void say_progress(void *self, uint64_t done, uint64_t total) {
   tk_progress_at(&run->bar, done);
 }
 
+static void say_sum_json(const char *name, const struct tc_verified_sum *sum) {
+  printf(",\"%s_batches\":%" PRIu64 ",\"%s_bytes\":%" PRIu64, name, sum->batches, name, sum->bytes);
+}
+
 static void say_totals(const struct run *run, const struct tc_verified *seen) {
   if (run->json) {
     printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64 ",\"fresh\":%" PRIu64
-           ",\"problems\":%" PRIu64 "}\n",
-           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems);
+           ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
+           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems, seen->closed_streams);
+    say_sum_json("produced", &seen->produced);
+    say_sum_json("archived", &seen->archived);
+    say_sum_json("taken", &seen->taken);
+    say_sum_json("lost", &seen->lost);
+    puts("}");
     return;
   }
   printf("%s: %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " expired, %" PRIu64 " problems\n",
          seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired, seen->problems);
+  if (seen->closed_streams > 0)
+    printf("closed streams: %" PRIu64 ", produced %" PRIu64 " batches = %" PRIu64 " archived + %" PRIu64
+           " expired + %" PRIu64 " lost\n",
+           seen->closed_streams, seen->produced.batches, seen->archived.batches, seen->taken.batches,
+           seen->lost.batches);
   if (seen->fresh > 0)
     fprintf(stderr, "tracectl verify: %" PRIu64 " segments were just being written and are left for the next time\n", seen->fresh);
 }
@@ -112,7 +126,12 @@ static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, s
                                  .bytes = seen->bytes,
                                  .problems = seen->problem_count,
                                  .expired = seen->expired,
-                                 .fresh = seen->fresh };
+                                 .fresh = seen->fresh,
+                                 .closed_streams = seen->closed_streams,
+                                 .produced = { seen->produced_batches, seen->produced_bytes },
+                                 .archived = { seen->archived_batches, seen->archived_bytes },
+                                 .taken = { seen->taken_batches, seen->taken_bytes },
+                                 .lost = { seen->lost_batches, seen->lost_bytes } };
   }
   tk_client_close(client);
   return rc;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The books of an archive: of each stream what was produced, and where it went.
+ *
+ *     produced = archived + expired + lost       of a stream whose end the agent told
+ *
+ * in batches and in bytes. Where records were damaged in the collector's own log nobody knows how many
+ * bytes they had: such a stream may lack as many batches as it lacks records.
+ *
+ * Memory    one entry a meta.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_NOMEM.
+ */
+#ifndef TC_VERIFY_LEDGER_H
+#define TC_VERIFY_LEDGER_H
+
+#include "collector/meta.h"
+#include "collector/verify.h"
+
+struct tc_ledger {
+  struct tc_ledger_entry *entries;
+  size_t n, cap;
+};
+
+void tc_ledger_fini(struct tc_ledger *ledger); /* accepts a zeroed one */
+TB_MUST tb_rc tc_ledger_add(struct tc_ledger *ledger, const tc_meta *meta);
+/* A meta of this stream was not looked at: its sums mean nothing. */
+TB_MUST tb_rc tc_ledger_skip(struct tc_ledger *ledger, const unsigned char stream[16]);
+
+/* Tells each stream that does not add up; adds the others' sums to out. */
+void tc_ledger_close(struct tc_ledger *ledger, void (*problem)(void *self, const char *text),
+                     void *self, struct tc_verified *out);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* produced = archived + expired + lost, of every stream that was closed. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/verify.h"
+#include "support/store_fixture.h"
+
+static char problems[4096];
+
+static void open_store(void) {
+  tt_fixture_open(NULL);
+}
+
+TestSuite(verify_law, .init = open_store, .fini = tt_fixture_remove);
+
+static void note_problem(void *self, const char *text) {
+  size_t len = strlen(problems);
+
+  (void)self;
+  snprintf(problems + len, sizeof problems - len, "%s\n", text);
+}
+
+static struct tc_verified verify(bool rebuild) {
+  struct tc_verify_sink sink = { .problem = note_problem };
+  struct tb_diag diag = { 0 };
+  struct tc_verified seen;
+  uint64_t listed;
+  int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  problems[0] = '\0';
+  if (rebuild) cr_assert_eq(tc_verify_rebuild(fd, &sink, &diag, &listed), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  close(fd);
+  return seen;
+}
+
+/* Three generations of three batches, and a loss of five behind the first. */
+static struct tt_writer write_stream(unsigned id) {
+  struct tt_writer w = tt_attach_as(&tt, id, id);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_loss(&w, 2, 3, 5, 5000);
+  tt_generation(&w, 4, 3, 1000);
+  tt_generation(&w, 5, 3, 1000);
+  return w;
+}
+
+enum { BATCHES = 14, BYTES = 14000 };
+
+static void expect_sum(struct tc_verified_sum sum, uint64_t batches, uint64_t bytes) {
+  cr_assert_eq(sum.batches, batches, "%lu, not %lu", sum.batches, batches);
+  cr_assert_eq(sum.bytes, bytes, "%lu, not %lu", sum.bytes, bytes);
+}
+
+Test(verify_law, the_books_of_closed_streams_add_up) {
+  struct tt_writer a = write_stream(1), b = write_stream(2), live = write_stream(3);
+
+  tt_close_with(&a, BATCHES, BYTES);
+  tt_close_with(&b, BATCHES, BYTES);
+  tt_barrier(&tt);
+  cr_assert_gt(live.seq, 0);
+  tt_store_stop(&tt);
+  struct tc_verified seen = verify(false);
+  cr_assert_eq(seen.problems, 0, "%s", problems);
+  cr_assert_eq(seen.closed_streams, 2, "the third is still open");
+  expect_sum(seen.produced, 2 * BATCHES, 2 * BYTES);
+  expect_sum(seen.archived, 2 * 9, 2 * 9000);
+  expect_sum(seen.lost, 2 * 5, 2 * 5000);
+  expect_sum(seen.taken, 0, 0);
+}
+
+Test(verify_law, what_retention_took_is_accounted_for) {
+  struct tt_writer w = write_stream(1);
+
+  tt_close_with(&w, BATCHES, BYTES);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  tt.config.retention_bytes = 1;
+  tt.config.retention_every = 10000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK);
+  for (int tries = 0; tries < 1000 && tt_count_files(&tt, "archive", ".trace") > 2; tries++)
+    usleep(10000);
+  tt_store_stop(&tt);
+  struct tc_verified seen = verify(false);
+  cr_assert_eq(seen.problems, 0, "%s", problems);
+  cr_assert_geq(seen.taken.batches, 3);
+  expect_sum(seen.produced, seen.archived.batches + seen.taken.batches + 5, BYTES);
+}
+
+/* The chain does not show it: nothing comes after the last one. */
+Test(verify_law, a_segment_that_nobody_deleted_by_the_rules_is_missed) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 1);
+  char command[400];
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_close_with(&w, 9, 9000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  cr_assert_eq(verify(false).problems, 0, "%s", problems);
+  /* The first of a stream whose later metas were forged along with it: the chain begins anew. */
+  snprintf(command, sizeof command, "find %s/archive -name '0000000000000001.*' -delete", tt.dir);
+  cr_assert_eq(system(command), 0);
+  struct tc_verified seen = verify(true);
+  cr_assert_geq(seen.problems, 1);
+  cr_assert_not_null(strstr(problems, "stream 01010101010101010101010101010101: produced 9 batches "
+                                      "of 9000 bytes, but archived 6 of 6000, expired 0 of 0, lost "
+                                      "0 of 0"),
+                     "%s", problems);
+}
+
+Test(verify_law, an_agent_that_says_more_than_came_is_told) {
+  struct tt_writer w = write_stream(1);
+
+  tt_close_with(&w, BATCHES + 1, BYTES + 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  cr_assert_eq(verify(false).problems, 1);
+  cr_assert_not_null(strstr(problems, "produced 15 batches of 15000 bytes"), "%s", problems);
+}
+
+Test(verify_law, what_a_closed_stream_produced_is_known_after_it) {
+  struct tt_writer w = write_stream(1);
+
+  tt_close_with(&w, BATCHES, BYTES);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_stream_row(&tt, 1).produced_batches, BATCHES);
+  tt_store_stop(&tt);
+  verify(true);
+  struct tc_stream_row row = tt_stream_row(&tt, 1);
+  cr_assert_eq(row.produced_batches, BATCHES, "the metas have it: it outlives the catalog");
+  cr_assert_eq(row.produced_bytes, BYTES);
+}
