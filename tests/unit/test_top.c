@@ -16,7 +16,7 @@ struct answer {
   Tracecollect__V1__StatusReply reply;
   stream_status stream[100], *streams[100];
   unsigned char id[100][16];
-  char name[100][8];
+  char name[100][24];
 };
 
 static char one[] = "one", live[] = "live", waiting[] = "waiting", ok[] = "ok", version[] = "1.0";
