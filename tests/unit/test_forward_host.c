@@ -96,35 +96,72 @@ Test(forward_host, errno_and_the_signal_mask_stay_as_they_were) {
   scene_end(&s);
 }
 
-/* The mask of each other thread of ours that is called traceagent, from /proc. */
-static unsigned agents_blocking_everything(void) {
+/* Calls back with the status file of each thread of ours that is called traceagent, from /proc. */
+static unsigned agents(bool (*counts)(const char *status, void *arg), void *arg) {
   unsigned found = 0;
-  char path[300], line[256];
+  char path[300], status[4096];
   DIR *tasks = opendir("/proc/self/task");
 
   for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
-    bool ours = false;
     snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
     FILE *file = fopen(path, "r");
     if (file == NULL) continue;
-    while (fgets(line, sizeof line, file) != NULL) {
-      if (strcmp(line, "Name:\ttraceagent\n") == 0) ours = true;
-      /* all but SIGKILL, SIGSTOP and the C library's own two */
-      if (ours && strncmp(line, "SigBlk:\tfffffffe7ffbfeff", 24) == 0) found++;
-    }
+    status[fread(status, 1, sizeof status - 1, file)] = 0;
     fclose(file);
+    if (strncmp(status, "Name:\ttraceagent\n", 17) == 0 && counts(status, arg)) found++;
   }
   closedir(tasks);
   return found;
+}
+
+static bool blocks_everything(const char *status, void *unused) {
+  (void)unused; /* all but SIGKILL, SIGSTOP and the C library's own two */
+  return strstr(status, "SigBlk:\tfffffffe7ffbfeff") != NULL;
 }
 
 Test(forward_host, its_thread_takes_no_signal) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
   /* The C library itself plays with a new thread's mask for a moment. */
-  for (int i = 0; i < 2000 && agents_blocking_everything() == 0; i++) poll(NULL, 0, 1);
-  cr_assert_eq(agents_blocking_everything(), 1);
+  for (int i = 0; i < 2000 && agents(blocks_everything, NULL) == 0; i++) poll(NULL, 0, 1);
+  cr_assert_eq(agents(blocks_everything, NULL), 1);
   ta_forward_close(s.f, 10000);
+  scene_end(&s);
+}
+
+static bool note_clock(const char *status, void *arg) {
+  const char *pid = strstr(status, "\nPid:\t");
+
+  if (pid == NULL) return false;
+  *(clockid_t *)arg = (clockid_t)(~(unsigned)atoi(pid + 6) << 3 | 6); /* clock_getres(2) */
+  return true;
+}
+
+static long clock_ms(clockid_t clock) {
+  struct timespec now;
+
+  cr_assert_eq(clock_gettime(clock, &now), 0);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+Test(forward_host, a_full_socket_is_waited_for_not_polled) {
+  enum { LOOK_MS = 500 };
+  struct scene s =
+      scene_begin((struct tt_collector_rules){ .deaf = true, .credit_bytes = 64 << 20 }, 0);
+  struct tt_stream t = tt_stream_make(26, 10, 30, 60000); /* more than spool and socket hold */
+  clockid_t agent;
+
+  cr_assert(tt_collector_wait(s.collector, has_connections, 1));
+  write_all(s.f, &t, 65536);
+  cr_assert_eq(agents(note_clock, &agent), 1);
+  for (long before = -1, now; (now = clock_ms(agent)) != before; before = now)
+    poll(NULL, 0, 20); /* until it has filled the socket */
+  long cpu_ms = clock_ms(agent), until_ms = clock_ms(CLOCK_MONOTONIC) + LOOK_MS;
+  while (clock_ms(CLOCK_MONOTONIC) < until_ms) poll(NULL, 0, 20);
+  cr_assert_leq(clock_ms(agent) - cpu_ms, LOOK_MS / 10);
+  cr_assert_gt(status_of(s.f).spool_bytes, 0);
+  ta_forward_close(s.f, 0);
+  tt_stream_free(&t);
   scene_end(&s);
 }
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream and a collector that will not have each other. */
 #include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/unit/forward_scene.h"
 
@@ -112,5 +117,50 @@ Test(forward_refused, a_collector_that_acks_what_was_not_sent_is_left) {
   cr_assert_eq(ta_forward_close(s.f, 20000), 0);
   expect_trace(&s, &t);
   tt_stream_free(&t);
+  scene_end(&s);
+}
+
+/* Something that is no collector at all: it talks without end to whoever calls. */
+struct talker {
+  int fd;
+  char address[32];
+  pthread_t thread;
+};
+
+static void *talk(void *self) {
+  static const char noise[16 << 10];
+  struct talker *t = self;
+
+  for (int fd; (fd = accept(t->fd, NULL, NULL)) >= 0; close(fd))
+    while (send(fd, noise, sizeof noise, MSG_NOSIGNAL) > 0) continue;
+  return NULL;
+}
+
+static void talker_start(struct talker *t) {
+  struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  socklen_t len = sizeof at;
+
+  t->fd = socket(AF_INET, SOCK_STREAM, 0);
+  cr_assert_eq(bind(t->fd, (struct sockaddr *)&at, len), 0);
+  cr_assert_eq(listen(t->fd, 8), 0);
+  cr_assert_eq(getsockname(t->fd, (struct sockaddr *)&at, &len), 0);
+  snprintf(t->address, sizeof t->address, "127.0.0.1:%u", ntohs(at.sin_port));
+  cr_assert_eq(pthread_create(&t->thread, NULL, talk, t), 0);
+}
+
+Test(forward_refused, who_talks_without_end_is_heard_in_pieces_and_left) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct talker t;
+
+  ta_forward_close(s.f, 10000);
+  talker_start(&t);
+  struct ta_forward_config config = { .server = t.address, .certs = s.dir, .service = "shop" };
+  cr_assert_eq(ta_forward_open(&config, &s.f), 0);
+  cr_assert(until(s.f, error_says, "TLS: "));
+  cr_assert_neq(status_of(s.f).state, TA_STATE_REFUSED);
+  ta_forward_close(s.f, 0);
+  shutdown(t.fd, SHUT_RDWR);
+  pthread_join(t.thread, NULL);
+  close(t.fd);
   scene_end(&s);
 }

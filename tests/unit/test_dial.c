@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a stream goes: the words a user wrote, and hosts with more than one address. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/dial.h"
+#include "tests/unit/forward_scene.h"
+
+static const char *complaint(const char *server, struct tb_diag *diag) {
+  tb_diag_clear(diag);
+  return ta_dial_check(server, diag) == TB_OK ? NULL : diag->text;
+}
+
+Test(dial, what_is_no_address_is_said_to_be_none) {
+  static const char *const good[] = { "a:1", "collector.example:65535", "[::1]:7070",
+                                      "10.0.0.1:7070", "@f" };
+  static const char *const bad[] = { "",        "a",    ":1",   "a:",   "a:0",
+                                     "a:65536", "a:+1", "a: 1", "a:1x", "[]:1" };
+  struct tb_diag diag;
+
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    cr_assert_null(complaint(good[i], &diag), "%s", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char words[100];
+    snprintf(words, sizeof words, "\"%s\" is not HOST:PORT", bad[i]);
+    cr_assert_str_eq(complaint(bad[i], &diag), words);
+  }
+  cr_assert_str_eq(complaint("@", &diag), "@ without a file name");
+}
+
+Test(dial, a_ready_file_is_asked_for_its_line) {
+  char path[] = "/tmp/tt-dial-XXXXXX", server[40];
+  struct ta_addresses found;
+  struct tb_diag diag;
+  int fd = mkstemp(path);
+
+  snprintf(server, sizeof server, "@%s", path);
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_dial_find(server, &diag, &found), TB_NOTFOUND);
+  cr_assert_not_null(strstr(diag.text, "has no line agents=HOST:PORT"));
+  dprintf(fd, "pid=1\nagents=[127.0.0.1]:7070\nhttp=127.0.0.1:1\n");
+  cr_assert_eq(ta_dial_find(server, NULL, &found), TB_OK);
+  cr_assert_str_eq(found.host, "127.0.0.1");
+  cr_assert_str_eq(found.port, "7070");
+  cr_assert_eq(found.n, 1);
+  close(fd);
+  unlink(path);
+}
+
+/* The resolver's, for one host of our own: 127.0.0.2, then 127.0.0.1. */
+
+static struct sockaddr_in two_at[2];
+static struct addrinfo two[2];
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **out) {
+  int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+  if (strcmp(host, "two.test") != 0) {
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    return real(host, port, hints, out);
+  }
+  for (int i = 0; i < 2; i++) {
+    two_at[i] = (struct sockaddr_in){ .sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)atoi(port)),
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 - (unsigned)i) };
+    two[i] = (struct addrinfo){ .ai_family = AF_INET,
+                                .ai_addr = (struct sockaddr *)&two_at[i],
+                                .ai_addrlen = sizeof two_at[i],
+                                .ai_next = i == 0 ? &two[1] : NULL };
+  }
+  *out = two;
+  return 0;
+}
+
+void freeaddrinfo(struct addrinfo *list) {
+  void (*real)(struct addrinfo *);
+
+  if (list == two) return;
+  *(void **)&real = dlsym(RTLD_NEXT, "freeaddrinfo");
+  real(list);
+}
+
+/* Listens at 127.0.0.2, takes up no call and lets no further one through: its queue is full. */
+struct swallower {
+  int fd, call;
+};
+
+static struct swallower swallow(int port) {
+  struct sockaddr_in at = { .sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1) };
+  struct swallower w = { socket(AF_INET, SOCK_STREAM, 0), socket(AF_INET, SOCK_STREAM, 0) };
+
+  cr_assert_eq(bind(w.fd, (struct sockaddr *)&at, sizeof at), 0);
+  cr_assert_eq(listen(w.fd, 0), 0);
+  cr_assert_eq(connect(w.call, (struct sockaddr *)&at, sizeof at), 0);
+  return w;
+}
+
+static bool is_streaming(const struct ta_forward_status *status, const char *unused) {
+  (void)unused;
+  return status->state == TA_STATE_STREAMING;
+}
+
+Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .timeout = 60) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct swallower w = swallow(tt_collector_port(s.collector));
+  struct ta_forward_config config = { .certs = s.dir, .service = "shop" };
+  char server[32];
+
+  ta_forward_close(s.f, 10000);
+  snprintf(server, sizeof server, "two.test:%d", tt_collector_port(s.collector));
+  config.server = server;
+  cr_assert_eq(ta_forward_open(&config, &s.f), 0);
+  cr_assert(until(s.f, is_streaming, NULL)); /* after the 10 s that a call may take */
+  cr_assert_eq(status_of(s.f).connects, 1);  /* it was one try */
+  cr_assert_eq(ta_forward_close(s.f, 10000), 0);
+  close(w.call);
+  close(w.fd);
+  scene_end(&s);
+}
