@@ -14,12 +14,25 @@ enum {
   CHUNK_BYTES = 16 << 10,
   MEMORY_MAX = 64 << 20,
   FETCH_BYTES = 256,
-  FIELD_BYTES_MAX = 16, /* a field's tag and length */
   LENGTH_DELIMITED = 2,
   REPORTS_FIELD = 16, /* FeedMessage.reports */
 };
 
 /* --- publishing -------------------------------------------------------------------------------- */
+
+static size_t put_varint(unsigned char *out, uint64_t value) {
+  size_t n = 0;
+
+  for (; value >= 0x80; value >>= 7) out[n++] = (unsigned char)(value | 0x80);
+  out[n++] = (unsigned char)value;
+  return n;
+}
+
+size_t tc__put_field(unsigned char *out, unsigned number, size_t len) {
+  size_t n = put_varint(out, number << 3 | LENGTH_DELIMITED);
+
+  return n + put_varint(out + n, len);
+}
 
 void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, uint64_t gen,
                         uint64_t from_wall_ns, uint64_t until_wall_ns,
@@ -157,14 +170,6 @@ void tc_feed_source_told(struct tc_feed_source *source, const struct tc_reply *r
 
 /* --- reports ----------------------------------------------------------------------------------- */
 
-static size_t put_varint(unsigned char *out, uint64_t value) {
-  size_t n = 0;
-
-  for (; value >= 0x80; value >>= 7) out[n++] = (unsigned char)(value | 0x80);
-  out[n++] = (unsigned char)value;
-  return n;
-}
-
 /* A report that is too long for a message is packed again with shorter lists. */
 static tb_rc pack_shorter(struct tc_feed_source *source, enum to_analysis_kind kind,
                           enum to_window window, uint64_t broken, size_t bytes_max,
@@ -183,11 +188,10 @@ static tb_rc pack_shorter(struct tc_feed_source *source, enum to_analysis_kind k
 static tb_rc publish_report(struct tc_feed_source *source, enum tc_feed_slot slot,
                             const void *bytes, size_t len) {
   const struct to_report *report = to_analyses_last_report(source->analyses);
-  unsigned char head[FIELD_BYTES_MAX], *field;
-  size_t n = put_varint(head, REPORTS_FIELD << 3 | LENGTH_DELIMITED);
+  unsigned char head[TC__FIELD_BYTES_MAX], *field;
+  size_t n = tc__put_field(head, REPORTS_FIELD, len);
   void *block;
 
-  n += put_varint(head + n, len);
   TB_TRY(tb_arena_take(&source->arena, n + len, &block));
   field = block;
   memcpy(field, head, n);
@@ -207,7 +211,7 @@ void tc_feed_source_report(struct tc_feed_source *source, enum to_analysis_kind 
                            enum to_window window, uint64_t broken_generations, const void *bytes,
                            size_t len) {
   enum tc_feed_slot slot = (enum tc_feed_slot)(TC_FEED_REPORTS + kind);
-  size_t bytes_max = tc_feed_note_bytes_max(source->env.feed) - FIELD_BYTES_MAX;
+  size_t bytes_max = tc_feed_note_bytes_max(source->env.feed) - TC__FIELD_BYTES_MAX;
   struct tb_buf shorter;
   tb_rc rc = TB_OK;
 
@@ -244,6 +248,7 @@ void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *ana
 }
 
 void tc_feed_source_unwatch(struct tc_feed_source *source) {
+  tc__forget_stacks(source);
   source->analyses = NULL;
 }
 
@@ -267,6 +272,7 @@ tb_rc tc_feed_source_new(const struct tc_feed_source_env *env, const struct tc_r
     snprintf(source->hex + 2 * i, 3, "%02x", said->stream_id[i]);
   tb_mem_init(&source->mem, tb_mem_libc, NULL, MEMORY_MAX);
   tb_arena_init(&source->arena, &source->mem, CHUNK_BYTES);
+  tc__forget_stacks(source);
   for (unsigned i = 0; i < TC_FEED_EVENT_KINDS; i++)
     tb_buf_init(&source->events[i].bytes, &source->mem);
   *out = source;
@@ -275,6 +281,7 @@ tb_rc tc_feed_source_new(const struct tc_feed_source_env *env, const struct tc_r
 
 void tc_feed_source_free(struct tc_feed_source *source) {
   if (source == NULL) return;
+  tc__forget_stacks(source);
   for (unsigned i = 0; i < TC_FEED_EVENT_KINDS; i++) tb_buf_fini(&source->events[i].bytes);
   tb_arena_fini(&source->arena);
   free(source);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event/KIND: some come from the ordered events themselves, those with a duration from the analyses'
  * watch. Each is packed at once, with its text and stack, and those of one slice are published together.
- *
- * About 1.5 us an event with a stack of ten frames; what is not published costs a bit test. */
+ * What is not published costs a bit test. */
 #include <string.h>
 
 #include "collector/feed_source_private.h"
 #include "proto/text_pack.h"
 #include "wire/spec.h"
 
-enum { DRAFT_BYTES = 48 << 10, DRAFT_EVENTS = 1024 };
+enum {
+  DRAFT_BYTES = 48 << 10,
+  DRAFT_EVENTS = 1024,
+  EVENTS_FIELD = 19, /* FeedMessage.events */
+};
 static const int64_t second_ns = 1000000000;
 
 struct told_type {
@@ -73,34 +76,40 @@ static bool past_rate(struct tc_feed_source *source, enum tc_feed_event_kind kin
   return true;
 }
 
-static void put(struct tc_feed_source *source, enum tc_feed_event_kind kind,
-                Tracecollect__V1__Event *event) {
-  struct tc__draft *draft = &source->events[kind];
-  Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
-
-  message.events = &event;
-  message.n_events = 1;
-  size_t len = tracecollect__v1__feed_message__get_packed_size(&message);
-  if (draft->count == DRAFT_EVENTS || draft->bytes.len + len > DRAFT_BYTES) flush(source, kind);
-  if (tb_buf_reserve(&draft->bytes, len) != TB_OK) {
-    flush(source, kind);
-    tb_buf_clear(&draft->bytes); /* its failure too */
-    tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
-    return;
-  }
-  draft->bytes.len +=
-      tracecollect__v1__feed_message__pack(&message, draft->bytes.data + draft->bytes.len);
-  draft->count++;
+static void widen_span(struct tc__draft *draft, const Tracecollect__V1__Event *event) {
   uint64_t begin = event->wall_ns != 0 ? event->wall_ns - event->duration_ns : 0;
+
   if (begin != 0 && (draft->from_wall_ns == 0 || begin < draft->from_wall_ns))
     draft->from_wall_ns = begin;
   if (event->wall_ns > draft->until_wall_ns) draft->until_wall_ns = event->wall_ns;
 }
 
+/* The event without its stack, which is packed already. */
+static void put(struct tc_feed_source *source, enum tc_feed_event_kind kind,
+                const Tracecollect__V1__Event *event, const struct tb_buf *stack) {
+  struct tc__draft *draft = &source->events[kind];
+  struct tb_buf *out = &draft->bytes;
+  size_t event_bytes = tracecollect__v1__event__get_packed_size(event);
+  size_t most = TC__FIELD_BYTES_MAX + event_bytes + stack->len;
+
+  if (draft->count == DRAFT_EVENTS || out->len + most > DRAFT_BYTES) flush(source, kind);
+  if (tb_buf_reserve(out, most) != TB_OK) {
+    flush(source, kind);
+    tb_buf_clear(out); /* its failure too */
+    tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
+    return;
+  }
+  out->len += tc__put_field(out->data + out->len, EVENTS_FIELD, event_bytes + stack->len);
+  out->len += tracecollect__v1__event__pack(event, out->data + out->len);
+  tb_buf_add(out, stack->data, stack->len);
+  draft->count++;
+  widen_span(draft, event);
+}
+
 /* --- from the watch ---------------------------------------------------------------------------- */
 
 static tb_rc fill_span(struct tc_feed_source *source, const struct to_span *span,
-                       Tracecollect__V1__Event *event) {
+                       Tracecollect__V1__Event *event, const struct tb_buf **out_stack) {
   event->time_ns = span->end;
   event->wall_ns = to_analyses_wall(source->analyses, span->end);
   event->goroutine = span->goroutine;
@@ -118,19 +127,20 @@ static tb_rc fill_span(struct tc_feed_source *source, const struct to_span *span
     event->from = TRACECOLLECT__V1__GO_STATE__GO_SYSCALL;
     event->to = TRACECOLLECT__V1__GO_STATE__GO_RUNNABLE;
   }
-  return tp_take_stack(&source->arena, span->stack, &event->n_stack, &event->stack);
+  return tc__pack_stack(source, span->stack, out_stack);
 }
 
 void tc__span_event(struct tc_feed_source *source, const struct to_span *span) {
   bool stw = span->what == TO_WORLD_RESTARTED;
   enum tc_feed_event_kind kind = stw ? TC_FEED_EVENT_STW : TC_FEED_EVENT_SYSCALL_BLOCKED;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
+  const struct tb_buf *stack;
 
   if ((source->event_kinds >> kind & 1) == 0) return;
   if (!stw && (span->what == TO_SYSCALL_LONG || !span->blocked)) return;
   if (past_rate(source, kind, span->end)) return;
-  if (fill_span(source, span, &event) == TB_OK)
-    put(source, kind, &event);
+  if (fill_span(source, span, &event, &stack) == TB_OK)
+    put(source, kind, &event, stack);
   else
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
 }
@@ -146,7 +156,8 @@ static tb_rc copy_string(struct tc_feed_source *source, const struct to_generati
 }
 
 static tb_rc fill_event(struct tc_feed_source *source, const struct to_generation *gen,
-                        const struct to_event *ev, Tracecollect__V1__Event *event) {
+                        const struct to_event *ev, Tracecollect__V1__Event *event,
+                        const struct tb_buf **out_stack) {
   uint64_t stack = 0;
 
   event->time_ns = ev->time;
@@ -184,17 +195,18 @@ static tb_rc fill_event(struct tc_feed_source *source, const struct to_generatio
   case TW_EV_GC_BEGIN: stack = ev->args[1]; break;
   default: break;
   }
-  return tp_copy_stack(&source->arena, gen, stack, &event->n_stack, &event->stack);
+  return tc__pack_stack_of(source, gen, stack, out_stack);
 }
 
 static void tell(struct tc_feed_source *source, const struct to_generation *gen,
                  const struct to_event *ev) {
   enum tc_feed_event_kind kind = told_types[ev->type].kind;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
+  const struct tb_buf *stack;
 
   if (past_rate(source, kind, ev->time)) return;
-  if (fill_event(source, gen, ev, &event) == TB_OK)
-    put(source, kind, &event);
+  if (fill_event(source, gen, ev, &event, &stack) == TB_OK)
+    put(source, kind, &event, stack);
   else
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
 }

@@ -23,6 +23,14 @@ struct tc__alert_gate {
   uint64_t suppressed;
 };
 
+enum { TC__STACKS_KEPT = 32 };
+
+struct tc__packed_stack {
+  bool known;
+  uint64_t key, gen; /* gen 0: a stack of the analyses */
+  struct tb_buf bytes;
+};
+
 struct tc_feed_source {
   struct tc_feed_source_env env;
   struct tc_feed_origin origin;
@@ -35,8 +43,13 @@ struct tc_feed_source {
   bool wanted;          /* as of this slice */
   uint64_t gen, from_wall_ns, until_wall_ns; /* being ordered */
   struct tc__draft events[TC_FEED_EVENT_KINDS];
+  struct tc__packed_stack stacks[TC__STACKS_KEPT];
   struct tc__alert_gate syscall_gate, stw_gate;
 };
+
+/* A length-delimited field's tag and length; at most TC__FIELD_BYTES_MAX bytes. */
+enum { TC__FIELD_BYTES_MAX = 16 };
+size_t tc__put_field(unsigned char *out, unsigned number, size_t len);
 
 /* Publishes one message with its one list; span 0: unknown. */
 void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, uint64_t gen,
@@ -50,6 +63,13 @@ TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_source *source, uint64_t firs
 uint64_t tc__event_types(unsigned kinds);
 void tc__span_event(struct tc_feed_source *source, const struct to_span *span);
 void tc__flush_events(struct tc_feed_source *source);
+
+/* feed_source_stacks.c: lent until the next one. */
+TB_MUST tb_rc tc__pack_stack(struct tc_feed_source *source, const struct to_callstack *stack,
+                             const struct tb_buf **out);
+TB_MUST tb_rc tc__pack_stack_of(struct tc_feed_source *source, const struct to_generation *gen,
+                                uint64_t id, const struct tb_buf **out);
+void tc__forget_stacks(struct tc_feed_source *source); /* the analyses are gone */
 
 /* feed_source_alerts.c */
 void tc__span_alert(struct tc_feed_source *source, const struct to_span *span);

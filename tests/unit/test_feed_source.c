@@ -194,6 +194,33 @@ Test(feed_source, tasks_and_logs_carry_their_text_and_stack) {
   end();
 }
 
+Test(feed_source, a_stack_number_means_another_stack_in_the_next_generation) {
+  static struct to_generation gen2;
+  struct tc_reply stored = { .gen = 2 };
+
+  gen2 = gen1;
+  gen2.number = 2;
+  gen2.stack[1][0] = (struct tt_fake_frame){ 300, 1, "write", "io.c" };
+  begin(NULL);
+  sync_event(1000);
+  for (int i = 0; i < 2; i++)
+    FEED(.time = 1100 + i, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 1 });
+  tc_feed_source_begin(b.source, &stored, false);
+  struct to_event log = {
+    .time = 1200, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 1 }
+  };
+  tc_feed_source_events(b.source, &gen2, &log, 1);
+  size_t heard = 0;
+  for (size_t i = 0; heard < 3; i++) {
+    const Tracecollect__V1__FeedMessage *m = hear("event/logs", i);
+    for (size_t k = 0; k < m->n_events; k++, heard++) {
+      cr_assert_eq(m->events[k]->n_stack, 2);
+      cr_assert_str_eq(m->events[k]->stack[0]->function, heard < 2 ? "read" : "write");
+    }
+  }
+  end();
+}
+
 Test(feed_source, stops_and_blocked_calls_are_told_with_their_length) {
   begin(NULL);
   sync_event(1000);
