@@ -104,6 +104,7 @@ void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *
   uint64_t from = 0, until = 0;
 
   tc__flush_events(source);
+  tb_arena_reset(&source->arena);
   source->wanted = tc_feed_wanted(source->env.feed);
   if (!source->wanted) return;
   note.state = ok ? TRACECOLLECT__V1__GENERATION_STATE__GENERATION_END

@@ -5,7 +5,7 @@
  *
  * While nobody listens it does next to nothing; alerts are counted all the same.
  *
- * Memory    one slice's messages, at most a feed message of each kind and what it takes to build one.
+ * Memory    48 KiB of packed events of each kind, the last packed stacks, and what it takes to build one.
  * Threads   the stream's loop.
  * Errors    none: what finds no memory or no room is a gap in its topic's count.
  */
@@ -40,6 +40,8 @@ void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *
 /* Slices as the sink gets them, after the analyses have seen them. */
 void tc_feed_source_events(struct tc_feed_source *source, const struct to_generation *gen,
                            const struct to_event *events, size_t n);
+/* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave. */
+void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns);
 /* Alerts for calls that are open too long. */
 void tc_feed_source_overdue(struct tc_feed_source *source);
 void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *verdict);

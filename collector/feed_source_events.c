@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event/KIND: some come from the ordered events themselves, those with a duration from the analyses'
- * watch. Each is packed at once, with its text and stack, and those of one slice are published together.
+ * watch. Each is packed at once, with its text and stack, and published with others of its kind: a note
+ * costs a wake of the feed's thread, more than many events.
  * What is not published costs a bit test. */
 #include <string.h>
 
@@ -59,7 +60,14 @@ static void flush(struct tc_feed_source *source, unsigned kind) {
 
 void tc__flush_events(struct tc_feed_source *source) {
   for (unsigned kind = 0; kind < TC_FEED_EVENT_KINDS; kind++) flush(source, kind);
-  tb_arena_reset(&source->arena);
+  source->drafted = false;
+}
+
+void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns) {
+  if (!source->drafted) return;
+  if (mono_ns - source->flushed_mono_ns < source->env.config->feed_bundle_wait) return;
+  source->flushed_mono_ns = mono_ns;
+  tc__flush_events(source);
 }
 
 /* True: so many of the kind were taken in this second that this one is but a gap. */
@@ -103,6 +111,7 @@ static void put(struct tc_feed_source *source, enum tc_feed_event_kind kind,
   out->len += tracecollect__v1__event__pack(event, out->data + out->len);
   tb_buf_add(out, stack->data, stack->len);
   draft->count++;
+  source->drafted = true;
   widen_span(draft, event);
 }
 
@@ -218,7 +227,7 @@ void tc_feed_source_events(struct tc_feed_source *source, const struct to_genera
   if (source->wanted && gen != NULL) {
     for (const struct to_event *ev = events; types != 0 && ev < events + n; ev++)
       if (ev->type < 64 && (types >> ev->type & 1) != 0) tell(source, gen, ev);
-    tc__flush_events(source);
+    tb_arena_reset(&source->arena); /* the watch's spans used it too */
   }
   source->wanted = tc_feed_wanted(source->env.feed); /* of the next slice */
 }

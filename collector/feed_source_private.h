@@ -39,8 +39,10 @@ struct tc_feed_source {
   struct tb_arena arena;        /* what is being packed */
   struct to_analyses *analyses; /* NULL: none now */
   unsigned event_kinds, windows;
-  uint64_t event_types; /* bits of enum tw_event below 64, of the kinds published */
-  bool wanted;          /* as of this slice */
+  uint64_t event_types;     /* bits of enum tw_event below 64, of the kinds published */
+  bool wanted;              /* as of this slice */
+  bool drafted;             /* there may be events not yet published */
+  uint64_t flushed_mono_ns; /* when the last ones were, as pause() saw it */
   uint64_t gen, from_wall_ns, until_wall_ns; /* being ordered */
   struct tc__draft events[TC_FEED_EVENT_KINDS];
   struct tc__packed_stack stacks[TC__STACKS_KEPT];

@@ -535,6 +535,7 @@ static void on_work(uv_idle_t *handle) {
     rc = stream_step(s);
     took = uv_hrtime() - began;
   }
+  if (s->feed != NULL) tc_feed_source_pause(s->feed, began + took);
   tell_memory(s);
   tc_metric_add(&u->env.metrics->analysis_seconds_total, took);
   tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);

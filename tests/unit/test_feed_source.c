@@ -87,6 +87,7 @@ static void verdict(uint32_t code, const char *reason) {
 static const Tracecollect__V1__FeedMessage *hear(const char *kind, size_t n) {
   char topic[128];
 
+  tc_feed_source_pause(b.source, UINT64_MAX);
   snprintf(topic, sizeof topic, "shop/host:1/%s", kind);
   return tt_ear_wait(&b.ear, topic, n);
 }
