@@ -122,6 +122,7 @@ tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag 
   tc_mailbox_init(&archiver->inbox, tc_waker_wake, &archiver->waker);
   tc_mailbox_init(&archiver->settled_box, options->wake_commit, options->wake_self);
   archiver->quarantine.changed = true; /* what earlier runs left */
+  tc_reserve_init(&archiver->reserve, options->dirs->state, options->config->disk_reserve_bytes);
   tc_retention_init(&archiver->retention, tc__wall_ns(), tc__mono_ns());
   tb_rc rc = set_up(archiver, diag);
   if (rc != TB_OK) {

@@ -10,6 +10,7 @@
 #include "collector/catalog_write.h"
 #include "collector/mailbox.h"
 #include "collector/outbox.h"
+#include "collector/reserve.h"
 #include "collector/retention.h"
 #include "collector/segment.h"
 #include "collector/waker.h"
@@ -135,6 +136,8 @@ struct tc_archiver {
   bool told_failed, live_soon;
   uint64_t retry_mono_ns, live_mono_ns;
   uint64_t short_mono_ns; /* memory or descriptors are short since then; 0: they are not */
+  struct tc_reserve reserve;
+  uint64_t reserve_mono_ns;
   struct tc_retention retention;
   struct tc__quarantine quarantine;
 };

@@ -13,6 +13,7 @@ static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000;
 /* So long a shortage of memory or descriptors is waited for: others may give theirs back. */
 static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 /* Rows of live streams are written each second; a stream that came or went is shown sooner. */
+static const uint64_t RESERVE_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
 static void release(struct tc_archiver *archiver, struct tc_record *record) {
@@ -176,6 +177,8 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
   }
   uint64_t now = tc__mono_ns();
   archiver->retry_mono_ns = now + RETRY_NS;
+  if (rc == TB_BUDGET && tc_reserve_release(&archiver->reserve))
+    tc__note(archiver, "disk: full; the reserve is used up to seal what is acked");
   if (rc == TB_BUDGET || archiver->told_failed) return;
   if (rc == TB_NOMEM && archiver->short_mono_ns == 0) archiver->short_mono_ns = now;
   if (rc == TB_NOMEM && now - archiver->short_mono_ns < SHORTAGE_NS) return;
@@ -209,6 +212,12 @@ static void turn(struct tc_archiver *archiver) {
     archiver->live_soon = false;
     if (archiver->catalog_stale) tc__rebuild_catalog(archiver);
     tc__flush_live(archiver);
+  }
+  if (!atomic_load(&archiver->opt.stats->archive_stuck) &&
+      (archiver->reserve_mono_ns == 0 || now - archiver->reserve_mono_ns >= RESERVE_EVERY_NS)) {
+    archiver->reserve_mono_ns = now;
+    tc_reserve_fill(&archiver->reserve, tc__disk_free(archiver),
+                    archiver->opt.config->disk_free_min);
   }
   if (archiver->opt.config->retention_every > 0 &&
       tc_retention_is_due(&archiver->retention, archiver->opt.config->retention_every, now))

@@ -232,6 +232,39 @@ Test(store_faults, a_full_archive_holds_work_back_and_drops_none) {
   tt_expect_proven(&tt);
 }
 
+static bool has_reserve(void) {
+  char path[300];
+
+  snprintf(path, sizeof path, "%s/reserve", tt.dir);
+  return access(path, F_OK) == 0;
+}
+
+Test(store_faults, the_reserve_goes_when_the_archive_finds_no_space_and_comes_back_with_it) {
+  tt_store_stop(&tt);
+  tt.config.disk_reserve_bytes = 1 << 20;
+  tt.config.disk_free_min = 1 << 20;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  tt_header(&w);
+  WAIT_UNTIL(has_reserve());
+  disk_free = (2 << 20) + 4096; /* with the reserve again it would be near the mark */
+  parts_errno = ENOSPC;
+  tt_generation(&w, 1, 3, 1000);
+  WAIT_UNTIL(!has_reserve());
+  parts_errno = 0;
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1, "%s", tt.notes);
+  for (uint64_t gen = 2; gen <= 4; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+  cr_assert_not(has_reserve());
+  disk_free = UINT64_C(1) << 40;
+  WAIT_UNTIL(has_reserve());
+  tt_store_stop(&tt);
+  cr_assert(has_reserve());
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
 Test(store_faults, a_shortage_is_waited_for_and_other_errors_are_told) {
   static const int shortages[] = { ENOMEM, EMFILE, ENFILE, EAGAIN };
   struct tt_writer w = tt_attach_as(&tt, 1, 7);

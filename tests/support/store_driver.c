@@ -63,6 +63,7 @@ void tt_store_make(struct tt_store *t) {
   t->config.top_state = strdup(t->dir);
   t->config.log_file_bytes = 4 << 20;
   t->config.disk_free_min = 0;
+  t->config.disk_reserve_bytes = 0;
   t->config.retention_age = 0;
   t->config.retention_free_bytes = 0;
 }
