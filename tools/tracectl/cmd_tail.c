@@ -116,6 +116,15 @@ static int wait_for_end(struct tailing *t, int ended, int signals) {
   return TK_FAILED;
 }
 
+static void leave_parts(struct tailing *t) {
+  for (size_t i = 0; i < t->n; i++) {
+    if (atomic_load(&t->parts[i].done))
+      pthread_join(t->parts[i].thread, NULL);
+    else
+      pthread_detach(t->parts[i].thread);
+  }
+}
+
 /* Signals are blocked before a thread is made, so that all come here. */
 static int follow_all(struct tailing *t) {
   sigset_t set;
@@ -137,7 +146,9 @@ static int follow_all(struct tailing *t) {
     int code = start_part(&t->parts[i]);
     if (code != TK_DONE) return code;
   }
-  return wait_for_end(t, ended, signals);
+  int code = wait_for_end(t, ended, signals);
+  leave_parts(t);
+  return code;
 }
 
 int tk_cmd_tail(int argc, char **argv) {
