@@ -150,7 +150,6 @@ class Tail(Case):
         self.assertEqual(sender.wait(120), 0, self.log("send"))
         self.assertEqual(tail.wait(120), 0, self.log("tail"))
         self.assert_same([place(event) for event in self.lines()], want)
-        self.assertIn("waiting for the collector", self.log("tail"))
 
     def test_since_goes_on_live_without_a_gap_or_a_double(self):
         trace = self.trace("g26-gens")
@@ -183,7 +182,7 @@ class Tail(Case):
         self.assert_same([place(event) for event in self.lines()], want)
 
     def test_a_reader_that_falls_behind_is_told_what_it_lost(self):
-        collector, trace, sends = Collector(self, "lease.window=1MiB"), self.trace("g26-gens"), 12
+        collector, trace, sends = Collector(self, "lease.window=1MiB", "lease.expire=1h"), self.trace("g26-gens"), 12
         total = sends * len(self.cat(trace))
         slow = self.tail(collector, "--kind", "all", "--json", name="slow")
         strict = self.tail(collector, "--kind", "all", "--strict", "-n", 20000, name="strict")
@@ -202,7 +201,7 @@ class Tail(Case):
         def all_told():
             return sum(line.get("lost", 1) for line in self.lines("slow")) == total
 
-        wait_until("events and losses are all there were", all_told)
+        wait_until("events and losses are all there were", all_told, 180)
         self.interrupt(slow)
         self.assertGreater(sum(line.get("lost", 0) for line in self.lines("slow")), 0)
         self.assertEqual(strict.wait(60), 4, self.log("strict"))
@@ -217,7 +216,7 @@ class Tail(Case):
                 both = self.tail(collector, "shop/", "--kind", "generation", "--kind", "report", "--kind", "logs", "--json")
                 feed = self.tail(collector, "shop/one/generation", "--json", name="feed")
                 self.wait_leases(collector)
-                wait_until("two subscribers", lambda: self.metric(collector, "feed_subscribers") == 2)
+                wait_until("two subscribers", lambda: self.metric(collector, "feed_subscribers") >= 2, 180)
                 collector.send(trace, "other")
                 collector.send(trace, "shop")
 
@@ -237,7 +236,7 @@ class Tail(Case):
         collector, trace = Collector(self), self.trace("g26-gens")
         tail = self.tail(collector, "--kind", "generation", "--json")
         for service in ("before", "after"):
-            wait_until("a subscriber", lambda: self.metric(collector, "feed_subscribers") == 1)
+            wait_until("a subscriber", lambda: self.metric(collector, "feed_subscribers") >= 1)
             collector.send(trace, service)
             wait_until("its generations", lambda: any(line["service"] == service for line in self.lines()))
             collector.restart()
