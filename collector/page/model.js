@@ -5,26 +5,41 @@
 const WINDOW_NS = 10e9; // rates are over so long
 const SECONDS_MAX = 300; // of the chart
 
+const byText = new Intl.Collator("en").compare;
+
 export class Model {
   constructor() {
     this.samples = new Map(); // stream -> [{ at, bytes, events }], oldest first
     this.totals = new Map(); // stream -> Map(cause -> total_ns)
-    this.seconds = []; // [{ at, stops: [{ stream, id, ns }] }], oldest first
+    this.seconds = []; // [{ at, stops: [{ stream, name, id, ns }], sums }], oldest first
     this.overview = null;
+    this.filter = "";
   }
 
   take(overview) {
     const first = this.overview === null;
     const stops = [];
     for (const s of overview.streams) {
+      s.name = `${s.service} ${s.instance}`.toLowerCase();
       s.blocked_busy = s.blocked_now - s.blocked_idle;
       this.sample(s, overview.wall_ns);
       stops.push(...this.stopsSince(s, first));
     }
     this.forgetOthers(overview.streams);
-    this.seconds.push({ at: overview.wall_ns, stops });
+    this.seconds.push({ at: overview.wall_ns, stops, sums: null });
     if (this.seconds.length > SECONDS_MAX) this.seconds.shift();
     this.overview = overview;
+  }
+
+  // What is shown from here on: services and instances with this in their names.
+  show(filter) {
+    if (filter === this.filter) return;
+    this.filter = filter;
+    for (const second of this.seconds) second.sums = null;
+  }
+
+  fits(name) {
+    return name.includes(this.filter);
   }
 
   sample(s, at) {
@@ -41,11 +56,10 @@ export class Model {
   // A stream that was there when the page opened had its stops before; a new one has all of them now.
   stopsSince(s, first) {
     const before = this.totals.get(s.stream);
-    const now = new Map(s.stw.map((stop) => [stop.id, stop.total_ns]));
-    this.totals.set(s.stream, now);
+    this.totals.set(s.stream, new Map(s.stw.map((stop) => [stop.id, stop.total_ns])));
     if (first) return [];
     return s.stw
-      .map((stop) => ({ stream: s.stream, id: stop.id, ns: stop.total_ns - (before?.get(stop.id) ?? 0) }))
+      .map((stop) => ({ stream: s.stream, name: s.name, id: stop.id, ns: stop.total_ns - (before?.get(stop.id) ?? 0) }))
       .filter((stop) => stop.ns > 0);
   }
 
@@ -53,6 +67,20 @@ export class Model {
     const there = new Set(streams.map((s) => s.stream));
     for (const table of [this.samples, this.totals])
       for (const id of table.keys()) if (!there.has(id)) table.delete(id);
+  }
+
+  // cause -> { ns, stream } of one second; made once, and again when the filter changes.
+  sums(second) {
+    if (second.sums === null) {
+      second.sums = new Map();
+      for (const stop of second.stops) {
+        if (!this.fits(stop.name)) continue;
+        const sum = second.sums.get(stop.id) ?? { ns: 0, stream: stop.stream };
+        sum.ns += stop.ns;
+        second.sums.set(stop.id, sum);
+      }
+    }
+    return second.sums;
   }
 
   // By cause, over the streams shown: sums since they began, and of the last ten seconds.
@@ -67,26 +95,19 @@ export class Model {
         c.p99_ns = Math.max(c.p99_ns, stop.p99_ns);
         found.set(stop.id, c);
       }
-    const shown = new Set(streams.map((s) => s.stream));
     for (const second of this.seconds)
-      for (const stop of second.stops) {
-        if (!shown.has(stop.stream) || !found.has(stop.id)) continue;
-        const c = found.get(stop.id);
-        c.seen = { at: second.at, stream: stop.stream };
-        if (second.at > this.overview.wall_ns - WINDOW_NS) c.last_ns += stop.ns;
+      for (const [id, sum] of this.sums(second)) {
+        const c = found.get(id);
+        if (c === undefined) continue;
+        c.seen = { at: second.at, stream: sum.stream };
+        if (second.at > this.overview.wall_ns - WINDOW_NS) c.last_ns += sum.ns;
       }
-    return [...found.values()].sort((a, b) => b.total_ns - a.total_ns || a.id.localeCompare(b.id));
+    return [...found.values()].sort((a, b) => b.total_ns - a.total_ns || byText(a.id, b.id));
   }
 
   // [seconds, one array of milliseconds a cause]
-  series(causes, streams) {
-    const shown = new Set(streams.map((s) => s.stream));
-    const at = new Map(causes.map((c, i) => [c.id, i]));
-    const rows = causes.map(() => new Array(this.seconds.length).fill(0));
-    this.seconds.forEach((second, i) => {
-      for (const stop of second.stops)
-        if (shown.has(stop.stream) && at.has(stop.id)) rows[at.get(stop.id)][i] += stop.ns / 1e6;
-    });
+  series(causes) {
+    const rows = causes.map((c) => this.seconds.map((second) => (this.sums(second).get(c.id)?.ns ?? 0) / 1e6));
     return [this.seconds.map((second) => second.at / 1e9), rows];
   }
 }

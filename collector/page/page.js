@@ -79,10 +79,9 @@ function showTiles(shown, causes, blockedNow) {
 function show() {
   const o = model.overview;
   if (o === null) return;
-  const wanted = byId("filter").value.trim().toLowerCase();
-  const fits = (item) => wanted === "" || `${item.service} ${item.instance}`.toLowerCase().includes(wanted);
-  const shown = o.streams.filter(fits);
-  const blocked = o.blocked.filter(fits);
+  model.show(byId("filter").value.trim().toLowerCase());
+  const shown = o.streams.filter((s) => model.fits(s.name));
+  const blocked = o.blocked.filter((c) => model.fits(`${c.service} ${c.instance}`.toLowerCase()));
   const blockedNow = sum(shown, "blocked_now") - sum(shown, "blocked_idle");
   const causes = model.causes(shown);
 
@@ -92,7 +91,7 @@ function show() {
   causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
   byId("stops").hidden = causes.length === 0;
   byId("stops-empty").hidden = causes.length > 0;
-  chart.show(causes, model.series(causes, shown));
+  chart.show(causes, model.series(causes));
   setText(byId("health"), o.health === "ok" ? "healthy" : o.health);
   setData(byId("health"), "state", o.health === "ok" ? "good" : "bad");
   setText(byId("about"), `tracecollectd ${o.version}, since ${moment(o.started_wall_ns)}, acks are ${o.level}`);

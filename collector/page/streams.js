@@ -5,6 +5,7 @@ import { showSegments } from "/segments.js";
 import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const LOOK_BACK_NS = 60e9; // segments behind a row: of its last minute
+const HIDDEN_TURNS = 5; // a row out of sight is brought up to date every so many overviews, and when it comes into sight
 const WORDS = { live: "live", waiting: "waiting", closed: "closed", unclean: "ended abruptly" };
 
 // name of the figure, how it is read, and the words a narrow screen shows before it
@@ -46,15 +47,34 @@ function makeRow(stream) {
     setText(last, s.last_wall_ns ? ago(s.last_wall_ns, now) : "–");
     if (s.last_wall_ns) last.title = moment(s.last_wall_ns);
   };
+  sight.observe(node);
   return node;
 }
 
-const byName = (a, b) => (a.state !== "live") - (b.state !== "live") || a.service.localeCompare(b.service) || a.instance.localeCompare(b.instance) || b.first_wall_ns - a.first_wall_ns;
+// Rows know whether they can be seen: of hundreds of streams a screen shows a few.
+const sight = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) {
+      target.hiddenTurns = isIntersecting ? null : 0;
+      if (isIntersecting) target.update(...target.latest);
+    }
+  },
+  { rootMargin: "300px" },
+);
+
+function updateRow(node, stream, now) {
+  node.latest = [stream, now];
+  if (node.hiddenTurns != null && ++node.hiddenTurns % HIDDEN_TURNS !== 0) return;
+  node.update(stream, now);
+}
+
+const byText = new Intl.Collator("en", { numeric: true }).compare;
+const byName = (a, b) => (a.state !== "live") - (b.state !== "live") || byText(a.service, b.service) || byText(a.instance, b.instance) || b.first_wall_ns - a.first_wall_ns;
 
 export class Streams {
   constructor() {
     this.now = 0;
-    this.list = new KeyedList(document.querySelector("#stream-rows tbody"), (s) => s.stream, makeRow, (node, s) => node.update(s, this.now));
+    this.list = new KeyedList(document.querySelector("#stream-rows tbody"), (s) => s.stream, makeRow, (node, s) => updateRow(node, s, this.now));
   }
 
   show(streams, overview) {
