@@ -31,20 +31,30 @@ static tb_rc add_strings(struct to_generation *gen, struct tw_section *section) 
   return rc;
 }
 
-static tb_rc add_stacks(struct to_generation *gen, struct tw_section *section) {
-  struct tw_stack stack;
+static tb_rc add_stack(struct to_generation *gen, const struct tw_section *section,
+                       const struct tw_stack *stack) {
   void *slot;
+
+  if (to__ids_has(&gen->stack_ids, stack->id))
+    return tb_fail(section->diag, TB_BROKEN, "stack id %" PRIu64 " is given twice", stack->id);
+  TB_TRY(to__vec_add(gen->mem, &gen->stacks, sizeof(struct to_stack), &slot));
+  *(struct to_stack *)slot =
+      (struct to_stack){ .frames = stack->frames, .id = stack->id, .nframes = stack->nframes };
+  return to__ids_put(&gen->stack_ids, stack->id, (uint32_t)gen->stacks.count - 1);
+}
+
+/* Go writes stacks in no order of ids: while one is read, the place of the one before is fetched. */
+static tb_rc add_stacks(struct to_generation *gen, struct tw_section *section) {
+  struct tw_stack stacks[2];
+  unsigned n = 0;
   tb_rc rc;
 
   section->string_id_max = gen->stack_string_max;
-  while ((rc = tw_stack_next(section, &stack)) == TB_OK) {
-    if (to__ids_has(&gen->stack_ids, stack.id))
-      return tb_fail(section->diag, TB_BROKEN, "stack id %" PRIu64 " is given twice", stack.id);
-    TB_TRY(to__vec_add(gen->mem, &gen->stacks, sizeof(struct to_stack), &slot));
-    *(struct to_stack *)slot =
-        (struct to_stack){ .frames = stack.frames, .id = stack.id, .nframes = stack.nframes };
-    TB_TRY(to__ids_put(&gen->stack_ids, stack.id, (uint32_t)gen->stacks.count - 1));
+  for (; (rc = tw_stack_next(section, &stacks[n % 2])) == TB_OK; n++) {
+    to__ids_fetch(&gen->stack_ids, stacks[n % 2].id);
+    if (n > 0) TB_TRY(add_stack(gen, section, &stacks[(n - 1) % 2]));
   }
+  if (n > 0) TB_TRY(add_stack(gen, section, &stacks[(n - 1) % 2]));
   gen->stack_string_max = section->string_id_max;
   return rc;
 }

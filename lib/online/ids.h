@@ -36,6 +36,11 @@ static inline uint32_t to__ids_find(const struct to_ids *ids, uint64_t id) {
   return found == NULL ? TO_IDS_NONE : (uint32_t)*found;
 }
 
+/* Asks for the memory where an id will be looked for. */
+static inline void to__ids_fetch(const struct to_ids *ids, uint64_t id) {
+  if (id < ids->dense_len) __builtin_prefetch(&ids->dense[id], 1);
+}
+
 /* The id 0 is always there: the empty string, the empty stack. */
 static inline bool to__ids_has(const struct to_ids *ids, uint64_t id) {
   return id < ids->all_below || id == 0 || to__ids_find(ids, id) != TO_IDS_NONE;

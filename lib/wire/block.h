@@ -3,6 +3,8 @@
 #ifndef TW_BLOCK_H
 #define TW_BLOCK_H
 
+#include <stdbool.h>
+
 #include "wire/varint.h"
 
 #ifdef __SSE2__
@@ -36,19 +38,24 @@ static inline struct tw_block tw_block_by_words(const unsigned char *bytes, unsi
 }
 
 #ifdef __SSE2__
+static inline uint64_t tw_block_tops(const unsigned char *bytes, __m128i below, uint64_t *large) {
+  __m128i some = _mm_loadu_si128((const __m128i *)(const void *)bytes);
+
+  /* Bytes with their top bit set are negative here: never large. */
+  *large = (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(some, below));
+  return (unsigned)_mm_movemask_epi8(some);
+}
+
 static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limit) {
   const __m128i below = _mm_set1_epi8((char)((int)limit - 1));
-  struct tw_block block = { 0, 0 };
+  uint64_t large[4], tops[4];
 
-  for (unsigned i = 0; i < TW_BLOCK_BYTES; i += 16) {
-    __m128i some = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i));
-    /* Bytes with their top bit set are negative here: never large. */
-    uint64_t large = (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(some, below));
-    block.ends |= (uint64_t)(unsigned)_mm_movemask_epi8(some) << i;
-    block.large |= large << i;
-  }
-  block.ends = ~block.ends;
-  return block;
+  tops[0] = tw_block_tops(bytes, below, &large[0]);
+  tops[1] = tw_block_tops(bytes + 16, below, &large[1]);
+  tops[2] = tw_block_tops(bytes + 32, below, &large[2]);
+  tops[3] = tw_block_tops(bytes + 48, below, &large[3]);
+  return (struct tw_block){ ~(tops[0] | tops[1] << 16 | tops[2] << 32 | tops[3] << 48),
+                            large[0] | large[1] << 16 | large[2] << 32 | large[3] << 48 };
 }
 #else
 static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limit) {
@@ -71,6 +78,33 @@ static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
 
   for (bits >>= byte; ++before < n;) bits &= bits - 1;
   return byte + (unsigned)__builtin_ctzll(bits);
+}
+
+/* Two instructions of newer processors (BMI2, and fast: Zen 2 and older take a hundred cycles). */
+static inline bool tw_can_deposit(void) {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
+         !__builtin_cpu_is("znver2");
+#else
+  return false;
+#endif
+}
+
+/* The lowest bits of `bits`, one for each bit that is set in `places`, at those places. */
+static inline uint64_t tw_deposit(uint64_t bits, uint64_t places) {
+#ifdef __x86_64__
+  __asm__("pdepq %2, %1, %0" : "=r"(bits) : "r"(bits), "r"(places));
+#else
+  (void)places;
+#endif
+  return bits;
+}
+
+static inline unsigned tw_count(uint64_t bits) {
+#ifdef __x86_64__
+  __asm__("popcntq %1, %0" : "=r"(bits) : "r"(bits) : "cc");
+#endif
+  return (unsigned)bits;
 }
 
 /* Bit i: whether an odd number of bits is set in bits 0 to i. */

@@ -7,9 +7,17 @@
 /* A string id of one byte can be told to be above the largest so far, one of two bytes by its second. */
 enum { ONE_BYTE_END = 1 << 7, TWO_BYTES_END = 1 << 14 };
 
+/* Of each four numbers, where n went before. */
+static inline uint64_t second_and_third(unsigned n) {
+  static const uint64_t bits[] = { UINT64_C(0x6666666666666666), UINT64_C(0x3333333333333333),
+                                   UINT64_C(0x9999999999999999), UINT64_C(0xcccccccccccccccc) };
+  return bits[n % 4];
+}
+
 /* What is carried from one block to the next. */
 struct walk {
-  uint64_t odd, half;       /* numbers so far modulo 4: low and high bit, at each byte */
+  unsigned numbers;         /* so far */
+  uint64_t odd, half;       /* the same modulo 4: low and high bit, at each byte */
   uint64_t open, two, four; /* bytes that end no number; two and four of them in a row */
 };
 
@@ -35,7 +43,8 @@ static inline bool all_short(struct walk *walk, uint64_t open) {
 }
 
 /* Where function and file ids end: the second and third number of four. */
-static inline uint64_t string_ends(struct walk *walk, uint64_t ends) {
+static inline uint64_t string_ends(struct walk *walk, uint64_t ends, const bool deposits) {
+  if (deposits) return tw_deposit(second_and_third(walk->numbers), ends);
   walk->odd = tw_odd_up(ends) ^ spread_top(walk->odd);
   walk->half = tw_odd_up(ends & ~walk->odd) ^ spread_top(walk->half);
   return ends & walk->half;
@@ -55,27 +64,30 @@ static inline unsigned limit_of(uint64_t max) {
   return max < TWO_BYTES_END ? (unsigned)max >> 7 : 128;
 }
 
-const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned char *end,
-                                    unsigned nframes, uint64_t *string_id_max) {
-  struct walk walk = { 0, 0, 0, 0, 0 };
+static inline __attribute__((always_inline)) const unsigned char *
+find_end(const unsigned char *pos, const unsigned char *end, unsigned nframes,
+         uint64_t *string_id_max, const bool deposits) {
+  struct walk walk = { 0, 0, 0, 0, 0, 0 };
   uint64_t max = *string_id_max;
 
   for (unsigned left = 4 * nframes; left > 0; pos += TW_BLOCK_BYTES) {
     if (TB_UNLIKELY(end - pos < TW_BLOCK_BYTES)) return NULL;
     struct tw_block block = tw_block(pos, limit_of(max));
-    uint64_t counts = tw_count_up(block.ends), ours = UINT64_MAX;
-    unsigned count = (unsigned)(counts >> 56), last = TW_BLOCK_BYTES - 1;
+    uint64_t counts = deposits ? 0 : tw_count_up(block.ends), ours = UINT64_MAX;
+    unsigned count = deposits ? tw_count(block.ends) : (unsigned)(counts >> 56);
+    unsigned last = TW_BLOCK_BYTES - 1;
 
     if (count >= left) {
       count = left;
-      last = tw_nth_bit(block.ends, counts, left);
+      last = deposits ? (unsigned)__builtin_ctzll(tw_deposit(UINT64_C(1) << (left - 1), block.ends))
+                      : tw_nth_bit(block.ends, counts, left);
       ours >>= TW_BLOCK_BYTES - 1 - last;
     }
     left -= count;
 
     uint64_t ends = block.ends & ours, open = ~block.ends & ours;
     uint64_t after_one = shift_in(open, walk.open, 1), after_two = shift_in(open, walk.open, 2);
-    uint64_t strings = string_ends(&walk, ends);
+    uint64_t strings = string_ends(&walk, ends, deposits);
     if (TB_UNLIKELY(!all_short(&walk, open) || (strings & after_one & after_two) != 0)) return NULL;
     uint64_t two_bytes = strings & after_one;
     uint64_t larger =
@@ -86,6 +98,18 @@ const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned cha
     }
     if (left == 0) return pos + last + 1;
     walk.open = open;
+    walk.numbers += count;
   }
   return pos; /* no frames */
+}
+
+const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned char *end,
+                                    unsigned nframes, uint64_t *string_id_max) {
+  if (tw_can_deposit()) return find_end(pos, end, nframes, string_id_max, true);
+  return find_end(pos, end, nframes, string_id_max, false);
+}
+
+const unsigned char *tw__frames_end_anywhere(const unsigned char *pos, const unsigned char *end,
+                                             unsigned nframes, uint64_t *string_id_max) {
+  return find_end(pos, end, nframes, string_id_max, false);
 }

@@ -16,5 +16,8 @@
  * less than a block up to `end`. *string_id_max may have risen then, but not above what the frames name. */
 const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned char *end,
                                     unsigned nframes, uint64_t *string_id_max);
+/* The same without instructions that only newer processors have. */
+const unsigned char *tw__frames_end_anywhere(const unsigned char *pos, const unsigned char *end,
+                                             unsigned nframes, uint64_t *string_id_max);
 
 #endif

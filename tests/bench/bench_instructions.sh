@@ -3,12 +3,13 @@
 # bench_instructions.sh [--update]: instructions an event takes to be read, ordered and printed, counted by
 # callgrind on small traces of tests/data: the one figure that a busy machine leaves alone.
 #
-# instructions.tsv holds what they were (first line: the compiler, as another one counts otherwise). A count
+# instructions.tsv holds what they were (first line: compiler and processor, as others count otherwise). A count
 # more than 3 % above misses its goal; one more than 3 % below wants --update, so that it is kept.
 . tests/bench/lib.sh
 kept=tests/bench/instructions.tsv
 traces=(g22-mix g26-annot g26-cgo g26-gens)
 compiler=$(cc -dumpfullversion 2>/dev/null || cc -dumpversion)-$(uname -m)
+grep -qw bmi2 /proc/cpuinfo && compiler+=-bmi2
 command -v valgrind >/dev/null || fail "valgrind is missing (Debian package valgrind)"
 
 count() { # FUNCTION COMMAND...: instructions within it
@@ -25,7 +26,7 @@ per_event() { # PHASE TRACE: instructions within the phase an event
   awk -v n="$(count "$function" "${command[@]}" "$2")" -v events="$3" 'BEGIN { printf "%.1f", n / events }'
 }
 
-[ "$(head -1 "$kept" 2>/dev/null)" = "# $compiler" ] || say "$kept is of another compiler than $compiler: no goals"
+[ "$(head -1 "$kept" 2>/dev/null)" = "# $compiler" ] || say "$kept is not of $compiler: no goals"
 echo "# $compiler" >"$dir/now"
 for name in "${traces[@]}"; do
   zstd -dqf "tests/data/$name.trace.zst" -o "$dir/$name.trace"

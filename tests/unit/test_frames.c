@@ -58,7 +58,7 @@ static unsigned char *write_frames(unsigned char *out, unsigned n, unsigned id_b
                                    uint64_t *max) {
   for (unsigned i = 0; i < 4 * n; i++) {
     bool is_string = i % 4 == 1 || i % 4 == 2;
-    unsigned bits = is_string ? id_bits : i % 4 == 0 ? 47 : 14;
+    unsigned bits = is_string ? id_bits : id_bits < 4 ? 5 : i % 4 == 0 ? 47 : 14;
     uint64_t value = random_up_to_bits(random_number() % 500 == 0 ? 64 : bits);
     if (is_string && value > *max) *max = value;
     out += tw_varint_write(out, value);
@@ -81,6 +81,9 @@ Test(frames, their_end_and_their_largest_string_are_those_of_reading_them) {
     unsigned char *end = write_frames(bytes, n, (unsigned)(random_number() % 16), &max);
     memset(end, (int)(random_number() & 0xff), TW_BLOCK_BYTES); /* what follows is not theirs */
     const unsigned char *at = tw__frames_end(bytes, end + TW_BLOCK_BYTES, n, &got);
+    uint64_t got_anywhere = before;
+    cr_assert_eq(tw__frames_end_anywhere(bytes, end + TW_BLOCK_BYTES, n, &got_anywhere), at);
+    cr_assert_eq(got_anywhere, got);
     cr_assert_leq(got, max);
     if (at == NULL) continue;
     found++;
