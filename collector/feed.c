@@ -125,61 +125,57 @@ void tc_feed_publish(struct tc_feed *feed, unsigned port, struct tc_feed_origin 
 
 /* --- sending ----------------------------------------------------------------------------------- */
 
-static void send_to_readers(struct tc_feed *feed, const struct tb_buf *wire, size_t topic_len,
-                            uint32_t messages) {
-  struct tc_feed_message *message = malloc(sizeof *message + wire->len);
+static void send_to_readers(struct tc_feed *feed, const struct tc_feed_bundle *bundle) {
+  struct tc_feed_message *message = malloc(sizeof *message + bundle->len);
 
   if (message == NULL) {
-    count_dropped(feed, messages);
+    count_dropped(feed, bundle->messages);
     return;
   }
   atomic_init(&message->holders, 1);
-  message->topic_len = topic_len;
-  message->len = wire->len;
-  memcpy(message->bytes, wire->data, wire->len);
+  message->topic_len = bundle->topic_len;
+  message->len = bundle->len;
+  tc_feed_bundle_write(bundle, message->bytes);
   for (size_t i = 0; i < sizeof feed->readers / sizeof feed->readers[0]; i++) {
     struct tc_feed_reader *reader = atomic_load(&feed->readers[i]);
 
-    if (reader != NULL && !tc_feed_reader_give(reader, message)) count_dropped(feed, messages);
+    if (reader != NULL && !tc_feed_reader_give(reader, message))
+      count_dropped(feed, bundle->messages);
   }
   tc_feed_message_let_go(message);
 }
 
-static bool send_to_subscribers(struct tc_feed *feed, const struct tb_buf *wire) {
+static bool send_to_subscribers(struct tc_feed *feed, const struct tc_feed_bundle *bundle) {
   nng_msg *msg;
 
-  if (nng_msg_alloc(&msg, wire->len) != 0) return false;
-  memcpy(nng_msg_body(msg), wire->data, wire->len);
+  if (nng_msg_alloc(&msg, bundle->len) != 0) return false;
+  tc_feed_bundle_write(bundle, nng_msg_body(msg));
   if (nng_sendmsg(feed->socket, msg, NNG_FLAG_NONBLOCK) == 0) return true;
   nng_msg_free(msg);
   return false;
 }
 
-static void on_bundle(void *self, const struct tb_buf *wire, size_t topic_len, uint32_t messages,
-                      size_t body_bytes) {
+static void on_bundle(void *self, const struct tc_feed_bundle *bundle) {
   struct tc_feed *feed = self;
 
-  atomic_fetch_sub(&feed->backlog, body_bytes);
-  tc_metric_add(&feed->metrics.feed_messages_total, messages);
-  if (wire->len == 0) { /* no memory for it */
-    count_dropped(feed, messages);
-    return;
-  }
+  atomic_fetch_sub(&feed->backlog, bundle->body_bytes);
+  tc_metric_add(&feed->metrics.feed_messages_total, bundle->messages);
   tc_metric_add(&feed->metrics.feed_bundles_total, 1);
-  tc_metric_add(&feed->metrics.feed_bytes_total, wire->len);
-  if (reader_listens(feed)) send_to_readers(feed, wire, topic_len, messages);
-  if (atomic_load(&feed->subscribers) > 0 && !send_to_subscribers(feed, wire))
-    count_dropped(feed, messages);
+  tc_metric_add(&feed->metrics.feed_bytes_total, bundle->len);
+  if (reader_listens(feed)) send_to_readers(feed, bundle);
+  if (atomic_load(&feed->subscribers) > 0 && !send_to_subscribers(feed, bundle))
+    count_dropped(feed, bundle->messages);
 }
 
 /* --- the thread -------------------------------------------------------------------------------- */
 
 static void add_item(struct tc_feed *feed, struct tc_feed_item *item) {
-  if (tc_feed_bundles_add(feed->bundles, item, clock_ns(CLOCK_MONOTONIC)) != TB_OK) {
-    atomic_fetch_sub(&feed->backlog, item->len);
-    count_dropped(feed, item->count);
-  }
-  free(item);
+  size_t len = item->len;
+  uint32_t count = item->count;
+
+  if (tc_feed_bundles_add(feed->bundles, item, clock_ns(CLOCK_MONOTONIC)) == TB_OK) return;
+  atomic_fetch_sub(&feed->backlog, len);
+  count_dropped(feed, count);
 }
 
 /* True: there may be more. */

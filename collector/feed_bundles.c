@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topics stand in one list in order of their last use, those with an open bundle in another in order of
- * the bundle's begin. A bundle's body is the items' bytes one after the other: packed messages with
- * nothing but the same list join by being put together, and the envelope joins them likewise.
+ * the bundle's begin. A bundle is a chain of items; written, their bytes follow one another: packed messages
+ * with nothing but the same list join by being put together, and the envelope joins them likewise.
  *
  * About 150 ns a message, most of it the lookup of the topic; 400 bytes a topic. */
 #include "collector/feed_bundles.h"
@@ -24,7 +24,8 @@ struct topic {
   uint64_t begun_ns, seq, gen, from_wall_ns, until_wall_ns;
   unsigned char stream[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  struct tb_buf body;
+  struct tc_feed_item *items, **items_end;
+  size_t body_bytes;
   size_t len;
   char name[];
 };
@@ -37,7 +38,6 @@ struct tc_feed_bundles {
   size_t topics;
   struct topic *newest, *oldest;
   struct topic *first_open, *last_open;
-  struct tb_buf wire;
 };
 
 /* --- topics ------------------------------------------------------------------------------------ */
@@ -70,6 +70,16 @@ static void uses_add(struct tc_feed_bundles *b, struct topic *t) {
   b->newest = t;
 }
 
+static void free_items(struct topic *t) {
+  while (t->items != NULL) {
+    struct tc_feed_item *item = t->items;
+    t->items = item->next;
+    free(item);
+  }
+  t->items_end = &t->items;
+  t->body_bytes = 0;
+}
+
 static void topic_forget(struct tc_feed_bundles *b, struct topic *t) {
   uint64_t *place = tb_map_find(&b->by_name, t->hash);
   struct topic *first = (struct topic *)(uintptr_t)*place;
@@ -83,7 +93,7 @@ static void topic_forget(struct tc_feed_bundles *b, struct topic *t) {
     first->same_hash = t->same_hash;
   }
   uses_remove(b, t);
-  tb_buf_fini(&t->body);
+  free_items(t);
   free(t);
   b->topics--;
 }
@@ -105,7 +115,7 @@ static tb_rc topic_make(struct tc_feed_bundles *b, const char *name, size_t len,
   t->began_wall_ns = b->limits.wall_ns();
   t->len = len;
   memcpy(t->name, name, len);
-  tb_buf_init(&t->body, &b->mem);
+  t->items_end = &t->items;
   uses_add(b, t);
   b->topics++;
   *out = t;
@@ -168,9 +178,8 @@ static void open_add(struct tc_feed_bundles *b, struct topic *t) {
   t->open = true;
 }
 
-static tb_rc write_wire(struct tc_feed_bundles *b, struct topic *t) {
+static void pack_envelope(struct topic *t, struct tc_feed_bundle *out) {
   Tracecollect__V1__FeedMessage envelope = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
-  struct tb_buf *wire = &b->wire;
 
   envelope.seq = t->seq;
   envelope.count = t->count;
@@ -181,26 +190,37 @@ static tb_rc write_wire(struct tc_feed_bundles *b, struct topic *t) {
   envelope.generation = t->gen;
   envelope.from_wall_ns = t->from_wall_ns;
   envelope.until_wall_ns = t->until_wall_ns;
-  size_t head = tracecollect__v1__feed_message__get_packed_size(&envelope);
-  tb_buf_clear(wire);
-  TB_TRY(tb_buf_reserve(wire, t->len + 1 + head + t->body.len));
-  tb_buf_add(wire, t->name, t->len + 1);
-  wire->len += tracecollect__v1__feed_message__pack(&envelope, wire->data + wire->len);
-  tb_buf_add(wire, t->body.data, t->body.len);
-  return wire->rc;
+  assert(tracecollect__v1__feed_message__get_packed_size(&envelope) <= sizeof out->envelope);
+  out->envelope_len = tracecollect__v1__feed_message__pack(&envelope, out->envelope);
 }
 
-/* The bundle begun first. Without memory for it, its messages are a gap like any other. */
+void tc_feed_bundle_write(const struct tc_feed_bundle *bundle, void *out) {
+  unsigned char *at = out;
+
+  memcpy(at, bundle->topic, bundle->topic_len + 1);
+  at += bundle->topic_len + 1;
+  memcpy(at, bundle->envelope, bundle->envelope_len);
+  at += bundle->envelope_len;
+  for (const struct tc_feed_item *item = bundle->items; item != NULL; item = item->next) {
+    memcpy(at, item->bytes, item->len);
+    at += item->len;
+  }
+}
+
+/* The bundle begun first. */
 static void send_first(struct tc_feed_bundles *b) {
   struct topic *t = b->first_open;
-  size_t body_bytes = t->body.len;
+  struct tc_feed_bundle bundle = { .topic = t->name,
+                                   .topic_len = t->len,
+                                   .body_bytes = t->body_bytes,
+                                   .messages = t->count,
+                                   .items = t->items };
 
   open_remove(b, t);
-  b->wire.rc = TB_OK;
-  if (write_wire(b, t) != TB_OK) tb_buf_clear(&b->wire);
-  b->sink.send(b->sink.self, &b->wire, t->len, t->count, body_bytes);
-  tb_buf_fini(&t->body); /* silent topics hold no memory for bodies */
-  tb_buf_init(&t->body, &b->mem);
+  pack_envelope(t, &bundle);
+  bundle.len = t->len + 1 + bundle.envelope_len + t->body_bytes;
+  b->sink.send(b->sink.self, &bundle);
+  free_items(t);
 }
 
 /* What says that a generation begins or ends stays between the messages it came between. */
@@ -208,7 +228,7 @@ static bool joins(const struct tc_feed_bundles *b, const struct topic *t,
                   const struct tc_feed_item *item) {
   return item->slot != TC_FEED_GENERATION && item->missed == 0 && t->gen == item->gen &&
          memcmp(t->stream, item->stream, sizeof t->stream) == 0 &&
-         t->body.len + item->len <= b->limits.body_bytes_max;
+         t->body_bytes + item->len <= b->limits.body_bytes_max;
 }
 
 static void begin_bundle(struct tc_feed_bundles *b, struct topic *t,
@@ -232,23 +252,24 @@ static void widen_span(struct topic *t, const struct tc_feed_item *item) {
   if (item->until_wall_ns > t->until_wall_ns) t->until_wall_ns = item->until_wall_ns;
 }
 
-tb_rc tc_feed_bundles_add(struct tc_feed_bundles *b, const struct tc_feed_item *item,
-                          uint64_t now_ns) {
+tb_rc tc_feed_bundles_add(struct tc_feed_bundles *b, struct tc_feed_item *item, uint64_t now_ns) {
   struct topic *t;
+  tb_rc rc = topic_find(b, item, &t);
 
-  TB_TRY(topic_find(b, item, &t));
+  if (rc != TB_OK) {
+    free(item);
+    return rc;
+  }
   if (t->open && !joins(b, t, item))
     while (t->open) send_first(b); /* and all that were begun before it */
   if (!t->open) begin_bundle(b, t, item, now_ns);
   t->next_seq += item->count;
-  tb_rc rc = tb_buf_reserve(&t->body, item->len);
-  if (rc != TB_OK) {
-    while (t->open) send_first(b); /* so that the gap stands behind what was said before it */
-    return rc;
-  }
-  tb_buf_add(&t->body, item->bytes, item->len);
   t->count += item->count;
+  t->body_bytes += item->len;
   widen_span(t, item);
+  item->next = NULL;
+  *t->items_end = item;
+  t->items_end = &item->next;
   return TB_OK;
 }
 
@@ -273,7 +294,6 @@ tb_rc tc_feed_bundles_new(const struct tc_feed_bundle_limits *limits,
   b->sink = sink;
   tb_mem_init(&b->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&b->by_name, &b->mem, (uintptr_t)b);
-  tb_buf_init(&b->wire, &b->mem);
   *out = b;
   return TB_OK;
 }
@@ -282,7 +302,6 @@ void tc_feed_bundles_free(struct tc_feed_bundles *b) {
   if (b == NULL) return;
   while (b->oldest != NULL) topic_forget(b, b->oldest);
   tb_map_fini(&b->by_name);
-  tb_buf_fini(&b->wire);
   free(b);
 }
 

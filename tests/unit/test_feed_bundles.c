@@ -25,19 +25,21 @@ static uint64_t next_wall(void) {
   return ++wall;
 }
 
-static void on_send(void *self, const struct tb_buf *wire, size_t topic_len, uint32_t messages,
-                    size_t body_bytes) {
+static void on_send(void *self, const struct tc_feed_bundle *bundle) {
   struct sent *s = &sent[sent_count++];
+  unsigned char *wire = malloc(bundle->len);
 
   (void)self;
   cr_assert_leq(sent_count, SENT_MAX);
-  cr_assert_eq(strlen((const char *)wire->data), topic_len, "a NUL ends the topic");
-  strcpy(s->topic, (const char *)wire->data);
-  s->message = tracecollect__v1__feed_message__unpack(NULL, wire->len - topic_len - 1,
-                                                      wire->data + topic_len + 1);
+  tc_feed_bundle_write(bundle, wire);
+  cr_assert_eq(strlen((const char *)wire), bundle->topic_len, "a NUL ends the topic");
+  strcpy(s->topic, (const char *)wire);
+  s->message = tracecollect__v1__feed_message__unpack(NULL, bundle->len - bundle->topic_len - 1,
+                                                      wire + bundle->topic_len + 1);
   cr_assert_not_null(s->message);
-  s->messages = messages;
-  s->body_bytes = body_bytes;
+  s->messages = bundle->messages;
+  s->body_bytes = bundle->body_bytes;
+  free(wire);
 }
 
 static void begin(size_t topics_max, size_t body_bytes_max) {
@@ -83,7 +85,6 @@ static void add_missing(const char *service, enum tc_feed_slot slot, uint64_t ge
 
   item->missed = missed;
   cr_assert_eq(tc_feed_bundles_add(bundles, item, now), TB_OK);
-  free(item);
 }
 
 static void add(const char *service, enum tc_feed_slot slot, uint64_t gen) {
@@ -158,7 +159,6 @@ Test(feed, a_bundle_is_of_one_stream_and_one_generation) {
   struct tc_feed_item *other = make_item("shop", LOGS, 2, 1); /* its successor of the same name */
   other->stream[0] = 99;
   cr_assert_eq(tc_feed_bundles_add(bundles, other, now), TB_OK);
-  free(other);
   cr_assert_eq(sent_count, 2);
   tc_feed_bundles_flush_all(bundles);
   cr_assert_eq(sent[2].message->seq, 3, "one topic, one count");
@@ -208,15 +208,13 @@ Test(feed, events_come_between_their_generations_begin_and_end) {
 }
 
 Test(feed, a_large_message_goes_alone) {
-  struct tc_feed_item *large = make_item("shop", LOGS, 1, 900);
-
   begin(100, 1000);
   add("shop", LOGS, 1);
-  for (int i = 0; i < 2; i++) cr_assert_eq(tc_feed_bundles_add(bundles, large, now), TB_OK);
+  for (int i = 0; i < 2; i++)
+    cr_assert_eq(tc_feed_bundles_add(bundles, make_item("shop", LOGS, 1, 900), now), TB_OK);
   tc_feed_bundles_flush_all(bundles);
   cr_assert_eq(sent_count, 2);
   cr_assert_eq(sent[0].message->n_events + sent[1].message->n_events, 3);
-  free(large);
   end();
 }
 
@@ -229,7 +227,6 @@ Test(feed, the_span_of_a_bundle_covers_its_messages) {
     item->from_wall_ns = from[i];
     item->until_wall_ns = until[i];
     cr_assert_eq(tc_feed_bundles_add(bundles, item, now), TB_OK);
-    free(item);
   }
   tc_feed_bundles_flush_all(bundles);
   cr_assert_eq(sent[0].message->from_wall_ns, 300);
