@@ -24,6 +24,7 @@ enum {
   TAKE_AT_ONCE = 256, /* items of a port before the next one's */
 };
 static const uint64_t idle_ns = UINT64_C(1000000000);
+static const uint64_t nap_ns_max = 10000000; /* in which no mailbox fills up */
 
 struct tc_feed {
   const struct tc_config *config;
@@ -204,6 +205,16 @@ static bool has_work(void *self) {
   return false;
 }
 
+/* While a bundle is open what comes can wait for it: a nap that no post ends saves a wake for each. */
+static void rest(struct tc_feed *feed, uint64_t ns) {
+  struct timespec nap = { .tv_nsec = (long)ns };
+
+  if (ns <= nap_ns_max)
+    nanosleep(&nap, NULL);
+  else
+    tc_waker_sleep(&feed->waker, ns < idle_ns ? ns : idle_ns, has_work, feed);
+}
+
 static void *run(void *self) {
   struct tc_feed *feed = self;
 
@@ -214,7 +225,7 @@ static void *run(void *self) {
 
     if (more) continue;
     if (stop) break;
-    tc_waker_sleep(&feed->waker, due == UINT64_MAX ? idle_ns : due - now, has_work, feed);
+    rest(feed, due == UINT64_MAX ? idle_ns : due - now);
   }
   tc_feed_bundles_flush_all(feed->bundles);
   return NULL;
