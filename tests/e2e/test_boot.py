@@ -4,6 +4,7 @@
 The packed root is kept in the build folder, so only the first run fetches it. Where the machine has no
 root user, no nspawn or no packages to be had, the cases are skipped and say why.
 """
+import hashlib
 import os
 import pathlib
 import platform
@@ -74,7 +75,7 @@ class Machine:
             raise Unavailable("the programs of this build run on this Debian only")
 
     def _packed_root(self):
-        packed = BUILD / "boot/root.tar"
+        packed = BUILD / f"boot/root-{hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]}.tar"
         if not packed.exists():
             packed.parent.mkdir(exist_ok=True)
             part = packed.with_suffix(".part")
