@@ -14,10 +14,7 @@
 #include "base/crc32c.h"
 #include "proto/frame.pb-c.h"
 
-enum {
-  GENEND_BYTES_MAX = TP_HEADER_BYTES + 64,
-  SUM_BYTES = 12 << 10, /* stays in the first cache; a multiple of what crc32c.c takes at once */
-};
+enum { GENEND_BYTES_MAX = TP_HEADER_BYTES + 64 };
 
 /* Opening and closing. */
 
@@ -44,62 +41,35 @@ void ta_spool_fini(struct ta_spool *s) {
 
 /* Writing. */
 
-/* Where the bytes behind p go in a chain that nobody else looks at yet, up to the end of a page. */
-static unsigned char *advance(struct ta_pages *pages, struct ta_place *p, size_t max,
-                              size_t *out_n) {
-  if (p->off == TA_PAGE_BYTES) {
-    p->page = pages->next[p->page];
-    p->off = 0;
-  }
-  unsigned char *bytes = ta_page(pages, p->page) + p->off;
-  *out_n = TA_PAGE_BYTES - p->off < max ? TA_PAGE_BYTES - p->off : max;
-  p->off += (uint32_t)*out_n;
-  return bytes;
-}
-
-static void skip(struct ta_pages *pages, struct ta_place *p, size_t n) {
-  for (size_t here; n > 0; n -= here) advance(pages, p, n, &here);
-}
-
+/* Into a chain that nobody else looks at yet. */
 static void fill(struct ta_pages *pages, struct ta_place *p, const void *bytes, size_t n) {
-  const unsigned char *from = bytes;
-
-  for (size_t here; n > 0; from += here, n -= here) {
-    unsigned char *to = advance(pages, p, n, &here);
-    memcpy(to, from, here);
+  for (const unsigned char *from = bytes; n > 0;) {
+    if (p->off == TA_PAGE_BYTES) {
+      p->page = pages->next[p->page];
+      p->off = 0;
+    }
+    size_t here = TA_PAGE_BYTES - p->off;
+    if (here > n) here = n;
+    memcpy(ta_page(pages, p->page) + p->off, from, here);
+    p->off += (uint32_t)here;
+    from += here;
+    n -= here;
   }
 }
 
-/* Piece by piece, so that memory is read once for both. */
-static uint32_t fill_summed(struct ta_pages *pages, struct ta_place *p, const unsigned char *bytes,
-                            size_t n) {
-  uint32_t crc = 0;
-
-  for (size_t here; n > 0; bytes += here, n -= here) {
-    here = n < SUM_BYTES ? n : SUM_BYTES;
-    crc = tb_crc32c(crc, bytes, here);
-    fill(pages, p, bytes, here);
-  }
-  return crc;
-}
-
-/* Appends a frame to the generation being written and sets its payload_crc; the lock is let go while
- * its bytes are copied. */
-static void append_frame(struct ta_spool *s, struct ta_run *run, struct tp_frame *frame) {
+/* Appends a frame to the generation being written; the lock is let go while its bytes are copied. */
+static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp_frame *frame) {
   unsigned char head[TP_HEADER_BYTES];
   size_t n = TP_HEADER_BYTES + frame->len;
-  struct ta_pages *pages = &s->runs.pages;
-  struct ta_place start = { .off = (uint32_t)(run->bytes % TA_PAGE_BYTES) };
+  struct ta_place p = { .off = (uint32_t)(run->bytes % TA_PAGE_BYTES) };
 
-  if (!TB_CHECK(ta_run_pages_wanted(run, n) <= pages->free)) return;
-  start.page = ta_runs_extend(&s->runs, run, n);
-  struct ta_place p = start;
+  if (!TB_CHECK(ta_run_pages_wanted(run, n) <= s->runs.pages.free)) return;
+  p.page = ta_runs_extend(&s->runs, run, n);
+  ta_run_unsealed_head(head, frame);
   s->filling = true;
   pthread_mutex_unlock(&s->lock);
-  skip(pages, &p, TP_HEADER_BYTES);
-  frame->payload_crc = fill_summed(pages, &p, frame->payload, frame->len);
-  ta_run_unsealed_head(head, frame);
-  fill(pages, &start, head, sizeof head);
+  fill(&s->runs.pages, &p, head, sizeof head);
+  fill(&s->runs.pages, &p, frame->payload, frame->len);
   pthread_mutex_lock(&s->lock);
   s->filling = false;
   run->bytes += n;
@@ -129,7 +99,11 @@ bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
 }
 
 bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n) {
-  struct tp_frame frame = { .kind = TP_BATCH, .gen = gen, .payload = batch, .len = (uint32_t)n };
+  struct tp_frame frame = { .kind = TP_BATCH,
+                            .gen = gen,
+                            .payload = batch,
+                            .len = (uint32_t)n,
+                            .payload_crc = tb_crc32c(0, batch, n) };
   struct ta_count one = { 1, n };
   bool wake = false;
 
@@ -172,8 +146,11 @@ bool ta_spool_end(struct ta_spool *s) {
     end.mono_ns = ta_mono_ns();
     size_t n = tracecollect__v1__generation_end__pack(&end, packed);
     append_frame(s, run,
-                 &(struct tp_frame){
-                     .kind = TP_GENEND, .gen = run->gen, .payload = packed, .len = (uint32_t)n });
+                 &(struct tp_frame){ .kind = TP_GENEND,
+                                     .gen = run->gen,
+                                     .payload = packed,
+                                     .len = (uint32_t)n,
+                                     .payload_crc = tb_crc32c(0, packed, n) });
     s->records++;
   }
   if ((run = ta_runs_writing(&s->runs)) != NULL) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_forward SERVER CERTS TRACE: the agent's CPU for a trace that goes to a running collector.
+/* bench_forward SERVER CERTS TRACE [MS]: the agent's CPU for a trace that goes to a running collector.
  *
  * Prints "WRITER<TAB>SENDER" in ms per MB of trace: the calling thread's CPU inside ta_forward_write(),
  * handed one batch a call as Go's runtime does, and all CPU of the agent's own thread, by the kernel's
  * account of each thread, system calls included (on loopback the receiver's half of TCP, too). The writer
  * waits, uncounted, while more is unacked than the collector gives credit for: a sender that keeps up has no
- * more in its spool, and what a full spool drops would cost nothing. */
+ * more in its spool, and what a full spool drops would cost nothing. With MS it writes one batch and then
+ * waits so long, like a program that takes its time to fill it. */
 #include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ enum {
   SPOOL_BYTES = 16 << 20,
   CREDIT_BYTES = 4 << 20, /* the collector's */
   WAIT_MS = 60000,
-  BUFFERS = 16,
+  BUFFERS = 4,
   BATCH_BYTES_MAX = (64 << 10) + 64,
 };
 
@@ -95,12 +96,12 @@ struct buffers {
   size_t len[BUFFERS];
 };
 
-static size_t fill(struct buffers *b, struct tw_split *split, const struct trace *t, size_t *at) {
+static size_t fill(struct buffers *b, size_t max, struct tw_split *split, const struct trace *t,
+                   size_t *at) {
   struct tw_item item;
   size_t n = 0, used;
 
-  for (; n < BUFFERS && tw_split_feed(split, t->bytes + *at, t->n - *at, &used, &item) == TB_OK;
-       n++) {
+  for (; n < max && tw_split_feed(split, t->bytes + *at, t->n - *at, &used, &item) == TB_OK; n++) {
     if (item.kind == TW_ITEM_RAW) fail("the trace", split->fault.text);
     *at += used;
     memcpy(b->bytes[n], item.bytes, item.len);
@@ -120,7 +121,7 @@ static uint64_t write_buffers(ta_forward *f, const struct buffers *b, size_t n) 
 }
 
 /* Answers the CPU spent in writing. */
-static uint64_t write_trace(ta_forward *f, const struct trace *t) {
+static uint64_t write_trace(ta_forward *f, const struct trace *t, int gap_ms) {
   static struct buffers buffers;
   struct tw_split split;
   struct tb_mem mem;
@@ -129,9 +130,10 @@ static uint64_t write_trace(ta_forward *f, const struct trace *t) {
 
   tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
   tw_split_init(&split, &mem);
-  while ((n = fill(&buffers, &split, t, &at)) > 0) {
-    wait_for_room(f, CREDIT_BYTES);
+  while ((n = fill(&buffers, gap_ms > 0 ? 1 : BUFFERS, &split, t, &at)) > 0) {
     spent += write_buffers(f, &buffers, n);
+    wait_for_room(f, CREDIT_BYTES); /* here: the runtime hands on what it has just filled */
+    if (gap_ms > 0) poll(NULL, 0, gap_ms);
   }
   tw_split_fini(&split);
   return spent;
@@ -148,10 +150,10 @@ static void wait_for_stream(ta_forward *f) {
   if (status.state != TA_STATE_STREAMING) fail("connecting", status.last_error);
 }
 
-static void measure(ta_forward *f, const struct trace *t) {
+static void measure(ta_forward *f, const struct trace *t, int gap_ms) {
   wait_for_stream(f); /* the handshake is paid once a program, not by the MB */
   clockid_t agent = agent_clock();
-  uint64_t began = cpu_ns(agent), writer = write_trace(f, t);
+  uint64_t began = cpu_ns(agent), writer = write_trace(f, t, gap_ms);
   wait_for_room(f, 0);
   uint64_t sender = cpu_ns(agent) - began;
   printf("%.4f\t%.4f\n", (double)writer / (double)t->n, (double)sender / (double)t->n);
@@ -163,13 +165,13 @@ int main(int argc, char **argv) {
                                       .spool_bytes = SPOOL_BYTES };
   ta_forward *f;
 
-  if (argc != 4) fail("usage", "bench_forward SERVER CERTS TRACE");
+  if (argc < 4) fail("usage", "bench_forward SERVER CERTS TRACE [MS]");
   struct trace t = read_trace(argv[3]);
   config.server = argv[1];
   config.certs = argv[2];
   int error = ta_forward_open(&config, &f);
   if (error != TA_OK) fail("open", ta_strerror(error));
-  measure(f, &t);
+  measure(f, &t, argc > 4 ? atoi(argv[4]) : 0);
   error = ta_forward_close(f, WAIT_MS);
   if (error != TA_OK) fail("close", ta_strerror(error));
   free(t.bytes);
