@@ -238,11 +238,26 @@ static void on_span(void *self, const struct to_span *span) {
   tc__span_alert(source, span);
 }
 
+static void on_event(void *self, const struct to_generation *gen, const struct to_event *ev) {
+  struct tc_feed_source *source = self;
+
+  if (source->wanted) tc__tell_event(source, gen, ev);
+}
+
+void tc_feed_source_slice(struct tc_feed_source *source) {
+  if (source->wanted) tb_arena_reset(&source->arena);
+  source->wanted = tc_feed_wanted(source->env.feed); /* in the next one */
+}
+
 void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *analyses) {
   uint64_t syscall_ns = source->env.config->alert_syscall_blocked;
-  struct to_watch watch = { source, on_span,
-                            syscall_ns == 0 || syscall_ns > INT64_MAX ? INT64_MAX
-                                                                      : (to_ns)syscall_ns };
+  struct to_watch watch = { .self = source,
+                            .span = on_span,
+                            .syscall_ns = syscall_ns == 0 || syscall_ns > INT64_MAX
+                                              ? INT64_MAX
+                                              : (to_ns)syscall_ns,
+                            .events = source->event_types,
+                            .event = on_event };
 
   source->analyses = analyses;
   to_analyses_watch(analyses, &watch);

@@ -29,7 +29,7 @@ TB_MUST tb_rc tc_feed_source_new(const struct tc_feed_source_env *env, const str
                                  struct tc_feed_source **out);
 void tc_feed_source_free(struct tc_feed_source *source); /* NULL is fine */
 
-/* Of the analyses' spans from here on; whenever they are made anew. */
+/* Of the analyses' spans and events from here on; whenever they are made anew. */
 void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *analyses);
 /* They are gone. */
 void tc_feed_source_unwatch(struct tc_feed_source *source);
@@ -37,9 +37,8 @@ void tc_feed_source_unwatch(struct tc_feed_source *source);
 /* The generation of stored is about to be ordered. */
 void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *stored,
                           bool new_epoch);
-/* Slices as the sink gets them, after the analyses have seen them. */
-void tc_feed_source_events(struct tc_feed_source *source, const struct to_generation *gen,
-                           const struct to_event *events, size_t n);
+/* After each slice of events that the analyses, and so their watch, have seen. */
+void tc_feed_source_slice(struct tc_feed_source *source);
 /* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave. */
 void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns);
 /* Alerts for calls that are open too long. */

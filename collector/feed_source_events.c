@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event/KIND: some come from the ordered events themselves, those with a duration from the analyses'
- * watch. Each is packed at once, with its text and stack, and published with others of its kind: a note
- * costs a wake of the feed's thread, more than many events.
- * What is not published costs a bit test. */
+/* event/KIND: some are ordered events as they are, others spans of them; the analyses' watch brings
+ * both. Each is packed at once, with its text and stack, and published with others of its kind: a note
+ * costs a wake of the feed's thread, more than many events. */
 #include <string.h>
 
 #include "collector/feed_source_private.h"
@@ -207,8 +206,8 @@ static tb_rc fill_event(struct tc_feed_source *source, const struct to_generatio
   return tc__pack_stack_of(source, gen, stack, out_stack);
 }
 
-static void tell(struct tc_feed_source *source, const struct to_generation *gen,
-                 const struct to_event *ev) {
+void tc__tell_event(struct tc_feed_source *source, const struct to_generation *gen,
+                    const struct to_event *ev) {
   enum tc_feed_event_kind kind = told_types[ev->type].kind;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
   const struct tb_buf *stack;
@@ -218,16 +217,4 @@ static void tell(struct tc_feed_source *source, const struct to_generation *gen,
     put(source, kind, &event, stack);
   else
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
-}
-
-void tc_feed_source_events(struct tc_feed_source *source, const struct to_generation *gen,
-                           const struct to_event *events, size_t n) {
-  uint64_t types = source->event_types;
-
-  if (source->wanted && gen != NULL) {
-    for (const struct to_event *ev = events; types != 0 && ev < events + n; ev++)
-      if (ev->type < 64 && (types >> ev->type & 1) != 0) tell(source, gen, ev);
-    tb_arena_reset(&source->arena); /* the watch's spans used it too */
-  }
-  source->wanted = tc_feed_wanted(source->env.feed); /* of the next slice */
 }

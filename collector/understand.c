@@ -326,7 +326,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   if (TB_UNLIKELY(s->tapped != NULL)) tc_tapped_events(s->tapped, gen, events, n);
   rc = to_analyses_events(s->analyses, gen, events, n);
   if (rc != TB_OK) s->analyses_failed = true;
-  if (s->feed != NULL) tc_feed_source_events(s->feed, gen, events, n);
+  if (s->feed != NULL) tc_feed_source_slice(s->feed);
   return rc;
 }
 

@@ -80,7 +80,7 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
 
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  uint64_t wanted = TO_STUDY_EVENT(SYNC);
+  uint64_t wanted = TO_STUDY_EVENT(SYNC) | a->watch.events;
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) wanted |= analyses[k].study->events;
   for (const struct to_event *ev = events; ev < events + n; ev++) {
@@ -88,6 +88,7 @@ static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
     if (ev->type == TW_EV_SYNC) note_generation(a, gen);
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
       if (analyses[k].study->events >> ev->type & 1) TB_TRY(analyses[k].study->event(a, gen, ev));
+    if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
   }
   return TB_OK;
 }

@@ -164,6 +164,8 @@ struct to_watch {
   void *self;
   void (*span)(void *self, const struct to_span *span); /* lent for the call */
   to_ns syscall_ns;                                     /* INT64_MAX: only those that lost their P */
+  uint64_t events; /* bits of enum tw_event below 64: these as they are, after the analyses */
+  void (*event)(void *self, const struct to_generation *gen, const struct to_event *ev);
 };
 /* NULL: nobody watches any more. */
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch);

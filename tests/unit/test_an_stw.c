@@ -183,7 +183,7 @@ static void on_span(void *self, const struct to_span *span) {
 }
 
 Test(an_stw, a_watch_hears_of_each_stop_when_it_ends) {
-  struct to_watch watch = { NULL, on_span, INT64_MAX };
+  struct to_watch watch = { .span = on_span, .syscall_ns = INT64_MAX };
   struct tt_analyses t;
 
   tt_analyses_open(&t, 10000000, 100);

@@ -248,7 +248,7 @@ static void on_span(void *self, const struct to_span *span) {
 }
 
 static void watch(struct tt_analyses *t, to_ns syscall_ns) {
-  struct to_watch watch = { NULL, on_span, syscall_ns };
+  struct to_watch watch = { .span = on_span, .syscall_ns = syscall_ns };
 
   tt_analyses_open(t, 10 * MS, 100);
   to_analyses_watch(t->a, &watch);

@@ -51,7 +51,7 @@ static void end(void) {
   do {                                                                                             \
     struct to_event event_ = { __VA_ARGS__ };                                                      \
     cr_assert_eq(to_analyses_events(b.t.a, &gen1, &event_, 1), TB_OK);                             \
-    tc_feed_source_events(b.source, &gen1, &event_, 1);                                            \
+    tc_feed_source_slice(b.source);                                                                \
   } while (0)
 
 static void sync_event(to_ns time) {
@@ -210,7 +210,7 @@ Test(feed_source, a_stack_number_means_another_stack_in_the_next_generation) {
   struct to_event log = {
     .time = 1200, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 1 }
   };
-  tc_feed_source_events(b.source, &gen2, &log, 1);
+  cr_assert_eq(to_analyses_events(b.t.a, &gen2, &log, 1), TB_OK);
   size_t heard = 0;
   for (size_t i = 0; heard < 3; i++) {
     const Tracecollect__V1__FeedMessage *m = hear("event/logs", i);
