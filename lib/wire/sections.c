@@ -101,10 +101,10 @@ tb_rc tw_stack_next(struct tw_section *section, struct tw_stack *out) {
 const unsigned char *tw_frame_read(const unsigned char *pos, struct tw_frame *out) {
   const unsigned char *end = pos + 4 * TW_VARINT_BYTES_MAX; /* checked before: never reached */
 
-  pos += tw_varint_read(pos, end, &out->pc);
-  pos += tw_varint_read(pos, end, &out->function);
-  pos += tw_varint_read(pos, end, &out->file);
-  return pos + tw_varint_read(pos, end, &out->line);
+  pos = frame_number(pos, end, &out->pc);
+  pos = frame_number(pos, end, &out->function);
+  pos = frame_number(pos, end, &out->file);
+  return frame_number(pos, end, &out->line);
 }
 
 tb_rc tw_cpu_sample_next(struct tw_section *section, struct tw_cpu_sample *out) {
