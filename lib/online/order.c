@@ -3,6 +3,10 @@
  * event, write what the step staged. In the long run most steps stay on the thread at the root of the
  * frontier: as long as its next event is not later than `turn_end` nothing moves.
  *
+ * An event costs some 110 instructions where threads keep their turn (a network server) and 155 where they
+ * change at every other event (channels): 40 to read it and look ahead, 15 numbers above a byte, 27 the record,
+ * 25 the step and its slice, 10 its goroutine, 15 its rule; 40 a change of thread.
+ *
  * The steps and their errors come in the order of Go's reader: the rule, then the thread's next event (a
  * fault there swallows this one), then the heap, then delivery. */
 #include "online/order.h"
