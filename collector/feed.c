@@ -105,6 +105,7 @@ static struct tc_feed_item *make_item(struct tc_feed *feed, const struct tc_feed
   item->gen = note->gen;
   item->from_wall_ns = note->from_wall_ns;
   item->until_wall_ns = note->until_wall_ns;
+  item->posted_mono_ns = clock_ns(CLOCK_MONOTONIC);
   item->len = note->len;
   memcpy(item->bytes, note->bytes, note->len);
   return item;
@@ -174,7 +175,7 @@ static void add_item(struct tc_feed *feed, struct tc_feed_item *item) {
   size_t len = item->len;
   uint32_t count = item->count;
 
-  if (tc_feed_bundles_add(feed->bundles, item, clock_ns(CLOCK_MONOTONIC)) == TB_OK) return;
+  if (tc_feed_bundles_add(feed->bundles, item, item->posted_mono_ns) == TB_OK) return;
   atomic_fetch_sub(&feed->backlog, len);
   count_dropped(feed, count);
 }

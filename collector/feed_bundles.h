@@ -25,6 +25,7 @@ struct tc_feed_item {
   enum tc_feed_slot slot;
   uint32_t count, missed; /* missed: messages dropped before it */
   uint64_t gen, from_wall_ns, until_wall_ns;
+  uint64_t posted_mono_ns; /* by its port: its wait begins there */
   size_t len;
   unsigned char bytes[];
 };
