@@ -139,6 +139,5 @@ Test(rewrite, a_trace_of_ours_as_text_reads_back_as_the_same_text) {
 Test(rewrite, the_corpus_written_anew_has_the_same_bytes) {
   size_t looked = tt_each_stored("../shared/traces/corpus", SIZE_MAX, rewrite_trace);
 
-  if (looked == 0 && getenv("CI") == NULL) cr_skip("no corpus beside the checkout");
-  cr_assert_gt(looked, 20);
+  if (looked > 0 || getenv("CI") != NULL) cr_assert_gt(looked, 20, "no corpus beside the checkout");
 }
