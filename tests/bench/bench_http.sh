@@ -24,6 +24,10 @@ follow() { # the daemon's CPU in ten seconds, with a live reader less without on
     "$bin/tracectl" send "$1" --to "@$dir/ready" --certs "$dir/certs" --service bench --instance "host-$i" \
       --no-progress >>"$dir/log" 2>&1 || fail "cannot send"
   done
+  for ((i = 0; i < 60; i++)); do # what came is ordered and published first
+    before=$(cpu_ms "$collector"); sleep 1
+    [ $(($(cpu_ms "$collector") - before)) -ge 20 ] || break
+  done
   before=$(cpu_ms "$collector"); sleep 10; quiet=$(($(cpu_ms "$collector") - before))
   before=$(cpu_ms "$collector")
   curl -sN -m 10 "http://$http/api/v1/live" >"$dir/live"
