@@ -89,7 +89,7 @@ struct ta_client {
   struct tb_diag diag; /* of this connection */
   struct ta_addresses addresses;
   int fd;
-  bool fd_full; /* the socket takes no more for now */
+  bool fd_full; /* the socket is full */
   bool flows;   /* records, from WELCOME on */
   bool refused; /* by a REFUSE for good */
   bool held;    /* a record waits for credit or rate */

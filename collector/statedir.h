@@ -37,7 +37,7 @@ void tc_hex(const unsigned char *bytes, size_t n, char *out); /* writes 2 n digi
 void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]);        /* UTC */
 bool tc_day_valid(const char *text);
 
-/* What a failed call means: TB_BUDGET, no space; TB_NOMEM, memory or descriptors are short for now; else TB_IO. */
+/* What a failed call means: TB_BUDGET, no space; TB_NOMEM, short of memory or descriptors; else TB_IO. */
 tb_rc tc_errno_rc(int why);
 
 /* A new file: O_EXCL, mode 0640; the whole of bytes; pread of exactly n. Answer 0 or -1 with errno. */

@@ -36,31 +36,33 @@ static tb_rc listen(void *self, const struct to_generation *gen, const struct to
   return TB_OK;
 }
 
-static void feed(struct run *run, const char *text) {
+/* A whole trace through a reader that gives its events to the sink. */
+static void read_trace(struct tb_mem *mem, struct to_event_sink sink, const unsigned char *bytes,
+                       size_t n, const char *name) {
   struct tb_diag diag = { 0 };
   struct to_reader *reader;
+  tb_rc rc = TB_OK;
+
+  cr_assert_eq(to_reader_new(mem, NULL, TO_READER_BYTES_STAY, sink, &diag, &reader), TB_OK);
+  for (size_t at = 0, used; rc == TB_OK && at < n; at += used) {
+    rc = to_reader_feed(reader, bytes + at, n - at, &used);
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
+  cr_assert_eq(rc, TB_OK, "%s: %s", name, diag.text);
+  to_reader_free(reader);
+}
+
+static void feed(struct run *run, const char *text) {
   struct tb_buf bytes;
-  size_t used;
 
   tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
   run->count = 0;
   cr_assert_eq(to_model_new(&run->mem, 12345, &run->model), TB_OK);
   tb_buf_init(&bytes, &run->mem);
   tt_trace_bytes(text, &run->mem, &bytes);
-  cr_assert_eq(
-      to_reader_new(&run->mem, NULL, 0, (struct to_event_sink){ run, listen }, &diag, &reader),
-      TB_OK);
-  tb_rc rc = to_reader_feed(reader, bytes.data, bytes.len, &used);
-  for (size_t at = used; rc == TB_AGAIN || (rc == TB_OK && at < bytes.len); at += used) {
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-    used = 0;
-    if (rc == TB_OK && at < bytes.len)
-      rc = to_reader_feed(reader, bytes.data + at, bytes.len - at, &used);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  cr_assert_eq(rc, TB_OK, "%s", diag.text);
-  to_reader_free(reader);
+  read_trace(&run->mem, (struct to_event_sink){ run, listen }, bytes.data, bytes.len, text);
   tb_buf_fini(&bytes);
 }
 
@@ -230,25 +232,12 @@ static tb_rc compare(void *self, const struct to_generation *gen, const struct t
 
 static void follow(const struct tt_stored *trace) {
   struct tb_mem mem;
-  struct tb_diag diag = { 0 };
-  struct to_reader *reader;
   struct to_model *model;
-  tb_rc rc = TB_OK;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   cr_assert_eq(to_model_new(&mem, 12345, &model), TB_OK);
-  cr_assert_eq(to_reader_new(&mem, NULL, TO_READER_BYTES_STAY,
-                             (struct to_event_sink){ model, compare }, &diag, &reader),
-               TB_OK);
-  for (size_t at = 0, used; rc == TB_OK && at < trace->len; at += used) {
-    rc = to_reader_feed(reader, trace->bytes + at, trace->len - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  cr_assert_eq(rc, TB_OK, "%s: %s", trace->path, diag.text);
+  read_trace(&mem, (struct to_event_sink){ model, compare }, trace->bytes, trace->len, trace->path);
   cr_assert_gt(to_model_goroutines(model), 0, "%s", trace->path);
-  to_reader_free(reader);
   to_model_free(model);
   cr_assert_eq(mem.bytes, 0, "%s", trace->path);
 }
