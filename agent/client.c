@@ -250,6 +250,7 @@ static tb_rc act_end(struct ta_client *c) {
   }
   hang_up(c);
   tell_error(c);
+  ta_spool_over(c->spool); /* before the state is told: who reads that it ended can write no more */
   return TB_OK;
 }
 
@@ -630,7 +631,6 @@ void ta_client_run(struct ta_client *c) {
     if (!end_by_mistake(c)) turn(c);
   }
   if (c->state != TA_AT_ENDED) act_end(c);
-  ta_spool_over(c->spool);
   ta_tls_thread_end();
 }
 

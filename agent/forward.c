@@ -443,12 +443,13 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
 static enum ta_state public_state(const struct ta_forward *f,
                                   const struct ta_client_status *client) {
   if (mistaken(f)) return TA_STATE_OFF;
-  if (client->refused) return TA_STATE_REFUSED;
   switch (client->state) {
   case TA_AT_STREAMING:
   case TA_AT_LEAVING: return TA_STATE_STREAMING;
   case TA_AT_WAITING: return TA_STATE_WAITING;
-  case TA_AT_ENDED: return f->closed ? TA_STATE_CLOSED : TA_STATE_OFF;
+  case TA_AT_ENDED:
+    if (client->refused) return TA_STATE_REFUSED;
+    return f->closed ? TA_STATE_CLOSED : TA_STATE_OFF;
   default: return TA_STATE_CONNECTING;
   }
 }
