@@ -32,7 +32,7 @@ enum {
   HEARTBEAT_MS = 5000,
   HEARTBEATS_MISSED = 3,
   TRIM_MS = 1000,
-  REST_MS = 10,
+  REST_MS = 40,
   REST_BYTES = 1 << 20,
   UNPACK_BYTES = 8 << 10,
   RECEIVE_BYTES = 64 << 10, /* between two looks at them */

@@ -80,6 +80,25 @@ static tb_rc fail(const struct ta_addresses *a, int error, struct tb_diag *diag)
   return tb_fail(diag, TB_IO, "%.100s:%s: %s", a->host, a->port, strerror(error));
 }
 
+static bool is_loopback(const struct sockaddr_storage *addr) {
+  const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+  const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+
+  if (addr->ss_family == AF_INET) return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  return addr->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+/* What fails here is no more than a wish. */
+static void set_options(int fd, const struct sockaddr_storage *addr) {
+  int on = 1, dead_ms = DEAD_AFTER_MS;
+
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof dead_ms);
+  /* Within one machine there is no path to pace for, and bbr, where it is the system's choice, takes a tenth of our
+   * CPU for the timers of its pacing. */
+  if (is_loopback(addr)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+}
+
 tb_rc ta_dial_next(struct ta_addresses *a, struct tb_diag *diag, int *out_fd) {
   int error = EADDRNOTAVAIL;
 
@@ -90,9 +109,7 @@ tb_rc ta_dial_next(struct ta_addresses *a, struct tb_diag *diag, int *out_fd) {
       error = errno;
       continue;
     }
-    int on = 1, dead_ms = DEAD_AFTER_MS;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof dead_ms);
+    set_options(fd, &a->at[i].addr);
     if (connect(fd, (struct sockaddr *)&a->at[i].addr, a->at[i].len) == 0 || errno == EINPROGRESS) {
       *out_fd = fd;
       return TB_OK;

@@ -76,7 +76,7 @@ static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp
 }
 
 /* Whether n bytes more are what a sleeping sender waits for. */
-static bool wake_sender(struct ta_spool *s, size_t n) {
+static bool wake_sender(struct ta_spool *s, uint64_t n) {
   if (s->wake_bytes > n) {
     s->wake_bytes -= n;
     return false;
@@ -155,7 +155,7 @@ bool ta_spool_end(struct ta_spool *s) {
   }
   if ((run = ta_runs_writing(&s->runs)) != NULL) {
     run->open = false;
-    wake = wake_sender(s, 1);
+    wake = wake_sender(s, UINT64_MAX); /* whoever watches live waits for a whole generation */
   }
   pthread_mutex_unlock(&s->lock);
   return wake;
