@@ -177,7 +177,7 @@ bool ta_spool_finish(struct ta_spool *s) {
   ta__word_close(s, ta_runs_append(&s->runs, TA_RUN_CLOSE, 0, s->records));
   s->records++;
   s->finished = true;
-  bool wake = wake_sender(s, 1);
+  bool wake = wake_sender(s, UINT64_MAX);
   pthread_mutex_unlock(&s->lock);
   return wake;
 }
@@ -393,8 +393,12 @@ bool ta_spool_sleep(struct ta_spool *s) {
 }
 
 bool ta_spool_rest(struct ta_spool *s, uint64_t bytes) {
+  struct tp_frame frame;
+  bool fresh;
+
   pthread_mutex_lock(&s->lock);
-  bool rest = s->runs.pages.free > s->runs.pages.max / 2;
+  bool ended = next_frame(s, &fresh, &frame) && !s->runs.run[s->runs.place[TA_GRANTED].run].open;
+  bool rest = !ended && s->runs.pages.free > s->runs.pages.max / 2;
   s->wake_bytes = rest ? bytes : 0;
   pthread_mutex_unlock(&s->lock);
   return rest;

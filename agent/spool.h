@@ -87,8 +87,8 @@ TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct t
 TB_MUST tb_rc ta_spool_begin_anew(struct ta_spool *s);
 /* Says that the sender goes to sleep; false if there is something to send after all. */
 bool ta_spool_sleep(struct ta_spool *s);
-/* The same for a rest: until so many bytes more are put. False if half of the pool is taken: memory
- * that acks would free must not wait. */
+/* The same for a rest: until so many bytes more are put, or a generation ends. False if one has ended by now, or if
+ * half of the pool is taken: memory that acks would free must not wait. */
 bool ta_spool_rest(struct ta_spool *s, uint64_t bytes);
 void ta_spool_trim(struct ta_spool *s);
 void ta_spool_over(struct ta_spool *s);

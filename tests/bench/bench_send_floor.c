@@ -5,6 +5,7 @@
  * in records of 16 KiB; send(2) of what came out, 64 KiB a call, to a process on loopback that reads and
  * throws away. One buffer of 4 MiB over and over: the bytes do not matter to any of the three. */
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,6 +52,7 @@ static int connect_sink(pid_t *out_child) {
     _exit(0);
   }
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); /* as the agent within one machine */
   if (fd < 0 || connect(fd, (void *)&at, sizeof at) != 0) fail("connect");
   close(listener);
   return fd;

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,21 @@ Test(dial, a_ready_file_is_asked_for_its_line) {
   cr_assert_eq(found.n, 1);
   close(fd);
   unlink(path);
+}
+
+Test(dial, nothing_is_paced_within_one_machine) {
+  struct ta_addresses found;
+  struct tb_diag diag;
+  char name[16] = "";
+  socklen_t len = sizeof name;
+  int fd;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_dial_find("127.0.0.1:1", &diag, &found), TB_OK);
+  cr_assert_eq(ta_dial_next(&found, &diag, &fd), TB_OK);
+  cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+  cr_assert_str_eq(name, "reno");
+  close(fd);
 }
 
 /* The resolver's, for one host of our own: 127.0.0.2, then 127.0.0.1. */

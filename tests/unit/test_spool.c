@@ -152,12 +152,29 @@ Test(spool, a_sleeping_sender_is_woken_by_one_record_and_a_resting_one_by_a_lot)
   cr_assert_not(ta_spool_put(s, 1, noise, 1)); /* once is enough */
   cr_assert(ta_spool_rest(s, 100000));
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
-  cr_assert_not(ta_spool_end(s));
-  cr_assert(ta_spool_put(s, 2, noise, BATCH));
-  cr_assert_not(ta_spool_put(s, 2, noise, BATCH));
-  put(s, 2, 7, BATCH);
+  cr_assert(ta_spool_put(s, 1, noise, BATCH));
+  cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
+  put(s, 1, 7, BATCH);
   cr_assert_not(ta_spool_rest(s, 100000)); /* half full: acks are wanted */
-  cr_assert_not(ta_spool_put(s, 2, noise, BATCH));
+  cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
+  close_spool(s);
+}
+
+Test(spool, the_end_of_a_generation_ends_a_rest) {
+  struct ta_spool *s = open_spool(MIB);
+
+  put(s, 1, 1, 100);
+  grant_all(s, UINT64_MAX);
+  cr_assert(ta_spool_rest(s, 100000));
+  cr_assert(ta_spool_end(s));
+  cr_assert_not(ta_spool_rest(s, 100000)); /* the end waits */
+  put(s, 2, 1, 100);
+  cr_assert_not(ta_spool_rest(s, 100000));
+  grant_all(s, UINT64_MAX);
+  cr_assert(ta_spool_rest(s, 100000));
+  put(s, 2, 1, 100);
+  cr_assert(ta_spool_rest(s, 100000)); /* what is being written may wait */
+  cr_assert(ta_spool_finish(s));
   close_spool(s);
 }
 
