@@ -1,0 +1,3 @@
+module tracecollect/tests/workload
+
+go 1.22
