@@ -26,6 +26,11 @@ bench: deps ## every benchmark with its peer's figure beside ours
 fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)
 	@tests/fuzz/run.sh 10
 
+oracle: deps ## a million broken traces through our reader (ASAN+UBSAN) and Go's: the same answer to each (8 minutes)
+	@cmake --preset asan >/dev/null
+	@cmake --build --preset asan --target oracle_compare
+	@tests/oracle/run.sh build/asan/tests/oracle_compare $${ORACLE_COUNT:-1000000} $${ORACLE_SEED:-1}
+
 install: deps ## install into PREFIX (/usr/local), below DESTDIR if set
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build --preset release
@@ -37,4 +42,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
 
-.PHONY: help deps build demo test bench fuzz-smoke install format clean
+.PHONY: help deps build demo test bench fuzz-smoke oracle install format clean

@@ -2,11 +2,12 @@
 /* Mutants of small real traces, read by us and by Go's own reader beside us: verdict, number of events
  * and a hash over the whole event sequence must be equal.
  *
- *   oracle_compare ORACLE COUNT SEED [--keep DIR] TRACE...
+ *   oracle_compare ORACLE COUNT SEED PACK [--keep DIR]
  *
- * ORACLE is what build.sh built. Prints one line a difference (the mutant is kept in DIR as
- * diff-SEED.trace) and at the end "N equal, M different"; exit 1 on any difference. A mutant depends
- * on its own seed alone: SEED + index. */
+ * ORACLE is what build.sh built, PACK holds the traces (tests/fuzz/pack.h; seeds.sh makes it). Prints one
+ * line a difference (the mutant is kept in DIR as diff-SEED.trace), then how many mutants were what, and at
+ * the end "N equal, M different"; exit 1 on any difference. A mutant depends on its own seed alone: SEED +
+ * index. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,11 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fuzz/pack.h"
 #include "online/generation.h"
 #include "online/reader.h"
 #include "oracle/mutate.h"
@@ -176,44 +176,31 @@ static void keep_mutant(const char *dir, uint64_t seed, const unsigned char *dat
   close(fd);
 }
 
-static size_t load_seeds(char **names, int n, struct tt_seed *seeds) {
-  size_t count = 0;
-  for (int i = 0; i < n && count < SEEDS_MAX; i++) {
-    struct stat st;
-    int fd = open(names[i], O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0 || st.st_size == 0) {
-      perror(names[i]);
-      exit(2);
-    }
-    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-      perror(names[i]);
-      exit(2);
-    }
-    close(fd);
-    seeds[count++] = (struct tt_seed){ names[i], data, (size_t)st.st_size };
-  }
-  return count;
+static size_t load_seeds(const char *path, struct tt_pack *pack, struct tt_seed *seeds) {
+  if (!tt_pack_load(path, pack)) exit(2);
+  size_t n = pack->n < SEEDS_MAX ? pack->n : SEEDS_MAX;
+
+  for (size_t i = 0; i < n; i++)
+    seeds[i] = (struct tt_seed){ path, pack->input[i].data, pack->input[i].len };
+  return n;
 }
 
 int main(int argc, char **argv) {
   static unsigned char mutants[ROUND][TT_MUTANT_BYTES_MAX];
   size_t lens[ROUND];
   struct tt_seed seeds[SEEDS_MAX];
-  const char *keep = NULL;
-  int first = 4, to, from;
+  struct tt_pack pack;
+  bool keeps = argc == 7 && strcmp(argv[5], "--keep") == 0;
+  int to, from;
 
-  if (argc > 5 && strcmp(argv[4], "--keep") == 0) {
-    keep = argv[5];
-    first = 6;
-  }
-  if (argc <= first) {
-    fprintf(stderr, "usage: oracle_compare ORACLE COUNT SEED [--keep DIR] TRACE...\n");
+  if (argc != 5 && !keeps) {
+    fprintf(stderr, "usage: oracle_compare ORACLE COUNT SEED PACK [--keep DIR]\n");
     return 2;
   }
+  const char *keep = keeps ? argv[6] : NULL;
   uint64_t count = strtoull(argv[2], NULL, 10), seed = strtoull(argv[3], NULL, 10), equal = 0,
-           different = 0;
-  size_t nseeds = load_seeds(argv + first, argc - first, seeds);
+           different = 0, verdicts[REFUSED + 1] = { 0 };
+  size_t nseeds = load_seeds(argv[4], &pack, seeds);
   signal(SIGPIPE, SIG_IGN);
   pid_t pid = start_oracle(argv[1], &to, &from);
 
@@ -231,6 +218,7 @@ int main(int argc, char **argv) {
       struct answer theirs,
           ours = our_answer(mutants[i], lens[i], seed + done + i, why, sizeof why);
       read_all(from, &theirs, sizeof theirs);
+      if (theirs.verdict <= REFUSED) verdicts[theirs.verdict]++;
       if (memcmp(&ours, &theirs, sizeof ours) == 0) {
         equal++;
         continue;
@@ -245,6 +233,9 @@ int main(int argc, char **argv) {
   }
   close(to);
   waitpid(pid, NULL, 0);
+  tt_pack_free(&pack);
+  printf("Go: %" PRIu64 " whole, %" PRIu64 " broken, %" PRIu64 " refused, %" PRIu64 " panics\n",
+         verdicts[WHOLE], verdicts[BROKEN], verdicts[REFUSED], verdicts[PANICKED]);
   printf("%" PRIu64 " equal, %" PRIu64 " different\n", equal, different);
   return different == 0 ? 0 : 1;
 }
