@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# go_tests.sh TRACECTL SHARED: the test data and fuzz inputs of Go's own trace reader, as SHARED's
-# traces/go-testdata.sh turns them into files: our verdict, number of events and parsed text against Go's.
-# Traces of format v1 are left out: Go converts them, we refuse them by name.
+# go_tests.sh TRACECTL SHARED: the test data and fuzz inputs of Go's own trace reader, as SHARED's traces/go-testdata.sh turns
+# them into files: our verdict, number of events, parsed and wire text against Go's. Traces of format v1 are left out: Go
+# converts them, we refuse them by name.
 #
 # Exit 77 (skipped) without a Go >= 1.26 or without SHARED; in CI a missing SHARED is a failure.
 set -u
@@ -20,17 +20,18 @@ trap 'rm -rf "$work"' EXIT
 GO=$go "$make" "$work" >"$work/log" 2>&1 || { tail -5 "$work/log"; echo "0 passed, 1 failed"; exit 1; }
 
 passed=0 failed=0
-while IFS=$'\t' read -r name _ state events sha _; do
+while IFS=$'\t' read -r name _ state events sha _ _ _ wire_sha _; do
   file=$work/$name
   [ -e "$file" ] || file=$work/$name.trace
   case $(head -c 8 "$file" | tr -d '\0') in 'go 1.11 '* | 'go 1.19 '* | 'go 1.21 '*) continue ;; esac
   ours=$("$tracectl" check --json "$file" | sed -E 's/.*"ok":true,"events":([0-9]+).*/ok \1/; s/.*"ok":false,"events":([0-9]+).*/err \1/')
   printed=$("$tracectl" cat -d parsed "$file" 2>/dev/null | sha256sum | cut -d' ' -f1)
-  if [ "$ours $printed" = "$state $events $sha" ]; then
+  wire=$("$tracectl" cat -d wire "$file" 2>/dev/null | sha256sum | cut -d' ' -f1)
+  if [ "$ours $printed $wire" = "$state $events $sha $wire_sha" ]; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
-    echo "differs: $name: $ours $printed, Go: $state $events $sha"
+    echo "differs: $name: $ours $printed $wire, Go: $state $events $sha $wire_sha"
   fi
 done < <(tail -n +2 "$work/verdicts.tsv")
 echo "$passed passed, $failed failed"
