@@ -14,22 +14,20 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "agent/answers.h"
 #include "agent/clock.h"
 #include "agent/process.h"
 #include "proto/frame.pb-c.h"
-#include "proto/unpack.h"
 
 #define MS UINT64_C(1000000)
 
 enum {
-  PROTOCOL_MAJOR = 1,
   PROTOCOL_MINOR = 0,
   CONNECT_MS = 10000,
   GREET_MS = 10000,
   LEAVE_MS = 5000,
   BACK_OFF_MIN_MS = 100,
   BACK_OFF_MAX_MS = 30000,
-  HEARTBEAT_MS = 5000,
   HEARTBEATS_MISSED = 3,
   TRIM_MS = 1000,
   REST_MS = 40,
@@ -108,18 +106,7 @@ void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Messages. What unpacking takes stays within the arena's budget. */
-
-static void *unpack(struct ta_client *c, const ProtobufCMessageDescriptor *type,
-                    const struct tp_frame *frame) {
-  ProtobufCAllocator allocator = tp_arena_allocator(&c->arena);
-
-  tb_arena_reset(&c->arena);
-  void *message = protobuf_c_message_unpack(type, &allocator, frame->len, frame->payload);
-  if (message == NULL)
-    tb_fail(&c->diag, TB_PROTOCOL, "collector's %s cannot be read", tp_kind_name(frame->kind));
-  return message;
-}
+/* Messages. */
 
 static tb_rc send_control(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
   unsigned char bytes[TP_HEADER_BYTES + 1024];
@@ -191,7 +178,7 @@ static tb_rc act_greet(struct ta_client *c) {
   limit(c, GREET_MS);
   ta_spool_counters(c->spool, &counters);
   ta_counters_message(&counters, &message);
-  hello.major = PROTOCOL_MAJOR;
+  hello.major = TA_PROTOCOL_MAJOR;
   hello.minor = PROTOCOL_MINOR;
   hello.stream = (ProtobufCBinaryData){ sizeof c->told.stream, c->told.stream };
   hello.service = (char *)(uintptr_t)c->config.service;
@@ -254,7 +241,7 @@ static tb_rc act_end(struct ta_client *c) {
   return TB_OK;
 }
 
-static void input(struct ta_client *c, enum ta_client_input in) {
+void ta__client_input(struct ta_client *c, enum ta_client_input in) {
   for (;;) {
     const struct move *move = &moves[c->state][in];
     if (move->act == NULL) { /* our own mistake: the agent goes, its host stays */
@@ -267,122 +254,6 @@ static void input(struct ta_client *c, enum ta_client_input in) {
     tell(c);
     if (rc == TB_OK) return;
     in = TA_IN_LOST;
-  }
-}
-
-/* Frames from the collector. */
-
-/* This connection was the old stream's: the next one is the new stream's. */
-static tb_rc begin_anew(struct ta_client *c, struct tb_diag *forgot) {
-  unsigned char stream[sizeof c->told.stream];
-
-  if (getrandom(stream, sizeof stream, GRND_NONBLOCK) != sizeof stream)
-    return tb_fail(&c->diag, TB_IO, "%s; no random bytes for a new stream", forgot->text);
-  if (ta_spool_begin_anew(c->spool) != TB_OK) /* the writer is at it: at the next try, then */
-    return tb_fail(&c->diag, TB_IO, "%s", forgot->text);
-  c->started_wall_ns = ta_wall_ns();
-  pthread_mutex_lock(&c->lock);
-  memcpy(c->told.stream, stream, sizeof stream);
-  c->told.begun_anew++;
-  pthread_mutex_unlock(&c->lock);
-  return tb_fail(&c->diag, TB_IO, "%s: goes on as a new stream, what was acked counts as lost",
-                 forgot->text);
-}
-
-static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
-  const Tracecollect__V1__Welcome *welcome =
-      unpack(c, &tracecollect__v1__welcome__descriptor, frame);
-
-  if (welcome == NULL) return TB_PROTOCOL;
-  if (c->state != TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "second WELCOME");
-  if (welcome->major != PROTOCOL_MAJOR)
-    return tb_fail(&c->diag, TB_PROTOCOL, "collector speaks protocol %u, not %d", welcome->major,
-                   PROTOCOL_MAJOR);
-  /* Told first: what resume finds acked may end somebody's sync(), who then asks for the status. */
-  pthread_mutex_lock(&c->lock);
-  c->told.welcomes++;
-  c->told.last_error[0] = 0;
-  pthread_mutex_unlock(&c->lock);
-  struct tb_diag diag;
-  tb_diag_clear(&diag);
-  tb_rc rc = ta_spool_resume(c->spool, welcome->durable_seq, &diag);
-  if (rc == TB_NOTFOUND) return begin_anew(c, &diag);
-  if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", diag.text);
-  c->credit_bytes = welcome->credit_bytes;
-  c->heartbeat_ns = (welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : HEARTBEAT_MS) * MS;
-  input(c, TA_IN_WELCOME);
-  return TB_OK;
-}
-
-static tb_rc on_ack(struct ta_client *c, const struct tp_frame *frame) {
-  const Tracecollect__V1__Ack *ack = unpack(c, &tracecollect__v1__ack__descriptor, frame);
-
-  if (ack == NULL) return TB_PROTOCOL;
-  if (c->state == TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "ACK before WELCOME");
-  if (ack->credit_bytes > c->credit_bytes) c->credit_bytes = ack->credit_bytes;
-  return ta_spool_ack(c->spool, ack->durable_seq, &c->diag);
-}
-
-static tb_rc on_goaway(struct ta_client *c, const struct tp_frame *frame) {
-  const Tracecollect__V1__Goaway *goaway = unpack(c, &tracecollect__v1__goaway__descriptor, frame);
-
-  if (goaway == NULL) return TB_PROTOCOL;
-  c->away_ns = ta_mono_ns() + goaway->wait_ms * MS;
-  tb_fail(&c->diag, TB_END, "collector goes away: %.100s", goaway->reason);
-  if (c->state != TA_AT_LEAVING) input(c, TA_IN_GOAWAY);
-  return TB_OK;
-}
-
-static tb_rc on_refuse(struct ta_client *c, const struct tp_frame *frame) {
-  const Tracecollect__V1__Refuse *refuse = unpack(c, &tracecollect__v1__refuse__descriptor, frame);
-
-  if (refuse == NULL) return TB_PROTOCOL;
-  const ProtobufCEnumValue *code = protobuf_c_enum_descriptor_get_value(
-      &tracecollect__v1__refuse_code__descriptor, (int)refuse->code);
-  tb_diag_clear(&c->diag);
-  if (!refuse->permanent)
-    return tb_fail(&c->diag, TB_IO, "collector refuses for now: %s: %.100s",
-                   code != NULL ? code->name : "?", refuse->reason);
-  c->refused = true;
-  return tb_fail(&c->diag, TB_REFUSED, "collector refuses: %s: %.100s",
-                 code != NULL ? code->name : "?", refuse->reason);
-}
-
-static tb_rc on_frame(struct ta_client *c, const struct tp_frame *frame) {
-  switch (frame->kind) {
-  case TP_WELCOME: return on_welcome(c, frame);
-  case TP_ACK: return on_ack(c, frame);
-  case TP_GOAWAY: return on_goaway(c, frame);
-  case TP_REFUSE: return on_refuse(c, frame);
-  case TP_HEARTBEAT: return TB_OK; /* heard_ns has seen it */
-  default: break;
-  }
-  if (frame->seq == 0 && frame->kind >= TP_KIND_LIMIT) return TB_OK; /* of a later minor version */
-  return tb_fail(&c->diag, TB_PROTOCOL, "collector sends %s", tp_kind_name(frame->kind));
-}
-
-static tb_rc read_frames(struct ta_client *c) {
-  size_t got, at = 0, used, need;
-  struct tp_frame frame;
-
-  for (;;) {
-    tb_rc rc = ta_tls_read(c->tls, c->in + c->in_n, sizeof c->in - c->in_n, &got);
-    if (rc == TB_AGAIN) return TB_OK;
-    TB_TRY(rc);
-    c->heard_ns = ta_mono_ns();
-    c->in_n += got;
-    for (at = 0;; at += used) {
-      rc = tp_frame_take(c->in + at, c->in_n - at, &c->diag, &frame, &used, &need);
-      if (rc == TB_AGAIN) break;
-      TB_TRY(rc);
-      TB_TRY(on_frame(c, &frame));
-      if (c->state == TA_AT_ENDED) return TB_OK;
-    }
-    if (need > sizeof c->in)
-      return tb_fail(&c->diag, TB_PROTOCOL, "collector's frame of %zu bytes, limit %d", need,
-                     TA_INBOUND_BYTES);
-    memmove(c->in, c->in + at, c->in_n - at);
-    c->in_n -= at;
   }
 }
 
@@ -471,7 +342,7 @@ static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
 static tb_rc shake(struct ta_client *c) {
   tb_rc rc = ta_tls_shake(c->tls);
 
-  if (rc == TB_OK) input(c, TA_IN_SECURED);
+  if (rc == TB_OK) ta__client_input(c, TA_IN_SECURED);
   return rc == TB_AGAIN ? TB_OK : rc;
 }
 
@@ -496,13 +367,13 @@ static tb_rc pump(struct ta_client *c) {
   tb_diag_clear(&lost);
   tb_rc rc = receive(c, &lost);
   if (c->state == TA_AT_SECURING) TB_TRY(shake(c));
-  if (c->state != TA_AT_SECURING && c->tls != NULL) TB_TRY(read_frames(c));
+  if (c->state != TA_AT_SECURING && c->tls != NULL) TB_TRY(ta__answers_read(c));
   if (c->tls == NULL) return TB_OK; /* ended, or lost while it was greeted: the table knows */
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
   TB_TRY(beat(c));
   TB_TRY(send_records(c));
   bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;
-  if (live && ta_spool_done(c->spool)) input(c, TA_IN_DONE);
+  if (live && ta_spool_done(c->spool)) ta__client_input(c, TA_IN_DONE);
   return TB_OK;
 }
 
@@ -530,7 +401,7 @@ static tb_rc connected(struct ta_client *c) {
 
   if (rc == TB_OK) {
     c->heard_ns = ta_mono_ns();
-    input(c, TA_IN_CONNECTED);
+    ta__client_input(c, TA_IN_CONNECTED);
     return TB_OK;
   }
   return c->addresses.tried == c->addresses.n ? rc : next_address(c);
@@ -581,13 +452,13 @@ static short sleep_until_news(struct ta_client *c) {
 static void time_is_up(struct ta_client *c) {
   /* An address that swallows what is sent must not hide the next one, at each new try again. */
   if (c->state == TA_AT_CONNECTING && c->addresses.tried < c->addresses.n) {
-    if (next_address(c) != TB_OK) input(c, TA_IN_LOST);
+    if (next_address(c) != TB_OK) ta__client_input(c, TA_IN_LOST);
     return;
   }
   if (c->state != TA_AT_WAITING)
     tb_fail(&c->diag, TB_IO, "%.100s: no answer while %s", c->addresses.host,
             state_names[c->state]);
-  input(c, TA_IN_TIMER);
+  ta__client_input(c, TA_IN_TIMER);
 }
 
 static void turn(struct ta_client *c) {
@@ -606,7 +477,7 @@ static void turn(struct ta_client *c) {
   }
   if (c->state == TA_AT_CONNECTING && events != 0) rc = connected(c);
   if (rc == TB_OK && c->tls != NULL && c->state != TA_AT_CONNECTING) rc = pump(c);
-  if (rc != TB_OK) input(c, lost_input(c, rc));
+  if (rc != TB_OK) ta__client_input(c, lost_input(c, rc));
 }
 
 /* Whether a check failed; then the stream ends by its words. */
@@ -625,7 +496,7 @@ static bool end_by_mistake(struct ta_client *c) {
 void ta_client_run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
-  input(c, TA_IN_START);
+  ta__client_input(c, TA_IN_START);
   while (c->state != TA_AT_ENDED && !c->stop) {
     if (ta_process_exiting()) return;
     if (!end_by_mistake(c)) turn(c);
@@ -643,7 +514,7 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                            .started_wall_ns = ta_wall_ns(),
                            .fd = -1,
                            .until_ns = UINT64_MAX,
-                           .heartbeat_ns = HEARTBEAT_MS * MS };
+                           .heartbeat_ns = TA_HEARTBEAT_MS * MS };
   c->rate = ta_rate_of(config->rate_bytes_s);
   c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (c->wake_fd < 0) return TB_IO;
