@@ -61,10 +61,25 @@ static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, cons
   return tc__settle(archiver, stream);
 }
 
+static bool is_pending(const Tracecollect__V1__GenerationMeta *gen) {
+  return gen->verdict == NULL ||
+         gen->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
+}
+
+static size_t count_pending(const tc_meta *meta) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < meta->n_generations; i++) n += is_pending(meta->generations[i]);
+  return n;
+}
+
 static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
                         const tc_meta *meta) {
+  if (count_pending(meta) == 0) {
+    stream->begun = false; /* as below */
+    return TB_OK;
+  }
   struct tc__recent *recent = calloc(1, sizeof *recent);
-
   if (recent == NULL) return TB_NOMEM;
   memcpy(recent->day, meta->day, TC_DAY_BYTES);
   recent->first_gen = meta->generations[0]->gen;
@@ -73,8 +88,7 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
   stream->recents_tail = &recent->next;
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
-    if (gen->verdict != NULL &&
-        gen->verdict->code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) {
+    if (!is_pending(gen)) {
       stream->begun = false; /* understood by an earlier run: what follows begins anew */
       continue;
     }
@@ -190,7 +204,25 @@ struct pending {
                      const char *service, const char *instance, uint32_t *out_ref);
   void *self;
   struct tb_diag *diag;
+  tc_meta **ahead; /* of their rows */
+  size_t nahead, ahead_cap;
 };
+
+/* The last run was killed between a verdict's meta and its row. Takes the meta over. */
+static tb_rc remember_ahead(struct pending *pending, tc_meta *meta) {
+  if (pending->nahead == pending->ahead_cap) {
+    size_t cap = pending->ahead_cap == 0 ? 16 : 2 * pending->ahead_cap;
+    void *moved = reallocarray(pending->ahead, cap, sizeof(tc_meta *));
+    if (moved == NULL) {
+      tc_meta_free(meta);
+      return TB_NOMEM;
+    }
+    pending->ahead = moved;
+    pending->ahead_cap = cap;
+  }
+  pending->ahead[pending->nahead++] = meta;
+  return TB_OK;
+}
 
 static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
   struct pending *pending = self;
@@ -214,8 +246,20 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
                           &ref);
   struct tc__stream *stream = rc == TB_OK ? tc__archiver_stream(pending->archiver, ref) : NULL;
   if (stream != NULL) rc = offer_meta(pending->archiver, stream, meta);
+  if (rc == TB_OK && count_pending(meta) < meta->n_generations)
+    return remember_ahead(pending, meta);
   tc_meta_free(meta);
   return rc;
+}
+
+static tb_rc put_ahead(struct pending *pending) {
+  struct tc_catalog *catalog = pending->archiver->catalog;
+
+  if (pending->nahead == 0) return TB_OK;
+  TB_TRY(tc_catalog_begin(catalog, pending->diag));
+  for (size_t i = 0; i < pending->nahead; i++)
+    TB_TRY(tc_catalog_put(catalog, pending->ahead[i], pending->diag));
+  return tc_catalog_commit(catalog, pending->diag);
 }
 
 tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
@@ -223,7 +267,13 @@ tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
                                                    const char *identity, const char *service,
                                                    const char *instance, uint32_t *out_ref),
                                 void *self, struct tb_diag *diag) {
-  struct pending pending = { archiver, stream_of, self, diag };
+  struct pending pending = {
+    .archiver = archiver, .stream_of = stream_of, .self = self, .diag = diag
+  };
 
-  return tc_catalog_pending(archiver->catalog, offer_row, &pending, diag);
+  tb_rc rc = tc_catalog_pending(archiver->catalog, offer_row, &pending, diag);
+  if (rc == TB_OK) rc = put_ahead(&pending); /* not while rows are walked */
+  for (size_t i = 0; i < pending.nahead; i++) tc_meta_free(pending.ahead[i]);
+  free(pending.ahead);
+  return rc;
 }

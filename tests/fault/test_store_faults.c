@@ -419,6 +419,41 @@ Test(store_faults, what_has_no_verdict_is_offered_again_and_what_has_one_is_not)
   cr_assert_not(tt_wait(&tt, TC_REPLY_STORED, 1)->new_run);
 }
 
+static void keep_catalog(const char *from, const char *to) {
+  char command[400];
+
+  snprintf(command, sizeof command, "cp %s/%s %s/%s", tt.dir, from, tt.dir, to);
+  cr_assert_eq(system(command), 0);
+}
+
+/* kill -9 between a meta with its verdict and the catalog's row. */
+Test(store_faults, a_row_that_lags_behind_its_meta_is_mended_at_the_next_start) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  keep_catalog("catalog.sqlite", "before");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  w = tt_attach_as(&tt, 1, 7);
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+  msg->verdict = (struct tc_verdict){ .stream = w.stream,
+                                      .gen = 1,
+                                      .events = 10,
+                                      .thread = TB_NO_THREAD,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK };
+  tt_submit(&tt, msg);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  keep_catalog("before", "catalog.sqlite");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 1, "the first has its verdict");
+  cr_assert_eq(tt_wait(&tt, TC_REPLY_STORED, 0)->gen, 2);
+  tt_expect_proven(&tt);
+}
+
 static tb_rc one_stream(void *self, const struct tc_stream_row *row) {
   *(struct tc_stream_row *)self = *row;
   return TB_OK;
