@@ -103,6 +103,7 @@ static bool number_next(struct ta_spool *s) {
   } else {
     if (!TB_CHECK(tp_frame_open(head, NULL, &frame) == TB_OK)) return false;
     tp_frame_renumber(head, ++s->seq);
+    ta__count_told(s, run, &frame);
     ta_runs_store_head(&s->runs, *p, head);
   }
   ta_runs_step(&s->runs, p, TP_HEADER_BYTES + frame.len);
@@ -114,7 +115,8 @@ static bool number_next(struct ta_spool *s) {
 static void number_anew(struct ta_spool *s) {
   struct ta_place *place = s->runs.place;
 
-  s->seq = s->acked_seq = 0;
+  s->seq = s->acked_seq = s->counters.told_seq = 0;
+  s->counters.told = (struct ta_count){ 0 };
   if (place[TA_SEALED].run == TA_NONE) place[TA_SEALED] = place[TA_ACKED];
   ta_runs_settle(&s->runs, &place[TA_SEALED]);
   place[TA_GRANTED] = place[TA_ACKED];

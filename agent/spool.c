@@ -167,6 +167,7 @@ void ta__word_close(struct ta_spool *s, struct ta_run *run) {
   Tracecollect__V1__Counters counters;
 
   ta_counters_message(&s->counters, &counters);
+  counters.told_seq = counters.told_batches = counters.told_bytes = 0;
   done.counters = &counters;
   done.reason = (char[]){ "closed" };
   ta_run_slot(run, TP_CLOSE, packed, tracecollect__v1__close__pack(&done, packed));
@@ -184,6 +185,16 @@ bool ta_spool_finish(struct ta_spool *s) {
 
 /* Sending. */
 
+void ta__count_told(struct ta_spool *s, const struct ta_run *run, const struct tp_frame *frame) {
+  s->counters.told_seq = s->seq;
+  if (frame->kind == TP_BATCH)
+    ta_count_add(&s->counters.told, (struct ta_count){ 1, frame->len });
+  if (frame->kind == TP_LOSS) { /* what was sent of an abandoned generation was told then */
+    ta_count_add(&s->counters.told, run->all);
+    ta_count_sub(&s->counters.told, run->sealed);
+  }
+}
+
 void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   unsigned char head[TP_HEADER_BYTES];
   struct ta_place at = s->runs.place[TA_GRANTED];
@@ -194,6 +205,7 @@ void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   ta_runs_store_head(&s->runs, at, head);
   run->sealed_bytes += TP_HEADER_BYTES + frame->len;
   run->sealed_records++;
+  ta__count_told(s, run, frame);
   if (frame->kind == TP_BATCH) ta_count_add(&run->sealed, (struct ta_count){ 1, frame->len });
 }
 
@@ -432,6 +444,9 @@ void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__C
   out->lost_generations = c->lost_generations;
   out->spool_bytes = c->spooled.bytes;
   out->spool_batches = c->spooled.batches;
+  out->told_seq = c->told_seq;
+  out->told_batches = c->told.batches;
+  out->told_bytes = c->told.bytes;
 }
 
 uint64_t ta__records_settled(struct ta_spool *s) {

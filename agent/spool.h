@@ -33,6 +33,9 @@ enum {
 struct ta_counters {
   struct ta_count produced, acked, lost, spooled, spooled_peak;
   uint64_t acked_generations, lost_generations, resent_batches;
+  /* What the records that have numbers, up to told_seq, tell of produced: each batch once, lost or not. */
+  struct ta_count told;
+  uint64_t told_seq;
 };
 
 /* Generations, and when they were written. */

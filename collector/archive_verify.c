@@ -56,15 +56,51 @@ static tb_rc look(struct tc__worker *w, bool rebuild, struct findings *findings,
   return tc_verify(state_fd, true, &sink, diag, out);
 }
 
+static void say_closed(const struct tc_verified_books *books,
+                       Tracecollect__V1__VerifyReply *reply) {
+  reply->closed_streams = books->streams;
+  reply->produced_batches = books->produced.batches;
+  reply->produced_bytes = books->produced.bytes;
+  reply->archived_batches = books->archived.batches;
+  reply->archived_bytes = books->archived.bytes;
+  reply->taken_batches = books->taken.batches;
+  reply->taken_bytes = books->taken.bytes;
+  reply->lost_batches = books->lost.batches;
+  reply->lost_bytes = books->lost.bytes;
+}
+
+static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_verified_books *books,
+                                                   Tracecollect__V1__VerifiedBooks *out) {
+  tracecollect__v1__verified_books__init(out);
+  out->streams = books->streams;
+  out->produced_batches = books->produced.batches;
+  out->produced_bytes = books->produced.bytes;
+  out->archived_batches = books->archived.batches;
+  out->archived_bytes = books->archived.bytes;
+  out->taken_batches = books->taken.batches;
+  out->taken_bytes = books->taken.bytes;
+  out->lost_batches = books->lost.batches;
+  out->lost_bytes = books->lost.bytes;
+  out->open_batches = books->open.batches;
+  out->open_bytes = books->open.bytes;
+  out->spooled_batches = books->spooled.batches;
+  out->spooled_bytes = books->spooled.bytes;
+  return out;
+}
+
 tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
                          struct tb_diag *diag, Tracecollect__V1__VerifyReply **out) {
   struct findings findings = { .worker = w };
   struct tc_verified seen = { 0 };
+  Tracecollect__V1__VerifiedBooks *living;
   void *place;
 
+  TB_TRY(tb_arena_take(&w->arena, sizeof *living, &place));
+  living = place;
   TB_TRY(tb_arena_take(&w->arena, PROBLEMS_MAX * sizeof *findings.problems, &place));
   findings.problems = place;
   TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
+  TB_TRY(tc__archive_settle(w, diag)); /* what is acked is in files, and counted */
   if (!begin(w->archive)) return tb_fail(diag, TB_REFUSED, "somebody else is verifying already");
   tb_rc rc = look(w, ask->rebuild, &findings, diag, &seen);
   end(w->archive);
@@ -76,15 +112,9 @@ tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyReq
   reply->bytes = seen.bytes;
   reply->expired = seen.expired;
   reply->fresh = seen.fresh;
-  reply->closed_streams = seen.closed_streams;
-  reply->produced_batches = seen.produced.batches;
-  reply->produced_bytes = seen.produced.bytes;
-  reply->archived_batches = seen.archived.batches;
-  reply->archived_bytes = seen.archived.bytes;
-  reply->taken_batches = seen.taken.batches;
-  reply->taken_bytes = seen.taken.bytes;
-  reply->lost_batches = seen.lost.batches;
-  reply->lost_bytes = seen.lost.bytes;
+  say_closed(&seen.closed, reply);
+  reply->live_streams = seen.live_streams;
+  reply->live = say_living(&seen.live, living);
   reply->problem_count = seen.problems;
   reply->n_problems = findings.count;
   reply->problems = findings.problems;

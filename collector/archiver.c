@@ -275,7 +275,8 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
                                  .acked_seq = stream->last_seq,
                                  .produced_batches = stream->counters.produced_batches,
                                  .produced_bytes = stream->counters.produced_bytes,
-                                 .spool_bytes = stream->counters.spool_bytes };
+                                 .spool_bytes = stream->counters.spool_bytes,
+                                 .cut = stream->cut };
     memcpy(row.stream, stream->id, sizeof row.stream);
     memcpy(row.service, stream->service, sizeof row.service);
     memcpy(row.instance, stream->instance, sizeof row.instance);

@@ -87,6 +87,8 @@ struct tc__stream {
   char peer[64];
   struct tc_outbox_slot released;
   struct tc_counters counters;
+  struct tc_counters counted; /* the oldest whose records have not all come; told_seq 0: none */
+  struct tc_stream_cut cut;
   bool live_dirty, over, closed;
   struct tc__stream *live_next;
 };
@@ -193,6 +195,11 @@ tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *strea
 /* archiver_checkpoint.c */
 tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *stream,
                              struct tb_diag *diag);
+
+/* archiver_books.c: whenever counters came, and when a record was archived. */
+void tc__count_in(struct tc_archiver *archiver, struct tc__stream *stream,
+                  const struct tc_counters *counters);
+void tc__cut_books(struct tc_archiver *archiver, struct tc__stream *stream);
 
 /* archiver_losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);

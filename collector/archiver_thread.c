@@ -41,6 +41,7 @@ static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, stru
                              .len = record->len,
                              .crc = record->crc };
     TB_TRY(tc__archive_record(archiver, stream, &item, diag));
+    tc__cut_books(archiver, stream);
     tc__mark_live(archiver, stream);
   }
   return TB_OK;
@@ -84,7 +85,7 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
     stream->conn = 0;
     stream->peer[0] = '\0';
     break;
-  case TC_WORK_COUNTERS: stream->counters = work->counters; break;
+  case TC_WORK_COUNTERS: tc__count_in(archiver, stream, &work->counters); break;
   case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(archiver, stream, diag)); break;
   case TC_WORK_CHECKPOINT: TB_TRY(tc__archive_checkpoint(archiver, stream, diag)); break;
   case TC_WORK_GIVE_UP:

@@ -32,6 +32,17 @@ struct tc_segment_row {
   unsigned char sha256[32];
 };
 
+struct tc_sum {
+  uint64_t batches, bytes;
+};
+
+/* A living stream's books at the last heartbeat whose records have all come: what records 1 to seq tell is
+ * what the metas have of those up to settled_seq, and `open`, which the collector had beyond. */
+struct tc_stream_cut {
+  uint64_t seq, settled_seq; /* seq 0: none yet */
+  struct tc_sum produced, told, open;
+};
+
 struct tc_stream_row {
   unsigned char stream[16];
   char service[65], instance[65], identity[129], peer[64];
@@ -41,6 +52,7 @@ struct tc_stream_row {
   uint64_t lost_batches, lost_bytes, lost_generations;
   uint64_t first_wall_ns, last_wall_ns;
   uint64_t produced_batches, produced_bytes, spool_bytes;
+  struct tc_stream_cut cut;
 };
 
 /* Zeroed fields do not restrict. */

@@ -6,7 +6,7 @@
 #define TC_CATALOG_SCHEMA_H
 
 /* clang-format off */
-enum { TC__SCHEMA_VERSION = 1 };
+enum { TC__SCHEMA_VERSION = 2 };
 
 #define TC__TOTALS_OF(row) \
   "bytes = bytes + (CASE " row ".expired WHEN 0 THEN " row ".bytes ELSE 0 END)," \
@@ -74,7 +74,15 @@ static const char tc__catalog_schema[] =
   "  live_seq INTEGER NOT NULL DEFAULT 0,"
   "  produced_batches INTEGER NOT NULL DEFAULT 0,"
   "  produced_bytes INTEGER NOT NULL DEFAULT 0,"
-  "  spool_bytes INTEGER NOT NULL DEFAULT 0"
+  "  spool_bytes INTEGER NOT NULL DEFAULT 0,"
+  "  cut_seq INTEGER NOT NULL DEFAULT 0,"
+  "  cut_settled_seq INTEGER NOT NULL DEFAULT 0,"
+  "  cut_produced_batches INTEGER NOT NULL DEFAULT 0,"
+  "  cut_produced_bytes INTEGER NOT NULL DEFAULT 0,"
+  "  cut_told_batches INTEGER NOT NULL DEFAULT 0,"
+  "  cut_told_bytes INTEGER NOT NULL DEFAULT 0,"
+  "  cut_open_batches INTEGER NOT NULL DEFAULT 0,"
+  "  cut_open_bytes INTEGER NOT NULL DEFAULT 0"
   ") STRICT;"
 
   "CREATE TABLE IF NOT EXISTS totals ("

@@ -141,14 +141,23 @@ tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_
 
 tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
                           struct tb_diag *diag) {
-  static const char sql[] = "INSERT INTO streams (stream, service, instance, identity, live_state, "
-                            "live_peer, live_seq, produced_batches,"
-                            " produced_bytes, spool_bytes, go_version) VALUES (?1, ?2, ?3, ?4, ?5, "
-                            "?6, ?7, ?8, ?9, ?10, ?11)"
-                            " ON CONFLICT (stream) DO UPDATE SET live_state = ?5, live_peer = ?6, "
-                            "live_seq = ?7, produced_batches = ?8,"
-                            " produced_bytes = ?9, spool_bytes = ?10, go_version = CASE WHEN ?11 = "
-                            "0 THEN go_version ELSE ?11 END";
+  static const char sql[] =
+      "INSERT INTO streams (stream, service, instance, identity, live_state, live_peer, live_seq,"
+      " produced_batches, produced_bytes, spool_bytes, go_version, cut_seq, cut_settled_seq,"
+      " cut_produced_batches, cut_produced_bytes, cut_told_batches, cut_told_bytes,"
+      " cut_open_batches, cut_open_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+      " ON CONFLICT (stream) DO UPDATE SET live_state = ?5, live_peer = ?6, live_seq = ?7,"
+      " produced_batches = ?8, produced_bytes = ?9, spool_bytes = ?10,"
+      " go_version = CASE WHEN ?11 = 0 THEN go_version ELSE ?11 END,"
+      " cut_seq = ?12, cut_settled_seq = ?13, cut_produced_batches = ?14, cut_produced_bytes = ?15,"
+      " cut_told_batches = ?16, cut_told_bytes = ?17, cut_open_batches = ?18, cut_open_bytes = ?19";
+  const uint64_t numbers[] = {
+    row->acked_seq,          row->produced_batches, row->produced_bytes,  row->spool_bytes,
+    row->go_version,         row->cut.seq,          row->cut.settled_seq, row->cut.produced.batches,
+    row->cut.produced.bytes, row->cut.told.batches, row->cut.told.bytes,  row->cut.open.batches,
+    row->cut.open.bytes,
+  };
   sqlite3_stmt *stmt;
 
   TB_TRY(tc__catalog_statement(catalog, TC__PUT_LIVE, sql, diag, &stmt));
@@ -158,11 +167,8 @@ tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row
   sqlite3_bind_text(stmt, 4, row->identity, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 5, row->state, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 6, row->peer, -1, SQLITE_STATIC);
-  sqlite3_bind_int64(stmt, 7, (int64_t)row->acked_seq);
-  sqlite3_bind_int64(stmt, 8, (int64_t)row->produced_batches);
-  sqlite3_bind_int64(stmt, 9, (int64_t)row->produced_bytes);
-  sqlite3_bind_int64(stmt, 10, (int64_t)row->spool_bytes);
-  sqlite3_bind_int64(stmt, 11, (int64_t)row->go_version);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sqlite3_bind_int64(stmt, 7 + (int)i, (int64_t)numbers[i]);
   return tc__catalog_run(catalog, stmt, diag, "put stream");
 }
 
@@ -170,8 +176,8 @@ tb_rc tc_catalog_forget_live(struct tc_catalog *catalog, struct tb_diag *diag) {
   /* Streams without a segment were only known as live ones. */
   if (sqlite3_exec(
           catalog->db,
-          "UPDATE streams SET live_state = '', live_peer = '' WHERE live_state <> '' OR live_peer "
-          "<> '';"
+          "UPDATE streams SET live_state = '', live_peer = '', cut_seq = 0"
+          " WHERE live_state <> '' OR live_peer <> '';"
           "DELETE FROM streams WHERE generations = 0 AND lost_generations = 0 AND last_seq = 0",
           NULL, NULL, NULL) != SQLITE_OK)
     return tc__catalog_fail(catalog, diag, "forget live");

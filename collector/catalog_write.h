@@ -18,7 +18,8 @@ void tc_catalog_rollback(struct tc_catalog *catalog);
 /* Replaces the row of the meta's stream and first generation, keeping its id. */
 TB_MUST tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag);
 
-/* What is known of a stream beside its metas: row's names, state, peer, go_version, acked_seq, produced and spool. */
+/* What is known of a stream beside its metas: row's names, state, peer, go_version, acked_seq, produced,
+ * spool and cut. */
 TB_MUST tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
                                   struct tb_diag *diag);
 /* After a start nothing is live. */

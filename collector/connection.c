@@ -42,6 +42,9 @@ static struct tc_counters counters_of(const Tracecollect__V1__Counters *from) {
     .lost_batches = from->lost_batches,
     .lost_bytes = from->lost_bytes,
     .lost_generations = from->lost_generations,
+    .told_seq = from->told_seq,
+    .told_batches = from->told_batches,
+    .told_bytes = from->told_bytes,
   };
 }
 

@@ -44,7 +44,7 @@ enum tc_submit_kind {
   TC_SUBMIT_VERDICT,    /* understand branch: what ordering said of a generation */
   TC_SUBMIT_BARRIER,    /* answered when every whole generation submitted before is in the archive and its catalog
                            (with a full disk: every one acked before) */
-  TC_SUBMIT_HEARTBEAT,  /* produced counters of an agent, for status */
+  TC_SUBMIT_HEARTBEAT,  /* counters of an agent, for status and for its books */
 };
 
 struct tc_attach {
@@ -70,6 +70,7 @@ struct tc_counters {
   uint32_t stream;
   uint64_t produced_batches, produced_bytes, spool_bytes, spool_batches;
   uint64_t lost_batches, lost_bytes, lost_generations;
+  uint64_t told_seq, told_batches, told_bytes; /* as message Counters has them */
 };
 
 struct tc_submit {

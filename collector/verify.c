@@ -23,7 +23,7 @@ enum { READ_BYTES = 1 << 20, FRESH_SECONDS = 5 };
 
 struct segment {
   unsigned char stream[16], sha256[32], previous[32];
-  bool has_previous, expired, listed;
+  bool has_previous, expired, listed, young;
   unsigned verdict;
   uint64_t first_gen, last_gen, first_seq, bytes, events;
   char day[TC_DAY_BYTES];
@@ -61,7 +61,10 @@ static void path_of(const struct segment *segment, const char *ending, char out[
            ending);
 }
 
-static bool is_fresh(const struct verify *verify, const struct tc_archive_file *file) {
+/* Whatever has its name is whole. But a meta has its before its trace, the catalog hears of both last, and a
+ * walk may see a segment and not the one published just before it: what is young while a daemon writes may
+ * lack what belongs to it. */
+static bool is_young(const struct verify *verify, const struct tc_archive_file *file) {
   struct stat st;
 
   return verify->running && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -125,6 +128,7 @@ static void compare_sums(struct verify *verify, const struct tc_archive_file *fi
               meta->generations[i]->gen);
 }
 
+/* TB_NOTFOUND: there is none. */
 static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *file,
                          const tc_meta *meta) {
   char name[32];
@@ -136,7 +140,9 @@ static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *fi
 
   tc_trace_name(meta->generations[0]->gen, name);
   int fd = openat(file->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0)
+  if (fd < 0 && errno == ENOENT)
+    rc = TB_NOTFOUND;
+  else if (fd < 0)
     problem(verify, "%.150s: its trace: %s", file->path, strerror(errno));
   else if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != meta->bytes)
     problem(verify, "%.150s: the trace has %lld bytes, the meta says %" PRIu64, file->path,
@@ -178,7 +184,7 @@ static void check_index(struct verify *verify, const struct tc_archive_file *fil
             file->path, at, meta->bytes);
 }
 
-static tb_rc remember(struct verify *verify, const tc_meta *meta) {
+static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
   if (verify->nsegments == verify->cap) {
     size_t cap = verify->cap == 0 ? 256 : 2 * verify->cap;
     void *moved = reallocarray(verify->segments, cap, sizeof *verify->segments);
@@ -189,6 +195,7 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta) {
   struct segment *segment = &verify->segments[verify->nsegments++];
   const char *reason;
   *segment = (struct segment){ .expired = meta->expired,
+                               .young = young,
                                .verdict = tc_meta_verdict(meta, &reason),
                                .first_gen = meta->generations[0]->gen,
                                .bytes = meta->bytes,
@@ -225,8 +232,49 @@ static tb_rc leave_out(struct verify *verify, const struct tc_archive_file *file
   return tc_ledger_skip(&verify->ledger, stream);
 }
 
+static tb_rc check_segment(struct verify *verify, const struct tc_archive_file *file,
+                           const tc_meta *meta, bool young) {
+  verify->out->segments++;
+  check_place(verify, file, meta);
+  check_index(verify, file, meta);
+  TB_TRY(remember(verify, meta, young));
+  if (!meta->expired) return check_trace(verify, file, meta);
+  verify->out->expired++;
+  return TB_OK;
+}
+
+/* Retention marks a meta before it takes the trace: it may have done so since the meta was read. */
+static bool is_expired_now(const struct tc_archive_file *file) {
+  tc_meta *meta;
+
+  if (tc_meta_read(file->dir_fd, file->name, NULL, &meta) != TB_OK) return false;
+  bool expired = meta->expired;
+  tc_meta_free(meta);
+  return expired;
+}
+
+/* The segment remembered last has no trace. *out_whole: it is known why, or told; else the segment is left out. */
+static void judge_missing(struct verify *verify, const struct tc_archive_file *file,
+                          bool *out_whole) {
+  struct segment *segment = &verify->segments[verify->nsegments - 1];
+
+  *out_whole = true;
+  if (verify->running && is_expired_now(file)) {
+    segment->expired = true;
+    verify->out->expired++;
+  } else if (segment->young) {
+    *out_whole = false;
+    verify->out->fresh++;
+    verify->out->segments--;
+    verify->nsegments--;
+  } else {
+    problem(verify, "%.150s: its trace: %s", file->path, strerror(ENOENT));
+  }
+}
+
 static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *file) {
   struct tb_diag why = { 0 };
+  bool young = is_young(verify, file), whole = true;
   tc_meta *meta;
 
   tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
@@ -235,18 +283,13 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
     problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
     return leave_out(verify, file);
   }
-  rc = tc_ledger_add(&verify->ledger, meta);
-  if (rc == TB_OK &&
-      meta->n_generations > 0) { /* else a note of losses: nothing else belongs to it */
-    verify->out->segments++;
-    check_place(verify, file, meta);
-    check_index(verify, file, meta);
-    rc = remember(verify, meta);
-    if (meta->expired)
-      verify->out->expired++;
-    else if (rc == TB_OK)
-      rc = check_trace(verify, file, meta);
+  if (meta->n_generations > 0) /* else a note of losses: nothing else belongs to it */
+    rc = check_segment(verify, file, meta, young);
+  if (rc == TB_NOTFOUND) {
+    judge_missing(verify, file, &whole);
+    rc = whole ? TB_OK : leave_out(verify, file);
   }
+  if (rc == TB_OK && whole) rc = tc_ledger_add(&verify->ledger, meta);
   tc_meta_free(meta);
   return rc;
 }
@@ -271,10 +314,6 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
     return TB_OK;
   }
   if (!trace && !meta) return TB_OK;
-  if (is_fresh(verify, file)) {
-    verify->out->fresh += meta;
-    return leave_out(verify, file);
-  }
   if (meta) return check_meta(verify, file);
   check_lonely_trace(verify, file);
   return TB_OK;
@@ -308,7 +347,7 @@ static void check_chain(struct verify *verify) {
     bool good =
         first ? !segment->has_previous
               : segment->has_previous && memcmp(segment->previous, segment[-1].sha256, 32) == 0;
-    if (good) continue;
+    if (good || segment->young) continue;
     path_of(segment, ".meta", path);
     problem(verify, "%s: the chain is broken: %s", path,
             first ? "the segment before it is missing"
@@ -364,11 +403,30 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
     return TB_OK;
   }
   for (size_t i = 0; i < verify->nsegments; i++) {
-    if (verify->segments[i].listed) continue;
+    if (verify->segments[i].listed || verify->segments[i].young) continue;
     path_of(&verify->segments[i], ".meta", path);
     problem(verify, "%s: is not in the catalog", path);
   }
   return TB_OK;
+}
+
+static tb_rc add_living(void *self, const struct tc_stream_row *row) {
+  struct verify *verify = self;
+  bool living = strcmp(row->state, "live") == 0 || strcmp(row->state, "waiting") == 0;
+
+  return living ? tc_ledger_live(&verify->ledger, row->stream, &row->cut) : TB_OK;
+}
+
+/* Before the metas: they will have all that a stream's books say is settled. A catalog that cannot be read is
+ * told when its rows are compared. */
+static tb_rc read_living(struct verify *verify, int state_fd) {
+  struct tc_catalog *catalog;
+  struct tb_diag why = { 0 };
+
+  if (!verify->running || tc_catalog_open(state_fd, false, &why, &catalog) != TB_OK) return TB_OK;
+  tb_rc rc = tc_catalog_streams(catalog, &(struct tc_select){ 0 }, add_living, verify, &why);
+  tc_catalog_close(catalog);
+  return rc == TB_NOMEM ? tb_fail(verify->diag, rc, "no memory for the living streams") : TB_OK;
 }
 
 /* Does a daemon have the folder? */
@@ -396,6 +454,7 @@ tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *s
   TB_TRY(open_archive(state_fd, diag, &archive_fd));
   verify.buf = malloc(READ_BYTES);
   tb_rc rc = verify.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
+  if (rc == TB_OK) rc = read_living(&verify, state_fd);
   if (rc == TB_OK && sink->progress != NULL) rc = tc_archive_walk(archive_fd, visit, &verify, diag);
   verify.counting = false;
   if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, &verify, diag);

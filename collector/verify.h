@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proves an archive: every meta's checksum, every trace against its meta (size, CRC32C, SHA-256, the
  * CRC32C of each generation), each stream's chain of SHA-256, the catalog's rows against the metas both
- * ways, and of every stream that was closed that nothing of it is unaccounted for: what its agent produced
- * is archived, expired or told as lost, in batches and in bytes. `tracectl verify` and the archive service of a running daemon both come here.
+ * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of a
+ * closed one produced is archived, expired or told as lost; what the agent of a living one had produced at its
+ * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the archive service
+ * of a running daemon both come here.
  *
- * While a daemon writes the folder, what is younger than a few seconds is left for the next time.
+ * While a daemon writes the folder, a segment that is being published is left for the next time.
  *
  * Memory    about 250 bytes a segment.
  * Threads   safe beside a running daemon, but with rebuild (refused then).
@@ -14,7 +16,7 @@
 #ifndef TC_VERIFY_H
 #define TC_VERIFY_H
 
-#include "base/result.h"
+#include "collector/catalog.h"
 
 struct tc_verify_sink {
   void *self;
@@ -23,17 +25,19 @@ struct tc_verify_sink {
   bool (*stop)(void *self); /* NULL: never; true: give up */
 };
 
-struct tc_verified_sum {
-  uint64_t batches, bytes;
+struct tc_verified_books {
+  uint64_t streams;
+  struct tc_sum produced, archived, taken, lost; /* taken: by retention */
+  struct tc_sum open, spooled; /* of living streams: in the collector, in the agent */
 };
 
 struct tc_verified {
   uint64_t segments, bytes, problems;
-  uint64_t expired; /* of the segments: only their meta is left */
-  uint64_t fresh;   /* left out: being written */
-  /* Of the streams that were closed and told how much they had produced. */
-  uint64_t closed_streams;
-  struct tc_verified_sum produced, archived, taken, lost; /* taken: by retention */
+  uint64_t expired;                /* of the segments: only their meta is left */
+  uint64_t fresh;                  /* left out: being published */
+  struct tc_verified_books closed; /* streams that told at their end how much they had produced */
+  uint64_t live_streams;           /* connected, or waited for */
+  struct tc_verified_books live;   /* of these, streams that have books: see struct tc_stream_cut */
 };
 
 /* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem

@@ -11,11 +11,17 @@ def stream(collector, service="kill"):
     return rows[0] if rows else None
 
 
+def has_live_books(collector):
+    """The running collector proves what it has; true when that includes a living stream with something archived."""
+    books = collector.json_lines("verify")[-1]
+    return books["live_counted"] == 1 and books["live_archived_batches"] > 0
+
+
 class Kill(Case):
     def test_a_paced_send_survives_kills_of_the_collector(self):
         trace = self.trace("g26-gens")
         size = trace.stat().st_size
-        collector = Collector(self)
+        collector = Collector(self, "agents.heartbeat=1s")
         sender = self.spawn("send", *self._send(collector, trace, rate=size / 12e6))
         acked = 0
         for kill in range(KILLS):
@@ -31,10 +37,22 @@ class Kill(Case):
             row = wait_until("the stream is known again", lambda: stream(collector))
             self.assertGreaterEqual(row["acked_seq"], acked)
             acked = row["acked_seq"]
+            if kill == 0:
+                wait_until("the living stream's books are proven", lambda: has_live_books(collector))
         self.assertEqual(sender.wait(120), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
+
+    def test_what_is_acked_is_proven_at_once(self):
+        collector = Collector(self)
+        collector.send(self.trace("g26-gens"), "kill")
+        proof = collector.json_lines("verify")[-1]
+        self.assertGreater(proof["segments"], 1)
+        self.assertEqual(proof["fresh"], 0)
+        self.assertEqual(proof["closed_streams"], 1)
+        self.assertEqual(proof["produced_batches"], proof["archived_batches"])
+        self.assertEqual(collector.stop(), 0)
 
     def test_the_archive_opens_again_after_a_kill_with_all_it_had(self):
         trace = self.trace("g25-mix")

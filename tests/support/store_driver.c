@@ -271,6 +271,19 @@ void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t prod
   tt_record(w, TP_CLOSE, 0, buf, tracecollect__v1__close__pack(&close, buf));
 }
 
+void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t told_seq, uint64_t told) {
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_HEARTBEAT);
+
+  msg->conn = w->conn;
+  msg->counters = (struct tc_counters){ .stream = w->stream,
+                                        .produced_batches = produced,
+                                        .produced_bytes = 1000 * produced,
+                                        .told_seq = told_seq,
+                                        .told_batches = told,
+                                        .told_bytes = 1000 * told };
+  tt_submit(w->t, msg);
+}
+
 void tt_fill(unsigned char *out, size_t len, uint64_t gen, unsigned position) {
   uint64_t state = gen * 1000003 + position * 7919 + 1;
 

@@ -43,31 +43,46 @@ static void say_progress(void *self, uint64_t done, uint64_t total) {
   tk_progress_at(&run->bar, done);
 }
 
-static void say_sum_json(const char *name, const struct tc_verified_sum *sum) {
-  printf(",\"%s_batches\":%" PRIu64 ",\"%s_bytes\":%" PRIu64, name, sum->batches, name, sum->bytes);
+static void say_books_json(const char *prefix, const struct tc_verified_books *books, bool living) {
+  const struct {
+    const char *name;
+    const struct tc_sum *sum;
+  } parts[] = { { "produced", &books->produced }, { "archived", &books->archived }, { "taken", &books->taken },
+                { "lost", &books->lost },         { "open", &books->open },         { "spooled", &books->spooled } };
+
+  for (size_t i = 0; i < (living ? 6 : 4); i++)
+    printf(",\"%s%s_batches\":%" PRIu64 ",\"%s%s_bytes\":%" PRIu64, prefix, parts[i].name, parts[i].sum->batches,
+           prefix, parts[i].name, parts[i].sum->bytes);
 }
 
 static void say_totals(const struct run *run, const struct tc_verified *seen) {
+  const struct tc_verified_books *closed = &seen->closed, *live = &seen->live;
+
   if (run->json) {
     printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64 ",\"fresh\":%" PRIu64
            ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
-           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems, seen->closed_streams);
-    say_sum_json("produced", &seen->produced);
-    say_sum_json("archived", &seen->archived);
-    say_sum_json("taken", &seen->taken);
-    say_sum_json("lost", &seen->lost);
+           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems, closed->streams);
+    say_books_json("", closed, false);
+    printf(",\"live_streams\":%" PRIu64 ",\"live_counted\":%" PRIu64, seen->live_streams, live->streams);
+    say_books_json("live_", live, true);
     puts("}");
     return;
   }
   printf("%s: %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " expired, %" PRIu64 " problems\n",
          seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired, seen->problems);
-  if (seen->closed_streams > 0)
+  if (closed->streams > 0)
     printf("closed streams: %" PRIu64 ", produced %" PRIu64 " batches = %" PRIu64 " archived + %" PRIu64
            " expired + %" PRIu64 " lost\n",
-           seen->closed_streams, seen->produced.batches, seen->archived.batches, seen->taken.batches,
-           seen->lost.batches);
+           closed->streams, closed->produced.batches, closed->archived.batches, closed->taken.batches,
+           closed->lost.batches);
+  if (seen->live_streams > 0)
+    printf("live streams: %" PRIu64 " of %" PRIu64 " counted, produced %" PRIu64 " batches = %" PRIu64
+           " archived + %" PRIu64 " expired + %" PRIu64 " lost + %" PRIu64 " open + %" PRIu64 " in agents\n",
+           live->streams, seen->live_streams, live->produced.batches, live->archived.batches,
+           live->taken.batches, live->lost.batches, live->open.batches, live->spooled.batches);
   if (seen->fresh > 0)
-    fprintf(stderr, "tracectl verify: %" PRIu64 " segments were just being written and are left for the next time\n", seen->fresh);
+    fprintf(stderr, "tracectl verify: %" PRIu64 " segments were just being published and are left for the next time\n",
+            seen->fresh);
 }
 
 /* The state folder itself, or its archive/. */
@@ -107,6 +122,16 @@ static int verify_folder(struct run *run, const char *path) {
   return seen.problems == 0 ? TK_DONE : TK_FAILED;
 }
 
+static struct tc_verified_books living_books(const Tracecollect__V1__VerifiedBooks *from) {
+  return (struct tc_verified_books){ .streams = from->streams,
+                                     .produced = { from->produced_batches, from->produced_bytes },
+                                     .archived = { from->archived_batches, from->archived_bytes },
+                                     .taken = { from->taken_batches, from->taken_bytes },
+                                     .lost = { from->lost_batches, from->lost_bytes },
+                                     .open = { from->open_batches, from->open_bytes },
+                                     .spooled = { from->spooled_batches, from->spooled_bytes } };
+}
+
 static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, struct tb_diag *diag,
                            struct tc_verified *out) {
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
@@ -127,11 +152,13 @@ static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, s
                                  .problems = seen->problem_count,
                                  .expired = seen->expired,
                                  .fresh = seen->fresh,
-                                 .closed_streams = seen->closed_streams,
-                                 .produced = { seen->produced_batches, seen->produced_bytes },
-                                 .archived = { seen->archived_batches, seen->archived_bytes },
-                                 .taken = { seen->taken_batches, seen->taken_bytes },
-                                 .lost = { seen->lost_batches, seen->lost_bytes } };
+                                 .closed = { .streams = seen->closed_streams,
+                                             .produced = { seen->produced_batches, seen->produced_bytes },
+                                             .archived = { seen->archived_batches, seen->archived_bytes },
+                                             .taken = { seen->taken_batches, seen->taken_bytes },
+                                             .lost = { seen->lost_batches, seen->lost_bytes } },
+                                 .live_streams = seen->live_streams };
+    if (seen->live != NULL) out->live = living_books(seen->live);
   }
   tk_client_close(client);
   return rc;
