@@ -13,24 +13,44 @@
 #define TO_CURSOR_H
 
 #include "online/state.h"
-#include "wire/varint.h"
+#include "wire/block.h"
 
 /* Longest event on the fast path: type, dt, eight bytes of arguments. */
 enum { TO_CURSOR_FAST_BYTES = 1 + 8 + 8 };
 
 const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
 
+/* A thread's next event, at hand: what stands in the thread, too. */
+struct to_ahead {
+  const unsigned char *args;
+  to_ns time;
+  unsigned type;
+};
+
+/* Joins the groups of seven bits in those bytes that the mask covers. */
+TO_HOT uint64_t join_sevens(uint64_t word, uint64_t mask, bool pext) {
+  if (pext) return tw_extract(word, mask & UINT64_C(0x7f7f7f7f7f7f7f7f));
+  return tw_join_sevens(word & mask);
+}
+
+/* How many numbers end in these eight bytes. */
+TO_HOT unsigned count_ends(uint64_t word, bool pext) {
+  uint64_t ends = tw_ends(word);
+
+  return pext ? tw_count(ends) : (unsigned)(((ends >> 7) * TW_EACH_BYTE) >> 56);
+}
+
 /* Reads a number known to be whole; reads up to eight bytes past its start (TO_BATCH_SLACK). */
-TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) {
+TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out, bool pext) {
   if (TB_LIKELY(*pos < 0x80)) {
     *out = *pos;
     return pos + 1;
   }
   uint64_t word = tw_load8(pos), ends = tw_ends(word);
   unsigned half_ends = (unsigned)ends;
-  if (TB_LIKELY(half_ends != 0)) {
+  if (!pext && TB_LIKELY(half_ends != 0)) {
     *out = tw_join_four((unsigned)word & (half_ends ^ (half_ends - 1)));
-    return pos + ((unsigned)__builtin_ctz(half_ends) + 1) / 8;
+    return pos + ((unsigned)__builtin_ctz(half_ends) >> 3) + 1;
   }
   if (TB_UNLIKELY(ends == 0)) {
     uint64_t value; /* so that *out need not lie in memory */
@@ -38,8 +58,12 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out) 
     *out = value;
     return pos;
   }
-  *out = tw_join_sevens(word & (ends ^ (ends - 1)));
-  return pos + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
+  *out = join_sevens(word, ends ^ (ends - 1), pext);
+  return pos + ((unsigned)__builtin_ctzll(ends) >> 3) + 1;
+}
+
+TO_HOT struct to_ahead ahead_of(const struct to_thread *t) {
+  return (struct to_ahead){ t->args, t->time, t->type };
 }
 
 TO_HOT to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
@@ -51,26 +75,32 @@ TO_HOT to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
 TB_MUST tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t,
                                    const unsigned char *pos);
 
-TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsigned char *pos) {
-  if (TB_UNLIKELY(pos >= t->near_end)) return to__cursor_next_slow(order, t, pos);
+TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsigned char *pos,
+                         struct to_ahead *ahead, bool pext) {
+  if (TB_UNLIKELY(pos >= t->near_end)) goto slow;
 
   unsigned type = *pos, nargs = order->arg_counts[type];
   uint64_t ticks = pos[1];
   const unsigned char *args = pos + 2;
   if (ticks >= 0x80) {
     uint64_t word = tw_load8(pos + 1), ends = tw_ends(word);
-    if (TB_UNLIKELY(ends == 0)) return to__cursor_next_slow(order, t, pos);
-    ticks = tw_join_sevens(word & (ends ^ (ends - 1)));
-    args = pos + 1 + ((unsigned)__builtin_ctzll(ends) + 1) / 8;
+    if (TB_UNLIKELY(ends == 0)) goto slow;
+    ticks = join_sevens(word, ends ^ (ends - 1), pext);
+    args += (unsigned)__builtin_ctzll(ends) >> 3;
   }
-  uint64_t ends = tw_ends(tw_load8(args));
-  unsigned whole = (unsigned)(((ends >> 7) * UINT64_C(0x0101010101010101)) >> 56);
-  if (TB_UNLIKELY(whole < nargs)) return to__cursor_next_slow(order, t, pos);
+  if (TB_UNLIKELY(count_ends(tw_load8(args), pext) < nargs)) goto slow;
+  ahead->type = type;
+  ahead->args = t->args = args;
+  ahead->time = t->time = (to_ns)((uint64_t)ahead->time + (uint64_t)ticks_to_ns(order, ticks));
   t->type = (uint8_t)type;
-  t->args = args;
-  t->time = (to_ns)((uint64_t)t->time + (uint64_t)ticks_to_ns(order, ticks));
-  if (TB_UNLIKELY(t->time == 0)) t->near_end = t->batch->data; /* counts as none: the slow way */
+  if (TB_UNLIKELY(ahead->time == 0))
+    t->near_end = t->batch->data; /* counts as none: the slow way */
   return TB_OK;
+
+slow:;
+  tb_rc rc = to__cursor_next_slow(order, t, pos);
+  *ahead = ahead_of(t);
+  return rc;
 }
 
 /* Puts the cursor before the first event of the lane. */

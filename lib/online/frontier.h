@@ -31,20 +31,31 @@ TO_HOT void frontier_turn(struct to_order *order) {
   order->turn_end = end;
 }
 
-/* The thread at the root has moved on (to__frontier_update(order, 0), for the moment the loop changes
- * threads): where threads alternate, root and child change places. */
-TO_HOT void frontier_root_later(struct to_order *order, to_ns time) {
+/* The root's thread has moved on to this time (to__frontier_update(order, 0), for the moment the loop
+ * changes threads): where threads alternate, root and child change places. Answers the new root's. */
+TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_thread *t,
+                                             to_ns time) {
   struct to_keyed *heap = order->frontier;
-  size_t least = heap[2].time < heap[1].time ? 2 : 1, below = 2 * least + 1;
-  struct to_keyed root = { time, heap[0].value };
+  to_ns left = heap[1].time, right = heap[2].time;
+  to_ns first = right < left ? right : left, other = right < left ? left : right;
+  size_t least = 1 + (size_t)(right < left);
+  struct to_keyed *child = heap + least, *below = child + least + 1;
+  struct to_thread *next = child->value;
 
-  heap[0].time = time;
-  if (TB_UNLIKELY(time <= heap[least].time)) return; /* a CPU sample is due, or the slice is full */
-  heap[0] = heap[least];
-  heap[least] = root;
-  if (TB_UNLIKELY(heap[below].time < time || heap[below + 1].time < time))
+  if (TB_UNLIKELY(time <= first)) { /* a CPU sample is due */
+    heap[0].time = time;
+    return t;
+  }
+  heap[0] = (struct to_keyed){ first, next };
+  *child = (struct to_keyed){ time, t };
+  if (TB_UNLIKELY(below[0].time < time || below[1].time < time)) {
     to__frontier_fall(order, least);
-  frontier_turn(order);
+    frontier_turn(order);
+    return next;
+  }
+  if (time < other) other = time;
+  order->turn_end = other < order->sample_time ? other : order->sample_time;
+  return next;
 }
 
 static inline struct to_thread *to__frontier_at(const struct to_order *order, size_t place) {

@@ -21,6 +21,8 @@ struct to_order; /* layout in online/state.h */
 
 TB_MUST tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits,
                             struct to_event_sink sink, struct tb_diag *diag, struct to_order **out);
+/* Only instructions that every processor has. */
+void to__order_plain(struct to_order *order);
 void to__order_free(struct to_order *order);
 /* A new epoch: everything is forgotten but the number of Syncs. */
 void to__order_clear(struct to_order *order);

@@ -65,6 +65,7 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
     to_reader_free(reader);
     return rc;
   }
+  if (flags & TO_READER_PLAIN) to__order_plain(reader->order);
   *out = reader;
   return TB_OK;
 }

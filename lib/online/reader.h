@@ -30,6 +30,7 @@
 enum to_reader_flags {
   TO_READER_BYTES_STAY = 1, /* feed() lends for good: no copy */
   TO_READER_FRAMES = 2,     /* the sink will ask for stacks: make their table before, in slices */
+  TO_READER_PLAIN = 4,      /* only instructions that every processor has: same answers, slower; for tests */
 };
 
 struct to_limits {

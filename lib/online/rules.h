@@ -78,14 +78,10 @@ TO_HOT bool is_first_gen(const struct to_order *o) {
   return o->gen_number == o->first_gen;
 }
 
-/* Both for rules that need a thread; the others ask has_m() first. */
+/* For rules that need a thread, as is binding a goroutine; the others ask has_m() first. */
 TO_HOT void set_p(struct to_order *o, struct to_thread *t, struct to_p *p) {
   t->p = p;
   t->has = (uint8_t)(p == &o->no_p ? t->has & ~TO_HAS_P : t->has | TO_HAS_P);
-}
-
-TO_HOT void set_g(struct to_order *o, struct to_thread *t, struct to_g *g) {
-  to__bind_g(o, t, g);
 }
 
 TO_HOT tb_rc ready_always(struct to_order *o, struct to_step *s) {

@@ -32,7 +32,7 @@ TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
     return TO_REFUSE(o, s, "GoCreateSyscall of goroutine %" PRId64 ", which exists", id);
   stage(s);
   to__g_begin(o, g, TW_GO_SYSCALL);
-  set_g(o, s->t, g);
+  to__bind_g(o, s->t, g);
   return TB_OK;
 }
 
@@ -57,7 +57,7 @@ TO_HOT tb_rc ready_go_start(struct to_order *o, struct to_step *s) {
 TO_HOT tb_rc apply_go_start(struct to_order *o, struct to_step *s) {
   stage(s);
   put_g_in(o, s, TW_GO_RUNNING);
-  set_g(o, s->t, s->g);
+  to__bind_g(o, s->t, s->g);
   return TB_OK;
 }
 
@@ -82,7 +82,7 @@ TO_HOT tb_rc apply_go_leave(struct to_order *o, struct to_step *s) {
     to__g_end(o, g);
   else
     g->status = s->type == TW_EV_GO_STOP ? TW_GO_RUNNABLE : TW_GO_WAITING;
-  set_g(o, s->t, &o->no_g);
+  to__unbind_g(o, s->t);
   return TB_OK;
 }
 
@@ -106,7 +106,8 @@ TO_HOT tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
   else
     to__g_end(o, g);
   put_g_in(o, s, TW_GO_RUNNING);
-  set_g(o, s->t, s->g);
+  to__unbind_g(o, s->t);
+  to__bind_g(o, s->t, s->g);
   return TB_OK;
 }
 
@@ -150,7 +151,7 @@ TO_HOT tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
   TB_TRY(check_current_g(o, s, TW_GO_SYSCALL));
   stage(s);
   s->t->g->status = TW_GO_RUNNABLE;
-  set_g(o, s->t, &o->no_g);
+  to__unbind_g(o, s->t);
   return TB_OK;
 }
 
@@ -174,7 +175,7 @@ TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
     set_p(o, s->t, &o->no_p);
   }
   to__g_end(o, s->t->g);
-  set_g(o, s->t, &o->no_g);
+  to__unbind_g(o, s->t);
   return TB_OK;
 }
 
@@ -243,8 +244,10 @@ TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
   ev->args[2] = (uint64_t)old_state << 32 | status;
   g->seq_gen = o->gen_number;
   g->seq = 0;
-  if (has_m(s->t) && (status == TW_GO_RUNNING || (status == TW_GO_SYSCALL && on == s->t->id)))
-    set_g(o, s->t, g);
+  if (has_m(s->t) && (status == TW_GO_RUNNING || (status == TW_GO_SYSCALL && on == s->t->id))) {
+    to__unbind_g(o, s->t);
+    to__bind_g(o, s->t, g);
+  }
   return TB_OK;
 }
 

@@ -82,7 +82,6 @@ void to__state_clear(struct to_order *order) {
   order->no_p = (struct to_p){ .id = TO_NONE };
   order->nobody =
       (struct to_thread){ .id = TO_NONE, .exists = true, .g = &order->no_g, .p = &order->no_p };
-  order->no_g.bound = 1;
   memset(order->near_procs, 0, sizeof order->near_procs);
   order->gc = TO_GC_UNDETERMINED;
   order->gc_seq = 0;
@@ -195,7 +194,6 @@ tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **ou
     t->has = TO_HAS_M;
     t->g = &order->no_g;
     t->p = &order->no_p;
-    order->no_g.bound++;
   }
   *out = t;
   return TB_OK;

@@ -108,6 +108,12 @@ struct to_task {
 
 enum { TO_PROCS_NEAR = 256, TO_SLICE = 64, TO_STEP_EVENTS_MAX = 3, TO_NO_TIMED_EVENT = 0xff };
 
+/* The slice so far: where its next event goes, and the time of the last event of all. */
+struct to_written {
+  struct to_event *next;
+  to_ns last;
+};
+
 enum to_gc { TO_GC_UNDETERMINED, TO_GC_NOT_RUNNING, TO_GC_RUNNING };
 
 struct to_order {
@@ -144,12 +150,12 @@ struct to_order {
   uint64_t ticks_exact_end; /* below it the integer product equals the double one */
 
   struct to_event_sink sink;
-  to_ns last_time;
   struct to_parked parked;
   uint64_t events, syncs;
   uint64_t exact_tries; /* in Go's own order, failed */
   struct to_limits limits;
-  struct to_event *out_next; /* where the next event goes */
+  bool pext; /* the processor has that instruction, and fast */
+  struct to_written written;
   struct to_event out[TO_SLICE];
 };
 
@@ -205,13 +211,19 @@ TO_HOT struct to_p *to__p_find(struct to_order *order, int64_t id) {
 struct to_thread *to__thread_find(struct to_order *order, int64_t id);
 TB_MUST tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **out);
 
+/* The thread has none. (no_g is never given back: whom it is bound to is not counted.) */
 TO_HOT void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g *g) {
-  struct to_g *old = t->g;
-
   g->bound++;
   t->g = g;
-  t->has = (uint8_t)(g == &order->no_g ? t->has & ~TO_HAS_G : t->has | TO_HAS_G);
-  if (--old->bound == 0 && !g_exists(old)) to__g_unused(order, old);
+  if (TB_LIKELY(g != &order->no_g)) t->has |= TO_HAS_G;
+}
+
+TO_HOT void to__unbind_g(struct to_order *order, struct to_thread *t) {
+  struct to_g *g = t->g;
+
+  t->g = &order->no_g;
+  t->has &= (uint8_t)~TO_HAS_G;
+  if (--g->bound == 0 && !g_exists(g)) to__g_unused(order, g);
 }
 
 /* A goroutine's innermost region. */

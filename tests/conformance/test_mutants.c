@@ -43,17 +43,32 @@ static size_t load_seeds(struct tt_seed *seeds) {
   return n;
 }
 
+struct seen {
+  to_ns last;
+  uint64_t hash; /* of every event */
+};
+
+static void hash_event(struct seen *seen, const struct to_event *ev) {
+  const int64_t words[] = { ev->time, ev->m, ev->p, ev->g, ev->type };
+
+  for (size_t i = 0; i < 5; i++)
+    seen->hash = (seen->hash ^ (uint64_t)words[i]) * UINT64_C(0x100000001b3);
+  for (size_t i = 0; i < TW_TIMED_ARGS_MAX; i++)
+    seen->hash = (seen->hash ^ ev->args[i]) * UINT64_C(0x100000001b3);
+}
+
 static tb_rc look_at_events(void *self, const struct to_generation *gen,
                             const struct to_event *events, size_t n) {
-  to_ns *last = self;
+  struct seen *seen = self;
 
   for (size_t i = 0; i < n; i++) {
     const struct to_event *ev = &events[i];
     struct to_stack_iter it;
     struct to_frame frame;
-    cr_assert(ev->time > *last || ev->time == INT64_MIN, "%lld after %lld", (long long)ev->time,
-              (long long)*last);
-    *last = ev->time;
+    cr_assert(ev->time > seen->last || ev->time == INT64_MIN, "%lld after %lld",
+              (long long)ev->time, (long long)seen->last);
+    seen->last = ev->time;
+    hash_event(seen, ev);
     if (gen == NULL || ev->type != TW_EV_GO_BLOCK || !to_generation_stack(gen, ev->args[1], &it))
       continue;
     while (to_stack_next(&it, &frame)) cr_assert_leq(frame.function.len, TW_STRING_BYTES_MAX);
@@ -76,6 +91,33 @@ static tb_rc run(struct to_reader *reader, const unsigned char *bytes, size_t n,
   return rc;
 }
 
+struct answer {
+  tb_rc rc;
+  struct tb_diag diag;
+  uint64_t hash;
+};
+
+/* The bytes lie in a block of just their size: a sanitizer sees the first byte read past it. */
+static struct answer answer(const unsigned char *mutant, size_t len, size_t chunk, unsigned flags) {
+  unsigned char *bytes = malloc(len);
+  struct seen seen = { INT64_MIN, 0 };
+  struct to_event_sink sink = { &seen, look_at_events };
+  struct to_reader *reader = NULL;
+  struct answer answer;
+  struct tb_mem mem;
+
+  memcpy(bytes, mutant, len);
+  tb_mem_init(&mem, tb_mem_libc, NULL, 64 << 20);
+  tb_diag_clear(&answer.diag);
+  cr_assert_eq(to_reader_new(&mem, NULL, flags, sink, &answer.diag, &reader), TB_OK);
+  answer.rc = run(reader, bytes, len, chunk == 0 ? 1 : chunk);
+  answer.hash = seen.hash;
+  to_reader_free(reader);
+  free(bytes);
+  cr_assert_eq(mem.bytes, 0, "%zu bytes left", mem.bytes);
+  return answer;
+}
+
 Test(mutants, every_one_gets_an_answer_and_leaves_nothing_behind, .timeout = 100) {
   static unsigned char mutant[TT_MUTANT_BYTES_MAX];
   struct tt_seed seeds[SEEDS_MAX];
@@ -87,30 +129,34 @@ Test(mutants, every_one_gets_an_answer_and_leaves_nothing_behind, .timeout = 100
     struct tt_rng rng = { i };
     size_t len = tt_mutate(&rng, seeds, nseeds, mutant),
            chunk = i % 3 == 0 ? 1 + tt_below(&rng, 5000) : len;
-    /* A block of just its size: a sanitizer sees the first byte read past it. */
-    unsigned char *bytes = malloc(len);
-    memcpy(bytes, mutant, len);
-    to_ns last = INT64_MIN;
-    struct to_event_sink sink = { &last, look_at_events };
-    struct to_reader *reader = NULL;
-    struct tb_diag diag;
-    struct tb_mem mem;
-    tb_mem_init(&mem, tb_mem_libc, NULL, 64 << 20);
-    tb_diag_clear(&diag);
-    cr_assert_eq(to_reader_new(&mem, NULL, i % 2 ? TO_READER_BYTES_STAY : 0, sink, &diag, &reader),
-                 TB_OK);
-    tb_rc rc = run(reader, bytes, len, chunk == 0 ? 1 : chunk);
-    to_reader_free(reader);
-    free(bytes);
-    cr_assert_eq(mem.bytes, 0, "mutant %u: %zu bytes left", i, mem.bytes);
-    cr_assert(rc == TB_OK || tb_rc_class(rc) == TB_PEER, "mutant %u: %s", i, tb_rc_name(rc));
-    cr_assert_eq(rc == TB_OK, diag.rc == TB_OK, "mutant %u: a reason for each fault", i);
-    if (rc == TB_OK)
+    struct answer got = answer(mutant, len, chunk, i % 2 ? TO_READER_BYTES_STAY : 0);
+    cr_assert(got.rc == TB_OK || tb_rc_class(got.rc) == TB_PEER, "mutant %u: %s", i,
+              tb_rc_name(got.rc));
+    cr_assert_eq(got.rc == TB_OK, got.diag.rc == TB_OK, "mutant %u: a reason for each fault", i);
+    if (got.rc == TB_OK)
       whole++;
     else
       broken++;
   }
   cr_assert(broken > count / 3 && whole > 0, "%u broken, %u whole: no use as mutants", broken,
             whole);
+  for (size_t i = 0; i < nseeds; i++) free((void *)(uintptr_t)seeds[i].data);
+}
+
+Test(mutants, an_older_processor_answers_the_same, .timeout = 100) {
+  static unsigned char mutant[TT_MUTANT_BYTES_MAX];
+  struct tt_seed seeds[SEEDS_MAX];
+  size_t nseeds = load_seeds(seeds);
+
+  for (unsigned i = 0; i < MUTANTS / 4; i++) {
+    struct tt_rng rng = { i };
+    size_t len = i < nseeds ? seeds[i].len : tt_mutate(&rng, seeds, nseeds, mutant);
+    const unsigned char *bytes = i < nseeds ? seeds[i].data : mutant;
+    struct answer got = answer(bytes, len, len, 0);
+    struct answer plain = answer(bytes, len, len, TO_READER_PLAIN);
+    cr_assert_eq(got.rc, plain.rc, "mutant %u", i);
+    cr_assert_eq(got.hash, plain.hash, "mutant %u", i);
+    cr_assert_str_eq(got.diag.text, plain.diag.text, "mutant %u", i);
+  }
   for (size_t i = 0; i < nseeds; i++) free((void *)(uintptr_t)seeds[i].data);
 }
