@@ -52,18 +52,22 @@ void to__goroutines_fini(struct to_goroutines *gs) {
   *gs = (struct to_goroutines){ 0 };
 }
 
-static tb_rc take(struct to_goroutines *gs, struct to_g **out) {
-  struct to_g_block *block = gs->roomy;
+static __attribute__((noinline)) tb_rc add_block(struct to_goroutines *gs) {
+  void *bytes = NULL;
 
-  if (block == NULL) {
-    void *bytes = NULL;
-    TB_TRY(tb_mem_resize(gs->mem, &bytes, 0, sizeof *block));
-    block = bytes;
-    block->spare = NULL;
-    block->used = block->fresh = 0;
-    list(gs, block);
-  }
+  TB_TRY(tb_mem_resize(gs->mem, &bytes, 0, sizeof(struct to_g_block)));
+  struct to_g_block *block = bytes;
+  block->spare = NULL;
+  block->used = block->fresh = 0;
+  list(gs, block);
+  return TB_OK;
+}
+
+/* There is a roomy block. */
+static struct to_g *take(struct to_goroutines *gs) {
+  struct to_g_block *block = gs->roomy;
   struct to_g *g = block->spare;
+
   if (g != NULL) {
     block->spare = g->next;
   } else {
@@ -71,8 +75,7 @@ static tb_rc take(struct to_goroutines *gs, struct to_g **out) {
     g->place = (uint16_t)block->fresh++;
   }
   if (++block->used == BLOCK_GS) unlist(gs, block);
-  *out = g;
-  return TB_OK;
+  return g;
 }
 
 /* An empty block goes, unless it is the last with room. */
@@ -94,7 +97,7 @@ static void put(struct to_goroutines *gs, struct to_g *g) {
   *bucket = g;
 }
 
-static tb_rc grow(struct to_goroutines *gs) {
+static __attribute__((noinline)) tb_rc grow(struct to_goroutines *gs) {
   size_t old_count = gs->mask + 1, count = old_count * 2;
   struct to_g **old = gs->buckets;
   void *buckets = NULL;
@@ -114,10 +117,9 @@ static tb_rc grow(struct to_goroutines *gs) {
 }
 
 tb_rc to__goroutines_add(struct to_goroutines *gs, int64_t id, struct to_g **out) {
-  struct to_g *g;
-
   if (TB_UNLIKELY(gs->count > gs->mask)) TB_TRY(grow(gs));
-  TB_TRY(take(gs, &g));
+  if (TB_UNLIKELY(gs->roomy == NULL)) TB_TRY(add_block(gs));
+  struct to_g *g = take(gs);
   g->id = id;
   g->seq = 0;
   g->more = NULL;

@@ -28,7 +28,7 @@ void to__region_drop(struct to_order *order, struct to_g *g) {
   tb_mem_give(order->mem, top, sizeof *top);
 }
 
-static void drop_more(struct to_order *order, struct to_g *g) {
+void to__g_drop_more(struct to_order *order, struct to_g *g) {
   if (g->more == NULL) return;
   while (g->more->regions != NULL) to__region_drop(order, g);
   drop_ranges(order, &g->more->ranges);
@@ -53,10 +53,10 @@ static void drop_goroutines(struct to_order *order) {
   size_t from = 0;
 
   for (struct to_g *g; (g = to__goroutines_any(gs, &from)) != NULL;) {
-    drop_more(order, g);
+    to__g_drop_more(order, g);
     to__goroutines_remove(gs, g);
   }
-  drop_more(order, &order->no_g);
+  to__g_drop_more(order, &order->no_g);
   to__goroutines_fini(gs);
 }
 
@@ -106,11 +106,9 @@ struct to_g *to__g_look_far(struct to_order *order, int64_t id) {
   return id == TO_NONE ? &order->no_g : NULL;
 }
 
-tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out) {
-  struct to_g *g = to__g_look(order, id);
-
-  if (TB_UNLIKELY(g == NULL)) TB_TRY(to__goroutines_add(&order->goroutines, id, &g));
-  *out = g;
+tb_rc to__g_claim_new(struct to_order *order, int64_t id, struct to_g **out) {
+  if (TB_LIKELY(id != TO_NONE)) return to__goroutines_add(&order->goroutines, id, out);
+  *out = &order->no_g;
   return TB_OK;
 }
 
@@ -125,20 +123,8 @@ tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out)
   return TB_OK;
 }
 
-void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status) {
-  g->status = status;
-  g->seq_gen = order->gen_number;
-  g->seq = 0;
-}
-
 void to__g_unused(struct to_order *order, struct to_g *g) {
   if (g != &order->no_g) to__goroutines_remove(&order->goroutines, g);
-}
-
-void to__g_end(struct to_order *order, struct to_g *g) {
-  drop_more(order, g);
-  g->status = TO_G_GONE;
-  if (g->bound == 0) to__g_unused(order, g);
 }
 
 struct to_p *to__p_find_far(struct to_order *order, int64_t id) {

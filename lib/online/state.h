@@ -181,9 +181,8 @@ TO_HOT bool g_exists(const struct to_g *g) {
 
 /* Goroutines. look answers NULL, or one that may be gone; find one that exists; claim makes it. */
 struct to_g *to__g_look_far(struct to_order *order, int64_t id);
-TB_MUST tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out);
-void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status);
-void to__g_end(struct to_order *order, struct to_g *g);
+TB_MUST tb_rc to__g_claim_new(struct to_order *order, int64_t id, struct to_g **out);
+void to__g_drop_more(struct to_order *order, struct to_g *g);
 /* Nothing is bound to it any more, and it is gone. */
 void to__g_unused(struct to_order *order, struct to_g *g);
 TB_MUST tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out);
@@ -198,6 +197,26 @@ TO_HOT struct to_g *to__g_find(struct to_order *order, int64_t id) {
   struct to_g *g = to__g_look(order, id);
 
   return g != NULL && g_exists(g) ? g : NULL;
+}
+
+TB_MUST TO_HOT tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out) {
+  struct to_g *g = to__goroutines_find(&order->goroutines, id);
+
+  if (g == NULL) return to__g_claim_new(order, id, out);
+  *out = g;
+  return TB_OK;
+}
+
+TO_HOT void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status) {
+  g->status = status;
+  g->seq_gen = order->gen_number;
+  g->seq = 0;
+}
+
+TO_HOT void to__g_end(struct to_order *order, struct to_g *g) {
+  if (TB_UNLIKELY(g->more != NULL)) to__g_drop_more(order, g);
+  g->status = TO_G_GONE;
+  if (g->bound == 0) to__g_unused(order, g);
 }
 
 struct to_p *to__p_find_far(struct to_order *order, int64_t id);
