@@ -128,6 +128,8 @@ TB_MUST tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t stream,
                                  uint64_t *out_skip_to);
 /* Is this name in open/ one that was taken up? */
 bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name);
+/* How far the stream is settled, segments it took as they were included; of a stream that was added. */
+const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver, uint32_t stream);
 /* One durable record; the payload is borrowed until tc_archiver_replay_done(). *out_skip_to: records up to this seq are in a
  * segment already that the last run published without saying so; 0: none. */
 TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind,

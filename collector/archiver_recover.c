@@ -22,6 +22,20 @@ static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
   return (uint64_t)st.st_size == meta->bytes;
 }
 
+/* The names reach the disk: the log will not keep the records any longer. The last run may have died before it
+ * came to that. */
+static bool sync_names(int dir_fd) {
+  static const char *const folders[] = { ".", "..", "../.." };
+
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    int fd = openat(dir_fd, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) close(fd);
+    if (!good) return false;
+  }
+  return true;
+}
+
 /* The meta of a segment of this stream that begins with gen, with its whole trace beside it; or NULL. */
 static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *stream,
                                const char *day, uint64_t gen) {
@@ -33,7 +47,8 @@ static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *
   tc_meta_name(gen, name);
   if (tc_meta_read(dir_fd, name, NULL, &meta) == TB_OK &&
       (meta->n_generations == 0 || memcmp(meta->stream.data, stream->id, 16) != 0 ||
-       meta->sha256.len != 32 || (!meta->expired && !trace_matches(dir_fd, meta, gen)))) {
+       meta->sha256.len != 32 || (!meta->expired && !trace_matches(dir_fd, meta, gen)) ||
+       (archiver->opt.durable && !sync_names(dir_fd)))) {
     tc_meta_free(meta);
     meta = NULL;
   }
@@ -122,6 +137,13 @@ tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *strea
   }
   tc_meta_free(meta);
   return rc;
+}
+
+const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver, uint32_t ref) {
+  const uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
+
+  assert(slot != NULL);
+  return &((const struct tc__stream *)(uintptr_t)*slot)->settled;
 }
 
 tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq,

@@ -188,8 +188,11 @@ static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *e
   return rc;
 }
 
-static void skip_to(struct tc_stream *stream, uint64_t seq) {
-  if (seq > stream->intro.settled.seq) stream->intro.settled.seq = seq;
+/* The archiver found the records up to here in a segment. What it knows of that belongs to the snapshot this run
+ * begins its log with: killed before it could say so, the next one would not know what the chain goes on from. */
+static void skip_to(struct recovery *recovery, struct tc_stream *stream, uint64_t seq) {
+  if (seq > stream->intro.settled.seq)
+    stream->intro.settled = *tc_archiver_settled(recovery->archiver, stream->ref);
 }
 
 static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry *entry) {
@@ -219,7 +222,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
   TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen,
                             entry->payload, head->len, recovery->wall_ns, recovery->diag,
                             &adopted));
-  if (adopted != 0) skip_to(stream, adopted);
+  if (adopted != 0) skip_to(recovery, stream, adopted);
   return TB_OK;
 }
 
@@ -243,7 +246,7 @@ static tb_rc resume(struct recovery *recovery) {
     if (checkpoint == NULL) continue;
     TB_TRY(tc_archiver_resume(recovery->archiver, stream->ref, checkpoint->payload,
                               checkpoint->head.len, recovery->diag, &adopted));
-    skip_to(stream, adopted);
+    skip_to(recovery, stream, adopted);
   }
   return TB_OK;
 }

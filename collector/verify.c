@@ -19,7 +19,7 @@
 #include "collector/catalog_write.h"
 #include "collector/verify_ledger.h"
 
-enum { READ_BYTES = 1 << 20, FRESH_SECONDS = 5 };
+enum { READ_BYTES = 1 << 20, YOUNG_SECONDS = 5 };
 
 struct segment {
   unsigned char stream[16], sha256[32], previous[32];
@@ -33,7 +33,8 @@ struct verify {
   const struct tc_verify_sink *sink;
   struct tc_verified *out;
   struct tb_diag *diag;
-  bool running;  /* a daemon has the folder */
+  bool running; /* a daemon has the folder */
+  time_t begun;
   bool counting; /* first walk: only sums up what there is to read */
   uint64_t done, total;
   struct segment *segments;
@@ -62,13 +63,13 @@ static void path_of(const struct segment *segment, const char *ending, char out[
 }
 
 /* Whatever has its name is whole. But a meta has its before its trace, the catalog hears of both last, and a
- * walk may see a segment and not the one published just before it: what is young while a daemon writes may
- * lack what belongs to it. */
+ * walk may see a segment and not the one published just before it: what came, or was changed, since shortly
+ * before the walk began may lack what belongs to it. */
 static bool is_young(const struct verify *verify, const struct tc_archive_file *file) {
   struct stat st;
 
   return verify->running && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-         time(NULL) - st.st_mtime < FRESH_SECONDS;
+         st.st_ctime >= verify->begun - YOUNG_SECONDS;
 }
 
 /* ---- one segment */
@@ -445,9 +446,12 @@ static tb_rc open_archive(int state_fd, struct tb_diag *diag, int *out) {
 
 tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
                 struct tb_diag *diag, struct tc_verified *out) {
-  struct verify verify = {
-    .sink = sink, .out = out, .diag = diag, .running = is_locked(state_fd), .counting = true
-  };
+  struct verify verify = { .sink = sink,
+                           .out = out,
+                           .diag = diag,
+                           .running = is_locked(state_fd),
+                           .begun = time(NULL),
+                           .counting = true };
   int archive_fd;
 
   *out = (struct tc_verified){ 0 };

@@ -21,7 +21,7 @@
 #include "base/crc32c.h"
 #include "collector/catalog.h"
 #include "proto/frame.pb-c.h"
-#include "support/store_driver.h"
+#include "support/store_fixture.h"
 
 enum { STREAMS = 4, UNACKED_MAX = 40, KILLS = 120 };
 #define BATCHES 7u
@@ -233,6 +233,7 @@ static void expect_archive(struct tt_store *t, const uint64_t acked[STREAMS]) {
   for (unsigned i = 0; i < STREAMS; i++)
     cr_assert_eq(expected.next_gen[i], (acked[i] - 1) / (BATCHES + 1));
   cr_assert_eq(tt_count_files(t, "quarantine", ""), 0);
+  tt_expect_proven(t);
 }
 
 static void kill_many(const char *sync, unsigned generations_max) {
