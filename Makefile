@@ -23,6 +23,9 @@ test: ## build and run every test: release, ASAN+UBSAN, TSAN
 bench: deps ## every benchmark with its peer's figure beside ours
 	@tests/bench/run.sh
 
+fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILITY.md, a quarter of an hour
+	@TC_FULL=$(FULL) ctest --test-dir build/release -L fault -V --no-tests=error --timeout 3000
+
 fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)
 	@tests/fuzz/run.sh 10
 
@@ -42,4 +45,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
 
-.PHONY: help deps build demo test bench fuzz-smoke oracle install format clean
+.PHONY: help deps build demo test fault bench fuzz-smoke oracle install format clean

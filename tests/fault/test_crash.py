@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows 1, 2, 5 and 24: the collector is killed at random moments, also while it recovers, or told to end under load;
+programs are killed with their agents. What was acked is there afterwards, once."""
+import random
+import signal
+import time
+
+from harness import SANITIZE, Collector, wait_until
+from faults import Agent, FaultCase, full
+
+AGENTS = 4
+
+
+class Crash(FaultCase):
+    def agents(self, collector, mb_s):
+        return [Agent(self, collector.ready["agents"], seed, mb_s=mb_s) for seed in range(1, AGENTS + 1)]
+
+    def live_for(self, collector, agents, seconds):
+        """Until the collector has run for so long, and has acked something since it began."""
+        began = self.acked(agents)
+        end = time.monotonic() + seconds
+        wait_until("time passes and something is acked",
+                   lambda: time.monotonic() >= end and self.acked(agents) > began)
+
+    def states(self, collector):
+        return [row["state"] for row in collector.json_lines("status") if row.get("service") == "fault"]
+
+    def test_row_1_kill_under_load(self):
+        kills = full(2 if SANITIZE else 6, 100)
+        collector = Collector(self)
+        agents = self.agents(collector, full(1, 5))
+        chance, recoveries = random.Random(1), []
+        for _ in range(kills):
+            self.live_for(collector, agents, chance.uniform(0.05, 0.6))
+            collector.kill()
+            began = time.monotonic()
+            collector.start()
+            recoveries.append(time.monotonic() - began)
+        words = self.finish_all(collector, agents)
+        recoveries.sort()
+        print(f"row 1: {kills} kills, {sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked, "
+              f"{sum(w['resent_batches'] for w in words)} batches resent, ready again after {recoveries[len(recoveries) // 2] * 1e3:.0f} ms, "
+              f"at most {recoveries[-1] * 1e3:.0f} ms", flush=True)
+
+    def test_row_2_kill_during_recovery(self):
+        rounds = full(2, 67)  # of three kills, each in the recovery of the one before
+        collector = Collector(self)
+        agents = self.agents(collector, full(1, 2))
+        chance = random.Random(2)
+        for _ in range(rounds):
+            self.live_for(collector, agents, 0.1)
+            collector.kill()
+            collector.wait = False
+            for _ in range(3):
+                collector.start()
+                time.sleep(chance.uniform(0, 0.05))  # not for a condition: the moment is the dice's
+                collector.kill()
+            collector.wait = True
+            collector.start()
+        words = self.finish_all(collector, agents)
+        print(f"row 2: {rounds * 3} kills of a collector that was starting, {sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked",
+              flush=True)
+
+    def test_row_24_sigterm_under_load(self):
+        collector = Collector(self)
+        agents = self.agents(collector, full(1, 5))
+        ends = []
+        for _ in range(full(3, 50)):
+            self.live_for(collector, agents, 0.2)
+            began = time.monotonic()
+            self.assertEqual(collector.stop(), 0)
+            ends.append(time.monotonic() - began)
+            collector.start()
+        words = self.finish_all(collector, agents)
+        if not SANITIZE:
+            self.assertLess(max(ends), 5)
+        print(f"row 24: {len(ends)} times SIGTERM, gone after at most {max(ends):.2f} s, "
+              f"{sum(w['resent_batches'] for w in words)} batches resent", flush=True)
+
+    def test_row_5_programs_are_killed_with_their_agents(self):
+        """Without a spool on disk: what was acked is kept, the stream ends unclean, its open generation is lost."""
+        kills = full(4, 200)
+        collector = Collector(self, "agents.heartbeat=1s", "agents.abandon_after=3s")
+        killed = []
+        for n in range(kills):
+            agent = Agent(self, collector.ready["agents"], 1000 + n, mb_s=4, generation_bytes=50_000)
+            wait_until("something is acked", lambda: agent.status["acked_generations"] > 0)
+            agent.process.kill()
+            agent.process.wait()
+            killed.append((agent, agent.status))
+        wait_until("all have ended", lambda: not {"live", "waiting"}.intersection(self.states(collector)))
+        states = self.states(collector)
+        self.assertEqual(states.count("unclean"), kills, states)
+        for agent, said in killed:
+            got = agent.check(*self.fetched(collector, agent))
+            self.assertEqual(len(got), 1, "a hole in what was acked")
+            self.assertEqual(got[0][0], 1)
+            self.assertGreaterEqual(got[0][1], said["acked_generations"], said)
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+        print(f"row 5: {kills} programs killed, {states.count('unclean')} ended unclean, all acked generations there", flush=True)
