@@ -38,6 +38,7 @@ struct tc__file {
   bool new_run;               /* a hole, or nothing, lies before its first generation */
   bool dirty;                 /* in archiver->dirty */
   bool checkpointed;          /* the log relies on it */
+  bool offered;               /* its last generation: understand has it */
   const char *ended;          /* "clean", "unclean", NULL: the stream goes on */
   uint64_t produced_batches, produced_bytes; /* with `ended` */
   uint64_t settle_seq;
@@ -46,7 +47,8 @@ struct tc__file {
   int dir_fd;
   bool renamed;
   unsigned char sha256[32];
-  tc_meta *meta; /* as written */
+  tc_meta *meta;            /* as written */
+  struct tc__verdict *late; /* came since: the meta is amended once it has its name */
 };
 
 /* A published segment whose verdict is still to come. */
@@ -242,6 +244,8 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
 /* archiver_verdicts.c */
 void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
                       struct tc_verdict *verdict);
+void tc__take_late(struct tc_archiver *archiver, struct tc__file *file); /* it is published */
+void tc__verdicts_free(struct tc__verdict *verdicts);
 tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag);
 
 /* archiver_retention.c */

@@ -208,7 +208,7 @@ static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct
   if (file->dir_fd < 0) return fail_name(diag, file, "");
   TB_TRY(clear_place(archiver, file, &taken, diag));
   if (taken) return refuse(archiver, file, diag);
-  if (archiver->opt.durable) sync_file_range(file->segment->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+  if (archiver->opt.durable) tc_segment_to_disk(file->segment, true);
   TB_TRY(tc_segment_sha256(file->segment, file->sha256));
   tc_meta *meta = tc__build_meta(archiver, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
@@ -393,7 +393,7 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
     char path[192];
     tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
     tell_archived(archiver, file, path);
-    if (archiver->opt.config->segment_generations_max <= 1) tc__offer(archiver, file, path);
+    if (!file->offered) tc__offer(archiver, file, path);
     tc_count(&archiver->opt.stats->segments_sealed, 1);
     tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
     tc_count(&archiver->opt.stats->archive_bytes, file->segment->bytes);
@@ -404,6 +404,7 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
   archiver->queue = file->next;
   if (file->next == NULL) archiver->queue_tail = &archiver->queue;
   archiver->queued--;
+  tc__take_late(archiver, file);
   tc__mark_live(archiver, stream);
   tc__file_free(file);
   return TB_OK;

@@ -22,6 +22,7 @@ void tc__file_free(struct tc__file *file) {
   tc_segment_free(file->segment);
   tc_meta_free(file->meta);
   free(file->losses.items);
+  tc__verdicts_free(file->late);
   free(file);
 }
 
@@ -53,6 +54,7 @@ tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag) {
   while (archiver->ndirty > 0) {
     struct tc__file *file = archiver->dirty[archiver->ndirty - 1];
     TB_TRY(tc_segment_flush(file->segment, diag));
+    if (archiver->opt.durable) tc_segment_to_disk(file->segment, false);
     file->dirty = false;
     archiver->ndirty--;
   }
@@ -193,13 +195,17 @@ static bool past_limits(const struct tc_config *config, const struct tc_segment 
          tc__mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
 }
 
-/* With several generations a file each is offered as soon as it is whole; else when it is published. */
+/* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
+ * offered once it has its place there: it may be refused. */
 static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream *stream,
                                 uint64_t gen) {
+  const struct tc_settled *settled = &stream->settled;
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
-  if (archiver->opt.config->segment_generations_max > 1) {
+  file->offered = archiver->opt.config->segment_generations_max > 1 || !settled->has_segment ||
+                  gen > settled->last_gen;
+  if (file->offered) {
     char path[192];
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     tc__offer(archiver, file, path);
@@ -228,9 +234,7 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
                                     .end_wall_ns = end->wall_ns,
                                     .crc = end->crc };
   tracecollect__v1__generation_end__free_unpacked(end, NULL);
-  /* It may be offered, and so read, as soon as it is whole. */
-  if (archiver->opt.config->segment_generations_max > 1)
-    TB_TRY(tc_segment_flush(file->segment, diag));
+  TB_TRY(tc_segment_flush(file->segment, diag)); /* it is read as soon as it is whole */
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
   if (rc == TB_BROKEN)

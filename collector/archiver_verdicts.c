@@ -21,27 +21,58 @@ static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *ver
                                                                         : NULL };
 }
 
-static bool set_in_file(struct tc__file *file, const struct tc_verdict *verdict) {
-  if (file == NULL || file->segment == NULL || file->meta != NULL) return false;
-  for (size_t i = 0; i < file->segment->ngens; i++) {
-    if (file->segment->gens[i].gen != verdict->gen) continue;
-    set_verdict(&file->segment->gens[i], verdict);
+static struct tc_segment_gen *find_gen(const struct tc__file *file, uint64_t gen) {
+  if (file == NULL || file->segment == NULL) return NULL;
+  for (size_t i = 0; i < file->segment->ngens; i++)
+    if (file->segment->gens[i].gen == gen) return &file->segment->gens[i];
+  return NULL;
+}
+
+/* False: no file that is not yet published has this generation. Else the verdict is taken. */
+static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
+  struct tc_segment_gen *gen = find_gen(file, verdict->gen);
+  struct tc__verdict *item;
+
+  if (gen == NULL) return false;
+  if (file->meta == NULL) {
+    set_verdict(gen, verdict);
+    free(verdict);
     return true;
   }
-  return false;
+  /* The disk failed between its meta and its name. */
+  item = calloc(1, sizeof *item);
+  if (item == NULL) {
+    free(verdict); /* stays pending: ordered again after the next start */
+    return true;
+  }
+  *item = (struct tc__verdict){ .next = file->late, .verdict = verdict };
+  file->late = item;
+  return true;
+}
+
+void tc__verdicts_free(struct tc__verdict *verdicts) {
+  while (verdicts != NULL) {
+    struct tc__verdict *next = verdicts->next;
+    free(verdicts->verdict);
+    free(verdicts);
+    verdicts = next;
+  }
+}
+
+void tc__take_late(struct tc_archiver *archiver, struct tc__file *file) {
+  for (struct tc__verdict *item = file->late; item != NULL; item = item->next)
+    tc__take_verdict(archiver, file->stream, TB_MOVE(item->verdict));
 }
 
 void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
                       struct tc_verdict *verdict) {
-  bool done = set_in_file(stream->open, verdict);
-
-  for (struct tc__file *file = archiver->queue; !done && file != NULL; file = file->next)
-    done = file->stream == stream && set_in_file(file, verdict);
+  if (set_in_file(stream->open, verdict)) return;
+  for (struct tc__file *file = archiver->queue; file != NULL; file = file->next)
+    if (file->stream == stream && set_in_file(file, verdict)) return;
   struct tc__recent *recent = stream->recents;
-  while (!done && recent != NULL &&
-         (verdict->gen < recent->first_gen || verdict->gen > recent->last_gen))
+  while (recent != NULL && (verdict->gen < recent->first_gen || verdict->gen > recent->last_gen))
     recent = recent->next;
-  struct tc__verdict *item = done || recent == NULL ? NULL : calloc(1, sizeof *item);
+  struct tc__verdict *item = recent == NULL ? NULL : calloc(1, sizeof *item);
   if (item == NULL) {
     free(verdict);
     return;

@@ -17,6 +17,8 @@ enum {
   EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
   EXPERIMENT_READABLE = 1, /* AllocFree */
   COPY_BYTES = 256 << 10,
+  DISK_BYTES =
+      1 << 20, /* a piece on its way to the disk; of whole pages, lest one be written twice */
 };
 
 bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len) {
@@ -210,6 +212,15 @@ tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
   return TB_OK;
 }
 
+void tc_segment_to_disk(struct tc_segment *segment, bool all) {
+  uint64_t from = segment->on_its_way, upto = segment->written;
+
+  if (!all) upto -= upto % DISK_BYTES;
+  if (upto <= from) return;
+  (void)sync_file_range(segment->fd, (off_t)from, (off_t)(upto - from), SYNC_FILE_RANGE_WRITE);
+  segment->on_its_way = upto;
+}
+
 tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim,
                      struct tb_diag *diag) {
   struct tc_segment_gen *now = &segment->now;
@@ -284,6 +295,7 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   rest->opened_mono_ns = segment->opened_mono_ns;
   segment->in_gen = false;
   segment->bytes = segment->written = segment->now.offset;
+  if (segment->on_its_way > segment->written) segment->on_its_way = segment->written;
   segment->crc = segment->border_crc;
   EVP_MD_CTX *spent = segment->sha;
   segment->sha = segment->border_sha;

@@ -60,6 +60,7 @@ struct tc_segment {
   struct iovec queue[TC_SEGMENT_QUEUE];
   unsigned nqueue;
   uint64_t written;
+  uint64_t on_its_way; /* so much of it the kernel was told to write to the disk */
 };
 
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
@@ -77,6 +78,9 @@ TB_MUST tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64
                                 const void *payload, uint32_t len, uint32_t crc,
                                 struct tb_diag *diag);
 TB_MUST tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag);
+/* Has the kernel begin to write to the disk what was flushed, in large pieces while more comes: who
+ * syncs the file then waits for the last one only. all: and what is no large piece. Waits for nothing. */
+void tc_segment_to_disk(struct tc_segment *segment, bool all);
 
 struct tc_segment_claim { /* what GENEND says */
   uint64_t gen, seq, batches, bytes, end_wall_ns;

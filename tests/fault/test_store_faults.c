@@ -24,6 +24,8 @@
 static atomic_int failing_syncs; /* so many of the log's fdatasync fail with EIO */
 static atomic_int parts_errno;   /* writes below open/ fail with it; 0: they do not */
 static atomic_int parts_failed;  /* so many did */
+static atomic_int names_errno;   /* renames from open/ fail with it; 0: they do not */
+static atomic_int names_failed;  /* so many did */
 static _Atomic uint64_t disk_free = UINT64_C(1) << 40;
 
 static bool is_below(int fd, const char *folder) {
@@ -51,6 +53,15 @@ ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset) {
     return -1;
   }
   return syscall(SYS_pwritev, fd, iov, n, offset, 0L);
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags) {
+  if (names_errno != 0 && is_below(from_fd, "/open")) {
+    names_failed++;
+    errno = names_errno;
+    return -1;
+  }
+  return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
 }
 
 int fstatvfs(int fd, struct statvfs *out) {
@@ -477,6 +488,33 @@ Test(store_faults, a_row_that_lags_behind_its_meta_is_mended_at_the_next_start) 
   tt_expect_proven(&tt);
 }
 
+/* It was ordered from open/, and the file has its meta and not yet its name. */
+Test(store_faults, a_verdict_is_kept_that_comes_while_the_disk_fails) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  names_errno = ENOSPC;
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_STORED, 0));
+  WAIT_UNTIL(names_failed >= 1);
+  msg->verdict = (struct tc_verdict){ .stream = w.stream,
+                                      .gen = 1,
+                                      .events = 10,
+                                      .thread = TB_NO_THREAD,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK };
+  tt_submit(&tt, msg);
+  int failed = names_failed;
+  WAIT_UNTIL(names_failed >= failed + 3);
+  names_errno = 0;
+  tt_close(&w);
+  tt_barrier(&tt);
+  tt_expect_proven(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "its verdict is in the archive");
+}
+
 static tb_rc one_stream(void *self, const struct tc_stream_row *row) {
   *(struct tc_stream_row *)self = *row;
   return TB_OK;
@@ -524,7 +562,7 @@ Test(store_faults, a_generation_that_is_archived_already_is_never_overwritten) {
   tt_generation(&w, 1, 3, 1000);
   tt_close(&w);
   tt_barrier(&tt);
-  char *before = tt_read_file(&tt, tt_wait(&tt, TC_REPLY_STORED, 0)->path, &len);
+  char *before = tt_read_file(&tt, tt_wait(&tt, TC_REPLY_STORED, 0)->final_path, &len);
   tt_detach(&tt, 1);
   /* A closed stream is forgotten after a while; then its id is free, its files are not. */
   uint64_t conn = 2;
@@ -542,7 +580,7 @@ Test(store_faults, a_generation_that_is_archived_already_is_never_overwritten) {
   cr_assert_eq(stats.generations_broken, 1);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1);
-  char *after = tt_read_file(&tt, tt_wait(&tt, TC_REPLY_STORED, 0)->path, &len);
+  char *after = tt_read_file(&tt, tt_wait(&tt, TC_REPLY_STORED, 0)->final_path, &len);
   cr_assert_eq(memcmp(before, after, len), 0);
   free(before);
   free(after);

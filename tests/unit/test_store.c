@@ -19,7 +19,7 @@ TestSuite(store, .init = open_store, .fini = tt_fixture_remove);
 /* The file is the header and the generation's batches, byte for byte. */
 static void expect_generation(const struct tc_reply *stored, uint64_t gen, unsigned n, size_t len) {
   size_t got_len;
-  char *got = tt_read_file(&tt, stored->path, &got_len);
+  char *got = tt_read_file(&tt, stored->final_path, &got_len);
   unsigned char *want = malloc(len + 1);
 
   cr_assert_not_null(got, "%s", stored->path);
@@ -43,6 +43,7 @@ Test(store, a_generation_is_acked_and_becomes_a_file_of_its_own) {
   tt_generation(&w, 1, 5, 1000);
   tt_generation(&w, 2, 100, 4000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
   struct tc_reply *first = tt_wait(&tt, TC_REPLY_STORED, 0),
                   *second = tt_wait(&tt, TC_REPLY_STORED, 1);
   cr_assert_not_null(second);
@@ -195,7 +196,7 @@ Test(store, a_loop_is_told_what_was_archived_and_what_was_lost) {
   cr_assert_eq(archived->last_gen, 1);
   cr_assert_eq(archived->bytes, 16 + 3 * 100);
   cr_assert_str_eq(archived->service, "shop");
-  cr_assert_str_eq(archived->path, tt_wait(&tt, TC_REPLY_STORED, 0)->path);
+  cr_assert_str_eq(archived->path, tt_wait(&tt, TC_REPLY_STORED, 0)->final_path);
   const struct tc_reply *lost = tt_wait(&tt, TC_REPLY_LOST, 0);
   cr_assert_eq(lost->gen, 2);
   cr_assert_eq(lost->last_gen, 4);
@@ -360,7 +361,7 @@ Test(store, a_restart_goes_on_where_it_was) {
   cr_assert_eq(two->gen, 2);
   cr_assert_not(two->new_run);
   size_t len;
-  char *bytes = tt_read_file(&tt, two->path, &len);
+  char *bytes = tt_read_file(&tt, two->final_path, &len);
   cr_assert_eq(len, 16 + 21);
   cr_assert_eq(memcmp(bytes + 16, "first halfsecond half", 21), 0);
   free(bytes);

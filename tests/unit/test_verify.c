@@ -32,7 +32,7 @@ static void make_archive(void) {
   tt_barrier(&t);
   for (unsigned i = 0; i < t.nreplies; i++)
     if (t.replies[i]->kind == TC_REPLY_STORED && t.replies[i]->gen != 0)
-      strcpy(paths[npaths++], t.replies[i]->path);
+      strcpy(paths[npaths++], t.replies[i]->final_path);
   tt_store_stop(&t);
 }
 
