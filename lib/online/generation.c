@@ -20,6 +20,7 @@ void to__generation_init(struct to_generation *gen, struct tb_mem *mem, uint64_t
   tb_arena_init(&gen->extra, mem, EXTRA_CHUNK);
   tb_map_init(&gen->lane_by_thread, mem, seed);
   tb_map_init(&gen->extra_by_hash, mem, seed);
+  tb_map_init(&gen->places_by_stack, mem, seed);
   tb_map_init(&gen->frame_by_pc, mem, seed);
   to__ids_init(&gen->string_ids, mem, seed);
   to__ids_init(&gen->stack_ids, mem, seed);
@@ -36,6 +37,7 @@ void to__generation_fini(struct to_generation *gen) {
   tb_arena_fini(&gen->extra);
   tb_map_fini(&gen->lane_by_thread);
   tb_map_fini(&gen->extra_by_hash);
+  tb_map_fini(&gen->places_by_stack);
   tb_map_fini(&gen->frame_by_pc);
   to__ids_fini(&gen->string_ids);
   to__ids_fini(&gen->stack_ids);
@@ -61,6 +63,7 @@ void to__generation_clear(struct to_generation *gen) {
   tb_arena_reset(&gen->extra);
   tb_map_clear(&gen->lane_by_thread);
   tb_map_clear(&gen->extra_by_hash);
+  tb_map_clear(&gen->places_by_stack);
   tb_map_clear(&gen->frame_by_pc);
   to__ids_clear(&gen->string_ids);
   to__ids_clear(&gen->stack_ids);
@@ -85,6 +88,10 @@ uint64_t to_generation_number(const struct to_generation *gen) {
 }
 unsigned to_generation_version(const struct to_generation *gen) {
   return gen->version;
+}
+
+to_ns to_generation_start(const struct to_generation *gen) {
+  return to__ticks_ns(gen->ns_per_tick, gen->time_min);
 }
 
 bool to_generation_string(const struct to_generation *gen, uint64_t id, struct to_string *out) {
@@ -221,6 +228,40 @@ bool to_stack_next(struct to_stack_iter *it, struct to_frame *out) {
   (void)to_generation_string(it->gen, frame.function, &out->function);
   (void)to_generation_string(it->gen, frame.file, &out->file);
   return true;
+}
+
+static tb_rc find_places(struct to_generation *gen, const struct to_stack *stack,
+                         const uint16_t **out) {
+  uint64_t *place;
+  bool fresh;
+  void *block;
+
+  TB_TRY(tb_map_put(&gen->places_by_stack, stack->id, &place, &fresh));
+  if (*place == 0) { /* fresh, or there was no memory the last time */
+    TB_TRY(tb_arena_take(&gen->extra, stack->nframes * sizeof **out, &block));
+    uint16_t *places = block;
+    const unsigned char *pos = stack->frames;
+    for (uint32_t i = 0; i < stack->nframes; i++) {
+      struct tw_frame frame;
+      places[i] = (uint16_t)(pos - stack->frames); /* 128 frames of 40 bytes at most */
+      pos = tw_frame_read(pos, &frame);
+    }
+    *place = (uintptr_t)block;
+  }
+  *out = (const uint16_t *)(uintptr_t)*place;
+  return TB_OK;
+}
+
+bool to_stack_at(const struct to_generation *gen, uint64_t id, uint64_t depth,
+                 struct to_frame *out) {
+  const struct to_stack *stack = find_stack(gen, id);
+  const uint16_t *places;
+
+  if (stack == NULL || depth >= stack->nframes || know_frames(gen) != TB_OK) return false;
+  /* Kept behind the const face, as the map by PC is. */
+  if (find_places((struct to_generation *)(uintptr_t)gen, stack, &places) != TB_OK) return false;
+  struct to_stack_iter it = { gen, stack->frames + places[depth], 1, false };
+  return to_stack_next(&it, out);
 }
 
 size_t to_stack_pcs(const struct to_generation *gen, uint64_t id, uint64_t *pcs, size_t max) {

@@ -31,6 +31,9 @@ struct to_stack_iter {
 
 uint64_t to_generation_number(const struct to_generation *gen);
 unsigned to_generation_version(const struct to_generation *gen); /* 22, 23, 25 or 26 */
+/* When its earliest batch was begun, on the trace clock: no event of it is earlier. Of a trace's first
+ * generation it is the start of the trace (online/survey.h tells it before anything is ordered). */
+to_ns to_generation_start(const struct to_generation *gen);
 
 /* True and *out for an id of the table (id 0 is the empty string), false for an unknown one. */
 bool to_generation_string(const struct to_generation *gen, uint64_t id, struct to_string *out);
@@ -45,6 +48,10 @@ bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
                              struct to_stack_iter *out);
 uint64_t to_stack_length(const struct to_generation *gen, uint64_t id); /* frames, O(1) */
 bool to_stack_next(struct to_stack_iter *it, struct to_frame *out);
+/* The frame at a depth, 0 being the innermost, as to_stack_next() gives it: O(1) once a stack has been
+ * asked. False: no such stack or frame, or no memory to remember where its frames stand. */
+bool to_stack_at(const struct to_generation *gen, uint64_t id, uint64_t depth,
+                 struct to_frame *out);
 
 /* Program counters of a stack as they are written, innermost first: how many, at most max; 0 for an
  * unknown id. Needs no table of frames, so it is the cheap way to recognise a stack. */
@@ -56,8 +63,8 @@ uint64_t to_stack_hash(const struct to_generation *gen, uint64_t id);
 
 /* The clocks of this generation. False before 1.25 (no snapshot): the agent's own pair serves then. */
 struct to_clock {
-  to_ns trace_ns;    /* when it was taken, trace clock */
-  uint64_t mono_ns;  /* the program's monotonic clock */
+  to_ns trace_ns;   /* when it was taken, trace clock */
+  uint64_t mono_ns; /* the program's monotonic clock */
   int64_t wall_s;
   int64_t wall_ns;
 };
@@ -70,6 +77,7 @@ struct to_experimental {
   const unsigned char *data;
   size_t len;
 };
-size_t to_generation_experimental(const struct to_generation *gen, const struct to_experimental **out);
+size_t to_generation_experimental(const struct to_generation *gen,
+                                  const struct to_experimental **out);
 
 #endif

@@ -25,6 +25,8 @@ struct goroutine {
 
 struct thread {
   int64_t id, g, p;
+  to_ns since; /* in its state */
+  bool lower_bound;
 };
 
 struct proc {
@@ -44,7 +46,8 @@ struct to_model {
   struct tb_map goroutines, threads, procs;
   struct tb_map ranges[TO_RANGE_SYSCALL]; /* by kind: id of the scope -> struct range */
   uint64_t gomaxprocs;
-  to_ns began; /* the epoch's first event */
+  uint64_t in_gen; /* the generation that has begun; TB_NO_GEN: none */
+  to_ns began;     /* the epoch's first event */
   bool empty;
   uint64_t gen; /* whose reasons are kept */
   struct {
@@ -81,7 +84,7 @@ void to_model_epoch(struct to_model *model) {
   for (int kind = 0; kind < TO_RANGE_SYSCALL; kind++)
     drop_all(&model->ranges[kind], model->mem, sizeof(struct range));
   model->empty = true;
-  model->gen = TB_NO_GEN;
+  model->gen = model->in_gen = TB_NO_GEN;
 }
 
 tb_rc to_model_new(struct tb_mem *mem, uint64_t seed, struct to_model **out) {
@@ -166,7 +169,7 @@ static tb_rc claim_thread(struct to_model *model, int64_t id, struct thread **ou
 
   TB_TRY(claim(model, &model->threads, id, sizeof **out, &block, &fresh));
   *out = block;
-  if (fresh) **out = (struct thread){ id, TO_NONE, TO_NONE };
+  if (fresh) **out = (struct thread){ id, TO_NONE, TO_NONE, model->began, true };
   return TB_OK;
 }
 
@@ -373,10 +376,76 @@ static bool is_mismatch(const struct to_model *model, const struct to_event *ev)
   return (ev->g != TO_NONE && ev->g != t->g) || (ev->p != TO_NONE && ev->p != t->p);
 }
 
+/* --- threads ------------------------------------------------------------------------------------- */
+
+const char *to_thread_state_name(enum to_thread_state state) {
+  static const char *const names[] = { "Idle", "Running", "Syscall", "Blocked" };
+  return names[state];
+}
+
+static enum to_thread_state thread_state(const struct to_model *model, const struct thread *t) {
+  const struct goroutine *g = t->g == TO_NONE ? NULL : find(&model->goroutines, t->g);
+
+  if (g == NULL) return TO_THREAD_IDLE;
+  if (g->state != TO_GO_SYSCALL) return TO_THREAD_RUNNING;
+  return t->p == TO_NONE ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
+}
+
+/* Threads whose state an event may change, and what they were before it. What is learnt of a thread for the
+ * first time is no change: it was so before. */
+struct watched {
+  int64_t m[TO_THREAD_CHANGES_MAX]; /* TO_NONE: not looked at */
+  enum to_thread_state was[TO_THREAD_CHANGES_MAX];
+};
+
+static void watch_threads(const struct to_model *model, const struct to_event *ev,
+                          const struct to_transition *tr, struct watched *out) {
+  bool steal = ev->type == TW_EV_PROC_STEAL && (int64_t)ev->args[2] != ev->m;
+  bool news = tr->from != TO_GO_UNDETERMINED; /* the same number for a proc */
+
+  *out = (struct watched){ .m = { news ? ev->m : TO_NONE,
+                                  news && steal ? (int64_t)ev->args[2] : TO_NONE } };
+  for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
+    const struct thread *t = out->m[i] == TO_NONE ? NULL : find(&model->threads, out->m[i]);
+    if (t != NULL)
+      out->was[i] = thread_state(model, t);
+    else
+      out->m[i] = TO_NONE;
+  }
+}
+
+static void tell_threads(const struct to_model *model, const struct to_event *ev,
+                         const struct watched *watched, struct to_news *out) {
+  for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
+    struct thread *t = watched->m[i] == TO_NONE ? NULL : find(&model->threads, watched->m[i]);
+    if (t == NULL) continue;
+    enum to_thread_state now = thread_state(model, t);
+    if (now == watched->was[i]) continue;
+    out->thread[out->threads++] =
+        (struct to_thread_change){ .m = t->id,
+                                   .g = t->g,
+                                   .from = watched->was[i],
+                                   .to = now,
+                                   .lasted_ns = (uint64_t)ev->time - (uint64_t)t->since,
+                                   .lower_bound = t->lower_bound };
+    t->since = ev->time;
+    t->lower_bound = false;
+  }
+}
+
+static void tell_generation(struct to_model *model, const struct to_generation *gen,
+                            struct to_news *out) {
+  out->generation_ends = model->in_gen;
+  model->in_gen = gen == NULL ? TB_NO_GEN : to_generation_number(gen);
+  out->generation_begins = model->in_gen;
+  out->gomaxprocs = model->gomaxprocs;
+}
+
 tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
                      const struct to_event *ev, struct to_news *out) {
   struct to_event_range range;
   struct to_transition tr;
+  struct watched watched;
 
   if (model->empty) model->began = ev->time;
   model->empty = false;
@@ -387,8 +456,10 @@ tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
   switch (to_event_kind(ev)) {
   case TO_KIND_TRANSITION:
     to_event_transition(ev, &tr);
+    watch_threads(model, ev, &tr, &watched);
     TB_TRY(tr.resource == TO_RESOURCE_PROC ? move_proc(model, ev, &tr, out)
                                            : move_goroutine(model, gen, ev, &tr, out));
+    tell_threads(model, ev, &watched, out);
     break;
   case TO_KIND_RANGE_BEGIN:
   case TO_KIND_RANGE_ACTIVE:
@@ -396,8 +467,10 @@ tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
     if (to_event_range(ev, &range)) TB_TRY(move_range(model, ev, &range, out));
     break;
   case TO_KIND_METRIC:
-    if (to_event_metric(ev) == TO_METRIC_GOMAXPROCS) model->gomaxprocs = ev->args[0];
+    if (to_event_metric(ev) == TO_METRIC_GOMAXPROCS)
+      model->gomaxprocs = out->gomaxprocs = ev->args[0];
     break;
+  case TO_KIND_SYNC: tell_generation(model, gen, out); break;
   case TO_KIND_STACK_SAMPLE: out->context_mismatch = is_mismatch(model, ev); break;
   case TO_KIND_LABEL: {
     struct goroutine *g = find(&model->goroutines, ev->g);
@@ -415,6 +488,8 @@ tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
     out->label = (struct to_string){ g->label, g->label_len };
   return TB_OK;
 }
+
+_Static_assert((int)TO_GO_UNDETERMINED == (int)TO_PROC_UNDETERMINED, "watch_threads takes either");
 
 /* --- questions ----------------------------------------------------------------------------------- */
 
@@ -452,22 +527,12 @@ size_t to_model_goroutines(const struct to_model *model) {
   return model->goroutines.count;
 }
 
-const char *to_thread_state_name(enum to_thread_state state) {
-  static const char *const names[] = { "Idle", "Running", "Syscall", "Blocked" };
-  return names[state];
-}
-
 bool to_model_thread(const struct to_model *model, int64_t id, struct to_thread_now *out) {
   const struct thread *t = find(&model->threads, id);
 
   if (t == NULL) return false;
-  const struct goroutine *g = t->g == TO_NONE ? NULL : find(&model->goroutines, t->g);
-  *out = (struct to_thread_now){ t->id, t->g, t->p, TO_THREAD_IDLE };
-  if (g == NULL) return true;
-  if (g->state == TO_GO_SYSCALL)
-    out->state = t->p == TO_NONE ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
-  else
-    out->state = TO_THREAD_RUNNING;
+  *out =
+      (struct to_thread_now){ t->id, t->g, t->p, thread_state(model, t), t->since, t->lower_bound };
   return true;
 }
 

@@ -43,6 +43,23 @@ struct to_blocked_syscall {
   bool lower_bound;    /* it began before `since` */
 };
 
+enum to_thread_state {
+  TO_THREAD_IDLE,    /* runs no goroutine */
+  TO_THREAD_RUNNING, /* runs Go code */
+  TO_THREAD_SYSCALL, /* in a call, its proc is kept for it */
+  TO_THREAD_BLOCKED, /* in a call, its proc was taken */
+};
+const char *to_thread_state_name(enum to_thread_state state); /* "Idle" */
+
+/* The same event as threads see it: for who wants goroutines on threads and no procs. */
+struct to_thread_change {
+  int64_t m, g; /* g: the goroutine it has now; TO_NONE */
+  enum to_thread_state from, to;
+  uint64_t lasted_ns; /* in `from` */
+  bool lower_bound;   /* it was so before the model heard of the thread */
+};
+enum { TO_THREAD_CHANGES_MAX = 2 }; /* a steal changes two */
+
 struct to_news {
   /* Of the goroutine's or proc's state, or the range, that the event ends. */
   bool ends;
@@ -57,6 +74,15 @@ struct to_news {
   enum to_reason reason; /* GoBlock, GoStop */
   struct to_string
       label; /* of the span the event ends or lies in; len 0: none. Until the next event */
+  /* Of a Sync: the generation that begins with it, and the one that ends before it; 0: none. Everything of
+   * a generation lies between the two, its experimental batches as well; what was kept of the one that
+   * ends may be dropped. */
+  uint64_t generation_begins, generation_ends;
+  /* Of a Sync and of a change: GOMAXPROCS from here on; 0: other event, or not said yet. The runtime says
+   * it anew soon after each generation's begin. */
+  uint64_t gomaxprocs;
+  struct to_thread_change thread[TO_THREAD_CHANGES_MAX];
+  unsigned threads; /* how many of them */
 };
 
 /* Every event of the stream, in order; gen as the sink got it. */
@@ -79,16 +105,11 @@ bool to_model_goroutine(const struct to_model *model, int64_t id, struct to_goro
 bool to_model_next_goroutine(const struct to_model *model, size_t *pos, struct to_goroutine *out);
 size_t to_model_goroutines(const struct to_model *model); /* live ones that are known */
 
-enum to_thread_state {
-  TO_THREAD_IDLE,    /* runs no goroutine */
-  TO_THREAD_RUNNING, /* runs Go code */
-  TO_THREAD_SYSCALL, /* in a call, its proc is kept for it */
-  TO_THREAD_BLOCKED, /* in a call, its proc was taken */
-};
-const char *to_thread_state_name(enum to_thread_state state); /* "Idle" */
 struct to_thread_now {
   int64_t id, g, p; /* TO_NONE */
   enum to_thread_state state;
+  to_ns since;      /* in this state */
+  bool lower_bound; /* for longer than that */
 };
 bool to_model_thread(const struct to_model *model, int64_t id, struct to_thread_now *out);
 

@@ -28,6 +28,7 @@ struct to_reader {
   bool ended;     /* finish() was called */
   bool any_generation;
   bool order_begun;
+  bool held;     /* ordered to its end, and not let go of yet */
   tb_rc late_rc; /* a fault after this generation, told when it is ordered */
   struct tb_diag late_diag;
   uint64_t generations;
@@ -87,6 +88,10 @@ uint64_t to_reader_events(const struct to_reader *reader) {
 }
 uint64_t to_reader_generations(const struct to_reader *reader) {
   return reader->generations;
+}
+
+const struct to_generation *to_reader_holds(const struct to_reader *reader) {
+  return reader->held ? &reader->gen : NULL;
 }
 
 static tb_rc fail(struct to_reader *reader, tb_rc rc) {
@@ -305,6 +310,7 @@ tb_rc to_reader_finish(struct to_reader *reader) {
 static tb_rc next_generation(struct to_reader *reader) {
   reader->generations++;
   reader->phase = FEEDING;
+  reader->held = false;
   to__generation_clear(&reader->gen);
   if (reader->late_rc != TB_OK) {
     if (reader->diag != NULL && reader->diag->rc == TB_OK) *reader->diag = reader->late_diag;
@@ -327,6 +333,7 @@ static tb_rc next_generation(struct to_reader *reader) {
 tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   if (reader->phase == FAILED) return reader->failed_rc;
   if (reader->phase != ORDERING) return TB_OK;
+  if (reader->held) return next_generation(reader);
   if (!reader->order_begun) {
     /* Why it fails is told when a stack is asked for, if one is. */
     if ((reader->flags & TO_READER_FRAMES) &&
@@ -339,7 +346,8 @@ tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   tb_rc rc = to__order_run(reader->order, events_max);
   if (rc == TB_AGAIN) return TB_AGAIN;
   if (rc != TB_OK) return fail(reader, rc);
-  return next_generation(reader);
+  reader->held = (reader->flags & TO_READER_HOLD) != 0;
+  return reader->held ? TB_AGAIN : next_generation(reader);
 }
 
 void to_reader_epoch(struct to_reader *reader) {
@@ -353,7 +361,7 @@ tb_rc to_reader_begin(struct to_reader *reader) {
   }
   reader->segmented = true;
   reader->phase = FEEDING;
-  reader->ended = reader->spilled = reader->any_generation = false;
+  reader->ended = reader->spilled = reader->any_generation = reader->held = false;
   reader->late_rc = TB_OK;
   tw_split_reset(&reader->split);
   to__generation_clear(&reader->gen);

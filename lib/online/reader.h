@@ -30,24 +30,30 @@
 enum to_reader_flags {
   TO_READER_BYTES_STAY = 1, /* feed() lends for good: no copy */
   TO_READER_FRAMES = 2,     /* the sink will ask for stacks: make their table before, in slices */
-  TO_READER_PLAIN = 4,      /* only instructions that every processor has: same answers, slower; for tests */
+  TO_READER_PLAIN = 4, /* only instructions that every processor has: same answers, slower; for tests */
+  /* After a generation's last event run() answers TB_AGAIN once more: between these two calls the generation
+   * is still there, for who kept its events. */
+  TO_READER_HOLD = 8,
 };
 
 struct to_limits {
   uint64_t generation_bytes_max; /* of one generation; 0: no limit */
-  uint64_t exact_tries; /* threads tried in vain in Go's own order, beyond 8 an event; 0: 1 M. Then threads
+  uint64_t
+      exact_tries; /* threads tried in vain in Go's own order, beyond 8 an event; 0: 1 M. Then threads
                          * that wait are parked: the same order but for events of equal time. */
-  uint64_t fuel_tries;  /* attempts of parked threads beyond 64 an event; 0: 1 M. Then TB_FUEL. */
+  uint64_t fuel_tries; /* attempts of parked threads beyond 64 an event; 0: 1 M. Then TB_FUEL. */
 };
 
 struct to_reader;
 
 TB_MUST tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
-                            struct to_event_sink sink, struct tb_diag *diag, struct to_reader **out);
+                            struct to_event_sink sink, struct tb_diag *diag,
+                            struct to_reader **out);
 void to_reader_free(struct to_reader *reader);
 
 /* TB_OK: all n bytes taken. TB_AGAIN: *out_used of them taken, a generation is complete: run() it. */
-TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n, size_t *out_used);
+TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n,
+                             size_t *out_used);
 /* No more bytes will come. TB_AGAIN: run() what is left. TB_OK: the trace is whole and done. */
 TB_MUST tb_rc to_reader_finish(struct to_reader *reader);
 /* Orders and delivers about events_max events. TB_AGAIN: more left. TB_OK: feed() again, or done. */
@@ -63,6 +69,8 @@ void to_reader_epoch(struct to_reader *reader);
 
 unsigned to_reader_version(const struct to_reader *reader); /* 0 until the header is read */
 uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync included */
+/* The generation whose events have all been delivered, with TO_READER_HOLD; NULL: none just now. */
+const struct to_generation *to_reader_holds(const struct to_reader *reader);
 uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */
 
 #endif

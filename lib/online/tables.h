@@ -72,6 +72,9 @@ struct to_generation {
   struct tb_map extra_by_hash;
   struct tb_arena extra;
 
+  /* Of stacks that to_stack_at() was asked for: uint16_t in `extra`, where each frame begins. */
+  struct tb_map places_by_stack;
+
   /* Made when frames are first asked for: by PC, where the frame stands that names it first. */
   struct tb_map frame_by_pc;
   bool frames_known;

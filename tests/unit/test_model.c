@@ -196,6 +196,59 @@ Test(model, a_range_that_was_there_before_the_first_sync_is_a_lower_bound) {
   done(&run);
 }
 
+/* J1, J2: threads that run goroutines or do not, and no proc in sight. */
+Test(model, a_thread_is_idle_running_in_a_call_and_blocked_in_it) {
+  struct run run;
+
+  feed(&run, "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
+             "EventBatch gen=1 m=1 time=200\n"
+             "ProcSteal dt=1 p=0 p_seq=2 m=0\n"
+             "ProcStart dt=1 p=0 p_seq=3\n"
+             "ProcStop dt=10\n"
+             "EventBatch gen=1 m=0 time=300\n"
+             "GoSyscallEndBlocked dt=1\n");
+  const struct to_news *begin = &nth(&run, TW_EV_GO_SYSCALL_BEGIN, 1)->news;
+  cr_assert_eq(nth(&run, TW_EV_GO_STATUS, 1)->news.threads, 0, "it ran before, too");
+  cr_assert_eq(begin->threads, 1);
+  cr_assert(begin->thread[0].m == 0 && begin->thread[0].g == 1);
+  cr_assert(begin->thread[0].from == TO_THREAD_RUNNING && begin->thread[0].to == TO_THREAD_SYSCALL);
+  cr_assert(begin->thread[0].lower_bound);
+  const struct to_news *steal = &nth(&run, TW_EV_PROC_STEAL, 1)->news;
+  cr_assert_eq(steal->threads, 1);
+  cr_assert(steal->thread[0].m == 0 && steal->thread[0].to == TO_THREAD_BLOCKED);
+  cr_assert_eq(steal->thread[0].lasted_ns,
+               (uint64_t)(nth(&run, TW_EV_PROC_STEAL, 1)->ev.time -
+                          nth(&run, TW_EV_GO_SYSCALL_BEGIN, 1)->ev.time));
+  cr_assert_not(steal->thread[0].lower_bound);
+  const struct to_news *end = &nth(&run, TW_EV_GO_SYSCALL_END_BLOCKED, 1)->news;
+  cr_assert_eq(end->threads, 1);
+  cr_assert(end->thread[0].from == TO_THREAD_BLOCKED && end->thread[0].to == TO_THREAD_IDLE);
+  cr_assert_eq(end->thread[0].g, TO_NONE);
+  cr_assert_eq(nth(&run, TW_EV_PROC_START, 1)->news.threads, 0, "procs are not shown");
+  done(&run);
+}
+
+/* J7, J8, H5 */
+Test(model, generations_begin_and_end_and_gomaxprocs_is_told_at_each) {
+  struct run run;
+
+  feed(&run, "Trace Go1.26\n" START "ProcsChange dt=1 procs_value=8 stack=0\n"
+             "EventBatch gen=2 m=0 time=900\n"
+             "ProcStatus dt=1 p=0 pstatus=1\n"
+             "GoStatus dt=1 g=1 m=0 gstatus=2\n"
+             "ProcsChange dt=1 procs_value=4 stack=0\n");
+  const struct to_news *first = &nth(&run, TW_EV_SYNC, 1)->news,
+                       *second = &nth(&run, TW_EV_SYNC, 2)->news,
+                       *last = &nth(&run, TW_EV_SYNC, 3)->news;
+  cr_assert(first->generation_begins == 1 && first->generation_ends == 0 && first->gomaxprocs == 0);
+  cr_assert(second->generation_begins == 2 && second->generation_ends == 1);
+  cr_assert_eq(second->gomaxprocs, 8, "what held as the first one ended");
+  cr_assert(last->generation_begins == 0 && last->generation_ends == 2 && last->gomaxprocs == 4);
+  cr_assert_eq(nth(&run, TW_EV_PROCS_CHANGE, 2)->news.gomaxprocs, 4);
+  cr_assert_eq(nth(&run, TW_EV_GO_STATUS, 1)->news.gomaxprocs, 0, "nothing to tell");
+  done(&run);
+}
+
 Test(model, a_sample_that_names_another_goroutine_than_its_thread_runs_is_flagged) {
   struct run run;
 

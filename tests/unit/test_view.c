@@ -67,3 +67,48 @@ Test(view, a_reason_is_found_by_the_words_of_the_trace_and_shown_in_plainer_ones
       cr_assert_neq(strcmp(to_reason_info(a)->id, to_reason_info(b)->id), 0, "two are %s",
                     to_reason_info(a)->id);
 }
+
+/* I21, I15, I20: numbers and words that others store and compare. New ones come at the end. */
+Test(view, states_and_canonical_ids_are_frozen) {
+  static const char *const go[] = { "Undetermined", "NotExist", "Runnable",
+                                    "Running",      "Waiting",  "Syscall" };
+  static const char *const proc[] = { "Undetermined", "NotExist", "Running", "Idle" };
+  static const char *const ranges[] = { "/stw",     "/gc/mark",    "/gc/sweep", "/gc/mark-assist",
+                                        "/syscall", "/user/region" };
+  static const char *const reasons[] = {
+    "/unspecified",    "/forever",       "/io",        "/chan/select",
+    "/sync/cond",      "/sync/lock",     "/chan/send", "/chan/receive",
+    "/gc/mark-assist", "/gc/sweeper",    "/system",    "/sched/preempted",
+    "/debug/call",     "/gc/end",        "/sleep",     "/gc/weak-to-strong",
+    "/synctest",       "/sched/gosched",
+  };
+
+  for (unsigned i = 0; i < sizeof go / sizeof go[0]; i++)
+    cr_assert_str_eq(to_state_name(TO_RESOURCE_GOROUTINE, (uint8_t)i), go[i]);
+  for (unsigned i = 0; i < sizeof proc / sizeof proc[0]; i++)
+    cr_assert_str_eq(to_state_name(TO_RESOURCE_PROC, (uint8_t)i), proc[i]);
+  cr_assert_geq(TO_RANGES, sizeof ranges / sizeof ranges[0]);
+  for (unsigned i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+    cr_assert_str_eq(to_range_info((enum to_range_kind)i)->id, ranges[i]);
+  cr_assert_gt(TO_REASONS, sizeof reasons / sizeof reasons[0]);
+  for (unsigned i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+    cr_assert_str_eq(to_reason_info((enum to_reason)(i + 1))->id, reasons[i]);
+}
+
+/* H6, I14: each says since which Go it is there, and what it means. */
+Test(view, every_reason_and_range_says_what_it_is_and_since_when) {
+  for (unsigned i = TO_REASON_OTHER + 1; i < TO_REASONS; i++) {
+    const struct to_reason_info *info = to_reason_info((enum to_reason)i);
+    cr_assert(info->since >= 22 && info->since < 40, "%s", info->text);
+    cr_assert(info->text[0] != 0 && info->display[0] != 0 && info->about[0] != 0 &&
+              info->id[0] == '/');
+  }
+  for (unsigned i = 0; i < TO_RANGES; i++) {
+    const struct to_range_info *info = to_range_info((enum to_range_kind)i);
+    cr_assert(info->name[0] != 0 && info->about[0] != 0 && info->id[0] == '/');
+  }
+  cr_assert_eq(to_range_info(TO_RANGE_STW)->effect, TO_RESOURCE_PROCESS, "I4, I6: all stand still");
+  cr_assert_eq(to_range_info(TO_RANGE_STW)->scope, TO_RESOURCE_GOROUTINE,
+               "for one that asked for it");
+  cr_assert_eq(to_range_info(TO_RANGE_GC_MARK)->scope, TO_RESOURCE_NONE, "I7");
+}

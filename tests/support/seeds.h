@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The oracle's twenty small traces (tests/oracle/seeds.sh says what each is), for tests over real ones that
+ * need AllocFree, several generations or a certain Go. */
+#ifndef TT_SEEDS_H
+#define TT_SEEDS_H
+
+#include "fuzz/pack.h"
+
+/* In the order of the table in seeds.sh. */
+struct tt_pack tt_seeds_load(void);
+
+/* Where each generation stands in a trace: at most max, answers how many. */
+struct to_place;
+size_t tt_generations(const unsigned char *trace, size_t n, struct to_place *out, size_t max);
+
+#endif
