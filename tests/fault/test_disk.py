@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows 8, 13 and 22: a disk that is full, one that takes half a second for each sync, a wall clock that jumps."""
+import ctypes
+import os
+import random
+import re
+import time
+import urllib.error
+import urllib.request
+
+from harness import SANITIZE, Collector, wait_until
+from faults import Agent, FaultCase, Shim, full
+
+
+def resident(pid):
+    """Bytes of memory that are the process's own: mapped files can be had back."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1)) * 1024
+
+
+class Disk(FaultCase):
+    def tmpfs(self, mib):
+        """A small disk of its own; needs root."""
+        folder = self.folder / "disk"
+        folder.mkdir()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"none", str(folder).encode(), b"tmpfs", 0, f"size={mib}m".encode()) != 0:
+            self.skipTest(f"no tmpfs: {os.strerror(ctypes.get_errno())}")
+        self.addCleanup(lambda: libc.umount2(str(folder).encode(), 2))  # MNT_DETACH; before the folder is removed
+        return folder
+
+    def healthz(self, collector):
+        began = time.monotonic()
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=30) as answer:
+            answer.read()
+        return time.monotonic() - began
+
+    def test_row_8_a_full_disk(self):
+        mib, rounds = full(96, 1024), full(1, 3)
+        disk = self.tmpfs(mib)
+        filler = disk / "filler"
+        collector = Collector(self, f"state={disk}/state", "log.file_bytes=4MiB", "disk.reserve_bytes=4MiB",
+                              f"disk.free_min={mib // 12}MiB", "retention.free_bytes=0", "retention.age=0")
+        collector.state = disk / "state"
+        agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(4, 5), spool_bytes=4 << 20) for seed in (1, 2)]
+        wait_until("something is acked", lambda: self.acked(agents) > 0)
+        resumes = []
+        for _ in range(rounds):
+            left = os.statvfs(disk)
+            filler.write_bytes(bytes(max(left.f_bavail * left.f_frsize - (mib << 20) // 3, 0)))
+            wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 300)
+            acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
+            wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
+            self.assertIsNone(collector.process.poll())
+            began = time.monotonic()
+            filler.unlink()
+            wait_until("acks go on", lambda: self.acked(agents) > acked)
+            resumes.append(time.monotonic() - began)
+        filler.unlink(missing_ok=True)
+        words = self.finish_all(collector, agents)
+        if not SANITIZE:
+            self.assertLess(max(resumes), 2)
+        print(f"row 8: {mib} MiB disk full {rounds} times, acks go on after at most {max(resumes):.2f} s, "
+              f"{sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked and there, "
+              f"{sum(w['lost_bytes'] for w in words) / 1e6:.0f} MB told as lost", flush=True)
+
+    def ready_text(self, collector):
+        try:
+            with urllib.request.urlopen(f"http://{collector.ready['http']}/readyz", timeout=30) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.read().decode()
+
+    def test_row_13_a_slow_disk(self):
+        shim, seconds = Shim(self), full(4, 40)
+        collector = Collector(self, env=shim.environment)
+        agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(1, 2)) for seed in (1, 2, 3, 4)]
+        wait_until("something is acked", lambda: all(a.status["acked_generations"] > 0 for a in agents))
+        usual = sorted(self.healthz(collector) for _ in range(50))
+        shim.order(sync_ns=500_000_000)
+        began, before, answers, memory = time.monotonic(), self.acked(agents), [], []
+        while time.monotonic() - began < seconds:
+            answers.append(self.healthz(collector))
+            memory.append(resident(collector.process.pid))
+        wait_until("acks go on", lambda: self.acked(agents) > before)
+        metrics = self.metrics(collector)
+        self.assertEqual(metrics["tracecollect_peers_timed_out_total"], 0)
+        shim.order()
+        words = self.finish_all(collector, agents)
+        self.assertEqual(sum(w["reconnects"] for w in words), 0)
+        answers.sort()
+        print(f"row 13: {seconds} s with 500 ms for each sync, 0 reconnects, the loop answers in p50 {answers[len(answers) // 2] * 1e3:.1f} "
+              f"p99 {answers[len(answers) * 99 // 100] * 1e3:.1f} ms (before: p99 {usual[-1] * 1e3:.1f} ms), "
+              f"memory {min(memory) >> 20} to {max(memory) >> 20} MiB", flush=True)
+
+    def test_row_22_a_clock_that_jumps(self):
+        shim, jumps = Shim(self), full(12, 100)
+        collector = Collector(self, "retention.age=1h", "retention.every=100ms", env=shim.environment)
+        agents = [Agent(self, collector.ready["agents"], seed) for seed in (1, 2)]
+        wait_until("all are connected", lambda: all(a.status["acked_generations"] > 0 for a in agents))
+        chance, day = random.Random(22), 86_400_000_000_000
+        for _ in range(jumps):
+            acked = self.acked(agents)
+            shim.order(clock_ns=chance.choice((-1, 1)) * chance.choice((day, 50 * 365 * day)))
+            # A generation more and two looks of retention.
+            turns = self.metrics(collector)["tracecollect_commits_total"]
+            wait_until("more is acked", lambda: self.acked(agents) > acked and
+                       self.metrics(collector)["tracecollect_commits_total"] > turns + 3)
+        shim.order()
+        metrics = self.metrics(collector)
+        self.assertEqual(metrics["tracecollect_segments_expired_total"], 0)
+        self.assertEqual(metrics["tracecollect_peers_timed_out_total"], 0)
+        words = self.finish_all(collector, agents)
+        self.assertEqual(sum(w["reconnects"] for w in words), 0)
+        print(f"row 22: {jumps} jumps of the wall clock, nothing deleted, no time-out", flush=True)

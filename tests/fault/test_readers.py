@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Row 12: a subscriber that stops reading costs the others and the collector nothing, and knows what it missed."""
+import json
+import signal
+import time
+
+from harness import TRACECTL, Collector, wait_until
+from faults import Agent, FaultCase, full
+from test_disk import resident
+
+READERS = 8
+
+
+class Readers(FaultCase):
+    def lines(self, name):
+        return [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
+
+    def topics(self, name):
+        """Of each topic: first and last number heard, how many were heard, how many are known to be lost."""
+        topics = {}
+        for line in self.lines(name):
+            if line["record"] == "lost":
+                first, last, heard, lost = topics[line["of"]]
+                topics[line["of"]] = (first, last, heard, lost + line["lost"])
+            else:
+                first, _, heard, lost = topics.get(line["topic"], (line["seq"], 0, 0, 0))
+                topics[line["topic"]] = (first, line["seq"], heard + 1, lost)
+        return topics
+
+    def lost(self, name):
+        return sum(lost for _, _, _, lost in self.topics(name).values())
+
+    def test_row_12_one_of_eight_stops_reading(self):
+        seconds = full(3, 30)
+        # Little may wait for a subscriber, so that a short sleep is long enough.
+        collector = Collector(self, "feed.queue_bytes=1MiB", "feed.message_bytes_max=16KiB")
+        tails = []
+        for n in range(READERS):
+            with open(self.folder / f"tail{n}.out", "wb") as out:
+                tails.append(self.spawn(f"tail{n}", TRACECTL, "tail", "fault/", "--json", "--server", collector.to,
+                                        "--certs", self.certs, stdout=out))
+        agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(1, 4), generation_bytes=20_000) for seed in (1, 2)]
+        wait_until("all hear", lambda: all(self.lines(f"tail{n}") for n in range(READERS)))
+        memory = resident(collector.process.pid)
+        tails[0].send_signal(signal.SIGSTOP)
+        began, before, produced = time.monotonic(), self.acked(agents), sum(a.status["produced_bytes"] for a in agents)
+        wait_until("time passes and much was said", lambda: time.monotonic() - began >= seconds and
+                   self.acked(agents) > before + 4_000_000)
+        acked, produced = self.acked(agents) - before, sum(a.status["produced_bytes"] for a in agents) - produced
+        grown = resident(collector.process.pid) - memory
+        tails[0].send_signal(signal.SIGCONT)
+        for agent in agents:
+            agent.process.send_signal(signal.SIGTERM)
+        words = [agent.finish() for agent in agents]
+        self.assertEqual(sum(w["lost_bytes"] for w in words), 0)
+
+        def last_numbers(name):
+            return {topic: last for topic, (_, last, _, _) in self.topics(name).items()}
+
+        wait_until("all have heard the last of each topic",
+                   lambda: all(last_numbers(f"tail{n}") == last_numbers("tail1") for n in range(READERS)))
+        for n in range(READERS):
+            for topic, (first, last, heard, lost) in self.topics(f"tail{n}").items():
+                self.assertEqual(heard + lost, last - first + 1, f"tail{n}: {topic}")
+        lost = self.lost("tail0")
+        self.assertGreater(lost, 0, "the sleep was too short to lose anything")
+        self.assertEqual([self.lost(f"tail{n}") for n in range(1, READERS)], [0] * (READERS - 1))
+        self.assert_proven(collector, 2)
+        print(f"row 12: one of {READERS} stopped for {seconds} s: acked {acked / max(produced, 1) * 100:.1f} % of what was produced "
+              f"meanwhile, {lost} messages known as lost, memory {grown / 2**20:+.1f} MiB", flush=True)
