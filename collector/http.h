@@ -20,6 +20,7 @@
 
 #include "collector/archive_desk.h"
 #include "collector/feed.h"
+#include "collector/history.h"
 #include "collector/readiness.h"
 #include "collector/tls.h"
 
@@ -51,6 +52,7 @@ struct tc_http_env {
   struct tc_http_source source;
   struct tc_archive_desk_env archive;
   struct tc_feed *feed; /* NULL: live events are overviews only */
+  struct tc_history *history; /* NULL: a page begins with what it sees itself */
 };
 
 struct tc_http;

@@ -8,10 +8,11 @@
 #include "collector/http_private.h"
 #include "collector/http_query.h"
 #include "collector/overview.h"
+#include "collector/times.h"
 
 #define KINDS_DEFAULT "overview,alert,generation"
 
-enum { OWED_BYTES_MAX = 64 << 10, OVERVIEW_MS = 1000 };
+enum { OWED_BYTES_MAX = 64 << 10, OVERVIEW_MS = 1000, HISTORY_BYTES_MAX = 64 << 20 };
 
 void tc__live_pump(struct tc__http_conn *c) {
   const void *text;
@@ -66,6 +67,21 @@ void tc__live_tick(struct tc_http *http) {
 
 /* --- a new reader ------------------------------------------------------------------------------ */
 
+/* Not numbered: it is for this reader, and nobody misses it. Whoever comes back has his own. */
+static void send_history(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+  struct tb_mem mem;
+  struct tb_buf text;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, HISTORY_BYTES_MAX);
+  tb_buf_init(&text, &mem);
+  tb_buf_text(&text, "event: history\ndata: ");
+  tc_history_write(http->env.history, tc_now_wall_ns(), &text);
+  tb_buf_text(&text, "\n\n");
+  if (text.rc == TB_OK) tc_tls_send(c->tls, text.data, text.len);
+  tb_buf_fini(&text);
+}
+
 void tc__live_begin(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   const char *kinds = KINDS_DEFAULT, *last_id = c->head.request.last_event_id;
@@ -93,6 +109,8 @@ void tc__live_begin(struct tc__http_conn *c) {
     tc__feed_listen(http);
     tc__conn_begin(c, &a);
     tc_tls_send(c->tls, "retry: 1000\n\n", 13);
+    if (http->env.history != NULL && last_id[0] == '\0' && tc_live_reads(c->live, "history"))
+      send_history(c);
     tc__live_pump(c);
     begin_overview(http); /* so that a page need not wait for its first figures */
   }

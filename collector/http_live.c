@@ -121,7 +121,7 @@ size_t tc_live_readers(const struct tc_live *live) {
   return live->readers;
 }
 
-static bool wants(const struct tc_live_reader *r, const char *kind) {
+bool tc_live_reads(const struct tc_live_reader *r, const char *kind) {
   char listed[KIND_MAX + 3];
 
   snprintf(listed, sizeof listed, ",%s,", kind);
@@ -130,7 +130,7 @@ static bool wants(const struct tc_live_reader *r, const char *kind) {
 
 bool tc_live_wanted(const struct tc_live *live, const char *kind) {
   for (const struct tc_live_reader *r = live->first; r != NULL; r = r->next_reader)
-    if (wants(r, kind)) return true;
+    if (tc_live_reads(r, kind)) return true;
   return false;
 }
 
@@ -160,7 +160,7 @@ bool tc_live_next(struct tc_live *live, struct tc_live_reader *r, const void **o
   }
   for (; e != NULL && e->number == r->next; e = e->next) {
     r->next++;
-    if (!wants(r, e->kind)) continue;
+    if (!tc_live_reads(r, e->kind)) continue;
     *out_text = e->text;
     *out_len = e->len;
     return true;

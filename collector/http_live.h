@@ -31,6 +31,7 @@ TB_MUST tb_rc tc_live_join(struct tc_live *live, const char *last_id, const char
                            struct tc_live_reader **out);
 void tc_live_leave(struct tc_live *live, struct tc_live_reader *reader); /* NULL is fine */
 size_t tc_live_readers(const struct tc_live *live);
+bool tc_live_reads(const struct tc_live_reader *reader, const char *kind);
 bool tc_live_wanted(const struct tc_live *live, const char *kind); /* does any reader want it? */
 
 /* What the reader is to be sent next, lent until the next call of any kind. False: nothing new. */

@@ -8,7 +8,7 @@
  *   http_job.c      work on another thread, for one connection
  *   http_api.c      answers out of the catalog and the reports
  *   http_file.c     a segment's file, in chunks
- *   http_events.c   live events for connections; http_live.c is their ring
+ *   http_events.c   live events for connections; http_live.c is their ring, history.c what was before
  *   http_feed.c     messages of the feed as live events
  */
 #ifndef TC_HTTP_PRIVATE_H

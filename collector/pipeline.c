@@ -38,6 +38,7 @@ struct tc_pipeline {
   struct tc_activation sockets; /* each its listener's, once that is open */
   struct tc_pipeline_sink sink;
   struct tc_reports *reports;
+  struct tc_history *history; /* NULL: without HTTP nobody asks */
   struct tc_store *store;
   struct tc_station **stations;
   struct tc_progress progress;
@@ -164,6 +165,8 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_leases_env leases = { p->config, p->count, p, order_tap };
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
+  if (p->config->listen_http[0] != '\0')
+    TB_TRY(tc_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
   TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
   TB_TRY(tc_leases_new(&leases, diag, &p->leases));
   TB_TRY(tc_store_open(p->config, p->count, sink, diag, &p->store));
@@ -196,8 +199,8 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_gate_new(seed, &p->gate));
   TB_TRY(tc_tenants_new(&p->tenants));
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_station_env env = { p->config,      p->reports, p->feed, p->leases, p->store,
-                                  &p->handshakes, p->tenants, p->gate, i };
+    struct tc_station_env env = { p->config, p->reports,     p->history, p->feed, p->leases,
+                                  p->store,  &p->handshakes, p->tenants, p->gate, i };
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
@@ -272,6 +275,7 @@ static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_dia
                  .version = version,
                  .durable = strcmp(config->top_sync, "durable") == 0 },
     .feed = p->feed,
+    .history = p->history,
   };
 
   if (p->config->listen_http[0] == '\0') return TB_OK;
@@ -471,6 +475,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_door_free(p->door);
   tc_gate_free(p->gate);
   tc_tenants_free(p->tenants);
+  tc_history_free(p->history);
   tc_reports_free(p->reports);
   pthread_mutex_destroy(&p->archive_lock);
   free(p->stations);

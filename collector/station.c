@@ -212,6 +212,7 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
                                           .config = config,
                                           .metrics = &st->metrics,
                                           .reports = env->reports,
+                                          .history = env->history,
                                           .feed = env->feed,
                                           .tap = st->tap,
                                           .store = store,

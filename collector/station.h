@@ -20,6 +20,7 @@ struct tc_station;
 struct tc_station_env {
   const struct tc_config *config;
   struct tc_reports *reports;
+  struct tc_history *history;
   struct tc_feed *feed;
   struct tc_leases *leases;
   struct tc_store *store;

@@ -58,6 +58,7 @@ struct stream {
   bool analyses_failed;        /* the fault was theirs, not the reader's */
   bool share_spent; /* memory was refused because all streams together have taken theirs */
   bool new_epoch;   /* ordering begins anew with the next generation */
+  bool in_history;  /* its stops so far */
   bool closed;      /* its last generation has been worked through */
   uint64_t broken;
   uint64_t heard_ns, reported_ns;
@@ -483,6 +484,11 @@ static void step_report(struct stream *s) {
       .len = buf.len,
     };
     rc = tc_reports_publish(u->env.reports, &report);
+    if (kind == TO_ANALYSIS_STW && window == TO_WINDOW_ALL) {
+      struct tc_history_of of = { s->id, s->service, s->instance, !s->in_history };
+      tc_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses), wall_ns());
+      s->in_history = true;
+    }
     if (s->feed != NULL) tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);
   }
   if (rc != TB_OK) tc_metric_add(&u->env.metrics->reports_refused_total, 1);

@@ -24,6 +24,7 @@
 
 #include "collector/connection.h"
 #include "collector/feed.h"
+#include "collector/history.h"
 #include "collector/metrics.h"
 #include "collector/reports.h"
 #include "collector/store.h"
@@ -36,6 +37,7 @@ struct tc_understand_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_reports *reports;
+  struct tc_history *history; /* NULL: none is kept */
   struct tc_feed *feed; /* NULL: nobody is told */
   struct tc_tap *tap;   /* NULL: there are no leases */
   struct tc_submit_sink store; /* for verdicts */

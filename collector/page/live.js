@@ -7,7 +7,7 @@ const STALE_MS = 5000;
 
 export class Live {
   constructor(handlers) {
-    this.handlers = handlers; // { overview, alert, gap, state }
+    this.handlers = handlers; // { history, overview, alert, gap, state }
     this.lastId = "";
     this.heardAt = 0;
     this.open();
@@ -15,13 +15,13 @@ export class Live {
   }
 
   open() {
-    const query = new URLSearchParams({ kinds: "overview,alert" });
+    const query = new URLSearchParams({ kinds: "history,overview,alert" });
     if (this.lastId) query.set("last_event_id", this.lastId);
     const source = new EventSource(`/api/v1/live?${query}`);
     this.source = source;
     source.onopen = () => this.heard();
     source.onerror = () => this.lost();
-    for (const kind of ["overview", "alert", "gap"])
+    for (const kind of ["history", "overview", "alert", "gap"])
       source.addEventListener(kind, (event) => {
         if (event.lastEventId) this.lastId = event.lastEventId;
         this.heard();

@@ -31,6 +31,16 @@ export class Model {
     this.overview = overview;
   }
 
+  // What was before the page was opened. A page that had a broken connection has its own.
+  remember(history) {
+    if (this.overview !== null) return;
+    const names = history.streams.map((s) => ({ stream: s.stream, name: `${s.service} ${s.instance}`.toLowerCase() }));
+    const first = Math.max(history.since, history.until - SECONDS_MAX + 1);
+    for (let at = first; at <= history.until; at++) this.seconds.push({ at: at * 1e9, stops: [], sums: null });
+    for (const [at, stream, cause, ns] of history.stops)
+      this.seconds[at - first]?.stops.push({ ...names[stream], id: history.causes[cause], ns });
+  }
+
   // What is shown from here on: services and instances with this in their names.
   show(filter) {
     if (filter === this.filter) return;

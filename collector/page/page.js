@@ -106,6 +106,7 @@ function showState(state) {
 prepareSegments();
 byId("filter").addEventListener("input", show);
 new Live({
+  history: (history) => model.remember(history),
   overview(overview) {
     model.take(overview);
     show();

@@ -27,6 +27,9 @@ class Demo(Case):
         self.assertEqual(fetch[-2:], ["-o", "t.trace"])
         self.run_program(*fetch[:-1], trace, cwd=SOURCE)
         self.assertIn("StateTransition", self.run_program(*parsed[:-1], trace, cwd="/").out)
+        tail = shlex.split(re.search("^  (.*tracectl tail.*)$", text, re.M).group(1))
+        self.spawn("tail", *tail, cwd=SOURCE)
+        wait_until("an alert is told", lambda: "alert" in self.log("tail"), 60)
         for figure in ("syscall", "stw"):
             self.assertIn(figure, text.lower())
         demo.send_signal(signal.SIGINT)

@@ -102,10 +102,27 @@ class Http(Case):
         again = self._live(**{"Last-Event-ID": last_id})
         self.assertIn('event: gap\ndata: {"lost":null', again)
 
-    def _live(self, **fields):
+    def test_a_new_reader_is_told_of_the_last_minutes(self):
+        self.collector.send(self.trace("g26-gens"), "shop", "one")
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in self.collector.json_lines("list")))
+        heard = self._live("?kinds=history,overview")
+        history, overview = (json.loads(re.search(f"^event: {kind}\ndata: (.*)$", heard, re.M).group(1))
+                             for kind in ("history", "overview"))
+        stopped = {}
+        for second, stream, cause, ns in history["stops"]:
+            self.assertTrue(history["since"] <= second <= history["until"])
+            key = history["streams"][stream]["stream"], history["causes"][cause]
+            stopped[key] = stopped.get(key, 0) + ns
+        self.assertEqual(stopped, {(stream["stream"], stop["id"]): stop["total_ns"]
+                                   for stream in overview["streams"] for stop in stream["stw"]})
+        self.assertTrue(stopped)
+        self.assertNotIn("event: history", self._live())
+
+    def _live(self, query="", **fields):
         """What a reader hears until the first overview."""
         connection = http.client.HTTPConnection(self.collector.ready["http"], timeout=60)
-        connection.request("GET", "/api/v1/live", headers=fields)
+        connection.request("GET", f"/api/v1/live{query}", headers=fields)
         answer, heard = connection.getresponse(), ""
         while "event: overview\n" not in heard or not heard.endswith("\n\n"):
             heard += answer.readline().decode()

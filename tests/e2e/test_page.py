@@ -76,6 +76,23 @@ class Page(Case):
         self.assertEqual({url for url in asked if not url.startswith((self.base + "/", "about:"))}, set())
         page.close()
 
+    def test_the_chart_begins_before_the_page_was_opened(self):
+        page = self.page()
+        xs, rows = page.ask("""import("/model.js").then(({ Model }) => {
+          const model = new Model();
+          const stw = [{ id: "/stw/gc", reason: "GC", count: 2, total_ns: 5e6, max_ns: 4e6, p99_ns: 4e6 }];
+          model.remember({ since: 1000, until: 1003, causes: ["/stw/gc"],
+                           streams: [{ stream: "a", service: "shop", instance: "one" }],
+                           stops: [[1001, 0, 0, 4e6], [1003, 0, 0, 1e6]] });
+          const overview = { wall_ns: 1003.5e9, streams: [{ stream: "a", service: "shop", instance: "one", bytes: 1,
+                             events: 1, blocked_now: 0, blocked_idle: 0, stw }] };
+          model.take(overview);
+          return model.series(model.causes(overview.streams));
+        })""")
+        self.assertEqual(xs, [1000, 1001, 1002, 1003, 1003.5])
+        self.assertEqual(rows, [[0, 4, 0, 1, 0]])
+        self.quiet(page)
+
     def test_its_figures_are_tracectls(self):
         self.send_two()
         page = self.page()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peers that may not enter: refused by name on both sides, and nobody else notices."""
+import os
 import shutil
 import socket
 import ssl
@@ -91,3 +92,12 @@ class Refusals(Case):
         self.assertEqual(sender.wait(60), 0, self.log("send"))
         self.assert_same_bytes(self.collector.fetch(self.folder / "fetched", "good"), trace)
         self.assertEqual(self.collector.stop(), 0)
+
+
+class Outsiders(Case):
+    def test_who_is_not_of_the_group_is_told_so(self):
+        folder = self.folder / "tracecollect-data"
+        folder.mkdir(mode=0)
+        plain = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
+        done = self.run_program(*plain, TRACECTL, "status", cwd=self.folder, expect=1)
+        self.assertIn("./tracecollect-data: permission denied", done.err)

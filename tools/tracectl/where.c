@@ -172,13 +172,17 @@ static const char *const socket_names[] = {
 
 static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_where *out) {
   static const char *const folders[] = { "/run/tracecollect", "./tracecollect-data" };
-  const char *name = socket_names[which];
+  const char *name = socket_names[which], *denied = NULL;
   char url[64];
 
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     snprintf(url, sizeof url, "ipc://%s/%s.sock", folders[i], name);
     if (access(url + strlen("ipc://"), F_OK) == 0) return take_url(url, diag, out);
+    if (errno == EACCES && denied == NULL) denied = folders[i];
   }
+  if (denied != NULL)
+    return tb_fail(diag, TB_IO,
+                   "%s: permission denied; whoever reads there is a member of its group", denied);
   return tb_fail(diag, TB_NOTFOUND,
                  "no collector here: there is neither %s/%s.sock nor %s/%s.sock; name one with "
                  "--server",
