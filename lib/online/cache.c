@@ -5,6 +5,7 @@
  * let go of while another's is in the middle of a request. */
 #include "online/cache.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct kept {
@@ -123,13 +124,16 @@ static tb_rc run(struct kept *k) {
   return rc == TB_AGAIN ? TB_OK : rc;
 }
 
-static tb_rc order(const struct to_cache *cache, struct kept *k) {
+static tb_rc order(const struct to_cache *cache, struct kept *k, struct tb_diag *diag) {
   size_t used;
 
   TB_TRY(to_reader_feed(k->reader, cache->trace, cache->header, &used));
   tb_rc rc = to_reader_feed(k->reader, cache->trace + k->place.offset, k->place.bytes, &used);
   if (rc == TB_OK) rc = to_reader_finish(k->reader); /* before 1.26 that is where it ends */
-  return rc == TB_AGAIN ? run(k) : rc;
+  if (rc == TB_AGAIN) rc = run(k);
+  if (rc == TB_OK && to_reader_holds(k->reader) == NULL)
+    rc = tb_fail(diag, TB_BROKEN, "no generation is at offset %" PRIu64, k->place.offset);
+  return rc;
 }
 
 /* Room for events that did not come is of no use to anybody. */
@@ -153,7 +157,7 @@ static tb_rc load(struct to_cache *cache, struct kept *k, struct tb_diag *diag) 
       to_reader_new(&k->mem, NULL, TO_READER_BYTES_STAY | TO_READER_HOLD, sink, diag, &k->reader);
   if (rc == TB_OK) {
     cache->kept++;
-    rc = order(cache, k);
+    rc = order(cache, k, diag);
     if (rc == TB_OK) rc = trim(k);
   }
   cache->loading = NULL;

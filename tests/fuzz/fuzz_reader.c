@@ -6,7 +6,6 @@
 #include "fuzz/fuzz.h"
 #include "online/generation.h"
 #include "online/reader.h"
-#include "oracle/mutate.h"
 #include "wire/spec.h"
 
 enum { MEMORY_MAX = 64 << 20, SLICE = 500, FUEL = 100000 };
@@ -82,7 +81,8 @@ static tb_rc read_all(struct to_reader *reader, const uint8_t *data, size_t size
 
 static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsigned flags) {
   struct outcome o = { .last = INT64_MIN };
-  const struct to_limits limits = { .fuel_tries = FUEL };
+  /* Every other length with threads parked as soon as one waits. */
+  const struct to_limits limits = { .fuel_tries = FUEL, .exact_tries = size % 2 };
   struct to_reader *reader;
   struct tb_mem mem;
 
@@ -108,18 +108,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK(strcmp(still.diag.text, moving.diag.text) == 0);
   FUZZ_CHECK(still.diag.offset == moving.diag.offset && still.diag.gen == moving.diag.gen);
   return 0;
-}
-
-/* Bytes at random seldom get past the first batch: half of the mutants know of batches. */
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
-  static unsigned char mutant[TT_MUTANT_BYTES_MAX];
-  struct tt_rng rng = { seed };
-
-  if (seed % 2 == 0 || size < 32 || size > TT_MUTANT_BYTES_MAX / 2)
-    return LLVMFuzzerMutate(data, size, max_size);
-  struct tt_seed whole = { "input", data, size };
-  size_t len = tt_mutate(&rng, &whole, 1, mutant);
-  if (len > max_size) len = max_size;
-  memcpy(data, mutant, len);
-  return len;
 }

@@ -99,7 +99,10 @@ static struct answer our_answer(const unsigned char *data, size_t len, uint64_t 
   tb_mem_init(&mem, tb_mem_libc, NULL, 256 << 20);
   tb_diag_clear(&diag);
   struct to_limits limits = { .fuel_tries = UINT64_C(1) << 40 }; /* Go has no such limit */
-  if (to_reader_new(&mem, &limits, 0, sink, &diag, &reader) != TB_OK) abort();
+  /* How the bytes are held and which instructions are used must not matter either. */
+  unsigned flags = (unsigned)tt_below(&rng, 2) * TO_READER_BYTES_STAY |
+                   (unsigned)tt_below(&rng, 2) * TO_READER_PLAIN;
+  if (to_reader_new(&mem, &limits, flags, sink, &diag, &reader) != TB_OK) abort();
   tb_rc rc = read_trace(reader, data, len, &rng);
   answer.verdict = rc == TB_OK ? WHOLE : to_reader_version(reader) == 0 ? REFUSED : BROKEN;
   if (rc != TB_OK && rc != TB_BROKEN && rc != TB_UNSUPPORTED) answer.verdict = 100 + rc;

@@ -140,6 +140,14 @@ Test(cache, a_broken_generation_and_a_missing_place_are_told) {
   cr_assert_eq(to_cache_borrow(scene.cache, GENERATIONS, &diag, &part), TB_NOTFOUND);
   cr_assert_eq(to_cache_kept(scene.cache), 0);
   expect(&scene, 6);
+  to_cache_free(scene.cache);
+  scene.place[7].bytes = 0;
+  cr_assert_eq(
+      to_cache_new(&scene.room, scene.trace.data, HEADER, scene.place, GENERATIONS, &scene.cache),
+      TB_OK);
+  tb_diag_clear(&diag);
+  cr_assert_eq(to_cache_borrow(scene.cache, 7, &diag, &part), TB_BROKEN);
+  cr_assert_not_null(strstr(diag.text, "no generation"), "%s", diag.text);
   end(&scene);
 }
 
