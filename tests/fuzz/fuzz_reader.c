@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/trace_budget.h"
 #include "online/generation.h"
 #include "online/reader.h"
 #include "wire/spec.h"
@@ -90,6 +91,7 @@ static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsign
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
   struct to_event_sink sink = { &o, take_events };
   FUZZ_CHECK(to_reader_new(&mem, &limits, flags, sink, &o.diag, &reader) == TB_OK);
+  tt_tighten(&mem, size);
   o.rc = read_all(reader, data, size, piece);
   FUZZ_CHECK(to_reader_events(reader) == o.events);
   to_reader_free(reader);

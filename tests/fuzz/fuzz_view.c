@@ -2,6 +2,7 @@
 /* What users build on: whatever the reader lets through, every event can be pulled, viewed, put to the model,
  * its stack asked by depth; the survey and the cache answer; all memory comes back. */
 #include "fuzz/fuzz.h"
+#include "fuzz/trace_budget.h"
 #include "online/allocfree.h"
 #include "online/cache.h"
 #include "online/model.h"
@@ -91,6 +92,7 @@ static void pull_all(const uint8_t *data, size_t size) {
   FUZZ_CHECK(to_model_new(&v.mem, 12345, &v.model) == TB_OK);
   FUZZ_CHECK(to_pull_new(&v.mem, &limits, TO_READER_BYTES_STAY, to_part_source(&part), &diag,
                          &pull) == TB_OK);
+  tt_tighten(&v.mem, size);
   while (to_pull_next(pull, &ev, &gen) == TB_OK && look_at_event(&v, gen, ev)) v.events++;
   size_t pos = 0, live = 0;
   while (to_model_next_goroutine(v.model, &pos, &g)) live++;
@@ -118,6 +120,7 @@ static void survey_and_cache(const uint8_t *data, size_t size) {
   if (size < HEADER) return;
   tb_diag_clear(&diag);
   FUZZ_CHECK(to_cache_new(&mem, data, HEADER, &place, 1, &cache) == TB_OK);
+  tt_tighten(&mem, size);
   if (to_cache_borrow(cache, 0, &diag, &part) == TB_OK) {
     FUZZ_CHECK(part.count > 0 && part.events[0].type == TW_EV_SYNC);
     FUZZ_CHECK(to_cache_kept(cache) == 1);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All analyses over whatever the reader lets through: reports of every kind and window hold together, rows are
+ * bounded, an epoch drops what is open, all memory comes back. */
+#include "fuzz/fuzz.h"
+#include "fuzz/trace_budget.h"
+#include "online/analysis.h"
+#include "online/reader.h"
+
+enum { MEMORY_MAX = 64 << 20, FUEL = 100000, SLICE = 100, ROWS = 3 };
+
+static void look_at_span(void *self, const struct to_span *span) {
+  size_t *spans = self;
+
+  FUZZ_CHECK(span->what <= TO_WORLD_RESTARTED);
+  ++*spans;
+}
+
+static void look_at_event(void *self, const struct to_generation *gen, const struct to_event *ev) {
+  (void)self, (void)gen;
+  FUZZ_CHECK(ev->type < 64);
+}
+
+static void check_sum(const struct to_sum *sum) {
+  FUZZ_CHECK(sum->lower_bounds <= sum->count && (sum->count > 0 || sum->total_ns == 0));
+}
+
+static void check_distribution(const struct to_distribution *d) {
+  check_sum(&d->sum);
+  FUZZ_CHECK(d->p50_ns <= d->p90_ns && d->p90_ns <= d->p99_ns);
+}
+
+static void check_report(const struct to_report *r) {
+  if (r->kind == TO_ANALYSIS_SYSCALL) {
+    check_distribution(&r->syscall.calls);
+    check_distribution(&r->syscall.blocked);
+    FUZZ_CHECK(r->syscall.rows <= ROWS + 1 && r->syscall.blocked_now <= ROWS + 1);
+    for (size_t i = 0; i < r->syscall.rows; i++) check_sum(&r->syscall.row[i].calls);
+  } else {
+    check_distribution(&r->stw.stopped);
+    FUZZ_CHECK(r->stw.share_of_wall >= 0 && r->stw.stoppers <= ROWS + 1);
+    for (size_t i = 0; i < r->stw.reasons; i++) FUZZ_CHECK(r->stw.reason[i].id != NULL);
+  }
+}
+
+static void ask_all(struct to_analyses *a) {
+  const struct to_report *report;
+
+  to_analyses_overdue(a, 1);
+  for (unsigned kind = 0; kind < TO_ANALYSIS_KINDS; kind++)
+    for (unsigned window = 0; window < TO_WINDOWS; window++)
+      if (to_analyses_report(a, (enum to_analysis_kind)kind, (enum to_window)window, ROWS,
+                             &report) == TB_OK)
+        check_report(report);
+}
+
+struct asked {
+  struct to_analyses *a;
+  unsigned slices;
+};
+
+static tb_rc take_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                         size_t n) {
+  struct asked *asked = self;
+
+  TB_TRY(to_analyses_events(asked->a, gen, events, n));
+  if (asked->slices++ % 8 == 7) ask_all(asked->a);
+  return TB_OK;
+}
+
+static tb_rc read_all(struct to_reader *reader, const uint8_t *data, size_t size) {
+  tb_rc rc = TB_OK;
+
+  while (size > 0 && rc == TB_OK) {
+    size_t used;
+    rc = to_reader_feed(reader, data, size, &used);
+    data += used;
+    size -= used;
+    while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
+  }
+  if (rc == TB_OK) rc = to_reader_finish(reader);
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
+  return rc;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const struct to_analysis_config config = { .blocked_after_ns = 1000,
+                                             .stacks_max = 4 + size % 40 };
+  const struct to_limits limits = { .fuel_tries = FUEL };
+  struct asked asked = { 0 };
+  size_t spans = 0;
+  struct to_watch watch = { &spans, look_at_span, 1, UINT64_MAX, look_at_event };
+  struct to_event_sink sink = { &asked, take_events };
+  struct to_reader *reader;
+  struct tb_diag diag;
+  struct tb_mem mem;
+
+  tb_diag_clear(&diag);
+  tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
+  FUZZ_CHECK(to_analyses_new(&mem, &config, &asked.a) == TB_OK);
+  FUZZ_CHECK(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader) == TB_OK);
+  tt_tighten(&mem, size);
+  if (size % 2 == 0) to_analyses_watch(asked.a, &watch);
+  /* A second time as the same stream's next file, behind a hole. */
+  for (int file = 0; file < 2; file++) {
+    (void)read_all(reader, data, size);
+    ask_all(asked.a);
+    to_analyses_epoch(asked.a);
+    FUZZ_CHECK(to_reader_begin(reader) == TB_OK);
+    to_reader_epoch(reader);
+    tb_diag_clear(&diag);
+  }
+  ask_all(asked.a);
+  to_reader_free(reader);
+  to_analyses_free(asked.a);
+  FUZZ_CHECK(mem.bytes == 0);
+  return 0;
+}
