@@ -104,6 +104,12 @@ bool tk_index_load(const char *path, struct tk_index *out) {
   return loaded;
 }
 
+void tk_index_fini(struct tk_index *index) {
+  free(index->row);
+  index->row = NULL;
+  index->n = index->room = 0;
+}
+
 /* ---- writing ---- */
 
 static void fill_row(const struct tk_index_row *row, generation_meta *out) {

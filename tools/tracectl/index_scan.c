@@ -203,9 +203,3 @@ bool tk_index_scan(const char *verb, const char *path, bool count, bool progress
   tk_index_fini(out);
   return false;
 }
-
-void tk_index_fini(struct tk_index *index) {
-  free(index->row);
-  index->row = NULL;
-  index->n = index->room = 0;
-}
