@@ -127,6 +127,20 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
   s->counters.lost_generations++;
 }
 
+void ta__lose_writing(struct ta_spool *s) {
+  uint32_t before = TA_NONE, last = s->runs.last;
+
+  if (s->runs.run[last].kind != TA_RUN_GENERATION) return; /* it is lost already */
+  if (s->runs.run[last].sealed_records > 0) {
+    abandon(s);
+  } else {
+    for (uint32_t at = s->runs.place[TA_SEALED].run; at != last; at = s->runs.run[at].next)
+      before = at;
+    drop_whole(s, last, before);
+  }
+  s->runs.run[s->runs.last].reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_NOMEM;
+}
+
 void ta__word_loss(struct ta_run *run) {
   unsigned char packed[TA_SLOT_BYTES - TP_HEADER_BYTES];
   Tracecollect__V1__Loss loss = TRACECOLLECT__V1__LOSS__INIT;

@@ -161,6 +161,15 @@ bool ta_spool_end(struct ta_spool *s) {
   return wake;
 }
 
+bool ta_spool_lose(struct ta_spool *s, uint64_t gen) {
+  pthread_mutex_lock(&s->lock);
+  if (ta_runs_writing(&s->runs) == NULL) ta__begin_generation(s, gen);
+  ta__lose_writing(s);
+  bool wake = wake_sender(s, 1);
+  pthread_mutex_unlock(&s->lock);
+  return wake;
+}
+
 void ta__word_close(struct ta_spool *s, struct ta_run *run) {
   unsigned char packed[TA_SLOT_BYTES - TP_HEADER_BYTES];
   Tracecollect__V1__Close done = TRACECOLLECT__V1__CLOSE__INIT;

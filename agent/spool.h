@@ -72,6 +72,9 @@ void ta_spool_fini(struct ta_spool *s); /* accepts zeroed memory */
 bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n);
 bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n);
 bool ta_spool_end(struct ta_spool *s); /* the generation being written is complete */
+/* The writer itself could not keep all of gen, the generation being written or the next: it goes, and what is put
+ * until its end goes, too. */
+bool ta_spool_lose(struct ta_spool *s, uint64_t gen);
 bool ta_spool_finish(struct ta_spool *s);
 
 /* Sender. grant() lets whole frames of at most room bytes through to span() and answers how many

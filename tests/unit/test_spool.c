@@ -256,6 +256,47 @@ Test(spool, a_generation_sent_in_part_is_abandoned_and_swallows_its_rest) {
   close_spool(s);
 }
 
+Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it) {
+  for (int sent = 0; sent <= 2; sent++) { /* of its two batches */
+    struct ta_spool *s = open_spool(MIB);
+    struct wire w = { 0 };
+    struct tp_frame f;
+
+    put(s, 1, 1, BATCH);
+    ta_spool_end(s);
+    put(s, 2, 2, BATCH);
+    grant_all(s, 3 * TP_HEADER_BYTES + 200 + (size_t)(1 + sent) * (TP_HEADER_BYTES + BATCH));
+    send_granted(s, &w);
+    ta_spool_lose(s, 2);
+    put(s, 2, 3, BATCH);
+    ta_spool_lose(s, 2);
+    ta_spool_end(s);
+    ta_spool_lose(s, 3); /* of which nothing was put */
+    ta_spool_end(s);
+    put(s, 4, 1, BATCH);
+    ta_spool_end(s);
+    grant_all(s, UINT64_MAX);
+    send_granted(s, &w);
+    cr_assert_eq(counters(s).lost.batches, 5);
+    cr_assert_eq(counters(s).lost_generations, 2);
+    uint64_t lost = 0, last = 0;
+    while (next(&w, &f)) {
+      if (f.kind == TP_GENEND) cr_assert(f.gen == 1 || f.gen == 4);
+      if (f.kind != TP_LOSS) continue;
+      Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f.len, f.payload);
+      cr_assert_eq(loss->reason, TRACECOLLECT__V1__LOSS_REASON__LOSS_NOMEM);
+      cr_assert_eq(loss->sent_batches, last == 0 ? (uint64_t)sent : 0);
+      lost += loss->batches;
+      last = loss->last_gen;
+      tracecollect__v1__loss__free_unpacked(loss, NULL);
+    }
+    cr_assert_eq(lost, 5);
+    cr_assert_eq(last, 3);
+    free(w.bytes);
+    close_spool(s);
+  }
+}
+
 Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   struct ta_spool *s = open_spool(MIB);
 
@@ -437,6 +478,7 @@ Test(spool, any_order_of_turns_keeps_the_books, .timeout = 120) {
     case 2:
     case 3: ta_spool_put(s, gen, noise, random / 8 % BATCH); break;
     case 4:
+      if (random / 32 % 16 == 0) ta_spool_lose(s, gen);
       if (random / 8 % 4 != 0) break;
       ta_spool_end(s);
       gen++;
