@@ -7,7 +7,6 @@
 #include "agent/forward.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 
 #include "agent/client.h"
 #include "agent/clock.h"
+#include "agent/keep.h"
 #include "agent/process.h"
 #include "wire/split.h"
 
@@ -46,11 +46,6 @@ struct ta_forward {
   char *text[TEXTS];
 };
 
-#define KEEP_ERRNO TB_CLEANUP(restore_errno) int errno_before = errno
-static void restore_errno(const int *before) {
-  errno = *before;
-}
-
 #define KEEP_CHECKS(f)                                                                             \
   TB_CLEANUP(restore_keeper) struct tb_keeper *keeper_before = tb_check_keep(&(f)->client.keeper)
 static void restore_keeper(struct tb_keeper *const *before) {
@@ -70,6 +65,10 @@ static int fault(int error, const char *fmt, ...) {
   vsnprintf(config_fault, sizeof config_fault, fmt, args);
   va_end(args);
   return error;
+}
+
+int ta_forward_fault(int error, const char *text) {
+  return fault(error, "%s", text);
 }
 
 static bool is_name(const char *text) {
@@ -389,6 +388,19 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
   }
 }
 
+void ta_forward_end_generation(ta_forward *f) {
+  if (usable(f) != TA_OK) return;
+  KEEP_CHECKS(f);
+  leave(f);
+}
+
+void ta_forward_lose_generation(ta_forward *f, uint64_t gen) {
+  if (usable(f) != TA_OK) return;
+  KEEP_CHECKS(f);
+  enter(f, gen);
+  if (ta_spool_lose(&f->spool, f->gen)) ta_client_wake(&f->client);
+}
+
 /* Waiting and ending. */
 
 static uint64_t deadline_ns(int64_t ms) {
@@ -501,6 +513,7 @@ const char *ta_strerror(int error) {
   case TA_E_REFUSED: return "the collector refused for good";
   case TA_E_CERT: return config_fault[0] != 0 ? config_fault : "certificate or key cannot be used";
   case TA_E_CLOSED: return "the stream is closed";
+  case TA_E_BUSY: return "a session of emitting is open already";
   case TA_E_THREAD: return "no thread could be started";
   default: return "unknown error";
   }

@@ -13,4 +13,13 @@
 int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
                             void *self, ta_forward **out);
 
+/* For agent/emit, on the writer's thread. What write() took so far is whole generations: the next byte begins
+ * another. */
+void ta_forward_end_generation(ta_forward *f);
+/* Generation gen, the one being written or the next, is lost: what was taken of it, and what still comes until it
+ * ends. */
+void ta_forward_lose_generation(ta_forward *f, uint64_t gen);
+/* error; ta_strerror() says text for it on this thread. */
+int ta_forward_fault(int error, const char *text);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libtraceagent: sends a program's execution trace to a tracecollectd, live and over mutual TLS 1.3.
  *
+ * Emit: a C or C++ program says what it does, and the trace is written here. See "Emit" below.
+ *
  * Forward: bytes of a Go execution trace (format v2), as runtime/trace writes them, any chunking.
  *
  *   struct ta_forward_config cfg = { .server = "collector:7070", .certs = "/etc/myapp/trace",
@@ -42,6 +44,7 @@ enum ta_error {
   TA_E_CERT = -6,    /* certificate or key unreadable or not matching */
   TA_E_CLOSED = -7,
   TA_E_THREAD = -8, /* no thread could be started */
+  TA_E_BUSY = -9,   /* a session of emitting is open already */
 };
 
 typedef struct ta_forward ta_forward;
@@ -110,6 +113,138 @@ TA_API int ta_forward_close(ta_forward *f, int64_t deadline_ms);
 
 /* Every field up to out->size; TA_E_OFF in a forked child. */
 TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
+
+/* Emit.
+ *
+ * A program that is not written in Go tells the same story: what its threads and fibers run, what they wait for, how
+ * long they sit in the kernel, when the world stops. Every Go tool opens the trace.
+ *
+ *   static ta_name serve, key;                      -- texts that come again are named once
+ *
+ *   struct ta_forward_config where = { .server = "collector:7070", .certs = "/etc/myapp/trace", .service = "shop" };
+ *   ta_emit_start(&where, NULL);
+ *   serve = ta_name_of("serve"), key = ta_name_of("path");
+ *   ...
+ *   ta_region_begin(serve, 0);                      -- on any thread; the first event attaches it
+ *   ta_log(0, key, "/basket");
+ *   ta_wait_begin(TA_WAIT_MUTEX); pthread_mutex_lock(&m); ta_wait_end();
+ *   ta_region_end();
+ *   ...
+ *   ta_emit_stop(2000);
+ *
+ * One session a process at a time. While there is none every call here costs a load and a compare and does nothing,
+ * so that calls may stay in the program for good. In a session an event costs little more than reading the clock: it
+ * goes into the thread's own batch, without lock, system call or memory shared with another thread.
+ *
+ * The law holds here, too: a call cannot fail, block or write a trace that Go's tools refuse. One that makes no sense
+ * where it stands (a fiber that runs twice, the end of nothing) is left out and counted in `misused`. A generation
+ * that finds no memory is given up whole: counted, told to the collector, and the next one is complete again.
+ *
+ * Memory    spool_bytes of the stream: a quarter for batches, which every thread that is writing has one or two of
+ *           (64 KiB each), the rest for what is not acked. Beside it 400 bytes a thread and a fiber, 600 KiB for
+ *           names and threads.
+ * Threads   every call from any, up to 1024 threads and 16384 of threads and fibers together; beyond that they are
+ *           not traced, and `dropped` counts. Not from signal handlers. A thread that ends is detached. After fork()
+ *           there is no session in the child; it may start its own. */
+
+typedef uint32_t ta_name;  /* of a text; 0: none */
+typedef uint64_t ta_fiber; /* 0: none */
+typedef uint64_t ta_task;  /* 0: none */
+
+/* Zero means the default. */
+struct ta_emit_config {
+  size_t size;               /* sizeof this struct, or 0: the first version */
+  unsigned version;          /* of the trace's header, 22, 23, 25 or 26; default 26 */
+  unsigned generation_ms;    /* a generation is written for so long, 50 to 60000; default 1000. None ends in a pause */
+  uint64_t generation_bytes; /* or until it has so many, at least 65536; default 4 MiB */
+  int monotonic_clock;       /* not 0: CLOCK_MONOTONIC, though the processor's counter be good */
+};
+
+struct ta_emit_status {
+  size_t size;                 /* set by the caller to sizeof this struct */
+  uint64_t generations;        /* ended, those lost here among them */
+  uint64_t lost_generations;   /* for want of a batch, or for a pause without end */
+  uint64_t dropped;            /* events of those, and of threads and fibers beyond their number */
+  uint64_t misused;            /* calls that made no sense where they stood */
+  uint64_t threads;            /* attached */
+  int cycle_clock;             /* not 0: the processor's counter is the clock */
+  struct ta_forward_status stream;
+};
+
+/* Opens the stream, as ta_forward_open(), and begins. TA_E_BUSY: a session is open. */
+TA_API int ta_emit_start(const struct ta_forward_config *where, const struct ta_emit_config *how);
+/* Ends the generation at once, and waits until it and all before are acked; as ta_forward_sync(). TA_E_OFF: there is
+ * no session. */
+TA_API int ta_emit_sync(int64_t deadline_ms);
+/* Ends the session, and waits until all is acked or the deadline has passed; a second more at most for our thread.
+ * Threads may go on calling. TA_E_TIMEOUT, too, if a thread was stopped in the middle of writing an event: then the
+ * session is still there, and stop may be called again. */
+TA_API int ta_emit_stop(int64_t deadline_ms);
+TA_API int ta_emit_status(struct ta_emit_status *out);
+
+/* The same text always has the same name, in all sessions and before the first. Up to 4096 names of 256 KiB together,
+ * cut to 1024 bytes each; beyond that 0, the empty text. Takes a lock: call it once a text, not once an event. */
+TA_API ta_name ta_name_of(const char *text);
+
+/* Threads. The first event of a thread attaches it under the name that pthread_setname_np() gave it; attach() gives
+ * another. On a thread that is attached the name is seen from the next generation on. Names that begin with
+ * "runtime." are taken for Go's own. detach() is for threads that live on without us: what is open on it is closed. */
+TA_API void ta_thread_attach(ta_name name);
+TA_API void ta_thread_detach(void);
+
+/* Waits for something known; what runs on the thread is blocked for that reason. Inside a wait or a system call another
+ * says nothing. A reason of one's own: any name. */
+enum ta_wait_reason {
+  TA_WAIT_MUTEX = 1, /* shown as "sync" */
+  TA_WAIT_COND,      /* "sync.(*Cond).Wait" */
+  TA_WAIT_JOIN,      /* "sync (join)" */
+  TA_WAIT_SLEEP,     /* "sleep" */
+  TA_WAIT_POLL,      /* "network": select, poll, epoll_wait */
+};
+TA_API void ta_wait_begin(ta_name reason);
+TA_API void ta_wait_end(void);
+
+/* A system call; one of more than 20 us is shown as having blocked. */
+TA_API void ta_syscall_begin(void);
+TA_API void ta_syscall_end(void);
+
+/* Fibers: coroutines, requests, whatever runs on one thread at a time and no thread owns. While one runs, the thread
+ * itself waits; everything else here (waits, regions, ...) then speaks of the fiber.
+ *
+ * create    ready to run, or waiting if waits is not 0 (from version 23 on).
+ * switch    it runs on this thread from now on, and what ran waits; 0: the thread itself. One that waits is woken.
+ * block     what runs waits for that reason, the thread itself goes on.
+ * self      what runs: a fiber, or the thread itself. Good for unblock() alone if it is a thread.
+ * unblock   it is ready again, woken by the caller, any thread; also if it is in ta_wait_begin().
+ * end       the fiber that runs ends; what regions it has open are closed. The thread itself goes on. */
+TA_API ta_fiber ta_fiber_create(ta_name name, int waits);
+TA_API ta_fiber ta_fiber_self(void);
+TA_API void ta_fiber_switch(ta_fiber fiber);
+TA_API void ta_fiber_block(ta_name reason);
+TA_API void ta_fiber_unblock(ta_fiber fiber);
+TA_API void ta_fiber_end(void);
+
+/* Regions: stretches of what runs, one inside the other; end() ends the innermost. 32 deep, more are not written. */
+TA_API void ta_region_begin(ta_name name, ta_task task);
+TA_API void ta_region_end(void);
+
+/* Tasks: units of work that go from thread to thread. 0 while there is no session. */
+TA_API ta_task ta_task_begin(ta_name type, ta_task parent);
+TA_API void ta_task_end(ta_task task);
+
+/* A line of text, at most 1024 bytes: for what happens seldom. */
+TA_API void ta_log(ta_task task, ta_name key, const char *text);
+/* Of what runs, until it stops running. */
+TA_API void ta_label(ta_name label);
+
+/* The whole program stands still, because of what runs on this thread. */
+TA_API void ta_pause_begin(ta_name kind);
+TA_API void ta_pause_end(void);
+
+/* Figures: how many threads may work at once (GOMAXPROCS); bytes in use, and at which more is done about it. */
+TA_API void ta_workers(unsigned n);
+TA_API void ta_heap_alloc(uint64_t bytes);
+TA_API void ta_heap_goal(uint64_t bytes);
 
 /* Words for an answer; for TA_E_CONFIG and TA_E_CERT of the last open on this thread, the very fault. */
 TA_API const char *ta_strerror(int error);

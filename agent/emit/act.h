@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a thread does inside a section, where more than one public call wants it. */
+#ifndef TA_ACT_H
+#define TA_ACT_H
+
+#include "agent/emit/put.h"
+
+/* Waits and system calls (waits.c): t holds a running goroutine before begin and after end. */
+void ta_act_wait_end(struct ta_thread *t);
+void ta_act_call_end(struct ta_thread *t, bool blocked);
+
+/* The fiber that runs waits, for that reason; the thread goes on itself (fibers.c). */
+void ta_act_leave_fiber(struct ta_thread *t, uint32_t reason);
+/* What t runs ends and its place is free again; t holds no goroutine then. type: GoDestroy or GoSwitchDestroy, with
+ * two arguments or none. */
+void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b);
+
+/* Marks (marks.c). */
+void ta_act_close_regions(struct ta_thread *t);
+void ta_act_pause_end(struct ta_thread *t);
+/* In a generation's first section with a goroutine: how many workers there are. */
+void ta_act_workers(struct ta_thread *t);
+
+#endif

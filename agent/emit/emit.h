@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all of agent/emit shares: the turn, the threads, and the section in which a thread writes.
+ *
+ *   struct ta_thread *t = ta_enter();      -- NULL: nothing is to be written
+ *   if (t != NULL) {
+ *     ta_put(t, TW_EV_HEAP_ALLOC, 1, bytes, 0, 0, 0);
+ *     ta_leave(t);
+ *   }
+ *
+ * Time is cut into turns, one a generation. A thread marks itself busy, then reads the turn; the turner moves the
+ * turn on, then looks who is busy: of the two at least one sees the other (both are sequentially consistent). So a
+ * thread in a section knows that its turn is not over, and once the turner has seen everybody outside, or in the new
+ * turn, the old one belongs to the turner alone. Neither takes a lock, and a thread never waits.
+ *
+ * What a thread has of a turn lies in a lane of its own, two of them by the turn's parity: it may be filling one
+ * while the turner takes the other. A thread that writes nothing for a whole turn is told by the turner from `now`;
+ * `claim` is the word by which they agree who does it (agent/emit/turn.c).
+ *
+ * The turn's word also counts pauses: no generation ends inside one, because the format cannot say that a pause is
+ * still going on.
+ *
+ * Cost      an exchange on a line of the thread's own, two loads of a line that changes once a second.
+ */
+#ifndef TA_EMIT_H
+#define TA_EMIT_H
+
+#include "agent/emit/go.h"
+#include "agent/emit/names.h"
+#include "agent/emit/pool.h"
+#include "agent/emit/ticks.h"
+
+enum { TA_THREADS_MAX = 1024, TA_IDS_AT_ONCE = 64 };
+
+struct ta_lane {
+  unsigned char *pos, *end; /* in the batch of events; both NULL: there is none */
+  struct ta_batch *events, *strings;
+};
+
+/* What a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
+enum ta_hold { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
+
+struct ta_thread {
+  atomic_uint busy;      /* in a section */
+  _Atomic uint32_t turn; /* the one it last entered */
+  uint64_t time;         /* of its last event, ticks */
+  struct ta_lane lane[2];
+
+  struct ta_go *go, *own; /* what it runs or waits with; its own goroutine */
+  uint32_t hold;          /* enum ta_hold */
+  uint32_t nested;        /* waits and calls begun inside another */
+  uint32_t proc_turn;     /* its proc's status was written in this one */
+  uint32_t proc_seq;
+  uint32_t pause_turn; /* 0: it has not stopped the world */
+  uint64_t call_ticks; /* when its system call began */
+  uint64_t next_id, ids_end;
+  uint32_t session;             /* it is part of */
+  uint32_t place;               /* its proc's id */
+  _Atomic uint32_t state;       /* enum ta_thread_state */
+  _Atomic uint64_t system_id;   /* gettid() */
+  _Atomic uint32_t claim;       /* the turn its status was last written for */
+  _Atomic uint64_t now;         /* what it holds: goroutine, its name, enum ta_hold */
+  _Atomic uint64_t before;      /* the same when it entered `turn`, if it skipped the one before */
+  _Atomic uint32_t before_turn; /* the one it skipped */
+  _Atomic uint64_t dropped, misused;
+  uint32_t next_free;
+} __attribute__((aligned(128)));
+
+enum ta_thread_state { TA_THREAD_FREE, TA_THREAD_LIVE, TA_THREAD_DEAD };
+
+enum ta_drowsy { TA_AWAKE, TA_RESTS, TA_SLEEPS };
+
+struct ta_emit {
+  _Atomic uint64_t word; /* turn << 32 | pauses; 0: off */
+  uint64_t origin;       /* ticks; time on the wire counts from here */
+  uint32_t session, first_turn;
+  unsigned version;
+  uint64_t call_blocks_ticks; /* a system call that lasts longer is one that blocked */
+  struct ta_pool pool __attribute__((aligned(128)));
+  _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
+  _Atomic uint32_t given_up;                           /* a turn that found no batch */
+  atomic_uint drowsy;                                  /* enum ta_drowsy */
+  _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
+  _Atomic uint32_t workers, workers_turn;
+  _Atomic uint64_t generations, lost_generations;
+};
+
+extern struct ta_emit ta_emit;
+extern struct ta_thread ta_threads[TA_THREADS_MAX];
+extern __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
+
+static inline uint32_t ta_turn_of(uint64_t word) {
+  return (uint32_t)(word >> 32);
+}
+
+/* The generation's number on the wire. */
+static inline uint64_t ta_generation_of(uint32_t turn) {
+  return (uint64_t)(turn - ta_emit.first_turn) + 1;
+}
+
+/* The slow ways in: a new turn, a thread that is new; t is busy already, or NULL. */
+struct ta_thread *ta_enter_turn(struct ta_thread *t);
+struct ta_thread *ta_enter_new(void);
+
+static inline void ta_misuse(struct ta_thread *t) {
+  atomic_fetch_add_explicit(&t->misused, 1, memory_order_relaxed);
+}
+
+static inline void ta_leave(struct ta_thread *t) {
+  atomic_store_explicit(&t->busy, 0, memory_order_release);
+}
+
+static inline struct ta_thread *ta_enter(void) {
+  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.word, memory_order_relaxed) == 0)) return NULL;
+  struct ta_thread *t = ta_self;
+  if (TB_UNLIKELY(t == NULL)) return ta_enter_new();
+  if (TB_UNLIKELY(atomic_exchange(&t->busy, 1) != 0)) { /* a signal handler inside a section */
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    return NULL;
+  }
+  if (TB_LIKELY(ta_turn_of(atomic_load(&ta_emit.word)) ==
+                atomic_load_explicit(&t->turn, memory_order_relaxed)))
+    return t;
+  return ta_enter_turn(t);
+}
+
+/* The turn t is in. */
+static inline uint32_t ta_turn(const struct ta_thread *t) {
+  return atomic_load_explicit(&t->turn, memory_order_relaxed);
+}
+
+/* A section on a thread that runs a goroutine with nothing in the way; the rest is misuse, and counted. */
+static inline struct ta_thread *ta_enter_running(void) {
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL || TB_LIKELY(t->hold == TA_HOLDS_RUNNING)) return t;
+  ta_misuse(t);
+  ta_leave(t);
+  return NULL;
+}
+
+/* What `now` says: 2 bits hold, 12 a name, the rest a goroutine. */
+struct ta_held {
+  uint64_t id;
+  uint32_t name;
+  enum ta_hold hold;
+};
+
+static inline struct ta_held ta_held(uint64_t now) {
+  return (struct ta_held){ .id = now >> 14, .name = now >> 2 & 0xfff, .hold = now & 3 };
+}
+
+/* Says what t holds from now on. */
+static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold hold) {
+  uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
+  uint64_t name = atomic_load_explicit(&go->name, memory_order_relaxed);
+
+  t->go = go;
+  t->hold = hold;
+  atomic_store_explicit(&t->now, id << 14 | name << 2 | hold, memory_order_relaxed);
+}
+
+/* Threads' places. take answers NULL when all are taken. give_back is for a thread that has written its last. */
+struct ta_thread *ta_threads_take(void);
+void ta_threads_give_back(struct ta_thread *t, uint32_t turn);
+void ta_threads_free(struct ta_thread *t); /* the turner's: it is dead and told */
+void ta_threads_reset(void);  /* between two sessions; those that live keep their places */
+void ta_threads_forget(void); /* in a forked child */
+uint32_t ta_threads_end(void);
+
+/* Whether nobody wants to know any more what was in the turn before: its places may be used again. */
+static inline bool ta_turn_before_is_told(uint32_t turn) {
+  return atomic_load(&ta_emit.done) + 1 == turn;
+}
+
+/* The lock of places and goroutines; never held while anything is written or waited for. */
+void ta_emit_lock(void);
+void ta_emit_unlock(void);
+/* Wakes the turner if it sleeps; if it only rests, then when that is urgent. */
+void ta_emit_wake(bool urgent);
+
+#endif

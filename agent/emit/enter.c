@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slow ways into a section: the first of a thread, and the first of a turn. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/emit/act.h"
+#include "agent/keep.h"
+#include "traceagent.h"
+
+static __thread uint32_t name_wanted;
+static __thread bool ended; /* destructors of others may still come after ours */
+static pthread_key_t key;
+static bool key_made;
+
+static uint32_t thread_name(void) {
+  char name[16] = "";
+
+  if (name_wanted != 0) return name_wanted;
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  return ta_names_find(name, strlen(name));
+}
+
+/* A new thread finds a proc of its own, idle since its last holder ended, and makes itself a goroutine. */
+static bool join_session(struct ta_thread *t, uint32_t turn) {
+  uint32_t name = thread_name();
+
+  ta_emit_lock();
+  struct ta_go *own = ta_goes_take(name);
+  ta_emit_unlock();
+  if (own == NULL) return false;
+  t->session = ta_emit.session;
+  t->own = own;
+  t->nested = t->pause_turn = 0;
+  t->next_id = t->ids_end = 0;
+  if (t->time < ta_emit.origin) t->time = ta_emit.origin;
+  atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
+  atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
+  atomic_store_explicit(&t->turn, turn, memory_order_release);
+  atomic_store(&t->claim, turn);
+
+  struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
+  ta_put_proc_start(t);
+  ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
+  ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), runs.seq, 0, 0);
+  atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
+  ta_hold(t, own, TA_HOLDS_RUNNING);
+  return true;
+}
+
+/* Who was silent for the turn before leaves word for the turner of what it held. */
+static void go_on(struct ta_thread *t, uint32_t turn) {
+  if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < turn) {
+    uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
+    atomic_store_explicit(&t->before, now, memory_order_relaxed);
+    atomic_store_explicit(&t->before_turn, turn - 1, memory_order_relaxed);
+  }
+  atomic_store_explicit(&t->turn, turn, memory_order_release);
+  atomic_exchange(&t->claim, turn);
+  if (t->hold == TA_HOLDS_NOTHING) return;
+
+  /* Nobody else changes what runs. */
+  struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
+  bool runs = t->hold == TA_HOLDS_RUNNING;
+  ta_put_proc_status(t, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL);
+  ta_put_go_status(t, t->go, runs ? TW_GO_RUNNING : TW_GO_SYSCALL);
+  atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
+}
+
+struct ta_thread *ta_enter_turn(struct ta_thread *t) {
+  KEEP_ERRNO;
+  uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
+
+  if (turn == 0) {
+    ta_leave(t);
+    return NULL;
+  }
+  if (t->session == ta_emit.session) {
+    go_on(t, turn);
+  } else if (!join_session(t, turn)) {
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    ta_leave(t);
+    return NULL;
+  }
+  if (t->hold == TA_HOLDS_RUNNING) ta_act_workers(t);
+  return t;
+}
+
+/* The thread's end. */
+
+static void end_thread(void *self) {
+  KEEP_ERRNO;
+  struct ta_thread *t = self;
+  uint32_t turn = 0;
+
+  if (t != ta_self) return;  /* the parent's, in a forked child */
+  atomic_store(&t->busy, 0); /* whatever was cut off in the middle of one */
+  if (ta_enter() == t) {
+    turn = ta_turn(t);
+    t->nested = 0;
+    if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, false);
+    if (t->hold == TA_HOLDS_NOTHING) ta_act_wait_end(t);
+    ta_act_pause_end(t);
+    if (t->go != t->own) ta_act_leave_fiber(t, TA_NAME_FIBER);
+    ta_act_close_regions(t);
+    ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+    ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+    ta_post_lane(ta_lane(t));
+    ta_leave(t);
+  }
+  ta_self = NULL;
+  ta_threads_give_back(t, turn);
+}
+
+static void end_at_exit(void *self) {
+  ended = true;
+  end_thread(self);
+}
+
+static void make_key(void) {
+  key_made = pthread_key_create(&key, end_at_exit) == 0;
+}
+
+struct ta_thread *ta_enter_new(void) {
+  KEEP_ERRNO;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  if (ended) return NULL;
+  pthread_once(&once, make_key);
+  struct ta_thread *t = key_made ? ta_threads_take() : NULL;
+  if (t == NULL) return NULL;
+  if (pthread_setspecific(key, t) != 0) {
+    ta_threads_give_back(t, 0);
+    return NULL;
+  }
+  ta_self = t;
+  atomic_exchange(&t->busy, 1);
+  return ta_enter_turn(t);
+}
+
+/* Public. */
+
+void ta_thread_attach(ta_name name) {
+  struct ta_thread *t;
+
+  name = ta_name_known(name);
+  if (name != 0) name_wanted = name;
+  if ((t = ta_enter()) == NULL) return;
+  if (name != 0 && atomic_load_explicit(&t->own->name, memory_order_relaxed) != name) {
+    atomic_store_explicit(&t->own->name, name, memory_order_relaxed);
+    if (t->go == t->own) ta_hold(t, t->go, t->hold);
+  }
+  ta_leave(t);
+}
+
+void ta_thread_detach(void) {
+  if (ta_self == NULL) return;
+  pthread_setspecific(key, NULL);
+  end_thread(ta_self);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fibers: goroutines that no thread owns. While one runs on a thread, the thread's own goroutine waits.
+ *
+ * A fiber's handle is its number with its place in the low bits, so that one which has ended is known as such. Several
+ * threads may speak of one fiber at once; ta_change() lets one of them have its way. */
+#include "agent/emit/act.h"
+#include "traceagent.h"
+
+static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TW_GO_WAITING),
+                      kept_waiting = TA_FROM(TA_GO_KEPT_WAITING);
+
+static ta_fiber handle_of(const struct ta_go *go) {
+  return ta_go_id(go) << TA_GOES_LOG2 | (uint64_t)(go - ta_goes);
+}
+
+static struct ta_go *fiber_of(ta_fiber fiber) {
+  if (fiber == 0 || ta_goes == NULL) return NULL;
+  struct ta_go *go = &ta_goes[fiber % TA_GOES_MAX];
+  return ta_go_id(go) == fiber >> TA_GOES_LOG2 ? go : NULL;
+}
+
+/* Coming in again finds the newest turn: another thread was ahead of this one. */
+static struct ta_thread *again(struct ta_thread *t) {
+  ta_leave(t);
+  return ta_enter();
+}
+
+/* A thread that stops the world runs on until it has started it again. */
+static struct ta_thread *enter_free(void) {
+  struct ta_thread *t = ta_enter_running();
+
+  if (t == NULL || t->pause_turn == 0) return t;
+  ta_misuse(t);
+  ta_leave(t);
+  return NULL;
+}
+
+ta_fiber ta_fiber_create(ta_name name, int waits) {
+  struct ta_thread *t = ta_enter_running();
+
+  if (t == NULL) return 0;
+  ta_emit_lock();
+  struct ta_go *go = ta_goes_take(name);
+  ta_emit_unlock();
+  if (go == NULL) {
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    ta_leave(t);
+    return 0;
+  }
+  bool blocked = waits != 0 && ta_emit.version >= 23;
+  ta_put(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 3, ta_go_id(go),
+         ta_name_stack(t, go), 0, 0);
+  struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
+  atomic_store_explicit(&go->word, ta_doing_word(d), memory_order_release);
+  ta_leave(t);
+  return handle_of(go);
+}
+
+ta_fiber ta_fiber_self(void) {
+  struct ta_thread *t = ta_enter_running();
+
+  if (t == NULL) return 0;
+  ta_fiber self = handle_of(t->go);
+  ta_leave(t);
+  return self;
+}
+
+void ta_fiber_unblock(ta_fiber fiber) {
+  struct ta_thread *t = ta_enter();
+  enum ta_change change = TA_LATE;
+
+  while (t != NULL) {
+    struct ta_go *go = fiber_of(fiber);
+    uint64_t seq;
+    change = go == NULL ? TA_UNFIT : ta_change(t, go, waiting, TW_GO_RUNNABLE, 1, &seq);
+    if (change == TA_UNFIT && go != NULL)
+      change = ta_change(t, go, kept_waiting, TA_GO_KEPT_RUNNABLE, 1, &seq);
+    if (change == TA_CHANGED) ta_put(t, TW_EV_GO_UNBLOCK, 3, ta_go_id(go), seq, 0, 0);
+    if (change != TA_LATE) break;
+    t = again(t);
+  }
+  if (t == NULL) return;
+  if (change == TA_UNFIT) ta_misuse(t);
+  ta_leave(t);
+}
+
+/* A thread's own goroutine is started by nobody else. */
+static uint8_t parked(const struct ta_thread *t, const struct ta_go *go) {
+  return go == t->own ? TA_GO_KEPT_WAITING : TW_GO_WAITING;
+}
+static uint8_t woken(const struct ta_thread *t, const struct ta_go *go) {
+  return go == t->own ? TA_GO_KEPT_RUNNABLE : TW_GO_RUNNABLE;
+}
+
+/* What runs waits for its turn among the fibers. */
+static void park(struct ta_thread *t, uint32_t reason) {
+  ta_put(t, TW_EV_GO_BLOCK, 2, ta_string(t, reason), 0, 0, 0);
+  ta_change(t, t->go, running, parked(t, t->go), 0, NULL);
+}
+
+/* go runs on t from now on; *seq was taken for it. */
+static void start(struct ta_thread *t, struct ta_go *go, uint64_t seq) {
+  ta_put(t, TW_EV_GO_START, 2, ta_go_id(go), seq, 0, 0);
+  ta_hold(t, go, TA_HOLDS_RUNNING);
+}
+
+/* Makes it run, waking it where it waits. */
+static enum ta_change claim(struct ta_thread *t, struct ta_go *go, uint64_t *seq) {
+  enum ta_change change = ta_change(t, go, TA_FROM(parked(t, go)), woken(t, go), 1, seq);
+
+  if (change == TA_LATE) return change;
+  if (change == TA_CHANGED) ta_put(t, TW_EV_GO_UNBLOCK, 3, ta_go_id(go), *seq, 0, 0);
+  return ta_change(t, go, TA_FROM(woken(t, go)), TW_GO_RUNNING, 1, seq);
+}
+
+void ta_act_leave_fiber(struct ta_thread *t, uint32_t reason) {
+  uint64_t seq;
+
+  park(t, reason);
+  claim(t, t->own, &seq); /* no other thread speaks of it */
+  start(t, t->own, seq);
+}
+
+void ta_fiber_block(ta_name reason) {
+  struct ta_thread *t = enter_free();
+
+  if (t == NULL) return;
+  if (t->go == t->own)
+    ta_misuse(t);
+  else
+    ta_act_leave_fiber(t, reason);
+  ta_leave(t);
+}
+
+/* One event where the other waits and the version has it; else what that event stands for. */
+static enum ta_change switch_to(struct ta_thread *t, struct ta_go *go) {
+  uint64_t seq;
+
+  if (ta_emit.version >= 23) {
+    enum ta_change change = ta_change(t, go, TA_FROM(parked(t, go)), TW_GO_RUNNING, 1, &seq);
+    if (change == TA_CHANGED) {
+      ta_put(t, TW_EV_GO_SWITCH, 2, ta_go_id(go), seq, 0, 0);
+      ta_change(t, t->go, running, parked(t, t->go), 0, NULL);
+      ta_hold(t, go, TA_HOLDS_RUNNING);
+    }
+    if (change != TA_UNFIT) return change;
+  }
+  enum ta_change change = claim(t, go, &seq);
+  if (change != TA_CHANGED) return change;
+  park(t, TA_NAME_FIBER);
+  start(t, go, seq);
+  return TA_CHANGED;
+}
+
+void ta_fiber_switch(ta_fiber fiber) {
+  struct ta_thread *t = enter_free();
+  enum ta_change change = TA_LATE;
+
+  while (t != NULL) {
+    struct ta_go *go = fiber == 0 ? t->own : fiber_of(fiber);
+    change = go == NULL ? TA_UNFIT : go == t->go ? TA_CHANGED : switch_to(t, go);
+    if (change != TA_LATE) break;
+    t = again(t);
+  }
+  if (t == NULL) return;
+  if (change == TA_UNFIT) ta_misuse(t);
+  ta_leave(t);
+}
+
+/* Its place is free at once, unless the turner may still ask what it did in the turn before. */
+void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
+  struct ta_go *go = t->go;
+  bool told = ta_turn_before_is_told(ta_turn(t));
+
+  if (n == 0)
+    ta_put(t, type, 0, 0, 0, 0, 0);
+  else
+    ta_put(t, type, 2, a, b, 0, 0);
+  ta_change(t, go, running, TA_GO_DEAD, 0, NULL);
+  ta_hold(t, go, TA_HOLDS_NOTHING);
+  if (!told) return;
+  ta_emit_lock();
+  ta_goes_give(go);
+  ta_emit_unlock();
+}
+
+void ta_fiber_end(void) {
+  struct ta_thread *t = enter_free();
+  uint64_t seq;
+
+  if (t == NULL) return;
+  if (t->go == t->own) {
+    ta_misuse(t);
+  } else {
+    ta_act_close_regions(t);
+    if (ta_emit.version >= 23 &&
+        ta_change(t, t->own, kept_waiting, TW_GO_RUNNING, 1, &seq) == TA_CHANGED) {
+      ta_act_destroy(t, TW_EV_GO_SWITCH_DESTROY, 2, ta_go_id(t->own), seq);
+      ta_hold(t, t->own, TA_HOLDS_RUNNING);
+    } else {
+      claim(t, t->own, &seq);
+      ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+      start(t, t->own, seq);
+    }
+  }
+  ta_leave(t);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Goroutines: each thread is one, each fiber is one, and a thread runs one of them at a time.
+ *
+ * What a goroutine is doing stands in one word: since which turn, its sequence number in it, its status, and the
+ * status it had when the turn found it. Every change is one compare-and-swap, so that of several threads only one
+ * makes it, and who is the first in a turn is also who writes the status (requirement E2). Whoever holds an old
+ * turn and finds the word in a newer one has come too late and must enter again.
+ *
+ * The turner writes the status of those that a turn left alone. It finds what they did in the word; if the next
+ * turn has taken the word away already, in its `entry`. Those that run are told by their thread (agent/emit/turn.c).
+ *
+ * Memory    one mapping, made once and kept; 16384 goroutines of 400 bytes, touched as they are used.
+ * Threads   take and give under the session's lock, regions on the thread that runs it; the word: any.
+ */
+#ifndef TA_GO_H
+#define TA_GO_H
+
+#include <stdatomic.h>
+
+#include "base/result.h"
+#include "wire/spec.h"
+
+enum {
+  TA_GOES_LOG2 = 14,
+  TA_GOES_MAX = 1 << TA_GOES_LOG2,
+  TA_REGIONS_MAX = 32, /* open at one time that are written */
+  TA_GO_SEQ_MAX = (1 << 26) - 1,
+};
+
+/* Beyond enum tw_go_status: ended, its place not free before the turn is over; and waiting or woken while a thread
+ * stands by it, so that no other may start it. */
+enum ta_go_status {
+  TA_GO_DEAD = TW_GO_STATUSES,
+  TA_GO_KEPT_WAITING,
+  TA_GO_KEPT_RUNNABLE,
+};
+
+static inline uint8_t ta_wire_status(uint8_t status) {
+  if (status == TA_GO_KEPT_WAITING) return TW_GO_WAITING;
+  return status == TA_GO_KEPT_RUNNABLE ? TW_GO_RUNNABLE : status;
+}
+
+struct ta_go {
+  _Atomic uint64_t word;
+  _Atomic uint64_t id; /* on the wire; never used twice */
+  _Atomic uint32_t name;
+  uint32_t next_free;
+  uint32_t regions; /* open, those beyond TA_REGIONS_MAX too */
+  uint16_t region_name[TA_REGIONS_MAX];
+  uint64_t region_task[TA_REGIONS_MAX];
+};
+
+/* The word, taken apart. */
+struct ta_doing {
+  uint32_t turn; /* 31 bits */
+  uint32_t seq;
+  uint8_t status, entry; /* enum tw_go_status, enum ta_go_status */
+  bool skipped;          /* nobody wrote its status in the turn before this one */
+};
+
+static inline uint64_t ta_doing_word(struct ta_doing d) {
+  return (uint64_t)d.turn << 33 | (uint64_t)d.seq << 7 | (uint64_t)d.skipped << 6 |
+         (uint64_t)d.entry << 3 | d.status;
+}
+
+static inline struct ta_doing ta_doing(uint64_t word) {
+  return (struct ta_doing){ .turn = (uint32_t)(word >> 33),
+                            .seq = (uint32_t)(word >> 7) & TA_GO_SEQ_MAX,
+                            .skipped = (word >> 6 & 1) != 0,
+                            .entry = word >> 3 & 7,
+                            .status = word & 7 };
+}
+
+/* The same goroutine as turn finds it. */
+static inline struct ta_doing ta_doing_in(struct ta_doing d, uint32_t turn) {
+  if (d.turn == turn) return d;
+  return (struct ta_doing){
+    .turn = turn, .status = d.status, .entry = d.status, .skipped = d.turn + 1 != turn
+  };
+}
+
+extern struct ta_go *ta_goes; /* TA_GOES_MAX; NULL before the first session */
+
+TB_MUST tb_rc ta_goes_make(void);
+void ta_goes_reset(void); /* all free: between two sessions */
+/* Under the session's lock. take answers NULL when all are in use; the word is still 0. */
+struct ta_go *ta_goes_take(uint32_t name);
+void ta_goes_give(struct ta_go *go);
+uint32_t ta_goes_end(void); /* places below have been used in this session */
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/names.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "agent/emit/cut.h"
+
+enum { HASH_SLOTS = 2 * TA_NAMES_MAX };
+
+struct ta_name_row ta_names[TA_NAMES_MAX];
+_Atomic uint32_t ta_names_end;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t text_bytes;
+static char text_of_all[TA_NAMES_BYTES];
+static uint16_t hashed[HASH_SLOTS];
+
+static uint32_t hash_of(const char *text, size_t len) {
+  uint32_t hash = 2166136261u;
+
+  for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+  return hash;
+}
+
+static uint32_t find_or_make(const char *text, size_t len) {
+  uint32_t at = hash_of(text, len) % HASH_SLOTS;
+
+  for (; hashed[at] != 0; at = (at + 1) % HASH_SLOTS) {
+    const struct ta_name_row *row = &ta_names[hashed[at]];
+    if (row->len == len && memcmp(text_of_all + row->at, text, len) == 0) return hashed[at];
+  }
+  uint32_t name = atomic_load_explicit(&ta_names_end, memory_order_relaxed);
+  if (name == TA_NAMES_MAX || len > TA_NAMES_BYTES - text_bytes) return 0;
+  memcpy(text_of_all + text_bytes, text, len);
+  ta_names[name].at = text_bytes;
+  ta_names[name].len = (uint16_t)len;
+  text_bytes += (uint32_t)len;
+  hashed[at] = (uint16_t)name;
+  atomic_store_explicit(&ta_names_end, name + 1, memory_order_release);
+  return name;
+}
+
+static void make_own(void) {
+#define TA_OWN_NAME(id, text) text,
+  static const char *const own[] = { TA_OWN_NAMES(TA_OWN_NAME) };
+#undef TA_OWN_NAME
+
+  atomic_store_explicit(&ta_names_end, 1, memory_order_relaxed);
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) find_or_make(own[i], strlen(own[i]));
+}
+
+uint32_t ta_names_find(const char *text, size_t len) {
+  len = ta_cut(text, len);
+  pthread_mutex_lock(&lock);
+  if (ta_names_end == 0) make_own();
+  uint32_t name = len == 0 ? 0 : find_or_make(text, len);
+  pthread_mutex_unlock(&lock);
+  return name;
+}
+
+const char *ta_names_text(uint32_t name, size_t *out_len) {
+  *out_len = ta_names[name].len;
+  return text_of_all + ta_names[name].at;
+}
+
+void ta_names_lock(void) {
+  pthread_mutex_lock(&lock);
+}
+void ta_names_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/put.h"
+
+#include <string.h>
+
+#include "agent/emit/cut.h"
+
+/* Batches. */
+
+static void give_up(uint32_t turn) {
+  atomic_store(&ta_emit.given_up, turn);
+  ta_emit_wake(true);
+}
+
+/* NULL: the generation is given up. */
+static struct ta_batch *take_batch(const struct ta_thread *t) {
+  uint32_t turn = ta_turn(t);
+
+  if (atomic_load_explicit(&ta_emit.given_up, memory_order_relaxed) == turn) return NULL;
+  struct ta_batch *batch = ta_pool_take(&ta_emit.pool);
+  if (batch == NULL) {
+    give_up(turn);
+    return NULL;
+  }
+  struct tw_batch head = { .gen = ta_generation_of(turn),
+                           .thread = (int64_t)t->system_id,
+                           .time = t->time - ta_emit.origin };
+  batch->turn = turn;
+  tw_write_open(&batch->write, batch->room, sizeof batch->room, ta_emit.version, &head);
+  return batch;
+}
+
+static void post(struct ta_batch *batch) {
+  struct ta_pool *pool = &ta_emit.pool;
+
+  ta_pool_post(pool, batch);
+  ta_emit_wake(atomic_load_explicit(&pool->taken, memory_order_relaxed) > pool->max / 2);
+}
+
+bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
+  if (lane->events != NULL) {
+    lane->events->write.pos = lane->pos;
+    post(lane->events);
+  }
+  lane->pos = lane->end = NULL;
+  uint64_t now = ta_ticks_now();
+  if (now > t->time) t->time = now;
+  lane->events = take_batch(t);
+  if (lane->events == NULL) {
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    return false;
+  }
+  lane->pos = lane->events->write.pos;
+  lane->end = lane->events->write.end;
+  return true;
+}
+
+void ta_post_lane(struct ta_lane *lane) {
+  if (lane->events != NULL) {
+    lane->events->write.pos = lane->pos;
+    ta_pool_post(&ta_emit.pool, lane->events);
+  }
+  if (lane->strings != NULL) ta_pool_post(&ta_emit.pool, lane->strings);
+  *lane = (struct ta_lane){ 0 };
+}
+
+/* Numbers and texts. */
+
+uint64_t ta_next_id(struct ta_thread *t) {
+  if (t->next_id == t->ids_end) {
+    t->next_id = atomic_fetch_add_explicit(&ta_emit.ids, TA_IDS_AT_ONCE, memory_order_relaxed);
+    t->ids_end = t->next_id + TA_IDS_AT_ONCE;
+  }
+  return t->next_id++;
+}
+
+uint64_t ta_put_text(struct ta_thread *t, const char *text) {
+  struct ta_lane *lane = ta_lane(t);
+  size_t len = ta_cut(text, strnlen(text, TW_STRING_BYTES_MAX + 1));
+
+  if (len == 0) return 0;
+  uint64_t id = ta_next_id(t);
+  for (;;) {
+    if (lane->strings == NULL) lane->strings = take_batch(t);
+    if (lane->strings == NULL) return 0;
+    if (tw_write_string(&lane->strings->write, id, text, len) == TB_OK) return id;
+    post(lane->strings);
+    lane->strings = NULL;
+  }
+}
+
+/* Statuses. */
+
+void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status) {
+  status = ta_wire_status(status);
+  bool on_thread = status == TW_GO_RUNNING || status == TW_GO_SYSCALL;
+  uint64_t thread = on_thread ? t->system_id : UINT64_MAX;
+
+  if (ta_emit.version >= 23)
+    ta_put(t, TW_EV_GO_STATUS_STACK, 4, ta_go_id(go), thread, status, ta_name_stack(t, go));
+  else
+    ta_put(t, TW_EV_GO_STATUS, 3, ta_go_id(go), thread, status, 0);
+}
+
+void ta_put_proc_status(struct ta_thread *t, uint8_t status) {
+  ta_put(t, TW_EV_PROC_STATUS, 2, t->place, status, 0, 0);
+  t->proc_turn = ta_turn(t);
+  t->proc_seq = 0;
+}
+
+void ta_put_proc_start(struct ta_thread *t) {
+  if (t->proc_turn != ta_turn(t)) ta_put_proc_status(t, TW_PROC_IDLE);
+  ta_put(t, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
+}
+
+enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
+                         unsigned steps, uint64_t *seq) {
+  uint32_t turn = ta_turn(t);
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
+  struct ta_doing was, is;
+
+  do {
+    was = ta_doing(word);
+    if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
+    if (was.turn > turn) return TA_LATE;
+    is = ta_doing_in(was, turn);
+    if (is.seq + steps > TA_GO_SEQ_MAX) {
+      give_up(turn);
+      is.seq = 0;
+    }
+    is.seq += steps;
+    is.status = to;
+  } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(is),
+                                                  memory_order_acq_rel, memory_order_acquire));
+  if (was.turn != turn) ta_put_go_status(t, go, was.status);
+  if (seq != NULL) *seq = is.seq;
+  return TA_CHANGED;
+}

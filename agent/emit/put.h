@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes an event into the thread's batch: type, ticks since the last one, arguments, 4 to 6 bytes of most.
+ *
+ * Every number is a varint; most fit one or two bytes, so room for the longest is asked for before the first is
+ * written and no further check is made. Time rises strictly within a thread: where the clock has not moved, the
+ * next tick is taken.
+ *
+ * Threads   in a section, on its thread. What finds no batch is dropped and counted; the turner gives that
+ *           generation up.
+ */
+#ifndef TA_PUT_H
+#define TA_PUT_H
+
+#include "agent/emit/emit.h"
+#include "wire/varint.h"
+
+/* A fresh batch for the lane, the full one posted; false: there is none. */
+bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane);
+void ta_post_lane(struct ta_lane *lane);
+/* A text that is used once: written out at once; answers its id. */
+uint64_t ta_put_text(struct ta_thread *t, const char *text);
+uint64_t ta_next_id(struct ta_thread *t);
+
+static inline struct ta_lane *ta_lane(struct ta_thread *t) {
+  return &t->lane[ta_turn(t) & 1];
+}
+
+static inline unsigned char *ta_put_number(unsigned char *pos, uint64_t value) {
+  if (TB_LIKELY(value < 0x80)) {
+    *pos = (unsigned char)value;
+    return pos + 1;
+  }
+  return pos + tw_varint_write(pos, value);
+}
+
+/* As ta_put(), at a moment that may lie before now: not before the thread's last event. */
+static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t, uint64_t ticks,
+                                                            uint8_t type, unsigned n, uint64_t a,
+                                                            uint64_t b, uint64_t c, uint64_t d) {
+  struct ta_lane *lane = ta_lane(t);
+
+  if (TB_UNLIKELY((size_t)(lane->end - lane->pos) < 1 + (n + 1) * (size_t)TW_VARINT_BYTES_MAX) &&
+      !ta_next_batch(t, lane))
+    return;
+  unsigned char *pos = lane->pos;
+  if (TB_UNLIKELY(ticks <= t->time)) ticks = t->time + 1;
+  *pos++ = type;
+  pos = ta_put_number(pos, ticks - t->time);
+  t->time = ticks;
+  if (n > 0) pos = ta_put_number(pos, a);
+  if (n > 1) pos = ta_put_number(pos, b);
+  if (n > 2) pos = ta_put_number(pos, c);
+  if (n > 3) pos = ta_put_number(pos, d);
+  lane->pos = pos;
+}
+
+/* n of a b c d are its arguments. */
+static inline __attribute__((always_inline)) void ta_put(struct ta_thread *t, uint8_t type,
+                                                         unsigned n, uint64_t a, uint64_t b,
+                                                         uint64_t c, uint64_t d) {
+  ta_put_at(t, ta_ticks_now(), type, n, a, b, c, d);
+}
+
+static inline uint64_t ta_go_id(const struct ta_go *go) {
+  return atomic_load_explicit(&go->id, memory_order_relaxed);
+}
+
+static inline uint64_t ta_name_stack(const struct ta_thread *t, const struct ta_go *go) {
+  return ta_name_id(atomic_load_explicit(&go->name, memory_order_relaxed), ta_turn(t), TA_AS_STACK);
+}
+
+static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
+  return ta_name_id(name, ta_turn(t), TA_AS_STRING);
+}
+
+enum ta_change {
+  TA_CHANGED,
+  TA_UNFIT, /* it has none of the statuses asked for */
+  TA_LATE,  /* it is in a newer turn than t: leave and enter again */
+};
+
+/* From one of the statuses in the bit set `from` to status `to`, taking `steps` sequence numbers, of which *seq is
+ * the last. Writes its status in this generation first, if nobody has. */
+enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
+                         unsigned steps, uint64_t *seq);
+#define TA_FROM(status) (1u << (status))
+
+/* The status of a goroutine and of t's proc, for the first time in this turn. */
+void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status);
+void ta_put_proc_status(struct ta_thread *t, uint8_t status);
+/* t's proc goes from idle to running. */
+void ta_put_proc_start(struct ta_thread *t);
+
+#endif

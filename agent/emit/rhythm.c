@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/rhythm.h"
+
+#include <errno.h>
+#include <semaphore.h>
+
+enum {
+  REST_NS = 10000000,
+  PAUSE_PERIODS = 10 /* a pause that lasts longer costs its generation */
+};
+
+static sem_t work;
+
+void ta_emit_wake(bool urgent) {
+  unsigned drowsy = atomic_load(&ta_emit.drowsy);
+
+  if (drowsy == TA_AWAKE || (drowsy == TA_RESTS && !urgent)) return;
+  if (atomic_exchange(&ta_emit.drowsy, TA_AWAKE) != TA_AWAKE) sem_post(&work);
+}
+
+static void wake(void) {
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  sem_post(&work);
+}
+
+void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max) {
+  pthread_condattr_t attr;
+
+  r->period_ns = period_ns;
+  r->bytes_max = bytes_max;
+  pthread_mutex_init(&r->lock, NULL);
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&r->turned, &attr);
+  pthread_condattr_destroy(&attr);
+  sem_init(&work, 0, 0);
+}
+
+void ta_rhythm_fini(struct ta_rhythm *r) {
+  pthread_cond_destroy(&r->turned);
+  pthread_mutex_destroy(&r->lock);
+}
+
+static uint64_t asked(struct ta_rhythm *r) {
+  pthread_mutex_lock(&r->lock);
+  uint64_t n = r->asked;
+  pthread_mutex_unlock(&r->lock);
+  return n;
+}
+
+static void answer(struct ta_rhythm *r, uint64_t n) {
+  pthread_mutex_lock(&r->lock);
+  r->answered = n;
+  pthread_cond_broadcast(&r->turned);
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
+static uint64_t due_ns(const struct ta_rhythm *r) {
+  bool sooner = r->turner.bytes >= r->bytes_max ||
+                atomic_load(&ta_emit.given_up) == ta_turn_of(atomic_load(&ta_emit.word));
+
+  return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
+}
+
+/* Ends the generation if it is time. A pause puts that off, but not for ever; before the first thread has written
+ * anything there is nothing to end. */
+static void turn(struct ta_rhythm *r, uint64_t now) {
+  uint64_t asked_for = asked(r);
+
+  if (now < due_ns(r) && asked_for == r->answered) return;
+  if (ta_goes_end() > 0) {
+    uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
+    bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PAUSE_PERIODS * r->period_ns) ||
+                  atomic_load(&ta_emit.given_up) == ends;
+    if (!ta_turner_turn(&r->turner, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
+      if (r->paused_ns == 0) r->paused_ns = now;
+      return;
+    }
+  }
+  r->paused_ns = 0;
+  r->began_ns = now;
+  answer(r, asked_for);
+}
+
+/* Looks again at what would have been a reason not to sleep, now that others see that this thread does. */
+static void doze(struct ta_rhythm *r, bool rest) {
+  atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
+  uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;
+  if (r->paused_ns != 0 || (rest && until_ns > rested_ns)) until_ns = rested_ns;
+  struct timespec until = ta_timespec(until_ns);
+  if (rest || atomic_load(&ta_emit.pool.posted) == NULL)
+    while (sem_clockwait(&work, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR)
+      ;
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+}
+
+void ta_rhythm_run(struct ta_rhythm *r) {
+  tb_check_keep(&r->keeper);
+  r->began_ns = r->turner.start.mono_ns;
+  while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL) {
+    bool busy = ta_turner_collect(&r->turner);
+    turn(r, ta_mono_ns());
+    doze(r, busy || r->paused_ns != 0);
+  }
+  ta_turner_turn(&r->turner, TA_TURN_LAST);
+  pthread_mutex_lock(&r->lock);
+  r->ended = true;
+  pthread_cond_broadcast(&r->turned);
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* Others' calls. */
+
+uint64_t ta_rhythm_ask(struct ta_rhythm *r) {
+  pthread_mutex_lock(&r->lock);
+  uint64_t n = ++r->asked;
+  pthread_mutex_unlock(&r->lock);
+  wake();
+  return n;
+}
+
+void ta_rhythm_stop(struct ta_rhythm *r) {
+  atomic_store(&r->stopping, true);
+  wake();
+}
+
+bool ta_rhythm_wait(struct ta_rhythm *r, uint64_t n, uint64_t until_ns) {
+  struct timespec until = ta_timespec(until_ns);
+  int timed_out = 0;
+
+  pthread_mutex_lock(&r->lock);
+  while (!r->ended && (n == 0 || r->answered < n) && timed_out == 0)
+    timed_out = until_ns == UINT64_MAX ? pthread_cond_wait(&r->turned, &r->lock)
+                                       : pthread_cond_timedwait(&r->turned, &r->lock, &until);
+  bool done = r->ended || (n != 0 && r->answered >= n);
+  pthread_mutex_unlock(&r->lock);
+  return done;
+}

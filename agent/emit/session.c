@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one session of a process: what it starts from, and what it leaves. */
+#include "agent/emit/session.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/emit/rhythm.h"
+#include "agent/forward.h"
+#include "agent/keep.h"
+
+enum {
+  PERIOD_MS = 1000,
+  PERIOD_MS_MAX = 60000,
+  GENERATION_BYTES = 4 << 20,
+  GENERATION_BYTES_MIN = 64 << 10,
+  MEMORY_BYTES = 16 << 20,
+  MEMORY_BYTES_MIN = 2 << 20,
+  VERSION = 26,
+  SETTLE_NS = 1000000,
+  TIDY_MS = 1000,         /* past the deadline of stop(), for the turner to end */
+  CALL_BLOCKS_NS = 20000, /* when Go's runtime begins to look, too */
+};
+
+struct session {
+  struct ta_rhythm rhythm;
+  ta_forward *forward; /* NULL: the outlet is the caller's */
+  pthread_t thread;
+};
+
+/* Written by start and stop, under the gate. */
+static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
+static struct session *session;
+
+/* The turner's thread. */
+
+static void *thread_main(void *self) {
+  struct session *s = self;
+
+  pthread_setname_np(pthread_self(), "traceagent-emit");
+  ta_rhythm_run(&s->rhythm);
+  return NULL;
+}
+
+static int start_thread(struct session *s) {
+  sigset_t all, before;
+
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&s->thread, NULL, thread_main, s);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error == 0 ? TA_OK : TA_E_THREAD;
+}
+
+/* Starting and stopping. */
+
+static int check_config(const struct ta_emit_config *c) {
+  static const unsigned versions[] = { 22, 23, 25, 26 };
+  bool known = c->version == 0;
+
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+    if (c->version == versions[i]) known = true;
+  if (!known) return ta_forward_fault(TA_E_CONFIG, "version is none of 22, 23, 25, 26");
+  if (c->generation_ms != 0 &&
+      (c->generation_ms < TA_PERIOD_MS_MIN || c->generation_ms > PERIOD_MS_MAX))
+    return ta_forward_fault(TA_E_CONFIG, "generation_ms is not 50 to 60000");
+  if (c->generation_bytes != 0 && c->generation_bytes < GENERATION_BYTES_MIN)
+    return ta_forward_fault(TA_E_CONFIG, "generation_bytes is below 65536");
+  return TA_OK;
+}
+
+/* The two clocks apart far enough to tell how long a blocking call is; the trace's own frequency comes later. */
+static struct ta_moment start_clock(bool monotonic) {
+  ta_ticks_choose(monotonic);
+  struct ta_moment from = ta_moment_now();
+  if (ta_ticks_count_cycles) nanosleep(&(struct timespec){ .tv_nsec = SETTLE_NS }, NULL);
+  struct ta_moment to = ta_moment_now();
+  ta_emit.call_blocks_ticks = CALL_BLOCKS_NS * (ta_ticks_frequency(&from, &to) / 1000) / 1000000;
+  return from;
+}
+
+/* In a forked child nobody turns, and nobody but the forking thread is left. */
+static void lock_for_fork(void) {
+  ta_names_lock();
+  ta_emit_lock();
+}
+
+static void unlock_parent(void) {
+  ta_emit_unlock();
+  ta_names_unlock();
+}
+
+static void start_child(void) {
+  atomic_store(&ta_emit.word, 0);
+  ta_threads_forget();
+  ta_pool_fini(&ta_emit.pool);
+  session = NULL;
+  gate = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+  unlock_parent();
+}
+
+static bool fork_is_watched;
+
+static void watch_fork(void) {
+  fork_is_watched = pthread_atfork(lock_for_fork, unlock_parent, start_child) == 0;
+}
+
+static struct session *new_session(const struct ta_emit_config *c) {
+  struct session *s = calloc(1, sizeof *s);
+
+  if (s == NULL) return NULL;
+  uint64_t period_ms = c->generation_ms != 0 ? c->generation_ms : PERIOD_MS;
+  ta_rhythm_init(&s->rhythm, period_ms * 1000000,
+                 c->generation_bytes != 0 ? c->generation_bytes : GENERATION_BYTES);
+  return s;
+}
+
+static void free_session(struct session *s) {
+  ta_pool_fini(&ta_emit.pool);
+  ta_rhythm_fini(&s->rhythm);
+  free(s);
+}
+
+/* From here on threads may write. Turns are numbered on from the session before, so that nobody takes an old one for
+ * new; a forked child's parent may be two ahead of what it has told. */
+static int begin(struct session *s, const struct ta_outlet *out,
+                 const struct ta_emit_config *config) {
+  uint32_t turn = atomic_load(&ta_emit.done) + 3;
+
+  ta_names_find("", 0); /* makes our own */
+  ta_threads_reset();
+  ta_goes_reset();
+  struct ta_moment now = start_clock(config->monotonic_clock != 0);
+  ta_emit.session++;
+  ta_emit.first_turn = turn;
+  ta_emit.version = config->version != 0 ? config->version : VERSION;
+  ta_emit.origin = now.ticks;
+  atomic_store(&ta_emit.done, turn - 1);
+  atomic_store(&ta_emit.given_up, 0);
+  atomic_store(&ta_emit.ids, TA_NAMES_MAX); /* below are names */
+  atomic_store(&ta_emit.workers, 0);
+  atomic_store(&ta_emit.generations, 0);
+  atomic_store(&ta_emit.lost_generations, 0);
+  ta_turner_open(&s->rhythm.turner, out, now);
+  atomic_store(&ta_emit.word, (uint64_t)turn << 32);
+  int error = start_thread(s);
+  if (error != TA_OK) ta_turner_turn(&s->rhythm.turner, TA_TURN_LAST);
+  return error;
+}
+
+/* With the gate held for writing. */
+static int open_session(const struct ta_outlet *out, const struct ta_emit_config *config,
+                        uint64_t memory_bytes, ta_forward *forward) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  struct session *s;
+  int error;
+
+  pthread_once(&once, watch_fork);
+  if (!fork_is_watched || ta_goes_make() != TB_OK || (s = new_session(config)) == NULL)
+    return TA_E_NOMEM;
+  s->forward = forward;
+  error = ta_pool_init(&ta_emit.pool, memory_bytes) == TB_OK ? begin(s, out, config) : TA_E_NOMEM;
+  if (error == TA_OK)
+    session = s;
+  else
+    free_session(s);
+  return error;
+}
+
+static struct ta_emit_config config_or_default(const struct ta_emit_config *config) {
+  return config != NULL ? *config : (struct ta_emit_config){ 0 };
+}
+
+int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *config,
+                     uint64_t memory_bytes) {
+  KEEP_ERRNO;
+  struct ta_emit_config c = config_or_default(config);
+  int error = check_config(&c);
+
+  if (error != TA_OK) return error;
+  pthread_rwlock_wrlock(&gate);
+  error = session == NULL ? open_session(out, &c, memory_bytes, NULL) : TA_E_BUSY;
+  pthread_rwlock_unlock(&gate);
+  return error;
+}
+
+/* The outlet of a stream. */
+
+static void write_on(void *self, const void *bytes, size_t n) {
+  ta_forward_write(self, bytes, n); /* what cannot be taken is counted there */
+}
+
+static void lose_on(void *self, uint64_t gen) {
+  ta_forward_lose_generation(self, gen);
+}
+
+static void end_on(void *self, uint64_t gen) {
+  (void)gen;
+  ta_forward_end_generation(self);
+}
+
+static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how) {
+  struct ta_forward_config stream = *where;
+  uint64_t memory = stream.spool_bytes != 0 ? stream.spool_bytes : MEMORY_BYTES;
+  ta_forward *forward;
+  int error;
+
+  if (memory < MEMORY_BYTES_MIN) return ta_forward_fault(TA_E_CONFIG, "spool_bytes is below 2 MiB");
+  stream.spool_bytes = memory - memory / 4;
+  if ((error = ta_forward_open(&stream, &forward)) != TA_OK) return error;
+  struct ta_outlet out = { forward, write_on, lose_on, end_on };
+  error = open_session(&out, how, memory / 4, forward);
+  if (error != TA_OK) ta_forward_close(forward, 0);
+  return error;
+}
+
+int ta_emit_start(const struct ta_forward_config *where, const struct ta_emit_config *how) {
+  KEEP_ERRNO;
+  struct ta_emit_config c = config_or_default(how);
+  int error = check_config(&c);
+
+  if (error != TA_OK) return error;
+  pthread_rwlock_wrlock(&gate);
+  error = session == NULL ? start_stream(where, &c) : TA_E_BUSY;
+  pthread_rwlock_unlock(&gate);
+  return error;
+}
+
+/* Waiting. */
+
+static uint64_t deadline_ns(int64_t ms) {
+  return ms < 0 ? UINT64_MAX : ta_mono_ns() + (uint64_t)ms * UINT64_C(1000000);
+}
+
+static int64_t left_ms(uint64_t until_ns) {
+  uint64_t now = ta_mono_ns();
+
+  if (until_ns == UINT64_MAX) return -1;
+  return until_ns > now ? (int64_t)((until_ns - now) / 1000000) : 0;
+}
+
+int ta_emit_sync(int64_t deadline_ms) {
+  KEEP_ERRNO;
+  uint64_t until = deadline_ns(deadline_ms);
+  int error = TA_E_OFF;
+
+  pthread_rwlock_rdlock(&gate);
+  if (session != NULL) {
+    uint64_t n = ta_rhythm_ask(&session->rhythm);
+    error = !ta_rhythm_wait(&session->rhythm, n, until) ? TA_E_TIMEOUT
+            : session->forward != NULL ? ta_forward_sync(session->forward, left_ms(until))
+                                       : TA_OK;
+  }
+  pthread_rwlock_unlock(&gate);
+  return error;
+}
+
+int ta_emit_stop(int64_t deadline_ms) {
+  KEEP_ERRNO;
+  uint64_t until = deadline_ns(deadline_ms), least = deadline_ns(TIDY_MS);
+  int error = TA_E_OFF;
+
+  pthread_rwlock_wrlock(&gate);
+  if (session != NULL) {
+    ta_rhythm_stop(&session->rhythm);
+    error = TA_E_TIMEOUT;
+    if (ta_rhythm_wait(&session->rhythm, 0, until > least ? until : least)) {
+      pthread_join(session->thread, NULL);
+      error = session->forward != NULL ? ta_forward_close(session->forward, left_ms(until)) : TA_OK;
+      free_session(session);
+      session = NULL;
+    }
+  }
+  pthread_rwlock_unlock(&gate);
+  return error;
+}
+
+int ta_emit_status(struct ta_emit_status *out) {
+  KEEP_ERRNO;
+  struct ta_emit_status status = { .size = out->size, .cycle_clock = ta_ticks_count_cycles };
+  int error = TA_E_OFF;
+
+  pthread_rwlock_rdlock(&gate);
+  if (session != NULL) {
+    error = TA_OK;
+    status.generations = atomic_load(&ta_emit.generations);
+    status.lost_generations = atomic_load(&ta_emit.lost_generations);
+    for (uint32_t i = 0; i < ta_threads_end(); i++) {
+      status.threads += atomic_load(&ta_threads[i].state) == TA_THREAD_LIVE;
+      status.dropped += atomic_load(&ta_threads[i].dropped);
+      status.misused += atomic_load(&ta_threads[i].misused);
+    }
+    status.stream.size = sizeof status.stream;
+    if (session->forward != NULL) error = ta_forward_status(session->forward, &status.stream);
+    status.stream.faults += atomic_load(&session->rhythm.keeper.failed);
+    memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
+  }
+  pthread_rwlock_unlock(&gate);
+  return error;
+}
+
+ta_name ta_name_of(const char *text) {
+  return ta_names_find(text, strlen(text));
+}

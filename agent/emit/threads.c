@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread's place is its proc's number. It keeps it until it ends, whatever sessions come and go, because its
+ * pointer to it does. */
+#include <pthread.h>
+#include <string.h>
+
+#include "agent/emit/emit.h"
+
+static const uint32_t none = UINT32_MAX;
+
+struct ta_emit ta_emit;
+struct ta_thread ta_threads[TA_THREADS_MAX];
+__thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t first_free = UINT32_MAX;
+static _Atomic uint32_t end;
+
+void ta_emit_lock(void) {
+  pthread_mutex_lock(&lock);
+}
+void ta_emit_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+struct ta_thread *ta_threads_take(void) {
+  struct ta_thread *t = NULL;
+
+  ta_emit_lock();
+  if (first_free != none) {
+    t = &ta_threads[first_free];
+    first_free = t->next_free;
+  } else if (end < TA_THREADS_MAX) {
+    t = &ta_threads[end];
+    t->place = end;
+    atomic_fetch_add(&end, 1);
+  }
+  if (t != NULL) {
+    t->session = 0;
+    atomic_store(&t->state, TA_THREAD_LIVE);
+  }
+  ta_emit_unlock();
+  return t;
+}
+
+static void free_place(struct ta_thread *t) {
+  atomic_store(&t->state, TA_THREAD_FREE);
+  t->next_free = first_free;
+  first_free = t->place;
+}
+
+/* While the turner is still at the turn before, it may want to know what t did in it. */
+void ta_threads_give_back(struct ta_thread *t, uint32_t turn) {
+  ta_emit_lock();
+  if (turn == 0 || ta_turn_before_is_told(turn))
+    free_place(t);
+  else
+    atomic_store(&t->state, TA_THREAD_DEAD);
+  ta_emit_unlock();
+}
+
+void ta_threads_free(struct ta_thread *t) {
+  ta_emit_lock();
+  free_place(t);
+  ta_emit_unlock();
+}
+
+uint32_t ta_threads_end(void) {
+  return atomic_load(&end);
+}
+
+void ta_threads_reset(void) {
+  for (uint32_t i = 0; i < end; i++) {
+    struct ta_thread *t = &ta_threads[i];
+    if (t->state == TA_THREAD_DEAD) free_place(t);
+    atomic_store(&t->claim, 0);
+    atomic_store(&t->now, 0);
+    atomic_store(&t->before_turn, 0);
+    atomic_store(&t->dropped, 0);
+    atomic_store(&t->misused, 0);
+    t->proc_turn = 0;
+  }
+}
+
+void ta_threads_forget(void) {
+  memset(ta_threads, 0, sizeof *ta_threads * end);
+  first_free = none;
+  atomic_store(&end, 0);
+  ta_self = NULL;
+}

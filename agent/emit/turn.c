@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One turn: the word moves on, everybody leaves the old one, and then the generation is completed with what nobody
+ * wrote: the last batches, the status of whatever was silent for all of it, tables and clocks.
+ *
+ * Why every goroutine and proc is told in every generation: a generation must be readable alone. Who has not entered
+ * the turn that ends has not changed since, and is told as it stood then; but it may enter the next turn at this very
+ * moment. So for a thread: read what it holds, then move its claim to the old turn. If that succeeds it had not gone
+ * on. If it fails the thread left word in `before` ere it took the claim. */
+#include "agent/emit/turn.h"
+
+#include <sched.h>
+
+#include "base/check.h"
+
+enum {
+  END_MARK = 52,
+  FIRST_VERSION_WITH_END_MARK = 26,
+  SPINS = 100,
+  NAP_NS = 50000,
+  MEASURE_NS = 10000000, /* at least, the counter against the clock: 10 in a million */
+};
+
+void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_moment start) {
+  unsigned char header[TW_HEADER_BYTES];
+
+  k->out = *out;
+  k->start = k->began = start;
+  k->frequency = k->bytes = 0;
+  k->later = NULL;
+  k->later_end = &k->later;
+  tw_header_write(header, ta_emit.version);
+  out->write(out->self, header, sizeof header);
+}
+
+/* What threads wrote. */
+
+static void ship(struct ta_turner *k, struct tw_write *w) {
+  size_t n = tw_write_close(w);
+
+  k->out.write(k->out.self, w->room, n);
+  k->bytes += n;
+}
+
+static void ship_batch(struct ta_turner *k, struct ta_batch *batch) {
+  ship(k, &batch->write);
+  ta_pool_give(&ta_emit.pool, batch);
+}
+
+/* Of the turn that ends; what belongs to the next is kept. */
+static bool collect(struct ta_turner *k, uint32_t turn) {
+  struct ta_batch *batch = ta_pool_collect(&ta_emit.pool), *next;
+  bool any = batch != NULL;
+
+  for (; batch != NULL; batch = next) {
+    next = batch->next;
+    if (batch->turn == turn) {
+      ship_batch(k, batch);
+      continue;
+    }
+    batch->next = NULL;
+    *k->later_end = batch;
+    k->later_end = &batch->next;
+  }
+  return any;
+}
+
+static void ship_later(struct ta_turner *k) {
+  for (struct ta_batch *batch = k->later, *next; batch != NULL; batch = next) {
+    next = batch->next;
+    ship_batch(k, batch);
+  }
+  k->later = NULL;
+  k->later_end = &k->later;
+}
+
+bool ta_turner_collect(struct ta_turner *k) {
+  return collect(k, ta_turn_of(atomic_load(&ta_emit.word)));
+}
+
+static void take_lane(struct ta_turner *k, struct ta_lane *lane) {
+  if (lane->events != NULL) {
+    lane->events->write.pos = lane->pos;
+    ship_batch(k, lane->events);
+  }
+  if (lane->strings != NULL) ship_batch(k, lane->strings);
+  *lane = (struct ta_lane){ 0 };
+}
+
+/* Leaving the turn. */
+
+static void wait_until_left(const struct ta_thread *t, uint32_t turn) {
+  for (int i = 0; atomic_load(&t->busy) != 0 && atomic_load(&t->turn) <= turn; i++) {
+    if (i < SPINS)
+      sched_yield();
+    else
+      nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+  }
+}
+
+/* False: somebody has stopped the world. */
+static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
+  uint64_t word = (uint64_t)turn << 32;
+
+  if (kind == TA_TURN_NEXT)
+    return atomic_compare_exchange_strong(&ta_emit.word, &word, word + (UINT64_C(1) << 32));
+  atomic_store(&ta_emit.word, kind == TA_TURN_LAST ? 0 : word + (UINT64_C(1) << 32));
+  return true;
+}
+
+/* What nobody wrote. */
+
+static void open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
+  struct tw_batch head = { .gen = ta_generation_of(turn),
+                           .thread = thread,
+                           .time = k->began.ticks - ta_emit.origin };
+
+  tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
+}
+
+static void close_batch(struct ta_turner *k) {
+  if (!tw_write_is_empty(&k->write)) ship(k, &k->write);
+}
+
+static tb_rc write_status(struct ta_turner *k, uint32_t turn, uint64_t id, uint32_t name,
+                          uint64_t thread, uint8_t status) {
+  uint64_t time = k->write.time;
+
+  if (ta_emit.version < 23)
+    return tw_write_event(&k->write, TW_EV_GO_STATUS, time, (uint64_t[]){ id, thread, status });
+  return tw_write_event(&k->write, TW_EV_GO_STATUS_STACK, time,
+                        (uint64_t[]){ id, thread, status, ta_name_id(name, turn, TA_AS_STACK) });
+}
+
+/* A batch holds many statuses more than one; the ids of all fit. */
+static void must(tb_rc rc) {
+  TB_CHECK(rc == TB_OK);
+}
+
+/* What t held through all of turn, if it wrote nothing in it; TA_HOLDS_NOTHING: nobody need tell. */
+static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
+  struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
+  uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
+  uint32_t claim = atomic_load(&t->claim);
+
+  if (claim == 0 || claim == turn) return nothing;
+  if (claim < turn && atomic_compare_exchange_strong(&t->claim, &claim, turn)) return ta_held(now);
+  if (atomic_load_explicit(&t->before_turn, memory_order_relaxed) != turn) return nothing;
+  return ta_held(atomic_load_explicit(&t->before, memory_order_relaxed));
+}
+
+static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn) {
+  struct ta_held held = silent(t, turn);
+  uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed);
+  bool runs = held.hold == TA_HOLDS_RUNNING;
+  uint64_t proc[] = { t->place, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL };
+
+  if (held.hold == TA_HOLDS_NOTHING) return;
+  open_batch(k, turn, (int64_t)thread);
+  must(tw_write_event(&k->write, TW_EV_PROC_STATUS, k->write.time, proc));
+  must(write_status(k, turn, held.id, held.name, thread, runs ? TW_GO_RUNNING : TW_GO_SYSCALL));
+  close_batch(k);
+}
+
+static void finish_threads(struct ta_turner *k, uint32_t turn) {
+  for (uint32_t i = 0; i < ta_threads_end(); i++) {
+    struct ta_thread *t = &ta_threads[i];
+    take_lane(k, &t->lane[turn & 1]);
+    tell_thread(k, t, turn);
+    if (atomic_load(&t->state) == TA_THREAD_DEAD) ta_threads_free(t);
+  }
+}
+
+/* The status that go had through all of turn, if nobody wrote it and no thread tells it; else TW_GO_BAD. */
+static uint8_t untold(struct ta_go *go, uint32_t turn) {
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
+  uint8_t status;
+
+  for (;;) {
+    struct ta_doing d = ta_doing(word);
+    if (d.turn == turn || d.status == TW_GO_BAD) return TW_GO_BAD;
+    status = ta_wire_status(d.turn > turn ? d.entry : d.status);
+    if (status != TW_GO_WAITING && status != TW_GO_RUNNABLE) return TW_GO_BAD;
+    if (d.turn > turn) return d.skipped ? status : TW_GO_BAD;
+    if (atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(ta_doing_in(d, turn)),
+                                              memory_order_acq_rel, memory_order_acquire))
+      return status;
+  }
+}
+
+static void finish_goes(struct ta_turner *k, uint32_t turn) {
+  open_batch(k, turn, TB_NO_THREAD);
+  for (uint32_t i = 0; i < ta_goes_end(); i++) {
+    struct ta_go *go = &ta_goes[i];
+    uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
+    uint32_t name = atomic_load_explicit(&go->name, memory_order_relaxed);
+    uint8_t status = untold(go, turn);
+    if (status != TW_GO_BAD && write_status(k, turn, id, name, UINT64_MAX, status) == TB_AGAIN) {
+      close_batch(k);
+      open_batch(k, turn, TB_NO_THREAD);
+      must(write_status(k, turn, id, name, UINT64_MAX, status));
+    }
+    if (ta_doing(atomic_load(&go->word)).status == TA_GO_DEAD) {
+      ta_emit_lock();
+      ta_goes_give(go);
+      ta_emit_unlock();
+    }
+  }
+  close_batch(k);
+}
+
+static tb_rc write_string(struct ta_turner *k, uint32_t name) {
+  size_t len;
+  const char *text = ta_names_text(name, &len);
+
+  return tw_write_string(&k->write, name, text, len);
+}
+
+/* Its pc is its number: two stacks of one pc would be one to Go's tools. */
+static tb_rc write_stack(struct ta_turner *k, uint32_t name) {
+  struct tw_frame frame = { .pc = name, .function = name };
+
+  return tw_write_stack(&k->write, name, &frame, 1);
+}
+
+static void write_table(struct ta_turner *k, uint32_t turn, enum ta_name_use use,
+                        tb_rc (*entry)(struct ta_turner *k, uint32_t name)) {
+  uint32_t end = atomic_load(&ta_names_end);
+
+  open_batch(k, turn, TB_NO_THREAD);
+  for (uint32_t name = 1; name < end; name++) {
+    /* A stack's frame names its string. */
+    if (!ta_name_used(name, turn, use) && !ta_name_used(name, turn, TA_AS_STACK)) continue;
+    if (entry(k, name) != TB_AGAIN) continue;
+    close_batch(k);
+    open_batch(k, turn, TB_NO_THREAD);
+    must(entry(k, name));
+  }
+  close_batch(k);
+}
+
+/* The first generation's length is what the counter is measured against; the answer holds for all that follow, so
+ * that the time of one generation goes on where the last one's ended. */
+static void write_clocks(struct ta_turner *k, uint32_t turn) {
+  if (k->frequency == 0) {
+    while (ta_ticks_count_cycles && ta_mono_ns() < k->start.mono_ns + MEASURE_NS)
+      nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    struct ta_moment now = ta_moment_now();
+    k->frequency = ta_ticks_frequency(&k->start, &now);
+  }
+  struct tw_clocks clocks = { .frequency = k->frequency,
+                              .time = k->began.ticks - ta_emit.origin,
+                              .mono_ns = k->began.mono_ns,
+                              .wall_sec = k->began.wall_ns / 1000000000u,
+                              .wall_nsec = k->began.wall_ns % 1000000000u };
+  open_batch(k, turn, TB_NO_THREAD);
+  must(tw_write_sync(&k->write, &clocks));
+  close_batch(k);
+}
+
+bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
+  uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
+  uint64_t gen = ta_generation_of(turn);
+  struct ta_moment next = ta_moment_now();
+  static const unsigned char end_mark = END_MARK;
+
+  if (!move_on(turn, kind)) return false;
+  for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn);
+  if (kind == TA_TURN_FORCED) atomic_store(&ta_emit.given_up, turn);
+  if (atomic_load(&ta_emit.given_up) == turn) {
+    k->out.lose(k->out.self, gen);
+    atomic_fetch_add(&ta_emit.lost_generations, 1);
+  }
+  collect(k, turn);
+  finish_threads(k, turn);
+  finish_goes(k, turn);
+  write_table(k, turn, TA_AS_STRING, write_string);
+  write_table(k, turn, TA_AS_STACK, write_stack);
+  write_clocks(k, turn);
+  if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.write(k->out.self, &end_mark, 1);
+  k->out.end(k->out.self, gen);
+  atomic_fetch_add(&ta_emit.generations, 1);
+  atomic_store(&ta_emit.done, turn);
+  k->began = next;
+  k->bytes = 0;
+  ship_later(k);
+  return true;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turner: takes what threads have written, and ends generations.
+ *
+ *   ta_turner_open(&k, outlet, now);
+ *   while (more) {
+ *     ta_turner_collect(&k);
+ *     if (time) ta_turner_turn(&k, TA_TURN_NEXT);
+ *   }
+ *   ta_turner_turn(&k, TA_TURN_LAST);
+ *
+ * It waits for threads that are in the middle of writing an event; they never wait for it.
+ *
+ * Memory    itself: one batch.
+ * Threads   one. The outlet is called from it only.
+ */
+#ifndef TA_TURN_H
+#define TA_TURN_H
+
+#include "agent/emit/emit.h"
+
+/* Where the trace goes: whole batches, in order, and single end marks. */
+struct ta_outlet {
+  void *self;
+  void (*write)(void *self, const void *bytes, size_t n);
+  /* Before a generation's end: what was written of it, and what is still to come, is lost. */
+  void (*lose)(void *self, uint64_t gen);
+  /* After its last byte. */
+  void (*end)(void *self, uint64_t gen);
+};
+
+struct ta_turner {
+  struct ta_outlet out;
+  struct ta_moment start, began;       /* of the session, of this turn */
+  uint64_t frequency;                  /* 0: not known yet */
+  uint64_t bytes;                      /* of the generation, shipped so far */
+  struct ta_batch *later, **later_end; /* of the turn that has begun meanwhile, oldest first */
+  struct tw_write write;
+  unsigned char room[TW_WRITE_ROOM];
+};
+
+enum ta_turn_kind {
+  TA_TURN_NEXT,   /* unless somebody has stopped the world */
+  TA_TURN_FORCED, /* in any case: then the generation is given up */
+  TA_TURN_LAST,
+};
+
+/* start: ta_emit.origin's moment. */
+void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_moment start);
+bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
+bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);
+
+#endif

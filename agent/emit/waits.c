@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that wait for something known, and threads in the kernel.
+ *
+ * A wait gives the proc up: the goroutine is blocked for a reason, nobody runs. On return the thread wakes itself,
+ * unless somebody else has said by then who woke it. A system call keeps the proc; whether it blocked shows only at
+ * its end, and then the loss of the proc is written with the date when it would have been noticed. All of that lies in
+ * the thread's own batch, where only the order counts. */
+#include "agent/emit/act.h"
+#include "traceagent.h"
+
+_Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
+_Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in their order");
+
+static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TA_GO_KEPT_WAITING),
+                      runnable = TA_FROM(TA_GO_KEPT_RUNNABLE), in_call = TA_FROM(TW_GO_SYSCALL);
+
+/* A section for a begin; one inside another wait or call counts, and says nothing. */
+static struct ta_thread *begin(void) {
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
+  t->nested++;
+  ta_leave(t);
+  return NULL;
+}
+
+/* A section for the end of what the thread holds so. */
+static struct ta_thread *end(enum ta_hold hold) {
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL) return NULL;
+  if (t->nested > 0)
+    t->nested--;
+  else if (t->hold == hold)
+    return t;
+  else
+    ta_misuse(t);
+  ta_leave(t);
+  return NULL;
+}
+
+void ta_wait_begin(ta_name reason) {
+  struct ta_thread *t = begin();
+
+  if (t == NULL) return;
+  ta_put(t, TW_EV_GO_BLOCK, 2, ta_string(t, reason), 0, 0, 0);
+  ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  ta_change(t, t->go, running, TA_GO_KEPT_WAITING, 0, NULL);
+  ta_hold(t, t->go, TA_HOLDS_NOTHING);
+  ta_leave(t);
+}
+
+void ta_act_wait_end(struct ta_thread *t) {
+  uint64_t id = ta_go_id(t->go), seq;
+
+  if (ta_change(t, t->go, waiting, TA_GO_KEPT_RUNNABLE, 1, &seq) == TA_CHANGED)
+    ta_put(t, TW_EV_GO_UNBLOCK, 3, id, seq, 0, 0);
+  ta_put_proc_start(t);
+  ta_change(t, t->go, runnable, TW_GO_RUNNING, 1, &seq);
+  ta_put(t, TW_EV_GO_START, 2, id, seq, 0, 0);
+  ta_hold(t, t->go, TA_HOLDS_RUNNING);
+}
+
+void ta_wait_end(void) {
+  struct ta_thread *t = end(TA_HOLDS_NOTHING);
+
+  if (t == NULL) return;
+  ta_act_wait_end(t);
+  ta_act_workers(t);
+  ta_leave(t);
+}
+
+void ta_syscall_begin(void) {
+  struct ta_thread *t = begin();
+
+  if (t == NULL) return;
+  ta_put(t, TW_EV_GO_SYSCALL_BEGIN, 2, ++t->proc_seq, 0, 0, 0);
+  t->call_ticks = t->time;
+  ta_change(t, t->go, running, TW_GO_SYSCALL, 0, NULL);
+  ta_hold(t, t->go, TA_HOLDS_SYSCALL);
+  ta_leave(t);
+}
+
+void ta_act_call_end(struct ta_thread *t, bool blocked) {
+  uint64_t seq;
+
+  ta_change(t, t->go, in_call, TW_GO_RUNNING, blocked ? 1 : 0, &seq);
+  if (blocked) {
+    ta_put_at(t, t->call_ticks + ta_emit.call_blocks_ticks, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+    ta_put(t, TW_EV_GO_SYSCALL_END_BLOCKED, 0, 0, 0, 0, 0);
+    ta_put_proc_start(t);
+    ta_put(t, TW_EV_GO_START, 2, ta_go_id(t->go), seq, 0, 0);
+  } else {
+    ta_put(t, TW_EV_GO_SYSCALL_END, 0, 0, 0, 0, 0);
+  }
+  ta_hold(t, t->go, TA_HOLDS_RUNNING);
+}
+
+void ta_syscall_end(void) {
+  struct ta_thread *t = end(TA_HOLDS_SYSCALL);
+
+  if (t == NULL) return;
+  ta_act_call_end(t, ta_ticks_now() > t->call_ticks + ta_emit.call_blocks_ticks);
+  ta_leave(t);
+}

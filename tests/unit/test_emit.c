@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program emits is a trace, whatever it does; and what becomes of it where memory or time run out. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/clock.h"
+#include "support/order_text.h"
+#include "tests/unit/emit_scene.h"
+#include "tests/unit/emit_shapes.h"
+
+/* A whole trace through our reader, which must find no fault. */
+static struct tt_run read_trace(const struct emitted *e, unsigned trace, const char *what) {
+  struct tt_run run = { 0 };
+  char text[300];
+
+  tb_mem_init(&run.mem, tb_mem_libc, NULL, SIZE_MAX);
+  tt_order_bytes(&run, e->trace[trace].bytes, e->trace[trace].n);
+  tb_diag_format(&run.diag, text, sizeof text);
+  cr_assert_eq(run.rc, TB_OK, "%s: %s: %s", what, tb_rc_name(run.rc), text);
+  return run;
+}
+
+static bool is_status(uint8_t type) {
+  return type == TW_EV_GO_STATUS || type == TW_EV_GO_STATUS_STACK || type == TW_EV_PROC_STATUS;
+}
+
+/* The session ends; its one trace has these events, statuses and Syncs apart. */
+static void expect_events(struct emitted *e, const char *names) {
+  char text[2000] = "";
+
+  cr_assert_eq(emit_end(e), 0);
+  cr_assert_eq(e->traces, 1);
+  struct tt_run run = read_trace(e, 0, names);
+  for (size_t i = 0; i < run.count; i++) {
+    if (is_status(run.events[i].type) || run.events[i].type == TW_EV_SYNC) continue;
+    if (text[0] != 0) strcat(text, " ");
+    strcat(text, tw_spec(run.events[i].type)->name);
+  }
+  cr_assert_str_eq(text, names);
+  tt_run_fini(&run);
+  emit_free(e);
+}
+
+static struct ta_emit_status status_now(void) {
+  struct ta_emit_status status = { .size = sizeof status };
+
+  cr_assert_eq(ta_emit_status(&status), 0);
+  return status;
+}
+
+static bool until(bool (*fits)(const struct ta_emit_status *)) {
+  for (int i = 0; i < 12000; i++) {
+    struct ta_emit_status status = status_now();
+    if (fits(&status)) return true;
+    poll(NULL, 0, 5);
+  }
+  return false;
+}
+
+static void every_shape(unsigned version) {
+  for (size_t i = 0; i < emit_shape_count; i++) {
+    struct emitted e;
+    cr_assert_eq(emit_begin_version(&e, version), 0);
+    emit_shapes[i].run();
+    cr_assert_eq(emit_end(&e), 0);
+    cr_assert_eq(e.traces, 1, "%s", emit_shapes[i].name);
+    cr_assert_eq(e.lost, 0, "%s", emit_shapes[i].name);
+    struct tt_run run = read_trace(&e, 0, emit_shapes[i].name);
+    cr_assert_eq(run.generations, e.ended, "%s", emit_shapes[i].name);
+    tt_run_fini(&run);
+    emit_free(&e);
+  }
+}
+
+Test(emit, every_shape_is_a_trace_of_1_22) {
+  every_shape(22);
+}
+Test(emit, every_shape_is_a_trace_of_1_23) {
+  every_shape(23);
+}
+Test(emit, every_shape_is_a_trace_of_1_25) {
+  every_shape(25);
+}
+Test(emit, every_shape_is_a_trace_of_1_26) {
+  every_shape(26);
+}
+
+/* What stands for what. */
+
+#define ATTACHED "ProcStart GoCreate GoStart "
+
+Test(emit, a_wait_gives_up_the_proc) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_wait_begin(TA_WAIT_MUTEX);
+  ta_wait_end();
+  expect_events(&e, ATTACHED "GoBlock ProcStop GoUnblock ProcStart GoStart");
+}
+
+Test(emit, a_short_call_keeps_it) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  /* What is nested goes unsaid, so that only the clock decides; the shortest of many is short. */
+  for (int i = 0; i < 1000; i++) {
+    ta_syscall_begin();
+    ta_syscall_end();
+  }
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0, "calls");
+  size_t ends = 0;
+  for (size_t i = 0; i < run.count; i++) ends += run.events[i].type == TW_EV_GO_SYSCALL_END;
+  cr_assert_geq(ends, 1);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+Test(emit, a_call_over_a_generation_has_lost_it) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_syscall_begin();
+  emit_turn();
+  ta_syscall_end();
+  expect_events(&e, ATTACHED "GoSyscallBegin ProcStop GoSyscallEndBlocked ProcStart GoStart");
+}
+
+Test(emit, a_switch_is_one_event_from_1_23_on) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_fiber_switch(ta_fiber_create(ta_name_of("f"), 1));
+  ta_fiber_end();
+  /* The reader tells one switch as three. */
+  expect_events(&e, ATTACHED
+                "GoCreateBlocked GoSwitch GoBlock GoStart GoSwitchDestroy GoDestroy GoStart");
+}
+
+Test(emit, a_switch_of_1_22_is_three_events) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 22), 0);
+  ta_fiber_switch(ta_fiber_create(ta_name_of("f"), 1));
+  ta_fiber_end();
+  expect_events(&e, ATTACHED "GoCreate GoBlock GoStart GoUnblock GoDestroy GoStart");
+}
+
+static void *runs_fiber(void *fiber) {
+  ta_fiber_switch(*(ta_fiber *)fiber);
+  ta_region_begin(ta_name_of("left"), 0);
+  return NULL;
+}
+
+Test(emit, a_thread_that_ends_closes_what_is_open) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_fiber f = ta_fiber_create(ta_name_of("f"), 0);
+  pthread_create(&thread, NULL, runs_fiber, &f);
+  pthread_join(thread, NULL);
+  ta_fiber_switch(f);
+  ta_region_end();
+  /* The fiber's region stays the fiber's. */
+  expect_events(&e, ATTACHED "GoCreate " ATTACHED "GoBlock GoStart UserRegionBegin "
+                             "GoBlock GoUnblock GoStart GoDestroy ProcStop "
+                             "GoSwitch GoBlock GoStart UserRegionEnd");
+}
+
+Test(emit, nothing_is_written_outside_a_session) {
+  struct emitted e;
+
+  ta_heap_alloc(1);
+  cr_assert_eq(ta_task_begin(1, 0), 0);
+  cr_assert_eq(ta_emit_sync(0), TA_E_OFF);
+  cr_assert_eq(ta_emit_stop(0), TA_E_OFF);
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  cr_assert_eq(emit_end(&e), 0);
+  ta_heap_alloc(1);
+  cr_assert_eq(e.traces, 1);
+  emit_free(&e);
+}
+
+Test(emit, one_session_at_a_time_and_only_as_it_may_be) {
+  struct emitted e, other;
+  const struct ta_emit_config wrong[] = { { .version = 24 },
+                                          { .generation_ms = 49 },
+                                          { .generation_bytes = 1000 } };
+
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    cr_assert_eq(emit_begin(&e, &wrong[i], 1 << 20), TA_E_CONFIG);
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  cr_assert_eq(emit_begin_version(&other, 26), TA_E_BUSY);
+  cr_assert_eq(emit_end(&e), 0);
+  emit_free(&e);
+}
+
+Test(emit, errno_is_the_hosts) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  errno = 4711;
+  ta_heap_alloc(1);
+  ta_log(0, ta_name_of("key"), "text");
+  ta_emit_sync(10000);
+  ta_thread_detach();
+  cr_assert_eq(errno, 4711);
+  cr_assert_eq(emit_end(&e), 0);
+  emit_free(&e);
+}
+
+/* Time. */
+
+static void check_clock(int monotonic) {
+  struct ta_emit_config config = { .generation_ms = 60000, .monotonic_clock = monotonic };
+  struct emitted e;
+  uint64_t before[2], after[2];
+
+  cr_assert_eq(emit_begin(&e, &config, 1 << 20), 0);
+  ta_heap_alloc(0);
+  for (int i = 0; i < 2; i++) {
+    before[i] = ta_mono_ns();
+    ta_heap_goal(1);
+    after[i] = ta_mono_ns();
+    while (ta_mono_ns() < after[i] + 20000000) {
+    }
+  }
+  if (monotonic) cr_assert_eq(status_now().cycle_clock, 0);
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0, "clock");
+  to_ns at[2] = { 0 };
+  size_t n = 0;
+  for (size_t i = 0; i < run.count; i++)
+    if (run.events[i].type == TW_EV_HEAP_GOAL && n < 2) at[n++] = run.events[i].time;
+  to_ns slack = 20000 + (to_ns)(after[1] - before[0]) / 1000, apart = at[1] - at[0];
+  cr_assert_geq(apart, (to_ns)(before[1] - after[0]) - slack);
+  cr_assert_leq(apart, (to_ns)(after[1] - before[0]) + slack);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+Test(emit, time_is_the_clocks) {
+  check_clock(0);
+}
+Test(emit, time_is_that_of_the_other_clock_too) {
+  check_clock(1);
+}
+
+static bool turned_thrice(const struct ta_emit_status *status) {
+  return status->generations >= 3;
+}
+
+Test(emit, generations_end_by_time) {
+  struct ta_emit_config config = { .generation_ms = 50 };
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &config, 1 << 20), 0);
+  ta_heap_alloc(1);
+  cr_assert(until(turned_thrice));
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0, "by time");
+  cr_assert_geq(run.generations, 4);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+static uint64_t turns_wanted;
+static bool turned_as_often(const struct ta_emit_status *status) {
+  return status->generations >= turns_wanted;
+}
+
+Test(emit, generations_end_by_bytes) {
+  struct ta_emit_config config = { .generation_ms = 60000, .generation_bytes = 64 << 10 };
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &config, 1 << 20), 0);
+  for (turns_wanted = 1; turns_wanted <= 3; turns_wanted++) {
+    for (int i = 0; i < 12000; i++) ta_heap_alloc(UINT64_MAX);
+    cr_assert(until(turned_as_often));
+  }
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 0);
+  cr_assert_eq(e.traces, 1);
+  struct tt_run run = read_trace(&e, 0, "by bytes");
+  cr_assert_eq(run.generations, e.ended);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+/* Pauses. */
+
+Test(emit, no_generation_ends_inside_a_pause) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_pause_begin(ta_name_of("stop"));
+  cr_assert_eq(ta_emit_sync(50), TA_E_TIMEOUT);
+  cr_assert_eq(status_now().generations, 0);
+  ta_pause_end();
+  emit_turn();
+  expect_events(&e, ATTACHED "STWBegin STWEnd");
+}
+
+static bool lost_one(const struct ta_emit_status *status) {
+  return status->lost_generations == 1;
+}
+
+Test(emit, a_pause_without_end_costs_its_generation) {
+  struct ta_emit_config config = { .generation_ms = 50 };
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &config, 1 << 20), 0);
+  ta_pause_begin(ta_name_of("for ever"));
+  cr_assert(until(lost_one));
+  ta_heap_alloc(1);
+  ta_pause_end();
+  ta_pause_begin(ta_name_of("again"));
+  ta_pause_end();
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 1);
+  for (unsigned i = 0; i < e.traces; i++) {
+    struct tt_run run = read_trace(&e, i, "after a pause");
+    tt_run_fini(&run);
+  }
+  emit_free(&e);
+}
+
+/* Memory. */
+
+/* An outlet that stands still while the test says so. */
+static atomic_bool held;
+static struct ta_outlet behind;
+
+static void write_when_free(void *self, const void *bytes, size_t n) {
+  while (held) poll(NULL, 0, 1);
+  behind.write(self, bytes, n);
+}
+
+static void *drops_too(void *arg) {
+  (void)arg;
+  ta_region_begin(ta_name_of("begun where nothing is kept"), 0);
+  return NULL;
+}
+
+Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
+  struct ta_emit_config config = { .generation_ms = 60000 };
+  struct emitted e = { 0 };
+  struct ta_outlet out = behind = emit_outlet(&e);
+  pthread_t thread;
+
+  /* The scene's outlet with a door in front of it; three batches are all there are. */
+  out.write = write_when_free;
+  cr_assert_eq(ta_emit_start_to(&out, &config, 3 * 80 << 10), 0);
+
+  ta_name name = ta_name_of("r");
+  ta_region_begin(name, 0);
+  emit_turn();
+  held = true;
+  ta_fiber f = ta_fiber_create(name, 0);
+  while (status_now().dropped == 0)
+    for (int i = 0; i < 1000; i++) ta_heap_alloc(UINT64_MAX);
+  ta_region_end();
+  ta_fiber_switch(f);
+  ta_wait_begin(TA_WAIT_MUTEX);
+  pthread_create(&thread, NULL, drops_too, NULL);
+  pthread_join(thread, NULL);
+  held = false;
+  cr_assert(until(lost_one));
+  ta_wait_end();
+  ta_fiber_end();
+  ta_region_begin(name, 0);
+  emit_turn();
+  ta_region_end();
+
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 1);
+  cr_assert_eq(e.traces, 2);
+  for (unsigned i = 0; i < 2; i++) {
+    struct tt_run run = read_trace(&e, i, "around the loss");
+    cr_assert_geq(run.generations, 1);
+    tt_run_fini(&run);
+  }
+  emit_free(&e);
+}
+
+/* The process. */
+
+Test(emit, a_forked_child_is_off_and_may_begin_anew) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_region_begin(ta_name_of("parent"), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    ta_region_end();
+    bool ok = ta_emit_sync(0) == TA_E_OFF;
+#ifndef __SANITIZE_THREAD__ /* it allows no threads in a forked child */
+    struct emitted own;
+    ok = ok && emit_begin_version(&own, 26) == 0;
+    ta_heap_alloc(1);
+    emit_turn();
+    ok = ok && emit_end(&own) == 0 && own.traces == 1;
+    emit_free(&own);
+#endif
+    emit_free(&e);
+    _exit(ok ? 7 : 1);
+  }
+  int status;
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  ta_region_end();
+  expect_events(&e, ATTACHED "UserRegionBegin UserRegionEnd");
+}
+
+Test(emit, exit_does_not_wait_for_anybody) {
+  pid_t child = fork();
+
+  if (child == 0) {
+    execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, (char *)NULL);
+    _exit(127);
+  }
+  int status;
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 5, "%x", (unsigned)status);
+}
