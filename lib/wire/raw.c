@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/raw.h"
 
-#include "wire/varint.h"
+#include "wire/block.h"
 
 /* Moves *pos over n numbers; *last becomes the last of them. */
 static tb_rc skip_numbers(const unsigned char **pos, const unsigned char *end, uint64_t n,
@@ -16,6 +16,23 @@ static tb_rc skip_numbers(const unsigned char **pos, const unsigned char *end, u
   return TB_OK;
 }
 
+/* Over n numbers of at most eight bytes each; NULL: it takes a closer look. */
+static const unsigned char *skip_short(const unsigned char *pos, const unsigned char *end,
+                                       uint64_t n) {
+  while (end - pos >= 8) {
+    uint64_t ends = tw_ends(tw_load8(pos));
+    unsigned count = (unsigned)((ends >> 7) * TW_EACH_BYTE >> 56);
+    if (count == 0) return NULL;
+    if (count >= n) {
+      for (; n > 1; n--) ends &= ends - 1;
+      return pos + __builtin_ctzll(ends) / 8 + 1;
+    }
+    n -= count;
+    pos += 8 - __builtin_clzll(ends) / 8;
+  }
+  return NULL;
+}
+
 tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end, struct tb_diag *diag,
                   struct tw_raw *out, size_t *out_used) {
   const unsigned char *pos = bytes + 1, *end = bytes + n;
@@ -25,6 +42,13 @@ tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end, stru
   if (out->type == TW_EV_NONE || out->type >= types_end)
     return tb_fail(diag, TB_BROKEN, "invalid event type: %u", out->type);
   out->nargs = out->spec->nargs + (unsigned)tw_spec_has_dt(out->spec);
+  if (TB_LIKELY(tw_spec_has_dt(out->spec))) {
+    const unsigned char *behind = skip_short(pos, end, out->nargs);
+    if (TB_LIKELY(behind != NULL)) {
+      *out_used = (size_t)(behind - bytes);
+      return TB_OK;
+    }
+  }
   TB_TRY(skip_numbers(&pos, end, out->nargs, diag, &last));
   if (out->spec->kind == TW_KIND_STACK && (int64_t)last > 0) {
     out->frames = last;
@@ -41,11 +65,4 @@ tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end, stru
   }
   *out_used = (size_t)(pos - bytes);
   return TB_OK;
-}
-
-uint64_t tw_raw_number(const unsigned char **pos) {
-  uint64_t value = 0;
-
-  *pos += tw_varint_read(*pos, *pos + TW_VARINT_BYTES_MAX, &value); /* checked when it was read */
-  return value;
 }

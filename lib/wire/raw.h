@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "wire/spec.h"
+#include "wire/varint.h"
 
 struct tw_raw {
   uint8_t type;
@@ -29,6 +30,14 @@ TB_MUST tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_e
                           struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
 
 /* The next of the numbers args and frames; moves *pos behind it. */
-uint64_t tw_raw_number(const unsigned char **pos);
+static inline uint64_t tw_raw_number(const unsigned char **pos) {
+  uint64_t value = **pos;
+
+  if (value < 0x80)
+    ++*pos;
+  else
+    *pos += tw_varint_read(*pos, *pos + TW_VARINT_BYTES_MAX, &value); /* checked when it was read */
+  return value;
+}
 
 #endif

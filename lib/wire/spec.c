@@ -13,17 +13,11 @@
             .opens = TW_EV_##opn,                                                                  \
             .args = { __VA_ARGS__ },                                                               \
             .nargs = NARGS(__VA_ARGS__) },
-const struct tw_spec tw_specs[TW_EV_LIMIT] = {
+const struct tw_spec tw_specs[UINT8_MAX + 1] = {
 #include "wire/events.def"
 };
 #undef TW_EV
 #undef A
-
-const struct tw_spec *tw_spec(uint8_t type) {
-  static const struct tw_spec unknown;
-
-  return type < TW_EV_LIMIT ? &tw_specs[type] : &unknown;
-}
 
 enum tw_event tw_spec_find(const char *name, size_t len) {
   for (unsigned i = 1; i < TW_EV_LIMIT; i++) {
@@ -32,10 +26,6 @@ enum tw_event tw_spec_find(const char *name, size_t len) {
       return (enum tw_event)i;
   }
   return TW_EV_NONE;
-}
-
-bool tw_spec_has_dt(const struct tw_spec *spec) {
-  return spec->kind >= TW_KIND_CLOCK;
 }
 
 struct version_row {

@@ -85,14 +85,18 @@ struct tw_spec {
   uint8_t opens; /* enum tw_event whose range this one ends or restates, TW_EV_NONE: none */
 };
 
-extern const struct tw_spec tw_specs[TW_EV_LIMIT];
-
 /* A row for every byte: an unknown one has kind TW_KIND_NONE and no name. */
-const struct tw_spec *tw_spec(uint8_t type);
+extern const struct tw_spec tw_specs[UINT8_MAX + 1];
+
+static inline const struct tw_spec *tw_spec(uint8_t type) {
+  return &tw_specs[type];
+}
 /* By name; TW_EV_NONE if there is none. */
 enum tw_event tw_spec_find(const char *name, size_t len);
 /* Carries a dt as first argument. */
-bool tw_spec_has_dt(const struct tw_spec *spec);
+static inline bool tw_spec_has_dt(const struct tw_spec *spec) {
+  return spec->kind >= TW_KIND_CLOCK;
+}
 
 /* 22, 23, 25, 26: what this program reads. */
 bool tw_version_known(unsigned version);

@@ -2,6 +2,7 @@
 #include "tools/tracectl/out.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 void tk_out_init(struct tk_out *out, int fd) {
@@ -29,7 +30,7 @@ void tk_out_flush(struct tk_out *out) {
 
 void tk_out_bytes_slow(struct tk_out *out, const void *bytes, size_t n) {
   tk_out_flush(out);
-  if (n > sizeof out->data) {
+  if (n > TK_OUT_BYTES) {
     write_all(out, bytes, n);
     return;
   }
@@ -37,54 +38,22 @@ void tk_out_bytes_slow(struct tk_out *out, const void *bytes, size_t n) {
   out->len = n;
 }
 
-/* Two digits a step. */
-static const char pairs[] =
-    "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-    "8081828384858687888990919293949596979899";
+struct tk_word tk_word(const char *before, const char *text, const char *behind) {
+  struct tk_word word;
+  int n = snprintf(word.text, sizeof word.text, "%s%s%s", before, text, behind);
 
-char *tk_decimal(char *end, uint64_t value) {
-  while (value >= 100) {
-    end -= 2;
-    memcpy(end, pairs + value % 100 * 2, 2);
-    value /= 100;
-  }
-  if (value >= 10) {
-    end -= 2;
-    memcpy(end, pairs + value * 2, 2);
-  } else {
-    *--end = (char)('0' + value);
-  }
-  return end;
-}
-
-char *tk_hexadecimal(char *end, uint64_t value) {
-  do {
-    *--end = "0123456789abcdef"[value & 15];
-    value >>= 4;
-  } while (value != 0);
-  return end;
+  word.len = (uint8_t)(n < (int)sizeof word.text ? n : (int)sizeof word.text - 1);
+  return word;
 }
 
 void tk_out_u64(struct tk_out *out, uint64_t value) {
-  char text[20];
-  char *end = text + sizeof text, *begin = tk_decimal(end, value);
-
-  tk_out_bytes(out, begin, (size_t)(end - begin));
+  tk_out_upto(out, tk_pen_u64(tk_out_room(out, TK_PEN_DECIMAL_MAX), value));
 }
 
 void tk_out_i64(struct tk_out *out, int64_t value) {
-  if (value < 0) {
-    tk_out_byte(out, '-');
-    tk_out_u64(out, -(uint64_t)value);
-  } else {
-    tk_out_u64(out, (uint64_t)value);
-  }
+  tk_out_upto(out, tk_pen_i64(tk_out_room(out, TK_PEN_DECIMAL_MAX), value));
 }
 
 void tk_out_hex(struct tk_out *out, uint64_t value) {
-  char text[16];
-  char *end = text + sizeof text, *begin = tk_hexadecimal(end, value);
-
-  tk_out_bytes(out, begin, (size_t)(end - begin));
+  tk_out_upto(out, tk_pen_hex(tk_out_room(out, TK_PEN_DECIMAL_MAX), value));
 }

@@ -14,13 +14,15 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tools/tracectl/pen.h"
+
 enum { TK_OUT_BYTES = 256 << 10 };
 
 struct tk_out {
   int fd;
   int error; /* errno of the first failed write; 0: none */
   size_t len;
-  unsigned char data[TK_OUT_BYTES];
+  unsigned char data[TK_OUT_BYTES + TK_PEN_SLACK];
 };
 
 void tk_out_init(struct tk_out *out, int fd);
@@ -29,7 +31,7 @@ void tk_out_flush(struct tk_out *out);
 void tk_out_bytes_slow(struct tk_out *out, const void *bytes, size_t n);
 
 static inline void tk_out_bytes(struct tk_out *out, const void *bytes, size_t n) {
-  if (n > sizeof out->data - out->len) {
+  if (n > TK_OUT_BYTES - out->len) {
     tk_out_bytes_slow(out, bytes, n);
     return;
   }
@@ -45,9 +47,16 @@ static inline void tk_out_byte(struct tk_out *out, char byte) {
   tk_out_bytes(out, &byte, 1);
 }
 
-/* Write the digits so that they end at end; answer where they begin. At most 20 bytes. */
-char *tk_decimal(char *end, uint64_t value);
-char *tk_hexadecimal(char *end, uint64_t value);
+/* Where n bytes at most may be written in one piece (tools/tracectl/pen.h); tk_out_upto() says how far
+ * that went. n is at most TK_OUT_BYTES. */
+static inline char *tk_out_room(struct tk_out *out, size_t n) {
+  if (n > TK_OUT_BYTES - out->len) tk_out_flush(out);
+  return (char *)out->data + out->len;
+}
+
+static inline void tk_out_upto(struct tk_out *out, const char *at) {
+  out->len = (size_t)(at - (char *)out->data);
+}
 
 void tk_out_u64(struct tk_out *out, uint64_t value);
 void tk_out_i64(struct tk_out *out, int64_t value);

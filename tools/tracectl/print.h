@@ -13,12 +13,27 @@
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/out.h"
 
+/* What print_parsed.c asks of an event's type, and the words it writes most. */
+enum { TK_STATES = 8, TK_REASONS = 32 };
+struct tk_parsed_words {
+  bool known;
+  uint8_t kind[256];      /* enum to_event_kind */
+  uint8_t stack_arg[256]; /* which argument is the event's stack; none: beyond the last */
+  struct tk_word kinds[TO_KIND_EXPERIMENTAL + 1];
+  struct tk_word from[2][TK_STATES], to[2][TK_STATES]; /* of goroutines, of procs */
+  struct {
+    uint64_t id; /* a string's */
+    struct tk_word text; /* empty: none yet */
+  } reasons[TK_REASONS]; /* quoted, of one generation, by the low bits of the id */
+};
+
 /* Prints ordered events as they come; its events() is a to_event_sink's. */
 struct tk_printer {
   struct tk_out *out;
   struct tb_diag *diag;          /* where a fault of printing itself is noted */
   struct tk_stack_texts *stacks; /* text of the stacks of one generation: most events share few */
   uint64_t gen;                  /* its number; 0: none yet */
+  struct tk_parsed_words words;
 };
 
 TB_MUST tb_rc tk_printer_init(struct tk_printer *printer, struct tb_mem *mem, struct tk_out *out,
@@ -42,6 +57,8 @@ struct tk_names {
 /* The fields of an event's JSON object, without its braces. */
 void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);
 
+/* Another generation: its ids have other texts. */
+void tk_stack_texts_forget(struct tk_printer *printer);
 /* Text of a stack as Go prints one, "\tFUNC @ 0xPC\n\t\tFILE:LINE\n" a frame; lent until the next call.
  * TB_NOTFOUND: the generation has no such stack. */
 TB_MUST tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen,

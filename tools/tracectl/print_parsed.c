@@ -154,22 +154,48 @@ static tb_rc put_stack(struct tk_printer *printer, const struct to_generation *g
   return TB_OK;
 }
 
+/* Few reasons come again and again: what is short is quoted once. */
+static void put_reason(struct tk_printer *printer, const struct to_generation *gen, uint64_t id) {
+  enum { QUOTED_MAX = sizeof printer->words.reasons[0].text.text, LONGEST_ESCAPE = 10 };
+  struct tk_word *known = &printer->words.reasons[id % TK_REASONS].text;
+  struct tk_out *out = printer->out;
+
+  if (TB_LIKELY(printer->words.reasons[id % TK_REASONS].id == id && known->len > 0)) {
+    tk_out_upto(out, tk_pen_word(tk_out_room(out, sizeof *known), known));
+    return;
+  }
+  struct to_string text = string_of(gen, id);
+  tk_out_room(out, LONGEST_ESCAPE * QUOTED_MAX); /* so that a short text stays in one piece */
+  size_t from = out->len;
+  tk_out_quoted(out, text.data, text.len);
+  if (text.len + 2 > QUOTED_MAX || out->len - from > QUOTED_MAX) return;
+  printer->words.reasons[id % TK_REASONS].id = id;
+  known->len = (uint8_t)(out->len - from);
+  memcpy(known->text, out->data + from, known->len);
+}
+
 static tb_rc put_transition(struct tk_printer *printer, const struct to_generation *gen,
                             const struct to_event *ev) {
-  struct tk_out *out = printer->out;
+  const struct tk_parsed_words *words = &printer->words;
+  char *at = tk_out_room(printer->out, 2 * TK_PEN_DECIMAL_MAX + 2 * sizeof(struct tk_word));
   struct to_transition tr;
 
   to_event_transition(ev, &tr);
-  tk_out_text(out, tr.resource == TO_RESOURCE_PROC ? " ProcID=" : " GoID=");
-  tk_out_i64(out, tr.id);
-  tk_out_byte(out, ' ');
-  tk_out_text(out, to_state_name(tr.resource, tr.from));
-  tk_out_text(out, "->");
-  tk_out_text(out, to_state_name(tr.resource, tr.to));
-  tk_out_text(out, " Reason=");
-  put_string(out, gen, tr.reason);
+  bool proc = tr.resource == TO_RESOURCE_PROC;
+  at = proc ? TK_PEN(at, " ProcID=") : TK_PEN(at, " GoID=");
+  at = tk_pen_byte(tk_pen_i64(at, tr.id), ' ');
+  at = tk_pen_word(at, &words->from[proc][tr.from % TK_STATES]);
+  at = tk_pen_word(at, &words->to[proc][tr.to % TK_STATES]);
+  tk_out_upto(printer->out, at);
+  put_reason(printer, gen, tr.reason);
   if (tr.stack == TO_NO_STACK) return TB_OK;
   return put_stack(printer, gen, "\nTransitionStack=\n", tr.stack);
+}
+
+static void begin_generation(struct tk_printer *printer, const struct to_generation *gen) {
+  printer->gen = gen == NULL ? 0 : to_generation_number(gen);
+  tk_stack_texts_forget(printer);
+  memset(printer->words.reasons, 0, sizeof printer->words.reasons);
 }
 
 static tb_rc put_details(struct tk_printer *printer, const struct to_generation *gen,
@@ -178,7 +204,7 @@ static tb_rc put_details(struct tk_printer *printer, const struct to_generation 
 
   switch (kind) {
   case TO_KIND_SYNC:
-    printer->gen = 0; /* new tables, even if their number is an old one */
+    begin_generation(printer, gen); /* new tables, even if their number is an old one */
     put_sync(out, gen, ev);
     break;
   case TO_KIND_METRIC:
@@ -220,10 +246,38 @@ static tb_rc put_details(struct tk_printer *printer, const struct to_generation 
   return TB_OK;
 }
 
+static void learn_words(struct tk_parsed_words *words) {
+  static const enum to_resource resources[] = { TO_RESOURCE_GOROUTINE, TO_RESOURCE_PROC };
+
+  for (unsigned type = 0; type < 256; type++) {
+    const struct to_event probe = { .args = { 1, 2, 3, 4 }, .type = (uint8_t)type };
+    uint64_t stack = to_event_stack(&probe);
+    words->kind[type] = (uint8_t)to_event_kind(&probe);
+    words->stack_arg[type] = stack == TO_NO_STACK ? UINT8_MAX : (uint8_t)(stack - 1);
+  }
+  for (unsigned kind = 0; kind <= TO_KIND_EXPERIMENTAL; kind++)
+    words->kinds[kind] = tk_word(" ", to_event_kind_name((enum to_event_kind)kind), " Time=");
+  for (unsigned i = 0; i < 2; i++)
+    for (uint8_t state = 0; state < TK_STATES; state++) {
+      words->from[i][state] = tk_word("", to_state_name(resources[i], state), "->");
+      words->to[i][state] = tk_word("", to_state_name(resources[i], state), " Reason=");
+    }
+  words->known = true;
+}
+
+/* As to_event_stack(), by a look at the table. */
+static uint64_t stack_of(const struct tk_parsed_words *words, const struct to_event *ev) {
+  uint8_t arg = words->stack_arg[ev->type];
+
+  if (arg == UINT8_MAX) return TO_NO_STACK;
+  return ev->args[arg] == 0 && ev->type != TW_EV_CPU_SAMPLE ? TO_NO_STACK : ev->args[arg];
+}
+
 static tb_rc print_event(struct tk_printer *printer, const struct to_generation *gen,
                          const struct to_event *ev) {
+  const struct tk_parsed_words *words = &printer->words;
+  enum to_event_kind kind = (enum to_event_kind)words->kind[ev->type];
   struct tk_out *out = printer->out;
-  enum to_event_kind kind = to_event_kind(ev);
   struct to_stack_iter it;
 
   /* The reader checks every stack but a CPU sample's. */
@@ -231,18 +285,14 @@ static tb_rc print_event(struct tk_printer *printer, const struct to_generation 
     return tb_fail(printer->diag, TB_BROKEN,
                    "the CPU sample at time %" PRId64 " names stack %" PRIu64 ", which is not there",
                    ev->time, ev->args[0]);
-  tk_out_text(out, "M=");
-  tk_out_i64(out, ev->m);
-  tk_out_text(out, " P=");
-  tk_out_i64(out, ev->p);
-  tk_out_text(out, " G=");
-  tk_out_i64(out, ev->g);
-  tk_out_byte(out, ' ');
-  tk_out_text(out, to_event_kind_name(kind));
-  tk_out_text(out, " Time=");
-  tk_out_i64(out, ev->time);
+  char *at = tk_out_room(out, 5 * TK_PEN_DECIMAL_MAX + sizeof(struct tk_word));
+  at = tk_pen_i64(TK_PEN(at, "M="), ev->m);
+  at = tk_pen_i64(TK_PEN(at, " P="), ev->p);
+  at = tk_pen_i64(TK_PEN(at, " G="), ev->g);
+  at = tk_pen_word(at, &words->kinds[kind]);
+  tk_out_upto(out, tk_pen_i64(at, ev->time));
   TB_TRY(put_details(printer, gen, ev, kind));
-  uint64_t stack = to_event_stack(ev);
+  uint64_t stack = stack_of(words, ev);
   if (stack != TO_NO_STACK) TB_TRY(put_stack(printer, gen, "\nStack=\n", stack));
   tk_out_byte(out, '\n');
   return TB_OK;
@@ -252,8 +302,10 @@ tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct 
                       size_t n) {
   struct tk_printer *printer = self;
 
+  if (!printer->words.known) learn_words(&printer->words);
+  if (gen != NULL && printer->gen != to_generation_number(gen)) begin_generation(printer, gen);
   for (const struct to_event *ev = events; ev < events + n; ev++)
     TB_TRY(print_event(printer, gen, ev));
-  return printer->out->error == 0 ? TB_OK
-                                  : TB_IO; /* nobody reads on: no use in reading on either */
+  /* Nobody reads on: no use in reading on either. */
+  return printer->out->error == 0 ? TB_OK : TB_IO;
 }

@@ -3,34 +3,39 @@
 #include "tools/tracectl/quote.h"
 #include "tools/tracectl/wire_events.h"
 
-static void put_number(struct tk_out *out, const unsigned char **pos) {
-  tk_out_u64(out, tw_raw_number(pos));
+/* What stands before each number of an event: its name and the first label in one, then " label=". */
+struct words {
+  struct tk_word name;
+  struct tk_word before[TW_TIMED_ARGS_MAX + 2];
+};
+
+static void learn_words(struct words words[UINT8_MAX + 1]) {
+  for (unsigned type = 0; type <= UINT8_MAX; type++) {
+    const struct tw_spec *spec = tw_spec((uint8_t)type);
+    const char *name = spec->name == NULL ? "" : spec->name; /* a gap in Go's table */
+    unsigned n = 0;
+    words[type].name = tk_word(name, "", "");
+    if (tw_spec_has_dt(spec)) words[type].before[n++] = tk_word(name, " dt", "=");
+    for (unsigned i = 0; i < spec->nargs; i++) {
+      words[type].before[n] = tk_word(" ", spec->args[i].label, "=");
+      if (n++ == 0) words[type].before[0] = tk_word(name, words[type].before[0].text, "");
+    }
+  }
 }
 
-static void put_args(struct tk_out *out, const struct tw_raw *ev, const unsigned char **pos) {
-  if (tw_spec_has_dt(ev->spec)) {
-    tk_out_text(out, " dt=");
-    put_number(out, pos);
-  }
-  for (unsigned i = 0; i < ev->spec->nargs; i++) {
-    tk_out_byte(out, ' ');
-    tk_out_text(out, ev->spec->args[i].label);
-    tk_out_byte(out, '=');
-    put_number(out, pos);
-  }
-}
-
-static void put_event(struct tk_out *out, const struct tw_raw *ev) {
+static void put_event(struct tk_out *out, const struct words *words, const struct tw_raw *ev) {
   static const char *const fields[] = { "\n\tpc=", " func=", " file=", " line=" };
+  char *at = tk_out_room(out, sizeof *words + (TW_TIMED_ARGS_MAX + 2) * TK_PEN_DECIMAL_MAX);
   const unsigned char *pos = ev->args;
 
-  if (ev->spec->name != NULL)
-    tk_out_text(out, ev->spec->name); /* a gap in Go's table prints as nothing */
-  put_args(out, ev, &pos);
+  if (ev->nargs == 0) at = tk_pen_word(at, &words->name);
+  for (unsigned i = 0; i < ev->nargs; i++)
+    at = tk_pen_u64(tk_pen_word(at, &words->before[i]), tw_raw_number(&pos));
+  tk_out_upto(out, at);
   for (uint64_t frame = 0; frame < ev->frames; frame++)
     for (int i = 0; i < 4; i++) {
       tk_out_text(out, fields[i]);
-      put_number(out, &pos);
+      tk_out_u64(out, tw_raw_number(&pos));
     }
   if (ev->data_len > 0) {
     tk_out_text(out, "\n\tdata=");
@@ -42,10 +47,13 @@ static void put_event(struct tk_out *out, const struct tw_raw *ev) {
 tb_rc tk_print_wire(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                     struct tb_diag *diag) {
   TB_CLEANUP(tk_wire_close) struct tk_wire_events events = { 0 };
+  struct words words[UINT8_MAX + 1];
   struct tw_raw ev;
   tb_rc rc;
 
+  learn_words(words);
   TB_TRY(tk_wire_open(&events, in, mem, diag));
-  while ((rc = tk_wire_next(&events, &ev)) == TB_OK && out->error == 0) put_event(out, &ev);
+  while ((rc = tk_wire_next(&events, &ev)) == TB_OK && out->error == 0)
+    put_event(out, &words[ev.type], &ev);
   return rc == TB_END ? TB_OK : rc;
 }

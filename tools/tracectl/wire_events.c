@@ -8,7 +8,7 @@
 #include "wire/batch.h"
 
 /* No event that Go writes is longer than a batch; a made-up one is refused here, in bounded memory. */
-enum { EVENT_BYTES_MAX = 64 << 20 };
+enum { EVENT_BYTES_MAX = 64 << 20, RELEASE_BYTES = 1 << 20 };
 
 /* Makes at least twice as many bytes readable from pos on, or sets ended. */
 static tb_rc read_more(struct tk_wire_events *events) {
@@ -73,6 +73,7 @@ tb_rc tk_wire_open(struct tk_wire_events *events, struct tk_input *in, struct tb
   TB_TRY(rc);
   events->pos += used;
   events->offset = used;
+  events->types_end = tw_version_events_end(events->version);
   return TB_OK;
 }
 
@@ -85,10 +86,14 @@ tb_rc tk_wire_next(struct tk_wire_events *events, struct tw_raw *out) {
     size_t used = 0;
     tb_rc rc = TB_END;
 
+    if (events->offset - events->released >= RELEASE_BYTES) {
+      tk_input_release(events->in, events->offset);
+      events->released = events->offset;
+    }
     tb_diag_place(events->diag, TB_NO_GEN, TB_NO_THREAD, events->offset);
     if (events->pos < events->end)
-      rc = tw_raw_read(events->pos, (size_t)(events->end - events->pos),
-                       tw_version_events_end(events->version), events->diag, out, &used);
+      rc = tw_raw_read(events->pos, (size_t)(events->end - events->pos), events->types_end,
+                       events->diag, out, &used);
     if (rc == TB_OK) {
       events->offset += used;
       events->pos += used;

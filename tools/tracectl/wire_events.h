@@ -14,9 +14,10 @@
 struct tk_wire_events {
   struct tk_input *in;
   struct tb_diag *diag;
-  unsigned version;
+  unsigned version, types_end; /* the first event number that this version does not have */
   const unsigned char *pos, *end;
   uint64_t offset;     /* of pos in the trace */
+  uint64_t released;   /* up to here the input has been let go of */
   struct tb_buf carry; /* an event that straddles two pieces of input */
   bool in_carry, ended;
 };
