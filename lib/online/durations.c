@@ -39,12 +39,12 @@ static tb_rc begin(struct to_durations *s, enum kind kind, uint64_t id, to_ns ti
 }
 
 /* It is under way: how long, nobody says, unless we have seen it begin. */
-static tb_rc restate(struct to_durations *s, enum kind kind, uint64_t id, to_ns time) {
+static tb_rc restate(struct to_durations *s, enum kind kind, uint64_t id) {
   uint64_t *value;
   bool fresh;
 
   TB_TRY(tb_map_put(&s->begun, key_of(kind, id), &value, &fresh));
-  if (fresh) *value = moment(time, true);
+  if (fresh) *value = moment(s->began, true);
   return TB_OK;
 }
 
@@ -102,6 +102,7 @@ static tb_rc destroy(struct to_durations *s, uint64_t g, to_ns time, struct to_d
 /* --- public ------------------------------------------------------------------------------------ */
 
 void to_durations_init(struct to_durations *s, struct tb_mem *mem, uint64_t seed) {
+  *s = (struct to_durations){ 0 };
   tb_map_init(&s->begun, mem, seed | 1);
   tb_map_init(&s->regions, mem, seed | 1);
 }
@@ -114,6 +115,7 @@ void to_durations_fini(struct to_durations *s) {
 void to_durations_epoch(struct to_durations *s) {
   tb_map_clear(&s->begun);
   tb_map_clear(&s->regions);
+  s->heard = false;
 }
 
 tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
@@ -121,13 +123,15 @@ tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
   const uint64_t *a = ev->args;
   uint64_t self = (uint64_t)ev->g;
 
+  if (!s->heard) s->began = ev->time;
+  s->heard = true;
   *out = (struct to_duration){ 0 };
   switch (ev->type) {
   case TW_EV_GO_CREATE:
   case TW_EV_GO_CREATE_BLOCKED:
   case TW_EV_GO_CREATE_SYSCALL: return begin(s, STATE, a[0], ev->time);
   case TW_EV_GO_STATUS:
-  case TW_EV_GO_STATUS_STACK: return restate(s, STATE, a[0], ev->time);
+  case TW_EV_GO_STATUS_STACK: return restate(s, STATE, a[0]);
   case TW_EV_GO_START:
   case TW_EV_GO_UNBLOCK:
   case TW_EV_GO_SWITCH: /* of its three events the target's, as is the next */
@@ -142,13 +146,13 @@ tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
 
   case TW_EV_STW_BEGIN: return begin(s, STW, self, ev->time);
   case TW_EV_STW_END: return end(s, STW, self, ev->time, out);
-  case TW_EV_GC_ACTIVE: return restate(s, GC, 0, ev->time);
+  case TW_EV_GC_ACTIVE: return restate(s, GC, 0);
   case TW_EV_GC_BEGIN: return begin(s, GC, 0, ev->time);
   case TW_EV_GC_END: return end(s, GC, 0, ev->time, out);
-  case TW_EV_GC_SWEEP_ACTIVE: return restate(s, SWEEP, a[0], ev->time);
+  case TW_EV_GC_SWEEP_ACTIVE: return restate(s, SWEEP, a[0]);
   case TW_EV_GC_SWEEP_BEGIN: return begin(s, SWEEP, (uint64_t)ev->p, ev->time);
   case TW_EV_GC_SWEEP_END: return end(s, SWEEP, (uint64_t)ev->p, ev->time, out);
-  case TW_EV_GC_MARK_ASSIST_ACTIVE: return restate(s, ASSIST, a[0], ev->time);
+  case TW_EV_GC_MARK_ASSIST_ACTIVE: return restate(s, ASSIST, a[0]);
   case TW_EV_GC_MARK_ASSIST_BEGIN: return begin(s, ASSIST, self, ev->time);
   case TW_EV_GC_MARK_ASSIST_END: return end(s, ASSIST, self, ev->time, out);
 
@@ -158,4 +162,30 @@ tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
   case TW_EV_USER_REGION_END: end_region(s, self, ev->time, out); return TB_OK;
   default: return TB_OK;
   }
+}
+
+static bool find(const struct to_durations *s, enum kind kind, int64_t id, to_ns *out_since,
+                 bool *out_lower_bound) {
+  const uint64_t *value = tb_map_find(&s->begun, key_of(kind, (uint64_t)id));
+
+  if (value == NULL) return false;
+  *out_since = (to_ns)*value >> 1;
+  *out_lower_bound = (*value & 1) != 0;
+  return true;
+}
+
+bool to_durations_state(const struct to_durations *s, int64_t goroutine, to_ns *out_since,
+                        bool *out_lower_bound) {
+  return find(s, STATE, goroutine, out_since, out_lower_bound);
+}
+
+bool to_durations_range(const struct to_durations *s, enum to_range_kind range, int64_t id,
+                        to_ns *out_since, bool *out_lower_bound) {
+  static const enum kind kinds[] = { [TO_RANGE_STW] = STW,
+                                     [TO_RANGE_GC_MARK] = GC,
+                                     [TO_RANGE_GC_SWEEP] = SWEEP,
+                                     [TO_RANGE_GC_MARK_ASSIST] = ASSIST };
+
+  return range < sizeof kinds / sizeof kinds[0] &&
+         find(s, kinds[range], id, out_since, out_lower_bound);
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goroutines, threads and procs by id, each a small block of its own; the events' rules were checked by the
- * orderer, so what does not fit here (a goroutine nobody has heard of) is simply learnt. */
+ * orderer, so what does not fit here (a goroutine nobody has heard of) is simply learnt. Since when a goroutine
+ * is in its state, and which ranges are under way, is left to online/durations.h. */
 #include "online/model.h"
 
 #include <string.h>
 
 #include "base/map.h"
+#include "online/durations.h"
 #include "wire/spec.h"
 
 enum { REASONS_KEPT = 64 }; /* string ids of a generation whose reason is known; Go uses some 20 */
 
 struct goroutine {
   int64_t id, m;
-  to_ns since;
   to_ns call_since; /* in a system call: its begin */
   int64_t call_proc;
   uint64_t call_stack, call_gen;
@@ -20,7 +21,7 @@ struct goroutine {
   size_t label_len;
   uint8_t state; /* enum to_go_state */
   uint8_t reason;
-  bool lower_bound, blocked;
+  bool call_lower_bound, blocked;
 };
 
 struct thread {
@@ -36,20 +37,13 @@ struct proc {
   bool lower_bound;
 };
 
-struct range {
-  to_ns since;
-  bool lower_bound;
-};
-
 struct to_model {
   struct tb_mem *mem;
   struct tb_map goroutines, threads, procs;
-  struct tb_map ranges[TO_RANGE_SYSCALL]; /* by kind: id of the scope -> struct range */
+  struct to_durations durations;
   uint64_t gomaxprocs;
   uint64_t in_gen; /* the generation that has begun; TB_NO_GEN: none */
-  to_ns began;     /* the epoch's first event */
-  bool empty;
-  uint64_t gen; /* whose reasons are kept */
+  uint64_t gen;    /* whose reasons are kept */
   struct {
     uint64_t string;
     uint8_t reason;
@@ -81,9 +75,7 @@ void to_model_epoch(struct to_model *model) {
   drop_goroutines(model);
   drop_all(&model->threads, model->mem, sizeof(struct thread));
   drop_all(&model->procs, model->mem, sizeof(struct proc));
-  for (int kind = 0; kind < TO_RANGE_SYSCALL; kind++)
-    drop_all(&model->ranges[kind], model->mem, sizeof(struct range));
-  model->empty = true;
+  to_durations_epoch(&model->durations);
   model->gen = model->in_gen = TB_NO_GEN;
 }
 
@@ -93,11 +85,10 @@ tb_rc to_model_new(struct tb_mem *mem, uint64_t seed, struct to_model **out) {
   TB_TRY(tb_mem_take(mem, sizeof(struct to_model), &block));
   struct to_model *model = block;
   model->mem = mem;
-  model->empty = true;
   tb_map_init(&model->goroutines, mem, seed);
   tb_map_init(&model->threads, mem, seed);
   tb_map_init(&model->procs, mem, seed);
-  for (int kind = 0; kind < TO_RANGE_SYSCALL; kind++) tb_map_init(&model->ranges[kind], mem, seed);
+  to_durations_init(&model->durations, mem, seed);
   *out = model;
   return TB_OK;
 }
@@ -109,7 +100,7 @@ void to_model_free(struct to_model *model) {
   tb_map_fini(&model->goroutines);
   tb_map_fini(&model->threads);
   tb_map_fini(&model->procs);
-  for (int kind = 0; kind < TO_RANGE_SYSCALL; kind++) tb_map_fini(&model->ranges[kind]);
+  to_durations_fini(&model->durations);
   tb_mem_give(model->mem, model, sizeof *model);
 }
 
@@ -154,12 +145,9 @@ static tb_rc claim_goroutine(struct to_model *model, int64_t id, struct goroutin
   TB_TRY(claim(model, &model->goroutines, id, sizeof **out, &block, &fresh));
   *out = block;
   if (fresh)
-    **out = (struct goroutine){ .id = id,
-                                .m = TO_NONE,
-                                .since = model->began,
-                                .call_proc = TO_NONE,
-                                .call_stack = TO_NO_STACK,
-                                .lower_bound = true };
+    **out = (struct goroutine){
+      .id = id, .m = TO_NONE, .call_proc = TO_NONE, .call_stack = TO_NO_STACK
+    };
   return TB_OK;
 }
 
@@ -169,7 +157,7 @@ static tb_rc claim_thread(struct to_model *model, int64_t id, struct thread **ou
 
   TB_TRY(claim(model, &model->threads, id, sizeof **out, &block, &fresh));
   *out = block;
-  if (fresh) **out = (struct thread){ id, TO_NONE, TO_NONE, model->began, true };
+  if (fresh) **out = (struct thread){ id, TO_NONE, TO_NONE, model->durations.began, true };
   return TB_OK;
 }
 
@@ -180,7 +168,9 @@ static tb_rc claim_proc(struct to_model *model, int64_t id, struct proc **out) {
   TB_TRY(claim(model, &model->procs, id, sizeof **out, &block, &fresh));
   *out = block;
   if (fresh)
-    **out = (struct proc){ .id = id, .m = TO_NONE, .since = model->began, .lower_bound = true };
+    **out = (struct proc){
+      .id = id, .m = TO_NONE, .since = model->durations.began, .lower_bound = true
+    };
   return TB_OK;
 }
 
@@ -224,12 +214,6 @@ static enum to_reason reason_of(struct to_model *model, const struct to_generati
 
 /* --- goroutines ---------------------------------------------------------------------------------- */
 
-static void note_end(struct to_news *out, to_ns since, to_ns now, bool lower_bound) {
-  out->ends = true;
-  out->lasted_ns = (uint64_t)now - (uint64_t)since;
-  out->lower_bound = lower_bound;
-}
-
 /* Off the thread it was on, if that one still thinks so. */
 static void leave_thread(struct to_model *model, struct goroutine *g) {
   struct thread *t = g->m == TO_NONE ? NULL : find(&model->threads, g->m);
@@ -249,11 +233,11 @@ static tb_rc enter_thread(struct to_model *model, struct goroutine *g, int64_t m
   return TB_OK;
 }
 
-static void begin_call(const struct to_model *model, struct goroutine *g, to_ns since,
-                       uint64_t stack, const struct to_generation *gen) {
+static void begin_call(const struct to_model *model, struct goroutine *g, uint64_t stack,
+                       const struct to_generation *gen) {
   const struct thread *t = g->m == TO_NONE ? NULL : find(&model->threads, g->m);
 
-  g->call_since = since;
+  (void)to_durations_state(&model->durations, g->id, &g->call_since, &g->call_lower_bound);
   g->call_proc = t == NULL ? TO_NONE : t->p;
   g->call_stack = stack;
   g->call_gen = gen == NULL ? TB_NO_GEN : to_generation_number(gen);
@@ -265,8 +249,8 @@ static void note_blocked(struct goroutine *g, int64_t m, struct to_news *out) {
   g->blocked = true;
   out->syscall_blocked = true;
   out->blocked =
-      (struct to_blocked_syscall){ g->id,         m,           g->call_proc,  g->call_since,
-                                   g->call_stack, g->call_gen, g->lower_bound };
+      (struct to_blocked_syscall){ g->id,         m,           g->call_proc,       g->call_since,
+                                   g->call_stack, g->call_gen, g->call_lower_bound };
 }
 
 /* A thread that sits in a call has lost its proc. */
@@ -297,7 +281,6 @@ static tb_rc move_goroutine(struct to_model *model, const struct to_generation *
   if (tr->id == TO_NONE) return TB_OK;
   TB_TRY(claim_goroutine(model, tr->id, &g));
   if (g->state == tr->to && tr->from == tr->to) return TB_OK; /* a status that says what is known */
-  if (g->state != TO_GO_UNDETERMINED) note_end(out, g->since, ev->time, g->lower_bound);
   if (ev->type == TW_EV_GO_SYSCALL_END_BLOCKED && g->state == TO_GO_SYSCALL)
     note_blocked(g, ev->m, out); /* at the latest */
   if (tr->to != TO_GO_SYSCALL && tr->to != TO_GO_RUNNING) end_label(model, g);
@@ -307,13 +290,10 @@ static tb_rc move_goroutine(struct to_model *model, const struct to_generation *
   }
   if (tr->reason != 0 && gen != NULL) out->reason = reason_of(model, gen, tr->reason);
   g->reason = (uint8_t)out->reason;
-  /* First heard of by a status: it is so since before that. */
-  g->lower_bound = tr->from == TO_GO_UNDETERMINED;
-  g->since = g->lower_bound ? model->began : ev->time;
   g->state = tr->to;
   g->blocked = false;
   TB_TRY(enter_thread(model, g, thread_of(ev, tr->to)));
-  if (tr->to == TO_GO_SYSCALL) begin_call(model, g, g->since, tr->stack, gen);
+  if (tr->to == TO_GO_SYSCALL) begin_call(model, g, tr->stack, gen);
   return TB_OK;
 }
 
@@ -329,11 +309,14 @@ static tb_rc move_proc(struct to_model *model, const struct to_event *ev,
   struct thread *had = p->m == TO_NONE ? NULL : find(&model->threads, p->m);
   if (ev->type == TW_EV_PROC_STEAL) out->stolen_from = p->m;
   if (p->state != tr->to || p->m != (tr->to == TO_PROC_RUNNING ? ev->m : TO_NONE)) {
-    if (p->state != TO_PROC_UNDETERMINED && p->state != tr->to)
-      note_end(out, p->since, ev->time, p->lower_bound);
+    if (p->state != TO_PROC_UNDETERMINED && p->state != tr->to) {
+      out->ends = true;
+      out->lasted_ns = (uint64_t)ev->time - (uint64_t)p->since;
+      out->lower_bound = p->lower_bound;
+    }
     if (p->state != tr->to) {
       p->lower_bound = tr->from == TO_PROC_UNDETERMINED;
-      p->since = p->lower_bound ? model->began : ev->time;
+      p->since = p->lower_bound ? model->durations.began : ev->time;
     }
     if (had != NULL && had->p == p->id) lose_proc(model, had, out);
     p->m = TO_NONE;
@@ -346,28 +329,7 @@ static tb_rc move_proc(struct to_model *model, const struct to_event *ev,
   return TB_OK;
 }
 
-/* --- ranges -------------------------------------------------------------------------------------- */
-
-static tb_rc move_range(struct to_model *model, const struct to_event *ev,
-                        const struct to_event_range *range, struct to_news *out) {
-  if (range->kind >= TO_RANGE_SYSCALL) return TB_OK;
-  struct tb_map *map = &model->ranges[range->kind];
-  struct range *have = find(map, range->id);
-  void *block;
-  bool fresh;
-
-  if (range->phase == TO_KIND_RANGE_END) {
-    if (have != NULL) note_end(out, have->since, ev->time, have->lower_bound);
-    drop(model, map, range->id, sizeof *have);
-    return TB_OK;
-  }
-  if (have != NULL && range->phase == TO_KIND_RANGE_ACTIVE) return TB_OK; /* it goes on */
-  TB_TRY(claim(model, map, range->id, sizeof *have, &block, &fresh));
-  have = block;
-  have->lower_bound = range->phase == TO_KIND_RANGE_ACTIVE;
-  have->since = have->lower_bound ? model->began : ev->time;
-  return TB_OK;
-}
+/* --- samples ------------------------------------------------------------------------------------- */
 
 static bool is_mismatch(const struct to_model *model, const struct to_event *ev) {
   const struct thread *t = find(&model->threads, ev->m);
@@ -443,13 +405,15 @@ static void tell_generation(struct to_model *model, const struct to_generation *
 
 tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
                      const struct to_event *ev, struct to_news *out) {
-  struct to_event_range range;
+  struct to_duration lasted;
   struct to_transition tr;
   struct watched watched;
 
-  if (model->empty) model->began = ev->time;
-  model->empty = false;
-  *out = (struct to_news){ .stolen_from = TO_NONE };
+  TB_TRY(to_durations_event(&model->durations, ev, &lasted));
+  *out = (struct to_news){ .ends = lasted.known,
+                           .lasted_ns = lasted.ns,
+                           .lower_bound = lasted.lower_bound,
+                           .stolen_from = TO_NONE };
   tb_mem_give(model->mem, model->last_label, model->last_label_len);
   model->last_label = NULL;
   model->last_label_len = 0;
@@ -460,11 +424,6 @@ tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
     TB_TRY(tr.resource == TO_RESOURCE_PROC ? move_proc(model, ev, &tr, out)
                                            : move_goroutine(model, gen, ev, &tr, out));
     tell_threads(model, ev, &watched, out);
-    break;
-  case TO_KIND_RANGE_BEGIN:
-  case TO_KIND_RANGE_ACTIVE:
-  case TO_KIND_RANGE_END:
-    if (to_event_range(ev, &range)) TB_TRY(move_range(model, ev, &range, out));
     break;
   case TO_KIND_METRIC:
     if (to_event_metric(ev) == TO_METRIC_GOMAXPROCS)
@@ -499,13 +458,12 @@ static void describe(const struct to_model *model, const struct goroutine *g,
 
   *out = (struct to_goroutine){ .id = g->id,
                                 .state = (enum to_go_state)g->state,
-                                .since = g->since,
-                                .lower_bound = g->lower_bound,
                                 .m = g->m,
                                 .p = t == NULL ? TO_NONE : t->p,
                                 .reason = (enum to_reason)g->reason,
                                 .blocked = g->blocked,
                                 .label = { g->label, g->label_len } };
+  (void)to_durations_state(&model->durations, g->id, &out->since, &out->lower_bound);
 }
 
 bool to_model_goroutine(const struct to_model *model, int64_t id, struct to_goroutine *out) {
@@ -549,12 +507,7 @@ bool to_model_proc(const struct to_model *model, int64_t id, struct to_proc_now 
 
 bool to_model_range(const struct to_model *model, enum to_range_kind kind, int64_t id,
                     to_ns *out_since, bool *out_lower_bound) {
-  const struct range *range = kind < TO_RANGE_SYSCALL ? find(&model->ranges[kind], id) : NULL;
-
-  if (range == NULL) return false;
-  *out_since = range->since;
-  *out_lower_bound = range->lower_bound;
-  return true;
+  return to_durations_range(&model->durations, kind, id, out_since, out_lower_bound);
 }
 
 uint64_t to_model_gomaxprocs(const struct to_model *model) {

@@ -10,8 +10,8 @@
  *   }
  *
  * Beside what an event says itself (online/view.h) it says what takes knowledge of those before it: how long
- * the state lasted that it ends, that a system call has begun to block, which label a span had. A duration
- * that begins where the model first heard of a goroutine is a lower bound, and flagged.
+ * the state lasted that it ends (online/durations.h, lower bounds included), that a system call has begun to
+ * block, which label a span had.
  *
  * A label belongs to the span that encloses it: it is there from its GoLabel event until the goroutine
  * leaves its thread (a system call in between does not end it), and the event that ends the span carries it.
@@ -61,7 +61,7 @@ struct to_thread_change {
 enum { TO_THREAD_CHANGES_MAX = 2 }; /* a steal changes two */
 
 struct to_news {
-  /* Of the goroutine's or proc's state, or the range, that the event ends. */
+  /* Of the goroutine's or proc's state, the range, region or task that the event ends. */
   bool ends;
   bool lower_bound;
   uint64_t lasted_ns;

@@ -125,7 +125,7 @@ class Tail(Case):
                 continue
             g, status = event["goroutine"], event["event"].startswith("GoStatus")
             if status:
-                since.setdefault(g, (event["time"], True))
+                since.setdefault(g, (events[0]["time"], True))
                 self.assertNotIn("duration_ns", event)
                 continue
             if event["from"] != "NotExist" and g in since:
