@@ -67,14 +67,19 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
 }
 
-void tc__rebuild_catalog(struct tc_archiver *archiver) {
-  struct tb_diag diag = { 0 };
+void tc__mark_stale(struct tc_archiver *archiver) {
   int mark = openat(archiver->opt.dirs->state, "catalog.stale",
                     O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+  if (mark >= 0) close(mark);
+}
+
+void tc__rebuild_catalog(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 };
   struct tc_catalog *fresh = NULL;
   uint64_t segments;
 
-  if (mark >= 0) close(mark);
+  tc__mark_stale(archiver);
   tc_catalog_close(archiver->catalog);
   archiver->catalog = NULL;
   tb_rc rc = tc_catalog_rebuild(archiver->opt.dirs->state, archiver->opt.dirs->archive, &diag,

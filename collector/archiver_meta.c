@@ -113,8 +113,10 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
 /* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
 void tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag) {
   if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
-  if (!archiver->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", diag->text);
+  if (archiver->catalog_stale) return;
+  tc__note(archiver, "%s; it will be rebuilt", diag->text);
   archiver->catalog_stale = true;
+  tc__mark_stale(archiver); /* should that not come to pass, the next start does it */
 }
 
 void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta) {

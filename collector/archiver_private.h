@@ -153,6 +153,7 @@ void tc__note(struct tc_archiver *archiver, const char *fmt, ...) TB_PRINTF(2, 3
 struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,
                                        uint32_t ref); /* NULL: unknown */
 void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream);
+void tc__mark_stale(struct tc_archiver *archiver);
 void tc__rebuild_catalog(struct tc_archiver *archiver);
 /* What is known of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_archiver *archiver);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collector/archiver_private.h"
+#include "collector/heap.h"
 #include "proto/frame.pb-c.h"
 
 void tc__file_free(struct tc__file *file) {
@@ -213,6 +214,10 @@ static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream 
   if (past_limits(archiver->opt.config, file->segment)) seal_open(archiver, stream);
 }
 
+static tb_rc fail_memory(struct tb_diag *diag) {
+  return tb_fail(diag, TB_NOMEM, "archive: no memory to read a record");
+}
+
 static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
                       const struct tc__item *item, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
@@ -223,8 +228,11 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
     stream->settled.abandoned_gen = 0;
     return TB_OK;
   }
+  struct tc_heap heap;
+  tc_heap_init(&heap);
   Tracecollect__V1__GenerationEnd *end =
-      tracecollect__v1__generation_end__unpack(NULL, item->len, item->payload);
+      tracecollect__v1__generation_end__unpack(&heap.allocator, item->len, item->payload);
+  if (end == NULL && heap.is_short) return fail_memory(diag);
   if (end == NULL)
     return tc__quarantine_open(archiver, stream, "its end does not parse", true, item->seq, diag);
   struct tc_segment_claim claim = { .gen = item->gen,
@@ -248,8 +256,12 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
 static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
                        const struct tc__item *item, struct tb_diag *diag) {
   struct tc__loss loss = { .seq = item->seq };
-  Tracecollect__V1__Loss *told = tracecollect__v1__loss__unpack(NULL, item->len, item->payload);
+  struct tc_heap heap;
 
+  tc_heap_init(&heap);
+  Tracecollect__V1__Loss *told =
+      tracecollect__v1__loss__unpack(&heap.allocator, item->len, item->payload);
+  if (told == NULL && heap.is_short) return fail_memory(diag);
   if (told != NULL) {
     loss = (struct tc__loss){ .first_gen = told->first_gen,
                               .last_gen = told->last_gen,
@@ -311,16 +323,21 @@ tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *strea
   return finish(archiver, stream, "nobody came back to end it", "unclean", stream->last_seq, diag);
 }
 
-static void take_counters(struct tc__stream *stream, const struct tc__item *item) {
-  Tracecollect__V1__Close *told = tracecollect__v1__close__unpack(NULL, item->len, item->payload);
+static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
+                           struct tb_diag *diag) {
+  struct tc_heap heap;
 
-  if (told == NULL) return;
+  tc_heap_init(&heap);
+  Tracecollect__V1__Close *told =
+      tracecollect__v1__close__unpack(&heap.allocator, item->len, item->payload);
+  if (told == NULL) return heap.is_short ? fail_memory(diag) : TB_OK;
   if (told->counters != NULL) {
     stream->counters.produced_batches = told->counters->produced_batches;
     stream->counters.produced_bytes = told->counters->produced_bytes;
     stream->counters.spool_batches = stream->counters.spool_bytes = 0;
   }
   tracecollect__v1__close__free_unpacked(told, NULL);
+  return TB_OK;
 }
 
 tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
@@ -339,7 +356,7 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
   case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
   case TP_CLOSE:
-    take_counters(stream, item);
+    TB_TRY(take_counters(stream, item, diag));
     rc = finish(archiver, stream, "the stream was closed in its middle", "clean", item->seq, diag);
     break;
   default:

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/heap.h"
 #include "proto/frame.h"
 #include "proto/log.pb-c.h"
 
@@ -120,16 +121,22 @@ static bool read_salt(struct tc_log_scan_file *file) {
          first.head.len >= 4;
 }
 
-static uint64_t previous_end_of(const struct tc_log_scan_file *file) {
+/* 0: it does not say. */
+static tb_rc previous_end_of(const struct tc_log_scan_file *file, struct tb_diag *diag,
+                             uint64_t *out) {
   struct tc_log_entry first;
+  struct tc_heap heap;
 
-  if (!record_at(file, 0, file->bytes, &first)) return 0;
-  Tracecollect__V1__LogSnapshot *snapshot =
-      tracecollect__v1__log_snapshot__unpack(NULL, first.head.len - 4, first.payload + 4);
-  if (snapshot == NULL) return 0;
-  uint64_t end = snapshot->previous_end;
+  *out = 0;
+  if (!record_at(file, 0, file->bytes, &first)) return TB_OK;
+  tc_heap_init(&heap);
+  Tracecollect__V1__LogSnapshot *snapshot = tracecollect__v1__log_snapshot__unpack(
+      &heap.allocator, first.head.len - 4, first.payload + 4);
+  if (snapshot == NULL)
+    return heap.is_short ? tb_fail(diag, TB_NOMEM, "wal: no memory for a snapshot") : TB_OK;
+  *out = snapshot->previous_end;
   tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
-  return end;
+  return TB_OK;
 }
 
 static bool known_kind(unsigned kind) {
@@ -214,7 +221,8 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
     uint64_t after = file->start + (file->bytes > 8 ? file->bytes : 8);
     if (after > out->next_lsn) out->next_lsn = (after + 7) & ~UINT64_C(7);
     const struct tc_log_scan_file *next = next_readable(out, i);
-    uint64_t counted = next == NULL ? 0 : previous_end_of(next);
+    uint64_t counted = 0;
+    if (next != NULL) TB_TRY(previous_end_of(next, diag, &counted));
     if (!file->readable) {
       /* Nothing was acked from it, unless the next one says that some of it counts. */
       if (counted > file->start) out->corrupt++;

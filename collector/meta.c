@@ -4,8 +4,8 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "collector/heap.h"
 #include "collector/statedir.h"
 
 static const char mark[8] = { 'T', 'C', 'M', 'E', 'T', 'A', '1', '\n' };
@@ -44,7 +45,10 @@ static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, stru
                    n - HEAD_BYTES - TAIL_BYTES);
   if (tb_crc32c(0, bytes + HEAD_BYTES, len) != get_u32(bytes + HEAD_BYTES + len))
     return tb_fail(diag, TB_CORRUPT, "%s: checksum is wrong", name);
-  tc_meta *meta = tracecollect__v1__segment_meta__unpack(NULL, len, bytes + HEAD_BYTES);
+  struct tc_heap heap;
+  tc_heap_init(&heap);
+  tc_meta *meta = tracecollect__v1__segment_meta__unpack(&heap.allocator, len, bytes + HEAD_BYTES);
+  if (meta == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "%s: no memory", name);
   if (meta == NULL) return tb_fail(diag, TB_CORRUPT, "%s: message does not parse", name);
   if (meta->format != 1 || meta->stream.len != 16 || !tc_day_valid(meta->day)) {
     tc_meta_free(meta);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/heap.h"
 #include "collector/log_scan.h"
 #include "proto/frame.h"
 
@@ -94,8 +95,21 @@ static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream
   return checkpoint != NULL ? checkpoint->head.seq : stream->intro.settled.seq;
 }
 
-static Tracecollect__V1__LogSnapshot *unpack_snapshot(const struct tc_log_entry *entry) {
-  return tracecollect__v1__log_snapshot__unpack(NULL, entry->head.len - 4, entry->payload + 4);
+/* A message of the log, whose checksum is right. NULL with TB_OK in *rc: not one of ours, it is passed over. */
+static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry, size_t skip,
+                    const ProtobufCMessageDescriptor *type, tb_rc *rc) {
+  struct tc_heap heap;
+
+  tc_heap_init(&heap);
+  void *message = protobuf_c_message_unpack(type, &heap.allocator, entry->head.len - skip,
+                                            entry->payload + skip);
+  *rc = heap.is_short ? tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory") : TB_OK;
+  return message;
+}
+
+static Tracecollect__V1__LogSnapshot *unpack_snapshot(struct recovery *recovery,
+                                                      const struct tc_log_entry *entry, tb_rc *rc) {
+  return unpack(recovery, entry, 4, &tracecollect__v1__log_snapshot__descriptor, rc);
 }
 
 static tb_rc learn_known(struct recovery *recovery) {
@@ -104,14 +118,14 @@ static tb_rc learn_known(struct recovery *recovery) {
   for (size_t i = 0; rc == TB_OK && i < recovery->scan.nentries; i++) {
     const struct tc_log_entry *entry = &recovery->scan.entries[i];
     if (entry->head.kind == TC_LOG_SNAPSHOT) {
-      Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(entry);
+      Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(recovery, entry, &rc);
       for (size_t k = 0; snapshot != NULL && rc == TB_OK && k < snapshot->n_streams; k++)
         if (snapshot->streams[k]->settled != NULL)
           rc = note_settled(recovery, snapshot->streams[k]->ref, snapshot->streams[k]->settled);
       if (snapshot != NULL) tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
     } else if (entry->head.kind == TC_LOG_SETTLED) {
       Tracecollect__V1__LogSettled *settled =
-          tracecollect__v1__log_settled__unpack(NULL, entry->head.len, entry->payload);
+          unpack(recovery, entry, 0, &tracecollect__v1__log_settled__descriptor, &rc);
       if (settled == NULL) continue;
       rc = note_settled(recovery, entry->head.ref, settled);
       tracecollect__v1__log_settled__free_unpacked(settled, NULL);
@@ -172,13 +186,13 @@ static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *e
 
   if (entry->head.kind == TC_LOG_STREAM) {
     Tracecollect__V1__LogStream *message =
-        tracecollect__v1__log_stream__unpack(NULL, entry->head.len, entry->payload);
-    if (message == NULL) return TB_OK;
+        unpack(recovery, entry, 0, &tracecollect__v1__log_stream__descriptor, &rc);
+    if (message == NULL) return rc;
     rc = each(recovery, message);
     tracecollect__v1__log_stream__free_unpacked(message, NULL);
   } else if (entry->head.kind == TC_LOG_SNAPSHOT) {
-    Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(entry);
-    if (snapshot == NULL) return TB_OK;
+    Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(recovery, entry, &rc);
+    if (snapshot == NULL) return rc;
     for (size_t i = 0; rc == TB_OK && i < snapshot->n_streams; i++)
       rc = each(recovery, snapshot->streams[i]);
     if (snapshot->next_ref > recovery->streams->next_ref)
