@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <nng/supplemental/tls/tls.h>
 #include <nng/transport/ipc/ipc.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,10 @@
 enum {
   SOCKET_MODE = 0660, /* this host's group reads traces, others do not */
   TICK_MS = 250,      /* longer than nng's own pause of 100 ms after an error */
-  KNOCK_MS = 100,
+  /* Ticks until a knock that nobody minded counts. Too few would be worse than too many: a new listener cuts off
+   * every reader of the old one. Twice as many after each new listener that has not been seen alive. */
+  PATIENCE_MIN = 4,
+  PATIENCE_MAX = 64,
   URL_BYTES = 320,
   GREETING_BYTES = 8,
 };
@@ -24,7 +26,7 @@ enum {
 enum state {
   CALM,    /* no new errors */
   SUSPECT, /* an error came: it may have been the last thing the listener did */
-  KNOCKED, /* a live listener counts our knock as one more error */
+  KNOCKED, /* a live listener counts our knock */
   GONE,    /* the new one could not be started yet: the old one's address is still taken */
 };
 
@@ -37,6 +39,10 @@ struct tc_nng_listener {
   nng_aio *tick;
   enum state state;
   uint64_t errors, accepted; /* when last looked at */
+  int peer;                  /* the protocol that the socket talks to: what we come as */
+  int knock_fd;              /* -1: we have left, or never came */
+  bool greeted;              /* and have said who we are */
+  unsigned waited, patience; /* ticks since the knock */
 };
 
 /* --- what nng counts --------------------------------------------------------------------------- */
@@ -101,18 +107,35 @@ static int connect_to(const nng_sockaddr *at) {
   return fd;
 }
 
-/* Connects, hears the greeting where one is sent unasked (not over TLS) and goes away. Going before
- * the greeting is what stops a listener in the first place. */
-static void knock(const struct tc_nng_listener *l) {
-  unsigned char greeting[GREETING_BYTES];
-  int fd = connect_to(&l->address);
+static void leave(struct tc_nng_listener *l) {
+  if (l->knock_fd >= 0) close(l->knock_fd);
+  l->knock_fd = -1;
+}
 
-  if (fd < 0) return;
-  if (l->tls == NULL) {
-    struct pollfd wait = { .fd = fd, .events = POLLIN };
-    if (poll(&wait, 1, KNOCK_MS) == 1) (void)!read(fd, greeting, sizeof greeting);
-  }
-  close(fd);
+/* As a reader, who is counted as accepted; without TLS, for a TLS listener, which is counted as an error. */
+static void knock(struct tc_nng_listener *l) {
+  l->knock_fd = connect_to(&l->address);
+  if (l->knock_fd < 0) return; /* no file is left to us: at the next tick */
+  l->greeted = false;
+  l->waited = 0;
+  l->state = KNOCKED;
+  if (l->tls != NULL) leave(l);
+}
+
+/* Going before the greeting is what stops a listener in the first place, so we stay until it comes, over as
+ * many ticks as it takes. It proves nothing: nng's transport greets while the listener behind it is dead. */
+static bool answer_greeting(struct tc_nng_listener *l) {
+  unsigned char greeting[GREETING_BYTES];
+
+  if (l->greeted || l->knock_fd < 0) return false;
+  if (recv(l->knock_fd, greeting, sizeof greeting, MSG_DONTWAIT) <= 0) return false;
+  memcpy(greeting,
+         (unsigned char[]){ 0, 'S', 'P', 0, (unsigned char)(l->peer >> 8), (unsigned char)l->peer,
+                            0, 0 },
+         sizeof greeting);
+  (void)!send(l->knock_fd, greeting, sizeof greeting, MSG_DONTWAIT | MSG_NOSIGNAL);
+  l->greeted = true;
+  return true;
 }
 
 /* --- starting, and starting again -------------------------------------------------------------- */
@@ -140,9 +163,19 @@ static void begin_watch(struct tc_nng_listener *l) {
 }
 
 static void start_again(struct tc_nng_listener *l) {
-  if (l->state != GONE) nng_listener_close(l->current);
+  if (l->state != GONE) {
+    leave(l);
+    nng_listener_close(l->current);
+    if (l->patience < PATIENCE_MAX) l->patience *= 2;
+  }
   l->state = GONE;
   if (start(l) == 0) begin_watch(l);
+}
+
+static void be_calm(struct tc_nng_listener *l) {
+  leave(l);
+  l->patience = PATIENCE_MIN;
+  l->state = CALM;
 }
 
 static void look(struct tc_nng_listener *l) {
@@ -153,19 +186,28 @@ static void look(struct tc_nng_listener *l) {
     return;
   }
   if (!read_counts(l, &now)) return;
-  bool accepts = now.accepted != l->accepted, fails = now.errors != l->errors;
+  bool accepts = now.accepted != l->accepted;
+  uint64_t fails = now.errors - l->errors;
   l->accepted = now.accepted;
   l->errors = now.errors;
-  if (l->state == CALM) {
-    if (fails) l->state = SUSPECT;
-  } else if (accepts || (fails && l->state == KNOCKED)) {
-    l->state = CALM;
-  } else if (l->state == SUSPECT) {
-    if (fails) return; /* alive a moment ago, but this error may be the last */
-    knock(l);
-    l->state = KNOCKED;
-  } else {
-    start_again(l);
+  switch (l->state) {
+  case CALM:
+    if (fails > 0) l->state = SUSPECT;
+    break;
+  case SUSPECT: /* while errors come it is alive, but the newest may be the last */
+    if (fails == 0) accepts ? be_calm(l) : knock(l);
+    break;
+  case KNOCKED:
+    if (l->tls != NULL ? fails == 1 || accepts : fails == 0 && accepts)
+      be_calm(l);
+    else if (fails > 0 && (l->greeted || l->tls != NULL))
+      leave(l), l->state = SUSPECT;
+    else if (fails > 0 || answer_greeting(l))
+      l->waited = 0;
+    else if (++l->waited >= l->patience)
+      start_again(l);
+    break;
+  case GONE: break;
   }
 }
 
@@ -187,6 +229,8 @@ tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
 
   if (l == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   l->socket = socket;
+  l->knock_fd = -1;
+  l->patience = PATIENCE_MIN;
   l->tls = wants_tls ? tls : NULL;
   snprintf(l->url, sizeof l->url, "%s", url);
   if (wants_tls && tls == NULL) {
@@ -196,6 +240,7 @@ tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
   int rv = start(l);
   bool started = rv == 0;
   if (rv == 0) rv = nng_listener_get_addr(l->current, NNG_OPT_LOCADDR, &l->address);
+  if (rv == 0) rv = nng_socket_get_int(socket, NNG_OPT_PEER, &l->peer);
   if (rv == 0) rv = nng_listener_get_string(l->current, NNG_OPT_URL, &real);
   if (rv == 0) rv = nng_aio_alloc(&l->tick, on_tick, l);
   if (rv != 0) {
@@ -216,6 +261,7 @@ void tc_nng_listener_close(struct tc_nng_listener *l) {
   if (l == NULL) return;
   nng_aio_stop(l->tick);
   nng_aio_free(l->tick);
+  leave(l);
   if (l->state != GONE) nng_listener_close(l->current);
   free(l);
 }
