@@ -34,7 +34,7 @@ run_libfuzzer() { # target, its folder
 merge() { # target, its folder
   local small
   small=$(mktemp -d)
-  "$bin/fuzz_$1" -merge=1 -max_len=4096 "$small" "$2" >"$2/../$1.merge.log" 2>&1
+  "$bin/fuzz_$1" -merge=1 -use_counters=0 -max_len=4096 "$small" "$2" >"$2/../$1.merge.log" 2>&1
   "$bin/corpus" pack "$here/corpus/$1.pack" "$small"/*
   rm -rf "$small"
 }
