@@ -8,7 +8,7 @@
  *   }
  *
  * Time is cut into turns, one a generation. A thread marks itself busy, then reads the turn; the turner moves the
- * turn on, then looks who is busy: of the two at least one sees the other (both are sequentially consistent). So a
+ * turn on, then looks who is busy: of the two at least one sees the other (agent/emit/fence.h). So a
  * thread in a section knows that its turn is not over, and once the turner has seen everybody outside, or in the new
  * turn, the old one belongs to the turner alone. Neither takes a lock, and a thread never waits.
  *
@@ -19,17 +19,20 @@
  * The turn's word also counts pauses: no generation ends inside one, because the format cannot say that a pause is
  * still going on.
  *
- * Cost      an exchange on a line of the thread's own, two loads of a line that changes once a second.
+ * Cost      two stores to a line of the thread's own, two loads of one that changes once a generation.
  */
 #ifndef TA_EMIT_H
 #define TA_EMIT_H
 
+#include "agent/emit/fence.h"
 #include "agent/emit/go.h"
 #include "agent/emit/names.h"
 #include "agent/emit/pool.h"
 #include "agent/emit/ticks.h"
 
 enum { TA_THREADS_MAX = 1024, TA_IDS_AT_ONCE = 64 };
+
+#define TA_NO_TURN UINT32_MAX /* off is 0 */
 
 struct ta_lane {
   unsigned char *pos, *end; /* in the batch of events; both NULL: there is none */
@@ -41,9 +44,11 @@ enum ta_hold { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
 
 struct ta_thread {
   atomic_uint busy;      /* in a section */
-  _Atomic uint32_t turn; /* the one it last entered */
+  uint32_t running_turn; /* the same as turn while it holds what runs, else TA_NO_TURN */
   uint64_t time;         /* of its last event, ticks */
+  struct ta_lane *at;    /* this turn's */
   struct ta_lane lane[2];
+  _Atomic uint32_t turn; /* the one it last entered */
 
   struct ta_go *go, *own; /* what it runs or waits with; its own goroutine */
   uint32_t hold;          /* enum ta_hold */
@@ -109,17 +114,29 @@ static inline void ta_leave(struct ta_thread *t) {
   atomic_store_explicit(&t->busy, 0, memory_order_release);
 }
 
+/* t is in a section; false: it is already, and this is a signal handler. One that comes before the store has a whole
+ * section of its own. */
+static inline bool ta_begin(struct ta_thread *t) {
+  if (TB_UNLIKELY(atomic_load_explicit(&t->busy, memory_order_relaxed) != 0)) return false;
+  ta_fence_light(&t->busy);
+  return true;
+}
+
+static inline uint32_t ta_turn_now(void) {
+  return ta_turn_of(atomic_load(&ta_emit.word));
+}
+
+static inline bool ta_is_off(void) {
+  return atomic_load_explicit(&ta_emit.word, memory_order_relaxed) == 0;
+}
+
 static inline struct ta_thread *ta_enter(void) {
-  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.word, memory_order_relaxed) == 0)) return NULL;
   struct ta_thread *t = ta_self;
-  if (TB_UNLIKELY(t == NULL)) return ta_enter_new();
-  if (TB_UNLIKELY(atomic_exchange(&t->busy, 1) != 0)) { /* a signal handler inside a section */
-    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
-    return NULL;
-  }
-  if (TB_LIKELY(ta_turn_of(atomic_load(&ta_emit.word)) ==
-                atomic_load_explicit(&t->turn, memory_order_relaxed)))
-    return t;
+
+  if (ta_is_off()) return NULL;
+  if (t == NULL) return ta_enter_new();
+  if (!ta_begin(t)) return NULL;
+  if (TB_LIKELY(ta_turn_now() == atomic_load_explicit(&t->turn, memory_order_relaxed))) return t;
   return ta_enter_turn(t);
 }
 
@@ -129,13 +146,15 @@ static inline uint32_t ta_turn(const struct ta_thread *t) {
 }
 
 /* A section on a thread that runs a goroutine with nothing in the way; the rest is misuse, and counted. */
-static inline struct ta_thread *ta_enter_running(void) {
-  struct ta_thread *t = ta_enter();
+struct ta_thread *ta_enter_running_slowly(struct ta_thread *t); /* NULL, or busy */
 
-  if (t == NULL || TB_LIKELY(t->hold == TA_HOLDS_RUNNING)) return t;
-  ta_misuse(t);
-  ta_leave(t);
-  return NULL;
+static inline struct ta_thread *ta_enter_running(void) {
+  struct ta_thread *t = ta_self;
+
+  if (TB_UNLIKELY(t == NULL)) return ta_is_off() ? NULL : ta_enter_running_slowly(NULL);
+  if (!ta_begin(t)) return NULL;
+  if (TB_LIKELY(ta_turn_now() == t->running_turn)) return t;
+  return ta_enter_running_slowly(t);
 }
 
 /* What `now` says: 2 bits hold, 12 a name, the rest a goroutine. */
@@ -156,6 +175,7 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold h
 
   t->go = go;
   t->hold = hold;
+  t->running_turn = hold == TA_HOLDS_RUNNING ? ta_turn(t) : TA_NO_TURN;
   atomic_store_explicit(&t->now, id << 14 | name << 2 | hold, memory_order_relaxed);
 }
 

@@ -22,6 +22,12 @@ static uint32_t thread_name(void) {
   return ta_names_find(name, strlen(name));
 }
 
+static void enter_lane(struct ta_thread *t, uint32_t turn) {
+  t->at = &t->lane[turn & 1];
+  atomic_store_explicit(&t->turn, turn, memory_order_release);
+  t->running_turn = t->hold == TA_HOLDS_RUNNING ? turn : TA_NO_TURN;
+}
+
 /* A new thread finds a proc of its own, idle since its last holder ended, and makes itself a goroutine. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
@@ -32,12 +38,13 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   if (own == NULL) return false;
   t->session = ta_emit.session;
   t->own = own;
+  t->hold = TA_HOLDS_NOTHING;
   t->nested = t->pause_turn = 0;
   t->next_id = t->ids_end = 0;
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
   atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
   atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
-  atomic_store_explicit(&t->turn, turn, memory_order_release);
+  enter_lane(t, turn);
   atomic_store(&t->claim, turn);
 
   struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
@@ -56,7 +63,7 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
     atomic_store_explicit(&t->before, now, memory_order_relaxed);
     atomic_store_explicit(&t->before_turn, turn - 1, memory_order_relaxed);
   }
-  atomic_store_explicit(&t->turn, turn, memory_order_release);
+  enter_lane(t, turn);
   atomic_exchange(&t->claim, turn);
   if (t->hold == TA_HOLDS_NOTHING) return;
 
@@ -70,7 +77,7 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
 
 struct ta_thread *ta_enter_turn(struct ta_thread *t) {
   KEEP_ERRNO;
-  uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
+  uint32_t turn = ta_turn_now();
 
   if (turn == 0) {
     ta_leave(t);
@@ -85,6 +92,17 @@ struct ta_thread *ta_enter_turn(struct ta_thread *t) {
   }
   if (t->hold == TA_HOLDS_RUNNING) ta_act_workers(t);
   return t;
+}
+
+struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
+  if (t == NULL)
+    t = ta_enter_new();
+  else if (ta_turn_now() != ta_turn(t))
+    t = ta_enter_turn(t);
+  if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
+  ta_misuse(t);
+  ta_leave(t);
+  return NULL;
 }
 
 /* The thread's end. */
@@ -106,7 +124,7 @@ static void end_thread(void *self) {
     ta_act_close_regions(t);
     ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
     ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
-    ta_post_lane(ta_lane(t));
+    ta_post_lane(t->at);
     ta_leave(t);
   }
   ta_self = NULL;
@@ -135,7 +153,7 @@ struct ta_thread *ta_enter_new(void) {
     return NULL;
   }
   ta_self = t;
-  atomic_exchange(&t->busy, 1);
+  ta_fence_light(&t->busy);
   return ta_enter_turn(t);
 }
 

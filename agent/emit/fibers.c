@@ -40,7 +40,7 @@ ta_fiber ta_fiber_create(ta_name name, int waits) {
 
   if (t == NULL) return 0;
   ta_emit_lock();
-  struct ta_go *go = ta_goes_take(name);
+  struct ta_go *go = ta_goes_take(ta_name_known(name));
   ta_emit_unlock();
   if (go == NULL) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);

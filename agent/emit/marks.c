@@ -15,7 +15,8 @@ void ta_region_begin(ta_name name, ta_task task) {
   if (TB_LIKELY(go->regions < TA_REGIONS_MAX)) {
     go->region_name[go->regions] = (uint16_t)name;
     go->region_task[go->regions] = task;
-    ta_put(t, TW_EV_USER_REGION_BEGIN, 3, task, ta_string(t, name), 0, 0);
+    ta_put(t, TW_EV_USER_REGION_BEGIN, 3, task, ta_name_id(name, t->running_turn, TA_AS_STRING), 0,
+           0);
   }
   go->regions++;
   ta_leave(t);
@@ -26,7 +27,7 @@ static void end_region(struct ta_thread *t) {
 
   if (--go->regions >= TA_REGIONS_MAX) return;
   ta_put(t, TW_EV_USER_REGION_END, 3, go->region_task[go->regions],
-         ta_string(t, go->region_name[go->regions]), 0, 0);
+         ta_name_id(go->region_name[go->regions], t->running_turn, TA_AS_STRING), 0, 0);
 }
 
 void ta_region_end(void) {
@@ -131,7 +132,7 @@ void ta_pause_end(void) {
 
 /* Figures. */
 
-static void put_workers(struct ta_thread *t) {
+static inline void put_workers(struct ta_thread *t) {
   ta_put(t, TW_EV_PROCS_CHANGE, 2, atomic_load_explicit(&ta_emit.workers, memory_order_relaxed), 0,
          0, 0);
 }

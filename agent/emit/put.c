@@ -75,7 +75,7 @@ uint64_t ta_next_id(struct ta_thread *t) {
 }
 
 uint64_t ta_put_text(struct ta_thread *t, const char *text) {
-  struct ta_lane *lane = ta_lane(t);
+  struct ta_lane *lane = t->at;
   size_t len = ta_cut(text, strnlen(text, TW_STRING_BYTES_MAX + 1));
 
   if (len == 0) return 0;

@@ -21,10 +21,6 @@ void ta_post_lane(struct ta_lane *lane);
 uint64_t ta_put_text(struct ta_thread *t, const char *text);
 uint64_t ta_next_id(struct ta_thread *t);
 
-static inline struct ta_lane *ta_lane(struct ta_thread *t) {
-  return &t->lane[ta_turn(t) & 1];
-}
-
 static inline unsigned char *ta_put_number(unsigned char *pos, uint64_t value) {
   if (TB_LIKELY(value < 0x80)) {
     *pos = (unsigned char)value;
@@ -37,7 +33,7 @@ static inline unsigned char *ta_put_number(unsigned char *pos, uint64_t value) {
 static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t, uint64_t ticks,
                                                             uint8_t type, unsigned n, uint64_t a,
                                                             uint64_t b, uint64_t c, uint64_t d) {
-  struct ta_lane *lane = ta_lane(t);
+  struct ta_lane *lane = t->at;
 
   if (TB_UNLIKELY((size_t)(lane->end - lane->pos) < 1 + (n + 1) * (size_t)TW_VARINT_BYTES_MAX) &&
       !ta_next_batch(t, lane))
@@ -70,7 +66,7 @@ static inline uint64_t ta_name_stack(const struct ta_thread *t, const struct ta_
 }
 
 static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
-  return ta_name_id(name, ta_turn(t), TA_AS_STRING);
+  return ta_name_id(ta_name_known(name), ta_turn(t), TA_AS_STRING);
 }
 
 enum ta_change {

@@ -130,6 +130,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   uint32_t turn = atomic_load(&ta_emit.done) + 3;
 
   ta_names_find("", 0); /* makes our own */
+  ta_fence_choose();
   ta_threads_reset();
   ta_goes_reset();
   struct ta_moment now = start_clock(config->monotonic_clock != 0);

@@ -50,6 +50,10 @@ void ta_ticks_choose(bool monotonic) {
 
 #endif
 
+uint64_t ta_ticks_of_clock(void) {
+  return ta_mono_ns() >> TA_NS_LOG2;
+}
+
 struct ta_moment ta_moment_now(void) {
   struct ta_moment best = { 0 };
   uint64_t best_width = UINT64_MAX;

@@ -29,11 +29,13 @@ extern bool ta_ticks_count_cycles;
  * it: then it is the same on all cores. monotonic: CLOCK_MONOTONIC in any case. */
 void ta_ticks_choose(bool monotonic);
 
+uint64_t ta_ticks_of_clock(void); /* out of line, for its stack frame */
+
 static inline uint64_t ta_ticks_now(void) {
 #if defined __x86_64__ || defined __i386__
   if (__builtin_expect(ta_ticks_count_cycles, 1)) return __rdtsc() >> TA_CYCLES_LOG2;
 #endif
-  return ta_mono_ns() >> TA_NS_LOG2;
+  return ta_ticks_of_clock();
 }
 
 /* One moment on all clocks. */

@@ -264,6 +264,7 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   static const unsigned char end_mark = END_MARK;
 
   if (!move_on(turn, kind)) return false;
+  ta_fence_heavy();
   for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn);
   if (kind == TA_TURN_FORCED) atomic_store(&ta_emit.given_up, turn);
   if (atomic_load(&ta_emit.given_up) == turn) {
