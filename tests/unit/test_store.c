@@ -16,13 +16,15 @@ static void open_store(void) {
 
 TestSuite(store, .init = open_store, .fini = tt_fixture_remove);
 
-/* The file is the header and the generation's batches, byte for byte. */
+/* The file, once it is in the archive, is the header and the generation's batches, byte for byte. */
 static void expect_generation(const struct tc_reply *stored, uint64_t gen, unsigned n, size_t len) {
   size_t got_len;
+
+  tt_barrier(&tt);
   char *got = tt_read_file(&tt, stored->final_path, &got_len);
   unsigned char *want = malloc(len + 1);
 
-  cr_assert_not_null(got, "%s", stored->path);
+  cr_assert_not_null(got, "%s", stored->final_path);
   cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", 16), 0);
   cr_assert_eq(stored->len, n * len);
   cr_assert_leq(stored->offset + stored->len, got_len);
@@ -43,7 +45,6 @@ Test(store, a_generation_is_acked_and_becomes_a_file_of_its_own) {
   tt_generation(&w, 1, 5, 1000);
   tt_generation(&w, 2, 100, 4000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  tt_barrier(&tt);
   struct tc_reply *first = tt_wait(&tt, TC_REPLY_STORED, 0),
                   *second = tt_wait(&tt, TC_REPLY_STORED, 1);
   cr_assert_not_null(second);
