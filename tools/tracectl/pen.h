@@ -48,6 +48,7 @@ static inline uint64_t tk_pen_eight(uint64_t value) {
   return tens | (pairs - 10 * tens) << 8;
 }
 
+/* Digits without the first so many, which are zeros. */
 static inline char *tk_pen_digits(char *at, uint64_t digits, unsigned zeros) {
   uint64_t text = htole64((digits | UINT64_C(0x3030303030303030)) >> 8 * zeros);
 
@@ -55,17 +56,33 @@ static inline char *tk_pen_digits(char *at, uint64_t digits, unsigned zeros) {
   return at + sizeof text - zeros;
 }
 
+/* Above 0 and below 100 000 000: as many digits as it has. Most have at most four. */
+static inline char *tk_pen_short(char *at, uint64_t value) {
+  uint64_t digits;
+
+  if (value < 10000) {
+    uint64_t hundreds = value * 10486 >> 20, pairs = hundreds | (value - 100 * hundreds) << 16;
+    uint64_t tens = (pairs * 103 >> 10) & 0x000f000f;
+    digits = (tens | (pairs - 10 * tens) << 8) << 32;
+  } else {
+    digits = tk_pen_eight(value);
+  }
+  return tk_pen_digits(at, digits, (unsigned)__builtin_ctzll(digits) / 8);
+}
+
 static inline char *tk_pen_u64(char *at, uint64_t value) {
-  enum { EIGHT = 100000000 };
-  uint64_t more[2];
-  int n = 0;
+  const uint64_t eight = 100000000;
 
   if (value < 10) return tk_pen_byte(at, (char)('0' + value));
-  for (; value >= EIGHT; value /= EIGHT) more[n++] = value % EIGHT;
-  uint64_t digits = tk_pen_eight(value);
-  at = tk_pen_digits(at, digits, (unsigned)__builtin_ctzll(digits) / 8);
-  while (n > 0) at = tk_pen_digits(at, tk_pen_eight(more[--n]), 0);
-  return at;
+  if (value < eight) return tk_pen_short(at, value);
+  uint64_t high = value / eight;
+  if (high < eight) {
+    at = tk_pen_short(at, high);
+  } else {
+    at = tk_pen_short(at, high / eight);
+    at = tk_pen_digits(at, tk_pen_eight(high % eight), 0);
+  }
+  return tk_pen_digits(at, tk_pen_eight(value % eight), 0);
 }
 
 static inline char *tk_pen_i64(char *at, int64_t value) {
