@@ -2,8 +2,10 @@
 /* Standard output for verbs that print millions of lines: one large buffer, numbers formatted in place.
  *
  * Sketch: a parsed event is about 200 bytes of text, most of it stack frames that are copied from a
- * cache; at 10 GB/s memcpy that is 20 ns, so the numbers (6 an event, 3 ns each) must not go through
- * printf (80 ns each).
+ * cache; at 10 GB/s memcpy that is 20 ns, so the rest of a line must not cost more: room is made once
+ * for all of it, words are copied whole (1 ns each), numbers written eight digits at a time (6 an event,
+ * 3 to 6 ns each, a third of all; printf would take 80). A next step would keep the leading digits of the
+ * time, which are those of the line before.
  *
  * Errors    the first failed write sticks: later puts do nothing. A broken pipe counts as one, silent.
  */
