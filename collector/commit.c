@@ -53,11 +53,11 @@ static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
   if (tc_streams_init(&commit->streams) != TB_OK)
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   commit->inboxes = aligned_alloc(64, (commit->opt.loops + 1) * sizeof *commit->inboxes);
+  for (unsigned i = 0; commit->inboxes != NULL && i <= commit->opt.loops; i++)
+    tc_mailbox_init(&commit->inboxes[i], tc_waker_wake, &commit->waker);
   if (commit->inboxes == NULL ||
       tc_outbox_init(&commit->outbox, commit->opt.sink, TC_FROM_COMMIT, commit->opt.loops) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "store: no memory");
-  for (unsigned i = 0; i <= commit->opt.loops; i++)
-    tc_mailbox_init(&commit->inboxes[i], tc_waker_wake, &commit->waker);
   return TB_OK;
 }
 
