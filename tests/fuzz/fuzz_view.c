@@ -49,6 +49,25 @@ static void look_at_model(const struct view *v, const struct to_event *ev,
     (void)to_model_range(v->model, (enum to_range_kind)kind, ev->g, &since, &lower_bound);
 }
 
+/* Its arguments by their types: what is a stack or a string can be asked for. */
+static void look_at_args(const struct to_generation *gen, const struct to_event *ev) {
+  enum tw_arg_type types[4];
+  unsigned n = to_event_args(ev->type, types);
+  struct to_string text;
+
+  FUZZ_CHECK(n <= 4);
+  for (unsigned i = 0; i < n; i++) {
+    if (types[i] == TW_ARG_STACK) look_at_stack(gen, ev->args[i]);
+    if (types[i] != TW_ARG_STRING) continue;
+    if (ev->type == TW_EV_USER_TASK_END)
+      text = to_generation_extra_string(gen, ev->args[i]);
+    else if (!to_generation_string(gen, ev->args[i], &text))
+      continue;
+    FUZZ_CHECK(text.len <= TW_STRING_BYTES_MAX);
+    (void)to_reason_find(text);
+  }
+}
+
 static bool look_at_event(struct view *v, const struct to_generation *gen,
                           const struct to_event *ev) {
   struct to_transition tr;
@@ -69,6 +88,7 @@ static bool look_at_event(struct view *v, const struct to_generation *gen,
   if (kind == TO_KIND_METRIC) FUZZ_CHECK(to_metric_name(to_event_metric(ev)) != NULL);
   if (to_event_range(ev, &range)) FUZZ_CHECK(to_range_info(range.kind)->name != NULL);
   if (gen != NULL && stack != TO_NO_STACK) look_at_stack(gen, stack);
+  if (gen != NULL) look_at_args(gen, ev);
   FUZZ_CHECK(to_allocfree_event(&v->heap, ev, &heap) == (kind == TO_KIND_EXPERIMENTAL));
   if (to_model_event(v->model, gen, ev, &news) != TB_OK) return false;
   look_at_model(v, ev, &news);
