@@ -22,7 +22,7 @@ DAEMON = BUILD / "bin/tracecollectd"
 TRACECTL = BUILD / "bin/tracectl"
 SANITIZE = os.environ.get("TC_SANITIZE", "")
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
-DEADLINE = 60  # seconds; only a failure takes so long
+DEADLINE = 180  # seconds; only a failure takes so long
 
 
 def die_with_parent():

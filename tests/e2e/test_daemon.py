@@ -129,7 +129,7 @@ class Daemon(Case):
         self.assertEqual(collector.stop(), 0)
         self.assertLess(time.monotonic() - started, 5)
         collector.start()
-        self.assertEqual(sender.wait(60), 0, self.log("send"))
+        self.assertEqual(sender.wait(180), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "drain"), trace)
         self.assertEqual(collector.stop(), 0)
 

@@ -29,11 +29,11 @@ class Demo(Case):
         self.assertIn("StateTransition", self.run_program(*parsed[:-1], trace, cwd="/").out)
         tail = shlex.split(re.search("^  (.*tracectl tail.*)$", text, re.M).group(1))
         self.spawn("tail", *tail, cwd=SOURCE)
-        wait_until("an alert is told", lambda: "alert" in self.log("tail"), 60)
+        wait_until("an alert is told", lambda: "alert" in self.log("tail"), 180)
         for figure in ("syscall", "stw"):
             self.assertIn(figure, text.lower())
         demo.send_signal(signal.SIGINT)
-        self.assertEqual(demo.wait(60), 0, self.log("demo"))
+        self.assertEqual(demo.wait(180), 0, self.log("demo"))
         self.assertEqual(self._left_running(), [])
 
     @staticmethod

@@ -89,7 +89,7 @@ class Refusals(Case):
                 plain.sendall(junk)
         self._answer(name=None)
         self._answer(name="reader")
-        self.assertEqual(sender.wait(60), 0, self.log("send"))
+        self.assertEqual(sender.wait(180), 0, self.log("send"))
         self.assert_same_bytes(self.collector.fetch(self.folder / "fetched", "good"), trace)
         self.assertEqual(self.collector.stop(), 0)
 

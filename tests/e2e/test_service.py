@@ -136,7 +136,7 @@ class Sockets(Case):
                             self.certs, "--service", "early", "--instance", "one", "--no-progress")
         self.assertIsNone(sender.poll())
         collector.start()
-        self.assertEqual(sender.wait(60), 0, self.log("send"))
+        self.assertEqual(sender.wait(180), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "early"), trace)
         self.assertEqual(collector.stop(), 0)
 

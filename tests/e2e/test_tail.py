@@ -72,7 +72,7 @@ class Tail(Case):
 
     def interrupt(self, process):
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(60), 130)
+        self.assertEqual(process.wait(180), 130)
 
     def test_leased_events_are_those_of_the_file(self):
         collector = Collector(self)
@@ -114,7 +114,7 @@ class Tail(Case):
         live = self.tail(collector, "live/", "--json", "--kind", "GoBlock", "--min-duration", "20us", "-n", len(blocks))
         self.wait_leases(collector)
         collector.send(trace, "live")
-        self.assertEqual(live.wait(60), 0, self.log("tail"))
+        self.assertEqual(live.wait(180), 0, self.log("tail"))
         self.assert_same([place(e) for e in self.lines()], [place(e) for e in blocks])
 
     def check_durations(self, events):
@@ -178,7 +178,7 @@ class Tail(Case):
         collector.send(trace, "shop")
         wait_until("the lease has expired", lambda: self.metric(collector, "leases_expired_total") >= 1)
         tail.send_signal(signal.SIGCONT)
-        self.assertEqual(tail.wait(60), 0, self.log("tail"))
+        self.assertEqual(tail.wait(180), 0, self.log("tail"))
         self.assert_same([place(event) for event in self.lines()], want)
 
     def test_a_reader_that_falls_behind_is_told_what_it_lost(self):
@@ -204,9 +204,9 @@ class Tail(Case):
         wait_until("events and losses are all there were", all_told, 180)
         self.interrupt(slow)
         self.assertGreater(sum(line.get("lost", 0) for line in self.lines("slow")), 0)
-        self.assertEqual(strict.wait(60), 4, self.log("strict"))
+        self.assertEqual(strict.wait(180), 4, self.log("strict"))
         self.assertIn("lost ", (self.folder / "strict.out").read_text())
-        self.assertEqual(brisk.wait(60), 0, "one reader's sleep is nothing to another")
+        self.assertEqual(brisk.wait(180), 0, "one reader's sleep is nothing to another")
 
     def test_feed_and_lease_in_one(self):
         for sockets in ((), ("listen.feed=tls+tcp://127.0.0.1:0", "listen.archive=tls+tcp://127.0.0.1:0")):

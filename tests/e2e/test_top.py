@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tracectl top` on a real terminal: tmux, whose screen is read back."""
+import itertools
 import re
 import shutil
 import signal
@@ -14,16 +15,18 @@ COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
 @unittest.skipUnless(shutil.which("tmux"), "no tmux")
 class Top(Case):
     def tmux(self, *args):
-        return subprocess.run(["tmux", "-S", str(self.folder / "tmux"), "-f", "/dev/null", *map(str, args)],
+        return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *map(str, args)],
                               check=True, capture_output=True, text=True, timeout=60).stdout
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(subprocess.run, ["tmux", "-S", str(self.folder / "tmux"), "kill-server"], capture_output=True)
+        self.sockets = (str(self.folder / f"tmux-{n}") for n in itertools.count())
 
     def start(self, collector, columns=80, rows=24, environment=""):
         """A shell that runs top, then says its exit code."""
         top = f"{TRACECTL} top --server {collector.to} --certs {self.certs} 2>{self.folder}/top.log"
+        self.socket = next(self.sockets)  # a server of its own: one that is ending takes no new session
+        self.addCleanup(subprocess.run, ["tmux", "-S", self.socket, "kill-server"], capture_output=True)
         self.tmux("new-session", "-d", "-x", columns, "-y", rows,
                   f"env LC_ALL=C.UTF-8 {environment} bash --norc -c '{top}; echo over: $?; exec cat'")
 
@@ -111,7 +114,7 @@ class Top(Case):
                 self.wait_for(f"over: {code}")
                 self.assertNotIn("-icanon", self.terminal())
                 self.assertNotIn("q quit", self.screen())
-                self.tmux("kill-session")
+                self.tmux("kill-server")
 
     def test_without_a_terminal_it_is_refused(self):
         done = self.tracectl("top", expect=2)

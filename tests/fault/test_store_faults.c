@@ -19,6 +19,7 @@
 #include "collector/log_scan.h"
 #include "proto/frame.pb-c.h"
 #include "proto/meta.pb-c.h"
+#include "support/patience.h"
 #include "support/store_fixture.h"
 
 static atomic_int failing_syncs; /* so many of the log's fdatasync fail with EIO */
@@ -130,11 +131,11 @@ static bool has_log_record(const struct tt_store *t, unsigned kind) {
   return found;
 }
 
-/* Asks again and again, for half a minute. */
+/* Asks again and again. */
 #define WAIT_UNTIL(condition)                                                                      \
   do {                                                                                             \
-    for (int tries_ = 0; !(condition) && tries_ < 30000; tries_++) usleep(1000);                   \
-    cr_assert((condition), "within 30 s: " #condition);                                            \
+    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
+    cr_assert((condition), "in time: " #condition);                                                \
   } while (0)
 
 static bool health_begins(const char *with) {

@@ -13,6 +13,7 @@
 
 #include "base/hostport.h"
 #include "proto/frame.pb-c.h"
+#include "support/patience.h"
 
 static bool fails(struct tt_peer *peer, const char *where) {
   unsigned long code = ERR_peek_error();
@@ -24,7 +25,7 @@ static bool fails(struct tt_peer *peer, const char *where) {
 }
 
 static bool dial(struct tt_peer *peer, const char *address) {
-  struct timeval wait = { .tv_sec = TT_PEER_WAIT_S };
+  struct timeval wait = { .tv_sec = TT_PATIENCE_S };
   struct addrinfo want = { .ai_socktype = SOCK_STREAM }, *found;
   struct tb_hostport where;
   char port[8];

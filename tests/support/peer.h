@@ -2,7 +2,7 @@
 /* A scripted agent: a blocking TLS 1.3 client that says exactly what a test wants, right or wrong.
  *
  * Errors    a call that cannot do its work answers false and leaves the reason in peer->why; none
- *           waits longer than TT_PEER_WAIT_S.
+ *           waits longer than TT_PATIENCE_S.
  */
 #ifndef TT_PEER_H
 #define TT_PEER_H
@@ -10,8 +10,6 @@
 #include <openssl/ssl.h>
 
 #include "proto/frame.h"
-
-enum { TT_PEER_WAIT_S = 10 };
 
 struct tt_peer {
   SSL_CTX *ctx;

@@ -21,14 +21,9 @@
 #include "base/crc32c.h"
 #include "proto/frame.h"
 #include "proto/frame.pb-c.h"
+#include "tests/support/patience.h"
 
-enum {
-  DEFAULT_CREDIT = 4 << 20,
-  DEFAULT_HEARTBEAT_MS = 5000,
-  TURN_MS = 10,
-  DRAIN_MS = 1000,
-  WAIT_S = 20
-};
+enum { DEFAULT_CREDIT = 4 << 20, DEFAULT_HEARTBEAT_MS = 5000, TURN_MS = 10, DRAIN_MS = 1000 };
 
 struct bytes {
   unsigned char *data;
@@ -529,7 +524,7 @@ bool tt_collector_wait(struct tt_collector *p,
   bool met;
 
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += WAIT_S;
+  until.tv_sec += TT_PATIENCE_S;
   pthread_mutex_lock(&p->lock);
   while (!(met = cond(&p->seen, arg)))
     if (pthread_cond_timedwait(&p->changed, &p->lock, &until) != 0) break;

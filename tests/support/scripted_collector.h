@@ -71,7 +71,7 @@ void tt_collector_seen(struct tt_collector *collector, struct tt_collector_seen 
 size_t tt_collector_trace(struct tt_collector *collector,
                           unsigned char **out); /* the caller frees *out */
 
-/* Waits until cond is true of what was seen; false after 20 s. */
+/* Waits until cond is true of what was seen; false after TT_PATIENCE_S. */
 bool tt_collector_wait(struct tt_collector *collector,
                        bool (*cond)(const struct tt_collector_seen *seen, uint64_t arg),
                        uint64_t arg);

@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "proto/frame.pb-c.h"
+#include "support/patience.h"
 
 static uint64_t now_ns(void) {
   struct timespec ts;
@@ -109,7 +110,7 @@ static struct tc_reply *find(struct tt_store *t, enum tc_reply_kind kind, unsign
 }
 
 struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n) {
-  uint64_t deadline = now_ns() + UINT64_C(10000000000);
+  uint64_t deadline = now_ns() + TT_PATIENCE_S * UINT64_C(1000000000);
   struct tc_reply *found;
 
   while ((found = find(t, kind, n)) == NULL && now_ns() < deadline) pause_a_little();
@@ -126,7 +127,7 @@ unsigned tt_count(struct tt_store *t, enum tc_reply_kind kind) {
 }
 
 bool tt_wait_acked(struct tt_store *t, uint32_t stream, uint64_t seq) {
-  uint64_t deadline = now_ns() + UINT64_C(10000000000);
+  uint64_t deadline = now_ns() + TT_PATIENCE_S * UINT64_C(1000000000);
   bool acked = false;
 
   while (!acked && now_ns() < deadline) {
@@ -157,7 +158,7 @@ void tt_attach(struct tt_store *t, uint64_t conn, unsigned id, const char *ident
 }
 
 uint32_t tt_attached(struct tt_store *t, uint64_t conn, uint64_t *out_seq) {
-  uint64_t deadline = now_ns() + UINT64_C(10000000000);
+  uint64_t deadline = now_ns() + TT_PATIENCE_S * UINT64_C(1000000000);
 
   while (now_ns() < deadline) {
     struct tc_reply *found = NULL;

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 30 };
+#include "tests/support/patience.h"
 
 static void on_wake(void *self) {
   struct tt_ear *ear = self;
@@ -73,7 +73,7 @@ const Tracecollect__V1__FeedMessage *tt_ear_wait(struct tt_ear *ear, const char 
   size_t seen = 0;
 
   clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += PATIENCE_S;
+  until.tv_sec += TT_PATIENCE_S;
   for (size_t i = 0;; i++) {
     while (i == ear->count) {
       take_all(ear);

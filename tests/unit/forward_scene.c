@@ -90,10 +90,9 @@ bool has_connections(const struct tt_collector_seen *seen, uint64_t n) {
   return seen->connections >= n;
 }
 
-/* Polls the status until it fits; false after 20 s. */
 bool until(ta_forward *f, bool (*fits)(const struct ta_forward_status *, const char *),
            const char *arg) {
-  for (int i = 0; i < 4000; i++) {
+  for (int ms = 0; ms < TT_PATIENCE_MS; ms += 5) {
     struct ta_forward_status status = status_of(f);
     if (fits(&status, arg)) return true;
     poll(NULL, 0, 5);

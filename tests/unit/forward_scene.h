@@ -5,6 +5,7 @@
 #define TT_FORWARD_SCENE_H
 
 #include "tests/support/certs.h"
+#include "tests/support/patience.h"
 #include "tests/support/scripted_collector.h"
 #include "tests/support/stream.h"
 #include "traceagent.h"
@@ -25,7 +26,7 @@ struct ta_forward_status status_of(ta_forward *f);
 void write_all(ta_forward *f, const struct tt_stream *t, size_t chunk);
 void expect_trace(struct scene *s, const struct tt_stream *t);
 
-/* Polls the status until it fits; false after 20 s. */
+/* Polls the status until it fits; false after TT_PATIENCE_MS. */
 bool until(ta_forward *f, bool (*fits)(const struct ta_forward_status *, const char *),
            const char *arg);
 bool error_says(const struct ta_forward_status *status, const char *text);

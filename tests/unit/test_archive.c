@@ -5,9 +5,9 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <nng/supplemental/util/platform.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <nng/supplemental/util/platform.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ static void close_host(void) {
   tt_host_close(&host);
 }
 
-TestSuite(archive, .init = open_host, .fini = close_host, .timeout = 60);
+TestSuite(archive, .init = open_host, .fini = close_host, .timeout = 240);
 
 static struct tk_client *client(void) {
   struct tk_client_args args = { .server = tc_archive_url(host.archive) };
@@ -336,7 +336,7 @@ static void close_tls_host(void) {
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(archive_tls, .init = open_tls_host, .fini = close_tls_host, .timeout = 60);
+TestSuite(archive_tls, .init = open_tls_host, .fini = close_tls_host, .timeout = 240);
 
 Test(archive_tls, a_reader_is_answered) {
   struct tk_client_args args = { .server = tc_archive_url(host.archive), .certs = certs };

@@ -127,7 +127,7 @@ static bool is_streaming(const struct ta_forward_status *status, const char *unu
   return status->state == TA_STATE_STREAMING;
 }
 
-Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .timeout = 60) {
+Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .timeout = 240) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct swallower w = swallow(tt_collector_port(s.collector));
   struct ta_forward_config config = { .certs = s.dir, .service = "shop" };
@@ -139,7 +139,7 @@ Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .ti
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
   cr_assert(until(s.f, is_streaming, NULL)); /* after the 10 s that a call may take */
   cr_assert_eq(status_of(s.f).connects, 1);  /* it was one try */
-  cr_assert_eq(ta_forward_close(s.f, 10000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   close(w.call);
   close(w.fd);
   scene_end(&s);

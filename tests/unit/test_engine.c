@@ -24,8 +24,7 @@
 #include "collector/nng_engine.h"
 #include "collector/nng_listen.h"
 #include "tests/support/certs.h"
-
-enum { PATIENCE_MS = 60000 };
+#include "tests/support/patience.h"
 
 /* nng 1.5.2 loses the pipes that wait at a listener which has stopped by itself. */
 const char *__lsan_default_suppressions(void);
@@ -78,7 +77,7 @@ static void words_note(void *self, const char *why) {
 }
 
 static void words_expect(struct words *w, const char *part) {
-  nng_time until = nng_clock() + PATIENCE_MS;
+  nng_time until = nng_clock() + TT_PATIENCE_MS;
 
   nng_mtx_lock(w->mtx);
   /* Others may speak meanwhile: a dialer that was refused before tries again. */
@@ -140,7 +139,7 @@ static void server_close(struct server *s) {
 
 /* Waits for text on socket as long as nobody was told of a refusal. */
 static int receive(nng_socket socket, const char *wanted, struct words *words) {
-  nng_time until = nng_clock() + PATIENCE_MS;
+  nng_time until = nng_clock() + TT_PATIENCE_MS;
   char text[16] = "";
   int rv;
 
@@ -186,7 +185,7 @@ static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *hos
   int rv = receive(s->socket, "question", words);
   if (rv == 0) {
     cr_assert_eq(nng_send(s->socket, (void *)(uintptr_t) "answer", 7, 0), 0);
-    nng_aio_set_timeout(answered, PATIENCE_MS);
+    nng_aio_set_timeout(answered, TT_PATIENCE_MS);
     nng_recv_aio(req, answered);
     nng_aio_wait(answered);
     rv = nng_aio_result(answered);
@@ -486,7 +485,7 @@ static struct watched watch(void) {
   snprintf(w.url, sizeof w.url, "ipc://%s/a.sock", folder);
   cr_assert_eq(nng_rep0_open(&w.rep), 0);
   cr_assert_eq(tc_nng_listen(w.rep, w.url, NULL, &diag, &w.listener), TB_OK, "%s", diag.text);
-  nng_socket_set_ms(w.rep, NNG_OPT_RECVTIMEO, PATIENCE_MS);
+  nng_socket_set_ms(w.rep, NNG_OPT_RECVTIMEO, TT_PATIENCE_MS);
   return w;
 }
 
@@ -499,7 +498,7 @@ static nng_socket dial(const struct watched *w) {
   nng_socket req;
 
   cr_assert_eq(nng_req0_open(&req), 0);
-  nng_socket_set_ms(req, NNG_OPT_RECVTIMEO, PATIENCE_MS);
+  nng_socket_set_ms(req, NNG_OPT_RECVTIMEO, TT_PATIENCE_MS);
   nng_socket_set_ms(req, NNG_OPT_RECONNMINT, 50);
   cr_assert_eq(nng_dial(req, w->url, NULL, NNG_FLAG_NONBLOCK), 0);
   return req;
@@ -508,7 +507,7 @@ static nng_socket dial(const struct watched *w) {
 static void wait_for(atomic_int *count, int more) {
   int before = *count;
 
-  for (int ms = 0; *count < before + more && ms < PATIENCE_MS; ms += 10) nng_msleep(10);
+  for (int ms = 0; *count < before + more && ms < TT_PATIENCE_MS; ms += 10) nng_msleep(10);
   cr_assert_geq(*count, before + more);
 }
 

@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "tests/support/certs.h"
+#include "tests/support/patience.h"
 #include "unit/feed_ear.h"
-
-enum { PATIENCE_MS = 30000 };
 
 static const enum tc_feed_slot LOGS = (enum tc_feed_slot)(TC_FEED_EVENTS + TC_FEED_EVENT_LOGS);
 
@@ -192,14 +191,14 @@ static nng_socket subscribe(const char *prefix, const char *url) {
 
   cr_assert_eq(nng_sub0_open(&sub), 0);
   cr_assert_eq(nng_socket_set(sub, NNG_OPT_SUB_SUBSCRIBE, prefix, strlen(prefix)), 0);
-  cr_assert_eq(nng_socket_set_ms(sub, NNG_OPT_RECVTIMEO, PATIENCE_MS), 0);
+  cr_assert_eq(nng_socket_set_ms(sub, NNG_OPT_RECVTIMEO, TT_PATIENCE_MS), 0);
   cr_assert_eq(nng_dial(sub, url, NULL, NNG_FLAG_NONBLOCK), 0);
   return sub;
 }
 
 static void await_subscribers(struct tt_ear *ear, unsigned n) {
   for (int i = 0; atomic_load(&tc_feed_metrics(ear->feed)->feed_subscribers) != n; i++) {
-    cr_assert_lt(i, PATIENCE_MS);
+    cr_assert_lt(i, TT_PATIENCE_MS);
     nng_msleep(1);
   }
 }

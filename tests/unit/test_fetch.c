@@ -40,7 +40,7 @@ static void close_host(void) {
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(fetch, .init = open_host, .fini = close_host, .timeout = 60);
+TestSuite(fetch, .init = open_host, .fini = close_host, .timeout = 240);
 
 /* Runs tracectl with the words; answers its exit code and keeps what it said on stderr. */
 __attribute__((format(printf, 1, 2))) static int run(const char *fmt, ...) {
@@ -244,7 +244,7 @@ static void open_joined(void) {
   open_with(100);
 }
 
-TestSuite(fetch_joined, .init = open_joined, .fini = close_host, .timeout = 60);
+TestSuite(fetch_joined, .init = open_joined, .fini = close_host, .timeout = 240);
 
 Test(fetch_joined, generations_are_cut_out_of_a_longer_file) {
   write_generations(7, 1, 9);

@@ -20,14 +20,14 @@ Test(forward, what_is_written_arrives_byte_for_byte_in_any_chunking) {
     struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
     struct tt_stream t = tt_stream_make(versions[i], 3, 5, i == 3 ? 200 : 20000);
     write_all(s.f, &t, chunks[i]);
-    cr_assert_eq(ta_forward_sync(s.f, 10000), 0);
+    cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
     struct ta_forward_status status = status_of(s.f);
     cr_assert_eq(status.state, TA_STATE_STREAMING);
     cr_assert_eq(status.acked_bytes, status.produced_bytes);
     cr_assert_eq(status.produced_bytes, t.n - 16);
     cr_assert_eq(status.produced_batches, t.batches);
     cr_assert_eq(status.spool_bytes, 0);
-    cr_assert_eq(ta_forward_close(s.f, 10000), 0);
+    cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
     struct tt_collector_seen seen = seen_by(&s);
     cr_assert(seen.closed);
     cr_assert_eq(seen.generations, 3);
@@ -49,7 +49,7 @@ Test(forward, a_collector_that_hangs_up_gets_the_rest_and_nothing_twice) {
   write_all(s.f, &t, 10000);
   cr_assert(tt_collector_wait(s.collector, has_connections, 4));
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   struct tt_collector_seen seen = seen_by(&s);
   cr_assert_geq(seen.connections, 4);
   cr_assert_eq(seen.batches, t.batches);
@@ -67,9 +67,9 @@ Test(forward, records_acked_late_are_sent_again_but_stored_once) {
   tt_collector_down(s.collector);
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
   tt_collector_up(s.collector);
-  cr_assert_eq(ta_forward_sync(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
   cr_assert_geq(status_of(s.f).reconnects, 1);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);
   tt_stream_free(&t);
   scene_end(&s);
@@ -86,7 +86,7 @@ Test(forward, the_first_connection_may_take_its_time) {
   cr_assert_eq(ta_forward_sync(s.f, 300), TA_E_TIMEOUT);
   cr_assert(until(s.f, error_says, "Connection refused"));
   tt_collector_up(s.collector);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   tt_stream_free(&t);
   scene_end(&s);
 }
@@ -97,7 +97,7 @@ Test(forward, no_more_is_on_the_way_than_the_credit_allows) {
   struct tt_stream t = tt_stream_make(26, 5, 10, 30000);
 
   write_all(s.f, &t, 65536); /* the collector itself calls a breach of its credit */
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   cr_assert_leq(seen_by(&s).max_on_the_way, WINDOW);
   expect_trace(&s, &t);
   tt_stream_free(&t);
@@ -111,7 +111,7 @@ Test(forward, a_silent_collector_is_left_after_three_heartbeats) {
   write_all(s.f, &t, 4096);
   cr_assert(until(s.f, error_says, "collector silent"));
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);
   tt_stream_free(&t);
   scene_end(&s);
@@ -125,7 +125,7 @@ Test(forward, goaway_is_followed_and_its_wait_is_kept) {
   clock_gettime(CLOCK_MONOTONIC, &start);
   write_all(s.f, &t, 4096);
   cr_assert(until(s.f, error_says, "collector goes away: shutdown"));
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   clock_gettime(CLOCK_MONOTONIC, &now);
   cr_assert_geq((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000, 300);
   cr_assert_eq(seen_by(&s).connections, 2);
@@ -151,8 +151,8 @@ Test(forward, a_full_spool_drops_whole_generations_and_says_so_exactly) {
   cr_assert_gt(status.lost_generations, 25);
   cr_assert_eq(status.produced_bytes, status.lost_bytes + status.spool_bytes);
   tt_collector_up(s.collector);
-  cr_assert_eq(ta_forward_sync(s.f, 20000), 0);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   struct tt_collector_seen seen = seen_by(&s);
   uint64_t lost_batches = 0, lost_bytes = 0, lost_generations = 0;
   for (unsigned i = 0; i < seen.n_losses; i++) {
@@ -176,9 +176,9 @@ Test(forward, a_generation_larger_than_the_spool_flows_through) {
   for (size_t at = 0; at < t.n; at += 60000) {
     size_t n = t.n - at < 60000 ? t.n - at : 60000;
     cr_assert_eq(ta_forward_write(s.f, t.bytes + at, n), 0);
-    cr_assert_eq(ta_forward_sync(s.f, 20000), 0); /* a writer as slow as the network */
+    cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0); /* a writer as slow as the network */
   }
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   cr_assert_eq(seen_by(&s).n_losses, 0);
   cr_assert_eq(seen_by(&s).generations, 1);
   expect_trace(&s, &t);
@@ -198,12 +198,12 @@ Test(forward, a_generation_that_went_out_in_part_is_abandoned_and_the_next_is_wh
     ta_forward_write(s.f, big.bytes + at, one - at < 60000 ? one - at : 60000);
   cr_assert_eq(status_of(s.f).lost_generations, 1);
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
-  cr_assert_eq(ta_forward_sync(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
   for (size_t at = one; at < big.n; at += 60000) {
     ta_forward_write(s.f, big.bytes + at, big.n - at < 60000 ? big.n - at : 60000);
-    cr_assert_eq(ta_forward_sync(s.f, 20000), 0);
+    cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
   }
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   struct tt_collector_seen seen = seen_by(&s);
   cr_assert_eq(seen.n_losses, 1);
   cr_assert_eq(seen.losses[0].first_gen, 1);
@@ -232,7 +232,7 @@ Test(forward, broken_bytes_are_carried_as_they_are) {
                               .n = i == 6 ? t.n - 5 : cuts[i] };
     if (i == 5) part.n = t.n;
     cr_assert_eq(ta_forward_write(s.f, part.bytes, part.n), 0);
-    cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+    cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
     expect_trace(&s, &part);
     scene_end(&s);
   }
@@ -254,10 +254,10 @@ Test(forward, the_rate_cap_holds) {
 
   ta_forward_close(s.f, 0);
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
-  cr_assert_eq(ta_forward_sync(s.f, 10000), 0);
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
   clock_gettime(CLOCK_MONOTONIC, &start);
   write_all(s.f, &t, 65536);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   clock_gettime(CLOCK_MONOTONIC, &now);
   double seconds =
       (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) * 1e-9;
@@ -283,7 +283,8 @@ static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
   clock_gettime(CLOCK_MONOTONIC, &start);
   if (batches == 0) t.n = 16; /* no end mark either */
   write_all(s.f, &t, t.n);
-  cr_assert_eq(ta_forward_sync(s.f, 20000), 0, "at %lu bytes/s", (unsigned long)rate_bytes_s);
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0, "at %lu bytes/s",
+               (unsigned long)rate_bytes_s);
   clock_gettime(CLOCK_MONOTONIC, &now);
   ta_forward_close(s.f, 0);
   tt_stream_free(&t);
@@ -320,7 +321,7 @@ Test(forward, a_ready_file_is_read_again_at_each_connect) {
   FILE *file = fopen(path, "w");
   fprintf(file, "pid=1\nagents=%s\nhttp=127.0.0.1:1\n", tt_collector_address(s.collector));
   fclose(file);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);
   unlink(path);
   tt_stream_free(&t);
@@ -358,20 +359,21 @@ Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_
   ta_forward_close(s.f, 10000);
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
   cr_assert_eq(ta_forward_write(s.f, t.bytes, acked), 0);
-  cr_assert_eq(ta_forward_sync(s.f, 20000), 0); /* the first generation, and some of the second */
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS),
+               0); /* the first generation, and some of the second */
   struct ta_forward_status before = status_of(s.f);
   tt_collector_down(s.collector);
   tt_collector_rule(s.collector, (struct tt_collector_rules){ .forget = true });
   cr_assert_eq(ta_forward_write(s.f, t.bytes + acked, t.n - acked), 0);
   tt_collector_up(s.collector);
-  cr_assert_eq(ta_forward_sync(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);
   struct ta_forward_status after = status_of(s.f);
   cr_assert_eq(after.begun_anew, 1);
   cr_assert_str_neq(after.stream, before.stream);
   cr_assert_eq(after.lost_generations, 2);
   cr_assert_eq(after.lost_bytes, 2 * one);
   cr_assert_eq(after.acked_bytes, 2 * one);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   cr_assert_not_null(strstr(news.text, "but acked 10: goes on as a new stream, what was acked"),
                      "%s", news.text);
 

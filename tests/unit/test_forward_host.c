@@ -182,7 +182,7 @@ Test(forward_host, a_forked_child_is_off_and_the_parent_goes_on) {
   cr_assert_eq(waitpid(child, &how, 0), child);
   cr_assert_eq(how, 0);
   ta_forward_write(s.f, t.bytes + 3000, t.n - 3000);
-  cr_assert_eq(ta_forward_close(s.f, 10000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);
   tt_stream_free(&t);
   scene_end(&s);
@@ -243,7 +243,7 @@ Test(forward_host, the_off_switch_and_the_environment) {
   setenv("TRACEAGENT_SERVICE", "from-env", 1);
   setenv("TRACEAGENT_INSTANCE", "i:7", 1);
   cr_assert_eq(ta_forward_open(&(struct ta_forward_config){ 0 }, &f), 0);
-  cr_assert_eq(ta_forward_close(f, 10000), 0);
+  cr_assert_eq(ta_forward_close(f, TT_PATIENCE_MS), 0);
   cr_assert_str_eq(seen_by(&s).service, "from-env");
   cr_assert_str_eq(seen_by(&s).instance, "i:7");
   scene_end(&s);

@@ -35,7 +35,7 @@ Test(forward_refused, a_refusal_for_now_is_waited_out) {
   write_all(s.f, &t, 4096);
   cr_assert(until(s.f, error_says, "refuses for now: REFUSE_STORAGE"));
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);
   tt_stream_free(&t);
   scene_end(&s);
@@ -83,7 +83,7 @@ Test(forward_refused, a_public_certificate_for_the_host_will_do) {
   ta_forward_close(s.f, 0);
   tt_certs_issue(s.dir, "server", "IP:127.0.0.1", 3600);
   s.f = dial(&s, 0);
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   scene_end(&s);
 }
 
@@ -114,7 +114,7 @@ Test(forward_refused, a_collector_that_acks_what_was_not_sent_is_left) {
   write_all(s.f, &t, t.n);
   cr_assert(until(s.f, error_says, "collector acks record"));
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
-  cr_assert_eq(ta_forward_close(s.f, 20000), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);
   tt_stream_free(&t);
   scene_end(&s);

@@ -461,7 +461,7 @@ static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_coun
 }
 
 /* Random turns of writer, sender and collector, many times the size of the pool. */
-Test(spool, any_order_of_turns_keeps_the_books, .timeout = 120) {
+Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
   struct ta_spool *s = open_spool(MIB);
   uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
   struct ta_count kept = { 0 }, told = { 0 }; /* of this stream, by its records alone */
