@@ -86,6 +86,7 @@ static const struct told *nth(const struct run *run, uint8_t type, int n) {
   "ProcStatus dt=1 p=0 pstatus=1\n"                                                                \
   "GoStatus dt=1 g=1 m=0 gstatus=2\n"
 
+/* H4 */
 Test(model, a_wait_lasts_from_block_to_unblock_and_has_its_reason) {
   struct run run;
   struct to_goroutine g;
@@ -107,6 +108,7 @@ Test(model, a_wait_lasts_from_block_to_unblock_and_has_its_reason) {
   done(&run);
 }
 
+/* H2, J4, J5 */
 Test(model, a_system_call_is_told_to_block_when_its_proc_is_taken) {
   struct run run;
   struct to_thread_now thread;
@@ -135,6 +137,7 @@ Test(model, a_system_call_is_told_to_block_when_its_proc_is_taken) {
   done(&run);
 }
 
+/* H1, H2, I16 */
 Test(model, a_call_that_ends_blocked_is_told_once) {
   struct run run;
 
@@ -158,6 +161,7 @@ Test(model, a_proc_in_a_short_call_stays_with_its_thread) {
   done(&run);
 }
 
+/* I12, I13 */
 Test(model, a_label_is_of_the_span_that_encloses_it) {
   struct run run;
 
@@ -174,6 +178,7 @@ Test(model, a_label_is_of_the_span_that_encloses_it) {
   done(&run);
 }
 
+/* H3 */
 Test(model, a_range_that_was_there_before_the_first_sync_is_a_lower_bound) {
   struct run run;
   to_ns since;
@@ -249,6 +254,7 @@ Test(model, generations_begin_and_end_and_gomaxprocs_is_told_at_each) {
   done(&run);
 }
 
+/* I17 */
 Test(model, a_sample_that_names_another_goroutine_than_its_thread_runs_is_flagged) {
   struct run run;
 
@@ -295,6 +301,7 @@ static void follow(const struct tt_stored *trace) {
   cr_assert_eq(mem.bytes, 0, "%s", trace->path);
 }
 
+/* G6 */
 Test(model, is_where_the_orderer_is_at_every_event_of_real_traces, .timeout = 200) {
   cr_assert_gt(tt_each_stored("tests/data", SIZE_MAX, follow), 4);
 }

@@ -410,6 +410,7 @@ Test(order, a_task_carries_its_parent_and_name_into_the_next_generation) {
           "task 5 begins twice");
 }
 
+/* D8, I18 */
 Test(order, regions_close_innermost_first_by_name_across_generations) {
   struct tt_run run = fits(GO22 RUNNING "UserRegionEnd dt=1 task=1 name_string=1 stack=0\n"
                                         "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"

@@ -324,6 +324,7 @@ static void *scarce_resize(void *self, void *block, size_t old_bytes, size_t new
   return tb_mem_libc(NULL, block, old_bytes, new_bytes);
 }
 
+/* I10, I19 */
 Test(reader, each_refused_allocation_is_a_clean_result) {
   static const char *const texts[] = { "Trace Go1.22\n" THREE_GENERATIONS,
                                        "Trace Go1.26\n" THREE_GENERATIONS };

@@ -21,6 +21,7 @@ Test(view, every_timed_event_has_a_kind_and_every_transition_a_resource) {
   }
 }
 
+/* I4, H1 */
 Test(view, what_the_event_table_says_of_ranges_the_view_says_too) {
   for (unsigned type = 1; type < TW_EV_LIMIT; type++) {
     uint8_t begin = tw_spec((uint8_t)type)->opens;
@@ -55,6 +56,7 @@ Test(view, a_status_says_what_was_known_before) {
   cr_assert_str_eq(to_state_name(tr.resource, tr.to), "Syscall");
 }
 
+/* H6, I15 */
 Test(view, a_reason_is_found_by_the_words_of_the_trace_and_shown_in_plainer_ones) {
   enum to_reason network = to_reason_find((struct to_string){ "network", 7 });
 
