@@ -49,6 +49,9 @@ expect "no file" 2 "which FILE" check
 expect "an unknown option" 2 "Try 'tracectl help check'" check --loud "$good"
 expect "help" 0 "usage: tracectl check" help check
 expect "--help" 0 "usage: tracectl check" check --help
+# I5: whose each range is, what it holds up, since when.
+expect "ranges" 0 '"begins":"STWBegin","ends":"STWEnd","restated":"","id":"/stw","owner":"Goroutine","affects":"Process","since_go":"1.22"' tables ranges --json
+expect "ranges, as a table" 0 '^GCSweepBegin +GCSweepEnd +GCSweepActive +/gc/sweep +Proc +Goroutine +1\.22 ' tables ranges
 expect "an unknown verb" 2 'no verb "chek"' chek
 
 if [ "$("$tracectl" check - <"$good")" = "-: ok: 333 events, 1 generations, go 1.26" ]; then passed=$((passed + 1)); else

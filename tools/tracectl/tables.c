@@ -86,14 +86,15 @@ static void name_followers(unsigned begin, bool active, char *out, size_t out_by
 }
 
 static void fill_ranges(struct tk_table *t) {
-  char ends[120], goes_on[120];
+  char ends[120], goes_on[120], since[16];
 
   for (unsigned kind = 0; kind < TO_RANGES; kind++) {
     const struct to_range_info *info = to_range_info((enum to_range_kind)kind);
     name_followers(info->begin, false, ends, sizeof ends);
     name_followers(info->begin, true, goes_on, sizeof goes_on);
+    snprintf(since, sizeof since, "1.%u", tw_specs[info->begin].since);
     ROW(t, tw_specs[info->begin].name, ends, goes_on, info->id, to_resource_name(info->scope),
-        to_resource_name(info->effect), info->about);
+        to_resource_name(info->effect), since, info->about);
   }
 }
 
@@ -167,8 +168,8 @@ const struct tk_table_of tk_tables[] = {
   { "kinds", "KIND,ABOUT,EVENTS", "Kinds of events that `tail --kind` and a lease ask for.",
     fill_kinds },
   { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
-  { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,ABOUT",
-    "Every kind of range a trace may hold, all since Go 1.22.", fill_ranges },
+  { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,SINCE GO,ABOUT",
+    "Every kind of range a trace may hold.", fill_ranges },
   { "reasons", "REASON,SHOWN AS,ID,SINCE GO,ABOUT",
     "Why a goroutine stops running: GoBlock and GoStop.", fill_reasons },
   { "results", "RESULT,>CODE,CLASS,MEANING", "What a call or an answer can say.", fill_results },
