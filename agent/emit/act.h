@@ -5,12 +5,19 @@
 
 #include "agent/emit/put.h"
 
+/* Coming in again finds the newest turn. TA_LATE from what follows says that this must be done: another thread, in a
+ * newer turn than t, has woken what t wants to go on with. Then nothing was written. */
+static inline struct ta_thread *ta_again(struct ta_thread *t) {
+  ta_leave(t);
+  return ta_enter();
+}
+
 /* Waits and system calls (waits.c): t holds a running goroutine before begin and after end. */
-void ta_act_wait_end(struct ta_thread *t);
+enum ta_change ta_act_wait_end(struct ta_thread *t);
 void ta_act_call_end(struct ta_thread *t, bool blocked);
 
 /* The fiber that runs waits, for that reason; the thread goes on itself (fibers.c). */
-void ta_act_leave_fiber(struct ta_thread *t, uint32_t reason);
+enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason);
 /* What t runs ends and its place is free again; t holds no goroutine then. type: GoDestroy or GoSwitchDestroy, with
  * two arguments or none. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b);

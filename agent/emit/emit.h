@@ -82,7 +82,7 @@ struct ta_emit {
   uint64_t call_blocks_ticks; /* a system call that lasts longer is one that blocked */
   struct ta_pool pool __attribute__((aligned(128)));
   _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
-  _Atomic uint32_t given_up;                           /* a turn that found no batch */
+  _Atomic uint32_t given_up[2];                        /* by parity: a turn that found no batch */
   atomic_uint drowsy;                                  /* enum ta_drowsy */
   _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
   _Atomic uint32_t workers, workers_turn;
@@ -181,15 +181,23 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold h
 
 /* Threads' places. take answers NULL when all are taken. give_back is for a thread that has written its last. */
 struct ta_thread *ta_threads_take(void);
-void ta_threads_give_back(struct ta_thread *t, uint32_t turn);
+void ta_threads_give_back(struct ta_thread *t);
 void ta_threads_free(struct ta_thread *t); /* the turner's: it is dead and told */
 void ta_threads_reset(void);  /* between two sessions; those that live keep their places */
 void ta_threads_forget(void); /* in a forked child */
 uint32_t ta_threads_end(void);
 
+/* Two turns may want for a batch at once: one that ends, and the next. */
+static inline void ta_give_up(uint32_t turn) {
+  atomic_store(&ta_emit.given_up[turn & 1], turn);
+}
+static inline bool ta_given_up(uint32_t turn) {
+  return atomic_load(&ta_emit.given_up[turn & 1]) == turn;
+}
+
 /* Whether nobody wants to know any more what was in the turn before: its places may be used again. */
 static inline bool ta_turn_before_is_told(uint32_t turn) {
-  return atomic_load(&ta_emit.done) + 1 == turn;
+  return atomic_load(&ta_emit.done) + 1 >= turn;
 }
 
 /* The lock of places and goroutines; never held while anything is written or waited for. */

@@ -107,28 +107,31 @@ struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
 
 /* The thread's end. */
 
+static void end_in_session(struct ta_thread *t) {
+  t->nested = 0;
+  if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, false);
+  while (t != NULL && t->hold == TA_HOLDS_NOTHING && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
+  if (t == NULL) return;
+  ta_act_pause_end(t);
+  while (t != NULL && t->go != t->own && ta_act_leave_fiber(t, TA_NAME_FIBER) == TA_LATE)
+    t = ta_again(t);
+  if (t == NULL) return;
+  ta_act_close_regions(t);
+  ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+  ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  ta_post_lane(t->at);
+  ta_leave(t);
+}
+
 static void end_thread(void *self) {
   KEEP_ERRNO;
   struct ta_thread *t = self;
-  uint32_t turn = 0;
 
   if (t != ta_self) return;  /* the parent's, in a forked child */
   atomic_store(&t->busy, 0); /* whatever was cut off in the middle of one */
-  if (ta_enter() == t) {
-    turn = ta_turn(t);
-    t->nested = 0;
-    if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, false);
-    if (t->hold == TA_HOLDS_NOTHING) ta_act_wait_end(t);
-    ta_act_pause_end(t);
-    if (t->go != t->own) ta_act_leave_fiber(t, TA_NAME_FIBER);
-    ta_act_close_regions(t);
-    ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
-    ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
-    ta_post_lane(t->at);
-    ta_leave(t);
-  }
+  if (ta_enter() == t) end_in_session(t);
   ta_self = NULL;
-  ta_threads_give_back(t, turn);
+  ta_threads_give_back(t);
 }
 
 static void end_at_exit(void *self) {
@@ -149,7 +152,7 @@ struct ta_thread *ta_enter_new(void) {
   struct ta_thread *t = key_made ? ta_threads_take() : NULL;
   if (t == NULL) return NULL;
   if (pthread_setspecific(key, t) != 0) {
-    ta_threads_give_back(t, 0);
+    ta_threads_give_back(t);
     return NULL;
   }
   ta_self = t;

@@ -19,12 +19,6 @@ static struct ta_go *fiber_of(ta_fiber fiber) {
   return ta_go_id(go) == fiber >> TA_GOES_LOG2 ? go : NULL;
 }
 
-/* Coming in again finds the newest turn: another thread was ahead of this one. */
-static struct ta_thread *again(struct ta_thread *t) {
-  ta_leave(t);
-  return ta_enter();
-}
-
 /* A thread that stops the world runs on until it has started it again. */
 static struct ta_thread *enter_free(void) {
   struct ta_thread *t = ta_enter_running();
@@ -77,7 +71,7 @@ void ta_fiber_unblock(ta_fiber fiber) {
       change = ta_change(t, go, kept_waiting, TA_GO_KEPT_RUNNABLE, 1, &seq);
     if (change == TA_CHANGED) ta_put(t, TW_EV_GO_UNBLOCK, 3, ta_go_id(go), seq, 0, 0);
     if (change != TA_LATE) break;
-    t = again(t);
+    t = ta_again(t);
   }
   if (t == NULL) return;
   if (change == TA_UNFIT) ta_misuse(t);
@@ -113,23 +107,25 @@ static enum ta_change claim(struct ta_thread *t, struct ta_go *go, uint64_t *seq
   return ta_change(t, go, TA_FROM(woken(t, go)), TW_GO_RUNNING, 1, seq);
 }
 
-void ta_act_leave_fiber(struct ta_thread *t, uint32_t reason) {
+enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason) {
   uint64_t seq;
+  enum ta_change change = claim(t, t->own, &seq);
 
+  if (change != TA_CHANGED) return change;
   park(t, reason);
-  claim(t, t->own, &seq); /* no other thread speaks of it */
   start(t, t->own, seq);
+  return TA_CHANGED;
 }
 
 void ta_fiber_block(ta_name reason) {
   struct ta_thread *t = enter_free();
 
-  if (t == NULL) return;
-  if (t->go == t->own)
+  if (t != NULL && t->go == t->own) {
     ta_misuse(t);
-  else
-    ta_act_leave_fiber(t, reason);
-  ta_leave(t);
+  } else {
+    while (t != NULL && ta_act_leave_fiber(t, reason) == TA_LATE) t = ta_again(t);
+  }
+  if (t != NULL) ta_leave(t);
 }
 
 /* One event where the other waits and the version has it; else what that event stands for. */
@@ -160,7 +156,7 @@ void ta_fiber_switch(ta_fiber fiber) {
     struct ta_go *go = fiber == 0 ? t->own : fiber_of(fiber);
     change = go == NULL ? TA_UNFIT : go == t->go ? TA_CHANGED : switch_to(t, go);
     if (change != TA_LATE) break;
-    t = again(t);
+    t = ta_again(t);
   }
   if (t == NULL) return;
   if (change == TA_UNFIT) ta_misuse(t);
@@ -184,24 +180,31 @@ void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, u
   ta_emit_unlock();
 }
 
-void ta_fiber_end(void) {
-  struct ta_thread *t = enter_free();
+static enum ta_change end_fiber(struct ta_thread *t) {
   uint64_t seq;
 
-  if (t == NULL) return;
-  if (t->go == t->own) {
+  if (ta_emit.version >= 23 &&
+      ta_change(t, t->own, kept_waiting, TW_GO_RUNNING, 1, &seq) == TA_CHANGED) {
+    ta_act_close_regions(t);
+    ta_act_destroy(t, TW_EV_GO_SWITCH_DESTROY, 2, ta_go_id(t->own), seq);
+    ta_hold(t, t->own, TA_HOLDS_RUNNING);
+    return TA_CHANGED;
+  }
+  enum ta_change change = claim(t, t->own, &seq);
+  if (change != TA_CHANGED) return change;
+  ta_act_close_regions(t);
+  ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+  start(t, t->own, seq);
+  return TA_CHANGED;
+}
+
+void ta_fiber_end(void) {
+  struct ta_thread *t = enter_free();
+
+  if (t != NULL && t->go == t->own) {
     ta_misuse(t);
   } else {
-    ta_act_close_regions(t);
-    if (ta_emit.version >= 23 &&
-        ta_change(t, t->own, kept_waiting, TW_GO_RUNNING, 1, &seq) == TA_CHANGED) {
-      ta_act_destroy(t, TW_EV_GO_SWITCH_DESTROY, 2, ta_go_id(t->own), seq);
-      ta_hold(t, t->own, TA_HOLDS_RUNNING);
-    } else {
-      claim(t, t->own, &seq);
-      ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
-      start(t, t->own, seq);
-    }
+    while (t != NULL && end_fiber(t) == TA_LATE) t = ta_again(t);
   }
-  ta_leave(t);
+  if (t != NULL) ta_leave(t);
 }

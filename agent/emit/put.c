@@ -8,7 +8,7 @@
 /* Batches. */
 
 static void give_up(uint32_t turn) {
-  atomic_store(&ta_emit.given_up, turn);
+  ta_give_up(turn);
   ta_emit_wake(true);
 }
 
@@ -16,7 +16,7 @@ static void give_up(uint32_t turn) {
 static struct ta_batch *take_batch(const struct ta_thread *t) {
   uint32_t turn = ta_turn(t);
 
-  if (atomic_load_explicit(&ta_emit.given_up, memory_order_relaxed) == turn) return NULL;
+  if (ta_given_up(turn)) return NULL;
   struct ta_batch *batch = ta_pool_take(&ta_emit.pool);
   if (batch == NULL) {
     give_up(turn);

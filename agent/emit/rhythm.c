@@ -57,8 +57,7 @@ static void answer(struct ta_rhythm *r, uint64_t n) {
 
 /* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
 static uint64_t due_ns(const struct ta_rhythm *r) {
-  bool sooner = r->turner.bytes >= r->bytes_max ||
-                atomic_load(&ta_emit.given_up) == ta_turn_of(atomic_load(&ta_emit.word));
+  bool sooner = r->turner.bytes >= r->bytes_max || ta_given_up(ta_turn_now());
 
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
@@ -72,7 +71,7 @@ static void turn(struct ta_rhythm *r, uint64_t now) {
   if (ta_goes_end() > 0) {
     uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
     bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PAUSE_PERIODS * r->period_ns) ||
-                  atomic_load(&ta_emit.given_up) == ends;
+                  ta_given_up(ends);
     if (!ta_turner_turn(&r->turner, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
       if (r->paused_ns == 0) r->paused_ns = now;
       return;

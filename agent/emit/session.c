@@ -139,7 +139,6 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_emit.version = config->version != 0 ? config->version : VERSION;
   ta_emit.origin = now.ticks;
   atomic_store(&ta_emit.done, turn - 1);
-  atomic_store(&ta_emit.given_up, 0);
   atomic_store(&ta_emit.ids, TA_NAMES_MAX); /* below are names */
   atomic_store(&ta_emit.workers, 0);
   atomic_store(&ta_emit.generations, 0);

@@ -50,10 +50,10 @@ static void free_place(struct ta_thread *t) {
   first_free = t->place;
 }
 
-/* While the turner is still at the turn before, it may want to know what t did in it. */
-void ta_threads_give_back(struct ta_thread *t, uint32_t turn) {
+/* While the turner is still at the turn before t's last, it may want to know what t did in it. */
+void ta_threads_give_back(struct ta_thread *t) {
   ta_emit_lock();
-  if (turn == 0 || ta_turn_before_is_told(turn))
+  if (ta_turn_before_is_told(ta_turn(t)))
     free_place(t);
   else
     atomic_store(&t->state, TA_THREAD_DEAD);

@@ -266,8 +266,8 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   if (!move_on(turn, kind)) return false;
   ta_fence_heavy();
   for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn);
-  if (kind == TA_TURN_FORCED) atomic_store(&ta_emit.given_up, turn);
-  if (atomic_load(&ta_emit.given_up) == turn) {
+  if (kind == TA_TURN_FORCED) ta_give_up(turn);
+  if (ta_given_up(turn)) {
     k->out.lose(k->out.self, gen);
     atomic_fetch_add(&ta_emit.lost_generations, 1);
   }

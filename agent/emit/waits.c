@@ -50,22 +50,24 @@ void ta_wait_begin(ta_name reason) {
   ta_leave(t);
 }
 
-void ta_act_wait_end(struct ta_thread *t) {
+enum ta_change ta_act_wait_end(struct ta_thread *t) {
   uint64_t id = ta_go_id(t->go), seq;
 
   if (ta_change(t, t->go, waiting, TA_GO_KEPT_RUNNABLE, 1, &seq) == TA_CHANGED)
     ta_put(t, TW_EV_GO_UNBLOCK, 3, id, seq, 0, 0);
+  enum ta_change change = ta_change(t, t->go, runnable, TW_GO_RUNNING, 1, &seq);
+  if (change != TA_CHANGED) return change;
   ta_put_proc_start(t);
-  ta_change(t, t->go, runnable, TW_GO_RUNNING, 1, &seq);
   ta_put(t, TW_EV_GO_START, 2, id, seq, 0, 0);
   ta_hold(t, t->go, TA_HOLDS_RUNNING);
+  return TA_CHANGED;
 }
 
 void ta_wait_end(void) {
   struct ta_thread *t = end(TA_HOLDS_NOTHING);
 
+  while (t != NULL && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
   if (t == NULL) return;
-  ta_act_wait_end(t);
   ta_act_workers(t);
   ta_leave(t);
 }
