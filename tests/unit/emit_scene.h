@@ -7,7 +7,7 @@
 
 #include "agent/emit/session.h"
 
-enum { EMITTED_TRACES_MAX = 64 };
+enum { EMITTED_TRACES_MAX = 1024 };
 
 struct emitted {
   struct {

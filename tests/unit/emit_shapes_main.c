@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
   if (argc != 2) return 2;
   for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
     for (size_t i = 0; i < emit_shape_count; i++) {
-      struct emitted e;
+      static struct emitted e;
       if (emit_begin_version(&e, versions[v]) != 0) return 1;
       emit_shapes[i].run();
       if (emit_end(&e) != 0 || e.traces == 0) return 1;

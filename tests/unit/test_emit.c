@@ -170,7 +170,7 @@ Test(emit, a_thread_that_ends_closes_what_is_open) {
   ta_region_end();
   /* The fiber's region stays the fiber's. */
   expect_events(&e, ATTACHED "GoCreate " ATTACHED "GoBlock GoStart UserRegionBegin "
-                             "GoBlock GoUnblock GoStart GoDestroy ProcStop "
+                             "GoUnblock GoBlock GoStart GoDestroy ProcStop "
                              "GoSwitch GoBlock GoStart UserRegionEnd");
 }
 
@@ -388,6 +388,90 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
     tt_run_fini(&run);
   }
   emit_free(&e);
+}
+
+/* Whatever several threads do to one another's fibers, with generations ending under them and too little memory for
+ * most: what is not lost is whole. */
+enum { RIOTERS = 4, RIOT_ROUNDS = 3000, RIOT_FIBERS = 5 };
+static ta_fiber riot_fibers[RIOT_FIBERS];
+static _Atomic ta_fiber rioters[RIOTERS];
+
+static void *riot(void *arg) {
+  uintptr_t self = (uintptr_t)arg;
+  uint64_t random = 88172645463325252u + self;
+  ta_name name = ta_name_of("riot");
+
+  for (int i = 0; i < RIOT_ROUNDS; i++) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    ta_fiber other = riot_fibers[random / 16 % RIOT_FIBERS];
+    switch (random % 16) {
+    case 0: ta_fiber_switch(other); break;
+    case 1: ta_fiber_switch(0); break;
+    case 2: ta_fiber_block(TA_WAIT_POLL); break;
+    case 3: ta_fiber_unblock(other); break;
+    case 4: rioters[self] = ta_fiber_self(); break;
+    case 5: ta_fiber_unblock(rioters[random / 256 % RIOTERS]); break;
+    case 6: ta_wait_begin(TA_WAIT_COND); break;
+    case 7:
+    case 8: ta_wait_end(); break;
+    case 9: ta_syscall_begin(); break;
+    case 10: ta_syscall_end(); break;
+    case 11:
+      ta_fiber_switch(ta_fiber_create(name, random / 32 % 2));
+      ta_log(0, name, "in a fiber of its own");
+      if (random / 64 % 4 != 0) ta_fiber_end();
+      break;
+    case 12: ta_region_begin(name, random / 16); break;
+    case 13: ta_region_end(); break;
+    case 14:
+      ta_pause_begin(name);
+      ta_heap_alloc(UINT64_MAX);
+      ta_pause_end();
+      break;
+    default:
+      if (random / 16 % 64 == 0) ta_thread_detach();
+      for (int n = 0; n < 50; n++) ta_heap_goal(UINT64_MAX);
+    }
+  }
+  return NULL;
+}
+
+static void check_riot(unsigned version, uint64_t memory_bytes) {
+  static struct emitted e;
+  struct ta_emit_config config = { .version = version,
+                                   .generation_ms = 50,
+                                   .generation_bytes = 64 << 10 };
+  pthread_t thread[RIOTERS];
+
+  cr_assert_eq(emit_begin(&e, &config, memory_bytes), 0);
+  for (int i = 0; i < RIOT_FIBERS; i++)
+    riot_fibers[i] = ta_fiber_create(ta_name_of("shared"), i % 2);
+  for (uintptr_t i = 0; i < RIOTERS; i++) pthread_create(&thread[i], NULL, riot, (void *)i);
+  for (int i = 0; i < RIOTERS; i++) {
+    emit_turn();
+    pthread_join(thread[i], NULL);
+  }
+  cr_assert_eq(emit_end(&e), 0);
+  uint64_t generations = 0;
+  for (unsigned i = 0; i < e.traces; i++) {
+    struct tt_run run = read_trace(&e, i, "riot");
+    generations += run.generations;
+    tt_run_fini(&run);
+  }
+  cr_assert_eq(generations + e.lost, e.ended);
+  emit_free(&e);
+}
+
+Test(emit, what_threads_do_to_one_another_is_a_trace_of_1_22) {
+  check_riot(22, 8 << 20);
+}
+Test(emit, what_threads_do_to_one_another_is_a_trace_of_1_26) {
+  check_riot(26, 8 << 20);
+}
+Test(emit, with_too_little_memory_what_is_not_lost_is_whole) {
+  check_riot(26, 8 * 80 << 10);
 }
 
 /* The process. */
