@@ -9,6 +9,7 @@ import unittest
 from harness import BUILD, SANITIZE, SOURCE, Case
 
 EXAMPLE = SOURCE / "examples/who-waits/who_waits.c"
+PULLING = SOURCE / "examples/thread-time/thread_time.c"
 
 
 @unittest.skipIf(SANITIZE, "the example is compiled without the sanitizer's runtime")
@@ -52,6 +53,23 @@ class Library(Case):
                 waits.append(event["time"] - since[g])
             since[g] = first if event["from"] == "Undetermined" else event["time"]
         return waits
+
+    def test_the_pulling_example_counts_events_and_system_calls_right(self):
+        program = self.folder / "thread-time"
+        self.run_program("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", PULLING, *self._flags(), "-o", program)
+        trace = self.trace("g25-mix")
+        lines = self.run_program(program, trace).out.splitlines()
+        events = [json.loads(line) for line in self.tracectl("cat", "-d", "json", trace).out.splitlines()]
+        standing = [event for event in events if event["kind"] != "Sync"]
+        switches = sum(event["event"].startswith("GoSwitch") for event in standing)
+        self.assertEqual(lines[0], f"go 1.25, {len(standing) - 2 * switches} events, with wall clock")
+        spans = {line.split()[0]: int(line.split()[4]) for line in lines[1:]}
+        ended = sum(event["event"] == "GoSyscallEnd" for event in standing)
+        blocked = sum(event["event"] == "GoSyscallEndBlocked" for event in standing)
+        self.assertEqual(spans["Blocked"], blocked)
+        steals = sum(event["event"] == "ProcSteal" for event in standing)  # a call may still be blocked at the end
+        self.assertIn(spans["Syscall"], range(ended + blocked, ended + steals + 1))
+        self.assertGreater(spans["Running"], spans["Syscall"])
 
     def test_every_public_header_stands_alone(self):
         flags = [flag for flag in self._flags() if flag.startswith("-I")]
