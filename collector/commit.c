@@ -215,7 +215,7 @@ static bool has_work(void *self) {
 static void rest(struct tc_commit *commit) {
   uint64_t now = tc__commit_mono_ns(), wait = LOOK_EVERY_NS;
 
-  if (commit->outbox.waiting > 0 || commit->work != NULL) wait = RETRY_NS;
+  if (commit->outbox.waiting > 0 || commit->work != NULL || commit->acks != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !commit->disk_full && !commit->failed) {
     /* The next group is being gathered: nobody needs to wake us for it. */
     uint64_t due = commit->group_mono_ns + commit->opt.config->log_group_wait;

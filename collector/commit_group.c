@@ -345,15 +345,18 @@ void tc__take_settled(struct tc_commit *commit) {
 }
 
 void tc__send_acks(struct tc_commit *commit) {
-  while (commit->acks != NULL) {
-    struct tc_stream *stream = commit->acks;
-    commit->acks = stream->ack_next;
+  struct tc_stream *next, *stream = commit->acks;
+
+  commit->acks = NULL; /* what finds no memory is due again in the next turn */
+  for (; stream != NULL; stream = next) {
+    next = stream->ack_next;
     stream->ack_due = false;
     if (stream->conn == 0) continue;
-    if (!stream->attach_waits)
-      tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref, stream->loop,
-                      stream->durable_seq);
-    else if (stream->staged_seq == stream->durable_seq)
-      tc__answer_attach(commit, stream);
+    if (stream->attach_waits) {
+      if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);
+    } else if (!tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref,
+                                stream->loop, stream->durable_seq)) {
+      tc__due_ack(commit, stream);
+    }
   }
 }

@@ -45,9 +45,9 @@ void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_ATTACHED, stream->conn, stream->ref, stream->loop);
 
-  stream->attach_waits = false;
   if (reply != NULL) reply->seq = stream->durable_seq;
-  tc_outbox_put(&commit->outbox, reply);
+  stream->attach_waits = !tc_outbox_put(&commit->outbox, reply);
+  if (stream->attach_waits) tc__due_ack(commit, stream);
 }
 
 void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream) {

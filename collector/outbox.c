@@ -51,14 +51,14 @@ void tc_reply_free(struct tc_reply *reply) {
   free(reply);
 }
 
-static void put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_slot *slot) {
-  if (reply == NULL) return;
+static bool put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_slot *slot) {
+  if (reply == NULL) return false;
   unsigned loop = reply->loop <= box->loops ? reply->loop : box->loops;
-  if (box->head[loop] == NULL && box->sink.reply(box->sink.self, box->from, reply)) return;
+  if (box->head[loop] == NULL && box->sink.reply(box->sink.self, box->from, reply)) return true;
   struct tc_outbox_item *item = calloc(1, sizeof *item);
   if (item == NULL) {
     tc_reply_free(reply);
-    return;
+    return false;
   }
   item->reply = reply;
   item->slot = slot;
@@ -66,37 +66,41 @@ static void put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_
   *box->tail[loop] = item;
   box->tail[loop] = &item->next;
   box->waiting++;
+  return true;
 }
 
-void tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply) {
-  put(box, reply, NULL);
+bool tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply) {
+  return put(box, reply, NULL);
 }
 
-void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+bool tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
                      uint32_t stream, unsigned loop, uint64_t seq) {
   if (slot->item != NULL) {
     slot->item->reply->seq = seq;
-    return;
+    return true;
   }
   struct tc_reply *reply = tc_reply_new(TC_REPLY_ACKED, conn, stream, loop);
   if (reply != NULL) reply->seq = seq;
-  put(box, reply, slot);
+  return put(box, reply, slot);
 }
 
 void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
                         uint32_t stream, unsigned loop, uint64_t bytes) {
+  bytes += slot->owed;
+  slot->owed = 0;
   if (slot->item != NULL) {
     slot->item->reply->bytes += bytes;
     return;
   }
   struct tc_reply *reply = tc_reply_new(TC_REPLY_RELEASED, conn, stream, loop);
   if (reply != NULL) reply->bytes = bytes;
-  put(box, reply, slot);
+  if (!put(box, reply, slot)) slot->owed = bytes;
 }
 
 void tc_outbox_unjoin(struct tc_outbox_slot *slot) {
   if (slot->item != NULL) slot->item->slot = NULL;
   slot->item = NULL;
+  slot->owed = 0;
 }
 
 static void flush_loop(struct tc_outbox *box, unsigned loop) {

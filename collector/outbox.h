@@ -22,6 +22,7 @@ struct tc_outbox {
 /* A place that remembers a waiting reply, so that the next one of its kind can be joined with it. */
 struct tc_outbox_slot {
   struct tc_outbox_item *item;
+  uint64_t owed; /* bytes of a RELEASED that found no memory: the next one says them, too */
 };
 
 TB_MUST tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from,
@@ -31,10 +32,11 @@ void tc_outbox_fini(struct tc_outbox *box); /* frees what waits; accepts a zeroe
 struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
                               unsigned loop); /* NULL: no memory */
 
-void tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply); /* takes reply, NULL too */
+/* Takes reply, NULL too. False: there was no memory for it or for its place; whoever must be told is told later. */
+bool tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply);
 
-/* ACKED and RELEASED of one connection: slot's waiting reply is raised, or a new one put. */
-void tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+/* ACKED and RELEASED of one connection: slot's waiting reply is raised, or a new one put. False: as above. */
+bool tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
                      uint32_t stream, unsigned loop, uint64_t seq);
 void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
                         uint32_t stream, unsigned loop, uint64_t bytes);
