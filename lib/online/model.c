@@ -350,7 +350,8 @@ static enum to_thread_state thread_state(const struct to_model *model, const str
 
   if (g == NULL) return TO_THREAD_IDLE;
   if (g->state != TO_GO_SYSCALL) return TO_THREAD_RUNNING;
-  return t->p == TO_NONE ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
+  /* On its way out of a call that lost its proc it may have got another already. */
+  return g->blocked || t->p == TO_NONE ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
 }
 
 /* Threads whose state an event may change, and what they were before it. What is learnt of a thread for the

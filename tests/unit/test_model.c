@@ -233,6 +233,23 @@ Test(model, a_thread_is_idle_running_in_a_call_and_blocked_in_it) {
   done(&run);
 }
 
+/* As Go 1.25 does: the proc first, the end of the call then. */
+Test(model, a_blocked_thread_that_gets_a_proc_is_blocked_until_its_call_ends) {
+  struct run run;
+
+  feed(&run, "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
+             "EventBatch gen=1 m=1 time=200\n"
+             "ProcSteal dt=1 p=0 p_seq=2 m=0\n"
+             "EventBatch gen=1 m=0 time=300\n"
+             "ProcStart dt=1 p=0 p_seq=3\n"
+             "GoSyscallEndBlocked dt=1\n");
+  cr_assert_eq(nth(&run, TW_EV_PROC_START, 1)->news.threads, 0);
+  const struct to_news *end = &nth(&run, TW_EV_GO_SYSCALL_END_BLOCKED, 1)->news;
+  cr_assert_eq(end->threads, 1);
+  cr_assert(end->thread[0].from == TO_THREAD_BLOCKED && end->thread[0].to == TO_THREAD_IDLE);
+  done(&run);
+}
+
 /* J7, J8, H5 */
 Test(model, generations_begin_and_end_and_gomaxprocs_is_told_at_each) {
   struct run run;
