@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The segment thread: durable records become segment files, metas and rows of the catalog.
  *
- *     work (in order, from the commit thread) ──> .part ──> whole generations ──> sealed in batches:
- *     sync, meta, rename, sync folders, catalog ──> SETTLED to the log, STORED to the stream's home loop
+ *     work (in order, from the commit thread) ──> .part ──> whole generations ──> STORED to the stream's home
+ *     loop ──> sealed in batches: sync, meta, rename, sync folders, catalog ──> SETTLED to the log, ARCHIVED
  *
  * Recovery uses the same object on the starting thread, before tc_archiver_start(): it adds streams and
  * records as the log has them, and what was whole when the last run died is sealed by the thread.

@@ -151,8 +151,8 @@ void tc_reply_free(struct tc_reply *reply);
 
 int tc_store_dirfd(const struct tc_store *store); /* the state folder */
 
-/* Opens the file of a STORED reply for reading. Where a file holds several generations it may be
- * published, and so change its name, between the reply and this call. -1: errno; ENOENT: retention
+/* Opens the file of a STORED reply for reading. It may be published, and so change its name, between the
+ * reply and this call. -1: errno; ENOENT: retention
  * took it. Any thread. */
 int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stored);
 
