@@ -50,13 +50,19 @@ static void note_refusal(void *self, const char *why) {
   pthread_mutex_unlock(&l->lock);
 }
 
+/* A dialer that was given up may still connect and be closed, in any order with its successor. */
 static void note_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   struct tk_link *l = self;
+  int dialer = event == NNG_PIPE_EV_ADD_POST ? nng_dialer_id(nng_pipe_dialer(pipe)) : 0;
 
-  (void)pipe;
   pthread_mutex_lock(&l->lock);
-  l->connected = event == NNG_PIPE_EV_ADD_POST;
-  if (!l->connected) clock_gettime(CLOCK_MONOTONIC, &l->lost_at);
+  if (event == NNG_PIPE_EV_ADD_POST && dialer == l->dialer) {
+    l->pipe = nng_pipe_id(pipe);
+    l->connected = true;
+  } else if (event == NNG_PIPE_EV_REM_POST && nng_pipe_id(pipe) == l->pipe) {
+    l->connected = false;
+    clock_gettime(CLOCK_MONOTONIC, &l->lost_at);
+  }
   pthread_cond_broadcast(&l->changed);
   pthread_mutex_unlock(&l->lock);
 }
@@ -102,7 +108,20 @@ static int dial(struct tk_link *l, nng_dialer *dialer) {
 
   if (rv == 0 && l->tls != NULL)
     rv = nng_dialer_set_ptr(*dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(l->tls));
+  pthread_mutex_lock(&l->lock);
+  l->dialer = nng_dialer_id(*dialer);
+  pthread_mutex_unlock(&l->lock);
   return rv == 0 ? nng_dialer_start(*dialer, NNG_FLAG_NONBLOCK) : rv;
+}
+
+/* False: it has connected after all. */
+static bool give_up(struct tk_link *l, nng_dialer dialer) {
+  pthread_mutex_lock(&l->lock);
+  bool late = l->connected;
+  if (!late) l->dialer = 0;
+  pthread_mutex_unlock(&l->lock);
+  if (!late) nng_dialer_close(dialer);
+  return !late;
 }
 
 /* TB_AGAIN: neither connected nor refused within ms. */
@@ -125,13 +144,13 @@ static tb_rc wait_connected(struct tk_link *l, int ms, struct tb_diag *diag) {
  * may stop for ever. */
 static tb_rc connect_to(struct tk_link *l, struct tb_diag *diag) {
   for (int patience = DIAL_MS, waited = 0; waited < CONNECT_MS; patience *= 2) {
-    nng_dialer dialer;
+    nng_dialer dialer = NNG_DIALER_INITIALIZER;
     int rv = dial(l, &dialer);
     if (rv != 0) return tk_link_fail(l, rv, diag);
     tb_rc rc = wait_connected(l, patience, diag);
     if (rc != TB_AGAIN) return rc;
     TB_TRY(tk_probe(&l->where, CONNECT_MS, diag));
-    nng_dialer_close(dialer);
+    if (!give_up(l, dialer)) return TB_OK;
     waited += patience;
   }
   return tb_fail(diag, TB_IO, "%.120s does not speak the collector's protocol", l->where.shown);

@@ -26,6 +26,7 @@ struct tk_link {
   struct tc_nng_tls *tls;
   pthread_mutex_t lock;
   pthread_cond_t changed; /* CLOCK_MONOTONIC */
+  int dialer, pipe;       /* ids: whose connections count, and the latest of them */
   bool connected;
   struct timespec lost_at;
   char refusal[256];
