@@ -18,6 +18,7 @@
  * say what new ones find, "count" prints "connections N cuts N bytes N". The end of stdin ends the proxy. */
 #include <assert.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -407,6 +408,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: fault_proxy HOST:PORT SEED [KIND:MIN-MAX[:ARG]]...\n");
     return 2;
   }
+  signal(SIGPIPE,
+         SIG_IGN); /* libuv leaves it to us: a peer that reset its end is what we are here for */
   proxy.loop = uv_default_loop();
   uv_ip4_addr("127.0.0.1", 0, &address);
   uv_tcp_init(proxy.loop, &proxy.listener);
