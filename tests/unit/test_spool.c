@@ -460,6 +460,12 @@ static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_coun
   ta_count_add(told, (struct ta_count){ loss.batches, loss.bytes });
 }
 
+#ifdef TC_SANITIZED
+enum { TURNS = 15000 };
+#else
+enum { TURNS = 60000 };
+#endif
+
 /* Random turns of writer, sender and collector, many times the size of the pool. */
 Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
   struct ta_spool *s = open_spool(MIB);
@@ -468,7 +474,7 @@ Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
   struct wire w = { 0 };
   struct tp_frame f;
 
-  for (int turn = 0; turn < 60000; turn++) {
+  for (int turn = 0; turn < TURNS; turn++) {
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
