@@ -87,6 +87,7 @@ struct ta_emit {
   _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
   _Atomic uint32_t workers, workers_turn;
   _Atomic uint64_t generations, lost_generations;
+  _Atomic uint64_t untraced; /* calls of threads that found no place */
 };
 
 extern struct ta_emit ta_emit;

@@ -150,9 +150,12 @@ struct ta_thread *ta_enter_new(void) {
   if (ended) return NULL;
   pthread_once(&once, make_key);
   struct ta_thread *t = key_made ? ta_threads_take() : NULL;
-  if (t == NULL) return NULL;
-  if (pthread_setspecific(key, t) != 0) {
+  if (t != NULL && pthread_setspecific(key, t) != 0) {
     ta_threads_give_back(t);
+    t = NULL;
+  }
+  if (t == NULL) {
+    atomic_fetch_add_explicit(&ta_emit.untraced, 1, memory_order_relaxed);
     return NULL;
   }
   ta_self = t;

@@ -143,6 +143,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   atomic_store(&ta_emit.workers, 0);
   atomic_store(&ta_emit.generations, 0);
   atomic_store(&ta_emit.lost_generations, 0);
+  atomic_store(&ta_emit.untraced, 0);
   ta_turner_open(&s->rhythm.turner, out, now);
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   int error = start_thread(s);
@@ -287,6 +288,7 @@ int ta_emit_status(struct ta_emit_status *out) {
     error = TA_OK;
     status.generations = atomic_load(&ta_emit.generations);
     status.lost_generations = atomic_load(&ta_emit.lost_generations);
+    status.dropped = atomic_load(&ta_emit.untraced);
     for (uint32_t i = 0; i < ta_threads_end(); i++) {
       status.threads += atomic_load(&ta_threads[i].state) == TA_THREAD_LIVE;
       status.dropped += atomic_load(&ta_threads[i].dropped);

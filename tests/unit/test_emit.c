@@ -390,6 +390,61 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
   emit_free(&e);
 }
 
+Test(emit, fibers_beyond_their_number_are_counted_and_all_else_goes_on) {
+  struct emitted e;
+  ta_fiber last = 0, f;
+  uint64_t n = 0;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  for (; (f = ta_fiber_create(TA_WAIT_POLL, 0)) != 0; n++) last = f;
+  cr_assert_eq(n, TA_GOES_MAX - 1); /* and this thread */
+  cr_assert_eq(status_now().dropped, 1);
+  emit_turn();
+  ta_fiber_switch(last);
+  ta_fiber_end();
+  cr_assert_neq(ta_fiber_create(TA_WAIT_POLL, 0), 0);
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0, "as many as can be");
+  cr_assert_eq(run.generations, 2);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+#ifndef __SANITIZE_THREAD__ /* it wants a megabyte for each */
+static void *stays(void *met) {
+  ta_heap_alloc(1);
+  pthread_barrier_wait(met);
+  return NULL;
+}
+
+Test(emit, threads_beyond_their_number_are_counted_and_all_else_goes_on) {
+  enum { MORE = TA_THREADS_MAX + 5 };
+  static pthread_t thread[MORE];
+  pthread_barrier_t met;
+  pthread_attr_t attr;
+  struct ta_emit_config config = { .generation_ms = 60000 };
+  struct emitted e;
+
+  pthread_barrier_init(&met, NULL, MORE + 1);
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, 128 << 10);
+  cr_assert_eq(emit_begin(&e, &config, 160 << 20), 0); /* a batch for each */
+  for (int i = 0; i < MORE; i++) cr_assert_eq(pthread_create(&thread[i], &attr, stays, &met), 0);
+  pthread_barrier_wait(&met);
+  for (int i = 0; i < MORE; i++) pthread_join(thread[i], NULL);
+  cr_assert_eq(status_now().dropped, MORE - TA_THREADS_MAX);
+  ta_heap_alloc(1);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 0);
+  struct tt_run run = read_trace(&e, 0, "as many as can be");
+  size_t allocs = 0;
+  for (size_t i = 0; i < run.count; i++) allocs += run.events[i].type == TW_EV_HEAP_ALLOC;
+  cr_assert_eq(allocs, TA_THREADS_MAX + 1);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+#endif
+
 /* Whatever several threads do to one another's fibers, with generations ending under them and too little memory for
  * most: what is not lost is whole. */
 enum { RIOTERS = 4, RIOT_ROUNDS = 3000, RIOT_FIBERS = 5 };
