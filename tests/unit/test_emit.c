@@ -324,7 +324,7 @@ Test(emit, a_pause_without_end_costs_its_generation) {
   ta_pause_begin(ta_name_of("again"));
   ta_pause_end();
   cr_assert_eq(emit_end(&e), 0);
-  cr_assert_eq(e.lost, 1);
+  cr_assert_geq(e.lost, 1); /* on a slow machine the second pause may be too long, too */
   for (unsigned i = 0; i < e.traces; i++) {
     struct tt_run run = read_trace(&e, i, "after a pause");
     tt_run_fini(&run);
@@ -372,7 +372,8 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
   pthread_create(&thread, NULL, drops_too, NULL);
   pthread_join(thread, NULL);
   held = false;
-  cr_assert(until(lost_one));
+  turns_wanted = 2; /* then all batches are back */
+  cr_assert(until(turned_as_often));
   ta_wait_end();
   ta_fiber_end();
   ta_region_begin(name, 0);
