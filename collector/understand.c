@@ -261,7 +261,6 @@ static void log_fault(const struct stream *s, const struct tc_reply *stored) {
          tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
 }
 
-/* The generation is worked through, one way or the other. */
 /* The leases that have this generation's events. */
 static void conclude_tapped(struct stream *s, tb_rc rc) {
   if (s->tapped == NULL) return;
@@ -272,6 +271,7 @@ static void conclude_tapped(struct stream *s, tb_rc rc) {
     tc_tapped_clock(s->tapped, s->verdict.last_ns, s->jobs->stored_wall_ns);
 }
 
+/* The generation is worked through, one way or the other. */
 static void conclude(struct stream *s, tb_rc rc) {
   const struct tc_reply *stored = s->jobs->stored;
   struct tc_verdict *v = &s->verdict;
