@@ -29,6 +29,10 @@ fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILI
 fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)
 	@tests/fuzz/run.sh 10
 
+coverage: ## how much of lib/ its tests and the fuzz corpora run (clang's counters; 2 minutes)
+	@tools/deps.sh clang
+	@tests/coverage.sh
+
 oracle: deps ## a million broken traces through our reader (ASAN+UBSAN) and Go's: the same answer to each (8 minutes)
 	@cmake --preset asan >/dev/null
 	@cmake --build --preset asan --target oracle_compare
@@ -45,4 +49,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
 
-.PHONY: help deps build demo test fault bench fuzz-smoke oracle install format clean
+.PHONY: help deps build demo test fault bench fuzz-smoke coverage oracle install format clean

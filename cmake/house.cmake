@@ -42,9 +42,22 @@ if(TC_FUZZ AND CMAKE_C_COMPILER_ID MATCHES "Clang")
   add_compile_options(-fsanitize=fuzzer-no-link) # libFuzzer watches which edges an input takes
 endif()
 if(TC_COVERAGE)
-  add_compile_options(--coverage)
-  add_link_options(--coverage)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fprofile-instr-generate)
 endif()
+
+# tc_tests_lib(TEST LABELS libs ...): a test linked against a library of lib/ gets the label `lib`, too, and is built
+# by the target lib_tests: what tests/coverage.sh runs.
+add_custom_target(lib_tests)
+function(tc_tests_lib test labels)
+  foreach(lib tracebase tracewire traceonline traceanalysis)
+    if(lib IN_LIST ARGN)
+      add_dependencies(lib_tests ${test})
+      set(${labels} ${${labels}} lib PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
 
 # tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [TIMEOUT s])
 # One Criterion binary is one ctest entry. Under TSAN Criterion cannot run (it fails with "Could
@@ -57,6 +70,7 @@ function(tc_add_test)
   if(NOT T_LABELS)
     set(T_LABELS unit)
   endif()
+  tc_tests_lib(${T_NAME} T_LABELS ${T_LIBS})
   add_executable(${T_NAME} ${T_SOURCES})
   target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   set_target_properties(${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh [demo|browser]: installs the Debian packages that build, tests and demo need, and a Go where none is
+# deps.sh [demo|browser|clang]: installs the Debian packages that build, tests and demo need, and a Go where none is
 # found.
 #
 #   demo      what only tests need is left out
 #   browser   a Chromium too, for the tests of the page (120 MB to fetch, some 40 s)
+#   clang     clang and llvm too, for `make coverage` and libFuzzer
 #
 # Asks nothing, installs only what is missing, needs root or sudo only when something is. The C code
 # builds without Go; the Go package, the demo and the tests with real Go programs want Go 1.22 or later.
@@ -19,6 +20,7 @@ python_dir=build/python
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev)
 test_packages=(libcriterion-dev man-db mmdebstrap python3 systemd systemd-container time tmux valgrind zstd)
+clang_packages=(clang libclang-rt-14-dev llvm)
 browser_packages=(chromium curl fonts-dejavu-core)
 
 say() { echo "deps: $*" >&2; }
@@ -71,6 +73,7 @@ fi
 if [ "${1:-}" = browser ] && command -v dpkg-query >/dev/null; then
   install_packages "${browser_packages[@]}" || say "no Chromium: the tests of the page do not run"
 fi
+if [ "${1:-}" = clang ] && command -v dpkg-query >/dev/null; then install_packages "${clang_packages[@]}"; fi
 [ "${1:-}" = demo ] || has_python_packages || install_python_packages ||
   say "no pynng and protobuf for Python: the Python subscriber and its tests do not run"
 tools/find-go.sh >/dev/null || install_go ||
