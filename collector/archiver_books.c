@@ -6,18 +6,13 @@
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
-static void add(struct tc_sum *sum, uint64_t batches, uint64_t bytes) {
-  sum->batches += batches;
-  sum->bytes += bytes;
-}
-
 /* False: some of it cannot be counted, or is not where its number says. */
 static bool add_losses(const struct tc__losses *losses, uint64_t settled_seq, struct tc_sum *sum) {
   for (size_t i = 0; i < losses->n; i++) {
     const struct tc__loss *loss = &losses->items[i];
     if (loss->reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED || loss->seq <= settled_seq)
       return false;
-    add(sum, loss->batches, loss->bytes);
+    tc_sum_add(sum, (struct tc_sum){ loss->batches, loss->bytes });
   }
   return true;
 }
@@ -28,9 +23,10 @@ static bool add_file(const struct tc__file *file, uint64_t settled_seq, struct t
   for (size_t i = 0; i < file->segment->ngens; i++) {
     const struct tc_segment_gen *gen = &file->segment->gens[i];
     if (gen->last_seq <= settled_seq) return false;
-    add(sum, gen->batches, gen->bytes);
+    tc_sum_add(sum, (struct tc_sum){ gen->batches, gen->bytes });
   }
-  if (file->segment->in_gen) add(sum, file->segment->now.batches, file->segment->now.bytes);
+  if (file->segment->in_gen)
+    tc_sum_add(sum, (struct tc_sum){ file->segment->now.batches, file->segment->now.bytes });
   return true;
 }
 

@@ -36,6 +36,11 @@ struct tc_sum {
   uint64_t batches, bytes;
 };
 
+static inline void tc_sum_add(struct tc_sum *sum, struct tc_sum more) {
+  sum->batches += more.batches;
+  sum->bytes += more.bytes;
+}
+
 /* A living stream's books at the last heartbeat whose records have all come: what records 1 to seq tell is
  * what the metas have of those up to settled_seq, and `open`, which the collector had beyond. */
 struct tc_stream_cut {

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "collector/store.h"
 
-enum { STREAM_BYTES = 16, NAME_MAX_BYTES = 64, CAUSES_MAX = 48, CAUSE_BYTES = 80 };
+enum { CAUSES_MAX = 48, CAUSE_BYTES = 80 };
 static const uint64_t second_ns = 1000000000;
 
 struct stop {
@@ -20,8 +21,8 @@ struct stop {
 };
 
 struct stream {
-  unsigned char id[STREAM_BYTES];
-  char service[NAME_MAX_BYTES + 1], instance[NAME_MAX_BYTES + 1];
+  unsigned char id[TC_STREAM_BYTES];
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   uint32_t heard; /* second of its last totals; 0: the place is free */
   uint64_t total_ns[CAUSES_MAX];
 };
@@ -79,8 +80,8 @@ static struct stream *find_stream(struct tc_history *h, const struct tc_history_
   if (s == NULL) return NULL;
   *s = (struct stream){ 0 };
   memcpy(s->id, of->stream, sizeof s->id);
-  strncpy(s->service, of->service, NAME_MAX_BYTES);
-  strncpy(s->instance, of->instance, NAME_MAX_BYTES);
+  strncpy(s->service, of->service, TC_NAME_MAX);
+  strncpy(s->instance, of->instance, TC_NAME_MAX);
   if (tb_map_put(&h->by_id, key_of(of->stream), &place, NULL) != TB_OK) return NULL;
   *place = (uint64_t)(s - h->streams) + 1;
   return s;

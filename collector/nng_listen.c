@@ -178,6 +178,23 @@ static void be_calm(struct tc_nng_listener *l) {
   l->state = CALM;
 }
 
+/* Over TLS our leaving is the one error. Else an error may be somebody's that came behind us, and the last: an
+ * accept in a tick without any is the proof. */
+static void await_answer(struct tc_nng_listener *l, bool accepts, uint64_t fails) {
+  bool tls = l->tls != NULL, alive = tls ? fails == 1 || accepts : fails == 0 && accepts;
+
+  if (alive) {
+    be_calm(l);
+  } else if (fails > 0 && (tls || l->greeted)) {
+    leave(l);
+    l->state = SUSPECT;
+  } else if (fails > 0 || answer_greeting(l)) {
+    l->waited = 0;
+  } else if (++l->waited >= l->patience) {
+    start_again(l);
+  }
+}
+
 static void look(struct tc_nng_listener *l) {
   struct counts now;
 
@@ -195,18 +212,13 @@ static void look(struct tc_nng_listener *l) {
     if (fails > 0) l->state = SUSPECT;
     break;
   case SUSPECT: /* while errors come it is alive, but the newest may be the last */
-    if (fails == 0) accepts ? be_calm(l) : knock(l);
-    break;
-  case KNOCKED:
-    if (l->tls != NULL ? fails == 1 || accepts : fails == 0 && accepts)
+    if (fails > 0) break;
+    if (accepts)
       be_calm(l);
-    else if (fails > 0 && (l->greeted || l->tls != NULL))
-      leave(l), l->state = SUSPECT;
-    else if (fails > 0 || answer_greeting(l))
-      l->waited = 0;
-    else if (++l->waited >= l->patience)
-      start_again(l);
+    else
+      knock(l);
     break;
+  case KNOCKED: await_answer(l, accepts, fails); break;
   case GONE: break;
   }
 }

@@ -76,15 +76,10 @@ static struct tc_ledger_live *find_live(const struct tc_ledger *ledger,
   return bsearch(stream, ledger->lives, ledger->nlives, sizeof *ledger->lives, compare_live);
 }
 
-static void sum_add(struct tc_sum *sum, struct tc_sum more) {
-  sum->batches += more.batches;
-  sum->bytes += more.bytes;
-}
-
 static void kept_add(struct kept *kept, const struct kept *more) {
-  sum_add(&kept->archived, more->archived);
-  sum_add(&kept->taken, more->taken);
-  sum_add(&kept->lost, more->lost);
+  tc_sum_add(&kept->archived, more->archived);
+  tc_sum_add(&kept->taken, more->taken);
+  tc_sum_add(&kept->lost, more->lost);
   kept->damaged_records += more->damaged_records;
 }
 
@@ -95,8 +90,8 @@ static struct kept kept_of(const tc_meta *meta, uint64_t last_seq) {
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
     if (gen->last_seq > last_seq) continue;
-    sum_add(meta->expired ? &kept.taken : &kept.archived,
-            (struct tc_sum){ gen->batches, gen->bytes });
+    tc_sum_add(meta->expired ? &kept.taken : &kept.archived,
+               (struct tc_sum){ gen->batches, gen->bytes });
   }
   for (size_t i = 0; i < meta->n_losses; i++) {
     const Tracecollect__V1__LossMeta *loss = meta->losses[i];
@@ -104,7 +99,7 @@ static struct kept kept_of(const tc_meta *meta, uint64_t last_seq) {
     if (loss->reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED)
       kept.damaged_records += loss->seq - loss->first_seq + 1;
     else
-      sum_add(&kept.lost, (struct tc_sum){ loss->batches, loss->bytes });
+      tc_sum_add(&kept.lost, (struct tc_sum){ loss->batches, loss->bytes });
   }
   return kept;
 }
@@ -157,10 +152,10 @@ static bool adds_up(const struct page *page) {
   const struct tc_verified_books *b = &page->books;
   struct tc_sum found = b->archived;
 
-  sum_add(&found, b->taken);
-  sum_add(&found, b->lost);
-  sum_add(&found, b->open);
-  sum_add(&found, b->spooled);
+  tc_sum_add(&found, b->taken);
+  tc_sum_add(&found, b->lost);
+  tc_sum_add(&found, b->open);
+  tc_sum_add(&found, b->spooled);
   if (page->damaged_records > 0)
     return found.batches <= b->produced.batches && found.bytes <= b->produced.bytes &&
            b->produced.batches - found.batches <= page->damaged_records;
@@ -192,12 +187,12 @@ static void tell(const struct page *page, bool live, void (*problem)(void *self,
 
 static void books_add(struct tc_verified_books *sum, const struct tc_verified_books *more) {
   sum->streams++;
-  sum_add(&sum->produced, more->produced);
-  sum_add(&sum->archived, more->archived);
-  sum_add(&sum->taken, more->taken);
-  sum_add(&sum->lost, more->lost);
-  sum_add(&sum->open, more->open);
-  sum_add(&sum->spooled, more->spooled);
+  tc_sum_add(&sum->produced, more->produced);
+  tc_sum_add(&sum->archived, more->archived);
+  tc_sum_add(&sum->taken, more->taken);
+  tc_sum_add(&sum->lost, more->lost);
+  tc_sum_add(&sum->open, more->open);
+  tc_sum_add(&sum->spooled, more->spooled);
 }
 
 static struct page page_of(const unsigned char stream[16], struct tc_sum produced,

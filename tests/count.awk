@@ -3,7 +3,7 @@
 #
 # Under -V each line of entry 7 starts with "7: ". Three runners close with a line of their own:
 #   Criterion           [====] Synthesis: Tested: 11 | Passing: 11 | Failing: 0 | Crashing: 0
-#   tests/support/tsan  11 passed, 0 failed
+#   tests/support/standin  11 passed, 0 failed
 #   tests/e2e           11 passed, 0 failed
 # An entry without such a line counts as one case. An entry that ctest failed although its cases passed
 # (a sanitizer's report, a crash at exit, a time-out) counts as one failure more, and so does one that ran

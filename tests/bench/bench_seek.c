@@ -136,6 +136,8 @@ struct opened {
   const unsigned char *bytes;
   size_t len;
   const struct tk_index_row *middle;
+  struct tb_mem mem; /* for whoever reads it */
+  struct tb_diag diag;
 };
 
 static void open_trace(const char *path, struct opened *out) {
@@ -150,6 +152,8 @@ static void open_trace(const char *path, struct opened *out) {
   out->bytes = bytes;
   if (!tk_index_load(path, &out->index)) fail("no index beside the trace");
   out->middle = &out->index.row[out->index.n / 2];
+  tb_mem_init(&out->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_diag_clear(&out->diag);
 }
 
 static void close_trace(struct opened *o) {
@@ -163,18 +167,15 @@ static double first_event_ms(const char *path) {
   const struct to_event *ev;
   struct to_pull *pull;
   struct opened o;
-  struct tb_diag diag;
-  struct tb_mem mem;
 
   open_trace(path, &o);
-  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_diag_clear(&diag);
   struct to_part part = { o.bytes, o.index.header_bytes, o.middle->offset,
                           o.middle->offset + o.middle->bytes, 0 };
-  if (to_pull_new(&mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &diag, &pull) != TB_OK)
+  if (to_pull_new(&o.mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &o.diag, &pull) !=
+      TB_OK)
     fail("no memory");
   for (int i = 0; i < 2; i++) /* the Sync is ours; the next one the program wrote */
-    if (to_pull_next(pull, &ev, &gen) != TB_OK) fail(diag.text);
+    if (to_pull_next(pull, &ev, &gen) != TB_OK) fail(o.diag.text);
   if (to_generation_number(gen) != o.middle->gen) fail("another generation");
   double took = cpu_ms() - start;
   to_pull_free(pull);
@@ -192,22 +193,18 @@ static struct whole whole_generation(const char *path) {
   struct to_ordered part;
   struct to_cache *cache;
   struct opened o;
-  struct tb_diag diag;
-  struct tb_mem mem;
 
   open_trace(path, &o);
-  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_diag_clear(&diag);
   struct to_place place = { o.middle->offset, o.middle->bytes };
-  if (to_cache_new(&mem, o.bytes, o.index.header_bytes, &place, 1, &cache) != TB_OK)
+  if (to_cache_new(&o.mem, o.bytes, o.index.header_bytes, &place, 1, &cache) != TB_OK)
     fail("no memory");
   for (int i = 0; i < 2; i++) {
     double start = cpu_ms();
-    if (to_cache_borrow(cache, 0, &diag, &part) != TB_OK) fail(diag.text);
+    if (to_cache_borrow(cache, 0, &o.diag, &part) != TB_OK) fail(o.diag.text);
     *(i == 0 ? &w.first_ms : &w.again_ms) = cpu_ms() - start;
     to_cache_return(cache, 0);
   }
-  w.bytes = mem.bytes;
+  w.bytes = o.mem.bytes;
   to_cache_free(cache);
   close_trace(&o);
   return w;

@@ -362,33 +362,41 @@ Test(store_faults, a_gap_is_written_down_and_the_books_still_add_up) {
   tt_expect_proven(&copy);
 }
 
-Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is) {
+/* Three generations are published, and the log knows. */
+static struct tt_writer publish_three(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
   tt_barrier(&tt);
   WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
-  crash_into_copy();
-  damage_record(TC_LOG_SETTLED, 0, 0);
-  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  return w;
+}
+
+/* The stream goes on in the copy with a fourth, behind what it had. */
+static void publish_fourth(const struct tt_writer *w) {
   struct tt_writer again = tt_attach_as(&copy, 1, 7);
-  cr_assert_eq(again.seq, w.seq);
+  cr_assert_eq(again.seq, w->seq);
   tt_generation(&again, 4, 3, 1000);
   tt_barrier(&copy);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 4);
+}
+
+Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is) {
+  struct tt_writer w = publish_three();
+
+  crash_into_copy();
+  damage_record(TC_LOG_SETTLED, 0, 0);
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  publish_fourth(&w);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0);
   tt_expect_proven(&copy);
 }
 
 /* Twice killed: the second run took the segment as it was, but died before it could log that. */
 Test(store_faults, what_the_chain_goes_on_from_is_known_after_a_second_crash) {
-  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  struct tt_writer w = publish_three();
 
-  tt_header(&w);
-  for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
-  tt_barrier(&tt);
-  WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
   crash_into_copy();
   for (int crash = 0; crash < 2; crash++) {
     while (has_log_record(&copy, TC_LOG_SETTLED)) damage_record(TC_LOG_SETTLED, 0, 0);
@@ -396,11 +404,7 @@ Test(store_faults, what_the_chain_goes_on_from_is_known_after_a_second_crash) {
     tt_barrier(&copy);
     if (crash == 0) tt_store_stop(&copy);
   }
-  struct tt_writer again = tt_attach_as(&copy, 1, 7);
-  cr_assert_eq(again.seq, w.seq);
-  tt_generation(&again, 4, 3, 1000);
-  tt_barrier(&copy);
-  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 4);
+  publish_fourth(&w);
   tt_expect_proven(&copy);
 }
 

@@ -2,11 +2,12 @@
 /* All analyses over whatever the reader lets through: reports of every kind and window hold together, rows are
  * bounded, an epoch drops what is open, all memory comes back. */
 #include "fuzz/fuzz.h"
+#include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
 #include "online/analysis.h"
 #include "online/reader.h"
 
-enum { MEMORY_MAX = 64 << 20, FUEL = 100000, SLICE = 100, ROWS = 3 };
+enum { MEMORY_MAX = 64 << 20, FUEL = 100000, ROWS = 3 };
 
 static void look_at_span(void *self, const struct to_span *span) {
   size_t *spans = self;
@@ -67,21 +68,6 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
   return TB_OK;
 }
 
-static tb_rc read_all(struct to_reader *reader, const uint8_t *data, size_t size) {
-  tb_rc rc = TB_OK;
-
-  while (size > 0 && rc == TB_OK) {
-    size_t used;
-    rc = to_reader_feed(reader, data, size, &used);
-    data += used;
-    size -= used;
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
-  return rc;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct to_analysis_config config = { .blocked_after_ns = 1000,
                                              .stacks_max = 4 + size % 40 };
@@ -102,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size % 2 == 0) to_analyses_watch(asked.a, &watch);
   /* A second time as the same stream's next file, behind a hole. */
   for (int file = 0; file < 2; file++) {
-    (void)read_all(reader, data, size);
+    (void)tt_read_trace(reader, data, size, size);
     ask_all(asked.a);
     to_analyses_epoch(asked.a);
     FUZZ_CHECK(to_reader_begin(reader) == TB_OK);

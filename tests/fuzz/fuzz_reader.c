@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
 #include "online/generation.h"
 #include "online/reader.h"
 #include "wire/spec.h"
 
-enum { MEMORY_MAX = 64 << 20, SLICE = 500, FUEL = 100000 };
+enum { MEMORY_MAX = 64 << 20, FUEL = 100000 };
 
 struct outcome {
   tb_rc rc;
@@ -65,21 +66,6 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
   return TB_OK;
 }
 
-static tb_rc read_all(struct to_reader *reader, const uint8_t *data, size_t size, size_t piece) {
-  tb_rc rc = TB_OK;
-
-  while (size > 0 && rc == TB_OK) {
-    size_t used;
-    rc = to_reader_feed(reader, data, size < piece ? size : piece, &used);
-    data += used;
-    size -= used;
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, SLICE);
-  return rc;
-}
-
 static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsigned flags) {
   struct outcome o = { .last = INT64_MIN };
   /* Every other length with threads parked as soon as one waits. */
@@ -92,7 +78,7 @@ static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsign
   struct to_event_sink sink = { &o, take_events };
   FUZZ_CHECK(to_reader_new(&mem, &limits, flags, sink, &o.diag, &reader) == TB_OK);
   tt_tighten(&mem, size);
-  o.rc = read_all(reader, data, size, piece);
+  o.rc = tt_read_trace(reader, data, size, piece);
   FUZZ_CHECK(to_reader_events(reader) == o.events);
   to_reader_free(reader);
   FUZZ_CHECK(mem.bytes == 0);
