@@ -46,14 +46,14 @@ if(TC_COVERAGE)
   add_link_options(-fprofile-instr-generate)
 endif()
 
-# tc_tests_lib(TEST LABELS libs ...): a test linked against a library of lib/ gets the label `lib`, too, and is built
+# tc_tests_lib(TEST OUT libs ...): a test linked against a library of lib/ gets the label `lib`, too, and is built
 # by the target lib_tests: what tests/coverage.sh runs.
 add_custom_target(lib_tests)
-function(tc_tests_lib test labels)
+function(tc_tests_lib test out)
   foreach(lib tracebase tracewire traceonline traceanalysis)
     if(lib IN_LIST ARGN)
       add_dependencies(lib_tests ${test})
-      set(${labels} ${${labels}} lib PARENT_SCOPE)
+      set(${out} ${${out}} lib PARENT_SCOPE)
       return()
     endif()
   endforeach()

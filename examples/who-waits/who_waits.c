@@ -97,14 +97,7 @@ int main(int argc, char **argv) {
                     (struct to_event_sink){ &a, events }, &diag, &reader) != TB_OK)
     return fprintf(stderr, "out of memory\n"), 1;
 
-  tb_rc rc = TB_OK;
-  for (size_t at = 0, used; rc == TB_OK && at < (size_t)st.st_size; at += used) {
-    rc = to_reader_feed(reader, bytes + at, (size_t)st.st_size - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-
+  tb_rc rc = to_reader_read(reader, bytes, (size_t)st.st_size);
   qsort(a.rows, a.count, sizeof a.rows[0], by_total);
   printf("%12s %10s  %-20s %s\n", "TOTAL ms", "WAITS", "REASON", "WOKEN BY");
   for (size_t i = 0; i < a.count; i++)

@@ -47,6 +47,7 @@ struct to_reader {
 enum {
   SPILL_BYTES = TW_BATCH_BYTES_MAX + TO_BATCH_SLACK,
   FRAMES_A_RUN = 8192, /* a fifth of a millisecond */
+  EVENTS_A_RUN = 4096,
 };
 
 tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
@@ -348,6 +349,29 @@ tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   if (rc != TB_OK) return fail(reader, rc);
   reader->held = (reader->flags & TO_READER_HOLD) != 0;
   return reader->held ? TB_AGAIN : next_generation(reader);
+}
+
+static tb_rc run_all(struct to_reader *reader, tb_rc rc) {
+  while (rc == TB_AGAIN) rc = to_reader_run(reader, EVENTS_A_RUN);
+  return rc;
+}
+
+tb_rc to_reader_push(struct to_reader *reader, const void *bytes, size_t n) {
+  const unsigned char *pos = bytes;
+  tb_rc rc = TB_OK;
+
+  for (size_t used; n > 0 && rc == TB_OK; pos += used, n -= used)
+    rc = run_all(reader, to_reader_feed(reader, pos, n, &used));
+  return rc;
+}
+
+tb_rc to_reader_end(struct to_reader *reader) {
+  return run_all(reader, to_reader_finish(reader));
+}
+
+tb_rc to_reader_read(struct to_reader *reader, const void *bytes, size_t n) {
+  TB_TRY(to_reader_push(reader, bytes, n));
+  return to_reader_end(reader);
 }
 
 void to_reader_epoch(struct to_reader *reader) {

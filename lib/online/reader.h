@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole trace, pushed in and ordered: bytes > batches > generation > ordered events.
  *
+ *   tb_rc rc = to_reader_read(r, bytes, n);             -- a trace in memory; its events went to the sink
+ *
+ * In pieces as they come: to_reader_push() each, then to_reader_end(). On a thread that has other work, too,
+ * in slices:
+ *
  *   while (n > 0) {
  *     size_t used;
  *     tb_rc rc = to_reader_feed(r, bytes, n, &used);    -- OK: all taken; AGAIN: a generation is ready
@@ -58,6 +63,13 @@ TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t
 TB_MUST tb_rc to_reader_finish(struct to_reader *reader);
 /* Orders and delivers about events_max events. TB_AGAIN: more left. TB_OK: feed() again, or done. */
 TB_MUST tb_rc to_reader_run(struct to_reader *reader, unsigned events_max);
+
+/* feed() and run(), until all n bytes are taken and every generation they complete is delivered. */
+TB_MUST tb_rc to_reader_push(struct to_reader *reader, const void *bytes, size_t n);
+/* finish() and run(). TB_OK: the trace is whole. */
+TB_MUST tb_rc to_reader_end(struct to_reader *reader);
+/* push() and end(): bytes are the whole trace, or what is left of it. */
+TB_MUST tb_rc to_reader_read(struct to_reader *reader, const void *bytes, size_t n);
 
 /* For a live stream whose generations come one by one (the collector reads each from its own segment
  * file): the ordering state goes on from one file to the next. begin() takes the next file's bytes

@@ -17,7 +17,7 @@
 #include "online/reader.h"
 #include "proto/report_pack.h"
 
-enum { ROUNDS = 5, PUBLISH_ROUNDS = 20, RUN_EVENTS = 1 << 16 };
+enum { ROUNDS = 5, PUBLISH_ROUNDS = 20 };
 
 struct trace {
   const unsigned char *bytes;
@@ -54,18 +54,11 @@ static tb_rc order(const struct trace *trace, struct to_event_sink sink, struct 
   struct to_reader *reader;
   struct tb_diag diag;
   struct tb_mem mem;
-  size_t used;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(&diag);
   TB_TRY(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader));
-  tb_rc rc = TB_OK;
-  for (size_t at = 0; at < trace->len && rc == TB_OK; at += used) {
-    rc = to_reader_feed(reader, trace->bytes + at, trace->len - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, RUN_EVENTS);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, RUN_EVENTS);
+  tb_rc rc = to_reader_read(reader, trace->bytes, trace->len);
   out->events = to_reader_events(reader);
   to_reader_free(reader);
   return rc;

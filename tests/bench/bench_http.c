@@ -47,19 +47,12 @@ static void analyse(const char *path, struct to_analyses *analyses, struct tb_me
   int fd = open(path, O_RDONLY | O_CLOEXEC);
 
   must(fd >= 0 && fstat(fd, &st) == 0, path);
-  size_t len = (size_t)st.st_size, used = 0;
+  size_t len = (size_t)st.st_size;
   const unsigned char *bytes = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
   must(bytes != MAP_FAILED, path);
   tb_diag_clear(&diag);
   must(to_reader_new(mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader) == TB_OK, "reader");
-  tb_rc rc = TB_OK;
-  for (size_t at = 0; at < len && rc == TB_OK; at += used) {
-    rc = to_reader_feed(reader, bytes + at, len - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, UINT32_MAX);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, UINT32_MAX);
-  must(rc == TB_OK, diag.text);
+  must(to_reader_read(reader, bytes, len) == TB_OK, diag.text);
   to_reader_free(reader);
 }
 

@@ -45,21 +45,6 @@ static tb_rc take(void *self, const struct to_generation *gen, const struct to_e
   return bench->analyses == NULL ? TB_OK : to_analyses_events(bench->analyses, gen, events, n);
 }
 
-static tb_rc order_all(struct to_reader *reader, const struct file *file) {
-  size_t pos = 0, used;
-  tb_rc rc;
-
-  while (pos < file->len) {
-    rc = to_reader_feed(reader, file->bytes + pos, file->len - pos, &used);
-    pos += used;
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-    if (rc != TB_OK) return rc;
-  }
-  rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  return rc;
-}
-
 static tb_rc run_once(const struct file *file, bool analyses, struct bench *bench, size_t *memory,
                       struct tb_diag *diag) {
   static const struct to_analysis_config config = { .blocked_after_ns = 10000000,
@@ -74,7 +59,7 @@ static tb_rc run_once(const struct file *file, bool analyses, struct bench *benc
   tb_diag_clear(diag);
   if (analyses) rc = to_analyses_new(&mem, &config, &bench->analyses);
   if (rc == TB_OK) rc = to_reader_new(&mem, NULL, TO_READER_BYTES_STAY, sink, diag, &reader);
-  if (rc == TB_OK) rc = order_all(reader, file);
+  if (rc == TB_OK) rc = to_reader_read(reader, file->bytes, file->len);
   to_reader_free(reader);
   to_analyses_free(bench->analyses);
   *memory = mem.bytes_peak;

@@ -77,18 +77,8 @@ static tb_rc look_at_events(void *self, const struct to_generation *gen,
 }
 
 static tb_rc run(struct to_reader *reader, const unsigned char *bytes, size_t n, size_t chunk) {
-  tb_rc rc = TB_OK;
-
-  while (n > 0 && rc == TB_OK) {
-    size_t used;
-    rc = to_reader_feed(reader, bytes, n < chunk ? n : chunk, &used);
-    bytes += used;
-    n -= used;
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 1000);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 1000);
-  return rc;
+  for (; n > chunk; bytes += chunk, n -= chunk) TB_TRY(to_reader_push(reader, bytes, chunk));
+  return to_reader_read(reader, bytes, n);
 }
 
 struct answer {

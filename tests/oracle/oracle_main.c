@@ -71,20 +71,15 @@ static tb_rc hash_events(void *self, const struct to_generation *gen, const stru
 static tb_rc read_trace(struct to_reader *reader, const unsigned char *data, size_t len,
                         struct tt_rng *rng) {
   bool chunked = tt_below(rng, 8) == 0;
-  tb_rc rc = TB_OK;
 
   while (len > 0) {
-    size_t n = chunked ? 1 + tt_below(rng, 200) : len, used = 0;
+    size_t n = chunked ? 1 + tt_below(rng, 200) : len;
     if (n > len) n = len;
-    rc = to_reader_feed(reader, data, n, &used);
-    data += used;
-    len -= used;
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 512);
-    if (rc != TB_OK) return rc;
+    TB_TRY(to_reader_push(reader, data, n));
+    data += n;
+    len -= n;
   }
-  rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 512);
-  return rc;
+  return to_reader_end(reader);
 }
 
 static struct answer our_answer(const unsigned char *data, size_t len, uint64_t seed, char *why,

@@ -82,7 +82,6 @@ static struct outcome explode(struct bomb *bomb, size_t memory_max, struct to_li
   struct outcome outcome = { .rc = TB_OK };
   struct to_reader *reader;
   struct tb_mem mem;
-  size_t used = 0;
 
   for (int i = 0; i < SLACK; i++) tb_buf_byte(&bomb->trace, 0);
   cr_assert_eq(bomb->trace.rc, TB_OK);
@@ -92,9 +91,7 @@ static struct outcome explode(struct bomb *bomb, size_t memory_max, struct to_li
                              (struct to_event_sink){ &outcome, count }, &outcome.diag, &reader);
   cr_assert_eq(outcome.rc, TB_OK);
   bomb->trace.len -= SLACK;
-  outcome.rc = to_reader_feed(reader, bomb->trace.data, bomb->trace.len, &used);
-  if (outcome.rc == TB_OK) outcome.rc = to_reader_finish(reader);
-  while (outcome.rc == TB_AGAIN) outcome.rc = to_reader_run(reader, 4096);
+  outcome.rc = to_reader_read(reader, bomb->trace.data, bomb->trace.len);
   to_reader_free(reader);
   cr_assert_eq(mem.bytes, 0);
   cr_assert_leq(mem.bytes_peak, memory_max);

@@ -41,20 +41,14 @@ static unsigned char *load(const char *name, size_t *out_len) {
 
 static tb_rc order(struct run *run, const char *name, struct to_event_sink sink) {
   struct to_reader *reader;
-  size_t len, used;
+  size_t len;
   unsigned char *bytes = load(name, &len);
-  tb_rc rc = TB_OK;
 
   tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
   to_durations_init(&run->durations, &run->mem, 1);
   tp_bundle_init(&run->bundle, &run->mem);
   cr_assert_eq(to_reader_new(&run->mem, &(struct to_limits){ 0 }, 0, sink, NULL, &reader), TB_OK);
-  for (size_t at = 0; rc == TB_OK && at < len; at += used) {
-    rc = to_reader_feed(reader, bytes + at, len - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 1000);
-  }
-  while (rc == TB_OK && (rc = to_reader_finish(reader)) == TB_AGAIN)
-    while ((rc = to_reader_run(reader, 1000)) == TB_AGAIN) continue;
+  tb_rc rc = to_reader_read(reader, bytes, len);
   to_reader_free(reader);
   tp_bundle_fini(&run->bundle);
   to_durations_fini(&run->durations);

@@ -41,16 +41,9 @@ static void read_trace(struct tb_mem *mem, struct to_event_sink sink, const unsi
                        size_t n, const char *name) {
   struct tb_diag diag = { 0 };
   struct to_reader *reader;
-  tb_rc rc = TB_OK;
 
   cr_assert_eq(to_reader_new(mem, NULL, TO_READER_BYTES_STAY, sink, &diag, &reader), TB_OK);
-  for (size_t at = 0, used; rc == TB_OK && at < n; at += used) {
-    rc = to_reader_feed(reader, bytes + at, n - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 4096);
-  cr_assert_eq(rc, TB_OK, "%s: %s", name, diag.text);
+  cr_assert_eq(to_reader_read(reader, bytes, n), TB_OK, "%s: %s", name, diag.text);
   to_reader_free(reader);
 }
 

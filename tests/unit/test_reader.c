@@ -198,7 +198,6 @@ Test(reader, the_first_frame_that_names_a_pc_wins) {
   struct to_event_sink sink = { &check, print_stack };
   struct to_reader *reader;
   struct tb_buf bytes;
-  size_t used;
   struct tt_run run;
   start(&run, &bytes,
         "Trace Go1.22\n"
@@ -212,10 +211,7 @@ Test(reader, the_first_frame_that_names_a_pc_wins) {
         "GoStop dt=1 reason_string=0 stack=2\n");
 
   cr_assert_eq(to_reader_new(&run.mem, NULL, 0, sink, &run.diag, &reader), TB_OK);
-  cr_assert_eq(to_reader_feed(reader, bytes.data, bytes.len, &used), TB_OK);
-  tb_rc rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 1);
-  cr_assert_eq(rc, TB_OK);
+  cr_assert_eq(to_reader_read(reader, bytes.data, bytes.len), TB_OK);
   cr_assert_str_eq(check.text, "s1 s2:3;s4 s2:5;");
   to_reader_free(reader);
   stop(&run, &bytes);
@@ -244,7 +240,6 @@ Test(reader, a_stack_in_its_own_words_is_the_same_whatever_tables_there_are) {
     struct to_event_sink sink = { &check, print_own_stack };
     struct to_reader *reader;
     struct tb_buf bytes;
-    size_t used;
     struct tt_run run;
     start(&run, &bytes,
           "Trace Go1.22\n"
@@ -261,10 +256,7 @@ Test(reader, a_stack_in_its_own_words_is_the_same_whatever_tables_there_are) {
     cr_assert_not_null(at);
     at[1] = 99;
     cr_assert_eq(to_reader_new(&run.mem, NULL, flags, sink, &run.diag, &reader), TB_OK);
-    cr_assert_eq(to_reader_feed(reader, bytes.data, bytes.len, &used), TB_OK);
-    tb_rc rc = to_reader_finish(reader);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 1);
-    cr_assert_eq(rc, TB_OK);
+    cr_assert_eq(to_reader_read(reader, bytes.data, bytes.len), TB_OK);
     cr_assert_str_eq(check.text, "s4:5;:9;");
     to_reader_free(reader);
     stop(&run, &bytes);
@@ -383,15 +375,11 @@ static tb_rc count_events(void *self, const struct to_generation *gen,
 
 static tb_rc read_segment(struct to_reader *reader, struct tb_mem *mem, const char *text) {
   struct tb_buf bytes;
-  size_t used = 0;
 
   tb_buf_init(&bytes, mem);
   tt_trace_bytes(text, mem, &bytes);
   tb_rc rc = to_reader_begin(reader);
-  if (rc == TB_OK) rc = to_reader_feed(reader, bytes.data, bytes.len, &used);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 10);
-  if (rc == TB_OK) rc = to_reader_finish(reader);
-  while (rc == TB_AGAIN) rc = to_reader_run(reader, 10);
+  if (rc == TB_OK) rc = to_reader_read(reader, bytes.data, bytes.len);
   tb_buf_fini(&bytes);
   return rc;
 }

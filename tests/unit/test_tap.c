@@ -145,8 +145,6 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
 static void order(uint64_t until) {
   struct tb_mem mem;
   struct to_reader *reader;
-  size_t used;
-  tb_rc rc = TB_OK;
 
   run.gen = run.events = run.logs = run.blocks = 0;
   run.until = until;
@@ -154,13 +152,7 @@ static void order(uint64_t until) {
   cr_assert_eq(to_reader_new(&mem, &(struct to_limits){ 0 }, 0,
                              (struct to_event_sink){ NULL, on_events }, NULL, &reader),
                TB_OK);
-  for (size_t at = 0; rc == TB_OK && at < trace_len; at += used) {
-    rc = to_reader_feed(reader, trace + at, trace_len - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 256);
-  }
-  while (rc == TB_OK && (rc = to_reader_finish(reader)) == TB_AGAIN)
-    while ((rc = to_reader_run(reader, 256)) == TB_AGAIN) continue;
-  cr_assert_eq(rc, until == 0 ? TB_OK : TB_END);
+  cr_assert_eq(to_reader_read(reader, trace, trace_len), until == 0 ? TB_OK : TB_END);
   if (until == 0 && tapped != NULL) tc_tapped_end(tapped);
   to_reader_free(reader);
 }

@@ -196,21 +196,12 @@ static tb_rc ignore_events(void *self, const struct to_generation *gen,
 static uint64_t events_of_the_whole(const struct bench *b) {
   struct to_reader *reader;
   struct tb_mem mem;
-  size_t used = 0;
-  tb_rc rc = TB_OK;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   cr_assert_eq(to_reader_new(&mem, &(struct to_limits){ 0 }, 0,
                              (struct to_event_sink){ NULL, ignore_events }, NULL, &reader),
                TB_OK);
-  for (size_t at = 0; at < b->len; at += used) {
-    rc = to_reader_feed(reader, b->bytes + at, b->len - at, &used);
-    while (rc == TB_AGAIN) rc = to_reader_run(reader, 1000);
-    cr_assert_eq(rc, TB_OK);
-  }
-  while ((rc = to_reader_finish(reader)) == TB_AGAIN)
-    while ((rc = to_reader_run(reader, 1000)) == TB_AGAIN) continue;
-  cr_assert_eq(rc, TB_OK);
+  cr_assert_eq(to_reader_read(reader, b->bytes, b->len), TB_OK);
   uint64_t events = to_reader_events(reader);
   to_reader_free(reader);
   return events;

@@ -15,7 +15,7 @@
 #include "tools/tracectl/tail.h"
 #include "tools/tracectl/tracectl.h"
 
-enum { BUNDLE_BYTES = 256 << 10, RUN_EVENTS = 4096, SLICE_EVENTS_MAX = 256 };
+enum { BUNDLE_BYTES = 256 << 10, SLICE_EVENTS_MAX = 256 };
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
 
@@ -176,23 +176,6 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   return TB_OK;
 }
 
-static tb_rc run(struct stream *s, unsigned char *bytes, size_t len) {
-  size_t at = 0, used;
-  tb_rc rc = TB_OK;
-
-  while (rc == TB_OK && at < len) {
-    rc = to_reader_feed(s->reader, bytes + at, len - at, &used);
-    at += used;
-    while (rc == TB_AGAIN) rc = to_reader_run(s->reader, RUN_EVENTS);
-  }
-  if (rc == TB_OK) rc = to_reader_finish(s->reader);
-  while (rc == TB_AGAIN) {
-    rc = to_reader_run(s->reader, RUN_EVENTS);
-    if (rc == TB_OK) rc = to_reader_finish(s->reader);
-  }
-  return rc;
-}
-
 /* Events before a fault are shown, as they are live. */
 static tb_rc order_segment(struct replay *r, const struct segment *seg, unsigned char *bytes,
                            size_t len) {
@@ -207,7 +190,7 @@ static tb_rc order_segment(struct replay *r, const struct segment *seg, unsigned
     to_durations_epoch(&s->durations);
   }
   TB_TRY(to_reader_begin(s->reader));
-  tb_rc rc = run(s, bytes, len);
+  tb_rc rc = to_reader_read(s->reader, bytes, len);
   if (s->rc == TB_OK) s->rc = show(s);
   TB_TRY(s->rc);
   if (rc != TB_OK) {
