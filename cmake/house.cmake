@@ -88,3 +88,8 @@ function(tc_add_test)
     ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};${TC_SANITIZER_ENVIRONMENT}"
     FAIL_REGULAR_EXPRESSION "(Leak|Address|Thread)Sanitizer;runtime error:")
 endfunction()
+
+# The prefix of an installed .pc file, as seen from that file: right wherever `cmake --install --prefix` puts it.
+file(RELATIVE_PATH tc_pc_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" tc_pc_up ${tc_pc_up})
+set(TC_PC_PREFIX "\${pcfiledir}/${tc_pc_up}")

@@ -3,8 +3,8 @@
 install(TARGETS tracecollectd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Users write their own analyses on these; what is not listed is private to its folder.
-install(DIRECTORY lib/base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
   lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
@@ -13,9 +13,9 @@ install(FILES lib/online/allocfree.h lib/online/analyses.def lib/online/analysis
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 
 # pkg-config, as the agent has it: installed, and from the build folder.
-set(pc_prefix ${CMAKE_INSTALL_PREFIX})
-set(pc_includedir ${CMAKE_INSTALL_FULL_INCLUDEDIR}/tracecollect)
-set(pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
+set(pc_prefix ${TC_PC_PREFIX})
+set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/tracecollect")
+set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
 configure_file(cmake/traceonline.pc.in traceonline.pc @ONLY)
 set(pc_prefix ${PROJECT_SOURCE_DIR})
 set(pc_includedir ${PROJECT_SOURCE_DIR}/lib)
