@@ -35,7 +35,8 @@
 enum to_reader_flags {
   TO_READER_BYTES_STAY = 1, /* feed() lends for good: no copy */
   TO_READER_FRAMES = 2,     /* the sink will ask for stacks: make their table before, in slices */
-  TO_READER_PLAIN = 4, /* only instructions that every processor has: same answers, slower; for tests */
+  TO_READER_PLAIN =
+      4, /* only instructions that every processor has: same answers, slower; for tests */
   /* After a generation's last event run() answers TB_AGAIN once more: between these two calls the generation
    * is still there, for who kept its events. */
   TO_READER_HOLD = 8,
@@ -61,6 +62,10 @@ TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t
                              size_t *out_used);
 /* No more bytes will come. TB_AGAIN: run() what is left. TB_OK: the trace is whole and done. */
 TB_MUST tb_rc to_reader_finish(struct to_reader *reader);
+/* Instead of both: takes what was gathered elsewhere (online/prepare.h), which stays lent until run() answers
+ * something else than TB_AGAIN. TB_AGAIN: run() it. TB_OK: the trace is whole and done. */
+struct to_prepared;
+TB_MUST tb_rc to_reader_adopt(struct to_reader *reader, struct to_prepared *prepared);
 /* Orders and delivers about events_max events. TB_AGAIN: more left. TB_OK: feed() again, or done. */
 TB_MUST tb_rc to_reader_run(struct to_reader *reader, unsigned events_max);
 
