@@ -27,12 +27,15 @@ void to__ids_clear(struct to_ids *ids) {
 static tb_rc grow_dense(struct to_ids *ids, uint64_t id) {
   size_t len = ids->dense_len < DENSE_MIN ? DENSE_MIN : ids->dense_len;
   void *dense = ids->dense;
+  uint64_t key, position;
 
   while (len <= id) len *= 2;
   TB_TRY(tb_mem_resize(ids->mem, &dense, ids->dense_len * sizeof *ids->dense,
                        len * sizeof *ids->dense));
   ids->dense = dense;
   memset(ids->dense + ids->dense_len, 0, (len - ids->dense_len) * sizeof *ids->dense);
+  for (size_t i = 0; tb_map_next(&ids->sparse, &i, &key, &position);)
+    if (key >= ids->dense_len && key < len) ids->dense[key] = (uint32_t)position + 1;
   ids->dense_len = len;
   return TB_OK;
 }

@@ -12,9 +12,10 @@
 
 struct to_ids {
   struct tb_mem *mem;
-  uint32_t *dense; /* position + 1; 0: not here */
+  uint32_t *dense; /* position + 1; 0: absent */
   size_t dense_len;
-  struct tb_map sparse;
+  struct tb_map
+      sparse; /* ids from dense_len on; of those that the array has reached since, too, but nobody asks */
   size_t count;
   uint64_t all_below; /* after to__ids_settle(): every id from 1 to all_below - 1 is present */
 };
@@ -30,7 +31,7 @@ TB_MUST tb_rc to__ids_put(struct to_ids *ids, uint64_t id, uint32_t position);
 void to__ids_settle(struct to_ids *ids);
 
 static inline uint32_t to__ids_find(const struct to_ids *ids, uint64_t id) {
-  if (id < ids->dense_len && ids->dense[id] != 0) return ids->dense[id] - 1;
+  if (TB_LIKELY(id < ids->dense_len)) return ids->dense[id] - 1; /* 0 - 1 is TO_IDS_NONE */
   if (ids->sparse.count == 0) return TO_IDS_NONE;
   const uint64_t *found = tb_map_find(&ids->sparse, id);
   return found == NULL ? TO_IDS_NONE : (uint32_t)*found;
