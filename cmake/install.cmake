@@ -9,7 +9,7 @@ install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/raw.h lib/wire/secti
   lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
 install(FILES lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h lib/online/generation.h lib/online/model.h
-  lib/online/pull.h lib/online/ranges.def lib/online/reader.h lib/online/reasons.def lib/online/survey.h lib/online/view.h
+  lib/online/prepare.h lib/online/pull.h lib/online/ranges.def lib/online/reader.h lib/online/reasons.def lib/online/survey.h lib/online/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 
 # pkg-config, as the agent has it: installed, and from the build folder.

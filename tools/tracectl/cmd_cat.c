@@ -38,6 +38,7 @@ struct cat {
   struct tk_part_ask ask;
   const struct tk_part *part; /* NULL: all */
   bool progress;
+  unsigned threads;
 };
 
 static bool print_ordered(const struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
@@ -51,8 +52,14 @@ static bool print_ordered(const struct cat *cat, struct tk_out *out, struct tk_t
     return false;
   }
   struct to_event_sink sink = { &inside, tk_part_events };
-  bool read = tk_trace_run("cat", cat->path, cat->part, cat->part != NULL ? sink : inside.to,
-                           SIZE_MAX, cat->progress && !isatty(STDOUT_FILENO), run);
+  const struct tk_trace_ask ask = { .verb = "cat",
+                                    .path = cat->path,
+                                    .part = cat->part,
+                                    .sink = cat->part != NULL ? sink : inside.to,
+                                    .threads = cat->threads,
+                                    .frames = true,
+                                    .progress = cat->progress && !isatty(STDOUT_FILENO) };
+  bool read = tk_trace_run(&ask, run);
   if (fault.rc != TB_OK) run->diag = fault;
   if (cat->part != NULL && !inside.any && run->rc == TB_OK)
     run->rc = tb_fail(&run->diag, TB_NOTFOUND, "no event of that time is in it");
@@ -118,10 +125,11 @@ int tk_cmd_cat(int argc, char **argv) {
   static const struct option options[] = {
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'q' },
+    { "threads", required_argument, NULL, 't' },
     TK_PART_OPTIONS,
     { NULL, 0, NULL, 0 },
   };
-  struct cat cat = { .mode = find_mode("parsed"), .progress = true };
+  struct cat cat = { .mode = find_mode("parsed"), .progress = true, .threads = 1 };
   int opt, code;
 
   while ((opt = getopt_long(argc, argv, "d:", options, NULL)) != -1) {
@@ -132,6 +140,9 @@ int tk_cmd_cat(int argc, char **argv) {
       break;
     case 'j': cat.mode = find_mode("json"); break;
     case 'q': cat.progress = false; break;
+    case 't':
+      if (!tk_threads_parse(optarg, &cat.threads)) return tk_threads_usage("cat", optarg);
+      break;
     default:
       if ((code = take_part_option(&cat, opt, optarg)) != TK_DONE) return code;
     }

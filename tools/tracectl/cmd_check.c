@@ -13,7 +13,8 @@
 
 struct check_options {
   bool json, no_progress;
-  uint64_t memory_max;
+  uint64_t memory_max; /* 0: no limit */
+  unsigned threads;
 };
 
 static tb_rc count_only(void *self, const struct to_generation *gen, const struct to_event *events,
@@ -92,11 +93,15 @@ static void print_line(const char *path, const struct tk_trace_run *run) {
 }
 
 static bool check_file(const char *path, const struct check_options *options) {
-  struct to_event_sink sink = { NULL, count_only };
+  const struct tk_trace_ask ask = { .verb = "check",
+                                    .path = path,
+                                    .sink = { NULL, count_only },
+                                    .memory_max = options->memory_max,
+                                    .threads = options->threads,
+                                    .progress = !options->no_progress };
   struct tk_trace_run run;
 
-  if (!tk_trace_run("check", path, NULL, sink, options->memory_max, !options->no_progress, &run))
-    return false;
+  if (!tk_trace_run(&ask, &run)) return false;
   if (options->json)
     print_json(path, &run);
   else
@@ -109,9 +114,10 @@ int tk_cmd_check(int argc, char **argv) {
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'P' },
     { "memory-max", required_argument, NULL, 'm' },
+    { "threads", required_argument, NULL, 't' },
     { 0 },
   };
-  struct check_options options = { .memory_max = SIZE_MAX };
+  struct check_options options = { .threads = 1 };
   int c, code = TK_DONE;
 
   while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
@@ -122,9 +128,15 @@ int tk_cmd_check(int argc, char **argv) {
       if (!parse_bytes(optarg, &options.memory_max))
         return tk_usage("check", "--memory-max: \"%s\" is no size (try 512M)", optarg);
       break;
+    case 't':
+      if (!tk_threads_parse(optarg, &options.threads)) return tk_threads_usage("check", optarg);
+      break;
     default: return tk_usage_hint("check");
     }
   }
+  if (options.memory_max != 0 && options.threads > 1)
+    return tk_usage("check", "--memory-max is for one thread, not for --threads %u",
+                    options.threads);
   if (optind == argc) return tk_usage("check", "which FILE?");
   for (int i = optind; i < argc; i++)
     if (!check_file(argv[i], &options)) code = TK_FAILED;

@@ -16,6 +16,7 @@
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/report_live.h"
 #include "tools/tracectl/report_print.h"
+#include "tools/tracectl/trace_run.h"
 #include "tools/tracectl/tracectl.h"
 
 enum {
@@ -26,6 +27,7 @@ enum {
   OPT_TOP,
   OPT_FRAMES,
   OPT_WATCH,
+  OPT_THREADS,
 };
 
 struct report_options {
@@ -87,6 +89,9 @@ static int parse_option(struct report_options *o, int option, const char *value)
   case 'P': o->ask.progress = false; return TK_DONE;
   case OPT_PPROF: o->pprof = value; return TK_DONE;
   case OPT_WATCH: o->watch = true; return TK_DONE;
+  case OPT_THREADS:
+    if (tk_threads_parse(value, &o->ask.threads)) return TK_DONE;
+    return tk_threads_usage("report", value);
   case OPT_TOP:
     o->top = true;
     if (parse_number(value, &o->style.rows)) return TK_DONE;
@@ -273,6 +278,7 @@ int tk_cmd_report(int argc, char **argv) {
     { "frames", required_argument, NULL, OPT_FRAMES },
     { "fail-on", required_argument, NULL, OPT_FAIL_ON },
     { "watch", no_argument, NULL, OPT_WATCH },
+    { "threads", required_argument, NULL, OPT_THREADS },
     { "no-progress", no_argument, NULL, 'P' },
     TK_SELECTOR_STREAM_OPTIONS,
     TK_CLIENT_OPTIONS,

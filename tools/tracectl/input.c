@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,8 @@ static const unsigned char zstd_magic[MAGIC_BYTES] = { 0x28, 0xb5, 0x2f, 0xfd };
 
 struct tk_input {
   const char *verb, *path;
+  bool hushed;
+  char reason[100]; /* not spoken yet */
   int fd;
   uint64_t size, position;
   /* mapped */
@@ -39,9 +42,20 @@ struct tk_input {
   uint64_t held_at; /* offset of held[0] in the trace */
 };
 
-static bool complain(const struct tk_input *in, const char *reason) {
-  tk_fail(in->verb, "%s: %s", in->path, reason);
+static bool complain(struct tk_input *in, const char *reason) {
+  if (in->hushed)
+    snprintf(in->reason, sizeof in->reason, "%s", reason);
+  else
+    tk_fail(in->verb, "%s: %s", in->path, reason);
   return false;
+}
+
+void tk_input_hush(struct tk_input *in) {
+  in->hushed = true;
+}
+
+void tk_input_complain(const struct tk_input *in) {
+  tk_fail(in->verb, "%s: %s", in->path, in->reason);
 }
 
 /* The one way a mapping can fail after it was made. */

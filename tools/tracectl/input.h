@@ -2,6 +2,8 @@
 /* Where a verb's trace bytes come from: a file (mapped), "-" or a pipe (read), either packed with zstd
  * (known by its magic number, unpacked on the way).
  *
+ * Threads   tk_input_next() may be called by another thread than stays(), release(), offset() and size(), at the
+ *           same time; all else from one thread at a time.
  * Errors    spoken on stderr as "tracectl VERB: PATH: reason"; the call answers false or -1.
  */
 #ifndef TK_INPUT_H
@@ -18,6 +20,9 @@ void tk_input_close(struct tk_input *in);
 
 /* 1: the next bytes, lent until the next call (until close if tk_input_stays()); 0: end; -1: failed. */
 int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n);
+/* From now on the reason why next() fails is not spoken, but kept for complain(), which speaks it. */
+void tk_input_hush(struct tk_input *in);
+void tk_input_complain(const struct tk_input *in);
 /* What tk_input_next() gives stays in place and readable until close. */
 bool tk_input_stays(const struct tk_input *in);
 /* Says that the first upto bytes that next() gave are not needed soon: a mapping lets go of them. */

@@ -85,12 +85,16 @@ static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *s
 }
 
 static int run_file(struct work *work, const char *path, struct tk_report_set *set) {
-  struct to_event_sink sink = { work, take_events };
+  const struct tk_trace_ask ask = { .verb = "report",
+                                    .path = path,
+                                    .sink = { work, take_events },
+                                    .threads = work->ask->threads,
+                                    .progress = work->ask->progress };
   struct tk_trace_run run;
   tb_rc rc = TB_OK;
   char why[256];
 
-  if (!tk_trace_run("report", path, NULL, sink, SIZE_MAX, work->ask->progress, &run)) return TK_FAILED;
+  if (!tk_trace_run(&ask, &run)) return TK_FAILED;
   if (run.generations > 0 || run.events > 1 || run.rc == TB_OK)
     rc = add_reports(work, run.rc == TB_BROKEN, set);
   if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));

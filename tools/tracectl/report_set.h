@@ -16,6 +16,7 @@ struct tk_report_ask {
   to_ns blocked_after_ns; /* of a file: a collector has its own */
   bool profile; /* of a file: every stack gets its row, and what Go's tool counts is found out */
   bool progress;
+  unsigned threads; /* of a file: tools/tracectl/trace_run.h */
 };
 
 struct tk_report_set {
