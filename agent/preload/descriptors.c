@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's descriptors are not the program's. A program that closes whatever is open when it begins would have the
+ * agent read and write the next files it opens; and it may count on the order of the numbers it gets.
+ *
+ * So the agent's threads have a table of descriptors of their own, as a process has. In the program's table stands one
+ * that both sides need, by which the agent is woken: it has a high number, and for the program it is not there. Where
+ * the kernel does not give a thread a table (before Linux 5.9, if a container forbids unshare(2), too), all of the
+ * agent's are kept so. */
+#include "agent/preload/preload.h"
+
+enum { FDS_MAX = 65536, BELOW_LIMIT = 64, LIMIT_MIN = 256 };
+
+static __thread bool apart; /* has a table of its own */
+static _Atomic uint64_t agents[FDS_MAX / 64];
+static atomic_int end; /* beyond the highest that was ever in the set */
+
+static bool is_agents(int fd) {
+  return fd >= 0 && fd < FDS_MAX &&
+         (atomic_load_explicit(&agents[fd / 64], memory_order_relaxed) & UINT64_C(1) << fd % 64) !=
+             0;
+}
+
+/* The same under a high number, or as it is. */
+static int raise_number(int fd) {
+  struct rlimit limit;
+
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < LIMIT_MIN) return fd;
+  int least = (limit.rlim_cur > FDS_MAX ? FDS_MAX : (int)limit.rlim_cur) - BELOW_LIMIT;
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, least);
+  if (high < 0) return fd;
+  TA_REAL(close)(fd);
+  return high;
+}
+
+static int keep(int fd) {
+  if (ta_here.agent == 0 || apart || fd < 0) return fd;
+  fd = raise_number(fd);
+  if (fd >= FDS_MAX) return fd;
+  atomic_fetch_or(&agents[fd / 64], UINT64_C(1) << fd % 64);
+  int before = atomic_load(&end);
+  while (before <= fd && !atomic_compare_exchange_weak(&end, &before, fd + 1))
+    ;
+  return fd;
+}
+
+TA_API int socket(int domain, int type, int protocol) {
+  return keep(TA_REAL(socket)(domain, type, protocol));
+}
+
+TA_API int eventfd(unsigned value, int flags) {
+  return keep(TA_REAL(eventfd)(value, flags));
+}
+
+static int refuse(int error) {
+  errno = error;
+  return -1;
+}
+
+TA_API int close(int fd) {
+  if (TB_UNLIKELY(is_agents(fd)) && !apart) {
+    if (ta_here.agent == 0) return refuse(EBADF);
+    atomic_fetch_and(&agents[fd / 64], ~(UINT64_C(1) << fd % 64));
+  }
+  return TA_REAL(close)(fd);
+}
+
+/* In stretches between those that stay. */
+static int close_others(unsigned first, unsigned last, int flags) {
+  unsigned from = first;
+  int answer = 0;
+
+  for (int fd = 0; fd < atomic_load(&end); fd++) {
+    if (!is_agents(fd) || (unsigned)fd < from || (unsigned)fd > last) continue;
+    if ((unsigned)fd > from) answer |= TA_REAL(close_range)(from, (unsigned)fd - 1, flags);
+    from = (unsigned)fd + 1;
+  }
+  return from > last && from != first ? answer : answer | TA_REAL(close_range)(from, last, flags);
+}
+
+TA_API int close_range(unsigned first, unsigned last, int flags) {
+  return close_others(first, last, flags);
+}
+
+/* What the program has open is not kept open here, but for stderr if something may be said there. */
+void ta_descriptors_part(bool keep_stderr) {
+  apart = TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
+  if (!apart) return;
+  if (keep_stderr) close_others(0, STDERR_FILENO - 1, 0);
+  close_others(keep_stderr ? STDERR_FILENO + 1 : 0, ~0u, 0);
+}
+
+TA_API void closefrom(int first) {
+  if (close_others(first < 0 ? 0 : (unsigned)first, ~0u, 0) == 0) return;
+  for (int fd = first < 0 ? 0 : first; fd < (int)sysconf(_SC_OPEN_MAX); fd++) close(fd);
+}
+
+TA_API int dup2(int from, int to) {
+  return TB_UNLIKELY(is_agents(to)) && to != from ? refuse(EBUSY) : TA_REAL(dup2)(from, to);
+}
+
+TA_API int dup3(int from, int to, int flags) {
+  return TB_UNLIKELY(is_agents(to)) ? refuse(EBUSY) : TA_REAL(dup3)(from, to, flags);
+}

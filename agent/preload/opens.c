@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that are opened: the mode is there only if one is made. */
+#include <stdarg.h>
+
+#include "agent/preload/preload.h"
+
+#define WITH_MODE(flags, mode)                                                                     \
+  mode_t mode = 0;                                                                                 \
+  if (__OPEN_NEEDS_MODE(flags)) {                                                                  \
+    va_list args;                                                                                  \
+    va_start(args, flags);                                                                         \
+    mode = va_arg(args, mode_t);                                                                   \
+    va_end(args);                                                                                  \
+  }
+
+#define OPEN(name)                                                                                 \
+  TA_API int name(const char *path, int flags, ...) {                                              \
+    WITH_MODE(flags, mode)                                                                         \
+    bool told = ta_tells(TA_TELL_CALL) && ta_tell_begin(TA_TELL_CALL, TA_FRAME);                   \
+    int fd = TA_REAL(name)(path, flags, mode);                                                     \
+    if (told) ta_tell_end(TA_FRAME);                                                               \
+    return fd;                                                                                     \
+  }
+
+#define OPEN_AT(name)                                                                              \
+  TA_API int name(int folder, const char *path, int flags, ...) {                                  \
+    WITH_MODE(flags, mode)                                                                         \
+    bool told = ta_tells(TA_TELL_CALL) && ta_tell_begin(TA_TELL_CALL, TA_FRAME);                   \
+    int fd = TA_REAL(name)(folder, path, flags, mode);                                             \
+    if (told) ta_tell_end(TA_FRAME);                                                               \
+    return fd;                                                                                     \
+  }
+
+OPEN(open)
+OPEN(open64)
+OPEN_AT(openat)
+OPEN_AT(openat64)

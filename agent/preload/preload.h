@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libtraceagent-preload.so: traces a C or C++ program that nobody changed.
+ *
+ *   LD_PRELOAD=/usr/lib/libtraceagent-preload.so \
+ *   TRACEAGENT_SERVER=collector:7070 TRACEAGENT_CERTS=/etc/trace redis-server
+ *
+ * It stands between the program and libc for the calls of calls.def, tells the agent inside of it what they do, and
+ * calls the real ones. The environment says how; docs/OPERATIONS.md has the table. Without a server, or with a wrong
+ * value, it says so once on stderr and does nothing.
+ *
+ * What the program may rely on: results, errno, cancellation and the order of its own handlers are libc's. A wrapper
+ * tells nothing
+ *
+ *   - while the agent's own code runs, on its threads and on the program's: `agent` below;
+ *   - in a signal handler that came in the middle of a call that is being told: `frame` below;
+ *   - in a forked child, unless TRACEAGENT_FORK=1: the children of most programs run another one at once, or do one
+ *     thing and end. A program that is run begins anew by itself. daemon() goes on with the child;
+ *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
+ *
+ * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
+ * is not below it, and ends the old one first.
+ *
+ * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
+ *
+ * Memory    what traceagent.h says, 16 bytes a thread that is being created.
+ * Threads   the agent's two.
+ */
+#ifndef TA_PRELOAD_H
+#define TA_PRELOAD_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "base/result.h"
+#include "traceagent.h"
+
+/* How a call is told: as a system call, or as a wait, by enum ta_wait_reason. */
+enum ta_tell {
+  TA_TELL_CALL,
+  TA_TELL_MUTEX = TA_WAIT_MUTEX,
+  TA_TELL_COND = TA_WAIT_COND,
+  TA_TELL_JOIN = TA_WAIT_JOIN,
+  TA_TELL_SLEEP = TA_WAIT_SLEEP,
+  TA_TELL_POLL = TA_WAIT_POLL,
+  TA_TELL_THREAD, /* that it is there, and its name */
+};
+
+/* Bit set of what is told; 0: there is no session. */
+extern _Atomic unsigned ta_told;
+
+/* This thread. */
+struct ta_here {
+  unsigned agent;       /* the agent's code runs on it, so many times over */
+  enum ta_tell what;    /* of the call that is being told */
+  char *volatile frame; /* of its wrapper; NULL: none */
+};
+extern __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
+
+static inline void ta_agent_begins(void) {
+  ta_here.agent++;
+  atomic_signal_fence(memory_order_seq_cst);
+}
+static inline void ta_agent_ends(void) {
+  atomic_signal_fence(memory_order_seq_cst);
+  ta_here.agent--;
+}
+
+static inline bool ta_tells(enum ta_tell what) {
+  return (atomic_load_explicit(&ta_told, memory_order_relaxed) & 1u << what) != 0 &&
+         ta_here.agent == 0;
+}
+
+/* False: nothing was told, and there is nothing to end. frame: the wrapper's. */
+bool ta_tell_begin(enum ta_tell what, char *frame);
+void ta_tell_end(char *frame);
+#define TA_FRAME ((char *)__builtin_frame_address(0))
+
+/* The real functions. */
+
+struct ta_real {
+#define CALL(what, ret, name, params, args)          ret(*name) params;
+#define LOCK(what, ret, name, params, args, attempt) ret(*name) params;
+#define OWN(ret, name, params)                       ret(*name) params;
+#define PLAIN(ret, name, params)                     ret(*name) params;
+#include "agent/preload/calls.def"
+#undef CALL
+#undef LOCK
+#undef OWN
+#undef PLAIN
+};
+extern struct ta_real ta_real;
+void ta_real_find(void);
+
+/* Constructors of other libraries come before ours. */
+#define TA_REAL(name)                                                                              \
+  (*({                                                                                             \
+    if (TB_UNLIKELY(__atomic_load_n(&ta_real.name, __ATOMIC_RELAXED) == NULL)) ta_real_find();     \
+    __atomic_load_n(&ta_real.name, __ATOMIC_RELAXED);                                              \
+  }))
+
+/* Names that stand in no header unless the program was compiled to check itself. */
+ssize_t __read_chk(int fd, void *to, size_t n, size_t room);
+ssize_t __pread_chk(int fd, void *to, size_t n, off_t at, size_t room);
+ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t at, size_t room);
+ssize_t __recv_chk(int fd, void *to, size_t n, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, __SOCKADDR_ARG peer,
+                       socklen_t *len);
+int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask,
+                size_t room);
+
+/* The session (session.c): begins with what the environment says, ends, is over in a forked child. */
+void ta_preload_begin(bool in_child);
+void ta_preload_end(void);
+bool ta_preload_follows_forks(void);
+bool ta_preload_is_verbose(void);
+
+/* One of the agent's threads gets descriptors of its own (descriptors.c). */
+void ta_descriptors_part(bool keep_stderr);
+
+/* Says one line on stderr. */
+void ta_preload_say(const char *fmt, ...) TB_PRINTF(1, 2);
+
+#endif

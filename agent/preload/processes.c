@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that a program makes of itself. */
+#include "agent/preload/preload.h"
+
+TA_API pid_t fork(void) {
+  pid_t pid = TA_REAL(fork)();
+
+  if (pid == 0 && ta_preload_follows_forks()) ta_preload_begin(true);
+  return pid;
+}
+
+/* The parent ends inside it, and the child is the program. So what there is is sent, and the child begins anew. */
+TA_API int daemon(int stay, int keep) {
+  bool ours = atomic_load(&ta_told) != 0;
+
+  if (ours) ta_preload_end();
+  int answer = TA_REAL(daemon)(stay, keep);
+  if (ours) ta_preload_begin(answer == 0);
+  return answer;
+}

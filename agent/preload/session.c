@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program's session: from before its main() to after its last exit handler. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "agent/preload/preload.h"
+#include "agent/preload/variables.h"
+
+static struct ta_variables variables;
+
+void ta_preload_say(const char *fmt, ...) {
+  char line[400] = "libtraceagent-preload: ";
+  size_t n = strlen(line);
+  va_list args;
+
+  va_start(args, fmt);
+  vsnprintf(line + n, sizeof line - n - 1, fmt, args);
+  va_end(args);
+  strcat(line, "\n");
+  if (TA_REAL(write)(STDERR_FILENO, line, strlen(line)) < 0) return; /* then nobody listens */
+}
+
+static void log_line(void *self, int level, const char *text) {
+  (void)self;
+  (void)level;
+  ta_preload_say("%s", text);
+}
+
+/* Handlers of the program's that run around its fork() are its own affair; those of the agent take locks, and must not
+ * be told. Ours come first before, and last after. */
+static void before_fork(void) {
+  ta_agent_begins();
+}
+static void in_parent(void) {
+  ta_agent_ends();
+}
+static void in_child(void) {
+  atomic_store(&ta_told, 0);
+  ta_agent_ends();
+}
+
+static void watch_process(void) {
+  pthread_atfork(before_fork, in_parent, in_child);
+  atexit(ta_preload_end); /* before the agent's own handler, which was there first */
+}
+
+/* A child of several with one name has a name of its own. */
+static const char *child_instance(char *room, size_t n) {
+  const char *given = getenv("TRACEAGENT_INSTANCE");
+
+  if (given == NULL) return NULL;
+  snprintf(room, n, "%.50s:%ld", given, (long)getpid());
+  return room;
+}
+
+static int start(bool child) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  char instance[64];
+  struct ta_forward_config where = {
+    .service = variables.service,
+    .instance = child ? child_instance(instance, sizeof instance) : NULL,
+    .spool_bytes = variables.spool_bytes,
+    .log = variables.verbose ? log_line : NULL,
+  };
+  struct ta_emit_config how = { .version = (unsigned)variables.version,
+                                .generation_ms = (unsigned)variables.generation_ms };
+  int error = ta_emit_start(&where, &how);
+
+  if (error != TA_OK) return error;
+  pthread_once(&once, watch_process);
+  if ((variables.told & 1u << TA_TELL_THREAD) != 0)
+    ta_thread_attach(ta_name_of(program_invocation_short_name));
+  return TA_OK;
+}
+
+void ta_preload_begin(bool child) {
+  int before = errno;
+
+  ta_agent_begins();
+  int error = start(child);
+  if (error == TA_OK)
+    atomic_store(&ta_told, variables.told);
+  else if (error != TA_E_OFF)
+    ta_preload_say("not traced: %s", ta_strerror(error));
+  ta_agent_ends();
+  errno = before;
+}
+
+void ta_preload_end(void) {
+  int before = errno;
+
+  ta_agent_begins();
+  if (atomic_exchange(&ta_told, 0) != 0) ta_emit_stop((int64_t)variables.exit_ms);
+  ta_agent_ends();
+  errno = before;
+}
+
+bool ta_preload_follows_forks(void) {
+  return variables.forks;
+}
+
+bool ta_preload_is_verbose(void) {
+  return variables.verbose;
+}
+
+__attribute__((constructor)) static void begin(void) {
+  const char *disable = getenv("TRACEAGENT_DISABLE");
+
+  ta_real_find();
+  if (disable != NULL && strcmp(disable, "1") == 0) return;
+  if (!ta_variables_read(&variables))
+    ta_preload_say("not traced: %s", variables.fault);
+  else if (!variables.other)
+    ta_preload_begin(false);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads: each is there from its first moment, under the name of the function it runs where that is known, until it
+ * is given another. */
+#include <dlfcn.h>
+
+#include "agent/preload/preload.h"
+
+struct birth {
+  void *(*start)(void *);
+  void *arg;
+  ta_name name;
+  bool agents; /* one of the agent's own */
+};
+
+static void *live(void *self) {
+  struct birth *birth = self, b = *birth;
+
+  ta_agent_begins();
+  free(birth);
+  if (b.agents) {
+    ta_descriptors_part(ta_preload_is_verbose());
+  } else {
+    if ((atomic_load(&ta_told) & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(b.name);
+    ta_agent_ends();
+  }
+  return b.start(b.arg);
+}
+
+/* 0 where the function has no name that is known outside its file: then it is the thread's name, or the program's. */
+static ta_name name_of(void *(*start)(void *)) {
+  Dl_info info;
+  void *at = *(void **)&start;
+
+  if (dladdr(at, &info) == 0 || info.dli_sname == NULL || info.dli_saddr != at) return 0;
+  return ta_name_of(info.dli_sname);
+}
+
+TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg) {
+  bool agents = ta_here.agent != 0;
+
+  if (!agents && !ta_tells(TA_TELL_THREAD)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  ta_agent_begins();
+  struct birth *birth = malloc(sizeof *birth);
+  if (birth != NULL) *birth = (struct birth){ start, arg, agents ? 0 : name_of(start), agents };
+  ta_agent_ends();
+  if (birth == NULL) return EAGAIN;
+  int error = TA_REAL(pthread_create)(out, attr, live, birth);
+  if (error != 0) free(birth);
+  return error;
+}
+
+/* Of another thread the name is taken when it is first seen. */
+TA_API int pthread_setname_np(pthread_t thread, const char *name) {
+  int error = TA_REAL(pthread_setname_np)(thread, name);
+
+  if (error != 0 || !ta_tells(TA_TELL_THREAD) || !pthread_equal(thread, pthread_self()))
+    return error;
+  ta_agent_begins();
+  ta_thread_attach(ta_name_of(name));
+  ta_agent_ends();
+  return 0;
+}

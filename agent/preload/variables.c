@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/preload/variables.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "agent/preload/preload.h"
+
+enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000 };
+
+struct group {
+  const char *name;
+  unsigned told;
+};
+
+static const struct group groups[] = {
+  { "threads", 1u << TA_TELL_THREAD | 1u << TA_TELL_JOIN },
+  { "locks", 1u << TA_TELL_MUTEX | 1u << TA_TELL_COND },
+  { "sleeps", 1u << TA_TELL_SLEEP },
+  { "polls", 1u << TA_TELL_POLL },
+  { "calls", 1u << TA_TELL_CALL },
+};
+
+/* Calls each with every word of a list that has commas between them, until one answers true. */
+static bool any_word(const char *list, bool (*each)(void *self, const char *word, size_t n),
+                     void *self) {
+  for (;;) {
+    size_t n = strcspn(list, ",");
+    if (n > 0 && each(self, list, n)) return true;
+    if (list[n] == 0) return false;
+    list += n + 1;
+  }
+}
+
+static bool is_unknown(void *self, const char *word, size_t n) {
+  struct ta_variables *v = self;
+
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    if (strlen(groups[i].name) != n || memcmp(groups[i].name, word, n) != 0) continue;
+    v->told |= groups[i].told;
+    return false;
+  }
+  snprintf(v->fault, sizeof v->fault,
+           "TRACEAGENT_TRACE: \"%.*s\" is none of threads, locks, sleeps, polls, calls",
+           n > 40 ? 40 : (int)n, word);
+  return true;
+}
+
+static bool is_program(void *self, const char *word, size_t n) {
+  (void)self;
+  return strlen(program_invocation_short_name) == n &&
+         memcmp(program_invocation_short_name, word, n) == 0;
+}
+
+static bool read_groups(struct ta_variables *v) {
+  const char *list = getenv("TRACEAGENT_TRACE");
+
+  if (list != NULL) return !any_word(list, is_unknown, v);
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) v->told |= groups[i].told;
+  return true;
+}
+
+static bool read_number(struct ta_variables *v, const char *name, uint64_t max, uint64_t *out) {
+  const char *text = getenv(name);
+  char *end;
+
+  if (text == NULL || *text == 0) return true;
+  errno = 0;
+  unsigned long long number = strtoull(text, &end, 10);
+  if (isdigit((unsigned char)*text) && *end == 0 && errno == 0 && number <= max) {
+    *out = number;
+    return true;
+  }
+  snprintf(v->fault, sizeof v->fault, "%s: \"%.40s\" is not a number from 0 to %llu", name, text,
+           (unsigned long long)max);
+  return false;
+}
+
+static bool is_on(const char *name) {
+  const char *text = getenv(name);
+
+  return text != NULL && strcmp(text, "1") == 0;
+}
+
+/* What a service may be called, of what a program is called. */
+static void name_service(struct ta_variables *v) {
+  const char *given = getenv("TRACEAGENT_SERVICE");
+  const char *name = given != NULL ? given : program_invocation_short_name;
+
+  snprintf(v->service, sizeof v->service, "%s", name);
+  for (char *c = v->service; given == NULL && *c != 0; c++)
+    if (!isalnum((unsigned char)*c) && strchr("._:-", *c) == NULL) *c = '-';
+}
+
+bool ta_variables_read(struct ta_variables *v) {
+  const char *only = getenv("TRACEAGENT_ONLY");
+
+  *v = (struct ta_variables){ .exit_ms = EXIT_MS };
+  v->other = only != NULL && !any_word(only, is_program, NULL);
+  v->forks = is_on("TRACEAGENT_FORK");
+  v->verbose = is_on("TRACEAGENT_VERBOSE");
+  name_service(v);
+  return read_groups(v) &&
+         read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&
+         read_number(v, "TRACEAGENT_SPOOL_BYTES", INT64_MAX, &v->spool_bytes) &&
+         read_number(v, "TRACEAGENT_VERSION", UINT32_MAX, &v->version) &&
+         read_number(v, "TRACEAGENT_EXIT_MS", EXIT_MS_MAX, &v->exit_ms);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment says to the preload library. TRACEAGENT_SERVER, _CERTS, _INSTANCE and _DISABLE are read where
+ * every stream is opened (agent/forward.c).
+ *
+ * Errors    false, and `fault` says which variable and why.
+ */
+#ifndef TA_VARIABLES_H
+#define TA_VARIABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ta_variables {
+  bool other;    /* TRACEAGENT_ONLY names other programs */
+  unsigned told; /* TRACEAGENT_TRACE: bit set of enum ta_tell */
+  bool forks;    /* TRACEAGENT_FORK */
+  bool verbose;  /* TRACEAGENT_VERBOSE */
+  uint64_t generation_ms, spool_bytes, version, exit_ms;
+  char service[65]; /* TRACEAGENT_SERVICE, or the program's name */
+  char fault[200];
+};
+
+bool ta_variables_read(struct ta_variables *v);
+
+#endif

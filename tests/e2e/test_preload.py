@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that nobody changed, traced by the preload library: what they do is told, and they do it as ever."""
+import collections
+import json
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import sys
+import unittest
+
+from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+
+LIBRARY = BUILD / "lib/libtraceagent-preload.so"
+UNCHANGED = SOURCE / "tests/e2e/unchanged.c"
+REDIS = shutil.which("redis-check-rdb")  # the server, too: it goes by the name it is called by
+REQUESTS = 4000
+
+WITH_THREADS = """
+import queue, threading, time
+jobs = queue.Queue()
+def work():
+    while jobs.get() is not None:
+        time.sleep(0.001)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for n in range(100): jobs.put(n)
+for thread in threads: jobs.put(None)
+for thread in threads: thread.join()
+print("100 jobs")
+"""
+
+
+@unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
+class Preload(Case):
+    def setUp(self):
+        super().setUp()
+        self.go = local_go()
+
+    def environment(self, server, **more):
+        return {**os.environ, "LD_PRELOAD": str(LIBRARY), "TRACEAGENT_SERVER": str(server), "TRACEAGENT_CERTS": str(self.certs),
+                "TRACEAGENT_EXIT_MS": "60000", **more}
+
+    def unchanged(self):
+        program = self.folder / "unchanged"
+        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-D_FORTIFY_SOURCE=2", "-rdynamic", "-pthread",
+                         UNCHANGED, "-o", program)
+        return program
+
+    def read(self, collector, service):
+        """The trace of the one stream of that service, printed; Go's reader prints the same."""
+        trace = self.folder / f"{service}.trace"
+        collector.ask("fetch", "--service", service, "-o", trace, "--no-progress")
+        utc = {**os.environ, "TZ": "UTC"}
+        ours = self.tracectl("cat", "-d", "parsed", trace, env=utc).out
+        if self.go is not None:
+            theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", trace, env=self.go.environment)
+            self.assertEqual(theirs.out, ours)
+        return ours
+
+    def reasons(self, text):
+        return collections.Counter(re.findall(r'Running->Waiting Reason="(.*)"', text))
+
+    def traced(self, *scenes, **more):
+        collector = Collector(self)
+        done = self.run_program(self.unchanged(), *scenes, env=self.environment(collector.to, **more))
+        self.assertEqual((set(done.out.split("\n")), done.err), ({"as ever", ""}, ""))
+        return collector
+
+    def streams(self, collector):
+        return [row for row in collector.json_lines("status") if row["type"] == "stream"]
+
+    # Our own program.
+
+    def test_each_wait_is_told_as_what_it_is(self):
+        text = self.read(self.traced("waits"), "unchanged")
+        reasons = self.reasons(text)
+        self.assertEqual(reasons["sync"], 6)  # two locks, a mutex, a semaphore, both at the barrier
+        self.assertGreaterEqual(reasons["sync.(*Cond).Wait"], 2)
+        self.assertEqual(reasons["network"], 3)
+        self.assertEqual(reasons["sleep"], 2)
+        self.assertGreaterEqual(reasons["sync (join)"], 1)
+        self.assertGreaterEqual(text.count("Syscall->Runnable"), 2)  # read() and recv() that blocked
+        self.assertIn("\twait_thread @", text)
+        self.assertIn("\tunchanged @", text)
+
+    def test_a_lock_that_is_free_is_not_worth_a_word(self):
+        text = self.read(self.traced("waits", TRACEAGENT_TRACE="locks"), "unchanged")
+        self.assertEqual(set(self.reasons(text)), {"sync", "sync.(*Cond).Wait"})
+        self.assertEqual(self.reasons(text)["sync"], 6)
+        self.assertNotIn("Syscall", text)
+
+    def test_cancelled_threads_and_signal_handlers_are_as_ever(self):
+        text = self.read(self.traced("cancel", "signals", "waits"), "unchanged")
+        self.assertEqual(self.reasons(text)["network"], 3)
+
+    def test_a_program_that_closes_all_descriptors_is_traced_on(self):
+        text = self.read(self.traced("close", "waits"), "unchanged")
+        self.assertEqual(self.reasons(text)["network"], 3)
+
+    def test_a_forked_child_is_not_told_and_one_that_runs_a_program_is(self):
+        collector = self.traced("children")
+        names = sorted(row["service"] for row in self.streams(collector))
+        self.assertEqual(names, ["grandchild", "unchanged"])
+        self.assertEqual(self.reasons(self.read(collector, "unchanged"))["network"], 0)
+        self.assertEqual(self.reasons(self.read(collector, "grandchild")), {"sleep": 2})
+
+    def test_a_child_that_serves_has_a_stream_of_its_own_if_asked_for(self):
+        collector = self.traced("children", TRACEAGENT_FORK="1", TRACEAGENT_ONLY="other,unchanged", TRACEAGENT_INSTANCE="one")
+        instances = [row["instance"] for row in self.streams(collector)]
+        self.assertEqual(len(instances), 2)
+        self.assertRegex(" ".join(sorted(instances)), r"^one one:\d+$")
+
+    def test_a_daemon_goes_on_under_its_new_process(self):
+        collector = Collector(self)
+        program = self.unchanged()
+        out = open(self.folder / "daemon.out", "wb")
+        self.assertEqual(self.spawn("daemon", program, "daemon", "waits", stdout=out, env=self.environment(collector.to)).wait(), 0)
+        wait_until("both have ended", lambda: [row["state"] for row in self.streams(collector)] == ["closed"] * 2)
+        self.assertEqual((self.folder / "daemon.out").read_text(), "as ever\n")
+
+    # What it does when it cannot trace.
+
+    def test_what_is_wrong_with_the_environment_is_said_once_and_the_program_runs(self):
+        program = self.unchanged()
+        for change, said in (({"TRACEAGENT_SERVER": "nowhere"}, '"nowhere" is not HOST:PORT'),
+                             ({"TRACEAGENT_CERTS": "/none"}, "/none/ca.pem"),
+                             ({"TRACEAGENT_TRACE": "locks,loks"}, '"loks" is none of threads, locks'),
+                             ({"TRACEAGENT_GENERATION_MS": "1s"}, 'TRACEAGENT_GENERATION_MS: "1s" is not a number'),
+                             ({"TRACEAGENT_SERVICE": "a b"}, 'service "a b"')):
+            with self.subTest(said):
+                done = self.run_program(program, "sleep", env=self.environment("127.0.0.1:1", **change))
+                self.assertEqual(done.out, "as ever\n")
+                self.assertIn(said, done.err)
+                self.assertEqual(len(done.err.splitlines()), 1)
+
+    def test_switched_off_or_meant_for_another_program_it_is_silent(self):
+        program = self.unchanged()
+        for more in ({"TRACEAGENT_DISABLE": "1", "TRACEAGENT_SERVER": "nowhere"}, {"TRACEAGENT_ONLY": "redis-server,nginx"}):
+            done = self.run_program(program, "waits", env=self.environment("127.0.0.1:1", **more))
+            self.assertEqual((done.out, done.err), ("as ever\n", ""))
+
+    def test_without_a_collector_the_program_runs_and_ends_all_the_same(self):
+        done = self.run_program(self.unchanged(), "waits", "cancel", "signals", "children",
+                                env=self.environment("127.0.0.1:1", TRACEAGENT_EXIT_MS="0"))
+        self.assertEqual((done.out, done.err), (2 * "as ever\n", ""))
+
+    # Programs that nobody here wrote.
+
+    def test_python_with_threads(self):
+        collector = Collector(self)
+        python = os.path.realpath(sys.executable)
+        done = self.run_program(python, "-c", WITH_THREADS, env=self.environment(collector.to, TRACEAGENT_SERVICE="python"))
+        self.assertEqual(done.out, "100 jobs\n")
+        reasons = self.reasons(self.read(collector, "python"))
+        self.assertGreaterEqual(sum(reasons[name] for name in ("sync", "sync.(*Cond).Wait")), 4)
+        self.assertGreaterEqual(reasons["sleep"] + reasons["network"], 100)
+
+    def test_sqlite_in_a_program(self):
+        collector = Collector(self)
+        file = self.folder / "some.db"
+        work = f"import sqlite3; db = sqlite3.connect({str(file)!r}); db.execute('create table t(a)')\n" \
+               "for n in range(50): db.execute('insert into t values(?)', (n,)); db.commit()"
+        python = os.path.realpath(sys.executable)
+        self.run_program(python, "-c", work, env=self.environment(collector.to, TRACEAGENT_SERVICE="sqlite"))
+        self.assertEqual(sqlite3.connect(file).execute("select sum(a) from t").fetchone(), (sum(range(50)),))
+        self.assertGreater(self.read(collector, "sqlite").count("Running->Syscall"), 200)
+
+    @unittest.skipIf(REDIS is None, "no redis")
+    def test_redis_under_its_own_benchmark(self):
+        collector = Collector(self)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        server = self.spawn("redis", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", self.folder,
+                            executable=REDIS, env=self.environment(collector.to, TRACEAGENT_SERVICE="redis"))
+
+        def ask(*words):
+            return self.run_program("redis-cli", "-p", port, *words, expect=None).out
+
+        wait_until("redis answers", lambda: "PONG" in ask("ping"))
+        done = self.run_program("redis-benchmark", "-p", port, "-t", "get,set", "-n", REQUESTS, "-q")
+        self.assertIn("GET:", done.out)
+        ask("bgsave")
+        wait_until("the child has saved", lambda: "rdb_bgsave_in_progress:0" in ask("info", "persistence"))
+        ask("shutdown", "nosave")
+        self.assertEqual(server.wait(60), 0, self.log("redis"))
+        text = self.read(collector, "redis")
+        self.assertGreaterEqual(text.count("Running->Syscall"), 4 * REQUESTS)
+        self.assertGreater(self.reasons(text)["network"], 10)
+        collector.ask("verify")

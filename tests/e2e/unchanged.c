@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that knows nothing of tracing, for tests of the preload library: unchanged SCENE...
+ *
+ * Whatever a scene waits for it really waits for: who ends the wait looks first that the other sleeps in the kernel. A
+ * scene ends the program with 1 and a line if something is not as without the library. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MUST(cond)                                                                                 \
+  do {                                                                                             \
+    if (cond) break;                                                                               \
+    fprintf(stderr, "line %d: not %s: %s\n", __LINE__, #cond, strerror(errno));                    \
+    exit(1);                                                                                       \
+  } while (0)
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_barrier_t barrier;
+static sem_t sem;
+static int wire[2], pair[2];
+static bool told;
+static pthread_t sleeper;
+
+/* The thread that is about to wait. */
+static atomic_int ready;
+
+static bool sleeps(int id) {
+  char path[64], text[256] = "";
+
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
+  int fd = open(path, O_RDONLY);
+  if (fd < 0) return false;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  const char *state = n > 0 ? strrchr(text, ')') : NULL;
+  return state != NULL && state[2] == 'S';
+}
+
+static void wait_until_it_sleeps(void) {
+  while (ready == 0 || !sleeps(ready)) sched_yield();
+}
+
+/* How each waits, and what ends that. */
+
+static void in_mutex(void) {
+  MUST(pthread_mutex_lock(&mutex) == 0);
+  pthread_mutex_unlock(&mutex);
+}
+static void take_mutex(void) {
+  pthread_mutex_lock(&mutex);
+}
+static void give_mutex(void) {
+  pthread_mutex_unlock(&mutex);
+}
+
+static void in_read_lock(void) {
+  MUST(pthread_rwlock_rdlock(&rwlock) == 0);
+  pthread_rwlock_unlock(&rwlock);
+}
+static void in_write_lock(void) {
+  MUST(pthread_rwlock_wrlock(&rwlock) == 0);
+  pthread_rwlock_unlock(&rwlock);
+}
+static void take_rwlock(void) {
+  pthread_rwlock_wrlock(&rwlock);
+}
+static void give_rwlock(void) {
+  pthread_rwlock_unlock(&rwlock);
+}
+
+static void in_sem(void) {
+  errno = ENOTTY;
+  MUST(sem_wait(&sem) == 0 && errno == ENOTTY);
+}
+static void post(void) {
+  sem_post(&sem);
+}
+
+static void in_barrier(void) {
+  pthread_barrier_wait(&barrier);
+}
+
+static void in_cond(void) {
+  pthread_mutex_lock(&mutex);
+  told = false;
+  while (!told) MUST(pthread_cond_wait(&cond, &mutex) == 0);
+  pthread_mutex_unlock(&mutex);
+}
+static void in_timed_cond(void) {
+  static pthread_cond_t other = PTHREAD_COND_INITIALIZER;
+  struct timespec until = { .tv_sec = 1 };
+
+  pthread_mutex_lock(&mutex);
+  told = false;
+  MUST(pthread_cond_timedwait(&other, &mutex, &until) == ETIMEDOUT);
+  until.tv_sec = 4000000000;
+  while (!told) MUST(pthread_cond_timedwait(&cond, &mutex, &until) == 0);
+  pthread_mutex_unlock(&mutex);
+}
+static void tell(void) {
+  pthread_mutex_lock(&mutex);
+  told = true;
+  pthread_cond_signal(&cond);
+  pthread_mutex_unlock(&mutex);
+}
+
+static void *read_one(void *arg) {
+  char byte;
+
+  MUST(read(wire[0], &byte, 1) == 1);
+  return arg;
+}
+static void in_read(void) {
+  read_one(NULL);
+}
+static void in_join(void) {
+  void *out;
+
+  MUST(pthread_create(&sleeper, NULL, read_one, &wire) == 0);
+  MUST(pthread_join(sleeper, &out) == 0 && out == &wire);
+}
+static void write_one(void) {
+  MUST(write(wire[1], "x", 1) == 1);
+}
+
+static void in_poll(void) {
+  struct pollfd fd = { .fd = wire[0], .events = POLLIN };
+
+  MUST(poll(&fd, 1, 0) == 0);
+  MUST(poll(&fd, 1, -1) == 1);
+  read_one(NULL);
+}
+static void in_select(void) {
+  fd_set set;
+
+  FD_ZERO(&set);
+  FD_SET(wire[0], &set);
+  MUST(select(wire[0] + 1, &set, NULL, NULL, NULL) == 1);
+  read_one(NULL);
+}
+static void in_epoll(void) {
+  struct epoll_event event = { .events = EPOLLIN };
+  int fd = epoll_create1(EPOLL_CLOEXEC);
+
+  MUST(epoll_ctl(fd, EPOLL_CTL_ADD, wire[0], &event) == 0);
+  MUST(epoll_wait(fd, &event, 1, -1) == 1);
+  close(fd);
+  read_one(NULL);
+}
+
+static void in_recv(void) {
+  char byte;
+
+  MUST(recv(pair[0], &byte, 1, 0) == 1);
+}
+static void send_one(void) {
+  MUST(send(pair[1], "x", 1, 0) == 1);
+}
+
+static void in_sleep(void) {
+  MUST(nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL) == 0);
+  MUST(usleep(2000) == 0);
+}
+static void nothing(void) {}
+
+struct wait {
+  const char *name;
+  void (*before)(void), (*wait)(void), (*end)(void);
+};
+
+static const struct wait waits[] = {
+  { "mutex", take_mutex, in_mutex, give_mutex },
+  { "read-lock", take_rwlock, in_read_lock, give_rwlock },
+  { "write-lock", take_rwlock, in_write_lock, give_rwlock },
+  { "sem", nothing, in_sem, post },
+  { "barrier", nothing, in_barrier, in_barrier },
+  { "cond", nothing, in_cond, tell },
+  { "timed-cond", nothing, in_timed_cond, tell },
+  { "join", nothing, in_join, write_one },
+  { "read", nothing, in_read, write_one },
+  { "poll", nothing, in_poll, write_one },
+  { "select", nothing, in_select, write_one },
+  { "epoll", nothing, in_epoll, write_one },
+  { "recv", nothing, in_recv, send_one },
+};
+
+void *wait_thread(void *arg); /* others may see its name */
+
+void *wait_thread(void *arg) {
+  const struct wait *wait = arg;
+
+  MUST(pthread_setname_np(pthread_self(), wait->name) == 0);
+  ready = gettid();
+  wait->wait();
+  return NULL;
+}
+
+static void all_waits(void) {
+  pthread_t thread;
+
+  for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+    waits[i].before();
+    ready = 0;
+    MUST(pthread_create(&thread, NULL, wait_thread, (void *)&waits[i]) == 0);
+    wait_until_it_sleeps();
+    waits[i].end();
+    MUST(pthread_join(thread, NULL) == 0);
+  }
+  in_sleep();
+}
+
+/* A thread that is cancelled where it waits, and cleans up. */
+
+static void unlock(void *arg) {
+  pthread_mutex_unlock(arg);
+}
+
+static void *cancelled_thread(void *arg) {
+  pthread_mutex_lock(&mutex);
+  pthread_cleanup_push(unlock, &mutex);
+  ready = gettid();
+  for (;;) pthread_cond_wait(&cond, &mutex);
+  pthread_cleanup_pop(1);
+  return arg;
+}
+
+static void *cancelled_reader(void *arg) {
+  ready = gettid();
+  return read_one(arg);
+}
+
+static void cancel(void *(*start)(void *)) {
+  pthread_t thread;
+  void *out;
+
+  ready = 0;
+  MUST(pthread_create(&thread, NULL, start, NULL) == 0);
+  wait_until_it_sleeps();
+  MUST(pthread_cancel(thread) == 0);
+  MUST(pthread_join(thread, &out) == 0 && out == PTHREAD_CANCELED);
+  in_mutex();
+}
+
+/* A handler in the middle of a read() that calls in turn; then one that never comes back to it. */
+
+static sigjmp_buf out_of_read;
+static atomic_int signals;
+static pthread_t main_thread;
+
+static void on_signal(int sig) {
+  char byte = 's';
+  int before = errno;
+
+  MUST(write(wire[1], &byte, 1) == 1);
+  MUST(read(wire[0], &byte, 1) == 1);
+  errno = before;
+  signals++;
+  if (sig == SIGUSR2) siglongjmp(out_of_read, 1);
+}
+
+static void *send_signals(void *arg) {
+  const int *sig = arg;
+
+  wait_until_it_sleeps();
+  pthread_kill(main_thread, *sig);
+  return NULL;
+}
+
+static void interrupt_read(int sig) {
+  pthread_t thread;
+  char byte;
+  volatile bool jumped = false;
+
+  ready = 0;
+  MUST(pthread_create(&thread, NULL, send_signals, &sig) == 0);
+  if (sigsetjmp(out_of_read, 1) == 0) {
+    ready = gettid();
+    MUST(recv(pair[0], &byte, 1, 0) == -1 && errno == EINTR);
+  } else {
+    jumped = true;
+  }
+  MUST(pthread_join(thread, NULL) == 0);
+  MUST(jumped == (sig == SIGUSR2));
+}
+
+static void handlers(void) {
+  struct sigaction action = { .sa_handler = on_signal };
+
+  sigaction(SIGUSR1, &action, NULL);
+  sigaction(SIGUSR2, &action, NULL);
+  main_thread = pthread_self();
+  interrupt_read(SIGUSR1);
+  interrupt_read(SIGUSR2);
+  interrupt_read(SIGUSR2);
+  MUST(signals == 3);
+}
+
+/* Processes. */
+
+static void children(const char *self) {
+  int status;
+  pid_t pid = fork();
+
+  if (pid == 0) {
+    all_waits();
+    exit(7);
+  }
+  MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
+  pid = vfork();
+  if (pid == 0) {
+    execl(self, "grandchild", "sleep", (char *)NULL);
+    _exit(9);
+  }
+  MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
+}
+
+/* What a careful daemon does when it begins; and its next descriptor is the lowest free one. */
+static void close_everything(void) {
+  closefrom(3);
+  for (int fd = 3; fd < 1024; fd++) MUST(close(fd) == -1 && errno == EBADF);
+  MUST(open("/dev/null", O_RDONLY) == 3);
+  close(3);
+  errno = ENOTTY;
+  MUST(read(3, &(char){ 0 }, 1) == -1 && errno == EBADF);
+}
+
+static void set_up(void) {
+  MUST(pipe(wire) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  MUST(sem_init(&sem, 0, 0) == 0 && pthread_barrier_init(&barrier, NULL, 2) == 0);
+}
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], "close") == 0) close_everything();
+  set_up();
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "waits") == 0) all_waits();
+    if (strcmp(argv[i], "cancel") == 0) cancel(cancelled_thread), cancel(cancelled_reader);
+    if (strcmp(argv[i], "signals") == 0) handlers();
+    if (strcmp(argv[i], "children") == 0) children(argv[0]);
+    if (strcmp(argv[i], "sleep") == 0) in_sleep();
+    if (strcmp(argv[i], "daemon") == 0) MUST(daemon(1, 1) == 0);
+  }
+  puts("as ever");
+  return 0;
+}
