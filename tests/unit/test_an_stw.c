@@ -199,3 +199,29 @@ Test(an_stw, a_watch_hears_of_each_stop_when_it_ends) {
   cr_assert_str_eq(restarted.id, "/stw/gc/mark-termination");
   tt_analyses_close(&t);
 }
+
+Test(an_stw, stops_that_never_end_are_kept_up_to_a_limit) {
+  enum { OPEN = 40, KEPT = 16 };
+  struct tt_analyses t;
+
+  tt_analyses_open(&t, 1, 100);
+  sync_event(&t, 1);
+  for (int g = 0; g < OPEN; g++) stop(&t, 100 + g, 0, g, MARK);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->reason[0].open, KEPT);
+  for (int g = 0; g < OPEN; g++) go_on(&t, 1000 + g, g);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->stopped.sum.count, KEPT, "the first ones are forgotten");
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->reason[0].open, 0);
+  cr_assert_eq(to_analyses_last_report(t.a)->kind, TO_ANALYSIS_STW);
+  tt_analyses_close(&t);
+}
+
+Test(an_stw, a_reason_that_its_generation_does_not_have_is_an_empty_one) {
+  struct tt_analyses t;
+
+  tt_analyses_open(&t, 1, 100);
+  sync_event(&t, 1);
+  stop(&t, 100, 0, 5, 4), go_on(&t, 150, 5);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->reason[0].reason.len, 0);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->reason[0].stopped.sum.total_ns, 50);
+  tt_analyses_close(&t);
+}

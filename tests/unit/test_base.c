@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "base/map.h"
 
@@ -110,4 +111,28 @@ Test(base, a_diag_names_the_place_and_keeps_the_first_fault) {
   cr_assert_eq(tb_fail(&diag, TB_IO, "later"), TB_IO);
   tb_diag_format(&diag, text, sizeof text);
   cr_assert_str_eq(text, "generation 3, thread 71, offset 4711: goroutine 5 started twice");
+}
+
+Test(base, every_result_has_a_name_and_a_text_and_what_is_none_says_so) {
+#define TB_RESULT(name, num, cls, text)                                                            \
+  cr_assert_str_eq(tb_rc_name(TB_##name), #name);                                                  \
+  cr_assert_gt(strlen(tb_rc_text(TB_##name)), 1);
+#include "base/result.def"
+#undef TB_RESULT
+  cr_assert_str_eq(tb_rc_name((tb_rc)9999), "UNKNOWN");
+}
+
+/* On a thread with a keeper a failed check is counted and its first place kept; so the agent, which lives in
+ * other people's programs, turns itself off. */
+Test(base, a_failed_check_is_noted_where_somebody_keeps_them) {
+  struct tb_keeper keeper = { 0 }, *before = tb_check_keep(&keeper);
+
+  cr_assert_null(before);
+  cr_assert(TB_CHECK(1 + 1 == 2));
+  cr_assert_eq(keeper.failed, 0);
+  cr_assert_not(TB_CHECK(keeper.failed == 7));
+  cr_assert_not(TB_CHECK(keeper.failed == 8));
+  cr_assert_eq(keeper.failed, 2);
+  cr_assert_not_null(strstr(keeper.where, "test_base.c: keeper.failed == 7"));
+  cr_assert_eq(tb_check_keep(NULL), &keeper);
 }

@@ -169,3 +169,21 @@ Test(filter, a_least_duration_leaves_out_what_has_none) {
   cr_assert_not(to_filter_fits(&f, &block, &(struct to_duration){ .known = true, .ns = 99 }));
   cr_assert(to_filter_fits(&f, &block, &(struct to_duration){ .known = true, .ns = 100 }));
 }
+
+Test(durations, a_range_under_way_is_a_lower_bound_until_it_was_seen_to_begin) {
+  static const struct {
+    uint8_t active, begin, end;
+  } ranges[] = { { TW_EV_GC_SWEEP_ACTIVE, TW_EV_GC_SWEEP_BEGIN, TW_EV_GC_SWEEP_END },
+                 { TW_EV_GC_MARK_ASSIST_ACTIVE, TW_EV_GC_MARK_ASSIST_BEGIN,
+                   TW_EV_GC_MARK_ASSIST_END } };
+
+  feed(about(TW_EV_GO_CREATE, 5, 9));
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    feed(about(ranges[i].active, 10, 0)); /* of goroutine 0, or proc 0 */
+    struct to_duration lasted = feed(on_g(ranges[i].end, 30, 0));
+    cr_assert(lasted.known && lasted.lower_bound && lasted.ns == 25);
+    feed(on_g(ranges[i].begin, 40, 0));
+    feed(about(ranges[i].active, 50, 0)); /* the next generation says so again */
+    LASTS(on_g(ranges[i].end, 60, 0), 20);
+  }
+}

@@ -54,3 +54,19 @@ Test(keyed, sorts_into_the_permutation_of_go) {
   }
   free(entries);
 }
+
+/* Pivots so bad, one after the other, that the sort gives up choosing and heaps what is left. */
+Test(keyed, sorts_a_killer_of_pivots_into_the_permutation_of_go) {
+  static const to_ns times[] = { 27, 10, 7,  24, 4,  10, 12, 34, 24, 34, 4,  38, 13, 1,  37, 37, 5,
+                                 2,  17, 38, 0,  26, 9,  38, 7,  13, 22, 1,  25, 29, 37, 0,  9,  5,
+                                 3,  12, 20, 19, 11, 6,  9,  29, 1,  3,  11, 17, 11, 8,  31 };
+  enum { N = sizeof times / sizeof *times };
+  struct to_keyed entries[N];
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+  for (size_t i = 0; i < N; i++) entries[i] = (struct to_keyed){ times[i], (void *)(uintptr_t)i };
+  to__sort(entries, N);
+  for (size_t i = 0; i < N; i++)
+    hash = (hash ^ (uintptr_t)entries[i].value) * UINT64_C(0x100000001b3);
+  cr_assert_eq(hash, UINT64_C(0x6b0407ea2ce938c5));
+}

@@ -87,6 +87,8 @@ static void compare(const struct tt_run *pushed, const unsigned char *bytes, siz
     look(gen, ev);
   }
   cr_assert_eq(count, pushed->count);
+  cr_assert_eq(to_pull_version(pull),
+               n < 16 ? 0 : (unsigned)(bytes[5] - '0') * 10 + bytes[6] - '0');
   cr_assert_eq(rc, pushed->rc == TB_OK ? TB_END : pushed->rc, "%s", diag.text);
   cr_assert_str_eq(diag.text, pushed->diag.text);
   cr_assert_eq(to_pull_next(pull, &ev, &gen), rc, "and so it stays");

@@ -433,3 +433,49 @@ Test(reader, segments_of_another_version_are_refused) {
                TB_UNSUPPORTED);
   to_reader_free(reader);
 }
+
+static tb_rc keep_clock(void *self, const struct to_generation *gen, const struct to_event *events,
+                        size_t n) {
+  (void)events, (void)n;
+  if (gen == NULL) return TB_OK;
+  cr_assert_eq(to_generation_version(gen), 25);
+  cr_assert(to_generation_clock(gen, self));
+  return TB_OK;
+}
+
+/* A trace may say any number there; whole seconds go over. */
+Test(reader, nanoseconds_of_a_wall_clock_are_below_a_second_whatever_the_trace_says) {
+  static const struct {
+    const char *nsec;
+    int64_t wall_s, wall_ns;
+  } clocks[] = { { "7", 100, 7 },
+                 { "2000000007", 102, 7 },
+                 { "18446744073709551615" /* -1 */, 99, 999999999 },
+                 { "18446744071709551615" /* -2 s and 1 ns */, 97, 999999999 } };
+
+  for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+    struct to_clock clock = { 0 };
+    struct to_reader *reader;
+    struct tb_buf bytes;
+    struct tt_run run;
+    char text[400];
+
+    snprintf(text, sizeof text,
+             "Trace Go1.25\nEventBatch gen=1 m=18446744073709551615 time=5\nSync\n"
+             "Frequency freq=1000000000\nClockSnapshot dt=1 mono=20 sec=100 nsec=%s\n"
+             "EventBatch gen=1 m=0 time=0\nProcStatus dt=1 p=0 pstatus=1\n",
+             clocks[i].nsec);
+    start(&run, &bytes, text);
+    cr_assert_eq(to_reader_new(&run.mem, NULL, 0, (struct to_event_sink){ &clock, keep_clock },
+                               &run.diag, &reader),
+                 TB_OK);
+    cr_assert_eq(to_reader_read(reader, bytes.data, bytes.len), TB_OK, "%s", run.diag.text);
+    cr_assert_eq(to_reader_version(reader), 25);
+    cr_assert_eq(clock.trace_ns, 6);
+    cr_assert_eq(clock.mono_ns, 20);
+    cr_assert(clock.wall_s == clocks[i].wall_s && clock.wall_ns == clocks[i].wall_ns, "%s",
+              clocks[i].nsec);
+    to_reader_free(reader);
+    stop(&run, &bytes);
+  }
+}

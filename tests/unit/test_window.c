@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "online/window.h"
 
@@ -151,4 +152,18 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
     }
     close_windows(&f);
   }
+}
+
+Test(window, windows_and_analyses_are_found_by_the_names_they_go_by) {
+  enum to_analysis_kind kind;
+  enum to_window window;
+
+  for (unsigned w = 0; w < TO_WINDOWS; w++)
+    cr_assert(to_window_find(to_window_name((enum to_window)w), &window) && window == w);
+  cr_assert_not(to_window_find("10", &window));
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    cr_assert(to_analysis_find(to_analysis_name((enum to_analysis_kind)k), &kind) && kind == k);
+    cr_assert(strchr(to_analysis_about((enum to_analysis_kind)k), '.'), "a sentence");
+  }
+  cr_assert_not(to_analysis_find("", &kind));
 }

@@ -146,3 +146,8 @@ Test(wire, a_string_section_gives_its_entries_and_names_what_is_wrong) {
   tw_section_open(&section, &batch, 26, &diag);
   cr_assert_eq(tw_string_next(&section, &string), TB_AGAIN);
 }
+
+Test(wire, experiments_are_known_by_name) {
+  cr_assert_str_eq(tw_experiment_name(TW_EXPERIMENT_ALLOC_FREE), "AllocFree");
+  cr_assert_null(tw_experiment_name(TW_EXPERIMENTS));
+}
