@@ -135,6 +135,7 @@ tb_rc ta_spool_begin_anew(struct ta_spool *s) {
     s->runs.place[TA_ACKED] = (struct ta_place){ .run = first, .page = TA_NONE };
     count_rest(&s->runs, first, &rest);
     count_anew(&s->counters, &rest);
+    s->settled = s->settled_lost = (struct ta_count){ 0 };
     if (s->gone.first_gen != 0) put_loss(s, order, &rest);
     ta_run_slot(ta_runs_prepend(&s->runs, TA_RUN_HEADER, 0, order), TP_HEADER, s->header.bytes,
                 s->header.n);

@@ -35,6 +35,7 @@ static tb_rc begin_anew(struct ta_client *c, struct tb_diag *forgot) {
   memcpy(c->told.stream, stream, sizeof stream);
   c->told.begun_anew++;
   pthread_mutex_unlock(&c->lock);
+  if (c->mirror != NULL) ta_mirror_begin(c->mirror, stream, c->started_wall_ns);
   return tb_fail(&c->diag, TB_IO, "%s: goes on as a new stream, what was acked counts as lost",
                  forgot->text);
 }
@@ -57,6 +58,7 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   tb_diag_clear(&diag);
   tb_rc rc = ta_spool_resume(c->spool, welcome->durable_seq, &diag);
   if (rc == TB_NOTFOUND) return begin_anew(c, &diag);
+  c->refused = rc == TB_REFUSED;
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", diag.text);
   c->credit_bytes = welcome->credit_bytes;
   c->heartbeat_ns = (welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : TA_HEARTBEAT_MS) * MS;

@@ -292,7 +292,9 @@ static bool grant_more(struct ta_client *c) {
   uint64_t need;
 
   if (c->state != TA_AT_STREAMING) return false;
+  if (c->mirror != NULL) ta_mirror_flush(c->mirror);
   size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
+  if (c->mirror != NULL && granted > 0) ta_mirror_note(c->mirror);
   c->held = granted == 0 && need > 0;
   c->sent_bytes += granted;
   ta_rate_charge(&c->rate, granted);
@@ -417,6 +419,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 static uint64_t next_ns(struct ta_client *c) {
   uint64_t next = earlier(c->until_ns, c->trim_ns);
 
+  if (c->mirror != NULL) next = earlier(next, c->mirror->due_ns);
   if (c->state != TA_AT_STREAMING) return next;
   next = earlier(next, earlier(c->beat_ns, c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns));
   return c->held && c->spool->capped ? earlier(next, c->rate.due_ns) : next;
@@ -471,6 +474,8 @@ static void turn(struct ta_client *c) {
     ta_spool_trim(c->spool);
     c->trim_ns = now + TRIM_MS * MS;
   }
+  if (c->mirror != NULL && (now >= c->mirror->due_ns || atomic_load(&c->hurried) > 0))
+    ta_mirror_flush(c->mirror);
   if (now >= c->until_ns) {
     time_is_up(c);
     return;
@@ -496,11 +501,12 @@ static bool end_by_mistake(struct ta_client *c) {
 void ta_client_run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
+  if (c->mirror != NULL) ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
   ta__client_input(c, TA_IN_START);
-  while (c->state != TA_AT_ENDED && !c->stop) {
-    if (ta_process_exiting()) return;
+  while (c->state != TA_AT_ENDED && !c->stop && !ta_process_exiting())
     if (!end_by_mistake(c)) turn(c);
-  }
+  if (c->mirror != NULL) ta_mirror_end(c->mirror);
+  if (ta_process_exiting()) return;
   if (c->state != TA_AT_ENDED) act_end(c);
   ta_tls_thread_end();
 }
@@ -526,6 +532,15 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
   tb_mem_init(&c->mem, tb_mem_libc, NULL, 4 * UNPACK_BYTES);
   tb_arena_init(&c->arena, &c->mem, UNPACK_BYTES);
   return TB_OK;
+}
+
+void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns) {
+  memcpy(c->told.stream, stream, sizeof c->told.stream);
+  c->started_wall_ns = started_wall_ns;
+}
+
+void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror) {
+  c->mirror = mirror;
 }
 
 void ta_client_fini(struct ta_client *c) {

@@ -19,6 +19,7 @@
 #define TA_CLIENT_H
 
 #include "agent/dial.h"
+#include "agent/mirror.h"
 #include "agent/rate.h"
 #include "agent/spool.h"
 #include "agent/tls.h"
@@ -78,6 +79,7 @@ struct ta_client_status {
 struct ta_client {
   struct ta_client_config config;
   struct ta_spool *spool;
+  struct ta_mirror *mirror; /* the spool on disk, or NULL */
   struct tb_keeper keeper;  /* of the writer's and the sender's checks */
   uint64_t started_wall_ns; /* the stream */
   int wake_fd;
@@ -114,6 +116,10 @@ struct ta_client {
 
 TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                              struct ta_spool *spool);
+/* Before run(): the stream is not a new one. */
+void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);
+/* Before run(): what the spool has is kept on disk, too. */
+void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror);
 void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
 void ta_client_run(struct ta_client *c);
 void ta_client_wake(struct ta_client *c);

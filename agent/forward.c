@@ -16,6 +16,7 @@
 
 #include "agent/client.h"
 #include "agent/clock.h"
+#include "agent/heritage.h"
 #include "agent/keep.h"
 #include "agent/process.h"
 #include "wire/split.h"
@@ -27,7 +28,8 @@ enum {
   HEADER_BYTES_MAX = 64,
   STACK_BYTES = 512 << 10,
   SPOOL_BYTES = 16 << 20,
-  TIDY_MS = 200, /* past the deadline of close(), for the thread to end */
+  DISK_FOR_SPOOL = 4, /* times spool_bytes */
+  TIDY_MS = 200,      /* past the deadline of close(), for the thread to end */
 };
 
 enum { TEXT_SERVER, TEXT_CA, TEXT_CERT, TEXT_KEY, TEXT_SERVICE, TEXT_INSTANCE, TEXTS };
@@ -44,6 +46,9 @@ struct ta_forward {
   uint64_t gen_last; /* that was written */
   bool header_put;
   char *text[TEXTS];
+  struct ta_mirror mirror;     /* zeroed: there is no spool on disk */
+  struct ta_heritage heritage; /* what was left there */
+  struct ta_member heir;       /* its thread */
 };
 
 #define KEEP_CHECKS(f)                                                                             \
@@ -130,6 +135,16 @@ static void take_instance(struct ta_forward *f, const char *value, int *error) {
   if (f->text[TEXT_INSTANCE] == NULL) *error = TA_E_NOMEM;
 }
 
+struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *config) {
+  struct ta_forward_config all = { 0 };
+  size_t first = offsetof(struct ta_forward_config, spool_dir);
+  size_t size = config->size < first ? first : config->size;
+
+  memcpy(&all, config, size < sizeof all ? size : sizeof all);
+  all.size = sizeof all;
+  return all;
+}
+
 static int take_config(struct ta_forward *f, const struct ta_forward_config *config, bool use_env) {
   const char *certs = or_env(config->certs, "TRACEAGENT_CERTS", use_env);
   struct tb_diag diag;
@@ -148,6 +163,8 @@ static int take_config(struct ta_forward *f, const struct ta_forward_config *con
                    f->text[i]);
   if (config->spool_bytes != 0 && config->spool_bytes < TA_SPOOL_BYTES_MIN)
     return fault(TA_E_CONFIG, "spool_bytes is below %d", TA_SPOOL_BYTES_MIN);
+  if (config->spool_dir_bytes != 0 && config->spool_dir_bytes < 2 * TA_SPOOL_BYTES_MIN)
+    return fault(TA_E_CONFIG, "spool_dir_bytes is below %d", 2 * TA_SPOOL_BYTES_MIN);
   tb_diag_clear(&diag);
   if (ta_dial_check(f->text[TEXT_SERVER], &diag) != TB_OK)
     return fault(TA_E_CONFIG, "server: %s", diag.text);
@@ -170,6 +187,9 @@ static int check_files(const struct ta_client_config *client) {
 static void let_go(struct ta_forward *f) {
   if (atomic_fetch_sub(&f->holders, 1) > 1) return;
   ta_process_leave(&f->member);
+  ta_process_leave(&f->heir);
+  ta_heritage_fini(&f->heritage);
+  ta_mirror_fini(&f->mirror);
   ta_client_fini(&f->client);
   tw_split_fini(&f->split);
   ta_spool_fini(&f->spool);
@@ -192,7 +212,34 @@ static void *thread_main(void *self) {
   return NULL;
 }
 
-static int start_thread(struct ta_forward *f) {
+static struct ta_forward *of_heir(struct ta_member *heir) {
+  return (struct ta_forward *)(void *)((char *)heir - offsetof(struct ta_forward, heir));
+}
+
+static void wake_heir(struct ta_member *heir) {
+  ta_heritage_wake(&of_heir(heir)->heritage);
+}
+
+static void forked_member(struct ta_member *member) {
+  ta_mirror_forked(&((struct ta_forward *)(void *)member)->mirror);
+}
+
+static void forked_heir(struct ta_member *heir) {
+  ta_heritage_forked(&of_heir(heir)->heritage);
+}
+
+static void *heir_main(void *self) {
+  struct ta_forward *f = self;
+
+  pthread_setname_np(pthread_self(), "traceagent-old");
+  ta_heritage_run(&f->heritage);
+  if (ta_process_exiting()) ta_process_park(&f->heir);
+  ta_process_quiet(&f->heir);
+  let_go(f);
+  return NULL;
+}
+
+static int start_thread(struct ta_forward *f, void *(*body)(void *self)) {
   pthread_attr_t attr;
   pthread_t thread;
   sigset_t all, before;
@@ -202,12 +249,44 @@ static int start_thread(struct ta_forward *f) {
   pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attr, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  atomic_store(&f->holders, 2);
-  int error = pthread_create(&thread, &attr, thread_main, f);
+  atomic_fetch_add(&f->holders, 1);
+  int error = pthread_create(&thread, &attr, body, f);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attr);
-  if (error != 0) atomic_store(&f->holders, 1);
+  if (error != 0) atomic_fetch_sub(&f->holders, 1);
   return error == 0 ? TA_OK : TA_E_THREAD;
+}
+
+/* The spool on disk. */
+
+static int open_disk(struct ta_forward *f, const struct ta_forward_config *config,
+                     const char *dir) {
+  uint64_t memory = config->spool_bytes == 0 ? SPOOL_BYTES : config->spool_bytes;
+  uint64_t bytes = config->spool_dir_bytes == 0 ? DISK_FOR_SPOOL * memory : config->spool_dir_bytes;
+  struct tb_diag diag;
+  int root;
+
+  tb_diag_clear(&diag);
+  if (ta_shelf_root(dir, &diag, &root) != TB_OK)
+    return fault(TA_E_CONFIG, "spool_dir: %s", diag.text);
+  struct ta_mirror_config mirror = { .root = root,
+                                     .bytes_max = bytes / 2,
+                                     .service = f->text[TEXT_SERVICE],
+                                     .instance = f->text[TEXT_INSTANCE],
+                                     .log = config->log,
+                                     .log_self = config->log_self };
+  if (ta_mirror_init(&f->mirror, &mirror, &f->spool) != TB_OK) return TA_E_NOMEM;
+  ta_heritage_init(&f->heritage, root, bytes / 2, &f->client.config);
+  ta_client_keep(&f->client, &f->mirror);
+  f->heir.wake = wake_heir;
+  f->heir.forked = forked_heir;
+  return TA_OK;
+}
+
+/* Without its thread, what was left stays for the next process. */
+static void start_heir(struct ta_forward *f) {
+  if (f->mirror.spool == NULL || !ta_process_join(&f->heir)) return;
+  if (start_thread(f, heir_main) != TA_OK) ta_process_quiet(&f->heir);
 }
 
 struct patience {
@@ -243,21 +322,27 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
   error = check_files(&client);
   if (error != TA_OK) return error;
   if (ta_client_init(&f->client, &client, &f->spool) != TB_OK) return TA_E_THREAD;
+  const char *dir = or_env(config->spool_dir, "TRACEAGENT_SPOOL_DIR", patience == NULL);
+  if (dir != NULL && *dir != 0 && (error = open_disk(f, config, dir)) != TA_OK) return error;
   f->member.wake = wake_member;
+  f->member.forked = forked_member;
   if (!ta_process_join(&f->member)) return TA_E_OFF;
-  return start_thread(f);
+  error = start_thread(f, thread_main);
+  if (error == TA_OK) start_heir(f);
+  return error;
 }
 
 static int open_stream(const struct ta_forward_config *config, const struct patience *patience,
                        ta_forward **out) {
   struct ta_forward *f = calloc(1, sizeof *f);
+  struct ta_forward_config all = ta_forward_config_of(config);
 
   config_fault[0] = 0;
   if (f == NULL) return TA_E_NOMEM;
   KEEP_CHECKS(f);
   atomic_store(&f->holders, 1);
   f->client.wake_fd = -1;
-  int error = start(f, config, patience);
+  int error = start(f, &all, patience);
   if (error == TA_OK)
     *out = f;
   else
@@ -408,14 +493,24 @@ static uint64_t deadline_ns(int64_t ms) {
 }
 
 static int wait_for_acks(struct ta_forward *f, uint64_t until_ns) {
+  bool kept;
+
   ta_client_hurry(&f->client, true);
-  tb_rc rc = ta_spool_wait(&f->spool, until_ns);
+  tb_rc rc = ta_spool_wait(&f->spool, until_ns, &kept);
   ta_client_hurry(&f->client, false);
   switch (rc) {
   case TB_OK: return TA_OK;
-  case TB_AGAIN: return TA_E_TIMEOUT;
+  case TB_AGAIN: return kept ? TA_E_KEPT : TA_E_TIMEOUT;
   default: return over_error(f);
   }
+}
+
+/* After the thread's last look at the disk. */
+static int left_behind(struct ta_forward *f, int error) {
+  bool kept;
+
+  if (error != TA_E_TIMEOUT) return error;
+  return ta_spool_wait(&f->spool, 0, &kept) != TB_OK && kept ? TA_E_KEPT : error;
 }
 
 int ta_forward_sync(ta_forward *f, int64_t deadline_ms) {
@@ -445,7 +540,9 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
   ta_forward_finish(f);
   int error = ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns);
   ta_client_stop(&f->client);
-  ta_process_wait_quiet(&f->member, TIDY_MS);
+  if (f->mirror.spool != NULL) ta_heritage_stop(&f->heritage);
+  if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
+  if (f->mirror.spool != NULL) ta_process_wait_quiet(&f->heir, TIDY_MS);
   let_go(f);
   return error;
 }
@@ -491,6 +588,11 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   status.resent_batches = counters.resent_batches;
   status.faults = atomic_load(&f->client.keeper.failed);
   status.begun_anew = client.begun_anew;
+  if (f->mirror.spool != NULL) {
+    status.disk_bytes = atomic_load(&f->mirror.told_bytes);
+    status.disk_faults = atomic_load(&f->mirror.told_faults);
+    ta_heritage_told(&f->heritage, &status.old_streams, &status.old_streams_sent);
+  }
   for (size_t i = 0; i < sizeof client.stream; i++)
     snprintf(status.stream + 2 * i, 3, "%02x", client.stream[i]);
   memcpy(status.last_error, client.last_error, sizeof status.last_error);
@@ -514,6 +616,7 @@ const char *ta_strerror(int error) {
   case TA_E_CERT: return config_fault[0] != 0 ? config_fault : "certificate or key cannot be used";
   case TA_E_CLOSED: return "the stream is closed";
   case TA_E_BUSY: return "a session of emitting is open already";
+  case TA_E_KEPT: return "not all was acked before the deadline; it is on disk, for the next start";
   case TA_E_THREAD: return "no thread could be started";
   default: return "unknown error";
   }

@@ -13,6 +13,9 @@
 int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
                             void *self, ta_forward **out);
 
+/* The caller's config with zeroes for what its version does not have. */
+struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *config);
+
 /* For agent/emit, on the writer's thread. What write() took so far is whole generations: the next byte begins
  * another. */
 void ta_forward_end_generation(ta_forward *f);

@@ -24,9 +24,11 @@ static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   run->first_page = run->last_page = TA_NONE;
   run->bytes = 0;
   set_reason(s, run);
-  for (int p = 0; p < TA_PLACES; p++)
+  ta_run_touch(&s->runs, run);
+  for (int p = 0; p < TA_KEPT; p++)
     if (s->runs.place[p].run == at)
       s->runs.place[p] = (struct ta_place){ .run = at, .page = TA_NONE };
+  if (s->runs.place[TA_KEPT].run == at) s->runs.place[TA_KEPT].run = TA_NONE;
 
   struct ta_run *prev = before == TA_NONE ? NULL : &s->runs.run[before];
   if (prev == NULL || prev->kind != TA_RUN_LOSS || prev->bytes > 0) return;
@@ -34,8 +36,11 @@ static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   prev->last_gen = run->gen;
   prev->last_wall_ns = run->last_wall_ns;
   prev->open = run->open;
+  prev->covers = run->covers;
+  ta_run_touch(&s->runs, prev);
   prev->next = run->next;
   if (s->runs.last == at) s->runs.last = before;
+  ta_run_untouch(&s->runs, run);
   run->kind = TA_RUN_FREE;
   s->runs.free++;
 }
@@ -51,6 +56,9 @@ static void abandon(struct ta_spool *s) {
   run->bytes = run->sealed_bytes;
   run->open = false;
   run->lost = true;
+  if (run->kept_bytes > run->bytes) run->kept_bytes = run->bytes;
+  s->runs.place[TA_KEPT].run = TA_NONE; /* it may stand in a page that is gone */
+  ta_run_touch(&s->runs, run);
   ta_count_add(&s->counters.lost, run->all);
   ta_count_sub(&s->counters.spooled, run->all);
   ta_count_add(&s->counters.spooled, run->acked);
@@ -124,6 +132,7 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
   last->open = true;
   last->last_gen = gen;
   set_reason(s, last);
+  ta_run_touch(&s->runs, last);
   s->counters.lost_generations++;
 }
 
@@ -139,6 +148,7 @@ void ta__lose_writing(struct ta_spool *s) {
     drop_whole(s, last, before);
   }
   s->runs.run[s->runs.last].reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_NOMEM;
+  ta_run_touch(&s->runs, &s->runs.run[s->runs.last]);
 }
 
 void ta__word_loss(struct ta_run *run) {

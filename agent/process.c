@@ -24,6 +24,8 @@ static void unlock_parent(void) {
 }
 
 static void start_child(void) {
+  for (struct ta_member *m = members; m != NULL; m = m->next)
+    if (m->forked != NULL) m->forked(m);
   members = NULL;
   atomic_fetch_add(&epoch, 1);
   pthread_mutex_unlock(&lock);

@@ -16,8 +16,10 @@
 struct ta_member {
   struct ta_member *next;
   void (*wake)(struct ta_member *self);
-  bool quiet;     /* its thread has ended or is parked */
-  unsigned epoch; /* of the process that joined; another one's streams are off */
+  void (*forked)(struct ta_member
+                     *self); /* in the child, which must not hold the parent's files; may be NULL */
+  bool quiet;                /* its thread has ended or is parked */
+  unsigned epoch;            /* of the process that joined; another one's streams are off */
 };
 
 bool ta_process_join(struct ta_member *member); /* false: handlers cannot be registered */

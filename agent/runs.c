@@ -56,8 +56,11 @@ static uint32_t take(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen, uin
                                 .gen = gen,
                                 .last_gen = gen,
                                 .order = order,
+                                .id = ++r->last_id,
+                                .covers = r->last_id,
                                 .first_wall_ns = ta_wall_ns() };
   r->run[at].last_wall_ns = r->run[at].first_wall_ns;
+  ta_run_touch(r, &r->run[at]);
   return at;
 }
 
@@ -67,7 +70,7 @@ struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t
 
   if (r->last != TA_NONE) r->run[r->last].next = at;
   r->last = at;
-  for (int p = 0; p < TA_PLACES; p++)
+  for (int p = 0; p < TA_KEPT; p++)
     if (r->place[p].run == TA_NONE) r->place[p] = (struct ta_place){ .run = at, .page = TA_NONE };
   return &r->run[at];
 }
@@ -84,6 +87,8 @@ struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_
 
 void ta_runs_give(struct ta_runs *r, uint32_t run) {
   ta_pages_give_chain(&r->pages, r->run[run].first_page);
+  ta_run_untouch(r, &r->run[run]);
+  if (r->place[TA_KEPT].run == run) r->place[TA_KEPT].run = TA_NONE;
   r->run[run].kind = TA_RUN_FREE;
   r->free++;
 }

@@ -38,12 +38,15 @@ struct ta_run {
   enum ta_run_kind kind;
   bool open;     /* more may come */
   bool lost;     /* an abandoned generation: what was sent of it is not counted as kept */
+  bool unkept;   /* changed since the disk was told of it */
   uint32_t next; /* run, or TA_NONE */
   uint32_t first_page, last_page;
   uint64_t gen, last_gen;
   uint64_t bytes, sealed_bytes; /* of frames */
   uint64_t order;               /* place of its first record among all records put */
   uint64_t acked_records, sealed_records;
+  uint64_t id, covers; /* on disk: its file, and the last one that it takes the place of */
+  uint64_t kept_bytes, kept_from; /* so many of bytes are on disk, from there on */
   struct ta_count all, sealed, acked;
   uint32_t crc;    /* over the batches' checksums */
   uint32_t reason; /* of the loss */
@@ -57,14 +60,17 @@ struct ta_place {
   uint64_t at; /* bytes into the run */
 };
 
-enum { TA_ACKED, TA_SENT, TA_GRANTED, TA_SEALED, TA_PLACES };
+/* TA_KEPT is apart from the others: no more than where the copying to disk of one run goes on. */
+enum { TA_ACKED, TA_SENT, TA_GRANTED, TA_SEALED, TA_KEPT, TA_PLACES };
 
 struct ta_runs {
   struct ta_pages pages;
   struct ta_run *run;
   size_t mapped_bytes;
   uint32_t max, free, hint;
-  uint32_t last; /* the newest, or TA_NONE */
+  uint32_t last;    /* the newest, or TA_NONE */
+  uint64_t last_id; /* given to a run */
+  uint32_t unkept;  /* runs that are */
   struct ta_place place[TA_PLACES];
 };
 
@@ -77,6 +83,17 @@ struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t
 /* The same before the run that TA_ACKED stands in, and that place goes there. */
 struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
                                uint64_t order);
+/* It changed: what the disk has of it is old. */
+static inline void ta_run_touch(struct ta_runs *r, struct ta_run *run) {
+  r->unkept += !run->unkept;
+  run->unkept = true;
+}
+
+static inline void ta_run_untouch(struct ta_runs *r, struct ta_run *run) {
+  r->unkept -= run->unkept;
+  run->unkept = false;
+}
+
 /* Gives it and its pages back; it is in no list any more. */
 void ta_runs_give(struct ta_runs *r, uint32_t run);
 struct ta_run *ta_runs_writing(struct ta_runs *r); /* the last one if it is open, or NULL */

@@ -73,6 +73,7 @@ static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp
   pthread_mutex_lock(&s->lock);
   s->filling = false;
   run->bytes += n;
+  ta_run_touch(&s->runs, run);
 }
 
 /* Whether n bytes more are what a sleeping sender waits for. */
@@ -121,6 +122,7 @@ bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n)
     wake = wake_sender(s, n);
   } else {
     run = ta_runs_writing(&s->runs);
+    ta_run_touch(&s->runs, run);
     ta_count_add(&s->counters.lost, one);
   }
   ta_count_add(&run->all, one);
@@ -155,6 +157,7 @@ bool ta_spool_end(struct ta_spool *s) {
   }
   if ((run = ta_runs_writing(&s->runs)) != NULL) {
     run->open = false;
+    ta_run_touch(&s->runs, run);
     wake = wake_sender(s, UINT64_MAX); /* whoever watches live waits for a whole generation */
   }
   pthread_mutex_unlock(&s->lock);
@@ -196,8 +199,7 @@ bool ta_spool_finish(struct ta_spool *s) {
 
 void ta__count_told(struct ta_spool *s, const struct ta_run *run, const struct tp_frame *frame) {
   s->counters.told_seq = s->seq;
-  if (frame->kind == TP_BATCH)
-    ta_count_add(&s->counters.told, (struct ta_count){ 1, frame->len });
+  if (frame->kind == TP_BATCH) ta_count_add(&s->counters.told, (struct ta_count){ 1, frame->len });
   if (frame->kind == TP_LOSS) { /* what was sent of an abandoned generation was told then */
     ta_count_add(&s->counters.told, run->all);
     ta_count_sub(&s->counters.told, run->sealed);
@@ -218,6 +220,11 @@ void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   if (frame->kind == TP_BATCH) ta_count_add(&run->sealed, (struct ta_count){ 1, frame->len });
 }
 
+/* With a spool on disk nothing goes out that is not there: who takes over must know all that has a number. */
+static bool is_kept(const struct ta_run *run, const struct ta_place *p) {
+  return run->kind == TA_RUN_GENERATION ? p->at < run->kept_bytes : !run->unkept;
+}
+
 /* The next frame that may go out; false: there is none. */
 static bool next_frame(struct ta_spool *s, bool *out_fresh, struct tp_frame *out) {
   struct ta_place *p = &s->runs.place[TA_GRANTED], *sealed = &s->runs.place[TA_SEALED];
@@ -230,6 +237,7 @@ static bool next_frame(struct ta_spool *s, bool *out_fresh, struct tp_frame *out
   if (run->kind == TA_RUN_LOSS && run->bytes == 0 && !ta__say_loss(s, run)) return false;
   if (p->at == run->bytes) return false;
   *out_fresh = ta_place_equal(p, sealed);
+  if (*out_fresh && s->keeping && !is_kept(run, p)) return false;
   ta_runs_load_head(&s->runs, *p, bytes);
   if (!*out_fresh) {
     return tp_frame_open(bytes, NULL, out) == TB_OK;
@@ -318,10 +326,20 @@ static void release_runs(struct ta_spool *s) {
   struct ta_place *acked = &s->runs.place[TA_ACKED];
 
   for (uint32_t at = acked->run; ta_runs_settle_once(&s->runs, acked); at = acked->run) {
-    for (int p = TA_ACKED + 1; p < TA_PLACES; p++) ta_runs_settle(&s->runs, &s->runs.place[p]);
+    for (int p = TA_ACKED + 1; p < TA_KEPT; p++) ta_runs_settle(&s->runs, &s->runs.place[p]);
     ta__note_gone(s, &s->runs.run[at]);
     ta_runs_give(&s->runs, at);
   }
+}
+
+/* What is acked tells so much of produced, and of lost. */
+static void count_settled(struct ta_spool *s, const struct ta_run *run,
+                          const struct tp_frame *frame) {
+  if (frame->kind == TP_BATCH) ta_count_add(&s->settled, (struct ta_count){ 1, frame->len });
+  if (frame->kind != TP_LOSS) return;
+  ta_count_add(&s->settled, run->all);
+  ta_count_sub(&s->settled, run->sealed);
+  ta_count_add(&s->settled_lost, run->all);
 }
 
 static void ack_frame(struct ta_spool *s, const struct tp_frame *frame) {
@@ -332,6 +350,7 @@ static void ack_frame(struct ta_spool *s, const struct tp_frame *frame) {
   s->acked_seq = frame->seq;
   run->acked_records++;
   if (frame->kind == TP_GENEND) s->counters.acked_generations++;
+  count_settled(s, run, frame);
   if (frame->kind == TP_BATCH) {
     ta_count_add(&run->acked, one);
     if (!run->lost) {
@@ -386,7 +405,13 @@ tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *
   tb_rc rc;
 
   pthread_mutex_lock(&s->lock);
-  if (durable_seq < s->acked_seq) {
+  if (s->inherited && durable_seq > s->inherited_seq) {
+    s->superseded = true;
+    rc = tb_fail(diag, TB_REFUSED,
+                 "collector has records up to %" PRIu64 ", the spool on disk knows of %" PRIu64
+                 " that were sent",
+                 durable_seq, s->inherited_seq);
+  } else if (durable_seq < s->acked_seq) {
     rc = tb_fail(diag, TB_NOTFOUND,
                  "collector has records up to %" PRIu64 " of this stream, but acked %" PRIu64,
                  durable_seq, s->acked_seq);
@@ -407,7 +432,7 @@ bool ta_spool_sleep(struct ta_spool *s) {
   bool fresh;
 
   pthread_mutex_lock(&s->lock);
-  bool idle = !next_frame(s, &fresh, &frame);
+  bool idle = !next_frame(s, &fresh, &frame) && !(s->keeping && s->runs.unkept > 0);
   s->wake_bytes = idle ? 1 : 0;
   pthread_mutex_unlock(&s->lock);
   return idle;
@@ -471,17 +496,18 @@ uint64_t ta__records_settled(struct ta_spool *s) {
 
 bool ta_spool_done(struct ta_spool *s) {
   pthread_mutex_lock(&s->lock);
-  bool done = s->finished && ta__records_settled(s) == s->records;
+  bool done = (s->finished || s->inherited) && ta__records_settled(s) == s->records;
   pthread_mutex_unlock(&s->lock);
   return done;
 }
 
-tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns) {
+tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
   struct timespec until = ta_timespec(deadline_ns);
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&s->lock);
-  for (uint64_t target = s->records; ta__records_settled(s) < target;) {
+  uint64_t target = s->records;
+  while (ta__records_settled(s) < target) {
     if (s->over) {
       rc = TB_END;
       break;
@@ -494,6 +520,7 @@ tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns) {
       break;
     }
   }
+  *out_kept = s->keeping && s->kept_records >= target;
   pthread_mutex_unlock(&s->lock);
   return rc;
 }

@@ -14,8 +14,8 @@
  * Threads   the writer's calls (header, put, end, finish) from one thread at a time, the sender's
  *           (grant ... trim) from one; the lock is never held while payload is copied.
  * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what
- *           was never sent. TB_NOTFOUND from resume: it no longer has what it acked. What cannot be
- *           kept is no error but a loss.
+ *           was never sent. TB_NOTFOUND from resume: it no longer has what it acked. TB_REFUSED from resume: it
+ *           has more of an inherited stream than we know of. What cannot be kept is no error but a loss.
  */
 #ifndef TA_SPOOL_H
 #define TA_SPOOL_H
@@ -50,7 +50,14 @@ struct ta_spool {
   uint64_t records; /* put so far, lost ones included */
   uint64_t seq, acked_seq;
   struct ta_span gone; /* what was freed since the spool was made */
-  struct {             /* HEADER's payload */
+  struct ta_count settled,
+      settled_lost;      /* what records 1 to acked_seq tell of produced, and of lost */
+  bool keeping;          /* there is a spool on disk, agent/unkept.h: what is not there yet waits */
+  uint64_t kept_records; /* of records: so many were put when the disk last had all of them */
+  bool inherited;        /* nobody writes: what an earlier process left on disk, agent/heritage.h */
+  uint64_t inherited_seq; /* the last it may have sent */
+  bool superseded;        /* it sent more than that: it went on without its disk */
+  struct {                /* HEADER's payload */
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
     size_t n;
   } header;
@@ -105,7 +112,8 @@ struct Tracecollect__V1__Counters;
 void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__Counters *out);
 bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
 /* Waits until every record put before the call is acked or told as lost. deadline_ns on the
- * monotonic clock; UINT64_MAX: for ever. TB_AGAIN: the deadline passed; TB_END: over. */
-TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns);
+ * monotonic clock; UINT64_MAX: for ever. TB_AGAIN: the deadline passed; TB_END: over. *out_kept: all of them are
+ * on disk, or were acked. */
+TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);
 
 #endif

@@ -203,7 +203,7 @@ static void end_on(void *self, uint64_t gen) {
 }
 
 static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how) {
-  struct ta_forward_config stream = *where;
+  struct ta_forward_config stream = ta_forward_config_of(where);
   uint64_t memory = stream.spool_bytes != 0 ? stream.spool_bytes : MEMORY_BYTES;
   ta_forward *forward;
   int error;

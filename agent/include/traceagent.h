@@ -45,13 +45,14 @@ enum ta_error {
   TA_E_CLOSED = -7,
   TA_E_THREAD = -8, /* no thread could be started */
   TA_E_BUSY = -9,   /* a session of emitting is open already */
+  TA_E_KEPT = -10,  /* as TA_E_TIMEOUT, but all of it is in spool_dir: it survives this program */
 };
 
 typedef struct ta_forward ta_forward;
 
 /* Strings are copied. Zero means the default. Environment: TRACEAGENT_DISABLE=1 turns everything off
- * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE and
- * TRACEAGENT_INSTANCE fill fields left NULL. */
+ * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE,
+ * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. */
 struct ta_forward_config {
   size_t size;                 /* sizeof this struct, or 0: the first version */
   const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */
@@ -64,7 +65,24 @@ struct ta_forward_config {
   /* Optional; called from our thread. level as in syslog(3). */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
+  /* Folder for what is not acked yet, so that it outlives this program; made if missing, else ours and writable by
+   * nobody else. See "Spool on disk" below. NULL: none. */
+  const char *spool_dir;
+  uint64_t spool_dir_bytes; /* half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB */
 };
+
+/* Spool on disk. Our thread copies what is in the spool into files as it comes, 100 ms later at most, and deletes what
+ * is acked. Nothing goes out before it is there. When this program has died, by whatever, the next stream of the same service
+ * that is opened with this spool_dir sends what is left of the old one: as that stream, with its names and numbers, each
+ * record once, from a thread of its own; then the files go. A stream that was not finished ends "unclean". The certificate
+ * must be of the same name, or the collector refuses the old stream and its files stay.
+ *
+ * Any number of processes may share the folder; what one of them works on is locked. Files outlive the program, not the
+ * machine's power: they are not synced. They hold the trace: 0700, 0600.
+ *
+ * The spool in memory stays the whole spool, the files are its copy. Disk full, or broken: nothing is lost by that but
+ * the copy; it is made anew 10 s later, and `disk_faults` counts. What is older than fits into half of spool_dir_bytes
+ * is deleted unsent when a stream is opened; log() hears of all this. */
 
 enum ta_state {
   TA_STATE_CONNECTING = 1,
@@ -91,6 +109,8 @@ struct ta_forward_status {
    * older copy. Each time the stream goes on under another id, what was acked counts as lost, and the next
    * whole generation is the first of the new one. log() hears of it at LOG_WARNING. */
   uint64_t begun_anew;
+  uint64_t disk_bytes, disk_faults;       /* of spool_dir: in this stream's files; how often it went off */
+  uint64_t old_streams, old_streams_sent; /* left there by earlier programs: still to be sent, sent by now */
 };
 
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);
@@ -101,7 +121,8 @@ TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **
 TA_API int ta_forward_write(ta_forward *f, const void *bytes, size_t n);
 
 /* Waits until everything written so far (whole generations; the open one up to its last batch) is acked.
- * deadline_ms < 0: for ever. 0: acked; TA_E_TIMEOUT, TA_E_REFUSED, TA_E_OFF. */
+ * deadline_ms < 0: for ever. 0: acked; TA_E_KEPT: not acked by then, but in spool_dir, all of it; TA_E_TIMEOUT,
+ * TA_E_REFUSED, TA_E_OFF. After 0 and TA_E_KEPT this program may be killed, and nothing written before is lost. */
 TA_API int ta_forward_sync(ta_forward *f, int64_t deadline_ms);
 
 /* Says that nothing more will come: the last generation is complete, a CLOSE record is on its way,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A traced program for the fault tests, whose trace its seed gives.
  *
- *     seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES
+ *     seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES [SPOOL_DIR]
  *     seeded_agent check SEED GENERATION_BYTES FILE...
  *
  * send writes generation after generation at that rate until SIGTERM, then waits up to a minute for the acks. Ten
- * times a second, and at the end, it prints what the agent says of itself as one line of JSON. Exit 0: all acked.
+ * times a second, and at the end, it prints what the agent says of itself as one line of JSON. With SPOOL_DIR it asks
+ * ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill can lose it.
+ * Exit 0: all acked, and of earlier programs in SPOOL_DIR nothing left.
  * check reads traces as they come out of the archive: each must be whole generations of that seed in rising order.
  * It prints "FIRST LAST BATCHES BYTES" for each file. Exit 1: the bytes are not those that were written. */
 #include <errno.h>
@@ -20,7 +22,7 @@
 #include "traceagent.h"
 #include "wire/batch.h"
 
-enum { REPORT_EVERY_NS = 100000000, CLOSE_MS = 60000 };
+enum { REPORT_EVERY_NS = 100000000, CLOSE_MS = 60000, SYNC_MS = 20 };
 
 static volatile sig_atomic_t stop;
 
@@ -36,6 +38,8 @@ static uint64_t now_ns(void) {
   return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+static uint64_t safe; /* generations */
+
 static void report(ta_forward *f, uint64_t generations) {
   struct ta_forward_status s = { .size = sizeof s };
 
@@ -44,10 +48,13 @@ static void report(ta_forward *f, uint64_t generations) {
          ",\"produced_bytes\":%" PRIu64 ",\"acked_batches\":%" PRIu64 ",\"acked_bytes\":%" PRIu64
          ",\"acked_generations\":%" PRIu64 ",\"lost_batches\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
          ",\"lost_generations\":%" PRIu64 ",\"reconnects\":%" PRIu64 ",\"resent_batches\":%" PRIu64
-         ",\"begun_anew\":%" PRIu64 ",\"faults\":%" PRIu64 "}\n",
+         ",\"begun_anew\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"safe\":%" PRIu64
+         ",\"disk_faults\":%" PRIu64 ",\"old_streams\":%" PRIu64 ",\"old_streams_sent\":%" PRIu64
+         "}\n",
          s.stream, (int)s.state, generations, s.produced_batches, s.produced_bytes, s.acked_batches,
          s.acked_bytes, s.acked_generations, s.lost_batches, s.lost_bytes, s.lost_generations,
-         s.reconnects, s.resent_batches, s.begun_anew, s.faults);
+         s.reconnects, s.resent_batches, s.begun_anew, s.faults, safe, s.disk_faults, s.old_streams,
+         s.old_streams_sent);
   fflush(stdout);
 }
 
@@ -67,6 +74,21 @@ static void rest_until(ta_forward *f, uint64_t moment_ns, uint64_t *report_ns, u
   }
 }
 
+/* What an end of this program, by whatever, cannot lose any more. Told at once: it may come right now. */
+static void make_safe(ta_forward *f, uint64_t gen) {
+  int said = ta_forward_sync(f, SYNC_MS);
+
+  if (said != TA_OK && said != TA_E_KEPT) return;
+  safe = gen;
+  report(f, gen);
+}
+
+static bool old_ones_left(ta_forward *f) {
+  struct ta_forward_status s = { .size = sizeof s };
+
+  return ta_forward_status(f, &s) == TA_OK && s.old_streams > 0;
+}
+
 static int send_all(char **argv) {
   struct tt_seeded trace = { .seed = strtoull(argv[3], NULL, 10),
                              .generation_bytes = (unsigned)strtoul(argv[4], NULL, 10) };
@@ -76,7 +98,8 @@ static int send_all(char **argv) {
                                       .certs = argv[1],
                                       .service = "fault",
                                       .instance = argv[2],
-                                      .spool_bytes = strtoull(argv[6], NULL, 10) };
+                                      .spool_bytes = strtoull(argv[6], NULL, 10),
+                                      .spool_dir = argv[7] };
   unsigned char *bytes = malloc(tt_seeded_room(&trace));
   ta_forward *f;
 
@@ -87,11 +110,13 @@ static int send_all(char **argv) {
     size_t n = tt_seeded_generation(&trace, ++gen, bytes, &batches);
     ta_forward_write(f, bytes, n);
     written += n;
+    if (config.spool_dir != NULL) make_safe(f, gen);
     rest_until(f, start + (uint64_t)((double)written / bytes_ns), &report_ns, gen);
   }
   ta_forward_finish(f);
   for (uint64_t end = now_ns() + (uint64_t)CLOSE_MS * 1000000; now_ns() < end;) {
-    if (ta_forward_sync(f, 100) != TA_E_TIMEOUT) break;
+    int said = ta_forward_sync(f, 100);
+    if (said != TA_E_TIMEOUT && said != TA_E_KEPT && !old_ones_left(f)) break;
     report(f, gen);
   }
   report(f, gen);
@@ -163,10 +188,11 @@ int main(int argc, char **argv) {
   struct sigaction act = { .sa_handler = on_term };
 
   sigaction(SIGTERM, &act, NULL);
-  if (argc == 9 && strcmp(argv[1], "send") == 0) return send_all(argv + 2);
+  if ((argc == 9 || argc == 10) && strcmp(argv[1], "send") == 0) return send_all(argv + 2);
   if (argc >= 4 && strcmp(argv[1], "check") == 0) return check_all(argc - 2, argv + 2);
   fprintf(stderr,
-          "usage: seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES\n"
+          "usage: seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES "
+          "[SPOOL_DIR]\n"
           "       seeded_agent check SEED GENERATION_BYTES FILE...\n");
   return 2;
 }

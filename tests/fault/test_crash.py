@@ -99,3 +99,46 @@ class Crash(FaultCase):
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
         print(f"row 5: {kills} programs killed, {states.count('unclean')} ended unclean, all acked generations there", flush=True)
+
+    def test_row_5_with_a_spool_on_disk(self):
+        """Killed at any moment, with a collector, without one, or with one that dies as well: the next program with the same
+        folder sends what ta_forward_sync() had vouched for, once; those streams end unclean."""
+        kills = full(6, 200)
+        spool = self.folder / "spool"
+        collector = Collector(self, "agents.heartbeat=1s", "agents.abandon_after=3s")
+        chance, killed = random.Random(5), []
+        for n in range(kills):
+            away = chance.random() < 0.3
+            agent = Agent(self, collector.ready["agents"], 2000 + n, mb_s=4, generation_bytes=50_000, spool_dir=spool)
+            wait_until("something is safe", lambda: agent.status.get("safe", 0) > 0)
+            if away:
+                collector.kill()
+                had = agent.status["safe"]
+                wait_until("more is safe without a collector", lambda: agent.status["safe"] > had)
+            time.sleep(chance.uniform(0, 0.05))  # not for a condition: the moment is the dice's
+            agent.process.kill()
+            agent.process.wait()
+            killed.append((agent, agent.status))
+            if away:
+                collector.start()
+        heir = Agent(self, collector.ready["agents"], 1999, mb_s=1, generation_bytes=50_000, spool_dir=spool)
+        wait_until("it is at work", lambda: heir.status.get("safe", 0) > 0)
+        said = heir.finish()
+        self.assertEqual(said["old_streams"], 0, said)
+        self.assertEqual(list(spool.iterdir()), [], "files nobody needs")
+        wait_until("all have ended", lambda: not {"live", "waiting"}.intersection(self.states(collector)))
+        states = self.states(collector)
+        self.assertEqual(states.count("unclean"), kills, states)
+        self.assert_kept(collector, heir, said)
+        vouched = 0
+        for agent, said in killed:
+            self.assertEqual((said["begun_anew"], said["faults"], said["disk_faults"], said["lost_bytes"]), (0, 0, 0, 0))
+            got = agent.check(*self.fetched(collector, agent))
+            self.assertEqual(len(got), 1, f"a hole: {got} {said}")
+            self.assertEqual(got[0][0], 1)
+            self.assertGreaterEqual(got[0][1], said["safe"], said)
+            vouched += said["safe"] - said["acked_generations"]
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+        print(f"row 5: {kills} programs with a spool on disk killed, {states.count('unclean')} ended unclean, nothing lost that "
+              f"ta_forward_sync() had vouched for, {vouched} generations of it not acked before", flush=True)

@@ -420,7 +420,7 @@ Test(spool, the_generation_being_written_is_lost_to_its_end_when_some_of_it_was_
   cr_assert(next(&w, &f) && f.kind == TP_BATCH && f.gen == 2);
   cr_assert(next(&w, &f) && f.kind == TP_GENEND && f.seq == 4);
   cr_assert_eq(ack(s, 4), TB_OK);
-  cr_assert_eq(ta_spool_wait(s, 1), TB_OK);
+  cr_assert_eq(ta_spool_wait(s, 1, &(bool){ false }), TB_OK);
   cr_assert_eq(counters(s).lost_generations, 1);
   free(w.bytes);
   close_spool(s);

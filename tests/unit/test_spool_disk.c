@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spool on disk by hand: the test is the writer, the sender and the collector, and it is who dies. */
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/heritage.h"
+#include "agent/mirror.h"
+#include "proto/frame.pb-c.h"
+
+enum { MIB = 1 << 20, BATCH = 60000, RECORDS_MAX = 4096 };
+
+/* What a collector has of the stream. */
+struct archive {
+  uint64_t seq;
+  uint32_t crc[RECORDS_MAX]; /* of each record's frame, by number */
+  struct ta_count told, batches;
+  uint64_t generations, losses, abandoned;
+  bool closed;
+};
+
+struct life {
+  char dir[64];
+  unsigned char stream[16], noise[BATCH];
+  struct ta_spool spool;
+  struct ta_mirror mirror;
+  struct archive there;
+  uint64_t gen, random;
+  unsigned char *wire; /* sent and not arrived yet */
+  size_t wire_n;
+};
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw) {
+  (void)st, (void)kind, (void)ftw;
+  return remove(path);
+}
+
+static uint64_t below(struct life *l, uint64_t end) {
+  l->random = l->random * UINT64_C(6364136223846793005) + 1442695040888963407;
+  return (l->random >> 33) % end;
+}
+
+static int open_root(struct life *l) {
+  struct tb_diag diag;
+  int root = -1;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_shelf_root(l->dir, &diag, &root), TB_OK, "%s", diag.text);
+  return root;
+}
+
+static struct life *begin(uint64_t seed, uint64_t disk_bytes) {
+  struct life *l = calloc(1, sizeof *l);
+
+  strcpy(l->dir, "/tmp/spool-disk-XXXXXX");
+  cr_assert_not_null(mkdtemp(l->dir));
+  l->random = seed;
+  for (size_t i = 0; i < sizeof l->noise; i++) l->noise[i] = (unsigned char)(i * 7 + i / 256);
+  for (size_t i = 0; i < sizeof l->stream; i++) l->stream[i] = (unsigned char)(seed + i);
+  struct ta_mirror_config config = {
+    .root = open_root(l), .bytes_max = disk_bytes, .service = "shop", .instance = "a:1"
+  };
+  cr_assert_eq(ta_spool_init(&l->spool, MIB), TB_OK);
+  cr_assert_eq(ta_mirror_init(&l->mirror, &config, &l->spool), TB_OK);
+  ta_mirror_begin(&l->mirror, l->stream, 7);
+  cr_assert(l->mirror.on);
+  ta_spool_header(&l->spool, "go 1.26 trace\0\0", 16);
+  return l;
+}
+
+static void end(struct life *l) {
+  ta_spool_fini(&l->spool);
+  ta_mirror_fini(&l->mirror);
+  nftw(l->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+  free(l->wire);
+  free(l);
+}
+
+/* The process is gone: its locks with it, the files stay as they are. */
+static void die(struct life *l) {
+  ta_mirror_fini(&l->mirror);
+  ta_spool_fini(&l->spool);
+  l->wire_n = 0;
+}
+
+static bool find_name(struct life *l, char out[TA_SHELF_NAME]) {
+  struct stat st;
+  char path[128];
+
+  for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", l->stream[i]);
+  snprintf(path, sizeof path, "%s/%s", l->dir, out);
+  return stat(path, &st) == 0;
+}
+
+/* Takes over; the spool is what was left. */
+static tb_rc inherit(struct life *l, struct ta_shelf *shelf) {
+  struct ta_shelf_state state;
+  char name[TA_SHELF_NAME];
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert(find_name(l, name));
+  ta_shelf_init(shelf, open_root(l), 0);
+  cr_assert_eq(ta_shelf_take(shelf, name, &diag, &state), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(state.instance, "a:1");
+  cr_assert_eq(memcmp(state.stream, l->stream, 16), 0);
+  return ta_heritage_load(shelf, &state, &l->spool);
+}
+
+static void let_go(struct ta_shelf *shelf) {
+  int root = shelf->root;
+
+  ta_shelf_leave(shelf);
+  close(root);
+}
+
+/* The collector takes a record: the next one, or one that it has already and then is the same. */
+static void take(struct archive *a, const struct tp_frame *frame, const unsigned char *bytes) {
+  uint32_t crc;
+
+  memcpy(&crc, bytes + 24, sizeof crc); /* over the whole frame */
+  cr_assert(frame->seq >= 1 && frame->seq <= a->seq + 1, "record %lu behind %lu",
+            (unsigned long)frame->seq, (unsigned long)a->seq);
+  cr_assert_lt(frame->seq, RECORDS_MAX);
+  if (frame->seq <= a->seq) {
+    cr_assert_eq(a->crc[frame->seq], crc, "record %lu is another", (unsigned long)frame->seq);
+    return;
+  }
+  a->crc[++a->seq] = crc;
+  cr_assert_not(a->closed);
+  if (frame->kind == TP_BATCH) {
+    ta_count_add(&a->batches, (struct ta_count){ 1, frame->len });
+    ta_count_add(&a->told, (struct ta_count){ 1, frame->len });
+  }
+  a->generations += frame->kind == TP_GENEND;
+  a->closed = frame->kind == TP_CLOSE;
+  if (frame->kind != TP_LOSS) return;
+  Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, frame->len, frame->payload);
+  a->losses++;
+  a->abandoned += loss->sent_batches > 0;
+  ta_count_add(&a->told, (struct ta_count){ loss->batches - loss->sent_batches,
+                                            loss->bytes - loss->sent_bytes });
+  tracecollect__v1__loss__free_unpacked(loss, NULL);
+}
+
+/* What was granted goes out, and `records` of what is on its way arrive. */
+static void send_granted(struct life *l, uint64_t records) {
+  const unsigned char *bytes;
+  struct tp_frame frame;
+  size_t n, at = 0, used, need;
+
+  while ((n = ta_spool_span(&l->spool, &bytes)) > 0) {
+    l->wire = realloc(l->wire, l->wire_n + n);
+    memcpy(l->wire + l->wire_n, bytes, n);
+    l->wire_n += n;
+    ta_spool_sent(&l->spool, n);
+  }
+  for (; at < l->wire_n && records > 0; at += used, records--) {
+    cr_assert_eq(tp_frame_take(l->wire + at, l->wire_n - at, NULL, &frame, &used, &need), TB_OK);
+    take(&l->there, &frame, l->wire + at);
+  }
+  l->wire_n -= at;
+  if (l->wire_n > 0) memmove(l->wire, l->wire + at, l->wire_n);
+}
+
+static void put(struct life *l, unsigned batches) {
+  while (batches-- > 0) ta_spool_put(&l->spool, l->gen, l->noise, 1 + below(l, BATCH - 1));
+}
+
+static uint64_t produced(struct life *l) {
+  struct ta_counters c;
+
+  ta_spool_counters(&l->spool, &c);
+  cr_assert_eq(c.produced.batches, c.acked.batches + c.lost.batches + c.spooled.batches);
+  cr_assert_eq(c.produced.bytes, c.acked.bytes + c.lost.bytes + c.spooled.bytes);
+  return c.produced.batches;
+}
+
+/* One thing that happens in a program's life. */
+static void step(struct life *l) {
+  uint64_t need;
+
+  switch (below(l, 8)) {
+  case 0:
+    ta_spool_end(&l->spool);
+    l->gen++;
+    break;
+  case 1: ta_spool_lose(&l->spool, l->gen); break;
+  case 2:
+  case 3: /* as the sender does it */
+    ta_mirror_flush(&l->mirror);
+    ta_spool_grant(&l->spool, below(l, 400000), &need);
+    ta_mirror_note(&l->mirror);
+    send_granted(l, below(l, 8));
+    break;
+  case 4:
+    send_granted(l, UINT64_MAX);
+    if (l->there.seq > l->spool.acked_seq)
+      cr_assert_eq(
+          ta_spool_ack(&l->spool,
+                       l->spool.acked_seq + below(l, l->there.seq - l->spool.acked_seq + 1), NULL),
+          TB_OK);
+    break;
+  default: put(l, (unsigned)below(l, 4)); break;
+  }
+}
+
+/* The heir's connection: all that there is goes out and is acked. */
+static void deliver(struct life *l) {
+  struct tb_diag diag;
+  uint64_t need;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_spool_resume(&l->spool, l->there.seq, &diag), TB_OK, "%s", diag.text);
+  while (ta_spool_grant(&l->spool, 3 * MIB, &need) > 0) send_granted(l, UINT64_MAX);
+  cr_assert_eq(ta_spool_ack(&l->spool, l->there.seq, &diag), TB_OK, "%s", diag.text);
+  cr_assert(ta_spool_done(&l->spool));
+}
+
+/* Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record
+ * once and as it was, and what it is told adds up. */
+Test(spool_disk, a_program_dies_at_any_moment) {
+  uint64_t losses = 0, abandoned = 0;
+
+  for (uint64_t seed = 1; seed <= 150; seed++) {
+    struct life *l = begin(seed, 64 * MIB);
+    struct ta_shelf shelf;
+    l->gen = 1;
+    for (uint64_t steps = below(l, 200); steps > 0; steps--) step(l);
+    bool finished = below(l, 4) == 0;
+    if (finished) ta_spool_end(&l->spool);
+    if (finished) ta_spool_finish(&l->spool);
+    ta_mirror_flush(&l->mirror);
+    cr_assert_eq(l->spool.kept_records, l->spool.records);
+    uint64_t had = produced(l);
+    if (!finished) put(l, (unsigned)below(l, 3)); /* of this nothing is known */
+    die(l);
+    cr_assert_eq(inherit(l, &shelf), TB_OK);
+    cr_assert_eq(produced(l), had, "seed %lu: %lu, not %lu", (unsigned long)seed,
+                 (unsigned long)produced(l), (unsigned long)had);
+    deliver(l);
+    cr_assert_eq(l->there.closed, finished);
+    cr_assert_eq(l->there.told.batches, had, "seed %lu", (unsigned long)seed);
+    losses += l->there.losses;
+    abandoned += l->there.abandoned;
+    let_go(&shelf);
+    end(l);
+  }
+  cr_assert_gt(losses, 50);
+  cr_assert_gt(abandoned, 20);
+}
