@@ -137,11 +137,11 @@ void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16],
 
 void ta_mirror_end(struct ta_mirror *m) {
   if (m->room == NULL) return;
-  if (ta_spool_done(m->spool))
-    ta_shelf_remove(&m->shelf);
-  else
-    ta_mirror_flush(m);
-  m->told_bytes = m->shelf.bytes;
+  if (!ta_spool_done(m->spool)) ta_mirror_flush(m);
+  m->told_bytes = ta_spool_done(m->spool) ? 0 : m->shelf.bytes;
+  if (m->on && ta_spool_done(m->spool)) ta_shelf_remove(&m->shelf);
+  ta_shelf_leave(&m->shelf); /* from here on it may be taken over */
+  m->on = false;
 }
 
 void ta_mirror_forked(struct ta_mirror *m) {

@@ -47,7 +47,7 @@ void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16], uint64
 void ta_mirror_flush(struct ta_mirror *m);
 /* Numbers were given: to be called before they go out. */
 void ta_mirror_note(struct ta_mirror *m);
-/* The stream has ended: what is still to be sent stays. */
+/* Nothing more will be sent here: what was not stays, for somebody else. The last call but fini(). */
 void ta_mirror_end(struct ta_mirror *m);
 void ta_mirror_forked(struct ta_mirror *m);
 

@@ -34,7 +34,7 @@ import (
 )
 
 // Config says where the trace goes and how much it may cost. Fields left zero take the C agent's
-// defaults; Server, Certs, Service and Instance may also come from TRACEAGENT_SERVER and so on.
+// defaults; Server, Certs, Service, Instance and SpoolDir may also come from TRACEAGENT_SERVER and so on.
 type Config struct {
 	Server   string // HOST:PORT, or @FILE: a collector's --ready-file
 	Certs    string // folder with ca.pem, agent.pem and agent.key
@@ -43,6 +43,11 @@ type Config struct {
 
 	SpoolBytes         uint64 // memory for what is not acknowledged yet; default 16 MiB
 	RateBytesPerSecond uint64 // cap on what is sent; default none
+
+	// SpoolDir is a folder for what is not acknowledged yet, so that it outlives this program: the next one of the
+	// same service and with the same folder sends it. Made if missing; nobody else may write to it. Default none.
+	SpoolDir      string
+	SpoolDirBytes uint64 // what it may hold; default 4 times SpoolBytes
 
 	Tee io.Writer // if set, gets the trace as well
 }
@@ -56,6 +61,8 @@ type Status struct {
 	SpoolBytes, SpoolBytesPeak                 uint64
 	Connects, Reconnects, ResentBatches        uint64
 	BegunAnew                                  uint64 // times the collector no longer had what it had acknowledged
+	DiskBytes, DiskFaults                      uint64 // in SpoolDir, of this trace; how often it could not be used
+	OldStreams, OldStreamsSent                 uint64 // that earlier programs left there: still to be sent, sent by now
 	Stream                                     string // id under which the collector knows the trace
 	LastError                                  string // of the last refusal or lost connection
 }
@@ -104,7 +111,7 @@ func Start(config Config) (*Agent, error) {
 }
 
 // Stop ends the trace and waits until the collector has acknowledged all of it or ctx ends; what is
-// not acknowledged by then is given up. Stopping twice does no harm.
+// not acknowledged by then is given up, or with a SpoolDir left to the next program. Stopping twice does no harm.
 func (a *Agent) Stop(ctx context.Context) error {
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
@@ -173,6 +180,9 @@ func open(config Config) (*C.ta_forward, error) {
 		instance:     text(config.Instance),
 		spool_bytes:  C.uint64_t(config.SpoolBytes),
 		rate_bytes_s: C.uint64_t(config.RateBytesPerSecond),
+
+		spool_dir:       text(config.SpoolDir),
+		spool_dir_bytes: C.uint64_t(config.SpoolDirBytes),
 	}
 	c.size = C.size_t(unsafe.Sizeof(c))
 
@@ -195,10 +205,13 @@ func wait(ctx context.Context, stream *C.ta_forward) error {
 		if code == C.TA_OK {
 			return nil
 		}
-		if code != C.TA_E_TIMEOUT {
+		if code != C.TA_E_TIMEOUT && code != C.TA_E_KEPT {
 			return fault(code)
 		}
 		if err := ctx.Err(); err != nil {
+			if code == C.TA_E_KEPT {
+				return fmt.Errorf("traceagent: not all was acknowledged, the rest is in SpoolDir: %w", err)
+			}
 			return fmt.Errorf("traceagent: not all was acknowledged: %w", err)
 		}
 	}
@@ -226,6 +239,10 @@ func read(stream *C.ta_forward) Status {
 		Reconnects:       uint64(s.reconnects),
 		ResentBatches:    uint64(s.resent_batches),
 		BegunAnew:        uint64(s.begun_anew),
+		DiskBytes:        uint64(s.disk_bytes),
+		DiskFaults:       uint64(s.disk_faults),
+		OldStreams:       uint64(s.old_streams),
+		OldStreamsSent:   uint64(s.old_streams_sent),
 		Stream:           C.GoString(&s.stream[0]),
 		LastError:        C.GoString(&s.last_error[0]),
 	}
