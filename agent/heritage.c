@@ -116,6 +116,15 @@ tb_rc ta_heritage_load(struct ta_shelf *shelf, const struct ta_shelf_state *stat
   return rc;
 }
 
+tb_rc ta_heritage_announce(struct ta_shelf *shelf, struct ta_shelf_state *state,
+                           const struct ta_spool *loaded) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  state->books.given_seq = loaded->acked_seq + loaded->records;
+  return ta_shelf_state(shelf, state, &diag);
+}
+
 /* Sending. */
 
 static bool begin(struct ta_heritage *h) {
@@ -145,23 +154,23 @@ static bool is_over(struct ta_heritage *h) {
   return ta_spool_done(&h->spool) || h->spool.superseded;
 }
 
+static void tell_end(struct ta_heritage *h, const char *how, int level) {
+  char text[TA_SHELF_TEXT + 160];
+
+  snprintf(text, sizeof text, "spool on disk: %s of %s %s", h->shelf.name, h->state.instance, how);
+  say(h, level, text);
+}
+
 /* Sends what is in the folder that was taken. */
 static void deliver(struct ta_heritage *h) {
-  char text[TA_SHELF_TEXT + 160];
   tb_rc rc = ta_heritage_load(&h->shelf, &h->state, &h->spool);
 
-  if (rc != TB_OK) {
-    snprintf(text, sizeof text, "spool on disk: %s of %s cannot be read to its end: %s",
-             h->shelf.name, h->state.instance, tb_rc_text(rc));
-    say(h, LOG_WARNING, text);
-  }
-  if (h->spool.runs.run == NULL) return;
-  if (!is_over(h)) send_stream(h);
+  if (rc == TB_CORRUPT) tell_end(h, "is damaged, and sent up to there", LOG_WARNING);
+  bool send = rc != TB_NOMEM && !is_over(h);
+  if (send && ta_heritage_announce(&h->shelf, &h->state, &h->spool) == TB_OK) send_stream(h);
   if (ta_process_exiting()) return;
-  bool over = is_over(h);
-  snprintf(text, sizeof text, "spool on disk: %s of %s %s", h->shelf.name, h->state.instance,
-           over ? "is sent" : "stays unsent");
-  say(h, over ? LOG_INFO : LOG_WARNING, text);
+  bool over = rc != TB_NOMEM && is_over(h);
+  tell_end(h, over ? "is sent" : "stays unsent", over ? LOG_INFO : LOG_WARNING);
   ta_spool_fini(&h->spool);
   if (over) ta_shelf_remove(&h->shelf);
   pthread_mutex_lock(&h->lock);

@@ -38,6 +38,10 @@ void ta_heritage_fini(struct ta_heritage *h); /* accepts zeroed memory; run() ha
  * nothing (then it is zeroed). */
 TB_MUST tb_rc ta_heritage_load(struct ta_shelf *shelf, const struct ta_shelf_state *state,
                                struct ta_spool *out);
+/* Before any of it goes out: from here on all of its records may have, under the numbers that they have here and have
+ * again for the next who takes over. */
+TB_MUST tb_rc ta_heritage_announce(struct ta_shelf *shelf, struct ta_shelf_state *state,
+                                   const struct ta_spool *loaded);
 /* The thread's body. */
 void ta_heritage_run(struct ta_heritage *h);
 void ta_heritage_wake(struct ta_heritage *h);

@@ -132,6 +132,7 @@ tb_rc ta_shelf_take(struct ta_shelf *s, const char *name, struct tb_diag *diag,
   bool first = read_state(fd, 0, &one), second = read_state(fd, STATE_AT, &two);
   if (!first && !second) return tb_fail(diag, TB_CORRUPT, "%s: state cannot be read", name);
   *out = first && (!second || one.serial > two.serial) ? one : two;
+  s->serial = out->serial;
   return TB_OK;
 }
 

@@ -49,6 +49,7 @@ void ta_shelf_leave(struct ta_shelf *s);  /* what is there stays */
 void ta_shelf_remove(struct ta_shelf *s); /* all of it, and leaves */
 void ta_shelf_forked(struct ta_shelf *s);
 
+/* The next state, over the last but one. */
 TB_MUST tb_rc ta_shelf_state(struct ta_shelf *s, struct ta_shelf_state *state,
                              struct tb_diag *diag);
 TB_MUST tb_rc ta_shelf_put(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,

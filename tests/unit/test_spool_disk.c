@@ -99,6 +99,8 @@ static bool find_name(struct life *l, char out[TA_SHELF_NAME]) {
 
 /* Takes over; the spool is what was left. */
 static tb_rc inherit(struct life *l, struct ta_shelf *shelf) {
+  tb_rc rc;
+
   struct ta_shelf_state state;
   char name[TA_SHELF_NAME];
   struct tb_diag diag;
@@ -109,7 +111,9 @@ static tb_rc inherit(struct life *l, struct ta_shelf *shelf) {
   cr_assert_eq(ta_shelf_take(shelf, name, &diag, &state), TB_OK, "%s", diag.text);
   cr_assert_str_eq(state.instance, "a:1");
   cr_assert_eq(memcmp(state.stream, l->stream, 16), 0);
-  return ta_heritage_load(shelf, &state, &l->spool);
+  rc = ta_heritage_load(shelf, &state, &l->spool);
+  cr_assert_eq(ta_heritage_announce(shelf, &state, &l->spool), TB_OK);
+  return rc;
 }
 
 static void let_go(struct ta_shelf *shelf) {
@@ -222,6 +226,20 @@ static void deliver(struct life *l) {
   cr_assert(ta_spool_done(&l->spool) || !l->spool.inherited);
 }
 
+/* So does the heir, when some of it has arrived. */
+static void die_on_the_way(struct life *l, struct ta_shelf *shelf) {
+  struct tb_diag diag;
+  uint64_t need;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_spool_resume(&l->spool, l->there.seq, &diag), TB_OK, "%s", diag.text);
+  ta_spool_grant(&l->spool, below(l, MIB), &need);
+  send_granted(l, below(l, 20));
+  ta_spool_fini(&l->spool);
+  l->wire_n = 0;
+  let_go(shelf);
+}
+
 /* Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record
  * once and as it was, and what it is told adds up. */
 Test(spool_disk, a_program_dies_at_any_moment) {
@@ -243,6 +261,10 @@ Test(spool_disk, a_program_dies_at_any_moment) {
     cr_assert_eq(inherit(l, &shelf), TB_OK);
     cr_assert_eq(produced(l), had, "seed %lu: %lu, not %lu", (unsigned long)seed,
                  (unsigned long)produced(l), (unsigned long)had);
+    for (uint64_t heirs = below(l, 3); heirs > 0; heirs--) {
+      die_on_the_way(l, &shelf);
+      cr_assert_eq(inherit(l, &shelf), TB_OK);
+    }
     deliver(l);
     cr_assert_eq(l->there.closed, finished);
     cr_assert_eq(l->there.told.batches, had, "seed %lu", (unsigned long)seed);
