@@ -2,14 +2,10 @@
 /* Random access into a long trace: how soon a generation in the middle of it gives its first event, by the
  * index beside the file, and how soon all of it is there.
  *
- *   bench_seek make FILE MB     writes a whole trace of about so many megabytes, in generations of 20
- *   bench_seek FILE             prints, tab-separated: generations, MB of the one asked for, then in
- *                               milliseconds of CPU, the median of ROUNDS: its first event from opening file and index
- *                               on, all its events by the cache, one of them again; MB the cache took
- *
- * Eight threads stop and start a goroutine each, as fast as a trace can say it: 6 bytes an event. */
+ *   bench_seek FILE   prints, tab-separated: generations, MB of the one asked for, then in milliseconds of CPU,
+ *                     the median of ROUNDS: its first event from opening file and index on, all its events by
+ *                     the cache, one of them again; MB the cache took */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,108 +17,13 @@
 #include "online/cache.h"
 #include "online/pull.h"
 #include "tools/tracectl/index.h"
-#include "wire/write.h"
 
-enum { ROUNDS = 21, THREADS = 8, STACKS = 2000, GENERATION_MB = 20, VERSION = 26 };
+enum { ROUNDS = 21 };
 
 static void fail(const char *what) {
   fprintf(stderr, "bench_seek: %s\n", what);
   exit(1);
 }
-
-/* ---- writing ---- */
-
-struct maker {
-  FILE *file;
-  struct tw_write w;
-  unsigned char room[TW_WRITE_ROOM];
-  uint64_t gen, bytes;
-};
-
-static void begin_batch(struct maker *m, int64_t thread, uint64_t time) {
-  struct tw_batch batch = { .gen = m->gen, .thread = thread, .time = time };
-  tw_write_open(&m->w, m->room, sizeof m->room, VERSION, &batch);
-}
-
-static void end_batch(struct maker *m) {
-  size_t n = tw_write_close(&m->w);
-
-  if (fwrite(m->room, 1, n, m->file) != n) fail("cannot write");
-  m->bytes += n;
-}
-
-static void write_tables(struct maker *m, uint64_t time) {
-  const struct tw_clocks clocks = { 1000000000, time, time, 1700000000, time % 1000000000 };
-
-  begin_batch(m, -1, time);
-  if (tw_write_sync(&m->w, &clocks) != TB_OK) fail("no sync");
-  end_batch(m);
-  begin_batch(m, -1, time);
-  if (tw_write_string(&m->w, 1, "preempted", 9) != TB_OK) fail("no string");
-  end_batch(m);
-  begin_batch(m, -1, time);
-  for (uint64_t id = 1; id <= STACKS; id++) {
-    struct tw_frame frames[8];
-    for (uint64_t i = 0; i < 8; i++) frames[i] = (struct tw_frame){ 4096 + id * 8 + i, 1, 1, i };
-    if (tw_write_stack(&m->w, id, frames, 8) == TB_OK) continue;
-    end_batch(m);
-    begin_batch(m, -1, time);
-    id--;
-  }
-  end_batch(m);
-}
-
-/* One thread's events of a generation; answers when the last one was. */
-static uint64_t write_thread(struct maker *m, uint64_t thread, uint64_t time, uint64_t bytes_max) {
-  uint64_t until = m->bytes + bytes_max, seq = 0, g = thread + 1;
-  const uint64_t proc[] = { thread, TW_PROC_RUNNING }, status[] = { g, thread, TW_GO_RUNNING };
-
-  begin_batch(m, (int64_t)thread, time);
-  if (tw_write_event(&m->w, TW_EV_PROC_STATUS, time, proc) != TB_OK ||
-      tw_write_event(&m->w, TW_EV_GO_STATUS, time, status) != TB_OK)
-    fail("no status");
-  for (bool stop = true; m->bytes < until || !stop; stop = !stop) {
-    const uint64_t stopped[] = { 1, 1 + seq % STACKS }, started[] = { g, seq + 1 };
-    time += 40;
-    tb_rc rc = tw_write_event(&m->w, stop ? TW_EV_GO_STOP : TW_EV_GO_START, time,
-                              stop ? stopped : started);
-    if (rc == TB_AGAIN) {
-      end_batch(m);
-      begin_batch(m, (int64_t)thread, time);
-      rc = tw_write_event(&m->w, stop ? TW_EV_GO_STOP : TW_EV_GO_START, time,
-                          stop ? stopped : started);
-    }
-    if (rc != TB_OK) fail("no event");
-    seq += !stop;
-  }
-  end_batch(m);
-  return time;
-}
-
-static void make(const char *path, uint64_t mb) {
-  static struct maker m;
-  unsigned char header[TW_HEADER_BYTES];
-  uint64_t time = 1000000;
-
-  m.file = fopen(path, "wb");
-  if (m.file == NULL) fail("cannot write");
-  tw_header_write(header, VERSION);
-  fwrite(header, 1, sizeof header, m.file);
-  for (m.gen = 1; m.bytes < mb * 1000000; m.gen++) {
-    uint64_t last = time;
-    write_tables(&m, time);
-    for (uint64_t t = 0; t < THREADS; t++) {
-      uint64_t end = write_thread(&m, t, time + t, GENERATION_MB * UINT64_C(1000000) / THREADS);
-      if (end > last) last = end;
-    }
-    putc(TW_EV_END_OF_GENERATION, m.file);
-    m.bytes++;
-    time = last + 1000;
-  }
-  if (fclose(m.file) != 0) fail("cannot write");
-}
-
-/* ---- reading ---- */
 
 static double cpu_ms(void) {
   struct timespec ts;
@@ -219,11 +120,7 @@ int main(int argc, char **argv) {
   double first[ROUNDS];
   struct opened o;
 
-  if (argc == 4 && strcmp(argv[1], "make") == 0) {
-    make(argv[2], strtoull(argv[3], NULL, 10));
-    return 0;
-  }
-  if (argc != 2) fail("usage: bench_seek make FILE MB | bench_seek FILE");
+  if (argc != 2) fail("usage: bench_seek FILE");
   for (int i = 0; i < ROUNDS; i++) first[i] = first_event_ms(argv[1]);
   qsort(first, ROUNDS, sizeof first[0], by_size);
   struct whole whole = whole_generation(argv[1]);
