@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire/events.def against the table of the Go that is installed here: numbers, names, arguments. Go's
+/* A8: wire/events.def against the table of the Go that is installed here: numbers, names, arguments. Go's
  * file is read as text; without a Go, or with one before 1.26, there is nothing to compare with. */
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -41,6 +41,7 @@ static const struct to_event *find(const struct tt_run *run, enum tw_event type)
 
 /* Procs */
 
+/* B2 */
 Test(order, proc_start_waits_for_the_stop) {
   struct tt_run run = fits(GO22 RUNNING "ProcStop dt=50\n"
                                         "EventBatch gen=1 m=1 time=5\n"
@@ -63,18 +64,21 @@ Test(order, proc_start_without_thread_is_refused) {
           "ProcStart needs a thread");
 }
 
+/* B3 */
 Test(order, proc_stop_needs_a_proc) {
   refused(GO22 "EventBatch gen=1 m=0 time=0\n"
                "ProcStop dt=1\n",
           "ProcStop on a thread without a proc");
 }
 
+/* B5 */
 Test(order, proc_status_twice_in_the_first_generation_must_agree) {
   refused(GO22 RUNNING "ProcStatus dt=1 p=0 pstatus=2\n",
           "proc 0 is told to have status 2, but has 1");
   refused(GO22 RUNNING "ProcStatus dt=1 p=1 pstatus=5\n", "no status 5");
 }
 
+/* B4, C11 */
 Test(order, blocked_syscall_end_waits_for_the_steal) {
   struct tt_run run = fits(GO22 RUNNING "GoSyscallBegin dt=1 p_seq=1 stack=0\n"
                                         "GoSyscallEndBlocked dt=1\n"
@@ -104,6 +108,7 @@ Test(order, a_steal_from_the_wrong_thread_is_refused) {
           "thread 7, which does not exist");
 }
 
+/* B4 */
 Test(order, a_thread_may_steal_its_own_proc) {
   struct tt_run run = fits(GO22 RUNNING "GoSyscallBegin dt=1 p_seq=1 stack=0\n"
                                         "ProcSteal dt=1 p=0 p_seq=2 m=0\n"
@@ -112,6 +117,7 @@ Test(order, a_thread_may_steal_its_own_proc) {
   tt_run_fini(&run);
 }
 
+/* B4, B5 */
 Test(order, an_abandoned_proc_can_be_stolen_from_nobody) {
   struct tt_run run = fits(GO22 "EventBatch gen=1 m=1 time=0\n"
                                 "ProcStatus dt=1 p=0 pstatus=4\n"
@@ -137,6 +143,7 @@ Test(order, abandoned_status_of_a_known_system_call_is_told_where_the_proc_is) {
 
 /* Goroutines */
 
+/* C1, C3 */
 Test(order, go_start_waits_for_the_creation_on_another_thread) {
   struct tt_run run = fits(GO22 RUNNING "GoCreate dt=50 new_g=5 new_stack=1 stack=2\n"
                                         "EventBatch gen=1 m=1 time=1\n"
@@ -163,6 +170,7 @@ Test(order, a_goroutine_is_created_once) {
           "goroutine 1, which exists");
 }
 
+/* C4 */
 Test(order, an_ended_goroutines_id_may_come_again) {
   struct tt_run run = fits(GO22 RUNNING "GoDestroy dt=1\n"
                                         "GoCreate dt=1 new_g=1 new_stack=0 stack=0\n"
@@ -181,6 +189,7 @@ Test(order, a_goroutine_bound_to_two_threads_and_ended_on_one_is_gone_on_the_oth
           "GoDestroy of goroutine 1, which does not exist");
 }
 
+/* C6, C7 */
 Test(order, stop_and_block_make_runnable_and_waiting) {
   struct tt_run run = fits(GO22 RUNNING "GoStop dt=1 reason_string=1 stack=1\n"
                                         "GoStart dt=1 g=1 g_seq=1\n"
@@ -200,6 +209,7 @@ Test(order, leaving_needs_a_running_goroutine) {
           "GoDestroy on a thread without a goroutine");
 }
 
+/* C8 */
 Test(order, unblock_waits_for_the_block_and_needs_no_context) {
   struct tt_run run = fits(GO22 RUNNING "GoBlock dt=50 reason_string=0 stack=0\n"
                                         "EventBatch gen=1 m=18446744073709551615 time=1\n"
@@ -212,6 +222,7 @@ Test(order, an_unblock_of_nobody_is_refused) {
   refused(GO22 RUNNING "GoUnblock dt=1 g=9 g_seq=1 stack=0\n", "no thread can go on: 1 wait");
 }
 
+/* C14 */
 Test(order, a_switch_becomes_unblock_block_and_start) {
   struct tt_run run =
       fits("Trace Go1.23\n" RUNNING "GoCreateBlocked dt=1 new_g=2 new_stack=0 stack=0\n"
@@ -235,6 +246,7 @@ Test(order, a_switch_and_destroy_ends_the_goroutine) {
   tt_run_fini(&run);
 }
 
+/* C14, C15 */
 Test(order, a_switch_waits_for_its_target) {
   struct tt_run run =
       fits("Trace Go1.23\n" RUNNING "GoCreateBlocked dt=1 new_g=3 new_stack=0 stack=0\n"
@@ -250,6 +262,7 @@ Test(order, a_switch_on_an_idle_thread_is_refused_even_too_early) {
           "GoSwitch on a thread without a goroutine");
 }
 
+/* C9, C10 */
 Test(order, a_system_call_ends_where_it_began) {
   struct tt_run run = fits(GO22 RUNNING "GoSyscallBegin dt=1 p_seq=1 stack=1\n"
                                         "GoSyscallEnd dt=1\n"
@@ -263,6 +276,7 @@ Test(order, a_system_call_ends_where_it_began) {
           "GoSyscallBegin: proc 0 goes from 0");
 }
 
+/* C2, C5 */
 Test(order, a_c_thread_gives_its_proc_up_when_it_leaves) {
   struct tt_run run = fits(GO22 "EventBatch gen=1 m=0 time=0\n"
                                 "GoCreateSyscall dt=1 new_g=4\n"
@@ -295,6 +309,7 @@ Test(order, a_status_tells_of_a_system_call_on_a_sleeping_thread) {
           "thread 0, which has goroutine 1");
 }
 
+/* C12, C13 */
 Test(order, statuses_must_agree_with_what_is_known) {
   refused(GO22 RUNNING "GoStatus dt=1 g=1 m=0 gstatus=4\n",
           "goroutine 1 is told to have status 4, but has 2");
@@ -319,6 +334,7 @@ Test(order, state_lives_across_generations_and_sequences_start_anew) {
 
 /* The collector and ranges */
 
+/* D2 */
 Test(order, gc_events_follow_their_numbers_over_threads) {
   struct tt_run run =
       fits(GO22 RUNNING "GCBegin dt=1 gc_seq=4 stack=0\n"
@@ -327,6 +343,7 @@ Test(order, gc_events_follow_their_numbers_over_threads) {
   tt_run_fini(&run);
 }
 
+/* D2 */
 Test(order, gc_states_are_checked) {
   refused(GO22 RUNNING "GCBegin dt=1 gc_seq=1 stack=0\nGCBegin dt=1 gc_seq=2 stack=0\n",
           "GCBegin while a GC runs");
@@ -360,6 +377,7 @@ Test(order, ranges_open_and_close_once) {
   refused(GO22 RUNNING "GCMarkAssistEnd dt=1\n", "GCMarkAssistEnd: no such range is open");
 }
 
+/* D1 */
 Test(order, of_several_stops_the_first_in_the_list_ends_and_the_last_takes_its_place) {
   struct tt_run run = fits(GO22 RUNNING "STWBegin dt=1 kind_string=1 stack=0\n"
                                         "STWBegin dt=1 kind_string=2 stack=0\n"
@@ -370,6 +388,7 @@ Test(order, of_several_stops_the_first_in_the_list_ends_and_the_last_takes_its_p
   tt_run_fini(&run);
 }
 
+/* D3, D4 */
 Test(order, active_ranges_are_news_in_the_first_generation_only) {
   struct tt_run run = fits(GO22 RUNNING "GCMarkAssistActive dt=1 g=1\n"
                                         "GCSweepActive dt=1 p=0\n"
@@ -392,6 +411,7 @@ Test(order, active_ranges_are_news_in_the_first_generation_only) {
 
 /* What the program says */
 
+/* D7 */
 Test(order, a_task_carries_its_parent_and_name_into_the_next_generation) {
   struct tt_run run =
       fits(GO22 RUNNING "UserTaskBegin dt=1 task=5 parent_task=0 name_string=9 stack=0\n"
@@ -427,6 +447,7 @@ Test(order, regions_close_innermost_first_by_name_across_generations) {
           "its innermost is");
 }
 
+/* B1, D5, D6, D9 */
 Test(order, notes_need_their_context) {
   static const char *const notes[] = {
     "UserLog dt=1 task=1 key_string=1 value_string=2 stack=3\n",
@@ -457,6 +478,7 @@ Test(order, clocks_have_no_place_among_timed_events) {
           "event type 51 has no place here");
 }
 
+/* A6 */
 Test(order, times_rise_strictly_whatever_the_clocks_say) {
   struct tt_run run = fits(GO22 RUNNING "GoCreate dt=0 new_g=5 new_stack=0 stack=0\n"
                                         "GoCreate dt=0 new_g=6 new_stack=0 stack=0\n" RUNNING_TOO
@@ -473,6 +495,7 @@ Test(order, a_fault_in_a_threads_next_event_swallows_the_one_before) {
   tt_run_fini(&run);
 }
 
+/* A5 */
 Test(order, samples_come_in_their_time_between_events) {
   struct tt_run run = fits(GO22 RUNNING "GoStop dt=50 reason_string=0 stack=0\n"
                                         "EventBatch gen=1 m=18446744073709551615 time=0\n"

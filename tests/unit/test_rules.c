@@ -62,6 +62,7 @@ static void expect_refusal(uint8_t type, const char *context, const char *words)
   tt_run_fini(&run);
 }
 
+/* A9, A10 */
 Test(rules, an_event_is_refused_on_a_thread_that_lacks_what_it_needs) {
   unsigned tried = 0;
 
@@ -171,6 +172,29 @@ Test(rules, a_state_that_only_a_made_up_trace_can_reach_is_refused) {
     snprintf(text, sizeof text, "Trace Go1.23\n%s", scenes[i].text);
     struct tt_run run = tt_order_text(text);
     TT_BROKEN(run, scenes[i].words);
+    tt_run_fini(&run);
+  }
+}
+
+/* A1: nothing is skipped. HeapAlloc's byte is made every other one there is. */
+Test(rules, a_byte_that_is_no_timed_event_is_refused) {
+  for (unsigned type = 0; type <= UINT8_MAX; type++) {
+    struct tt_run run = { 0 };
+    struct tb_buf bytes;
+    char want[60];
+
+    if (has_rule[type]) continue;
+    tb_mem_init(&run.mem, tb_mem_libc, NULL, SIZE_MAX);
+    tb_buf_init(&bytes, &run.mem);
+    tt_trace_bytes("Trace Go1.26\n" RUNNING "HeapAlloc dt=1 heapalloc_value=8191\n", &run.mem,
+                   &bytes);
+    unsigned char *at = memmem(bytes.data, bytes.len, "\x25\x01\xff\x3f", 4);
+    cr_assert_not_null(at);
+    *at = (unsigned char)type;
+    tt_order_bytes(&run, bytes.data, bytes.len);
+    snprintf(want, sizeof want, "type %u", type);
+    TT_BROKEN(run, want);
+    tb_buf_fini(&bytes);
     tt_run_fini(&run);
   }
 }

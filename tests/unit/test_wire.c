@@ -92,6 +92,7 @@ Test(wire, another_version_is_refused_by_name) {
   cr_assert_not_null(strstr(diag.text, "go 1.99"));
 }
 
+/* A2 */
 Test(wire, a_batch_header_comes_back_as_it_was_written) {
   struct tw_batch batch = { .gen = 3, .thread = 71, .time = UINT64_C(1) << 50, .len = 5 }, back;
   unsigned char bytes[TW_BATCH_HEADER_BYTES_MAX + 5];
@@ -122,6 +123,7 @@ Test(wire, a_batch_above_64_kib_is_refused) {
   cr_assert_not_null(strstr(diag.text, "65537"));
 }
 
+/* A4 */
 Test(wire, a_string_section_gives_its_entries_and_names_what_is_wrong) {
   unsigned char bytes[] = { TW_EV_STRINGS, TW_EV_STRING, 7, 2, 'h', 'i', TW_EV_STRING, 8, 0 };
   struct tw_batch batch = { .data = bytes, .len = sizeof bytes };

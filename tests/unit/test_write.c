@@ -76,6 +76,7 @@ Test(write, a_full_batch_takes_no_more_and_stays_within_the_limit_of_the_format)
   cr_assert_gt(batch.len, TW_BATCH_BYTES_MAX - 64);
 }
 
+/* A3, A4 */
 Test(write, tables_read_back_as_they_were_written) {
   const struct tw_frame frames[] = { { 4096, 1, 2, 10 }, { UINT64_MAX, 300, 2, 70000 } };
   const struct tw_cpu_sample sample = { .time = 55, .m = 7, .p = -1, .g = -1, .stack = 8 };
@@ -142,6 +143,7 @@ Test(write, clocks_take_the_form_of_their_version) {
   }
 }
 
+/* A7 */
 Test(write, an_experiment_keeps_its_bytes) {
   struct tw_write w = open_batch(26, TW_EXPERIMENT_ALLOC_FREE);
 
