@@ -14,7 +14,7 @@ static inline struct ta_thread *ta_again(struct ta_thread *t) {
 
 /* Waits and system calls (waits.c): t holds a running goroutine before begin and after end. */
 enum ta_change ta_act_wait_end(struct ta_thread *t);
-void ta_act_call_end(struct ta_thread *t, bool blocked);
+void ta_act_call_end(struct ta_thread *t, uint64_t now); /* ticks */
 
 /* The fiber that runs waits, for that reason; the thread goes on itself (fibers.c). */
 enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason);

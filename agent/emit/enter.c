@@ -109,7 +109,7 @@ struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
 
 static void end_in_session(struct ta_thread *t) {
   t->nested = 0;
-  if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, false);
+  if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, ta_ticks_now());
   while (t != NULL && t->hold == TA_HOLDS_NOTHING && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
   if (t == NULL) return;
   ta_act_pause_end(t);

@@ -113,6 +113,25 @@ void ta_put_proc_start(struct ta_thread *t) {
   ta_put(t, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
 }
 
+/* A generation in which there are more is given up. */
+static struct ta_doing step(struct ta_doing d, uint32_t turn, uint8_t to, unsigned steps) {
+  if (TB_UNLIKELY(d.seq + steps > TA_GO_SEQ_MAX)) {
+    give_up(turn);
+    d.seq = 0;
+  }
+  d.seq += steps;
+  d.status = to;
+  return d;
+}
+
+uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps) {
+  struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
+
+  d = step(d, ta_turn(t), to, steps);
+  atomic_store_explicit(&t->go->word, ta_doing_word(d), memory_order_release);
+  return d.seq;
+}
+
 enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
                          unsigned steps, uint64_t *seq) {
   uint32_t turn = ta_turn(t);
@@ -123,13 +142,7 @@ enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, u
     was = ta_doing(word);
     if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
     if (was.turn > turn) return TA_LATE;
-    is = ta_doing_in(was, turn);
-    if (is.seq + steps > TA_GO_SEQ_MAX) {
-      give_up(turn);
-      is.seq = 0;
-    }
-    is.seq += steps;
-    is.status = to;
+    is = step(ta_doing_in(was, turn), turn, to, steps);
   } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(is),
                                                   memory_order_acq_rel, memory_order_acquire));
   if (was.turn != turn) ta_put_go_status(t, go, was.status);

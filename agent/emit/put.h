@@ -81,6 +81,10 @@ enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, u
                          unsigned steps, uint64_t *seq);
 #define TA_FROM(status) (1u << (status))
 
+/* The same for what t itself runs, or has in a system call: nobody else changes that, and its status stands in this
+ * generation since t entered it. Answers the last sequence number. */
+uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps);
+
 /* The status of a goroutine and of t's proc, for the first time in this turn. */
 void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status);
 void ta_put_proc_status(struct ta_thread *t, uint8_t status);

@@ -11,8 +11,8 @@
 _Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
 _Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in their order");
 
-static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TA_GO_KEPT_WAITING),
-                      runnable = TA_FROM(TA_GO_KEPT_RUNNABLE), in_call = TA_FROM(TW_GO_SYSCALL);
+static const unsigned waiting = TA_FROM(TA_GO_KEPT_WAITING),
+                      runnable = TA_FROM(TA_GO_KEPT_RUNNABLE);
 
 /* A section for a begin; one inside another wait or call counts, and says nothing. */
 static struct ta_thread *begin(void) {
@@ -45,7 +45,7 @@ void ta_wait_begin(ta_name reason) {
   if (t == NULL) return;
   ta_put(t, TW_EV_GO_BLOCK, 2, ta_string(t, reason), 0, 0, 0);
   ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
-  ta_change(t, t->go, running, TA_GO_KEPT_WAITING, 0, NULL);
+  ta_change_own(t, TA_GO_KEPT_WAITING, 0);
   ta_hold(t, t->go, TA_HOLDS_NOTHING);
   ta_leave(t);
 }
@@ -78,22 +78,22 @@ void ta_syscall_begin(void) {
   if (t == NULL) return;
   ta_put(t, TW_EV_GO_SYSCALL_BEGIN, 2, ++t->proc_seq, 0, 0, 0);
   t->call_ticks = t->time;
-  ta_change(t, t->go, running, TW_GO_SYSCALL, 0, NULL);
+  ta_change_own(t, TW_GO_SYSCALL, 0);
   ta_hold(t, t->go, TA_HOLDS_SYSCALL);
   ta_leave(t);
 }
 
-void ta_act_call_end(struct ta_thread *t, bool blocked) {
-  uint64_t seq;
+void ta_act_call_end(struct ta_thread *t, uint64_t now) {
+  bool blocked = now > t->call_ticks + ta_emit.call_blocks_ticks;
+  uint64_t seq = ta_change_own(t, TW_GO_RUNNING, blocked ? 1 : 0);
 
-  ta_change(t, t->go, in_call, TW_GO_RUNNING, blocked ? 1 : 0, &seq);
   if (blocked) {
     ta_put_at(t, t->call_ticks + ta_emit.call_blocks_ticks, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
-    ta_put(t, TW_EV_GO_SYSCALL_END_BLOCKED, 0, 0, 0, 0, 0);
+    ta_put_at(t, now, TW_EV_GO_SYSCALL_END_BLOCKED, 0, 0, 0, 0, 0);
     ta_put_proc_start(t);
     ta_put(t, TW_EV_GO_START, 2, ta_go_id(t->go), seq, 0, 0);
   } else {
-    ta_put(t, TW_EV_GO_SYSCALL_END, 0, 0, 0, 0, 0);
+    ta_put_at(t, now, TW_EV_GO_SYSCALL_END, 0, 0, 0, 0, 0);
   }
   ta_hold(t, t->go, TA_HOLDS_RUNNING);
 }
@@ -102,6 +102,6 @@ void ta_syscall_end(void) {
   struct ta_thread *t = end(TA_HOLDS_SYSCALL);
 
   if (t == NULL) return;
-  ta_act_call_end(t, ta_ticks_now() > t->call_ticks + ta_emit.call_blocks_ticks);
+  ta_act_call_end(t, ta_ticks_now());
   ta_leave(t);
 }
