@@ -33,6 +33,26 @@ cpu_s() { # COMMAND...: user and system seconds, the best of three
     awk '{ t = $1 + $2; if (NR == 1 || t < best) best = t } END { printf "%.2f", best }'
 }
 
+wall_s() { # COMMAND...: the time that passes, the best of three
+  local i
+  for i in 1 2 3; do /usr/bin/time -f %e -o "$dir/wall" "$@" >/dev/null && cat "$dir/wall"; done | sort -n | head -1
+}
+
+# What a second core brings to a file of several generations. A plain one leaves it the tables alone: little where
+# the order is all there is to do, so that has no goal (docs/DESIGN.md, "Reading ahead").
+two_cores() { # TRACE NAME
+  local one two
+  [[ $("$bin/tracectl" check --no-progress "$1") != *" 1 generations"* ]] || return 0
+  read -r _ _ one _ < <("$ours" -n "$rounds" "$1")
+  read -r _ _ two _ < <("$ours" -n "$rounds" --ahead "$1")
+  row "  two cores, $2 (reckoned)" "$two" "ns/event" "$one" "one core" -
+  zstd -qf -3 "$1" -o "$dir/packed.zst" || fail "cannot pack"
+  one=$(wall_s "$bin/tracectl" check --no-progress "$dir/packed.zst")
+  two=$(wall_s "$bin/tracectl" check --no-progress --threads 2 "$dir/packed.zst")
+  row "  two cores, packed, check --threads 2" "$two" s "$one" "--threads 1" \
+    "<= $(awk -v o="$one" 'BEGIN { printf "%.2f", o / 1.5 }')"
+}
+
 ours=build/release/tests/bench_order
 [ -x /usr/bin/time ] || fail "/usr/bin/time is missing (Debian package time)"
 build_go go-reader "$dir/go-reader"
@@ -59,6 +79,7 @@ for trace in $traces; do
     row "  peak memory of tracectl $verb, largest generation $largest MB" "$(peak_mib "$bin/tracectl" $verb "$trace")" \
       MiB - - "<= $most"
   done
+  two_cores "$trace" "$name"
 done
 
 # Text, on the trace that Go prints in a few seconds: it writes each line by a call of its own.
