@@ -126,13 +126,21 @@ void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta) {
     tc__catalog_failed(archiver, &diag);
 }
 
+/* Its new name reaches the disk: whoever comes next says to the log or to the catalog what the meta says now. */
+static tb_rc sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                       struct tb_diag *diag) {
+  if (!archiver->opt.durable || fsync(dir_fd) == 0) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
+}
+
 tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
                 uint64_t first_gen, void (*change)(void *self, tc_meta *meta), void *self,
-                struct tb_diag *diag) {
+                int *out_dir_fd, struct tb_diag *diag) {
   char name[32];
   tc_meta *meta;
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
 
+  if (out_dir_fd != NULL) *out_dir_fd = -1;
   tc_meta_name(first_gen, name);
   if (dir_fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "archive/%s/%s: %s",
@@ -142,9 +150,13 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
     change(self, meta);
     rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
     if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
+    if (rc == TB_OK && out_dir_fd == NULL) rc = sync_name(archiver, dir_fd, name, diag);
     if (rc == TB_OK) tc__put_row(archiver, meta);
     tc_meta_free(meta);
   }
-  close(dir_fd);
+  if (rc == TB_OK && out_dir_fd != NULL)
+    *out_dir_fd = dir_fd;
+  else
+    close(dir_fd);
   return rc;
 }

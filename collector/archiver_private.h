@@ -237,10 +237,12 @@ Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
 /* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
 void tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag);
 void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta);
-/* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. */
+/* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. Its new name is on the
+ * disk then; with out_dir_fd that is left to the caller, who has the folder to sync and close (-1 after a failure),
+ * and syncs it before the catalog is committed. */
 tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
                 uint64_t first_gen, void (*change)(void *self, tc_meta *meta), void *self,
-                struct tb_diag *diag);
+                int *out_dir_fd, struct tb_diag *diag);
 
 /* archiver_verdicts.c */
 void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,

@@ -353,7 +353,7 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
   tb_rc rc =
       tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
-                last->has_segment ? last->first_gen : stream->note_gen, change_end, file, diag);
+                last->has_segment ? last->first_gen : stream->note_gen, change_end, file, NULL, diag);
   if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return rc;
   tc__note(archiver, "%s; the stream's %s not noted", diag->text,
            file->ended != NULL ? "end is" : "losses are");

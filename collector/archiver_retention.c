@@ -47,7 +47,7 @@ static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
   day[TC_DAY_BYTES - 1] = '\0';
   if (!tc_day_valid(day)) return TB_CORRUPT;
   tc_hex(row->stream, sizeof row->stream, hex);
-  tb_rc rc = tc__amend(archiver, hex, day, row->first_gen, mark_expired, NULL, &diag);
+  tb_rc rc = tc__amend(archiver, hex, day, row->first_gen, mark_expired, NULL, NULL, &diag);
   if (rc != TB_OK) {
     if (rc == TB_NOTFOUND) archiver->catalog_stale = true;
     tc__note(archiver, "retention: %s", diag.text);

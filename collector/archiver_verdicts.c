@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ordering said of a generation joins its meta, whenever that is: before the file is published it
  * waits in memory, afterwards the meta is rewritten by rename. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "collector/archiver_private.h"
+
+enum { FOLDERS_AT_ONCE = 64 };
 
 static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *verdict) {
   free(gen->verdict.reason);
@@ -132,13 +135,53 @@ static void leave_page_cache(struct tc_archiver *archiver, const struct tc__verd
   close(fd);
 }
 
-static tb_rc apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+/* Folders whose metas have new names since the last sync: synced together, they cost the disk one wait. */
+struct folders {
+  int fds[FOLDERS_AT_ONCE];
+  size_t n;
+  const struct tc__stream *stream; /* whose the last one is, of this day */
+  char day[TC_DAY_BYTES];
+};
+
+static tb_rc sync_folders(const struct tc_archiver *archiver, struct folders *folders,
+                          struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+
+  for (size_t i = 0; i < folders->n; i++) {
+    if (archiver->opt.durable && fsync(folders->fds[i]) != 0)
+      rc = tb_fail(diag, tc_errno_rc(errno), "archive: verdicts: %s", strerror(errno));
+    close(folders->fds[i]);
+  }
+  *folders = (struct folders){ 0 };
+  return rc;
+}
+
+/* Takes the folder of the item's meta; -1: it was not changed. */
+static tb_rc remember_folder(const struct tc_archiver *archiver, struct folders *folders, int fd,
+                             const struct tc__verdict *item, struct tb_diag *diag) {
+  if (fd < 0) return TB_OK;
+  if (folders->stream == item->stream && strcmp(folders->day, item->recent->day) == 0) {
+    close(fd);
+    return TB_OK;
+  }
+  tb_rc rc = folders->n < FOLDERS_AT_ONCE ? TB_OK : sync_folders(archiver, folders, diag);
+  folders->fds[folders->n++] = fd;
+  folders->stream = item->stream;
+  memcpy(folders->day, item->recent->day, TC_DAY_BYTES);
+  return rc;
+}
+
+/* unsynced: words if a folder cannot be synced; all goes on. */
+static tb_rc apply_verdicts(struct tc_archiver *archiver, struct folders *folders,
+                            struct tb_diag *unsynced, struct tb_diag *diag) {
   while (archiver->verdicts != NULL) {
     struct tc__verdict *item = archiver->verdicts;
+    int dir_fd;
     tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
-                         change_verdict, item->verdict, diag);
+                         change_verdict, item->verdict, &dir_fd, diag);
     if (rc == TB_BUDGET || rc == TB_IO || rc == TB_NOMEM) return rc;
     tb_diag_clear(diag);
+    (void)!remember_folder(archiver, folders, dir_fd, item, unsynced);
     archiver->verdicts = item->next;
     if (item->next == NULL) archiver->verdicts_tail = &archiver->verdicts;
     item->recent->queued--;
@@ -152,13 +195,19 @@ static tb_rc apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) 
   return TB_OK;
 }
 
+/* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
 tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
-  struct tb_diag words = { 0 };
+  struct tb_diag words = { 0 }, unsynced = { 0 };
+  struct folders folders = { 0 };
 
   if (archiver->verdicts == NULL) return TB_OK;
   if (archiver->catalog != NULL && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
     tc__catalog_failed(archiver, &words);
-  tb_rc rc = apply_verdicts(archiver, diag);
+  tb_rc rc = apply_verdicts(archiver, &folders, &unsynced, diag);
+  if (sync_folders(archiver, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0') {
+    tc__catalog_failed(archiver, &unsynced);
+    return rc;
+  }
   if (archiver->catalog != NULL && !archiver->catalog_stale &&
       tc_catalog_commit(archiver->catalog, &words) != TB_OK)
     tc__catalog_failed(archiver, &words);

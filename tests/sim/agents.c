@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/agents.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/frame.h"
+#include "proto/meta.pb-c.h"
+#include "sim/world.h"
+
+static const uint64_t MS = 1000000, PATIENCE_NS = UINT64_C(600000000000);
+
+static void (*say_context)(void *self);
+static void *context_self;
+
+void sim_violation_context(void (*say)(void *self), void *self) {
+  say_context = say;
+  context_self = self;
+}
+
+void sim_violation(const char *fmt, ...) {
+  va_list args;
+
+  fprintf(stderr, "VIOLATION: ");
+  va_start(args, fmt);
+  vfprintf(stderr, fmt, args);
+  va_end(args);
+  fprintf(stderr, "\n");
+  if (say_context != NULL) say_context(context_self);
+  exit(1);
+}
+
+void sim_config(struct tc_config *config, unsigned generations_max) {
+  tc_config_init(config);
+  free(config->top_state);
+  config->top_state = strdup(SIM_STATE);
+  config->log_file_bytes = 1 << 20;
+  config->log_group_bytes = 64 << 10;
+  config->log_checkpoint_bytes = 512 << 10;
+  config->segment_generations_max = generations_max;
+  config->disk_free_min = config->disk_reserve_bytes = 0;
+  config->retention_age = config->retention_free_bytes = 0;
+}
+
+/* ---- what the store says */
+
+static unsigned stream_of_conn(const struct sim_agents *agents, uint64_t conn) {
+  unsigned stream = 0;
+
+  while (stream < SIM_STREAMS && agents->agents[stream].conn != conn) stream++;
+  return stream;
+}
+
+static void hear(struct sim_agents *agents, const struct tc_reply *reply) {
+  unsigned stream = reply->conn == 0 ? SIM_STREAMS : stream_of_conn(agents, reply->conn);
+  struct sim_agent *agent = stream < SIM_STREAMS ? &agents->agents[stream] : NULL;
+
+  switch (reply->kind) {
+  case TC_REPLY_ATTACHED:
+    if (agent == NULL) break;
+    if (reply->seq < agent->acked)
+      sim_violation("I1: stream %u: %" PRIu64 " was acked, the store knows %" PRIu64, stream,
+                    agent->acked, reply->seq);
+    if (reply->seq > agent->sent)
+      sim_violation("I2: stream %u: %" PRIu64 " was sent, the store knows %" PRIu64, stream,
+                    agent->sent, reply->seq);
+    agent->ref = reply->stream;
+    agent->acked = reply->seq;
+    agent->next = reply->seq + 1;
+    break;
+  case TC_REPLY_ACKED:
+    if (agent == NULL) break;
+    if (reply->seq >= agent->next)
+      sim_violation("I8: stream %u: %" PRIu64 " is acked, %" PRIu64 " was not sent", stream,
+                    reply->seq, agent->next);
+    if (reply->seq > agent->acked) agent->acked = reply->seq;
+    break;
+  case TC_REPLY_REFUSED:
+  case TC_REPLY_SUPERSEDED:
+    if (agent == NULL) break;
+    agent->conn = 0;
+    agent->ref = 0;
+    break;
+  case TC_REPLY_STORED:
+    if (reply->gen != 0 && reply->len > 0 && agents->nstored < SIM_STORED_MAX)
+      agents->stored[agents->nstored++] = (struct sim_stored){ reply->stream, reply->gen };
+    break;
+  case TC_REPLY_FAILED: agents->failed = true; break;
+  case TC_REPLY_BARRIER: agents->barrier = reply->barrier; break;
+  default: break;
+  }
+}
+
+static bool take_reply(void *self, enum tc_from from, struct tc_reply *reply) {
+  struct sim_agents *agents = self;
+
+  (void)from;
+  if (!agents->dead) hear(agents, reply);
+  tc_reply_free(reply);
+  return true;
+}
+
+static void take_note(void *self, const char *text) {
+  (void)self;
+  if (getenv("SIM_NOTES") != NULL) fprintf(stderr, "%s\n", text);
+}
+
+/* ---- what agents say */
+
+static struct tc_submit *submit_new(enum tc_submit_kind kind) {
+  struct tc_submit *msg = tc_submit_new(kind);
+
+  if (msg == NULL) abort();
+  return msg;
+}
+
+static void submit(struct sim_agents *agents, struct tc_submit *msg) {
+  while (!tc_store_submit(agents->store, 0, msg)) sim_turn(sim_world->mono_ns + MS);
+}
+
+static void attach(struct sim_agents *agents, unsigned stream) {
+  struct sim_agent *agent = &agents->agents[stream];
+  struct tc_submit *msg = submit_new(TC_SUBMIT_ATTACH);
+
+  agent->conn = msg->conn = ++agents->last_conn;
+  agent->ref = 0;
+  memset(msg->attach.stream, (int)stream + 1, TC_STREAM_BYTES);
+  snprintf(msg->attach.identity, sizeof msg->attach.identity, "tracecollect:agent/a");
+  snprintf(msg->attach.service, sizeof msg->attach.service, "shop");
+  snprintf(msg->attach.instance, sizeof msg->attach.instance, "%u", stream);
+  submit(agents, msg);
+}
+
+static void free_record(struct tc_record *record) {
+  free(record);
+}
+
+static struct tc_submit *record_of(const struct sim_agents *agents, unsigned stream, uint64_t seq) {
+  const struct sim_agent *agent = &agents->agents[stream];
+  bool is_close = agent->end_at != 0 && seq == agent->end_at + 1;
+  struct sim_record from = is_close ? sim_script_close(&agents->scripts[stream], agent->end_at)
+                                    : agents->scripts[stream].records[seq - 1];
+  struct tc_submit *msg = submit_new(TC_SUBMIT_RECORD);
+  struct tc_record *record = malloc(sizeof *record + from.len);
+
+  if (record == NULL) abort();
+  *record = (struct tc_record){ .free = free_record,
+                                .conn = agent->conn,
+                                .seq = seq,
+                                .gen = from.gen,
+                                .stream = agent->ref,
+                                .len = from.len,
+                                .crc = from.crc,
+                                .kind = from.kind };
+  memcpy(record->payload, from.payload, from.len);
+  if (is_close) free(from.payload);
+  msg->conn = agent->conn;
+  msg->record = record;
+  return msg;
+}
+
+static uint64_t last_of(const struct sim_agents *agents, unsigned stream) {
+  const struct sim_agent *agent = &agents->agents[stream];
+
+  return agent->end_at != 0 ? agent->end_at + 1 : agents->scripts[stream].nrecords;
+}
+
+bool sim_agents_send(struct sim_agents *agents, unsigned stream) {
+  struct sim_agent *agent = &agents->agents[stream];
+
+  if (agents->failed) return false;
+  if (agent->conn == 0) {
+    attach(agents, stream);
+    return true;
+  }
+  if (agent->ref == 0 || agent->next > agent->acked + SIM_UNACKED_MAX ||
+      agent->next > last_of(agents, stream))
+    return false;
+  struct tc_submit *msg = record_of(agents, stream, agent->next);
+  if (agent->sent < agent->next) agent->sent = agent->next;
+  agent->next++;
+  submit(agents, msg);
+  return true;
+}
+
+bool sim_agents_understand(struct sim_agents *agents) {
+  if (agents->nstored == 0) return false;
+  size_t i = (size_t)sim_below(&agents->chance, agents->nstored);
+  struct tc_submit *msg = submit_new(TC_SUBMIT_VERDICT);
+  msg->verdict = (struct tc_verdict){ .stream = agents->stored[i].ref,
+                                      .gen = agents->stored[i].gen,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK,
+                                      .events = 10 * agents->stored[i].gen,
+                                      .first_ns = 1,
+                                      .last_ns = 2,
+                                      .thread = TB_NO_THREAD };
+  agents->stored[i] = agents->stored[--agents->nstored];
+  submit(agents, msg);
+  return true;
+}
+
+/* ---- runs */
+
+bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag) {
+  struct tc_store_sink sink = { agents, take_reply, take_note };
+
+  agents->nstored = 0;
+  agents->failed = false;
+  for (unsigned i = 0; i < SIM_STREAMS; i++) agents->agents[i].conn = agents->agents[i].ref = 0;
+  if (tc_store_open(agents->config, 1, sink, diag, &agents->store) != TB_OK) return false;
+  for (unsigned i = 0; i < SIM_STREAMS; i++)
+    if (agents->agents[i].sent > 0) attach(agents, i);
+  return true;
+}
+
+void sim_agents_stop(struct sim_agents *agents) {
+  tc_store_close(agents->store);
+  agents->store = NULL;
+}
+
+void sim_agents_end_soon(struct sim_agents *agents) {
+  for (unsigned i = 0; i < SIM_STREAMS; i++) {
+    struct sim_agent *agent = &agents->agents[i];
+    if (agent->sent == 0 || agent->end_at != 0) continue;
+    for (uint64_t limit = sim_world->mono_ns + PATIENCE_NS; agent->ref == 0; sim_turn(limit))
+      if (sim_world->mono_ns >= limit) sim_violation("stream %u: no answer to its attach", i);
+    agent->end_at = sim_script_border(&agents->scripts[i], agent->acked == 0 ? 1 : agent->acked);
+  }
+}
+
+bool sim_agents_are_done(const struct sim_agents *agents) {
+  for (unsigned i = 0; i < SIM_STREAMS; i++) {
+    const struct sim_agent *agent = &agents->agents[i];
+    if (agent->sent > 0 && (agent->ref == 0 || agent->acked < last_of(agents, i))) return false;
+  }
+  return true;
+}
+
+static bool wait_barrier(struct sim_agents *agents) {
+  uint64_t limit = sim_world->mono_ns + PATIENCE_NS;
+  struct tc_submit *msg = submit_new(TC_SUBMIT_BARRIER);
+
+  msg->barrier = agents->barrier + 1;
+  uint64_t cookie = msg->barrier;
+  submit(agents, msg);
+  while (agents->barrier != cookie && !agents->failed) {
+    if (sim_world->mono_ns >= limit) sim_violation("the archive is not told to be whole");
+    sim_turn(limit);
+  }
+  return !agents->failed;
+}
+
+bool sim_agents_finish(struct sim_agents *agents, bool understand) {
+  uint64_t limit = sim_world->mono_ns + PATIENCE_NS;
+
+  while (!sim_agents_are_done(agents) && !agents->failed) {
+    bool idle = true;
+    for (unsigned i = 0; i < SIM_STREAMS; i++)
+      while (agents->agents[i].sent > 0 && sim_agents_send(agents, i)) idle = false;
+    if (idle) sim_turn(limit);
+    if (sim_world->mono_ns >= limit) sim_violation("what was sent is not acked");
+  }
+  if (agents->failed || !wait_barrier(agents)) return false;
+  if (!understand || agents->nstored == 0) return true;
+  while (sim_agents_understand(agents)) continue;
+  return wait_barrier(agents);
+}

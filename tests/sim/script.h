@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agents of a simulation say: record n of a stream is given by the seed and n alone, so who has the script
+ * knows what the archive must hold.
+ *
+ * A stream is its header, generations and losses, and at last a CLOSE, which comes where the stream is told to end:
+ * behind a whole generation or a loss. */
+#ifndef SIM_SCRIPT_H
+#define SIM_SCRIPT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/chance.h"
+
+enum { SIM_HEADER_BYTES = 16 };
+
+struct sim_record {
+  uint8_t kind; /* enum tp_kind */
+  uint32_t len, crc;
+  uint64_t gen;
+  unsigned char *payload; /* malloc */
+};
+
+/* A generation, or one loss. */
+struct sim_unit {
+  uint64_t first_seq, last_seq, gen;
+  uint64_t batches, bytes; /* of the generation, or lost */
+  size_t lost_gens;        /* 0: a generation, whole */
+};
+
+struct sim_script {
+  struct sim_record *records; /* of seq 1 and on */
+  size_t nrecords;
+  struct sim_unit *units;
+  size_t nunits;
+};
+
+/* About so many records: the last unit is whole. slow: generations are long, as are those of a program that has little
+ * to tell. */
+struct sim_script sim_script_make(struct sim_chance *chance, size_t nrecords, bool slow);
+void sim_script_free(struct sim_script *script);
+
+/* The end of the unit that has this record. */
+uint64_t sim_script_border(const struct sim_script *script, uint64_t seq);
+/* The CLOSE behind record end_seq; payload is the caller's. */
+struct sim_record sim_script_close(const struct sim_script *script, uint64_t end_seq);
+
+#endif

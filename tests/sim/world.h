@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine that the store runs on: a disk, two clocks, chance, and threads that are run one at a time.
+ *
+ * calls.c has functions of the C library's names: while a world is there (sim_world != NULL), what the store asks of
+ * the kernel is asked of the world. The store itself is the one that ships, its threads' own loops included: a
+ * thread runs until it waits, or until chance takes its turn away at an I/O call; when all wait, the clocks go on to
+ * where the first of them wakes.
+ *
+ * Worlds nest: from a world's boundary hook, which is called before each change of its disk, another one can be begun
+ * on a disk after a power cut, and ended, as if it had happened there and then.
+ *
+ * Threads   one.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <ucontext.h>
+
+#include "sim/disk.h"
+
+enum { SIM_FD_FIRST = 1 << 20, SIM_FDS = 128, SIM_THREADS = 8, SIM_MAPS = 16 };
+
+#define SIM_STATE "/simulated"
+
+/* What may go wrong with a call; 0: nothing. */
+enum sim_fault { SIM_NO_FAULT, SIM_EIO, SIM_ENOSPC, SIM_EINTR, SIM_SHORT };
+
+struct sim_fd {
+  enum { SIM_FREE, SIM_FILE, SIM_EVENT } kind;
+  struct sim_file *file;
+  uint64_t offset, event;
+};
+
+struct sim_thread {
+  ucontext_t context;
+  char *stack;
+  void *(*run)(void *self);
+  void *self;
+  bool over, waits;
+  int event_fd;      /* -1: for the clock alone */
+  uint64_t until_ns; /* mono */
+};
+
+struct sim_world {
+  struct sim_world *outer; /* the world this one was begun in */
+  struct sim_disk *disk;
+  struct sim_chance chance; /* of threads and what getrandom(2) gives */
+  uint64_t mono_ns, wall_ns;
+  unsigned quiet; /* > 0: no boundaries, no faults, no change of threads: the catalog's own I/O */
+  void (*boundary)(void *self, const char *call);
+  enum sim_fault (*fault)(void *self, const char *call); /* NULL: nothing goes wrong */
+  void *self;
+  uint64_t boundaries;
+
+  struct sim_fd fds[SIM_FDS];
+  struct sim_thread *threads[SIM_THREADS];
+  size_t nthreads;
+  struct sim_thread *running; /* NULL: who called sim_turn() */
+  ucontext_t home;
+  const void *home_stack;
+  size_t home_stack_bytes;
+  struct sim_map {
+    void *memory;
+    size_t bytes;
+  } maps[SIM_MAPS];
+};
+
+extern struct sim_world *sim_world;
+
+/* Takes the disk. The new world is sim_world until sim_end(). */
+void sim_begin(struct sim_world *world, struct sim_disk *disk, uint64_t seed);
+void sim_end(struct sim_world *world); /* frees the disk; nothing may be open any more */
+
+/* Lets one thread run until it waits. False: all wait; the clocks went on to where one of them wakes, but not past
+ * `until_ns`. */
+bool sim_turn(uint64_t until_ns);
+/* Waits, as the caller: a thread, or who drives them all. */
+void sim_wait(int event_fd, uint64_t until_ns);
+
+/* ---- for calls.c */
+struct sim_thread *sim_thread_new(void *(*run)(void *self), void *self);
+void sim_thread_join(struct sim_thread *thread);
+/* Before a change of the disk. */
+void sim_boundary(const char *call);
+
+int sim_fd_new(struct sim_file *file); /* -1: EMFILE */
+struct sim_fd *sim_fd_of(int fd);      /* NULL: not one of ours */
+
+/* ---- vfs.c: SQLite's files lie on the world's disk */
+void sim_vfs_register(void);
+
+#endif
