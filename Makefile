@@ -26,6 +26,9 @@ bench: deps ## every benchmark with its peer's figure beside ours
 fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILITY.md, a quarter of an hour
 	@TC_FULL=$(FULL) ctest --test-dir build/release -L fault -V --no-tests=error --timeout 3000
 
+sim: build ## power cut before every call of a run that changes the disk, in 20 ways each: some minutes
+	@build/release/tests/sim_power --full 1 --jobs $$(nproc)
+
 fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)
 	@tests/fuzz/run.sh 10
 
@@ -49,4 +52,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
 
-.PHONY: help deps build demo test fault bench fuzz-smoke coverage oracle install format clean
+.PHONY: help deps build demo test fault sim bench fuzz-smoke coverage oracle install format clean

@@ -239,6 +239,9 @@ static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, str
   if (rc != TB_OK && faccessat(file->dir_fd, name, F_OK, 0) != 0)
     return rc; /* else renamed by a try before */
   if (rc != TB_OK) tb_diag_clear(diag);
+  /* The log has let go of what a checkpoint told of: its file must never be found without a meta. */
+  if (file->checkpointed && archiver->opt.durable && fsync(file->dir_fd) != 0)
+    return fail_name(diag, file, name);
   if (renameat2(archiver->opt.dirs->open, file->segment->name, file->dir_fd, trace,
                 RENAME_NOREPLACE) != 0)
     return fail_name(diag, file, trace);
@@ -351,9 +354,9 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
 
   if (file->ended == NULL && file->losses.n == 0) return TB_OK;
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
-  tb_rc rc =
-      tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
-                last->has_segment ? last->first_gen : stream->note_gen, change_end, file, NULL, diag);
+  tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
+                       last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
+                       NULL, diag);
   if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return rc;
   tc__note(archiver, "%s; the stream's %s not noted", diag->text,
            file->ended != NULL ? "end is" : "losses are");

@@ -2,6 +2,7 @@
 /* The archiver while the log is replayed: records take the same way as live ones, except where the last
  * run published a segment and died before it could say so. */
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -139,6 +140,33 @@ tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *strea
   return rc;
 }
 
+/* What the last run published from this record on cannot be taken as it is: an earlier segment's names did not reach
+ * the disk, these did. Nobody was told of it, and the log still has all of its records: it is made anew. */
+static tb_rc take_back(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
+                       uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
+  char name[32], trace[32];
+  tc_meta *meta = NULL;
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+
+  if (dir_fd < 0) return TB_OK;
+  tc_meta_name(gen, name);
+  tc_trace_name(gen, trace);
+  tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
+  bool has_meta = rc == TB_OK && meta->n_generations > 0;
+  bool ours = has_meta ? meta->generations[0]->first_seq == first_seq : rc != TB_OK;
+  tc_meta_free(meta);
+  if (rc == TB_NOTFOUND || rc == TB_CORRUPT) {
+    tb_diag_clear(diag);
+    rc = TB_OK;
+  }
+  if (rc == TB_OK && ours && has_meta && unlinkat(dir_fd, name, 0) != 0 && errno != ENOENT)
+    rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
+  if (rc == TB_OK && ours && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
+    rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", trace, strerror(errno));
+  close(dir_fd);
+  return rc;
+}
+
 const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver, uint32_t ref) {
   const uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
 
@@ -153,11 +181,13 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
 
   *out_skip_to = 0;
   assert(stream != NULL);
-  if (kind == TP_BATCH && stream->open == NULL) {
+  if (kind == TP_BATCH && (stream->open == NULL || !stream->open->segment->in_gen)) {
     char day[TC_DAY_BYTES];
     tc_day(wall_ns, day);
-    TB_TRY(tc__adopt_published(archiver, stream, day, gen, seq, diag, out_skip_to));
+    if (stream->open == NULL && stream->queued == NULL)
+      TB_TRY(tc__adopt_published(archiver, stream, day, gen, seq, diag, out_skip_to));
     if (*out_skip_to != 0) return TB_OK;
+    TB_TRY(take_back(archiver, stream, day, gen, seq, diag));
   }
   struct tc__item item = { .kind = kind,
                            .seq = seq,

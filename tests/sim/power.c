@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Power loss at every boundary (docs/RELIABILITY.md, row 3).
  *
- *     sim_power [--seed S] [--records N] [--patterns P] [--every N] [--part I/N] [--generations N]
+ *     sim_power [--seed S] [--records N] [--patterns P] [--every N] [--generations N] [--jobs N] [--full 1]
  *
  * One run of the store on a simulated disk. Before each call that changes the disk the power is cut, in P ways: what
  * was not synced is kept, dropped or torn. On what each leaves the store starts, the agents go on from what they know,
@@ -9,23 +9,32 @@
  * a boundary that chance names, recovery's own included, up to three deep; and some are ended and begun once more,
  * which must change nothing.
  *
- * --every N: of N boundaries one. --part I/N: of those the I-th of N, for several processes at once. */
+ * --every N: of N boundaries one. --generations N: in a file. --jobs N: processes that share the boundaries. Without
+ * --full 1, or TC_FULL in the environment, a short run is made and a few boundaries are tried. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sim/oracle.h"
 #include "sim/world.h"
 
-enum { DEPTH_MAX = 3, CUT_AGAIN_ONCE_IN = 4, BEGIN_AGAIN_ONCE_IN = 16, VERIFY_ONCE_IN = 4, CUT_WITHIN = 120 };
+enum {
+  DEPTH_MAX = 3,
+  CUT_AGAIN_ONCE_IN = 4,
+  BEGIN_AGAIN_ONCE_IN = 16,
+  VERIFY_ONCE_IN = 4,
+  CUT_WITHIN = 120
+};
 
 static struct run {
-  uint64_t seed, records, patterns, every, part, parts, generations;
+  uint64_t seed, records, patterns, every, generations, jobs, full;
+  uint64_t job; /* which of them this process is */
   struct tc_config config;
   struct sim_script scripts[SIM_STREAMS];
   uint64_t tried, crashes, nested;
@@ -37,7 +46,7 @@ static struct run {
     const char *call;
   } levels[DEPTH_MAX + 1];
   unsigned depth;
-} run = { .seed = 1, .records = 2000, .patterns = 20, .every = 1, .parts = 1, .generations = 1 };
+} run = { .seed = 1, .patterns = 20, .generations = 1, .jobs = 1 };
 
 static void say_where(void *self) {
   (void)self;
@@ -46,8 +55,8 @@ static void say_where(void *self) {
             run.levels[i].boundary, run.levels[i].call, run.levels[i].pattern);
   fprintf(stderr,
           "  again: sim_power --seed %" PRIu64 " --records %" PRIu64 " --patterns %" PRIu64
-          " --generations %" PRIu64 ", commit %s\n",
-          run.seed, run.records, run.patterns, run.generations, TC_COMMIT);
+          " --generations %" PRIu64 " --every %" PRIu64 ", commit %s\n",
+          run.seed, run.records, run.patterns, run.generations, run.every, TC_COMMIT);
 }
 
 static void at_boundary(void *self, const char *call);
@@ -72,8 +81,8 @@ static void prove(struct sim_disk *disk, uint64_t seed) {
   if (!sim_agents_finish(&level->agents, sim_once_in(&level->chance, 2)))
     sim_violation("it fails after its start");
   sim_agents_stop(&level->agents);
-  sim_expect_whole(&level->agents,
-                   level[-1].pattern < SIM_PLAIN_PATTERNS || sim_once_in(&level->chance, VERIFY_ONCE_IN));
+  sim_expect_whole(&level->agents, level[-1].pattern < SIM_PLAIN_PATTERNS ||
+                                       sim_once_in(&level->chance, VERIFY_ONCE_IN));
   if (sim_once_in(&level->chance, BEGIN_AGAIN_ONCE_IN)) {
     uint64_t hash = sim_archive_hash();
     world->boundary = NULL;
@@ -106,7 +115,7 @@ static void at_boundary(void *self, const char *call) {
     run.nested++;
     return;
   }
-  if (world->boundaries % (run.every * run.parts) != run.part * run.every) return;
+  if (world->boundaries % (run.every * run.jobs) != run.job * run.every) return;
   run.tried++;
   for (uint64_t pattern = 0; pattern < run.patterns; pattern++, run.crashes++)
     cut(level, world, call, pattern);
@@ -127,8 +136,7 @@ static void write_streams(struct sim_agents *agents) {
     for (unsigned i = 0; i < SIM_STREAMS; i++)
       more |= agents->agents[i].acked < agents->scripts[i].nrecords;
   }
-  for (unsigned i = 0; i < SIM_STREAMS; i++)
-    agents->agents[i].end_at = agents->scripts[i].nrecords;
+  for (unsigned i = 0; i < SIM_STREAMS; i++) agents->agents[i].end_at = agents->scripts[i].nrecords;
   if (!sim_agents_finish(agents, true)) sim_violation("the store fails");
 }
 
@@ -145,10 +153,14 @@ static void read_arguments(int argc, char **argv) {
   const struct {
     const char *name;
     uint64_t *out;
-  } options[] = { { "--seed", &run.seed },         { "--records", &run.records },
-                  { "--patterns", &run.patterns }, { "--every", &run.every },
-                  { "--part", &run.part },         { "--parts", &run.parts },
-                  { "--generations", &run.generations } };
+  } options[] = { { "--seed", &run.seed },
+                  { "--records", &run.records },
+                  { "--patterns", &run.patterns },
+                  { "--every", &run.every },
+                  { "--generations", &run.generations },
+                  { "--jobs", &run.jobs },
+                  { "--full", &run.full } };
+  const char *full = getenv("TC_FULL");
 
   for (int i = 1; i < argc; i++) {
     size_t o = 0, n = sizeof options / sizeof *options;
@@ -160,6 +172,19 @@ static void read_arguments(int argc, char **argv) {
     *options[o].out = number(argv[i + 1], argv[i]);
     i++;
   }
+  if (full != NULL && *full != '\0') run.full = 1;
+  if (run.records == 0) run.records = run.full ? 2000 : 200;
+  if (run.every == 0) run.every = run.full ? 1 : 23;
+}
+
+/* The other processes, one after the other below this one; each ends with the worst it or those below it came to. */
+static pid_t split(void) {
+  for (; run.job + 1 < run.jobs; run.job++) {
+    pid_t pid = fork();
+    if (pid < 0) abort();
+    if (pid > 0) return pid;
+  }
+  return 0;
 }
 
 static double seconds(void) {
@@ -178,12 +203,14 @@ int main(int argc, char **argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30); /* large blocks come and go with every crash */
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   read_arguments(argc, argv);
+  pid_t below = split();
   sim_vfs_register();
   sim_violation_context(say_where, NULL);
   sim_config(&run.config, (unsigned)run.generations);
   level->chance.state = level->agents.chance.state = run.seed;
   for (unsigned i = 0; i < SIM_STREAMS; i++)
-    run.scripts[i] = sim_script_make(&level->chance, run.records / SIM_STREAMS, i == SIM_STREAMS - 1);
+    run.scripts[i] =
+        sim_script_make(&level->chance, run.records / SIM_STREAMS, i == SIM_STREAMS - 1);
   level->agents.scripts = run.scripts;
   level->agents.config = &run.config;
   sim_begin(&world, sim_disk_new(), run.seed);
@@ -194,11 +221,15 @@ int main(int argc, char **argv) {
   sim_agents_stop(&level->agents);
   sim_expect_whole(&level->agents, true);
   printf("%" PRIu64 " boundaries, %" PRIu64 " tried in %" PRIu64 " ways: %" PRIu64
-         " crashes, %" PRIu64 " more within them, no violation; %.0f a second; archive %016" PRIx64 "\n",
+         " crashes, %" PRIu64 " more within them, no violation; %.0f a second; archive %016" PRIx64
+         "\n",
          world.boundaries, run.tried, run.patterns, run.crashes, run.nested,
          (double)(run.crashes + run.nested) / (seconds() - began), sim_archive_hash());
   sim_end(&world);
   for (unsigned i = 0; i < SIM_STREAMS; i++) sim_script_free(&run.scripts[i]);
   tc_config_fini(&run.config);
-  return 0;
+  fflush(stdout);
+  int status = 0;
+  if (below > 0 && waitpid(below, &status, 0) != below) return 1;
+  return status == 0 ? 0 : 1;
 }

@@ -15,7 +15,8 @@ enum { REGIONS = 64 };
 struct handle {
   sqlite3_file base;
   struct sim_file *file;
-  struct sim_file *folder; /* to be synced along with it for the first time, as SQLite does for a log it makes */
+  struct sim_file *
+      folder; /* to be synced along with it for the first time, as SQLite does for a log it makes */
   void *regions[REGIONS];
 };
 
@@ -212,6 +213,10 @@ static int now(sqlite3_vfs *vfs, sqlite3_int64 *out_ms) {
   (void)vfs;
   *out_ms = (sqlite3_int64)(sim_world->wall_ns / 1000000) + INT64_C(210866760000000);
   return SQLITE_OK;
+}
+
+void sim_vfs_reset(void) {
+  sqlite3_randomness(0, NULL);
 }
 
 void sim_vfs_register(void) {

@@ -8,10 +8,10 @@
 
 #ifdef TC_SANITIZED
 #include <sanitizer/common_interface_defs.h>
-#define LEAVE(fake, bottom, bytes) __sanitizer_start_switch_fiber(fake, bottom, bytes)
+#define LEAVE(fake, bottom, bytes)  __sanitizer_start_switch_fiber(fake, bottom, bytes)
 #define ARRIVE(fake, bottom, bytes) __sanitizer_finish_switch_fiber(fake, bottom, bytes)
 #else
-#define LEAVE(fake, bottom, bytes) ((void)(fake), (void)(bottom), (void)(bytes))
+#define LEAVE(fake, bottom, bytes)  ((void)(fake), (void)(bottom), (void)(bytes))
 #define ARRIVE(fake, bottom, bytes) ((void)(fake), (void)(bottom), (void)(bytes))
 #endif
 
@@ -35,12 +35,14 @@ void sim_begin(struct sim_world *world, struct sim_disk *disk, uint64_t seed) {
     world->wall_ns = sim_world->wall_ns;
   }
   sim_world = world;
+  sim_vfs_reset();
 }
 
 void sim_end(struct sim_world *world) {
   sim_disk_free(world->disk);
   world->disk = NULL;
   sim_world = world->outer;
+  sim_vfs_reset();
 }
 
 /* ---- threads */

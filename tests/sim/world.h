@@ -88,5 +88,6 @@ struct sim_fd *sim_fd_of(int fd);      /* NULL: not one of ours */
 
 /* ---- vfs.c: SQLite's files lie on the world's disk */
 void sim_vfs_register(void);
+void sim_vfs_reset(void); /* SQLite's own chance begins anew, from the world's */
 
 #endif
