@@ -27,11 +27,16 @@ void tb_diag_place(struct tb_diag *diag, uint64_t gen, int64_t thread, uint64_t 
   diag->offset = offset;
 }
 
+/* "thread 71, " as one of several places, "thread 71: " as the last. */
 int tb_diag_format(const struct tb_diag *diag, char *out, size_t out_bytes) {
+  const char *after_thread = diag->offset != TB_NO_OFFSET ? ", " : ": ";
+  const char *after_gen = diag->thread != TB_NO_THREAD ? ", " : after_thread;
   char gen[40] = "", thread[40] = "", offset[40] = "";
 
-  if (diag->gen != TB_NO_GEN) snprintf(gen, sizeof gen, "generation %" PRIu64 ", ", diag->gen);
-  if (diag->thread != TB_NO_THREAD) snprintf(thread, sizeof thread, "thread %" PRId64 ", ", diag->thread);
+  if (diag->gen != TB_NO_GEN)
+    snprintf(gen, sizeof gen, "generation %" PRIu64 "%s", diag->gen, after_gen);
+  if (diag->thread != TB_NO_THREAD)
+    snprintf(thread, sizeof thread, "thread %" PRId64 "%s", diag->thread, after_thread);
   if (diag->offset != TB_NO_OFFSET) snprintf(offset, sizeof offset, "offset %" PRIu64 ": ", diag->offset);
   return snprintf(out, out_bytes, "%s%s%s%s", gen, thread, offset, diag->text);
 }

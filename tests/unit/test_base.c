@@ -111,6 +111,12 @@ Test(base, a_diag_names_the_place_and_keeps_the_first_fault) {
   cr_assert_eq(tb_fail(&diag, TB_IO, "later"), TB_IO);
   tb_diag_format(&diag, text, sizeof text);
   cr_assert_str_eq(text, "generation 3, thread 71, offset 4711: goroutine 5 started twice");
+  diag.offset = TB_NO_OFFSET;
+  tb_diag_format(&diag, text, sizeof text);
+  cr_assert_str_eq(text, "generation 3, thread 71: goroutine 5 started twice");
+  diag.thread = TB_NO_THREAD;
+  tb_diag_format(&diag, text, sizeof text);
+  cr_assert_str_eq(text, "generation 3: goroutine 5 started twice");
 }
 
 Test(base, every_result_has_a_name_and_a_text_and_what_is_none_says_so) {
