@@ -5,11 +5,11 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import unittest
 
 from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
 
-EXAMPLE = SOURCE / "examples/thread-pool/thread_pool.c"
 HEADER = SOURCE / "agent/include/traceagent.h"
 JOBS = 300
 
@@ -64,38 +64,75 @@ class Emit(Case):
             with self.subTest(file.name):
                 self.same_in_go(file)
 
-    # A whole program.
+    # Whole programs.
 
-    def example(self):
+    def example(self, name, *packages):
         pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        flags = shlex.split(self.run_program("pkg-config", "--cflags", "--libs", "traceagent", env=pkg_config).out)
-        program = self.folder / "thread_pool"
+        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
+        source = SOURCE / "examples" / name / f"{name.replace('-', '_')}.c"
+        program = self.folder / name
         sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, EXAMPLE, *flags,
-                         "-o", program)
+        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, source,
+                         *shlex.split(flags), "-o", program)
         return program
 
-    def fetch(self, collector):
-        trace = self.folder / "pool.trace"
-        collector.ask("fetch", "--service", "thread-pool", "-o", trace, "--no-progress")
+    def fetch(self, collector, service="thread-pool"):
+        trace = self.folder / f"{service}.trace"
+        collector.ask("fetch", "--service", service, "-o", trace, "--no-progress")
         return trace
+
+    def expect(self, text, *said):
+        """Each pattern at least so many times."""
+        for pattern, times in said:
+            self.assertGreaterEqual(len(re.findall(pattern, text)), times, pattern)
 
     def test_the_thread_pool_shows_what_it_did(self):
         collector = Collector(self)
-        program = self.example()
+        program = self.example("thread-pool")
         self.assertIn(f"{JOBS} jobs", self.run_program(program, collector.to, self.certs, JOBS).out)
         text = self.same_in_go(self.fetch(collector))
-        for said, times in ((r"TaskBegin .*Type=\"job\"", JOBS), (r"TaskEnd .*Type=\"job\"", JOBS),
-                            (r"RegionBegin .*Type=\"compute\"", JOBS), (r"RegionEnd .*Type=\"file\"", JOBS),
-                            (r"RangeBegin .*Name=\"stop-the-world \(audit\)\"", JOBS // 100),
-                            (r"Metric .*Name=\"/sched/gomaxprocs:threads\" Value=Value\{Uint64\(4\)\}", 1),
-                            (r"Log .*Category=\"balance\"", 1), (r"Running->Syscall", JOBS), (r"\tworker @", 4)):
-            self.assertGreaterEqual(len(re.findall(said, text)), times, said)
+        self.expect(text, (r"TaskBegin .*Type=\"job\"", JOBS), (r"TaskEnd .*Type=\"job\"", JOBS),
+                    (r"RegionBegin .*Type=\"compute\"", JOBS), (r"RegionEnd .*Type=\"file\"", JOBS),
+                    (r"RangeBegin .*Name=\"stop-the-world \(audit\)\"", JOBS // 100),
+                    (r"Metric .*Name=\"/sched/gomaxprocs:threads\" Value=Value\{Uint64\(4\)\}", 1),
+                    (r"Log .*Category=\"balance\"", 1), (r"Running->Syscall", JOBS), (r"\tworker @", 4))
         self.assertIn('Reason="sync (join)"', text)
         collector.ask("verify")
 
+    @unittest.skipIf(SANITIZE, "a sanitizer must be told of every stack a program switches to")
+    def test_fibers_show_who_waits_for_whom(self):
+        collector = Collector(self)
+        items = 200
+        done = self.run_program(self.example("fibers"), collector.to, self.certs, items)
+        self.assertIn(f"sum of squares {sum(n * n for n in range(items + 1))}", done.out)
+        text = self.same_in_go(self.fetch(collector, "fibers"))
+        self.expect(text, (r"RegionEnd .*Type=\"square\"", items), (r'Reason="channel is full"', 1),
+                    (r'Reason="channel is empty"', 1), (r"\tsource @", 1), (r"\tsquarer @", 3), (r"\tsink @", 1))
+        collector.ask("verify")
+
+    def test_a_libuv_server_shows_its_requests(self):
+        collector = Collector(self)
+        program = self.example("uv-server", "libuv")
+        out = self.folder / "uv.out"
+        server = self.spawn("uv-server", program, collector.to, self.certs, stdout=open(out, "wb"))
+        wait_until("it listens", lambda: out.read_text().endswith("\n"))
+        host, port = out.read_text().strip().split(":")
+        requests = range(1000, 1040)
+        with socket.create_connection((host, int(port))) as client, client.makefile() as answers:
+            client.sendall(b"".join(b"%d\n" % n for n in requests))
+            answered = [int(answers.readline()) for _ in requests]
+        self.assertEqual((min(answered), max(answered)), (168, 175))  # primes up to 1000 and to 1039
+        server.terminate()
+        self.assertEqual(server.wait(120), 0, self.log("uv-server"))
+        text = self.same_in_go(self.fetch(collector, "uv-server"))
+        count = len(requests)
+        self.expect(text, (r"TaskBegin .*Type=\"request\"", count), (r"TaskEnd .*Type=\"request\"", count),
+                    (r"RegionEnd .*Type=\"count\"", count), (r"RegionEnd .*Type=\"reply\"", count),
+                    (r'Reason="network"', 1), (r"\tloop @", 1), (r"\tpool @", 1))
+        collector.ask("verify")
+
     def test_without_a_collector_or_an_agent_the_program_runs_all_the_same(self):
-        program = self.example()
+        program = self.example("thread-pool")
         off = self.run_program(program, "127.0.0.1:1", self.certs, JOBS, env={**os.environ, "TRACEAGENT_DISABLE": "1"})
         self.assertIn(f"{JOBS} jobs", off.out)
         shutil.rmtree(self.certs)
@@ -103,7 +140,7 @@ class Emit(Case):
 
     def test_a_collector_killed_meanwhile_gets_all_of_it(self):
         collector = Collector(self)
-        program = self.example()
+        program = self.example("thread-pool")
         pool = self.spawn("pool", program, collector.to, self.certs, 20 * JOBS, stdout=open(self.folder / "pool.out", "wb"))
         wait_until("the stream is there", lambda: collector.json_lines("list"))
         collector.restart()
