@@ -37,7 +37,16 @@ static inline struct tw_block tw_block_by_words(const unsigned char *bytes, unsi
   return block;
 }
 
+/* What numbers are compared with, made once and used for many blocks. limit: 0 to 128. */
 #ifdef __SSE2__
+struct tw_limit {
+  __m128i below;
+};
+
+static inline struct tw_limit tw_limit(unsigned limit) {
+  return (struct tw_limit){ _mm_set1_epi8((char)((int)limit - 1)) };
+}
+
 static inline uint64_t tw_block_tops(const unsigned char *bytes, __m128i below, uint64_t *large) {
   __m128i some = _mm_loadu_si128((const __m128i *)(const void *)bytes);
 
@@ -46,8 +55,8 @@ static inline uint64_t tw_block_tops(const unsigned char *bytes, __m128i below, 
   return (unsigned)_mm_movemask_epi8(some);
 }
 
-static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limit) {
-  const __m128i below = _mm_set1_epi8((char)((int)limit - 1));
+static inline struct tw_block tw_block(const unsigned char *bytes, struct tw_limit limit) {
+  const __m128i below = limit.below;
   uint64_t large[4], tops[4];
 
   tops[0] = tw_block_tops(bytes, below, &large[0]);
@@ -58,8 +67,16 @@ static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limi
                             large[0] | large[1] << 16 | large[2] << 32 | large[3] << 48 };
 }
 #else
-static inline struct tw_block tw_block(const unsigned char *bytes, unsigned limit) {
-  return tw_block_by_words(bytes, limit);
+struct tw_limit {
+  unsigned limit;
+};
+
+static inline struct tw_limit tw_limit(unsigned limit) {
+  return (struct tw_limit){ limit };
+}
+
+static inline struct tw_block tw_block(const unsigned char *bytes, struct tw_limit limit) {
+  return tw_block_by_words(bytes, limit.limit);
 }
 #endif
 

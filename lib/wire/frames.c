@@ -7,17 +7,19 @@
 /* A string id of one byte can be told to be above the largest so far, one of two bytes by its second. */
 enum { ONE_BYTE_END = 1 << 7, TWO_BYTES_END = 1 << 14 };
 
-/* Of each four numbers, where n went before. */
-static inline uint64_t second_and_third(unsigned n) {
-  static const uint64_t bits[] = { UINT64_C(0x6666666666666666), UINT64_C(0x3333333333333333),
-                                   UINT64_C(0x9999999999999999), UINT64_C(0xcccccccccccccccc) };
-  return bits[n % 4];
+/* Of each four numbers, the second and the third. */
+static const uint64_t middle_two = UINT64_C(0x6666666666666666);
+
+/* The same pattern where n more numbers went before. */
+static inline uint64_t rotate_down(uint64_t pattern, unsigned n) {
+  return pattern >> n % 64 | pattern << -n % 64;
 }
 
 /* What is carried from one block to the next. */
 struct walk {
-  unsigned numbers;         /* so far */
-  uint64_t odd, half;       /* the same modulo 4: low and high bit, at each byte */
+  uint64_t
+      middle; /* of each four numbers the second and third, counted from the last block's end */
+  uint64_t odd, half;       /* how many numbers modulo 4: low and high bit, at each byte */
   uint64_t open, two, four; /* bytes that end no number; two and four of them in a row */
 };
 
@@ -44,7 +46,7 @@ static inline bool all_short(struct walk *walk, uint64_t open) {
 
 /* Where function and file ids end: the second and third number of four. */
 static inline uint64_t string_ends(struct walk *walk, uint64_t ends, const bool deposits) {
-  if (deposits) return tw_deposit(second_and_third(walk->numbers), ends);
+  if (deposits) return tw_deposit(walk->middle, ends);
   walk->odd = tw_odd_up(ends) ^ spread_top(walk->odd);
   walk->half = tw_odd_up(ends & ~walk->odd) ^ spread_top(walk->half);
   return ends & walk->half;
@@ -67,12 +69,13 @@ static inline unsigned limit_of(uint64_t max) {
 static inline __attribute__((always_inline)) const unsigned char *
 find_end(const unsigned char *pos, const unsigned char *end, unsigned nframes,
          uint64_t *string_id_max, const bool deposits) {
-  struct walk walk = { 0, 0, 0, 0, 0, 0 };
+  struct walk walk = { .middle = middle_two };
   uint64_t max = *string_id_max;
+  struct tw_limit limit = tw_limit(limit_of(max));
 
   for (unsigned left = 4 * nframes; left > 0; pos += TW_BLOCK_BYTES) {
     if (TB_UNLIKELY(end - pos < TW_BLOCK_BYTES)) return NULL;
-    struct tw_block block = tw_block(pos, limit_of(max));
+    struct tw_block block = tw_block(pos, limit);
     uint64_t counts = deposits ? 0 : tw_count_up(block.ends), ours = UINT64_MAX;
     unsigned count = deposits ? tw_count(block.ends) : (unsigned)(counts >> 56);
     unsigned last = TW_BLOCK_BYTES - 1;
@@ -95,10 +98,11 @@ find_end(const unsigned char *pos, const unsigned char *end, unsigned nframes,
     if (TB_UNLIKELY(larger != 0)) {
       raise(string_id_max, pos, larger, two_bytes);
       max = *string_id_max;
+      limit = tw_limit(limit_of(max));
     }
     if (left == 0) return pos + last + 1;
     walk.open = open;
-    walk.numbers += count;
+    if (deposits) walk.middle = rotate_down(walk.middle, count);
   }
   return pos; /* no frames */
 }

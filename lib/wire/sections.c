@@ -15,7 +15,8 @@ void tw_section_open(struct tw_section *section, const struct tw_batch *batch, u
                                   .diag = diag };
 }
 
-static tb_rc read_number(struct tw_section *section, const char *what, uint64_t *out) {
+static __attribute__((noinline)) tb_rc read_number_slow(struct tw_section *section,
+                                                        const char *what, uint64_t *out) {
   int used = tw_varint_read(section->pos, section->end, out);
 
   if (used > 0) {
@@ -25,6 +26,19 @@ static tb_rc read_number(struct tw_section *section, const char *what, uint64_t 
   if (section->pos == section->end) return TB_AGAIN;
   return tb_fail(section->diag, TB_BROKEN, "%s is %s", what,
                  used < 0 ? "wider than 64 bits" : "cut off");
+}
+
+/* Eight bytes at once; a longer number, and the last of a batch, byte by byte. */
+static inline tb_rc read_number(struct tw_section *section, const char *what, uint64_t *out) {
+  if (TB_LIKELY(section->end - section->pos >= 8)) {
+    uint64_t word = tw_load8(section->pos), ends = tw_ends(word);
+    if (TB_LIKELY(ends != 0)) {
+      *out = tw_join_sevens(word & (ends ^ (ends - 1)));
+      section->pos += ((unsigned)__builtin_ctzll(ends) >> 3) + 1;
+      return TB_OK;
+    }
+  }
+  return read_number_slow(section, what, out);
 }
 
 static tb_rc read_type(struct tw_section *section, const char *what, uint8_t wanted) {

@@ -30,7 +30,7 @@ Test(frames, blocks_by_words_and_by_vectors_are_the_same) {
   for (int round = 0; round < ROUNDS; round++) {
     unsigned limit = (unsigned)(random_number() % 129);
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)random_up_to_bits(8);
-    struct tw_block block = tw_block(bytes, limit), by_words = tw_block_by_words(bytes, limit);
+    struct tw_block block = tw_block(bytes, tw_limit(limit)), by_words = tw_block_by_words(bytes, limit);
     cr_assert_eq(block.ends, by_words.ends);
     cr_assert_eq(block.large & block.ends, by_words.large & by_words.ends, "limit %u", limit);
     for (unsigned i = 0; i < TW_BLOCK_BYTES; i++) {
