@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # prints.sh TRACECTL FOLDER: every trace that FOLDER/goldens.sha256 names (NAME.trace.zst) through `TRACECTL cat -d parsed` and `-d wire`, by the
-# SHA-256 of what Go 1.26's own tool prints, and through `TRACECTL check`.
+# SHA-256 of what Go 1.26's own tool prints, and through `TRACECTL check`; parsed by one thread and by two.
 #
 # FOLDER may be a sister of the checkout that is not there: that is a failure in CI and a skip (77) elsewhere.
 set -u
@@ -22,6 +22,9 @@ for name in $(awk 'sub(/\.parsed$/, "", $2) { print $2 }' "$folder/goldens.sha25
     want=$(awk -v name="$name.$mode" '$2 == name { print $1 }' "$folder/goldens.sha256")
     got=$("$tracectl" cat -d "$mode" "$trace" 2>/dev/null | sha256sum | cut -d' ' -f1)
     judge "$name -d $mode" "$got" "$want"
+    [ $mode = parsed ] || continue
+    got=$("$tracectl" cat --threads 2 "$trace" 2>/dev/null | sha256sum | cut -d' ' -f1)
+    judge "$name by two threads" "$got" "$want"
   done
   lines=$(zstd -dcq "$trace" | "$tracectl" check - | sed -E 's/^-: ok: [0-9]+ events, [0-9]+ generations, go 1\.[0-9]+$/whole/')
   judge "$name check" "$lines" whole
