@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "seeded_trace.h"
 #include "traceagent.h"
@@ -116,7 +117,10 @@ static int send_all(char **argv) {
   ta_forward_finish(f);
   for (uint64_t end = now_ns() + (uint64_t)CLOSE_MS * 1000000; now_ns() < end;) {
     int said = ta_forward_sync(f, 100);
-    if (said != TA_E_TIMEOUT && said != TA_E_KEPT && !old_ones_left(f)) break;
+    if (said != TA_E_TIMEOUT && said != TA_E_KEPT) {
+      if (!old_ones_left(f)) break;
+      usleep(100000); /* they come on another thread */
+    }
     report(f, gen);
   }
   report(f, gen);
