@@ -15,7 +15,9 @@ enum { RUNS_MIN = 256, RUN_PAGES = 4, READ_BYTES = 2 * TA_PIECE_BYTES };
 
 void ta_heritage_init(struct ta_heritage *h, int root, uint64_t bytes_max,
                       const struct ta_client_config *config) {
-  *h = (struct ta_heritage){ .root = root, .bytes_max = bytes_max, .client_config = *config };
+  *h = (struct ta_heritage){
+    .root = root, .bytes_max = bytes_max, .client_config = *config, .left = 1
+  };
   h->client.fd = h->client.wake_fd = -1;
   ta_shelf_init(&h->shelf, root, 0);
   pthread_mutex_init(&h->lock, NULL);
@@ -191,12 +193,15 @@ struct finding {
   size_t n, max;
 };
 
-/* One that has an owner, or is another service's, is none of ours. */
+/* One that has an owner, or is another service's, is none of ours. One that has no owner and says nothing is nobody's:
+ * its process died while it made it. */
 static bool is_ours(struct ta_heritage *h, const char *name) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   tb_rc rc = ta_shelf_take(&h->shelf, name, &diag, &h->state);
+  if (rc == TB_CORRUPT) ta_shelf_remove(&h->shelf);
+  if (rc == TB_IO) unlinkat(h->root, name, AT_REMOVEDIR); /* only if it is empty */
   return rc == TB_OK && strcmp(h->state.service, h->client_config.service) == 0;
 }
 

@@ -28,7 +28,7 @@ struct ta_heritage {
 
   pthread_mutex_t lock; /* of the rest, and of client's life */
   bool sending, stop;
-  uint64_t left, sent; /* streams */
+  uint64_t left, sent; /* streams; left is 1 until the folder was looked through */
 };
 
 void ta_heritage_init(struct ta_heritage *h, int root, uint64_t bytes_max,

@@ -17,9 +17,10 @@
  * changes errno or grows past its budget, whatever the collector, the network or the disk do. What
  * cannot be kept is dropped as whole generations, counted, and told to the collector as a record.
  *
- * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it.
- * Threads   every function may be called from any thread; one thread of our own per open stream, with
- *           all signals blocked. After fork() the agent is off in the child.
+ * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it; with spool_dir 128 KiB more, and
+ *           while a stream of an earlier program is sent, as much as that had in its spool.
+ * Threads   every function may be called from any thread; one thread of our own per open stream (two while streams
+ *           of earlier programs are sent), with all signals blocked. After fork() the agent is off in the child.
  * Errors    0 or a negative code of enum ta_error; never errno.
  */
 #ifndef TRACEAGENT_H
@@ -110,7 +111,7 @@ struct ta_forward_status {
    * whole generation is the first of the new one. log() hears of it at LOG_WARNING. */
   uint64_t begun_anew;
   uint64_t disk_bytes, disk_faults;       /* of spool_dir: in this stream's files; how often it went off */
-  uint64_t old_streams, old_streams_sent; /* left there by earlier programs: still to be sent, sent by now */
+  uint64_t old_streams, old_streams_sent; /* left there by earlier programs: still to be sent (1 until that is known), sent */
 };
 
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);

@@ -165,6 +165,34 @@ Test(forward_disk, a_directory_that_is_full_loses_nothing) {
   end(&h);
 }
 
+static bool has_looked(const struct ta_forward_status *s, const char *arg) {
+  (void)arg;
+  return s->old_streams == 0;
+}
+
+/* Programs that died while they made their folders. */
+Test(forward_disk, what_was_never_begun_is_cleared_away) {
+  struct host h = begin();
+  char path[128];
+
+  snprintf(path, sizeof path, "%s/00000000000000000000000000000001", h.spool);
+  cr_assert_eq(mkdir(path, 0700), 0);
+  snprintf(path, sizeof path, "%s/00000000000000000000000000000002", h.spool);
+  cr_assert_eq(mkdir(path, 0700), 0);
+  snprintf(path, sizeof path, "%s/00000000000000000000000000000002/state", h.spool);
+  close(open(path, O_CREAT | O_WRONLY, 0600));
+  ta_forward *f = open_stream(&h, 0);
+  cr_assert(until(f, has_looked, NULL));
+  write_generations(f, 1);
+  cr_assert(becomes_kept(f));
+  struct streams all = streams_of(&h);
+  cr_assert_eq(all.n, 1);
+  cr_assert_str_eq(all.name, status_of(f).stream);
+  cr_assert_eq(status_of(f).old_streams_sent, 0);
+  ta_forward_close(f, 0);
+  end(&h);
+}
+
 static void expect_fault(const struct ta_forward_config *config, const char *words) {
   ta_forward *f = NULL;
 
