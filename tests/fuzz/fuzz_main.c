@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_X [--seconds N] [--seed N] PACK...: replays every input of the packs, then mutates them for so
- * long. For compilers without libFuzzer, and for `make test`, where past findings are tests.
+ * long, in CPU time. For compilers without libFuzzer, and for `make test`, where past findings are tests.
  *
  * Mutants come from the seed alone; one that ends the program is left in the file crash-X. */
 #include <libgen.h>
@@ -114,7 +114,7 @@ static void mutate_for(const struct tt_pack *packs, int n_packs, double seconds)
   uint64_t runs = 0;
   double spent = 0;
 
-  clock_gettime(CLOCK_MONOTONIC, &start);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
   for (; spent < seconds; runs++) {
     const struct tt_pack *pack = &packs[tt_below(&rng, (uint64_t)n_packs)];
     struct tt_input from = { mutant, 0 };
@@ -127,7 +127,7 @@ static void mutate_for(const struct tt_pack *packs, int n_packs, double seconds)
                 : LLVMFuzzerMutate(mutant, len, sizeof mutant);
     run(mutant, len);
     if (runs % 64 != 0) continue;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     spent = (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
   }
   printf("%s: %llu mutants, %.0f a second\n", target, (unsigned long long)runs,
