@@ -447,7 +447,10 @@ static short sleep_until_news(struct ta_client *c) {
     next = now;
   }
   struct timespec timeout = ta_timespec(next > now ? next - now : 0);
-  if (ppoll(fds, 2, next == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return 0;
+  ta_process_work_end();
+  int ready = ppoll(fds, 2, next == UINT64_MAX ? NULL : &timeout, NULL);
+  ta_process_work_begin();
+  if (ready <= 0) return 0;
   if (fds[0].revents != 0 && read(c->wake_fd, &wakes, sizeof wakes) < 0) return 0;
   return fds[1].revents;
 }
@@ -498,7 +501,7 @@ static bool end_by_mistake(struct ta_client *c) {
   return true;
 }
 
-void ta_client_run(struct ta_client *c) {
+static void run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
   if (c->mirror != NULL) ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
@@ -509,6 +512,12 @@ void ta_client_run(struct ta_client *c) {
   if (ta_process_exiting()) return;
   if (c->state != TA_AT_ENDED) act_end(c);
   ta_tls_thread_end();
+}
+
+void ta_client_run(struct ta_client *c) {
+  ta_process_work_begin();
+  run(c);
+  ta_process_work_end();
 }
 
 /* Outside the thread. */

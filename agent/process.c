@@ -8,16 +8,21 @@
 
 #include "agent/clock.h"
 
-enum { EXIT_WAIT_MS = 200 };
+enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 200 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t calm; /* a member became quiet */
+static pthread_cond_t calm; /* a member became quiet, a thread rests */
 static struct ta_member *members;
+static unsigned working; /* threads that do not rest */
 static atomic_uint epoch;
 static atomic_bool exiting;
 
 static void lock_for_fork(void) {
+  struct timespec until = ta_timespec(ta_mono_ns() + FORK_WAIT_MS * UINT64_C(1000000));
+
   pthread_mutex_lock(&lock);
+  while (working > 0)
+    if (pthread_cond_timedwait(&calm, &lock, &until) != 0) break;
 }
 static void unlock_parent(void) {
   pthread_mutex_unlock(&lock);
@@ -27,6 +32,7 @@ static void start_child(void) {
   for (struct ta_member *m = members; m != NULL; m = m->next)
     if (m->forked != NULL) m->forked(m);
   members = NULL;
+  working = 0;
   atomic_fetch_add(&epoch, 1);
   pthread_mutex_unlock(&lock);
 }
@@ -105,6 +111,18 @@ bool ta_process_wait_quiet(struct ta_member *member, unsigned ms) {
   bool quiet = member->quiet;
   pthread_mutex_unlock(&lock);
   return quiet;
+}
+
+void ta_process_work_begin(void) {
+  pthread_mutex_lock(&lock);
+  working++;
+  pthread_mutex_unlock(&lock);
+}
+
+void ta_process_work_end(void) {
+  pthread_mutex_lock(&lock);
+  if (--working == 0) pthread_cond_broadcast(&calm);
+  pthread_mutex_unlock(&lock);
 }
 
 bool ta_process_exiting(void) {
