@@ -22,7 +22,7 @@
  *
  * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
  *
- * Memory    what traceagent.h says, 16 bytes a thread that is being created.
+ * Memory    what traceagent.h says, 32 bytes a thread that is being created, 16 KiB for the very first allocations.
  * Threads   the agent's two.
  */
 #ifndef TA_PRELOAD_H
@@ -65,6 +65,7 @@ enum ta_tell {
   TA_TELL_SLEEP = TA_WAIT_SLEEP,
   TA_TELL_POLL = TA_WAIT_POLL,
   TA_TELL_THREAD, /* that it is there, and its name */
+  TA_TELL_HEAP,   /* bytes in use */
 };
 
 /* Bit set of what is told; 0: there is no session. */

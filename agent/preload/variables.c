@@ -19,7 +19,9 @@ static const struct group groups[] = {
   { "sleeps", 1u << TA_TELL_SLEEP },
   { "polls", 1u << TA_TELL_POLL },
   { "calls", 1u << TA_TELL_CALL },
+  { "heap", 1u << TA_TELL_HEAP }, /* only if asked for */
 };
+enum { USUAL = sizeof groups / sizeof *groups - 1 };
 
 /* Calls each with every word of a list that has commas between them, until one answers true. */
 static bool any_word(const char *list, bool (*each)(void *self, const char *word, size_t n),
@@ -41,7 +43,7 @@ static bool is_unknown(void *self, const char *word, size_t n) {
     return false;
   }
   snprintf(v->fault, sizeof v->fault,
-           "TRACEAGENT_TRACE: \"%.*s\" is none of threads, locks, sleeps, polls, calls",
+           "TRACEAGENT_TRACE: \"%.*s\" is none of threads, locks, sleeps, polls, calls, heap",
            n > 40 ? 40 : (int)n, word);
   return true;
 }
@@ -56,7 +58,7 @@ static bool read_groups(struct ta_variables *v) {
   const char *list = getenv("TRACEAGENT_TRACE");
 
   if (list != NULL) return !any_word(list, is_unknown, v);
-  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) v->told |= groups[i].told;
+  for (size_t i = 0; i < USUAL; i++) v->told |= groups[i].told;
   return true;
 }
 

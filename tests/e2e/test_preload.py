@@ -91,6 +91,14 @@ class Preload(Case):
         self.assertEqual(self.reasons(text)["sync"], 6)
         self.assertNotIn("Syscall", text)
 
+    def test_the_heap_grows_and_shrinks_if_asked_for(self):
+        text = self.read(self.traced("heap", "waits", TRACEAGENT_TRACE="heap,locks"), "unchanged")
+        bytes_ = [int(n) for n in re.findall(r'Name="/memory/classes/heap/objects:bytes" Value=Value\{Uint64\((\d+)\)\}', text)]
+        self.assertGreaterEqual(len(bytes_), 128)
+        self.assertGreaterEqual(max(bytes_), 64 << 20)
+        self.assertLess(max(bytes_), 66 << 20)
+        self.assertLess(bytes_[-1], 1 << 20)
+
     def test_cancelled_threads_and_signal_handlers_are_as_ever(self):
         text = self.read(self.traced("cancel", "signals", "waits"), "unchanged")
         self.assertEqual(self.reasons(text)["network"], 3)

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,6 +332,26 @@ static void children(const char *self) {
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
 }
 
+/* 64 MiB, in all ways to come by them, and back. */
+static void use_heap(void) {
+  enum { BLOCKS = 64, BLOCK_BYTES = 1 << 20 };
+  void *block[BLOCKS];
+
+  for (int i = 0; i < BLOCKS; i++) {
+    if (i % 4 == 0) block[i] = malloc(BLOCK_BYTES);
+    if (i % 4 == 1) block[i] = calloc(BLOCK_BYTES / 16, 16);
+    if (i % 4 == 2) block[i] = realloc(malloc(100), BLOCK_BYTES);
+    if (i % 4 == 3) MUST(posix_memalign(&block[i], 4096, BLOCK_BYTES) == 0);
+    MUST(block[i] != NULL);
+    memset(block[i], i, BLOCK_BYTES);
+  }
+  for (int i = 0; i < BLOCKS; i++) {
+    MUST(((unsigned char *)block[i])[BLOCK_BYTES - 1] == i);
+    free(block[i]);
+  }
+  MUST(reallocarray(NULL, SIZE_MAX / 2, 3) == NULL && errno == ENOMEM);
+}
+
 /* What a careful daemon does when it begins; and its next descriptor is the lowest free one. */
 static void close_everything(void) {
   closefrom(3);
@@ -355,6 +376,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "cancel") == 0) cancel(cancelled_thread), cancel(cancelled_reader);
     if (strcmp(argv[i], "signals") == 0) handlers();
     if (strcmp(argv[i], "children") == 0) children(argv[0]);
+    if (strcmp(argv[i], "heap") == 0) use_heap();
     if (strcmp(argv[i], "sleep") == 0) in_sleep();
     if (strcmp(argv[i], "daemon") == 0) MUST(daemon(1, 1) == 0);
   }

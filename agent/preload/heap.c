@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heap: how many bytes of it are in use, whichever allocator the program has. A thread counts by itself, and when
+ * it is STEP_BYTES away from what it last told, it adds that to what all have, and tells the sum. Where nobody asked for
+ * it a call costs the look at one variable.
+ *
+ * dlsym() may allocate while the real functions are looked up. What is asked for then comes out of a small arena of our
+ * own, and is never freed. */
+#include <malloc.h>
+#include <string.h>
+
+#include "agent/preload/preload.h"
+
+enum { ARENA_BYTES = 16 << 10, STEP_BYTES = 64 << 10 };
+
+static unsigned char arena[ARENA_BYTES] __attribute__((aligned(16)));
+static atomic_size_t arena_used;
+static __thread bool looks_up __attribute__((tls_model("initial-exec")));
+
+static _Atomic int64_t in_use;
+static __thread int64_t since __attribute__((tls_model("initial-exec"))); /* it was told */
+
+static void *early(size_t n) {
+  size_t at = atomic_fetch_add(&arena_used, (n + 15) / 16 * 16);
+
+  return n > ARENA_BYTES || at > ARENA_BYTES - n ? NULL : arena + at;
+}
+
+static bool is_early(const void *p) {
+  return (const unsigned char *)p >= arena && (const unsigned char *)p < arena + ARENA_BYTES;
+}
+
+/* Whether the real functions are there. */
+static bool found(void) {
+  if (TB_LIKELY(__atomic_load_n(&ta_real.malloc, __ATOMIC_ACQUIRE) != NULL)) return true;
+  if (looks_up) return false;
+  looks_up = true;
+  ta_real_find();
+  looks_up = false;
+  return true;
+}
+
+static void count(int64_t bytes) {
+  since += bytes;
+  if (TB_LIKELY(since > -STEP_BYTES && since < STEP_BYTES)) return;
+  int64_t all = atomic_fetch_add_explicit(&in_use, since, memory_order_relaxed) + since;
+  since = 0;
+  ta_agent_begins();
+  ta_heap_alloc(all > 0 ? (uint64_t)all : 0);
+  ta_agent_ends();
+}
+
+static int64_t size_of(void *p) {
+  return p == NULL ? 0 : (int64_t)TA_REAL(malloc_usable_size)(p);
+}
+
+static inline void *counted(void *p) {
+  if (TB_UNLIKELY(ta_tells(TA_TELL_HEAP))) count(size_of(p));
+  return p;
+}
+
+TA_API void *malloc(size_t n) {
+  return found() ? counted(TA_REAL(malloc)(n)) : early(n);
+}
+
+TA_API void *calloc(size_t n, size_t size) {
+  return found() ? counted(TA_REAL(calloc)(n, size)) : early(n * size);
+}
+
+TA_API void *memalign(size_t alignment, size_t n) {
+  return counted(TA_REAL(memalign)(alignment, n));
+}
+
+TA_API void *aligned_alloc(size_t alignment, size_t n) {
+  return counted(TA_REAL(aligned_alloc)(alignment, n));
+}
+
+TA_API int posix_memalign(void **out, size_t alignment, size_t n) {
+  int error = TA_REAL(posix_memalign)(out, alignment, n);
+
+  if (error == 0) counted(*out);
+  return error;
+}
+
+static void *move_early(const unsigned char *p, size_t n) {
+  size_t most = (size_t)(arena + ARENA_BYTES - p);
+  void *moved = malloc(n);
+
+  if (moved != NULL) memcpy(moved, p, n < most ? n : most);
+  return moved;
+}
+
+TA_API void *realloc(void *p, size_t n) {
+  if (TB_UNLIKELY(is_early(p) || !found())) return p == NULL ? early(n) : move_early(p, n);
+  if (TB_LIKELY(!ta_tells(TA_TELL_HEAP))) return TA_REAL(realloc)(p, n);
+  int64_t before = size_of(p);
+  void *moved = TA_REAL(realloc)(p, n);
+  if (moved != NULL || n == 0) count(size_of(moved) - before);
+  return moved;
+}
+
+TA_API void *reallocarray(void *p, size_t n, size_t size) {
+  size_t all;
+
+  if (!__builtin_mul_overflow(n, size, &all)) return realloc(p, all);
+  errno = ENOMEM;
+  return NULL;
+}
+
+TA_API void free(void *p) {
+  if (TB_UNLIKELY(is_early(p)) || !found()) return;
+  if (TB_UNLIKELY(ta_tells(TA_TELL_HEAP))) count(-size_of(p));
+  TA_REAL(free)(p);
+}
