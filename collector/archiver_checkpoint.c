@@ -23,7 +23,8 @@ static tb_rc sync_part(struct tc_archiver *archiver, const struct tc__file *file
                        struct tb_diag *diag) {
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (!archiver->opt.durable) return TB_OK;
-  if (fdatasync(file->segment->fd) == 0 && fsync(archiver->opt.dirs->open) == 0) return TB_OK;
+  TB_TRY(tc_segment_sync(file->segment, diag));
+  if (fsync(archiver->opt.dirs->open) == 0) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", file->segment->name, strerror(errno));
 }
 

@@ -46,6 +46,7 @@ struct tc__file {
   /* while it is sealed */
   int dir_fd;
   bool renamed;
+  bool meta_unsure; /* a sync of it failed: it is written anew */
   unsigned char sha256[32];
   tc_meta *meta;            /* as written */
   struct tc__verdict *late; /* came since: the meta is amended once it has its name */
@@ -82,6 +83,7 @@ struct tc__stream {
   char note_day
       [TC_DAY_BYTES]; /* of the meta that has its losses while it has no segment; empty: none */
   uint64_t note_gen;
+  char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */
   struct tc__recent *recents, **recents_tail;
 
   uint64_t conn;
@@ -189,6 +191,8 @@ struct tc__file *tc__file_new(struct tc__stream *stream); /* NULL: no memory */
 void tc__file_free(struct tc__file *file);
 
 /* archiver_recover.c */
+/* The names in a stream's folder reach the disk, its own and its day's too. False: errno. */
+bool tc__sync_names(int dir_fd);
 /* If a segment of the stream begins with this record, which the last run published without saying so, it
  * is taken as it is; *out_skip_to: records up to here stand in it. */
 tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,

@@ -196,16 +196,33 @@ static void advance(struct tc__file *file) {
   settled->has_segment = true;
 }
 
+/* Opens the file's folder. Whoever made it, we or a run that was killed then, its own name and its day's must be on
+ * the disk before anything counts on what lies in it. */
+static tb_rc open_place(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc__stream *stream = file->stream;
+
+  if (file->dir_fd >= 0) return TB_OK;
+  int fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, stream->hex, true);
+  if (fd < 0) return fail_name(diag, file, "");
+  if (archiver->opt.durable && strcmp(stream->synced_day, file->day) != 0) {
+    if (!tc__sync_names(fd)) {
+      tb_rc rc = fail_name(diag, file, "");
+      close(fd);
+      return rc;
+    }
+    memcpy(stream->synced_day, file->day, sizeof stream->synced_day);
+  }
+  file->dir_fd = fd;
+  return TB_OK;
+}
+
 static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   char name[32];
   bool taken;
 
   if (file->segment == NULL || file->meta != NULL) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
-  if (file->dir_fd < 0)
-    file->dir_fd =
-        tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
-  if (file->dir_fd < 0) return fail_name(diag, file, "");
+  TB_TRY(open_place(archiver, file, diag));
   TB_TRY(clear_place(archiver, file, &taken, diag));
   if (taken) return refuse(archiver, file, diag);
   if (archiver->opt.durable) tc_segment_to_disk(file->segment, true);
@@ -257,12 +274,14 @@ static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
   if (file->segment == NULL || file->renamed) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
   snprintf(temp, sizeof temp, "%s.new", name);
-  if (fdatasync(file->segment->fd) != 0) return fail_name(diag, file, file->segment->name);
+  TB_TRY(tc_segment_sync(file->segment, diag));
+  if (file->meta_unsure) TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, false, diag));
   int fd = openat(file->dir_fd, temp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 && errno == ENOENT) return TB_OK; /* has its name since a try before */
   bool good = fd >= 0 && fsync(fd) == 0;
   int why = errno;
   if (fd >= 0) close(fd);
+  file->meta_unsure = !good;
   errno = why;
   return good ? TB_OK : fail_name(diag, file, temp);
 }
@@ -332,12 +351,9 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
   if (file->losses.n == 0) return TB_OK;
   tc_meta *meta = tc__build_meta(archiver, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
-  if (file->dir_fd < 0)
-    file->dir_fd =
-        tc_statedir_stream(archiver->opt.dirs->archive, file->day, file->stream->hex, true);
   tc_meta_name(file->losses.items[0].first_gen, name);
-  tb_rc rc = file->dir_fd < 0 ? fail_name(diag, file, "")
-                              : tc_meta_write(file->dir_fd, name, meta, true, diag);
+  tb_rc rc = open_place(archiver, file, diag);
+  if (rc == TB_OK) rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
   if (rc == TB_OK) tc__put_row(archiver, meta);

@@ -23,9 +23,7 @@ static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
   return (uint64_t)st.st_size == meta->bytes;
 }
 
-/* The names reach the disk: the log will not keep the records any longer. The last run may have died before it
- * came to that. */
-static bool sync_names(int dir_fd) {
+bool tc__sync_names(int dir_fd) {
   static const char *const folders[] = { ".", "..", "../.." };
 
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -49,7 +47,8 @@ static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *
   if (tc_meta_read(dir_fd, name, NULL, &meta) == TB_OK &&
       (meta->n_generations == 0 || memcmp(meta->stream.data, stream->id, 16) != 0 ||
        meta->sha256.len != 32 || (!meta->expired && !trace_matches(dir_fd, meta, gen)) ||
-       (archiver->opt.durable && !sync_names(dir_fd)))) {
+       /* The last run may have died before it came to that, and the log will not keep the records any longer. */
+       (archiver->opt.durable && !tc__sync_names(dir_fd)))) {
     tc_meta_free(meta);
     meta = NULL;
   }

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "collector/heap.h"
+#include "collector/log_files.h"
+#include "collector/statedir.h"
 #include "proto/frame.h"
 #include "proto/log.pb-c.h"
 
@@ -199,6 +201,7 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
     good_end = first_damage;
   }
   file->end = file->start + good_end;
+  file->proven = file->start + (proven < good_end ? proven : good_end);
   return TB_OK;
 }
 
@@ -213,7 +216,7 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   TB_TRY(list_files(wal_fd, diag, out));
   for (size_t i = 0; i < out->nfiles; i++) {
     out->files[i].readable = read_salt(&out->files[i]);
-    out->files[i].end = out->files[i].start;
+    out->files[i].end = out->files[i].proven = out->files[i].start;
   }
   for (size_t i = 0; i < out->nfiles; i++) {
     struct tc_log_scan_file *file = &out->files[i];
@@ -233,6 +236,25 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
     out->previous_end = file->end;
   }
   return TB_OK;
+}
+
+tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+
+  for (size_t i = 0; rc == TB_OK && i < scan->nfiles; i++) {
+    const struct tc_log_scan_file *file = &scan->files[i];
+    uint64_t from = file->proven - file->start;
+    char name[TC_LOG_NAME_BYTES];
+    if (file->proven >= file->end) continue;
+    tc_log_file_name(file->start, name);
+    int fd = openat(wal_fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 ||
+        tc_write_all(fd, file->map + from, (size_t)(file->end - file->proven), from) != 0 ||
+        fdatasync(fd) != 0)
+      rc = tb_fail(diag, tc_errno_rc(errno), "wal/%s: %s", name, strerror(errno));
+    if (fd >= 0) close(fd);
+  }
+  return rc;
 }
 
 void tc_log_scan_free(struct tc_log_scan *scan) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the log back: every valid record in order, and what is wrong with the rest.
  *
- * Read-only. A record is invalid if its magic, position or checksum is not right. If a later group of
+ * Reading changes nothing. A record is invalid if its magic, position or checksum is not right. If a later group of
  * the same file was begun after it (or a later file's snapshot counts it), it had been durable:
  * corruption, it is skipped and everything later kept. Otherwise it is the torn tail of the last group,
  * which was never acked: it and what follows is left out.
@@ -21,8 +21,9 @@ struct tc_log_entry {
 
 struct tc_log_scan_file {
   uint64_t start, bytes;
-  uint64_t data; /* of the bytes: what was ever written, holes behind it left out */
-  uint64_t end;  /* lsn behind what counts of it */
+  uint64_t data;   /* of the bytes: what was ever written, holes behind it left out */
+  uint64_t end;    /* lsn behind what counts of it */
+  uint64_t proven; /* lsn up to which a later group or file says that it was durable */
   const unsigned char *map;
   uint32_t salt;
   bool readable; /* its snapshot is valid */
@@ -40,6 +41,10 @@ struct tc_log_scan {
 };
 
 TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out);
+/* What counts but is not proven, the last group, may have been on its way only when the last run died: it is written
+ * once more and synced, before anybody is told that it is durable. Written, because a sync may have failed and would
+ * not try again. */
+TB_MUST tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag);
 void tc_log_scan_free(struct tc_log_scan *scan); /* accepts a zeroed one */
 
 #endif

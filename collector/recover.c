@@ -339,6 +339,7 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
       tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));
   TB_TRY(tc_archiver_replay_done(recovery->archiver, recovery->scan.next_lsn, recovery->diag));
+  TB_TRY(tc_log_scan_to_disk(dirs->wal, &recovery->scan, recovery->diag));
   TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
                             recovery->diag));
   for (size_t i = 0; i < recovery->scan.nfiles; i++)

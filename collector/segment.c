@@ -221,6 +221,61 @@ void tc_segment_to_disk(struct tc_segment *segment, bool all) {
   segment->on_its_way = upto;
 }
 
+/* The bytes read back, with the checksum they must have. */
+static tb_rc copy_all(const struct tc_segment *segment, int to, struct tb_diag *diag) {
+  static const size_t step = COPY_BYTES;
+  unsigned char *buf = malloc(step);
+  uint32_t crc = 0;
+  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
+
+  for (uint64_t at = 0; rc == TB_OK && at < segment->written;) {
+    size_t n = segment->written - at < step ? (size_t)(segment->written - at) : step;
+    if (tc_read_all(segment->fd, buf, n, at) != 0 || tc_write_all(to, buf, n, at) != 0)
+      rc = fail_file(segment, diag);
+    else
+      crc = tb_crc32c(crc, buf, n);
+    at += n;
+  }
+  free(buf);
+  if (rc != TB_OK || crc == segment->crc) return rc;
+  return tb_fail(diag, TB_IO,
+                 "open/%s: its sync failed, and what was written cannot be read back; the next "
+                 "start makes it anew from the log",
+                 segment->name);
+}
+
+/* Under another name, and then under its own: a checkpoint may rely on the file that is there. The next start removes
+ * what is left of a try. */
+static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
+  char temp[TC_FILE_NAME_BYTES + 8];
+
+  snprintf(temp, sizeof temp, "%s.part", segment->name);
+  unlinkat(segment->open_fd, temp, 0);
+  int fd = tc_file_create(segment->open_fd, temp, O_RDWR);
+  if (fd < 0) return fail_file(segment, diag);
+  tb_rc rc = copy_all(segment, fd, diag);
+  if (rc == TB_OK && fdatasync(fd) != 0) rc = fail_file(segment, diag);
+  if (rc == TB_OK && renameat(segment->open_fd, temp, segment->open_fd, segment->name) != 0)
+    rc = fail_file(segment, diag);
+  if (rc != TB_OK) {
+    close(fd);
+    unlinkat(segment->open_fd, temp, 0);
+    return rc;
+  }
+  close(segment->fd);
+  segment->fd = fd;
+  segment->unsure = false;
+  return TB_OK;
+}
+
+tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag) {
+  assert(segment->nqueue == 0 && segment->written == segment->bytes);
+  if (segment->unsure) return renew(segment, diag);
+  if (fdatasync(segment->fd) == 0) return TB_OK;
+  segment->unsure = true;
+  return fail_file(segment, diag);
+}
+
 tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim,
                      struct tb_diag *diag) {
   struct tc_segment_gen *now = &segment->now;

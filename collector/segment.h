@@ -61,6 +61,7 @@ struct tc_segment {
   unsigned nqueue;
   uint64_t written;
   uint64_t on_its_way; /* so much of it the kernel was told to write to the disk */
+  bool unsure;         /* a sync failed: nobody knows what of it the disk has */
 };
 
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
@@ -81,6 +82,11 @@ TB_MUST tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag)
 /* Has the kernel begin to write to the disk what was flushed, in large pieces while more comes: who
  * syncs the file then waits for the last one only. all: and what is no large piece. Waits for nothing. */
 void tc_segment_to_disk(struct tc_segment *segment, bool all);
+
+/* What was flushed reaches the disk. A failed sync is not just tried again: the kernel may have dropped the pages, and
+ * would say yes. The next call writes all of it to a new file first, if it can still be read and its checksum is right;
+ * else it fails until the next start, for which the log has the records. */
+TB_MUST tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag);
 
 struct tc_segment_claim { /* what GENEND says */
   uint64_t gen, seq, batches, bytes, end_wall_ns;

@@ -143,7 +143,6 @@ static int open_below(int parent_fd, const char *name, bool make) {
 
   if (fd >= 0 || errno != ENOENT || !make) return fd;
   if (mkdirat(parent_fd, name, 0750) != 0 && errno != EEXIST) return -1;
-  if (fsync(parent_fd) != 0) return -1;
   return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 

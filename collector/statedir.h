@@ -30,7 +30,7 @@ struct tc_statedir {
 TB_MUST tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out);
 void tc_statedir_close(struct tc_statedir *dirs); /* accepts one whose open failed */
 
-/* archive/<day>/<stream>; made (and its parents synced) if make. -1: errno. */
+/* archive/<day>/<stream>; made if make, its name not synced. -1: errno. */
 int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, bool make);
 
 void tc_hex(const unsigned char *bytes, size_t n, char *out); /* writes 2 n digits and NUL */

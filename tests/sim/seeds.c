@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chance in everything (docs/RELIABILITY.md, row 4).
+ *
+ *     sim_seeds [--from SEED] [--count N]
+ *
+ * A seed is one life of a minute or more of the store on a simulated machine: its agents write, lose their connections
+ * and come again; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
+ * recovery's and its own end's included; calls fail, syncs fail and lie; the wall clock jumps. Then all goes well for
+ * a while, and everything that was ever acked must be in the archive, once. The same seed is the same life: each
+ * sixteenth is lived twice, and must come to the same archive by the same number of calls. */
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/oracle.h"
+#include "sim/world.h"
+
+enum { RECORDS = 60, FAULTS_MIN = 20, TWICE_ONCE_IN = 16, STARTS_MAX = 20 };
+
+static const uint64_t MS = 1000000, SECOND = 1000000000, LIFE_NS = UINT64_C(60000000000),
+                      JUMPS_NS[] = { UINT64_C(60000000000), UINT64_C(86400000000000),
+                                     UINT64_C(1577880000000000000) }; /* the last: 50 years */
+
+struct life {
+  uint64_t seed;
+  struct sim_chance chance;
+  struct sim_world world;
+  struct sim_agents agents;
+  struct tc_config config;
+  struct sim_script scripts[SIM_STREAMS];
+  struct sim_disk *left;                 /* what the last power cut left */
+  uint64_t cut_in;                       /* so many boundaries; 0: none is planned */
+  uint64_t failing;                      /* of so many calls to come some fail */
+  uint64_t cuts, failures, jumps, calls; /* that were */
+};
+
+static void say_where(void *self) {
+  const struct life *life = self;
+
+  fprintf(stderr,
+          "  after %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
+          " jumps; again: sim_seeds --from %" PRIu64 " --count 1, commit %s\n",
+          life->cuts, life->failures, life->jumps, life->seed, TC_COMMIT);
+}
+
+/* ---- what goes wrong */
+
+static void at_boundary(void *self, const char *call) {
+  struct life *life = self;
+
+  (void)call;
+  if (life->cut_in == 0 || --life->cut_in > 0) return;
+  life->left =
+      sim_disk_crash(life->world.disk, (unsigned)sim_below(&life->chance, 12), &life->chance);
+  life->agents.dead =
+      true; /* it goes on on a disk that nobody will see again, and nobody hears it */
+  life->world.boundary = NULL;
+  life->world.fault = NULL;
+  life->cuts++;
+}
+
+static enum sim_fault fail_some(void *self, const char *call) {
+  static const enum sim_fault faults[] = { SIM_EIO, SIM_ENOSPC, SIM_EINTR, SIM_SHORT };
+  struct life *life = self;
+
+  (void)call;
+  if (life->failing == 0) return SIM_NO_FAULT;
+  life->failing--;
+  if (!sim_once_in(&life->chance, 6)) return SIM_NO_FAULT;
+  life->failures++;
+  return faults[sim_below(&life->chance, 4)];
+}
+
+static void jump(struct life *life) {
+  uint64_t by = JUMPS_NS[sim_below(&life->chance, 3)];
+
+  life->jumps++;
+  if (sim_once_in(&life->chance, 2) && life->world.wall_ns > 2 * by)
+    life->world.wall_ns -= by;
+  else if (life->world.wall_ns < UINT64_C(4000000000000000000))
+    life->world.wall_ns += by;
+}
+
+/* ---- starts and ends */
+
+static void arm(struct life *life) {
+  life->world.boundary = at_boundary;
+  life->world.fault = fail_some;
+  life->world.self = life;
+}
+
+/* The machine is there again, with what is left on its disk. */
+static void after_cut(struct life *life) {
+  uint64_t mono = life->world.mono_ns, wall = life->world.wall_ns;
+
+  sim_agents_stop(&life->agents);
+  life->calls += life->world.boundaries;
+  sim_end(&life->world);
+  sim_begin(&life->world, life->left, sim_next(&life->chance));
+  life->world.mono_ns = mono;
+  life->world.wall_ns = wall;
+  life->left = NULL;
+  life->agents.dead = false;
+  arm(life);
+}
+
+/* With calls that fail, and power cuts, it may take more than one try. */
+static void start(struct life *life) {
+  struct tb_diag diag = { 0 };
+
+  for (unsigned i = 0; i < STARTS_MAX; i++) {
+    uint64_t failures = life->failures;
+    bool started = sim_agents_start(&life->agents, &diag);
+    if (life->agents.dead) {
+      after_cut(life);
+      continue;
+    }
+    if (started) return;
+    if (life->failures == failures) sim_violation("it does not start: %s", diag.text);
+  }
+  sim_violation("it does not start: %s", diag.text);
+}
+
+static void stop(struct life *life) {
+  sim_agents_stop(&life->agents);
+  if (life->agents.dead) after_cut(life);
+}
+
+/* ---- a life */
+
+static void lose_connection(struct life *life) {
+  struct sim_agent *agent = &life->agents.agents[sim_below(&life->chance, SIM_STREAMS)];
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_DETACH);
+
+  if (msg == NULL) abort();
+  msg->conn = agent->conn;
+  agent->conn = agent->ref = 0;
+  if (msg->conn == 0 || !tc_store_submit(life->agents.store, 0, msg)) tc_submit_free(msg);
+}
+
+static void go_on(struct life *life) {
+  struct sim_chance *chance = &life->chance;
+  unsigned stream = (unsigned)sim_below(chance, SIM_STREAMS);
+
+  for (uint64_t n = sim_below(chance, 5); n > 0; n--) sim_agents_send(&life->agents, stream);
+  if (sim_once_in(chance, 2)) sim_agents_understand(&life->agents);
+  for (uint64_t n = sim_below(chance, 12); n > 0; n--) sim_turn(life->world.mono_ns + 5 * MS);
+  if (sim_once_in(chance, 8)) {
+    uint64_t until = life->world.mono_ns + sim_below(chance, 2 * SECOND);
+    while (life->world.mono_ns < until) sim_turn(until);
+  }
+}
+
+static void trouble(struct life *life) {
+  struct sim_chance *chance = &life->chance;
+
+  switch (sim_below(chance, 6)) {
+  case 0:
+  case 1: lose_connection(life); break;
+  case 2: jump(life); break;
+  case 3: life->failing = 1 + sim_below(chance, 20); break;
+  case 4:
+    if (life->cut_in == 0) life->cut_in = 1 + sim_below(chance, 60);
+    break;
+  default:
+    if (!sim_once_in(chance, 4)) break;
+    stop(life);
+    start(life);
+  }
+}
+
+static void live(struct life *life) {
+  uint64_t until = life->world.mono_ns + LIFE_NS;
+
+  while (life->world.mono_ns < until || life->cuts + life->failures + life->jumps < FAULTS_MIN) {
+    go_on(life);
+    if (sim_once_in(&life->chance, 5)) trouble(life);
+    if (life->agents.dead) {
+      after_cut(life);
+      start(life);
+    } else if (life->agents.failed) {
+      stop(life);
+      start(life);
+    }
+  }
+}
+
+/* Nothing goes wrong any more: all that was begun is told, acked and archived. */
+static void end(struct life *life) {
+  struct tb_diag diag = { 0 };
+
+  life->world.boundary = NULL;
+  life->world.fault = NULL;
+  sim_agents_stop(&life->agents);
+  if (!sim_agents_start(&life->agents, &diag)) sim_violation("it does not start: %s", diag.text);
+  sim_agents_end_soon(&life->agents);
+  if (!sim_agents_finish(&life->agents, true)) sim_violation("it fails though nothing goes wrong");
+  sim_agents_stop(&life->agents);
+  sim_expect_whole(&life->agents, true);
+}
+
+/* Answers a number that only this life comes to. */
+static uint64_t live_through(uint64_t seed, struct life *life) {
+  *life = (struct life){ .seed = seed, .chance = { .state = seed } };
+  sim_violation_context(say_where, life);
+  sim_config(&life->config, 1 + (unsigned)sim_below(&life->chance, 3));
+  for (unsigned i = 0; i < SIM_STREAMS; i++)
+    life->scripts[i] = sim_script_make(&life->chance, RECORDS, i == SIM_STREAMS - 1);
+  life->agents.scripts = life->scripts;
+  life->agents.config = &life->config;
+  life->agents.chance.state = sim_next(&life->chance);
+  sim_begin(&life->world, sim_disk_new(), sim_next(&life->chance));
+  arm(life);
+  start(life);
+  live(life);
+  end(life);
+  life->calls += life->world.boundaries;
+  uint64_t hash = sim_archive_hash() ^ life->calls * UINT64_C(0x9e3779b97f4a7c15);
+  sim_end(&life->world);
+  for (unsigned i = 0; i < SIM_STREAMS; i++) sim_script_free(&life->scripts[i]);
+  tc_config_fini(&life->config);
+  return hash;
+}
+
+static double seconds(void) {
+  struct timespec ts;
+
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &ts);
+  return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv) {
+  static struct life life;
+  const char *full = getenv("TC_FULL");
+  uint64_t from = 1, count = full != NULL && *full != '\0' ? 2000 : 60, twice = 0, hash = 0;
+  uint64_t cuts = 0, failures = 0, jumps = 0, simulated_ns = 0;
+  double began = seconds();
+
+  mallopt(M_MMAP_THRESHOLD, 1 << 30); /* large blocks come and go with every start */
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  for (int i = 1; i + 1 < argc; i += 2)
+    *(strcmp(argv[i], "--from") == 0 ? &from : &count) = strtoull(argv[i + 1], NULL, 10);
+  sim_vfs_register();
+  for (uint64_t seed = from; seed < from + count; seed++) {
+    uint64_t once = live_through(seed, &life);
+    hash = (hash ^ once) * UINT64_C(0x100000001b3);
+    cuts += life.cuts;
+    failures += life.failures;
+    jumps += life.jumps;
+    simulated_ns += life.world.mono_ns;
+    if (seed % TWICE_ONCE_IN != 0) continue;
+    twice++;
+    if (live_through(seed, &life) != once) sim_violation("the same seed came to another end");
+  }
+  double took = seconds() - began;
+  printf("%" PRIu64 " seeds, %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
+         " jumps, no violation; %" PRIu64 " lived twice, the same; %.0f a minute, %.0f times real "
+         "time; all of them %016" PRIx64 "\n",
+         count, cuts, failures, jumps, twice, 60 * (double)(count + twice) / took,
+         (double)simulated_ns / 1e9 / took, hash);
+  return 0;
+}
