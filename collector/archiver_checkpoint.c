@@ -145,6 +145,17 @@ static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *strea
   return tc__losses_add(&stream->losses, &loss);
 }
 
+/* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
+ * checkpoint, and will again. */
+static void fetch_back(struct tc_archiver *archiver, const struct tc__stream *stream,
+                       uint64_t gen) {
+  char name[TC_FILE_NAME_BYTES];
+
+  tc_segment_name(stream->hex, gen, name);
+  (void)!renameat2(archiver->opt.dirs->quarantine, name, archiver->opt.dirs->open, name,
+                   RENAME_NOREPLACE);
+}
+
 static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream,
                          const message_t *m, struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc_segment_gen now = { .gen = m->gen,
@@ -162,6 +173,7 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
   struct tc__file *file = tc__file_new(stream);
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  fetch_back(archiver, stream, m->gen);
   tb_rc rc = tc_segment_resume(archiver->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
                                &file->segment);
   if (rc != TB_OK) {
