@@ -237,7 +237,7 @@ static double seconds(void) {
 int main(int argc, char **argv) {
   static struct life life;
   const char *full = getenv("TC_FULL");
-  uint64_t from = 1, count = full != NULL && *full != '\0' ? 2000 : 60, twice = 0, hash = 0;
+  uint64_t from = 1, count = full != NULL && *full != '\0' ? 2000 : 24, twice = 0, hash = 0;
   uint64_t cuts = 0, failures = 0, jumps = 0, simulated_ns = 0;
   double began = seconds();
 
