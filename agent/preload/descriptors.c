@@ -4,8 +4,8 @@
  *
  * So the agent's threads have a table of descriptors of their own, as a process has. In the program's table stands one
  * that both sides need, by which the agent is woken: it has a high number, and for the program it is not there. Where
- * the kernel does not give a thread a table (before Linux 5.9, if a container forbids unshare(2), too), all of the
- * agent's are kept so. */
+ * the kernel does not give a thread a table (before Linux 5.9, if a container forbids unshare(2), too), and where the
+ * agent has a folder for its spool, whose lock a forked child must let go of, all of the agent's are kept so. */
 #include "agent/preload/preload.h"
 
 enum { FDS_MAX = 65536, BELOW_LIMIT = 64, LIMIT_MIN = 256 };
@@ -32,8 +32,8 @@ static int raise_number(int fd) {
   return high;
 }
 
-static int keep(int fd) {
-  if (ta_here.agent == 0 || apart || fd < 0) return fd;
+int ta_descriptors_keep(int fd) {
+  if (!ta_is_agents() || apart || fd < 0) return fd;
   fd = raise_number(fd);
   if (fd >= FDS_MAX) return fd;
   atomic_fetch_or(&agents[fd / 64], UINT64_C(1) << fd % 64);
@@ -44,11 +44,11 @@ static int keep(int fd) {
 }
 
 TA_API int socket(int domain, int type, int protocol) {
-  return keep(TA_REAL(socket)(domain, type, protocol));
+  return ta_descriptors_keep(TA_REAL(socket)(domain, type, protocol));
 }
 
 TA_API int eventfd(unsigned value, int flags) {
-  return keep(TA_REAL(eventfd)(value, flags));
+  return ta_descriptors_keep(TA_REAL(eventfd)(value, flags));
 }
 
 static int refuse(int error) {
@@ -83,6 +83,7 @@ TA_API int close_range(unsigned first, unsigned last, int flags) {
 
 /* What the program has open is not kept open here, but for stderr if something may be said there. */
 void ta_descriptors_part(bool keep_stderr) {
+  if (getenv("TRACEAGENT_SPOOL_DIR") != NULL) return;
   apart = TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
   if (!apart) return;
   if (keep_stderr) close_others(0, STDERR_FILENO - 1, 0);

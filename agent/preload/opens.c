@@ -19,7 +19,7 @@
     bool told = ta_tells(TA_TELL_CALL) && ta_tell_begin(TA_TELL_CALL, TA_FRAME);                   \
     int fd = TA_REAL(name)(path, flags, mode);                                                     \
     if (told) ta_tell_end(TA_FRAME);                                                               \
-    return fd;                                                                                     \
+    return ta_descriptors_keep(fd);                                                                \
   }
 
 #define OPEN_AT(name)                                                                              \
@@ -28,7 +28,7 @@
     bool told = ta_tells(TA_TELL_CALL) && ta_tell_begin(TA_TELL_CALL, TA_FRAME);                   \
     int fd = TA_REAL(name)(folder, path, flags, mode);                                             \
     if (told) ta_tell_end(TA_FRAME);                                                               \
-    return fd;                                                                                     \
+    return ta_descriptors_keep(fd);                                                                \
   }
 
 OPEN(open)

@@ -74,6 +74,7 @@ extern _Atomic unsigned ta_told;
 /* This thread. */
 struct ta_here {
   unsigned agent;       /* the agent's code runs on it, so many times over */
+  bool forks;           /* among it handlers of the program's */
   enum ta_tell what;    /* of the call that is being told */
   char *volatile frame; /* of its wrapper; NULL: none */
 };
@@ -86,6 +87,11 @@ static inline void ta_agent_begins(void) {
 static inline void ta_agent_ends(void) {
   atomic_signal_fence(memory_order_seq_cst);
   ta_here.agent--;
+}
+
+/* What is made now, a thread, a descriptor, is the agent's. */
+static inline bool ta_is_agents(void) {
+  return ta_here.agent != 0 && !ta_here.forks;
 }
 
 static inline bool ta_tells(enum ta_tell what) {
@@ -140,6 +146,8 @@ bool ta_preload_is_verbose(void);
 
 /* One of the agent's threads gets descriptors of its own (descriptors.c). */
 void ta_descriptors_part(bool keep_stderr);
+/* One that was just made; if it is the agent's, the program will not meet it. */
+int ta_descriptors_keep(int fd);
 
 /* Says one line on stderr. */
 void ta_preload_say(const char *fmt, ...) TB_PRINTF(1, 2);

@@ -26,17 +26,19 @@ static void log_line(void *self, int level, const char *text) {
   ta_preload_say("%s", text);
 }
 
-/* Handlers of the program's that run around its fork() are its own affair; those of the agent take locks, and must not
- * be told. Ours come first before, and last after. */
+/* The agent's handlers around fork() take locks, and must not be told. Ours come before and after them; so do those of
+ * the program that were there before ours, which may start threads. */
 static void before_fork(void) {
   ta_agent_begins();
+  ta_here.forks = true;
 }
 static void in_parent(void) {
+  ta_here.forks = false;
   ta_agent_ends();
 }
 static void in_child(void) {
   atomic_store(&ta_told, 0);
-  ta_agent_ends();
+  in_parent();
 }
 
 static void watch_process(void) {

@@ -37,7 +37,7 @@ static ta_name name_of(void *(*start)(void *)) {
 
 TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
                           void *arg) {
-  bool agents = ta_here.agent != 0;
+  bool agents = ta_is_agents();
 
   if (!agents && !ta_tells(TA_TELL_THREAD)) return TA_REAL(pthread_create)(out, attr, start, arg);
   ta_agent_begins();
