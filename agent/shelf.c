@@ -98,8 +98,8 @@ void ta_shelf_forked(struct ta_shelf *s) {
 }
 
 /* Opens the folder, and its lock file with the lock. */
-static tb_rc enter(struct ta_shelf *s, int flags, struct tb_diag *diag) {
-  s->dir = openat(s->root, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+static tb_rc enter(struct ta_shelf *s, const char *folder, int flags, struct tb_diag *diag) {
+  s->dir = openat(s->root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->dir < 0) return failed(diag, "opening", s->name);
   int fd = openat(s->dir, state_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
   if (fd < 0) return failed(diag, "opening the state of", s->name);
@@ -108,12 +108,16 @@ static tb_rc enter(struct ta_shelf *s, int flags, struct tb_diag *diag) {
   return errno == EWOULDBLOCK ? TB_AGAIN : failed(diag, "locking", s->name);
 }
 
+/* It has its name when it has its lock: nobody finds one that seems to be nobody's. */
 tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct tb_diag *diag) {
+  char fresh[TA_SHELF_NAME + 1];
+
   for (int i = 0; i < 16; i++) snprintf(s->name + 2 * i, 3, "%02x", stream[i]);
-  if (mkdirat(s->root, s->name, 0700) != 0 && errno != EEXIST)
-    return failed(diag, "making", s->name);
+  snprintf(fresh, sizeof fresh, ".%s", s->name);
+  if (mkdirat(s->root, fresh, 0700) != 0 && errno != EEXIST) return failed(diag, "making", fresh);
   s->serial = 0;
-  return enter(s, O_CREAT, diag);
+  TB_TRY(enter(s, fresh, O_CREAT, diag));
+  return renameat(s->root, fresh, s->root, s->name) == 0 ? TB_OK : failed(diag, "naming", fresh);
 }
 
 static bool read_state(int fd, uint64_t at, struct ta_shelf_state *out) {
@@ -127,7 +131,7 @@ tb_rc ta_shelf_take(struct ta_shelf *s, const char *name, struct tb_diag *diag,
   struct ta_shelf_state one, two;
 
   snprintf(s->name, sizeof s->name, "%s", name);
-  TB_TRY(enter(s, 0, diag));
+  TB_TRY(enter(s, s->name, 0, diag));
   int fd = atomic_load(&s->lock_fd);
   bool first = read_state(fd, 0, &one), second = read_state(fd, STATE_AT, &two);
   if (!first && !second) return tb_fail(diag, TB_CORRUPT, "%s: state cannot be read", name);
