@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "collector/nng_close.h"
 #include "proto/unpack.h"
 
 /* --- barriers ---------------------------------------------------------------------------------- */
@@ -236,7 +237,7 @@ void tc_archive_stop(struct tc_archive *a) {
   tc_nng_listener_close(a->listener);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) end_worker(w);
   tc__lines_close(a);
-  if (a->socket.id != 0) nng_close(a->socket);
+  if (a->socket.id != 0) (void)tc_nng_close(a->socket); /* has no callbacks */
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) {
     if (w->aio != NULL) nng_aio_free(w->aio);
     tc_catalog_close(w->catalog);

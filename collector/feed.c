@@ -13,6 +13,7 @@
 
 #include "collector/feed_bundles.h"
 #include "collector/mailbox.h"
+#include "collector/nng_close.h"
 #include "collector/nng_listen.h"
 #include "collector/waker.h"
 
@@ -37,6 +38,7 @@ struct tc_feed {
 
   nng_socket socket;
   bool has_socket;
+  bool is_left; /* nng would not close it */
   struct tc_nng_listener *listener;
   atomic_uint subscribers;
   struct tc_waker waker;
@@ -320,7 +322,7 @@ void tc_feed_stop(struct tc_feed *feed) {
     feed->runs = false;
   }
   tc_nng_listener_close(TB_MOVE(feed->listener));
-  if (feed->has_socket) nng_close(feed->socket);
+  if (feed->has_socket) feed->is_left = !tc_nng_close(feed->socket);
   feed->has_socket = false;
 }
 
@@ -329,6 +331,7 @@ void tc_feed_free(struct tc_feed *feed) {
 
   if (feed == NULL) return;
   tc_feed_stop(feed);
+  if (feed->is_left) return; /* on_pipe() may yet be called */
   for (unsigned i = 0; feed->inbox != NULL && i < feed->ports; i++)
     while ((item = tc_mailbox_take(&feed->inbox[i])) != NULL) free(item);
   tc_feed_bundles_free(feed->bundles);

@@ -33,9 +33,21 @@ class Top(Case):
     def screen(self, *flags):
         return self.tmux("capture-pane", "-p", *flags)
 
-    def wait_for(self, text):
-        wait_until(f"the screen shows {text}", lambda: re.search(text, self.screen()))
-        return self.screen()
+    def wait_for(self, *patterns):
+        """The first screen that shows all of them: what is looked at while top draws may be half of each."""
+        shown = ""
+
+        def shows_all():
+            nonlocal shown
+            shown = self.screen()
+            return all(re.search(pattern, shown) for pattern in patterns)
+
+        wait_until(f"the screen shows {patterns}", shows_all)
+        return shown
+
+    def footer(self, rows):
+        """A pattern: the last of so many rows is top's."""
+        return rf"\A(.*\n){{{rows - 1}}}q quit"
 
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
@@ -53,15 +65,10 @@ class Top(Case):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
         self.start(collector)
-        shown = self.wait_for("shop/one")
-        self.assertIn("health: ok", shown)
-        for heading in ("STATE", "BLOCKED NOW", "STOP THE WORLD, last 10s", "ALERTS"):
-            self.assertIn(heading, shown)
-        self.assertRegex(shown.splitlines()[23], "^q quit")
+        self.wait_for("shop/one", "health: ok", "STATE", "BLOCKED NOW", "STOP THE WORLD, last 10s", "ALERTS", self.footer(24))
         self.assertRegex(self.screen("-e"), COLOR)
         self.tmux("resize-window", "-x", 200, "-y", 50)
-        shown = self.wait_for("CALL P99")
-        self.assertRegex(shown.splitlines()[49], "^q quit")
+        self.wait_for("CALL P99", self.footer(50))
         self.tmux("resize-window", "-x", 30, "-y", 8)
         self.wait_for("too small")
         self.tmux("resize-window", "-x", 80, "-y", 24)

@@ -10,6 +10,7 @@
 #include <nng/protocol/reqrep0/req.h>
 #include <nng/supplemental/util/platform.h>
 #include <openssl/err.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collector/nng_close.h"
 #include "collector/nng_engine.h"
 #include "collector/nng_listen.h"
 #include "tests/support/certs.h"
@@ -132,7 +134,7 @@ static void server_open(struct server *s) {
 
 static void server_close(struct server *s) {
   tc_nng_listener_close(s->listener);
-  nng_close(s->socket);
+  tc_nng_close(s->socket);
   tc_nng_tls_free(s->tls);
   words_fini(&s->words);
 }
@@ -205,7 +207,7 @@ static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *hos
       nng_msg_free(nng_aio_get_msg(answered));
     }
   }
-  nng_close(req);
+  tc_nng_close(req);
   nng_aio_wait(sent);
   if (nng_aio_result(sent) != 0) nng_msg_free(question);
   nng_aio_free(sent);
@@ -413,9 +415,9 @@ Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
   cr_assert_eq(nng_rep0_open(&second), 0);
   cr_assert_eq(tc_nng_listen(second, url, NULL, &diag, &none), TB_IO);
   cr_assert_not_null(strstr(diag.text, "Address in use"), "%s", diag.text);
-  nng_close(second);
+  tc_nng_close(second);
   tc_nng_listener_close(listener);
-  nng_close(rep);
+  tc_nng_close(rep);
 }
 
 /* The watch at work: its looks at what nng counts, and for the greeting to its knock, the first few in vain. */
@@ -502,7 +504,7 @@ static struct watched watch(void) {
 
 static void unwatch(struct watched *w) {
   tc_nng_listener_close(w->listener);
-  nng_close(w->rep);
+  tc_nng_close(w->rep);
 }
 
 static nng_socket dial(const struct watched *w) {
@@ -529,7 +531,7 @@ Test(engine, a_peer_that_hangs_up_before_the_greeting_stops_nobody_else) {
   hang_up_before_the_greeting(w.url + strlen("ipc://"));
   nng_socket req = dial(&w);
   converse(req, w.rep);
-  nng_close(req);
+  tc_nng_close(req);
   unwatch(&w);
 }
 
@@ -544,8 +546,8 @@ Test(engine, an_accept_does_not_hide_the_error_behind_it) {
   wait_for(&ticks, 2);
   nng_socket second = dial(&w);
   converse(second, w.rep);
-  nng_close(second);
-  nng_close(first);
+  tc_nng_close(second);
+  tc_nng_close(first);
   unwatch(&w);
 }
 
@@ -565,6 +567,37 @@ Test(engine, a_slow_answer_to_a_knock_cuts_nobody_off) {
   wait_for(&ticks, 2);
   converse(req, w.rep);
   cr_assert_eq(lost, 0);
-  nng_close(req);
+  tc_nng_close(req);
   unwatch(&w);
+}
+
+/* An nng_close() that waits for ever, until the test lets it go on. */
+
+static atomic_bool close_waits;
+static sem_t goes_on, has_closed;
+
+int nng_close(nng_socket socket) {
+  int (*real)(nng_socket);
+
+  *(void **)&real = dlsym(RTLD_NEXT, "nng_close");
+  if (!close_waits) return real(socket);
+  sem_wait(&goes_on);
+  int rv = real(socket);
+  sem_post(&has_closed);
+  return rv;
+}
+
+Test(engine, a_close_that_never_ends_is_left_to_itself) {
+  nng_socket stuck, other;
+
+  sem_init(&goes_on, 0, 0);
+  sem_init(&has_closed, 0, 0);
+  cr_assert_eq(nng_rep0_open(&stuck), 0);
+  cr_assert_eq(nng_rep0_open(&other), 0);
+  close_waits = true;
+  cr_assert_not(tc_nng_close(stuck));
+  close_waits = false;
+  cr_assert(tc_nng_close(other));
+  sem_post(&goes_on);
+  sem_wait(&has_closed);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/nng_close.h"
 #include "tests/support/certs.h"
 #include "tests/support/patience.h"
 #include "unit/feed_ear.h"
@@ -230,7 +231,7 @@ Test(feed, a_subscriber_filters_by_the_first_bytes_of_the_topic) {
   Tracecollect__V1__FeedMessage *m = receive(sub, topic);
   cr_assert_eq(m->generation, 2);
   tracecollect__v1__feed_message__free_unpacked(m, NULL);
-  nng_close(sub);
+  tc_nng_close(sub);
   await_subscribers(&ear, 0);
   cr_assert_eq(atomic_load(&tc_feed_metrics(ear.feed)->feed_subscribers_total), 1);
   tt_ear_close(&ear);
@@ -264,6 +265,6 @@ Test(feed, a_stopped_subscriber_stops_nobody_and_sees_its_gap) {
   }
   cr_assert_gt(lost, 0);
   cr_assert_eq(heard + lost, MESSAGES);
-  nng_close(sub);
+  tc_nng_close(sub);
   tt_ear_close(&ear);
 }

@@ -21,7 +21,7 @@ enum {
 };
 
 struct tk_client {
-  struct tk_link link;
+  struct tk_link *link;
   nng_aio *aio;
   struct tb_mem mem;
   struct tb_arena arena; /* the last answer */
@@ -44,15 +44,15 @@ bool tk_client_option(struct tk_client_args *args, int option, const char *value
 static void note_done(void *self) {
   struct tk_client *c = self;
 
-  pthread_mutex_lock(&c->link.lock);
+  pthread_mutex_lock(&c->link->lock);
   c->done = true;
-  pthread_cond_broadcast(&c->link.changed);
-  pthread_mutex_unlock(&c->link.lock);
+  pthread_cond_broadcast(&c->link->changed);
+  pthread_mutex_unlock(&c->link->lock);
 }
 
 static tb_rc wait_done(struct tk_client *c, int ms, struct tb_diag *diag) {
   struct timespec deadline = tk_from_now(ms);
-  struct tk_link *l = &c->link;
+  struct tk_link *l = c->link;
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&l->lock);
@@ -92,7 +92,7 @@ tb_rc tk_client_open(const struct tk_client_args *args, struct tb_diag *diag,
   if (c == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   tb_mem_init(&c->mem, tb_mem_libc, NULL, UNPACKED_BYTES_MAX);
   tb_arena_init(&c->arena, &c->mem, 1 << 20);
-  tb_rc rc = tk_link_open(&c->link, args, TK_SOCKET_ARCHIVE, make_socket, c, diag);
+  tb_rc rc = tk_link_open(args, TK_SOCKET_ARCHIVE, make_socket, c, diag, &c->link);
   if (rc != TB_OK) {
     tk_client_close(c);
     return rc;
@@ -103,7 +103,7 @@ tb_rc tk_client_open(const struct tk_client_args *args, struct tb_diag *diag,
 
 void tk_client_close(struct tk_client *c) {
   if (c == NULL) return;
-  tk_link_close(&c->link);
+  tk_link_close(c->link);
   if (c->aio != NULL) nng_aio_free(c->aio);
   tb_arena_fini(&c->arena);
   free(c);
@@ -112,9 +112,9 @@ void tk_client_close(struct tk_client *c) {
 /* --- questions --------------------------------------------------------------------------------- */
 
 static void arm(struct tk_client *c) {
-  pthread_mutex_lock(&c->link.lock);
+  pthread_mutex_lock(&c->link->lock);
   c->done = false;
-  pthread_mutex_unlock(&c->link.lock);
+  pthread_mutex_unlock(&c->link->lock);
 }
 
 static tb_rc send_question(struct tk_client *c, const Tracecollect__V1__Request *request, int ms,
@@ -126,19 +126,19 @@ static tb_rc send_question(struct tk_client *c, const Tracecollect__V1__Request 
   tracecollect__v1__request__pack(request, nng_msg_body(msg));
   arm(c);
   nng_aio_set_msg(c->aio, msg);
-  nng_send_aio(c->link.socket, c->aio);
+  nng_send_aio(c->link->socket, c->aio);
   tb_rc rc = wait_done(c, ms, diag);
   if (nng_aio_result(c->aio) == 0) return rc;
   nng_msg_free(msg);
-  return rc != TB_OK ? rc : tk_link_fail(&c->link, nng_aio_result(c->aio), diag);
+  return rc != TB_OK ? rc : tk_link_fail(c->link, nng_aio_result(c->aio), diag);
 }
 
 static tb_rc take_answer(struct tk_client *c, int ms, struct tb_diag *diag, nng_msg **out) {
   arm(c);
-  nng_recv_aio(c->link.socket, c->aio);
+  nng_recv_aio(c->link->socket, c->aio);
   tb_rc rc = wait_done(c, ms, diag);
   if (nng_aio_result(c->aio) != 0)
-    return rc != TB_OK ? rc : tk_link_fail(&c->link, nng_aio_result(c->aio), diag);
+    return rc != TB_OK ? rc : tk_link_fail(c->link, nng_aio_result(c->aio), diag);
   *out = nng_aio_get_msg(c->aio);
   return TB_OK;
 }
@@ -172,10 +172,11 @@ tb_rc tk_client_ask(struct tk_client *c, const Tracecollect__V1__Request *reques
       tracecollect__v1__reply__unpack(&allocator, nng_msg_len(msg), nng_msg_body(msg));
   nng_msg_free(msg);
   if (reply == NULL)
-    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer cannot be read", c->link.where.shown);
+    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer cannot be read", c->link->where.shown);
   if (reply->rc != TB_OK) return tb_fail(diag, (tb_rc)reply->rc, "%.190s", reply->error);
   if (reply->answer_case != wanted(request))
-    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer is of another kind", c->link.where.shown);
+    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer is of another kind",
+                   c->link->where.shown);
   *out = reply;
   return TB_OK;
 }

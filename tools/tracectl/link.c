@@ -2,8 +2,10 @@
 #include "tools/tracectl/link.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "collector/nng_close.h"
 #include "collector/nng_engine.h"
 #include "tools/tracectl/client_tls.h"
 #include "tools/tracectl/probe.h"
@@ -165,28 +167,31 @@ static tb_rc open_steps(struct tk_link *l, const struct tk_client_args *args, en
   return rv == 0 ? connect_to(l, diag) : tk_link_fail(l, rv, diag);
 }
 
-tb_rc tk_link_open(struct tk_link *l, const struct tk_client_args *args, enum tk_socket which,
-                   int (*make)(nng_socket *socket, void *self), void *self, struct tb_diag *diag) {
+tb_rc tk_link_open(const struct tk_client_args *args, enum tk_socket which,
+                   int (*make)(nng_socket *socket, void *self), void *self, struct tb_diag *diag,
+                   struct tk_link **out) {
+  struct tk_link *l = calloc(1, sizeof *l);
   pthread_condattr_t clock;
 
-  *l = (struct tk_link){ 0 };
+  if (l == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   pthread_mutex_init(&l->lock, NULL);
   pthread_condattr_init(&clock);
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_cond_init(&l->changed, &clock);
   pthread_condattr_destroy(&clock);
   tb_rc rc = open_steps(l, args, which, make, self, diag);
-  if (rc != TB_OK) tk_link_close(l);
+  if (rc == TB_OK)
+    *out = l;
+  else
+    tk_link_close(l);
   return rc;
 }
 
+/* A link whose socket nng will not let go of stays: nng's threads may still speak to it. */
 void tk_link_close(struct tk_link *l) {
-  static const struct tk_link none;
-
-  if (memcmp(l, &none, sizeof none) == 0) return;
-  if (l->socket_open) nng_close(l->socket);
+  if (l == NULL || (l->socket_open && !tc_nng_close(l->socket))) return;
   tc_nng_tls_free(l->tls);
   pthread_cond_destroy(&l->changed);
   pthread_mutex_destroy(&l->lock);
-  *l = none;
+  free(l);
 }

@@ -33,10 +33,10 @@ struct tk_link {
 };
 
 /* make opens the socket and sets its options; it is called before anything can come. */
-TB_MUST tb_rc tk_link_open(struct tk_link *link, const struct tk_client_args *args,
-                           enum tk_socket which, int (*make)(nng_socket *socket, void *self),
-                           void *self, struct tb_diag *diag);
-void tk_link_close(struct tk_link *link); /* accepts a zeroed one */
+TB_MUST tb_rc tk_link_open(const struct tk_client_args *args, enum tk_socket which,
+                           int (*make)(nng_socket *socket, void *self), void *self,
+                           struct tb_diag *diag, struct tk_link **out);
+void tk_link_close(struct tk_link *link); /* accepts NULL */
 
 /* With the lock held, where refusal is not empty. */
 tb_rc tk_link_refused(const struct tk_link *link, struct tb_diag *diag);

@@ -31,7 +31,7 @@ struct topic {
 struct subscriber {
   const struct tk_tail_ask *ask;
   struct tk_lines *lines;
-  struct tk_link link;
+  struct tk_link *link;
   struct tb_arena arena;
   struct topic *topics;
 };
@@ -110,7 +110,7 @@ static int make_socket(nng_socket *socket, void *self) {
 }
 
 static tb_rc look_at_link(struct subscriber *s, struct tb_diag *diag) {
-  struct tk_link *l = &s->link;
+  struct tk_link *l = s->link;
 
   pthread_mutex_lock(&l->lock);
   tb_rc rc = l->connected || !tk_is_past(tk_after(l->lost_at, LOST_MS)) ? TB_OK : TB_IO;
@@ -124,7 +124,7 @@ static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
   for (;;) {
     nng_msg *msg;
     /* What is there already first; what was written is shown before we wait. */
-    int rv = nng_recvmsg(s->link.socket, &msg, written ? NNG_FLAG_NONBLOCK : 0);
+    int rv = nng_recvmsg(s->link->socket, &msg, written ? NNG_FLAG_NONBLOCK : 0);
     if (rv == 0) {
       tb_rc rc = take(s, nng_msg_body(msg), nng_msg_len(msg));
       nng_msg_free(msg);
@@ -135,7 +135,7 @@ static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
       written = false;
       TB_TRY(look_at_link(s, diag));
     } else {
-      return tk_link_fail(&s->link, rv, diag);
+      return tk_link_fail(s->link, rv, diag);
     }
   }
 }
@@ -149,11 +149,11 @@ tb_rc tk_tail_feed(const struct tk_tail_ask *ask, struct tk_lines *lines, struct
   tb_arena_init(&s.arena, &tk_mem, 1 << 20);
   for (;;) {
     tb_diag_clear(diag);
-    rc = tk_link_open(&s.link, &ask->client, TK_SOCKET_FEED, make_socket, &s, diag);
+    rc = tk_link_open(&ask->client, TK_SOCKET_FEED, make_socket, &s, diag, &s.link);
     if (rc == TB_OK) {
       connected = true;
       rc = receive(&s, diag);
-      tk_link_close(&s.link);
+      tk_link_close(s.link);
       if (rc == TB_IO) tk_lines_note(lines, false, "%s; waiting for the collector", diag->text);
     }
     if (!connected || (rc != TB_IO && rc != TB_NOTFOUND)) break;

@@ -26,7 +26,7 @@ struct tk_alerts {
   struct tk_alert_sink sink;
   pthread_t thread;
   /* the thread's */
-  struct tk_link link;
+  struct tk_link *link;
   struct tb_mem mem;
   struct tb_arena arena;
   size_t subscribed;    /* of topics, on this connection */
@@ -55,7 +55,7 @@ static int subscribe_new(struct tk_alerts *a) {
 
   pthread_mutex_lock(&a->lock);
   for (; a->subscribed < a->topics && rv == 0; a->subscribed++)
-    rv = nng_socket_set(a->link.socket, NNG_OPT_SUB_SUBSCRIBE, a->topic[a->subscribed],
+    rv = nng_socket_set(a->link->socket, NNG_OPT_SUB_SUBSCRIBE, a->topic[a->subscribed],
                         strlen(a->topic[a->subscribed]));
   pthread_mutex_unlock(&a->lock);
   return rv;
@@ -101,13 +101,13 @@ static tb_rc hear(struct tk_alerts *a, struct tb_diag *diag) {
   while (!is_stopping(a)) {
     nng_msg *msg;
     int rv = subscribe_new(a);
-    if (rv == 0) rv = nng_recvmsg(a->link.socket, &msg, 0);
+    if (rv == 0) rv = nng_recvmsg(a->link->socket, &msg, 0);
     if (rv == 0) {
       take(a, nng_msg_body(msg), nng_msg_len(msg));
       nng_msg_free(msg);
     } else if (rv != NNG_ETIMEDOUT) {
-      return tk_link_fail(&a->link, rv, diag);
-    } else if (is_lost(&a->link)) {
+      return tk_link_fail(a->link, rv, diag);
+    } else if (is_lost(a->link)) {
       return tb_fail(diag, TB_IO, "the connection was lost");
     }
   }
@@ -133,11 +133,11 @@ static void *run(void *self) {
     struct tb_diag diag;
     tb_diag_clear(&diag);
     a->subscribed = 0;
-    tb_rc rc = tk_link_open(&a->link, &a->args, TK_SOCKET_FEED, make_socket, a, &diag);
+    tb_rc rc = tk_link_open(&a->args, TK_SOCKET_FEED, make_socket, a, &diag, &a->link);
     if (rc == TB_OK) {
       a->sink.trouble(a->sink.self, NULL);
       rc = hear(a, &diag);
-      tk_link_close(&a->link);
+      tk_link_close(a->link);
     }
     if (rc != TB_OK) a->sink.trouble(a->sink.self, diag.rc != TB_OK ? diag.text : tb_rc_text(rc));
   } while (pause_before_again(a));
