@@ -180,7 +180,10 @@ bool tk_alerts_stop(struct tk_alerts *a, const struct timespec *until) {
   a->stopping = true;
   pthread_cond_signal(&a->wake);
   pthread_mutex_unlock(&a->lock);
-  if (pthread_timedjoin_np(a->thread, NULL, until) != 0) return false;
+  if (pthread_timedjoin_np(a->thread, NULL, until) != 0) {
+    pthread_detach(a->thread);
+    return false;
+  }
   free_alerts(a);
   return true;
 }

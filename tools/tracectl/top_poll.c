@@ -211,7 +211,10 @@ bool tk_poll_stop(struct tk_poll *p) {
   p->stopping = true;
   pthread_cond_signal(&p->wake);
   pthread_mutex_unlock(&p->lock);
-  if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) return false;
+  if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) {
+    pthread_detach(p->thread);
+    return false;
+  }
   if (!tk_alerts_stop(p->alerts, &until)) return false;
   free_poll(p);
   return true;
