@@ -9,32 +9,41 @@
 
 enum { THREADS = 40 };
 
-#define NOBODY          "18446744073709551615"
-#define BATCH(i, start) "EventBatch gen=1 m=%" #i "$u time=%" #start "$u\n"
-#define RUNNING         "ProcStatus dt=1 p=%1$u pstatus=1\nGoStatus dt=1 g=%1$u m=%1$u gstatus=2\n"
+#define BATCH(i, start) "EventBatch gen=1 m=$" #i " time=$" #start "\n"
+#define RUNNING         "ProcStatus dt=1 p=$1 pstatus=1\nGoStatus dt=1 g=$1 m=$1 gstatus=2\n"
 #define IN_A_CALL       RUNNING "GoSyscallBegin dt=1 p_seq=1 stack=0\n"
 
-/* %1$u is the waiting thread's number and all that is its own, %2$u 100 more, %3$u and %4$u its early and its
+/* $1 is the waiting thread's number and all that is its own, $2 100 more, $3 and $4 its early and its
  * late time. gives is the part of thread 0 for it, helps a batch of another thread. */
 static const struct scene {
   const char *what, *waits, *gives, *helps;
 } scenes[] = {
-  { "GoStart", BATCH(1, 3) "ProcStatus dt=1 p=%1$u pstatus=1\nGoStart dt=1 g=%2$u g_seq=1\n",
-    "GoCreate dt=50 new_g=%2$u new_stack=0 stack=0\n", NULL },
-  { "GoUnblock", BATCH(1, 3) "GoUnblock dt=1 g=%2$u g_seq=1 stack=0\n",
-    "GoCreateBlocked dt=50 new_g=%2$u new_stack=0 stack=0\n", NULL },
-  { "GoSwitch", BATCH(1, 3) RUNNING "GoSwitch dt=1 g=%2$u g_seq=1\n",
-    "GoCreateBlocked dt=50 new_g=%2$u new_stack=0 stack=0\n", NULL },
+  { "GoStart", BATCH(1, 3) "ProcStatus dt=1 p=$1 pstatus=1\nGoStart dt=1 g=$2 g_seq=1\n",
+    "GoCreate dt=50 new_g=$2 new_stack=0 stack=0\n", NULL },
+  { "GoUnblock", BATCH(1, 3) "GoUnblock dt=1 g=$2 g_seq=1 stack=0\n",
+    "GoCreateBlocked dt=50 new_g=$2 new_stack=0 stack=0\n", NULL },
+  { "GoSwitch", BATCH(1, 3) RUNNING "GoSwitch dt=1 g=$2 g_seq=1\n",
+    "GoCreateBlocked dt=50 new_g=$2 new_stack=0 stack=0\n", NULL },
   { "GoSyscallEndBlocked", BATCH(1, 3) IN_A_CALL "GoSyscallEndBlocked dt=1\n",
-    "ProcSteal dt=50 p=%1$u p_seq=2 m=%1$u\n", NULL },
-  { "ProcStart", BATCH(1, 3) "ProcStart dt=1 p=%1$u p_seq=1\n",
-    "ProcStatus dt=50 p=%1$u pstatus=2\n", NULL },
+    "ProcSteal dt=50 p=$1 p_seq=2 m=$1\n", NULL },
+  { "ProcStart", BATCH(1, 3) "ProcStart dt=1 p=$1 p_seq=1\n", "ProcStatus dt=50 p=$1 pstatus=2\n",
+    NULL },
   { "ProcStart after its own is gone",
-    BATCH(1, 3) IN_A_CALL "ProcStatus dt=1 p=%2$u pstatus=2\nProcStart dt=1 p=%2$u p_seq=1\n",
-    "ProcSteal dt=50 p=%1$u p_seq=2 m=%1$u\n", NULL },
-  { "ProcSteal", BATCH(2, 3) "ProcSteal dt=1 p=%1$u p_seq=2 m=%1$u\n",
+    BATCH(1, 3) IN_A_CALL "ProcStatus dt=1 p=$2 pstatus=2\nProcStart dt=1 p=$2 p_seq=1\n",
+    "ProcSteal dt=50 p=$1 p_seq=2 m=$1\n", NULL },
+  { "ProcSteal", BATCH(2, 3) "ProcSteal dt=1 p=$1 p_seq=2 m=$1\n",
     "HeapAlloc dt=50 heapalloc_value=1\n", BATCH(1, 4) IN_A_CALL },
 };
+
+static void say(struct tb_buf *text, const char *what, unsigned i) {
+  const unsigned value[] = { i, 100 + i, 5000 - 10 * i, 20000 + 10 * i };
+
+  for (; *what != '\0'; what++)
+    if (*what == '$')
+      tb_buf_printf(text, "%u", value[*++what - '1']);
+    else
+      tb_buf_byte(text, (unsigned char)*what);
+}
 
 static struct tt_run order_scene(const struct scene *scene, uint64_t exact_tries) {
   struct tt_run run = { .limits = { .exact_tries = exact_tries } };
@@ -46,13 +55,9 @@ static struct tt_run order_scene(const struct scene *scene, uint64_t exact_tries
   tb_buf_text(&text, "Trace Go1.23\nEventBatch gen=1 m=0 time=0\nProcStatus dt=1 p=0 pstatus=1\n"
                      "GoStatus dt=1 g=999 m=0 gstatus=2\nGoStop dt=10000 reason_string=0 stack=0\n"
                      "GoStart dt=1 g=999 g_seq=1\n");
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#define SAY(format) tb_buf_printf(&text, format, i, 100 + i, 5000 - 10 * i, 20000 + 10 * i)
-  for (unsigned i = 1; i <= THREADS; i++) SAY(scene->gives);
-  for (unsigned i = 1; i <= THREADS; i++) SAY(scene->waits);
-  for (unsigned i = 1; i <= THREADS && scene->helps != NULL; i++) SAY(scene->helps);
-#pragma GCC diagnostic pop
+  for (unsigned i = 1; i <= THREADS; i++) say(&text, scene->gives, i);
+  for (unsigned i = 1; i <= THREADS; i++) say(&text, scene->waits, i);
+  for (unsigned i = 1; i <= THREADS && scene->helps != NULL; i++) say(&text, scene->helps, i);
   tb_buf_byte(&text, '\0');
   tt_trace_bytes((const char *)text.data, &run.mem, &bytes);
   tt_order_bytes(&run, bytes.data, bytes.len);
