@@ -147,13 +147,16 @@ static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *strea
 
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
  * checkpoint, and will again. */
-static void fetch_back(struct tc_archiver *archiver, const struct tc__stream *stream,
-                       uint64_t gen) {
+static tb_rc fetch_back(struct tc_archiver *archiver, const struct tc__stream *stream, uint64_t gen,
+                        struct tb_diag *diag) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
-  (void)!renameat2(archiver->opt.dirs->quarantine, name, archiver->opt.dirs->open, name,
-                   RENAME_NOREPLACE);
+  if (renameat2(archiver->opt.dirs->quarantine, name, archiver->opt.dirs->open, name,
+                RENAME_NOREPLACE) == 0 ||
+      errno == ENOENT || errno == EEXIST)
+    return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
 }
 
 static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream,
@@ -170,10 +173,10 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
                                 .unsafe_experiment = m->unsafe_experiment,
                                 .verdict.thread = TB_NO_THREAD };
   struct tb_diag why = { 0 };
-  struct tc__file *file = tc__file_new(stream);
 
+  TB_TRY(fetch_back(archiver, stream, m->gen, diag));
+  struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  fetch_back(archiver, stream, m->gen);
   tb_rc rc = tc_segment_resume(archiver->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
                                &file->segment);
   if (rc != TB_OK) {

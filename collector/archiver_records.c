@@ -364,7 +364,7 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   }
   if (rc != TB_OK) return rc;
   if (stream->over && item->kind != TP_CLOSE) stream->over = false; /* it came back after all */
-  stream->last_seq = item->seq;
+  if (item->seq > stream->last_seq) stream->last_seq = item->seq; /* a replayed header is older */
   return TB_OK;
 }
 
