@@ -14,13 +14,17 @@
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
-static bool trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen) {
+static tb_rc trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen,
+                           struct tb_diag *diag, bool *out) {
   char trace[32];
   struct stat st;
 
   tc_trace_name(first_gen, trace);
-  if (fstatat(dir_fd, trace, &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  return (uint64_t)st.st_size == meta->bytes;
+  bool there = fstatat(dir_fd, trace, &st, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!there && errno != ENOENT)
+    return tb_fail(diag, tc_errno_rc(errno), "%s: %s", trace, strerror(errno));
+  *out = there && (uint64_t)st.st_size == meta->bytes;
+  return TB_OK;
 }
 
 bool tc__sync_names(int dir_fd) {
@@ -35,25 +39,42 @@ bool tc__sync_names(int dir_fd) {
   return true;
 }
 
-/* The meta of a segment of this stream that begins with gen, with its whole trace beside it; or NULL. */
-static tc_meta *find_published(struct tc_archiver *archiver, struct tc__stream *stream,
-                               const char *day, uint64_t gen) {
+/* Whether meta is of a segment of this stream, with its whole trace beside it. If so, its names are on the disk: the
+ * last run may have died before it came to that, and the log will not keep the records any longer. */
+static tb_rc is_published(struct tc_archiver *archiver, const struct tc__stream *stream, int dir_fd,
+                          const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
+  *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&
+         meta->sha256.len == 32;
+  if (*out && !meta->expired) TB_TRY(trace_matches(dir_fd, meta, gen, diag, out));
+  if (!*out || !archiver->opt.durable || tc__sync_names(dir_fd)) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", meta->day, stream->hex,
+                 strerror(errno));
+}
+
+/* The meta of a segment of this stream that begins with gen; NULL: there is none. What cannot be read now may be there:
+ * that is an error. */
+static tb_rc find_published(struct tc_archiver *archiver, struct tc__stream *stream,
+                            const char *day, uint64_t gen, struct tb_diag *diag, tc_meta **out) {
+  struct tb_diag why = { 0 };
   char name[32];
-  tc_meta *meta = NULL;
+  bool published = false;
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
 
-  if (dir_fd < 0) return NULL;
+  *out = NULL;
+  if (dir_fd < 0 && errno == ENOENT) return TB_OK;
+  if (dir_fd < 0)
+    return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex,
+                   strerror(errno));
   tc_meta_name(gen, name);
-  if (tc_meta_read(dir_fd, name, NULL, &meta) == TB_OK &&
-      (meta->n_generations == 0 || memcmp(meta->stream.data, stream->id, 16) != 0 ||
-       meta->sha256.len != 32 || (!meta->expired && !trace_matches(dir_fd, meta, gen)) ||
-       /* The last run may have died before it came to that, and the log will not keep the records any longer. */
-       (archiver->opt.durable && !tc__sync_names(dir_fd)))) {
-    tc_meta_free(meta);
-    meta = NULL;
-  }
+  tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
+  if (rc == TB_OK) rc = is_published(archiver, stream, dir_fd, *out, gen, &why, &published);
   close(dir_fd);
-  return meta;
+  if (!published) {
+    tc_meta_free(*out);
+    *out = NULL;
+  }
+  if (rc == TB_OK || rc == TB_NOTFOUND || rc == TB_CORRUPT) return TB_OK;
+  return tb_fail(diag, rc, "%s", why.text);
 }
 
 static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta,
@@ -128,9 +149,10 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
 tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to) {
-  tc_meta *meta = find_published(archiver, stream, day, gen);
+  tc_meta *meta;
   tb_rc rc = TB_OK;
 
+  TB_TRY(find_published(archiver, stream, day, gen, diag, &meta));
   if (meta != NULL && meta->generations[0]->first_seq == first_seq) {
     rc = adopt(archiver, stream, meta, out_skip_to, diag);
     if (rc == TB_OK && !meta->expired) rc = offer_meta(archiver, stream, meta);

@@ -7,6 +7,7 @@
 
 #include "collector/archive_walk.h"
 #include "collector/catalog_write.h"
+#include "collector/statedir.h"
 
 enum { ROWS_AT_ONCE = 10000 };
 
@@ -16,7 +17,23 @@ struct rebuild {
   void (*note)(void *self, const char *text);
   void *self;
   uint64_t segments;
+  char synced[sizeof((struct tc_archive_file *)NULL)
+                  ->path]; /* the folder that was, with its slash */
 };
+
+/* What the catalog knows must outlive a power cut in the metas, too: a run that could not sync their new names may have
+ * been what made it stale. */
+static tb_rc sync_folder(struct rebuild *rebuild, const struct tc_archive_file *file) {
+  size_t len = strlen(file->path) - strlen(file->name);
+
+  if (strncmp(rebuild->synced, file->path, len) == 0 && rebuild->synced[len] == '\0') return TB_OK;
+  if (fsync(file->dir_fd) != 0)
+    return tb_fail(rebuild->diag, tc_errno_rc(errno), "%.*s: %s", (int)len, file->path,
+                   strerror(errno));
+  memcpy(rebuild->synced, file->path, len);
+  rebuild->synced[len] = '\0';
+  return TB_OK;
+}
 
 static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   struct rebuild *rebuild = self;
@@ -25,6 +42,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   tc_meta *meta;
 
   if (!tc_name_ends(file->name, ".meta")) return TB_OK;
+  TB_TRY(sync_folder(rebuild, file));
   tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
   if (rc == TB_NOMEM) return rc;
   if (rc != TB_OK) {

@@ -24,6 +24,8 @@ struct recovery {
   struct known { /* by ref: the furthest that any record says */
     struct tc_settled settled;
     const struct tc_log_entry *checkpoint; /* or NULL */
+    unsigned char header[sizeof((struct tc_stream_intro *)NULL)->header];
+    uint32_t header_len;
   } * known;
   size_t nknown, known_cap;
   struct tb_mem mem;
@@ -68,6 +70,19 @@ static tb_rc note_settled(struct recovery *recovery, uint32_t ref,
   TB_TRY(know(recovery, ref, &known));
   if (message->seq >= known->settled.seq) tc_settled_from_log(message, ref, &known->settled);
   return TB_OK;
+}
+
+/* The trace's header, too: the stream's first mention may be older than it, and the file that had the record gone while
+ * an older one, which the power cut brought back, is there. */
+static tb_rc note_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
+  struct known *known;
+
+  TB_TRY(know(recovery, message->ref, &known));
+  if (message->trace_header.len > 0 && message->trace_header.len <= sizeof known->header) {
+    memcpy(known->header, message->trace_header.data, message->trace_header.len);
+    known->header_len = (uint32_t)message->trace_header.len;
+  }
+  return message->settled == NULL ? TB_OK : note_settled(recovery, message->ref, message->settled);
 }
 
 static tb_rc note_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
@@ -120,8 +135,7 @@ static tb_rc learn_known(struct recovery *recovery) {
     if (entry->head.kind == TC_LOG_SNAPSHOT) {
       Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(recovery, entry, &rc);
       for (size_t k = 0; snapshot != NULL && rc == TB_OK && k < snapshot->n_streams; k++)
-        if (snapshot->streams[k]->settled != NULL)
-          rc = note_settled(recovery, snapshot->streams[k]->ref, snapshot->streams[k]->settled);
+        rc = note_stream(recovery, snapshot->streams[k]);
       if (snapshot != NULL) tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
     } else if (entry->head.kind == TC_LOG_SETTLED) {
       Tracecollect__V1__LogSettled *settled =
@@ -146,6 +160,10 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
     return TB_OK; /* not one of ours */
   const struct known *known = known_of(recovery, intro.ref);
   if (known != NULL && known->settled.seq > intro.settled.seq) intro.settled = known->settled;
+  if (known != NULL && intro.header_len == 0) {
+    memcpy(intro.header, known->header, known->header_len);
+    intro.header_len = known->header_len;
+  }
   /* Forgotten after all of it was settled, and come again: the later one counts. */
   struct tc_stream *stream = tc_streams_by_id(recovery->streams, intro.id);
   if (stream != NULL) tc_streams_remove(recovery->streams, stream);
