@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the collector in mid-stream: nothing acked is missing or doubled, and the stream goes on."""
-from harness import SANITIZE, TRACECTL, Case, Collector, wait_until
+import socket
+import struct
+
+from harness import DEADLINE, SANITIZE, TRACECTL, Case, Collector, wait_until
 
 KILLS = 2 if SANITIZE else 5  # a sanitized collector takes seconds to start, and the stream goes on meanwhile
 
@@ -17,7 +20,35 @@ def has_live_books(collector):
     return books["live_counted"] == 1 and books["live_archived_batches"] > 0
 
 
+def next_question(door):
+    """Who comes to an nng REP socket with a question, and its number; whoever leaves without one is let go."""
+    while True:
+        peer, _ = door.accept()
+        peer.settimeout(DEADLINE)
+        peer.sendall(b"\0SP\0\0\x31\0\0")
+        heard = peer.makefile("rb")
+        greeting, head = heard.read(8), heard.read(9)
+        if len(greeting) == 8 and len(head) == 9:
+            return peer, heard.read(struct.unpack(">xQ", head)[0])[:4]
+        peer.close()
+
+
 class Kill(Case):
+    def test_a_question_whose_connection_is_cut_is_asked_again(self):
+        path, reply = self.folder / "archive.sock", b"\x08\x07\x12\x0basked twice"  # rc 7, and its words
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(DEADLINE)
+            door.bind(str(path))
+            door.listen()
+            status = self.spawn("status", TRACECTL, "status", "--server", f"ipc://{path}")
+            peer, _ = next_question(door)
+            peer.close()
+            peer, number = next_question(door)
+            peer.sendall(struct.pack(">BQ", 1, 4 + len(reply)) + number + reply)
+            self.assertNotEqual(status.wait(DEADLINE), 0)
+            peer.close()
+        self.assertIn("asked twice", self.log("status"))
+
     def test_a_paced_send_survives_kills_of_the_collector(self):
         trace = self.trace("g26-gens")
         size = trace.stat().st_size

@@ -16,6 +16,7 @@ enum {
   ANSWER_MS = 30000,
   VERIFY_MS = 3600000, /* reads the whole archive */
   LOST_MS = 3000,      /* a collector that restarts is back by then */
+  ASKED_MAX = 5,
   ANSWER_BYTES_MAX = 72 << 20,
   UNPACKED_BYTES_MAX = 256 << 20,
 };
@@ -117,6 +118,12 @@ static void arm(struct tk_client *c) {
   pthread_mutex_unlock(&c->link->lock);
 }
 
+/* The connection went with the question: the collector's nng cuts all of a listener's when it has to start that
+ * anew, and a collector that restarts does. Every question may be asked again. */
+static tb_rc fail(struct tk_client *c, int rv, struct tb_diag *diag) {
+  return rv == NNG_ECONNRESET ? TB_AGAIN : tk_link_fail(c->link, rv, diag);
+}
+
 static tb_rc send_question(struct tk_client *c, const Tracecollect__V1__Request *request, int ms,
                            struct tb_diag *diag) {
   nng_msg *msg;
@@ -130,17 +137,22 @@ static tb_rc send_question(struct tk_client *c, const Tracecollect__V1__Request 
   tb_rc rc = wait_done(c, ms, diag);
   if (nng_aio_result(c->aio) == 0) return rc;
   nng_msg_free(msg);
-  return rc != TB_OK ? rc : tk_link_fail(c->link, nng_aio_result(c->aio), diag);
+  return rc != TB_OK ? rc : fail(c, nng_aio_result(c->aio), diag);
 }
 
 static tb_rc take_answer(struct tk_client *c, int ms, struct tb_diag *diag, nng_msg **out) {
   arm(c);
   nng_recv_aio(c->link->socket, c->aio);
   tb_rc rc = wait_done(c, ms, diag);
-  if (nng_aio_result(c->aio) != 0)
-    return rc != TB_OK ? rc : tk_link_fail(c->link, nng_aio_result(c->aio), diag);
+  if (nng_aio_result(c->aio) != 0) return rc != TB_OK ? rc : fail(c, nng_aio_result(c->aio), diag);
   *out = nng_aio_get_msg(c->aio);
   return TB_OK;
+}
+
+static tb_rc ask_once(struct tk_client *c, const Tracecollect__V1__Request *request, int ms,
+                      struct tb_diag *diag, nng_msg **out) {
+  TB_TRY(send_question(c, request, ms, diag));
+  return take_answer(c, ms, diag, out);
 }
 
 /* Requests and replies name their kinds alike, but number them apart. */
@@ -164,9 +176,14 @@ tb_rc tk_client_ask(struct tk_client *c, const Tracecollect__V1__Request *reques
   int ms = verify ? VERIFY_MS : ANSWER_MS;
   ProtobufCAllocator allocator = tp_arena_allocator(&c->arena);
   nng_msg *msg;
+  int times = 0;
+  tb_rc rc;
 
-  TB_TRY(send_question(c, request, ms, diag));
-  TB_TRY(take_answer(c, ms, diag, &msg));
+  do {
+    rc = ask_once(c, request, ms, diag, &msg);
+  } while (rc == TB_AGAIN && ++times < ASKED_MAX);
+  if (rc == TB_AGAIN) return tk_link_fail(c->link, NNG_ECONNRESET, diag);
+  TB_TRY(rc);
   tb_arena_reset(&c->arena);
   Tracecollect__V1__Reply *reply =
       tracecollect__v1__reply__unpack(&allocator, nng_msg_len(msg), nng_msg_body(msg));
