@@ -47,6 +47,7 @@ struct nng_tls_engine_conn {
   struct tc_nng_tls *terms;
   char refusal[160]; /* why the peer's certificate was not taken */
   bool verified, told;
+  int failure; /* of the handshake, once our alert is on its way */
 };
 
 /* --- terms ------------------------------------------------------------------------------------- */
@@ -215,12 +216,23 @@ static int failed(nng_tls_engine_conn *conn, int answer) {
   }
 }
 
+/* nng closes a connection whose handshake has failed at once, with what it has not sent yet: the alert that tells the
+ * peer why. So we fail when we are called again, which nng does when that is sent. */
 static int conn_handshake(nng_tls_engine_conn *conn) {
+  BIO *wire = SSL_get_wbio(conn->ssl);
+  uint64_t written = BIO_number_written(wire);
+
+  if (conn->failure != 0) return conn->failure;
   ERR_clear_error();
   int answer = SSL_do_handshake(conn->ssl);
-  if (answer != 1) return failed(conn, answer);
-  conn->verified = true;
-  return 0;
+  if (answer == 1) {
+    conn->verified = true;
+    return 0;
+  }
+  int rv = failed(conn, answer);
+  if (rv == NNG_EAGAIN || BIO_number_written(wire) == written) return rv;
+  conn->failure = rv;
+  return NNG_EAGAIN;
 }
 
 static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
