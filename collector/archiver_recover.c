@@ -281,6 +281,24 @@ struct pending {
   size_t nahead, ahead_cap;
 };
 
+/* The row's meta, NULL: tracectl verify tells what is wrong with it, there is nothing to offer. If it has more verdicts
+ * than its row it got them in the last run, which may have been killed before their name was on the disk: it is now. */
+static tb_rc read_meta(const struct tc_archiver *archiver, const char *day, const char *hex,
+                       uint64_t first_gen, struct tb_diag *diag, tc_meta **out) {
+  char name[32];
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
+  tb_rc rc = TB_OK;
+
+  *out = NULL;
+  if (dir_fd < 0) return TB_OK;
+  tc_meta_name(first_gen, name);
+  if (tc_meta_read(dir_fd, name, NULL, out) == TB_OK &&
+      count_pending(*out) < (*out)->n_generations && archiver->opt.durable && fsync(dir_fd) != 0)
+    rc = tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, hex, strerror(errno));
+  close(dir_fd);
+  return rc;
+}
+
 /* The last run was killed between a verdict's meta and its row. Takes the meta over. */
 static tb_rc remember_ahead(struct pending *pending, tc_meta *meta) {
   if (pending->nahead == pending->ahead_cap) {
@@ -299,21 +317,18 @@ static tb_rc remember_ahead(struct pending *pending, tc_meta *meta) {
 
 static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
   struct pending *pending = self;
-  char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES], name[32];
-  tc_meta *meta = NULL;
+  char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES];
+  tc_meta *meta;
   uint32_t ref;
 
   memcpy(day, row->path + sizeof "archive/" - 1, TC_DAY_BYTES - 1);
   day[TC_DAY_BYTES - 1] = '\0';
   if (!tc_day_valid(day)) return TB_OK;
   tc_hex(row->stream, sizeof row->stream, hex);
-  int dir_fd = tc_statedir_stream(pending->archiver->opt.dirs->archive, day, hex, false);
-  tc_meta_name(row->first_gen, name);
-  tb_rc rc = dir_fd < 0 ? TB_NOTFOUND : tc_meta_read(dir_fd, name, NULL, &meta);
-  if (dir_fd >= 0) close(dir_fd);
-  if (rc != TB_OK || meta->n_generations == 0) {
+  tb_rc rc = read_meta(pending->archiver, day, hex, row->first_gen, pending->diag, &meta);
+  if (rc != TB_OK || meta == NULL || meta->n_generations == 0) {
     tc_meta_free(meta);
-    return TB_OK; /* tracectl verify tells what is wrong with it; nothing to offer */
+    return rc;
   }
   rc = pending->stream_of(pending->self, row->stream, meta->identity, row->service, row->instance,
                           &ref);
