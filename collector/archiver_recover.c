@@ -69,7 +69,7 @@ static tb_rc find_published(struct tc_archiver *archiver, struct tc__stream *str
   tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
   if (rc == TB_OK) rc = is_published(archiver, stream, dir_fd, *out, gen, &why, &published);
   close(dir_fd);
-  if (!published) {
+  if (rc != TB_OK || !published) {
     tc_meta_free(*out);
     *out = NULL;
   }
