@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tracectl send of stored traces: every byte comes back, and each generation has its verdict."""
-from harness import Case, Collector, corpus, wait_until
+from harness import SANITIZE, Case, Collector, corpus, wait_until
 
 
 def analysis_of(collector, instance):
@@ -15,7 +15,9 @@ def analysis_of(collector, instance):
 class Send(Case):
     def test_every_stored_trace_comes_back_byte_for_byte_and_is_judged_ok(self):
         collector = Collector(self)
-        for packed in corpus():
+        # Under ThreadSanitizer the traffic of threads counts, which small traces have as well.
+        most = 40_000 if "thread" in SANITIZE else float("inf")
+        for packed in (trace for trace in corpus() if trace.stat().st_size <= most):
             trace = self.unpack(packed)
             name = trace.stem
             with self.subTest(trace=name):
