@@ -78,6 +78,8 @@ static void every_shape(unsigned version) {
   }
 }
 
+/* E1, E4, E5, E8, E10: the reader refuses a status that is missing, late or told twice, a range that was not told
+ * anew, a torn event. E14 is the shape of texts that are cut. */
 Test(emit, every_shape_is_a_trace_of_1_22) {
   every_shape(22);
 }
@@ -446,8 +448,8 @@ Test(emit, threads_beyond_their_number_are_counted_and_all_else_goes_on) {
 }
 #endif
 
-/* Whatever several threads do to one another's fibers, with generations ending under them and too little memory for
- * most: what is not lost is whole. */
+/* E2, E13, E16, E17: whatever several threads do to one another's fibers, with generations ending under
+ * them and too little memory for most: what is not lost is whole. */
 enum { RIOTERS = 4, RIOT_ROUNDS = 3000, RIOT_FIBERS = 5 };
 static ta_fiber riot_fibers[RIOT_FIBERS];
 static _Atomic ta_fiber rioters[RIOTERS];
