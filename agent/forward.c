@@ -618,6 +618,7 @@ const char *ta_strerror(int error) {
   case TA_E_BUSY: return "a session of emitting is open already";
   case TA_E_KEPT: return "not all was acked before the deadline; it is on disk, for the next start";
   case TA_E_THREAD: return "no thread could be started";
+  case TA_E_MISUSE: return "the call makes no sense here";
   default: return "unknown error";
   }
 }

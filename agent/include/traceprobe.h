@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tracepoints: places in a program where probes may look on.
+ *
+ * Declared by a comment in the source, made a function by `tracectl tracepoints gen`:
+ *
+ *   #include "hello.trace.h"                        -- generated, from all sources of the module hello
+ *   //trace:event traceHello(const char *who)
+ *   ...
+ *   traceHello(who);                                -- does nothing: a load, a compare, a branch not taken
+ *
+ * A probe is called on the thread that comes by, which goes on when the probe has returned. One event may have several,
+ * called in the order in which they were attached:
+ *
+ *   static void on_hello(void *self, const char *who) { ... }
+ *   static struct ta_probe probe;                   -- yours, zeroed; in use until it is detached
+ *
+ *   ta_lock();
+ *   traceHello_attach(NULL, &probe, on_hello, self);
+ *   ta_unlock();
+ *   ...
+ *   ta_lock();
+ *   ta_probe_detach(&probe);
+ *   ta_unlock();                                    -- from here on on_hello() is not running, on no thread
+ *
+ * The lock is one for the process, and for those who attach and detach; a thread that passes a tracepoint takes none and
+ * waits for nobody. ta_unlock() does the waiting: until every call of a probe that was detached under this lock
+ * has returned. Within a probe it waits for nothing (the probe itself is running), so that a probe may
+ * detach itself; its memory is free once an unlock outside of all probes has returned.
+ *
+ * Events of another library: `//trace:import "hello"` makes hello_traceHello_attach() of hello's events. It is tied to the
+ * signature that was seen when it was generated; if hello has another one now, the program does not link or does not load.
+ *
+ * Memory    none but the caller's; 64 KiB for threads.
+ * Threads   every call from any. What passes a tracepoint may be in a signal handler, if its thread has passed an attached one before.
+ *           After fork() the child has the same probes attached.
+ * Errors    0 or a code of enum ta_error; TA_E_MISUSE: the call makes no sense here, nothing was done.
+ */
+#ifndef TRACEPROBE_H
+#define TRACEPROBE_H
+
+#include "traceagent.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ta_tracepoint; /* one event; its module knows it by name */
+struct ta_call;
+typedef void ta_probe_fn(void); /* of the event's own type: (void *self, its arguments) */
+
+/* Fields are the library's. */
+struct ta_probe {
+  struct ta_probe *next;
+  ta_probe_fn *fn;
+  void *self;
+  struct ta_tracepoint *at; /* NULL: new, or detached and free again */
+  struct ta_probe_group *group;
+  struct ta_probe *next_of_group, *next_detached;
+  void (*call)(void *self,
+               const struct ta_call *call); /* of a probe that looks at any event, see below */
+  void *call_self;
+};
+
+/* Zeroed: empty. */
+struct ta_probe_group {
+  struct ta_probe *first;
+};
+
+/* Around every attach, add and detach. TA_E_MISUSE: this thread holds it, does not hold it. */
+TA_API int ta_lock(void);
+TA_API int ta_unlock(void);
+
+/* TA_E_MISUSE: not under the lock, or not attached. */
+TA_API int ta_probe_detach(struct ta_probe *probe);
+
+/* A group collects probes, to detach them all at once. add wants the lock, and a probe that is attached and in no group;
+ * attach does it when handed a group. done wants that this thread does not hold the lock: it takes it, and has waited as
+ * ta_unlock() does. */
+TA_API int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *probe);
+TA_API int ta_probe_group_done(struct ta_probe_group *group);
+
+/* The probe behind this one at the same event, NULL: none. May be asked at any time, of a probe that is being detached,
+ * too, until that is complete. */
+TA_API struct ta_probe *ta_probe_next(const struct ta_probe *probe);
+
+/* Probes that look at any event: they are told its name and its arguments. Texts and pointers are lent for the call. */
+
+enum ta_arg_kind { TA_ARG_INT, TA_ARG_UINT, TA_ARG_BOOL, TA_ARG_REAL, TA_ARG_TEXT, TA_ARG_POINTER };
+
+struct ta_arg {
+  enum ta_arg_kind kind;
+  union {
+    int64_t i;
+    uint64_t u; /* also of TA_ARG_BOOL */
+    double real;
+    const char *text; /* may be NULL */
+    const void *pointer;
+  } is;
+};
+
+struct ta_param {
+  const char *type, *name;
+};
+
+struct ta_call {
+  const char *module, *name;
+  const struct ta_param *params;
+  const struct ta_arg *args;
+  unsigned n;
+};
+
+typedef void ta_call_fn(void *self, const struct ta_call *call);
+
+/* group may be NULL. TA_E_MISUSE: not under the lock, or the probe is not new. */
+TA_API int ta_call_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                          struct ta_probe *probe, ta_call_fn *fn, void *self);
+
+/* The call as text, `hello.traceHello(who="JP")`, cut to fit; answers its length. */
+TA_API size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes);
+
+/* Records each call in the trace, as a log of what runs on the thread: the key is the event's name, hello.traceHello, the text
+ * its arguments, who="JP" n=3. Costs a branch while there is no session (ta_emit_start). */
+TA_API int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                            struct ta_probe *probe);
+
+/* The rest is for what `tracectl tracepoints gen` writes. */
+
+struct ta_tracepoint {
+  struct ta_probe *first; /* NULL: nobody looks on */
+  const char *module, *name;
+  const struct ta_param *params;
+  unsigned n;
+  ta_probe_fn *pack; /* a probe's fn that calls ta_call_run() */
+} __attribute__((aligned(64)));
+
+#define TA_TRACE_PRIVATE __attribute__((visibility("hidden")))
+#define TA_TRACE_SLOW    __attribute__((visibility("hidden"), cold, noinline))
+#define TA_TRACE_IS_ON(at)                                                                         \
+  __builtin_expect(__atomic_load_n(&(at)->first, __ATOMIC_RELAXED) != NULL, 0)
+
+TA_API int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                           struct ta_probe *probe, ta_probe_fn *fn, void *self);
+/* Between the two a probe that is reached stays what it is. enter answers the first one. */
+TA_API const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at);
+TA_API void ta_probes_leave(void);
+TA_API void ta_call_run(void *probe, const struct ta_arg *args);
+
+/* What an event's note in the program holds: module NUL name NUL (arguments) NUL signature NUL file:line NUL. */
+#define TA_TRACE_NOTE_NAME "tracecollect"
+enum { TA_TRACE_NOTE_TYPE = 0x7470 };
+#define TA_TRACE_NOTE(id, text)                                                                    \
+  __attribute__((section(".note.tracepoints"), used, aligned(4))) static const struct {            \
+    uint32_t name_bytes, text_bytes, type;                                                         \
+    char name[(sizeof TA_TRACE_NOTE_NAME + 3) & ~3u], is[(sizeof text + 3) & ~3u];                 \
+  } id = { sizeof TA_TRACE_NOTE_NAME, sizeof text, TA_TRACE_NOTE_TYPE, TA_TRACE_NOTE_NAME, text }
+
+#ifndef __cplusplus
+static inline struct ta_arg ta_arg_int(long long value) {
+  return (struct ta_arg){ .kind = TA_ARG_INT, .is.i = value };
+}
+static inline struct ta_arg ta_arg_uint(unsigned long long value) {
+  return (struct ta_arg){ .kind = TA_ARG_UINT, .is.u = value };
+}
+static inline struct ta_arg ta_arg_bool(int value) {
+  return (struct ta_arg){ .kind = TA_ARG_BOOL, .is.u = value != 0 };
+}
+static inline struct ta_arg ta_arg_real(double value) {
+  return (struct ta_arg){ .kind = TA_ARG_REAL, .is.real = value };
+}
+static inline struct ta_arg ta_arg_text(const char *value) {
+  return (struct ta_arg){ .kind = TA_ARG_TEXT, .is.text = value };
+}
+static inline struct ta_arg ta_arg_pointer(const void *value) {
+  return (struct ta_arg){ .kind = TA_ARG_POINTER, .is.pointer = value };
+}
+#define TA_ARG(x)                                                                                  \
+  _Generic((x),                                                                                    \
+      _Bool: ta_arg_bool,                                                                          \
+      char: ta_arg_int,                                                                            \
+      signed char: ta_arg_int,                                                                     \
+      short: ta_arg_int,                                                                           \
+      int: ta_arg_int,                                                                             \
+      long: ta_arg_int,                                                                            \
+      long long: ta_arg_int,                                                                       \
+      unsigned char: ta_arg_uint,                                                                  \
+      unsigned short: ta_arg_uint,                                                                 \
+      unsigned: ta_arg_uint,                                                                       \
+      unsigned long: ta_arg_uint,                                                                  \
+      unsigned long long: ta_arg_uint,                                                             \
+      float: ta_arg_real,                                                                          \
+      double: ta_arg_real,                                                                         \
+      char *: ta_arg_text,                                                                         \
+      const char *: ta_arg_text,                                                                   \
+      default: ta_arg_pointer)(x)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An event's call as data, for probes that look at any event. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/keep.h"
+#include "agent/probe/call.h"
+
+void ta_call_run(void *self, const struct ta_arg *args) {
+  const struct ta_probe *probe = self;
+  const struct ta_tracepoint *at = probe->at;
+  struct ta_call call = {
+    .module = at->module, .name = at->name, .params = at->params, .args = args, .n = at->n
+  };
+
+  probe->call(probe->call_self, &call);
+}
+
+/* As text. What does not fit is left out, and what was begun is cut. */
+
+struct line {
+  char *pos, *end; /* one byte behind end is for the NUL */
+};
+
+static void add(struct line *line, const char *fmt, ...) TB_PRINTF(2, 3);
+
+static void add(struct line *line, const char *fmt, ...) {
+  size_t room = (size_t)(line->end - line->pos);
+  va_list args;
+
+  va_start(args, fmt);
+  int n = vsnprintf(line->pos, room + 1, fmt, args);
+  va_end(args);
+  if (n > 0) line->pos += (size_t)n < room ? (size_t)n : room;
+}
+
+static void add_byte(struct line *line, char byte) {
+  if (line->pos < line->end) *line->pos++ = byte;
+}
+
+static void add_quoted(struct line *line, const char *text) {
+  add_byte(line, '"');
+  for (; *text != '\0' && line->pos < line->end; text++) {
+    unsigned char byte = (unsigned char)*text;
+    if (byte < 0x20 || byte == 0x7f) {
+      add(line, "\\x%02x", byte);
+      continue;
+    }
+    if (byte == '"' || byte == '\\') add_byte(line, '\\');
+    add_byte(line, *text);
+  }
+  add_byte(line, '"');
+}
+
+static void add_value(struct line *line, const struct ta_arg *arg) {
+  switch (arg->kind) {
+  case TA_ARG_INT: add(line, "%" PRId64, arg->is.i); return;
+  case TA_ARG_UINT: add(line, "%" PRIu64, arg->is.u); return;
+  case TA_ARG_BOOL: add(line, "%s", arg->is.u != 0 ? "true" : "false"); return;
+  case TA_ARG_REAL: add(line, "%.9g", arg->is.real); return;
+  case TA_ARG_POINTER: add(line, "%p", arg->is.pointer); return;
+  case TA_ARG_TEXT:
+    if (arg->is.text != NULL)
+      add_quoted(line, arg->is.text);
+    else
+      add(line, "NULL");
+  }
+}
+
+static size_t end_line(struct line *line, const char *begin) {
+  *line->pos = '\0';
+  return (size_t)(line->pos - begin);
+}
+
+size_t ta__call_args(const struct ta_call *call, const char *between, char *out, size_t bytes) {
+  struct line line = { out, out + bytes - 1 };
+
+  for (unsigned i = 0; i < call->n; i++) {
+    add(&line, "%s%s=", i > 0 ? between : "", call->params[i].name);
+    add_value(&line, &call->args[i]);
+  }
+  return end_line(&line, out);
+}
+
+size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes) {
+  KEEP_ERRNO;
+
+  if (bytes == 0) return 0;
+  struct line line = { out, out + bytes - 1 };
+  add(&line, "%s.%s(", call->module, call->name);
+  line.pos += ta__call_args(call, ", ", line.pos, (size_t)(line.end - line.pos) + 1);
+  add_byte(&line, ')');
+  return end_line(&line, out);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Probes of tracepoints: an event has a list that only grows at its end and loses members under the lock.
+ *
+ * Readers follow it without a lock. A probe that is taken out keeps pointing on, so that whoever stands on it finds the rest;
+ * it is new again once nobody can stand on it any more (agent/probe/quiet.h). */
+#include "agent/probe/quiet.h"
+#include "traceprobe.h"
+
+#include <pthread.h>
+
+#include "agent/keep.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool held; /* by this thread */
+
+/* Out of their lists, and perhaps still running. What was detached within a probe waits here for an unlock outside. */
+static struct ta_probe *detached;
+
+static struct ta_probe *load(struct ta_probe *const *at) {
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+static void store(struct ta_probe **at, struct ta_probe *probe) {
+  __atomic_store_n(at, probe, __ATOMIC_RELEASE);
+}
+
+/* Fork: the child has the list whole, and the forking thread alone. */
+
+static bool fork_locked;
+
+static void before_fork(void) {
+  if (held) return;
+  pthread_mutex_lock(&lock);
+  fork_locked = true;
+}
+
+static void after_fork(void) {
+  if (!fork_locked) return;
+  fork_locked = false;
+  pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void) {
+  fork_locked = false;
+  lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  if (held) pthread_mutex_lock(&lock);
+  ta_quiet_forget();
+}
+
+static void watch_fork(void) {
+  pthread_atfork(before_fork, after_fork, in_child);
+}
+
+/* The lock. */
+
+int ta_lock(void) {
+  KEEP_ERRNO;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  if (held) return TA_E_MISUSE;
+  pthread_once(&once, watch_fork);
+  pthread_mutex_lock(&lock);
+  held = true;
+  ta_quiet_ready();
+  return TA_OK;
+}
+
+static void make_new(struct ta_probe *probe) {
+  probe->next = probe->next_detached = NULL;
+  __atomic_store_n(&probe->at, NULL, __ATOMIC_RELEASE);
+}
+
+int ta_unlock(void) {
+  KEEP_ERRNO;
+  struct ta_probe *gone = NULL;
+
+  if (!held) return TA_E_MISUSE;
+  held = false;
+  if (!ta_quiet_inside()) {
+    gone = detached;
+    detached = NULL;
+  }
+  pthread_mutex_unlock(&lock); /* a probe that runs may want it before it can return */
+  if (gone == NULL) return TA_OK;
+  ta_quiet_wait();
+  while (gone != NULL) {
+    struct ta_probe *next = gone->next_detached;
+    make_new(gone);
+    gone = next;
+  }
+  return TA_OK;
+}
+
+/* Attaching. */
+
+/* What points to the probe, or to the list's end. */
+static struct ta_probe **link_to(struct ta_tracepoint *at, const struct ta_probe *probe) {
+  struct ta_probe **link = &at->first;
+
+  while (*link != NULL && *link != probe) link = &(*link)->next;
+  return link;
+}
+
+static bool is_attached(const struct ta_probe *probe) {
+  return probe->at != NULL && *link_to(probe->at, probe) == probe;
+}
+
+static void join(struct ta_probe_group *group, struct ta_probe *probe) {
+  probe->group = group;
+  probe->next_of_group = group->first;
+  group->first = probe;
+}
+
+static bool may_attach(const struct ta_probe *probe) {
+  return held && __atomic_load_n(&probe->at, __ATOMIC_ACQUIRE) == NULL;
+}
+
+static int attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe) {
+  probe->at = at;
+  if (group != NULL) join(group, probe);
+  store(link_to(at, NULL), probe); /* from here on it is called */
+  return TA_OK;
+}
+
+int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
+                    ta_probe_fn *fn, void *self) {
+  if (!may_attach(probe)) return TA_E_MISUSE;
+  *probe = (struct ta_probe){ .fn = fn, .self = self };
+  return attach(group, at, probe);
+}
+
+int ta_call_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
+                   ta_call_fn *fn, void *self) {
+  if (!may_attach(probe)) return TA_E_MISUSE;
+  *probe = (struct ta_probe){ .fn = at->pack, .self = probe, .call = fn, .call_self = self };
+  return attach(group, at, probe);
+}
+
+static void leave_group(struct ta_probe *probe) {
+  if (probe->group == NULL) return;
+  struct ta_probe **link = &probe->group->first;
+  while (*link != probe) link = &(*link)->next_of_group;
+  *link = probe->next_of_group;
+  probe->group = NULL;
+}
+
+int ta_probe_detach(struct ta_probe *probe) {
+  if (!held || !is_attached(probe)) return TA_E_MISUSE;
+  store(link_to(probe->at, probe), probe->next);
+  leave_group(probe);
+  probe->next_detached = detached;
+  detached = probe;
+  return TA_OK;
+}
+
+int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *probe) {
+  if (!held || !is_attached(probe) || probe->group != NULL) return TA_E_MISUSE;
+  join(group, probe);
+  return TA_OK;
+}
+
+int ta_probe_group_done(struct ta_probe_group *group) {
+  int error = ta_lock();
+
+  if (error != TA_OK) return error;
+  while (group->first != NULL) ta_probe_detach(group->first);
+  return ta_unlock();
+}
+
+/* Passing by. */
+
+struct ta_probe *ta_probe_next(const struct ta_probe *probe) {
+  return load(&probe->next);
+}
+
+const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at) {
+  ta_quiet_enter();
+  return load(&at->first);
+}
+
+void ta_probes_leave(void) {
+  ta_quiet_leave();
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/probe/quiet.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "agent/emit/fence.h"
+#include "agent/keep.h"
+
+enum { READERS_MAX = 1024, NAP_NS = 2000, NAP_NS_MAX = 1000000 };
+
+/* What one thread writes and only waiters read. */
+struct reader {
+  atomic_uint word; /* odd: inside */
+  atomic_bool taken;
+} __attribute__((aligned(64)));
+
+static struct reader readers[READERS_MAX];
+static atomic_uint readers_end;
+
+/* For those without a place: how many are inside, by the round in which they came. */
+static atomic_uint crowd[2], round_now;
+
+/* Destructors of others may pass tracepoints after ours has given the place back. */
+enum standing { UNKNOWN, PLACED, PLACELESS };
+
+static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
+
+static __thread struct own {
+  struct reader *place;
+  enum standing standing;
+  unsigned depth, round;
+} own __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t key;
+static bool key_made;
+
+static void give_back(void *place) {
+  struct reader *r = place;
+
+  own.place = NULL;
+  own.standing = PLACELESS;
+  atomic_store_explicit(&r->taken, false, memory_order_release);
+}
+
+static void make_key(void) {
+  key_made = pthread_key_create(&key, give_back) == 0;
+}
+
+static struct reader *free_place(void) {
+  for (unsigned i = 0; i < READERS_MAX; i++) {
+    if (atomic_load_explicit(&readers[i].taken, memory_order_relaxed)) continue;
+    if (atomic_exchange(&readers[i].taken, true)) continue;
+    unsigned end = atomic_load(&readers_end);
+    while (end <= i && !atomic_compare_exchange_weak(&readers_end, &end, i + 1)) {
+    }
+    return &readers[i];
+  }
+  return NULL;
+}
+
+static void find_place(void) {
+  KEEP_ERRNO;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  own.standing = PLACELESS; /* also for a signal handler that comes meanwhile */
+  pthread_once(&once, make_key);
+  struct reader *r = key_made ? free_place() : NULL;
+  if (r == NULL) return;
+  if (pthread_setspecific(key, r) != 0) {
+    atomic_store(&r->taken, false);
+    return;
+  }
+  own.place = r;
+  own.standing = PLACED;
+}
+
+/* A signal handler may come between any two lines of enter and leave, and have a section of its own: depth is set first
+ * and reset first, each store says odd or even whatever the word is by then, and who finds itself nested in a
+ * section that has not quite begun begins it. */
+
+static void be_inside(struct reader *r) {
+  unsigned word = atomic_load_explicit(&r->word, memory_order_relaxed);
+
+  ta_fence_store(&r->word, (word + 1) | 1);
+}
+
+static void enter_nested(void) {
+  own.depth++;
+  if (own.standing != PLACED) return;
+  if ((atomic_load_explicit(&own.place->word, memory_order_relaxed) & 1) == 0) be_inside(own.place);
+}
+
+void ta_quiet_enter(void) {
+  if (own.depth > 0) {
+    enter_nested();
+    return;
+  }
+  if (TB_UNLIKELY(own.standing == UNKNOWN)) find_place();
+  own.depth = 1;
+  atomic_signal_fence(memory_order_seq_cst);
+  if (TB_LIKELY(own.standing == PLACED)) {
+    be_inside(own.place);
+    return;
+  }
+  own.round = atomic_load(&round_now) & 1;
+  atomic_fetch_add(&crowd[own.round], 1);
+}
+
+void ta_quiet_leave(void) {
+  if (own.depth > 1) {
+    own.depth--;
+    return;
+  }
+  if (TB_LIKELY(own.standing == PLACED)) {
+    unsigned word = atomic_load_explicit(&own.place->word, memory_order_relaxed);
+    own.depth = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&own.place->word, (word + 1) & ~1u, memory_order_release);
+  } else {
+    atomic_fetch_sub(&crowd[own.round], 1);
+    own.depth = 0;
+  }
+}
+
+bool ta_quiet_inside(void) {
+  return own.depth > 0;
+}
+
+void ta_quiet_ready(void) {
+  ta_fence_choose();
+}
+
+/* Waiting. */
+
+static void nap(long *ns) {
+  nanosleep(&(struct timespec){ .tv_nsec = *ns }, NULL);
+  if (*ns < NAP_NS_MAX) *ns *= 2;
+}
+
+static void wait_for_reader(const struct reader *r) {
+  unsigned word = atomic_load_explicit(&r->word, memory_order_acquire);
+
+  if ((word & 1) == 0) return;
+  for (long ns = NAP_NS; atomic_load_explicit(&r->word, memory_order_acquire) == word;) nap(&ns);
+}
+
+static void wait_for_crowd(void) {
+  unsigned before = atomic_fetch_add(&round_now, 1) & 1;
+
+  for (long ns = NAP_NS; atomic_load(&crowd[before]) != 0;) nap(&ns);
+}
+
+void ta_quiet_wait(void) {
+  KEEP_ERRNO;
+
+  pthread_mutex_lock(&one_waits);
+  ta_fence_heavy();
+  unsigned end = atomic_load(&readers_end);
+  for (unsigned i = 0; i < end; i++) wait_for_reader(&readers[i]);
+  wait_for_crowd(); /* who read the round before it changed may still come in under the old one: */
+  wait_for_crowd(); /* so each is waited for */
+  pthread_mutex_unlock(&one_waits);
+}
+
+void ta_quiet_forget(void) {
+  one_waits = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  for (unsigned i = 0; i < READERS_MAX; i++) {
+    if (&readers[i] == own.place) continue;
+    atomic_store(&readers[i].word, 0);
+    atomic_store(&readers[i].taken, false);
+  }
+  bool here = own.depth > 0 && own.standing != PLACED;
+  for (unsigned i = 0; i < 2; i++) atomic_store(&crowd[i], here && own.round == i ? 1 : 0);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probe that writes an event into the trace: a log of what runs on the thread, its key the event's name. */
+#include <stdio.h>
+
+#include "agent/emit/emit.h"
+#include "agent/keep.h"
+#include "agent/probe/call.h"
+
+static void record(void *self, const struct ta_call *call) {
+  KEEP_ERRNO;
+  char text[TW_STRING_BYTES_MAX + 1];
+
+  if (ta_is_off()) return;
+  ta__call_args(call, " ", text, sizeof text);
+  ta_log(0, (ta_name)(uintptr_t)self, text);
+}
+
+int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                     struct ta_probe *probe) {
+  KEEP_ERRNO;
+  char name[TW_STRING_BYTES_MAX + 1];
+
+  snprintf(name, sizeof name, "%s.%s", at->module, at->name);
+  return ta_call_attach(group, at, probe, record, (void *)(uintptr_t)ta_name_of(name));
+}
