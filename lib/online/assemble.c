@@ -97,13 +97,16 @@ static tb_rc add_sync(struct to_generation *gen, struct tw_section *section, uin
   return rc;
 }
 
-static tb_rc add_experimental(struct to_generation *gen, const struct tw_batch *batch) {
+static tb_rc add_experimental(struct to_generation *gen, const struct tw_batch *batch,
+                              uint64_t offset) {
   void *slot;
 
   TB_TRY(to__vec_add(gen->mem, &gen->experimental, sizeof(struct to_experimental), &slot));
-  *(struct to_experimental *)slot = (struct to_experimental){
-    .experiment = batch->experiment, .thread = batch->thread, .data = batch->data, .len = batch->len
-  };
+  *(struct to_experimental *)slot = (struct to_experimental){ .experiment = batch->experiment,
+                                                              .thread = batch->thread,
+                                                              .data = batch->data,
+                                                              .len = batch->len,
+                                                              .offset = offset };
   return TB_OK;
 }
 
@@ -159,7 +162,7 @@ tb_rc to__add_batch(struct to_generation *gen, const struct tw_batch *batch, uin
   gen->bytes += batch->len;
   switch (kind) {
   case TW_BATCH_EVENTS: return add_events(gen, batch, offset);
-  case TW_BATCH_EXPERIMENTAL: return add_experimental(gen, batch);
+  case TW_BATCH_EXPERIMENTAL: return add_experimental(gen, batch, offset);
   case TW_BATCH_END:
     return tb_fail(diag, TB_BROKEN, "an end of generation stands where go 1.%u has none",
                    gen->version);

@@ -76,6 +76,7 @@ struct to_experimental {
   int64_t thread;
   const unsigned char *data;
   size_t len;
+  uint64_t offset; /* of data in the trace */
 };
 size_t to_generation_experimental(const struct to_generation *gen,
                                   const struct to_experimental **out);
