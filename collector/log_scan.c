@@ -254,6 +254,8 @@ tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_
       rc = tb_fail(diag, tc_errno_rc(errno), "wal/%s: %s", name, strerror(errno));
     if (fd >= 0) close(fd);
   }
+  if (rc == TB_OK && scan->nfiles > 0 && fsync(wal_fd) != 0)
+    rc = tb_fail(diag, tc_errno_rc(errno), "wal: %s", strerror(errno));
   return rc;
 }
 

@@ -347,6 +347,7 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   recovery->out->had_log = recovery->scan.nfiles > 0;
   recovery->out->corrupt = recovery->scan.corrupt;
   recovery->out->torn_bytes = recovery->scan.torn_bytes;
+  TB_TRY(tc_log_scan_to_disk(dirs->wal, &recovery->scan, recovery->diag));
   TB_TRY(learn_known(recovery));
   /* The log's streams first, so that pending segments find theirs; records after both. */
   for (size_t i = 0; i < recovery->scan.nentries; i++)
@@ -357,7 +358,6 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
       tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));
   TB_TRY(tc_archiver_replay_done(recovery->archiver, recovery->scan.next_lsn, recovery->diag));
-  TB_TRY(tc_log_scan_to_disk(dirs->wal, &recovery->scan, recovery->diag));
   TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
                             recovery->diag));
   for (size_t i = 0; i < recovery->scan.nfiles; i++)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -98,13 +99,19 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
 /* Takes what lies in the file up to `upto` as its own. */
 static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, struct tb_diag *diag) {
   static const size_t step = COPY_BYTES;
+  struct stat st;
+
+  if (fstat(segment->fd, &st) != 0) return fail_file(segment, diag);
+  if ((uint64_t)st.st_size < upto)
+    return tb_fail(diag, TB_CORRUPT, "open/%s: has %" PRIu64 " bytes of %" PRIu64, segment->name,
+                   (uint64_t)st.st_size, upto);
   unsigned char *buf = malloc(step);
   tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
 
   while (rc == TB_OK && segment->bytes < upto) {
     size_t n = upto - segment->bytes < step ? (size_t)(upto - segment->bytes) : step;
     if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
-      rc = tb_fail(diag, TB_CORRUPT, "open/%s: %s", segment->name, strerror(errno));
+      rc = fail_file(segment, diag); /* it may be there the next time */
     else if (!add_bytes(segment, buf, n, tb_crc32c(0, buf, n)))
       rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
   }

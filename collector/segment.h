@@ -68,7 +68,8 @@ TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first
                              const void *header, size_t header_len, struct tb_diag *diag,
                              struct tc_segment **out);
 /* One that was written before up to the end of `now`, which is still open; what lies behind is cut off.
- * TB_CORRUPT: there is no such file, or it does not have that checksum. */
+ * TB_CORRUPT: there is no such file, or it is shorter, or it does not have that checksum. TB_IO: it cannot be read now,
+ * which says nothing of what is in it. */
 TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex,
                                 const struct tc_segment_gen *now, uint32_t crc,
                                 struct tb_diag *diag, struct tc_segment **out);
