@@ -67,11 +67,16 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
 }
 
-void tc__mark_stale(struct tc_archiver *archiver) {
-  int mark = openat(archiver->opt.dirs->state, "catalog.stale",
-                    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
+  int state_fd = archiver->opt.dirs->state;
 
+  if (archiver->stale_marked) return TB_OK;
+  int mark = openat(state_fd, "catalog.stale", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+  bool good = mark >= 0 && (!archiver->opt.durable || fsync(state_fd) == 0);
   if (mark >= 0) close(mark);
+  if (!good) return tb_fail(diag, tc_errno_rc(errno), "catalog.stale: %s", strerror(errno));
+  archiver->stale_marked = true;
+  return TB_OK;
 }
 
 void tc__rebuild_catalog(struct tc_archiver *archiver) {
@@ -79,15 +84,17 @@ void tc__rebuild_catalog(struct tc_archiver *archiver) {
   struct tc_catalog *fresh = NULL;
   uint64_t segments;
 
-  tc__mark_stale(archiver);
-  tc_catalog_close(archiver->catalog);
-  archiver->catalog = NULL;
-  tb_rc rc = tc_catalog_rebuild(archiver->opt.dirs->state, archiver->opt.dirs->archive, &diag,
-                                note_rebuild, archiver, &segments);
+  tb_rc rc = tc__mark_stale(archiver, &diag);
+  if (rc == TB_OK) {
+    tc_catalog_close(archiver->catalog);
+    archiver->catalog = NULL;
+    rc = tc_catalog_rebuild(archiver->opt.dirs->state, archiver->opt.dirs->archive, &diag,
+                            note_rebuild, archiver, &segments);
+  }
   if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &fresh);
   if (rc == TB_OK) {
     archiver->catalog = fresh;
-    archiver->catalog_stale = false;
+    archiver->catalog_stale = archiver->stale_marked = false;
     unlinkat(archiver->opt.dirs->state, "catalog.stale", 0);
     return;
   }

@@ -110,20 +110,24 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
   return meta;
 }
 
-/* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
-void tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag) {
+tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
+                         struct tb_diag *diag) {
   if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
-  if (archiver->catalog_stale) return;
-  tc__note(archiver, "%s; it will be rebuilt", diag->text);
+  if (!archiver->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", why->text);
   archiver->catalog_stale = true;
-  tc__mark_stale(archiver); /* should that not come to pass, the next start does it */
+  return tc__mark_stale(archiver, diag);
 }
 
-void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta) {
-  struct tb_diag diag = { 0 };
+tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
 
-  if (archiver->catalog != NULL && tc_catalog_put(archiver->catalog, meta, &diag) != TB_OK)
-    tc__catalog_failed(archiver, &diag);
+  if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
+  if (tc_catalog_put(archiver->catalog, meta, &why) == TB_OK) return TB_OK;
+  return tc__catalog_failed(archiver, &why, diag);
+}
+
+bool tc__catalog_takes_rows(const struct tc_archiver *archiver) {
+  return archiver->catalog != NULL && !archiver->catalog_stale;
 }
 
 /* Its new name reaches the disk: whoever comes next says to the log or to the catalog what the meta says now. */
@@ -151,7 +155,7 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
     rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
     if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
     if (rc == TB_OK && out_dir_fd == NULL) rc = sync_name(archiver, dir_fd, name, diag);
-    if (rc == TB_OK) tc__put_row(archiver, meta);
+    if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
     tc_meta_free(meta);
   }
   if (rc == TB_OK && out_dir_fd != NULL)

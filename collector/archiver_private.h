@@ -114,6 +114,7 @@ struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
   bool catalog_stale;         /* a write failed: it is rebuilt */
+  bool stale_marked;          /* the disk knows, so that the next start does it if this run does not */
   struct tc__stream *streams; /* in no order */
   struct tb_mem mem;
   struct tb_map by_ref;
@@ -155,7 +156,7 @@ void tc__note(struct tc_archiver *archiver, const char *fmt, ...) TB_PRINTF(2, 3
 struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,
                                        uint32_t ref); /* NULL: unknown */
 void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream);
-void tc__mark_stale(struct tc_archiver *archiver);
+tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag);
 void tc__rebuild_catalog(struct tc_archiver *archiver);
 /* What is known of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_archiver *archiver);
@@ -238,9 +239,13 @@ void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_ge
 tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
 Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
-/* The metas are what counts: a catalog that fails is rebuilt from them, nothing waits for it. */
-void tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *diag);
-void tc__put_row(struct tc_archiver *archiver, const tc_meta *meta);
+/* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
+ * waited for is a mark on the disk that says so: the log lets go of what a meta says, and the next start must know that
+ * the catalog does not say it. An error: the mark cannot be made now. */
+tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
+                         struct tb_diag *diag);
+tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag);
+bool tc__catalog_takes_rows(const struct tc_archiver *archiver);
 /* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. Its new name is on the
  * disk then; with out_dir_fd that is left to the caller, who has the folder to sync and close (-1 after a failure),
  * and syncs it before the catalog is committed. */

@@ -115,15 +115,16 @@ tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
   return TB_OK;
 }
 
-static void put_rows(struct tc_archiver *archiver, struct tc__file *first, size_t n) {
-  struct tb_diag diag = { 0 };
+static tb_rc put_rows(struct tc_archiver *archiver, struct tc__file *first, size_t n,
+                      struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
 
-  if (archiver->catalog == NULL) return;
-  tb_rc rc = tc_catalog_begin(archiver->catalog, &diag);
+  if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
+  tb_rc rc = tc_catalog_begin(archiver->catalog, &why);
   for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
-    if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &diag);
-  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
-  if (rc != TB_OK) tc__catalog_failed(archiver, &diag);
+    if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &why);
+  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &why);
+  return rc == TB_OK ? TB_OK : tc__catalog_failed(archiver, &why, diag);
 }
 
 /* ---- the four steps */
@@ -356,7 +357,7 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
   if (rc == TB_OK) rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
-  if (rc == TB_OK) tc__put_row(archiver, meta);
+  if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
   tc__free_meta(meta);
   if (rc != TB_OK) return rc;
   memcpy(file->stream->note_day, file->day, sizeof file->day);
@@ -431,7 +432,7 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
 
 static tb_rc publish_some(struct tc_archiver *archiver, size_t n, struct tb_diag *diag) {
   TB_TRY(to_disk(archiver, archiver->queue, n, diag));
-  put_rows(archiver, archiver->queue, n);
+  TB_TRY(put_rows(archiver, archiver->queue, n, diag));
   for (size_t i = 0; i < n; i++) {
     struct tc__file *file = archiver->queue;
     if (file->segment == NULL) TB_TRY(write_end(archiver, file, diag));

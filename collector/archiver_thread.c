@@ -146,6 +146,8 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
     tc_outbox_flush(&archiver->outbox);
   }
   TB_TRY(tc__publish_queue(archiver, diag));
+  if (archiver->barriers != NULL)
+    answer_barriers(archiver);        /* of a turn in which the disk failed */
   tc_outbox_flush(&archiver->outbox); /* what was published can be ordered meanwhile */
   return tc__apply_verdicts(archiver, diag);
 }

@@ -201,15 +201,13 @@ tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
   struct folders folders = { 0 };
 
   if (archiver->verdicts == NULL) return TB_OK;
-  if (archiver->catalog != NULL && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
-    tc__catalog_failed(archiver, &words);
-  tb_rc rc = apply_verdicts(archiver, &folders, &unsynced, diag);
-  if (sync_folders(archiver, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0') {
-    tc__catalog_failed(archiver, &unsynced);
-    return rc;
-  }
-  if (archiver->catalog != NULL && !archiver->catalog_stale &&
-      tc_catalog_commit(archiver->catalog, &words) != TB_OK)
-    tc__catalog_failed(archiver, &words);
-  return rc;
+  if (tc__catalog_takes_rows(archiver) && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
+    TB_TRY(tc__catalog_failed(archiver, &words, diag));
+  tb_rc rc = apply_verdicts(archiver, &folders, &unsynced, diag), told = TB_OK;
+  if (sync_folders(archiver, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
+    told = tc__catalog_failed(archiver, &unsynced, diag);
+  else if (tc__catalog_takes_rows(archiver) &&
+           tc_catalog_commit(archiver->catalog, &words) != TB_OK)
+    told = tc__catalog_failed(archiver, &words, diag);
+  return rc != TB_OK ? rc : told;
 }
