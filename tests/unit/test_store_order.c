@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must be on the disk before what, and what becomes of a sync or a read that fails: the faults that simulated
+ * lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A power cut cannot be had here; that
+ * a call comes before another can. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/meta.pb-c.h"
+#include "support/patience.h"
+#include "support/store_calls.h"
+#include "support/store_fixture.h"
+
+enum { LOG_FILE_BYTES = 1 << 20, CHECKPOINT_BYTES = 1 << 18, STREAM = 7, OTHER = 8 };
+
+static struct tt_store copy;
+
+static void configure(struct tc_config *config) {
+  config->log_file_bytes = LOG_FILE_BYTES;
+  config->log_group_bytes = 64 << 10;
+  config->log_checkpoint_bytes = CHECKPOINT_BYTES;
+}
+
+static void open_store(void) {
+  tt_fixture_open(configure);
+  tt_store_make(&copy);
+  configure(&copy.config);
+}
+
+static void remove_store(void) {
+  tt_calls_watch(NULL);
+  tt_fixture_remove();
+  tt_store_remove(&copy);
+}
+
+TestSuite(store_order, .init = open_store, .fini = remove_store);
+
+#define WAIT_UNTIL(condition)                                                                      \
+  do {                                                                                             \
+    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
+    cr_assert((condition), "in time: " #condition);                                                \
+  } while (0)
+
+/* a happened, b happened, and a first. */
+static void expect_order(const char *a, const char *b) {
+  int first = tt_call(a, 0), second = tt_call(b, 0);
+
+  cr_assert_geq(first, 0, "no \"%s\"", a);
+  cr_assert_geq(second, 0, "no \"%s\"", b);
+  cr_assert_lt(first, second, "\"%s\" comes before \"%s\"", b, a);
+}
+
+static void shell(const char *fmt, const char *a, const char *b) {
+  char command[400];
+
+  snprintf(command, sizeof command, fmt, a, b);
+  cr_assert_eq(system(command), 0, "%s", command);
+}
+
+/* What a process that is killed now leaves, in the copy; the store itself is of no interest any more. */
+static void crash(void) {
+  shell("cp -r %s/. %s", tt.dir, copy.dir);
+  tt_calls_watch(&copy);
+}
+
+static void start_copy(void) {
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+}
+
+static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned last) {
+  unsigned char bytes[1000];
+
+  for (unsigned i = first; i <= last; i++) {
+    tt_fill(bytes, sizeof bytes, gen, i);
+    tt_batch(w, gen, bytes, sizeof bytes);
+  }
+}
+
+/* The stream goes on in the copy, where its generation is still open. */
+static struct tt_writer go_on(const struct tt_writer *w, uint64_t conn) {
+  struct tt_writer again = tt_attach_as(&copy, conn, STREAM);
+
+  cr_assert_eq(again.seq, w->seq);
+  again.gen = w->gen, again.batches = w->batches, again.bytes = w->bytes, again.crc = w->crc;
+  return again;
+}
+
+/* Others write until the store has put a checkpoint down: it syncs the part to do so. */
+static void others_write(struct tt_store *t, struct tt_writer *other, uint64_t first_gen) {
+  tt_calls_watch(t);
+  for (uint64_t gen = first_gen; tt_call("sync open/07*.part", 0) < 0; gen++) {
+    tt_generation(other, gen, 5, 60000);
+    tt_barrier(t);
+    cr_assert_lt(gen, first_gen + 1000, "no checkpoint: %s", t->notes);
+  }
+  tt_generation(other, first_gen + 1000, 5, 60000); /* the log has it */
+  tt_barrier(t);
+  tt_generation(other, first_gen + 1001, 5, 60000);
+  tt_barrier(t);
+}
+
+/* A generation lies open, and a checkpoint tells of it. */
+static struct tt_writer put_down(void) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM), other = tt_attach_as(&tt, 2, OTHER);
+
+  tt_header(&other);
+  tt_header(&w);
+  batches(&w, 1, 0, 4);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  others_write(&tt, &other, 1);
+  return w;
+}
+
+/* Two generations that are published in the copy, whose log does not know. */
+static struct tt_writer publish_unsaid(void) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_calls_watch(&tt);
+  tt_calls_fail("rename open/*", ENOSPC, UINT32_MAX);
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  WAIT_UNTIL(tt_calls_failed() > 0);
+  shell("cp -r %s/wal %s/unsaid", tt.dir, copy.dir);
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
+  crash();
+  shell("rm -r %s/wal && cd %s && mv unsaid wal", copy.dir, copy.dir);
+  return w;
+}
+
+static void give_verdict(struct tt_store *t, const struct tt_writer *w, uint64_t gen) {
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  msg->verdict = (struct tc_verdict){ .stream = w->stream,
+                                      .gen = gen,
+                                      .events = 10,
+                                      .thread = TB_NO_THREAD,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK };
+  tt_submit(t, msg);
+}
+
+/* ---- the log */
+
+/* A file of the log that a power cut takes says where the one before it ends: what was given up would count again, and
+ * what this start has removed or cut is missing then (sim_seeds, 2455). */
+Test(store_order, a_start_changes_nothing_before_the_log_it_read_is_on_the_disk) {
+  struct tt_writer w = put_down();
+
+  batches(&w, 1, 5,
+          5); /* lies in the file behind what the checkpoint tells of: it is cut off again */
+  struct tt_writer other = tt_attach_as(&tt, 3, OTHER);
+  tt_batch(&other, 9000, "x", 1);
+  tt_barrier(&tt);
+  crash();
+  start_copy();
+  expect_order("write wal/*.wal", "sync wal/*.wal"); /* a failed sync would not try again */
+  expect_order("sync wal/*.wal", "sync wal");
+  expect_order("sync wal", "truncate open/*");
+  expect_order("sync wal", "unlink open/*"); /* the other stream's */
+  cr_assert_lt(tt_call("create archive/*", 0), 0);
+  struct tt_writer again = go_on(&w, 1);
+  tt_end(&again, 1);
+  tt_barrier(&copy);
+  tt_expect_proven(&copy);
+}
+
+/* ---- checkpoints */
+
+Test(store_order, a_part_that_cannot_be_read_fails_the_start_and_loses_nothing) {
+  struct tt_writer w = put_down();
+
+  batches(&w, 1, 5, 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  crash();
+  tt_calls_fail("read open/*", EIO, 1);
+  cr_assert_eq(tt_store_start(&copy), TB_IO);
+  cr_assert_not_null(strstr(copy.notes, ".part: Input/output error"), "%s", copy.notes);
+  cr_assert_eq(tt_calls_failed(), 1);
+  start_copy();
+  struct tt_writer again = go_on(&w, 1);
+  tt_end(&again, 1);
+  tt_barrier(&copy);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0, "%s", copy.notes);
+  struct tc_stream_row row = tt_stream_row(&copy, STREAM);
+  cr_assert_eq(row.generations, 1);
+  cr_assert_eq(row.lost_batches, 0);
+  tt_expect_proven(&copy);
+}
+
+/* Put aside because the agent gave it up, which the log has behind the checkpoint and will say again. */
+Test(store_order, what_was_given_up_just_before_a_crash_is_lost_once) {
+  struct tt_writer w = put_down();
+
+  batches(&w, 1, 5, 5);
+  tt_loss(&w, 1, 1, 9, 9000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
+  crash();
+  tt_calls_fail("rename quarantine/* open/*", EIO, 1);
+  cr_assert_eq(tt_store_start(&copy), TB_IO, "a file that cannot be fetched back is not missing");
+  start_copy();
+  struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_generation(&again, 2, 3, 1000);
+  tt_close_with(&again, 12, 12000);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, STREAM);
+  cr_assert_eq(row.lost_batches, 9);
+  cr_assert_eq(row.lost_bytes, 9000);
+  cr_assert_eq(row.generations, 1);
+  tt_expect_proven(&copy);
+}
+
+/* The header lies in the log before the checkpoint that was taken up: the stream stays where it is. */
+Test(store_order, a_header_that_is_met_again_takes_the_stream_nowhere) {
+  struct tt_writer w = put_down();
+
+  for (unsigned start = 0; start < 2; start++) {
+    if (start == 0) crash();
+    start_copy();
+    struct tt_writer other = tt_attach_as(&copy, 2, OTHER);
+    others_write(&copy, &other, 3000 * (start + 1)); /* the next checkpoint */
+    tt_store_stop(&copy);
+  }
+  start_copy();
+  struct tt_writer again = go_on(&w, 1);
+  tt_end(&again, 1);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, STREAM);
+  cr_assert_eq(row.generations, 1, "%s", copy.notes);
+  cr_assert_eq(row.lost_batches, 0);
+  tt_expect_proven(&copy);
+}
+
+/* ---- publication */
+
+Test(store_order, a_part_whose_sync_failed_is_written_anew_before_it_has_a_name) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_calls_watch(&tt);
+  tt_calls_fail("sync open/*.part", EIO, 1);
+  tt_generation(&w, 1, 3, 1000);
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_FAILED, 0), "it is told");
+  tt_barrier(&tt);
+  expect_order("create open/*.part.part", "write open/*.part.part");
+  expect_order("write open/*.part.part", "sync open/*.part.part");
+  expect_order("sync open/*.part.part", "rename open/*.part.part open/*.part");
+  expect_order("rename open/*.part.part open/*.part", "rename open/*.part archive/*.trace");
+  tt_expect_proven(&tt);
+}
+
+Test(store_order, a_meta_whose_sync_failed_is_written_anew_before_it_has_a_name) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_calls_watch(&tt);
+  tt_calls_fail("sync archive/*.meta.new", EIO, 1);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_BARRIER), 1, "asked while the disk failed, answered after");
+  cr_assert_eq(tt_calls_failed(), 1);
+  int first = tt_call("create archive/*.meta.new", 0);
+  int second = tt_call("create archive/*.meta.new", first + 1);
+  int synced = tt_call("sync archive/*.meta.new", second);
+  cr_assert(first >= 0 && second > first && synced > second);
+  cr_assert_gt(tt_call("rename archive/*.meta.new archive/*.meta", 0), synced);
+  tt_expect_proven(&tt);
+}
+
+Test(store_order, a_folder_whose_sync_failed_is_synced_again_before_it_counts) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_calls_watch(&tt);
+  tt_calls_fail("sync archive/*-[0-9][0-9]", EIO, 1); /* the day's, which has the stream's name */
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_calls_failed(), 1);
+  expect_order("sync archive/*-[0-9][0-9]", "rename open/*.part archive/*.trace");
+  expect_order("sync archive", "rename open/*.part archive/*.trace");
+  tt_expect_proven(&tt);
+}
+
+Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_says_so) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  WAIT_UNTIL(tt_stream_row(&tt, STREAM).generations == 1);
+  tt_calls_watch(&tt);
+  give_verdict(&tt, &w, 1);
+  tt_close(&w);
+  tt_barrier(&tt);
+  int named = tt_call("rename archive/*.meta.new archive/*.meta", 0);
+  int synced = tt_call("sync archive/*-*/*0707", named);
+  cr_assert(named >= 0 && synced > named);
+  tt_expect_proven(&tt);
+}
+
+/* The log lets go of what stands in metas, so a catalog that lags behind them must be known to, also after a power cut. */
+Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("sync archive/*-*/*0707", EIO, 1);
+  give_verdict(&tt, &w, 1);
+  WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
+  cr_assert_eq(tt_calls_failed(), 1);
+  expect_order("create catalog.stale", "sync .");
+  expect_order("sync .", "unlink catalog.sqlite");
+  expect_order("unlink catalog.sqlite", "unlink catalog.stale");
+  tt_expect_proven(&tt);
+}
+
+/* ---- the next start */
+
+Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
+  static const char *const calls[] = { "open archive/*.meta", "read archive/*.meta",
+                                       "open archive/*-*/*0707", "sync archive/*-*/*0707" };
+  publish_unsaid();
+
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    tt_calls_watch(&copy);
+    tt_calls_fail(calls[i], EIO, UINT32_MAX);
+    cr_assert_eq(tt_store_start(&copy), TB_IO, "%s: %s", calls[i], copy.notes);
+    cr_assert_gt(tt_calls_failed(), 0);
+  }
+  tt_calls_watch(&copy);
+  start_copy();
+  tt_barrier(&copy);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 2, "%s", copy.notes);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0, "%s", copy.notes);
+  tt_expect_proven(&copy);
+}
+
+/* A power cut may leave the names of the second of two only: the first is made anew, and then the second, once. */
+Test(store_order, a_segment_without_the_one_before_it_is_made_anew) {
+  struct tt_writer w = publish_unsaid();
+
+  shell("rm %s/archive/*/*/0000000000000001.* %s/catalog.sqlite*", copy.dir, copy.dir);
+  start_copy();
+  struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_generation(&again, 3, 3, 1000);
+  tt_barrier(&copy);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 3, "%s", copy.notes);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0, "%s", copy.notes);
+  cr_assert_eq(tt_stream_row(&copy, STREAM).generations, 3);
+  tt_expect_proven(&copy);
+}
+
+Test(store_order, a_catalog_is_made_of_metas_whose_names_are_on_the_disk) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  shell("rm %s/catalog.sqlite%s", tt.dir, "*");
+  tt_calls_watch(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  expect_order("sync archive/*-*/*0707", "read archive/*.meta");
+  tt_expect_proven(&tt);
+}
+
+/* Killed between a verdict's meta and its row: the row follows once the meta's name is on the disk. */
+Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  shell("cp %s/catalog.sqlite %s/before", tt.dir, tt.dir);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  w = tt_attach_as(&tt, 1, STREAM);
+  give_verdict(&tt, &w, 1);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  shell("cp %s/before %s/catalog.sqlite", tt.dir, tt.dir);
+  tt_calls_watch(&tt);
+  tt_calls_fail("sync archive/*", EIO, 1);
+  cr_assert_eq(tt_store_start(&tt), TB_IO, "%s", tt.notes);
+  cr_assert_eq(tt_calls_failed(), 1);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "it has its verdict");
+  tt_expect_proven(&tt);
+}
