@@ -18,6 +18,7 @@ struct remains {
 /* A generation of which records were acked, or that was given up already. Its LOSS goes with it, and any LOSS at
  * the front: the one that the new stream begins with counts them all. */
 static bool goes(const struct ta_run *run) {
+  if (run->held) return false;
   if (run->kind == TA_RUN_GENERATION) return run->acked_records > 0 || run->lost;
   return run->kind != TA_RUN_CLOSE;
 }
@@ -51,6 +52,7 @@ static uint32_t remove_front(struct ta_spool *s, struct remains *rest) {
 static void count_rest(const struct ta_runs *r, uint32_t at, struct remains *rest) {
   for (; at != TA_NONE; at = r->run[at].next) {
     const struct ta_run *run = &r->run[at];
+    if (run->held) return;
     if (run->kind == TA_RUN_GENERATION && !run->lost) ta_count_add(&rest->whole, run->all);
     if (run->kind == TA_RUN_LOSS) ta_count_add(&rest->told, run->all);
   }

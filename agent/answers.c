@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "agent/clock.h"
+#include "agent/snaps.h"
 #include "proto/frame.pb-c.h"
 #include "proto/unpack.h"
 
@@ -100,12 +101,23 @@ static tb_rc on_refuse(struct ta_client *c, const struct tp_frame *frame) {
                  code != NULL ? code->name : "?", refuse->reason);
 }
 
+static tb_rc on_snap(struct ta_client *c, const struct tp_frame *frame) {
+  const Tracecollect__V1__Snap *snap = unpack(c, &tracecollect__v1__snap__descriptor, frame);
+
+  if (snap == NULL) return TB_PROTOCOL;
+  if (c->state == TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "SNAP before WELCOME");
+  if (snap->id == 0) return tb_fail(&c->diag, TB_PROTOCOL, "SNAP without an id");
+  ta__snaps_begin(c, snap->id, snap->last_ns);
+  return TB_OK;
+}
+
 static tb_rc on_frame(struct ta_client *c, const struct tp_frame *frame) {
   switch (frame->kind) {
   case TP_WELCOME: return on_welcome(c, frame);
   case TP_ACK: return on_ack(c, frame);
   case TP_GOAWAY: return on_goaway(c, frame);
   case TP_REFUSE: return on_refuse(c, frame);
+  case TP_SNAP: return on_snap(c, frame);
   case TP_HEARTBEAT: return TB_OK; /* heard_ns has seen it */
   default: break;
   }

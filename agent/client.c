@@ -17,12 +17,13 @@
 #include "agent/answers.h"
 #include "agent/clock.h"
 #include "agent/process.h"
+#include "agent/snaps.h"
 #include "proto/frame.pb-c.h"
 
 #define MS UINT64_C(1000000)
 
 enum {
-  PROTOCOL_MINOR = 0,
+  PROTOCOL_MINOR = 1,
   CONNECT_MS = 10000,
   GREET_MS = 10000,
   LEAVE_MS = 5000,
@@ -108,7 +109,7 @@ void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
 
 /* Messages. */
 
-static tb_rc send_control(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
+tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
   unsigned char bytes[TP_HEADER_BYTES + 1024];
 
   size_t packed = protobuf_c_message_get_packed_size(message);
@@ -130,7 +131,7 @@ static tb_rc send_heartbeat(struct ta_client *c) {
   beat.mono_ns = ta_mono_ns();
   beat.counters = &message;
   c->beat_ns = beat.mono_ns + c->heartbeat_ns;
-  return send_control(c, TP_HEARTBEAT, &beat.base);
+  return ta__client_say(c, TP_HEARTBEAT, &beat.base);
 }
 
 /* Actions: what entering a state does. */
@@ -150,6 +151,8 @@ static void hang_up(struct ta_client *c) {
   c->fd_full = c->flows = false;
   c->in_n = 0;
   c->spool->capped = false;
+  ta_spool_unask(c->spool); /* who asked is no longer there */
+  c->snap_refused = 0;
 }
 
 static tb_rc act_dial(struct ta_client *c) {
@@ -187,8 +190,9 @@ static tb_rc act_greet(struct ta_client *c) {
   hello.wall_ns = ta_wall_ns();
   hello.mono_ns = ta_mono_ns();
   hello.started_wall_ns = c->started_wall_ns;
+  hello.record_ns = c->spool->recorder.keep_ns;
   hello.counters = &message;
-  return send_control(c, TP_HELLO, &hello.base);
+  return ta__client_say(c, TP_HELLO, &hello.base);
 }
 
 static tb_rc act_stream(struct ta_client *c) {
@@ -373,6 +377,7 @@ static tb_rc pump(struct ta_client *c) {
   if (c->tls == NULL) return TB_OK; /* ended, or lost while it was greeted: the table knows */
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
   TB_TRY(beat(c));
+  TB_TRY(ta__snaps_answer(c));
   TB_TRY(send_records(c));
   bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;
   if (live && ta_spool_done(c->spool)) ta__client_input(c, TA_IN_DONE);
@@ -473,6 +478,7 @@ static void turn(struct ta_client *c) {
   tb_rc rc = TB_OK;
 
   if (ta_process_exiting() || c->stop) return;
+  ta_client_take_snap(c);
   if (now >= c->trim_ns) {
     ta_spool_trim(c->spool);
     c->trim_ns = now + TRIM_MS * MS;

@@ -84,7 +84,11 @@ struct ta_client {
   uint64_t started_wall_ns; /* the stream */
   int wake_fd;
   atomic_bool stop;
-  atomic_uint hurried; /* calls that wait for acks */
+  atomic_uint hurried;       /* calls that wait for acks */
+  atomic_ullong snap;        /* somebody wants one of so many ns and 1; 0: nobody */
+  void (*_Atomic cut)(void); /* ends the generation soon, or NULL */
+  uint64_t snap_refused;     /* a SNAP's id that is to be told so; 0: none */
+  bool snap_busy;            /* because of too many; else it does not record */
 
   enum ta_client_state state;
   uint64_t until_ns;   /* of this state; UINT64_MAX: no limit */
@@ -125,6 +129,10 @@ void ta_client_run(struct ta_client *c);
 void ta_client_wake(struct ta_client *c);
 /* Says that a caller waits for acks from now on, or no more: meanwhile the sender takes no rests. */
 void ta_client_hurry(struct ta_client *c, bool yes);
+/* Asks for a snap (agent/recorder.h): last_ns 0: all. Async-signal-safe. Whoever of the writer, the sender and a
+ * caller that waits comes first takes it. */
+void ta_client_ask_snap(struct ta_client *c, uint64_t last_ns);
+void ta_client_take_snap(struct ta_client *c);
 void ta_client_stop(struct ta_client *c);
 void ta_client_status(struct ta_client *c, struct ta_client_status *out);
 

@@ -30,6 +30,8 @@ enum {
   SPOOL_BYTES = 16 << 20,
   DISK_FOR_SPOOL = 4, /* times spool_bytes */
   TIDY_MS = 200,      /* past the deadline of close(), for the thread to end */
+  RECORD_MS_MAX = 3600000,
+  FIRST_VERSION_WITH_END_MARK = 26,
 };
 
 enum { TEXT_SERVER, TEXT_CA, TEXT_CERT, TEXT_KEY, TEXT_SERVICE, TEXT_INSTANCE, TEXTS };
@@ -171,6 +173,23 @@ static int take_config(struct ta_forward *f, const struct ta_forward_config *con
   return TA_OK;
 }
 
+/* record_ms, or what the environment says. */
+static int take_record(const struct ta_forward_config *config, bool use_env, uint64_t *out_ms) {
+  const char *text = or_env(NULL, "TRACEAGENT_RECORD_MS", use_env && config->record_ms == 0);
+  char *end = NULL;
+
+  *out_ms = config->record_ms;
+  if (text != NULL && *text != 0) {
+    errno = 0;
+    *out_ms = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end != 0 || errno != 0)
+      return fault(TA_E_CONFIG, "TRACEAGENT_RECORD_MS: \"%.40s\" is not a number", text);
+  }
+  if (*out_ms > RECORD_MS_MAX)
+    return fault(TA_E_CONFIG, "record_ms is above %d, an hour", RECORD_MS_MAX);
+  return TA_OK;
+}
+
 /* A mistake in the files is told at once, not in some later status. */
 static int check_files(const struct ta_client_config *client) {
   struct ta_tls *tls = NULL;
@@ -297,7 +316,9 @@ struct patience {
 static int start(struct ta_forward *f, const struct ta_forward_config *config,
                  const struct patience *patience) {
   int error = take_config(f, config, patience == NULL);
+  uint64_t record_ms;
 
+  if (error == TA_OK) error = take_record(config, patience == NULL, &record_ms);
   if (error != TA_OK) return error;
   if (ta_spool_init(&f->spool, config->spool_bytes == 0 ? SPOOL_BYTES : config->spool_bytes) !=
       TB_OK)
@@ -306,6 +327,7 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
     f->spool.impatient = patience->impatient;
     f->spool.impatient_self = patience->self;
   }
+  ta_spool_record(&f->spool, record_ms * UINT64_C(1000000));
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SPLIT_BYTES_MAX);
   tw_split_init(&f->split, &f->mem);
   if (tw_split_reserve(&f->split) != TB_OK) return TA_E_NOMEM;
@@ -323,6 +345,8 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
   if (error != TA_OK) return error;
   if (ta_client_init(&f->client, &client, &f->spool) != TB_OK) return TA_E_THREAD;
   const char *dir = or_env(config->spool_dir, "TRACEAGENT_SPOOL_DIR", patience == NULL);
+  if (dir != NULL && *dir != 0 && record_ms != 0)
+    return fault(TA_E_CONFIG, "spool_dir: a flight recorder (record_ms) keeps nothing on disk");
   if (dir != NULL && *dir != 0 && (error = open_disk(f, config, dir)) != TA_OK) return error;
   f->member.wake = wake_member;
   f->member.forked = forked_member;
@@ -383,8 +407,12 @@ static void leave(struct ta_forward *f) {
   f->gen = 0;
 }
 
+/* Before the end mark a generation's end is only seen when the next one comes, unless the writer tells it. */
 static void put_header(struct ta_forward *f, const unsigned char *bytes, size_t n) {
+  bool told = f->split.version >= FIRST_VERSION_WITH_END_MARK || atomic_load(&f->client.cut) != NULL;
+
   f->header_put = true;
+  ta_spool_record_ends(&f->spool, told ? 1 : 2);
   if (ta_spool_header(&f->spool, bytes, n)) ta_client_wake(&f->client);
 }
 
@@ -461,6 +489,7 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
   if (error != TA_OK) return error;
   if (atomic_load(&f->spool.over)) return over_error(f);
   KEEP_CHECKS(f);
+  ta_client_take_snap(&f->client);
   for (;;) {
     tb_rc rc = tw_split_feed(&f->split, from, n, &used, &item);
     if (rc == TB_AGAIN) return TA_OK;               /* all taken */
@@ -471,6 +500,27 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
     if (mistaken(f)) return turn_off(f);
     if (f->spool.impatient != NULL && f->spool.over) return over_error(f);
   }
+}
+
+void ta_forward_cut_by(ta_forward *f, void (*cut)(void)) {
+  atomic_store(&f->client.cut, cut);
+}
+
+bool ta_forward_records(ta_forward *f) {
+  return f->spool.recorder.keep_ns != 0;
+}
+
+int ta_forward_snap(ta_forward *f, uint64_t last_ms) {
+  KEEP_ERRNO;
+
+  if (!ta_process_owns(&f->member) || mistaken(f)) return TA_E_OFF;
+  if (!ta_forward_records(f)) return TA_E_CONFIG;
+  ta_client_ask_snap(&f->client, last_ms > RECORD_MS_MAX ? 0 : last_ms * UINT64_C(1000000));
+  return TA_OK;
+}
+
+void ta_forward_take_snap(ta_forward *f) {
+  ta_client_take_snap(&f->client);
 }
 
 void ta_forward_end_generation(ta_forward *f) {
@@ -516,7 +566,9 @@ static int left_behind(struct ta_forward *f, int error) {
 int ta_forward_sync(ta_forward *f, int64_t deadline_ms) {
   KEEP_ERRNO;
 
-  return !ta_process_owns(&f->member) ? TA_E_OFF : wait_for_acks(f, deadline_ns(deadline_ms));
+  if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  ta_client_take_snap(&f->client);
+  return wait_for_acks(f, deadline_ns(deadline_ms));
 }
 
 void ta_forward_finish(ta_forward *f) {
@@ -525,6 +577,7 @@ void ta_forward_finish(ta_forward *f) {
 
   if (!ta_process_owns(&f->member) || atomic_exchange(&f->closed, true)) return;
   KEEP_CHECKS(f);
+  ta_client_take_snap(&f->client);
   while (tw_split_finish(&f->split, &item) == TB_OK) put_item(f, &item);
   leave(f);
   if (ta_spool_finish(&f->spool)) ta_client_wake(&f->client);
@@ -568,8 +621,10 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   struct ta_forward_status status = { .size = out->size };
   struct ta_client_status client;
   struct ta_counters counters;
+  struct ta_recorded recorded;
 
   if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  ta_spool_recorded(&f->spool, &recorded);
   ta_client_status(&f->client, &client);
   ta_spool_counters(&f->spool, &counters);
   status.state = public_state(f, &client);
@@ -593,6 +648,10 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
     status.disk_faults = atomic_load(&f->mirror.told_faults);
     ta_heritage_told(&f->heritage, &status.old_streams, &status.old_streams_sent);
   }
+  status.recorded_generations = recorded.generations;
+  status.recorded_bytes = recorded.bytes;
+  status.forgotten_generations = recorded.forgotten_generations;
+  status.snaps = recorded.snaps;
   for (size_t i = 0; i < sizeof client.stream; i++)
     snprintf(status.stream + 2 * i, 3, "%02x", client.stream[i]);
   memcpy(status.last_error, client.last_error, sizeof status.last_error);

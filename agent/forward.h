@@ -22,6 +22,10 @@ void ta_forward_end_generation(ta_forward *f);
 /* Generation gen, the one being written or the next, is lost: what was taken of it, and what still comes until it
  * ends. */
 void ta_forward_lose_generation(ta_forward *f, uint64_t gen);
+/* The writer can end a generation soon: for snaps, from any thread. Before the first byte. */
+void ta_forward_cut_by(ta_forward *f, void (*cut)(void));
+bool ta_forward_records(ta_forward *f);
+void ta_forward_take_snap(ta_forward *f); /* one that was asked for goes out from here on */
 /* error; ta_strerror() says text for it on this thread. */
 int ta_forward_fault(int error, const char *text);
 

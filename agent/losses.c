@@ -16,6 +16,7 @@ static void set_reason(struct ta_spool *s, struct ta_run *loss) {
 static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   struct ta_run *run = &s->runs.run[at];
 
+  if (!run->open) ta__recorder_lost(s, run);
   ta_pages_give_chain(&s->runs.pages, run->first_page);
   ta_count_add(&s->counters.lost, run->all);
   ta_count_sub(&s->counters.spooled, run->all);
@@ -74,6 +75,16 @@ static void abandon(struct ta_spool *s) {
   set_reason(s, loss);
 }
 
+/* The one being written, and it is held: a LOSS that is held as well. */
+static void spill(struct ta_spool *s, struct ta_run *run) {
+  ta_pages_give_chain(&s->runs.pages, run->first_page);
+  run->kind = TA_RUN_LOSS;
+  run->first_page = run->last_page = TA_NONE;
+  run->bytes = 0;
+  set_reason(s, run);
+  ta_run_touch(&s->runs, run);
+}
+
 /* The oldest generation of which nothing was sealed; the complete ones come before the one being
  * written. */
 static uint32_t oldest_unsent(struct ta_spool *s, uint32_t *out_before) {
@@ -104,7 +115,11 @@ struct ta_run *ta__make_room(struct ta_spool *s, size_t bytes) {
     uint32_t victim, before;
     if (run->kind != TA_RUN_GENERATION) return NULL;
     if (ta_run_pages_wanted(run, bytes) <= s->runs.pages.free) return run;
-    if (waited(s)) continue;
+    if (ta__recorder_forget(s) || waited(s)) continue;
+    if (run->held) {
+      spill(s, run);
+      continue;
+    }
     victim = oldest_unsent(s, &before);
     if (victim == TA_NONE)
       abandon(s);
@@ -117,13 +132,14 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
   uint32_t victim, before;
 
   while (s->runs.free <= TA_RUNS_SPARE) {
-    if (waited(s)) continue;
+    if (ta__recorder_forget(s) || waited(s)) continue;
     victim = oldest_unsent(s, &before);
     if (victim == TA_NONE) break;
     drop_whole(s, victim, before);
   }
   if (s->runs.free > TA_RUNS_SPARE) {
     ta_runs_append(&s->runs, TA_RUN_GENERATION, gen, s->records)->open = true;
+    ta__recorder_began(s);
     return;
   }
   struct ta_run *last = &s->runs.run[s->runs.last];
@@ -140,7 +156,9 @@ void ta__lose_writing(struct ta_spool *s) {
   uint32_t before = TA_NONE, last = s->runs.last;
 
   if (s->runs.run[last].kind != TA_RUN_GENERATION) return; /* it is lost already */
-  if (s->runs.run[last].sealed_records > 0) {
+  if (s->runs.run[last].held) {
+    spill(s, &s->runs.run[last]);
+  } else if (s->runs.run[last].sealed_records > 0) {
     abandon(s);
   } else {
     for (uint32_t at = s->runs.place[TA_SEALED].run; at != last; at = s->runs.run[at].next)

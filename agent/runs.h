@@ -39,18 +39,21 @@ struct ta_run {
   bool open;     /* more may come */
   bool lost;     /* an abandoned generation: what was sent of it is not counted as kept */
   bool unkept;   /* changed since the disk was told of it */
+  bool held;     /* by the recorder, agent/recorder.h */
   uint32_t next; /* run, or TA_NONE */
   uint32_t first_page, last_page;
   uint64_t gen, last_gen;
   uint64_t bytes, sealed_bytes; /* of frames */
   uint64_t order;               /* place of its first record among all records put */
   uint64_t acked_records, sealed_records;
+  uint64_t held_records; /* put while it was held: not counted among all yet */
   uint64_t id, covers; /* on disk: its file, and the last one that it takes the place of */
   uint64_t kept_bytes, kept_from; /* so many of bytes are on disk, from there on */
   struct ta_count all, sealed, acked;
   uint32_t crc;    /* over the batches' checksums */
   uint32_t reason; /* of the loss */
   uint64_t first_wall_ns, last_wall_ns;
+  uint64_t ended_mono_ns; /* of a recorder's */
   unsigned char slot[TA_SLOT_BYTES];
 };
 

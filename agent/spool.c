@@ -19,7 +19,7 @@ enum { GENEND_BYTES_MAX = TP_HEADER_BYTES + 64 };
 /* Opening and closing. */
 
 tb_rc ta_spool_init(struct ta_spool *s, uint64_t bytes) {
-  *s = (struct ta_spool){ 0 };
+  *s = (struct ta_spool){ .recorder = { .first = TA_NONE } };
   TB_TRY(ta_runs_init(&s->runs, bytes < TA_SPOOL_BYTES_MIN ? TA_SPOOL_BYTES_MIN : bytes));
 
   pthread_condattr_t attr;
@@ -99,6 +99,16 @@ bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
   return wake;
 }
 
+/* What is held counts when it is let out. */
+static void count_record(struct ta_spool *s, struct ta_run *run, struct ta_count n) {
+  if (run->held) {
+    run->held_records++;
+  } else {
+    ta_count_add(&s->counters.produced, n);
+    s->records++;
+  }
+}
+
 bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n) {
   struct tp_frame frame = { .kind = TP_BATCH,
                             .gen = gen,
@@ -116,19 +126,20 @@ bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n)
     unsigned char crc[4];
     for (int i = 0; i < 4; i++) crc[i] = (unsigned char)(frame.payload_crc >> 8 * i);
     run->crc = tb_crc32c(run->crc, crc, sizeof crc);
-    ta_count_add(&s->counters.spooled, one);
-    if (s->counters.spooled.bytes > s->counters.spooled_peak.bytes)
-      s->counters.spooled_peak = s->counters.spooled;
-    wake = wake_sender(s, n);
+    if (!run->held) {
+      ta_count_add(&s->counters.spooled, one);
+      if (s->counters.spooled.bytes > s->counters.spooled_peak.bytes)
+        s->counters.spooled_peak = s->counters.spooled;
+      wake = wake_sender(s, n);
+    }
   } else {
     run = ta_runs_writing(&s->runs);
     ta_run_touch(&s->runs, run);
-    ta_count_add(&s->counters.lost, one);
+    if (!run->held) ta_count_add(&s->counters.lost, one);
   }
   ta_count_add(&run->all, one);
   run->last_wall_ns = ta_wall_ns();
-  ta_count_add(&s->counters.produced, one);
-  s->records++;
+  count_record(s, run, one);
   pthread_mutex_unlock(&s->lock);
   return wake;
 }
@@ -153,12 +164,13 @@ bool ta_spool_end(struct ta_spool *s) {
                                      .payload = packed,
                                      .len = (uint32_t)n,
                                      .payload_crc = tb_crc32c(0, packed, n) });
-    s->records++;
+    count_record(s, run, (struct ta_count){ 0 });
   }
   if ((run = ta_runs_writing(&s->runs)) != NULL) {
     run->open = false;
     ta_run_touch(&s->runs, run);
-    wake = wake_sender(s, UINT64_MAX); /* whoever watches live waits for a whole generation */
+    if (ta__recorder_ended(s, run))
+      wake = wake_sender(s, UINT64_MAX); /* whoever watches live waits for a whole generation */
   }
   pthread_mutex_unlock(&s->lock);
   return wake;
@@ -187,6 +199,7 @@ void ta__word_close(struct ta_spool *s, struct ta_run *run) {
 
 bool ta_spool_finish(struct ta_spool *s) {
   pthread_mutex_lock(&s->lock);
+  ta__recorder_finish(s);
   ta__word_close(s, ta_runs_append(&s->runs, TA_RUN_CLOSE, 0, s->records));
   s->records++;
   s->finished = true;
@@ -234,6 +247,7 @@ static bool next_frame(struct ta_spool *s, bool *out_fresh, struct tp_frame *out
   ta_runs_settle(&s->runs, sealed);
   if (p->run == TA_NONE) return false;
   struct ta_run *run = &s->runs.run[p->run];
+  if (run->held) return false;
   if (run->kind == TA_RUN_LOSS && run->bytes == 0 && !ta__say_loss(s, run)) return false;
   if (p->at == run->bytes) return false;
   *out_fresh = ta_place_equal(p, sealed);
@@ -489,6 +503,7 @@ uint64_t ta__records_settled(struct ta_spool *s) {
   release_runs(s);
   if (acked->run == TA_NONE) return s->records;
   const struct ta_run *run = &s->runs.run[acked->run];
+  if (run->held) return s->records;
   if (acked->run == s->runs.last && acked->at == run->bytes && (run->bytes > 0 || run->open))
     return s->records;
   return run->order + run->acked_records;
@@ -501,13 +516,19 @@ bool ta_spool_done(struct ta_spool *s) {
   return done;
 }
 
+/* Records up to target and, while a snap goes out, those that it lets out. */
+static bool is_awaited(struct ta_spool *s, uint64_t target) {
+  if (s->recorder.keep_ns != 0) target = s->records;
+  return s->recorder.tail > 0 || ta__records_settled(s) < target;
+}
+
 tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
   struct timespec until = ta_timespec(deadline_ns);
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&s->lock);
   uint64_t target = s->records;
-  while (ta__records_settled(s) < target) {
+  while (is_awaited(s, target)) {
     if (s->over) {
       rc = TB_END;
       break;
@@ -515,7 +536,7 @@ tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
     if (deadline_ns == UINT64_MAX)
       pthread_cond_wait(&s->moved, &s->lock);
     else if (pthread_cond_timedwait(&s->moved, &s->lock, &until) != 0 &&
-             ta__records_settled(s) < target) {
+             is_awaited(s, target)) {
       rc = TB_AGAIN;
       break;
     }

@@ -23,7 +23,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/runs.h"
+#include "agent/recorder.h"
 
 enum {
   TA_GRANT_BYTES = 256 << 10, /* sealed at one time under the lock, or one frame that is larger */
@@ -57,6 +57,7 @@ struct ta_spool {
   bool inherited;        /* nobody writes: what an earlier process left on disk, agent/heritage.h */
   uint64_t inherited_seq; /* the last it may have sent */
   bool superseded;        /* it sent more than that: it went on without its disk */
+  struct ta_recorder recorder;
   struct {                /* HEADER's payload */
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
     size_t n;

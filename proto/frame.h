@@ -47,7 +47,9 @@ enum {
   X(ACK, 8, false, COLLECTOR)                                                                      \
   X(HEARTBEAT, 9, false, BOTH)                                                                     \
   X(GOAWAY, 10, false, COLLECTOR)                                                                  \
-  X(REFUSE, 11, false, COLLECTOR)
+  X(REFUSE, 11, false, COLLECTOR)                                                                  \
+  X(SNAP, 12, false, COLLECTOR)                                                                    \
+  X(SNAPPED, 13, false, AGENT)
 
 #define TP_KIND_CODE(name, num, record, from) TP_##name = (num),
 enum tp_kind { TP_KINDS(TP_KIND_CODE) TP_KIND_LIMIT };

@@ -10,6 +10,8 @@ enum {
 };
 
 static sem_t work;
+static atomic_bool cut;      /* asked for by ta_rhythm_cut() */
+static atomic_ullong snap; /* last_ms and 1; 0: nobody asks */
 
 void ta_emit_wake(bool urgent) {
   unsigned drowsy = atomic_load(&ta_emit.drowsy);
@@ -34,6 +36,8 @@ void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max)
   pthread_cond_init(&r->turned, &attr);
   pthread_condattr_destroy(&attr);
   sem_init(&work, 0, 0);
+  atomic_store(&cut, false);
+  atomic_store(&snap, 0);
 }
 
 void ta_rhythm_fini(struct ta_rhythm *r) {
@@ -62,12 +66,22 @@ static uint64_t due_ns(const struct ta_rhythm *r) {
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
 
+/* What is let out first has the generation in it that ends now. */
+static void take_snap(struct ta_rhythm *r) {
+  const struct ta_outlet *out = &r->turner.out;
+  uint64_t wanted = atomic_exchange(&snap, 0);
+
+  if (wanted != 0 && out->snap != NULL) out->snap(out->self, wanted - 1);
+  if (atomic_exchange(&cut, false)) r->cut = true;
+}
+
 /* Ends the generation if it is time. A pause puts that off, but not for ever; before the first thread has written
  * anything there is nothing to end. */
 static void turn(struct ta_rhythm *r, uint64_t now) {
   uint64_t asked_for = asked(r);
 
-  if (now < due_ns(r) && asked_for == r->answered) return;
+  take_snap(r);
+  if (now < due_ns(r) && asked_for == r->answered && !r->cut) return;
   if (ta_goes_end() > 0) {
     uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
     bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PAUSE_PERIODS * r->period_ns) ||
@@ -79,6 +93,7 @@ static void turn(struct ta_rhythm *r, uint64_t now) {
   }
   r->paused_ns = 0;
   r->began_ns = now;
+  r->cut = false;
   answer(r, asked_for);
 }
 
@@ -102,6 +117,7 @@ void ta_rhythm_run(struct ta_rhythm *r) {
     turn(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }
+  take_snap(r);
   ta_turner_turn(&r->turner, TA_TURN_LAST);
   pthread_mutex_lock(&r->lock);
   r->ended = true;
@@ -117,6 +133,16 @@ uint64_t ta_rhythm_ask(struct ta_rhythm *r) {
   pthread_mutex_unlock(&r->lock);
   wake();
   return n;
+}
+
+void ta_rhythm_snap(uint64_t last_ms) {
+  atomic_store(&snap, last_ms < UINT64_MAX ? last_ms + 1 : last_ms);
+  wake();
+}
+
+void ta_rhythm_cut(void) {
+  atomic_store(&cut, true);
+  wake();
 }
 
 void ta_rhythm_stop(struct ta_rhythm *r) {

@@ -21,6 +21,7 @@ struct ta_rhythm {
   struct tb_keeper keeper; /* a mistake of ours ends the session's trace, not the host */
   uint64_t period_ns, bytes_max;
   uint64_t began_ns, paused_ns; /* this turn, and since when its end is put off; 0: it is not */
+  bool cut;                     /* it is to end at once */
   atomic_bool stopping;
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t turned;
@@ -37,6 +38,11 @@ void ta_rhythm_run(struct ta_rhythm *r);
 /* Asks for a turn; the answer is what to wait for. */
 uint64_t ta_rhythm_ask(struct ta_rhythm *r);
 void ta_rhythm_stop(struct ta_rhythm *r);
+
+/* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for a turn. Of several
+ * snaps at a time the last is meant. */
+void ta_rhythm_snap(uint64_t last_ms);
+void ta_rhythm_cut(void);
 /* Until that turn is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
 bool ta_rhythm_wait(struct ta_rhythm *r, uint64_t n, uint64_t until_ns);
 

@@ -33,6 +33,7 @@ struct session {
 /* Written by start and stop, under the gate. */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static struct session *session;
+static atomic_bool recording; /* it does */
 
 /* The turner's thread. */
 
@@ -162,6 +163,7 @@ static int open_session(const struct ta_outlet *out, const struct ta_emit_config
   if (!fork_is_watched || ta_goes_make() != TB_OK || (s = new_session(config)) == NULL)
     return TA_E_NOMEM;
   s->forward = forward;
+  atomic_store(&recording, out->snap != NULL);
   error = ta_pool_init(&ta_emit.pool, memory_bytes) == TB_OK ? begin(s, out, config) : TA_E_NOMEM;
   if (error == TA_OK)
     session = s;
@@ -202,6 +204,11 @@ static void end_on(void *self, uint64_t gen) {
   ta_forward_end_generation(self);
 }
 
+static void snap_on(void *self, uint64_t last_ms) {
+  ta_forward_snap(self, last_ms);
+  ta_forward_take_snap(self);
+}
+
 static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how) {
   struct ta_forward_config stream = ta_forward_config_of(where);
   uint64_t memory = stream.spool_bytes != 0 ? stream.spool_bytes : MEMORY_BYTES;
@@ -211,7 +218,9 @@ static int start_stream(const struct ta_forward_config *where, const struct ta_e
   if (memory < MEMORY_BYTES_MIN) return ta_forward_fault(TA_E_CONFIG, "spool_bytes is below 2 MiB");
   stream.spool_bytes = memory - memory / 4;
   if ((error = ta_forward_open(&stream, &forward)) != TA_OK) return error;
-  struct ta_outlet out = { forward, write_on, lose_on, end_on };
+  bool records = ta_forward_records(forward);
+  if (records) ta_forward_cut_by(forward, ta_rhythm_cut);
+  struct ta_outlet out = { forward, write_on, lose_on, end_on, records ? snap_on : NULL };
   error = open_session(&out, how, memory / 4, forward);
   if (error != TA_OK) ta_forward_close(forward, 0);
   return error;
@@ -256,6 +265,16 @@ int ta_emit_sync(int64_t deadline_ms) {
   }
   pthread_rwlock_unlock(&gate);
   return error;
+}
+
+/* Takes no lock: it may be called from a signal handler. A session that ends meanwhile takes no notice. */
+int ta_emit_snap(uint64_t last_ms) {
+  KEEP_ERRNO;
+
+  if (ta_is_off()) return TA_E_OFF;
+  if (!atomic_load(&recording)) return TA_E_CONFIG;
+  ta_rhythm_snap(last_ms);
+  return TA_OK;
 }
 
 int ta_emit_stop(int64_t deadline_ms) {

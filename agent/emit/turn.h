@@ -26,6 +26,8 @@ struct ta_outlet {
   void (*lose)(void *self, uint64_t gen);
   /* After its last byte. */
   void (*end)(void *self, uint64_t gen);
+  /* A recorder: lets out what it keeps. NULL: it is none. */
+  void (*snap)(void *self, uint64_t last_ms);
 };
 
 struct ta_turner {

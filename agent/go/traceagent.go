@@ -49,6 +49,10 @@ type Config struct {
 	SpoolDir      string
 	SpoolDirBytes uint64 // what it may hold; default 4 times SpoolBytes
 
+	// Record makes a flight recorder of it: so much of the trace, as far as it fits into SpoolBytes, stays in memory, and
+	// nothing is sent before Snap or `tracectl snap` asks for it. Not together with SpoolDir. Default: all is sent.
+	Record time.Duration
+
 	Tee io.Writer // if set, gets the trace as well
 }
 
@@ -63,6 +67,8 @@ type Status struct {
 	BegunAnew                                  uint64 // times the collector no longer had what it had acknowledged
 	DiskBytes, DiskFaults                      uint64 // in SpoolDir, of this trace; how often it could not be used
 	OldStreams, OldStreamsSent                 uint64 // that earlier programs left there: still to be sent, sent by now
+	RecordedGenerations, RecordedBytes         uint64 // of a recorder: kept in memory now
+	ForgottenGenerations, Snaps                uint64 // let go unsent; how often it was asked
 	Stream                                     string // id under which the collector knows the trace
 	LastError                                  string // of the last refusal or lost connection
 }
@@ -135,6 +141,23 @@ func (a *Agent) Stop(ctx context.Context) error {
 	return err
 }
 
+// Snap sends the newest part of what a recorder keeps, 0: all of it, and waits until the collector has acknowledged it
+// or ctx ends. The trace is cut where the runtime ends a generation: up to two seconds pass.
+func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
+	a.stopping.Lock()
+	defer a.stopping.Unlock()
+	if a.stream == nil {
+		return errors.New("traceagent: the trace is off")
+	}
+	ms := C.uint64_t((last + time.Millisecond - 1) / time.Millisecond)
+	if code := C.ta_forward_snap(a.stream, ms); code == C.TA_E_CONFIG {
+		return errors.New("traceagent: not a flight recorder: Config.Record is not set")
+	} else if code != C.TA_OK {
+		return fault(code)
+	}
+	return wait(ctx, a.stream)
+}
+
 // Status tells how the stream is doing; after Stop, how it ended.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
@@ -183,6 +206,7 @@ func open(config Config) (*C.ta_forward, error) {
 
 		spool_dir:       text(config.SpoolDir),
 		spool_dir_bytes: C.uint64_t(config.SpoolDirBytes),
+		record_ms:       C.uint64_t(config.Record / time.Millisecond),
 	}
 	c.size = C.size_t(unsafe.Sizeof(c))
 
@@ -243,7 +267,13 @@ func read(stream *C.ta_forward) Status {
 		DiskFaults:       uint64(s.disk_faults),
 		OldStreams:       uint64(s.old_streams),
 		OldStreamsSent:   uint64(s.old_streams_sent),
-		Stream:           C.GoString(&s.stream[0]),
-		LastError:        C.GoString(&s.last_error[0]),
+
+		RecordedGenerations:  uint64(s.recorded_generations),
+		RecordedBytes:        uint64(s.recorded_bytes),
+		ForgottenGenerations: uint64(s.forgotten_generations),
+		Snaps:                uint64(s.snaps),
+
+		Stream:    C.GoString(&s.stream[0]),
+		LastError: C.GoString(&s.last_error[0]),
 	}
 }

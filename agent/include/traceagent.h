@@ -71,7 +71,19 @@ struct ta_forward_config {
    * nobody else. See "Spool on disk" below. NULL: none. */
   const char *spool_dir;
   uint64_t spool_dir_bytes; /* half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB */
+  /* A flight recorder, see below: so much is kept and nothing sent until a snap is asked for. 0: all is sent as it
+   * goes. Environment: TRACEAGENT_RECORD_MS. Not together with spool_dir. */
+  uint64_t record_ms;
 };
+
+/* Flight recorder. For programs too dense to stream always: the newest record_ms of the trace, as far as they fit
+ * into spool_bytes, stay in memory as whole generations. What grows older is let go, which counts as forgotten, not
+ * as lost. A snap sends what is kept, and what comes until the generation that is being written has ended; then it
+ * goes on recording. Each snap is a whole trace: fetch writes it to a file of its own. What was not sent by then stays
+ * in memory, whether the collector is there or not.
+ *
+ * Who may ask: this program (ta_forward_snap, ta_emit_snap), from a signal handler, too; and whoever may read the
+ * collector (tracectl snap). close() sends nothing that was not asked for: snap first. */
 
 /* Spool on disk. Our thread copies what is in the spool into files as it comes, 100 ms later at most, and deletes what
  * is acked. Nothing goes out before it is there. When this program has died, by whatever, the next stream of the same service
@@ -113,6 +125,9 @@ struct ta_forward_status {
   uint64_t begun_anew;
   uint64_t disk_bytes, disk_faults;       /* of spool_dir: in this stream's files; how often it went off */
   uint64_t old_streams, old_streams_sent; /* left there by earlier programs: still to be sent (1 until that is known), sent */
+  /* Of a recorder: whole generations that are kept now, with the one being written in bytes; those that were let go
+   * unsent; snaps that were asked for. What is kept is in none of the figures above before it is sent. */
+  uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
 };
 
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);
@@ -126,6 +141,11 @@ TA_API int ta_forward_write(ta_forward *f, const void *bytes, size_t n);
  * deadline_ms < 0: for ever. 0: acked; TA_E_KEPT: not acked by then, but in spool_dir, all of it; TA_E_TIMEOUT,
  * TA_E_REFUSED, TA_E_OFF. After 0 and TA_E_KEPT this program may be killed, and nothing written before is lost. */
 TA_API int ta_forward_sync(ta_forward *f, int64_t deadline_ms);
+
+/* Of a recorder: sends the newest last_ms of what is kept, 0: all of it, and what comes until the generation that is
+ * being written has ended. Waits for nothing: a sync() after it does. May be called from a signal handler.
+ * TA_E_CONFIG: it does not record. TA_E_OFF. */
+TA_API int ta_forward_snap(ta_forward *f, uint64_t last_ms);
 
 /* Says that nothing more will come: the last generation is complete, a CLOSE record is on its way,
  * write() answers TA_E_CLOSED. Waits for nothing; a sync() after it waits for the whole stream. */
@@ -199,6 +219,8 @@ TA_API int ta_emit_start(const struct ta_forward_config *where, const struct ta_
 /* Ends the generation at once, and waits until it and all before are acked; as ta_forward_sync(). TA_E_OFF: there is
  * no session. */
 TA_API int ta_emit_sync(int64_t deadline_ms);
+/* As ta_forward_snap(); the generation ends at once. A ta_emit_sync() after it waits until all of it is acked. */
+TA_API int ta_emit_snap(uint64_t last_ms);
 /* Ends the session, and waits until all is acked or the deadline has passed; a second more at most for our thread.
  * Threads may go on calling. TA_E_TIMEOUT, too, if a thread was stopped in the middle of writing an event: then the
  * session is still there, and stop may be called again. */
