@@ -98,6 +98,7 @@ static void let_out_first(struct ta_spool *s, struct ta_snap *snap) {
 void ta_spool_record(struct ta_spool *s, uint64_t keep_ns) {
   s->recorder.keep_ns = keep_ns;
   s->recorder.ends = 1;
+  s->recorder.ended_wall_ns = ta_wall_ns();
 }
 
 void ta_spool_record_ends(struct ta_spool *s, unsigned ends) {
@@ -181,7 +182,9 @@ void ta__recorder_began(struct ta_spool *s) {
   struct ta_recorder *r = &s->recorder;
   struct ta_run *run = &s->runs.run[s->runs.last];
 
-  run->held = r->keep_ns > 0 && r->tail == 0;
+  if (r->keep_ns == 0) return;
+  run->first_wall_ns = r->ended_wall_ns;
+  run->held = r->tail == 0;
   if (run->held && r->first == TA_NONE) r->first = s->runs.last;
 }
 
@@ -190,6 +193,7 @@ bool ta__recorder_ended(struct ta_spool *s, struct ta_run *run) {
 
   if (r->keep_ns == 0) return true;
   run->ended_mono_ns = ta_mono_ns();
+  r->ended_wall_ns = run->last_wall_ns;
   if (run->held) {
     forget_before(s, ago(r->keep_ns));
     return false;

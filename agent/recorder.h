@@ -44,6 +44,7 @@ struct ta_recorder {
                        seen when the next one comes */
   unsigned tail;  /* ends still to come before generations are held again */
   uint32_t first; /* the oldest that is held, or TA_NONE */
+  uint64_t ended_wall_ns; /* the last generation, or when the stream began: then the next one did */
   uint64_t forgotten_generations, snaps;
   struct ta_snap snap[TA_SNAPS_MAX];
 };

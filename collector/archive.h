@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers questions about the archive over nng REQ/REP (proto/archive.proto): status, list, read,
- * report, verify, and those of leases.
+ * report, verify, snap, and those of leases.
  *
  * Each of a few worker threads owns one REP context and one read-only catalog connection; it may
  * block on files, so loops never wait for a reader. A list that asks to be settled goes behind a
@@ -8,6 +8,7 @@
  *
  *   REQ ──> worker ──> catalog, segment files, reports registry
  *                ├───> TC_SUBMIT_BARRIER ──> store ──> tc_archive_reply()
+ *                ├───> recorders ──SNAP──> agents
  *                └───> leases ──> REP
  *
  * Memory    a request is unpacked into an arena of fixed size; a reply holds at most one page of
@@ -22,6 +23,7 @@
 
 #include "collector/leases.h"
 #include "collector/nng_listen.h"
+#include "collector/recorders.h"
 #include "collector/reports.h"
 #include "collector/store.h"
 
@@ -30,6 +32,7 @@ struct tc_archive_env {
   struct tc_store *store;
   struct tc_reports *reports;
   struct tc_leases *leases; /* NULL: none are given */
+  struct tc_recorders *recorders; /* NULL: nobody is asked for snaps */
   struct tc_nng_tls *tls; /* needed where listen.archive is tls+tcp:// */
   unsigned sender;        /* the store's sender number, = loops; also the loop of its replies */
   uint64_t started_wall_ns;

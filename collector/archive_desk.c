@@ -38,6 +38,7 @@ void tc_archive_desk_free(struct tc_archive_desk *desk) {
 const Tracecollect__V1__Reply *tc_archive_desk_ask(struct tc_archive_desk *desk,
                                                    const Tracecollect__V1__Request *request) {
   assert(request->ask_case != TRACECOLLECT__V1__REQUEST__ASK_VERIFY);
+  assert(request->ask_case != TRACECOLLECT__V1__REQUEST__ASK_SNAP);
   assert(request->ask_case != TRACECOLLECT__V1__REQUEST__ASK_LIST || !request->list->settle);
   tb_arena_reset(&desk->worker.arena);
   tracecollect__v1__reply__init(&desk->reply);

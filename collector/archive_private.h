@@ -77,6 +77,10 @@ TB_MUST tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__Rea
 TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
                                  struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);
 
+/* What agents' flight recorders keep is let out; answered when they have answered. */
+TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
+                               struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
+
 /* --- archive_lease.c: questions that somebody else answers --- */
 
 TB_MUST tb_rc tc__lines_open(struct tc_archive *a, struct tb_diag *diag);

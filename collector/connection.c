@@ -90,6 +90,12 @@ static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
     return rc;
   }
   c->attached = true;
+  c->agent = (struct tc_recorder){ .conn = c->id,
+                                   .loop = c->set->env.loop,
+                                   .record_ns = hello->record_ns };
+  memcpy(c->agent.stream, hello->stream.data, TC_STREAM_BYTES);
+  strcpy(c->agent.service, hello->service);
+  strcpy(c->agent.instance, hello->instance);
   if (hello->counters != NULL) c->greeted = counters_of(hello->counters);
   return TB_OK;
 }
@@ -138,6 +144,32 @@ static void on_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartbea
   if (heartbeat->counters == NULL || c->ingest.state != TC_INGEST_STREAMING) return;
   struct tc_counters counters = counters_of(heartbeat->counters);
   submit_counters(c, &counters);
+}
+
+static void on_snapped(void *self, const Tracecollect__V1__Snapped *snapped) {
+  static const enum tc_snap_state states[] = {
+    [TRACECOLLECT__V1__SNAP_RESULT__SNAP_UNKNOWN] = TC_SNAP_NOTHING,
+    [TRACECOLLECT__V1__SNAP_RESULT__SNAP_SHIPPED] = TC_SNAP_SHIPPED,
+    [TRACECOLLECT__V1__SNAP_RESULT__SNAP_NOTHING] = TC_SNAP_NOTHING,
+    [TRACECOLLECT__V1__SNAP_RESULT__SNAP_NOT_RECORDING] = TC_SNAP_NOT_RECORDING,
+    [TRACECOLLECT__V1__SNAP_RESULT__SNAP_BUSY] = TC_SNAP_BUSY,
+  };
+  struct connection *c = self;
+  unsigned result = (unsigned)snapped->result;
+  struct tc_snap_done done = {
+    .state = result < sizeof states / sizeof states[0] ? states[result] : TC_SNAP_NOTHING,
+    .first_gen = snapped->first_gen,
+    .last_gen = snapped->last_gen,
+    .generations = snapped->generations,
+    .batches = snapped->batches,
+    .bytes = snapped->bytes,
+    .lost_generations = snapped->lost_generations,
+    .from_wall_ns = snapped->from_wall_ns,
+    .to_wall_ns = snapped->to_wall_ns,
+  };
+
+  if (c->set->env.recorders != NULL)
+    tc_recorders_answer(c->set->env.recorders, c->id, snapped->id, &done);
 }
 
 /* The store must hear that we are gone; if it has no room, what is left of us waits. */
@@ -246,6 +278,7 @@ static void on_closed(void *self, const char *why) {
   c->tls = NULL;
   c->ending = true;
   tc_ingest_fini(&c->ingest);
+  if (c->set->env.recorders != NULL) tc_recorders_leave(c->set->env.recorders, c->id);
   if (c->tenant != NULL) tc_tenants_leave(c->set->env.tenants, c->tenant);
   tb_map_remove(&c->set->by_id, c->id);
   if (!c->open) {
@@ -264,7 +297,7 @@ static void on_closed(void *self, const char *why) {
 }
 
 tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
-  struct tc_ingest_sink ingest = { c, on_hello, on_record, on_known, on_heartbeat };
+  struct tc_ingest_sink ingest = { c, on_hello, on_record, on_known, on_heartbeat, on_snapped };
   struct tc_tls_sink tls = { c, on_open, room, on_bytes, on_drained, on_closed };
 
   tb_diag_clear(&c->diag);
@@ -293,6 +326,9 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
          "peer=%s identity=%s stream=%" PRIu32 ": attached after record %" PRIu64, c->peer,
          tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);
   tc__say_welcome(c);
+  if (c->set->env.recorders != NULL &&
+      tc_recorders_join(c->set->env.recorders, &c->agent) != TB_OK)
+    tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
   tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_told);
   if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);
   tc__go_on_reading(c);

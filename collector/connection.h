@@ -16,6 +16,7 @@
 
 #include "collector/gate.h"
 #include "collector/metrics.h"
+#include "collector/recorders.h"
 #include "collector/store.h"
 #include "collector/tenant.h"
 #include "collector/tls.h"
@@ -35,6 +36,7 @@ struct tc_connections_env {
   unsigned loop;              /* its number: replies come back by it */
   struct tc_tenants *tenants; /* all loops' */
   struct tc_gate *gate;       /* where handshakes were let in; NULL: by nobody */
+  struct tc_recorders *recorders; /* where agents are asked for snaps; NULL: nowhere */
 };
 
 TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out);
@@ -48,7 +50,7 @@ void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, con
 /* About one of them, or about all (FAILED). reply is lent. */
 void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply);
 void tc_connections_flush(struct tc_connections *set); /* sends the acks that are due */
-void tc_connections_tick(struct tc_connections *set);  /* heartbeats and time-outs */
+void tc_connections_tick(struct tc_connections *set);  /* heartbeats, time-outs, snaps */
 
 /* Says GOAWAY, reads no more, and closes each once what it sent is acked. */
 void tc_connections_drain(struct tc_connections *set, const char *reason);

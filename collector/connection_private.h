@@ -26,6 +26,7 @@ struct connection {
   bool dirty;   /* the store spoke of us since the last flush */
   struct connection *dirty_next;
   struct tc_counters greeted; /* as HELLO had them; zeroes: it had none */
+  struct tc_recorder agent;   /* as HELLO had it */
   uint64_t submitted_seq, durable_seq;
   uint64_t released;    /* record bytes that left memory */
   uint64_t credit_told; /* last credit mark sent */
@@ -59,6 +60,7 @@ static inline uint64_t tc__to_ms(uint64_t ns) {
 void tc__say_welcome(struct connection *c);
 void tc__say_ack(struct connection *c); /* if one is due and the socket is free */
 void tc__say_heartbeat(struct connection *c);
+void tc__say_snap(struct connection *c, const struct tc_snap_order *order);
 void tc__say_goaway(struct connection *c, const char *reason);
 void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, bool permanent,
                     const char *reason); /* by name, and ends it */

@@ -69,6 +69,15 @@ void tc__say_heartbeat(struct connection *c) {
   send_message(c, TP_HEARTBEAT, &m.base);
 }
 
+void tc__say_snap(struct connection *c, const struct tc_snap_order *order) {
+  Tracecollect__V1__Snap m = TRACECOLLECT__V1__SNAP__INIT;
+
+  if (c->tls == NULL || c->ending || c->leaving) return; /* soon gone, and told so then */
+  m.id = order->id;
+  m.last_ns = order->last_ns;
+  send_message(c, TP_SNAP, &m.base);
+}
+
 void tc__say_goaway(struct connection *c, const char *reason) {
   Tracecollect__V1__Goaway m = TRACECOLLECT__V1__GOAWAY__INIT;
   char text[32];

@@ -76,6 +76,16 @@ void tc_connections_flush(struct tc_connections *set) {
   }
 }
 
+static void send_snaps(struct tc_connections *set) {
+  struct tc_snap_order order;
+
+  while (set->env.recorders != NULL &&
+         tc_recorders_next(set->env.recorders, set->env.loop, &order)) {
+    const uint64_t *found = tb_map_find(&set->by_id, order.conn);
+    if (found != NULL) tc__say_snap((struct connection *)(uintptr_t)*found, &order);
+  }
+}
+
 void tc_connections_tick(struct tc_connections *set) {
   uint64_t now = tc__now_ms(set);
   struct connection *next;
@@ -84,6 +94,7 @@ void tc_connections_tick(struct tc_connections *set) {
     next = c->next;
     tc__tick_one(c, now);
   }
+  send_snaps(set);
 }
 
 static void turn_away(struct tc_connections *set, struct connection *c, uint64_t source) {

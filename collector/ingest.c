@@ -64,12 +64,33 @@ static tb_rc take_heartbeat(struct tc_ingest *in, ProtobufCAllocator *allocator)
   return TB_OK;
 }
 
+static tb_rc take_snapped(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+  const Tracecollect__V1__Snapped *snapped =
+      tracecollect__v1__snapped__unpack(allocator, in->frame.len, in->record->payload);
+
+  if (snapped == NULL) return tb_fail(in->diag, TB_PROTOCOL, "SNAPPED does not unpack");
+  if (snapped->id == 0 || snapped->last_gen < snapped->first_gen ||
+      snapped->to_wall_ns < snapped->from_wall_ns)
+    return tb_fail(in->diag, TB_PROTOCOL, "SNAPPED makes no sense");
+  if (in->sink.snapped != NULL) in->sink.snapped(in->sink.self, snapped);
+  return TB_OK;
+}
+
+static tb_rc unpack_control(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+  switch (in->frame.kind) {
+  case TP_HELLO: return take_hello(in, allocator);
+  case TP_SNAPPED: return take_snapped(in, allocator);
+  default: return take_heartbeat(in, allocator);
+  }
+}
+
 static tb_rc take_control(struct tc_ingest *in) {
   struct tb_mem mem;
   struct tb_arena arena;
   tb_rc rc;
 
-  if (in->frame.kind != TP_HELLO && in->frame.kind != TP_HEARTBEAT) {
+  if (in->frame.kind != TP_HELLO && in->frame.kind != TP_HEARTBEAT &&
+      in->frame.kind != TP_SNAPPED) {
     if (in->frame.kind >= TP_KIND_LIMIT) return TB_OK; /* a later version's, not critical */
     return tb_fail(in->diag, TB_PROTOCOL, "%s is not an agent's to send",
                    tp_kind_name(in->frame.kind));
@@ -80,7 +101,7 @@ static tb_rc take_control(struct tc_ingest *in) {
   tb_mem_init(&mem, tb_mem_libc, NULL, CONTROL_UNPACKED_MAX);
   tb_arena_init(&arena, &mem, 4 << 10);
   ProtobufCAllocator allocator = tp_arena_allocator(&arena);
-  rc = in->frame.kind == TP_HELLO ? take_hello(in, &allocator) : take_heartbeat(in, &allocator);
+  rc = unpack_control(in, &allocator);
   tb_arena_fini(&arena);
   return rc;
 }

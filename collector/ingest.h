@@ -26,6 +26,7 @@ struct tc_ingest_sink {
   tb_rc (*record)(void *self, struct tc_record *record); /* owns it on TB_OK only */
   void (*known)(void *self, uint64_t bytes);             /* a record we have: ack it again */
   void (*heartbeat)(void *self, const Tracecollect__V1__Heartbeat *heartbeat);
+  void (*snapped)(void *self, const Tracecollect__V1__Snapped *snapped); /* NULL: nobody asked */
 };
 
 enum tc_ingest_state { TC_INGEST_GREETING, TC_INGEST_ATTACHING, TC_INGEST_STREAMING };

@@ -46,6 +46,7 @@ struct tc_pipeline {
   atomic_uint handshakes;
   struct tc_gate *gate;
   struct tc_tenants *tenants;
+  struct tc_recorders *recorders;
   struct tc_metrics metrics;   /* the main loop's own */
   atomic_bool replies_welcome; /* stations run */
 
@@ -198,9 +199,10 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   TB_TRY(tc_gate_new(seed, &p->gate));
   TB_TRY(tc_tenants_new(&p->tenants));
+  TB_TRY(tc_recorders_new(&p->recorders));
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_station_env env = { p->config, p->reports,     p->history, p->feed, p->leases,
-                                  p->store,  &p->handshakes, p->tenants, p->gate, i };
+                                  p->store,  &p->handshakes, p->tenants, p->gate, p->recorders, i };
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
@@ -241,6 +243,7 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
     .store = p->store,
     .reports = p->reports,
     .leases = p->leases,
+    .recorders = p->recorders,
     .tls = p->nng_tls,
     .sender = p->count,
     .version = version,
@@ -388,6 +391,7 @@ static void end_stages(struct tc_pipeline *p) {
   archive = TB_MOVE(p->archive);
   pthread_mutex_unlock(&p->archive_lock);
   tc_leases_stop(p->leases);
+  tc_recorders_stop(p->recorders);
   tc_archive_stop(archive);
   tc_feed_stop(p->feed);
   tc_http_close(p->http);
@@ -475,6 +479,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_door_free(p->door);
   tc_gate_free(p->gate);
   tc_tenants_free(p->tenants);
+  tc_recorders_free(p->recorders);
   tc_history_free(p->history);
   tc_reports_free(p->reports);
   pthread_mutex_destroy(&p->archive_lock);

@@ -205,7 +205,8 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
                                             .store = store,
                                             .loop = env->number,
                                             .tenants = env->tenants,
-                                            .gate = env->gate };
+                                            .gate = env->gate,
+                                            .recorders = env->recorders };
 
   rc = tc_tap_new(env->leases, env->number, &st->tap);
   struct tc_understand_env understand = { .uv = &st->loop.uv,

@@ -27,6 +27,7 @@ struct tc_station_env {
   atomic_uint *handshakes; /* at this moment, of all stations */
   struct tc_tenants *tenants;
   struct tc_gate *gate;
+  struct tc_recorders *recorders;
   unsigned number;         /* its loop's, and its sender's at the store */
 };
 

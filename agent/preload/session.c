@@ -46,6 +46,21 @@ static void watch_process(void) {
   atexit(ta_preload_end); /* before the agent's own handler, which was there first */
 }
 
+static void on_record_signal(int signal) {
+  (void)signal;
+  ta_emit_snap(0);
+}
+
+/* The program may take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
+static void take_signal(void) {
+  struct sigaction ours = { .sa_handler = on_record_signal, .sa_flags = SA_RESTART }, before;
+
+  if (variables.record_signal == 0 || sigaction(variables.record_signal, NULL, &before) != 0 ||
+      before.sa_handler != SIG_DFL)
+    return;
+  sigaction(variables.record_signal, &ours, NULL);
+}
+
 /* A child of several with one name has a name of its own. */
 static const char *child_instance(char *room, size_t n) {
   const char *given = getenv("TRACEAGENT_INSTANCE");
@@ -70,6 +85,7 @@ static int start(bool child) {
 
   if (error != TA_OK) return error;
   pthread_once(&once, watch_process);
+  take_signal();
   if ((variables.told & 1u << TA_TELL_THREAD) != 0)
     ta_thread_attach(ta_name_of(program_invocation_short_name));
   return TA_OK;

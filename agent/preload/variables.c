@@ -78,6 +78,19 @@ static bool read_number(struct ta_variables *v, const char *name, uint64_t max, 
   return false;
 }
 
+/* A signal whose default would end the program, so that nobody's is in the way. */
+static bool read_signal(struct ta_variables *v) {
+  const char *text = getenv("TRACEAGENT_RECORD_SIGNAL");
+
+  if (text == NULL || *text == 0) return true;
+  if (strcmp(text, "USR1") == 0) v->record_signal = SIGUSR1;
+  if (strcmp(text, "USR2") == 0) v->record_signal = SIGUSR2;
+  if (v->record_signal == 0)
+    snprintf(v->fault, sizeof v->fault,
+             "TRACEAGENT_RECORD_SIGNAL: \"%.40s\" is neither USR1 nor USR2", text);
+  return v->record_signal != 0;
+}
+
 static bool is_on(const char *name) {
   const char *text = getenv(name);
 
@@ -102,7 +115,7 @@ bool ta_variables_read(struct ta_variables *v) {
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
   name_service(v);
-  return read_groups(v) &&
+  return read_groups(v) && read_signal(v) &&
          read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&
          read_number(v, "TRACEAGENT_SPOOL_BYTES", INT64_MAX, &v->spool_bytes) &&
          read_number(v, "TRACEAGENT_VERSION", UINT32_MAX, &v->version) &&

@@ -192,7 +192,7 @@ static void play(struct session *s, struct script script) {
 }
 
 static uint64_t story(const uint8_t *data, size_t size, size_t piece) {
-  struct tc_ingest_sink sink = { NULL, on_hello, on_record, on_known, on_heartbeat };
+  struct tc_ingest_sink sink = { NULL, on_hello, on_record, on_known, on_heartbeat, NULL };
   struct session s = { .piece = piece };
 
   sink.self = &s;

@@ -54,7 +54,7 @@ static void on_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartbea
 }
 
 static void talk_begin(struct talk *t) {
-  struct tc_ingest_sink sink = { t, on_hello, on_record, on_known, on_heartbeat };
+  struct tc_ingest_sink sink = { t, on_hello, on_record, on_known, on_heartbeat, NULL };
 
   memset(t, 0, sizeof *t);
   tb_mem_init(&t->mem, tb_mem_libc, NULL, SIZE_MAX);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl snap: what flight recorders keep goes to the archive, and where it lies there. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collector/times.h"
+#include "tools/tracectl/json.h"
+#include "tools/tracectl/remote.h"
+#include "tools/tracectl/table.h"
+#include "tools/tracectl/tracectl.h"
+
+typedef Tracecollect__V1__SnapReply snap_reply;
+typedef Tracecollect__V1__AgentSnap agent_snap;
+
+enum { OPT_TIMEOUT = 0x2000, TIMEOUT_S = 10, TIMEOUT_S_MAX = 20 };
+
+struct snap_args {
+  struct tk_client_args client;
+  struct tk_selector selector;
+  uint64_t timeout_ns;
+  bool json;
+};
+
+static bool is_shipped(const agent_snap *a) {
+  return strcmp(a->state, "shipped") == 0;
+}
+
+static void add_row(struct tk_table *table, const agent_snap *a) {
+  char size[TK_SIZE_BYTES], from[TC_TIME_BYTES], to[TC_TIME_BYTES];
+
+  tk_table_add(table, "%s", a->state);
+  tk_table_add(table, "%s", a->service);
+  tk_table_add(table, "%s", a->instance);
+  if (!is_shipped(a)) {
+    for (int empty = 0; empty < 6; empty++) tk_table_add(table, "-");
+    return;
+  }
+  tk_size_format(a->bytes, size);
+  tc_time_format(a->from_wall_ns, from);
+  tc_time_format(a->to_wall_ns, to);
+  tk_table_add(table, "%" PRIu64 "..%" PRIu64, a->first_gen, a->last_gen);
+  tk_table_add(table, "%" PRIu64, a->lost_generations);
+  tk_table_add(table, "%" PRIu64, a->batches);
+  tk_table_add(table, "%s", size);
+  tk_table_add(table, "%s", from);
+  tk_table_add(table, "%s", to);
+}
+
+static void print_fetch(const agent_snap *a) {
+  fputs("tracectl fetch --stream ", stdout);
+  for (size_t i = 0; i < a->stream.len; i++) printf("%02x", a->stream.data[i]);
+  printf(" --gen %" PRIu64 "..%" PRIu64 " -o FILE\n", a->first_gen, a->last_gen);
+}
+
+static void print_text(const snap_reply *reply) {
+  struct tk_table table;
+
+  tk_table_init(&table, "STATE,SERVICE,INSTANCE,>GENERATIONS,>LOST,>BATCHES,>SIZE,FROM,TO");
+  for (size_t i = 0; i < reply->n_agents; i++) add_row(&table, reply->agents[i]);
+  tk_table_print(&table, stdout, false);
+  tk_table_fini(&table);
+  for (size_t i = 0; i < reply->n_agents; i++)
+    if (is_shipped(reply->agents[i])) print_fetch(reply->agents[i]);
+}
+
+/* One object an agent. */
+static tb_rc print_json(const snap_reply *reply) {
+  for (size_t i = 0; i < reply->n_agents; i++)
+    if (!tk_json_print("snap", &reply->agents[i]->base)) return TB_NOMEM;
+  return TB_OK;
+}
+
+static const char *advice(const agent_snap *a) {
+  if (a->record_ns == 0) return "it sends all as it goes (record_ms, TRACEAGENT_RECORD_MS)";
+  if (strcmp(a->state, "nothing") == 0) return "its trace ended before there was anything";
+  return "what it keeps comes when it can: see tracectl list";
+}
+
+static bool all_shipped(const snap_reply *reply) {
+  bool all = true;
+
+  for (size_t i = 0; i < reply->n_agents; i++) {
+    const agent_snap *a = reply->agents[i];
+    if (is_shipped(a)) continue;
+    tk_fail("snap", "%s/%s: %s: %s", a->service, a->instance, a->state, advice(a));
+    all = false;
+  }
+  return all;
+}
+
+static tb_rc ask(const struct snap_args *args, struct tb_diag *diag, bool *out_all) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__SnapRequest snap = TRACECOLLECT__V1__SNAP_REQUEST__INIT;
+  Tracecollect__V1__Selector which;
+  const Tracecollect__V1__Reply *reply;
+  struct tk_client *client;
+
+  tk_selector_message(&args->selector, &which);
+  snap.service = which.service;
+  snap.instance = which.instance;
+  snap.stream = which.stream;
+  snap.last_ns = args->selector.last_ns;
+  snap.wait_ms = (uint32_t)((args->timeout_ns + 999999) / 1000000);
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_SNAP;
+  request.snap = &snap;
+  TB_TRY(tk_client_open(&args->client, diag, &client));
+  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
+  if (rc == TB_OK && args->json)
+    rc = print_json(reply->snap);
+  else if (rc == TB_OK)
+    print_text(reply->snap);
+  if (rc == TB_OK) *out_all = all_shipped(reply->snap);
+  tk_client_close(client);
+  return rc;
+}
+
+static tb_rc take_option(struct snap_args *args, int option, const char *value,
+                         struct tb_diag *diag) {
+  if (option == 'j') {
+    args->json = true;
+    return TB_OK;
+  }
+  if (option != OPT_TIMEOUT)
+    return tk_remote_option(&args->client, &args->selector, option, value, diag);
+  TB_TRY(tc_span_parse(value, diag, &args->timeout_ns));
+  if (args->timeout_ns != 0 && args->timeout_ns <= TIMEOUT_S_MAX * UINT64_C(1000000000))
+    return TB_OK;
+  return tb_fail(diag, TB_BROKEN, "--timeout is at most %d s", TIMEOUT_S_MAX);
+}
+
+int tk_cmd_snap(int argc, char **argv) {
+  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+                                           { "timeout", required_argument, NULL, OPT_TIMEOUT },
+                                           { "last", required_argument, NULL, TK_OPT_LAST },
+                                           TK_SELECTOR_STREAM_OPTIONS,
+                                           TK_CLIENT_OPTIONS,
+                                           { 0 } };
+  struct snap_args args = { .timeout_ns = TIMEOUT_S * UINT64_C(1000000000) };
+  struct tb_diag diag;
+  bool all = false;
+  tb_rc rc;
+
+  tb_diag_clear(&diag);
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    rc = take_option(&args, c, optarg, &diag);
+    if (rc == TB_NOTFOUND) return tk_usage_hint("snap");
+    if (rc != TB_OK) return tk_remote_fail("snap", rc, &diag);
+  }
+  if (optind < argc) return tk_usage("snap", "\"%s\" has no place here", argv[optind]);
+  if (args.selector.service == NULL && !args.selector.has_stream)
+    return tk_usage("snap", "--service or --stream is missing");
+  rc = ask(&args, &diag, &all);
+  if (rc != TB_OK) return tk_remote_fail("snap", rc, &diag);
+  return all ? TK_DONE : TK_FAILED;
+}
