@@ -678,6 +678,8 @@ const char *ta_strerror(int error) {
   case TA_E_KEPT: return "not all was acked before the deadline; it is on disk, for the next start";
   case TA_E_THREAD: return "no thread could be started";
   case TA_E_MISUSE: return "the call makes no sense here";
+  case TA_E_FILE: return "the file cannot be written";
+  case TA_E_UNEXPECTED: return "another event came than was expected";
   default: return "unknown error";
   }
 }

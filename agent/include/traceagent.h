@@ -47,7 +47,10 @@ enum ta_error {
   TA_E_THREAD = -8, /* no thread could be started */
   TA_E_BUSY = -9,   /* a session of emitting is open already */
   TA_E_KEPT = -10,  /* as TA_E_TIMEOUT, but all of it is in spool_dir: it survives this program */
-  TA_E_MISUSE = -11, /* a call that makes no sense where it stands; nothing was done (traceprobe.h) */
+  /* Of traceprobe.h. */
+  TA_E_MISUSE = -11,     /* a call that makes no sense where it stands; nothing was done */
+  TA_E_FILE = -12,       /* a file cannot be written */
+  TA_E_UNEXPECTED = -13, /* another event came than was expected */
 };
 
 typedef struct ta_forward ta_forward;

@@ -123,6 +123,53 @@ TA_API size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes);
 TA_API int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                             struct ta_probe *probe);
 
+/* Counts the stacks that lead to events, as a profile for go tool pprof: `go tool pprof -top PROGRAM FILE`. Each event
+ * stands under its own name on top of its stacks. A call takes as long as libgcc needs to unwind the stack; no lock.
+ * Memory: 540 bytes a stack, of which there may be stacks_max (0: 4096); what comes beyond is counted as "(other stacks)". */
+typedef struct ta_profile ta_profile;
+TA_API int ta_profile_open(unsigned stacks_max, ta_profile **out);
+TA_API int ta_profile_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                             struct ta_probe *probe, ta_profile *profile);
+/* Gzipped; counting goes on meanwhile. */
+TA_API int ta_profile_write(const ta_profile *profile, const char *path);
+TA_API void ta_profile_close(ta_profile *profile); /* its probes are detached; NULL is fine */
+
+/* Writes events as JSON for ui.perfetto.dev and chrome://tracing; the events xBegin and xEnd become a span x. Threads
+ * take turns at the file, so this is for looking at a program, not for one that must not wait. */
+typedef struct ta_chrome ta_chrome;
+TA_API int ta_chrome_open(const char *path, ta_chrome **out);
+TA_API int ta_chrome_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                            struct ta_probe *probe, ta_chrome *chrome);
+/* Its probes are detached; NULL is fine. TA_E_FILE: not all of it could be written. */
+TA_API int ta_chrome_close(ta_chrome *chrome);
+
+/* For tests: what threads do is held up at their events, and let go in the order of a script.
+ *
+ *   ta_expect_open(0, &x);
+ *   ta_lock(); ta_expect_attach(x, traceHello_point(), &probe); ta_unlock();
+ *   ... threads begin ...
+ *   ta_expect_pause(x, "worker", "hello.traceHello(who=\"JP\")");   -- the thread "worker" stands there
+ *   ... look at what it may not change now ...
+ *   ta_expect_event(x, "main", "hello.traceHello(who=\"Kirr\")");   -- worker goes on, then main's event comes and goes on
+ *   if (ta_expect_end(x) != TA_OK) puts(ta_expect_fault(x));         -- nothing else came
+ *   ta_expect_close(x);
+ *
+ * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a step fails
+ * everybody goes on, later steps answer TA_E_MISUSE, and the fault tells the steps before, what was expected and what
+ * came, and who else stands where. An event nobody expects is told by end(), if its thread stands there by then.
+ *
+ * Errors    TA_E_UNEXPECTED: another event. TA_E_TIMEOUT: none within deadline_ms (0: 30 s). */
+typedef struct ta_expect ta_expect;
+TA_API int ta_expect_open(int64_t deadline_ms, ta_expect **out);
+TA_API int ta_expect_attach(ta_expect *x, struct ta_tracepoint *at, struct ta_probe *probe);
+TA_API void ta_expect_name(const char *thread);
+TA_API int ta_expect_pause(ta_expect *x, const char *thread, const char *text);
+TA_API void ta_expect_go(ta_expect *x); /* the one that was paused; a next step does it, too */
+TA_API int ta_expect_event(ta_expect *x, const char *thread, const char *text);
+TA_API int ta_expect_end(ta_expect *x); /* whoever stands goes on. TA_E_MISUSE: failed before */
+TA_API const char *ta_expect_fault(const ta_expect *x); /* empty: none */
+TA_API int ta_expect_close(ta_expect *x);               /* detaches its probes */
+
 /* The rest is for what `tracectl tracepoints gen` writes. */
 
 struct ta_tracepoint {
@@ -137,6 +184,9 @@ struct ta_tracepoint {
 #define TA_TRACE_SLOW    __attribute__((visibility("hidden"), cold, noinline))
 #define TA_TRACE_IS_ON(at)                                                                         \
   __builtin_expect(__atomic_load_n(&(at)->first, __ATOMIC_RELAXED) != NULL, 0)
+
+/* Behind a call that must stay one: a jump would leave who called out of its stacks. */
+#define TA_TRACE_STAY __asm__ volatile("")
 
 TA_API int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                            struct ta_probe *probe, ta_probe_fn *fn, void *self);

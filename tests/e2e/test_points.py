@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tracepoints: from the declaration in a source to a probe, within one program and across libraries."""
+import gzip
 import json
 import os
 import re
@@ -7,7 +8,7 @@ import shlex
 import shutil
 import unittest
 
-from harness import BUILD, SANITIZE, Case, Collector, local_go
+from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go
 
 LIBRARY = """#include "hello.trace.h"
 //trace:event traceHelloBegin(const char *who)
@@ -165,6 +166,48 @@ class Points(Case):
                 self.assertRegex(rest[0], r"^test +%rax,%rax$", body)
                 self.assertRegex(rest[1], r"^jne ", body)
             self.assertNotIn("call", body)  # what is slow lies elsewhere, behind both branches
+
+    def example(self):
+        """examples/tracepoints, built as by a user of what is installed."""
+        usr, build = self.folder / "usr", self.folder / "build"
+        self.run_program("cmake", "--install", BUILD, "--prefix", usr)
+        flags = [f"-DCMAKE_C_FLAGS=-fsanitize={SANITIZE}"] if SANITIZE else []
+        self.run_program("cmake", "-S", SOURCE / "examples/tracepoints", "-B", build, f"-DCMAKE_PREFIX_PATH={usr}",
+                         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", *flags)
+        self.run_program("cmake", "--build", build)
+        return build
+
+    def test_the_example_does_what_its_readers_are_told(self):
+        build, go = self.example(), local_go()
+        self.run_program(build / "till_test")
+        collector = Collector(self)
+        said = self.run_program(build / "shop", collector.to, self.certs, cwd=self.folder).out
+        self.assertEqual(said, "630 cents in the till, 3 refused\n")
+        # The trace.
+        trace = self.folder / "shop.trace"
+        collector.ask("fetch", "--service", "shop", "-o", trace, "--no-progress")
+        text = self.tracectl("cat", "-d", "parsed", trace).out
+        self.assertEqual(len(re.findall(r'Log .*Category="till.saleEnd" Message="customer=', text)), 60)
+        self.assertEqual(len(re.findall(r'Log .*Category="till.refused" Message="customer=.*wanted=1000000 ', text)), 3)
+        # The file for Perfetto: spans by their common name, threads by theirs.
+        events = json.loads((self.folder / "shop.json").read_text())
+        for phase, count in (("B", 60), ("E", 60), ("M", 3)):
+            self.assertEqual(len([event for event in events if event["ph"] == phase]), count)
+        begin = next(event for event in events if event["ph"] == "B")
+        self.assertEqual((begin["cat"], begin["name"], sorted(begin["args"])), ("till", "sale", ["cents", "customer"]))
+        for tid in {event["tid"] for event in events}:
+            times = [event["ts"] for event in events if event["tid"] == tid and "ts" in event]
+            self.assertEqual(times, sorted(times))
+        # The profile.
+        with gzip.open(self.folder / "shop.pb.gz") as packed:
+            self.assertIn(b"till.refused", packed.read())
+        if go is not None:
+            top = self.run_program(go.command, "tool", "pprof", "-top", build / "shop", self.folder / "shop.pb.gz",
+                                   env=go.environment).out
+            self.assertRegex(top, r"(?m)^ +3 +100% +100% +3 +100% +till\.refused$")
+            self.assertRegex(top, r"(?m)^ +0 .* visit$")
+        listed = self.tracectl("tracepoints", "list", build / "libtill.so").out
+        self.assertRegex(listed, r"till +refused +\(const char \*customer, unsigned wanted, unsigned in_till\)")
 
     @unittest.skipIf(shutil.which("c++") is None, "no C++ compiler")
     def test_the_generated_header_is_one_of_c_plus_plus_too(self):

@@ -77,11 +77,11 @@ static void write_event(FILE *out, const char *module, const struct tk_point *p)
   write_params(out, p);
   fprintf(out, ");\nstatic inline void %s(", p->name);
   write_params(out, p);
-  fprintf(out, ") {\n  if (TA_TRACE_IS_ON(&%s__%s)) %s__%s_probes(", module, p->name, module,
+  fprintf(out, ") {\n  if (TA_TRACE_IS_ON(&%s__%s)) {\n    %s__%s_probes(", module, p->name, module,
           p->name);
   write_args(out, p);
   fprintf(out,
-          ");\n}\n"
+          ");\n    TA_TRACE_STAY;\n  }\n}\n"
           "static inline struct ta_tracepoint *%s_point(void) {\n  return &%s__%s;\n}\n",
           p->name, module, p->name);
   write_attach(out, "", p);
@@ -148,7 +148,7 @@ static void write_pack(FILE *out, const char *module, const struct tk_point *p) 
       fprintf(out, "%sTA_ARG(%s)", i > 0 ? ", " : "", p->param[i].name);
     fputs(" };\n", out);
   }
-  fprintf(out, "  ta_call_run(ta_self, %s);\n}\n", p->n > 0 ? "ta_args" : "NULL");
+  fprintf(out, "  ta_call_run(ta_self, %s);\n  TA_TRACE_STAY;\n}\n", p->n > 0 ? "ta_args" : "NULL");
 }
 
 static void write_point(FILE *out, const char *module, const struct tk_point *p) {

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A test's script of events: each thread that comes by stands still until the script has its event, so that there is one
+ * order in which they go on, the script's. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/clock.h"
+#include "agent/keep.h"
+#include "traceprobe.h"
+
+enum {
+  STREAM_BYTES = 32,
+  LINE_BYTES = 400,
+  PAST = 12,
+  FAULT_BYTES = 16 << 10,
+  DEADLINE_MS = 30000
+};
+
+/* A thread that stands at an event, in that thread's memory. */
+struct waiter {
+  struct waiter *next;
+  char stream[STREAM_BYTES], text[LINE_BYTES];
+  bool may_go;
+};
+
+struct ta_expect {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct ta_probe_group group;
+  int64_t deadline_ms;
+  struct waiter *first, *paused; /* those that stand; the one that pause() has shown */
+  bool over;                     /* failed or closing: nobody is held any more */
+  unsigned steps;
+  char past[PAST][STREAM_BYTES + LINE_BYTES + 4];
+  char fault[FAULT_BYTES];
+};
+
+static __thread char own_stream[STREAM_BYTES];
+
+void ta_expect_name(const char *stream) {
+  snprintf(own_stream, sizeof own_stream, "%s", stream);
+}
+
+static void stand(void *self, const struct ta_call *call) {
+  KEEP_ERRNO;
+  struct ta_expect *x = self;
+  struct waiter w = { .next = NULL }, **end;
+
+  ta_call_text(call, w.text, sizeof w.text);
+  if (own_stream[0] != '\0')
+    memcpy(w.stream, own_stream, sizeof w.stream);
+  else
+    pthread_getname_np(pthread_self(), w.stream, sizeof w.stream);
+  pthread_mutex_lock(&x->lock);
+  if (!x->over) {
+    for (end = &x->first; *end != NULL;) end = &(*end)->next;
+    *end = &w;
+    pthread_cond_broadcast(&x->changed);
+    while (!w.may_go && !x->over) pthread_cond_wait(&x->changed, &x->lock);
+    for (end = &x->first; *end != &w;) end = &(*end)->next;
+    *end = w.next;
+    pthread_cond_broadcast(&x->changed);
+  }
+  pthread_mutex_unlock(&x->lock);
+}
+
+/* What is said of a failure: what has come so far, what was expected and what came, who stands where. */
+
+static void say(struct ta_expect *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct ta_expect *x, const char *fmt, ...) {
+  size_t n = strlen(x->fault);
+  va_list args;
+
+  va_start(args, fmt);
+  vsnprintf(x->fault + n, sizeof x->fault - n, fmt, args);
+  va_end(args);
+}
+
+static void say_past(struct ta_expect *x) {
+  unsigned from = x->steps > PAST ? x->steps - PAST : 0;
+
+  if (from > 0) say(x, "  ... %u more\n", from);
+  for (unsigned i = from; i < x->steps; i++) say(x, "  %s\n", x->past[i % PAST]);
+}
+
+static void say_standing(struct ta_expect *x, const struct waiter *but) {
+  const char *head = "standing at an event, and not expected yet:\n";
+
+  for (const struct waiter *w = x->first; w != NULL; w = w->next) {
+    if (w == but || w->may_go) continue;
+    say(x, "%s  %-*s %s\n", head, STREAM_BYTES / 2, w->stream, w->text);
+    head = "";
+  }
+}
+
+static int fail(struct ta_expect *x, int error, const char *stream, const char *text,
+                const struct waiter *came) {
+  say(x, "step %u of the script:\n", x->steps + 1);
+  say_past(x);
+  if (text != NULL) say(x, "- %-*s %s\n", STREAM_BYTES / 2, stream, text);
+  if (came != NULL)
+    say(x, "+ %-*s %s\n", STREAM_BYTES / 2, stream, came->text);
+  else if (text != NULL)
+    say(x, "  nothing came on \"%s\" within %lld ms: a deadlock, or the event is not there\n",
+        stream, (long long)x->deadline_ms);
+  say_standing(x, came);
+  x->over = true;
+  pthread_cond_broadcast(&x->changed);
+  return error;
+}
+
+/* The script. */
+
+static struct waiter *standing(struct ta_expect *x, const char *stream) {
+  for (struct waiter *w = x->first; w != NULL; w = w->next)
+    if (!w->may_go && strcmp(w->stream, stream) == 0) return w;
+  return NULL;
+}
+
+static struct timespec deadline(int64_t ms) {
+  uint64_t ns = ta_mono_ns() + (uint64_t)ms * UINT64_C(1000000);
+
+  return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+                            .tv_nsec = (long)(ns % 1000000000) };
+}
+
+static void let_go(struct ta_expect *x) {
+  if (x->paused == NULL) return;
+  x->paused->may_go = true;
+  x->paused = NULL;
+  pthread_cond_broadcast(&x->changed);
+}
+
+static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
+  struct timespec until = deadline(x->deadline_ms);
+  struct waiter *w;
+
+  if (x->over) return TA_E_MISUSE;
+  let_go(x);
+  while ((w = standing(x, stream)) == NULL)
+    if (pthread_cond_timedwait(&x->changed, &x->lock, &until) == ETIMEDOUT &&
+        standing(x, stream) == NULL)
+      return fail(x, TA_E_TIMEOUT, stream, text, NULL);
+  if (strcmp(w->text, text) != 0) return fail(x, TA_E_UNEXPECTED, stream, text, w);
+  snprintf(x->past[x->steps++ % PAST], sizeof x->past[0], "%-*s %s", STREAM_BYTES / 2, stream,
+           text);
+  x->paused = w;
+  return TA_OK;
+}
+
+int ta_expect_pause(ta_expect *x, const char *stream, const char *text) {
+  KEEP_ERRNO;
+
+  pthread_mutex_lock(&x->lock);
+  int error = pause_at(x, stream, text);
+  pthread_mutex_unlock(&x->lock);
+  return error;
+}
+
+void ta_expect_go(ta_expect *x) {
+  pthread_mutex_lock(&x->lock);
+  let_go(x);
+  pthread_mutex_unlock(&x->lock);
+}
+
+int ta_expect_event(ta_expect *x, const char *stream, const char *text) {
+  int error = ta_expect_pause(x, stream, text);
+
+  if (error == TA_OK) ta_expect_go(x);
+  return error;
+}
+
+const char *ta_expect_fault(const ta_expect *x) {
+  return x->fault;
+}
+
+/* Its life. */
+
+int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
+  KEEP_ERRNO;
+  struct ta_expect *x = calloc(1, sizeof *x);
+  pthread_condattr_t attr;
+
+  if (x == NULL) return TA_E_NOMEM;
+  x->deadline_ms = deadline_ms > 0 ? deadline_ms : DEADLINE_MS;
+  pthread_mutex_init(&x->lock, NULL);
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&x->changed, &attr);
+  pthread_condattr_destroy(&attr);
+  *out = x;
+  return TA_OK;
+}
+
+int ta_expect_attach(ta_expect *x, struct ta_tracepoint *at, struct ta_probe *probe) {
+  return ta_call_attach(&x->group, at, probe, stand, x);
+}
+
+int ta_expect_end(ta_expect *x) {
+  KEEP_ERRNO;
+  int error = TA_OK;
+
+  pthread_mutex_lock(&x->lock);
+  let_go(x);
+  if (x->fault[0] != '\0')
+    error = TA_E_MISUSE;
+  else if (!x->over)
+    for (struct waiter *w = x->first; w != NULL && error == TA_OK; w = w->next)
+      if (!w->may_go) error = fail(x, TA_E_UNEXPECTED, "", NULL, NULL);
+  x->over = true;
+  pthread_cond_broadcast(&x->changed);
+  pthread_mutex_unlock(&x->lock);
+  return error;
+}
+
+int ta_expect_close(ta_expect *x) {
+  if (x == NULL) return TA_OK;
+  ta_expect_end(x);
+  int error = ta_probe_group_done(&x->group); /* has waited for those that stood */
+  if (error != TA_OK) return error;
+  pthread_cond_destroy(&x->changed);
+  pthread_mutex_destroy(&x->lock);
+  free(x);
+  return TA_OK;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Probes: who is called, in which order, and what an unlock waits for. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/patience.h"
+#include "tested.trace.h"
+
+//trace:event happened(int n)
+//trace:event jobBegin(const char *name, unsigned long size, bool last)
+//trace:event jobEnd(double took, const struct timespec *when)
+//trace:event nothing()
+
+static char heard[200];
+
+static void hear(void *self, int n) {
+  snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s%d ", (const char *)self, n);
+}
+
+static void expect_heard(const char *text) {
+  cr_assert_str_eq(heard, text);
+  heard[0] = '\0';
+}
+
+static char a[] = "a", b[] = "b", c[] = "c";
+
+static void attach(struct ta_probe_group *group, struct ta_probe *probe, char *self) {
+  cr_assert_eq(ta_lock(), TA_OK);
+  cr_assert_eq(happened_attach(group, probe, hear, self), TA_OK);
+  cr_assert_eq(ta_unlock(), TA_OK);
+}
+
+static void detach(struct ta_probe *probe) {
+  cr_assert_eq(ta_lock(), TA_OK);
+  cr_assert_eq(ta_probe_detach(probe), TA_OK);
+  cr_assert_eq(ta_unlock(), TA_OK);
+}
+
+Test(points, probes_are_called_in_the_order_of_their_attachment) {
+  struct ta_probe pa = { 0 }, pb = { 0 }, pc = { 0 };
+
+  happened(1);
+  attach(NULL, &pa, a);
+  attach(NULL, &pb, b);
+  attach(NULL, &pc, c);
+  happened(2);
+  expect_heard("a2 b2 c2 ");
+  detach(&pa);
+  happened(3);
+  attach(NULL, &pa, a); /* to the end */
+  happened(4);
+  expect_heard("b3 c3 b4 c4 a4 ");
+  cr_assert_eq(ta_probe_next(&pb), &pc);
+  cr_assert_eq(ta_probe_next(&pc), &pa);
+  cr_assert_null(ta_probe_next(&pa));
+  detach(&pb);
+  detach(&pa);
+  detach(&pc);
+  happened(5);
+  expect_heard("");
+}
+
+Test(points, a_group_is_detached_at_once) {
+  struct ta_probe pa = { 0 }, pb = { 0 }, pc = { 0 };
+  struct ta_probe_group group = { 0 }, other = { 0 };
+
+  attach(&group, &pa, a);
+  attach(NULL, &pb, b);
+  attach(NULL, &pc, c);
+  ta_lock();
+  cr_assert_eq(ta_probe_group_add(&group, &pc), TA_OK);
+  cr_assert_eq(ta_probe_group_add(&other, &pc), TA_E_MISUSE); /* it has one */
+  ta_unlock();
+  cr_assert_eq(ta_probe_group_done(&group), TA_OK);
+  happened(1);
+  expect_heard("b1 ");
+  cr_assert_eq(ta_probe_group_done(&group), TA_OK); /* empty */
+  attach(&group, &pa, a);                           /* both are new again */
+  detach(&pa);
+  cr_assert_null(group.first);
+  detach(&pb);
+}
+
+Test(points, what_makes_no_sense_is_refused) {
+  struct ta_probe pa = { 0 }, fresh = { 0 };
+  struct ta_probe_group group = { 0 };
+
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* not under the lock */
+  cr_assert_eq(ta_unlock(), TA_E_MISUSE);
+  attach(NULL, &pa, a);
+  cr_assert_eq(ta_probe_detach(&pa), TA_E_MISUSE);
+  cr_assert_eq(ta_probe_group_add(&group, &pa), TA_E_MISUSE);
+  cr_assert_eq(ta_lock(), TA_OK);
+  cr_assert_eq(ta_lock(), TA_E_MISUSE);
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* it is not new */
+  cr_assert_eq(ta_probe_detach(&fresh), TA_E_MISUSE);
+  cr_assert_eq(ta_probe_group_done(&group), TA_E_MISUSE); /* under the lock */
+  cr_assert_eq(ta_probe_detach(&pa), TA_OK);
+  cr_assert_eq(ta_probe_detach(&pa), TA_E_MISUSE);
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* it may be running still */
+  cr_assert_eq(ta_unlock(), TA_OK);
+  happened(1);
+  expect_heard("");
+}
+
+/* A probe that detaches itself, as one that waits for one event does. */
+
+static void hear_once(void *self, int n) {
+  hear(a, n);
+  cr_assert_eq(ta_lock(), TA_OK);
+  cr_assert_eq(ta_probe_detach(self), TA_OK);
+  cr_assert_eq(ta_unlock(), TA_OK);
+}
+
+Test(points, a_probe_may_detach_itself) {
+  struct ta_probe once = { 0 }, pb = { 0 };
+
+  ta_lock();
+  happened_attach(NULL, &once, hear_once, &once);
+  ta_unlock();
+  attach(NULL, &pb, b);
+  happened(1);
+  happened(2);
+  expect_heard("a1 b1 b2 ");
+  cr_assert_not_null(once.at); /* not new before an unlock outside */
+  detach(&pb);
+  cr_assert_null(once.at);
+}
+
+static void nest(void *self, int n) {
+  hear(self, n);
+  if (n > 0) happened(n - 1);
+}
+
+Test(points, events_may_come_within_probes) {
+  struct ta_probe probe = { 0 };
+
+  ta_lock();
+  happened_attach(NULL, &probe, nest, a);
+  ta_unlock();
+  happened(3);
+  expect_heard("a3 a2 a1 a0 ");
+  detach(&probe);
+}
+
+/* Unlock waits. */
+
+static atomic_int inside, may_leave, unlocked;
+
+static void stay(void *self, int n) {
+  (void)self, (void)n;
+  atomic_store(&inside, 1);
+  while (!atomic_load(&may_leave)) usleep(100);
+  cr_assert_eq(atomic_load(&unlocked), 0);
+  atomic_store(&inside, 2);
+}
+
+static void *passes(void *self) {
+  happened(1);
+  return self;
+}
+
+static void *lets_go(void *self) {
+  while (atomic_load(&inside) == 0) usleep(100);
+  atomic_store(&may_leave, 1);
+  return self;
+}
+
+Test(points, unlock_waits_for_a_probe_that_runs, .timeout = TT_PATIENCE_S) {
+  struct ta_probe probe = { 0 };
+  pthread_t passing, letting;
+
+  ta_lock();
+  happened_attach(NULL, &probe, stay, NULL);
+  ta_unlock();
+  pthread_create(&passing, NULL, passes, NULL);
+  while (atomic_load(&inside) == 0) usleep(100);
+  ta_lock();
+  ta_probe_detach(&probe);
+  pthread_create(&letting, NULL, lets_go, NULL);
+  ta_unlock();
+  cr_assert_eq(atomic_load(&inside), 2);
+  atomic_store(&unlocked, 1);
+  cr_assert_null(probe.at);
+  pthread_join(passing, NULL);
+  pthread_join(letting, NULL);
+}
+
+/* Threads pass while others attach and detach: what a probe uses is theirs again after the unlock, so it is
+ * overwritten then, which a probe that still ran would see (and ThreadSanitizer, too). */
+
+enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 300 };
+
+static atomic_int over;
+static atomic_ulong passed;
+
+static void look(void *self, int n) {
+  (void)n;
+  cr_assert_eq(*(int *)self, 7);
+  atomic_fetch_add(&passed, 1);
+}
+
+static void *pass_on(void *self) {
+  while (!atomic_load(&over)) happened(1);
+  return self;
+}
+
+static void *change(void *self) {
+  static __thread struct ta_probe probe[2];
+
+  for (int i = 0; i < ROUNDS; i++) {
+    int *mine = malloc(sizeof *mine);
+    struct ta_probe_group group = { 0 };
+    *mine = 7;
+    ta_lock();
+    happened_attach(&group, &probe[0], look, mine);
+    happened_attach(&group, &probe[1], look, mine);
+    ta_unlock();
+    unsigned long before = atomic_load(&passed);
+    while (i % 50 == 0 && atomic_load(&passed) == before) usleep(10);
+    ta_probe_group_done(&group);
+    *mine = 0;
+    free(mine);
+  }
+  return self;
+}
+
+Test(points, nothing_runs_behind_an_unlock, .timeout = TT_PATIENCE_S) {
+  pthread_t passer[PASSERS], changer[CHANGERS];
+
+  for (int i = 0; i < PASSERS; i++) pthread_create(&passer[i], NULL, pass_on, NULL);
+  for (int i = 0; i < CHANGERS; i++) pthread_create(&changer[i], NULL, change, NULL);
+  for (int i = 0; i < CHANGERS; i++) pthread_join(changer[i], NULL);
+  atomic_store(&over, 1);
+  for (int i = 0; i < PASSERS; i++) pthread_join(passer[i], NULL);
+  cr_assert_gt(atomic_load(&passed), 0);
+}
+
+/* Beyond the places that threads have: each is held inside until all are there. */
+
+enum { CROWD = 1100 };
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int inside;
+  bool may_go;
+} crowd = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void gather(void *self, int n) {
+  (void)self, (void)n;
+  pthread_mutex_lock(&crowd.lock);
+  if (++crowd.inside == CROWD) pthread_cond_broadcast(&crowd.changed);
+  while (!crowd.may_go) pthread_cond_wait(&crowd.changed, &crowd.lock);
+  crowd.inside--;
+  pthread_mutex_unlock(&crowd.lock);
+}
+
+static void *let_crowd_go(void *self) {
+  pthread_mutex_lock(&crowd.lock);
+  crowd.may_go = true;
+  pthread_cond_broadcast(&crowd.changed);
+  pthread_mutex_unlock(&crowd.lock);
+  return self;
+}
+
+Test(points, threads_without_a_place_are_waited_for_too, .timeout = TT_PATIENCE_S) {
+  static pthread_t thread[CROWD];
+  struct ta_probe probe = { 0 };
+  pthread_attr_t attr;
+  pthread_t letting;
+
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, 128 << 10);
+  ta_lock();
+  happened_attach(NULL, &probe, gather, NULL);
+  ta_unlock();
+  for (int i = 0; i < CROWD; i++) cr_assert_eq(pthread_create(&thread[i], &attr, passes, NULL), 0);
+  pthread_mutex_lock(&crowd.lock);
+  while (crowd.inside < CROWD) pthread_cond_wait(&crowd.changed, &crowd.lock);
+  pthread_mutex_unlock(&crowd.lock);
+  ta_lock();
+  ta_probe_detach(&probe);
+  pthread_create(&letting, NULL, let_crowd_go, NULL);
+  ta_unlock();
+  cr_assert_eq(crowd.inside, 0); /* nobody is left who could change it */
+  for (int i = 0; i < CROWD; i++) pthread_join(thread[i], NULL);
+  pthread_join(letting, NULL);
+  pthread_attr_destroy(&attr);
+}
+
+/* A signal handler passes tracepoints anywhere in those of its thread. */
+
+static atomic_int signals;
+
+static void on_signal(int number) {
+  (void)number;
+  happened(1);
+  atomic_fetch_add(&signals, 1);
+}
+
+static void *interrupted(void *self) {
+  while (!atomic_load(&over)) happened(1);
+  return self;
+}
+
+Test(points, a_handler_may_pass_in_the_middle_of_another_passage, .timeout = TT_PATIENCE_S) {
+  struct sigaction action = { .sa_handler = on_signal };
+  pthread_t thread, changer;
+
+  sigaction(SIGUSR1, &action, NULL);
+  atomic_store(&over, 0);
+  pthread_create(&thread, NULL, interrupted, NULL);
+  pthread_create(&changer, NULL, change, NULL);
+  for (int sent = 1; sent <= 200; sent++) {
+    pthread_kill(thread, SIGUSR1);
+    while (atomic_load(&signals) < sent) usleep(10);
+  }
+  pthread_join(changer, NULL);
+  atomic_store(&over, 1);
+  pthread_join(thread, NULL);
+}
+
+Test(points, a_forked_child_has_the_probes_and_may_detach_them) {
+  struct ta_probe probe = { 0 };
+  int status;
+
+  attach(NULL, &probe, a);
+  pid_t child = fork();
+  if (child == 0) {
+    happened(1);
+    bool heard_it = strcmp(heard, "a1 ") == 0;
+    ta_lock();
+    ta_probe_detach(&probe);
+    ta_unlock();
+    _exit(heard_it && probe.at == NULL ? 0 : 1);
+  }
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert_eq(status, 0);
+  detach(&probe);
+}
+
+/* Calls as data. */
+
+static char text[200];
+
+static void keep_text(void *self, const struct ta_call *call) {
+  size_t n = ta_call_text(call, text, *(size_t *)self);
+  cr_assert_eq(n, strlen(text));
+}
+
+static void keep(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
+                 size_t *room) {
+  ta_lock();
+  cr_assert_eq(ta_call_attach(group, at, probe, keep_text, room), TA_OK);
+  ta_unlock();
+}
+
+Test(points, a_call_is_told_as_text) {
+  struct ta_probe probe[4] = { 0 };
+  struct ta_probe_group group = { 0 };
+  size_t room = sizeof text;
+
+  keep(&group, happened_point(), &probe[0], &room);
+  keep(&group, jobBegin_point(), &probe[1], &room);
+  keep(&group, jobEnd_point(), &probe[2], &room);
+  keep(&group, nothing_point(), &probe[3], &room);
+  happened(-3);
+  cr_assert_str_eq(text, "tested.happened(n=-3)");
+  jobBegin("a\"b\\c\n\xc3\xa4", 18446744073709551615ul, true);
+  cr_assert_str_eq(
+      text,
+      "tested.jobBegin(name=\"a\\\"b\\\\c\\x0a\xc3\xa4\", size=18446744073709551615, last=true)");
+  jobBegin(NULL, 0, false);
+  cr_assert_str_eq(text, "tested.jobBegin(name=NULL, size=0, last=false)");
+  jobEnd(0.125, NULL);
+  cr_assert_str_eq(text, "tested.jobEnd(took=0.125, when=(nil))");
+  nothing();
+  cr_assert_str_eq(text, "tested.nothing()");
+  for (room = 1; room < 30; room++) {
+    happened(123456);
+    cr_assert(strlen(text) < room && strncmp(text, "tested.happened(n=123456)", strlen(text)) == 0);
+  }
+  ta_probe_group_done(&group);
+}
+
+Test(points, errno_is_the_hosts) {
+  struct ta_probe probe = { 0 };
+
+  errno = 1234;
+  attach(NULL, &probe, a);
+  happened(1);
+  detach(&probe);
+  cr_assert_eq(errno, 1234);
+}
