@@ -48,25 +48,6 @@ static void note_rebuild(void *self, const char *text) {
   tc__note(self, "%s", text);
 }
 
-/* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
-static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
-  struct tb_diag why = { 0 };
-  int state_fd = archiver->opt.dirs->state;
-  bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-  bool stale = faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-
-  if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK)
-    return TB_OK;
-  if (!missing)
-    tc__note(archiver, "%s; catalog.sqlite is rebuilt from the metas",
-             stale ? "catalog.sqlite: a write had failed" : why.text);
-  uint64_t segments;
-  TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
-                            &segments));
-  unlinkat(state_fd, "catalog.stale", 0);
-  return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
-}
-
 tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
   int state_fd = archiver->opt.dirs->state;
 
@@ -79,25 +60,45 @@ tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
+/* The mark stays where a meta could not be read: the next start tries again, this run does without it. */
+static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
+  int state_fd = archiver->opt.dirs->state;
+  struct tc_rebuilt done;
+
+  TB_TRY(tc__mark_stale(archiver, diag));
+  TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
+                            &done));
+  if (done.unread > 0) return TB_OK;
+  unlinkat(state_fd, "catalog.stale", 0);
+  archiver->stale_marked = false;
+  return TB_OK;
+}
+
+/* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
+static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  int state_fd = archiver->opt.dirs->state;
+  bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+  bool stale = faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+
+  if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK)
+    return TB_OK;
+  if (!missing)
+    tc__note(archiver, "%s; catalog.sqlite is rebuilt from the metas",
+             stale ? "catalog.sqlite: a write had failed" : why.text);
+  TB_TRY(make_anew(archiver, diag));
+  return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
+}
+
 void tc__rebuild_catalog(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
-  struct tc_catalog *fresh = NULL;
-  uint64_t segments;
 
-  tb_rc rc = tc__mark_stale(archiver, &diag);
-  if (rc == TB_OK) {
-    tc_catalog_close(archiver->catalog);
-    archiver->catalog = NULL;
-    rc = tc_catalog_rebuild(archiver->opt.dirs->state, archiver->opt.dirs->archive, &diag,
-                            note_rebuild, archiver, &segments);
-  }
-  if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &fresh);
-  if (rc == TB_OK) {
-    archiver->catalog = fresh;
-    archiver->catalog_stale = archiver->stale_marked = false;
-    unlinkat(archiver->opt.dirs->state, "catalog.stale", 0);
-    return;
-  }
+  tc_catalog_close(archiver->catalog);
+  archiver->catalog = NULL;
+  tb_rc rc = make_anew(archiver, &diag);
+  if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &archiver->catalog);
+  archiver->catalog_stale = rc != TB_OK;
+  if (rc == TB_OK) return;
   tc__note(archiver, "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 

@@ -16,7 +16,7 @@ struct rebuild {
   struct tb_diag *diag;
   void (*note)(void *self, const char *text);
   void *self;
-  uint64_t segments;
+  struct tc_rebuilt done;
   char synced[sizeof((struct tc_archive_file *)NULL)
                   ->path]; /* the folder that was, with its slash */
 };
@@ -48,12 +48,13 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   if (rc != TB_OK) {
     snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
     if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
+    rebuild->done.unread += rc == TB_IO;
     return TB_OK;
   }
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
-  if (meta->n_generations > 0) rebuild->segments++;
+  if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);
-  if (rc == TB_OK && rebuild->segments % ROWS_AT_ONCE == ROWS_AT_ONCE - 1) {
+  if (rc == TB_OK && rebuild->done.segments % ROWS_AT_ONCE == ROWS_AT_ONCE - 1) {
     TB_TRY(tc_catalog_commit(rebuild->catalog, rebuild->diag));
     rc = tc_catalog_begin(rebuild->catalog, rebuild->diag);
   }
@@ -62,7 +63,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
 
 tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                          void (*note)(void *self, const char *text), void *self,
-                         uint64_t *out_segments) {
+                         struct tc_rebuilt *out) {
   static const char *const parts[] = { "catalog.sqlite", "catalog.sqlite-wal",
                                        "catalog.sqlite-shm" };
   struct rebuild rebuild = { .diag = diag, .note = note, .self = self };
@@ -75,6 +76,6 @@ tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
   if (rc == TB_OK) rc = tc_archive_walk(archive_fd, put_file, &rebuild, diag);
   if (rc == TB_OK) rc = tc_catalog_commit(rebuild.catalog, diag);
   tc_catalog_close(rebuild.catalog);
-  if (rc == TB_OK) *out_segments = rebuild.segments;
+  if (rc == TB_OK) *out = rebuild.done;
   return rc;
 }

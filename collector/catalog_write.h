@@ -32,11 +32,16 @@ struct tc_catalog_totals {
 TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
                                 struct tc_catalog_totals *out);
 
-/* Empties everything and fills it from archive/.../.meta. A meta that cannot be read is told to note
+struct tc_rebuilt {
+  uint64_t segments;
+  uint64_t
+      unread; /* metas that the disk did not give now: they may be sound, so it is to be done again */
+};
+/* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged is told to note
  * and left out. A file that is no database is replaced. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,
-                                 uint64_t *out_segments);
+                                 struct tc_rebuilt *out);
 
 /* Segments whose verdict is pending, by stream and generation. */
 TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,

@@ -480,8 +480,9 @@ tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct 
     return tb_fail(diag, TB_REFUSED,
                    "catalog.sqlite: a running collector has this folder; stop it first");
   TB_TRY(open_archive(state_fd, diag, &archive_fd));
-  tb_rc rc =
-      tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, out_segments);
+  struct tc_rebuilt done = { 0 };
+  tb_rc rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done);
   close(archive_fd);
+  *out_segments = done.segments;
   return rc;
 }
