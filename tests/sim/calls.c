@@ -116,6 +116,9 @@ static int open_at(struct sim_file *folder, const char *name, int flags) {
   if (file == NULL && (errno != ENOENT || (flags & O_CREAT) == 0)) return -1;
   if (file != NULL && (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return fail(EEXIST);
   if (file != NULL && (flags & O_DIRECTORY) != 0 && !file->is_folder) return fail(ENOTDIR);
+  bool is_short;
+  int why = file != NULL ? fault("open", &is_short) : 0;
+  if (why != 0) return fail(why);
   if (file == NULL) {
     if (!begin_change("create")) return -1;
     file = sim_make(sim_world->disk, folder, name, false);
@@ -301,8 +304,12 @@ int closedir(DIR *dir) {
 
 ssize_t pread(int fd, void *out, size_t n, off_t offset) {
   struct sim_file *file = file_of(fd);
+  bool is_short;
 
   if (file == NULL) return syscall(SYS_pread64, fd, out, n, offset);
+  int why = fault("read", &is_short);
+  if (why != 0) return fail(why);
+  if (is_short) n = (n + 1) / 2;
   return (ssize_t)sim_read(file, out, n, (uint64_t)offset);
 }
 
@@ -425,15 +432,40 @@ off_t lseek(int fd, off_t offset, int whence) {
 
 /* ---- memory; a mapped file is copied, as nobody writes it meanwhile */
 
+/* Zeroed blocks of maps that ended, for the next ones: most of a log's file is a hole, and each start maps them all. */
+static struct sim_map spare[SIM_MAPS];
+
+static void *take_zeroed(size_t bytes) {
+  for (size_t i = 0; i < SIM_MAPS; i++)
+    if (spare[i].memory != NULL && spare[i].bytes == bytes) {
+      void *memory = spare[i].memory;
+      spare[i] = (struct sim_map){ 0 };
+      return memory;
+    }
+  return calloc(1, bytes);
+}
+
+static void give_zeroed(const struct sim_map *map) {
+  size_t i = 0;
+
+  while (i < SIM_MAPS && spare[i].memory != NULL) i++;
+  if (i == SIM_MAPS) {
+    free(map->memory);
+    return;
+  }
+  memset(map->memory, 0, map->filled);
+  spare[i] = *map;
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset) {
   struct sim_file *file = file_of(fd);
 
   if (file == NULL) return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
   struct sim_map *map = sim_world->maps;
   while (map->memory != NULL) map++;
-  *map = (struct sim_map){ calloc(1, bytes), bytes };
+  *map = (struct sim_map){ take_zeroed(bytes), bytes, (size_t)sim_data_end(file) };
   if (map->memory == NULL) abort();
-  sim_read(file, map->memory, (size_t)sim_data_end(file), 0);
+  sim_read(file, map->memory, map->filled, 0);
   return map->memory;
 }
 
@@ -447,7 +479,7 @@ int munmap(void *at, size_t bytes) {
   struct sim_map *map = map_of(at);
 
   if (map == NULL) return (int)syscall(SYS_munmap, at, bytes);
-  free(map->memory);
+  give_zeroed(map);
   *map = (struct sim_map){ 0 };
   return 0;
 }

@@ -232,5 +232,9 @@ void sim_vfs_register(void) {
                              .xSleep = nap,
                              .xCurrentTimeInt64 = now };
 
+  /* There is one thread, and nobody asks how much memory it takes. */
+  if (sqlite3_config(SQLITE_CONFIG_SINGLETHREAD) != SQLITE_OK ||
+      sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK)
+    abort();
   if (sqlite3_vfs_register(&vfs, 1) != SQLITE_OK) abort();
 }

@@ -61,7 +61,7 @@ struct sim_world {
   size_t home_stack_bytes;
   struct sim_map {
     void *memory;
-    size_t bytes;
+    size_t bytes, filled; /* zeroes behind what is filled */
   } maps[SIM_MAPS];
 };
 

@@ -373,6 +373,26 @@ Test(store_order, a_catalog_is_made_of_metas_whose_names_are_on_the_disk) {
   tt_expect_proven(&tt);
 }
 
+/* It may be sound: the start does without it, and the next one looks again. */
+Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_next_start) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  shell("rm %s/catalog.sqlite%s", tt.dir, "*");
+  tt_calls_watch(&tt);
+  tt_calls_fail("read archive/*.meta", EIO, 1);
+  for (unsigned start = 0; start < 2; start++) {
+    cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+    cr_assert_eq(tt_calls_failed(), 1);
+    tt_store_stop(&tt);
+    cr_assert_eq(tt_stream_row(&tt, STREAM).generations, start == 0 ? 1 : 2, "%s", tt.notes);
+  }
+  tt_expect_proven(&tt);
+}
+
 /* Killed between a verdict's meta and its row: the row follows once the meta's name is on the disk. */
 Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
