@@ -215,7 +215,10 @@ static tb_rc open_file(struct tc_log *log, uint64_t wall_ns, struct tb_diag *dia
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   tb_rc rc = pack_snapshot(log, wall_ns, &snapshot, &len);
   if (rc != TB_OK) return tb_fail(diag, rc, "log: no memory for the snapshot of the streams");
+  size_t files = log->files.n;
   rc = begin_file(log, snapshot, len, diag);
+  if (rc != TB_OK && log->files.n > files)
+    log->start += log->size; /* its name is taken: the next one begins behind it */
   free(snapshot);
   return rc;
 }
@@ -251,7 +254,9 @@ tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes
 }
 
 void tc_log_trim(struct tc_log *log, uint64_t lsn) {
-  tc_log_files_trim(&log->files, lsn);
+  /* The streams are known from the newest snapshot alone, and between two files nobody knows which of the older ones
+   * has it: the last may have been left empty. */
+  if (log->fd >= 0) tc_log_files_trim(&log->files, lsn);
 }
 
 uint64_t tc_log_durable_lsn(const struct tc_log *log) {

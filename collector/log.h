@@ -52,7 +52,7 @@ TB_MUST tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag);
 
 /* A file that recovery found: the next call of tc_log_trim() may delete it. In rising order. */
 TB_MUST tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes);
-/* Deletes every file but the current one that lies below lsn, the oldest first. */
+/* Deletes every file but the current one that lies below lsn, the oldest first; none while no file is current. */
 void tc_log_trim(struct tc_log *log, uint64_t lsn);
 
 uint64_t tc_log_durable_lsn(const struct tc_log *log);

@@ -103,8 +103,11 @@ void tc_log_files_poison(struct tc_log_files *files) {
 void tc_log_files_undo(struct tc_log_files *files) {
   char name[TC_LOG_NAME_BYTES];
 
-  tc_log_file_name(files->items[--files->n].start, name);
-  unlinkat(files->wal_fd, name, 0);
+  tc_log_file_name(files->items[files->n - 1].start, name);
+  if (unlinkat(files->wal_fd, name, 0) == 0 || errno == ENOENT)
+    files->n--;
+  else
+    tc_log_files_poison(files);
 }
 
 static bool let_go(const struct tc_log_files *files, const struct tc_log_file *file) {

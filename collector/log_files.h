@@ -38,7 +38,7 @@ TB_MUST tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint6
 TB_MUST tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint64_t bytes,
                                 struct tb_diag *diag, int *out_fd);
 void tc_log_files_poison(struct tc_log_files *files); /* the last one */
-/* The last one came to nothing: it goes at once. */
+/* The last one came to nothing: it goes at once. If it cannot it stays one of them, to be deleted later. */
 void tc_log_files_undo(struct tc_log_files *files);
 /* All that lie below lsn go, the oldest first; the last one stays: recovery needs a snapshot. */
 void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn);
