@@ -235,7 +235,7 @@ static double seconds(void) {
 }
 
 /* Lives that once came to a violation, each mended (docs/RELIABILITY.md). */
-static const uint64_t found[] = { 32, 78, 215, 219, 382, 454, 504, 711, 1694, 2455, 3314 };
+static const uint64_t found[] = { 32, 78, 215, 219, 382, 454, 504, 711, 1489, 1694, 2455, 3314 };
 
 struct sum {
   uint64_t seeds, twice, hash, cuts, failures, jumps, simulated_ns;

@@ -169,6 +169,39 @@ Test(store_order, a_start_changes_nothing_before_the_log_it_read_is_on_the_disk)
   tt_expect_proven(&copy);
 }
 
+/* All is archived, so nothing holds the log; but who the streams are stands in its newest snapshot alone. */
+Test(store_order, an_empty_last_file_does_not_cost_the_one_that_knows_the_streams) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  shell("touch %s/wal/00000000%s0000.wal", tt.dir, "ffff");
+  for (unsigned start = 0; start < 3; start++) {
+    cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+    cr_assert_eq(tt_attach_as(&tt, 1, STREAM).seq, w.seq, "start %u: %s", start, tt.notes);
+    tt_store_stop(&tt);
+  }
+  tt_expect_proven(&tt);
+}
+
+/* Its name stays taken, so the next file begins behind it. */
+Test(store_order, a_file_of_the_log_that_failed_and_cannot_be_deleted_is_gone_past) {
+  tt_calls_watch(&tt);
+  tt_calls_fail("[wu][rn]*wal/*", EIO, 2); /* write, unlink */
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  tt_header(&w);
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_REFUSED, 0), "agents send again");
+  cr_assert_eq(tt_calls_failed(), 2);
+  w = tt_attach_as(&tt, 2, STREAM);
+  cr_assert_eq(w.seq, 0);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq), "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
 /* ---- checkpoints */
 
 Test(store_order, a_part_that_cannot_be_read_fails_the_start_and_loses_nothing) {
