@@ -20,7 +20,7 @@ enum { TO_CURSOR_FAST_BYTES = 1 + 8 + 8 };
 
 const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
 
-/* A thread's next event, at hand: what stands in the thread, too. */
+/* A thread's next event, at hand. Its time stands in the thread itself once that has been left. */
 struct to_ahead {
   const unsigned char *args;
   to_ns time;
@@ -33,11 +33,11 @@ TO_HOT uint64_t join_sevens(uint64_t word, uint64_t mask, bool pext) {
   return tw_join_sevens(word & mask);
 }
 
-/* How many numbers end in these eight bytes. */
-TO_HOT unsigned count_ends(uint64_t word, bool pext) {
-  uint64_t ends = tw_ends(word);
+/* In how many of these eight bytes a number goes on. */
+TO_HOT unsigned count_longer(uint64_t word, bool pext) {
+  uint64_t goes_on = word & 0x80 * TW_EACH_BYTE;
 
-  return pext ? tw_count(ends) : (unsigned)(((ends >> 7) * TW_EACH_BYTE) >> 56);
+  return pext ? tw_count(goes_on) : (unsigned)(((goes_on >> 7) * TW_EACH_BYTE) >> 56);
 }
 
 /* Reads a number known to be whole; reads up to eight bytes past its start (TO_BATCH_SLACK). */
@@ -50,7 +50,7 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out, 
   unsigned half_ends = (unsigned)ends;
   if (!pext && TB_LIKELY(half_ends != 0)) {
     *out = tw_join_four((unsigned)word & (half_ends ^ (half_ends - 1)));
-    return pos + ((unsigned)__builtin_ctz(half_ends) >> 3) + 1;
+    return pos + ((size_t)__builtin_ctz(half_ends) >> 3) + 1;
   }
   if (TB_UNLIKELY(ends == 0)) {
     uint64_t value; /* so that *out need not lie in memory */
@@ -59,11 +59,15 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out, 
     return pos;
   }
   *out = join_sevens(word, ends ^ (ends - 1), pext);
-  return pos + ((unsigned)__builtin_ctzll(ends) >> 3) + 1;
+  return pos + ((size_t)__builtin_ctzll(ends) >> 3) + 1;
 }
 
 TO_HOT struct to_ahead ahead_of(const struct to_thread *t) {
   return (struct to_ahead){ t->args, t->time, t->type };
+}
+
+TO_HOT void leave_ahead(struct to_thread *t, const struct to_ahead *ahead) {
+  t->time = ahead->time;
 }
 
 TO_HOT to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
@@ -79,25 +83,27 @@ TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsi
                          struct to_ahead *ahead, bool pext) {
   if (TB_UNLIKELY(pos >= t->near_end)) goto slow;
 
-  unsigned type = *pos, nargs = order->arg_counts[type];
+  size_t type = *pos;
   uint64_t ticks = pos[1];
   const unsigned char *args = pos + 2;
   if (ticks >= 0x80) {
     uint64_t word = tw_load8(pos + 1), ends = tw_ends(word);
     if (TB_UNLIKELY(ends == 0)) goto slow;
     ticks = join_sevens(word, ends ^ (ends - 1), pext);
-    args += (unsigned)__builtin_ctzll(ends) >> 3;
+    args += (size_t)__builtin_ctzll(ends) >> 3;
   }
-  if (TB_UNLIKELY(count_ends(tw_load8(args), pext) < nargs)) goto slow;
-  ahead->type = type;
-  ahead->args = t->args = args;
-  ahead->time = t->time = (to_ns)((uint64_t)ahead->time + (uint64_t)ticks_to_ns(order, ticks));
+  if (TB_UNLIKELY((uint8_t)count_longer(tw_load8(args), pext) >= order->longer_end[type]))
+    goto slow;
+  ahead->type = (unsigned)type;
   t->type = (uint8_t)type;
+  ahead->args = t->args = args;
+  ahead->time = (to_ns)((uint64_t)ahead->time + (uint64_t)ticks_to_ns(order, ticks));
   if (TB_UNLIKELY(ahead->time == 0))
     t->near_end = t->batch->data; /* counts as none: the slow way */
   return TB_OK;
 
 slow:;
+  leave_ahead(t, ahead);
   tb_rc rc = to__cursor_next_slow(order, t, pos);
   *ahead = ahead_of(t);
   return rc;

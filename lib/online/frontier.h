@@ -38,8 +38,8 @@ TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_t
   struct to_keyed *heap = order->frontier;
   to_ns left = heap[1].time, right = heap[2].time;
   to_ns first = right < left ? right : left, other = right < left ? left : right;
-  size_t least = 1 + (size_t)(right < left);
-  struct to_keyed *child = heap + least, *below = child + least + 1;
+  struct to_keyed *child = right < left ? heap + 2 : heap + 1;
+  struct to_keyed *below = child + (child - heap) + 1;
   struct to_thread *next = child->value;
 
   if (TB_UNLIKELY(time <= first)) { /* a CPU sample is due */
@@ -49,7 +49,7 @@ TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_t
   heap[0] = (struct to_keyed){ first, next };
   *child = (struct to_keyed){ time, t };
   if (TB_UNLIKELY(below[0].time < time || below[1].time < time)) {
-    to__frontier_fall(order, least);
+    to__frontier_fall(order, (size_t)(child - heap));
     frontier_turn(order);
     return next;
   }

@@ -116,9 +116,16 @@ static __attribute__((noinline)) tb_rc grow(struct to_goroutines *gs) {
   return TB_OK;
 }
 
+static __attribute__((noinline)) tb_rc add_with_room_made(struct to_goroutines *gs, int64_t id,
+                                                          struct to_g **out) {
+  if (gs->count > gs->mask) TB_TRY(grow(gs));
+  if (gs->roomy == NULL) TB_TRY(add_block(gs));
+  return to__goroutines_add(gs, id, out);
+}
+
 tb_rc to__goroutines_add(struct to_goroutines *gs, int64_t id, struct to_g **out) {
-  if (TB_UNLIKELY(gs->count > gs->mask)) TB_TRY(grow(gs));
-  if (TB_UNLIKELY(gs->roomy == NULL)) TB_TRY(add_block(gs));
+  if (TB_UNLIKELY(gs->count > gs->mask || gs->roomy == NULL))
+    return add_with_room_made(gs, id, out); /* nothing to keep over a call: no registers saved */
   struct to_g *g = take(gs);
   g->id = id;
   g->seq = 0;

@@ -106,12 +106,6 @@ struct to_g *to__g_look_far(struct to_order *order, int64_t id) {
   return id == TO_NONE ? &order->no_g : NULL;
 }
 
-tb_rc to__g_claim_new(struct to_order *order, int64_t id, struct to_g **out) {
-  if (TB_LIKELY(id != TO_NONE)) return to__goroutines_add(&order->goroutines, id, out);
-  *out = &order->no_g;
-  return TB_OK;
-}
-
 tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out) {
   void *block;
 
@@ -121,10 +115,6 @@ tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out)
   }
   *out = g->more;
   return TB_OK;
-}
-
-void to__g_unused(struct to_order *order, struct to_g *g) {
-  if (g != &order->no_g) to__goroutines_remove(&order->goroutines, g);
 }
 
 struct to_p *to__p_find_far(struct to_order *order, int64_t id) {

@@ -145,6 +145,7 @@ struct to_order {
   const struct to_keyed *sample, *samples_end;
 
   uint8_t arg_counts[256]; /* after dt, by event type; TO_NO_TIMED_EVENT: none such */
+  uint8_t longer_end[256]; /* with so many bytes that go on, eight bytes do not hold them all */
   double ns_per_tick;
   uint64_t ticks_whole;     /* nanoseconds of a tick if that is a whole number, else 0 */
   uint64_t ticks_exact_end; /* below it the integer product equals the double one */
@@ -181,10 +182,7 @@ TO_HOT bool g_exists(const struct to_g *g) {
 
 /* Goroutines. look answers NULL, or one that may be gone; find one that exists; claim makes it. */
 struct to_g *to__g_look_far(struct to_order *order, int64_t id);
-TB_MUST tb_rc to__g_claim_new(struct to_order *order, int64_t id, struct to_g **out);
 void to__g_drop_more(struct to_order *order, struct to_g *g);
-/* Nothing is bound to it any more, and it is gone. */
-void to__g_unused(struct to_order *order, struct to_g *g);
 TB_MUST tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out);
 
 TO_HOT struct to_g *to__g_look(struct to_order *order, int64_t id) {
@@ -202,9 +200,14 @@ TO_HOT struct to_g *to__g_find(struct to_order *order, int64_t id) {
 TB_MUST TO_HOT tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g **out) {
   struct to_g *g = to__goroutines_find(&order->goroutines, id);
 
-  if (g == NULL) return to__g_claim_new(order, id, out);
-  *out = g;
+  if (g == NULL && TB_LIKELY(id != TO_NONE)) return to__goroutines_add(&order->goroutines, id, out);
+  *out = g != NULL ? g : &order->no_g;
   return TB_OK;
+}
+
+/* Nothing is bound to it any more, and it is gone. */
+TO_HOT void to__g_unused(struct to_order *order, struct to_g *g) {
+  if (g != &order->no_g) to__goroutines_remove(&order->goroutines, g);
 }
 
 TO_HOT void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status) {

@@ -39,6 +39,22 @@ static const struct to_event *find(const struct tt_run *run, enum tw_event type)
   return NULL;
 }
 
+/* The loop has no way for an event without rule. */
+Test(order, every_event_with_a_time_has_a_rule_but_the_clock) {
+  static const bool has_rule[UINT8_MAX + 1] = {
+#define CTX(m, p, g)  0
+#define RULE(ID, ...) [TW_EV_##ID] = true,
+#include "online/rules.def"
+#undef RULE
+#undef CTX
+  };
+
+  for (unsigned type = 0; type <= UINT8_MAX; type++) {
+    bool wanted = tw_spec_has_dt(tw_spec((uint8_t)type)) && type != TW_EV_CLOCK_SNAPSHOT;
+    cr_assert_eq(has_rule[type], wanted, "event type %u", type);
+  }
+}
+
 /* Procs */
 
 /* B2 */
@@ -475,7 +491,7 @@ Test(order, notes_need_their_context) {
 Test(order, clocks_have_no_place_among_timed_events) {
   refused("Trace Go1.25\nEventBatch gen=1 m=0 time=0\nProcStatus dt=1 p=0 pstatus=1\n"
           "ClockSnapshot dt=1 mono=1 sec=1 nsec=1\n",
-          "event type 51 has no place here");
+          "ClockSnapshot has no place here");
 }
 
 /* A6 */
