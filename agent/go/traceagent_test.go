@@ -188,3 +188,51 @@ func TestWhatIsNotAcknowledgedIsLeftInSpoolDir(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+func TestARecorderSendsOnlyWhatItIsAskedFor(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Record = time.Minute
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy(2000)
+	if s := agent.Status(); s.ProducedBytes != 0 {
+		t.Errorf("before it was asked: %+v", s)
+	}
+	if err := agent.Snap(within(t, 30*time.Second), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	asked := agent.Status()
+	if asked.Snaps != 1 || asked.AckedGenerations == 0 || asked.AckedBytes != asked.ProducedBytes {
+		t.Errorf("after it was asked: %+v", asked)
+	}
+	busy(2000)
+	if err := agent.Stop(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if s := agent.Status(); s.ProducedBytes != asked.ProducedBytes || s.ForgottenGenerations == 0 || s.LostBatches != 0 {
+		t.Errorf("at its end: %+v", s)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault != nil || !c.closed {
+		t.Errorf("fault %v, closed %v", c.fault, c.closed)
+	}
+}
+
+func TestWhoDoesNotRecordCannotBeAsked(t *testing.T) {
+	agent, err := Start(config("127.0.0.1:9", certificates(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Snap(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "Config.Record") {
+		t.Errorf("Snap: %v", err)
+	}
+	agent.Stop(within(t, time.Millisecond))
+	if err := agent.Snap(context.Background(), 0); err == nil {
+		t.Error("Snap after Stop")
+	}
+}

@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import socket
@@ -103,6 +104,17 @@ class Case(unittest.TestCase):
 
     def tracectl(self, *args, **options):
         return self.run_program(TRACECTL, *args, **options)
+
+    def example(self, name, *packages):
+        """A C program of examples/, built against the agent of this build."""
+        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
+        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
+        source = SOURCE / "examples" / name / f"{name.replace('-', '_')}.c"
+        program = self.folder / name
+        sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, source,
+                         *shlex.split(flags), "-o", program)
+        return program
 
     def unpack(self, packed):
         """A stored trace as a plain file."""

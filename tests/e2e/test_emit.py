@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import socket
 import unittest
@@ -65,16 +64,6 @@ class Emit(Case):
                 self.same_in_go(file)
 
     # Whole programs.
-
-    def example(self, name, *packages):
-        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
-        source = SOURCE / "examples" / name / f"{name.replace('-', '_')}.c"
-        program = self.folder / name
-        sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, source,
-                         *shlex.split(flags), "-o", program)
-        return program
 
     def fetch(self, collector, service="thread-pool"):
         trace = self.folder / f"{service}.trace"

@@ -30,6 +30,8 @@ static const ProtobufCMessageDescriptor *const kinds[] = {
   &tracecollect__v1__feed_message__descriptor,
   &tracecollect__v1__segment_meta__descriptor,
   &tracecollect__v1__log_snapshot__descriptor,
+  &tracecollect__v1__snap__descriptor,
+  &tracecollect__v1__snapped__descriptor,
 };
 
 struct packed {

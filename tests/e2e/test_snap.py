@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flight recorders: nothing leaves them before somebody asks; then whole traces do, and the books agree."""
+import os
+import re
+import signal
+import unittest
+
+from harness import BUILD, SANITIZE, Case, Collector, local_go, wait_until
+
+PRELOAD = BUILD / "lib/libtraceagent-preload.so"
+SECOND = 1_000_000_000
+
+
+class Snap(Case):
+    def setUp(self):
+        super().setUp()
+        self.go = local_go()
+        self.collector = Collector(self)
+
+    def recorder(self, keep_s=600, **options):
+        program = self.example("flight-recorder")
+        self.said = self.folder / "recorder.out"
+        return self.spawn("recorder", program, self.collector.to, self.certs, keep_s, stdout=open(self.said, "wb"),
+                          **options)
+
+    def tells(self, pattern):
+        """A number of the newest line that the recorder has written whole."""
+        lines = re.findall(r"(?m)^(.*)\n", self.said.read_text())
+        found = re.search(pattern, lines[-1]) if lines else None
+        return int(found.group(1)) if found else 0
+
+    def wait_kept(self, generations):
+        wait_until(f"it keeps {generations} generations", lambda: self.tells(r"keeps (\d+)") >= generations)
+
+    def wait_live(self):
+        return wait_until("it is connected", lambda: [
+            s for s in self.collector.json_lines("status") if s["type"] == "stream" and s["state"] == "live"])[0]
+
+    def snap(self, service, *more):
+        """The one agent's answer; it sent."""
+        [row] = self.collector.json_lines("snap", "--service", service, *more)
+        self.assertEqual((row["state"], row.get("lost_generations", 0)), ("shipped", 0))
+        self.assertEqual(row["generations"], row["last_gen"] - row["first_gen"] + 1)
+        return row
+
+    def refused(self, *args):
+        return self.collector.ask("snap", *args, expect=1).err
+
+    def archived(self):
+        return sum(s.get("generations", 0) for s in self.collector.json_lines("status") if s["type"] == "stream")
+
+    def read(self, *selector):
+        """Each trace that fetch makes of it is whole; what Go prints of it is what we print."""
+        trace = self.folder / "snap.trace"
+        self.collector.ask("fetch", *selector, "-o", trace, "--no-progress")
+        traces = [trace, *sorted(self.folder.glob("snap.trace.*"))]
+        utc = {**os.environ, "TZ": "UTC"}
+        for one in traces:
+            self.assertIn(": ok:", self.tracectl("check", one).out)
+            if self.go is not None:
+                ours = self.tracectl("cat", "-d", "parsed", one, env=utc).out
+                theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", one, env=self.go.environment)
+                self.assertEqual(theirs.out, ours)
+        return traces
+
+    def end(self, process):
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0)
+        self.collector.ask("verify")
+
+    def test_three_snaps_are_whole_and_the_books_agree(self):
+        process = self.recorder()
+        self.wait_kept(7)
+        self.assertEqual(self.archived(), 0)
+        first = self.snap("flight-recorder", "--last", "1s")
+        self.assertGreaterEqual(first["to_wall_ns"] - first["from_wall_ns"], SECOND)
+        self.wait_kept(4)
+        second = self.snap("flight-recorder", "--last", "100ms")
+        self.assertGreater(second["first_gen"], first["last_gen"] + 1)
+        third = self.snap("flight-recorder")
+        self.assertEqual(third["first_gen"], second["last_gen"] + 1)
+        sent = sum(row["generations"] for row in (first, second, third))
+        wait_until("all of it is archived", lambda: self.archived() == sent)
+        self.collector.ask("verify")
+        self.assertEqual(len(self.read("--service", "flight-recorder")), 2)
+        self.end(process)
+
+    def test_a_snap_of_its_own_comes_when_the_collector_is_back(self):
+        process = self.recorder()
+        self.wait_live()
+        self.collector.kill()
+        self.wait_kept(2)
+        process.send_signal(signal.SIGUSR1)
+        wait_until("it was asked", lambda: self.tells(r"on (\d+) requests") == 1)
+        self.collector.start()
+        wait_until("it has come", lambda: self.archived() >= 3)
+        self.read("--service", "flight-recorder")
+        self.end(process)
+
+    def test_who_is_killed_while_it_sends_leaves_whole_generations(self):
+        process = self.recorder()
+        self.wait_kept(3)
+        process.send_signal(signal.SIGUSR1)
+        wait_until("some of it has come", lambda: self.archived() > 0)
+        process.kill()
+        process.wait()
+        self.read("--service", "flight-recorder")
+        self.collector.ask("verify")
+        wait_until("it has gone", lambda: "is connected (streams known: 1)" in self.refused("--service", "flight-recorder"))
+
+    def test_who_cannot_be_asked_is_told_by_name(self):
+        process = self.recorder(keep_s=0)
+        self.wait_live()
+        self.assertIn('"nobody" ever connected', self.refused("--service", "nobody"))
+        self.assertIn("not a flight recorder: it sends all as it goes", self.refused("--service", "flight-recorder"))
+        self.end(process)
+        stuck = self.recorder()
+        self.wait_live()
+        stuck.send_signal(signal.SIGSTOP)
+        asked = ("--service", "flight-recorder", "--timeout")
+        self.assertIn("no answer in time", self.refused(*asked, "100ms"))
+        command = ("tracectl", "snap", *asked, "20s")
+        waits = self.spawn("snap", BUILD / "bin/tracectl", *command[1:], "--server", self.collector.to, "--certs", self.certs)
+        stuck.kill()
+        stuck.wait()
+        self.assertEqual(waits.wait(), 1)
+        self.assertRegex(self.log("snap"), "connection lost|is connected")
+        self.collector.ask("verify")
+
+    def test_it_keeps_nothing_on_disk(self):
+        environment = {**os.environ, "TRACEAGENT_SPOOL_DIR": str(self.folder / "spool")}
+        self.assertEqual(self.recorder(env=environment).wait(), 1)
+        self.assertIn("spool_dir: a flight recorder (record_ms) keeps nothing on disk", self.log("recorder"))
+
+    def test_a_go_program_records_too(self):
+        if self.go is None:
+            self.skipTest("no Go >= 1.22 here")
+        server = self.go.build(self, "examples/go-server", self.folder / "go-server")
+        environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "20000"}
+        process = self.spawn("go-server", server, "-server", self.collector.to, "-certs", self.certs, env=environment)
+        self.wait_live()
+        first = self.snap("demo", "--timeout", "20s")
+        second = self.snap("demo", "--last", "10s", "--timeout", "20s")
+        self.assertEqual(second["first_gen"], first["last_gen"] + 1)
+        self.read("--service", "demo")
+        self.end(process)
+
+    @unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
+    def test_a_program_that_nobody_changed_records_until_a_signal(self):
+        environment = {**os.environ, "LD_PRELOAD": str(PRELOAD), "TRACEAGENT_SERVER": self.collector.to,
+                       "TRACEAGENT_CERTS": str(self.certs), "TRACEAGENT_RECORD_MS": "20000",
+                       "TRACEAGENT_RECORD_SIGNAL": "USR2", "TRACEAGENT_GENERATION_MS": "100"}
+        process = self.spawn("sleep", "sleep", "100", env=environment)
+        self.wait_live()
+        process.send_signal(signal.SIGUSR2)
+        wait_until("it has come", lambda: self.archived() > 0)
+        self.assertIsNone(process.poll())
+        self.read("--service", "sleep")
