@@ -132,6 +132,7 @@ class Snap(Case):
         self.assertEqual(self.recorder(env=environment).wait(), 1)
         self.assertIn("spool_dir: a flight recorder (record_ms) keeps nothing on disk", self.log("recorder"))
 
+    @unittest.skipIf(SANITIZE, "the C program has shown it; building a Go program takes a minute")
     def test_a_go_program_records_too(self):
         if self.go is None:
             self.skipTest("no Go >= 1.22 here")
