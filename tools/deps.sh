@@ -18,7 +18,7 @@ python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0)
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
-  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev)
+  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev)
 test_packages=(libcriterion-dev man-db mmdebstrap python3 redis-tools systemd systemd-container time tmux valgrind zstd)
 clang_packages=(clang libclang-rt-14-dev llvm)
 browser_packages=(chromium curl fonts-dejavu-core)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread does inside a section, where more than one public call wants it. */
+/* What a thread does inside a section, where more than one public call wants it. `from` is where that call returns to:
+ * the stacks of its events begin there. */
 #ifndef TA_ACT_H
 #define TA_ACT_H
 
@@ -17,13 +18,13 @@ enum ta_change ta_act_wait_end(struct ta_thread *t);
 void ta_act_call_end(struct ta_thread *t, uint64_t now); /* ticks */
 
 /* The fiber that runs waits, for that reason; the thread goes on itself (fibers.c). */
-enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason);
+enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason, const void *from);
 /* What t runs ends and its place is free again; t holds no goroutine then. type: GoDestroy or GoSwitchDestroy, with
  * two arguments or none. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b);
 
 /* Marks (marks.c). */
-void ta_act_close_regions(struct ta_thread *t);
+void ta_act_close_regions(struct ta_thread *t, const void *from);
 void ta_act_pause_end(struct ta_thread *t);
 /* In a generation's first section with a goroutine: how many workers there are. */
 void ta_act_workers(struct ta_thread *t);

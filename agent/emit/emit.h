@@ -68,6 +68,8 @@ struct ta_thread {
   _Atomic uint32_t before_turn; /* the one it skipped */
   _Atomic uint64_t dropped, misused;
   uint32_t next_free;
+  struct ta_bounds stack;  /* what the thread was given */
+  _Atomic uintptr_t timer; /* of its samples, and one; 0: none */
 } __attribute__((aligned(128)));
 
 enum ta_thread_state { TA_THREAD_FREE, TA_THREAD_LIVE, TA_THREAD_DEAD };
@@ -80,6 +82,8 @@ struct ta_emit {
   uint32_t session, first_turn;
   unsigned version;
   uint64_t call_blocks_ticks; /* a system call that lasts longer is one that blocked */
+  unsigned stack_depth;       /* of events' stacks, frames at most; 0: they have none */
+  bool unwinds;               /* by tables where there are no frame pointers */
   struct ta_pool pool __attribute__((aligned(128)));
   _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
   _Atomic uint32_t given_up[2];                        /* by parity: a turn that found no batch */
@@ -88,6 +92,7 @@ struct ta_emit {
   _Atomic uint32_t workers, workers_turn;
   _Atomic uint64_t generations, lost_generations;
   _Atomic uint64_t untraced; /* calls of threads that found no place */
+  _Atomic uint64_t lost_stacks, samples, lost_samples;
 };
 
 extern struct ta_emit ta_emit;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "agent/emit/act.h"
+#include "agent/emit/frames.h"
+#include "agent/emit/samples.h"
 #include "agent/keep.h"
 #include "traceagent.h"
 
@@ -41,6 +43,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   t->hold = TA_HOLDS_NOTHING;
   t->nested = t->pause_turn = 0;
   t->next_id = t->ids_end = 0;
+  if (ta_emit.stack_depth != 0 || ta_samples_are_on()) ta_frames_bounds(t);
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
   atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
   atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
@@ -53,6 +56,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), runs.seq, 0, 0);
   atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
   ta_hold(t, own, TA_HOLDS_RUNNING);
+  if (ta_samples_are_on()) ta_samples_arm(t);
   return true;
 }
 
@@ -107,16 +111,16 @@ struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
 
 /* The thread's end. */
 
-static void end_in_session(struct ta_thread *t) {
+static void end_in_session(struct ta_thread *t, const void *from) {
   t->nested = 0;
   if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, ta_ticks_now());
   while (t != NULL && t->hold == TA_HOLDS_NOTHING && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
   if (t == NULL) return;
   ta_act_pause_end(t);
-  while (t != NULL && t->go != t->own && ta_act_leave_fiber(t, TA_NAME_FIBER) == TA_LATE)
+  while (t != NULL && t->go != t->own && ta_act_leave_fiber(t, TA_NAME_FIBER, from) == TA_LATE)
     t = ta_again(t);
   if (t == NULL) return;
-  ta_act_close_regions(t);
+  ta_act_close_regions(t, from);
   ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
   ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
   ta_post_lane(t->at);
@@ -129,7 +133,8 @@ static void end_thread(void *self) {
 
   if (t != ta_self) return;  /* the parent's, in a forked child */
   atomic_store(&t->busy, 0); /* whatever was cut off in the middle of one */
-  if (ta_enter() == t) end_in_session(t);
+  ta_samples_disarm(t);
+  if (ta_enter() == t) end_in_session(t, TA_CALLER);
   ta_self = NULL;
   ta_threads_give_back(t);
 }

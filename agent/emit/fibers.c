@@ -42,8 +42,8 @@ ta_fiber ta_fiber_create(ta_name name, int waits) {
     return 0;
   }
   bool blocked = waits != 0 && ta_emit.version >= 23;
-  ta_put(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 3, ta_go_id(go),
-         ta_name_stack(t, go), 0, 0);
+  ta_put_from(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 2, ta_go_id(go),
+              ta_name_stack(t, go), 0, TA_CALLER);
   struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
   atomic_store_explicit(&go->word, ta_doing_word(d), memory_order_release);
   ta_leave(t);
@@ -59,6 +59,18 @@ ta_fiber ta_fiber_self(void) {
   return self;
 }
 
+void ta_fiber_stack(ta_fiber fiber, const void *low, size_t bytes) {
+  struct ta_thread *t = ta_enter();
+  struct ta_go *go = fiber_of(fiber);
+
+  if (t == NULL) return;
+  if (go != NULL)
+    go->stack = (struct ta_bounds){ (uintptr_t)low, (uintptr_t)low + bytes };
+  else
+    ta_misuse(t);
+  ta_leave(t);
+}
+
 void ta_fiber_unblock(ta_fiber fiber) {
   struct ta_thread *t = ta_enter();
   enum ta_change change = TA_LATE;
@@ -69,7 +81,7 @@ void ta_fiber_unblock(ta_fiber fiber) {
     change = go == NULL ? TA_UNFIT : ta_change(t, go, waiting, TW_GO_RUNNABLE, 1, &seq);
     if (change == TA_UNFIT && go != NULL)
       change = ta_change(t, go, kept_waiting, TA_GO_KEPT_RUNNABLE, 1, &seq);
-    if (change == TA_CHANGED) ta_put(t, TW_EV_GO_UNBLOCK, 3, ta_go_id(go), seq, 0, 0);
+    if (change == TA_CHANGED) ta_put_from(t, TW_EV_GO_UNBLOCK, 2, ta_go_id(go), seq, 0, TA_CALLER);
     if (change != TA_LATE) break;
     t = ta_again(t);
   }
@@ -87,8 +99,8 @@ static uint8_t woken(const struct ta_thread *t, const struct ta_go *go) {
 }
 
 /* What runs waits for its turn among the fibers. */
-static void park(struct ta_thread *t, uint32_t reason) {
-  ta_put(t, TW_EV_GO_BLOCK, 2, ta_string(t, reason), 0, 0, 0);
+static void park(struct ta_thread *t, uint32_t reason, const void *from) {
+  ta_put_from(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0, from);
   ta_change(t, t->go, running, parked(t, t->go), 0, NULL);
 }
 
@@ -107,12 +119,12 @@ static enum ta_change claim(struct ta_thread *t, struct ta_go *go, uint64_t *seq
   return ta_change(t, go, TA_FROM(woken(t, go)), TW_GO_RUNNING, 1, seq);
 }
 
-enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason) {
+enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason, const void *from) {
   uint64_t seq;
   enum ta_change change = claim(t, t->own, &seq);
 
   if (change != TA_CHANGED) return change;
-  park(t, reason);
+  park(t, reason, from);
   start(t, t->own, seq);
   return TA_CHANGED;
 }
@@ -123,13 +135,13 @@ void ta_fiber_block(ta_name reason) {
   if (t != NULL && t->go == t->own) {
     ta_misuse(t);
   } else {
-    while (t != NULL && ta_act_leave_fiber(t, reason) == TA_LATE) t = ta_again(t);
+    while (t != NULL && ta_act_leave_fiber(t, reason, TA_CALLER) == TA_LATE) t = ta_again(t);
   }
   if (t != NULL) ta_leave(t);
 }
 
 /* One event where the other waits and the version has it; else what that event stands for. */
-static enum ta_change switch_to(struct ta_thread *t, struct ta_go *go) {
+static enum ta_change switch_to(struct ta_thread *t, struct ta_go *go, const void *from) {
   uint64_t seq;
 
   if (ta_emit.version >= 23) {
@@ -143,7 +155,7 @@ static enum ta_change switch_to(struct ta_thread *t, struct ta_go *go) {
   }
   enum ta_change change = claim(t, go, &seq);
   if (change != TA_CHANGED) return change;
-  park(t, TA_NAME_FIBER);
+  park(t, TA_NAME_FIBER, from);
   start(t, go, seq);
   return TA_CHANGED;
 }
@@ -154,7 +166,7 @@ void ta_fiber_switch(ta_fiber fiber) {
 
   while (t != NULL) {
     struct ta_go *go = fiber == 0 ? t->own : fiber_of(fiber);
-    change = go == NULL ? TA_UNFIT : go == t->go ? TA_CHANGED : switch_to(t, go);
+    change = go == NULL ? TA_UNFIT : go == t->go ? TA_CHANGED : switch_to(t, go, TA_CALLER);
     if (change != TA_LATE) break;
     t = ta_again(t);
   }
@@ -180,19 +192,19 @@ void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, u
   ta_emit_unlock();
 }
 
-static enum ta_change end_fiber(struct ta_thread *t) {
+static enum ta_change end_fiber(struct ta_thread *t, const void *from) {
   uint64_t seq;
 
   if (ta_emit.version >= 23 &&
       ta_change(t, t->own, kept_waiting, TW_GO_RUNNING, 1, &seq) == TA_CHANGED) {
-    ta_act_close_regions(t);
+    ta_act_close_regions(t, from);
     ta_act_destroy(t, TW_EV_GO_SWITCH_DESTROY, 2, ta_go_id(t->own), seq);
     ta_hold(t, t->own, TA_HOLDS_RUNNING);
     return TA_CHANGED;
   }
   enum ta_change change = claim(t, t->own, &seq);
   if (change != TA_CHANGED) return change;
-  ta_act_close_regions(t);
+  ta_act_close_regions(t, from);
   ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
   start(t, t->own, seq);
   return TA_CHANGED;
@@ -204,7 +216,7 @@ void ta_fiber_end(void) {
   if (t != NULL && t->go == t->own) {
     ta_misuse(t);
   } else {
-    while (t != NULL && end_fiber(t) == TA_LATE) t = ta_again(t);
+    while (t != NULL && end_fiber(t, TA_CALLER) == TA_LATE) t = ta_again(t);
   }
   if (t != NULL) ta_leave(t);
 }

@@ -40,6 +40,7 @@ struct ta_go *ta_goes_take(uint32_t name) {
     return NULL;
   struct ta_go *go = &ta_goes[place];
   go->regions = 0;
+  go->stack = (struct ta_bounds){ 0 };
   atomic_store_explicit(&go->name, name, memory_order_relaxed);
   atomic_store_explicit(&go->id, ++last_id, memory_order_relaxed);
   return go;

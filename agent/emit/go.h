@@ -40,6 +40,11 @@ static inline uint8_t ta_wire_status(uint8_t status) {
   return status == TA_GO_KEPT_RUNNABLE ? TW_GO_RUNNABLE : status;
 }
 
+/* Of a stack; high is 0 where they are not known. */
+struct ta_bounds {
+  uintptr_t low, high;
+};
+
 struct ta_go {
   _Atomic uint64_t word;
   _Atomic uint64_t id; /* on the wire; never used twice */
@@ -48,6 +53,7 @@ struct ta_go {
   uint32_t regions; /* open, those beyond TA_REGIONS_MAX too */
   uint16_t region_name[TA_REGIONS_MAX];
   uint64_t region_task[TA_REGIONS_MAX];
+  struct ta_bounds stack; /* of a fiber */
 };
 
 /* The word, taken apart. */

@@ -15,19 +15,19 @@ void ta_region_begin(ta_name name, ta_task task) {
   if (TB_LIKELY(go->regions < TA_REGIONS_MAX)) {
     go->region_name[go->regions] = (uint16_t)name;
     go->region_task[go->regions] = task;
-    ta_put(t, TW_EV_USER_REGION_BEGIN, 3, task, ta_name_id(name, t->running_turn, TA_AS_STRING), 0,
-           0);
+    ta_put_from(t, TW_EV_USER_REGION_BEGIN, 2, task,
+                ta_name_id(name, t->running_turn, TA_AS_STRING), 0, TA_CALLER);
   }
   go->regions++;
   ta_leave(t);
 }
 
-static void end_region(struct ta_thread *t) {
+static inline void end_region(struct ta_thread *t, const void *from) {
   struct ta_go *go = t->go;
 
   if (--go->regions >= TA_REGIONS_MAX) return;
-  ta_put(t, TW_EV_USER_REGION_END, 3, go->region_task[go->regions],
-         ta_name_id(go->region_name[go->regions], t->running_turn, TA_AS_STRING), 0, 0);
+  ta_put_from(t, TW_EV_USER_REGION_END, 2, go->region_task[go->regions],
+              ta_name_id(go->region_name[go->regions], t->running_turn, TA_AS_STRING), 0, from);
 }
 
 void ta_region_end(void) {
@@ -35,14 +35,14 @@ void ta_region_end(void) {
 
   if (t == NULL) return;
   if (t->go->regions > 0)
-    end_region(t);
+    end_region(t, TA_CALLER);
   else
     ta_misuse(t);
   ta_leave(t);
 }
 
-void ta_act_close_regions(struct ta_thread *t) {
-  while (t->go->regions > 0) end_region(t);
+void ta_act_close_regions(struct ta_thread *t, const void *from) {
+  while (t->go->regions > 0) end_region(t, from);
 }
 
 /* Tasks and texts. */
@@ -52,7 +52,7 @@ ta_task ta_task_begin(ta_name type, ta_task parent) {
 
   if (t == NULL) return 0;
   ta_task task = ta_next_id(t);
-  ta_put(t, TW_EV_USER_TASK_BEGIN, 4, task, parent, ta_string(t, type), 0);
+  ta_put_from(t, TW_EV_USER_TASK_BEGIN, 3, task, parent, ta_string(t, type), TA_CALLER);
   ta_leave(t);
   return task;
 }
@@ -61,7 +61,7 @@ void ta_task_end(ta_task task) {
   struct ta_thread *t = task == 0 ? NULL : ta_enter_running();
 
   if (t == NULL) return;
-  ta_put(t, TW_EV_USER_TASK_END, 2, task, 0, 0, 0);
+  ta_put_from(t, TW_EV_USER_TASK_END, 1, task, 0, 0, TA_CALLER);
   ta_leave(t);
 }
 
@@ -70,7 +70,7 @@ void ta_log(ta_task task, ta_name key, const char *text) {
 
   if (t == NULL) return;
   uint64_t value = ta_put_text(t, text);
-  ta_put(t, TW_EV_USER_LOG, 4, task, ta_string(t, key), value, 0);
+  ta_put_from(t, TW_EV_USER_LOG, 3, task, ta_string(t, key), value, TA_CALLER);
   ta_leave(t);
 }
 
@@ -106,7 +106,7 @@ void ta_pause_begin(ta_name kind) {
     ta_misuse(t);
   } else {
     t->pause_turn = ta_turn(t);
-    ta_put(t, TW_EV_STW_BEGIN, 2, ta_string(t, kind), 0, 0, 0);
+    ta_put_from(t, TW_EV_STW_BEGIN, 1, ta_string(t, kind), 0, 0, TA_CALLER);
   }
   ta_leave(t);
 }
@@ -132,28 +132,23 @@ void ta_pause_end(void) {
 
 /* Figures. */
 
-static inline void put_workers(struct ta_thread *t) {
-  ta_put(t, TW_EV_PROCS_CHANGE, 2, atomic_load_explicit(&ta_emit.workers, memory_order_relaxed), 0,
-         0, 0);
-}
-
 void ta_workers(unsigned n) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return;
   atomic_store_explicit(&ta_emit.workers, n, memory_order_relaxed);
   atomic_store_explicit(&ta_emit.workers_turn, ta_turn(t), memory_order_relaxed);
-  put_workers(t);
+  ta_put_from(t, TW_EV_PROCS_CHANGE, 1, n, 0, 0, TA_CALLER);
   ta_leave(t);
 }
 
 void ta_act_workers(struct ta_thread *t) {
-  uint32_t turn = ta_turn(t);
+  uint32_t turn = ta_turn(t), n = atomic_load_explicit(&ta_emit.workers, memory_order_relaxed);
 
-  if (atomic_load_explicit(&ta_emit.workers, memory_order_relaxed) == 0) return;
+  if (n == 0) return;
   if (atomic_load_explicit(&ta_emit.workers_turn, memory_order_relaxed) == turn) return;
   if (atomic_exchange_explicit(&ta_emit.workers_turn, turn, memory_order_relaxed) != turn)
-    put_workers(t);
+    ta_put(t, TW_EV_PROCS_CHANGE, 2, n, 0, 0, 0);
 }
 
 void ta_heap_alloc(uint64_t bytes) {

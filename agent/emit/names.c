@@ -64,6 +64,26 @@ const char *ta_names_text(uint32_t name, size_t *out_len) {
   return text_of_all + ta_names[name].at;
 }
 
+/* Its text is a zero, which no other begins with, and the address. */
+enum { FUNCTION_BYTES = 1 + sizeof(uint64_t) };
+
+uint32_t ta_names_of_function(const void *pc) {
+  uint64_t at = (uint64_t)(uintptr_t)pc;
+  char text[FUNCTION_BYTES] = "";
+
+  memcpy(text + 1, &at, sizeof at);
+  return ta_names_find(text, sizeof text);
+}
+
+uint64_t ta_names_function(uint32_t name) {
+  const struct ta_name_row *row = &ta_names[name];
+  uint64_t at = 0;
+
+  if (row->len == FUNCTION_BYTES && text_of_all[row->at] == 0)
+    memcpy(&at, text_of_all + row->at + 1, sizeof at);
+  return at;
+}
+
 void ta_names_lock(void) {
   pthread_mutex_lock(&lock);
 }

@@ -46,6 +46,9 @@ extern _Atomic uint32_t ta_names_end; /* numbers below are in use; 0: not even o
 
 uint32_t ta_names_find(const char *text, size_t len); /* or makes it */
 const char *ta_names_text(uint32_t name, size_t *out_len);
+/* One that is called as the function that begins there, once somebody has looked that up; and where, or 0. */
+uint32_t ta_names_of_function(const void *pc);
+uint64_t ta_names_function(uint32_t name);
 /* Around fork(): the child goes on with the same names. */
 void ta_names_lock(void);
 void ta_names_unlock(void);

@@ -69,6 +69,21 @@ static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
   return ta_name_id(ta_name_known(name), ta_turn(t), TA_AS_STRING);
 }
 
+/* As ta_put(), with the stack that calls the emit function for its last argument; the n before it are a b c. from: where
+ * that function returns to, TA_CALLER in the function itself. Where stacks are off that is a look at one word. */
+#define TA_CALLER __builtin_return_address(0)
+void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b,
+                    uint64_t c, const void *from);
+
+static inline __attribute__((always_inline)) void ta_put_from(struct ta_thread *t, uint8_t type,
+                                                              unsigned n, uint64_t a, uint64_t b,
+                                                              uint64_t c, const void *from) {
+  if (TB_UNLIKELY(ta_emit.stack_depth != 0))
+    ta_put_stacked(t, type, n, a, b, c, from);
+  else
+    ta_put(t, type, n + 1, a, b, c, 0);
+}
+
 enum ta_change {
   TA_CHANGED,
   TA_UNFIT, /* it has none of the statuses asked for */

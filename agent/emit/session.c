@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "agent/emit/rhythm.h"
+#include "agent/emit/samples.h"
+#include "agent/emit/stacks.h"
+#include "agent/emit/symbols.h"
 #include "agent/forward.h"
 #include "agent/keep.h"
 
@@ -69,6 +72,10 @@ static int check_config(const struct ta_emit_config *c) {
     return ta_forward_fault(TA_E_CONFIG, "generation_ms is not 50 to 60000");
   if (c->generation_bytes != 0 && c->generation_bytes < GENERATION_BYTES_MIN)
     return ta_forward_fault(TA_E_CONFIG, "generation_bytes is below 65536");
+  if (c->stack_depth > TA_FRAMES_MAX)
+    return ta_forward_fault(TA_E_CONFIG, "stack_depth is above 128");
+  if (c->samples_hz > TA_SAMPLES_HZ_MAX)
+    return ta_forward_fault(TA_E_CONFIG, "samples_hz is above 1000");
   return TA_OK;
 }
 
@@ -97,6 +104,8 @@ static void start_child(void) {
   atomic_store(&ta_emit.word, 0);
   ta_threads_forget();
   ta_pool_fini(&ta_emit.pool);
+  ta_samples_forget();
+  ta_symbols_forget();
   session = NULL;
   gate = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
   unlock_parent();
@@ -124,6 +133,21 @@ static void free_session(struct session *s) {
   free(s);
 }
 
+/* What stacks and samples need, if they are wanted. */
+static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
+  ta_emit.stack_depth = c->stack_depth;
+  ta_emit.unwinds = c->stack_tables != 0;
+  ta_symbols_open();
+  if (c->stack_depth == 0 && c->samples_hz == 0) return TA_OK;
+  if (ta_stacks_make() != TB_OK) return TA_E_NOMEM;
+  if (c->samples_hz == 0) return TA_OK;
+  switch (ta_samples_start(c->samples_hz, c->samples_signal, c->stack_depth, period_ns)) {
+  case TB_OK: return TA_OK;
+  case TB_NOMEM: return TA_E_NOMEM;
+  default: return ta_forward_fault(TA_E_CONFIG, "samples_signal is none that can be caught");
+  }
+}
+
 /* From here on threads may write. Turns are numbered on from the session before, so that nobody takes an old one for
  * new; a forked child's parent may be two ahead of what it has told. */
 static int begin(struct session *s, const struct ta_outlet *out,
@@ -145,10 +169,18 @@ static int begin(struct session *s, const struct ta_outlet *out,
   atomic_store(&ta_emit.generations, 0);
   atomic_store(&ta_emit.lost_generations, 0);
   atomic_store(&ta_emit.untraced, 0);
+  atomic_store(&ta_emit.lost_stacks, 0);
+  atomic_store(&ta_emit.samples, 0);
+  atomic_store(&ta_emit.lost_samples, 0);
+  int error = begin_stacks(config, s->rhythm.period_ns);
+  if (error != TA_OK) return error;
   ta_turner_open(&s->rhythm.turner, out, now);
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
-  int error = start_thread(s);
-  if (error != TA_OK) ta_turner_turn(&s->rhythm.turner, TA_TURN_LAST);
+  error = start_thread(s);
+  if (error != TA_OK) {
+    ta_turner_turn(&s->rhythm.turner, TA_TURN_LAST);
+    ta_samples_stop();
+  }
   return error;
 }
 
@@ -288,6 +320,8 @@ int ta_emit_stop(int64_t deadline_ms) {
     error = TA_E_TIMEOUT;
     if (ta_rhythm_wait(&session->rhythm, 0, until > least ? until : least)) {
       pthread_join(session->thread, NULL);
+      ta_samples_stop();
+      ta_symbols_close();
       error = session->forward != NULL ? ta_forward_close(session->forward, left_ms(until)) : TA_OK;
       free_session(session);
       session = NULL;
@@ -313,6 +347,9 @@ int ta_emit_status(struct ta_emit_status *out) {
       status.dropped += atomic_load(&ta_threads[i].dropped);
       status.misused += atomic_load(&ta_threads[i].misused);
     }
+    status.lost_stacks = atomic_load(&ta_emit.lost_stacks);
+    status.samples = atomic_load(&ta_emit.samples);
+    status.lost_samples = atomic_load(&ta_emit.lost_samples);
     status.stream.size = sizeof status.stream;
     if (session->forward != NULL) error = ta_forward_status(session->forward, &status.stream);
     status.stream.faults += atomic_load(&session->rhythm.keeper.failed);

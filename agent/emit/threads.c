@@ -37,6 +37,7 @@ struct ta_thread *ta_threads_take(void) {
   }
   if (t != NULL) {
     t->session = 0;
+    t->stack = (struct ta_bounds){ 0 };
     t->running_turn = TA_NO_TURN;
     atomic_store(&t->state, TA_THREAD_LIVE);
   }

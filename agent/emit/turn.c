@@ -10,6 +10,7 @@
 
 #include <sched.h>
 
+#include "agent/emit/tables.h"
 #include "base/check.h"
 
 enum {
@@ -17,6 +18,8 @@ enum {
   FIRST_VERSION_WITH_END_MARK = 26,
   SPINS = 100,
   NAP_NS = 50000,
+  NAMES_WAIT_NS = 50000000, /* for functions' names, at most; the last time for longer */
+  NAMES_WAIT_LAST_NS = 500000000,
   MEASURE_NS = 10000000, /* at least, the counter against the clock: 10 in a million */
 };
 
@@ -109,7 +112,7 @@ static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
 
 /* What nobody wrote. */
 
-static void open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
+void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = thread,
                            .time = k->began.ticks - ta_emit.origin };
@@ -117,7 +120,7 @@ static void open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
 }
 
-static void close_batch(struct ta_turner *k) {
+void ta_turner_close_batch(struct ta_turner *k) {
   if (!tw_write_is_empty(&k->write)) ship(k, &k->write);
 }
 
@@ -155,10 +158,10 @@ static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn)
   uint64_t proc[] = { t->place, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL };
 
   if (held.hold == TA_HOLDS_NOTHING) return;
-  open_batch(k, turn, (int64_t)thread);
+  ta_turner_open_batch(k, turn, (int64_t)thread);
   must(tw_write_event(&k->write, TW_EV_PROC_STATUS, k->write.time, proc));
   must(write_status(k, turn, held.id, held.name, thread, runs ? TW_GO_RUNNING : TW_GO_SYSCALL));
-  close_batch(k);
+  ta_turner_close_batch(k);
 }
 
 static void finish_threads(struct ta_turner *k, uint32_t turn) {
@@ -188,15 +191,15 @@ static uint8_t untold(struct ta_go *go, uint32_t turn) {
 }
 
 static void finish_goes(struct ta_turner *k, uint32_t turn) {
-  open_batch(k, turn, TB_NO_THREAD);
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
   for (uint32_t i = 0; i < ta_goes_end(); i++) {
     struct ta_go *go = &ta_goes[i];
     uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
     uint32_t name = atomic_load_explicit(&go->name, memory_order_relaxed);
     uint8_t status = untold(go, turn);
     if (status != TW_GO_BAD && write_status(k, turn, id, name, UINT64_MAX, status) == TB_AGAIN) {
-      close_batch(k);
-      open_batch(k, turn, TB_NO_THREAD);
+      ta_turner_close_batch(k);
+      ta_turner_open_batch(k, turn, TB_NO_THREAD);
       must(write_status(k, turn, id, name, UINT64_MAX, status));
     }
     if (ta_doing(atomic_load(&go->word)).status == TA_GO_DEAD) {
@@ -205,37 +208,7 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
       ta_emit_unlock();
     }
   }
-  close_batch(k);
-}
-
-static tb_rc write_string(struct ta_turner *k, uint32_t name) {
-  size_t len;
-  const char *text = ta_names_text(name, &len);
-
-  return tw_write_string(&k->write, name, text, len);
-}
-
-/* Its pc is its number: two stacks of one pc would be one to Go's tools. */
-static tb_rc write_stack(struct ta_turner *k, uint32_t name) {
-  struct tw_frame frame = { .pc = name, .function = name };
-
-  return tw_write_stack(&k->write, name, &frame, 1);
-}
-
-static void write_table(struct ta_turner *k, uint32_t turn, enum ta_name_use use,
-                        tb_rc (*entry)(struct ta_turner *k, uint32_t name)) {
-  uint32_t end = atomic_load(&ta_names_end);
-
-  open_batch(k, turn, TB_NO_THREAD);
-  for (uint32_t name = 1; name < end; name++) {
-    /* A stack's frame names its string. */
-    if (!ta_name_used(name, turn, use) && !ta_name_used(name, turn, TA_AS_STACK)) continue;
-    if (entry(k, name) != TB_AGAIN) continue;
-    close_batch(k);
-    open_batch(k, turn, TB_NO_THREAD);
-    must(entry(k, name));
-  }
-  close_batch(k);
+  ta_turner_close_batch(k);
 }
 
 /* The first generation's length is what the counter is measured against; the answer holds for all that follow, so
@@ -252,9 +225,9 @@ static void write_clocks(struct ta_turner *k, uint32_t turn) {
                               .mono_ns = k->began.mono_ns,
                               .wall_sec = k->began.wall_ns / 1000000000u,
                               .wall_nsec = k->began.wall_ns % 1000000000u };
-  open_batch(k, turn, TB_NO_THREAD);
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
   must(tw_write_sync(&k->write, &clocks));
-  close_batch(k);
+  ta_turner_close_batch(k);
 }
 
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
@@ -274,8 +247,7 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   collect(k, turn);
   finish_threads(k, turn);
   finish_goes(k, turn);
-  write_table(k, turn, TA_AS_STRING, write_string);
-  write_table(k, turn, TA_AS_STACK, write_stack);
+  ta_tables_write(k, turn, kind == TA_TURN_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
   write_clocks(k, turn);
   if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.write(k->out.self, &end_mark, 1);
   k->out.end(k->out.self, gen);

@@ -51,4 +51,8 @@ void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_
 bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);
 
+/* Around what is written into k->write, for the turner's parts; an empty batch is none. */
+void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread);
+void ta_turner_close_batch(struct ta_turner *k);
+
 #endif

@@ -43,7 +43,7 @@ void ta_wait_begin(ta_name reason) {
   struct ta_thread *t = begin();
 
   if (t == NULL) return;
-  ta_put(t, TW_EV_GO_BLOCK, 2, ta_string(t, reason), 0, 0, 0);
+  ta_put_from(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0, TA_CALLER);
   ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
   ta_change_own(t, TA_GO_KEPT_WAITING, 0);
   ta_hold(t, t->go, TA_HOLDS_NOTHING);
@@ -76,7 +76,7 @@ void ta_syscall_begin(void) {
   struct ta_thread *t = begin();
 
   if (t == NULL) return;
-  ta_put(t, TW_EV_GO_SYSCALL_BEGIN, 2, ++t->proc_seq, 0, 0, 0);
+  ta_put_from(t, TW_EV_GO_SYSCALL_BEGIN, 1, ++t->proc_seq, 0, 0, TA_CALLER);
   t->call_ticks = t->time;
   ta_change_own(t, TW_GO_SYSCALL, 0);
   ta_hold(t, t->go, TA_HOLDS_SYSCALL);

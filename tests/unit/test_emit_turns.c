@@ -87,7 +87,7 @@ Test(emit_turns, a_thread_that_was_woken_there_leaves_its_fiber_there) {
   ta_fiber_switch(ta_fiber_create(ta_name_of("fiber"), 0));
   struct overlap o = stay_behind();
   in_the_next_turn(wake, &self);
-  cr_assert_eq(ta_act_leave_fiber(o.self, TA_NAME_FIBER), TA_LATE);
+  cr_assert_eq(ta_act_leave_fiber(o.self, TA_NAME_FIBER, NULL), TA_LATE);
   ta_leave(o.self);
   ta_fiber_end();
   pthread_join(o.asker, NULL);

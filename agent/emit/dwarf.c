@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/dwarf.h"
+
+#include <dlfcn.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is used of libdw. */
+#define LIBDW(X)                                                                                   \
+  X(dwfl_begin)                                                                                    \
+  X(dwfl_end)                                                                                      \
+  X(dwfl_report_begin_add)                                                                         \
+  X(dwfl_report_elf)                                                                               \
+  X(dwfl_report_end)                                                                               \
+  X(dwfl_addrmodule)                                                                               \
+  X(dwfl_module_build_id)                                                                          \
+  X(dwfl_module_addrinfo)                                                                          \
+  X(dwfl_module_getsrc)                                                                            \
+  X(dwfl_lineinfo)                                                                                 \
+  X(dwfl_build_id_find_elf)                                                                        \
+  X(dwfl_build_id_find_debuginfo)                                                                  \
+  X(dwfl_standard_find_debuginfo)
+
+static struct {
+#define FIELD(name) __typeof__(name) *name;
+  LIBDW(FIELD)
+} libdw;
+
+static bool may_ask_the_network;
+static Dwfl_Callbacks callbacks;
+
+void ta_dwarf_choose(void) {
+  const char *urls = getenv("DEBUGINFOD_URLS");
+
+  may_ask_the_network = urls != NULL && *urls != 0;
+}
+
+/* Nothing is fetched from anywhere while a program runs: the standard search ends with that where the machine is set up
+ * for it. */
+static bool load(void) {
+  static bool tried, loaded;
+
+  if (tried) return loaded;
+  tried = true;
+  void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return false;
+#define FIND(name)                                                                                 \
+  *(void **)&libdw.name = dlsym(library, #name);                                                   \
+  if (libdw.name == NULL) return false;
+  LIBDW(FIND)
+  callbacks.find_elf = libdw.dwfl_build_id_find_elf;
+  callbacks.find_debuginfo =
+      may_ask_the_network ? libdw.dwfl_build_id_find_debuginfo : libdw.dwfl_standard_find_debuginfo;
+  return loaded = true;
+}
+
+/* Modules are made known one by one, as they are asked for. */
+static Dwfl_Module *report(Dwfl *dwfl, const struct ta_module *module) {
+  int fd = open(module->path, O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0) return NULL;
+  libdw.dwfl_report_begin_add(dwfl);
+  Dwfl_Module *m = libdw.dwfl_report_elf(dwfl, module->path, module->path, fd, module->bias, true);
+  if (m == NULL) close(fd);
+  libdw.dwfl_report_end(dwfl, NULL, NULL);
+  return m;
+}
+
+static bool is_in_memory(Dwfl_Module *m, const struct ta_module *module) {
+  const unsigned char *id;
+  GElf_Addr at;
+
+  if (module->build_id_len == 0) return true;
+  return libdw.dwfl_module_build_id(m, &id, &at) == module->build_id_len &&
+         memcmp(id, module->build_id, module->build_id_len) == 0;
+}
+
+/* A name as its author wrote it. What compilers append to those of a function's parts and copies is cut off; C++ is
+ * spelled out by the program's own runtime, which is there if there is any C++, and stays. */
+static const char *spell(const char *name, struct ta_found *out) {
+  typedef char *demangle_fn(const char *name, char *room, size_t *n, int *status);
+  static demangle_fn *demangle;
+  size_t n = strcspn(name, ".@");
+
+  if (n == 0 || (name[n] == 0 && strncmp(name, "_Z", 2) != 0)) return name;
+  snprintf(out->room, sizeof out->room, "%.*s", n < sizeof out->room ? (int)n : 0, name);
+  if (strncmp(name, "_Z", 2) != 0) return out->room;
+  if (demangle == NULL) {
+    void *runtime = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    if (runtime == NULL) runtime = dlopen("libc++abi.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (runtime == NULL) return name;
+    *(void **)&demangle = dlsym(runtime, "__cxa_demangle");
+    if (demangle == NULL) return name;
+  }
+  int status;
+  char *spelled = demangle(out->room, NULL, NULL, &status);
+  if (spelled == NULL) return name;
+  snprintf(out->room, sizeof out->room, "%s", spelled);
+  free(spelled);
+  return out->room;
+}
+
+bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t pc,
+                   struct ta_found *out) {
+  GElf_Off offset;
+  GElf_Sym symbol;
+
+  if (!load()) return false;
+  if (d->dwfl == NULL) d->dwfl = libdw.dwfl_begin(&callbacks);
+  if (d->dwfl == NULL) return false;
+  Dwfl_Module *m = libdw.dwfl_addrmodule(d->dwfl, pc);
+  if (m == NULL) m = report(d->dwfl, module);
+  if (m == NULL || !is_in_memory(m, module)) return false;
+  const char *name = libdw.dwfl_module_addrinfo(m, pc, &offset, &symbol, NULL, NULL, NULL);
+  if (name == NULL || *name == 0) return false;
+  out->function = spell(name, out);
+  Dwfl_Line *line = libdw.dwfl_module_getsrc(m, pc);
+  int number = 0;
+  out->file = line == NULL ? NULL : libdw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+  out->line = number > 0 ? (unsigned)number : 0;
+  return true;
+}
+
+void ta_dwarf_close(struct ta_dwarf *d) {
+  if (d->dwfl != NULL) libdw.dwfl_end(d->dwfl);
+  d->dwfl = NULL;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/samples.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/emit/put.h"
+#include "agent/emit/stacks.h"
+#include "agent/keep.h"
+#include "base/check.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+enum { ROOM_MIN = 16, ROOM_MAX = 2048 };
+
+struct sample {
+  uint64_t time, go; /* ticks; go: 0 where none is known */
+  int64_t proc;      /* -1: none */
+  uint64_t thread;
+  uint32_t stack;
+};
+
+/* A thread's of one turn; its place's, if several threads have it in turn. */
+struct samples {
+  uint32_t n;
+  struct sample of[];
+};
+
+static unsigned char *memory;
+static size_t memory_bytes, room_bytes;
+static uint32_t room;
+static unsigned depth;
+static struct timespec interval;
+static int signal_number;
+atomic_bool ta_samples_on;
+
+static struct samples *samples_of(uint32_t place, uint32_t turn) {
+  return (struct samples *)(void *)(memory + room_bytes * (2 * place + (turn & 1)));
+}
+
+/* The handler. */
+
+static struct sigaction before[_NSIG]; /* what was done about a signal until we caught it */
+static const char our_timers;          /* whose address they carry */
+
+static bool does_nothing(int number) {
+  const struct sigaction *was = &before[number];
+
+  if (was->sa_handler != SIG_DFL) return was->sa_handler == SIG_IGN;
+  return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
+}
+
+/* What ends the program, ends it when the handler has returned. */
+static void pass_on(int number, siginfo_t *info, void *context) {
+  const struct sigaction *was = &before[number];
+
+  if ((was->sa_flags & SA_SIGINFO) != 0) {
+    was->sa_sigaction(number, info, context);
+  } else if (does_nothing(number)) {
+    return;
+  } else if (was->sa_handler == SIG_DFL) {
+    sigaction(number, was, NULL);
+    raise(number);
+  } else {
+    was->sa_handler(number);
+  }
+}
+
+static void note(struct ta_thread *t, uint32_t turn, const void *context) {
+  uint64_t pcs[TA_FRAMES_MAX] TA_UNSET;
+  struct samples *samples = samples_of(t->place, turn);
+  uint64_t now = ta_ticks_now();
+
+  if (samples->n == room) {
+    atomic_fetch_add_explicit(&ta_emit.lost_samples, 1, memory_order_relaxed);
+    return;
+  }
+  uint32_t stack = ta_stacks_put(turn, pcs, ta_frames_of_signal(t, context, pcs, depth));
+  bool runs = t->hold == TA_HOLDS_RUNNING;
+  samples->of[samples->n++] =
+      (struct sample){ .time = now > ta_emit.origin ? now - ta_emit.origin : 0,
+                       .go = t->go != NULL ? ta_go_id(t->go) : 0,
+                       .proc = runs ? (int64_t)t->place : -1,
+                       .thread = t->system_id,
+                       .stack = stack };
+}
+
+/* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the turner ends neither. If it was
+ * busy before it was interrupted in a section, and stays so. */
+static void on_signal(int number, siginfo_t *info, void *context) {
+  if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {
+    pass_on(number, info, context);
+    return;
+  }
+  KEEP_ERRNO;
+  struct ta_thread *t = ta_self;
+  if (t == NULL) return;
+  bool outside = ta_begin(t);
+  uint32_t turn = ta_turn_now();
+  if (turn != 0 && t->session == ta_emit.session && ta_samples_are_on()) note(t, turn, context);
+  if (outside) ta_leave(t);
+}
+
+/* It stays: a signal of a timer that is gone may still be on its way, and would end the program. */
+static bool catch_signal(int number) {
+  struct sigaction is,
+      ours = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+
+  if (sigaction(number, NULL, &is) != 0) return false;
+  if ((is.sa_flags & SA_SIGINFO) != 0 && is.sa_sigaction == on_signal) return true;
+  sigfillset(&ours.sa_mask);
+  before[number] = is;
+  return sigaction(number, &ours, NULL) == 0;
+}
+
+/* Timers. */
+
+void ta_samples_arm(struct ta_thread *t) {
+  struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number };
+  struct itimerspec every = { .it_interval = interval, .it_value = interval };
+  timer_t timer;
+
+  event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
+  event.sigev_notify_thread_id = gettid();
+  if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
+  timer_settime(timer, 0, &every, NULL);
+  ta_samples_disarm(t);
+  atomic_store(&t->timer, (uintptr_t)timer + 1);
+}
+
+void ta_samples_disarm(struct ta_thread *t) {
+  uintptr_t timer = atomic_exchange(&t->timer, 0);
+
+  if (timer != 0) timer_delete((timer_t)(timer - 1));
+}
+
+/* Public. */
+
+tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period_ns) {
+  uint64_t due = period_ns / 1000000 * hz / 1000;
+
+  signal_number = number != 0 ? number : SIGPROF;
+  depth = frames != 0 ? frames : TA_SAMPLES_DEPTH;
+  interval = ta_timespec(1000000000u / hz);
+  room = (uint32_t)(due < ROOM_MAX ? due + due / 4 : ROOM_MAX) + ROOM_MIN;
+  room_bytes = sizeof(struct samples) + room * sizeof(struct sample);
+  memory_bytes = 2 * TA_THREADS_MAX * room_bytes;
+  void *map = mmap(NULL, memory_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return TB_NOMEM;
+  memory = map;
+  if (catch_signal(signal_number)) {
+    atomic_store(&ta_samples_on, true);
+    return TB_OK;
+  }
+  munmap(memory, memory_bytes);
+  return TB_BROKEN;
+}
+
+void ta_samples_stop(void) {
+  if (!ta_samples_are_on()) return;
+  atomic_store(&ta_samples_on, false);
+  for (uint32_t i = 0; i < ta_threads_end(); i++) ta_samples_disarm(&ta_threads[i]);
+  munmap(memory, memory_bytes);
+}
+
+void ta_samples_forget(void) {
+  if (ta_samples_are_on()) munmap(memory, memory_bytes);
+  atomic_store(&ta_samples_on, false);
+}
+
+/* Tables. */
+
+static void write_sample(struct ta_turner *k, uint32_t turn, const struct sample *s) {
+  struct tw_cpu_sample sample = {
+    .time = s->time, .m = (int64_t)s->thread, .p = s->proc, .g = (int64_t)s->go, .stack = s->stack
+  };
+
+  if (tw_write_cpu_sample(&k->write, &sample) != TB_AGAIN) return;
+  ta_turner_close_batch(k);
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  TB_CHECK(tw_write_cpu_sample(&k->write, &sample) == TB_OK);
+}
+
+void ta_samples_write(struct ta_turner *k, uint32_t turn) {
+  if (!ta_samples_are_on()) return;
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  for (uint32_t i = 0; i < ta_threads_end(); i++) {
+    struct samples *samples = samples_of(i, turn);
+    if (samples->n == 0) continue;
+    for (uint32_t n = 0; n < samples->n; n++) write_sample(k, turn, &samples->of[n]);
+    atomic_fetch_add_explicit(&ta_emit.samples, samples->n, memory_order_relaxed);
+    samples->n = 0;
+  }
+  ta_turner_close_batch(k);
+}

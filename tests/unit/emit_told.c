@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/emit_told.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/clock.h"
+#include "online/generation.h"
+#include "online/reader.h"
+#include "support/patience.h"
+
+enum { MEMORY_BYTES = 8 << 20, NEVER_MS = 60000 };
+
+static tb_rc tell(void *self, const struct to_generation *gen, const struct to_event *events,
+                  size_t n) {
+  FILE *told = self;
+  enum tw_arg_type types[4];
+
+  for (size_t i = 0; i < n; i++) {
+    if (events[i].type == TW_EV_SYNC) continue;
+    fprintf(told, "\n%s", tw_spec(events[i].type)->name);
+    unsigned args = to_event_args(events[i].type, types);
+    for (unsigned a = 0; a < args; a++) {
+      struct to_stack_iter it;
+      struct to_frame frame;
+      if (types[a] != TW_ARG_STACK || !to_generation_stack(gen, events[i].args[a], &it)) continue;
+      while (to_stack_next(&it, &frame)) {
+        const char *slash = memrchr(frame.file.data, '/', frame.file.len);
+        const char *file = slash != NULL ? slash + 1 : (const char *)frame.file.data;
+        fprintf(told, " < %.*s %.*s:%llu", (int)frame.function.len,
+                (const char *)frame.function.data,
+                (int)((const char *)frame.file.data + frame.file.len - file), file,
+                (unsigned long long)frame.line);
+      }
+    }
+  }
+  return TB_OK;
+}
+
+char *emit_told_end(struct emitted *e) {
+  struct tb_mem mem;
+  struct tb_diag diag = { 0 };
+  struct to_reader *reader;
+  char *text, fault[300];
+  size_t n;
+  FILE *told = open_memstream(&text, &n);
+
+  cr_assert_eq(emit_end(e), 0);
+  cr_assert_eq(e->traces, 1);
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  cr_assert_eq(to_reader_new(&mem, &(struct to_limits){ 0 }, TO_READER_FRAMES,
+                             (struct to_event_sink){ told, tell }, &diag, &reader),
+               TB_OK);
+  tb_rc rc = to_reader_read(reader, e->trace[0].bytes, e->trace[0].n);
+  tb_diag_format(&diag, fault, sizeof fault);
+  cr_assert_eq(rc, TB_OK, "%s", fault);
+  to_reader_free(reader);
+  fclose(told);
+  emit_free(e);
+  return text;
+}
+
+void emit_told_begin(struct emitted *e, struct ta_emit_config config) {
+  if (config.generation_ms == 0) config.generation_ms = NEVER_MS;
+  cr_assert_eq(emit_begin(e, &config, MEMORY_BYTES), 0);
+}
+
+void emit_until_told(void (*run)(void), struct ta_emit_config config, const char *words) {
+  uint64_t end = ta_mono_ns() + TT_PATIENCE_S * UINT64_C(1000000000);
+  struct emitted e;
+
+  for (;;) {
+    emit_told_begin(&e, config);
+    run();
+    char *told = emit_told_end(&e);
+    bool found = strstr(told, words) != NULL;
+    if (!found && ta_mono_ns() > end) cr_assert_fail("\"%s\" is not in:%s", words, told);
+    free(told);
+    if (found) return;
+  }
+}

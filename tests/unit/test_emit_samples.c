@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU samples: that they name what is busy, and that the program hears of nobody's signals but its own. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "tests/unit/emit_told.h"
+
+enum { SAMPLES = 4 };
+
+static __thread volatile unsigned sum;
+
+__attribute__((noinline)) static void burn(void) {
+  for (unsigned i = 0; i < 1000000; i++) sum += i;
+  __asm__ volatile("");
+}
+
+static uint64_t samples_now(void) {
+  struct ta_emit_status status = { .size = sizeof status };
+
+  cr_assert_eq(ta_emit_status(&status), 0);
+  cr_assert_eq(status.lost_samples, 0);
+  return status.samples;
+}
+
+static void burn_until_sampled(void) {
+  ta_heap_alloc(1);
+  while (samples_now() < SAMPLES) burn();
+}
+
+static const struct ta_emit_config often = { .generation_ms = 50, .samples_hz = 200 };
+
+Test(emit_samples, the_busy_function_is_named) {
+  emit_until_told(burn_until_sampled, often, "CPUSample < burn test_emit_samples.c:");
+}
+
+/* Signals that are not ours. */
+
+static volatile sig_atomic_t heard;
+
+static void hear(int number) {
+  heard += number;
+}
+
+static void hear_more(int number, siginfo_t *info, void *context) {
+  cr_assert_not_null(context);
+  heard += info->si_signo == number;
+}
+
+static void session_with(int number) {
+  struct emitted e;
+  struct ta_emit_config config = often;
+
+  config.samples_signal = number;
+  emit_told_begin(&e, config);
+  burn_until_sampled();
+  raise(number != 0 ? number : SIGPROF);
+  free(emit_told_end(&e));
+}
+
+Test(emit_samples, a_handler_that_was_there_hears_of_others_signals_only) {
+  signal(SIGPROF, hear);
+  session_with(0);
+  cr_assert_eq(heard, SIGPROF);
+  raise(SIGPROF);
+  cr_assert_eq(heard, 2 * SIGPROF);
+}
+
+Test(emit_samples, so_does_one_on_another_signal) {
+  struct sigaction action = { .sa_sigaction = hear_more, .sa_flags = SA_SIGINFO };
+
+  sigaction(SIGRTMIN + 3, &action, NULL);
+  session_with(SIGRTMIN + 3);
+  cr_assert_eq(heard, 1);
+}
+
+Test(emit_samples, a_signal_that_was_ignored_is) {
+  signal(SIGPROF, SIG_IGN);
+  session_with(0);
+}
+
+Test(emit_samples, a_signal_that_ends_the_program_does, .signal = SIGPROF) {
+  session_with(0);
+}
+
+static void burn_session(void) {
+  struct emitted e;
+
+  emit_told_begin(&e, often);
+  burn_until_sampled();
+  free(emit_told_end(&e));
+}
+
+static atomic_bool enough;
+
+static void *burn_on(void *arg) {
+  while (!atomic_load(&enough)) {
+    ta_heap_alloc(1);
+    burn();
+  }
+  return arg;
+}
+
+Test(emit_samples, sessions_come_and_go_under_busy_threads) {
+  pthread_t threads[2];
+
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, burn_on, NULL);
+  for (int i = 0; i < 3; i++) burn_session();
+  atomic_store(&enough, true);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
