@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/record.h"
 #include "proto/frame.h"
 #include "proto/meta.pb-c.h"
+#include "sim/wire.h"
 #include "sim/world.h"
 
 static const uint64_t MS = 1000000, PATIENCE_NS = UINT64_C(600000000000);
@@ -54,7 +56,26 @@ static unsigned stream_of_conn(const struct sim_agents *agents, uint64_t conn) {
   return stream;
 }
 
+/* What sets out to an agent, which will hear it later, or never. */
+static void hear_wired(struct sim_agents *agents, const struct tc_reply *reply) {
+  unsigned stream = sim_wires_answer(agents, reply);
+  const struct sim_agent *agent = &agents->agents[stream];
+
+  if (stream == SIM_STREAMS) return;
+  if (reply->kind == TC_REPLY_ATTACHED && reply->seq < agent->acked)
+    sim_violation("I1: stream %u: %" PRIu64 " was acked, the store knows %" PRIu64, stream,
+                  agent->acked, reply->seq);
+  if ((reply->kind == TC_REPLY_ATTACHED || reply->kind == TC_REPLY_ACKED) &&
+      reply->seq > agent->sent)
+    sim_violation("I8: stream %u: %" PRIu64 " was sent, the store knows %" PRIu64, stream,
+                  agent->sent, reply->seq);
+}
+
 static void hear(struct sim_agents *agents, const struct tc_reply *reply) {
+  if (agents->wired && reply->conn != 0) {
+    hear_wired(agents, reply);
+    return;
+  }
   unsigned stream = reply->conn == 0 ? SIM_STREAMS : stream_of_conn(agents, reply->conn);
   struct sim_agent *agent = stream < SIM_STREAMS ? &agents->agents[stream] : NULL;
 
@@ -121,17 +142,49 @@ static void submit(struct sim_agents *agents, struct tc_submit *msg) {
   while (!tc_store_submit(agents->store, 0, msg)) sim_turn(sim_world->mono_ns + MS);
 }
 
+void sim_attach_fill(struct tc_attach *attach, unsigned stream,
+                     const unsigned char id[TC_STREAM_BYTES]) {
+  memcpy(attach->stream, id, TC_STREAM_BYTES);
+  snprintf(attach->identity, sizeof attach->identity, "tracecollect:agent/a");
+  snprintf(attach->service, sizeof attach->service, "shop");
+  snprintf(attach->instance, sizeof attach->instance, "%u", stream);
+}
+
 static void attach(struct sim_agents *agents, unsigned stream) {
   struct sim_agent *agent = &agents->agents[stream];
-  struct tc_submit *msg = submit_new(TC_SUBMIT_ATTACH);
+  unsigned char id[TC_STREAM_BYTES];
 
-  agent->conn = msg->conn = ++agents->last_conn;
+  agent->conn = ++agents->last_conn;
   agent->ref = 0;
-  memset(msg->attach.stream, (int)stream + 1, TC_STREAM_BYTES);
-  snprintf(msg->attach.identity, sizeof msg->attach.identity, "tracecollect:agent/a");
-  snprintf(msg->attach.service, sizeof msg->attach.service, "shop");
-  snprintf(msg->attach.instance, sizeof msg->attach.instance, "%u", stream);
+  memset(id, (int)stream + 1, sizeof id);
+  if (agents->wired) {
+    sim_wire_open(agents, stream, agent->conn, id);
+    return;
+  }
+  struct tc_submit *msg = submit_new(TC_SUBMIT_ATTACH);
+  msg->conn = agent->conn;
+  sim_attach_fill(&msg->attach, stream, id);
   submit(agents, msg);
+}
+
+void sim_agents_leave(struct sim_agents *agents, unsigned stream) {
+  struct sim_agent *agent = &agents->agents[stream];
+
+  if (agent->conn == 0) return;
+  if (agents->wired) {
+    sim_wire_leave(agents, agent->conn);
+  } else {
+    struct tc_submit *msg = submit_new(TC_SUBMIT_DETACH);
+    msg->conn = agent->conn;
+    submit(agents, msg);
+  }
+  agent->conn = agent->ref = 0;
+}
+
+void sim_agents_step(struct sim_agents *agents) {
+  bool moving = sim_wires_step(agents);
+
+  sim_turn(moving ? sim_world->mono_ns + MS : sim_world->mono_ns + PATIENCE_NS);
 }
 
 static void free_record(struct tc_record *record) {
@@ -182,7 +235,12 @@ bool sim_agents_send(struct sim_agents *agents, unsigned stream) {
   struct tc_submit *msg = record_of(agents, stream, agent->next);
   if (agent->sent < agent->next) agent->sent = agent->next;
   agent->next++;
-  submit(agents, msg);
+  if (agents->wired) {
+    sim_wire_say(agents, agent->conn, msg->record);
+    tc_submit_free(msg);
+  } else {
+    submit(agents, msg);
+  }
   return true;
 }
 
@@ -217,15 +275,23 @@ bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag) {
 }
 
 void sim_agents_stop(struct sim_agents *agents) {
+  sim_wires_end(agents);
   tc_store_close(agents->store);
   agents->store = NULL;
+  if (tc_records_held_bytes() > 0)
+    sim_violation("I9: %zu bytes of records are left", tc_records_held_bytes());
+  for (unsigned i = 0; i < SIM_STREAMS; i++)
+    if (atomic_load(&agents->tenants[i].record_bytes) > 0)
+      sim_violation("I9: stream %u: %zu bytes are still charged to its agent", i,
+                    atomic_load(&agents->tenants[i].record_bytes));
 }
 
 void sim_agents_end_soon(struct sim_agents *agents) {
   for (unsigned i = 0; i < SIM_STREAMS; i++) {
     struct sim_agent *agent = &agents->agents[i];
     if (agent->sent == 0 || agent->end_at != 0) continue;
-    for (uint64_t limit = sim_world->mono_ns + PATIENCE_NS; agent->ref == 0; sim_turn(limit))
+    for (uint64_t limit = sim_world->mono_ns + PATIENCE_NS; agent->ref == 0;
+         sim_agents_step(agents))
       if (sim_world->mono_ns >= limit) sim_violation("stream %u: no answer to its attach", i);
     agent->end_at = sim_script_border(&agents->scripts[i], agent->acked == 0 ? 1 : agent->acked);
   }
@@ -260,7 +326,7 @@ bool sim_agents_finish(struct sim_agents *agents, bool understand) {
     bool idle = true;
     for (unsigned i = 0; i < SIM_STREAMS; i++)
       while (agents->agents[i].sent > 0 && sim_agents_send(agents, i)) idle = false;
-    if (idle) sim_turn(limit);
+    if (idle) sim_agents_step(agents);
     if (sim_world->mono_ns >= limit) sim_violation("what was sent is not acked");
   }
   if (agents->failed || !wait_barrier(agents)) return false;

@@ -7,6 +7,7 @@
 #define SIM_AGENTS_H
 
 #include "collector/store.h"
+#include "collector/tenant.h"
 #include "sim/script.h"
 
 enum { SIM_STREAMS = 4, SIM_UNACKED_MAX = 24, SIM_STORED_MAX = 512 };
@@ -18,6 +19,9 @@ struct sim_agents {
   struct tc_store *store; /* NULL: down */
   bool dead;              /* what it says now nobody hears: its power was cut */
   bool failed;            /* it takes nothing more until its next start */
+  bool wired; /* agents talk to it over connections (sim/wire.h); else records are handed to it */
+  struct sim_wire *wires;
+  struct tc_tenant tenants[SIM_STREAMS]; /* what is charged to each agent */
   uint64_t last_conn, barrier;
   struct sim_agent {
     uint64_t conn; /* 0: none */
@@ -45,11 +49,19 @@ void sim_agents_stop(struct sim_agents *agents);
 void sim_agents_end_soon(struct sim_agents *agents);
 /* Submits a record of a stream, if it has one to send and the window allows it. */
 bool sim_agents_send(struct sim_agents *agents, unsigned stream);
+/* The agent is gone, and will come again. */
+void sim_agents_leave(struct sim_agents *agents, unsigned stream);
+/* Something of what is on its way arrives. */
+void sim_agents_step(struct sim_agents *agents);
 /* The understand branch says what it thinks of a generation that is stored. */
 bool sim_agents_understand(struct sim_agents *agents);
 bool sim_agents_are_done(const struct sim_agents *agents); /* all is acked */
 /* Until all is acked, and archived. False: the store has failed. */
 bool sim_agents_finish(struct sim_agents *agents, bool understand);
+
+/* Who wants to write this stream. */
+void sim_attach_fill(struct tc_attach *attach, unsigned stream,
+                     const unsigned char id[TC_STREAM_BYTES]);
 
 /* What must not be: says where, and ends the program. */
 _Noreturn void sim_violation(const char *fmt, ...) TB_PRINTF(1, 2);

@@ -3,11 +3,12 @@
  *
  *     sim_seeds [--from SEED] [--count N]
  *
- * A seed is one life of a minute or more of the store on a simulated machine: its agents write, lose their connections
- * and come again; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
- * recovery's and its own end's included; calls fail, reads too, syncs fail and lie; the wall clock jumps. Then all goes well for
- * a while, and everything that was ever acked must be in the archive, once. The same seed is the same life: each
- * sixteenth is lived twice, and must come to the same archive by the same number of calls. */
+ * A seed is one life of a minute or more of the store on a simulated machine: its agents write
+ * frames, which arrive in pieces and late, lose their connections in the middle of one and come again beside what is
+ * still on its way; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
+ * recovery's and its own end's included; calls fail, reads too, syncs fail and lie; the wall clock jumps. Then all goes
+ * well for a while, and everything that was ever acked must be in the archive, once. The same seed is the same life:
+ * each sixteenth is lived twice, and must come to the same archive by the same number of calls. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "sim/oracle.h"
+#include "sim/wire.h"
 #include "sim/world.h"
 
 enum { RECORDS = 60, FAULTS_MIN = 20, TWICE_ONCE_IN = 16, STARTS_MAX = 20 };
@@ -134,13 +136,7 @@ static void stop(struct life *life) {
 /* ---- a life */
 
 static void lose_connection(struct life *life) {
-  struct sim_agent *agent = &life->agents.agents[sim_below(&life->chance, SIM_STREAMS)];
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_DETACH);
-
-  if (msg == NULL) abort();
-  msg->conn = agent->conn;
-  agent->conn = agent->ref = 0;
-  if (msg->conn == 0 || !tc_store_submit(life->agents.store, 0, msg)) tc_submit_free(msg);
+  sim_agents_leave(&life->agents, (unsigned)sim_below(&life->chance, SIM_STREAMS));
 }
 
 static void go_on(struct life *life) {
@@ -149,10 +145,14 @@ static void go_on(struct life *life) {
 
   for (uint64_t n = sim_below(chance, 5); n > 0; n--) sim_agents_send(&life->agents, stream);
   if (sim_once_in(chance, 2)) sim_agents_understand(&life->agents);
-  for (uint64_t n = sim_below(chance, 12); n > 0; n--) sim_turn(life->world.mono_ns + 5 * MS);
+  for (uint64_t n = sim_below(chance, 12); n > 0; n--) {
+    sim_wires_step(&life->agents);
+    sim_turn(life->world.mono_ns + 5 * MS);
+  }
   if (sim_once_in(chance, 8)) {
     uint64_t until = life->world.mono_ns + sim_below(chance, 2 * SECOND);
-    while (life->world.mono_ns < until) sim_turn(until);
+    while (life->world.mono_ns < until)
+      sim_turn(sim_wires_step(&life->agents) ? life->world.mono_ns + 5 * MS : until);
   }
 }
 
@@ -211,6 +211,7 @@ static uint64_t live_through(uint64_t seed, struct life *life) {
   sim_config(&life->config, 1 + (unsigned)sim_below(&life->chance, 3));
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     life->scripts[i] = sim_script_make(&life->chance, RECORDS, i == SIM_STREAMS - 1);
+  life->agents.wired = true;
   life->agents.scripts = life->scripts;
   life->agents.config = &life->config;
   life->agents.chance.state = sim_next(&life->chance);
