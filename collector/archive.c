@@ -93,8 +93,26 @@ tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag) {
 
 /* --- workers ----------------------------------------------------------------------------------- */
 
+tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag) {
+  struct timespec deadline = from_now(TC__REBUILD_MS);
+  struct tc_archive *a = w->archive;
+
+  while (tc_store_catalog_is_stale(a->env.store)) {
+    struct timespec soon = from_now(10);
+    pthread_mutex_lock(&a->lock);
+    bool stopping = a->stopping;
+    if (!stopping) pthread_cond_timedwait(&a->changed, &a->lock, &soon);
+    pthread_mutex_unlock(&a->lock);
+    if (stopping || is_past(&deadline))
+      return tb_fail(diag, TB_IO, "the catalog is being rebuilt from the metas; ask again");
+  }
+  return TB_OK;
+}
+
 tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag) {
-  if (w->catalog != NULL) return TB_OK;
+  if (w->catalog != NULL && tc_catalog_is_current(w->catalog)) return TB_OK;
+  tc_catalog_close(w->catalog); /* another one has taken its name */
+  w->catalog = NULL;
   return tc_catalog_open(tc_store_dirfd(w->archive->env.store), false, diag, &w->catalog);
 }
 
@@ -134,14 +152,14 @@ static void answer(struct tc__worker *w, nng_msg *question) {
   Tracecollect__V1__Reply reply = TRACECOLLECT__V1__REPLY__INIT;
   Tracecollect__V1__Request *request =
       tracecollect__v1__request__unpack(&allocator, nng_msg_len(question), nng_msg_body(question));
-  char malformed[] = "not a request of this protocol";
+  char malformed[] = "not a request of this protocol", no_memory[] = "no memory";
   bool handed_on = false;
 
   if (request != NULL) {
     handed_on = tc__archive_answer(w, request, &reply);
   } else {
-    reply.rc = TB_PROTOCOL;
-    reply.error = malformed;
+    reply.rc = w->arena.is_short ? TB_NOMEM : TB_PROTOCOL;
+    reply.error = w->arena.is_short ? no_memory : malformed;
   }
   nng_msg *msg = handed_on ? NULL : tc__archive_pack(&reply);
   if (msg != NULL) send_answer(w, msg); /* else the reader's deadline speaks */

@@ -187,7 +187,7 @@ static tb_rc move_in(struct tb_arena *arena, const ProtobufCMessage *message, vo
   TB_TRY(tb_arena_take(arena, n, &packed));
   protobuf_c_message_pack(message, packed);
   *out = protobuf_c_message_unpack(message->descriptor, &allocator, n, packed);
-  return *out != NULL ? TB_OK : TB_BUDGET;
+  return *out != NULL ? TB_OK : arena->is_short ? TB_NOMEM : TB_BUDGET;
 }
 
 /* What only the .meta knows. A meta that cannot be read now (retention or a sealing thread is at
@@ -245,7 +245,10 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   void *place;
 
   TB_TRY(read_selector(ask->selector, diag, &select));
-  if (ask->settle) TB_TRY(tc__archive_settle(w, diag));
+  if (ask->settle) {
+    TB_TRY(tc__archive_settle(w, diag));
+    TB_TRY(tc__archive_await_rebuild(w, diag));
+  }
   TB_TRY(tc__archive_catalog(w, diag));
 
   select.limit = TC__SEGMENTS_MAX;
@@ -278,7 +281,8 @@ static tb_rc add_report(void *self, const struct tc_report *report) {
   ProtobufCAllocator allocator = tp_arena_allocator(to->arena);
   void *message = tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
 
-  return message != NULL ? list_add(to->arena, &to->list, message) : TB_BUDGET;
+  if (message == NULL) return to->arena->is_short ? TB_NOMEM : TB_BUDGET;
+  return list_add(to->arena, &to->list, message);
 }
 
 static tb_rc answer_report(struct tc__worker *w, const Tracecollect__V1__ReportRequest *ask,
@@ -348,8 +352,8 @@ bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *r
 
   tb_diag_clear(&diag);
   bool lease = tc__archive_is_lease(request);
-  tb_rc rc = lease ? tc__archive_lease(w, request, &diag)
-                   : answer_by_kind(w, request, &diag, reply);
+  tb_rc rc =
+      lease ? tc__archive_lease(w, request, &diag) : answer_by_kind(w, request, &diag, reply);
   if (rc == TB_OK) return lease;
 
   tracecollect__v1__reply__init(reply);

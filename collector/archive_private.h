@@ -18,6 +18,7 @@ enum {
   TC__CHUNK_BYTES_MAX = 1 << 20,
   TC__SEGMENTS_MAX = 1000, /* in one answer */
   TC__SETTLE_MS = 10000,
+  TC__REBUILD_MS = 3000, /* for a catalog that is written anew */
   TC__SEND_MS = 30000, /* a reader that asks and does not read must not hold a worker for ever */
 };
 
@@ -95,6 +96,9 @@ bool tc__archive_is_lease(const Tracecollect__V1__Request *request);
 /* A message of the reply; NULL: no memory. */
 nng_msg *tc__archive_pack(const Tracecollect__V1__Reply *reply);
 
+/* A catalog that is being written anew does not say yet what there is: waits for it, as a settled answer must. */
+TB_MUST tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag);
+/* Opens it, again where another one has taken its name. */
 TB_MUST tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag);
 
 #endif

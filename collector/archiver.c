@@ -97,7 +97,7 @@ void tc__rebuild_catalog(struct tc_archiver *archiver) {
   archiver->catalog = NULL;
   tb_rc rc = make_anew(archiver, &diag);
   if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &archiver->catalog);
-  archiver->catalog_stale = rc != TB_OK;
+  archiver->opt.stats->catalog_stale = rc != TB_OK;
   if (rc == TB_OK) return;
   tc__note(archiver, "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }

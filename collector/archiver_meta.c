@@ -113,8 +113,8 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
 tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
                          struct tb_diag *diag) {
   if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
-  if (!archiver->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", why->text);
-  archiver->catalog_stale = true;
+  if (!archiver->opt.stats->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", why->text);
+  archiver->opt.stats->catalog_stale = true;
   return tc__mark_stale(archiver, diag);
 }
 
@@ -127,7 +127,7 @@ tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_d
 }
 
 bool tc__catalog_takes_rows(const struct tc_archiver *archiver) {
-  return archiver->catalog != NULL && !archiver->catalog_stale;
+  return archiver->catalog != NULL && !archiver->opt.stats->catalog_stale;
 }
 
 /* Its new name reaches the disk: whoever comes next says to the log or to the catalog what the meta says now. */

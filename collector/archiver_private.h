@@ -113,7 +113,6 @@ struct tc__quarantine {
 struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
-  bool catalog_stale;         /* a write failed: it is rebuilt */
   bool stale_marked;          /* the disk knows, so that the next start does it if this run does not */
   struct tc__stream *streams; /* in no order */
   struct tb_mem mem;

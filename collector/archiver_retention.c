@@ -49,7 +49,7 @@ static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
   tc_hex(row->stream, sizeof row->stream, hex);
   tb_rc rc = tc__amend(archiver, hex, day, row->first_gen, mark_expired, NULL, NULL, &diag);
   if (rc != TB_OK) {
-    if (rc == TB_NOTFOUND) archiver->catalog_stale = true;
+    if (rc == TB_NOTFOUND) archiver->opt.stats->catalog_stale = true;
     tc__note(archiver, "retention: %s", diag.text);
     return rc;
   }
@@ -119,7 +119,7 @@ void tc__retain(struct tc_archiver *archiver) {
                        "by age for an hour");
   }
   tc__retain_quarantine(archiver);
-  if (archiver->catalog == NULL || archiver->catalog_stale) return;
+  if (archiver->catalog == NULL || archiver->opt.stats->catalog_stale) return;
   struct round *round = calloc(1, sizeof *round);
   if (round == NULL) return;
   round->archiver = archiver;

@@ -213,7 +213,7 @@ static void turn(struct tc_archiver *archiver) {
   if (now - archiver->live_mono_ns >= (archiver->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
     archiver->live_mono_ns = now;
     archiver->live_soon = false;
-    if (archiver->catalog_stale) tc__rebuild_catalog(archiver);
+    if (archiver->opt.stats->catalog_stale) tc__rebuild_catalog(archiver);
     tc__flush_live(archiver);
   }
   if (!atomic_load(&archiver->opt.stats->archive_stuck) &&

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/catalog_private.h"
@@ -76,6 +77,17 @@ static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *d
   return TB_OK;
 }
 
+/* Looked at before it is opened: one that is replaced meanwhile is taken for an old one once too often, not too seldom. */
+static ino_t file_of(int dir_fd) {
+  struct stat st;
+
+  return fstatat(dir_fd, "catalog.sqlite", &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
+}
+
+bool tc_catalog_is_current(const struct tc_catalog *catalog) {
+  return catalog->file != 0 && catalog->file == file_of(catalog->dir_fd);
+}
+
 tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag, struct tc_catalog **out) {
   struct tc_catalog *catalog = calloc(1, sizeof *catalog);
   char path[64];
@@ -83,6 +95,7 @@ tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag, struct 
   if (catalog == NULL) return tb_fail(diag, TB_NOMEM, "catalog: no memory");
   catalog->dir_fd = fcntl(state_fd, F_DUPFD_CLOEXEC, 3);
   snprintf(path, sizeof path, "/proc/self/fd/%d/catalog.sqlite", catalog->dir_fd);
+  catalog->file = file_of(catalog->dir_fd);
   int flags = writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE;
   tb_rc rc = TB_OK;
   if (catalog->dir_fd < 0)

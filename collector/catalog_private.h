@@ -4,6 +4,7 @@
 #define TC_CATALOG_PRIVATE_H
 
 #include <sqlite3.h>
+#include <sys/types.h>
 
 #include "collector/catalog.h"
 
@@ -25,6 +26,7 @@ enum tc__statement {
 struct tc_catalog {
   sqlite3 *db;
   int dir_fd; /* our own handle of the state folder: the database's path goes through it */
+  ino_t file; /* the database, as it was when it was opened; 0: there was none */
   sqlite3_stmt *stmt[TC__STATEMENTS];
 };
 

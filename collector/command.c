@@ -54,7 +54,10 @@ int tc_command_parse(int argc, char **argv, struct tc_command *out) {
   int option;
 
   *out = (struct tc_command){ .sets = calloc((size_t)argc, sizeof(char *)) };
-  if (out->sets == NULL) return TC_EXIT_FAILED;
+  if (out->sets == NULL) {
+    fputs("tracecollectd: no memory\n", stderr);
+    return TC_EXIT_FAILED;
+  }
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case CONFIG: out->config = optarg; break;

@@ -45,30 +45,39 @@ size_t tc_ingest_begun(const struct tc_ingest *in) {
 
 /* --- one whole frame --------------------------------------------------------------------------- */
 
-static tb_rc take_hello(struct tc_ingest *in, ProtobufCAllocator *allocator) {
-  const Tracecollect__V1__Hello *hello =
-      tracecollect__v1__hello__unpack(allocator, in->frame.len, in->record->payload);
+/* Who sent something good is not told that it was wrong because we are short of memory. */
+static tb_rc not_unpacked(struct tc_ingest *in, const struct tb_arena *arena) {
+  if (arena->is_short) return tb_fail(in->diag, TB_NOMEM, "no memory for a message");
+  return tb_fail(in->diag, TB_PROTOCOL, "%s does not unpack", tp_kind_name(in->frame.kind));
+}
 
-  if (hello == NULL) return tb_fail(in->diag, TB_PROTOCOL, "HELLO does not unpack");
+static tb_rc take_hello(struct tc_ingest *in, struct tb_arena *arena) {
+  ProtobufCAllocator allocator = tp_arena_allocator(arena);
+  const Tracecollect__V1__Hello *hello =
+      tracecollect__v1__hello__unpack(&allocator, in->frame.len, in->record->payload);
+
+  if (hello == NULL) return not_unpacked(in, arena);
   TB_TRY(in->sink.hello(in->sink.self, hello));
   in->state = TC_INGEST_ATTACHING;
   return TB_OK;
 }
 
-static tb_rc take_heartbeat(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+static tb_rc take_heartbeat(struct tc_ingest *in, struct tb_arena *arena) {
+  ProtobufCAllocator allocator = tp_arena_allocator(arena);
   const Tracecollect__V1__Heartbeat *heartbeat =
-      tracecollect__v1__heartbeat__unpack(allocator, in->frame.len, in->record->payload);
+      tracecollect__v1__heartbeat__unpack(&allocator, in->frame.len, in->record->payload);
 
-  if (heartbeat == NULL) return tb_fail(in->diag, TB_PROTOCOL, "HEARTBEAT does not unpack");
+  if (heartbeat == NULL) return not_unpacked(in, arena);
   in->sink.heartbeat(in->sink.self, heartbeat);
   return TB_OK;
 }
 
-static tb_rc take_snapped(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+static tb_rc take_snapped(struct tc_ingest *in, struct tb_arena *arena) {
+  ProtobufCAllocator allocator = tp_arena_allocator(arena);
   const Tracecollect__V1__Snapped *snapped =
-      tracecollect__v1__snapped__unpack(allocator, in->frame.len, in->record->payload);
+      tracecollect__v1__snapped__unpack(&allocator, in->frame.len, in->record->payload);
 
-  if (snapped == NULL) return tb_fail(in->diag, TB_PROTOCOL, "SNAPPED does not unpack");
+  if (snapped == NULL) return not_unpacked(in, arena);
   if (snapped->id == 0 || snapped->last_gen < snapped->first_gen ||
       snapped->to_wall_ns < snapped->from_wall_ns)
     return tb_fail(in->diag, TB_PROTOCOL, "SNAPPED makes no sense");
@@ -76,11 +85,11 @@ static tb_rc take_snapped(struct tc_ingest *in, ProtobufCAllocator *allocator) {
   return TB_OK;
 }
 
-static tb_rc unpack_control(struct tc_ingest *in, ProtobufCAllocator *allocator) {
+static tb_rc unpack_control(struct tc_ingest *in, struct tb_arena *arena) {
   switch (in->frame.kind) {
-  case TP_HELLO: return take_hello(in, allocator);
-  case TP_SNAPPED: return take_snapped(in, allocator);
-  default: return take_heartbeat(in, allocator);
+  case TP_HELLO: return take_hello(in, arena);
+  case TP_SNAPPED: return take_snapped(in, arena);
+  default: return take_heartbeat(in, arena);
   }
 }
 
@@ -100,8 +109,7 @@ static tb_rc take_control(struct tc_ingest *in) {
 
   tb_mem_init(&mem, tb_mem_libc, NULL, CONTROL_UNPACKED_MAX);
   tb_arena_init(&arena, &mem, 4 << 10);
-  ProtobufCAllocator allocator = tp_arena_allocator(&arena);
-  rc = unpack_control(in, &allocator);
+  rc = unpack_control(in, &arena);
   tb_arena_fini(&arena);
   return rc;
 }

@@ -14,6 +14,8 @@ struct tc_stats {
   _Atomic uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   _Atomic uint64_t streams, streams_live;
   _Atomic uint64_t commit_turns, segment_turns; /* the threads': a hung disk stops them */
+  atomic_bool
+      catalog_stale; /* a write failed: it is rebuilt, and does not say what there is until then */
   atomic_bool failed, disk_full, archive_stuck, clock_jumped;
 };
 

@@ -124,6 +124,10 @@ int tc_store_dirfd(const struct tc_store *store) {
   return store->dirs.state;
 }
 
+bool tc_store_catalog_is_stale(const struct tc_store *store) {
+  return atomic_load(&store->stats.catalog_stale);
+}
+
 int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stored) {
   int fd = openat(store->dirs.state, stored->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 

@@ -29,6 +29,7 @@ void tb_arena_reset(struct tb_arena *arena) {
   arena->top = chunk;
   arena->used = 0;
   arena->bytes = 0;
+  arena->is_short = false;
 }
 
 void tb_arena_fini(struct tb_arena *arena) {
@@ -43,7 +44,9 @@ static tb_rc arena_grow(struct tb_arena *arena, size_t bytes) {
   void *block = NULL;
 
   if (size > SIZE_MAX - sizeof(struct tb_arena_chunk)) return TB_BUDGET;
-  TB_TRY(tb_mem_resize(arena->mem, &block, 0, sizeof(struct tb_arena_chunk) + size));
+  tb_rc rc = tb_mem_resize(arena->mem, &block, 0, sizeof(struct tb_arena_chunk) + size);
+  arena->is_short |= rc == TB_NOMEM;
+  if (rc != TB_OK) return rc;
   struct tb_arena_chunk *chunk = block;
   chunk->below = arena->top;
   chunk->size = size;

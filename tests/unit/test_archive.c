@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <nng/supplemental/util/platform.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,35 @@ list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uin
   tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
   cr_assert_eq(rc, TB_OK, "%s", diag.text);
   return reply->list;
+}
+
+/* What the catalog has is lost to its writer, who finds out with the next row and rebuilds it under the readers. */
+static void break_catalog(void) {
+  char path[160];
+  sqlite3 *db;
+
+  snprintf(path, sizeof path, "%s/catalog.sqlite", host.store.dir);
+  cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+  cr_assert_eq(sqlite3_exec(db, "DROP TABLE segments", NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+}
+
+Test(archive, a_catalog_that_is_rebuilt_is_the_one_that_is_asked) {
+  struct tk_client *c = client();
+  struct tt_writer w = writer(1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 500);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  cr_assert_eq(list(c, NULL, 0, 0)->n_segments, 1);
+  for (uint64_t gen = 2; gen <= 4; gen++) {
+    break_catalog();
+    tt_generation(&w, gen, 3, 500);
+    cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+    for (int asked = 0; asked < 8; asked++) /* each worker, in turn */
+      cr_assert_eq(list(c, NULL, 0, 0)->n_segments, gen);
+  }
+  tk_client_close(c);
 }
 
 static tb_rc read_chunk(struct tk_client *c, uint64_t segment, uint64_t offset, uint32_t bytes,
