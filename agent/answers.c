@@ -47,9 +47,9 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
 
   if (welcome == NULL) return TB_PROTOCOL;
   if (c->state != TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "second WELCOME");
-  if (welcome->major != TA_PROTOCOL_MAJOR)
+  if (welcome->major != TP_MAJOR)
     return tb_fail(&c->diag, TB_PROTOCOL, "collector speaks protocol %u, not %d", welcome->major,
-                   TA_PROTOCOL_MAJOR);
+                   TP_MAJOR);
   /* Told first: what resume finds acked may end somebody's sync(), who then asks for the status. */
   pthread_mutex_lock(&c->lock);
   c->told.welcomes++;

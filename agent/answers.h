@@ -12,7 +12,7 @@
 
 #include "agent/client.h"
 
-enum { TA_PROTOCOL_MAJOR = 1, TA_HEARTBEAT_MS = 5000 /* where the collector names none */ };
+enum { TA_HEARTBEAT_MS = 5000 /* where the collector names none */ };
 
 /* Everything that TLS has, until it wants more from the socket or the client has ended. */
 TB_MUST tb_rc ta__answers_read(struct ta_client *c);

@@ -23,13 +23,11 @@
 #define MS UINT64_C(1000000)
 
 enum {
-  PROTOCOL_MINOR = 1,
   CONNECT_MS = 10000,
   GREET_MS = 10000,
   LEAVE_MS = 5000,
   BACK_OFF_MIN_MS = 100,
   BACK_OFF_MAX_MS = 30000,
-  HEARTBEATS_MISSED = 3,
   TRIM_MS = 1000,
   REST_MS = 40,
   REST_BYTES = 1 << 20,
@@ -181,8 +179,8 @@ static tb_rc act_greet(struct ta_client *c) {
   limit(c, GREET_MS);
   ta_spool_counters(c->spool, &counters);
   ta_counters_message(&counters, &message);
-  hello.major = TA_PROTOCOL_MAJOR;
-  hello.minor = PROTOCOL_MINOR;
+  hello.major = TP_MAJOR;
+  hello.minor = TP_MINOR;
   hello.stream = (ProtobufCBinaryData){ sizeof c->told.stream, c->told.stream };
   hello.service = (char *)(uintptr_t)c->config.service;
   hello.instance = (char *)(uintptr_t)c->config.instance;
@@ -356,7 +354,7 @@ static tb_rc beat(struct ta_client *c) {
   uint64_t now = ta_mono_ns();
 
   if (c->state != TA_AT_STREAMING) return TB_OK;
-  if (now >= c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns)
+  if (now >= c->heard_ns + tp_silence(c->heartbeat_ns))
     return tb_fail(&c->diag, TB_IO, "collector silent for %" PRIu64 " ms",
                    (now - c->heard_ns) / MS);
   if (now < c->beat_ns) return TB_OK;
@@ -426,7 +424,7 @@ static uint64_t next_ns(struct ta_client *c) {
 
   if (c->mirror != NULL) next = earlier(next, c->mirror->due_ns);
   if (c->state != TA_AT_STREAMING) return next;
-  next = earlier(next, earlier(c->beat_ns, c->heard_ns + HEARTBEATS_MISSED * c->heartbeat_ns));
+  next = earlier(next, earlier(c->beat_ns, c->heard_ns + tp_silence(c->heartbeat_ns)));
   return c->held && c->spool->capped ? earlier(next, c->rate.due_ns) : next;
 }
 

@@ -5,7 +5,7 @@
  *
  * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
  * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
- * bytes go out on a connection than the collector's mark says. Who is silent for three heartbeats
+ * bytes go out on a connection than the collector's mark says. Who is silent for almost three heartbeats
  * is gone. A collector that no longer has what it acked is sent another stream (ta_spool_begin_anew).
  * Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
  * of the writer's, ends the stream: the host must not pay for our mistake.

@@ -7,8 +7,6 @@
 #include "collector/connection_private.h"
 #include "collector/journal.h"
 
-enum { SILENT_HEARTBEATS = 3 };
-
 /* --- to the store ------------------------------------------------------------------------------ */
 
 /* Owns nothing on failure: fill() sets the message up anew each time. */
@@ -53,9 +51,9 @@ static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
   struct connection *c = self;
   char reason[96];
 
-  if (hello->major != 1) {
-    snprintf(reason, sizeof reason, "protocol version %" PRIu32 ", this collector speaks 1",
-             hello->major);
+  if (hello->major != TP_MAJOR) {
+    snprintf(reason, sizeof reason, "protocol version %" PRIu32 ", this collector speaks %d",
+             hello->major, TP_MAJOR);
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_VERSION, true, reason);
     return TB_REFUSED;
   }
@@ -411,9 +409,9 @@ void tc__tick_one(struct connection *c, uint64_t now) {
   }
   /* Whom we do not read we cannot call silent. */
   if (c->waiting || c->leaving || c->ingest.state == TC_INGEST_ATTACHING) c->heard_ms = now;
-  if (now - c->heard_ms >= SILENT_HEARTBEATS * c->heartbeat_ms) {
+  if (now - c->heard_ms >= tp_silence(c->heartbeat_ms)) {
     tc_metric_add(&c->set->env.metrics->peers_timed_out_total, 1);
-    tc__end(c, "silent for three heartbeats");
+    tc__end(c, "silent for almost three heartbeats");
     return;
   }
   c->ingest.held_max = config->agents_records_max;

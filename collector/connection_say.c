@@ -31,7 +31,8 @@ void tc__say_welcome(struct connection *c) {
   const struct tc_config *config = c->set->env.config;
   Tracecollect__V1__Welcome m = TRACECOLLECT__V1__WELCOME__INIT;
 
-  m.major = 1;
+  m.major = TP_MAJOR;
+  m.minor = TP_MINOR;
   m.durable_seq = c->durable_seq;
   m.credit_bytes = c->credit_told = credit_now(c);
   m.heartbeat_ms = (uint32_t)c->heartbeat_ms;

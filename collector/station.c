@@ -104,7 +104,7 @@ static void follow_config(struct tc_station *st) {
   const struct tc_config *config = st->env.config;
 
   st->tls.handshake_ms = config->agents_handshake_timeout / 1000000;
-  st->tls.user_timeout_ms = (unsigned)(3 * config->agents_heartbeat / 1000000);
+  st->tls.user_timeout_ms = (unsigned)(tp_silence(config->agents_heartbeat) / 1000000);
 }
 
 static void on_tick(void *self) {

@@ -35,6 +35,18 @@ enum {
 
 #define TP_ALPN "tracecollect/1"
 
+/* What HELLO and WELCOME say; majors must be equal. A test builds programs that say something else. */
+#ifndef TP_MAJOR
+#define TP_MAJOR 1
+#define TP_MINOR 1
+#endif
+
+/* Who was silent for so long is gone: two heartbeats are missing, and the third is about to. Before its time is up, so
+ * that both sides have noticed within three, and a new connection is on its way. */
+static inline uint64_t tp_silence(uint64_t heartbeat) {
+  return heartbeat / 4 * 11;
+}
+
 /* TP_KIND(NAME, number, is a record, sent by) */
 #define TP_KINDS(X)                                                                                \
   X(HELLO, 1, false, AGENT)                                                                        \
