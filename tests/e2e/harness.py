@@ -137,10 +137,10 @@ class Case(unittest.TestCase):
 class Collector:
     """A tracecollectd with its own state, that can be killed and started again at the same address."""
 
-    def __init__(self, case, *settings, name="collector", config=None, launcher=(), wait=True, **options):
+    def __init__(self, case, *settings, name="collector", config=None, launcher=(), wait=True, daemon=DAEMON, **options):
         """config: text of a configuration file, which the case may write anew. launcher: command in front of
-        the daemon's. wait: until it is ready. options: spawn()'s."""
-        self.launcher, self.wait = list(launcher), wait
+        the daemon's. wait: until it is ready. daemon: another program. options: spawn()'s."""
+        self.launcher, self.wait, self.daemon = list(launcher), wait, daemon
         self.case, self.name, self.options = case, name, options
         self.config_file = case.folder / f"{name}.yaml" if config is not None else None
         if config is not None:
@@ -156,7 +156,7 @@ class Collector:
         self.ready_file.unlink(missing_ok=True)
         sets = [word for setting in self.settings for word in ("--set", setting)]
         config = ["--config", self.config_file] if self.config_file else []
-        self.process = self.case.spawn(self.name, *self.launcher, DAEMON, "--ready-file", self.ready_file, *config, *sets,
+        self.process = self.case.spawn(self.name, *self.launcher, self.daemon, "--ready-file", self.ready_file, *config, *sets,
                                        **self.options)
         if self.wait:
             self.wait_ready()

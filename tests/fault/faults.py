@@ -23,12 +23,12 @@ def full(short, long):
 class Agent:
     """A program that streams the generations of a seed; what the agent says of itself is printed as it runs."""
 
-    def __init__(self, case, address, seed, mb_s=2, generation_bytes=200_000, spool_bytes=16 << 20, spool_dir=None):
+    def __init__(self, case, address, seed, mb_s=2, generation_bytes=200_000, spool_bytes=16 << 20, spool_dir=None, program=AGENT):
         self.case, self.seed, self.generation_bytes = case, seed, generation_bytes
         self.name = f"agent-{seed}"
         self.out = case.folder / f"{self.name}.out"
         with open(self.out, "wb") as out:
-            self.process = case.spawn(self.name, AGENT, "send", address, case.certs, f"i{seed}", seed, generation_bytes,
+            self.process = case.spawn(self.name, program, "send", address, case.certs, f"i{seed}", seed, generation_bytes,
                                       mb_s, spool_bytes, *([spool_dir] if spool_dir else []), stdout=out)
 
     @property

@@ -101,6 +101,7 @@ static int send_all(char **argv) {
                                       .instance = argv[2],
                                       .spool_bytes = strtoull(argv[6], NULL, 10),
                                       .spool_dir = argv[7] };
+  struct ta_forward_status last = { .size = sizeof last };
   unsigned char *bytes = malloc(tt_seeded_room(&trace));
   ta_forward *f;
 
@@ -124,6 +125,8 @@ static int send_all(char **argv) {
     report(f, gen);
   }
   report(f, gen);
+  if (ta_forward_status(f, &last) == TA_OK && last.state == TA_STATE_REFUSED)
+    fprintf(stderr, "%s\n", last.last_error);
   free(bytes);
   return ta_forward_close(f, 0) == TA_OK ? 0 : 1;
 }
