@@ -55,6 +55,7 @@ tb_rc tc_recorders_new(struct tc_recorders **out) {
 }
 
 void tc_recorders_stop(struct tc_recorders *r) {
+  if (r == NULL) return;
   pthread_mutex_lock(&r->lock);
   r->stopping = true;
   pthread_cond_broadcast(&r->changed);

@@ -74,7 +74,7 @@ struct tc_snap_ask {
 struct tc_recorders;
 
 TB_MUST tb_rc tc_recorders_new(struct tc_recorders **out);
-void tc_recorders_stop(struct tc_recorders *r); /* asks end with TB_IO, later ones, too */
+void tc_recorders_stop(struct tc_recorders *r); /* asks end with TB_IO, later ones, too; accepts NULL */
 void tc_recorders_free(struct tc_recorders *r); /* NULL is fine */
 
 TB_MUST tb_rc tc_recorders_join(struct tc_recorders *r, const struct tc_recorder *who);
