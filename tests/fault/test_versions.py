@@ -7,13 +7,14 @@ import tarfile
 from harness import BUILD, DAEMON, SOURCE, Collector, wait_until
 from faults import AGENT, Agent, FaultCase
 
-VERSIONS = ("0.4", "1.0", "1.9", "2.0")  # 1.0 is what is shipped; the others say that they are something else
+SHIPPED = "1.1"
+VERSIONS = ("0.4", "1.0", SHIPPED, "1.9", "2.0")  # the others are the same, and say that they are something else
 REFUSED = 4  # enum ta_state
 GOLDEN = SOURCE / "tests/data/state-1.tar.xz"  # what a collector of log version 1 left when it was killed
 
 
 def of_version(program, version):
-    return program if version == "1.0" else BUILD / "tests" / f"{program.name}_{version}"
+    return program if version == SHIPPED else BUILD / "tests" / f"{program.name}_{version}"
 
 
 class Versions(FaultCase):
