@@ -19,6 +19,10 @@ static inline int tw_varint_read(const unsigned char *pos, const unsigned char *
                                  uint64_t *out) {
   uint64_t value = 0;
 
+  if (pos < end && *pos < 0x80) { /* most are small */
+    *out = *pos;
+    return 1;
+  }
   for (int i = 0; i < TW_VARINT_BYTES_MAX; i++) {
     if (pos + i == end) return 0;
     unsigned char byte = pos[i];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries as their users meet them: installed, found by pkg-config, an analysis written on them."""
+"""G1, G8: the libraries as their users meet them: installed, found by pkg-config with their version, an analysis written on them."""
 import json
 import os
 import shlex
@@ -9,6 +9,7 @@ import unittest
 from harness import BUILD, SANITIZE, SOURCE, Case
 
 EXAMPLE = SOURCE / "examples/who-waits/who_waits.c"
+HEAP = SOURCE / "examples/heap-graph/heap_graph.c"
 PULLING = SOURCE / "examples/thread-time/thread_time.c"
 
 
@@ -19,11 +20,17 @@ class Library(Case):
         self.prefix = self.folder / "prefix"
         self.run_program("cmake", "--install", BUILD, "--prefix", self.prefix)
 
-    def _flags(self):
+    def _pkg_config(self, *asked):
         """What the installed .pc file says, in a place the build did not know of."""
         folder = next(self.prefix.rglob("traceonline.pc")).parent
-        return shlex.split(self.run_program("pkg-config", "--cflags", "--libs", "traceonline",
-                                            env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).out)
+        return self.run_program("pkg-config", *asked, "traceonline",
+                                env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).out.strip()
+
+    def _flags(self):
+        return shlex.split(self._pkg_config("--cflags", "--libs"))
+
+    def test_the_libraries_version_is_the_programs(self):
+        self.assertIn(self._pkg_config("--modversion"), self.tracectl("--version").out)
 
     def test_the_example_analysis_compiles_against_what_is_installed_and_counts_right(self):
         program = self.folder / "who-waits"
@@ -66,6 +73,12 @@ class Library(Case):
         self.assertEqual(spans["Blocked"], blocked)
         self.assertEqual(spans["Syscall"], ended + blocked)
         self.assertGreater(spans["Running"], spans["Syscall"])
+
+    def test_the_example_over_blobs_compiles_and_says_what_is_wrong_with_its_file(self):
+        program = self.folder / "heap-graph"
+        self.run_program("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", HEAP, *self._flags(), "-o", program)
+        self.assertIn("15000 spans of", self.run_program(program, self.trace("g26-blobs")).out)
+        self.assertIn("not a Go execution trace", self.run_program(program, HEAP, expect=1).err)
 
     def test_every_public_header_stands_alone(self):
         flags = [flag for flag in self._flags() if flag.startswith("-I")]
