@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # prints.sh TRACECTL FOLDER: every trace that FOLDER/goldens.sha256 names (NAME.trace.zst) through `TRACECTL cat -d parsed` and `-d wire`, by the
 # SHA-256 of what Go 1.26's own tool prints, and through `TRACECTL check`; parsed by one thread and by two.
+# G3, G9: every version, and the same answer as the tools users have.
 #
 # FOLDER may be a sister of the checkout that is not there: that is a failure in CI and a skip (77) elsewhere.
 set -u

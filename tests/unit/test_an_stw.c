@@ -44,6 +44,7 @@ static bool text_is(struct to_string text, const char *other) {
   return text.len == strlen(other) && memcmp(text.data, other, text.len) == 0;
 }
 
+/* I6 */
 Test(an_stw, stops_are_summed_by_reason_and_by_who_did_it) {
   struct tt_analyses t;
 

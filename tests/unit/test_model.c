@@ -101,7 +101,7 @@ Test(model, a_wait_lasts_from_block_to_unblock_and_has_its_reason) {
   done(&run);
 }
 
-/* H2, J4, J5 */
+/* H2, J3, J4, J5 */
 Test(model, a_system_call_is_told_to_block_when_its_proc_is_taken) {
   struct run run;
   struct to_thread_now thread;
@@ -311,7 +311,7 @@ static void follow(const struct tt_stored *trace) {
   cr_assert_eq(mem.bytes, 0, "%s", trace->path);
 }
 
-/* G6 */
+/* G6, J3: any goroutine, thread and proc, asked after each event. */
 Test(model, is_where_the_orderer_is_at_every_event_of_real_traces, .timeout = 200) {
   cr_assert_gt(tt_each_stored("tests/data", SIZE_MAX, follow), 4);
 }

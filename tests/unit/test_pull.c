@@ -97,7 +97,7 @@ static void compare(const struct tt_run *pushed, const unsigned char *bytes, siz
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* G2, G4 */
+/* G2, G4, G5: one trace is one stream of events, pushed or pulled. */
 Test(pull, gives_the_events_and_the_faults_that_pushing_gives) {
   struct tt_pack seeds = tt_seeds_load();
 

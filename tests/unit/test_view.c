@@ -56,6 +56,22 @@ Test(view, a_status_says_what_was_known_before) {
   cr_assert_str_eq(to_state_name(tr.resource, tr.to), "Syscall");
 }
 
+/* I4, I6, I7 */
+Test(view, the_world_is_stopped_by_a_goroutine_and_garbage_collected_by_nobody) {
+  const struct to_range_info *stop = to_range_info(TO_RANGE_STW),
+                             *gc = to_range_info(TO_RANGE_GC_MARK);
+  struct to_event ev = { .type = TW_EV_STW_BEGIN, .m = 1, .p = 2, .g = 3, .args = { 4, 5 } };
+  struct to_event_range range;
+
+  cr_assert(stop->scope == TO_RESOURCE_GOROUTINE && stop->effect == TO_RESOURCE_PROCESS);
+  cr_assert_eq(gc->scope, TO_RESOURCE_NONE);
+  cr_assert(to_event_range(&ev, &range));
+  cr_assert(range.id == 3 && range.text == 4 && range.phase == TO_KIND_RANGE_BEGIN);
+  ev.type = TW_EV_GC_BEGIN;
+  cr_assert(to_event_range(&ev, &range));
+  cr_assert_eq(range.id, 0);
+}
+
 /* H6, I15 */
 Test(view, a_reason_is_found_by_the_words_of_the_trace_and_shown_in_plainer_ones) {
   enum to_reason network = to_reason_find((struct to_string){ "network", 7 });
