@@ -49,7 +49,8 @@ void to__goroutines_fini(struct to_goroutines *gs) {
     tb_mem_give(gs->mem, block, sizeof *block);
   }
   give_buckets(gs);
-  *gs = (struct to_goroutines){ 0 };
+  gs->mem = NULL;
+  gs->buckets = NULL;
 }
 
 static __attribute__((noinline)) tb_rc add_block(struct to_goroutines *gs) {
@@ -149,6 +150,7 @@ void to__goroutines_remove(struct to_goroutines *gs, struct to_g *g) {
 }
 
 struct to_g *to__goroutines_any(const struct to_goroutines *gs, size_t *from) {
+  if (gs->count == 0) return NULL; /* most of what a short trace costs would be looking for none */
   while (*from <= gs->mask && gs->buckets[*from] == NULL) ++*from;
   return *from <= gs->mask ? gs->buckets[*from] : NULL;
 }

@@ -6,7 +6,6 @@
 void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) {
   order->mem = mem;
   order->seed = seed;
-  to__goroutines_init(&order->goroutines, mem, seed);
   tb_map_init(&order->procs, mem, seed);
   tb_map_init(&order->threads, mem, seed);
   tb_map_init(&order->tasks, mem, seed);
@@ -60,11 +59,11 @@ static void drop_goroutines(struct to_order *order) {
   to__goroutines_fini(gs);
 }
 
-void to__state_clear(struct to_order *order) {
+/* All that memory was taken for, the tables' own aside. */
+static void drop_all(struct to_order *order) {
   uint64_t key, value;
 
   drop_goroutines(order);
-  to__goroutines_init(&order->goroutines, order->mem, order->seed);
   for (size_t i = 0; tb_map_next(&order->procs, &i, &key, &value);) {
     struct to_p *p = (struct to_p *)(uintptr_t)value;
     drop_ranges(order, &p->ranges);
@@ -74,10 +73,15 @@ void to__state_clear(struct to_order *order) {
     tb_mem_give(order->mem, (void *)(uintptr_t)value, sizeof(struct to_thread));
   for (size_t i = 0; tb_map_next(&order->tasks, &i, &key, &value);)
     drop_task(order, (struct to_task *)(uintptr_t)value);
+  drop_ranges(order, &order->no_p.ranges);
+}
+
+void to__state_clear(struct to_order *order) {
+  drop_all(order);
+  to__goroutines_init(&order->goroutines, order->mem, order->seed);
   tb_map_clear(&order->procs);
   tb_map_clear(&order->threads);
   tb_map_clear(&order->tasks);
-  drop_ranges(order, &order->no_p.ranges);
   order->no_g = (struct to_g){ .id = TO_NONE, .status = TO_G_GONE };
   order->no_p = (struct to_p){ .id = TO_NONE };
   order->nobody =
@@ -92,8 +96,7 @@ void to__state_clear(struct to_order *order) {
 
 void to__state_fini(struct to_order *order) {
   if (order->mem == NULL) return;
-  to__state_clear(order);
-  to__goroutines_fini(&order->goroutines);
+  drop_all(order);
   tb_map_fini(&order->procs);
   tb_map_fini(&order->threads);
   tb_map_fini(&order->tasks);

@@ -16,6 +16,7 @@ enum { TRACE_BYTES = 4096, MESSAGE_BYTES_MAX = 64 << 10 };
 
 struct tb_mem tk_mem;
 
+static bool trace_is_still; /* it holds try_index()'s zeros */
 static char folder[64], trace_path[96], index_path[96];
 
 static void remove_all(void) {
@@ -62,6 +63,7 @@ static void try_trace(const uint8_t *data, size_t size) {
   struct tb_diag diag;
 
   if (is_packed(data, size)) return;
+  trace_is_still = false;
   write_file(trace_path, data, size);
   FUZZ_CHECK(tk_index_scan("fuzz", trace_path, true, false, &made));
   look_at(&made, size);
@@ -94,7 +96,8 @@ static void try_index(const uint8_t *data, size_t size) {
   put_u32(file + 8, (uint32_t)size);
   memcpy(file + 12, data, size);
   put_u32(file + 12 + size, tb_crc32c(0, data, size));
-  write_file(trace_path, trace, sizeof trace);
+  if (!trace_is_still) write_file(trace_path, trace, sizeof trace);
+  trace_is_still = true;
   write_file(index_path, file, 12 + size + 4);
   if (!tk_index_load(trace_path, &index)) return;
   look_at(&index, TRACE_BYTES);

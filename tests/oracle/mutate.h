@@ -5,6 +5,7 @@
  * and reach the tables and the ordering rules behind them.
  *
  * Memory    the seeds are borrowed; a mutant is written into the caller's buffer.
+ * Threads   one at a time in a process.
  */
 #ifndef TT_MUTATE_H
 #define TT_MUTATE_H

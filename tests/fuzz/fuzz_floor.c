@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A target that looks at nothing: how fast mutator and sanitizer are by themselves, for bench_fuzz.sh. */
+#include "fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  return data == NULL && size > 0;
+}
