@@ -80,7 +80,10 @@ static int start(bool child) {
     .log = variables.verbose ? log_line : NULL,
   };
   struct ta_emit_config how = { .version = (unsigned)variables.version,
-                                .generation_ms = (unsigned)variables.generation_ms };
+                                .generation_ms = (unsigned)variables.generation_ms,
+                                .stack_depth = (unsigned)variables.stacks,
+                                .stack_tables = variables.tables,
+                                .samples_hz = (unsigned)variables.samples };
   int error = ta_emit_start(&where, &how);
 
   if (error != TA_OK) return error;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/frames.h"
 #include "agent/preload/preload.h"
 
 _Atomic unsigned ta_told;
@@ -24,10 +25,13 @@ bool ta_tell_begin(enum ta_tell what, char *frame) {
   here->what = what;
   here->frame = frame;
   ta_agent_begins();
+  ta_origin =
+      (struct ta_origin){ __builtin_return_address(0), frame }; /* stacks begin with the wrapper */
   if (what == TA_TELL_CALL)
     ta_syscall_begin();
   else
     ta_wait_begin((ta_name)what);
+  ta_origin = (struct ta_origin){ NULL, NULL };
   ta_agent_ends();
   return true;
 }

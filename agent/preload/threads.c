@@ -2,7 +2,9 @@
 /* Threads: each is there from its first moment, under the name of the function it runs where that is known, until it
  * is given another. */
 #include <dlfcn.h>
+#include <string.h>
 
+#include "agent/emit/names.h"
 #include "agent/preload/preload.h"
 
 struct birth {
@@ -26,12 +28,14 @@ static void *live(void *self) {
   return b.start(b.arg);
 }
 
-/* 0 where the function has no name that is known outside its file: then it is the thread's name, or the program's. */
+/* The loader knows the names that are known outside their file, as C has them; the others are looked up later. */
 static ta_name name_of(void *(*start)(void *)) {
   Dl_info info;
   void *at = *(void **)&start;
 
-  if (dladdr(at, &info) == 0 || info.dli_sname == NULL || info.dli_saddr != at) return 0;
+  if (dladdr(at, &info) == 0) return 0;
+  if (info.dli_sname == NULL || info.dli_saddr != at || strncmp(info.dli_sname, "_Z", 2) == 0)
+    return ta_names_of_function(at);
   return ta_name_of(info.dli_sname);
 }
 

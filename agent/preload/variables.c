@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "agent/emit/frames.h"
+#include "agent/emit/samples.h"
 #include "agent/preload/preload.h"
 
 enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000 };
@@ -114,10 +116,13 @@ bool ta_variables_read(struct ta_variables *v) {
   v->other = only != NULL && !any_word(only, is_program, NULL);
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
+  v->tables = is_on("TRACEAGENT_STACK_TABLES");
   name_service(v);
   return read_groups(v) && read_signal(v) &&
          read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&
          read_number(v, "TRACEAGENT_SPOOL_BYTES", INT64_MAX, &v->spool_bytes) &&
          read_number(v, "TRACEAGENT_VERSION", UINT32_MAX, &v->version) &&
+         read_number(v, "TRACEAGENT_STACKS", TA_FRAMES_MAX, &v->stacks) &&
+         read_number(v, "TRACEAGENT_SAMPLES", TA_SAMPLES_HZ_MAX, &v->samples) &&
          read_number(v, "TRACEAGENT_EXIT_MS", EXIT_MS_MAX, &v->exit_ms);
 }

@@ -16,8 +16,10 @@ struct ta_variables {
   bool forks;    /* TRACEAGENT_FORK */
   bool verbose;  /* TRACEAGENT_VERBOSE */
   uint64_t generation_ms, spool_bytes, version, exit_ms;
-  int record_signal; /* TRACEAGENT_RECORD_SIGNAL; 0: none */
-  char service[65]; /* TRACEAGENT_SERVICE, or the program's name */
+  uint64_t stacks, samples; /* TRACEAGENT_STACKS, TRACEAGENT_SAMPLES */
+  bool tables;              /* TRACEAGENT_STACK_TABLES */
+  int record_signal;        /* TRACEAGENT_RECORD_SIGNAL; 0: none */
+  char service[65];         /* TRACEAGENT_SERVICE, or the program's name */
   char fault[200];
 };
 

@@ -4,6 +4,7 @@
 TC_FULL=1: redis is traced for ten minutes, and all of that must read well.
 """
 import collections
+import itertools
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_unt
 
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 UNCHANGED = SOURCE / "tests/e2e/unchanged.c"
+BUSY = SOURCE / "tests/e2e/busy.c"
 REDIS = shutil.which("redis-check-rdb")  # the server, too: it goes by the name it is called by
 REQUESTS = 4000
 SECONDS = 600 if os.environ.get("TC_FULL") else 0  # redis serves on for so long
@@ -102,6 +104,44 @@ class Preload(Case):
         self.assertGreaterEqual(max(bytes_), 64 << 20)
         self.assertLess(max(bytes_), 66 << 20)
         self.assertLess(bytes_[-1], 1 << 20)
+
+    # What functions are called is looked up beside the program, and may come too late for one that ends soon.
+
+    def busy(self, collector, program, n, **more):
+        self.run_program(program, env=self.environment(collector.to, TRACEAGENT_SERVICE=f"busy-{n}", **more))
+        return self.read(collector, f"busy-{n}")
+
+    def test_stacks_and_samples_name_the_programs_functions(self):
+        program = self.folder / "busy"
+        self.run_program("cc", "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-pthread",
+                         BUSY, "-o", program)
+        collector = Collector(self)
+        counter, found = itertools.count(), {}
+
+        def all_named():
+            found["n"] = next(counter)
+            found["text"] = self.busy(collector, program, found["n"], TRACEAGENT_STACKS="16", TRACEAGENT_SAMPLES="250")
+            return "\thot @" in found["text"] and "\trest @" in found["text"]
+
+        wait_until("the functions have their names", all_named)
+        source = BUSY.read_text().splitlines()
+        line = {call: next(n for n, text in enumerate(source, 1) if call in text and text.startswith(" "))
+                for call in ("sum += i", "pthread_cond_timedwait(", "rest();")}
+
+        def frame(function, file, call):
+            return rf"\t{function} @ 0x\w+\n\t\t\S*/{file}:{line[call] if call else '.*'}\n"
+
+        self.assertRegex(found["text"], r"StackSample .*\nStack=\n" + frame("hot", "busy.c", "sum += i"))
+        self.assertRegex(found["text"], r'Reason="sync\.\(\*Cond\)\.Wait"\nTransitionStack=\n' + frame("pthread_cond_timedwait", "calls.def", None) +
+                         frame("rest", "busy.c", "pthread_cond_timedwait(") + frame("toil", "busy.c", "rest();"))
+        self.assertRegex(found["text"], r"NotExist->Runnable(.*\n){1,6}\ttoil @")  # static, but known by its name
+        if self.go is None:
+            return
+        trace = self.folder / f"busy-{found['n']}.trace"
+        waits = self.run_program(self.go.command, "tool", "trace", "-pprof=sync", trace, env=self.go.environment).stdout
+        (self.folder / "sync.pb.gz").write_bytes(waits)
+        top = self.run_program(self.go.command, "tool", "pprof", "-top", "-cum", self.folder / "sync.pb.gz", env=self.go.environment).out
+        self.assertRegex(top, r"\brest\n")
 
     def test_cancelled_threads_and_signal_handlers_are_as_ever(self):
         text = self.read(self.traced("cancel", "signals", "waits"), "unchanged")

@@ -27,7 +27,12 @@ int main(int argc, char **argv) {
   for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
     for (size_t i = 0; i < emit_shape_count; i++) {
       static struct emitted e;
-      if (emit_begin_version(&e, versions[v]) != 0) return 1;
+      bool stacks = versions[v] >= 25; /* the older are told without */
+      struct ta_emit_config config = { .version = versions[v],
+                                       .generation_ms = 60000,
+                                       .stack_depth = stacks ? 8 : 0,
+                                       .samples_hz = stacks ? 100 : 0 };
+      if (emit_begin(&e, &config, 4 << 20) != 0) return 1;
       emit_shapes[i].run();
       if (emit_end(&e) != 0 || e.traces == 0) return 1;
       save(&e, argv[1], emit_shapes[i].name, versions[v]);
