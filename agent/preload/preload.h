@@ -23,7 +23,7 @@
  * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
  *
  * Memory    what traceagent.h says, 32 bytes a thread that is being created, 16 KiB for the very first allocations.
- * Threads   the agent's two.
+ * Threads   the agent's two, and one that looks names up where there are any to look up.
  */
 #ifndef TA_PRELOAD_H
 #define TA_PRELOAD_H
