@@ -32,7 +32,8 @@ TO_HOT void frontier_turn(struct to_order *order) {
 }
 
 /* The root's thread has moved on to this time (to__frontier_update(order, 0), for the moment the loop
- * changes threads): where threads alternate, root and child change places. Answers the new root's. */
+ * changes threads): where threads alternate, root and child change places. Answers the new root's. The time is
+ * after the end of the turn, and no CPU sample is due at it: so a thread is, and it is before that sample, too. */
 TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_thread *t,
                                              to_ns time) {
   struct to_keyed *heap = order->frontier;
@@ -42,10 +43,6 @@ TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_t
   struct to_keyed *below = child + (child - heap) + 1;
   struct to_thread *next = child->value;
 
-  if (TB_UNLIKELY(time <= first)) { /* a CPU sample is due */
-    heap[0].time = time;
-    return t;
-  }
   heap[0] = (struct to_keyed){ first, next };
   *child = (struct to_keyed){ time, t };
   if (TB_UNLIKELY(below[0].time < time || below[1].time < time)) {
@@ -53,8 +50,7 @@ TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_t
     frontier_turn(order);
     return next;
   }
-  if (time < other) other = time;
-  order->turn_end = other < order->sample_time ? other : order->sample_time;
+  order->turn_end = time < other ? time : other;
   return next;
 }
 
