@@ -40,6 +40,7 @@ class Crash(FaultCase):
         recoveries.sort()
         print(f"row 1: {kills} kills, {sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked, "
               f"{sum(w['resent_batches'] for w in words)} batches resent, ready again after {recoveries[len(recoveries) // 2] * 1e3:.0f} ms, "
+              f"p99 {recoveries[len(recoveries) * 99 // 100] * 1e3:.0f} ms, "
               f"at most {recoveries[-1] * 1e3:.0f} ms", flush=True)
 
     def test_row_2_kill_during_recovery(self):

@@ -86,7 +86,7 @@ class Scarce(FaultCase):
 
     # --- what is asked of a daemon ---
 
-    def send(self, seconds=60):
+    def send(self, seconds=150):
         """A whole trace of an instance of its own, acked."""
         self.sent += 1
         return subprocess.Popen([str(TRACECTL), "send", str(self.trace_file), "--to", self.collector.ready["agents"], "--certs",

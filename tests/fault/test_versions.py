@@ -54,7 +54,7 @@ class Versions(FaultCase):
         """With a whole stream in the archive, and one that was cut off in the middle of a generation."""
         state = self.golden()
         said = [json.loads(line) for line in (self.folder / "acked.json").read_text().splitlines()]
-        collector = Collector(self, f"state={state}", "retention.age=0", "agents.abandon_after=3s", "agents.heartbeat=1s")
+        collector = Collector(self, f"state={state}", "retention.age=0", "agents.abandon_after=1s", "agents.heartbeat=300ms")
         collector.state = state
         wait_until("both have ended", lambda: {row["state"] for row in collector.json_lines("status") if "stream" in row} <=
                    {"closed", "unclean"})
