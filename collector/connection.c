@@ -320,13 +320,13 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
   char text[TC_ESCAPE_MAX + 1];
 
   c->durable_seq = c->submitted_seq = reply->seq;
+  if (c->set->env.recorders != NULL &&
+      tc_recorders_join(c->set->env.recorders, &c->agent) != TB_OK)
+    tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
   tc_log(TC_INFO, "agents",
          "peer=%s identity=%s stream=%" PRIu32 ": attached after record %" PRIu64, c->peer,
          tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);
   tc__say_welcome(c);
-  if (c->set->env.recorders != NULL &&
-      tc_recorders_join(c->set->env.recorders, &c->agent) != TB_OK)
-    tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
   tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_told);
   if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);
   tc__go_on_reading(c);

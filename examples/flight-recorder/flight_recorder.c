@@ -95,5 +95,5 @@ int main(int argc, char **argv) {
     report();
   }
   for (int i = 0; i < WORKERS; i++) pthread_join(worker[i], NULL);
-  return ta_emit_stop(5000) == TA_OK ? 0 : 1;
+  return ta_emit_stop(30000) == TA_OK ? 0 : 1;
 }
