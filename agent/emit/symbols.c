@@ -178,11 +178,16 @@ static void prepare(void) {
   pthread_condattr_destroy(&attr);
 }
 
+/* Once: our thread of the session before may still be at a large file. */
+static void first(void) {
+  prepare();
+  ta_dwarf_choose();
+}
+
 void ta_symbols_open(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-  pthread_once(&once, prepare);
-  ta_dwarf_choose();
+  pthread_once(&once, first);
   pthread_mutex_lock(&lock);
   stopping = false;
   pthread_mutex_unlock(&lock);
