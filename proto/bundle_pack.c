@@ -8,6 +8,7 @@
 
 #include "proto/put.h"
 #include "proto/utf8.h"
+#include "wire/experiments.h"
 
 /* Fields of proto/archive.proto. */
 enum bundle_field {
@@ -26,7 +27,7 @@ enum bundle_field {
 };
 enum frame_field { FRAME_FUNCTION = 1, FRAME_FILE, FRAME_LINE, FRAME_PC };
 enum { STACK_FRAMES = 1 };
-enum type_field { TYPE_TYPE = 1, TYPE_NAME, TYPE_ARGS };
+enum type_field { TYPE_TYPE = 1, TYPE_NAME, TYPE_ARGS, TYPE_EXPERIMENT };
 enum event_field {
   EVENT_TIME = 1,
   EVENT_GOROUTINE = 4,
@@ -46,6 +47,7 @@ enum {
   ARGS_MAX = 4,
   EVENT_BYTES_MAX = 10 * TP_FIELD_BYTES + ARGS_MAX * TW_VARINT_BYTES_MAX,
   SMALL_BYTES_MAX = 8 * TP_FIELD_BYTES,
+  TYPE_BYTES_MAX = 2 * TW_EXPERIMENT_NAME_MAX + ARGS_MAX * TW_ARG_LABEL_MAX + 8 * TP_FIELD_BYTES,
 };
 
 /* --- strings ----------------------------------------------------------------------------------- */
@@ -164,8 +166,8 @@ static tb_rc stack_index(struct tp_bundle *b, const struct to_generation *gen, u
 
 /* --- types ------------------------------------------------------------------------------------- */
 
-static const char *arg_label(uint8_t type, unsigned i) {
-  const struct tw_spec *spec = tw_spec(type);
+static const char *arg_label(const struct to_generation *gen, uint8_t type, unsigned i) {
+  const struct tw_spec *spec = to_generation_spec(gen, type);
 
   switch (type) { /* what the orderer adds: online/event.h */
   case TW_EV_SYNC: return "n";
@@ -185,18 +187,20 @@ static const char *arg_label(uint8_t type, unsigned i) {
   return spec->args[i].label;
 }
 
-static tb_rc put_type(struct tp_bundle *b, uint8_t type) {
-  const char *name = tw_spec(type)->name;
-  unsigned char bytes[256], *end = bytes; /* names and labels of our own table: short */
+static tb_rc put_type(struct tp_bundle *b, const struct to_generation *gen, uint8_t type) {
+  const char *name = to_generation_spec(gen, type)->name;
+  const char *experiment = to_generation_experiment(gen, type);
+  unsigned char bytes[TYPE_BYTES_MAX], *end = bytes;
   enum tw_arg_type args[ARGS_MAX];
-  unsigned n = to_event_args(type, args);
+  unsigned n = to_generation_args(gen, type, args);
 
   end = tp_put_number(end, TYPE_TYPE, type);
   end = tp_put_bytes(end, TYPE_NAME, name, strlen(name));
   for (unsigned i = 0; i < n; i++) {
-    const char *label = arg_label(type, i);
+    const char *label = arg_label(gen, type, i);
     end = tp_put_bytes(end, TYPE_ARGS, label, strlen(label));
   }
+  if (experiment != NULL) end = tp_put_bytes(end, TYPE_EXPERIMENT, experiment, strlen(experiment));
   TB_TRY(tb_buf_reserve(&b->tables, sizeof bytes + TP_FIELD_BYTES));
   unsigned char *out = b->tables.data + b->tables.len;
   out = tp_put_bytes(out, BUNDLE_TYPES, bytes, (size_t)(end - bytes));
@@ -204,11 +208,11 @@ static tb_rc put_type(struct tp_bundle *b, uint8_t type) {
   return TB_OK;
 }
 
-static tb_rc know_type(struct tp_bundle *b, uint8_t type) {
+static tb_rc know_type(struct tp_bundle *b, const struct to_generation *gen, uint8_t type) {
   uint64_t bit = UINT64_C(1) << (type & 63), *word = &b->types[type >> 6];
 
   if ((*word & bit) != 0) return TB_OK;
-  TB_TRY(put_type(b, type));
+  TB_TRY(put_type(b, gen, type));
   *word |= bit;
   return TB_OK;
 }
@@ -235,11 +239,11 @@ tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen, const 
                     uint64_t position, const struct to_duration *lasted) {
   unsigned char bytes[EVENT_BYTES_MAX], *end = bytes;
   enum tw_arg_type types[ARGS_MAX];
-  unsigned n = to_event_args(ev->type, types);
+  unsigned n = to_generation_args(gen, ev->type, types);
   uint64_t args[ARGS_MAX];
   size_t args_bytes = 0;
 
-  TB_TRY(know_type(b, ev->type));
+  TB_TRY(know_type(b, gen, ev->type));
   for (unsigned i = 0; i < n; i++) {
     TB_TRY(resolve(b, gen, ev, types[i], i, &args[i]));
     args_bytes += tp_varint_bytes(args[i]);

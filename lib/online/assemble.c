@@ -97,10 +97,27 @@ static tb_rc add_sync(struct to_generation *gen, struct tw_section *section, uin
   return rc;
 }
 
+/* What the program's own experiments are. Without the line that says so it may be anything else. */
+static tb_rc add_specs(struct to_generation *gen, const struct tw_batch *batch,
+                       struct tb_diag *diag) {
+  const char *text;
+  size_t len;
+  void *block;
+
+  if (!tw_experiments_text(batch->experiment, batch->data, batch->len, &text, &len)) return TB_OK;
+  if (gen->experiments == NULL) {
+    TB_TRY(tb_mem_take(gen->mem, sizeof *gen->experiments, &block));
+    gen->experiments = block;
+    tw_experiments_init(gen->experiments);
+  }
+  return tw_experiments_read(gen->experiments, text, len, true, diag);
+}
+
 static tb_rc add_experimental(struct to_generation *gen, const struct tw_batch *batch,
-                              uint64_t offset) {
+                              uint64_t offset, struct tb_diag *diag) {
   void *slot;
 
+  TB_TRY(add_specs(gen, batch, diag));
   TB_TRY(to__vec_add(gen->mem, &gen->experimental, sizeof(struct to_experimental), &slot));
   *(struct to_experimental *)slot = (struct to_experimental){ .experiment = batch->experiment,
                                                               .thread = batch->thread,
@@ -162,7 +179,7 @@ tb_rc to__add_batch(struct to_generation *gen, const struct tw_batch *batch, uin
   gen->bytes += batch->len;
   switch (kind) {
   case TW_BATCH_EVENTS: return add_events(gen, batch, offset);
-  case TW_BATCH_EXPERIMENTAL: return add_experimental(gen, batch, offset);
+  case TW_BATCH_EXPERIMENTAL: return add_experimental(gen, batch, offset, diag);
   case TW_BATCH_END:
     return tb_fail(diag, TB_BROKEN, "an end of generation stands where go 1.%u has none",
                    gen->version);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/spec.h"
+#include "wire/experiments.h"
 
 /* Each name in a row gets its prefix, up to the sixteen that the longest row has. */
 #define N1(a)      TW_EV_##a,
@@ -23,15 +23,21 @@
 #define NF(a, ...) N1(a) __VA_OPT__(NE(__VA_ARGS__))
 #define NG(a, ...) N1(a) __VA_OPT__(NF(__VA_ARGS__))
 
+/* Events of the program's own experiments have no names here. */
+#define TW_EV_OWN TW_OWN_EVENT_FIRST
+
 #define TO_KIND(name, about, ...) { name, about, (const uint8_t[]){ NG(__VA_ARGS__) 0 } },
 const struct to_kind to_kinds[] = {
 #include "online/kinds.def"
 };
 #undef TO_KIND
+#undef TW_EV_OWN
 const size_t to_kinds_count = sizeof to_kinds / sizeof to_kinds[0];
 
 static void add_type(struct to_filter *f, unsigned type) {
-  f->types[type >> 6] |= UINT64_C(1) << (type & 63);
+  unsigned last = type == TW_OWN_EVENT_FIRST ? UINT8_MAX : type;
+
+  for (; type <= last; type++) f->types[type >> 6] |= UINT64_C(1) << (type & 63);
 }
 
 void to_filter_none(struct to_filter *f) {

@@ -31,7 +31,7 @@ static inline bool to_filter_fits(const struct to_filter *f, const struct to_eve
 
 struct to_kind {
   const char *name, *about;
-  const uint8_t *types; /* enum tw_event; 0 ends them */
+  const uint8_t *types; /* enum tw_event; 0 ends them; TW_OWN_EVENT_FIRST: that and all above */
 };
 extern const struct to_kind to_kinds[];
 extern const size_t to_kinds_count;

@@ -48,6 +48,7 @@ void to__generation_fini(struct to_generation *gen) {
   vec_fini(gen->mem, &gen->sample_times, sizeof(struct to_keyed));
   vec_fini(gen->mem, &gen->experimental, sizeof(struct to_experimental));
   vec_fini(gen->mem, &gen->extra_strings, sizeof(struct to_string));
+  tb_mem_give(gen->mem, gen->experiments, sizeof *gen->experiments);
   *gen = (struct to_generation){ 0 };
 }
 
@@ -70,6 +71,7 @@ void to__generation_clear(struct to_generation *gen) {
   gen->lanes.count = gen->strings.count = gen->stacks.count = 0;
   gen->samples.count = gen->sample_times.count = 0;
   gen->experimental.count = gen->extra_strings.count = 0;
+  if (gen->experiments != NULL) tw_experiments_init(gen->experiments);
 }
 
 tb_rc to__vec_add(struct tb_mem *mem, struct to_vec *vec, size_t item_bytes, void **out) {
@@ -319,4 +321,27 @@ size_t to_generation_experimental(const struct to_generation *gen,
                                   const struct to_experimental **out) {
   *out = gen->experimental.items;
   return gen->experimental.count;
+}
+
+const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_t type) {
+  const struct tw_own_event *own = gen == NULL ? NULL : tw_own_event(gen->experiments, type);
+
+  return own == NULL ? tw_spec(type) : &own->spec;
+}
+
+unsigned to_generation_args(const struct to_generation *gen, uint8_t type,
+                            enum tw_arg_type out[4]) {
+  const struct tw_own_event *own = gen == NULL ? NULL : tw_own_event(gen->experiments, type);
+
+  if (own == NULL) return to_event_args(type, out);
+  for (unsigned i = 0; i < own->spec.nargs; i++) out[i] = own->spec.args[i].type;
+  return own->spec.nargs;
+}
+
+const char *to_generation_experiment(const struct to_generation *gen, uint8_t type) {
+  const struct tw_own_event *own = gen == NULL ? NULL : tw_own_event(gen->experiments, type);
+
+  if (own != NULL) return gen->experiments->experiment[own->experiment].name;
+  return tw_spec(type)->kind == TW_KIND_EXPERIMENT ? tw_experiment_name(TW_EXPERIMENT_ALLOC_FREE)
+                                                   : NULL;
 }

@@ -81,4 +81,12 @@ struct to_experimental {
 size_t to_generation_experimental(const struct to_generation *gen,
                                   const struct to_experimental **out);
 
+/* What an event of this type is: of the program's own experiments, too (wire/experiments.h), whose numbers mean
+ * nothing in another generation. NULL for gen serves where an event belongs to none. */
+const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_t type);
+/* Types of its arguments as they are ordered: to_event_args() (online/event.h) for any event. */
+unsigned to_generation_args(const struct to_generation *gen, uint8_t type, enum tw_arg_type out[4]);
+/* The name of its experiment; NULL: it belongs to none. */
+const char *to_generation_experiment(const struct to_generation *gen, uint8_t type);
+
 #endif

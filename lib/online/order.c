@@ -15,6 +15,7 @@
 #include "online/order.h"
 
 #include "online/cursor.h"
+#include "online/experiment.h"
 #include "online/frontier.h"
 #include "online/parked.h"
 #include "online/rules_gc.h"
@@ -206,6 +207,7 @@ tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
   order->sample = gen->sample_times.items;
   order->samples_end = order->sample + gen->sample_times.count;
   set_clock(order, gen->ns_per_tick);
+  to__experiment_begin(order, gen);
   TB_TRY(to__frontier_reserve(order, gen->lanes.count));
   set_sample_time(order);
   for (size_t i = 0; i < gen->lanes.count; i++) TB_TRY(open_lane(order, &lanes[i]));
@@ -279,6 +281,14 @@ TO_HOT tb_rc step(struct to_order *order, struct to_thread *t, struct to_ahead *
 #undef RULE_
 #undef CTX
   case TW_EV_CLOCK_SNAPSHOT: return TO_REFUSE(order, &s, "%s has no place here", TO_NAME(&s));
+  case TW_OWN_EVENT_FIRST ... UINT8_MAX: {
+    struct to_own_step own = to__experiment_step(order, t, s.time, s.last, s.out);
+    TB_TRY(own.rc);
+    pos = own.pos;
+    s.last = s.out->time;
+    s.out++;
+    break;
+  }
   default: __builtin_unreachable(); /* the cursor lets nothing else through */
   }
   tb_rc rc = cursor_next(order, t, pos, ahead, pext);
@@ -343,7 +353,7 @@ static tb_rc nobody_can_go_on(struct to_order *order, struct to_thread *first, s
   const struct to_step s = { .t = first };
 
   return TO_REFUSE(order, &s, "no thread can go on: %zu wait for each other, the first with %s", n,
-                   tw_spec(first->type)->name);
+                   to_generation_spec(order->gen, first->type)->name);
 }
 
 /* Within an allowance that grows with what has been delivered. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "online/parked.h"
 
+#include "online/experiment.h"
 #include "online/frontier.h"
 #include "wire/varint.h"
 
@@ -59,8 +60,11 @@ static bool same(const struct to_want *a, const struct to_want *b) {
 }
 
 /* What the next event of this thread waits for. It has just been tried. */
-static struct to_want want_of(const struct to_thread *t) {
+static struct to_want want_of(const struct to_order *order, const struct to_thread *t) {
+  struct to_want number;
   uint64_t id = 0, seq = 0;
+
+  if (to__experiment_want(order, t, &number)) return number;
   int used = tw_varint_read(t->args, t->end, &id);
 
   (void)tw_varint_read(t->args + used, t->end, &seq); /* read in vain where there is only one */
@@ -96,7 +100,7 @@ tb_rc to__park(struct to_order *order) {
   uint64_t *first;
 
   TB_TRY(reserve(parked, order->frontier_cap));
-  t->want = want_of(t);
+  t->want = want_of(order, t);
   TB_TRY(tb_map_put(&parked->waiting, key_of(&t->want), &first, NULL));
   t->next_waiting = (struct to_thread *)(uintptr_t)*first;
   *first = (uintptr_t)t;
@@ -140,11 +144,14 @@ static void wake(struct to_order *order, struct to_want want, bool all) {
 }
 
 struct to_touched to__touched_by(const struct to_order *order, const struct to_thread *t) {
-  struct to_touched touched = { { t->g->id, TO_NONE }, { t->p->id, TO_NONE }, TO_NONE };
+  struct to_touched touched = {
+    { t->g->id, TO_NONE }, { t->p->id, TO_NONE }, TO_NONE, false, { 0 }
+  };
   const struct tw_arg *arg = &tw_specs[t->type].args[0];
   uint64_t id = 0, seq = 0, thread = 0;
   const unsigned char *pos = t->args;
 
+  touched.in_sequence = to__experiment_want(order, t, &touched.number);
   if (order->arg_counts[t->type] == 0) return touched;
   pos += tw_varint_read(pos, t->end, &id);
   if (arg->type == TW_ARG_G) touched.g[1] = (int64_t)id;
@@ -183,6 +190,10 @@ void to__parked_wake(struct to_order *order, const struct to_touched *touched) {
   for (int i = 0; i < 2 && order->parked.count > 0; i++) {
     wake_for_g(order, touched->g[i]);
     wake_for_p(order, touched->p[i]);
+  }
+  if (touched->in_sequence) {
+    const struct to_want *had = &touched->number;
+    wake(order, (struct to_want){ had->id, had->seq + 1, had->kind }, false);
   }
   wake(order, (struct to_want){ (uint64_t)touched->thread, 0, TO_WANT_OWN_P_GONE }, true);
   wake(order, (struct to_want){ 0, order->gc_seq + 1, TO_WANT_GC }, true);

@@ -20,6 +20,8 @@
 /* What a step may change, noted before it is taken. */
 struct to_touched {
   int64_t g[2], p[2], thread;
+  bool in_sequence; /* an experiment's event that has a number */
+  struct to_want number;
 };
 
 void to__parked_init(struct to_parked *parked, struct tb_mem *mem, uint64_t seed);

@@ -9,6 +9,7 @@ void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) {
   tb_map_init(&order->procs, mem, seed);
   tb_map_init(&order->threads, mem, seed);
   tb_map_init(&order->tasks, mem, seed);
+  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_init(&order->sequences[i], mem, seed);
   to__names_init(&order->names, mem, seed);
   to__parked_init(&order->parked, mem, seed);
   to__state_clear(order);
@@ -82,6 +83,7 @@ void to__state_clear(struct to_order *order) {
   tb_map_clear(&order->procs);
   tb_map_clear(&order->threads);
   tb_map_clear(&order->tasks);
+  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_clear(&order->sequences[i]);
   order->no_g = (struct to_g){ .id = TO_NONE, .status = TO_G_GONE };
   order->no_p = (struct to_p){ .id = TO_NONE };
   order->nobody =
@@ -100,6 +102,7 @@ void to__state_fini(struct to_order *order) {
   tb_map_fini(&order->procs);
   tb_map_fini(&order->threads);
   tb_map_fini(&order->tasks);
+  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_fini(&order->sequences[i]);
   to__names_fini(&order->names);
   to__parked_fini(&order->parked);
 }

@@ -13,7 +13,7 @@
 #include "online/names.h"
 #include "online/reader.h"
 #include "online/tables.h"
-#include "wire/spec.h"
+#include "wire/experiments.h"
 
 /* Rules and cursor are expanded into one loop; left to itself the compiler calls most of them, which
  * costs as much again as what they do (chan: 49 against 25 ns an event). A sanitizer's checks in all of
@@ -63,6 +63,7 @@ enum to_want_kind {
   TO_WANT_P_OUT_OF_SYSCALL,
   TO_WANT_OWN_P_GONE, /* of the thread `id` */
   TO_WANT_GC,
+  TO_WANT_SEQUENCE, /* the first of TW_SEQUENCES_MAX, one for each sequence of an experiment */
 };
 struct to_want {
   uint64_t id, seq;
@@ -135,6 +136,7 @@ struct to_order {
   struct to_names names; /* of tasks and regions */
   uint64_t gc_seq;
   enum to_gc gc;
+  struct tb_map sequences[TW_SEQUENCES_MAX]; /* whose -> its last number in this generation */
 
   /* The frontier: a min-heap by time of the threads that have events left; behind it, at the end of
    * time, some places without thread. */

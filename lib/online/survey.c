@@ -16,6 +16,7 @@ struct look {
   /* of the first generation */
   bool any;
   uint64_t ticks_min, frequency, clock_ticks, clock_s, clock_ns;
+  struct tw_experiments *experiments; /* of the generation at hand */
 };
 
 static void count_events(struct look *look, const struct tw_batch *batch) {
@@ -25,11 +26,25 @@ static void count_events(struct look *look, const struct tw_batch *batch) {
 
   tb_diag_clear(&diag);
   for (size_t at = 0; at < batch->len; at += used) {
-    if (tw_raw_read(batch->data + at, batch->len - at, TW_EV_LIMIT, &diag, &ev, &used) != TB_OK)
+    if (tw_raw_read_own(batch->data + at, batch->len - at, look->experiments, &diag, &ev, &used) !=
+        TB_OK)
       return;
     if (ev.spec->kind == TW_KIND_EXPERIMENT) look->out->has |= TO_HAS_EXPERIMENTS;
     look->out->events += ev.type != TW_EV_CPU_SAMPLES;
   }
+}
+
+/* Text that cannot be read leaves its events unread, too. */
+static void take_experiment(struct look *look, const struct tw_batch *batch) {
+  struct tb_diag diag;
+  const char *text;
+  size_t len;
+
+  tb_diag_clear(&diag);
+  look->out->has |= TO_HAS_EXPERIMENTS;
+  if (tw_experiments_text(batch->experiment, batch->data, batch->len, &text, &len) &&
+      tw_experiments_read(look->experiments, text, len, true, &diag) != TB_OK)
+    tw_experiments_init(look->experiments);
 }
 
 static void take_clocks(struct look *look, const struct tw_batch *batch) {
@@ -55,7 +70,10 @@ static void take_clocks(struct look *look, const struct tw_batch *batch) {
 static void take_batch(struct look *look, const struct tw_batch *batch) {
   struct to_survey *out = look->out;
 
-  if (look->gen != batch->gen || look->ended) out->generations++;
+  if (look->gen != batch->gen || look->ended) {
+    out->generations++;
+    tw_experiments_init(look->experiments);
+  }
   look->gen = batch->gen;
   look->ended = false;
   if (out->generations == 1 && (!look->any || batch->time < look->ticks_min))
@@ -63,7 +81,7 @@ static void take_batch(struct look *look, const struct tw_batch *batch) {
   look->any = true;
   switch (tw_batch_kind(batch, out->version)) {
   case TW_BATCH_CPU_SAMPLES: out->has |= TO_HAS_SAMPLES; break;
-  case TW_BATCH_EXPERIMENTAL: out->has |= TO_HAS_EXPERIMENTS; return;
+  case TW_BATCH_EXPERIMENTAL: take_experiment(look, batch); return;
   case TW_BATCH_SYNC: take_clocks(look, batch); return;
   case TW_BATCH_EVENTS:
     if (batch->thread != TO_NONE) out->has |= TO_HAS_THREADS;
@@ -115,7 +133,11 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
   size_t used;
   tb_rc rc;
 
+  void *block;
+
   *out = (struct to_survey){ 0 };
+  TB_TRY(tb_mem_take(mem, sizeof *look.experiments, &block));
+  look.experiments = block;
   tw_split_init(&split, mem);
   while ((rc = tw_split_feed(&split, pos, n, &used, &item)) == TB_OK) {
     pos += used;
@@ -132,6 +154,7 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
     rc = split.fault.rc;
   }
   tw_split_fini(&split);
+  tb_mem_give(mem, block, sizeof *look.experiments);
   if (rc != TB_OK) return rc;
   reckon_start(&look);
   reckon_events(&look, trace_bytes);

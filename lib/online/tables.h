@@ -13,6 +13,7 @@
 #include "online/ids.h"
 #include "online/keyed.h"
 #include "wire/batch.h"
+#include "wire/experiments.h"
 
 enum { TO_BATCH_SLACK = 16 };
 
@@ -64,11 +65,12 @@ struct to_generation {
   struct to_ids string_ids;
   struct to_vec stacks; /* struct to_stack, as they came */
   struct to_ids stack_ids;
-  uint64_t stack_string_max;   /* largest string id that a frame names */
-  struct to_vec samples;       /* struct to_sample */
-  struct to_vec sample_times;  /* struct to_keyed, sorted */
-  struct to_vec experimental;  /* struct to_experimental */
-  struct to_vec extra_strings; /* struct to_string in `extra` */
+  uint64_t stack_string_max;          /* largest string id that a frame names */
+  struct to_vec samples;              /* struct to_sample */
+  struct to_vec sample_times;         /* struct to_keyed, sorted */
+  struct to_vec experimental;         /* struct to_experimental */
+  struct tw_experiments *experiments; /* what they are; NULL: never told */
+  struct to_vec extra_strings;        /* struct to_string in `extra` */
   struct tb_map extra_by_hash;
   struct tb_arena extra;
 

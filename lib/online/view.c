@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/spec.h"
+#include "wire/experiments.h"
 
 enum to_event_kind to_event_kind(const struct to_event *ev) {
   switch (ev->type) {
@@ -31,6 +31,7 @@ enum to_event_kind to_event_kind(const struct to_event *ev) {
   case TW_EV_USER_LOG: return TO_KIND_LOG;
   default: break;
   }
+  if (ev->type >= TW_OWN_EVENT_FIRST) return TO_KIND_EXPERIMENTAL;
   switch (tw_spec(ev->type)->kind) {
   case TW_KIND_EXPERIMENT: return TO_KIND_EXPERIMENTAL;
   case TW_KIND_TIMED: return TO_KIND_TRANSITION;

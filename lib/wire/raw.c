@@ -66,3 +66,18 @@ tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end, stru
   *out_used = (size_t)(pos - bytes);
   return TB_OK;
 }
+
+tb_rc tw_raw_read_own(const unsigned char *bytes, size_t n, const struct tw_experiments *x,
+                      struct tb_diag *diag, struct tw_raw *out, size_t *out_used) {
+  const struct tw_own_event *own = tw_own_event(x, bytes[0]);
+  const unsigned char *pos = bytes + 1;
+  uint64_t last;
+
+  if (own == NULL) return tw_raw_read(bytes, n, TW_EV_LIMIT, diag, out, out_used);
+  *out = (struct tw_raw){
+    .type = bytes[0], .spec = &own->spec, .args = pos, .nargs = own->spec.nargs + 1u
+  };
+  TB_TRY(skip_numbers(&pos, bytes + n, out->nargs, diag, &last));
+  *out_used = (size_t)(pos - bytes);
+  return TB_OK;
+}

@@ -11,7 +11,7 @@
 #define TW_RAW_H
 
 #include "base/result.h"
-#include "wire/spec.h"
+#include "wire/experiments.h"
 #include "wire/varint.h"
 
 struct tw_raw {
@@ -28,6 +28,11 @@ struct tw_raw {
  * Go's raw reader does tw_version_events_end(). A number without a row of its own has a spec without name. */
 TB_MUST tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end,
                           struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
+
+/* The same in a generation whose own experiments are known: their events are read, too, and nothing else is refused
+ * than with TW_EV_LIMIT. */
+TB_MUST tb_rc tw_raw_read_own(const unsigned char *bytes, size_t n, const struct tw_experiments *x,
+                              struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
 
 /* The next of the numbers args and frames; moves *pos behind it. */
 static inline uint64_t tw_raw_number(const unsigned char **pos) {

@@ -26,6 +26,7 @@ struct scan {
   uint64_t frequency;
   bool has_clock;
   uint64_t clock_ticks, clock_wall_ns;
+  struct tw_experiments experiments;
 };
 
 static double ns_per_tick(const struct scan *s) {
@@ -69,6 +70,7 @@ static bool begin_row(struct scan *s, uint64_t gen, uint64_t offset) {
   index->row[index->n++] = (struct tk_index_row){ .gen = gen, .offset = offset };
   s->begin_ticks = UINT64_MAX;
   s->has_clock = s->ended = false;
+  tw_experiments_init(&s->experiments);
   return true;
 }
 
@@ -90,18 +92,22 @@ static void take_sync(struct scan *s, const struct tw_batch *batch) {
   }
 }
 
-static void count_events(struct tk_index_row *row, const struct tw_batch *batch,
-                         enum tw_batch_kind kind) {
+/* A batch that cannot be read to its end counts up to there: who orders it says why. */
+static void count_events(struct scan *s, const struct tw_batch *batch, enum tw_batch_kind kind) {
   const unsigned char *pos = batch->data, *end = pos + batch->len;
   struct tb_diag diag;
   struct tw_raw ev;
+  const char *text;
   size_t used;
 
-  if (kind != TW_BATCH_EVENTS && kind != TW_BATCH_CPU_SAMPLES) return;
   tb_diag_clear(&diag);
+  if (tw_experiments_text(batch->experiment, pos, batch->len, &text, &used) &&
+      tw_experiments_read(&s->experiments, text, used, true, &diag) != TB_OK)
+    tw_experiments_init(&s->experiments);
+  if (kind != TW_BATCH_EVENTS && kind != TW_BATCH_CPU_SAMPLES) return;
   while (pos < end &&
-         tw_raw_read(pos, (size_t)(end - pos), TW_EV_LIMIT, &diag, &ev, &used) == TB_OK) {
-    row->events += ev.type != TW_EV_CPU_SAMPLES;
+         tw_raw_read_own(pos, (size_t)(end - pos), &s->experiments, &diag, &ev, &used) == TB_OK) {
+    last_row(s)->events += ev.type != TW_EV_CPU_SAMPLES;
     pos += used;
   }
 }
@@ -122,7 +128,7 @@ static bool take_batch(struct scan *s, const struct tw_item *item) {
   }
   struct tk_index_row *row = last_row(s);
   row->batches++;
-  if (s->count) count_events(row, &item->batch, kind);
+  if (s->count) count_events(s, &item->batch, kind);
   row->bytes = item->offset + item->len - row->offset;
   return true;
 }

@@ -22,7 +22,7 @@ struct tk_parsed_words {
   struct tk_word kinds[TO_KIND_EXPERIMENTAL + 1];
   struct tk_word from[2][TK_STATES], to[2][TK_STATES]; /* of goroutines, of procs */
   struct {
-    uint64_t id; /* a string's */
+    uint64_t id;         /* a string's */
     struct tk_word text; /* empty: none yet */
   } reasons[TK_REASONS]; /* quoted, of one generation, by the low bits of the id */
 };
@@ -53,6 +53,8 @@ struct tk_names {
   struct to_string (*task_type)(const void *self, uint64_t id); /* of a UserTaskEnd */
   bool (*knows_stack)(const void *self, uint64_t id);
   void (*stack)(const void *self, uint64_t id, tk_frame_fn *each, void *arg);
+  const struct tw_spec *(*spec)(const void *self, uint8_t type);
+  const char *(*experiment)(const void *self, uint8_t type); /* NULL: of none */
 };
 /* The fields of an event's JSON object, without its braces. */
 void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);

@@ -56,14 +56,18 @@ static void put_frame(void *self, const struct to_frame *frame) {
   frames->before = ",{\"func\":";
 }
 
-static void put_stack(struct tk_out *out, const char *label, const struct tk_names *names,
-                      uint64_t id) {
+static void put_frames(struct tk_out *out, const char *label, const struct tk_names *names,
+                       uint64_t id) {
   struct frames frames = { out, "{\"func\":" };
 
-  if (id == TO_NO_STACK || !names->knows_stack(names->self, id)) return;
   tk_out_text(out, label);
   names->stack(names->self, id, put_frame, &frames);
   tk_out_byte(out, ']');
+}
+
+static void put_stack(struct tk_out *out, const char *label, const struct tk_names *names,
+                      uint64_t id) {
+  if (id != TO_NO_STACK && names->knows_stack(names->self, id)) put_frames(out, label, names, id);
 }
 
 static void put_sync(struct tk_out *out, const struct tk_names *names, const struct to_event *ev) {
@@ -125,13 +129,20 @@ static void put_task(struct tk_out *out, const struct tk_names *names, const str
   tk_out_json_string(out, type.data, type.len);
 }
 
-static void put_experimental(struct tk_out *out, const struct to_event *ev) {
-  const struct tw_spec *spec = tw_spec(ev->type);
+static void put_experimental(struct tk_out *out, const struct tk_names *names,
+                             const struct to_event *ev) {
+  const struct tw_spec *spec = names->spec(names->self, ev->type);
 
+  put_text(out, ",\"experiment\":", names->experiment(names->self, ev->type));
   tk_out_text(out, ",\"args\":{");
   for (unsigned i = 0; i < spec->nargs; i++) {
     put_text(out, i > 0 ? "," : "", spec->args[i].label);
-    put_u64(out, ":", ev->args[i]);
+    if (spec->args[i].type == TW_ARG_STRING)
+      put_string(out, ":", names, ev->args[i]);
+    else if (spec->args[i].type == TW_ARG_STACK)
+      put_frames(out, ":[", names, ev->args[i]);
+    else
+      put_u64(out, ":", ev->args[i]);
   }
   tk_out_byte(out, '}');
 }
@@ -161,7 +172,7 @@ static void put_details(struct tk_out *out, const struct tk_names *names, const 
     put_string(out, ",\"message\":", names, ev->args[2]);
     break;
   case TO_KIND_TRANSITION: put_transition(out, names, ev); break;
-  case TO_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
+  case TO_KIND_EXPERIMENTAL: put_experimental(out, names, ev); break;
   case TO_KIND_STACK_SAMPLE:
   case TO_KIND_BAD: break;
   }
@@ -173,7 +184,7 @@ void tk_event_json(struct tk_out *out, const struct tk_names *names, const struc
   tk_out_text(out, "\"time\":");
   tk_out_i64(out, ev->time);
   put_text(out, ",\"kind\":", to_event_kind_name(kind));
-  put_text(out, ",\"event\":", tw_spec(ev->type)->name);
+  put_text(out, ",\"event\":", names->spec(names->self, ev->type)->name);
   put_id(out, ",\"m\":", ev->m);
   put_id(out, ",\"p\":", ev->p);
   put_id(out, ",\"g\":", ev->g);
@@ -208,11 +219,24 @@ static void generation_stack(const void *gen, uint64_t id, tk_frame_fn *each, vo
   while (to_stack_next(&it, &frame)) each(self, &frame);
 }
 
+static const struct tw_spec *generation_spec(const void *gen, uint8_t type) {
+  return to_generation_spec(gen, type);
+}
+
+static const char *generation_experiment(const void *gen, uint8_t type) {
+  return to_generation_experiment(gen, type);
+}
+
 tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
                     size_t n) {
-  const struct tk_names names = {
-    gen, gen, generation_string, generation_task_type, generation_knows_stack, generation_stack
-  };
+  const struct tk_names names = { gen,
+                                  gen,
+                                  generation_string,
+                                  generation_task_type,
+                                  generation_knows_stack,
+                                  generation_stack,
+                                  generation_spec,
+                                  generation_experiment };
   struct tk_out *out = ((struct tk_printer *)self)->out;
 
   for (const struct to_event *ev = events; ev < events + n; ev++) {

@@ -128,8 +128,10 @@ static void put_task(struct tk_out *out, const struct to_generation *gen,
   tk_out_quoted(out, type.data, type.len);
 }
 
-static void put_experimental(struct tk_out *out, const struct to_event *ev) {
-  const struct tw_spec *spec = tw_spec(ev->type);
+/* A text of the program's own events is quoted: Go's tools, which print them bare, never get to see one. */
+static void put_experimental(struct tk_out *out, const struct to_generation *gen,
+                             const struct to_event *ev) {
+  const struct tw_spec *spec = to_generation_spec(gen, ev->type);
 
   tk_out_text(out, " Name=");
   tk_out_text(out, spec->name);
@@ -138,7 +140,10 @@ static void put_experimental(struct tk_out *out, const struct to_event *ev) {
     if (i > 0) tk_out_text(out, ", ");
     tk_out_text(out, spec->args[i].label);
     tk_out_byte(out, '=');
-    put_value(out, ev->args[i]);
+    if (spec->args[i].type == TW_ARG_STRING)
+      put_string(out, gen, ev->args[i]);
+    else
+      put_value(out, ev->args[i]);
   }
   tk_out_byte(out, ']');
 }
@@ -239,7 +244,7 @@ static tb_rc put_details(struct tk_printer *printer, const struct to_generation 
     put_string(out, gen, ev->args[2]);
     break;
   case TO_KIND_TRANSITION: return put_transition(printer, gen, ev);
-  case TO_KIND_EXPERIMENTAL: put_experimental(out, ev); break;
+  case TO_KIND_EXPERIMENTAL: put_experimental(out, gen, ev); break;
   case TO_KIND_STACK_SAMPLE:
   case TO_KIND_BAD: break;
   }

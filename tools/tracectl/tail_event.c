@@ -14,6 +14,7 @@
 #include "tools/tracectl/print.h"
 #include "tools/tracectl/quote.h"
 #include "tools/tracectl/tail.h"
+#include "tools/tracectl/tail_types.h"
 
 typedef Tracecollect__V1__EventBundle bundle;
 
@@ -48,17 +49,39 @@ static void bundle_stack(const void *self, uint64_t index, tk_frame_fn *each, vo
   for (size_t i = 0; frame_of(b, b->stacks[index], i, &frame); i++) each(arg, &frame);
 }
 
-static struct tk_names names_of(const bundle *b) {
-  return (
-      struct tk_names){ b, NULL, bundle_string, bundle_string, bundle_knows_stack, bundle_stack };
+/* A bundle with what its events are. */
+struct told {
+  const bundle *b;
+  struct tk_tail_types types;
+};
+
+static struct to_string told_string(const void *self, uint64_t index) {
+  return bundle_string(((const struct told *)self)->b, index);
+}
+
+static bool told_knows_stack(const void *self, uint64_t index) {
+  return bundle_knows_stack(((const struct told *)self)->b, index);
+}
+
+static void told_stack(const void *self, uint64_t index, tk_frame_fn *each, void *arg) {
+  const bundle *b = ((const struct told *)self)->b;
+
+  if (bundle_knows_stack(b, index)) bundle_stack(b, index, each, arg);
+}
+
+static const struct tw_spec *told_spec(const void *self, uint8_t type) {
+  return tk_tail_spec(&((const struct told *)self)->types, type);
+}
+
+static const char *told_experiment(const void *self, uint8_t type) {
+  return tk_tail_experiment(&((const struct told *)self)->types, type);
 }
 
 /* False: of a type that we do not know, or without its arguments. */
-static bool event_of(const Tracecollect__V1__LeasedEvent *from, struct to_event *out) {
-  enum tw_arg_type types[4];
-
-  if (from->type >= TW_EV_LIMIT || tw_spec((uint8_t)from->type)->name == NULL) return false;
-  if (from->n_args != to_event_args((uint8_t)from->type, types)) return false;
+static bool event_of(const struct told *told, const Tracecollect__V1__LeasedEvent *from,
+                     struct to_event *out) {
+  if (tk_tail_spec(&told->types, from->type) == NULL) return false;
+  if (from->n_args != tk_tail_args(&told->types, (uint8_t)from->type)) return false;
   *out = (struct to_event){ .time = from->time_ns,
                             .m = from->thread,
                             .p = from->proc,
@@ -84,9 +107,12 @@ static void put_hex(struct tk_out *out, const ProtobufCBinaryData *bytes) {
   }
 }
 
-static void json_line(struct tk_out *out, const bundle *b, const struct to_event *ev,
+static void json_line(struct tk_out *out, const struct told *told, const struct to_event *ev,
                       const Tracecollect__V1__LeasedEvent *from) {
-  const struct tk_names names = names_of(b);
+  const struct tk_names names = {
+    told, NULL, told_string, told_string, told_knows_stack, told_stack, told_spec, told_experiment
+  };
+  const bundle *b = told->b;
   uint64_t wall_ns = wall_of(b, ev->time);
 
   tk_out_text(out, "{\"record\":\"event\",\"service\":");
@@ -164,17 +190,22 @@ static void say_range(struct tk_out *out, const bundle *b, const struct to_event
   if (range.kind == TO_RANGE_STW) put_string(out, ": ", b, range.text);
 }
 
-static void say_args(struct tk_out *out, const struct to_event *ev) {
-  const struct tw_spec *spec = tw_spec(ev->type);
+static void say_args(struct tk_out *out, const struct told *told, const struct to_event *ev) {
+  const struct tw_spec *spec = tk_tail_spec(&told->types, ev->type);
 
   for (unsigned i = 0; i < spec->nargs; i++) {
     tk_out_byte(out, ' ');
-    tk_out_text(out, spec->args[i].label);
-    put_number(out, "=", ev->args[i]);
+    put_name(out, spec->args[i].label);
+    if (spec->args[i].type == TW_ARG_STRING)
+      put_string(out, "=", told->b, ev->args[i]);
+    else
+      put_number(out, "=", ev->args[i]);
   }
 }
 
-static void say(struct tk_out *out, const bundle *b, const struct to_event *ev) {
+static void say(struct tk_out *out, const struct told *told, const struct to_event *ev) {
+  const bundle *b = told->b;
+
   switch (to_event_kind(ev)) {
   case TO_KIND_TRANSITION: say_transition(out, b, ev); return;
   case TO_KIND_RANGE_BEGIN:
@@ -186,7 +217,7 @@ static void say(struct tk_out *out, const bundle *b, const struct to_event *ev) 
     tk_out_text(out, to_metric_name(to_event_metric(ev)));
     put_number(out, " ", ev->args[0]);
     return;
-  case TO_KIND_EXPERIMENTAL: say_args(out, ev); return;
+  case TO_KIND_EXPERIMENTAL: say_args(out, told, ev); return;
   default: break;
   }
   if (ev->g != TO_NONE) put_number(out, " g", (uint64_t)ev->g);
@@ -241,8 +272,9 @@ static void put_place(struct tk_out *out, const bundle *b, const struct to_event
   put_name(out, place);
 }
 
-static void human_line(struct tk_lines *lines, const bundle *b, const struct to_event *ev,
+static void human_line(struct tk_lines *lines, const struct told *told, const struct to_event *ev,
                        const Tracecollect__V1__LeasedEvent *from) {
+  const bundle *b = told->b;
   uint64_t wall_ns = wall_of(b, ev->time);
   struct tk_out *out = &lines->out;
 
@@ -255,8 +287,8 @@ static void human_line(struct tk_lines *lines, const bundle *b, const struct to_
   tk_out_byte(out, '/');
   put_name(out, b->instance);
   tk_out_text(out, "  ");
-  tk_lines_bold(lines, tw_spec(ev->type)->name);
-  say(out, b, ev);
+  tk_lines_bold(lines, tk_tail_spec(&told->types, ev->type)->name);
+  say(out, told, ev);
   put_duration(out, from);
   put_place(out, b, ev);
 }
@@ -265,23 +297,25 @@ static void human_line(struct tk_lines *lines, const bundle *b, const struct to_
 
 tb_rc tk_tail_bundle(struct tk_tail *tail, const bundle *b) {
   struct tk_lines *lines = tail->lines;
+  struct told told = { .b = b };
   struct to_event ev;
 
   if (b->n_events == 0 || b->stream.len != sizeof((struct tk_cursor *)0)->stream) return TB_OK;
   struct tk_cursor *cursor = tk_cursor_of(&tail->cursors, b->stream.data);
   if (cursor == NULL) return TB_NOMEM;
+  tk_tail_types_read(&told.types, b);
   for (size_t i = 0; i < b->n_events; i++) {
     const Tracecollect__V1__LeasedEvent *from = b->events[i];
 
     if (!tk_cursor_is_new(cursor, b->generation, from->position)) continue;
     cursor->gen = b->generation;
     cursor->position = from->position + 1;
-    if (!event_of(from, &ev)) continue;
+    if (!event_of(&told, from, &ev)) continue;
     struct tk_out *out = tk_lines_begin(lines);
     if (lines->json)
-      json_line(out, b, &ev, from);
+      json_line(out, &told, &ev, from);
     else
-      human_line(lines, b, &ev, from);
+      human_line(lines, &told, &ev, from);
     TB_TRY(tk_lines_end(lines));
   }
   return TB_OK;

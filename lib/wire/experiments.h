@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program's own experiments are, as text: in a file, at registration, and in the trace itself.
+ *
+ *   experiment Cache
+ *   event Hit key_string bytes_value           # needs a thread, a proc and a goroutine
+ *   event Evict ctx=M lru lru_seq bytes_value  # needs a thread; lru's events follow each other by number
+ *
+ * An argument is name(_type)?, and its type one of string, g, stack, value, seq, m, p, task, pstatus, gstatus; without
+ * one, it is a value. ctx is MPG (without it), MP, M or any. An argument X_seq puts the events in order: of those that
+ * have it, number 1 of X comes before number 2, whatever the clocks say. If the event has an argument X, or X_type, that
+ * tells which X; else there is one X in the experiment. Numbers begin with 1 in each generation.
+ *
+ * In a trace every experiment and event also has its number (id=2, id=137), and the text stands in experimental batches
+ * of experiment TW_EXPERIMENT_SPECS, after the line TW_EXPERIMENTS_MAGIC, in each generation that has such events: a
+ * generation can be read alone. What a batch says again must be the same.
+ *
+ * Memory    one object of fixed size; texts are copied into it.
+ * Errors    TB_BROKEN, with line and reason in diag. What was read before stays.
+ */
+#ifndef TW_EXPERIMENTS_H
+#define TW_EXPERIMENTS_H
+
+#include "base/result.h"
+#include "wire/spec.h"
+
+enum {
+  TW_EXPERIMENT_FIRST = 2,   /* numbers of experiments: 1 is AllocFree */
+  TW_EXPERIMENT_SPECS = 255, /* not one, but what the others are */
+  TW_OWN_EVENT_FIRST = 137,  /* numbers of events: those below are Go's */
+  TW_OWN_EVENTS_MAX = 256 - TW_OWN_EVENT_FIRST,
+  TW_EXPERIMENTS_MAX = 32, /* in a trace */
+  TW_EXPERIMENT_NAME_MAX = 48,
+  TW_ARG_LABEL_MAX = 32,
+  TW_SEQUENCES_MAX = 16,
+  TW_EXPERIMENTS_TEXT_MAX = 16 << 10, /* all names together */
+  TW_EXPERIMENT_LINE_MAX = 320,       /* as tw_experiment_write() writes them */
+};
+#define TW_EXPERIMENTS_MAGIC "tracecollect experiments 1\n"
+
+/* An argument's type by its label: what stands behind its last underscore, or all of it. */
+enum tw_arg_type tw_arg_type_of(const char *label);
+
+enum tw_context { TW_CTX_MPG, TW_CTX_MP, TW_CTX_M, TW_CTX_ANY, TW_CONTEXTS };
+const char *tw_context_name(enum tw_context context);
+
+struct tw_own_event {
+  struct tw_spec spec; /* as of any other event; kind TW_KIND_EXPERIMENT */
+  uint8_t type;        /* its number; 0: none yet */
+  uint8_t experiment;  /* index */
+  uint8_t context;     /* enum tw_context */
+  uint8_t sequence;    /* index, if it has one */
+  int8_t seq_arg;      /* which argument is the sequence number; -1: it has none */
+  int8_t of_arg;       /* which one tells whose; -1: there is but one */
+};
+
+struct tw_experiments {
+  struct {
+    const char *name;
+    uint8_t number; /* 0: none yet */
+  } experiment[TW_EXPERIMENTS_MAX];
+  struct {
+    const char *name;
+    uint8_t experiment; /* index */
+  } sequence[TW_SEQUENCES_MAX];
+  struct tw_own_event event[TW_OWN_EVENTS_MAX];
+  uint8_t place[TW_OWN_EVENTS_MAX]; /* by number: index + 1; 0: none such */
+  unsigned experiments, sequences, events;
+  size_t text_bytes;
+  char text[TW_EXPERIMENTS_TEXT_MAX];
+};
+
+void tw_experiments_init(struct tw_experiments *x);
+/* Reads lines, in addition to what there is. numbered: every line must have its number, else none may. */
+TB_MUST tb_rc tw_experiments_read(struct tw_experiments *x, const char *text, size_t len,
+                                  bool numbered, struct tb_diag *diag);
+
+/* The text in a batch of this experiment; false: it has none. */
+bool tw_experiments_text(uint8_t experiment, const unsigned char *data, size_t len,
+                         const char **out_text, size_t *out_len);
+
+/* NULL: there is no event of that number. */
+static inline const struct tw_own_event *tw_own_event(const struct tw_experiments *x,
+                                                      uint8_t type) {
+  if (x == NULL || type < TW_OWN_EVENT_FIRST) return NULL;
+  uint8_t place = x->place[type - TW_OWN_EVENT_FIRST];
+  return place == 0 ? NULL : &x->event[place - 1];
+}
+
+/* An experiment, or an event, as a line with its end: the length, less than TW_EXPERIMENT_LINE_MAX. */
+size_t tw_experiment_write(const struct tw_experiments *x, unsigned experiment,
+                           char out[TW_EXPERIMENT_LINE_MAX]);
+size_t tw_own_event_write(const struct tw_own_event *event, char out[TW_EXPERIMENT_LINE_MAX]);
+
+#endif
