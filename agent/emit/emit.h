@@ -31,12 +31,22 @@
 #include "agent/emit/ticks.h"
 
 enum { TA_THREADS_MAX = 1024, TA_IDS_AT_ONCE = 64 };
+enum { TA_BUSY_HELD = 2 }; /* in a section that lasts over several calls (agent/emit/held.h) */
 
 #define TA_NO_TURN UINT32_MAX /* off is 0 */
+
+/* A batch of an experiment's bytes, and what it holds. */
+enum ta_bytes_kind { TA_BYTES_BARE, TA_BYTES_NAMED, TA_BYTES_BLOBS };
+struct ta_bytes {
+  struct ta_batch *batch;
+  uint32_t name; /* of the sub-stream */
+  uint8_t experiment, kind;
+};
 
 struct ta_lane {
   unsigned char *pos, *end; /* in the batch of events; both NULL: there is none */
   struct ta_batch *events, *strings;
+  struct ta_bytes bytes;
 };
 
 /* What a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
@@ -53,6 +63,7 @@ struct ta_thread {
   struct ta_go *go, *own; /* what it runs or waits with; its own goroutine */
   uint32_t hold;          /* enum ta_hold */
   uint32_t nested;        /* waits and calls begun inside another */
+  uint32_t holds;         /* of the section it is in, one inside the other; 0: an ordinary one */
   uint32_t proc_turn;     /* its proc's status was written in this one */
   uint32_t proc_seq;
   uint32_t pause_turn; /* 0: it has not stopped the world */
@@ -120,10 +131,14 @@ static inline void ta_leave(struct ta_thread *t) {
   atomic_store_explicit(&t->busy, 0, memory_order_release);
 }
 
+/* t is busy already: false, and counted if that is because it holds. */
+bool ta_begin_in_hold(struct ta_thread *t);
+
 /* t is in a section; false: it is already, and this is a signal handler. One that comes before the store has a whole
  * section of its own. */
 static inline bool ta_begin(struct ta_thread *t) {
-  if (TB_UNLIKELY(atomic_load_explicit(&t->busy, memory_order_relaxed) != 0)) return false;
+  if (TB_UNLIKELY(atomic_load_explicit(&t->busy, memory_order_relaxed) != 0))
+    return ta_begin_in_hold(t);
   ta_fence_light(&t->busy);
   return true;
 }

@@ -133,6 +133,7 @@ static void end_thread(void *self) {
 
   if (t != ta_self) return;  /* the parent's, in a forked child */
   atomic_store(&t->busy, 0); /* whatever was cut off in the middle of one */
+  t->holds = 0;
   ta_samples_disarm(t);
   if (ta_enter() == t) end_in_session(t, TA_CALLER);
   ta_self = NULL;

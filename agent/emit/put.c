@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/emit/cut.h"
+#include "agent/emit/experiments.h"
 #include "agent/emit/stacks.h"
 
 /* Batches. */
@@ -13,8 +14,8 @@ static void give_up(uint32_t turn) {
   ta_emit_wake(true);
 }
 
-/* NULL: the generation is given up. */
-static struct ta_batch *take_batch(const struct ta_thread *t) {
+/* NULL: the generation is given up. experiment: 0 for an ordinary one. */
+static struct ta_batch *take_batch(const struct ta_thread *t, uint8_t experiment) {
   uint32_t turn = ta_turn(t);
 
   if (ta_given_up(turn)) return NULL;
@@ -25,7 +26,8 @@ static struct ta_batch *take_batch(const struct ta_thread *t) {
   }
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = (int64_t)t->system_id,
-                           .time = t->time - ta_emit.origin };
+                           .time = t->time - ta_emit.origin,
+                           .experiment = experiment };
   batch->turn = turn;
   tw_write_open(&batch->write, batch->room, sizeof batch->room, ta_emit.version, &head);
   return batch;
@@ -46,7 +48,7 @@ bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
   lane->pos = lane->end = NULL;
   uint64_t now = ta_ticks_now();
   if (now > t->time) t->time = now;
-  lane->events = take_batch(t);
+  lane->events = take_batch(t, 0);
   if (lane->events == NULL) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
     return false;
@@ -62,7 +64,32 @@ void ta_post_lane(struct ta_lane *lane) {
     ta_pool_post(&ta_emit.pool, lane->events);
   }
   if (lane->strings != NULL) ta_pool_post(&ta_emit.pool, lane->strings);
+  if (lane->bytes.batch != NULL) ta_pool_post(&ta_emit.pool, lane->bytes.batch);
   *lane = (struct ta_lane){ 0 };
+}
+
+/* Experiments. */
+
+struct ta_batch *ta_take_experimental(const struct ta_thread *t, uint8_t experiment) {
+  return take_batch(t, experiment);
+}
+
+void ta_post_bytes(struct ta_lane *lane) {
+  if (lane->bytes.batch != NULL) post(lane->bytes.batch);
+  lane->bytes = (struct ta_bytes){ 0 };
+}
+
+void ta_post_experiments(const struct ta_thread *t) {
+  struct ta_batch *batch = take_batch(t, TW_EXPERIMENT_SPECS);
+
+  if (batch == NULL) return;
+  ta_experiments_lock();
+  bool any = ta_experiments_write(&batch->write);
+  ta_experiments_unlock();
+  if (any)
+    post(batch);
+  else
+    ta_pool_give(&ta_emit.pool, batch);
 }
 
 /* Numbers and texts. */
@@ -82,7 +109,7 @@ uint64_t ta_put_text(struct ta_thread *t, const char *text) {
   if (len == 0) return 0;
   uint64_t id = ta_next_id(t);
   for (;;) {
-    if (lane->strings == NULL) lane->strings = take_batch(t);
+    if (lane->strings == NULL) lane->strings = take_batch(t, 0);
     if (lane->strings == NULL) return 0;
     if (tw_write_string(&lane->strings->write, id, text, len) == TB_OK) return id;
     post(lane->strings);

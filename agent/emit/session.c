@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/emit/experiments.h"
 #include "agent/emit/rhythm.h"
 #include "agent/emit/samples.h"
 #include "agent/emit/stacks.h"
@@ -93,9 +94,11 @@ static struct ta_moment start_clock(bool monotonic) {
 static void lock_for_fork(void) {
   ta_names_lock();
   ta_emit_lock();
+  ta_experiments_lock();
 }
 
 static void unlock_parent(void) {
+  ta_experiments_unlock();
   ta_emit_unlock();
   ta_names_unlock();
 }
@@ -174,8 +177,10 @@ static int begin(struct session *s, const struct ta_outlet *out,
   atomic_store(&ta_emit.lost_samples, 0);
   int error = begin_stacks(config, s->rhythm.period_ns);
   if (error != TA_OK) return error;
+  ta_experiments_lock();
   ta_turner_open(&s->rhythm.turner, out, now);
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
+  ta_experiments_unlock();
   error = start_thread(s);
   if (error != TA_OK) {
     ta_turner_turn(&s->rhythm.turner, TA_TURN_LAST);

@@ -10,6 +10,7 @@
 
 #include <sched.h>
 
+#include "agent/emit/experiments.h"
 #include "agent/emit/tables.h"
 #include "base/check.h"
 
@@ -23,6 +24,25 @@ enum {
   MEASURE_NS = 10000000, /* at least, the counter against the clock: 10 in a million */
 };
 
+static void ship(struct ta_turner *k, struct tw_write *w) {
+  size_t n = tw_write_close(w);
+
+  k->out.write(k->out.self, w->room, n);
+  k->bytes += n;
+}
+
+/* First thing in a generation, so that whoever reads it knows each event when it comes. */
+static void write_experiments(struct ta_turner *k, uint32_t turn) {
+  struct tw_batch head = { .gen = ta_generation_of(turn),
+                           .thread = TB_NO_THREAD,
+                           .time = k->began.ticks - ta_emit.origin,
+                           .experiment = TW_EXPERIMENT_SPECS };
+
+  if (ta_emit.version < TA_FIRST_VERSION_WITH_EXPERIMENTS) return;
+  tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
+  if (ta_experiments_write(&k->write)) ship(k, &k->write);
+}
+
 void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_moment start) {
   unsigned char header[TW_HEADER_BYTES];
 
@@ -33,16 +53,10 @@ void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_
   k->later_end = &k->later;
   tw_header_write(header, ta_emit.version);
   out->write(out->self, header, sizeof header);
+  write_experiments(k, ta_emit.first_turn);
 }
 
 /* What threads wrote. */
-
-static void ship(struct ta_turner *k, struct tw_write *w) {
-  size_t n = tw_write_close(w);
-
-  k->out.write(k->out.self, w->room, n);
-  k->bytes += n;
-}
 
 static void ship_batch(struct ta_turner *k, struct ta_batch *batch) {
   ship(k, &batch->write);
@@ -86,6 +100,7 @@ static void take_lane(struct ta_turner *k, struct ta_lane *lane) {
     ship_batch(k, lane->events);
   }
   if (lane->strings != NULL) ship_batch(k, lane->strings);
+  if (lane->bytes.batch != NULL) ship_batch(k, lane->bytes.batch);
   *lane = (struct ta_lane){ 0 };
 }
 
@@ -255,6 +270,11 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   atomic_store(&ta_emit.done, turn);
   k->began = next;
   k->bytes = 0;
+  if (kind != TA_TURN_LAST) {
+    ta_experiments_lock();
+    write_experiments(k, turn + 1);
+    ta_experiments_unlock();
+  }
   ship_later(k);
   return true;
 }

@@ -46,7 +46,7 @@ enum ta_turn_kind {
   TA_TURN_LAST,
 };
 
-/* start: ta_emit.origin's moment. */
+/* start: ta_emit.origin's moment. The lock of experiments is the caller's. */
 void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_moment start);
 bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);

@@ -101,9 +101,9 @@ static void say_files(const struct fetching *f) {
     say_file(f, number, first, piece - 1, f->file_bytes[number - 1]);
   }
   if (f->fetch.left_out_batches != 0)
-    say("%" PRIu64 " batches (%" PRIu64
+    say("%" PRIu64 " batches and %" PRIu64 " events (%" PRIu64
         " bytes) of experiments Go's tools cannot read were left out; --full keeps them",
-        f->fetch.left_out_batches, f->fetch.left_out_bytes);
+        f->fetch.left_out_batches, f->fetch.left_out_events, f->fetch.left_out_bytes);
 }
 
 /* --- work -------------------------------------------------------------------------------------- */

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "tools/tracectl/fetch_strip.h"
 #include "tools/tracectl/tracectl.h"
 #include "wire/split.h"
 
@@ -18,8 +20,8 @@ struct sink {
   const struct tk_piece *piece;
   FILE *file;
   EVP_MD_CTX *digest; /* NULL: not all of the file is read */
-  bool filter;
   struct tw_split split;
+  struct tk_strip *strip; /* NULL: everything stays */
 };
 
 static tb_rc write_bytes(struct sink *s, const void *bytes, size_t n) {
@@ -31,13 +33,15 @@ static tb_rc write_bytes(struct sink *s, const void *bytes, size_t n) {
 /* --- leaving out experiments ------------------------------------------------------------------- */
 
 static tb_rc write_item(struct sink *s, const struct tw_item *item) {
-  bool alien = item->kind == TW_ITEM_BATCH && item->batch.experiment > TW_EXPERIMENT_ALLOC_FREE;
+  const unsigned char *bytes;
 
-  if (item->kind == TW_ITEM_HEADER) return TB_OK; /* written apart */
-  if (!alien) return write_bytes(s, item->bytes, item->len);
-  s->fetch->left_out_batches++;
-  s->fetch->left_out_bytes += item->len;
-  return TB_OK;
+  if (item->kind == TW_ITEM_HEADER) { /* written apart */
+    tk_strip_begin(s->strip, s->split.version);
+    return TB_OK;
+  }
+  if (item->kind != TW_ITEM_BATCH) return write_bytes(s, item->bytes, item->len);
+  size_t left = tk_strip_batch(s->strip, item, &bytes);
+  return left == 0 ? TB_OK : write_bytes(s, bytes, left);
 }
 
 static tb_rc split_bytes(struct sink *s, const unsigned char *bytes, size_t n) {
@@ -94,7 +98,7 @@ static tb_rc take_body(struct sink *s, const unsigned char *bytes, size_t n) {
   if (s->digest != NULL) EVP_DigestUpdate(s->digest, bytes, n);
   s->fetch->done += n;
   tk_progress_at(&s->fetch->progress, s->fetch->done);
-  return s->filter ? split_bytes(s, bytes, n) : write_bytes(s, bytes, n);
+  return s->strip != NULL ? split_bytes(s, bytes, n) : write_bytes(s, bytes, n);
 }
 
 static tb_rc read_header(struct sink *s, bool write_it) {
@@ -105,7 +109,7 @@ static tb_rc read_header(struct sink *s, bool write_it) {
     return tb_fail(s->fetch->diag, TB_CORRUPT, "segment %" PRIu64 " has no whole header",
                    s->piece->segment);
   if (s->digest != NULL) EVP_DigestUpdate(s->digest, chunk->data.data, chunk->data.len);
-  if (s->filter) TB_TRY(split_bytes(s, chunk->data.data, chunk->data.len));
+  if (s->strip != NULL) TB_TRY(split_bytes(s, chunk->data.data, chunk->data.len));
   return write_it ? write_bytes(s, chunk->data.data, chunk->data.len) : TB_OK;
 }
 
@@ -117,7 +121,7 @@ static tb_rc read_body(struct sink *s) {
                      &chunk));
     TB_TRY(take_body(s, chunk->data.data, chunk->data.len));
   }
-  return s->filter ? end_split(s) : TB_OK;
+  return s->strip != NULL ? end_split(s) : TB_OK;
 }
 
 static tb_rc check_digest(struct sink *s) {
@@ -134,25 +138,33 @@ static tb_rc check_digest(struct sink *s) {
                  s->piece->segment);
 }
 
+static tb_rc read_piece(struct sink *s, bool with_header) {
+  if (s->piece->whole) {
+    s->digest = EVP_MD_CTX_new();
+    if (s->digest == NULL || EVP_DigestInit_ex(s->digest, EVP_sha256(), NULL) != 1)
+      return tb_fail(s->fetch->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  }
+  if (with_header || s->strip != NULL || s->digest != NULL) TB_TRY(read_header(s, with_header));
+  TB_TRY(read_body(s));
+  return check_digest(s);
+}
+
 tb_rc tk_fetch_piece(struct tk_fetch *f, const struct tk_piece *piece, bool with_header,
                      FILE *file) {
-  struct sink sink = {
-    .fetch = f, .piece = piece, .file = file, .filter = piece->unsafe && !f->full
-  };
+  struct sink sink = { .fetch = f, .piece = piece, .file = file };
+  bool filter = piece->unsafe && !f->full;
 
-  if (piece->whole) {
-    sink.digest = EVP_MD_CTX_new();
-    if (sink.digest == NULL || EVP_DigestInit_ex(sink.digest, EVP_sha256(), NULL) != 1) {
-      EVP_MD_CTX_free(sink.digest);
-      return tb_fail(f->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-    }
+  if (filter && (sink.strip = calloc(1, sizeof *sink.strip)) == NULL)
+    return tb_fail(f->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  if (filter) tw_split_init(&sink.split, &tk_mem);
+  tb_rc rc = read_piece(&sink, with_header);
+  if (filter) {
+    f->left_out_batches += sink.strip->batches;
+    f->left_out_events += sink.strip->events;
+    f->left_out_bytes += sink.strip->bytes;
+    tw_split_fini(&sink.split);
+    free(sink.strip);
   }
-  if (sink.filter) tw_split_init(&sink.split, &tk_mem);
-  tb_rc rc = TB_OK;
-  if (with_header || sink.filter || sink.digest != NULL) rc = read_header(&sink, with_header);
-  if (rc == TB_OK) rc = read_body(&sink);
-  if (rc == TB_OK) rc = check_digest(&sink);
-  if (sink.filter) tw_split_fini(&sink.split);
   EVP_MD_CTX_free(sink.digest);
   return rc;
 }

@@ -20,7 +20,7 @@ struct tk_fetch {
   struct tk_progress progress;
   uint64_t done;                 /* bytes of pieces read */
   uint64_t written;              /* to the current file: the caller resets it */
-  uint64_t left_out_batches, left_out_bytes;
+  uint64_t left_out_batches, left_out_events, left_out_bytes;
 };
 
 /* Appends the piece to file, behind a trace header if it is the file's first. */

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/experiments.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/emit/put.h"
+#include "agent/forward.h"
+#include "agent/keep.h"
+#include "traceexperiment.h"
+
+struct ta_own_row ta_own_rows[UINT8_MAX + 1];
+atomic_uint ta_own_experiments;
+
+/* Under the lock. What is asked for is read beside, numbered, and then added as the text it will be in the trace. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_experiments all, asked;
+
+void ta_experiments_lock(void) {
+  pthread_mutex_lock(&lock);
+}
+void ta_experiments_unlock(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+/* 119 lines at most: they fit one batch. */
+bool ta_experiments_write(struct tw_write *w) {
+  char line[TW_EXPERIMENT_LINE_MAX];
+  tb_rc rc;
+
+  _Static_assert((TW_OWN_EVENTS_MAX + TW_EXPERIMENTS_MAX) * TW_EXPERIMENT_LINE_MAX <
+                     TW_BATCH_BYTES_MAX,
+                 "all experiments fit a batch");
+  if (all.experiments == 0) return false;
+  rc = tw_write_bytes(w, TW_EXPERIMENTS_MAGIC, sizeof TW_EXPERIMENTS_MAGIC - 1);
+  for (unsigned i = 0; i < all.experiments && rc == TB_OK; i++) {
+    rc = tw_write_bytes(w, line, tw_experiment_write(&all, i, line));
+    for (unsigned e = 0; e < all.events && rc == TB_OK; e++)
+      if (all.event[e].experiment == i)
+        rc = tw_write_bytes(w, line, tw_own_event_write(&all.event[e], line));
+  }
+  return rc == TB_OK;
+}
+
+/* Registering. */
+
+static bool is_blob(const char *label) {
+  const char *last = strrchr(label, '_');
+
+  return strcmp(last == NULL ? label : last + 1, "blob") == 0;
+}
+
+static bool takes_the_number(enum tw_arg_type type) {
+  return type != TW_ARG_STRING && type != TW_ARG_STACK && type != TW_ARG_G && type != TW_ARG_SEQ;
+}
+
+static void fill_row(const struct tw_own_event *event) {
+  struct ta_own_row *row = &ta_own_rows[event->type];
+
+  row->plain = true;
+  row->running = event->context == TW_CTX_MPG || event->context == TW_CTX_MP;
+  row->nargs = event->spec.nargs;
+  row->experiment = all.experiment[event->experiment].number;
+  row->blob = -1;
+  for (uint8_t i = 0; i < event->spec.nargs; i++) {
+    const struct tw_arg *arg = &event->spec.args[i];
+    row->types[i] = (uint8_t)arg->type;
+    if (!takes_the_number(arg->type)) row->plain = false;
+    if (is_blob(arg->label)) row->blob = (int8_t)i;
+  }
+  atomic_store_explicit(&row->known, true, memory_order_release);
+}
+
+static int find_experiment(const char *name) {
+  for (unsigned i = 0; i < all.experiments; i++)
+    if (strcmp(all.experiment[i].name, name) == 0) return (int)i;
+  return -1;
+}
+
+/* Numbers for what is asked for: those of the same experiment if it is there already, else the next. */
+static int number_asked(void) {
+  int at = find_experiment(asked.experiment[0].name);
+  unsigned known = 0;
+
+  if (at < 0 &&
+      (all.experiments == TW_EXPERIMENTS_MAX || asked.events > TW_OWN_EVENTS_MAX - all.events))
+    return ta_forward_fault(TA_E_CONFIG, "all numbers of experiments or their events are taken");
+  asked.experiment[0].number = (uint8_t)(at >= 0 ? (unsigned)at + TW_EXPERIMENT_FIRST
+                                                 : all.experiments + TW_EXPERIMENT_FIRST);
+  for (unsigned i = 0; i < all.events; i++) known += (int)all.event[i].experiment == at;
+  if (at >= 0 && known != asked.events)
+    return ta_forward_fault(TA_E_CONFIG, "the experiment is registered with other events");
+  for (unsigned i = 0, e = 0; i < asked.events; i++) {
+    while (at >= 0 && (int)all.event[e].experiment != at) e++;
+    asked.event[i].type = (uint8_t)(TW_OWN_EVENT_FIRST + (at >= 0 ? e++ : all.events + i));
+  }
+  return TA_OK;
+}
+
+/* In the words of the trace, event by event; of an experiment that is there already, only what is the same is taken. */
+static int add_asked(void) {
+  char text[2 * TW_EXPERIMENT_LINE_MAX];
+  size_t n = tw_experiment_write(&asked, 0, text);
+  unsigned before = all.events;
+  struct tb_diag diag;
+  tb_rc rc;
+
+  tb_diag_clear(&diag);
+  rc = tw_experiments_read(&all, text, n, true, &diag);
+  for (unsigned i = 0; i < asked.events && rc == TB_OK; i++)
+    rc = tw_experiments_read(&all, text, n + tw_own_event_write(&asked.event[i], text + n), true,
+                             &diag);
+  if (rc != TB_OK) return ta_forward_fault(TA_E_CONFIG, diag.text);
+  for (unsigned i = before; i < all.events; i++) fill_row(&all.event[i]);
+  atomic_store(&ta_own_experiments, all.experiments);
+  return TA_OK;
+}
+
+static int register_locked(const char *spec, ta_experiment *out, ta_event *events, unsigned n) {
+  struct tb_diag diag;
+  int error;
+
+  tb_diag_clear(&diag);
+  tw_experiments_init(&asked);
+  if (tw_experiments_read(&asked, spec, strlen(spec), false, &diag) != TB_OK)
+    return ta_forward_fault(TA_E_CONFIG, diag.text);
+  if (asked.experiments != 1)
+    return ta_forward_fault(TA_E_CONFIG, "a spec has one line that begins with experiment");
+  if (asked.events != n)
+    return ta_forward_fault(TA_E_CONFIG, "the spec has another number of events");
+  if ((error = number_asked()) != TA_OK || (error = add_asked()) != TA_OK) return error;
+  for (unsigned i = 0; i < n; i++) events[i] = asked.event[i].type;
+  if (out != NULL) *out = asked.experiment[0].number;
+  return TA_OK;
+}
+
+/* In a session that is under way: before the caller's first event. */
+static void say_now(void) {
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL) return;
+  if (ta_emit.version >= TA_FIRST_VERSION_WITH_EXPERIMENTS) ta_post_experiments(t);
+  ta_leave(t);
+}
+
+int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events, unsigned n) {
+  KEEP_ERRNO;
+
+  ta_experiments_lock();
+  unsigned before = all.experiments;
+  int error = register_locked(spec, out, events, n);
+  bool fresh = all.experiments != before;
+  ta_experiments_unlock();
+  if (error == TA_OK && fresh) say_now();
+  return error;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libtraceagent, experiments: events of a program's own kinds, and bytes of its own beside them.
+ *
+ * A log line (ta_log()) is for what happens seldom and is read by people: every Go tool shows it, it needs no
+ * declaration, and it costs its text. An experiment is for what happens often, or where nothing runs: an event is a few
+ * numbers, typed and named once, it can stand in a wait or a system call, be put in order by a number of its own, and
+ * refer to tables and blobs. Go's tools do not know it: `tracectl fetch` leaves it out, `fetch --full` keeps it.
+ *
+ *   static const char spec[] = "experiment Cache\n"
+ *                              "event Hit key_string bytes_value\n"
+ *                              "event Evict ctx=M lru_value lru_seq\n";
+ *   enum { HIT, EVICT, EVENTS };
+ *   static ta_event event[EVENTS];
+ *   static ta_sequence lru_order;
+ *
+ *   ta_experiment_register(spec, NULL, event, EVENTS);             -- once, at any time
+ *   ta_experiment_emit(event[HIT], name, n, 0, 0);
+ *   TA_ATOMIC(lru_remove(lru), ta_experiment_emit(event[EVICT], 7, TA_SEQUENCE(&lru_order), 0, 0));
+ *
+ * An argument is name(_type)?: _string and _stack take a ta_name, _g a ta_fiber, _seq TA_SEQUENCE(), all others the number
+ * itself. At most four. ctx says where the event may stand: MPG and MP on a thread that runs, M and any on every thread.
+ * `tracectl tracepoints check SPEC` reads a spec and says what is wrong with it.
+ *
+ * This interface is an experiment, too: it may change with any release, and TA_EXPERIMENTS_ABI with it.
+ *
+ * Memory    60 KiB for what is registered; batches are the session's.
+ * Threads   every call from any thread.
+ * Errors    as in traceagent.h. Needs version 23 or later of the trace's header; before it nothing is written. */
+#ifndef TRACEEXPERIMENT_H
+#define TRACEEXPERIMENT_H
+
+#include "traceagent.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TA_EXPERIMENTS_ABI 1
+
+typedef uint8_t ta_experiment; /* 0: none */
+typedef uint8_t ta_event;      /* 0: none, and emitting it does nothing */
+
+/* The order of what is done to one thing: a counter that begins anew with each generation. Zeroed at first; one for each
+ * thing that the spec's X_seq speaks of. */
+typedef struct {
+  uint64_t word[2];
+} ta_sequence;
+#define TA_SEQUENCE(s) ((uint64_t)(uintptr_t)(s))
+
+/* One experiment and its n events, in the order of their lines. Registering the same again gives the same numbers, in
+ * every session of this process. TA_E_CONFIG: the spec is wrong (ta_strerror() says where), n is another number of
+ * events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
+TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events,
+                                  unsigned n);
+
+TA_API void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+
+/* What belongs together: until hold_end() no generation ends, so that what is done in between and the experiment's events
+ * and bytes that tell it are in the same one. Keep it short, and let it not wait for another thread. May be nested. Other
+ * calls of the agent say nothing in between, and count as misused. */
+TA_API void ta_hold_begin(void);
+TA_API void ta_hold_end(void);
+
+/* Does op and tells it, as one: without this, a generation may end between the two, and the trace misleads. */
+#define TA_ATOMIC(op, event)                                                                       \
+  do {                                                                                             \
+    ta_hold_begin();                                                                               \
+    op;                                                                                            \
+    event;                                                                                         \
+    ta_hold_end();                                                                                 \
+  } while (0)
+
+/* Bytes for the reader of the experiment, of the generation as a whole: tables that its events refer to. What one call
+ * gives stays in one piece, at most 64,000 bytes. stream: a name of letters, digits and . _ / -, at most 64, under which
+ * they are found; 0: the experiment's bare batches. Several calls that belong to one generation: in a hold. */
+TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *bytes,
+                                size_t n);
+
+/* An event that carries bytes, up to 64 MiB: its argument called blob is made to refer to them; the argument given
+ * there is not looked at. They are told apart from others by stream, as above, which must be a name. */
+TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, uint64_t a,
+                         uint64_t b, uint64_t c, uint64_t d);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
