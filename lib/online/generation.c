@@ -345,3 +345,15 @@ const char *to_generation_experiment(const struct to_generation *gen, uint8_t ty
   return tw_spec(type)->kind == TW_KIND_EXPERIMENT ? tw_experiment_name(TW_EXPERIMENT_ALLOC_FREE)
                                                    : NULL;
 }
+
+bool to_generation_event_is(const struct to_generation *gen, uint8_t type, const char *experiment,
+                            const char *name, const char *const *labels) {
+  const char *own = to_generation_experiment(gen, type);
+  const struct tw_spec *spec = to_generation_spec(gen, type);
+  unsigned n = 0;
+
+  if (own == NULL || strcmp(own, experiment) != 0 || strcmp(spec->name, name) != 0) return false;
+  for (; labels[n] != NULL; n++)
+    if (n == spec->nargs || strcmp(spec->args[n].label, labels[n]) != 0) return false;
+  return n == spec->nargs;
+}

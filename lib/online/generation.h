@@ -86,6 +86,9 @@ size_t to_generation_experimental(const struct to_generation *gen,
 const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_t type);
 /* Types of its arguments as they are ordered: to_event_args() (online/event.h) for any event. */
 unsigned to_generation_args(const struct to_generation *gen, uint8_t type, enum tw_arg_type out[4]);
+/* It is this event of this experiment, with these arguments in this order; NULL ends them. */
+bool to_generation_event_is(const struct to_generation *gen, uint8_t type, const char *experiment,
+                            const char *name, const char *const *labels);
 /* The name of its experiment; NULL: it belongs to none. */
 const char *to_generation_experiment(const struct to_generation *gen, uint8_t type);
 

@@ -38,6 +38,13 @@ static const struct {
   { "gstatus", TW_ARG_GSTATUS },
 };
 
+const char *tw_arg_type_name(enum tw_arg_type type) {
+  size_t i = 0;
+
+  while (arg_types[i].type != type) i++;
+  return arg_types[i].name;
+}
+
 const char *tw_context_name(enum tw_context context) {
   return contexts[context];
 }

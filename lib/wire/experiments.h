@@ -39,6 +39,7 @@ enum {
 
 /* An argument's type by its label: what stands behind its last underscore, or all of it. */
 enum tw_arg_type tw_arg_type_of(const char *label);
+const char *tw_arg_type_name(enum tw_arg_type type); /* "value" */
 
 enum tw_context { TW_CTX_MPG, TW_CTX_MP, TW_CTX_M, TW_CTX_ANY, TW_CONTEXTS };
 const char *tw_context_name(enum tw_context context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tracepoints: what C sources declare with //trace: lines. */
+/* tracectl tracepoints: what C sources declare with //trace: lines, and specs of experiments. */
 #include <getopt.h>
 #include <string.h>
 
@@ -11,6 +11,8 @@ static const struct work {
 } works[] = {
   { "gen", tk_tracepoints_gen },
   { "list", tk_tracepoints_list },
+  { "check", tk_tracepoints_check },
+  { "experiment", tk_tracepoints_experiment },
 };
 
 static const struct work *find_work(const char *name) {
@@ -38,9 +40,11 @@ int tk_cmd_tracepoints(int argc, char **argv) {
     default: return tk_usage_hint("tracepoints");
     }
   }
-  if (optind == argc) return tk_usage("tracepoints", "what to do is wanted: gen or list");
+  if (optind == argc)
+    return tk_usage("tracepoints", "what to do is wanted: gen, list, check or experiment");
   const struct work *work = find_work(argv[optind]);
-  if (work == NULL) return tk_usage("tracepoints", "\"%s\" is none of gen, list", argv[optind]);
+  if (work == NULL)
+    return tk_usage("tracepoints", "\"%s\" is none of gen, list, check, experiment", argv[optind]);
   ask.file = argv + optind + 1;
   ask.files = argc - optind - 1;
   if (ask.files == 0) return tk_usage("tracepoints", "%s wants files", work->name);

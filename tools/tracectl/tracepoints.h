@@ -18,6 +18,7 @@ struct tk_tracepoints {
 
 typedef int tk_tracepoints_fn(const struct tk_tracepoints *ask);
 
-tk_tracepoints_fn tk_tracepoints_gen, tk_tracepoints_list;
+tk_tracepoints_fn tk_tracepoints_gen, tk_tracepoints_list, tk_tracepoints_check,
+    tk_tracepoints_experiment;
 
 #endif
