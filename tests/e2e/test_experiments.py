@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program's own experiments, from its calls to a reader of the archive: F1 to F17, I24, J10."""
+"""A program's own experiments, from its calls to a reader of the archive: F1 to F18, I24, J10."""
 import collections
 import json
 import os
@@ -12,6 +12,69 @@ from harness import BUILD, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go
 
 GETS = 40000
 OWN = ("Hit", "Miss", "Evict", "Content")
+
+
+SPEC = """# Pages of a cache.
+experiment PageCache
+event Hit page_value reason_string
+event Evict ctx=any lru lru_seq
+event Content pages_value blob
+event Tick
+"""
+
+# Emits by the one header and reads its own file back by the other.
+EMITS = """#include "page_cache.experiment.h"
+int main(int argc, char **argv) {
+  struct ta_forward_config where = { .server = argv[1], .certs = argv[2], .service = "typed" };
+  ta_sequence order = { { 0 } };
+  if (argc < 3 || page_cache_register() != TA_OK || ta_emit_start(&where, NULL) != TA_OK) return 1;
+  page_cache_hit(7, ta_name_of("warm"));
+  page_cache_evict(3, &order);
+  page_cache_content(ta_name_of("pages"), "abc", 3, 64);
+  page_cache_tick();
+  return ta_emit_stop(60000) != TA_OK;
+}
+"""
+READS = """#include <stdio.h>
+#include <stdlib.h>
+#include "page_cache.reader.h"
+#include <online/reader.h>
+static void *resize(void *self, void *block, size_t before, size_t bytes) {
+  (void)self, (void)before;
+  if (bytes == 0) { free(block); return NULL; }
+  return realloc(block, bytes);
+}
+static tb_rc look(void *self, const struct to_generation *gen, const struct to_event *ev, size_t n) {
+  struct page_cache_hit hit;
+  struct page_cache_evict evict;
+  struct page_cache_content content;
+  struct page_cache_tick tick;
+  (void)self;
+  for (; n > 0; ev++, n--) {
+    if (page_cache_hit_read(gen, ev, &hit))
+      printf("hit %d %.*s\\n", (int)hit.page_value, (int)hit.reason_string.len, hit.reason_string.data);
+    if (page_cache_evict_read(gen, ev, &evict)) printf("evict %d %d\\n", (int)evict.lru_, (int)evict.lru_seq);
+    if (page_cache_content_read(gen, ev, &content)) printf("content %d %d\\n", (int)content.pages_value, content.blob_ != 0);
+    if (page_cache_tick_read(gen, ev, &tick)) printf("tick %d\\n", tick.g == hit.g);
+  }
+  return TB_OK;
+}
+int main(int argc, char **argv) {
+  static char bytes[1 << 20];
+  struct to_reader *reader;
+  struct tb_diag diag = { 0 };
+  struct tb_mem mem;
+  FILE *file = argc < 2 ? NULL : fopen(argv[1], "rb");
+  if (file == NULL) return 2;
+  size_t n = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  tb_mem_init(&mem, resize, NULL, 64 << 20);
+  if (to_reader_new(&mem, &(struct to_limits){ 0 }, 0, (struct to_event_sink){ NULL, look }, &diag, &reader) != TB_OK) return 2;
+  tb_rc rc = to_reader_read(reader, bytes, n);
+  to_reader_free(reader);
+  return rc != TB_OK;
+}
+"""
 
 
 class Experiments(Case):
@@ -31,6 +94,37 @@ class Experiments(Case):
         said = self.run_program(program, collector.to, self.certs, gets).out
         self.assertIn(f"{gets} gets, ", said)
         self.assertIn(" 0 dropped, 0 misused", said)
+
+    def compile(self, source, *packages):
+        """A program of this folder, built as a user builds it."""
+        (self.folder / "made.c").write_text(source)
+        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
+        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, env=pkg_config).out
+        sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, "made.c", "-I.",
+                         *shlex.split(flags), "-o", packages[0], cwd=self.folder)
+        return self.folder / packages[0]
+
+    def test_a_spec_is_checked_and_becomes_typed_c(self):
+        (self.folder / "cache.spec").write_text(SPEC)
+        said = self.tracectl("tracepoints", "check", "cache.spec", cwd=self.folder).out
+        self.assertEqual(said, "cache.spec: ok: experiment PageCache, 4 events\n")
+        rows = [json.loads(row) for row in self.tracectl("tracepoints", "check", "--json", "cache.spec", cwd=self.folder).out.splitlines()]
+        self.assertEqual(rows[1], {"experiment": "PageCache", "event": "Evict", "ctx": "any", "args": [
+            {"name": "lru", "type": "value"}, {"name": "lru_seq", "type": "seq", "orders": True}]})
+        for text, reason in (("experiment A\nevent B ctx=Q\n", "line 2: event B: ctx is"), ("", "no experiment is in it"),
+                             ("experiment A\nevent B a_b c d e f\n", "line 2: event B has more than 4"),
+                             ("event\n", "line 1: "), ("experiment A id=2\n", "line 1: an id= is given")):
+            (self.folder / "bad.spec").write_text(text)
+            self.assertIn(f"bad.spec: {reason}", self.tracectl("tracepoints", "check", "bad.spec", cwd=self.folder, expect=1).err)
+        self.tracectl("tracepoints", "experiment", "cache.spec", cwd=self.folder)
+        self.tracectl("tracepoints", "experiment", "cache.spec", "bad.spec", cwd=self.folder, expect=2)
+        collector = Collector(self)
+        self.run_program(self.compile(EMITS, "traceagent"), collector.to, self.certs)
+        trace = self.folder / "typed.trace"
+        collector.ask("fetch", "--full", "--service", "typed", "-o", trace, "--no-progress")
+        read = self.run_program(self.compile(READS, "traceonline"), trace).out
+        self.assertEqual(read.splitlines(), ["hit 7 warm", "evict 3 1", "content 64 1", "tick 1"])
 
     def fetch(self, collector, name, *more):
         trace = self.folder / name
