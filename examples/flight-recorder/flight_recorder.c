@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@
 
 enum { WORKERS = 2, KEEP_S = 30 };
 
-static volatile sig_atomic_t stopped;
+static atomic_bool stopped;
 static ta_name step;
 
 static void on_term(int signal) {
   (void)signal;
-  stopped = 1;
+  stopped = true;
 }
 
 /* All that a signal handler has to do. */
