@@ -209,8 +209,7 @@ static bool step(struct sim_wire *wire) {
   struct sim_chance *chance = &wire->agents->chance;
   bool moved = false;
 
-  if (!wire->closed && (wire->n > 0 || wire->held) && sim_once_in(chance, 2))
-    moved |= arrive(wire);
+  if (!wire->closed && (wire->n > 0 || wire->held) && sim_once_in(chance, 2)) moved |= arrive(wire);
   if (!wire->left && sim_once_in(chance, 2)) moved |= listen(wire);
   if (wire->left && (wire->closed || wire->n == 0 || sim_once_in(chance, 8))) {
     notice(wire);
