@@ -5,7 +5,7 @@ install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATIO
 # Users write their own analyses on these; what is not listed is private to its folder.
 install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
-install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
+install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/raw.h lib/wire/sections.h lib/wire/experiments.h lib/wire/spec.h lib/wire/split.h
   lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
 install(FILES lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h lib/online/generation.h lib/online/model.h
