@@ -5,11 +5,12 @@ install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATIO
 # Users write their own analyses on these; what is not listed is private to its folder.
 install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
-install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/raw.h lib/wire/sections.h lib/wire/experiments.h lib/wire/spec.h lib/wire/split.h
-  lib/wire/text.h lib/wire/varint.h lib/wire/write.h
+install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h
+  lib/wire/split.h lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h lib/online/generation.h lib/online/model.h
-  lib/online/prepare.h lib/online/pull.h lib/online/ranges.def lib/online/reader.h lib/online/reasons.def lib/online/survey.h lib/online/view.h
+install(FILES lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h
+  lib/online/generation.h lib/online/model.h lib/online/prepare.h lib/online/pull.h lib/online/ranges.def lib/online/reader.h
+  lib/online/reasons.def lib/online/substreams.h lib/online/survey.h lib/online/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 
 # pkg-config, as the agent has it: installed, and from the build folder.
