@@ -30,8 +30,10 @@ class Snap(Case):
         found = re.search(pattern, lines[-1]) if lines else None
         return int(found.group(1)) if found else 0
 
-    def wait_kept(self, generations):
-        wait_until(f"it keeps {generations} generations", lambda: self.tells(r"keeps (\d+)") >= generations)
+    def wait_kept(self, generations, sent=0):
+        """In a line that was written after so many were sent."""
+        wait_until(f"it keeps {generations} generations",
+                   lambda: self.tells(r"sent (\d+)") >= sent and self.tells(r"keeps (\d+)") >= generations)
 
     def wait_live(self):
         """One more agent than before can be asked."""
@@ -77,7 +79,7 @@ class Snap(Case):
         self.assertEqual(self.archived(), 0)
         first = self.snap("flight-recorder", "--last", "1s")
         self.assertGreaterEqual(first["to_wall_ns"] - first["from_wall_ns"], SECOND)
-        self.wait_kept(4)
+        self.wait_kept(4, sent=first["generations"])
         second = self.snap("flight-recorder", "--last", "100ms")
         self.assertGreater(second["first_gen"], first["last_gen"] + 1)
         third = self.snap("flight-recorder")
