@@ -85,7 +85,7 @@ struct ta_client {
   int wake_fd;
   atomic_bool stop;
   atomic_uint hurried;       /* calls that wait for acks */
-  atomic_ullong snap;        /* somebody wants one of so many ns and 1; 0: nobody */
+  atomic_ullong snap;        /* in ns, agent/wanted.h */
   void (*_Atomic cut)(void); /* ends the generation soon, or NULL */
   uint64_t snap_refused;     /* a SNAP's id that is to be told so; 0: none */
   bool snap_busy;            /* because of too many; else it does not record */

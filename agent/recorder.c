@@ -63,10 +63,10 @@ static void note(struct ta_snap *snap, const struct ta_run *run) {
 
   if (out->first_gen == 0) {
     out->first_gen = run->gen;
-    out->from_wall_ns = run->first_wall_ns;
+    out->from_wall_ns = out->to_wall_ns = run->first_wall_ns;
   }
   out->last_gen = run->last_gen;
-  out->to_wall_ns = run->last_wall_ns;
+  if (run->last_wall_ns > out->to_wall_ns) out->to_wall_ns = run->last_wall_ns;
   if (run->kind == TA_RUN_LOSS) {
     out->lost_generations++;
     return;

@@ -2,6 +2,7 @@
 #include "agent/snaps.h"
 
 #include "agent/clock.h"
+#include "agent/wanted.h"
 #include "proto/frame.pb-c.h"
 
 static tb_rc say(struct ta_client *c, Tracecollect__V1__SnapResult result,
@@ -65,12 +66,14 @@ tb_rc ta__snaps_answer(struct ta_client *c) {
 }
 
 void ta_client_ask_snap(struct ta_client *c, uint64_t last_ns) {
-  atomic_store(&c->snap, last_ns < UINT64_MAX ? last_ns + 1 : last_ns);
+  ta_wanted_ask(&c->snap, last_ns);
   ta_client_wake(c);
 }
 
 void ta_client_take_snap(struct ta_client *c) {
+  uint64_t last_ns;
+
   if (atomic_load_explicit(&c->snap, memory_order_relaxed) == 0) return;
-  uint64_t asked = atomic_exchange(&c->snap, 0);
-  if (asked != 0 && begin(c, asked - 1, 0) != TB_OK) return; /* it does not record */
+  if (ta_wanted_take(&c->snap, &last_ns) && begin(c, last_ns, 0) != TB_OK)
+    return; /* it does not record */
 }

@@ -276,7 +276,7 @@ static void on_closed(void *self, const char *why) {
   c->tls = NULL;
   c->ending = true;
   tc_ingest_fini(&c->ingest);
-  if (c->set->env.recorders != NULL) tc_recorders_leave(c->set->env.recorders, c->id);
+  if (c->joined) tc_recorders_leave(c->set->env.recorders, c->id);
   if (c->tenant != NULL) tc_tenants_leave(c->set->env.tenants, c->tenant);
   tb_map_remove(&c->set->by_id, c->id);
   if (!c->open) {
@@ -320,9 +320,11 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
   char text[TC_ESCAPE_MAX + 1];
 
   c->durable_seq = c->submitted_seq = reply->seq;
-  if (c->set->env.recorders != NULL &&
-      tc_recorders_join(c->set->env.recorders, &c->agent) != TB_OK)
-    tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
+  if (c->set->env.recorders != NULL) {
+    c->joined = tc_recorders_join(c->set->env.recorders, &c->agent) == TB_OK;
+    if (!c->joined)
+      tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
+  }
   tc_log(TC_INFO, "agents",
          "peer=%s identity=%s stream=%" PRIu32 ": attached after record %" PRIu64, c->peer,
          tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);

@@ -20,6 +20,7 @@ struct connection {
   struct tc_tenant *tenant;
   bool open;     /* handshake done */
   bool attached; /* the store knows us: a DETACH is owed */
+  bool joined;   /* the recorders know us */
   bool waiting;  /* to be offered again by the retry timer */
   bool ack_due, ending;
   bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */

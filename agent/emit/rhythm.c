@@ -4,14 +4,16 @@
 #include <errno.h>
 #include <semaphore.h>
 
+#include "agent/wanted.h"
+
 enum {
   REST_NS = 10000000,
   PAUSE_PERIODS = 10 /* a pause that lasts longer costs its generation */
 };
 
 static sem_t work;
-static atomic_bool cut;      /* asked for by ta_rhythm_cut() */
-static atomic_ullong snap; /* last_ms and 1; 0: nobody asks */
+static atomic_bool cut;    /* asked for by ta_rhythm_cut() */
+static atomic_ullong snap; /* in ms, agent/wanted.h */
 
 void ta_emit_wake(bool urgent) {
   unsigned drowsy = atomic_load(&ta_emit.drowsy);
@@ -69,9 +71,9 @@ static uint64_t due_ns(const struct ta_rhythm *r) {
 /* What is let out first has the generation in it that ends now. */
 static void take_snap(struct ta_rhythm *r) {
   const struct ta_outlet *out = &r->turner.out;
-  uint64_t wanted = atomic_exchange(&snap, 0);
+  uint64_t last_ms;
 
-  if (wanted != 0 && out->snap != NULL) out->snap(out->self, wanted - 1);
+  if (ta_wanted_take(&snap, &last_ms) && out->snap != NULL) out->snap(out->self, last_ms);
   if (atomic_exchange(&cut, false)) r->cut = true;
 }
 
@@ -136,7 +138,7 @@ uint64_t ta_rhythm_ask(struct ta_rhythm *r) {
 }
 
 void ta_rhythm_snap(uint64_t last_ms) {
-  atomic_store(&snap, last_ms < UINT64_MAX ? last_ms + 1 : last_ms);
+  ta_wanted_ask(&snap, last_ms);
   wake();
 }
 

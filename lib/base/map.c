@@ -19,9 +19,11 @@ void tb_map_clear(struct tb_map *map) {
   map->count = 0;
 }
 
+/* The highest bits of the product: only they depend on every bit of the key and, for keys whose low bits are zero,
+ * on the seed. */
 static size_t home_slot(const struct tb_map *map, uint64_t key) {
   uint64_t h = (key ^ (key >> 32)) * (map->seed * UINT64_C(0x9E3779B97F4A7C15) | 1);
-  return (size_t)(h >> 32) & (map->slots - 1);
+  return (size_t)(h >> __builtin_clzll(map->slots - 1));
 }
 
 uint64_t *tb_map_find(const struct tb_map *map, uint64_t key) {

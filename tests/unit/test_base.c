@@ -71,6 +71,35 @@ Test(base, a_map_keeps_every_entry_through_growth_and_removal) {
   cr_assert_eq(mem.bytes, 0);
 }
 
+/* Slots taken in a row, at most: what a search walks over. */
+static size_t longest_walk(const struct tb_map *map) {
+  size_t longest = 0, now = 0;
+
+  for (size_t i = 0; i < map->slots; i++) {
+    now = map->full[i] ? now + 1 : 0;
+    if (now > longest) longest = now;
+  }
+  return longest;
+}
+
+/* Keys whose halves take one another out: they met in one slot, whatever the seed. */
+Test(base, chosen_keys_do_not_meet_in_a_map) {
+  enum { KEYS = 40000 };
+
+  for (uint64_t seed = 1; seed < UINT64_C(1) << 60; seed = seed * 77 + 1) {
+    struct tb_mem mem;
+    struct tb_map map;
+    tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+    tb_map_init(&map, &mem, seed);
+    for (uint64_t i = 0; i < KEYS; i++)
+      cr_assert_eq(tb_map_put(&map, i << 48 | i << 16, &(uint64_t *){ NULL }, NULL), TB_OK);
+    cr_assert_eq(map.count, KEYS);
+    cr_assert_lt(longest_walk(&map), KEYS / 8, "seed %lu: %zu", (unsigned long)seed,
+                 longest_walk(&map));
+    tb_map_fini(&map);
+  }
+}
+
 Test(base, an_arena_keeps_to_its_budget_and_gives_everything_back) {
   struct tb_mem mem;
   struct tb_arena arena;

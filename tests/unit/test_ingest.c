@@ -49,12 +49,15 @@ static void on_known(void *self, uint64_t bytes) {
   hear(self, "known %d;", (int)bytes);
 }
 
+static void on_snapped(void *self, const Tracecollect__V1__Snapped *snapped) {
+  hear(self, "snapped %d;", (int)snapped->id);
+}
 static void on_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartbeat) {
   hear(self, "heartbeat %d;", (int)heartbeat->mono_ns);
 }
 
 static void talk_begin(struct talk *t) {
-  struct tc_ingest_sink sink = { t, on_hello, on_record, on_known, on_heartbeat, NULL };
+  struct tc_ingest_sink sink = { t, on_hello, on_record, on_known, on_heartbeat, on_snapped };
 
   memset(t, 0, sizeof *t);
   tb_mem_init(&t->mem, tb_mem_libc, NULL, SIZE_MAX);
@@ -99,6 +102,18 @@ static void say_heartbeat(struct talk *t) {
 
   m.mono_ns = 77;
   say(t, TP_HEARTBEAT, 0, bytes, tracecollect__v1__heartbeat__pack(&m, bytes));
+}
+
+static void say_snapped(struct talk *t, unsigned id, uint64_t last_gen, uint64_t to_wall_ns) {
+  Tracecollect__V1__Snapped m = TRACECOLLECT__V1__SNAPPED__INIT;
+  unsigned char bytes[200];
+
+  m.id = id;
+  m.first_gen = 7;
+  m.last_gen = last_gen;
+  m.from_wall_ns = 1000;
+  m.to_wall_ns = to_wall_ns;
+  say(t, TP_SNAPPED, 0, bytes, tracecollect__v1__snapped__pack(&m, bytes));
 }
 
 /* Offers what was said, in pieces; stops at the first answer that is not TB_OK. */
@@ -295,7 +310,24 @@ static void speak_oversized(struct talk *t) {
   t->said.data[2] = 0x10; /* 1 MiB and one byte */
 }
 
+static void speak_snap_backwards(struct talk *t) {
+  say_snapped(t, 4, 6, 2000);
+}
+
+/* It ended the agent for good, whose clock had been set back. */
+Test(ingest, a_snap_may_end_before_it_began_by_a_clock_that_was_set_back) {
+  struct talk t;
+
+  talk_begin(&t);
+  attach(&t, 0, 1 << 20);
+  say_snapped(&t, 4, 9, 999);
+  cr_assert_eq(offer(&t, 1000), TB_OK);
+  cr_assert_str_eq(t.heard, "snapped 4;");
+  talk_end(&t);
+}
+
 Test(ingest, faults_are_named) {
+  expect_fault(speak_snap_backwards, true, TB_PROTOCOL, "SNAPPED makes no sense");
   expect_fault(speak_batch, false, TB_PROTOCOL, "first frame is BATCH, HELLO is due");
   expect_fault(say_hello, true, TB_PROTOCOL, "a second HELLO");
   expect_fault(speak_ack, true, TB_PROTOCOL, "ACK is not an agent's to send");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/spool.h"
+#include "agent/wanted.h"
 #include "base/check.h"
 #include "proto/frame.pb-c.h"
 
@@ -370,5 +371,26 @@ Test(recorder, keeps_its_books_in_any_order_of_things) {
     cr_assert(ta_spool_done(&sc->spool), "seed %u", seed);
     cr_assert_eq(sc->spool.runs.pages.free, sc->spool.runs.pages.max, "seed %u", seed);
     end(sc);
+  }
+}
+
+Test(recorder, of_two_that_are_asked_for_at_once_the_one_that_reaches_further_is_taken) {
+  static const uint64_t asked[][3] = { /* two, and what is taken */
+                                       { 5, 9, 9 },
+                                       { 9, 5, 9 },
+                                       { 0, 5, 0 },
+                                       { 5, 0, 0 },
+                                       { UINT64_MAX, 5, UINT64_MAX - 1 }
+  };
+
+  for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    atomic_ullong wanted = 0;
+    uint64_t back;
+    cr_assert(!ta_wanted_take(&wanted, &back));
+    ta_wanted_ask(&wanted, asked[i][0]);
+    ta_wanted_ask(&wanted, asked[i][1]);
+    cr_assert(ta_wanted_take(&wanted, &back));
+    cr_assert_eq(back, asked[i][2], "pair %zu", i);
+    cr_assert(!ta_wanted_take(&wanted, &back));
   }
 }
