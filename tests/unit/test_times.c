@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/tracectl/table.h"
 #include "collector/times.h"
+#include "tools/tracectl/table.h"
 
 #define S UINT64_C(1000000000)
 static const uint64_t now = UINT64_C(1767225600) * S; /* 2026-01-01T00:00:00Z */
@@ -131,5 +131,17 @@ Test(times, tables_line_up_by_characters) {
                         "|---|---:|---|\n"
                         "| größer | 7 | a\\|b |\n");
   free(got);
+  tk_table_fini(&table);
+}
+
+Test(times, a_cell_does_not_steer_the_terminal) {
+  struct tk_table table;
+
+  tk_table_init(&table, "NAME");
+  tk_table_add(&table, "%s",
+               "\x1b[2J\x7f\xc2\x9b"
+               "31mgr\xc3\xb6\xc3\x9f"
+               "er\n");
+  cr_assert_str_eq(table.cell[1], "?[2J???31mgrößer?");
   tk_table_fini(&table);
 }

@@ -37,6 +37,14 @@ void tk_table_fini(struct tk_table *t) {
   *t = (struct tk_table){ 0 };
 }
 
+/* What a trace or a program says must not steer the terminal: C0, DEL and, in UTF-8, C1. */
+static void make_plain(char *text) {
+  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
+    if (*c < ' ' || *c == 0x7f) *c = '?';
+    if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) c[0] = c[1] = '?';
+  }
+}
+
 void tk_table_add(struct tk_table *t, const char *fmt, ...) {
   char *text;
   va_list args;
@@ -44,6 +52,7 @@ void tk_table_add(struct tk_table *t, const char *fmt, ...) {
   va_start(args, fmt);
   if (vasprintf(&text, fmt, args) < 0) text = NULL;
   va_end(args);
+  if (text != NULL) make_plain(text);
   add_cell(t, text);
 }
 

@@ -23,7 +23,8 @@ struct tk_table {
 /* head: names, comma separated; a leading '>' makes the column right-aligned. */
 void tk_table_init(struct tk_table *table, const char *head);
 void tk_table_fini(struct tk_table *table);
-void tk_table_add(struct tk_table *table, const char *fmt, ...) TB_PRINTF(2, 3); /* one cell */
+/* One cell; control characters in it become question marks. */
+void tk_table_add(struct tk_table *table, const char *fmt, ...) TB_PRINTF(2, 3);
 void tk_table_print(const struct tk_table *table, FILE *out, bool markdown);
 
 /* "1.2 MiB", "317 B". */
