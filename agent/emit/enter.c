@@ -136,6 +136,7 @@ static void end_thread(void *self) {
   t->holds = 0;
   ta_samples_disarm(t);
   if (ta_enter() == t) end_in_session(t, TA_CALLER);
+  ta_samples_disarm(t); /* coming in may have been its first time in the session */
   ta_self = NULL;
   ta_threads_give_back(t);
 }

@@ -19,6 +19,12 @@ struct list {
 static struct list lists[2];
 static struct list *now = &lists[0];
 
+static bool same(const struct ta_module *a, const struct ta_module *b) {
+  return a->bias == b->bias && a->begin == b->begin && a->end == b->end &&
+         a->build_id_len == b->build_id_len &&
+         memcmp(a->build_id, b->build_id, a->build_id_len) == 0 && strcmp(a->path, b->path) == 0;
+}
+
 static bool overlap(const struct ta_module *a, const struct ta_module *b) {
   return a->begin < b->end && b->begin < a->end;
 }
@@ -114,8 +120,7 @@ bool ta_modules_look(void) {
     bool gone = true, room = true;
     for (unsigned k = 0; k < live && room; k++) {
       room = !overlap(old, &next->module[k]);
-      if (!room)
-        gone = strcmp(old->path, next->module[k].path) != 0 || old->bias != next->module[k].bias;
+      if (!room) gone = !same(old, &next->module[k]);
     }
     if (room) add(next, old);
     moved |= gone && !room;

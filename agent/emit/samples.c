@@ -46,6 +46,7 @@ static struct samples *samples_of(uint32_t place, uint32_t turn) {
 /* The handler. */
 
 static struct sigaction before[_NSIG]; /* what was done about a signal until we caught it */
+static bool caught[_NSIG];             /* once and for all: our handler stays */
 static const char our_timers;          /* whose address they carry */
 
 static bool does_nothing(int number) {
@@ -91,7 +92,7 @@ static void note(struct ta_thread *t, uint32_t turn, const void *context) {
 }
 
 /* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the turner ends neither. If it was
- * busy before it was interrupted in a section, and stays so. */
+ * busy before it was interrupted in a section, or holds one, and stays so. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {
     pass_on(number, info, context);
@@ -100,22 +101,26 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   KEEP_ERRNO;
   struct ta_thread *t = ta_self;
   if (t == NULL) return;
-  bool outside = ta_begin(t);
+  bool outside = atomic_load_explicit(&t->busy, memory_order_relaxed) == 0 && ta_begin(t);
   uint32_t turn = ta_turn_now();
   if (turn != 0 && t->session == ta_emit.session && ta_samples_are_on()) note(t, turn, context);
   if (outside) ta_leave(t);
 }
 
-/* It stays: a signal of a timer that is gone may still be on its way, and would end the program. */
-static bool catch_signal(int number) {
+/* It stays: a signal of a timer that is gone may still be on its way, and would end the program. So a handler that came
+ * after ours may have kept ours, to hand signals on to it: in front of that one, each would call the other for ever. */
+static tb_rc catch_signal(int number) {
   struct sigaction is,
       ours = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
 
-  if (sigaction(number, NULL, &is) != 0) return false;
-  if ((is.sa_flags & SA_SIGINFO) != 0 && is.sa_sigaction == on_signal) return true;
+  if (sigaction(number, NULL, &is) != 0) return TB_BROKEN;
+  if ((is.sa_flags & SA_SIGINFO) != 0 && is.sa_sigaction == on_signal) return TB_OK;
+  if (caught[number] && is.sa_handler != SIG_DFL && is.sa_handler != SIG_IGN) return TB_REFUSED;
   sigfillset(&ours.sa_mask);
   before[number] = is;
-  return sigaction(number, &ours, NULL) == 0;
+  if (sigaction(number, &ours, NULL) != 0) return TB_BROKEN;
+  caught[number] = true;
+  return TB_OK;
 }
 
 /* Timers. */
@@ -144,7 +149,7 @@ void ta_samples_disarm(struct ta_thread *t) {
 tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period_ns) {
   uint64_t due = period_ns / 1000000 * hz / 1000;
 
-  signal_number = number != 0 ? number : SIGPROF;
+  signal_number = number != 0 ? number : SIGURG;
   depth = frames != 0 ? frames : TA_SAMPLES_DEPTH;
   interval = ta_timespec(1000000000u / hz);
   room = (uint32_t)(due < ROOM_MAX ? due + due / 4 : ROOM_MAX) + ROOM_MIN;
@@ -154,12 +159,12 @@ tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return TB_NOMEM;
   memory = map;
-  if (catch_signal(signal_number)) {
+  tb_rc rc = catch_signal(signal_number);
+  if (rc == TB_OK)
     atomic_store(&ta_samples_on, true);
-    return TB_OK;
-  }
-  munmap(memory, memory_bytes);
-  return TB_BROKEN;
+  else
+    munmap(memory, memory_bytes);
+  return rc;
 }
 
 void ta_samples_stop(void) {

@@ -7,6 +7,10 @@
  * the middle of an emit function: what that has begun, it leaves alone. A signal that is not of our timers goes to the
  * handler that was there before, or does what it would have done without us.
  *
+ * The handler stays when the session has ended. A program that has put one of its own in its place since then keeps it: a
+ * later session with samples by that signal is refused. Without a signal chosen it is SIGURG, which ends no program whose
+ * default is restored, and which Go's runtime interrupts threads by, too.
+ *
  * What the program may notice, with samples on: the signal is taken. Calls that are restarted by SA_RESTART are; a few
  * never are (poll, epoll_wait, nanosleep, see signal(7)), and one of them may return EINTR if the sample falls due while
  * the thread is on its way into it. A program that blocks the signal has no samples of those threads.
@@ -23,7 +27,7 @@
 enum { TA_SAMPLES_HZ_MAX = 1000, TA_SAMPLES_DEPTH = 32 };
 
 /* From here on threads are armed as they enter; until stop. depth: of a sample's stack. TB_NOMEM; TB_BROKEN: the signal
- * cannot be caught. */
+ * cannot be caught; TB_REFUSED: the program has taken it from us. */
 TB_MUST tb_rc ta_samples_start(unsigned hz, int signal, unsigned depth, uint64_t period_ns);
 void ta_samples_stop(void);   /* when no thread is in a section */
 void ta_samples_forget(void); /* in a forked child: timers are not inherited */

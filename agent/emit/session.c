@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@
 #include "agent/keep.h"
 
 enum {
+  FIRST_BYTES =
+      offsetof(struct ta_emit_config, reserved) + sizeof(int), /* of the config in 0.1.0 */
   PERIOD_MS = 1000,
   PERIOD_MS_MAX = 60000,
   GENERATION_BYTES = 4 << 20,
@@ -147,6 +150,9 @@ static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   switch (ta_samples_start(c->samples_hz, c->samples_signal, c->stack_depth, period_ns)) {
   case TB_OK: return TA_OK;
   case TB_NOMEM: return TA_E_NOMEM;
+  case TB_REFUSED:
+    return ta_forward_fault(
+        TA_E_CONFIG, "samples_signal has a handler that came after ours of a former session");
   default: return ta_forward_fault(TA_E_CONFIG, "samples_signal is none that can be caught");
   }
 }
@@ -210,7 +216,11 @@ static int open_session(const struct ta_outlet *out, const struct ta_emit_config
 }
 
 static struct ta_emit_config config_or_default(const struct ta_emit_config *config) {
-  return config != NULL ? *config : (struct ta_emit_config){ 0 };
+  struct ta_emit_config all = { 0 };
+  size_t size = config == NULL ? 0 : config->size == 0 ? FIRST_BYTES : config->size;
+
+  if (config != NULL) memcpy(&all, config, size < sizeof all ? size : sizeof all);
+  return all;
 }
 
 int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *config,

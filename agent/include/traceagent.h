@@ -199,7 +199,7 @@ typedef uint64_t ta_task;  /* 0: none */
 
 /* Zero means the default. */
 struct ta_emit_config {
-  size_t size;               /* sizeof this struct, or 0: the first version */
+  size_t size;               /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
   unsigned version;          /* of the trace's header, 22, 23, 25 or 26; default 26 */
   unsigned generation_ms;    /* a generation is written for so long, 50 to 60000; default 1000. None ends in a pause */
   uint64_t generation_bytes; /* or until it has so many, at least 65536; default 4 MiB */
@@ -208,7 +208,8 @@ struct ta_emit_config {
   unsigned stack_depth; /* functions of an event's stack at most, to 128; 0: events have none */
   int stack_tables;     /* not 0: by unwind tables, for what is compiled without frame pointers; slower */
   unsigned samples_hz;  /* of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none */
-  int samples_signal;   /* that a sample is taken by; default SIGPROF */
+  int samples_signal;   /* that a sample is taken by; default SIGURG */
+  int reserved;         /* 0 */
 };
 
 /* Stacks. Events that have one in Go have one here if stack_depth is not 0: who waits, calls, creates, wakes, begins and
@@ -221,10 +222,16 @@ struct ta_emit_config {
  * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found as debuggers find
  * it. Nothing is fetched over the network.
  *
+ * With stacks or samples a thread's first event asks libc where its stack lies, which allocates, and reads
+ * /proc/self/maps on the main thread. Where events are emitted under a lock of the program's own allocator, call
+ * ta_thread_attach() at the head of each thread.
+ *
  * Samples. With samples_hz each attached thread is interrupted by a signal in every 1/samples_hz s of CPU that it uses,
  * and its stack goes into the trace as a CPU sample. It is the one thing here that the program can notice: see
  * agent/emit/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before goes
- * on hearing of all others' signals. Stacks are of frame pointers always, 32 deep or as stack_depth says.
+ * on hearing of all others' signals. Ours stays when the session has ended; where the program has put another in its
+ * place by then, a session with samples by that signal is refused (TA_E_CONFIG), since the two might call each other for
+ * ever. Stacks are of frame pointers always, 32 deep or as stack_depth says.
  *
  * Memory    2.2 MiB for stacks, 1.8 MiB for names, 40 bytes a sample of a generation; what libdw takes while it looks. */
 

@@ -10,6 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "agent/emit/modules.h"
 #include "agent/emit/stacks.h"
 #include "tests/unit/emit_shapes.h"
 #include "tests/unit/emit_told.h"
@@ -117,6 +118,48 @@ static void log_from_a_library(void) {
 Test(emit_stacks, a_library_that_is_unloaded_is_still_named) {
   emit_until_told(log_from_a_library, (struct ta_emit_config){ .stack_depth = 2 },
                   "UserLog < log_from_plugin emit_plugin.c:");
+}
+
+/* Of its files: one of another build, of the same path and size. */
+
+static void copy_plugin(const char *path, const struct ta_module *of) {
+  static unsigned char bytes[1 << 20];
+  FILE *from = fopen(TT_EMIT_PLUGIN, "rb"), *to = fopen(path, "wb");
+  size_t n = fread(bytes, 1, sizeof bytes, from);
+
+  cr_assert_lt(n, sizeof bytes);
+  if (of != NULL) {
+    unsigned char *id = memmem(bytes, n, of->build_id, of->build_id_len);
+    cr_assert_not_null(id);
+    *id ^= 1;
+  }
+  cr_assert_eq(fwrite(bytes, 1, n, to), n);
+  fclose(from);
+  fclose(to);
+}
+
+static struct ta_module load_plugin(const char *path, void **library, bool *moved) {
+  cr_assert_not_null(*library = dlopen(path, RTLD_NOW), "%s", dlerror());
+  *moved = ta_modules_look();
+  const struct ta_module *m = ta_modules_find((uintptr_t)dlsym(*library, "log_from_plugin"));
+  cr_assert_not_null(m);
+  return *m;
+}
+
+Test(emit_stacks, a_library_that_was_built_anew_is_another_where_it_was) {
+  char path[] = "/tmp/test_emit_stacks.XXXXXX";
+  void *library;
+  bool moved;
+
+  close(mkstemp(path));
+  copy_plugin(path, NULL);
+  struct ta_module was = load_plugin(path, &library, &moved);
+  dlclose(library);
+  if (was.build_id_len > 0) copy_plugin(path, &was);
+  struct ta_module is = load_plugin(path, &library, &moved);
+  if (is.bias == was.bias) cr_assert_eq(moved, was.build_id_len > 0); /* the loader may choose */
+  dlclose(library);
+  unlink(path);
 }
 
 /* All that may be emitted, with stacks of every depth and samples in between. */
@@ -300,6 +343,7 @@ Test(emit_stacks, a_configuration_that_cannot_be_is_refused_by_name) {
     const char *word;
   } wrong[] = {
     { { .stack_depth = 129 }, "stack_depth" },
+    { { .size = sizeof(struct ta_emit_config), .stack_depth = 129 }, "stack_depth" },
     { { .samples_hz = 1001 }, "samples_hz" },
     { { .samples_hz = 100, .samples_signal = 9 }, "samples_signal" },
     { { .samples_hz = 100, .samples_signal = -1 }, "samples_signal" },
@@ -311,4 +355,14 @@ Test(emit_stacks, a_configuration_that_cannot_be_is_refused_by_name) {
     cr_assert_eq(emit_begin(&e, &wrong[i].config, MEMORY_BYTES), TA_E_CONFIG);
     cr_assert_not_null(strstr(ta_strerror(TA_E_CONFIG), wrong[i].word));
   }
+}
+
+Test(emit_stacks, of_a_configuration_no_more_is_read_than_its_size) {
+  struct ta_emit_config config = { .size = offsetof(struct ta_emit_config, stack_depth),
+                                   .stack_depth = 129 };
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &config, MEMORY_BYTES), 0);
+  cr_assert_eq(emit_end(&e), 0);
+  emit_free(&e);
 }
