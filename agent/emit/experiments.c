@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/emit/put.h"
+#include "agent/emit/held.h"
 #include "agent/forward.h"
 #include "agent/keep.h"
 #include "traceexperiment.h"
@@ -98,11 +98,30 @@ static int number_asked(void) {
   return TA_OK;
 }
 
+/* How much there was: what is refused in its middle leaves nothing behind. */
+struct mark {
+  unsigned experiments, sequences, events;
+  size_t text_bytes;
+};
+
+static struct mark mark(void) {
+  return (struct mark){ all.experiments, all.sequences, all.events, all.text_bytes };
+}
+
+static void take_back(const struct mark *to) {
+  for (unsigned i = to->events; i < all.events; i++)
+    all.place[all.event[i].type - TW_OWN_EVENT_FIRST] = 0;
+  all.experiments = to->experiments;
+  all.sequences = to->sequences;
+  all.events = to->events;
+  all.text_bytes = to->text_bytes;
+}
+
 /* In the words of the trace, event by event; of an experiment that is there already, only what is the same is taken. */
 static int add_asked(void) {
   char text[2 * TW_EXPERIMENT_LINE_MAX];
   size_t n = tw_experiment_write(&asked, 0, text);
-  unsigned before = all.events;
+  struct mark before = mark();
   struct tb_diag diag;
   tb_rc rc;
 
@@ -111,13 +130,17 @@ static int add_asked(void) {
   for (unsigned i = 0; i < asked.events && rc == TB_OK; i++)
     rc = tw_experiments_read(&all, text, n + tw_own_event_write(&asked.event[i], text + n), true,
                              &diag);
-  if (rc != TB_OK) return ta_forward_fault(TA_E_CONFIG, diag.text);
-  for (unsigned i = before; i < all.events; i++) fill_row(&all.event[i]);
+  if (rc != TB_OK) {
+    take_back(&before);
+    return ta_forward_fault(TA_E_CONFIG, diag.text);
+  }
+  for (unsigned i = before.events; i < all.events; i++) fill_row(&all.event[i]);
   atomic_store(&ta_own_experiments, all.experiments);
   return TA_OK;
 }
 
-static int register_locked(const char *spec, ta_experiment *out, ta_event *events, unsigned n) {
+/* The numbers stand in `asked` then. */
+static int register_locked(const char *spec, unsigned n) {
   struct tb_diag diag;
   int error;
 
@@ -129,29 +152,32 @@ static int register_locked(const char *spec, ta_experiment *out, ta_event *event
     return ta_forward_fault(TA_E_CONFIG, "a spec has one line that begins with experiment");
   if (asked.events != n)
     return ta_forward_fault(TA_E_CONFIG, "the spec has another number of events");
-  if ((error = number_asked()) != TA_OK || (error = add_asked()) != TA_OK) return error;
-  for (unsigned i = 0; i < n; i++) events[i] = asked.event[i].type;
-  if (out != NULL) *out = asked.experiment[0].number;
-  return TA_OK;
+  error = number_asked();
+  return error == TA_OK ? add_asked() : error;
 }
 
-/* In a session that is under way: before the caller's first event. */
+/* In a session that is under way: before the caller's first event, be the experiment new or another thread's, which may
+ * not have said it yet. In a hold, too: its generation is the one that the events will be in. */
 static void say_now(void) {
-  struct ta_thread *t = ta_enter();
+  struct ta_thread *t = ta_enter_inside(false);
 
   if (t == NULL) return;
   if (ta_emit.version >= TA_FIRST_VERSION_WITH_EXPERIMENTS) ta_post_experiments(t);
-  ta_leave(t);
+  ta_leave_inside(t);
 }
 
 int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events, unsigned n) {
   KEEP_ERRNO;
+  ta_event numbers[TW_OWN_EVENTS_MAX];
 
   ta_experiments_lock();
-  unsigned before = all.experiments;
-  int error = register_locked(spec, out, events, n);
-  bool fresh = all.experiments != before;
+  int error = register_locked(spec, n);
+  for (unsigned i = 0; error == TA_OK && i < n; i++) numbers[i] = asked.event[i].type;
+  ta_experiment number = asked.experiment[0].number;
   ta_experiments_unlock();
-  if (error == TA_OK && fresh) say_now();
-  return error;
+  if (error != TA_OK) return error;
+  say_now();
+  for (unsigned i = 0; i < n; i++) events[i] = numbers[i]; /* now: nobody emits them before */
+  if (out != NULL) *out = number;
+  return TA_OK;
 }

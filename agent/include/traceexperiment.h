@@ -47,9 +47,9 @@ typedef struct {
 } ta_sequence;
 #define TA_SEQUENCE(s) ((uint64_t)(uintptr_t)(s))
 
-/* One experiment and its n events, in the order of their lines. Registering the same again gives the same numbers, in
- * every session of this process. TA_E_CONFIG: the spec is wrong (ta_strerror() says where), n is another number of
- * events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
+/* One experiment and its n events, in the order of their lines; at any time, in a hold, too. Registering the same again
+ * gives the same numbers, in every session of this process. TA_E_CONFIG: the spec is wrong (ta_strerror() says where), n is
+ * another number of events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
 TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events,
                                   unsigned n);
 

@@ -177,6 +177,16 @@ Test(emit_experiments, may_be_registered_while_a_session_is_on) {
   cr_assert_eq(told.strangers, 2);
 }
 
+Test(emit_experiments, may_be_registered_in_a_hold) {
+  ta_event late[1];
+
+  begin(26);
+  TA_ATOMIC(cr_assert_eq(ta_experiment_register("experiment Held\nevent Held\n", NULL, late, 1), 0),
+            ta_experiment_emit(late[0], 0, 0, 0, 0));
+  struct told told = end();
+  cr_assert_eq(told.strangers, 1);
+}
+
 Test(emit_experiments, stand_where_their_context_lets_them) {
   begin(25);
   ta_region_begin(ta_name_of("r"), 0);
@@ -337,6 +347,33 @@ Test(emit_experiments, say_what_is_wrong_with_a_spec) {
     cr_expect_neq(strstr(ta_strerror(TA_E_CONFIG), bad[i].reason), NULL, "%s",
                   ta_strerror(TA_E_CONFIG));
   }
+}
+
+/* Refused at its second event, for want of a sequence: of the first nothing is left. */
+Test(emit_experiments, that_are_refused_leave_nothing_behind) {
+  ta_event events[2], last;
+  ta_experiment number, next;
+  char text[64];
+
+  for (int i = 0; i < TW_SEQUENCES_MAX; i++) {
+    snprintf(text, sizeof text, "experiment S%d\nevent A x x_seq\n", i);
+    cr_assert_eq(ta_experiment_register(text, &number, &last, 1), 0);
+  }
+  for (int i = 0; i < 2 * TW_EXPERIMENTS_MAX; i++) {
+    cr_assert_eq(
+        ta_experiment_register("experiment Late\nevent A a\nevent B x x_seq\n", NULL, events, 2),
+        TA_E_CONFIG);
+    cr_assert_neq(strstr(ta_strerror(TA_E_CONFIG), "sequences"), NULL);
+  }
+  cr_assert_eq(ta_experiment_register("experiment Late\nevent B b\n", &next, events, 1), 0, "%s",
+               ta_strerror(TA_E_CONFIG));
+  cr_assert_eq(next, number + 1);
+  cr_assert_eq(events[0], last + 1);
+  cr_assert_eq(emit_begin_version(&emitted, 26), 0);
+  ta_experiment_emit(events[0], 0, 0, 0, 0);
+  cr_assert_eq(emit_end(&emitted), 0);
+  read_trace(emitted.trace[0].bytes, emitted.trace[0].n);
+  emit_free(&emitted);
 }
 
 Test(emit_experiments, run_out_of_numbers_in_words) {
