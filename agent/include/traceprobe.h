@@ -126,7 +126,7 @@ TA_API int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *
 /* Counts the stacks that lead to events, as a profile for go tool pprof: `go tool pprof -top PROGRAM FILE`. Each event
  * stands under its own name on top of its stacks. A call takes as long as libgcc needs to unwind the stack, with
  * glibc 2.35 and later without a lock.
- * Memory: 540 bytes a stack, of which there may be stacks_max (0: 4096); what comes beyond is counted as "(other stacks)". */
+ * Memory: 632 bytes a stack, of which there may be stacks_max (0: 4096); what comes beyond is counted as "(other stacks)". */
 typedef struct ta_profile ta_profile;
 TA_API int ta_profile_open(unsigned stacks_max, ta_profile **out);
 TA_API int ta_profile_attach(struct ta_probe_group *group, struct ta_tracepoint *at,

@@ -18,6 +18,23 @@ void ta_call_run(void *self, const struct ta_arg *args) {
   probe->call(probe->call_self, &call);
 }
 
+/* Numbers. */
+
+void ta__point(char *number) {
+  static const char plain[] = "0123456789+-aefinAEFIN";
+  char *from = number + strspn(number, plain), *to = from;
+
+  if (*from == '\0') return;
+  while (*to != '\0' && strchr(plain, *to) == NULL) to++;
+  *from = '.';
+  memmove(from + 1, to, strlen(to) + 1);
+}
+
+void ta__real_text(double real, char out[TA_REAL_BYTES]) {
+  snprintf(out, TA_REAL_BYTES, "%.9g", real);
+  ta__point(out);
+}
+
 /* As text. What does not fit is left out, and what was begun is cut. */
 
 struct line {
@@ -55,11 +72,16 @@ static void add_quoted(struct line *line, const char *text) {
 }
 
 static void add_value(struct line *line, const struct ta_arg *arg) {
+  char real[TA_REAL_BYTES];
+
   switch (arg->kind) {
   case TA_ARG_INT: add(line, "%" PRId64, arg->is.i); return;
   case TA_ARG_UINT: add(line, "%" PRIu64, arg->is.u); return;
   case TA_ARG_BOOL: add(line, "%s", arg->is.u != 0 ? "true" : "false"); return;
-  case TA_ARG_REAL: add(line, "%.9g", arg->is.real); return;
+  case TA_ARG_REAL:
+    ta__real_text(arg->is.real, real);
+    add(line, "%s", real);
+    return;
   case TA_ARG_POINTER: add(line, "%p", arg->is.pointer); return;
   case TA_ARG_TEXT:
     if (arg->is.text != NULL)

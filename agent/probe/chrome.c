@@ -13,7 +13,7 @@
 
 #include "agent/clock.h"
 #include "agent/keep.h"
-#include "traceprobe.h"
+#include "agent/probe/call.h"
 
 struct ta_chrome {
   pthread_mutex_t lock;
@@ -43,6 +43,7 @@ static void write_text(FILE *out, const char *text) {
 /* JSON has no infinity, and numbers beyond 2^53 lose digits in a browser: those are texts. */
 static void write_value(FILE *out, const struct ta_arg *arg) {
   const uint64_t exact = UINT64_C(1) << 53;
+  char real[TA_REAL_BYTES];
 
   switch (arg->kind) {
   case TA_ARG_INT: {
@@ -54,7 +55,10 @@ static void write_value(FILE *out, const struct ta_arg *arg) {
     fprintf(out, arg->is.u < exact ? "%" PRIu64 : "\"%" PRIu64 "\"", arg->is.u);
     return;
   case TA_ARG_BOOL: fputs(arg->is.u != 0 ? "true" : "false", out); return;
-  case TA_ARG_REAL: fprintf(out, isfinite(arg->is.real) ? "%.9g" : "\"%g\"", arg->is.real); return;
+  case TA_ARG_REAL:
+    ta__real_text(arg->is.real, real);
+    fprintf(out, isfinite(arg->is.real) ? "%s" : "\"%s\"", real);
+    return;
   case TA_ARG_POINTER: fprintf(out, "\"%p\"", arg->is.pointer); return;
   case TA_ARG_TEXT:
     if (arg->is.text != NULL)
@@ -116,6 +120,7 @@ static void write_event(struct ta_chrome *chrome, const struct ta_call *call, ui
 
 static void tell(void *self, const struct ta_call *call) {
   KEEP_ERRNO;
+  KEEP_FROM_CANCEL;
   struct ta_chrome *chrome = self;
 
   pthread_mutex_lock(&chrome->lock);

@@ -48,6 +48,7 @@ void ta_expect_name(const char *stream) {
 
 static void stand(void *self, const struct ta_call *call) {
   KEEP_ERRNO;
+  KEEP_FROM_CANCEL;
   struct ta_expect *x = self;
   struct waiter w = { .next = NULL }, **end;
 

@@ -3,6 +3,7 @@
 
 #include <execinfo.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/keep.h"
 
@@ -14,20 +15,32 @@ enum {
       4, /* frames on top that are ours: this probe, ta_call_run(), the event's pack and probes */
 };
 
-static uint64_t hash_of(const struct ta_call *call, void *const *pc, unsigned n) {
-  uint64_t hash = (uintptr_t)call->name * UINT64_C(0x9e3779b97f4a7c15);
+static uint64_t mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * UINT64_C(0xff51afd7ed558ccd);
+  return hash ^ hash >> 32;
+}
 
-  for (unsigned i = 0; i < n; i++) {
-    hash = (hash ^ (uintptr_t)pc[i]) * UINT64_C(0xff51afd7ed558ccd);
-    hash ^= hash >> 32;
-  }
+/* Of the texts, not of where they lie: something else may lie there later. */
+static uint64_t hash_of(const struct ta_call *call, void *const *pc, unsigned n) {
+  uint64_t hash = 0;
+
+  for (const char *c = call->module; *c != 0; c++) hash = mixed(hash, (unsigned char)*c);
+  for (const char *c = call->name; *c != 0; c++) hash = mixed(hash, (unsigned char)*c);
+  for (unsigned i = 0; i < n; i++) hash = mixed(hash, (uintptr_t)pc[i]);
   return hash != 0 ? hash : 1;
+}
+
+static void keep(char *out, size_t room, const char *text) {
+  size_t n = strnlen(text, room - 1);
+
+  memcpy(out, text, n);
+  out[n] = 0;
 }
 
 static void fill(struct ta_profile_slot *slot, const struct ta_call *call, void *const *pc,
                  unsigned n) {
-  slot->module = call->module;
-  slot->name = call->name;
+  keep(slot->module, sizeof slot->module, call->module);
+  keep(slot->name, sizeof slot->name, call->name);
   slot->n = n;
   for (unsigned i = 0; i < n; i++) slot->pc[i] = pc[i];
   atomic_store_explicit(&slot->ready, true, memory_order_release);

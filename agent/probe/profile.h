@@ -19,7 +19,7 @@ struct ta_profile_slot {
   _Atomic uint64_t count;
   atomic_bool ready; /* the rest is there, and will not change */
   unsigned n;
-  const char *module, *name;  /* of the event */
+  char module[32], name[64];  /* of the event, cut: its own are gone when it is unloaded */
   void *pc[TA_PROFILE_DEPTH]; /* innermost first, where calls return to */
 };
 

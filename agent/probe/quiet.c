@@ -36,11 +36,17 @@ static __thread struct own {
 static pthread_key_t key;
 static bool key_made;
 
+/* A thread may end inside: in a probe that ends it. */
 static void give_back(void *place) {
   struct reader *r = place;
+  unsigned word = atomic_load_explicit(&r->word, memory_order_relaxed);
 
-  own.place = NULL;
   own.standing = PLACELESS;
+  atomic_signal_fence(memory_order_seq_cst);
+  own.place = NULL;
+  own.depth = 0;
+  atomic_signal_fence(memory_order_seq_cst);
+  atomic_store_explicit(&r->word, (word + 1) & ~1u, memory_order_release);
   atomic_store_explicit(&r->taken, false, memory_order_release);
 }
 
@@ -76,9 +82,10 @@ static void find_place(void) {
   own.standing = PLACED;
 }
 
-/* A signal handler may come between any two lines of enter and leave, and have a section of its own: depth is set first
- * and reset first, each store says odd or even whatever the word is by then, and who finds itself nested in a
- * section that has not quite begun begins it. */
+/* A signal handler may come between any two lines of enter and leave, and have a section of its own. At a place depth is set
+ * first and reset first, each store says odd or even whatever the word is by then, and who finds itself nested in a
+ * section that has not quite begun begins it. In the crowd depth is set when the section is counted, and reset before
+ * it is not any more, so that who finds itself nested is counted; its round is nobody's while depth is 0. */
 
 static void be_inside(struct reader *r) {
   unsigned word = atomic_load_explicit(&r->word, memory_order_relaxed);
@@ -98,14 +105,18 @@ void ta_quiet_enter(void) {
     return;
   }
   if (TB_UNLIKELY(own.standing == UNKNOWN)) find_place();
-  own.depth = 1;
-  atomic_signal_fence(memory_order_seq_cst);
   if (TB_LIKELY(own.standing == PLACED)) {
+    own.depth = 1;
+    atomic_signal_fence(memory_order_seq_cst);
     be_inside(own.place);
     return;
   }
-  own.round = atomic_load(&round_now) & 1;
-  atomic_fetch_add(&crowd[own.round], 1);
+  unsigned round = atomic_load(&round_now) & 1;
+  atomic_fetch_add(&crowd[round], 1);
+  atomic_signal_fence(memory_order_seq_cst);
+  own.depth = 1;
+  atomic_signal_fence(memory_order_seq_cst);
+  own.round = round;
 }
 
 void ta_quiet_leave(void) {
@@ -119,8 +130,10 @@ void ta_quiet_leave(void) {
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&own.place->word, (word + 1) & ~1u, memory_order_release);
   } else {
-    atomic_fetch_sub(&crowd[own.round], 1);
+    unsigned round = own.round;
     own.depth = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_fetch_sub(&crowd[round], 1);
   }
 }
 

@@ -67,6 +67,21 @@ Test(expect, threads_go_on_in_the_order_of_the_script, .timeout = TT_PATIENCE_S)
   cr_assert_null(probe.at);
 }
 
+/* Cancelled where it stands, a thread has let go of nothing that others need. */
+Test(expect, a_thread_that_is_cancelled_goes_on_to_its_end, .timeout = TT_PATIENCE_S) {
+  pthread_t one;
+
+  begin(TT_PATIENCE_MS);
+  start(&one, 1);
+  cr_assert_eq(ta_expect_pause(x, "t1", "expected.step(n=11)"), TA_OK);
+  pthread_cancel(one);
+  cr_assert_eq(ta_expect_event(x, "t1", "expected.step(n=12)"), TA_OK);
+  cr_assert_eq(ta_expect_event(x, "t1", "expected.step(n=13)"), TA_OK);
+  pthread_join(one, NULL);
+  cr_assert_eq(ta_expect_end(x), TA_OK);
+  cr_assert_eq(ta_expect_close(x), TA_OK);
+}
+
 Test(expect, another_event_is_told_beside_what_was_expected, .timeout = TT_PATIENCE_S) {
   pthread_t one, two;
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/probe/call.h"
 #include "support/patience.h"
 #include "tested.trace.h"
 
@@ -244,6 +245,29 @@ Test(points, nothing_runs_behind_an_unlock, .timeout = TT_PATIENCE_S) {
   cr_assert_gt(atomic_load(&passed), 0);
 }
 
+/* One that ends its thread: it has left by that. */
+
+static void end_thread(void *self, int n) {
+  (void)n;
+  pthread_exit(self);
+}
+
+Test(points, a_probe_may_end_its_thread, .timeout = TT_PATIENCE_S) {
+  struct ta_probe probe = { 0 };
+  pthread_t thread;
+  void *from;
+
+  ta_lock();
+  happened_attach(NULL, &probe, end_thread, a);
+  ta_unlock();
+  for (int i = 0; i < 2; i++) {
+    pthread_create(&thread, NULL, passes, NULL);
+    pthread_join(thread, &from);
+    cr_assert_eq(from, a);
+  }
+  detach(&probe);
+}
+
 /* Beyond the places that threads have: each is held inside until all are there. */
 
 enum { CROWD = 1100 };
@@ -390,6 +414,24 @@ Test(points, a_call_is_told_as_text) {
     cr_assert(strlen(text) < room && strncmp(text, "tested.happened(n=123456)", strlen(text)) == 0);
   }
   ta_probe_group_done(&group);
+}
+
+/* As locales write them: with a comma, and with one of two bytes. */
+Test(points, a_number_has_a_point) {
+  static const char *const numbers[][2] = { { "0,125", "0.125" },
+                                            { "-1\xd9\xab"
+                                              "5e-09",
+                                              "-1.5e-09" },
+                                            { "-inf", "-inf" },
+                                            { "nan", "nan" },
+                                            { "7", "7" },
+                                            { "0.5", "0.5" } };
+
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    snprintf(text, sizeof text, "%s", numbers[i][0]);
+    ta__point(text);
+    cr_assert_str_eq(text, numbers[i][1]);
+  }
 }
 
 Test(points, errno_is_the_hosts) {

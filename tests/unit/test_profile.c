@@ -99,6 +99,32 @@ Test(profile, events_are_counted_under_their_stacks) {
   ta_profile_close(profile);
 }
 
+/* The names of a plugin that is unloaded before the profile is written. */
+Test(profile, names_are_lent_for_the_call) {
+  static char module[] = "plugin",
+              name[] = "an_event_of_a_name_that_is_longer_than_what_is_kept_of_it_in_a_profile";
+  static struct ta_tracepoint at = { .module = module, .name = name };
+  struct ta_probe_group group = { 0 };
+  struct ta_probe probe = { 0 };
+  ta_profile *profile;
+  unsigned stacks;
+
+  cr_assert_eq(ta_profile_open(0, &profile), TA_OK);
+  ta_lock();
+  cr_assert_eq(ta_profile_attach(&group, &at, &probe, profile), TA_OK);
+  ta_unlock();
+  ta_call_run(&probe, NULL);
+  ta_probe_group_done(&group);
+  memset(module, 'x', sizeof module - 1);
+  memset(name, 'x', sizeof name - 1);
+  message *m = read_back(profile);
+  cr_assert_eq(count_of(m, "plugin.an_event_of_a_name_that_is_longer_than_what_is_kept_of_it_in_a_",
+                        &stacks),
+               1);
+  tracecollect__pprof__profile__free_unpacked(m, NULL);
+  ta_profile_close(profile);
+}
+
 static void *many(void *self) {
   repeat(2000, from_here);
   return self;
