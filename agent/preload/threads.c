@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: each is there from its first moment, under the name of the function it runs where that is known, until it
- * is given another. */
-#include <dlfcn.h>
-#include <string.h>
-
+/* Threads: each is there from its first moment, under the name of the function it runs, until it is given another. That
+ * is looked up later, and not here: the loader's lock may be held by whoever waits for the thread that creates this one. */
 #include "agent/emit/names.h"
 #include "agent/preload/preload.h"
 
@@ -28,17 +25,6 @@ static void *live(void *self) {
   return b.start(b.arg);
 }
 
-/* The loader knows the names that are known outside their file, as C has them; the others are looked up later. */
-static ta_name name_of(void *(*start)(void *)) {
-  Dl_info info;
-  void *at = *(void **)&start;
-
-  if (dladdr(at, &info) == 0) return 0;
-  if (info.dli_sname == NULL || info.dli_saddr != at || strncmp(info.dli_sname, "_Z", 2) == 0)
-    return ta_names_of_function(at);
-  return ta_name_of(info.dli_sname);
-}
-
 TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
                           void *arg) {
   bool agents = ta_is_agents();
@@ -46,7 +32,9 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
   if (!agents && !ta_tells(TA_TELL_THREAD)) return TA_REAL(pthread_create)(out, attr, start, arg);
   ta_agent_begins();
   struct birth *birth = malloc(sizeof *birth);
-  if (birth != NULL) *birth = (struct birth){ start, arg, agents ? 0 : name_of(start), agents };
+  if (birth != NULL)
+    *birth =
+        (struct birth){ start, arg, agents ? 0 : ta_names_of_function(*(void **)&start), agents };
   ta_agent_ends();
   if (birth == NULL) return EAGAIN;
   int error = TA_REAL(pthread_create)(out, attr, live, birth);
