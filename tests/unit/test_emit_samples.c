@@ -19,11 +19,11 @@ __attribute__((noinline)) static void burn(void) {
   __asm__ volatile("");
 }
 
+/* Some may be lost: how late a generation ends is the machine's affair. */
 static uint64_t samples_now(void) {
   struct ta_emit_status status = { .size = sizeof status };
 
   cr_assert_eq(ta_emit_status(&status), 0);
-  cr_assert_eq(status.lost_samples, 0);
   return status.samples;
 }
 
