@@ -3,6 +3,7 @@
 #ifndef TA_CLOCK_H
 #define TA_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -23,6 +24,16 @@ static inline uint64_t ta_wall_ns(void) {
 static inline struct timespec ta_timespec(uint64_t ns) {
   return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
                             .tv_nsec = (long)(ns % 1000000000u) };
+}
+
+/* Its deadlines are ta_timespec() of the monotonic clock. */
+static inline void ta_cond_init(pthread_cond_t *cond) {
+  pthread_condattr_t attr;
+
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(cond, &attr);
+  pthread_condattr_destroy(&attr);
 }
 
 #endif

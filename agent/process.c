@@ -58,12 +58,7 @@ static void at_exit(void) {
 static bool registered;
 
 static void register_handlers(void) {
-  pthread_condattr_t attr;
-
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&calm, &attr);
-  pthread_condattr_destroy(&attr);
+  ta_cond_init(&calm);
   registered =
       atexit(at_exit) == 0 && pthread_atfork(lock_for_fork, unlock_parent, start_child) == 0;
 }

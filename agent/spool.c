@@ -22,11 +22,7 @@ tb_rc ta_spool_init(struct ta_spool *s, uint64_t bytes) {
   *s = (struct ta_spool){ .recorder = { .first = TA_NONE } };
   TB_TRY(ta_runs_init(&s->runs, bytes < TA_SPOOL_BYTES_MIN ? TA_SPOOL_BYTES_MIN : bytes));
 
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&s->moved, &attr);
-  pthread_condattr_destroy(&attr);
+  ta_cond_init(&s->moved);
   pthread_mutex_init(&s->lock, NULL);
   return TB_OK;
 }
@@ -535,8 +531,7 @@ tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
     }
     if (deadline_ns == UINT64_MAX)
       pthread_cond_wait(&s->moved, &s->lock);
-    else if (pthread_cond_timedwait(&s->moved, &s->lock, &until) != 0 &&
-             is_awaited(s, target)) {
+    else if (pthread_cond_timedwait(&s->moved, &s->lock, &until) != 0 && is_awaited(s, target)) {
       rc = TB_AGAIN;
       break;
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <semaphore.h>
 
+#include "agent/clock.h"
 #include "agent/wanted.h"
 
 enum {
@@ -28,15 +29,10 @@ static void wake(void) {
 }
 
 void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max) {
-  pthread_condattr_t attr;
-
   r->period_ns = period_ns;
   r->bytes_max = bytes_max;
   pthread_mutex_init(&r->lock, NULL);
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&r->turned, &attr);
-  pthread_condattr_destroy(&attr);
+  ta_cond_init(&r->turned);
   sem_init(&work, 0, 0);
   atomic_store(&cut, false);
   atomic_store(&snap, 0);

@@ -169,18 +169,9 @@ static void *thread_main(void *self) {
 
 /* The turner's. */
 
-static void prepare(void) {
-  pthread_condattr_t attr;
-
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&changed, &attr);
-  pthread_condattr_destroy(&attr);
-}
-
 /* Once: our thread of the session before may still be at a large file. */
 static void first(void) {
-  prepare();
+  ta_cond_init(&changed);
   ta_dwarf_choose();
 }
 
@@ -207,7 +198,7 @@ void ta_symbols_close(void) {
 
 void ta_symbols_forget(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  prepare();
+  ta_cond_init(&changed);
   running = false;
   if (memory != NULL) munmap(memory, sizeof *memory);
   memory = NULL;

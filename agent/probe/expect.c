@@ -124,13 +124,6 @@ static struct waiter *standing(struct ta_expect *x, const char *stream) {
   return NULL;
 }
 
-static struct timespec deadline(int64_t ms) {
-  uint64_t ns = ta_mono_ns() + (uint64_t)ms * UINT64_C(1000000);
-
-  return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-                            .tv_nsec = (long)(ns % 1000000000) };
-}
-
 static void let_go(struct ta_expect *x) {
   if (x->paused == NULL) return;
   x->paused->may_go = true;
@@ -139,7 +132,7 @@ static void let_go(struct ta_expect *x) {
 }
 
 static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
-  struct timespec until = deadline(x->deadline_ms);
+  struct timespec until = ta_timespec(ta_mono_ns() + (uint64_t)x->deadline_ms * UINT64_C(1000000));
   struct waiter *w;
 
   if (x->over) return TA_E_MISUSE;
@@ -186,15 +179,11 @@ const char *ta_expect_fault(const ta_expect *x) {
 int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
   KEEP_ERRNO;
   struct ta_expect *x = calloc(1, sizeof *x);
-  pthread_condattr_t attr;
 
   if (x == NULL) return TA_E_NOMEM;
   x->deadline_ms = deadline_ms > 0 ? deadline_ms : DEADLINE_MS;
   pthread_mutex_init(&x->lock, NULL);
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&x->changed, &attr);
-  pthread_condattr_destroy(&attr);
+  ta_cond_init(&x->changed);
   *out = x;
   return TA_OK;
 }
