@@ -134,8 +134,8 @@ const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver,
  * segment already that the last run published without saying so; 0: none. */
 TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind,
                                  uint64_t seq, uint64_t gen, const unsigned char *payload,
-                                 uint32_t len, uint64_t wall_ns, struct tb_diag *diag,
-                                 uint64_t *out_skip_to);
+                                 uint32_t len, uint32_t payload_crc, uint64_t wall_ns,
+                                 struct tb_diag *diag, uint64_t *out_skip_to);
 /* Records of the stream are missing in the log before the next one: its open generation is lost. */
 TB_MUST tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t stream,
                                      uint64_t first_seq, uint64_t last_seq, struct tb_diag *diag);

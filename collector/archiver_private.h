@@ -182,7 +182,7 @@ tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment 
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
-tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag);
+tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
 tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
                       struct tb_diag *diag);

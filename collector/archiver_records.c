@@ -51,11 +51,11 @@ static void unmark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
   }
 }
 
-tb_rc tc__flush_dirty(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag *diag) {
   while (archiver->ndirty > 0) {
     struct tc__file *file = archiver->dirty[archiver->ndirty - 1];
     TB_TRY(tc_segment_flush(file->segment, diag));
-    if (archiver->opt.durable) tc_segment_to_disk(file->segment, false);
+    if (to_disk && archiver->opt.durable) tc_segment_to_disk(file->segment, false);
     file->dirty = false;
     archiver->ndirty--;
   }
@@ -95,7 +95,7 @@ static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, u
   for (struct tc__file *file = archiver->queue; file != NULL; file = file->next) {
     if (file->stream != stream || file->segment == NULL || file->segment->first_gen != gen)
       continue;
-    TB_TRY(tc__flush_dirty(archiver, diag));
+    TB_TRY(tc__flush_dirty(archiver, true, diag));
     return tc__publish_queue(archiver, diag);
   }
   return TB_OK;
@@ -364,7 +364,7 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   }
   if (rc != TB_OK) return rc;
   if (stream->over && item->kind != TP_CLOSE) stream->over = false; /* it came back after all */
-  if (item->seq > stream->last_seq) stream->last_seq = item->seq; /* a replayed header is older */
+  if (item->seq > stream->last_seq) stream->last_seq = item->seq;   /* a replayed header is older */
   return TB_OK;
 }
 

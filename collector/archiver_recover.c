@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
@@ -196,8 +195,8 @@ const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver,
 }
 
 tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq,
-                         uint64_t gen, const unsigned char *payload, uint32_t len, uint64_t wall_ns,
-                         struct tb_diag *diag, uint64_t *out_skip_to) {
+                         uint64_t gen, const unsigned char *payload, uint32_t len, uint32_t crc,
+                         uint64_t wall_ns, struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc__stream *stream = tc__archiver_stream(archiver, ref);
 
   *out_skip_to = 0;
@@ -216,7 +215,7 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
                            .wall_ns = wall_ns,
                            .payload = payload,
                            .len = len,
-                           .crc = tb_crc32c(0, payload, len) };
+                           .crc = crc };
   return tc__archive_record(archiver, stream, &item, diag);
 }
 
@@ -268,7 +267,8 @@ tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
   /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
-  return tc__flush_dirty(archiver, diag);
+  /* The disk has the log to read, and what was taken up to write once somebody is there to wait for it. */
+  return tc__flush_dirty(archiver, false, diag);
 }
 
 struct pending {

@@ -61,7 +61,7 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
   if (work->kind == TC_WORK_STREAM) return tc_archiver_add_stream(archiver, work->intro, diag);
   if (work->kind == TC_WORK_RECORDS) {
     TB_TRY(do_records(archiver, work, diag));
-    TB_TRY(tc__flush_dirty(archiver, diag));
+    TB_TRY(tc__flush_dirty(archiver, true, diag));
     archiver->at_begun = false;
     archiver->end_lsn = work->records.end_lsn;
     free_records(archiver, work);

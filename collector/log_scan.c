@@ -20,6 +20,11 @@
 #include "proto/frame.h"
 #include "proto/log.pb-c.h"
 
+enum {
+  AHEAD_BYTES = 32 << 20,     /* so far before the walk the disk is asked */
+  AHEAD_STEP_BYTES = 1 << 20, /* at once: what the kernel takes of one asking */
+};
+
 static tb_rc grow(void *array, size_t *cap, size_t want, size_t item_bytes) {
   void **at = array;
 
@@ -73,7 +78,6 @@ static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *fil
   if (map == MAP_FAILED) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
   file->map = map;
   file->bytes = (uint64_t)st.st_size;
-  madvise(map, (size_t)st.st_size, MADV_SEQUENTIAL);
   return TB_OK;
 }
 
@@ -109,8 +113,9 @@ static bool record_at(const struct tc_log_scan_file *file, uint64_t offset, uint
   if (out->head.lsn != file->start + offset) return false;
   if (out->head.len > limit - offset - TC_LOG_HEAD_BYTES - 4) return false;
   out->payload = p + TC_LOG_HEAD_BYTES;
-  return tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES + (size_t)out->head.len) ==
-         tc_log_u32(out->payload + out->head.len);
+  out->payload_crc = tb_crc32c(0, out->payload, out->head.len);
+  return tb_crc32c_join(tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES), out->payload_crc,
+                        out->head.len) == tc_log_u32(out->payload + out->head.len);
 }
 
 /* The salt stands in the payload it guards, so the first record is checked with what it says itself. */
@@ -158,9 +163,29 @@ static bool known_kind(unsigned kind) {
   }
 }
 
+/* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that faults its way
+ * through waits for each piece: a third of what the disk can do. What lies ahead is asked for in time. */
+static void ask_ahead(struct tc_log_scan_file *file, uint64_t offset) {
+  while (file->asked < file->data && file->asked < offset + AHEAD_BYTES) {
+    uint64_t left = file->data - file->asked;
+    (void)madvise((void *)(uintptr_t)(file->map + file->asked),
+                  left < AHEAD_STEP_BYTES ? (size_t)left : AHEAD_STEP_BYTES, MADV_WILLNEED);
+    file->asked += AHEAD_STEP_BYTES;
+  }
+}
+
+/* The next place where a record may begin; not further than the disk has been asked for. */
+static uint64_t next_magic(const struct tc_log_scan_file *file, uint64_t offset, uint64_t limit) {
+  uint64_t end = file->asked < limit ? file->asked : limit;
+
+  while (offset + 4 <= end && tc_log_u32(file->map + offset) != TC_LOG_MAGIC) offset += 8;
+  return offset;
+}
+
 /* All entries of the file up to limit; the torn tail is cut off again at the end. */
 static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, uint64_t limit,
                        bool limit_is_durable, struct tb_diag *diag) {
+  struct tc_log_scan_file *behind = file + 1 < scan->files + scan->nfiles ? file + 1 : NULL;
   uint64_t proven = limit_is_durable ? limit : 0; /* durable up to here, as far as the walk knows */
   uint64_t first_damage = 0;
   size_t entries_at_damage = 0;
@@ -169,6 +194,9 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
 
   while (offset + TC_LOG_HEAD_BYTES + 4 <= limit) {
     struct tc_log_entry entry;
+    ask_ahead(file, offset);
+    if (behind != NULL && offset + AHEAD_BYTES > limit)
+      ask_ahead(behind, 0); /* from its beginning on */
     if (!record_at(file, offset, limit, &entry)) {
       if (!in_damage && (!damaged || proven > first_damage)) {
         if (damaged) scan->corrupt++; /* the place before this one is proven durable by now */
@@ -177,7 +205,7 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
         entries_at_damage = scan->nentries;
       }
       in_damage = true;
-      offset += 8;
+      offset = next_magic(file, offset + 8, limit);
       continue;
     }
     in_damage = false;

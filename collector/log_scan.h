@@ -17,12 +17,14 @@
 struct tc_log_entry {
   struct tc_log_head head;
   const unsigned char *payload;
+  uint32_t payload_crc;
 };
 
 struct tc_log_scan_file {
   uint64_t start, bytes;
   uint64_t data;   /* of the bytes: what was ever written, holes behind it left out */
   uint64_t end;    /* lsn behind what counts of it */
+  uint64_t asked;  /* of data: the disk was asked for so much already */
   uint64_t proven; /* lsn up to which a later group or file says that it was durable */
   const unsigned char *map;
   uint32_t salt;

@@ -252,8 +252,8 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     recovery->out->records++;
   }
   TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen,
-                            entry->payload, head->len, recovery->wall_ns, recovery->diag,
-                            &adopted));
+                            entry->payload, head->len, entry->payload_crc, recovery->wall_ns,
+                            recovery->diag, &adopted));
   if (adopted != 0) skip_to(recovery, stream, adopted);
   return TB_OK;
 }

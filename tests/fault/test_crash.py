@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows 1, 2, 5 and 24: the collector is killed at random moments, also while it recovers, or told to end under load;
 programs are killed with their agents. What was acked is there afterwards, once."""
+import os
 import random
 import signal
 import time
 
-from harness import SANITIZE, Collector, wait_until
+from harness import BUILD, SANITIZE, Collector, wait_until
 from faults import FULL, Agent, FaultCase, full
 
 AGENTS = 4
@@ -42,6 +43,44 @@ class Crash(FaultCase):
               f"{sum(w['resent_batches'] for w in words)} batches resent, ready again after {recoveries[len(recoveries) // 2] * 1e3:.0f} ms, "
               f"p99 {recoveries[len(recoveries) * 99 // 100] * 1e3:.0f} ms, "
               f"at most {recoveries[-1] * 1e3:.0f} ms", flush=True)
+
+    def forget(self, folder):
+        """The page cache does, so that what reads these files reads the disk."""
+        files = sorted(folder.glob("*.wal"))
+        for path in files:
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return files
+
+    def read_plainly(self, folder):
+        """Seconds that reading the log takes a program that does nothing with it."""
+        files, room = self.forget(folder), bytearray(1 << 20)
+        began = time.monotonic()
+        for path in files:
+            with open(path, "rb", buffering=0) as file:
+                while file.readinto(room):
+                    pass
+        return time.monotonic() - began
+
+    def test_row_1_a_large_log(self):
+        """All of it is replayed: four generations that had not ended when the collector was killed."""
+        mib, turns = full(64, 1024), full(1, 5)
+        state = self.folder / "collector.state"
+        self.assertFalse(state.exists())
+        records = int(self.run_program(BUILD / "tests/log_maker", state, mib).out.split()[0])
+        ready, plain = [], []
+        for _ in range(turns):
+            plain.append(self.read_plainly(state / "wal"))
+            self.forget(state / "wal")
+            began = time.monotonic()
+            collector = Collector(self, "log.checkpoint_bytes=64GiB", "log.held_bytes_max=64GiB")
+            ready.append(time.monotonic() - began)
+            replayed = self.metrics(collector)["tracecollect_recovered_records_total"]
+            self.assertGreaterEqual(replayed, records)
+            collector.kill()
+        print(f"row 1: a log of {mib} MiB, {records} records: ready after {min(ready):.2f} to {max(ready):.2f} s; "
+              f"to read it and do nothing with it: {min(plain):.2f} to {max(plain):.2f} s", flush=True)
 
     def test_row_2_kill_during_recovery(self):
         rounds = full(2, 67)  # of three kills, each in the recovery of the one before
