@@ -246,7 +246,6 @@ static void on_event(void *self, const struct to_generation *gen, const struct t
 
 void tc_feed_source_slice(struct tc_feed_source *source) {
   if (source->wanted) tb_arena_reset(&source->arena);
-  source->wanted = tc_feed_wanted(source->env.feed); /* in the next one */
 }
 
 void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *analyses) {

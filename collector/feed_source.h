@@ -39,7 +39,8 @@ void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *
                           bool new_epoch);
 /* After each slice of events that the analyses, and so their watch, have seen. */
 void tc_feed_source_slice(struct tc_feed_source *source);
-/* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave. */
+/* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave, and who has come to
+ * listen is heard. */
 void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns);
 /* Alerts for calls that are open too long. */
 void tc_feed_source_overdue(struct tc_feed_source *source);

@@ -63,6 +63,7 @@ void tc__flush_events(struct tc_feed_source *source) {
 }
 
 void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns) {
+  source->wanted = tc_feed_wanted(source->env.feed); /* until the next one */
   if (!source->drafted) return;
   if (mono_ns - source->flushed_mono_ns < source->env.config->feed_bundle_wait) return;
   source->flushed_mono_ns = mono_ns;

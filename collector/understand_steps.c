@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step takes some ten microseconds: feed a piece of the bytes, order a few hundred events. Packing
+/* Each step takes some ten microseconds: feed a piece of the bytes, order some hundred events. Packing
  * a report takes longer and begins a slice. */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,11 +13,7 @@
 #include "proto/meta.pb-c.h"
 #include "proto/report_pack.h"
 
-enum {
-  /* The batch that a piece cuts in two is copied, all others stay in the mapping. */
-  FEED_BYTES = 256 << 10,
-  RUN_EVENTS = 256,
-};
+enum { FEED_BYTES = 256 << 10, RUN_EVENTS = 512 };
 
 /* --- verdicts ---------------------------------------------------------------------------------- */
 
@@ -210,15 +206,14 @@ static void step_next_job(struct tc__understood *s) {
 }
 
 static void step_feed(struct tc__understood *s) {
-  size_t used = 0, part = s->len - s->fed < FEED_BYTES ? s->len - s->fed : FEED_BYTES;
-  tb_rc rc = part > 0 ? to_reader_feed(s->reader, s->bytes + s->fed, part, &used)
+  size_t used = 0, left = s->len - s->fed;
+  tb_rc rc = left > 0 ? to_reader_feed_some(s->reader, s->bytes + s->fed, left, FEED_BYTES, &used)
                       : to_reader_finish(s->reader);
 
-  if (rc == TB_OK && part > 0) used = part;
   s->fed += used;
   if (rc == TB_AGAIN)
     s->step = TC__UNDERSTAND_RUN;
-  else if (rc != TB_OK || part == 0)
+  else if (rc != TB_OK || left == 0)
     conclude(s, rc);
 }
 

@@ -157,22 +157,23 @@ static tb_rc take_item(const struct into *to, const struct tw_item *item, size_t
 }
 
 tb_rc to__gather_feed(struct to_gather *gather, struct to_generation *gen, struct tb_diag *diag,
-                      const void *bytes, size_t n, size_t *out_used) {
+                      const void *bytes, size_t n, size_t enough, size_t *out_used) {
   const struct into to = { gather, gen, diag };
   const unsigned char *pos = bytes;
   struct tw_item item;
   size_t used;
-  tb_rc rc;
 
   *out_used = 0;
-  while ((rc = tw_split_feed(&gather->split, pos, n, &used, &item)) == TB_OK) {
+  while (*out_used < enough) {
+    tb_rc rc = tw_split_feed(&gather->split, pos, n, &used, &item);
+    if (rc != TB_OK && rc != TB_AGAIN) return rc;
     pos += used;
     n -= used;
     *out_used += used;
+    if (rc == TB_AGAIN) break;
     TB_TRY(take_item(&to, &item, n));
   }
-  if (rc == TB_AGAIN) *out_used += used;
-  return rc == TB_AGAIN ? TB_OK : rc;
+  return TB_OK;
 }
 
 /* All bytes are in and every complete generation has been taken. */

@@ -41,10 +41,11 @@ void to__gather_fini(struct to_gather *gather);
 /* The next file of the same stream, from its header on. */
 void to__gather_begin(struct to_gather *gather);
 
-/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__gather_next(). TB_END: the
+/* feed() stops behind the batch with which `enough` bytes or more are taken. All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__gather_next(). TB_END: the
  * trace is over, what follows is not looked at. */
 TB_MUST tb_rc to__gather_feed(struct to_gather *gather, struct to_generation *gen,
-                              struct tb_diag *diag, const void *bytes, size_t n, size_t *out_used);
+                              struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
+                              size_t *out_used);
 /* No more bytes will come. */
 TB_MUST tb_rc to__gather_finish(struct to_gather *gather, struct to_generation *gen,
                                 struct tb_diag *diag);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { BLOCK_GS = 64 };
+enum { BLOCK_GS = 64, EMPTY_MAX = 64 };
 
 struct to_g_block {
   struct to_g_block *above, *below; /* among the roomy ones */
@@ -60,6 +60,7 @@ static __attribute__((noinline)) tb_rc add_block(struct to_goroutines *gs) {
   struct to_g_block *block = bytes;
   block->spare = NULL;
   block->used = block->fresh = 0;
+  gs->empty++;
   list(gs, block);
   return TB_OK;
 }
@@ -75,18 +76,23 @@ static struct to_g *take(struct to_goroutines *gs) {
     g = &block->gs[block->fresh];
     g->place = (uint16_t)block->fresh++;
   }
+  if (block->used == 0) gs->empty--;
   if (++block->used == BLOCK_GS) unlist(gs, block);
   return g;
 }
 
-/* An empty block goes, unless it is the last with room. */
+/* Some empty blocks stay: a program whose goroutines come and go in waves would have one made for every few dozen. */
 static void give(struct to_goroutines *gs, struct to_g *g) {
   struct to_g_block *block = (void *)((char *)(g - g->place) - offsetof(struct to_g_block, gs));
 
   g->next = block->spare;
   block->spare = g;
   if (block->used-- == BLOCK_GS) list(gs, block);
-  if (block->used > 0 || (block->above == NULL && block->below == NULL)) return;
+  if (block->used > 0) return;
+  if (gs->empty < EMPTY_MAX) {
+    gs->empty++;
+    return;
+  }
   unlist(gs, block);
   tb_mem_give(gs->mem, block, sizeof *block);
 }

@@ -4,8 +4,8 @@
  * Go hands ids out one by one, a peer may choose any. So within a window of 8,192 ids neighbours have
  * neighbouring buckets and never collide in a table of that size; where a window begins is a secret.
  *
- * Memory    from mem: 48 bytes a goroutine, in blocks that are given back when empty, and 8 to 16 of
- *           buckets.
+ * Memory    from mem: 48 bytes a goroutine, in blocks that are given back when empty (but for 192 KiB of
+ *           them), and 8 to 16 of buckets.
  * Errors    TB_BUDGET, TB_NOMEM from mem; lookups cannot fail.
  */
 #ifndef TO_GOROUTINES_H
@@ -37,6 +37,7 @@ struct to_goroutines {
   uint64_t factor; /* odd */
   size_t count;
   struct to_g_block *roomy; /* blocks with places left, the next to use first */
+  size_t empty;             /* of them: nobody in */
   struct to_g *few[TO_G_BUCKETS_MIN];
 };
 

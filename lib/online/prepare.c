@@ -85,7 +85,7 @@ tb_rc to_prepare_feed(struct to_prepare *prepare, const void *bytes, size_t n, s
   struct to_prepared *p = prepare->p;
 
   return settle(prepare,
-                to__gather_feed(&prepare->gather, &p->gen, &prepare->diag, bytes, n, out_used));
+                to__gather_feed(&prepare->gather, &p->gen, &prepare->diag, bytes, n, n, out_used));
 }
 
 tb_rc to_prepare_finish(struct to_prepare *prepare) {

@@ -125,16 +125,22 @@ static tb_rc settle(struct to_reader *reader, tb_rc rc, bool headless) {
   }
 }
 
-tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n, size_t *out_used) {
+tb_rc to_reader_feed_some(struct to_reader *reader, const void *bytes, size_t n, size_t enough,
+                          size_t *out_used) {
   *out_used = 0;
   if (reader->phase == FEEDING) {
-    tb_rc rc = to__gather_feed(&reader->gather, reader->gen, reader->diag, bytes, n, out_used);
+    tb_rc rc =
+        to__gather_feed(&reader->gather, reader->gen, reader->diag, bytes, n, enough, out_used);
     rc = settle(reader, rc, reader->gather.headless);
     if (rc != TB_OK) return rc;
   }
   if (reader->phase == DONE) *out_used = n;
   if (reader->phase == ORDERING) return TB_AGAIN;
   return reader->phase == FAILED ? reader->failed_rc : TB_OK;
+}
+
+tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n, size_t *out_used) {
+  return to_reader_feed_some(reader, bytes, n, n, out_used);
 }
 
 tb_rc to_reader_finish(struct to_reader *reader) {

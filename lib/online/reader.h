@@ -60,6 +60,10 @@ void to_reader_free(struct to_reader *reader);
 /* TB_OK: all n bytes taken. TB_AGAIN: *out_used of them taken, a generation is complete: run() it. */
 TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n,
                              size_t *out_used);
+/* The same for who has all n bytes and little time: TB_OK, *out_used of them taken, `enough` or a batch more, if there
+ * are so many. In pieces that the caller cuts, the batch at each border is copied even if its bytes stay. */
+TB_MUST tb_rc to_reader_feed_some(struct to_reader *reader, const void *bytes, size_t n,
+                                  size_t enough, size_t *out_used);
 /* No more bytes will come. TB_AGAIN: run() what is left. TB_OK: the trace is whole and done. */
 TB_MUST tb_rc to_reader_finish(struct to_reader *reader);
 /* Instead of both: takes what was gathered elsewhere (online/prepare.h), which stays lent until run() answers

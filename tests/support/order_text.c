@@ -194,7 +194,8 @@ static tb_rc feed(struct tt_run *run, struct to_reader *reader, const unsigned c
                   size_t n) {
   while (n > 0) {
     size_t used, chunk = run->feed_bytes == 0 || run->feed_bytes > n ? n : run->feed_bytes;
-    tb_rc rc = to_reader_feed(reader, bytes, chunk, &used);
+    tb_rc rc = run->feed_whole_batches ? to_reader_feed_some(reader, bytes, n, chunk, &used)
+                                       : to_reader_feed(reader, bytes, chunk, &used);
     if (rc == TB_AGAIN) rc = order_ready(reader);
     if (rc != TB_OK) return rc;
     bytes += used;

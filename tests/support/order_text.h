@@ -19,7 +19,8 @@ struct tt_run {
   size_t count, cap;
   size_t looked_at; /* by tt_expect_order() */
   uint64_t generations;
-  size_t feed_bytes; /* at most this many a feed; 0: all at once */
+  size_t feed_bytes;       /* at most this many a feed; 0: all at once */
+  bool feed_whole_batches; /* so many, and what is left of the batch */
   unsigned flags;
   struct to_limits limits;
 };

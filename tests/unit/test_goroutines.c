@@ -119,6 +119,17 @@ Test(goroutines, memory_is_given_back_as_they_end) {
   cr_assert_eq(to__goroutines_find(&gs, 5), one);
 }
 
+Test(goroutines, a_wave_like_the_one_before_needs_no_memory) {
+  enum { WAVE = 3000 };
+
+  for (int64_t id = 0; id < WAVE; id++) add(id);
+  remove_all();
+  mem.bytes_max = mem.bytes;
+  for (int64_t id = WAVE; id < 2 * WAVE; id++) add(id);
+  remove_all();
+  mem.bytes_max = SIZE_MAX;
+}
+
 Test(goroutines, no_memory_is_no_goroutine) {
   struct to_g *g;
 

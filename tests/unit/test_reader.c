@@ -39,10 +39,11 @@ static void check_any_chunking(const char *text) {
   tt_order_bytes(&whole, bytes.data, bytes.len);
   TT_OK(whole);
   cr_assert_eq(whole.generations, 3);
-  for (unsigned flags = 0; flags <= TO_READER_BYTES_STAY; flags++) {
+  for (unsigned how = 0; how < 4; how++) {
     for (size_t chunk = 1; chunk <= bytes.len; chunk = chunk < 40 ? chunk + 1 : chunk * 2) {
       parts.feed_bytes = chunk;
-      parts.flags = flags;
+      parts.feed_whole_batches = how >= 2;
+      parts.flags = how % 2 == 0 ? 0 : TO_READER_BYTES_STAY;
       tt_order_bytes(&parts, bytes.data, bytes.len);
       TT_OK(parts);
       cr_assert_eq(parts.count, whole.count, "chunks of %zu", chunk);
@@ -58,6 +59,28 @@ Test(reader, any_chunking_gives_the_same_events_before_1_26) {
 }
 Test(reader, any_chunking_gives_the_same_events_from_1_26) {
   check_any_chunking("Trace Go1.26\n" THREE_GENERATIONS);
+}
+
+Test(reader, pieces_of_whole_batches_that_stay_need_no_copies) {
+  struct tb_buf bytes;
+  struct tt_run text, whole = { .flags = TO_READER_BYTES_STAY }, parts = whole;
+
+  start(&text, &bytes, "Trace Go1.26\n" THREE_GENERATIONS);
+  tt_order_bytes(&whole, bytes.data, bytes.len);
+  TT_OK(whole);
+  parts.feed_bytes = 1;
+  parts.feed_whole_batches = true;
+  tt_order_bytes(&parts, bytes.data, bytes.len);
+  TT_OK(parts);
+  cr_assert_eq(parts.count, whole.count);
+  cr_assert_eq(parts.mem.bytes_peak, whole.mem.bytes_peak);
+  parts.feed_whole_batches = false;
+  tt_order_bytes(&parts, bytes.data, bytes.len);
+  TT_OK(parts);
+  cr_assert_gt(parts.mem.bytes_peak, whole.mem.bytes_peak, "each batch is put together");
+  tt_run_fini(&parts);
+  tt_run_fini(&whole);
+  stop(&text, &bytes);
 }
 
 Test(reader, a_generation_goes_out_when_its_end_is_seen) {
