@@ -35,6 +35,8 @@ static pthread_cond_t changed;
 static uint32_t used, texts_used, bytes_used; /* bytes_used in words */
 static uint32_t wanted, epoch;
 static bool full, running, stopping;
+static pthread_t thread;
+static bool to_be_joined; /* thread */
 
 /* Texts, each kept once. */
 
@@ -144,7 +146,6 @@ static void *thread_main(void *self) {
   struct ta_dwarf dwarf = { 0 };
   uint32_t at = 0;
 
-  pthread_detach(pthread_self());
   pthread_setname_np(pthread_self(), "traceagent-name");
   pthread_mutex_lock(&lock);
   while (!stopping) {
@@ -184,7 +185,8 @@ void ta_symbols_open(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* One that is in the middle of a large file ends when it is through with it. */
+/* One that is in the middle of a large file ends when it is through with it; any other has ended here: the program may
+ * unload us next. */
 void ta_symbols_close(void) {
   struct timespec until = ta_timespec(ta_mono_ns() + END_MS * UINT64_C(1000000));
 
@@ -193,13 +195,19 @@ void ta_symbols_close(void) {
   pthread_cond_broadcast(&changed);
   while (running)
     if (pthread_cond_timedwait(&changed, &lock, &until) != 0) break;
+  bool ours = to_be_joined, ended = !running;
+  to_be_joined = false;
   pthread_mutex_unlock(&lock);
+  if (ours && ended)
+    pthread_join(thread, NULL);
+  else if (ours)
+    pthread_detach(thread);
 }
 
 void ta_symbols_forget(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   ta_cond_init(&changed);
-  running = false;
+  running = to_be_joined = false;
   if (memory != NULL) munmap(memory, sizeof *memory);
   memory = NULL;
 }
@@ -242,7 +250,7 @@ void ta_symbols_hold(uint64_t until_ns) {
   struct timespec until = ta_timespec(until_ns);
 
   if (wanted == 0) return;
-  if (!running) running = pthread_create(&(pthread_t){ 0 }, NULL, thread_main, NULL) == 0;
+  if (!running) running = to_be_joined = pthread_create(&thread, NULL, thread_main, NULL) == 0;
   pthread_cond_broadcast(&changed);
   while (running && wanted > 0)
     if (pthread_cond_timedwait(&changed, &lock, &until) != 0) break;

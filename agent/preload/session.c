@@ -46,19 +46,29 @@ static void watch_process(void) {
   atexit(ta_preload_end); /* before the agent's own handler, which was there first */
 }
 
-static void on_record_signal(int signal) {
-  (void)signal;
-  ta_emit_snap(0);
+static atomic_bool asked; /* for a snap, by the signal, and not yet passed on */
+
+static void pass_on(void) {
+  if (ta_emit_snap(0) == TA_OK) atomic_store(&asked, false);
 }
 
-/* The program may take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
-static void take_signal(void) {
+static void on_record_signal(int signal) {
+  (void)signal;
+  atomic_store(&asked, true);
+  pass_on();
+}
+
+/* Before anybody can know that the program records: a signal that came without its handler would end it. The program may
+ * take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
+static bool take_signal(void) {
   struct sigaction ours = { .sa_handler = on_record_signal, .sa_flags = SA_RESTART }, before;
 
-  if (variables.record_signal == 0 || sigaction(variables.record_signal, NULL, &before) != 0 ||
-      before.sa_handler != SIG_DFL)
-    return;
-  sigaction(variables.record_signal, &ours, NULL);
+  return variables.record_signal != 0 && sigaction(variables.record_signal, NULL, &before) == 0 &&
+         before.sa_handler == SIG_DFL && sigaction(variables.record_signal, &ours, NULL) == 0;
+}
+
+static void give_signal_back(void) {
+  sigaction(variables.record_signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
 
 /* A child of several with one name has a name of its own. */
@@ -84,11 +94,13 @@ static int start(bool child) {
                                 .stack_depth = (unsigned)variables.stacks,
                                 .stack_tables = variables.tables,
                                 .samples_hz = (unsigned)variables.samples };
+  bool taken = take_signal();
   int error = ta_emit_start(&where, &how);
 
+  if (error != TA_OK && taken) give_signal_back();
   if (error != TA_OK) return error;
   pthread_once(&once, watch_process);
-  take_signal();
+  if (atomic_load(&asked)) pass_on();
   if ((variables.told & 1u << TA_TELL_THREAD) != 0)
     ta_thread_attach(ta_name_of(program_invocation_short_name));
   return TA_OK;

@@ -3,6 +3,7 @@
  * whole head only of what it promises to be, and parameters, ranges and tags of any text. */
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "collector/http_query.h"
 #include "collector/http_range.h"
 #include "collector/http_request.h"
@@ -77,12 +78,12 @@ static struct outcome feed(const uint8_t *data, size_t size, size_t piece) {
   return o;
 }
 
+/* Each input is cut in one way of its own: into pieces of 1, 8 or 57 bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const size_t pieces[] = { 1, 8, 57 };
   struct outcome whole = feed(data, size, size);
+  struct outcome cut = feed(data, size, pieces[tb_crc32c(0, data, size) % 3]);
 
-  for (size_t piece = 1; piece < 100; piece = piece * 7 + 1) {
-    struct outcome cut = feed(data, size, piece);
-    FUZZ_CHECK(cut.rc == whole.rc && cut.used == whole.used);
-  }
+  FUZZ_CHECK(cut.rc == whole.rc && cut.used == whole.used);
   return 0;
 }

@@ -3,6 +3,7 @@
  * in pieces, with the newest instructions or without; times rise; every stack and string of an event can be looked at; all memory comes back. */
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
@@ -85,11 +86,13 @@ static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsign
   return o;
 }
 
+/* Every other input is read twice. Which one its checksum says, not its length: that chooses the limits. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct outcome still = run(data, size, size, TO_READER_BYTES_STAY);
-  struct outcome moving = run(data, size, 1 + size / 7, TO_READER_FRAMES | TO_READER_PLAIN);
 
   FUZZ_CHECK(still.rc == TB_OK || still.diag.text[0] != '\0');
+  if (tb_crc32c(0, data, size) % 2 == 0) return 0;
+  struct outcome moving = run(data, size, 1 + size / 7, TO_READER_FRAMES | TO_READER_PLAIN);
   /* The two hold different bytes: what one has memory for, the other may not. */
   if (still.rc == TB_BUDGET || moving.rc == TB_BUDGET) return 0;
   FUZZ_CHECK(still.rc == moving.rc && still.events == moving.events && still.hash == moving.hash);
