@@ -57,10 +57,11 @@ end_collector() {
   collector=''
 }
 
-thread_ms() { # PID PREFIX: of its threads whose names begin so, since it began
+thread_ms() { # PID PREFIX [2]: of its threads whose names begin so, since it began; 2: that they waited for a core
   local task sum=0 name
   for task in "/proc/$1/task/"*; do
-    read -r name <"$task/comm" && [ "${name#"$2"}" != "$name" ] && sum=$((sum + $(cut -d' ' -f1 "$task/schedstat")))
+    read -r name <"$task/comm" && [ "${name#"$2"}" != "$name" ] &&
+      sum=$((sum + $(cut -d' ' -f"${3:-1}" "$task/schedstat")))
   done
   echo $((sum / 1000000))
 }
