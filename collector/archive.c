@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "collector/clock.h"
 #include "collector/nng_close.h"
 #include "proto/unpack.h"
 
@@ -30,19 +31,6 @@ void tc_archive_reply(struct tc_archive *archive, struct tc_reply *reply) {
   tc_reply_free(reply);
 }
 
-static struct timespec from_now(unsigned ms) {
-  struct timespec at;
-
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  at.tv_sec += ms / 1000;
-  at.tv_nsec += (long)(ms % 1000) * 1000000;
-  if (at.tv_nsec >= 1000000000) {
-    at.tv_sec++;
-    at.tv_nsec -= 1000000000;
-  }
-  return at;
-}
-
 static bool is_past(const struct timespec *at) {
   struct timespec now;
 
@@ -61,7 +49,7 @@ static tb_rc submit_barrier(struct tc__worker *w, const struct timespec *deadlin
   msg->loop = a->env.sender;
   msg->barrier = cookie_of(w);
   while (!tc_store_submit(a->env.store, a->env.sender, msg)) {
-    struct timespec soon = from_now(1);
+    struct timespec soon = tc_from_now(1);
     if (a->stopping || is_past(deadline)) {
       tc_submit_free(msg);
       return tb_fail(diag, TB_IO, "the store takes no questions at the moment");
@@ -72,7 +60,7 @@ static tb_rc submit_barrier(struct tc__worker *w, const struct timespec *deadlin
 }
 
 tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag) {
-  struct timespec deadline = from_now(TC__SETTLE_MS);
+  struct timespec deadline = tc_from_now(TC__SETTLE_MS);
   struct tc_archive *a = w->archive;
   struct tc_store_stats stats;
 
@@ -94,11 +82,11 @@ tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag) {
 /* --- workers ----------------------------------------------------------------------------------- */
 
 tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag) {
-  struct timespec deadline = from_now(TC__REBUILD_MS);
+  struct timespec deadline = tc_from_now(TC__REBUILD_MS);
   struct tc_archive *a = w->archive;
 
   while (tc_store_catalog_is_stale(a->env.store)) {
-    struct timespec soon = from_now(10);
+    struct timespec soon = tc_from_now(10);
     pthread_mutex_lock(&a->lock);
     bool stopping = a->stopping;
     if (!stopping) pthread_cond_timedwait(&a->changed, &a->lock, &soon);
@@ -225,16 +213,12 @@ static tb_rc open_socket(struct tc_archive *a, struct tb_diag *diag) {
 tb_rc tc_archive_start(const struct tc_archive_env *env, struct tb_diag *diag,
                        struct tc_archive **out) {
   struct tc_archive *a = calloc(1, sizeof *a);
-  pthread_condattr_t clock;
 
   if (a == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   a->env = *env;
   a->durable = strcmp(env->config->top_sync, "durable") == 0;
   pthread_mutex_init(&a->lock, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&a->changed, &clock);
-  pthread_condattr_destroy(&clock);
+  tc_cond_init(&a->changed);
 
   tb_rc rc = open_socket(a, diag);
   a->env.config = NULL; /* a reload may free it */

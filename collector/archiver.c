@@ -9,27 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "collector/archiver_private.h"
+#include "collector/clock.h"
 
 enum { LIVE_ROWS_AT_ONCE = 1000 };
-
-static uint64_t clock_ns(clockid_t id) {
-  struct timespec ts;
-
-  clock_gettime(id, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t tc__wall_ns(void) {
-  return clock_ns(CLOCK_REALTIME);
-}
-
-uint64_t tc__mono_ns(void) {
-  return clock_ns(CLOCK_MONOTONIC);
-}
 
 void tc__note(struct tc_archiver *archiver, const char *fmt, ...) {
   char text[512];
@@ -136,7 +121,7 @@ tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag 
   tc_mailbox_init(&archiver->settled_box, options->wake_commit, options->wake_self);
   archiver->quarantine.changed = true; /* what earlier runs left */
   tc_reserve_init(&archiver->reserve, options->dirs->state, options->config->disk_reserve_bytes);
-  tc_retention_init(&archiver->retention, tc__wall_ns(), tc__mono_ns());
+  tc_retention_init(&archiver->retention, tc_wall_ns(), tc_mono_ns());
   tb_rc rc = set_up(archiver, diag);
   if (rc != TB_OK) {
     tc_archiver_free(archiver);

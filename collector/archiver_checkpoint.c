@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collector/archiver_private.h"
+#include "collector/clock.h"
 #include "proto/frame.pb-c.h"
 #include "proto/log.pb-c.h"
 
@@ -187,7 +188,7 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
   }
   file->segment->first_wall_ns = m->first_wall_ns;
   file->segment->last_wall_ns = m->last_wall_ns;
-  file->segment->opened_mono_ns = tc__mono_ns();
+  file->segment->opened_mono_ns = tc_mono_ns();
   file->new_run = m->new_run;
   file->checkpointed = true;
   memcpy(file->day, m->day, sizeof file->day);

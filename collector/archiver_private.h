@@ -113,7 +113,7 @@ struct tc__quarantine {
 struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
-  bool stale_marked;          /* the disk knows, so that the next start does it if this run does not */
+  bool stale_marked; /* the disk knows, so that the next start does it if this run does not */
   struct tc__stream *streams; /* in no order */
   struct tb_mem mem;
   struct tb_map by_ref;
@@ -148,8 +148,6 @@ struct tc_archiver {
   struct tc__quarantine quarantine;
 };
 
-uint64_t tc__wall_ns(void);
-uint64_t tc__mono_ns(void);
 void tc__note(struct tc_archiver *archiver, const char *fmt, ...) TB_PRINTF(2, 3);
 
 struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,

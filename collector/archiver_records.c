@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collector/archiver_private.h"
+#include "collector/clock.h"
 #include "collector/heap.h"
 #include "proto/frame.pb-c.h"
 
@@ -116,7 +117,7 @@ static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, 
   }
   tc_day(wall_ns, file->day);
   file->segment->first_wall_ns = file->segment->last_wall_ns = wall_ns;
-  file->segment->opened_mono_ns = tc__mono_ns();
+  file->segment->opened_mono_ns = tc_mono_ns();
   file->new_run = stream->run_broken || !stream->begun || gen != stream->last_gen + 1;
   stream->run_broken = false;
   stream->begun = true;
@@ -193,7 +194,7 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
 static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
   return segment->ngens >= config->segment_generations_max ||
          segment->bytes >= config->segment_bytes_max ||
-         tc__mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
+         tc_mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
 }
 
 /* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
@@ -291,7 +292,7 @@ static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, c
   if (file == NULL || file->renamed || file->meta != NULL) {
     file = tc__file_new(stream);
     if (file == NULL) return TB_NOMEM;
-    tc_day(tc__wall_ns(), file->day);
+    tc_day(tc_wall_ns(), file->day);
     enqueue(archiver, file);
   }
   file->ended = ended;

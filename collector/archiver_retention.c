@@ -8,6 +8,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "collector/clock.h"
+
 #include "collector/archiver_private.h"
 
 enum { AT_ONCE = 64 };
@@ -111,7 +113,7 @@ void tc__retain(struct tc_archiver *archiver) {
   const struct tc_config *config = archiver->opt.config;
   struct tb_diag diag = { 0 };
 
-  tc_retention_round(&archiver->retention, tc__wall_ns(), tc__mono_ns(),
+  tc_retention_round(&archiver->retention, tc_wall_ns(), tc_mono_ns(),
                      atomic_load(&archiver->opt.stats->archive_bytes));
   if (archiver->retention.clock_jumped) {
     atomic_store(&archiver->opt.stats->clock_jumped, true);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
+
 #include "collector/archiver_private.h"
 
 enum { SEAL_FROM = 64 };
@@ -178,7 +180,7 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
     archiver->told_failed = false;
     return;
   }
-  uint64_t now = tc__mono_ns();
+  uint64_t now = tc_mono_ns();
   archiver->retry_mono_ns = now + RETRY_NS;
   if (rc == TB_BUDGET && tc_reserve_release(&archiver->reserve))
     tc__note(archiver, "disk: full; the reserve is used up to seal what is acked");
@@ -202,7 +204,7 @@ static bool has_work(void *self) {
 
 static void turn(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
-  uint64_t now = tc__mono_ns();
+  uint64_t now = tc_mono_ns();
 
   tc_count(&archiver->opt.stats->segment_turns, 1);
   if (now >= archiver->retry_mono_ns) {

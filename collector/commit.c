@@ -16,26 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collector/clock.h"
 #include "collector/commit_private.h"
 
 static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000;
 /* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
-
-static uint64_t clock_ns(clockid_t id) {
-  struct timespec ts;
-
-  clock_gettime(id, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t tc__commit_mono_ns(void) {
-  return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t tc__commit_wall_ns(void) {
-  return clock_ns(CLOCK_REALTIME);
-}
 
 void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) {
   char text[512];
@@ -213,7 +199,7 @@ static bool has_work(void *self) {
 }
 
 static void rest(struct tc_commit *commit) {
-  uint64_t now = tc__commit_mono_ns(), wait = LOOK_EVERY_NS;
+  uint64_t now = tc_mono_ns(), wait = LOOK_EVERY_NS;
 
   if (commit->outbox.waiting > 0 || commit->work != NULL || commit->acks != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !commit->disk_full && !commit->failed) {
@@ -231,10 +217,10 @@ static void rest(struct tc_commit *commit) {
 
 static void turn(struct tc_commit *commit) {
   tc_count(&commit->opt.stats->commit_turns, 1);
-  look(commit, tc__commit_mono_ns());
+  look(commit, tc_mono_ns());
   take_in(commit);
   tc__take_settled(commit);
-  if (group_is_due(commit, tc__commit_mono_ns())) tc__commit_group(commit);
+  if (group_is_due(commit, tc_mono_ns())) tc__commit_group(commit);
   tc__send_acks(commit);
   tc__pass_barriers(commit);
   post_work(commit);
@@ -265,7 +251,7 @@ static void *run(void *self) {
 
 tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
                       struct tb_diag *diag) {
-  uint64_t now = tc__commit_mono_ns();
+  uint64_t now = tc_mono_ns();
 
   commit->archiver = archiver;
   for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next)

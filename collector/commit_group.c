@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/commit_private.h"
 #include "proto/frame.pb-c.h"
 
@@ -228,7 +229,7 @@ static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
 }
 
 static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
-  uint64_t now = tc__commit_mono_ns();
+  uint64_t now = tc_mono_ns();
 
   tc__commit_note(commit, "%s; connections are closed, agents send again", diag->text);
   tc__drop_backlog(commit);
@@ -249,7 +250,7 @@ static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
 
 static void count_commit(struct tc_commit *commit, uint64_t began_ns, uint64_t bytes) {
   struct tc_stats *stats = commit->opt.stats;
-  uint64_t took = tc__commit_mono_ns() - began_ns;
+  uint64_t took = tc_mono_ns() - began_ns;
 
   tc_count(&stats->commits, 1);
   tc_count(&stats->commit_ns_total, took);
@@ -298,7 +299,7 @@ static void trim(struct tc_commit *commit, uint64_t now) {
 
 void tc__commit_group(struct tc_commit *commit) {
   struct tb_diag diag = { 0 };
-  uint64_t wall = tc__commit_wall_ns(), began = tc__commit_mono_ns();
+  uint64_t wall = tc_wall_ns(), began = tc_mono_ns();
   uint64_t before = tc_log_durable_lsn(commit->log);
 
   if (commit->failed) return;
@@ -321,7 +322,7 @@ void tc__commit_group(struct tc_commit *commit) {
     hand_on(commit, wall);
   else
     group_failed(commit, &diag);
-  commit->group_mono_ns = tc__commit_mono_ns();
+  commit->group_mono_ns = tc_mono_ns();
   if (rc == TB_OK) count_commit(commit, began, tc_log_durable_lsn(commit->log) - before);
   trim(commit, commit->group_mono_ns);
 }
@@ -339,7 +340,7 @@ void tc__take_settled(struct tc_commit *commit) {
     }
     settled = tc_archiver_take_settled(commit->archiver);
     if (settled == NULL) return;
-    if (commit->nsettled == 0) commit->settled_mono_ns = tc__commit_mono_ns();
+    if (commit->nsettled == 0) commit->settled_mono_ns = tc_mono_ns();
     commit->settled[commit->nsettled++] = settled;
   }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/commit_private.h"
 #include "proto/frame.pb-c.h"
 
@@ -37,8 +38,8 @@ void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
   tc_outbox_unjoin(&stream->released);
   tc_streams_disconnect(&commit->streams, stream);
   stream->attach_waits = false;
-  stream->contact_mono_ns = tc__commit_mono_ns();
-  stream->contact_wall_ns = tc__commit_wall_ns();
+  stream->contact_mono_ns = tc_mono_ns();
+  stream->contact_wall_ns = tc_wall_ns();
   tc__commit_work(commit, TC_WORK_DETACHED, stream->ref);
 }
 

@@ -53,8 +53,6 @@ struct tc_commit {
   bool disk_full, failed;
 };
 
-uint64_t tc__commit_mono_ns(void);
-uint64_t tc__commit_wall_ns(void);
 void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) TB_PRINTF(2, 3);
 
 /* commit_intake.c */

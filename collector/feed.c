@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "collector/clock.h"
 #include "collector/feed_bundles.h"
 #include "collector/mailbox.h"
 #include "collector/nng_close.h"
@@ -46,17 +47,6 @@ struct tc_feed {
   bool runs;
   atomic_bool stop;
 };
-
-static uint64_t clock_ns(clockid_t clock) {
-  struct timespec ts;
-
-  clock_gettime(clock, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t wall_ns(void) {
-  return clock_ns(CLOCK_REALTIME);
-}
 
 static void count_dropped(struct tc_feed *feed, uint64_t messages) {
   atomic_fetch_add_explicit(&feed->metrics.feed_dropped_total, messages, memory_order_relaxed);
@@ -107,7 +97,7 @@ static struct tc_feed_item *make_item(struct tc_feed *feed, const struct tc_feed
   item->gen = note->gen;
   item->from_wall_ns = note->from_wall_ns;
   item->until_wall_ns = note->until_wall_ns;
-  item->posted_mono_ns = clock_ns(CLOCK_MONOTONIC);
+  item->posted_mono_ns = tc_mono_ns();
   item->len = note->len;
   memcpy(item->bytes, note->bytes, note->len);
   return item;
@@ -223,7 +213,7 @@ static void *run(void *self) {
 
   for (;;) {
     bool stop = atomic_load(&feed->stop), more = take_items(feed);
-    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = tc_mono_ns();
     uint64_t due = tc_feed_bundles_flush(feed->bundles, now);
 
     if (more) continue;
@@ -288,7 +278,7 @@ tb_rc tc_feed_new(const struct tc_config *config, unsigned ports, struct tc_feed
   struct tc_feed_bundle_limits limits = { .topics_max = TOPICS_MAX,
                                           .body_bytes_max = config->feed_message_bytes_max,
                                           .wait_ns = config->feed_bundle_wait,
-                                          .wall_ns = wall_ns };
+                                          .wall_ns = tc_wall_ns };
   struct tc_feed_bundle_sink sink = { feed, on_bundle };
 
   if (feed == NULL) return TB_NOMEM;

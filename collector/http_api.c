@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/http_private.h"
 #include "collector/http_query.h"
 #include "collector/times.h"
@@ -69,7 +70,7 @@ static tb_rc read_time(const char *name, const char *value, struct tb_diag *diag
   struct tb_diag why;
 
   tb_diag_clear(&why);
-  if (value == NULL || tc_time_parse(value, tc_now_wall_ns(), &why, out) == TB_OK) return TB_OK;
+  if (value == NULL || tc_time_parse(value, tc_wall_ns(), &why, out) == TB_OK) return TB_OK;
   return tb_fail(diag, TB_PROTOCOL, "%s: %.150s", name, why.text);
 }
 

@@ -5,6 +5,7 @@
  * cost does not depend on the number of readers, and without one there is none. */
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/http_private.h"
 #include "collector/http_query.h"
 #include "collector/overview.h"
@@ -76,7 +77,7 @@ static void send_history(struct tc__http_conn *c) {
   tb_mem_init(&mem, tb_mem_libc, NULL, HISTORY_BYTES_MAX);
   tb_buf_init(&text, &mem);
   tb_buf_text(&text, "event: history\ndata: ");
-  tc_history_write(http->env.history, tc_now_wall_ns(), &text);
+  tc_history_write(http->env.history, tc_wall_ns(), &text);
   tb_buf_text(&text, "\n\n");
   if (text.rc == TB_OK) tc_tls_send(c->tls, text.data, text.len);
   tb_buf_fini(&text);

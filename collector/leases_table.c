@@ -5,19 +5,14 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "collector/clock.h"
+
 #include "collector/leases_private.h"
 
 enum {
   OPEN_MS = 10000, /* a loop takes an order within a slice or two */
   SLEEP_NS_MAX = 1000000000,
 };
-
-static uint64_t mono_ns(void) {
-  struct timespec ts;
-
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* --- answers ----------------------------------------------------------------------------------- */
 
@@ -85,7 +80,7 @@ static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
   account(l, lease, bytes, lease->window.lost);
   if (rc == TB_OK && n == 0) return;
   lease->waiting = NULL;
-  lease->asked_ns = mono_ns();
+  lease->asked_ns = tc_mono_ns();
   if (rc == TB_OK)
     answer_bundles(ask, bundles, n, lost);
   else
@@ -129,7 +124,7 @@ static const char busy[] = "the collector is too busy for another lease";
 static struct tc__lease *take_free(struct tc_leases *l) {
   for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++) {
     if (lease->id != 0) continue;
-    *lease = (struct tc__lease){ .asked_ns = mono_ns() };
+    *lease = (struct tc__lease){ .asked_ns = tc_mono_ns() };
     while (lease->id == 0 || find(l, lease->id) != lease)
       if (getrandom(&lease->id, sizeof lease->id, 0) != sizeof lease->id) return NULL;
     return lease;
@@ -171,7 +166,7 @@ static void take_ready(struct tc_leases *l, struct tc__lease *lease) {
 
   if (lease->unready == 0 || --lease->unready > 0) return;
   struct tc_lease_ask *ask = TB_MOVE(lease->waiting);
-  lease->asked_ns = mono_ns();
+  lease->asked_ns = tc_mono_ns();
   ask->answer(ask, &answer);
 }
 
@@ -188,7 +183,7 @@ static void ask_next(struct tc_leases *l, struct tc_lease_ask *ask) {
   }
   if (lease->waiting != NULL) answer_bundles(TB_MOVE(lease->waiting), NULL, 0, 0);
   lease->waiting = ask;
-  lease->asked_ns = mono_ns();
+  lease->asked_ns = tc_mono_ns();
   lease->waits_until_ns = lease->asked_ns + ask->wait_ms * UINT64_C(1000000);
   try_answer(l, lease);
 }
@@ -241,7 +236,7 @@ static void stop_waiting(struct tc_leases *l, struct tc__lease *lease, uint64_t 
 }
 
 uint64_t tc__lease_time(struct tc_leases *l) {
-  uint64_t now = mono_ns(), sleep_ns = SLEEP_NS_MAX;
+  uint64_t now = tc_mono_ns(), sleep_ns = SLEEP_NS_MAX;
 
   for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++) {
     if (lease->id == 0) continue;

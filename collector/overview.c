@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/times.h"
 #include "proto/json.h"
 #include "proto/report_view.pb-c.h"
@@ -246,7 +247,7 @@ static tb_rc write_all(struct tb_buf *out, const Tracecollect__V1__StatusReply *
 
   TB_TRY(sheaf_bind(&calls, reports, "syscall", "10s"));
   TB_TRY(sheaf_bind(&stops, reports, "stw", "all"));
-  tb_buf_printf(out, "{\"wall_ns\":%" PRIu64, tc_now_wall_ns());
+  tb_buf_printf(out, "{\"wall_ns\":%" PRIu64, tc_wall_ns());
   write_text(out, "version", status->version);
   write_text(out, "health", status->health);
   write_text(out, "level", status->level);

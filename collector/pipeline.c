@@ -14,6 +14,7 @@
 
 #include "collector/archive.h"
 #include "collector/certs.h"
+#include "collector/clock.h"
 #include "collector/door.h"
 #include "collector/feed.h"
 #include "collector/http.h"
@@ -123,7 +124,7 @@ static const char *unhealthy(void *self) {
 }
 
 static void look_at_readiness(struct tc_pipeline *p) {
-  struct tc_readiness_facts facts = { .now_wall_ns = tc_now_wall_ns(),
+  struct tc_readiness_facts facts = { .now_wall_ns = tc_wall_ns(),
                                       .certs = p->config->top_certs,
                                       .running = p->drain == RUNNING };
 
@@ -202,7 +203,8 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_recorders_new(&p->recorders));
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_station_env env = { p->config, p->reports,     p->history, p->feed, p->leases,
-                                  p->store,  &p->handshakes, p->tenants, p->gate, p->recorders, i };
+                                  p->store,  &p->handshakes, p->tenants, p->gate, p->recorders,
+                                  i };
 
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
@@ -341,7 +343,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   p->sockets = *sockets;
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
-  p->started_wall_ns = tc_now_wall_ns();
+  p->started_wall_ns = tc_wall_ns();
   pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->stations = calloc(p->count, sizeof(struct tc_station *));

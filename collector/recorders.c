@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "collector/clock.h"
+
 struct member {
   struct member *next;
   struct tc_recorder who;
@@ -42,14 +44,10 @@ const char *tc_snap_state_word(enum tc_snap_state state) {
 
 tb_rc tc_recorders_new(struct tc_recorders **out) {
   struct tc_recorders *r = calloc(1, sizeof *r);
-  pthread_condattr_t clock;
 
   if (r == NULL) return TB_NOMEM;
   pthread_mutex_init(&r->lock, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&r->changed, &clock);
-  pthread_condattr_destroy(&clock);
+  tc_cond_init(&r->changed);
   *out = r;
   return TB_OK;
 }
@@ -204,18 +202,8 @@ static void order_all(struct tc_recorders *r, struct waiting *w) {
   }
 }
 
-static struct timespec from_now(unsigned ms) {
-  struct timespec at;
-
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  at.tv_sec += ms / 1000;
-  at.tv_nsec += (long)(ms % 1000) * 1000000;
-  if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-  return at;
-}
-
 static void wait_for_all(struct tc_recorders *r, const struct waiting *w, unsigned ms) {
-  struct timespec until = from_now(ms < TC_SNAP_WAIT_MS_MAX ? ms : TC_SNAP_WAIT_MS_MAX);
+  struct timespec until = tc_from_now(ms < TC_SNAP_WAIT_MS_MAX ? ms : TC_SNAP_WAIT_MS_MAX);
 
   while (w->unanswered > 0 && !r->stopping &&
          pthread_cond_timedwait(&r->changed, &r->lock, &until) != ETIMEDOUT)

@@ -7,7 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "collector/clock.h"
 
 enum { REPORT_NAME_MAX = 64, REPORT_KIND_MAX = 31, REPORT_WINDOW_MAX = 15 };
 
@@ -34,13 +35,6 @@ struct tc_reports {
   size_t bytes, bytes_max;
   unsigned closed;
 };
-
-static uint64_t mono_ns(void) {
-  struct timespec ts;
-
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void snapshot_release(struct snapshot *s) {
   if (atomic_fetch_sub_explicit(&s->holders, 1, memory_order_acq_rel) == 1) free(s);
@@ -146,7 +140,7 @@ tb_rc tc_reports_publish(struct tc_reports *reports, const struct tc_report *rep
   if (fresh == NULL) return TB_NOMEM;
   memset(fresh, 0, sizeof *fresh);
   atomic_init(&fresh->holders, 1);
-  fresh->published_ns = mono_ns();
+  fresh->published_ns = tc_mono_ns();
   fresh->len = report->len;
   strncpy(fresh->kind, report->kind, REPORT_KIND_MAX);
   strncpy(fresh->window, report->window, REPORT_WINDOW_MAX);

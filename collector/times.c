@@ -10,13 +10,6 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-uint64_t tc_now_wall_ns(void) {
-  struct timespec now;
-
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns) {
   uint64_t span;
 

@@ -15,8 +15,6 @@ TB_MUST tb_rc tc_time_parse(const char *text, uint64_t now_wall_ns, struct tb_di
                             uint64_t *out_wall_ns);
 TB_MUST tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns);
 
-uint64_t tc_now_wall_ns(void);
-
 /* "2026-03-01T12:00:00.123Z"; "-" for 0. */
 enum { TC_TIME_BYTES = 40 };
 void tc_time_format(uint64_t wall_ns, char out[TC_TIME_BYTES]);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "collector/clock.h"
 #include "collector/journal.h"
 #include "collector/understand_private.h"
 #include "proto/meta.pb-c.h"
@@ -131,7 +132,7 @@ static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
   s->waiting++;
   u->waiting++;
   job->stored = stored;
-  job->stored_wall_ns = tc__understand_wall_ns();
+  job->stored_wall_ns = tc_wall_ns();
   *s->jobs_end = job;
   s->jobs_end = &job->next;
   s->heard_ns = uv_hrtime();

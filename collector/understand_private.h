@@ -92,7 +92,6 @@ void tc__understood_unmap(struct tc__understood *s);
 void tc__understood_analyses_drop(struct tc__understood *s);
 void tc__understood_reader_drop(struct tc__understood *s);
 void tc__understood_tell_memory(struct tc__understood *s); /* to the metric */
-uint64_t tc__understand_wall_ns(void);
 
 /* --- understand_steps.c ------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/clock.h"
 #include "collector/journal.h"
 #include "collector/understand_private.h"
 #include "proto/meta.pb-c.h"
@@ -278,8 +279,7 @@ void tc__understood_report(struct tc__understood *s) {
     rc = tc_reports_publish(u->env.reports, &report);
     if (kind == TO_ANALYSIS_STW && window == TO_WINDOW_ALL) {
       struct tc_history_of of = { s->id, s->service, s->instance, !s->in_history };
-      tc_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses),
-                       tc__understand_wall_ns());
+      tc_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses), tc_wall_ns());
       s->in_history = true;
     }
     if (s->feed != NULL) tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);

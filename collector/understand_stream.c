@@ -7,13 +7,6 @@
 
 #include "collector/understand_private.h"
 
-uint64_t tc__understand_wall_ns(void) {
-  struct timespec ts;
-
-  clock_gettime(CLOCK_REALTIME, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 void tc__understood_tell_memory(struct tc__understood *s) {
   tc_metric_add(&s->u->env.metrics->analysis_bytes, s->mem.bytes - s->mem_told);
   s->mem_told = s->mem.bytes;

@@ -3,8 +3,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,14 +157,15 @@ Test(points, events_may_come_within_probes) {
 
 /* Unlock waits. */
 
-static atomic_int inside, may_leave, unlocked;
+static sem_t entered, may_leave;
+static atomic_bool left, unlocked;
 
 static void stay(void *self, int n) {
   (void)self, (void)n;
-  atomic_store(&inside, 1);
-  while (!atomic_load(&may_leave)) usleep(100);
-  cr_assert_eq(atomic_load(&unlocked), 0);
-  atomic_store(&inside, 2);
+  sem_post(&entered);
+  sem_wait(&may_leave);
+  cr_assert_not(atomic_load(&unlocked));
+  atomic_store(&left, true);
 }
 
 static void *passes(void *self) {
@@ -170,8 +174,7 @@ static void *passes(void *self) {
 }
 
 static void *lets_go(void *self) {
-  while (atomic_load(&inside) == 0) usleep(100);
-  atomic_store(&may_leave, 1);
+  sem_post(&may_leave);
   return self;
 }
 
@@ -179,17 +182,19 @@ Test(points, unlock_waits_for_a_probe_that_runs, .timeout = TT_PATIENCE_S) {
   struct ta_probe probe = { 0 };
   pthread_t passing, letting;
 
+  sem_init(&entered, 0, 0);
+  sem_init(&may_leave, 0, 0);
   ta_lock();
   happened_attach(NULL, &probe, stay, NULL);
   ta_unlock();
   pthread_create(&passing, NULL, passes, NULL);
-  while (atomic_load(&inside) == 0) usleep(100);
+  sem_wait(&entered);
   ta_lock();
   ta_probe_detach(&probe);
   pthread_create(&letting, NULL, lets_go, NULL);
   ta_unlock();
-  cr_assert_eq(atomic_load(&inside), 2);
-  atomic_store(&unlocked, 1);
+  cr_assert(atomic_load(&left));
+  atomic_store(&unlocked, true);
   cr_assert_null(probe.at);
   pthread_join(passing, NULL);
   pthread_join(letting, NULL);
@@ -226,7 +231,7 @@ static void *change(void *self) {
     happened_attach(&group, &probe[1], look, mine);
     ta_unlock();
     unsigned long before = atomic_load(&passed);
-    while (i % 50 == 0 && atomic_load(&passed) == before) usleep(10);
+    while (i % 50 == 0 && atomic_load(&passed) == before) sched_yield();
     ta_probe_group_done(&group);
     *mine = 0;
     free(mine);
@@ -323,12 +328,12 @@ Test(points, threads_without_a_place_are_waited_for_too, .timeout = TT_PATIENCE_
 
 /* A signal handler passes tracepoints anywhere in those of its thread. */
 
-static atomic_int signals;
+static sem_t handled;
 
 static void on_signal(int number) {
   (void)number;
   happened(1);
-  atomic_fetch_add(&signals, 1);
+  sem_post(&handled);
 }
 
 static void *interrupted(void *self) {
@@ -340,13 +345,14 @@ Test(points, a_handler_may_pass_in_the_middle_of_another_passage, .timeout = TT_
   struct sigaction action = { .sa_handler = on_signal };
   pthread_t thread, changer;
 
+  sem_init(&handled, 0, 0);
   sigaction(SIGUSR1, &action, NULL);
   atomic_store(&over, 0);
   pthread_create(&thread, NULL, interrupted, NULL);
   pthread_create(&changer, NULL, change, NULL);
   for (int sent = 1; sent <= 200; sent++) {
     pthread_kill(thread, SIGUSR1);
-    while (atomic_load(&signals) < sent) usleep(10);
+    while (sem_wait(&handled) != 0) continue; /* EINTR */
   }
   pthread_join(changer, NULL);
   atomic_store(&over, 1);

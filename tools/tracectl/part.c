@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/times.h"
 #include "online/generation.h"
 #include "tools/tracectl/index.h"
@@ -13,8 +14,8 @@ tb_rc tk_part_option(struct tk_part_ask *ask, int option, const char *value, str
   ask->given = true;
   switch (option) {
   case TK_OPT_GEN: return tk_selector_option(&ask->gens, option, value, diag);
-  case TK_OPT_FROM: return tc_time_parse(value, tc_now_wall_ns(), diag, &ask->from_wall_ns);
-  case TK_OPT_TO: return tc_time_parse(value, tc_now_wall_ns(), diag, &ask->to_wall_ns);
+  case TK_OPT_FROM: return tc_time_parse(value, tc_wall_ns(), diag, &ask->from_wall_ns);
+  case TK_OPT_TO: return tc_time_parse(value, tc_wall_ns(), diag, &ask->to_wall_ns);
   default: return TB_NOTFOUND;
   }
 }

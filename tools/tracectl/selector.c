@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/times.h"
 
 static bool parse_number(const char *text, const char *end, uint64_t *out) {
@@ -61,8 +62,8 @@ tb_rc tk_selector_option(struct tk_selector *s, int option, const char *value,
   case TK_OPT_SERVICE: s->service = value; return TB_OK;
   case TK_OPT_INSTANCE: s->instance = value; return TB_OK;
   case TK_OPT_STREAM: return parse_stream(s, value, diag);
-  case TK_OPT_SINCE: return tc_time_parse(value, tc_now_wall_ns(), diag, &s->since_wall_ns);
-  case TK_OPT_UNTIL: return tc_time_parse(value, tc_now_wall_ns(), diag, &s->until_wall_ns);
+  case TK_OPT_SINCE: return tc_time_parse(value, tc_wall_ns(), diag, &s->since_wall_ns);
+  case TK_OPT_UNTIL: return tc_time_parse(value, tc_wall_ns(), diag, &s->until_wall_ns);
   case TK_OPT_LAST: return tc_span_parse(value, diag, &s->last_ns);
   case TK_OPT_GEN: return parse_generations(s, value, diag);
   default: return TB_NOTFOUND;

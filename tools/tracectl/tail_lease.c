@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/times.h"
 #include "tools/tracectl/link.h"
 #include "tools/tracectl/tail.h"
@@ -128,7 +129,7 @@ static tb_rc poll_lease(struct follower *f) {
     ask.lease = f->lease;
     ask.after = f->after;
     TB_TRY(tk_client_ask(f->client, &request, f->diag, &reply));
-    f->heard_wall_ns = tc_now_wall_ns();
+    f->heard_wall_ns = tc_wall_ns();
     f->answered = true;
     TB_TRY(show(f, reply->next));
   }
@@ -153,7 +154,7 @@ static tb_rc follow(struct follower *f) {
 
 tb_rc tk_tail_lease(const struct tk_tail_ask *ask, struct tk_lines *lines, struct tb_diag *diag) {
   struct follower f = { .tail = { .ask = ask, .lines = lines },
-                        .heard_wall_ns = tc_now_wall_ns(),
+                        .heard_wall_ns = tc_wall_ns(),
                         .diag = diag };
   const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000L };
   tb_rc rc;
