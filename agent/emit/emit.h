@@ -95,6 +95,7 @@ struct ta_emit {
   uint64_t call_blocks_ticks; /* a system call that lasts longer is one that blocked */
   unsigned stack_depth;       /* of events' stacks, frames at most; 0: they have none */
   bool unwinds;               /* by tables where there are no frame pointers */
+  bool allocfree;             /* memory is told (agent/emit/memory.h) */
   struct ta_pool pool __attribute__((aligned(128)));
   _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
   _Atomic uint32_t given_up[2];                        /* by parity: a turn that found no batch */

@@ -7,11 +7,13 @@
 
 #include "agent/emit/act.h"
 #include "agent/emit/frames.h"
+#include "agent/emit/memory.h"
 #include "agent/emit/samples.h"
 #include "agent/keep.h"
 #include "traceagent.h"
 
 static __thread uint32_t name_wanted;
+static __thread bool ends;
 static __thread bool ended; /* destructors of others may still come after ours */
 static pthread_key_t key;
 static bool key_made;
@@ -30,9 +32,14 @@ static void enter_lane(struct ta_thread *t, uint32_t turn) {
   t->running_turn = t->hold == TA_HOLDS_RUNNING ? turn : TA_NO_TURN;
 }
 
+static void put_stack(struct ta_thread *t, enum ta_memory what) {
+  if (t->stack.high != 0) ta_memory_put(t, what, t->stack.low, t->stack.high - t->stack.low, 0);
+}
+
 /* A new thread finds a proc of its own, idle since its last holder ended, and makes itself a goroutine. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
+  bool known = t->session != 0;
 
   ta_emit_lock();
   struct ta_go *own = ta_goes_take(name);
@@ -43,7 +50,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   t->hold = TA_HOLDS_NOTHING;
   t->nested = t->pause_turn = 0;
   t->next_id = t->ids_end = 0;
-  if (ta_emit.stack_depth != 0 || ta_samples_are_on()) ta_frames_bounds(t);
+  if (ta_emit.stack_depth != 0 || ta_samples_are_on() || ta_emit.allocfree) ta_frames_bounds(t);
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
   atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
   atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
@@ -56,6 +63,8 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), runs.seq, 0, 0);
   atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
   ta_hold(t, own, TA_HOLDS_RUNNING);
+  if (ta_emit.allocfree)
+    put_stack(t, known || gettid() == getpid() ? TA_STACK_EXISTS : TA_STACK_ALLOC);
   if (ta_samples_are_on()) ta_samples_arm(t);
   return true;
 }
@@ -122,6 +131,7 @@ static void end_in_session(struct ta_thread *t, const void *from) {
   if (t == NULL) return;
   ta_act_close_regions(t, from);
   ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+  if (ta_emit.allocfree) put_stack(t, TA_STACK_FREE);
   ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
   ta_post_lane(t->at);
   ta_leave(t);
@@ -141,7 +151,12 @@ static void end_thread(void *self) {
   ta_threads_give_back(t);
 }
 
+/* Others' destructors free what is theirs. So that it is told, ours comes once more after all of them have come once. */
 static void end_at_exit(void *self) {
+  if (ta_emit.allocfree && !ends) {
+    ends = true;
+    if (pthread_setspecific(key, self) == 0) return;
+  }
   ended = true;
   end_thread(self);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/emit/experiments.h"
+#include "agent/emit/memory.h"
 #include "agent/emit/rhythm.h"
 #include "agent/emit/samples.h"
 #include "agent/emit/stacks.h"
@@ -18,7 +19,7 @@
 
 enum {
   FIRST_BYTES =
-      offsetof(struct ta_emit_config, reserved) + sizeof(int), /* of the config in 0.1.0 */
+      offsetof(struct ta_emit_config, allocfree) + sizeof(int), /* of the config in 0.1.0 */
   PERIOD_MS = 1000,
   PERIOD_MS_MAX = 60000,
   GENERATION_BYTES = 4 << 20,
@@ -80,6 +81,8 @@ static int check_config(const struct ta_emit_config *c) {
     return ta_forward_fault(TA_E_CONFIG, "stack_depth is above 128");
   if (c->samples_hz > TA_SAMPLES_HZ_MAX)
     return ta_forward_fault(TA_E_CONFIG, "samples_hz is above 1000");
+  if (c->allocfree != 0 && c->version != 0 && c->version < TA_FIRST_VERSION_WITH_EXPERIMENTS)
+    return ta_forward_fault(TA_E_CONFIG, "allocfree needs version 23 or later");
   return TA_OK;
 }
 
@@ -172,6 +175,8 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_emit.first_turn = turn;
   ta_emit.version = config->version != 0 ? config->version : VERSION;
   ta_emit.origin = now.ticks;
+  ta_emit.allocfree = config->allocfree != 0;
+  ta_memory_begin();
   atomic_store(&ta_emit.done, turn - 1);
   atomic_store(&ta_emit.ids, TA_NAMES_MAX); /* below are names */
   atomic_store(&ta_emit.workers, 0);

@@ -11,6 +11,7 @@
 #include <sched.h>
 
 #include "agent/emit/experiments.h"
+#include "agent/emit/memory.h"
 #include "agent/emit/tables.h"
 #include "base/check.h"
 
@@ -263,6 +264,7 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   finish_threads(k, turn);
   finish_goes(k, turn);
   ta_tables_write(k, turn, kind == TA_TURN_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
+  ta_memory_write(k, turn);
   write_clocks(k, turn);
   if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.write(k->out.self, &end_mark, 1);
   k->out.end(k->out.self, gen);

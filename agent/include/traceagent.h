@@ -37,7 +37,7 @@ extern "C" {
 
 enum ta_error {
   TA_OK = 0,
-  TA_E_CONFIG = -1,  /* a field is missing or wrong: ta_strerror() says which */
+  TA_E_CONFIG = -1, /* a field is missing or wrong: ta_strerror() says which */
   TA_E_NOMEM = -2,
   TA_E_TIMEOUT = -3, /* the deadline passed; what is unsent stays (sync) or is given up (close) */
   TA_E_OFF = -4,     /* agent is off: TRACEAGENT_DISABLE=1, forked child, or a fault of our own */
@@ -73,7 +73,8 @@ struct ta_forward_config {
   /* Folder for what is not acked yet, so that it outlives this program; made if missing, else ours and writable by
    * nobody else. See "Spool on disk" below. NULL: none. */
   const char *spool_dir;
-  uint64_t spool_dir_bytes; /* half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB */
+  uint64_t
+      spool_dir_bytes; /* half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB */
   /* A flight recorder, see below: so much is kept and nothing sent until a snap is asked for. 0: all is sent as it
    * goes. Environment: TRACEAGENT_RECORD_MS. Not together with spool_dir. */
   uint64_t record_ms;
@@ -126,8 +127,10 @@ struct ta_forward_status {
    * older copy. Each time the stream goes on under another id, what was acked counts as lost, and the next
    * whole generation is the first of the new one. log() hears of it at LOG_WARNING. */
   uint64_t begun_anew;
-  uint64_t disk_bytes, disk_faults;       /* of spool_dir: in this stream's files; how often it went off */
-  uint64_t old_streams, old_streams_sent; /* left there by earlier programs: still to be sent (1 until that is known), sent */
+  uint64_t disk_bytes,
+      disk_faults; /* of spool_dir: in this stream's files; how often it went off */
+  uint64_t old_streams,
+      old_streams_sent; /* left there by earlier programs: still to be sent (1 until that is known), sent */
   /* Of a recorder: whole generations that are kept now, with the one being written in bytes; those that were let go
    * unsent; snaps that were asked for. What is kept is in none of the figures above before it is sent. */
   uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
@@ -199,17 +202,19 @@ typedef uint64_t ta_task;  /* 0: none */
 
 /* Zero means the default. */
 struct ta_emit_config {
-  size_t size;               /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
-  unsigned version;          /* of the trace's header, 22, 23, 25 or 26; default 26 */
-  unsigned generation_ms;    /* a generation is written for so long, 50 to 60000; default 1000. None ends in a pause */
+  size_t size;      /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
+  unsigned version; /* of the trace's header, 22, 23, 25 or 26; default 26 */
+  unsigned
+      generation_ms; /* a generation is written for so long, 50 to 60000; default 1000. None ends in a pause */
   uint64_t generation_bytes; /* or until it has so many, at least 65536; default 4 MiB */
   int monotonic_clock;       /* not 0: CLOCK_MONOTONIC, though the processor's counter be good */
   /* Stacks and samples, see below. */
   unsigned stack_depth; /* functions of an event's stack at most, to 128; 0: events have none */
-  int stack_tables;     /* not 0: by unwind tables, for what is compiled without frame pointers; slower */
-  unsigned samples_hz;  /* of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none */
-  int samples_signal;   /* that a sample is taken by; default SIGURG */
-  int reserved;         /* 0 */
+  int stack_tables; /* not 0: by unwind tables, for what is compiled without frame pointers; slower */
+  unsigned
+      samples_hz; /* of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none */
+  int samples_signal; /* that a sample is taken by; default SIGURG */
+  int allocfree; /* not 0: what ta_memory_tell() says is told, and threads' stacks (traceexperiment.h) */
 };
 
 /* Stacks. Events that have one in Go have one here if stack_depth is not 0: who waits, calls, creates, wakes, begins and
@@ -236,13 +241,13 @@ struct ta_emit_config {
  * Memory    2.2 MiB for stacks, 1.8 MiB for names, 40 bytes a sample of a generation; what libdw takes while it looks. */
 
 struct ta_emit_status {
-  size_t size;                 /* set by the caller to sizeof this struct */
-  uint64_t generations;        /* ended, those lost here among them */
-  uint64_t lost_generations;   /* for want of a batch, or for a pause without end */
-  uint64_t dropped;            /* events of those, and of threads and fibers beyond their number */
-  uint64_t misused;            /* calls that made no sense where they stood */
-  uint64_t threads;            /* attached */
-  int cycle_clock;             /* not 0: the processor's counter is the clock */
+  size_t size;               /* set by the caller to sizeof this struct */
+  uint64_t generations;      /* ended, those lost here among them */
+  uint64_t lost_generations; /* for want of a batch, or for a pause without end */
+  uint64_t dropped;          /* events of those, and of threads and fibers beyond their number */
+  uint64_t misused;          /* calls that made no sense where they stood */
+  uint64_t threads;          /* attached */
+  int cycle_clock;           /* not 0: the processor's counter is the clock */
   struct ta_forward_status stream;
   uint64_t lost_stacks;           /* of events that have none, for want of room */
   uint64_t samples, lost_samples; /* taken and in a generation; for want of room */

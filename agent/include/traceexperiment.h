@@ -81,6 +81,38 @@ TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const 
 TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, uint64_t a,
                          uint64_t b, uint64_t c, uint64_t d);
 
+/* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch` leaves
+ * them in, and online/allocfree.h makes addresses, sizes and names of them. A session tells them if its config says
+ * allocfree, else a call is a look at one word; libtraceagent-preload.so makes the calls for a program's malloc() and
+ * free() with TRACEAGENT_MALLOC=1.
+ *
+ *   void *pool_take(struct pool *p) {
+ *     struct item *item = ...;
+ *     ta_memory_tell(TA_OBJECT_ALLOC, item, sizeof *item, name_of_item);   -- when it is the caller's
+ *   void pool_give(struct pool *p, struct item *item) {
+ *     ta_memory_tell(TA_OBJECT_FREE, item, 0, 0);                          -- before it can be another's
+ *
+ * object  bytes, and what it is called: two of the same size and name are one type. 8192 types a generation; an object
+ *         beyond that has none. free: at alone counts.
+ * span    pages, of which objects are made. type 0: an allocator's; else it holds one object of that type.
+ * stack   that a fiber runs on; threads' own are told by the session. Told as the power of two that holds it.
+ * exists  what was there before the session. What was, and nobody told, may be freed all the same: a reader that finds
+ *         the end of what never began knows that much.
+ *
+ * Each call is an event of 5 to 10 bytes. It may stand in a wait, in a system call, in a hold. */
+enum ta_memory {
+  TA_SPAN_EXISTS, /* in the order of the events' numbers */
+  TA_SPAN_ALLOC,
+  TA_SPAN_FREE,
+  TA_OBJECT_EXISTS,
+  TA_OBJECT_ALLOC,
+  TA_OBJECT_FREE,
+  TA_STACK_EXISTS,
+  TA_STACK_ALLOC,
+  TA_STACK_FREE,
+};
+TA_API void ta_memory_tell(enum ta_memory what, const void *at, size_t bytes, ta_name type);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,7 +6,7 @@
 
 #include "agent/clock.h"
 #include "tests/unit/emit_scene.h"
-#include "traceagent.h"
+#include "traceexperiment.h"
 
 static void turns(int n) {
   for (int i = 0; i < n; i++) emit_turn();
@@ -44,6 +44,17 @@ static void threads_come_and_go(void) {
   ta_thread_detach();
   ta_thread_detach();
   ta_heap_alloc(1);
+}
+
+static void memory_is_told(void) {
+  static char arena[1 << 16];
+
+  for (int i = 0; i < 2; i++) {
+    for (int what = TA_SPAN_EXISTS; what <= TA_STACK_FREE; what++)
+      ta_memory_tell((enum ta_memory)what, arena + 64 * what, 1u << what, ta_name_of("item"));
+    on_thread(silent, (char[]){ "other" });
+    turns(1);
+  }
 }
 
 static void a_new_name_is_taken(void) {
@@ -433,6 +444,7 @@ static void many_at_once(void) {
 const struct emit_shape emit_shapes[] = {
   SHAPE(first_event_attaches),
   SHAPE(threads_come_and_go),
+  SHAPE(memory_is_told),
   SHAPE(a_new_name_is_taken),
   SHAPE(waits_have_reasons),
   SHAPE(a_wait_inside_another_says_nothing),

@@ -31,7 +31,8 @@ int main(int argc, char **argv) {
       struct ta_emit_config config = { .version = versions[v],
                                        .generation_ms = 60000,
                                        .stack_depth = stacks ? 8 : 0,
-                                       .samples_hz = stacks ? 100 : 0 };
+                                       .samples_hz = stacks ? 100 : 0,
+                                       .allocfree = stacks };
       if (emit_begin(&e, &config, 4 << 20) != 0) return 1;
       emit_shapes[i].run();
       if (emit_end(&e) != 0 || e.traces == 0) return 1;
