@@ -64,11 +64,13 @@ enum ta_tell {
   TA_TELL_JOIN = TA_WAIT_JOIN,
   TA_TELL_SLEEP = TA_WAIT_SLEEP,
   TA_TELL_POLL = TA_WAIT_POLL,
-  TA_TELL_THREAD, /* that it is there, and its name */
-  TA_TELL_HEAP,   /* bytes in use */
+  TA_TELL_THREAD,  /* that it is there, and its name */
+  TA_TELL_HEAP,    /* bytes in use */
+  TA_TELL_OBJECTS, /* what is allocated and freed */
+  TA_TELL_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
 };
 
-/* Bit set of what is told; 0: there is no session. */
+/* Bit set of what is told; 0: there is no session. Before our own constructor: TA_TELL_EARLY. */
 extern _Atomic unsigned ta_told;
 
 /* This thread. */
@@ -94,9 +96,11 @@ static inline bool ta_is_agents(void) {
   return ta_here.agent != 0 && !ta_here.forks;
 }
 
+static inline bool ta_tells_any(unsigned set) {
+  return (atomic_load_explicit(&ta_told, memory_order_relaxed) & set) != 0 && ta_here.agent == 0;
+}
 static inline bool ta_tells(enum ta_tell what) {
-  return (atomic_load_explicit(&ta_told, memory_order_relaxed) & 1u << what) != 0 &&
-         ta_here.agent == 0;
+  return ta_tells_any(1u << what);
 }
 
 /* False: nothing was told, and there is nothing to end. frame: the wrapper's. */
@@ -143,6 +147,14 @@ void ta_preload_begin(bool in_child);
 void ta_preload_end(void);
 bool ta_preload_follows_forks(void);
 bool ta_preload_is_verbose(void);
+
+/* Objects of the heap (objects.c): one that was made, one that is about to go. */
+void ta_objects_made(void *p);
+void ta_objects_gone(void *p);
+/* The same before there is a session; and when it has begun, all that is still there. */
+void ta_objects_keep(void *p);
+void ta_objects_forget(void *p);
+void ta_objects_tell_kept(void);
 
 /* One of the agent's threads gets descriptors of its own (descriptors.c). */
 void ta_descriptors_part(bool keep_stderr);

@@ -93,7 +93,8 @@ static int start(bool child) {
                                 .generation_ms = (unsigned)variables.generation_ms,
                                 .stack_depth = (unsigned)variables.stacks,
                                 .stack_tables = variables.tables,
-                                .samples_hz = (unsigned)variables.samples };
+                                .samples_hz = (unsigned)variables.samples,
+                                .allocfree = (variables.told & 1u << TA_TELL_OBJECTS) != 0 };
   bool taken = take_signal();
   int error = ta_emit_start(&where, &how);
 
@@ -111,6 +112,7 @@ void ta_preload_begin(bool child) {
 
   ta_agent_begins();
   int error = start(child);
+  if (error == TA_OK && (variables.told & 1u << TA_TELL_OBJECTS) != 0) ta_objects_tell_kept();
   if (error == TA_OK)
     atomic_store(&ta_told, variables.told);
   else if (error != TA_E_OFF)
@@ -140,6 +142,7 @@ __attribute__((constructor)) static void begin(void) {
   const char *disable = getenv("TRACEAGENT_DISABLE");
 
   ta_real_find();
+  atomic_store(&ta_told, 0);
   if (disable != NULL && strcmp(disable, "1") == 0) return;
   if (!ta_variables_read(&variables))
     ta_preload_say("not traced: %s", variables.fault);

@@ -2,7 +2,7 @@
 #include "agent/emit/frames.h"
 #include "agent/preload/preload.h"
 
-_Atomic unsigned ta_told;
+_Atomic unsigned ta_told = 1u << TA_TELL_EARLY;
 __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
 static void say_end(struct ta_here *here) {

@@ -38,7 +38,11 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
   ta_agent_ends();
   if (birth == NULL) return EAGAIN;
   int error = TA_REAL(pthread_create)(out, attr, live, birth);
-  if (error != 0) free(birth);
+  if (error != 0) {
+    ta_agent_begins();
+    free(birth);
+    ta_agent_ends();
+  }
   return error;
 }
 

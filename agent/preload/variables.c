@@ -117,6 +117,7 @@ bool ta_variables_read(struct ta_variables *v) {
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
   v->tables = is_on("TRACEAGENT_STACK_TABLES");
+  if (is_on("TRACEAGENT_MALLOC")) v->told |= 1u << TA_TELL_OBJECTS;
   name_service(v);
   return read_groups(v) && read_signal(v) &&
          read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&

@@ -12,7 +12,7 @@
 
 struct ta_variables {
   bool other;    /* TRACEAGENT_ONLY names other programs */
-  unsigned told; /* TRACEAGENT_TRACE: bit set of enum ta_tell */
+  unsigned told; /* TRACEAGENT_TRACE, _MALLOC: bit set of enum ta_tell */
   bool forks;    /* TRACEAGENT_FORK */
   bool verbose;  /* TRACEAGENT_VERBOSE */
   uint64_t generation_ms, spool_bytes, version, exit_ms;

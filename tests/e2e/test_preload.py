@@ -7,6 +7,7 @@ import collections
 import itertools
 import os
 import re
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -19,6 +20,8 @@ from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_unt
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 UNCHANGED = SOURCE / "tests/e2e/unchanged.c"
 BUSY = SOURCE / "tests/e2e/busy.c"
+HOLDER = SOURCE / "tests/e2e/holder.c"
+LIVE_HEAP = SOURCE / "examples/live-heap/live_heap.c"
 REDIS = shutil.which("redis-check-rdb")  # the server, too: it goes by the name it is called by
 REQUESTS = 4000
 SECONDS = 600 if os.environ.get("TC_FULL") else 0  # redis serves on for so long
@@ -38,8 +41,19 @@ print("100 jobs")
 """
 
 
-@unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
-class Preload(Case):
+EARLY = """
+#include <stdlib.h>
+void *early[100];
+__attribute__((constructor)) static void make(void) {
+    for (int i = 0; i < 100; i++) early[i] = malloc(100 + i);
+    for (int i = 4; i < 100; i++) free(early[i]);
+    early[3] = realloc(early[3], 1 << 20);
+}
+__attribute__((destructor)) static void end(void) { free(early[0]); }
+"""
+
+
+class PreloadCase(Case):
     def setUp(self):
         super().setUp()
         self.go = local_go()
@@ -47,12 +61,6 @@ class Preload(Case):
     def environment(self, server, **more):
         return {**os.environ, "LD_PRELOAD": str(LIBRARY), "TRACEAGENT_SERVER": str(server), "TRACEAGENT_CERTS": str(self.certs),
                 "TRACEAGENT_EXIT_MS": "60000", **more}
-
-    def unchanged(self):
-        program = self.folder / "unchanged"
-        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-D_FORTIFY_SOURCE=2", "-rdynamic", "-pthread",
-                         UNCHANGED, "-o", program)
-        return program
 
     def read(self, collector, service):
         """The trace of the one stream of that service, printed; Go's reader prints the same."""
@@ -64,6 +72,15 @@ class Preload(Case):
             theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", trace, env=self.go.environment)
             self.assertEqual(theirs.out, ours)
         return ours
+
+
+@unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
+class Preload(PreloadCase):
+    def unchanged(self):
+        program = self.folder / "unchanged"
+        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-D_FORTIFY_SOURCE=2", "-rdynamic", "-pthread",
+                         UNCHANGED, "-o", program)
+        return program
 
     def reasons(self, text):
         return collections.Counter(re.findall(r'Running->Waiting Reason="(.*)"', text))
@@ -244,3 +261,56 @@ class Preload(Case):
         self.assertGreaterEqual(text.count("Running->Syscall"), 4 * REQUESTS)
         self.assertGreater(self.reasons(text)["network"], 10)
         collector.ask("verify")
+
+
+@unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
+class Memory(PreloadCase):
+    """F10, F20, E15: malloc() and free() as the events of Go's AllocFree experiment."""
+
+    def live(self, collector, service):
+        """What examples/live-heap makes of the trace: its figures, and each object that is live at the end."""
+        text = self.read(collector, service)
+        program = self.folder / "live-heap"
+        if not program.exists():
+            pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
+            flags = self.run_program("pkg-config", "--cflags", "--libs", "traceonline", env=pkg_config).out
+            self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", LIVE_HEAP, *shlex.split(flags), "-o", program)
+        said = self.run_program(program, "-a", self.folder / f"{service}.trace").out
+        figures = [[int(n) for n in re.findall(r"\d+", line)] for line in said.splitlines()[:3]]
+        return text, figures, dict(re.findall(r"^(0x\w+) (\d+) malloc$", said, re.M))
+
+    def test_what_the_trace_says_is_live_is_what_the_program_holds(self):
+        collector = Collector(self)
+        program = self.folder / "holder"
+        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", HOLDER, "-o", program)
+        early = self.folder / "early.so"  # what it allocates is there when the session begins
+        (self.folder / "early.c").write_text(EARLY)
+        self.run_program("cc", "-shared", "-fPIC", self.folder / "early.c", "-o", early)
+        held = self.run_program(program, env=self.environment(collector.to, LD_PRELOAD=f"{LIBRARY}:{early}", TRACEAGENT_MALLOC="1",
+                                                              TRACEAGENT_GENERATION_MS="50"))
+        held = dict(line.split() for line in held.out.splitlines())
+        text, ((objects, _, spans, stacks), (before, made, _), untold), live = self.live(collector, "holder")
+        self.assertGreater(len(held), 400)
+        self.assertEqual({address: live.get(address) for address in held}, held)
+        self.assertLess(objects, len(held) + 30)  # the rest is libc's: its stream's buffer, threads' tables
+        self.assertEqual(untold, [0, 0])
+        self.assertGreater(made, 6000)
+        self.assertEqual(before, 4)
+        self.assertEqual(spans, sum(int(n) >= 65536 for n in live.values()))
+        self.assertEqual(stacks, 1)
+        for name in ("Span", "SpanAlloc", "SpanFree", "HeapObject", "HeapObjectAlloc", "HeapObjectFree", "GoroutineStack", "GoroutineStackAlloc",
+                     "GoroutineStackFree"):
+            self.assertIn(f"Name={name} ", text)
+
+    def test_programs_that_nobody_here_wrote(self):
+        collector = Collector(self)
+        python = os.path.realpath(sys.executable)
+        work = "import sqlite3; db = sqlite3.connect(':memory:'); db.execute('create table t(a)')\n" \
+               "for n in range(2000): db.execute('insert into t values(?)', ('x' * n,))\n" \
+               "print(db.execute('select count(*) from t').fetchone()[0])"
+        done = self.run_program(python, "-c", WITH_THREADS + work, env=self.environment(
+            collector.to, TRACEAGENT_SERVICE="python", TRACEAGENT_MALLOC="1"))
+        self.assertEqual(done.out, "100 jobs\n2000\n")
+        _, (_, (_, made, _), untold), _ = self.live(collector, "python")
+        self.assertGreater(made, 10000)
+        self.assertEqual(untold, [0, 0])

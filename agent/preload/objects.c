@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each object of the heap, as an event (TRACEAGENT_MALLOC): its address, and how many bytes malloc() has it take up. One
+ * that begins on pages of its own, by and large, is told with the span of these.
+ *
+ * What is allocated before the session begins, by the constructors of other libraries, is kept in a table: then it can be
+ * told as what was there, and the story is complete. A forked child's session, and that of a program that calls daemon(),
+ * begin without that. */
+#include <malloc.h>
+
+#include "agent/preload/preload.h"
+#include "traceexperiment.h"
+
+enum { KEPT_MAX = 4096, SPAN_BYTES = 64 << 10 };
+
+static _Atomic uintptr_t kept[KEPT_MAX]; /* 0: free, and never used; GONE: used before */
+static const uintptr_t GONE = 1;
+
+static size_t place_of(const void *p) {
+  return ((uintptr_t)p >> 4) * UINT32_C(0x9e3779b9) >> 7;
+}
+
+/* One that finds no place is told as one that nobody has seen begin. */
+void ta_objects_keep(void *p) {
+  size_t at = place_of(p);
+
+  for (size_t i = 0; i < KEPT_MAX; i++, at++) {
+    uintptr_t there = atomic_load(&kept[at % KEPT_MAX]);
+    if (there > GONE) continue;
+    if (atomic_compare_exchange_strong(&kept[at % KEPT_MAX], &there, (uintptr_t)p)) return;
+  }
+}
+
+void ta_objects_forget(void *p) {
+  size_t at = place_of(p);
+
+  for (size_t i = 0; i < KEPT_MAX; i++, at++) {
+    uintptr_t there = atomic_load(&kept[at % KEPT_MAX]);
+    if (there == 0) return;
+    if (there != (uintptr_t)p) continue;
+    atomic_store(&kept[at % KEPT_MAX], GONE);
+    return;
+  }
+}
+
+/* Telling. */
+
+static ta_name of_heap(void) {
+  static _Atomic ta_name name;
+  ta_name known = atomic_load_explicit(&name, memory_order_relaxed);
+
+  if (TB_LIKELY(known != 0)) return known;
+  known = ta_name_of("malloc");
+  atomic_store_explicit(&name, known, memory_order_relaxed);
+  return known;
+}
+
+static void tell(enum ta_memory span, enum ta_memory object, void *p) {
+  ta_agent_begins();
+  size_t bytes = TA_REAL(malloc_usable_size)(p);
+  if (bytes >= SPAN_BYTES) ta_memory_tell(span, p, bytes, of_heap());
+  ta_memory_tell(object, p, bytes, of_heap());
+  ta_agent_ends();
+}
+
+void ta_objects_made(void *p) {
+  tell(TA_SPAN_ALLOC, TA_OBJECT_ALLOC, p);
+}
+
+void ta_objects_gone(void *p) {
+  ta_agent_begins();
+  size_t bytes = TA_REAL(malloc_usable_size)(p);
+  ta_memory_tell(TA_OBJECT_FREE, p, 0, 0);
+  if (bytes >= SPAN_BYTES) ta_memory_tell(TA_SPAN_FREE, p, 0, 0);
+  ta_agent_ends();
+}
+
+/* Nobody else runs yet, but for a thread that some library's constructor has begun: what it frees in between may be told
+ * as still there. */
+void ta_objects_tell_kept(void) {
+  for (size_t i = 0; i < KEPT_MAX; i++) {
+    uintptr_t p = atomic_exchange(&kept[i], 0);
+    if (p > GONE) tell(TA_SPAN_EXISTS, TA_OBJECT_EXISTS, (void *)p);
+  }
+}
