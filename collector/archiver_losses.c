@@ -13,18 +13,25 @@ void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss) {
   sum->seq = loss->seq;
 }
 
+tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more) {
+  size_t n = losses->n + more < TC__LOSSES_MAX ? losses->n + more : TC__LOSSES_MAX;
+
+  if (n <= losses->cap) return TB_OK;
+  size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
+  if (cap < n) cap = n;
+  void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
+  if (moved == NULL) return TB_NOMEM;
+  losses->items = moved;
+  losses->cap = cap;
+  return TB_OK;
+}
+
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss) {
   if (losses->n == TC__LOSSES_MAX) {
     tc__loss_join(&losses->items[losses->n - 1], loss);
     return TB_OK;
   }
-  if (losses->n == losses->cap) {
-    size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
-    void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
-    if (moved == NULL) return TB_NOMEM;
-    losses->items = moved;
-    losses->cap = cap;
-  }
+  TB_TRY(tc__losses_reserve(losses, 1));
   losses->items[losses->n++] = *loss;
   return TB_OK;
 }
@@ -36,6 +43,7 @@ tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from) {
     *from = empty;
     return TB_OK;
   }
+  TB_TRY(tc__losses_reserve(to, from->n)); /* all or none */
   for (size_t i = 0; i < from->n; i++) TB_TRY(tc__losses_add(to, &from->items[i]));
   from->n = 0;
   return TB_OK;

@@ -138,7 +138,7 @@ static tb_rc sync_name(const struct tc_archiver *archiver, int dir_fd, const cha
 }
 
 tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
-                uint64_t first_gen, void (*change)(void *self, tc_meta *meta), void *self,
+                uint64_t first_gen, tb_rc (*change)(void *self, tc_meta *meta), void *self,
                 int *out_dir_fd, struct tb_diag *diag) {
   char name[32];
   tc_meta *meta;
@@ -151,8 +151,9 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
                    day, stream_hex, strerror(errno));
   tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
   if (rc == TB_OK) {
-    change(self, meta);
-    rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
+    rc = change(self, meta);
+    if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
+    if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
     if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
     if (rc == TB_OK && out_dir_fd == NULL) rc = sync_name(archiver, dir_fd, name, diag);
     if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);

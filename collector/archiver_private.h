@@ -211,6 +211,8 @@ void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
 struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
 /* The same loss told again, as a crash between telling and settling brings it? */
 bool tc__loss_is(const Tracecollect__V1__LossMeta *told, const struct tc__loss *loss);
+/* So many more can be added without asking for memory. */
+tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more);
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 /* A batch of a generation that was given up is not kept, but counted. */
@@ -243,11 +245,11 @@ tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why
                          struct tb_diag *diag);
 tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag);
 bool tc__catalog_takes_rows(const struct tc_archiver *archiver);
-/* Reads the meta, lets change() change it, and puts it back by rename, into the catalog too. Its new name is on the
+/* Reads the meta, lets change() change it (an error: it stays as it was), and puts it back by rename, into the catalog too. Its new name is on the
  * disk then; with out_dir_fd that is left to the caller, who has the folder to sync and close (-1 after a failure),
  * and syncs it before the catalog is committed. */
 tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
-                uint64_t first_gen, void (*change)(void *self, tc_meta *meta), void *self,
+                uint64_t first_gen, tb_rc (*change)(void *self, tc_meta *meta), void *self,
                 int *out_dir_fd, struct tb_diag *diag);
 
 /* archiver_verdicts.c */

@@ -133,6 +133,9 @@ static tb_rc put_rows(struct tc_archiver *archiver, struct tc__file *first, size
 static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
+  /* Once the bytes are gone from here nothing may fail: it would not be told again. */
+  TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
+  TB_TRY(tc__losses_reserve(&file->stream->losses, file->losses.n + segment->ngens));
   TB_TRY(tc__quarantine_file(archiver, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
@@ -305,11 +308,12 @@ static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_
 
 /* ---- the stream's end, or losses, where no segment waits that could carry them */
 
-static void add_loss(tc_meta *meta, const struct tc__loss *loss) {
+static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
   if (meta->n_losses < TC__LOSSES_MAX) {
     Tracecollect__V1__LossMeta *message = tc__loss_message(loss);
-    if (message != NULL) meta->losses[meta->n_losses++] = message;
-    return;
+    if (message == NULL) return TB_NOMEM;
+    meta->losses[meta->n_losses++] = message;
+    return TB_OK;
   }
   Tracecollect__V1__LossMeta *last = meta->losses[meta->n_losses - 1];
   struct tc__loss sum = tc__loss_of(last);
@@ -319,30 +323,32 @@ static void add_loss(tc_meta *meta, const struct tc__loss *loss) {
   last->batches = sum.batches;
   last->bytes = sum.bytes;
   last->seq = sum.seq;
+  return TB_OK;
 }
 
-static void change_end(void *self, tc_meta *meta) {
+/* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
+static tb_rc change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
-  char *ended = file->ended != NULL ? strdup(file->ended) : NULL;
   void *moved = reallocarray(meta->losses, meta->n_losses + file->losses.n + 1, sizeof(void *));
 
-  if (ended != NULL) {
+  if (moved == NULL) return TB_NOMEM;
+  meta->losses = moved;
+  if (file->ended != NULL) {
+    char *ended = strdup(file->ended);
+    if (ended == NULL) return TB_NOMEM;
     if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
     meta->ended = ended;
-  }
-  if (file->ended != NULL) {
     meta->stream_closed = strcmp(file->ended, "clean") == 0;
     meta->produced_batches = file->produced_batches;
     meta->produced_bytes = file->produced_bytes;
   }
-  if (moved == NULL) return;
-  meta->losses = moved;
   for (size_t i = 0; i < file->losses.n; i++) {
     bool told = false; /* a crash between this and SETTLED brings the same records again */
     for (size_t k = 0; k < meta->n_losses; k++)
       told |= tc__loss_is(meta->losses[k], &file->losses.items[i]);
-    if (!told) add_loss(meta, &file->losses.items[i]);
+    if (!told) TB_TRY(add_loss(meta, &file->losses.items[i]));
   }
+  return TB_OK;
 }
 
 /* A stream of which nothing was archived leaves a meta without a trace: its losses are known. */
@@ -406,9 +412,9 @@ static tb_rc remember_recent(struct tc__file *file) {
 static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
 
-  if (file->segment != NULL) TB_TRY(remember_recent(file));
   if (file->settle_seq > stream->settled.seq) stream->settled.seq = file->settle_seq;
-  TB_TRY(tc__settle(archiver, stream));
+  TB_TRY(tc__settle(archiver, stream)); /* may be said twice */
+  if (file->segment != NULL) TB_TRY(remember_recent(file));
   if (file->segment != NULL) {
     char path[192];
     tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);

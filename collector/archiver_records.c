@@ -132,8 +132,9 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
   if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen)
     return tc__losses_add_late(&stream->losses, item);
   struct tc__file *file = stream->open;
-  /* Between generations a file goes on only with the next number. */
-  if (file != NULL && !file->segment->in_gen &&
+  /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
+   * try that went no further. */
+  if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
       (gen != stream->last_gen + 1 || stream->run_broken)) {
     seal_open(archiver, stream);
     file = NULL;
@@ -152,6 +153,17 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
+/* What was cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage only. */
+static void put_rest_aside(struct tc_archiver *archiver, struct tc_segment *rest) {
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_segment_flush(rest, &why);
+
+  if (rc == TB_OK) rc = tc__quarantine_file(archiver, rest, &why);
+  if (rc == TB_OK) return;
+  tc__note(archiver, "%s; what was there of an unfinished generation is not kept", why.text);
+  unlinkat(archiver->opt.dirs->open, rest->name, 0);
+}
+
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
@@ -165,19 +177,19 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
                            .seq = seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
   TB_TRY(tc_segment_flush(file->segment, diag));
+  /* Once the bytes are gone from here nothing may fail: the loss would not be told again. */
+  if (file->segment->ngens == 0) TB_TRY(tc__losses_move(&stream->losses, &file->losses));
+  TB_TRY(tc__losses_reserve(&stream->losses, 1));
   if (file->segment->ngens > 0) {
     struct tc_segment *rest;
     TB_TRY(make_way(archiver, stream, now->gen, diag));
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
-    tb_rc rc = tc_segment_flush(rest, diag);
-    if (rc == TB_OK) rc = tc__quarantine_file(archiver, rest, diag);
+    put_rest_aside(archiver, rest);
     tc_segment_free(rest);
     unmark_dirty(archiver, file);
     seal_open(archiver, stream);
-    TB_TRY(rc);
   } else {
     TB_TRY(tc__quarantine_file(archiver, file->segment, diag));
-    TB_TRY(tc__losses_move(&stream->losses, &file->losses));
     unmark_dirty(archiver, file);
     stream->open = NULL;
     tc__file_free(file);

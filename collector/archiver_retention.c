@@ -34,9 +34,10 @@ uint64_t tc__disk_free(const struct tc_archiver *archiver) {
   return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-static void mark_expired(void *self, tc_meta *meta) {
+static tb_rc mark_expired(void *self, tc_meta *meta) {
   (void)self;
   meta->expired = true;
+  return TB_OK;
 }
 
 static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {

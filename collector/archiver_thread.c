@@ -187,11 +187,11 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
   if (rc == TB_BUDGET || archiver->told_failed) return;
   if (rc == TB_NOMEM && archiver->short_mono_ns == 0) archiver->short_mono_ns = now;
   if (rc == TB_NOMEM && now - archiver->short_mono_ns < SHORTAGE_NS) return;
-  archiver->told_failed = true;
+  archiver->told_failed = true; /* but if there is no memory to say it */
   for (unsigned loop = 0; loop < archiver->opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    tc_outbox_put(&archiver->outbox, reply);
+    archiver->told_failed &= tc_outbox_put(&archiver->outbox, reply);
   }
 }
 

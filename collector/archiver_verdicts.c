@@ -87,7 +87,7 @@ void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
   archiver->verdicts_tail = &item->next;
 }
 
-static void change_verdict(void *self, tc_meta *meta) {
+static tb_rc change_verdict(void *self, tc_meta *meta) {
   const struct tc_verdict *verdict = self;
 
   for (size_t i = 0; i < meta->n_generations; i++) {
@@ -98,7 +98,7 @@ static void change_verdict(void *self, tc_meta *meta) {
     gen->last_ns = verdict->last_ns;
     if (gen->verdict == NULL) {
       gen->verdict = malloc(sizeof *gen->verdict);
-      if (gen->verdict == NULL) return;
+      if (gen->verdict == NULL) return TB_NOMEM;
       tracecollect__v1__verdict__init(gen->verdict);
     }
     char *reason = strdup(verdict->reason);
@@ -110,6 +110,7 @@ static void change_verdict(void *self, tc_meta *meta) {
     gen->verdict->thread = verdict->thread;
     gen->verdict->offset = verdict->offset;
   }
+  return TB_OK;
 }
 
 static void drop_recent(struct tc__stream *stream, struct tc__recent *recent) {

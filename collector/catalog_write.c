@@ -219,7 +219,8 @@ tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service, unsigne
                                "FROM segments g WHERE g.expired = 0 AND g.generations > 0"
                                " AND (?1 IS NULL OR g.service = ?1) ORDER BY g.last_wall LIMIT ?2",
                                diag, &stmt));
-  if (service != NULL) sqlite3_bind_text(stmt, 1, service, -1, SQLITE_TRANSIENT);
+  /* Not to be copied: without memory for that it would be no condition, and another's segments would go. */
+  if (service != NULL) sqlite3_bind_text(stmt, 1, service, -1, SQLITE_STATIC);
   sqlite3_bind_int64(stmt, 2, limit);
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }

@@ -101,6 +101,7 @@ void tc_commit_free(struct tc_commit *commit) {
     for (struct tc_submit *msg; (msg = tc_mailbox_take(&commit->inboxes[i])) != NULL;)
       tc_submit_free(msg);
   free(commit->inboxes);
+  tc_submit_free(commit->held);
   tc__drop_backlog(commit);
   for (struct tc_work *work = commit->work, *next; work != NULL; work = next) {
     next = work->next;
@@ -146,7 +147,7 @@ static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, u
   uint64_t idle = now - stream->contact_mono_ns, limit = commit->opt.config->agents_abandon_after;
   bool staged = stream->staged_seq > stream->durable_seq;
 
-  if (stream->conn != 0 || staged || idle < limit) return;
+  if (stream->conn != 0 || staged || stream->ack_due || idle < limit) return;
   if (!stream->closed && !stream->abandoned)
     stream->abandoned = tc__commit_work(commit, TC_WORK_ABANDON, stream->ref) != NULL;
   else if (stream->units == NULL && (stream->closed || idle >= REMEMBER_NS)) {
@@ -166,12 +167,16 @@ static void look(struct tc_commit *commit, uint64_t now) {
 }
 
 static void take_in(struct tc_commit *commit) {
+  if (commit->held != NULL && !tc__intake(commit, commit->held)) return;
+  commit->held = NULL;
   for (unsigned sender = 0; sender <= commit->opt.loops; sender++) {
     struct tc_submit *msg;
     while (commit->backlog_bytes < 4 * commit->opt.config->log_group_bytes || commit->disk_full) {
       msg = tc_mailbox_take(&commit->inboxes[sender]);
       if (msg == NULL) break;
-      tc__intake(commit, msg);
+      if (tc__intake(commit, msg)) continue;
+      commit->held = msg;
+      return;
     }
   }
 }
@@ -201,7 +206,9 @@ static bool has_work(void *self) {
 static void rest(struct tc_commit *commit) {
   uint64_t now = tc_mono_ns(), wait = LOOK_EVERY_NS;
 
-  if (commit->outbox.waiting > 0 || commit->work != NULL || commit->acks != NULL) wait = RETRY_NS;
+  bool retry = commit->outbox.waiting > 0 || commit->work != NULL || commit->acks != NULL ||
+               commit->failed_untold > 0;
+  if (retry || commit->held != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !commit->disk_full && !commit->failed) {
     /* The next group is being gathered: nobody needs to wake us for it. */
     uint64_t due = commit->group_mono_ns + commit->opt.config->log_group_wait;
@@ -212,7 +219,8 @@ static void rest(struct tc_commit *commit) {
     return;
   }
   if (commit->nsettled > 0 && wait > SETTLED_WAIT_NS) wait = SETTLED_WAIT_NS;
-  tc_waker_sleep(&commit->waker, wait, has_work, commit);
+  /* With one held back, what came behind it is no reason to wake. */
+  tc_waker_sleep(&commit->waker, wait, commit->held != NULL ? NULL : has_work, commit);
 }
 
 static void turn(struct tc_commit *commit) {
@@ -221,6 +229,7 @@ static void turn(struct tc_commit *commit) {
   take_in(commit);
   tc__take_settled(commit);
   if (group_is_due(commit, tc_mono_ns())) tc__commit_group(commit);
+  tc__tell_failed(commit);
   tc__send_acks(commit);
   tc__pass_barriers(commit);
   post_work(commit);

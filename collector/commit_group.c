@@ -154,8 +154,7 @@ static void record_done(struct tc_commit *commit, const struct tc_record *record
 
   assert(stream != NULL && record->seq == stream->durable_seq + 1);
   stream->durable_seq = record->seq;
-  if (tc_streams_hold(&commit->streams, stream, lsn, record->seq, ends_unit(record->kind)) != TB_OK)
-    tc__commit_note(commit, "log: no memory; a file may be kept longer than needed");
+  tc_streams_hold(&commit->streams, stream, lsn, record->seq, ends_unit(record->kind));
   stream->closed = record->kind == TP_CLOSE;
   if (record->kind == TP_HEADER) {
     memcpy(stream->intro.header, record->payload, record->len);
@@ -221,10 +220,17 @@ void tc__drop_backlog(struct tc_commit *commit) {
 static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
   commit->failed = true;
   atomic_store(&commit->opt.stats->failed, true);
-  for (unsigned loop = 0; loop < commit->opt.loops; loop++) {
-    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
-    if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    tc_outbox_put(&commit->outbox, reply);
+  commit->failed_untold = commit->opt.loops;
+  snprintf(commit->failed_text, sizeof commit->failed_text, "%s", diag->text);
+}
+
+/* Each loop, and through it who has to end the program: who finds no memory is told in a later turn. */
+void tc__tell_failed(struct tc_commit *commit) {
+  while (commit->failed_untold > 0) {
+    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_untold - 1);
+    if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", commit->failed_text);
+    if (!tc_outbox_put(&commit->outbox, reply)) return;
+    commit->failed_untold--;
   }
 }
 
@@ -237,10 +243,8 @@ static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
   for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
     stream->staged_seq = stream->durable_seq;
     if (stream->conn == 0) continue;
-    tc__refuse(commit, stream->conn, stream->ref, stream->loop,
-               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
-               "storing failed; send again what is not acked");
-    tc__drop_conn(commit, stream);
+    tc__send_away_writer(commit, stream, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+                         "storing failed; send again what is not acked");
   }
   bool often = commit->poison_mono_ns[0] != 0 && now - commit->poison_mono_ns[0] < POISON_WINDOW_NS;
   commit->poison_mono_ns[0] = commit->poison_mono_ns[1];
@@ -352,6 +356,7 @@ void tc__send_acks(struct tc_commit *commit) {
   for (; stream != NULL; stream = next) {
     next = stream->ack_next;
     stream->ack_due = false;
+    if (stream->refusal.conn != 0 && !tc__say_refusal(commit, stream)) tc__due_ack(commit, stream);
     if (stream->conn == 0) continue;
     if (stream->attach_waits) {
       if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);

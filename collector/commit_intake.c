@@ -21,15 +21,17 @@ struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind
   return work;
 }
 
-void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
-                uint32_t code, const char *text) {
+/* False: there is no memory for it. Who is not refused waits for an answer as long as its connection lasts, so this one
+ * must be said later. */
+static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
+                   uint32_t code, const char *text) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_REFUSED, conn, stream, loop);
 
   if (reply != NULL) {
     reply->code = code;
     snprintf(reply->text, sizeof reply->text, "%s", text);
   }
-  tc_outbox_put(&commit->outbox, reply);
+  return tc_outbox_put(&commit->outbox, reply);
 }
 
 /* The stream has no connection from here on. */
@@ -41,6 +43,23 @@ void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
   stream->contact_mono_ns = tc_mono_ns();
   stream->contact_wall_ns = tc_wall_ns();
   tc__commit_work(commit, TC_WORK_DETACHED, stream->ref);
+}
+
+void tc__send_away_writer(struct tc_commit *commit, struct tc_stream *stream, uint32_t code,
+                          const char *text) {
+  stream->refusal.conn = stream->conn;
+  stream->refusal.code = code;
+  stream->refusal.text = text;
+  if (!tc__say_refusal(commit, stream)) tc__due_ack(commit, stream);
+  tc__drop_conn(commit, stream);
+}
+
+bool tc__say_refusal(struct tc_commit *commit, struct tc_stream *stream) {
+  if (!refuse(commit, stream->refusal.conn, stream->ref, stream->loop, stream->refusal.code,
+              stream->refusal.text))
+    return false;
+  stream->refusal.conn = 0;
+  return true;
 }
 
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream) {
@@ -80,12 +99,17 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
   return stream;
 }
 
+/* Its writer learns that another one comes; it may be the younger one, whose HELLO overtook the other's. False: there is
+ * no memory to say so. */
+static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
+  if (stream->conn == 0) return true;
+  return tc_outbox_put(&commit->outbox,
+                       tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
+}
+
 /* The stream is conn's from here on; NULL: no memory, it is nobody's. */
 static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *stream,
                                  uint64_t conn) {
-  if (stream->conn != 0)
-    tc_outbox_put(&commit->outbox,
-                  tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
   struct tc_work *work = tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
@@ -94,37 +118,34 @@ static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *str
   return NULL;
 }
 
-static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
+/* False: there is no memory to answer it. */
+static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
   const struct tc_attach *attach = &msg->attach;
   struct tc_stream *stream = tc_streams_by_id(&commit->streams, attach->stream);
   char text[96];
 
-  if (commit->failed) {
-    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
-               "the log cannot be written");
-    return;
-  }
-  if (stream != NULL && strncmp(stream->intro.identity, attach->identity, TC_IDENTITY_MAX) != 0) {
-    tc__refuse(commit, msg->conn, stream->ref, attach->loop,
-               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY,
-               "this stream belongs to another certificate");
-    return;
-  }
+  if (commit->failed)
+    return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+                  "the log cannot be written");
+  if (stream != NULL && strncmp(stream->intro.identity, attach->identity, TC_IDENTITY_MAX) != 0)
+    return refuse(commit, msg->conn, stream->ref, attach->loop,
+                  TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY,
+                  "this stream belongs to another certificate");
+  if (stream != NULL && stream->refusal.conn != 0 && !tc__say_refusal(commit, stream))
+    return false; /* there is place for one */
   uint64_t most = commit->opt.config->agents_identity_streams_max;
   if (stream == NULL && tc_streams_of(&commit->streams, attach->identity) >= most) {
     snprintf(text, sizeof text,
              "agents.identity_streams_max is %" PRIu64 " for one certificate name", most);
-    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
-               text);
-    return;
+    return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
+                  text);
   }
+  if (stream != NULL && !supersede(commit, stream)) return false;
   if (stream == NULL) stream = new_stream(commit, attach);
   struct tc_work *work = stream == NULL ? NULL : take_over(commit, stream, msg->conn);
-  if (work == NULL) {
-    tc__refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
-               "no memory for another stream");
-    return;
-  }
+  if (work == NULL)
+    return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
+                  "no memory for another stream");
   stream->loop = attach->loop;
   stream->abandoned = false;
   work->attached.conn = msg->conn;
@@ -135,6 +156,7 @@ static void attach(struct tc_commit *commit, const struct tc_submit *msg) {
     stream->attach_waits = true;
   else
     tc__answer_attach(commit, stream);
+  return true;
 }
 
 static const char *record_fault(const struct tc_stream *stream, const struct tc_record *record) {
@@ -162,9 +184,7 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
   }
   const char *fault = record_fault(stream, record);
   if (fault != NULL) {
-    tc__refuse(commit, stream->conn, stream->ref, stream->loop,
-               TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, fault);
-    tc__drop_conn(commit, stream);
+    tc__send_away_writer(commit, stream, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, fault);
     record->free(record);
     return;
   }
@@ -208,11 +228,13 @@ void tc__pass_barriers(struct tc_commit *commit) {
   }
 }
 
-void tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
+bool tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
   struct tc_work *work;
 
   switch (msg->kind) {
-  case TC_SUBMIT_ATTACH: attach(commit, msg); break;
+  case TC_SUBMIT_ATTACH:
+    if (!attach(commit, msg)) return false;
+    break;
   case TC_SUBMIT_RECORD:
     if (msg->record == NULL) break;
     take_record(commit, msg->record);
@@ -240,4 +262,5 @@ void tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
     break;
   }
   tc_submit_free(msg);
+  return true;
 }

@@ -21,6 +21,7 @@ struct tc_commit {
   struct tc_log *log;
   struct tc_outbox outbox;
   struct tc_mailbox *inboxes; /* by sender */
+  struct tc_submit *held;     /* nothing more is taken in before there is memory for this one */
   struct tc_waker waker;
   pthread_t thread;
   bool started;
@@ -51,17 +52,23 @@ struct tc_commit {
   uint64_t trim_mono_ns;
   uint64_t poison_mono_ns[2]; /* the last two times a file was given up */
   bool disk_full, failed;
+  unsigned failed_untold; /* so many loops do not know it yet */
+  char failed_text[200];
 };
 
 void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) TB_PRINTF(2, 3);
 
 /* commit_intake.c */
-void tc__intake(struct tc_commit *commit, struct tc_submit *msg);
+/* Takes msg. False: it stays the caller's, to be tried again: there is not even memory to refuse it. */
+bool tc__intake(struct tc_commit *commit, struct tc_submit *msg);
 struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind,
                                 uint32_t stream); /* in order; NULL: no memory */
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream);
-void tc__refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
-                uint32_t code, const char *text);
+/* The stream's connection has to come again, and writes it no more. text: lives as long as the program. */
+void tc__send_away_writer(struct tc_commit *commit, struct tc_stream *stream, uint32_t code,
+                          const char *text);
+/* What a shortage left unsaid. False: it still does. */
+bool tc__say_refusal(struct tc_commit *commit, struct tc_stream *stream);
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
 /* Barriers that what lies before them is done for go to the archiver, behind it. */
 void tc__pass_barriers(struct tc_commit *commit);
@@ -70,6 +77,7 @@ void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 /* commit_group.c */
 void tc__commit_group(struct tc_commit *commit);
 void tc__take_settled(struct tc_commit *commit);
+void tc__tell_failed(struct tc_commit *commit);
 void tc__send_acks(struct tc_commit *commit);
 void tc__drop_backlog(struct tc_commit *commit);
 tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out);

@@ -180,9 +180,8 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
 static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint64_t last_seq) {
   TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, last_seq,
                                 recovery->diag));
-  if (tc_streams_hold(recovery->streams, stream, recovery->lsn, last_seq, false) == TB_OK)
-    return TB_OK;
-  return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+  tc_streams_hold(recovery->streams, stream, recovery->lsn, last_seq, false);
+  return TB_OK;
 }
 
 /* A later file knows of records that no earlier one has any more. */
@@ -247,8 +246,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     if (head->kind != TP_HEADER) return TB_OK;
   } else {
     bool ends = head->kind == TP_GENEND || head->kind == TP_LOSS || head->kind == TP_CLOSE;
-    if (tc_streams_hold(recovery->streams, stream, head->lsn, head->seq, ends) != TB_OK)
-      return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+    tc_streams_hold(recovery->streams, stream, head->lsn, head->seq, ends);
     recovery->out->records++;
   }
   TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen,
@@ -259,16 +257,13 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
 }
 
 /* The log must keep it, as it must what the stream brought after it. */
-static tb_rc hold_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
+static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, entry->head.ref);
 
-  if (stream == NULL || checkpoint_of(recovery, stream) != entry || stream->units != NULL)
-    return TB_OK;
+  if (stream == NULL || checkpoint_of(recovery, stream) != entry || stream->units != NULL) return;
   if (stream->durable_seq < entry->head.seq)
     stream->durable_seq = stream->staged_seq = entry->head.seq;
-  if (tc_streams_hold(recovery->streams, stream, entry->head.lsn, entry->head.seq, false) == TB_OK)
-    return TB_OK;
-  return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
+  tc_streams_hold(recovery->streams, stream, entry->head.lsn, entry->head.seq, false);
 }
 
 static tb_rc resume(struct recovery *recovery) {
@@ -292,7 +287,7 @@ static tb_rc replay(struct recovery *recovery) {
     case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
     case TC_LOG_STREAM: break;  /* added before */
     case TC_LOG_SETTLED: break; /* learned before */
-    case TC_LOG_CHECKPOINT: TB_TRY(hold_checkpoint(recovery, entry)); break;
+    case TC_LOG_CHECKPOINT: hold_checkpoint(recovery, entry); break;
     default: TB_TRY(replay_record(recovery, entry));
     }
   }

@@ -52,7 +52,7 @@ static void unit_drop(struct tc_streams *streams, struct tc_stream *stream) {
     stream->unit_open = false;
   }
   held_remove(streams, unit);
-  free(unit);
+  if (unit != &stream->spare) free(unit);
 }
 
 static void stream_free(struct tc_streams *streams, struct tc_stream *stream) {
@@ -198,13 +198,22 @@ void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream)
   stream->conn = 0;
 }
 
-tb_rc tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
-                      uint64_t seq, bool ends) {
-  struct tc_unit *unit;
+/* NULL: there is no memory, and what comes belongs to the unit before it, which is kept a little longer then. Where none
+ * is before it, the stream has one of its own: what is acked must not leave the log. */
+static struct tc_unit *new_unit(struct tc_stream *stream) {
+  struct tc_unit *unit = calloc(1, sizeof *unit);
 
-  if (!stream->unit_open) {
-    unit = calloc(1, sizeof *unit);
-    if (unit == NULL) return TB_NOMEM;
+  if (unit != NULL || stream->units != NULL) return unit;
+  stream->spare = (struct tc_unit){ 0 };
+  return &stream->spare;
+}
+
+void tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
+                     uint64_t seq, bool ends) {
+  struct tc_unit *unit = stream->unit_open ? NULL : new_unit(stream);
+
+  stream->unit_open = true;
+  if (unit != NULL) {
     unit->stream = stream;
     unit->first_lsn = lsn;
     unit->at = streams->held_tail;
@@ -212,13 +221,11 @@ tb_rc tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint
     streams->held_tail = &unit->later;
     *stream->units_tail = unit;
     stream->units_tail = &unit->next;
-    stream->unit_open = true;
   }
   /* The open unit is the last: its address is where the tail pointer lies. */
   unit = (struct tc_unit *)(void *)((char *)stream->units_tail - offsetof(struct tc_unit, next));
   unit->last_seq = seq;
   if (ends) stream->unit_open = false;
-  return TB_OK;
 }
 
 void tc_stream_end_unit(struct tc_stream *stream) {

@@ -36,13 +36,19 @@ struct tc_stream {
   uint64_t conn; /* 0: none; set by tc_streams_connect() */
   unsigned loop;
   bool attach_waits; /* ATTACHED is answered when what is staged is durable */
-  bool ack_due;      /* in the commit's list */
+  bool ack_due;      /* in the commit's list: of who is owed an ack, that answer, or a refusal */
   struct tc_stream *ack_next;
+  struct {
+    uint64_t conn; /* 0: none; it writes the stream no more, and for want of memory was not told */
+    uint32_t code;
+    const char *text;
+  } refusal;
   struct tc_outbox_slot acked, released;
 
   uint64_t asked_mono_ns;              /* when a checkpoint was last asked for */
   struct tc_unit *units, **units_tail; /* what the log must keep */
   bool unit_open;
+  struct tc_unit spare; /* for want of memory */
 };
 
 struct tc_streams {
@@ -53,7 +59,8 @@ struct tc_streams {
   struct tb_mem mem;
   struct tb_map by_ref, by_conn;
   struct tb_map by_id; /* first 8 bytes of the id -> struct tc_stream */
-  struct tb_map by_identity; /* its hash -> how many streams are known; two of one hash count as one */
+  struct tb_map
+      by_identity; /* its hash -> how many streams are known; two of one hash count as one */
 };
 
 TB_MUST tb_rc tc_streams_init(struct tc_streams *streams);
@@ -75,8 +82,8 @@ void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream)
 struct tc_stream *tc_streams_by_conn(const struct tc_streams *streams, uint64_t conn);
 
 /* A record of the stream lies at lsn, behind all told before; ends: it ends its unit. */
-TB_MUST tb_rc tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
-                              uint64_t seq, bool ends);
+void tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
+                     uint64_t seq, bool ends);
 /* The stream's oldest unit; it ends here if it was open: what comes is held by one of its own, so that the
  * archive can settle all of this one. */
 void tc_stream_end_unit(struct tc_stream *stream);
