@@ -268,7 +268,10 @@ bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag) {
   agents->nstored = 0;
   agents->failed = false;
   for (unsigned i = 0; i < SIM_STREAMS; i++) agents->agents[i].conn = agents->agents[i].ref = 0;
-  if (tc_store_open(agents->config, 1, sink, diag, &agents->store) != TB_OK) return false;
+  sim_world->inside++;
+  tb_rc rc = tc_store_open(agents->config, 1, sink, diag, &agents->store);
+  sim_world->inside--;
+  if (rc != TB_OK) return false;
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     if (agents->agents[i].sent > 0) attach(agents, i);
   return true;
@@ -276,7 +279,9 @@ bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag) {
 
 void sim_agents_stop(struct sim_agents *agents) {
   sim_wires_end(agents);
+  sim_world->inside++;
   tc_store_close(agents->store);
+  sim_world->inside--;
   agents->store = NULL;
   if (tc_records_held_bytes() > 0)
     sim_violation("I9: %zu bytes of records are left", tc_records_held_bytes());
@@ -291,8 +296,10 @@ void sim_agents_end_soon(struct sim_agents *agents) {
     struct sim_agent *agent = &agents->agents[i];
     if (agent->sent == 0 || agent->end_at != 0) continue;
     for (uint64_t limit = sim_world->mono_ns + PATIENCE_NS; agent->ref == 0;
-         sim_agents_step(agents))
+         sim_agents_step(agents)) {
+      if (agent->conn == 0) attach(agents, i);
       if (sim_world->mono_ns >= limit) sim_violation("stream %u: no answer to its attach", i);
+    }
     agent->end_at = sim_script_border(&agents->scripts[i], agent->acked == 0 ? 1 : agent->acked);
   }
 }

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/memory.h"
 #include "sim/world.h"
 
 /* Programs that this one's libraries were built for know no other type. */
@@ -276,8 +277,7 @@ DIR *fdopendir(int fd) {
 
   if (folder == NULL) abort(); /* nobody else lists folders here */
   while (sim_name_at(folder, n) != NULL) n++;
-  listing = calloc(1, sizeof *listing + n * SIM_NAME);
-  if (listing == NULL) abort();
+  listing = sim_calloc(1, sizeof *listing + n * SIM_NAME);
   listing->fd = fd;
   for (; listing->n < n; listing->n++)
     strcpy(listing->names[listing->n], sim_name_at(folder, listing->n));
@@ -442,7 +442,7 @@ static void *take_zeroed(size_t bytes) {
       spare[i] = (struct sim_map){ 0 };
       return memory;
     }
-  return calloc(1, bytes);
+  return sim_calloc(1, bytes);
 }
 
 static void give_zeroed(const struct sim_map *map) {
@@ -461,10 +461,10 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
   struct sim_file *file = file_of(fd);
 
   if (file == NULL) return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+  if (sim_is_short(__builtin_return_address(0))) return MAP_FAILED;
   struct sim_map *map = sim_world->maps;
   while (map->memory != NULL) map++;
   *map = (struct sim_map){ take_zeroed(bytes), bytes, (size_t)sim_data_end(file) };
-  if (map->memory == NULL) abort();
   sim_read(file, map->memory, map->filled, 0);
   return map->memory;
 }

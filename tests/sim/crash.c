@@ -122,7 +122,7 @@ struct sim_disk *sim_disk_crash(struct sim_disk *disk, unsigned pattern,
   static const enum fate plain[SIM_PLAIN_PATTERNS][2] = {
     { ALL_OLD, ALL_OLD }, { ALL_NEW, ALL_NEW }, { ALL_NEW, ALL_OLD }, { ALL_OLD, ALL_NEW }
   };
-  struct crash crash = { .to = sim__must(calloc(1, sizeof *crash.to)), .chance = chance };
+  struct crash crash = { .to = sim_calloc(1, sizeof *crash.to), .chance = chance };
 
   if (pattern < SIM_PLAIN_PATTERNS) {
     crash.names = plain[pattern][0];

@@ -11,11 +11,11 @@
 static const struct sim_names no_names;
 
 static struct sim_names *names_copy(const struct sim_names *from) {
-  struct sim_names *names = sim__must(calloc(1, sizeof *names));
+  struct sim_names *names = sim_calloc(1, sizeof *names);
 
   names->n = from->n;
   names->cap = from->n + 4;
-  names->items = sim__must(malloc(names->cap * sizeof *names->items));
+  names->items = sim_malloc(names->cap * sizeof *names->items);
   if (from->n > 0) memcpy(names->items, from->items, from->n * sizeof *names->items);
   return names;
 }
@@ -39,7 +39,7 @@ static struct sim_entry *find_entry(const struct sim_names *names, const char *n
 static void append(struct sim_names *names, const struct sim_entry *entry) {
   if (names->n == names->cap) {
     names->cap = 2 * names->cap + 4;
-    names->items = sim__must(reallocarray(names->items, names->cap, sizeof *names->items));
+    names->items = sim_reallocarray(names->items, names->cap, sizeof *names->items);
   }
   names->items[names->n++] = *entry;
 }
@@ -82,7 +82,7 @@ void sim__names_free(struct sim_names *names) {
 }
 
 struct sim_file *sim__file_new(struct sim_disk *disk, bool is_folder) {
-  struct sim_file *file = sim__must(calloc(1, sizeof *file));
+  struct sim_file *file = sim_calloc(1, sizeof *file);
 
   file->next = disk->files;
   disk->files = file;
@@ -98,7 +98,7 @@ struct sim_file *sim__file_new(struct sim_disk *disk, bool is_folder) {
 }
 
 struct sim_disk *sim_disk_new(void) {
-  struct sim_disk *disk = sim__must(calloc(1, sizeof *disk));
+  struct sim_disk *disk = sim_calloc(1, sizeof *disk);
 
   disk->steps_tail = &disk->steps;
   disk->root = sim__file_new(disk, true);
@@ -143,7 +143,7 @@ void sim__step_apply(const struct sim_step *step, struct sim_names *from, struct
 
 static void take_step(struct sim_disk *disk, struct sim_file *from_folder, const char *from,
                       struct sim_file *to_folder, const char *to, struct sim_file *file) {
-  struct sim_step *step = sim__must(calloc(1, sizeof *step));
+  struct sim_step *step = sim_calloc(1, sizeof *step);
 
   *step = (struct sim_step){ .from_folder = from_folder, .to_folder = to_folder, .file = file };
   if (from != NULL) strncpy(step->from, from, sizeof step->from - 1);

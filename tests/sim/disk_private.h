@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "sim/disk.h"
+#include "sim/memory.h"
 
 struct sim_page {
   unsigned refs;
@@ -29,12 +30,6 @@ struct sim_names {
   } * items;
   size_t n, cap;
 };
-
-/* A simulation that finds no memory has no answer. */
-static inline void *sim__must(void *memory) {
-  if (memory == NULL) abort();
-  return memory;
-}
 
 struct sim_file *sim__file_new(struct sim_disk *disk, bool is_folder);
 void sim__names_set(struct sim_names *names, const char *name, struct sim_file *file);

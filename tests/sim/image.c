@@ -7,7 +7,7 @@
 static uint64_t versions;
 
 struct sim_image *sim__image_new(void) {
-  struct sim_image *image = sim__must(calloc(1, sizeof *image));
+  struct sim_image *image = sim_calloc(1, sizeof *image);
 
   image->refs = 1;
   image->version = ++versions;
@@ -37,7 +37,7 @@ struct sim_image *sim__image_own(struct sim_image **slot) {
     struct sim_image *copy = sim__image_new();
     copy->size = image->size;
     copy->npages = image->npages;
-    copy->pages = sim__must(calloc(image->npages + 1, sizeof *copy->pages));
+    copy->pages = sim_calloc(image->npages + 1, sizeof *copy->pages);
     for (size_t i = 0; i < image->npages; i++)
       if ((copy->pages[i] = image->pages[i]) != NULL) copy->pages[i]->refs++;
     image->refs--;
@@ -51,9 +51,9 @@ unsigned char *sim__image_page(struct sim_image *image, size_t i) {
   struct sim_page *page = image->pages[i];
 
   if (page == NULL) {
-    page = sim__must(calloc(1, sizeof *page));
+    page = sim_calloc(1, sizeof *page);
   } else if (page->refs > 1) {
-    struct sim_page *copy = sim__must(malloc(sizeof *copy));
+    struct sim_page *copy = sim_malloc(sizeof *copy);
     memcpy(copy->bytes, page->bytes, SIM_PAGE);
     page->refs--;
     page = copy;
@@ -82,7 +82,7 @@ void sim__image_resize(struct sim_image *image, uint64_t bytes) {
       memset(sim__image_page(image, npages - 1) + rest, 0, SIM_PAGE - rest);
   }
   if (npages > image->npages) {
-    image->pages = sim__must(reallocarray(image->pages, npages, sizeof *image->pages));
+    image->pages = sim_reallocarray(image->pages, npages, sizeof *image->pages);
     memset(image->pages + image->npages, 0, (npages - image->npages) * sizeof *image->pages);
     image->npages = npages;
   }

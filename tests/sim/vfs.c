@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/memory.h"
 #include "sim/world.h"
 
 enum { REGIONS = 64 };
@@ -105,7 +106,7 @@ static int shm_map(sqlite3_file *file, int i, int bytes, int extend, void volati
   struct handle *handle = (struct handle *)file;
 
   if (i >= REGIONS) return SQLITE_FULL;
-  if (handle->regions[i] == NULL && extend) handle->regions[i] = calloc(1, (size_t)bytes);
+  if (handle->regions[i] == NULL && extend) handle->regions[i] = sim_calloc(1, (size_t)bytes);
   *out = handle->regions[i];
   return SQLITE_OK;
 }

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "collector/ingest.h"
-#include "sim/disk_private.h"
+#include "sim/memory.h"
+#include "sim/world.h"
 
 enum { CREDIT_BYTES = 4 << 20, HELD_BYTES_MAX = 1 << 20, AGENT_HELD_BYTES_MAX = 32 << 10 };
 
@@ -47,8 +48,9 @@ static void free_wire(struct sim_wire *wire) {
 
 /* ---- the collector's end */
 
-/* Takes msg. TB_AGAIN: the store's mailbox is full. */
+/* Takes msg, NULL for want of memory. TB_AGAIN: later. */
 static tb_rc submit(struct sim_wire *wire, struct tc_submit *msg) {
+  if (msg == NULL) return TB_AGAIN;
   msg->conn = wire->conn;
   if (tc_store_submit(wire->agents->store, 0, msg)) return TB_OK;
   if (msg->kind == TC_SUBMIT_RECORD) msg->record = NULL; /* stays ingest's */
@@ -58,17 +60,17 @@ static tb_rc submit(struct sim_wire *wire, struct tc_submit *msg) {
 
 static tb_rc take_hello(void *self, const Tracecollect__V1__Hello *hello) {
   struct sim_wire *wire = self;
-  struct tc_submit *msg = sim__must(tc_submit_new(TC_SUBMIT_ATTACH));
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_ATTACH);
 
   if (hello->stream.len != TC_STREAM_BYTES) sim_violation("a hello came without its stream");
-  sim_attach_fill(&msg->attach, wire->stream, hello->stream.data);
+  if (msg != NULL) sim_attach_fill(&msg->attach, wire->stream, hello->stream.data);
   return submit(wire, msg);
 }
 
 static tb_rc take_record(void *self, struct tc_record *record) {
-  struct tc_submit *msg = sim__must(tc_submit_new(TC_SUBMIT_RECORD));
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_RECORD);
 
-  msg->record = record;
+  if (msg != NULL) msg->record = record;
   return submit(self, msg);
 }
 
@@ -85,7 +87,7 @@ static void take_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartb
 }
 
 static void notice(struct sim_wire *wire) {
-  if (submit(wire, sim__must(tc_submit_new(TC_SUBMIT_DETACH))) == TB_OK) free_wire(wire);
+  if (submit(wire, tc_submit_new(TC_SUBMIT_DETACH)) == TB_OK) free_wire(wire);
 }
 
 static bool arrive(struct sim_wire *wire) {
@@ -94,8 +96,12 @@ static bool arrive(struct sim_wire *wire) {
   size_t n = 1 + (size_t)sim_below(chance, sizes[sim_below(chance, 3)]), used;
 
   if (n > wire->n) n = wire->n;
+  sim_world->inside++;
   tb_rc rc = tc_ingest_bytes(&wire->ingest, wire->bytes, n, &used);
-  if (rc != TB_OK && rc != TB_AGAIN)
+  sim_world->inside--;
+  if (rc == TB_NOMEM)
+    wire->closed = true; /* the agent comes again, with the same */
+  else if (rc != TB_OK && rc != TB_AGAIN)
     sim_violation("stream %u: what its agent says is refused: %s", wire->stream, wire->diag.text);
   wire->held = rc == TB_AGAIN;
   wire->n -= used;
@@ -108,7 +114,7 @@ static bool arrive(struct sim_wire *wire) {
 static void append(struct sim_wire *wire, const void *bytes, size_t n) {
   if (wire->cap - wire->n < n) {
     wire->cap = 2 * (wire->n + n);
-    wire->bytes = sim__must(realloc(wire->bytes, wire->cap));
+    wire->bytes = sim_reallocarray(wire->bytes, wire->cap, 1);
   }
   memcpy(wire->bytes + wire->n, bytes, n);
   wire->n += n;
@@ -125,7 +131,7 @@ static void say(struct sim_wire *wire, struct tp_frame *frame) {
 
 void sim_wire_open(struct sim_agents *agents, unsigned stream, uint64_t conn,
                    const unsigned char id[TC_STREAM_BYTES]) {
-  struct sim_wire *wire = sim__must(calloc(1, sizeof *wire));
+  struct sim_wire *wire = sim_calloc(1, sizeof *wire);
   struct tc_ingest_sink sink = {
     .self = wire,
     .hello = take_hello,

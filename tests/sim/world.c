@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "sim/memory.h"
+
 #ifdef TC_SANITIZED
 #include <sanitizer/common_interface_defs.h>
 #define LEAVE(fake, bottom, bytes)  __sanitizer_start_switch_fiber(fake, bottom, bytes)
@@ -83,9 +85,9 @@ static void begin_thread(void) {
 
 struct sim_thread *sim_thread_new(void *(*run)(void *self), void *self) {
   struct sim_world *world = sim_world;
-  struct sim_thread *thread = calloc(1, sizeof *thread);
+  struct sim_thread *thread = sim_calloc(1, sizeof *thread);
 
-  if (thread == NULL || world->nthreads == SIM_THREADS) abort();
+  if (world->nthreads == SIM_THREADS) abort();
   thread->stack = take_stack();
   thread->run = run;
   thread->self = self;

@@ -49,6 +49,11 @@ struct sim_world {
   unsigned quiet; /* > 0: no boundaries, no faults, no change of threads: the catalog's own I/O */
   void (*boundary)(void *self, const char *call);
   enum sim_fault (*fault)(void *self, const char *call); /* NULL: nothing goes wrong */
+  bool (*no_memory)(
+      void *self,
+      bool own);   /* at each allocation of the store's, its own or one of a library it calls;
+                                              NULL: there is enough */
+  unsigned inside; /* > 0: what its driver does is the store's doing, too */
   void *self;
   uint64_t boundaries;
 
