@@ -41,8 +41,8 @@ void to__gather_fini(struct to_gather *gather);
 /* The next file of the same stream, from its header on. */
 void to__gather_begin(struct to_gather *gather);
 
-/* feed() stops behind the batch with which `enough` bytes or more are taken. All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__gather_next(). TB_END: the
- * trace is over, what follows is not looked at. */
+/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__gather_next(). TB_END: the trace is
+ * over, what follows is not looked at. feed() stops behind the batch with which `enough` bytes or more are taken. */
 TB_MUST tb_rc to__gather_feed(struct to_gather *gather, struct to_generation *gen,
                               struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
                               size_t *out_used);
