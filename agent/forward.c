@@ -139,8 +139,9 @@ static void take_instance(struct ta_forward *f, const char *value, int *error) {
 
 struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *config) {
   struct ta_forward_config all = { 0 };
-  size_t first = offsetof(struct ta_forward_config, spool_dir);
-  size_t size = config->size < first ? first : config->size;
+  size_t first =
+      offsetof(struct ta_forward_config, record_ms) + sizeof all.record_ms; /* in 0.1.0 */
+  size_t size = config->size == 0 ? first : config->size;
 
   memcpy(&all, config, size < sizeof all ? size : sizeof all);
   all.size = sizeof all;
@@ -409,7 +410,8 @@ static void leave(struct ta_forward *f) {
 
 /* Before the end mark a generation's end is only seen when the next one comes, unless the writer tells it. */
 static void put_header(struct ta_forward *f, const unsigned char *bytes, size_t n) {
-  bool told = f->split.version >= FIRST_VERSION_WITH_END_MARK || atomic_load(&f->client.cut) != NULL;
+  bool told =
+      f->split.version >= FIRST_VERSION_WITH_END_MARK || atomic_load(&f->client.cut) != NULL;
 
   f->header_put = true;
   ta_spool_record_ends(&f->spool, told ? 1 : 2);

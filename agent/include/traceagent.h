@@ -59,7 +59,7 @@ typedef struct ta_forward ta_forward;
  * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE,
  * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. */
 struct ta_forward_config {
-  size_t size;                 /* sizeof this struct, or 0: the first version */
+  size_t size;                 /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
   const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */
   const char *certs;           /* folder with ca.pem, agent.pem, agent.key */
   const char *ca, *cert, *key; /* or the three files by name */
