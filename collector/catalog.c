@@ -50,6 +50,16 @@ tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_
   return TB_OK;
 }
 
+/* Whole, and with its number, or not at all. */
+static int make_schema(struct tc_catalog *catalog) {
+  char sql[40];
+
+  snprintf(sql, sizeof sql, "PRAGMA user_version=%d; COMMIT", TC__SCHEMA_VERSION);
+  int code = sqlite3_exec(catalog->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+  if (code == SQLITE_OK) code = sqlite3_exec(catalog->db, tc__catalog_schema, NULL, NULL, NULL);
+  return code == SQLITE_OK ? sqlite3_exec(catalog->db, sql, NULL, NULL, NULL) : code;
+}
+
 static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *diag) {
   sqlite3_busy_timeout(catalog->db, 5000);
   if (!writable) {
@@ -68,11 +78,7 @@ static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *d
                    version, TC__SCHEMA_VERSION);
   if (sqlite3_exec(catalog->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL,
                    NULL) != SQLITE_OK ||
-      sqlite3_exec(catalog->db, tc__catalog_schema, NULL, NULL, NULL) != SQLITE_OK)
-    return tc__catalog_fail(catalog, diag, "schema");
-  char sql[40];
-  snprintf(sql, sizeof sql, "PRAGMA user_version=%d", TC__SCHEMA_VERSION);
-  if (sqlite3_exec(catalog->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+      (version == 0 && make_schema(catalog) != SQLITE_OK))
     return tc__catalog_fail(catalog, diag, "schema");
   return TB_OK;
 }
