@@ -45,6 +45,11 @@ tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
+void tc__unmark_stale(struct tc_archiver *archiver) {
+  unlinkat(archiver->opt.dirs->state, "catalog.stale", 0);
+  archiver->stale_marked = false;
+}
+
 /* The mark stays where a meta could not be read: the next start tries again, this run does without it. */
 static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
   int state_fd = archiver->opt.dirs->state;
@@ -54,8 +59,7 @@ static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
   TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
                             &done));
   if (done.unread > 0) return TB_OK;
-  unlinkat(state_fd, "catalog.stale", 0);
-  archiver->stale_marked = false;
+  tc__unmark_stale(archiver);
   return TB_OK;
 }
 

@@ -130,16 +130,32 @@ bool tc__catalog_takes_rows(const struct tc_archiver *archiver) {
   return archiver->catalog != NULL && !archiver->opt.stats->catalog_stale;
 }
 
-/* Its new name reaches the disk: whoever comes next says to the log or to the catalog what the meta says now. */
-static tb_rc sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
-                       struct tb_diag *diag) {
+tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                    struct tb_diag *diag) {
   if (!archiver->opt.durable || fsync(dir_fd) == 0) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
 }
 
+tb_rc tc__change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                      tc__meta_change_fn *change, void *self, struct tb_diag *diag, tc_meta **out) {
+  tc_meta *meta;
+
+  TB_TRY(tc_meta_read(dir_fd, name, diag, &meta));
+  tb_rc rc = change(self, meta);
+  if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
+  if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
+  if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
+  if (rc != TB_OK) {
+    tc_meta_free(meta);
+    return rc;
+  }
+  *out = meta;
+  return TB_OK;
+}
+
 tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
-                uint64_t first_gen, tb_rc (*change)(void *self, tc_meta *meta), void *self,
-                int *out_dir_fd, struct tb_diag *diag) {
+                uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
+                struct tb_diag *diag) {
   char name[32];
   tc_meta *meta;
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
@@ -149,13 +165,10 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
   if (dir_fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "archive/%s/%s: %s",
                    day, stream_hex, strerror(errno));
-  tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
+  tb_rc rc = tc__change_meta(archiver, dir_fd, name, change, self, diag, &meta);
   if (rc == TB_OK) {
-    rc = change(self, meta);
-    if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
-    if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
-    if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
-    if (rc == TB_OK && out_dir_fd == NULL) rc = sync_name(archiver, dir_fd, name, diag);
+    /* Whoever comes next says to the log or to the catalog what the meta says now. */
+    if (out_dir_fd == NULL) rc = tc__sync_name(archiver, dir_fd, name, diag);
     if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
     tc_meta_free(meta);
   }

@@ -154,6 +154,7 @@ struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,
                                        uint32_t ref); /* NULL: unknown */
 void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream);
 tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag);
+void tc__unmark_stale(struct tc_archiver *archiver);
 void tc__rebuild_catalog(struct tc_archiver *archiver);
 /* What is known of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_archiver *archiver);
@@ -217,6 +218,8 @@ tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 /* A batch of a generation that was given up is not kept, but counted. */
 tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item);
+/* What is told of a generation that was given up here: its agent, which gave it up as well, counts all of it. */
+void tc__losses_forget(struct tc__losses *losses, uint64_t gen);
 /* Those of a meta without a segment, which a segment's meta is about to replace. */
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
@@ -245,12 +248,19 @@ tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why
                          struct tb_diag *diag);
 tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag);
 bool tc__catalog_takes_rows(const struct tc_archiver *archiver);
-/* Reads the meta, lets change() change it (an error: it stays as it was), and puts it back by rename, into the catalog too. Its new name is on the
- * disk then; with out_dir_fd that is left to the caller, who has the folder to sync and close (-1 after a failure),
- * and syncs it before the catalog is committed. */
+typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
+/* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
+tb_rc tc__change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                      tc__meta_change_fn *change, void *self, struct tb_diag *diag, tc_meta **out);
+/* What was done with names in the folder reaches the disk. */
+tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                    struct tb_diag *diag);
+/* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with out_dir_fd that is
+ * left to the caller, who has the folder to sync and close (-1 after a failure), and syncs it before the catalog is
+ * committed. */
 tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
-                uint64_t first_gen, tb_rc (*change)(void *self, tc_meta *meta), void *self,
-                int *out_dir_fd, struct tb_diag *diag);
+                uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
+                struct tb_diag *diag);
 
 /* archiver_verdicts.c */
 void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,

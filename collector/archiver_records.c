@@ -288,6 +288,10 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
   TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
+  TB_TRY(tc__losses_reserve(&stream->losses, 1));
+  uint64_t given_up = stream->settled.abandoned_gen;
+  if (given_up >= loss.first_gen && given_up <= loss.last_gen && given_up != 0)
+    tc__losses_forget(&stream->losses, given_up);
   TB_TRY(tc__losses_add(&stream->losses, &loss));
   tc__tell_lost(archiver, stream, &loss, "");
   if (stream->open != NULL) seal_open(archiver, stream);

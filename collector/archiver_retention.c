@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking a segment away: its meta is marked first and stays, then the trace is unlinked, then the
- * catalog says so. Killed in between, the next round does the rest. */
+/* Taking a segment away: its meta is marked first and stays, then the trace is unlinked, and once both are on the disk
+ * the catalog says so. Killed in between, the next start finds a mark that the catalog does not say what the metas do:
+ * it is rebuilt, and what was begun here is finished on the way. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct round {
   uint64_t archive_bytes, disk_free,
       service_over; /* service_over: bytes one service is above its share */
   uint64_t taken;
+  bool begun, was_marked; /* something is taken away; the catalog had its mark before */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
   char services[AT_ONCE][65];
@@ -40,27 +42,60 @@ static tb_rc mark_expired(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
+static tb_rc expire(struct tc_archiver *archiver, int dir_fd, uint64_t first_gen, bool *out_begun,
+                    struct tb_diag *diag) {
+  char name[32], trace[32];
+  tc_meta *meta;
+
+  tc_meta_name(first_gen, name);
+  tc_trace_name(first_gen, trace);
+  TB_TRY(tc__change_meta(archiver, dir_fd, name, mark_expired, NULL, diag, &meta));
+  *out_begun = true;
+  tb_rc rc = tc__sync_name(archiver, dir_fd, name, diag);
+  if (rc == TB_OK && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
+    rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", trace, strerror(errno));
+  if (rc == TB_OK) rc = tc__sync_name(archiver, dir_fd, trace, diag);
+  if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
+  tc_meta_free(meta);
+  return rc;
+}
+
+static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, const char *day,
+                        struct tb_diag *diag) {
+  struct tc_archiver *archiver = round->archiver;
+  char hex[TC_STREAM_HEX_BYTES];
+  bool begun = false;
+
+  tc_hex(row->stream, sizeof row->stream, hex);
+  if (!round->begun) {
+    round->was_marked = archiver->stale_marked;
+    TB_TRY(tc__mark_stale(archiver, diag));
+    round->begun = true;
+  }
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
+  tb_rc rc = dir_fd >= 0 ? expire(archiver, dir_fd, row->first_gen, &begun, diag)
+                         : tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno),
+                                   "archive/%s/%s: %s", day, hex, strerror(errno));
+  if (dir_fd >= 0) close(dir_fd);
+  /* One that is not there, or half gone, is no row any more. */
+  if (rc == TB_NOTFOUND || (rc != TB_OK && begun)) archiver->opt.stats->catalog_stale = true;
+  return rc;
+}
+
 static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
   struct tc_archiver *archiver = round->archiver;
   struct tb_diag diag = { 0 };
-  char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES], trace[32];
+  char day[TC_DAY_BYTES];
 
   /* "archive/YYYY-MM-DD/...": the row was made from a meta of ours. */
   memcpy(day, row->path + strlen("archive/"), TC_DAY_BYTES - 1);
   day[TC_DAY_BYTES - 1] = '\0';
   if (!tc_day_valid(day)) return TB_CORRUPT;
-  tc_hex(row->stream, sizeof row->stream, hex);
-  tb_rc rc = tc__amend(archiver, hex, day, row->first_gen, mark_expired, NULL, NULL, &diag);
+  tb_rc rc = expire_row(round, row, day, &diag);
   if (rc != TB_OK) {
-    if (rc == TB_NOTFOUND) archiver->opt.stats->catalog_stale = true;
     tc__note(archiver, "retention: %s", diag.text);
     return rc;
   }
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
-  tc_trace_name(row->first_gen, trace);
-  if (dir_fd >= 0 && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
-    tc__note(archiver, "retention: %s: %s", row->path, strerror(errno));
-  if (dir_fd >= 0) close(dir_fd);
   round->archive_bytes -= row->bytes < round->archive_bytes ? row->bytes : round->archive_bytes;
   round->disk_free += row->bytes;
   round->taken++;
@@ -140,6 +175,8 @@ void tc__retain(struct tc_archiver *archiver) {
       round->service_over = round->over[i];
       while (take_oldest(round, round->services[i])) continue;
     }
+  if (round->begun && !round->was_marked && !archiver->opt.stats->catalog_stale)
+    tc__unmark_stale(archiver);
   if (round->taken > 0)
     tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
   free(round);

@@ -35,6 +35,16 @@ static tb_rc sync_folder(struct rebuild *rebuild, const struct tc_archive_file *
   return TB_OK;
 }
 
+/* Retention had marked it, and died before its trace was gone for good. False: it cannot be taken away now. */
+static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *meta) {
+  char trace[32];
+
+  if (!meta->expired || meta->n_generations == 0) return true;
+  tc_trace_name(meta->generations[0]->gen, trace);
+  if (unlinkat(file->dir_fd, trace, 0) != 0) return errno == ENOENT;
+  return fsync(file->dir_fd) == 0;
+}
+
 static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   struct rebuild *rebuild = self;
   struct tb_diag why = { 0 };
@@ -51,6 +61,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
     rebuild->done.unread += rc == TB_IO;
     return TB_OK;
   }
+  rebuild->done.unread += !finish_expiry(file, meta);
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
   if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);

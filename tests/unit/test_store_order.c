@@ -457,3 +457,86 @@ Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
   cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "it has its verdict");
   tt_expect_proven(&tt);
 }
+
+/* ---- retention */
+
+static void keep_one_byte(void) {
+  tt.config.retention_bytes = 1;
+  tt.config.retention_every = 10000000;
+}
+
+/* A segment of which retention has made its meta say that it expired, and which it could not take away. */
+static void expire_half(void) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  keep_one_byte();
+  tt_calls_watch(&tt);
+  tt_calls_fail("unlink archive/*.trace", EIO, UINT32_MAX);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  WAIT_UNTIL(tt_calls_failed() > 0);
+}
+
+/* The catalog knows it last: no round looks again for what has expired in it. */
+Test(store_order, what_expires_is_gone_from_the_disk_before_the_catalog_says_so) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  keep_one_byte();
+  tt_calls_watch(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
+  int marked = tt_call("create catalog.stale", 0), on_disk = tt_call("sync .", marked);
+  cr_assert(marked >= 0 && on_disk > marked);
+  cr_assert_gt(tt_call("rename archive/*.meta.new archive/*.meta", 0), on_disk);
+  int named = tt_call("rename archive/*.meta.new archive/*.meta", 0);
+  int synced = tt_call("sync archive/*-*/*0707", named),
+      gone = tt_call("unlink archive/*.trace", 0);
+  cr_assert(synced > named && gone > synced);
+  cr_assert_gt(tt_call("sync archive/*-*/*0707", gone), gone);
+  cr_assert_gt(tt_call("unlink catalog.stale", 0), gone);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0);
+  tt_expect_proven(&tt);
+}
+
+Test(store_order, what_could_not_be_taken_away_is_once_it_can) {
+  expire_half();
+  tt_calls_fail("", 0, 0);
+  WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  tt_expect_proven(&tt);
+}
+
+Test(store_order, what_had_half_expired_is_taken_away_by_the_next_start) {
+  expire_half();
+  crash();
+  start_copy(); /* which keeps all it has */
+  cr_assert_eq(tt_count_files(&copy, "archive", ".meta"), 1, "%s", copy.notes);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 0, "%s", copy.notes);
+  tt_expect_proven(&copy);
+}
+
+/* Retention may take it from quarantine while the log still has the checkpoint, and behind it that it was given up. */
+Test(store_order, a_part_that_was_given_up_and_is_gone_is_lost_once) {
+  struct tt_writer w = put_down();
+
+  batches(&w, 1, 5, 5);
+  tt_loss(&w, 1, 1, 9, 9000);
+  tt_barrier(&tt);
+  crash();
+  shell("rm %s/quarantine/%s.part", copy.dir, "*");
+  start_copy();
+  struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_generation(&again, 2, 3, 1000);
+  tt_close_with(&again, 12, 12000);
+  tt_barrier(&copy);
+  cr_assert_eq(tt_stream_row(&copy, STREAM).lost_batches, 9, "%s", copy.notes);
+  cr_assert_eq(tt_stream_row(&copy, STREAM).generations, 1);
+  tt_expect_proven(&copy);
+}
