@@ -26,7 +26,8 @@ bench: deps ## every benchmark with its peer's figure beside ours
 fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILITY.md, a quarter of an hour
 	@TC_FULL=$(FULL) ctest --test-dir build/release -L fault -V --no-tests=error --timeout 3000
 
-sim: build ## power cut before every call of a run that changes the disk, in 20 ways each: some minutes
+sim: build ## 2,000 lives by chance; power cut before every call of a run that changes the disk, 20 ways each: some minutes
+	@build/release/tests/sim_seeds --count 2000 --jobs $$(nproc)
 	@build/release/tests/sim_power --full 1 --jobs $$(nproc)
 
 fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)

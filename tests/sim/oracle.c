@@ -42,6 +42,8 @@ static void read_trace(struct proof *proof, int dir_fd, const tc_meta *meta, con
 
   tc_trace_name(meta->generations[0]->gen, name);
   int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd >= 0 && meta->expired) sim_violation("I4: %s: has expired, and its trace is there", path);
+  if (meta->expired) return;
   if (fd < 0) sim_violation("I4: %s: has no trace", path);
   proof->nbytes = (size_t)sim_size(sim_fd_of(fd)->file);
   if (proof->nbytes > proof->cap) {
@@ -53,16 +55,23 @@ static void read_trace(struct proof *proof, int dir_fd, const tc_meta *meta, con
   close(fd);
 }
 
-static void expect_generation(struct proof *proof, unsigned stream,
-                              const Tracecollect__V1__GenerationMeta *gen, const char *path) {
-  const struct sim_script *script = &proof->agents->scripts[stream];
-  const struct sim_unit *unit = unit_with(script, gen->last_seq, false);
-  uint64_t at = gen->offset;
+static const struct sim_unit *expect_unit(struct proof *proof, unsigned stream,
+                                          const Tracecollect__V1__GenerationMeta *gen,
+                                          const char *path) {
+  const struct sim_unit *unit = unit_with(&proof->agents->scripts[stream], gen->last_seq, false);
 
   if (unit == NULL || unit->gen != gen->gen || unit->first_seq != gen->first_seq)
     sim_violation("I3: %s: records %" PRIu64 " to %" PRIu64 " are no generation", path,
                   gen->first_seq, gen->last_seq);
   see(proof, stream, unit, path);
+  return unit;
+}
+
+static void expect_bytes(const struct proof *proof, unsigned stream, const struct sim_unit *unit,
+                         const Tracecollect__V1__GenerationMeta *gen, const char *path) {
+  const struct sim_script *script = &proof->agents->scripts[stream];
+  uint64_t at = gen->offset;
+
   for (uint64_t seq = unit->first_seq; seq < unit->last_seq; seq++) {
     const struct sim_record *record = &script->records[seq - 1];
     if (record->len > proof->nbytes - at || memcmp(proof->bytes + at, record->payload, record->len))
@@ -84,8 +93,10 @@ static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   unsigned stream = meta->stream.data[0] - 1u;
   if (stream >= SIM_STREAMS) sim_violation("I4: %s: nobody's stream", file->path);
   if (meta->n_generations > 0) read_trace(proof, file->dir_fd, meta, file->path);
-  for (size_t i = 0; i < meta->n_generations; i++)
-    expect_generation(proof, stream, meta->generations[i], file->path);
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const struct sim_unit *unit = expect_unit(proof, stream, meta->generations[i], file->path);
+    if (!meta->expired) expect_bytes(proof, stream, unit, meta->generations[i], file->path);
+  }
   for (size_t i = 0; i < meta->n_losses; i++) {
     const struct sim_unit *unit =
         unit_with(&proof->agents->scripts[stream], meta->losses[i]->seq, true);
@@ -132,11 +143,11 @@ static void expect_no_rest(int state_fd) {
   if (name != NULL) sim_violation("I4: open/%s: is left over", name);
 }
 
-void sim_expect_whole(const struct sim_agents *agents, bool verify) {
+uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
   struct proof proof = { .agents = agents };
   struct tc_verify_sink sink = { .problem = note_problem };
   struct tb_diag diag = { 0 };
-  struct tc_verified seen;
+  struct tc_verified seen = { 0 };
   int state_fd = open(SIM_STATE, O_RDONLY | O_DIRECTORY);
   int archive_fd = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY);
 
@@ -152,6 +163,7 @@ void sim_expect_whole(const struct sim_agents *agents, bool verify) {
   close(state_fd);
   for (unsigned i = 0; i < SIM_STREAMS; i++) free(proof.seen[i]);
   free(proof.bytes);
+  return seen.expired;
 }
 
 /* ---- one number for it all */

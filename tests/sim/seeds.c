@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chance in everything (docs/RELIABILITY.md, row 4).
  *
- *     sim_seeds [--from SEED] [--count N]
+ *     sim_seeds [--from SEED] [--count N] [--jobs N]
  *
  * A seed is one life of a minute or more of the store on a simulated machine: its agents write
  * frames, which arrive in pieces and late, lose their connections in the middle of one and come again beside what is
  * still on its way; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
- * recovery's and its own end's included; calls fail, reads too, syncs fail and lie; the wall clock jumps. Then all goes
- * well for a while, and everything that was ever acked must be in the archive, once. The same seed is the same life:
- * each sixteenth is lived twice, and must come to the same archive by the same number of calls. */
+ * recovery's and its own end's included; calls fail, reads too, syncs fail and lie; allocations find no memory; the
+ * wall clock jumps; in a third of the lives retention deletes what has no room. Then all goes well for a while, and
+ * everything that was ever acked must be in the archive, once, or must have expired. The same seed is the same life:
+ * each sixteenth is lived twice, and must come to the same archive by the same number of calls.
+ *
+ * --jobs N: processes that share the seeds. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <openssl/err.h>
@@ -16,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +46,7 @@ struct life {
   uint64_t short_in, short_for; /* allocations: then so many in a row find nothing */
   bool short_own;               /* only the store's own count */
   uint64_t cuts, failures, shortages, jumps, calls; /* that were */
+  uint64_t expired;                                 /* segments */
 };
 
 static void say_where(void *self) {
@@ -236,7 +241,22 @@ static void end(struct life *life) {
     if (!sim_agents_start(&life->agents, &diag)) sim_violation("it does not start: %s", diag.text);
     sim_agents_stop(&life->agents);
   }
-  sim_expect_whole(&life->agents, true);
+  life->expired = sim_expect_whole(&life->agents, true);
+}
+
+/* In one of three an archive that has no room for all of it. From a chance of its own: other lives stay what they were. */
+static void keep_little(struct life *life) {
+  struct sim_chance chance = { .state = ~life->seed };
+  struct tc_config *config = &life->config;
+
+  if (!sim_once_in(&chance, 3)) return;
+  config->retention_every = 100 * MS + sim_below(&chance, 2 * SECOND);
+  config->retention_quarantine_bytes = 1 + sim_below(&chance, 40000);
+  switch (sim_below(&chance, 3)) {
+  case 0: config->retention_bytes = 1 + sim_below(&chance, 40000); break;
+  case 1: config->retention_service_bytes = 1 + sim_below(&chance, 40000); break;
+  default: config->retention_age = 1 + sim_below(&chance, 30 * SECOND);
+  }
 }
 
 /* Answers a number that only this life comes to. */
@@ -244,6 +264,7 @@ static uint64_t live_through(uint64_t seed, struct life *life) {
   *life = (struct life){ .seed = seed, .chance = { .state = seed } };
   sim_violation_context(say_where, life);
   sim_config(&life->config, 1 + (unsigned)sim_below(&life->chance, 3));
+  keep_little(life);
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     life->scripts[i] = sim_script_make(&life->chance, RECORDS, i == SIM_STREAMS - 1);
   life->agents.wired = true;
@@ -263,18 +284,18 @@ static uint64_t live_through(uint64_t seed, struct life *life) {
   return hash;
 }
 
-static double seconds(void) {
+static double seconds(clockid_t id) {
   struct timespec ts;
 
-  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &ts);
+  syscall(SYS_clock_gettime, id, &ts);
   return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 /* Lives that once came to a violation, each mended (docs/RELIABILITY.md). */
-static const uint64_t found[] = { 8586, 9051, 9346, 9700, 10046 };
+static const uint64_t found[] = { 8586, 9051, 9346, 9700, 10046, 20002, 20078 };
 
 struct sum {
-  uint64_t seeds, twice, hash, cuts, failures, shortages, jumps, simulated_ns;
+  uint64_t seeds, twice, hash, cuts, failures, shortages, jumps, expired, simulated_ns;
 };
 
 static struct life life;
@@ -284,40 +305,81 @@ static void live_and_count(uint64_t seed, struct sum *sum) {
 
   sum->seeds++;
   sum->hash = (sum->hash ^ once) * UINT64_C(0x100000001b3);
-  if (getenv("SIM_EACH") != NULL) printf("%" PRIu64 " %016" PRIx64 "\n", seed, once);
   sum->cuts += life.cuts;
   sum->failures += life.failures;
   sum->shortages += life.shortages;
   sum->jumps += life.jumps;
+  sum->expired += life.expired;
   sum->simulated_ns += life.world.mono_ns;
   if (seed % TWICE_ONCE_IN != 0) return;
   sum->twice++;
   if (live_through(seed, &life) != once) sim_violation("the same seed came to another end");
 }
 
-int main(int argc, char **argv) {
+static struct {
+  uint64_t from, count, jobs, job; /* job: which of them this process is */
+  bool and_found;
+} run = { .from = 1, .jobs = 1 };
+
+static void read_arguments(int argc, char **argv) {
   const char *full = getenv("TC_FULL");
-  uint64_t from = 1, count = full != NULL && *full != '\0' ? 2000 : 24;
+
+  run.count = full != NULL && *full != '\0' ? 2000 : 24;
+  run.and_found = argc == 1;
+  for (int i = 1; i < argc; i += 2) {
+    uint64_t *out = strcmp(argv[i], "--from") == 0    ? &run.from
+                    : strcmp(argv[i], "--count") == 0 ? &run.count
+                    : strcmp(argv[i], "--jobs") == 0  ? &run.jobs
+                                                      : NULL;
+    if (out == NULL || i + 1 == argc) {
+      fprintf(stderr, "sim_seeds: %s: unknown, or without its number\n", argv[i]);
+      exit(2);
+    }
+    *out = strtoull(argv[i + 1], NULL, 10);
+  }
+}
+
+/* The other processes, one below the other; each ends with the worst it or those below it came to. */
+static pid_t split(void) {
+  for (; run.job + 1 < run.jobs; run.job++) {
+    pid_t pid = fork();
+    if (pid < 0) abort();
+    if (pid > 0) return pid;
+  }
+  return 0;
+}
+
+static void tell(const struct sum *sum, double took, double cpu) {
+  double lives = (double)(sum->seeds + sum->twice);
+
+  printf("%" PRIu64 " seeds, %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
+         " failed allocations, %" PRIu64 " jumps, %" PRIu64
+         " segments expired, no violation; %" PRIu64
+         " lived twice, the same; %.1f ms of CPU time a life, %.0f a minute, %.0f times real time; "
+         "all of them %016" PRIx64 "\n",
+         sum->seeds, sum->cuts, sum->failures, sum->shortages, sum->jumps, sum->expired, sum->twice,
+         1000 * cpu / lives, 60 * lives / took, (double)sum->simulated_ns / 1e9 / took, sum->hash);
+  fflush(stdout);
+}
+
+int main(int argc, char **argv) {
   struct sum sum = { 0 };
-  double began = seconds();
+  int status = 0;
 
   mallopt(M_MMAP_THRESHOLD, 1 << 30); /* large blocks come and go with every start */
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  for (int i = 1; i + 1 < argc; i += 2)
-    *(strcmp(argv[i], "--from") == 0 ? &from : &count) = strtoull(argv[i + 1], NULL, 10);
+  read_arguments(argc, argv);
+  pid_t below = split();
   sim_vfs_register();
-  ERR_clear_error(); /* what libraries make once is made before the first life, as in a daemon that has */
-  live_through(0, &life); /* long begun, or that one's allocations would be other ones */
-  for (uint64_t seed = from; seed < from + count; seed++) live_and_count(seed, &sum);
-  for (size_t i = 0; argc == 1 && i < sizeof found / sizeof *found; i++)
-    if (found[i] >= from + count) live_and_count(found[i], &sum);
-  double took = seconds() - began;
-  printf("%" PRIu64 " seeds, %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
-         " failed allocations, %" PRIu64 " jumps, no violation; %" PRIu64
-         " lived twice, the same; %.0f a minute, %.0f times real "
-         "time; all of them %016" PRIx64 "\n",
-         sum.seeds, sum.cuts, sum.failures, sum.shortages, sum.jumps, sum.twice,
-         60 * (double)(sum.seeds + sum.twice) / took, (double)sum.simulated_ns / 1e9 / took,
-         sum.hash);
-  return 0;
+  /* What libraries make once is made before the first life, as in a daemon that has long begun: its allocations
+   * would be other ones. */
+  ERR_clear_error();
+  live_through(0, &life);
+  double began = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+  for (uint64_t i = run.job; i < run.count; i += run.jobs) live_and_count(run.from + i, &sum);
+  for (size_t i = 0; run.and_found && i < sizeof found / sizeof *found; i++)
+    live_and_count(found[i], &sum);
+  tell(&sum, seconds(CLOCK_MONOTONIC) - began, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+  if (below > 0 && waitpid(below, &status, 0) != below) return 1;
+  return status == 0 ? 0 : 1;
 }
