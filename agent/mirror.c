@@ -32,18 +32,26 @@ void ta_mirror_fini(struct ta_mirror *m) {
   *m = (struct ta_mirror){ 0 };
 }
 
-/* Without files nobody can take over from us: no more may be read out of them than was true so far. */
-static void give_up(struct ta_mirror *m, const struct tb_diag *diag) {
+static void tell_fault(struct ta_mirror *m, const char *what, const struct tb_diag *diag) {
   char text[sizeof diag->text + 64];
 
-  ta_spool_keep_not(m->spool);
-  ta_shelf_remove(&m->shelf);
-  m->on = false;
-  m->due_ns = ta_mono_ns() + RETRY_MS * MS;
-  m->told_bytes = 0;
-  snprintf(text, sizeof text, "spool on disk is off: %s", diag->text);
+  snprintf(text, sizeof text, "spool on disk %s: %s", what, diag->text);
   if (atomic_fetch_add(&m->told_faults, 1) == 0 && m->log != NULL)
     m->log(m->log_self, LOG_WARNING, text);
+}
+
+/* Without files nobody can take over from us: no more may be read out of them than was true so far. */
+static void give_up(struct ta_mirror *m) {
+  ta_spool_keep_not(m->spool);
+  ta_shelf_remove(&m->shelf);
+  m->on = m->full = false;
+  m->due_ns = ta_mono_ns() + RETRY_MS * MS;
+  m->told_bytes = 0;
+}
+
+static void fail(struct ta_mirror *m, const struct tb_diag *diag) {
+  if (!m->full) tell_fault(m, "is off", diag);
+  give_up(m);
 }
 
 static tb_rc open_shelf(struct ta_mirror *m, struct tb_diag *diag) {
@@ -59,6 +67,7 @@ static tb_rc open_shelf(struct ta_mirror *m, struct tb_diag *diag) {
   m->dropped_id = books.front_id - 1;
   m->punched_bytes = 0;
   m->on = m->stale = true;
+  m->full = false;
   return TB_OK;
 }
 
@@ -89,13 +98,26 @@ static tb_rc look(struct ta_mirror *m, struct tb_diag *diag) {
   return put_state(m, diag);
 }
 
+/* The piece that has no room waits, and so does all behind it. Files without their first state are worth nothing. */
+static tb_rc wait_for_room(struct ta_mirror *m, const struct ta_piece *piece,
+                           struct tb_diag *diag) {
+  ta_spool_unkept_again(m->spool, piece);
+  if (m->shelf.serial == 0 || !ta_spool_has_kept(m->spool)) return TB_IO;
+  if (!m->full) tell_fault(m, "takes no more", diag);
+  m->full = true;
+  return look(m, diag);
+}
+
 /* The first time, runs before their state: until then the folder is worth nothing. */
 static tb_rc flush(struct ta_mirror *m, struct tb_diag *diag) {
   struct ta_piece piece;
 
   if (!m->on) TB_TRY(open_shelf(m, diag));
+  if (m->full) TB_TRY(look(m, diag)); /* what was acked meanwhile makes room */
   while (ta_spool_unkept(m->spool, m->state.salt, m->room, &piece)) {
-    TB_TRY(ta_shelf_put(&m->shelf, m->state.salt, &piece, m->room, diag));
+    if (ta_shelf_put(&m->shelf, m->state.salt, &piece, m->room, diag) != TB_OK)
+      return wait_for_room(m, &piece, diag);
+    m->full = false;
     if (piece.run.covers > piece.run.id)
       ta_shelf_drop(&m->shelf, piece.run.id + 1, piece.run.covers);
   }
@@ -107,10 +129,15 @@ void ta_mirror_flush(struct ta_mirror *m) {
   struct tb_diag diag;
 
   if (m->room == NULL || (!m->on && now < m->due_ns)) return;
+  if (m->full && !ta_spool_has_kept(m->spool)) {
+    give_up(m);
+    return;
+  }
+  if (m->full && now < m->due_ns) return;
   tb_diag_clear(&diag);
   m->due_ns = now + FLUSH_MS * MS;
   if (flush(m, &diag) != TB_OK)
-    give_up(m, &diag);
+    fail(m, &diag);
   else
     m->told_bytes = m->shelf.bytes;
 }
@@ -120,7 +147,7 @@ void ta_mirror_note(struct ta_mirror *m) {
 
   if (!m->on) return;
   tb_diag_clear(&diag);
-  if (look(m, &diag) != TB_OK) give_up(m, &diag);
+  if (look(m, &diag) != TB_OK) fail(m, &diag);
 }
 
 void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16],
@@ -128,7 +155,7 @@ void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16],
   if (m->room == NULL) return;
   if (m->on) ta_shelf_remove(&m->shelf);
   ta_spool_keep_not(m->spool);
-  m->on = false;
+  m->on = m->full = false;
   memcpy(m->state.stream, stream, sizeof m->state.stream);
   m->state.started_wall_ns = started_wall_ns;
   m->due_ns = 0;

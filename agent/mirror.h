@@ -5,8 +5,10 @@
  * before they go out, and otherwise every 100 ms. So a number that went out is always known to the files, and
  * records that were put less than 100 ms ago are known to nobody else.
  *
- * A disk that fails or is full is no loss: the spool in memory has everything. The files go, log() hears of it, and
- * 10 s later they are written anew.
+ * A disk that is full, or fails, is no loss: the spool in memory has everything. What the files have stays there, since
+ * somebody may have been told that it does; what they lack waits, unsent, and is tried again every 100 ms. When nothing
+ * that they have is still to be acked the files go, the stream goes on without, and 10 s later they are written anew.
+ * log() hears of it the first time.
  *
  * Threads   the sender's; told() any, forked() a forked child.
  */
@@ -21,6 +23,7 @@ struct ta_mirror {
   struct ta_shelf_state state;
   unsigned char *room; /* NULL: there is no disk */
   bool on;
+  bool full;              /* the last piece could not be written */
   bool stale;             /* the state is not what was written last */
   uint64_t due_ns;        /* the next flush, or the next try */
   uint64_t dropped_id;    /* files up to there are gone */

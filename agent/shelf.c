@@ -117,6 +117,8 @@ tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct t
   if (mkdirat(s->root, fresh, 0700) != 0 && errno != EEXIST) return failed(diag, "making", fresh);
   s->serial = 0;
   TB_TRY(enter(s, fresh, O_CREAT, diag));
+  /* What the files are worth can be said also when the disk is full, where the file system can promise that. */
+  (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_shelf_state));
   return renameat(s->root, fresh, s->root, s->name) == 0 ? TB_OK : failed(diag, "naming", fresh);
 }
 
@@ -160,6 +162,8 @@ static tb_rc open_for_writing(struct ta_shelf *s, uint64_t id, struct tb_diag *d
   s->run_fd = openat(s->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (s->run_fd < 0) return failed(diag, "opening", name);
   s->run_id = id;
+  struct stat st;
+  s->run_fresh = fstat(s->run_fd, &st) == 0 && st.st_size == 0;
   return TB_OK;
 }
 
@@ -171,18 +175,27 @@ static uint64_t size_of(int fd) {
 
 /* Frames first, then the image that lets them count. An image is written within a page, so that no death of the
  * process can tear it. */
-tb_rc ta_shelf_put(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
-                   const void *frames, struct tb_diag *diag) {
+static tb_rc write_piece(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
+                         const void *frames, struct tb_diag *diag) {
   struct image_on_disk image = { .run = piece->run };
 
-  TB_TRY(open_for_writing(s, piece->run.id, diag));
   if (s->bytes + piece->n > s->bytes_max)
     return tb_fail(diag, TB_IO, "spool directory: its %" PRIu64 " bytes are in use", s->bytes_max);
-  s->bytes += piece->n;
   if (piece->n > 0)
     TB_TRY(write_all(s->run_fd, frames, piece->n, TA_SHELF_IMAGE_BYTES + piece->at, diag));
   image.crc = tb_crc32c(salt, &image, offsetof(struct image_on_disk, crc));
   TB_TRY(write_all(s->run_fd, &image, sizeof image, 0, diag));
+  s->bytes += piece->n;
+  s->run_fresh = false;
+  return TB_OK;
+}
+
+tb_rc ta_shelf_put(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
+                   const void *frames, struct tb_diag *diag) {
+  TB_TRY(open_for_writing(s, piece->run.id, diag));
+  tb_rc rc = write_piece(s, salt, piece, frames, diag);
+  if (rc != TB_OK && s->run_fresh) ta_shelf_drop(s, s->run_id, s->run_id);
+  if (rc != TB_OK) return rc;
   if (piece->run.kind != TA_RUN_LOSS && !piece->run.lost) return TB_OK;
   uint64_t before = size_of(s->run_fd); /* what was dropped */
   if (ftruncate(s->run_fd, (off_t)(TA_SHELF_IMAGE_BYTES + piece->run.end_bytes)) != 0)

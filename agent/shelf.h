@@ -32,6 +32,7 @@ struct ta_shelf {
   atomic_int lock_fd; /* of the file state, too */
   int run_fd;
   uint64_t run_id; /* that run_fd is of */
+  bool run_fresh;  /* it has no image yet */
   char name[TA_SHELF_NAME];
   uint64_t serial;
   uint64_t bytes, bytes_max; /* in files; TB_IO rather than more */
@@ -52,6 +53,7 @@ void ta_shelf_forked(struct ta_shelf *s);
 /* The next state, over the last but one. */
 TB_MUST tb_rc ta_shelf_state(struct ta_shelf *s, struct ta_shelf_state *state,
                              struct tb_diag *diag);
+/* After an error it may be called again with the same piece; the run is as it was before. */
 TB_MUST tb_rc ta_shelf_put(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
                            const void *frames, struct tb_diag *diag);
 void ta_shelf_drop(struct ta_shelf *s, uint64_t first_id, uint64_t last_id);

@@ -106,6 +106,7 @@ static struct ta_place *cursor(struct ta_spool *s, uint32_t at) {
       run->kept_bytes < acked->at) { /* went to the collector while there was no disk */
     run->kept_from = run->kept_bytes = acked->at;
   }
+  if (p->at < run->kept_bytes) ta_runs_step(&s->runs, p, (size_t)(run->kept_bytes - p->at));
   return p;
 }
 
@@ -160,6 +161,42 @@ bool ta_spool_unkept(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PI
   } else {
     s->kept_records = s->records;
   }
+  pthread_mutex_unlock(&s->lock);
+  return any;
+}
+
+/* Since it was given its run may have been dropped, or become part of another: that is told anyway. */
+void ta_spool_unkept_again(struct ta_spool *s, const struct ta_piece *piece) {
+  struct ta_runs *r = &s->runs;
+
+  pthread_mutex_lock(&s->lock);
+  uint32_t at = r->place[TA_ACKED].run;
+  while (at != TA_NONE && r->run[at].id != piece->run.id) at = r->run[at].next;
+  if (at != TA_NONE) {
+    struct ta_run *run = &r->run[at];
+    uint64_t before = run->kept_from + piece->at;
+    if (run->kind == TA_RUN_GENERATION && piece->n > 0 && run->kept_bytes > before) {
+      run->kept_bytes = before;
+      r->place[TA_KEPT].run = TA_NONE;
+    }
+    ta_run_touch(r, run);
+  }
+  pthread_mutex_unlock(&s->lock);
+}
+
+static bool has_kept(const struct ta_run *run, uint64_t acked_bytes) {
+  if (run->kind != TA_RUN_GENERATION) return !run->unkept && run->acked_records == 0;
+  return run->kept_bytes > (run->kept_from > acked_bytes ? run->kept_from : acked_bytes);
+}
+
+bool ta_spool_has_kept(struct ta_spool *s) {
+  const struct ta_runs *r = &s->runs;
+  bool any = false;
+
+  pthread_mutex_lock(&s->lock);
+  const struct ta_place *acked = &r->place[TA_ACKED];
+  for (uint32_t at = acked->run; s->keeping && !any && at != TA_NONE; at = r->run[at].next)
+    any = has_kept(&r->run[at], at == acked->run ? acked->at : 0);
   pthread_mutex_unlock(&s->lock);
   return any;
 }

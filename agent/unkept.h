@@ -57,6 +57,10 @@ void ta_spool_keep_not(struct ta_spool *s);
 /* The next piece, its frames in room; salt goes into their checksums. false: there is none. */
 bool ta_spool_unkept(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
                      struct ta_piece *out);
+/* It could not be written: it is given again. */
+void ta_spool_unkept_again(struct ta_spool *s, const struct ta_piece *piece);
+/* Whether something on disk is not acked yet: who takes over from us would send it. */
+bool ta_spool_has_kept(struct ta_spool *s);
 void ta_spool_books(struct ta_spool *s, struct ta_books *out);
 
 /* A frame out of such a piece: TB_OK, TB_AGAIN: it is cut short, TB_CORRUPT. */

@@ -98,9 +98,10 @@ struct ta_forward_config {
  * Any number of processes may share the folder; what one of them works on is locked. Files outlive the program, not the
  * machine's power: they are not synced. They hold the trace: 0700, 0600.
  *
- * The spool in memory stays the whole spool, the files are its copy. Disk full, or broken: nothing is lost by that but
- * the copy; it is made anew 10 s later, and `disk_faults` counts. What is older than fits into half of spool_dir_bytes
- * is deleted unsent when a stream is opened; log() hears of all this. */
+ * The spool in memory stays the whole spool, the files are its copy. On a disk that is full what is there stays, for
+ * whoever comes next; what is not waits in memory, unsent, until there is room, or until all that is there is acked: then
+ * the stream goes on without files, and they are made anew 10 s later. `disk_faults` counts. What is older than fits into
+ * half of spool_dir_bytes is deleted unsent when a stream is opened; log() hears of all this. */
 
 enum ta_state {
   TA_STATE_CONNECTING = 1,

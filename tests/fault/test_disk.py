@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows 8, 13 and 22: a disk that is full, one that takes half a second for each sync, a wall clock that jumps."""
 import ctypes
+import errno
 import os
 import random
 import re
@@ -63,6 +64,66 @@ class Disk(FaultCase):
         print(f"row 8: {mib} MiB disk full {rounds} times, acks go on after at most {max(resumes):.2f} s, "
               f"{sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked and there, "
               f"{sum(w['lost_bytes'] for w in words) / 1e6:.0f} MB told as lost", flush=True)
+
+    def fill(self, disk):
+        """To the last page; others write there meanwhile."""
+        with open(disk / "filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(bytes(65536)):
+                    pass
+            except OSError as error:
+                self.assertEqual(error.errno, errno.ENOSPC)
+
+    def test_row_5_the_disk_of_a_spool_is_full(self):
+        """No collector, and a full disk: the program goes on, is killed, and what ta_forward_sync() had vouched for is sent by
+        the next one; with room again it vouches for more; a spool that runs over tells what it drops."""
+        kills = full(2, 60)
+        disk = self.tmpfs(16)
+        spool = disk / "spool"
+        collector = Collector(self, "agents.heartbeat=1s")
+        address, killed, goes_on = collector.ready["agents"], [], []
+        for n in range(kills):
+            agent = Agent(self, address, 3000 + n, mb_s=2, generation_bytes=50_000, spool_bytes=64 << 20, spool_dir=spool)
+            wait_until("something is safe, and what was left is sent", lambda: agent.status.get("safe", 0) > 0 and
+                       agent.status["old_streams"] == 0)
+            collector.kill()
+            self.fill(disk)
+            wait_until("the disk is full", lambda: agent.status["disk_faults"] > 0)
+            written = agent.status["generations"]
+            wait_until("the program goes on", lambda: agent.status["generations"] > written + 20)
+            if n % 2:
+                safe, began = agent.status["safe"], time.monotonic()
+                (disk / "filler").unlink()
+                wait_until("more is safe", lambda: agent.status["safe"] > safe)
+                goes_on.append(time.monotonic() - began)
+            agent.process.kill()
+            agent.process.wait()
+            killed.append((agent, agent.status))
+            (disk / "filler").unlink(missing_ok=True)
+            collector.start()
+        last = Agent(self, address, 2999, mb_s=50, generation_bytes=200_000, spool_bytes=4 << 20, spool_dir=spool)
+        wait_until("what was left is sent", lambda: last.status.get("safe", 0) > 0 and last.status["old_streams"] == 0)
+        collector.kill()
+        self.fill(disk)
+        wait_until("its spool runs over", lambda: last.status["lost_bytes"] > 0)
+        collector.start()
+        (disk / "filler").unlink()
+        said = last.finish()
+        self.assert_kept(collector, last, said)
+        self.assertEqual(list(spool.iterdir()), [], "files nobody needs")
+        vouched = 0
+        for agent, words in killed:
+            self.assertEqual((words["begun_anew"], words["faults"], words["lost_bytes"]), (0, 0, 0), words)
+            got = agent.check(*self.fetched(collector, agent))
+            self.assertEqual(len(got), 1, f"a hole: {got} {words}")
+            self.assertEqual(got[0][0], 1)
+            self.assertGreaterEqual(got[0][1], words["safe"], words)
+            vouched += words["safe"]
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+        print(f"row 5: {kills} programs killed while the disk of their spool was full or had been, all {vouched} generations there that "
+              f"ta_forward_sync() had vouched for; it vouches again after at most {max(goes_on):.2f} s of room; "
+              f"{said['lost_bytes']} bytes told as lost where the spool ran over", flush=True)
 
     def ready_text(self, collector):
         try:

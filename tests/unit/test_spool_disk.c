@@ -185,10 +185,18 @@ static uint64_t produced(struct life *l) {
   return c.produced.batches;
 }
 
-/* One thing that happens in a program's life. */
-static void step(struct life *l) {
+/* As the sender does it; some of what was granted arrives. */
+static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   uint64_t need;
 
+  ta_mirror_flush(&l->mirror);
+  ta_spool_grant(&l->spool, bytes, &need);
+  ta_mirror_note(&l->mirror);
+  send_granted(l, records);
+}
+
+/* One thing that happens in a program's life. */
+static void step(struct life *l) {
   switch (below(l, 8)) {
   case 0:
     ta_spool_end(&l->spool);
@@ -196,12 +204,11 @@ static void step(struct life *l) {
     break;
   case 1: ta_spool_lose(&l->spool, l->gen); break;
   case 2:
-  case 3: /* as the sender does it */
-    ta_mirror_flush(&l->mirror);
-    ta_spool_grant(&l->spool, below(l, 400000), &need);
-    ta_mirror_note(&l->mirror);
-    send_granted(l, below(l, 8));
+  case 3: {
+    uint64_t bytes = below(l, 400000);
+    send_some(l, bytes, below(l, 8));
     break;
+  }
   case 4:
     send_granted(l, UINT64_MAX);
     if (l->there.seq > l->spool.acked_seq)
@@ -277,21 +284,41 @@ Test(spool_disk, a_program_dies_at_any_moment) {
   cr_assert_gt(abandoned, 20);
 }
 
-/* A disk with too little room: the stream goes on without files, and has them again when there is room. */
-Test(spool_disk, a_full_disk_costs_the_copy_and_nothing_else) {
+static void ack_all(struct life *l) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_spool_ack(&l->spool, l->there.seq, &diag), TB_OK, "%s", diag.text);
+}
+
+/* A disk with too little room: what it has stays there, what it has not waits; when all it has is acked the stream goes
+ * on without files, and has them again when there is room. */
+Test(spool_disk, a_full_disk_keeps_what_it_has) {
   struct life *l = begin(1, 200000);
   struct ta_shelf shelf;
   char name[TA_SHELF_NAME];
 
   l->gen = 1;
-  put(l, 12);
+  put(l, 3);
   ta_mirror_flush(&l->mirror);
+  uint64_t vouched = l->spool.records;
+  cr_assert_eq(l->spool.kept_records, vouched);
+  put(l, 12);
+  ta_spool_end(&l->spool);
+  ta_mirror_flush(&l->mirror);
+  cr_assert(l->mirror.on && l->mirror.full);
+  cr_assert_eq(l->mirror.told_faults, 1);
+  cr_assert_eq(l->spool.kept_records, vouched);
+  send_some(l, 3 * MIB, UINT64_MAX);
+  cr_assert_geq(l->there.batches.batches, 3);
+  cr_assert_lt(l->there.batches.batches, 15, "what is on no disk went out");
+  cr_assert(find_name(l, name), "nothing of it was acked");
+  ack_all(l);
+  while (l->there.batches.batches < 15) send_some(l, 3 * MIB, UINT64_MAX);
   cr_assert_not(l->mirror.on);
   cr_assert_eq(l->mirror.told_faults, 1);
   cr_assert_not(find_name(l, name), "files that are not the whole truth");
-  ta_spool_end(&l->spool);
-  deliver(l);
-  cr_assert_eq(l->there.batches.batches, 12);
+  ack_all(l);
 
   l->mirror.due_ns = 0; /* the next try */
   l->gen++;
@@ -300,11 +327,73 @@ Test(spool_disk, a_full_disk_costs_the_copy_and_nothing_else) {
   cr_assert(l->mirror.on);
   die(l);
   cr_assert_eq(inherit(l, &shelf), TB_OK);
-  cr_assert_eq(produced(l), 14);
+  cr_assert_eq(produced(l), 17);
   deliver(l);
-  cr_assert_eq(l->there.batches.batches, 14);
+  cr_assert_eq(l->there.batches.batches, 17);
   let_go(&shelf);
   end(l);
+}
+
+/* The same, and it gets its room back while nothing was acked. */
+Test(spool_disk, a_disk_that_was_full_goes_on) {
+  struct life *l = begin(1, 200000);
+  struct ta_shelf shelf;
+
+  l->gen = 1;
+  put(l, 12);
+  ta_mirror_flush(&l->mirror);
+  cr_assert(l->mirror.full);
+  l->mirror.shelf.bytes_max = MIB;
+  l->mirror.due_ns = 0;
+  ta_mirror_flush(&l->mirror);
+  cr_assert_not(l->mirror.full);
+  cr_assert_eq(l->spool.kept_records, l->spool.records);
+  die(l);
+  cr_assert_eq(inherit(l, &shelf), TB_OK);
+  cr_assert_eq(produced(l), 12);
+  deliver(l);
+  cr_assert_eq(l->there.batches.batches, 12);
+  let_go(&shelf);
+  end(l);
+}
+
+/* A disk that is full at times, and a program that dies at any moment: what was on disk once arrives, from it or from
+ * who takes over, each record once and as it was. */
+Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
+  uint64_t full = 0, went = 0;
+
+  for (uint64_t seed = 1; seed <= 100; seed++) {
+    struct life *l = begin(seed, 64 * MIB);
+    struct ta_shelf shelf;
+    char name[TA_SHELF_NAME];
+    uint64_t vouched = 0;
+    l->gen = 1;
+    for (uint64_t steps = below(l, 200); steps > 0; steps--) {
+      if (below(l, 4) == 0) l->mirror.shelf.bytes_max = below(l, MIB);
+      if (below(l, 2) == 0) l->mirror.due_ns = 0;
+      step(l);
+      full += l->mirror.full;
+      if (l->mirror.on && l->spool.kept_records == l->spool.records) vouched = produced(l);
+    }
+    struct ta_counters last; /* a loss that nobody was told of dies with the program */
+    ta_spool_counters(&l->spool, &last);
+    die(l);
+    if (!find_name(l, name)) {
+      cr_assert_geq(l->there.told.batches + last.lost.batches, vouched, "seed %lu",
+                    (unsigned long)seed);
+      went++;
+    } else {
+      cr_assert_eq(inherit(l, &shelf), TB_OK, "seed %lu", (unsigned long)seed);
+      uint64_t had = produced(l);
+      cr_assert_geq(had, vouched, "seed %lu", (unsigned long)seed);
+      deliver(l);
+      cr_assert_geq(l->there.told.batches, had, "seed %lu", (unsigned long)seed);
+      let_go(&shelf);
+    }
+    end(l);
+  }
+  cr_assert_gt(full, 500);
+  cr_assert_gt(went, 0);
 }
 
 /* The process went on without its files, which it could not even delete: nobody sends from them. */
