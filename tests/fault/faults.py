@@ -40,6 +40,10 @@ class Agent:
         return json.loads(lines[-1]) if lines else dict.fromkeys(
             ("acked_batches", "acked_bytes", "acked_generations", "reconnects", "produced_bytes", "lost_bytes"), 0)
 
+    def history(self):
+        """All it printed, ten times a second."""
+        return [json.loads(line) for line in self.out.read_bytes().split(b"\n")[:-1] if line.startswith(b"{")]
+
     def finish(self, seconds=120):
         """SIGTERM; answers its last words. All must be acked."""
         self.process.send_signal(signal.SIGTERM)

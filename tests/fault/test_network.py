@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows 6 and 7: connections that are cut, reset, stalled, delayed, cut into single bytes or swallowed."""
 import time
+import unittest
 
 from harness import Collector, wait_until
 from faults import FULL, Agent, FaultCase, Proxy, full
+
+STREAMING = 2  # TA_STATE_STREAMING
 
 
 class Network(FaultCase):
@@ -24,6 +27,29 @@ class Network(FaultCase):
         self.assertGreaterEqual(reconnects, cuts // 2)
         print(f"row 6: {proxy.count()['cuts'] + slow.count()['cuts']} cuts, {reconnects} reconnects in {seconds:.0f} s, "
               f"{sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked, {sum(w['lost_bytes'] for w in words)} bytes lost", flush=True)
+
+    @unittest.skipUnless(FULL, "takes long")
+    def test_row_6_goodput_outside_the_cuts(self):
+        """Two agents write more than can be sent; one's connection is cut again and again. While it is connected it gets as
+        much acked as the other."""
+        cuts = 20
+        collector = Collector(self)
+        cut = Proxy(self, collector.ready["agents"], 66, "cut:1000000-20000000", "reset:1000000-20000000")
+        whole = Proxy(self, collector.ready["agents"], 67)
+        agents = [Agent(self, proxy.address, seed, mb_s=50, generation_bytes=200_000) for seed, proxy in ((61, cut), (62, whole))]
+        wait_until("both are at work", lambda: all(a.status["acked_bytes"] > 0 for a in agents))
+        began, before = time.monotonic(), [len(a.history()) for a in agents]
+        wait_until(f"{cuts} cuts", lambda: cut.count()["cuts"] >= cuts, 600)
+        seconds = time.monotonic() - began
+        lines = [a.history()[n - 1:] for a, n in zip(agents, before)]
+        acked = [of[-1]["acked_bytes"] - of[0]["acked_bytes"] for of in lines]
+        connected = sum(line["state"] == STREAMING for line in lines[0]) / len(lines[0])
+        goodput = acked[0] / connected / acked[1]
+        words = self.finish_all(collector, agents)
+        self.assertGreaterEqual(goodput, 0.9)
+        print(f"row 6: {cut.count()['cuts']} cuts in {seconds:.0f} s, connected {connected * 100:.0f} % of it; goodput then "
+              f"{goodput * 100:.0f} % of an agent's that is not cut, and of all the time {acked[0] / acked[1] * 100:.0f} %, "
+              f"{words[0]['resent_batches']} batches resent, {words[0]['lost_bytes']} bytes lost", flush=True)
 
     def test_row_7_a_peer_that_swallows_silently(self):
         beat = full(1, 5)  # almost three missed end a connection
