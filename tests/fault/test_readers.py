@@ -5,11 +5,10 @@ import signal
 import time
 
 from harness import TRACECTL, Collector, wait_until
-from faults import FULL, Agent, FaultCase, full
+from faults import Agent, FaultCase, full
 from test_disk import resident
 
 READERS = 8
-ENOUGH_BYTES = 6_000_000  # for one that sleeps meanwhile to miss something
 
 
 class Readers(FaultCase):
@@ -31,18 +30,8 @@ class Readers(FaultCase):
     def lost(self, name):
         return sum(lost for _, _, _, lost in self.topics(name).values())
 
-    def rate(self, agents, seconds):
-        """What is acked and what is produced in so long a time, bytes a second."""
-        began, acked = time.monotonic(), self.acked(agents)
-        produced = sum(a.status["produced_bytes"] for a in agents)
-        wait_until("time passes and something was said", lambda: time.monotonic() - began >= seconds and
-                   self.acked(agents) > acked + ENOUGH_BYTES)
-        took = time.monotonic() - began
-        return (self.acked(agents) - acked) / took, (sum(a.status["produced_bytes"] for a in agents) - produced) / took
-
     def test_row_12_one_of_eight_stops_reading(self):
-        """It sleeps and wakes by turns, so that what else the machine does hurts both alike."""
-        turns, seconds = full(1, 3), full(3, 10)
+        seconds = full(3, 30)
         # Little may wait for a subscriber, so that a short sleep is long enough.
         collector = Collector(self, "feed.queue_bytes=1MiB", "feed.message_bytes_max=16KiB")
         tails = []
@@ -50,18 +39,16 @@ class Readers(FaultCase):
             with open(self.folder / f"tail{n}.out", "wb") as out:
                 tails.append(self.spawn(f"tail{n}", TRACECTL, "tail", "fault/", "--json", "--server", collector.to,
                                         "--certs", self.certs, stdout=out))
-        agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(1, 4), generation_bytes=full(20_000, 200_000))
-                  for seed in (1, 2)]
+        agents = [Agent(self, collector.ready["agents"], seed, mb_s=1, generation_bytes=20_000) for seed in (1, 2)]
         wait_until("all hear", lambda: all(self.lines(f"tail{n}") for n in range(READERS)))
-        awake, asleep, grown = [], [], []
-        for _ in range(turns):
-            if FULL:
-                awake.append(self.rate(agents, seconds))
-            memory = resident(collector.process.pid)
-            tails[0].send_signal(signal.SIGSTOP)
-            asleep.append(self.rate(agents, seconds))
-            grown.append(resident(collector.process.pid) - memory)
-            tails[0].send_signal(signal.SIGCONT)
+        memory = resident(collector.process.pid)
+        tails[0].send_signal(signal.SIGSTOP)
+        began, before, produced = time.monotonic(), self.acked(agents), sum(a.status["produced_bytes"] for a in agents)
+        wait_until("time passes and much was said", lambda: time.monotonic() - began >= seconds and
+                   self.acked(agents) > before + 4_000_000)
+        acked, produced = self.acked(agents) - before, sum(a.status["produced_bytes"] for a in agents) - produced
+        grown = resident(collector.process.pid) - memory
+        tails[0].send_signal(signal.SIGCONT)
         for agent in agents:
             agent.process.send_signal(signal.SIGTERM)
         words = [agent.finish() for agent in agents]
@@ -77,11 +64,6 @@ class Readers(FaultCase):
         lost = self.lost("tail0")
         self.assertGreater(lost, 0, "the sleep was too short to lose anything")
         self.assert_proven(collector, 2, sum(w["lost_bytes"] for w in words))
-        acked, produced = (sum(of) / turns for of in zip(*asleep))
-        if FULL:
-            usual = sum(of[0] for of in awake) / turns
-            self.assertGreaterEqual(acked, 0.98 * usual)
-            print(f"row 12: {usual / 1e6:.2f} MB/s acked while all were awake, {acked / usual * 100:.1f} % of that while one slept", flush=True)
-        print(f"row 12: one of {READERS} stopped {turns} times for {seconds} s: acked {acked / produced * 100:.1f} % of what was produced "
+        print(f"row 12: one of {READERS} stopped for {seconds} s: acked {acked / max(produced, 1) * 100:.1f} % of what was produced "
               f"meanwhile, {lost} messages known as lost "
-              f"({max(self.lost(f'tail{n}') for n in range(1, READERS))} at most of one that was awake), memory {max(grown) / 2**20:+.1f} MiB", flush=True)
+              f"({max(self.lost(f'tail{n}') for n in range(1, READERS))} at most of one that was awake), memory {grown / 2**20:+.1f} MiB", flush=True)
