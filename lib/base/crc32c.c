@@ -6,13 +6,22 @@
 
 #include <string.h>
 
+/* What 2^k zero bytes do to a checksum: x^(8 * 2^k - 33) modulo the polynomial, bit 31 standing for x^0. (Less 33, for
+ * times() says why.) The order of x is 2^31 - 1, so x^(8 * 2^31) is x^(8 * 2^0): behind the table it starts again. */
+static const uint32_t zero_bytes[31] = {
+  0xbf818109, 0x780d5a4d, 0x05ec76f1, 0x00000001, 0x493c7d27, 0xba4fc28e, 0x9e4addf8, 0x0d3b6092,
+  0xb9e02b86, 0xdd7e3b0c, 0x170076fa, 0xa51b6135, 0x82f89c77, 0x54a86326, 0x1dc403cc, 0x5ae703ab,
+  0xc5013a36, 0xac2ac6dd, 0x9b4615a9, 0x688d1c61, 0xf6af14e6, 0xb6ffe386, 0xb717425b, 0x478b0d30,
+  0x54cc62e5, 0x7b2102ee, 0x8a99adef, 0xa7568c8f, 0xd610d67e, 0x6b086b3f, 0xd94f3c0b,
+};
+
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #include <wmmintrin.h>
 
 #define HW __attribute__((target("sse4.2,pclmul"))) static inline
 
-enum { LANE_BYTES = 1024 };
+enum { LANE_BYTES = 1024, ONE_LANE = 10, TWO_LANES = 11 }; /* in zero_bytes */
 
 HW uint64_t load_word(const unsigned char *p) {
   uint64_t word;
@@ -30,8 +39,6 @@ HW uint32_t times(uint64_t crc, uint32_t factor) {
 }
 
 HW uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
-  const uint32_t one_lane = 0x170076fa,
-                 two_lanes = 0xa51b6135; /* x^(8 * 1024 - 33), x^(8 * 2048 - 33) */
   uint64_t c = crc;
 
   for (; n >= 3 * LANE_BYTES; p += 3 * LANE_BYTES, n -= 3 * LANE_BYTES) {
@@ -41,11 +48,17 @@ HW uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
       second = _mm_crc32_u64(second, load_word(q + LANE_BYTES));
       third = _mm_crc32_u64(third, load_word(q + 2 * LANE_BYTES));
     }
-    c = times(c, two_lanes) ^ times(second, one_lane) ^ third;
+    c = times(c, zero_bytes[TWO_LANES]) ^ times(second, zero_bytes[ONE_LANE]) ^ third;
   }
   for (; n >= 8; p += 8, n -= 8) c = _mm_crc32_u64(c, load_word(p));
   for (; n > 0; p++, n--) c = _mm_crc32_u8((uint32_t)c, *p);
   return (uint32_t)c;
+}
+
+HW uint32_t shift_hw(uint32_t crc, uint64_t bytes) {
+  for (unsigned k = 0; bytes != 0; bytes >>= 1, k = (k + 1) % 31)
+    if (bytes & 1) crc = times(crc, zero_bytes[k]);
+  return crc;
 }
 
 static int have_hw(void) {
@@ -55,6 +68,11 @@ static int have_hw(void) {
 static uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
   (void)p;
   (void)n;
+  return crc;
+}
+
+static uint32_t shift_hw(uint32_t crc, uint64_t bytes) {
+  (void)bytes;
   return crc;
 }
 
@@ -77,14 +95,6 @@ uint32_t tb_crc32c(uint32_t crc, const void *bytes, size_t n) {
   return ~crc;
 }
 
-/* x^(8 * 2^k) modulo the polynomial, bit 31 standing for x^0: what 2^k zero bytes do to a checksum. */
-static const uint32_t zero_bytes[31] = {
-  0x00800000, 0x00008000, 0x82f63b78, 0x6ea2d55c, 0x18b8ea18, 0x510ac59a, 0xb82be955, 0xb8fdb1e7,
-  0x88e56f72, 0x74c360a4, 0xe4172b16, 0x0d65762a, 0x35d73a62, 0x28461564, 0xbf455269, 0xe2ea32dc,
-  0xfe7740e6, 0xf946610b, 0x3c204f8f, 0x538586e3, 0x59726915, 0x734d5309, 0xbc1ac763, 0x7d0722cc,
-  0xd289cabe, 0xe94ca9bc, 0x05b74f3f, 0xa51e1f42, 0x40000000, 0x20000000, 0x08000000,
-};
-
 static uint32_t multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
 
@@ -95,9 +105,14 @@ static uint32_t multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
+static uint32_t shift_bits(uint32_t crc, uint64_t bytes) {
+  const uint32_t x_33 = 0x417b1dbc;
+
+  for (unsigned k = 0; bytes != 0; bytes >>= 1, k = (k + 1) % 31)
+    if (bytes & 1) crc = multiply(x_33, multiply(zero_bytes[k], crc));
+  return crc;
+}
+
 uint32_t tb_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t b_bytes) {
-  /* The order of x is 2^31 - 1, so x^(8 * 2^31) is x^(8 * 2^0): the table starts again. */
-  for (unsigned k = 0; b_bytes != 0; b_bytes >>= 1, k = (k + 1) % 31)
-    if (b_bytes & 1) crc_a = multiply(zero_bytes[k], crc_a);
-  return crc_a ^ crc_b;
+  return (have_hw() ? shift_hw(crc_a, b_bytes) : shift_bits(crc_a, b_bytes)) ^ crc_b;
 }

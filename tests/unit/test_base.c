@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -22,6 +23,15 @@ Test(base, crc32c_of_two_pieces_joins_without_their_bytes) {
         tb_crc32c_join(tb_crc32c(7, bytes, cut), tb_crc32c(0, bytes + cut, sizeof bytes - cut),
                        sizeof bytes - cut);
     cr_assert_eq(joined, tb_crc32c(7, bytes, sizeof bytes));
+  }
+}
+
+Test(base, crc32c_joins_any_length_as_it_joins_its_parts) {
+  for (unsigned bit = 0; bit < 63; bit++) {
+    uint64_t whole = UINT64_C(0x123456789abcdef) >> (62 - bit), part = whole / 3;
+    uint32_t once = tb_crc32c_join(0xdecade, 0, whole);
+    uint32_t twice = tb_crc32c_join(tb_crc32c_join(0xdecade, 0, part), 0, whole - part);
+    cr_assert_eq(once, twice, "%" PRIu64 " bytes", whole);
   }
 }
 
