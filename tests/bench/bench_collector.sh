@@ -47,7 +47,7 @@ trace=$(dense_trace) || exit 1
 bytes=$(stat -Lc %s "$trace")
 start_collector
 measure
-row "collector CPU, TLS to disk, ordered, analysed" "$(per_mb "$used")" ms/MB 13.7 "OpenTelemetry Collector, mTLS to a file, stores only (quoted)" "<= 8"
+row "collector CPU, TLS to disk, ordered, analysed" "$(per_mb "$used")" ms/MB 13.7 "OpenTelemetry Collector, mTLS to a file, stores only (quoted)" "<= 5"
 row "  same" "$(per_mb "$used")" ms/MB 5.2 "rsyslog, TLS to a file, stores only (quoted)" -
 row "  same" "$(per_mb "$used")" ms/MB 0.5 "LTTng relayd, plain TCP, stores only (quoted)" -
 row "  loops: TLS, records, order, analyses" "$(per_mb "$of_loops")" ms/MB - - -

@@ -53,7 +53,7 @@ disk() { # prints MB/s
 
 trace=$(dense_trace) || exit 1
 bytes=$(stat -Lc %s "$trace")
-cp "$trace" "$dir/plain" && sync "$dir/plain" || fail "no room in $dir"
+{ cp "$trace" "$dir/plain" && sync "$dir/plain"; } || fail "no room in $dir"
 for ((i = 0; i < rounds; i++)); do
   ingest process && process=$rate
   ingest durable
