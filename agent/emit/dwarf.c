@@ -80,7 +80,7 @@ static bool is_in_memory(Dwfl_Module *m, const struct ta_module *module) {
 }
 
 /* A name as its author wrote it. What compilers append to those of a function's parts and copies is cut off; C++ is
- * spelled out by the program's own runtime, which is there if there is any C++, and stays. */
+ * spelled out by the program's own runtime: one that has none loaded, as it uses nothing of it, keeps its names as they are. */
 static const char *spell(const char *name, struct ta_found *out) {
   typedef char *demangle_fn(const char *name, char *room, size_t *n, int *status);
   static demangle_fn *demangle;

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import unittest
@@ -11,6 +12,30 @@ from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_unt
 
 HEADER = SOURCE / "agent/include/traceagent.h"
 JOBS = 300
+BASKET = """#include <iostream>
+#include <traceagent.h>
+namespace shop {
+template <typename T> struct Basket {
+  T sum = 0;
+  __attribute__((noinline)) void add(T item) {
+    ta_wait_begin(TA_WAIT_MUTEX);
+    sum += item;
+    ta_wait_end();
+  }
+};
+}
+int main(int, char **argv) {
+  ta_forward_config where = {};
+  ta_emit_config how = {};
+  shop::Basket<long> basket;
+  where.server = argv[1], where.certs = argv[2], where.service = "basket";
+  how.stack_depth = 16;
+  if (ta_emit_start(&where, &how) != TA_OK) return 1;
+  basket.add(1);
+  std::cout << basket.sum;
+  return ta_emit_stop(60000);
+}
+"""
 
 
 class Emit(Case):
@@ -144,3 +169,18 @@ class Emit(Case):
         source = self.folder / "header.cc"
         source.write_text(f'#include "{HEADER}"\nint main() {{ ta_region_begin(ta_name_of("x"), 0); ta_region_end(); }}\n')
         self.run_program("c++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", source)
+
+    @unittest.skipIf(SANITIZE, "a sanitizer's library wants a program that is built so")
+    @unittest.skipIf(shutil.which("c++") is None, "no C++ compiler")
+    def test_c_plus_plus_functions_are_called_as_they_are_written(self):
+        collector = Collector(self)
+        (self.folder / "basket.cc").write_text(BASKET)
+        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
+        flags = self.run_program("pkg-config", "--cflags", "--libs", "traceagent", env=pkg_config).out
+        self.run_program("c++", "-std=c++17", "-g", "-O1", "-fno-omit-frame-pointer", "basket.cc", *shlex.split(flags),
+                         "-o", "basket", cwd=self.folder)
+        libraries = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib")}
+        self.run_program(self.folder / "basket", collector.to, self.certs, env=libraries)
+        text = self.same_in_go(self.fetch(collector, "basket"))
+        line = BASKET[:BASKET.index("ta_wait_begin")].count("\n") + 1
+        self.expect(text, (rf"\tshop::Basket<long>::add\(long\) @ .*\n\t\t.*/basket\.cc:{line}\n", 1))
