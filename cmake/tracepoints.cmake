@@ -1,7 +1,8 @@
 # traceagent_tracepoints(TARGET [MODULE name] [IMPORTS target...] [FOLDERS dir...])
 #
 # Makes the events that the sources of TARGET declare with //trace: lines: MODULE.trace.h, which they may include, and
-# MODULE.trace.c, which is compiled into TARGET. TARGET links traceagent::traceagent itself.
+# MODULE.trace.c, which is compiled into TARGET. MODULE.trace.spec, beside them, is for `tracectl tracepoints experiment`,
+# which makes readers of what ta_record_event_attach() records. TARGET links traceagent::traceagent itself.
 #
 #   MODULE   whose events these are; default: TARGET
 #   IMPORTS  targets of this build that a //trace:import names the modules of
@@ -38,7 +39,7 @@ function(traceagent_tracepoints target)
   set(made ${folder}/${T_MODULE}.trace.h ${folder}/${T_MODULE}.trace.c)
   set(depends ${sources})
   list(TRANSFORM depends PREPEND ${from}/ REGEX "^[^/]")
-  add_custom_command(OUTPUT ${made}
+  add_custom_command(OUTPUT ${made} BYPRODUCTS ${folder}/${T_MODULE}.trace.spec
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
     COMMAND ${tracectl} tracepoints gen --module ${T_MODULE} -o ${folder} ${options} ${sources}
     WORKING_DIRECTORY ${from}

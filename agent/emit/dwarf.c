@@ -2,6 +2,7 @@
 #include "agent/emit/dwarf.h"
 
 #include <dlfcn.h>
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +22,13 @@
   X(dwfl_module_addrinfo)                                                                          \
   X(dwfl_module_getsrc)                                                                            \
   X(dwfl_lineinfo)                                                                                 \
+  X(dwfl_module_addrdie)                                                                           \
+  X(dwarf_getscopes)                                                                               \
+  X(dwarf_tag)                                                                                     \
+  X(dwarf_attr)                                                                                    \
+  X(dwarf_formudata)                                                                               \
+  X(dwarf_getsrcfiles)                                                                             \
+  X(dwarf_filesrc)                                                                                 \
   X(dwfl_build_id_find_elf)                                                                        \
   X(dwfl_build_id_find_debuginfo)                                                                  \
   X(dwfl_standard_find_debuginfo)
@@ -104,6 +112,49 @@ static const char *spell(const char *name, struct ta_found *out) {
   return out->room;
 }
 
+/* Files. A function of a header that tracectl has written (MODULE.trace.h, NAME.experiment.h) is part of whoever calls it, and
+ * what people want to see is the line that does. */
+
+static bool is_written_by_us(const char *file) {
+  static const char *const endings[] = { ".trace.h", ".experiment.h" };
+  size_t n = strlen(file);
+
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    size_t len = strlen(endings[i]);
+    if (n > len && strcmp(file + n - len, endings[i]) == 0) return true;
+  }
+  return false;
+}
+
+static bool number_of(Dwarf_Die *die, unsigned name, Dwarf_Word *out) {
+  Dwarf_Attribute attribute;
+
+  return libdw.dwarf_formudata(libdw.dwarf_attr(die, name, &attribute), out) == 0;
+}
+
+/* Where the innermost function at pc that is part of another was called. */
+static void go_to_call(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
+  Dwarf_Word file, line;
+  Dwarf_Files *files;
+  Dwarf_Die *scopes;
+  Dwarf_Addr bias;
+  size_t count;
+  int i = 0;
+
+  Dwarf_Die *unit = libdw.dwfl_module_addrdie(m, pc, &bias);
+  int n = unit == NULL ? 0 : libdw.dwarf_getscopes(unit, pc - bias, &scopes);
+  if (n <= 0) return;
+  while (i < n && libdw.dwarf_tag(&scopes[i]) == DW_TAG_lexical_block) i++;
+  if (i < n && libdw.dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine &&
+      number_of(&scopes[i], DW_AT_call_file, &file) &&
+      number_of(&scopes[i], DW_AT_call_line, &line) &&
+      libdw.dwarf_getsrcfiles(unit, &files, &count) == 0 && file < count) {
+    out->file = libdw.dwarf_filesrc(files, file, NULL, NULL);
+    out->line = (unsigned)line;
+  }
+  free(scopes);
+}
+
 bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t pc,
                    struct ta_found *out) {
   GElf_Off offset;
@@ -122,6 +173,7 @@ bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t 
   int number = 0;
   out->file = line == NULL ? NULL : libdw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
   out->line = number > 0 ? (unsigned)number : 0;
+  if (out->file != NULL && is_written_by_us(out->file)) go_to_call(m, pc, out);
   return true;
 }
 

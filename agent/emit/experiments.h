@@ -32,6 +32,14 @@ extern struct ta_own_row ta_own_rows[UINT8_MAX + 1];
 extern atomic_uint
     ta_own_experiments; /* registered; their numbers are from TW_EXPERIMENT_FIRST on */
 
+/* An event with texts of the moment: a _string is written out here and now, and is not looked up. args: as many as the
+ * event has. A _stack is the caller's, from ta_origin on. */
+struct ta_own_arg {
+  uint64_t number;
+  const char *text;
+};
+void ta_own_put(uint8_t event, const struct ta_own_arg *args);
+
 /* Into a batch of TW_EXPERIMENT_SPECS; false: there is nothing to say. The lock is the caller's. */
 bool ta_experiments_write(struct tw_write *w);
 

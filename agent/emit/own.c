@@ -58,13 +58,16 @@ static uint64_t next_number(ta_sequence *s, uint32_t turn) {
 }
 
 /* The number that stands in the trace for what the caller gave. */
-static uint64_t converted(const struct ta_thread *t, enum tw_arg_type type, uint64_t arg) {
+static uint64_t converted(struct ta_thread *t, enum tw_arg_type type, uint64_t arg,
+                          const void *from) {
   uint32_t name = ta_name_known(arg < TA_NAMES_MAX ? (uint32_t)arg : 0);
   ta_sequence *s;
 
   switch (type) {
   case TW_ARG_STRING: return ta_name_id(name, ta_turn(t), TA_AS_STRING);
-  case TW_ARG_STACK: return name == 0 ? 0 : ta_name_id(name, ta_turn(t), TA_AS_STACK);
+  case TW_ARG_STACK:
+    if (arg == TA_STACK_HERE) return ta_put_stack(t, from);
+    return name == 0 ? 0 : ta_name_id(name, ta_turn(t), TA_AS_STACK);
   case TW_ARG_G: return arg >> TA_GOES_LOG2;
   case TW_ARG_SEQ: s = (ta_sequence *)(uintptr_t)arg; return next_number(s, ta_turn(t));
   default: return arg;
@@ -79,7 +82,8 @@ static ta_sequence *sequence_of(const struct ta_own_row *row, const uint64_t *ar
 
 /* In a section, which is left. */
 static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_event event,
-                                                    uint64_t args[TW_TIMED_ARGS_MAX]) {
+                                                    uint64_t args[TW_TIMED_ARGS_MAX],
+                                                    const void *from) {
   const struct ta_own_row *row = &ta_own_rows[event];
   ta_sequence *s = sequence_of(row, args);
 
@@ -89,7 +93,7 @@ static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_even
     if (t == NULL) return;
   }
   for (unsigned i = 0; i < row->nargs; i++)
-    args[i] = converted(t, (enum tw_arg_type)row->types[i], args[i]);
+    args[i] = converted(t, (enum tw_arg_type)row->types[i], args[i], from);
   ta_put(t, event, row->nargs, args[0], args[1], args[2], args[3]);
   ta_leave_inside(t);
 }
@@ -111,8 +115,26 @@ void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint
     ta_put(t, event, row->nargs, a, b, c, d);
     ta_leave_inside(t);
   } else {
-    put_converted(t, event, (uint64_t[]){ a, b, c, d });
+    put_converted(t, event, (uint64_t[]){ a, b, c, d }, TA_CALLER);
   }
+}
+
+void ta_own_put(uint8_t event, const struct ta_own_arg *args) {
+  const struct ta_own_row *row = &ta_own_rows[event];
+  struct ta_thread *t = is_told(row) ? ta_enter_inside(row->running) : NULL;
+  uint64_t numbers[TW_TIMED_ARGS_MAX] = { 0 };
+
+  if (t == NULL) return;
+  for (unsigned i = 0; i < row->nargs; i++) {
+    if (row->types[i] == TW_ARG_STRING)
+      numbers[i] = args[i].text == NULL ? 0 : ta_put_text(t, args[i].text);
+    else if (row->types[i] == TW_ARG_STACK)
+      numbers[i] = ta_put_stack(t, TA_CALLER);
+    else
+      numbers[i] = args[i].number;
+  }
+  ta_put(t, event, row->nargs, numbers[0], numbers[1], numbers[2], numbers[3]);
+  ta_leave_inside(t);
 }
 
 /* Bytes. */
@@ -189,7 +211,7 @@ void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, u
   } else if (t != NULL) {
     struct tw_blob blob = { .id = ta_next_id(t), .bytes = bytes, .len = n };
     args[row->blob] = put_blob(t, &wanted, &blob) ? blob.id : 0;
-    put_converted(t, event, args);
+    put_converted(t, event, args, TA_CALLER);
   }
   ta_hold_end();
 }

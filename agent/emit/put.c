@@ -119,12 +119,19 @@ uint64_t ta_put_text(struct ta_thread *t, const char *text) {
 
 /* Stacks. */
 
+__attribute__((noinline, cold)) uint64_t ta_put_stack(struct ta_thread *t, const void *from) {
+  uint64_t pcs[TA_FRAMES_MAX + TA_FRAMES_OURS] TA_UNSET;
+
+  if (ta_emit.stack_depth == 0) return 0;
+  return ta_stacks_put(ta_turn(t), pcs, ta_frames_here(t, from, pcs, ta_emit.stack_depth));
+}
+
 __attribute__((noinline, cold)) void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n,
                                                     uint64_t a, uint64_t b, uint64_t c,
                                                     const void *from) {
-  uint64_t pcs[TA_FRAMES_MAX + TA_FRAMES_OURS] TA_UNSET, args[] = { a, b, c, 0 };
+  uint64_t args[] = { a, b, c, 0 };
 
-  args[n] = ta_stacks_put(ta_turn(t), pcs, ta_frames_here(t, from, pcs, ta_emit.stack_depth));
+  args[n] = ta_put_stack(t, from);
   ta_put(t, type, n + 1, args[0], args[1], args[2], args[3]);
 }
 

@@ -197,6 +197,9 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  *           not traced, and `dropped` counts. Not from signal handlers. A thread that ends is detached. After fork()
  *           there is no session in the child; it may start its own. */
 
+/* What tracectl makes is part of whoever calls it, whatever the compiler was told. */
+#define TA_INLINE static inline __attribute__((always_inline))
+
 typedef uint32_t ta_name;  /* of a text; 0: none */
 typedef uint64_t ta_fiber; /* 0: none */
 typedef uint64_t ta_task;  /* 0: none */

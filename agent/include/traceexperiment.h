@@ -17,7 +17,7 @@
  *   ta_experiment_emit(event[HIT], name, n, 0, 0);
  *   TA_ATOMIC(lru_remove(lru), ta_experiment_emit(event[EVICT], 7, TA_SEQUENCE(&lru_order), 0, 0));
  *
- * An argument is name(_type)?: _string and _stack take a ta_name, _g a ta_fiber, _seq TA_SEQUENCE(), all others the number
+ * An argument is name(_type)?: _string takes a ta_name, _stack one, too, or TA_STACK_HERE, _g a ta_fiber, _seq TA_SEQUENCE(), all others the number
  * itself. At most four. ctx says where the event may stand: MPG and MP on a thread that runs, M and any on every thread.
  * `tracectl tracepoints check SPEC` reads a spec and says what is wrong with it.
  *
@@ -52,6 +52,9 @@ typedef struct {
  * another number of events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
 TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events,
                                   unsigned n);
+
+/* For a _stack: who calls the emit function, if the session has stacks (stack_depth); else none. */
+#define TA_STACK_HERE UINT32_MAX
 
 TA_API void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 

@@ -119,9 +119,19 @@ TA_API int ta_call_attach(struct ta_probe_group *group, struct ta_tracepoint *at
 TA_API size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes);
 
 /* Records each call in the trace, as a log of what runs on the thread: the key is the event's name, hello.traceHello, the text
- * its arguments, who="JP" n=3. Costs a branch while there is no session (ta_emit_start). */
+ * its arguments, who="JP" n=3. Its stack begins with the line that signalled the event. Costs a branch while there is no
+ * session (ta_emit_start). */
 TA_API int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                             struct ta_probe *probe);
+
+/* The same as an event of its own kind, typed, at a fraction of the cost (traceexperiment.h says when to prefer which): the
+ * experiment has the module's name, its event the tracepoint's, and hello.trace.spec, which gen writes, says what is in it;
+ * of that `tracectl tracepoints experiment` makes typed readers. It needs a thread alone, so it may stand in a wait, too.
+ * Up to four arguments: numbers, a text as who_string, a real number as the bits of a double under the label price_real. Of
+ * more, three, and the rest as text in more_string. Of up to three, the stack behind them.
+ * TA_E_CONFIG: the names of event and module are longer than 48 bytes, or no number is left for them. */
+TA_API int ta_record_event_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                                  struct ta_probe *probe);
 
 /* Counts the stacks that lead to events, as a profile for go tool pprof: `go tool pprof -top PROGRAM FILE`. Each event
  * stands under its own name on top of its stacks. A call takes as long as libgcc needs to unwind the stack, with
@@ -173,13 +183,28 @@ TA_API int ta_expect_close(ta_expect *x);               /* detaches its probes *
 
 /* The rest is for what `tracectl tracepoints gen` writes. */
 
+/* What a module's events are as an experiment, of so many. */
+struct ta_trace_spec {
+  const char *text;
+  unsigned events;
+};
+#define TA_TRACE_NO_EVENT 0xffffffffu
+
 struct ta_tracepoint {
   struct ta_probe *first; /* NULL: nobody looks on */
   const char *module, *name;
   const struct ta_param *params;
-  unsigned n;
+  unsigned n, event; /* which of the spec it is; TA_TRACE_NO_EVENT: none */
   ta_probe_fn *pack; /* a probe's fn that calls ta_call_run() */
+  const struct ta_trace_spec *spec;
 } __attribute__((aligned(64)));
+
+/* Where a thread passes a tracepoint: the line that signals it, and the frame that is of. */
+struct ta_passing {
+  const void *pc, *frame;
+  const struct ta_passing *outer; /* within a probe that passes another */
+};
+#define TA_PASSING { __builtin_return_address(0), *(void **)__builtin_frame_address(0), NULL }
 
 #define TA_TRACE_PRIVATE __attribute__((visibility("hidden")))
 #define TA_TRACE_SLOW    __attribute__((visibility("hidden"), cold, noinline))
@@ -192,8 +217,9 @@ struct ta_tracepoint {
 TA_API int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                            struct ta_probe *probe, ta_probe_fn *fn, void *self);
 /* Between the two a probe that is reached stays what it is. enter answers the first one. */
-TA_API const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at);
-TA_API void ta_probes_leave(void);
+TA_API const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at,
+                                              struct ta_passing *here);
+TA_API void ta_probes_leave(const struct ta_passing *here);
 TA_API void ta_call_run(void *probe, const struct ta_arg *args);
 
 /* What an event's note in the program holds: module NUL name NUL (arguments) NUL signature NUL file:line NUL. */

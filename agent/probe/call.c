@@ -96,14 +96,19 @@ static size_t end_line(struct line *line, const char *begin) {
   return (size_t)(line->pos - begin);
 }
 
-size_t ta__call_args(const struct ta_call *call, const char *between, char *out, size_t bytes) {
+size_t ta__call_args_from(const struct ta_call *call, unsigned first, const char *between,
+                          char *out, size_t bytes) {
   struct line line = { out, out + bytes - 1 };
 
-  for (unsigned i = 0; i < call->n; i++) {
-    add(&line, "%s%s=", i > 0 ? between : "", call->params[i].name);
+  for (unsigned i = first; i < call->n; i++) {
+    add(&line, "%s%s=", i > first ? between : "", call->params[i].name);
     add_value(&line, &call->args[i]);
   }
   return end_line(&line, out);
+}
+
+size_t ta__call_args(const struct ta_call *call, const char *between, char *out, size_t bytes) {
+  return ta__call_args_from(call, 0, between, out, bytes);
 }
 
 size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes) {

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "agent/keep.h"
+#include "agent/probe/call.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool held; /* by this thread */
@@ -173,11 +174,20 @@ struct ta_probe *ta_probe_next(const struct ta_probe *probe) {
   return load(&probe->next);
 }
 
-const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at) {
+static __thread const struct ta_passing *passing;
+
+const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at, struct ta_passing *here) {
   ta_quiet_enter();
+  here->outer = passing;
+  passing = here;
   return load(&at->first);
 }
 
-void ta_probes_leave(void) {
+void ta_probes_leave(const struct ta_passing *here) {
+  passing = here->outer;
   ta_quiet_leave();
+}
+
+const struct ta_passing *ta__passing(void) {
+  return passing;
 }

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probe that writes an event into the trace: a log of what runs on the thread, its key the event's name. */
+/* The probes that write an event into the trace: as a log of what runs on the thread, its key the event's name, or as an
+ * event of an experiment that the module's spec describes. Either's stack begins where the event was signalled. */
 #include <stdio.h>
+#include <string.h>
 
-#include "agent/emit/emit.h"
+#include "agent/emit/experiments.h"
+#include "agent/emit/frames.h"
+#include "agent/forward.h"
 #include "agent/keep.h"
 #include "agent/probe/call.h"
+#include "traceexperiment.h"
 
-/* Apart, since its room is cleared on the way in. */
+static void begin_stacks(void) {
+  const struct ta_passing *here = ta__passing();
+
+  ta_origin = (struct ta_origin){ here->pc, here->frame };
+}
+
+static void end_stacks(void) {
+  ta_origin = (struct ta_origin){ NULL, NULL };
+}
+
+/* As a log. Apart, since its room is cleared on the way in. */
 static __attribute__((noinline)) void write_log(ta_name name, const struct ta_call *call) {
   char text[TW_STRING_BYTES_MAX + 1];
 
   ta__call_args(call, " ", text, sizeof text);
+  begin_stacks();
   ta_log(0, name, text);
+  end_stacks();
 }
 
 static void record(void *self, const struct ta_call *call) {
@@ -27,4 +44,49 @@ int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
 
   snprintf(name, sizeof name, "%s.%s", at->module, at->name);
   return ta_call_attach(group, at, probe, record, (void *)(uintptr_t)ta_name_of(name));
+}
+
+/* As an event. */
+
+static struct ta_own_arg own_arg(const struct ta_arg *arg) {
+  struct ta_own_arg own = { .number = arg->is.u };
+
+  if (arg->kind == TA_ARG_TEXT) own.text = arg->is.text;
+  return own;
+}
+
+static __attribute__((noinline)) void write_rest(uint8_t event, const struct ta_call *call,
+                                                 struct ta_own_arg *args) {
+  char text[TW_STRING_BYTES_MAX + 1];
+
+  ta__call_args_from(call, TW_TIMED_ARGS_MAX - 1, " ", text, sizeof text);
+  args[TW_TIMED_ARGS_MAX - 1] = (struct ta_own_arg){ .text = text };
+  ta_own_put(event, args);
+}
+
+static void record_event(void *self, const struct ta_call *call) {
+  KEEP_ERRNO;
+  struct ta_own_arg args[TW_TIMED_ARGS_MAX] = { 0 };
+  uint8_t event = (uint8_t)(uintptr_t)self;
+
+  if (ta_is_off()) return;
+  for (unsigned i = 0; i < call->n && i < TW_TIMED_ARGS_MAX; i++) args[i] = own_arg(&call->args[i]);
+  begin_stacks();
+  if (call->n > TW_TIMED_ARGS_MAX)
+    write_rest(event, call, args);
+  else
+    ta_own_put(event, args);
+  end_stacks();
+}
+
+int ta_record_event_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
+                           struct ta_probe *probe) {
+  KEEP_ERRNO;
+  ta_event events[TW_OWN_EVENTS_MAX];
+
+  if (at->event == TA_TRACE_NO_EVENT)
+    return ta_forward_fault(TA_E_CONFIG, "a name of the event or its module is too long");
+  int error = ta_experiment_register(at->spec->text, NULL, events, at->spec->events);
+  if (error != TA_OK) return error;
+  return ta_call_attach(group, at, probe, record_event, (void *)(uintptr_t)events[at->event]);
 }

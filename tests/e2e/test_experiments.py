@@ -35,46 +35,50 @@ int main(int argc, char **argv) {
   return ta_emit_stop(60000) != TA_OK;
 }
 """
-READS = """#include <stdio.h>
+# What a generated reader finds in a trace: {header} and {body} are the experiment's.
+READER = """#include <stdio.h>
 #include <stdlib.h>
-#include "page_cache.reader.h"
+#include "{header}"
 #include <online/reader.h>
-static void *resize(void *self, void *block, size_t before, size_t bytes) {
+static void *resize(void *self, void *block, size_t before, size_t bytes) {{
   (void)self, (void)before;
-  if (bytes == 0) { free(block); return NULL; }
+  if (bytes == 0) {{ free(block); return NULL; }}
   return realloc(block, bytes);
-}
-static tb_rc look(void *self, const struct to_generation *gen, const struct to_event *ev, size_t n) {
-  struct page_cache_hit hit;
-  struct page_cache_evict evict;
-  struct page_cache_content content;
-  struct page_cache_tick tick;
+}}
+static tb_rc look(void *self, const struct to_generation *gen, const struct to_event *ev, size_t n) {{
   (void)self;
-  for (; n > 0; ev++, n--) {
-    if (page_cache_hit_read(gen, ev, &hit))
-      printf("hit %d %.*s\\n", (int)hit.page_value, (int)hit.reason_string.len, hit.reason_string.data);
-    if (page_cache_evict_read(gen, ev, &evict)) printf("evict %d %d\\n", (int)evict.lru_, (int)evict.lru_seq);
-    if (page_cache_content_read(gen, ev, &content)) printf("content %d %d\\n", (int)content.pages_value, content.blob_ != 0);
-    if (page_cache_tick_read(gen, ev, &tick)) printf("tick %d\\n", tick.g == hit.g);
-  }
+  for (; n > 0; ev++, n--) {{
+{body}
+  }}
   return TB_OK;
-}
-int main(int argc, char **argv) {
+}}
+int main(int argc, char **argv) {{
   static char bytes[1 << 20];
   struct to_reader *reader;
-  struct tb_diag diag = { 0 };
+  struct tb_diag diag = {{ 0 }};
   struct tb_mem mem;
   FILE *file = argc < 2 ? NULL : fopen(argv[1], "rb");
   if (file == NULL) return 2;
   size_t n = fread(bytes, 1, sizeof bytes, file);
   fclose(file);
   tb_mem_init(&mem, resize, NULL, 64 << 20);
-  if (to_reader_new(&mem, &(struct to_limits){ 0 }, 0, (struct to_event_sink){ NULL, look }, &diag, &reader) != TB_OK) return 2;
+  if (to_reader_new(&mem, &(struct to_limits){{ 0 }}, 0, (struct to_event_sink){{ NULL, look }}, &diag, &reader) != TB_OK) return 2;
   tb_rc rc = to_reader_read(reader, bytes, n);
   to_reader_free(reader);
   return rc != TB_OK;
-}
+}}
 """
+READS = READER.format(header="page_cache.reader.h", body="""
+    static struct page_cache_hit hit;
+    struct page_cache_evict evict;
+    struct page_cache_content content;
+    struct page_cache_tick tick;
+    if (page_cache_hit_read(gen, ev, &hit))
+      printf("hit %d %.*s\\n", (int)hit.page_value, (int)hit.reason_string.len, hit.reason_string.data);
+    if (page_cache_evict_read(gen, ev, &evict)) printf("evict %d %d\\n", (int)evict.lru_, (int)evict.lru_seq);
+    if (page_cache_content_read(gen, ev, &content)) printf("content %d %d\\n", (int)content.pages_value, content.blob_ != 0);
+    if (page_cache_tick_read(gen, ev, &tick)) printf("tick %d\\n", tick.g == hit.g);
+""")
 
 
 class Experiments(Case):

@@ -9,6 +9,7 @@ import shutil
 import unittest
 
 from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go
+from test_experiments import READER
 
 LIBRARY = """#include "hello.trace.h"
 //trace:event traceHelloBegin(const char *who)
@@ -27,7 +28,7 @@ PROGRAM = """#include <stdio.h>
 void say_hello(const char *who);
 static void on_begin(void *self, const char *who) { printf("%s hears of %s\\n", (char *)self, who); }
 int main(int argc, char **argv) {
-  static struct ta_probe first, second, record;
+  static struct ta_probe first, second, record, typed;
   struct ta_probe_group group = { 0 };
   struct ta_forward_config where = { .server = argv[1], .certs = argv[2], .service = "hello" };
   char one[] = "first", two[] = "second";
@@ -37,6 +38,7 @@ int main(int argc, char **argv) {
   hello_traceHelloBegin_attach(&group, &first, on_begin, one);
   hello_traceHelloBegin_attach(&group, &second, on_begin, two);
   ta_record_attach(&group, hello_traceHelloEnd_point(), &record);
+  if (ta_record_event_attach(&group, hello_traceHelloEnd_point(), &typed) != TA_OK) return 1;
   ta_unlock();
   say_hello("J\\"P");
   ta_probe_group_done(&group);
@@ -72,9 +74,9 @@ class Points(Case):
         (self.folder / f"{module}.c").write_text(source)
         return self.tracectl("tracepoints", "gen", "--module", module, *args, f"{module}.c", cwd=self.folder, **options)
 
-    def compile(self, *args, **options):
+    def compile(self, *args, packages=("traceagent",), **options):
         pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        flags = self.run_program("pkg-config", "--cflags", "--libs", "traceagent", env=pkg_config).out
+        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, env=pkg_config).out
         sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
         return self.run_program("cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, *args,
                                 "-L.", "-Wl,-rpath,.", *shlex.split(flags), cwd=self.folder, **options)
@@ -103,6 +105,19 @@ class Points(Case):
         if go is not None:
             theirs = self.run_program(go.command, "tool", "trace", "-d=parsed", trace, env=go.environment)
             self.assertEqual(theirs.out, ours)
+        collector.ask("fetch", "--full", "--service", "hello", "-o", self.folder / "full.trace", "--no-progress")
+        self.assertEqual(self.read_typed(), "who=J\"P n=3\n")
+
+    def read_typed(self):
+        """What a reader finds that is made of the spec that gen made."""
+        self.tracectl("tracepoints", "experiment", "hello.trace.spec", cwd=self.folder)
+        (self.folder / "reads.c").write_text(READER.format(header="hello.reader.h", body="""
+            struct hello_trace_hello_end end;
+            if (hello_trace_hello_end_read(gen, ev, &end))
+              printf("who=%.*s n=%d\\n", (int)end.who_string.len, end.who_string.data, (int)end.n_value);
+        """))
+        self.compile("-o", "reads", "reads.c", "-I.", packages=("traceonline",))
+        return self.run_program("./reads", "full.trace", cwd=self.folder).out
 
     def test_another_signature_neither_loads_nor_links(self):
         self.library()

@@ -10,30 +10,47 @@
 #include "online/generation.h"
 #include "online/reader.h"
 #include "support/patience.h"
+#include "wire/experiments.h"
 
 enum { MEMORY_BYTES = 8 << 20, NEVER_MS = 60000 };
+
+static void tell_stack(FILE *told, const struct to_generation *gen, uint64_t id) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+
+  if (!to_generation_stack(gen, id, &it)) return;
+  while (to_stack_next(&it, &frame)) {
+    const char *slash = memrchr(frame.file.data, '/', frame.file.len);
+    const char *file = slash != NULL ? slash + 1 : (const char *)frame.file.data;
+    fprintf(told, " < %.*s %.*s:%llu", (int)frame.function.len, (const char *)frame.function.data,
+            (int)((const char *)frame.file.data + frame.file.len - file), file,
+            (unsigned long long)frame.line);
+  }
+}
+
+static void tell_own_arg(FILE *told, const struct to_generation *gen, const struct tw_arg *arg,
+                         uint64_t value) {
+  struct to_string text;
+
+  if (arg->type == TW_ARG_STRING && to_generation_string(gen, value, &text))
+    fprintf(told, " %s=%.*s", arg->label, (int)text.len, text.data);
+  else
+    fprintf(told, " %s=%lld", arg->label, (long long)value);
+}
 
 static tb_rc tell(void *self, const struct to_generation *gen, const struct to_event *events,
                   size_t n) {
   FILE *told = self;
-  enum tw_arg_type types[4];
 
   for (size_t i = 0; i < n; i++) {
     if (events[i].type == TW_EV_SYNC) continue;
-    fprintf(told, "\n%s", tw_spec(events[i].type)->name);
-    unsigned args = to_event_args(events[i].type, types);
-    for (unsigned a = 0; a < args; a++) {
-      struct to_stack_iter it;
-      struct to_frame frame;
-      if (types[a] != TW_ARG_STACK || !to_generation_stack(gen, events[i].args[a], &it)) continue;
-      while (to_stack_next(&it, &frame)) {
-        const char *slash = memrchr(frame.file.data, '/', frame.file.len);
-        const char *file = slash != NULL ? slash + 1 : (const char *)frame.file.data;
-        fprintf(told, " < %.*s %.*s:%llu", (int)frame.function.len,
-                (const char *)frame.function.data,
-                (int)((const char *)frame.file.data + frame.file.len - file), file,
-                (unsigned long long)frame.line);
-      }
+    const struct tw_spec *spec = to_generation_spec(gen, events[i].type);
+    fprintf(told, "\n%s", spec->name);
+    for (unsigned a = 0; a < spec->nargs; a++) {
+      if (spec->args[a].type == TW_ARG_STACK)
+        tell_stack(told, gen, events[i].args[a]);
+      else if (events[i].type >= TW_OWN_EVENT_FIRST)
+        tell_own_arg(told, gen, &spec->args[a], events[i].args[a]);
     }
   }
   return TB_OK;

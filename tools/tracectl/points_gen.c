@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tracepoints gen: a module's sources in, MODULE.trace.h and MODULE.trace.c out, both or neither. */
+/* tracectl tracepoints gen: a module's sources in, MODULE.trace.h, MODULE.trace.c and MODULE.trace.spec out, all or none. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -74,13 +74,20 @@ static tb_rc write_file(const struct tk_tracepoints *ask, struct tk_out_set *set
   return TB_OK;
 }
 
-static tb_rc write_both(const struct tk_tracepoints *ask, const struct tk_points *own,
-                        const struct tk_points *imported, struct tb_diag *diag) {
+static void write_spec(FILE *out, const char *module, const struct tk_points *own,
+                       const struct tk_points *imported) {
+  (void)imported;
+  tk_points_write_spec(out, module, own, false);
+}
+
+static tb_rc write_all(const struct tk_tracepoints *ask, const struct tk_points *own,
+                       const struct tk_points *imported, struct tb_diag *diag) {
   struct tk_out_set *set;
 
   TB_TRY(tk_out_new(diag, &set));
   tb_rc rc = write_file(ask, set, "h", tk_points_write_header, own, imported, diag);
   if (rc == TB_OK) rc = write_file(ask, set, "c", tk_points_write_source, own, imported, diag);
+  if (rc == TB_OK) rc = write_file(ask, set, "spec", write_spec, own, imported, diag);
   if (rc == TB_OK) rc = tk_out_publish(set, diag);
   tk_out_free(set);
   return rc;
@@ -94,7 +101,7 @@ static int generate(const struct tk_tracepoints *ask, struct tk_points *own,
   tb_rc rc = read_sources(ask, own, &diag);
   if (rc == TB_OK) rc = read_imports(ask, own, imported, &diag);
   if (rc == TB_OK && own->faults + imported->faults > 0) return TK_FAILED;
-  if (rc == TB_OK) rc = write_both(ask, own, imported, &diag);
+  if (rc == TB_OK) rc = write_all(ask, own, imported, &diag);
   if (rc != TB_OK)
     return tk_fail("tracepoints", "%s", diag.text[0] != '\0' ? diag.text : tb_rc_text(rc));
   return TK_DONE;

@@ -75,7 +75,7 @@ static void write_event(FILE *out, const char *module, const struct tk_point *p)
   fprintf(out, ")\nextern struct ta_tracepoint %s__%s TA_TRACE_PRIVATE;\n", module, p->name);
   fprintf(out, "TA_TRACE_SLOW void %s__%s_probes(", module, p->name);
   write_params(out, p);
-  fprintf(out, ");\nstatic inline void %s(", p->name);
+  fprintf(out, ");\nTA_INLINE void %s(", p->name);
   write_params(out, p);
   fprintf(out, ") {\n  if (TA_TRACE_IS_ON(&%s__%s)) {\n    %s__%s_probes(", module, p->name, module,
           p->name);
@@ -151,7 +151,7 @@ static void write_pack(FILE *out, const char *module, const struct tk_point *p) 
   fprintf(out, "  ta_call_run(ta_self, %s);\n  TA_TRACE_STAY;\n}\n", p->n > 0 ? "ta_args" : "NULL");
 }
 
-static void write_point(FILE *out, const char *module, const struct tk_point *p) {
+static void write_point(FILE *out, const char *module, const struct tk_point *p, unsigned *event) {
   fprintf(out,
           "struct ta_tracepoint %s__%s = {\n"
           "  .module = \"%s\", .name = \"%s\", .params = ",
@@ -160,7 +160,23 @@ static void write_point(FILE *out, const char *module, const struct tk_point *p)
     fprintf(out, "%s__%s_params", module, p->name);
   else
     fputs("NULL", out);
-  fprintf(out, ", .n = %u, .pack = (ta_probe_fn *)%s__%s_pack\n};\n", p->n, module, p->name);
+  fprintf(out,
+          ", .n = %u, .pack = (ta_probe_fn *)%s__%s_pack,\n  .spec = &%s__spec, .event = ", p->n,
+          module, p->name, module);
+  if (tk_point_is_event(module, p))
+    fprintf(out, "%u\n};\n", (*event)++);
+  else
+    fputs("TA_TRACE_NO_EVENT\n};\n", out);
+}
+
+static void write_spec(FILE *out, const char *module, const struct tk_points *own) {
+  unsigned events = 0;
+
+  for (const struct tk_point *p = own->first; p != NULL; p = p->next)
+    events += tk_point_is_event(module, p);
+  fprintf(out, "\nstatic const struct ta_trace_spec %s__spec = {\n", module);
+  tk_points_write_spec(out, module, own, true);
+  fprintf(out, "  , %u\n};\n", events);
 }
 
 static void write_probes(FILE *out, const char *module, const struct tk_point *p) {
@@ -168,7 +184,8 @@ static void write_probes(FILE *out, const char *module, const struct tk_point *p
   write_params(out, p);
   fprintf(out,
           ") {\n"
-          "  const struct ta_probe *ta_probe = ta_probes_enter(&%s__%s);\n"
+          "  struct ta_passing ta_here = TA_PASSING;\n"
+          "  const struct ta_probe *ta_probe = ta_probes_enter(&%s__%s, &ta_here);\n"
           "  for (; ta_probe != NULL; ta_probe = ta_probe_next(ta_probe))\n"
           "    ((void (*)(void *",
           module, p->name);
@@ -176,7 +193,7 @@ static void write_probes(FILE *out, const char *module, const struct tk_point *p
   fputs("))ta_probe->fn)(ta_probe->self", out);
   if (p->n > 0) fputs(", ", out);
   write_args(out, p);
-  fputs(");\n  ta_probes_leave();\n}\n", out);
+  fputs(");\n  ta_probes_leave(&ta_here);\n}\n", out);
 }
 
 static void write_way_in(FILE *out, const char *module, const struct tk_point *p) {
@@ -202,14 +219,17 @@ static void write_note(FILE *out, const char *module, const struct tk_point *p) 
 
 void tk_points_write_source(FILE *out, const char *module, const struct tk_points *own,
                             const struct tk_points *imported) {
+  unsigned event = 0;
+
   fprintf(out,
           "/* Made by `tracectl tracepoints gen`, with %s.trace.h. */\n#include \"%s.trace.h\"\n",
           module, module);
+  if (own->first != NULL) write_spec(out, module, own);
   for (const struct tk_point *p = own->first; p != NULL; p = p->next) {
     fputc('\n', out);
     write_param_table(out, module, p);
     write_pack(out, module, p);
-    write_point(out, module, p);
+    write_point(out, module, p, &event);
     write_probes(out, module, p);
     write_way_in(out, module, p);
     write_note(out, module, p);

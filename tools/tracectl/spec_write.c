@@ -101,7 +101,7 @@ static void put_args(FILE *out, const struct tw_own_event *event) {
 static void put_emit(FILE *out, const struct named *n, unsigned place) {
   bool blob = has_blob(n->spec);
 
-  fprintf(out, "static inline void %s_%s(", n->experiment, n->event);
+  fprintf(out, "TA_INLINE void %s_%s(", n->experiment, n->event);
   put_params(out, n->spec, blob);
   fprintf(out, ") {\n  %s(%s_event[%u]%s", blob ? "ta_emit_blob" : "ta_experiment_emit",
           n->experiment, place, blob ? ", stream, bytes, n" : "");
