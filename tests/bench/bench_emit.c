@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_emit SERVER CERTS THREADS: what an event costs the thread that emits it, streaming to a running collector.
+/* bench_emit SERVER CERTS THREADS [STACKS]: what an event costs the thread that emits it, streaming to a running collector.
+ * STACKS: "pointers" or "tables", by which the events that may have a stack take one, of DEPTH functions.
  *
  * Prints, tab-separated: the floor, ta_workers() (two numbers), ta_region_begin()/end() (three each), one
- * ta_fiber_switch(), in ns of the thread's CPU an event; bytes an event of the regions; how long one event of 10,000 takes
+ * ta_fiber_switch(), ta_wait_begin() and end() (the first of which has a stack in Go, too), in ns of the thread's CPU an event; bytes an event of the regions; how long one event of 10,000 takes
  * at most, ns; events dropped.
  *
  * The floor is the least that a writer can do: a call, a flag, a reading of the counter, and two varints into memory of the
@@ -18,7 +19,15 @@
 
 #include "traceagent.h"
 
-enum { BURST = 20000, ROUNDS = 60, THREADS_MAX = 16, BATCH = 64 << 10, KINDS = 4, SINGLE = 200000 };
+enum {
+  BURST = 20000,
+  ROUNDS = 60,
+  THREADS_MAX = 16,
+  BATCH = 64 << 10,
+  KINDS = 5,
+  SINGLE = 200000,
+  DEPTH = 10
+};
 
 _Noreturn static void fail(const char *what, int error) {
   fprintf(stderr, "bench_emit: %s: %s\n", what, ta_strerror(error));
@@ -82,8 +91,23 @@ static void switch_burst(void) {
     ta_fiber_switch(0);
   }
 }
-static void (*const bursts[KINDS])(void) = { floor_burst, workers_burst, region_burst,
-                                             switch_burst };
+static void wait_burst(void) {
+  for (unsigned i = 0; i < BURST / 2; i++) {
+    ta_wait_begin(TA_WAIT_MUTEX);
+    ta_wait_end();
+  }
+}
+static void (*const bursts[KINDS])(void) = { floor_burst, workers_burst, region_burst, switch_burst,
+                                             wait_burst };
+
+/* So deep that each stack is as long as is asked for. */
+__attribute__((noinline)) static void run_under(unsigned depth, void (*burst)(void)) {
+  if (depth == 0)
+    burst();
+  else
+    run_under(depth - 1, burst);
+  __asm__ volatile("" ::: "memory");
+}
 
 static double cpu_ns(void) {
   struct timespec now;
@@ -144,10 +168,10 @@ static void *work(void *arg) {
   fiber = ta_fiber_create(name, 1);
   for (int round = 0; round < ROUNDS; round++) {
     for (int kind = 0; kind < KINDS; kind++) {
-      bursts[kind](); /* warm, as in a program that does it often */
+      run_under(DEPTH, bursts[kind]); /* warm, as in a program that does it often */
       rest();
       double began = cpu_ns();
-      bursts[kind]();
+      run_under(DEPTH, bursts[kind]);
       ns[kind][round] = (cpu_ns() - began) / BURST;
     }
   }
@@ -182,13 +206,15 @@ static double bytes_an_event(void) {
 
 int main(int argc, char **argv) {
   struct result r[THREADS_MAX] = { 0 };
-  int threads = argc == 4 ? atoi(argv[3]) : 0;
+  int threads = argc == 4 || argc == 5 ? atoi(argv[3]) : 0;
+  struct ta_emit_config how = { .stack_depth = argc == 5 ? DEPTH : 0,
+                                .stack_tables = argc == 5 && strcmp(argv[4], "tables") == 0 };
 
   if (threads < 1 || threads > THREADS_MAX) return 2;
   struct ta_forward_config where = {
     .server = argv[1], .certs = argv[2], .service = "bench", .spool_bytes = 32 << 20
   };
-  int error = ta_emit_start(&where, NULL);
+  int error = ta_emit_start(&where, &how);
   if (error != TA_OK) fail("start", error);
   name = ta_name_of("bench");
   for (int i = 0; i < threads; i++) pthread_create(&r[i].thread, NULL, work, &r[i]);

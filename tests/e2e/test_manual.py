@@ -47,7 +47,7 @@ class Manual(Case):
         collector = self.page(SOURCE / "docs/man/tracecollectd.8")
         for option in OPTION.findall(self.run_program(DAEMON, "--help").out):
             self.assertIn(option, collector)
-        for name in ("traceagent", "traceprobe"):
+        for name in ("traceagent", "traceexperiment", "traceprobe"):
             page = self.page(SOURCE / f"docs/man/{name}.3")
             header = (SOURCE / f"agent/include/{name}.h").read_text().partition("/* The rest is for what")[0]
             for function in re.findall(r"^TA_API .*?(ta_\w+)\(", header, re.M):
@@ -64,7 +64,7 @@ class Manual(Case):
     def test_install_puts_pages_and_completions_in_their_places(self):
         self.run_program("cmake", "--install", BUILD, "--prefix", self.folder / "usr")
         share = self.folder / "usr/share"
-        for file in ("man/man1/tracectl.1", "man/man1/tracectl-fetch.1", "man/man3/traceagent.3", "man/man3/traceprobe.3", "man/man8/tracecollectd.8",
+        for file in ("man/man1/tracectl.1", "man/man1/tracectl-fetch.1", "man/man3/traceagent.3", "man/man3/traceexperiment.3", "man/man3/traceprobe.3", "man/man8/tracecollectd.8",
                      "man/man5/tracecollectd.yaml.5", "bash-completion/completions/tracectl",
                      "zsh/site-functions/_tracectl", "fish/vendor_completions.d/tracectl.fish"):
             self.assertGreater((share / file).stat().st_size, 200, file)
