@@ -58,7 +58,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   if (rc != TB_OK) {
     snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
     if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
-    rebuild->done.unread += rc == TB_IO;
+    rebuild->done.unread += rc != TB_CORRUPT;
     return TB_OK;
   }
   rebuild->done.unread += !finish_expiry(file, meta);
