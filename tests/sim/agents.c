@@ -181,6 +181,18 @@ void sim_agents_leave(struct sim_agents *agents, unsigned stream) {
   agent->conn = agent->ref = 0;
 }
 
+void sim_agents_stall(struct sim_agents *agents, unsigned stream, uint64_t ns) {
+  uint64_t conn = agents->agents[stream].conn;
+
+  if (conn != 0) sim_wire_stall(agents, conn, ns);
+}
+
+void sim_agents_lose_touch(struct sim_agents *agents, unsigned stream) {
+  uint64_t conn = agents->agents[stream].conn;
+
+  if (conn != 0) sim_wire_swallow(agents, conn);
+}
+
 void sim_agents_step(struct sim_agents *agents) {
   bool moving = sim_wires_step(agents);
 

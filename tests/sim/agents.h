@@ -51,6 +51,9 @@ void sim_agents_end_soon(struct sim_agents *agents);
 bool sim_agents_send(struct sim_agents *agents, unsigned stream);
 /* The agent is gone, and will come again. */
 void sim_agents_leave(struct sim_agents *agents, unsigned stream);
+/* Its connection moves nothing for so long; or never again, and nobody knows. */
+void sim_agents_stall(struct sim_agents *agents, unsigned stream, uint64_t ns);
+void sim_agents_lose_touch(struct sim_agents *agents, unsigned stream);
 /* Something of what is on its way arrives. */
 void sim_agents_step(struct sim_agents *agents);
 /* The understand branch says what it thinks of a generation that is stored. */

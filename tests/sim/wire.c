@@ -11,6 +11,8 @@
 
 enum { CREDIT_BYTES = 4 << 20, HELD_BYTES_MAX = 1 << 20, AGENT_HELD_BYTES_MAX = 32 << 10 };
 
+static const uint64_t SILENCE_NS = UINT64_C(15000000000);
+
 struct sim_wire {
   struct sim_wire *next;
   struct sim_agents *agents;
@@ -19,6 +21,7 @@ struct sim_wire {
   bool left;   /* by the agent */
   bool closed; /* by the collector */
   bool held;   /* the collector has a whole frame that it can do nothing with now */
+  uint64_t stalled_until_ns, silent_until_ns; /* mono; 0: not at all. Silent: half open */
 
   struct tc_ingest ingest;
   struct tb_diag diag;
@@ -171,6 +174,14 @@ void sim_wire_leave(struct sim_agents *agents, uint64_t conn) {
   find(agents, conn)->left = true;
 }
 
+void sim_wire_stall(struct sim_agents *agents, uint64_t conn, uint64_t ns) {
+  find(agents, conn)->stalled_until_ns = sim_world->mono_ns + ns;
+}
+
+void sim_wire_swallow(struct sim_agents *agents, uint64_t conn) {
+  find(agents, conn)->silent_until_ns = sim_world->mono_ns + SILENCE_NS;
+}
+
 static bool listen(struct sim_wire *wire) {
   struct sim_agent *agent = &wire->agents->agents[wire->stream];
 
@@ -211,10 +222,25 @@ unsigned sim_wires_answer(struct sim_agents *agents, const struct tc_reply *repl
   return wire->stream;
 }
 
+/* Nobody hears anything; that nothing comes is noticed after a while, by both. */
+static void step_silently(struct sim_wire *wire) {
+  struct sim_agent *agent = &wire->agents->agents[wire->stream];
+
+  wire->n = 0;
+  if (sim_world->mono_ns < wire->silent_until_ns) return;
+  if (agent->conn == wire->conn) agent->conn = agent->ref = 0;
+  notice(wire);
+}
+
 static bool step(struct sim_wire *wire) {
   struct sim_chance *chance = &wire->agents->chance;
   bool moved = false;
 
+  if (wire->silent_until_ns != 0) {
+    step_silently(wire);
+    return false;
+  }
+  if (sim_world->mono_ns < wire->stalled_until_ns) return false;
   if (!wire->closed && (wire->n > 0 || wire->held) && sim_once_in(chance, 2)) moved |= arrive(wire);
   if (!wire->left && sim_once_in(chance, 2)) moved |= listen(wire);
   if (wire->left && (wire->closed || wire->n == 0 || sim_once_in(chance, 8))) {
