@@ -4,6 +4,7 @@
  * A fiber's handle is its number with its place in the low bits, so that one which has ended is known as such. Several
  * threads may speak of one fiber at once; ta_change() lets one of them have its way. */
 #include "agent/emit/act.h"
+#include "agent/emit/waiters.h"
 #include "traceagent.h"
 
 static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TW_GO_WAITING),
@@ -175,10 +176,10 @@ void ta_fiber_switch(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Its place is free at once, unless the turner may still ask what it did in the turn before. */
+/* Its place is free at once, unless the turner may still ask what it did in the turn before, or a waker may mean it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
-  bool told = ta_turn_before_is_told(ta_turn(t));
+  bool told = ta_turn_before_is_told(ta_turn(t)) && !ta_waiters_are_being_woken();
 
   if (n == 0)
     ta_put(t, type, 0, 0, 0, 0, 0);

@@ -178,8 +178,15 @@ uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps) {
   return d.seq;
 }
 
-enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
-                         unsigned steps, uint64_t *seq) {
+/* A wait that has lasted since before this turn was there when the turn came to it. */
+static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
+  if (now.turn == begun.turn) return now.seq == begun.seq;
+  return now.seq == 0 && now.entry == TA_GO_KEPT_WAITING;
+}
+
+/* begun: NULL, or the word its wait must have begun with. */
+static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct ta_doing *begun,
+                             unsigned from, uint8_t to, unsigned steps, uint64_t *seq) {
   uint32_t turn = ta_turn(t);
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   struct ta_doing was, is;
@@ -187,6 +194,7 @@ enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, u
   do {
     was = ta_doing(word);
     if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
+    if (begun != NULL && !is_same_wait(*begun, was)) return TA_UNFIT;
     if (was.turn > turn) return TA_LATE;
     is = step(ta_doing_in(was, turn), turn, to, steps);
   } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(is),
@@ -194,4 +202,16 @@ enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, u
   if (was.turn != turn) ta_put_go_status(t, go, was.status);
   if (seq != NULL) *seq = is.seq;
   return TA_CHANGED;
+}
+
+enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
+                         unsigned steps, uint64_t *seq) {
+  return change(t, go, NULL, from, to, steps, seq);
+}
+
+enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t begun,
+                              uint64_t *seq) {
+  struct ta_doing wait = ta_doing(begun);
+
+  return change(t, go, &wait, TA_FROM(TA_GO_KEPT_WAITING), TA_GO_KEPT_RUNNABLE, 1, seq);
 }

@@ -90,6 +90,18 @@ static inline __attribute__((always_inline)) void ta_put_from(struct ta_thread *
     ta_put(t, type, n + 1, a, b, c, 0);
 }
 
+/* The same of one or two arguments, with the name of a call for its stack where stacks are off; 0: none. */
+static inline __attribute__((always_inline)) void ta_put_called(struct ta_thread *t, uint8_t type,
+                                                                unsigned n, uint64_t a, uint64_t b,
+                                                                uint32_t call, const void *from) {
+  if (TB_UNLIKELY(ta_emit.stack_depth != 0)) {
+    ta_put_stacked(t, type, n, a, b, 0, from);
+    return;
+  }
+  uint64_t stack = call == 0 ? 0 : ta_name_id(call, ta_turn(t), TA_AS_STACK);
+  ta_put(t, type, n + 1, a, n == 1 ? stack : b, stack, 0);
+}
+
 enum ta_change {
   TA_CHANGED,
   TA_UNFIT, /* it has none of the statuses asked for */
@@ -101,6 +113,10 @@ enum ta_change {
 enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
                          unsigned steps, uint64_t *seq);
 #define TA_FROM(status) (1u << (status))
+
+/* From waiting to woken, TA_GO_KEPT_*, with one sequence number, if it is still the wait that began with that word. The
+ * caller has seen it wait in this section (agent/emit/waiters.h). */
+enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t begun, uint64_t *seq);
 
 /* The same for what t itself runs, or has in a system call: nobody else changes that, and its status stands in this
  * generation since t entered it. Answers the last sequence number. */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "agent/emit/emit.h"
+#include "agent/emit/waiters.h"
 
 static const uint32_t none = UINT32_MAX;
 
@@ -82,11 +82,13 @@ void ta_threads_reset(void) {
     atomic_store(&t->misused, 0);
     t->proc_turn = 0;
   }
+  ta_waiters_reset();
 }
 
 void ta_threads_forget(void) {
   memset(ta_threads, 0, sizeof *ta_threads * end);
   first_free = none;
   atomic_store(&end, 0);
+  ta_waiters_reset();
   ta_self = NULL;
 }

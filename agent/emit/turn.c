@@ -218,7 +218,8 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
       ta_turner_open_batch(k, turn, TB_NO_THREAD);
       must(write_status(k, turn, id, name, UINT64_MAX, status));
     }
-    if (ta_doing(atomic_load(&go->word)).status == TA_GO_DEAD) {
+    struct ta_doing d = ta_doing(atomic_load(&go->word));
+    if (d.status == TA_GO_DEAD && d.turn <= turn) {
       ta_emit_lock();
       ta_goes_give(go);
       ta_emit_unlock();

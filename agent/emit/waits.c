@@ -2,11 +2,11 @@
 /* Threads that wait for something known, and threads in the kernel.
  *
  * A wait gives the proc up: the goroutine is blocked for a reason, nobody runs. On return the thread wakes itself,
- * unless somebody else has said by then who woke it. A system call keeps the proc; whether it blocked shows only at
+ * unless somebody else has said by then who woke it (waiters.h). A system call keeps the proc; whether it blocked shows only at
  * its end, and then the loss of the proc is written with the date when it would have been noticed. All of that lies in
  * the thread's own batch, where only the order counts. */
 #include "agent/emit/act.h"
-#include "traceagent.h"
+#include "agent/emit/waiters.h"
 
 _Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
 _Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in their order");
@@ -39,20 +39,31 @@ static struct ta_thread *end(enum ta_hold hold) {
   return NULL;
 }
 
-void ta_wait_begin(ta_name reason) {
+static inline __attribute__((always_inline)) void wait_begin(ta_name call, ta_name reason,
+                                                             const void *what, const void *from) {
   struct ta_thread *t = begin();
 
   if (t == NULL) return;
-  ta_put_from(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0, TA_CALLER);
+  ta_put_called(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, call, from);
   ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
   ta_change_own(t, TA_GO_KEPT_WAITING, 0);
   ta_hold(t, t->go, TA_HOLDS_NOTHING);
+  if (what != NULL) ta_waiters_add(t, what);
   ta_leave(t);
+}
+
+void ta_wait_begin(ta_name reason) {
+  wait_begin(0, reason, NULL, TA_CALLER);
+}
+
+void ta_wait_begin_for(ta_name call, ta_name reason, const void *what) {
+  wait_begin(call, reason, what, TA_CALLER);
 }
 
 enum ta_change ta_act_wait_end(struct ta_thread *t) {
   uint64_t id = ta_go_id(t->go), seq;
 
+  ta_waiters_remove(t);
   if (ta_change(t, t->go, waiting, TA_GO_KEPT_RUNNABLE, 1, &seq) == TA_CHANGED)
     ta_put(t, TW_EV_GO_UNBLOCK, 3, id, seq, 0, 0);
   enum ta_change change = ta_change(t, t->go, runnable, TW_GO_RUNNING, 1, &seq);
@@ -72,15 +83,23 @@ void ta_wait_end(void) {
   ta_leave(t);
 }
 
-void ta_syscall_begin(void) {
+static inline __attribute__((always_inline)) void syscall_begin(ta_name call, const void *from) {
   struct ta_thread *t = begin();
 
   if (t == NULL) return;
-  ta_put_from(t, TW_EV_GO_SYSCALL_BEGIN, 1, ++t->proc_seq, 0, 0, TA_CALLER);
+  ta_put_called(t, TW_EV_GO_SYSCALL_BEGIN, 1, ++t->proc_seq, 0, call, from);
   t->call_ticks = t->time;
   ta_change_own(t, TW_GO_SYSCALL, 0);
   ta_hold(t, t->go, TA_HOLDS_SYSCALL);
   ta_leave(t);
+}
+
+void ta_syscall_begin(void) {
+  syscall_begin(0, TA_CALLER);
+}
+
+void ta_syscall_begin_in(ta_name call) {
+  syscall_begin(call, TA_CALLER);
 }
 
 void ta_act_call_end(struct ta_thread *t, uint64_t now) {
