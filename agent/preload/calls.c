@@ -52,26 +52,54 @@ static inline bool try_join(pthread_t thread, void **out, int *answer) {
   return *answer != EBUSY;
 }
 
+/* NULL: it is locked more than once, and stays so. */
+static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
+  bool nests = (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP;
+
+  return nests && mutex->__data.__count > 1 ? NULL : mutex;
+}
+
 /* The wrappers. */
+
+#define TELL_WAKE(name, what, how)                                                                 \
+  if (TB_UNLIKELY(ta_is_waited_for(what))) ta_tell_wake(TA_CALL_##name, what, how, TA_FRAME)
 
 #define CALL(told_as, ret, name, params, args)                                                     \
   TA_API ret name params {                                                                         \
     enum ta_tell what = told_as;                                                                   \
-    bool told = ta_tells(what) && ta_tell_begin(what, TA_FRAME);                                   \
+    bool told = ta_tells(what) && ta_tell_begin(what, TA_CALL_##name, NULL, TA_FRAME);             \
     ret answer = TA_REAL(name) args;                                                               \
     if (told) ta_tell_end(TA_FRAME);                                                               \
     return answer;                                                                                 \
   }
 
-#define LOCK(told_as, ret, name, params, args, attempt)                                            \
+#define COND(ret, name, params, args)                                                              \
+  TA_API ret name params {                                                                         \
+    bool told = ta_tells(TA_TELL_COND);                                                            \
+    if (told) {                                                                                    \
+      TELL_WAKE(name, mutex, TA_WAKE_ONE);                                                         \
+      told = ta_tell_begin(TA_TELL_COND, TA_CALL_##name, cond, TA_FRAME);                          \
+    }                                                                                              \
+    ret answer = TA_REAL(name) args;                                                               \
+    if (told) ta_tell_end(TA_FRAME);                                                               \
+    return answer;                                                                                 \
+  }
+
+#define LOCK(told_as, ret, name, params, args, what, attempt)                                      \
   TA_API ret name params {                                                                         \
     ret answer;                                                                                    \
     if (!ta_tells(told_as)) return TA_REAL(name) args;                                             \
     if (attempt) return answer;                                                                    \
-    bool told = ta_tell_begin(told_as, TA_FRAME);                                                  \
+    bool told = ta_tell_begin(told_as, TA_CALL_##name, what, TA_FRAME);                            \
     answer = TA_REAL(name) args;                                                                   \
     if (told) ta_tell_end(TA_FRAME);                                                               \
     return answer;                                                                                 \
+  }
+
+#define WAKE(told_as, ret, name, params, args, what, how)                                          \
+  TA_API ret name params {                                                                         \
+    if (ta_tells(told_as)) TELL_WAKE(name, what, how);                                             \
+    return TA_REAL(name) args;                                                                     \
   }
 
 #define OWN(ret, name, params)

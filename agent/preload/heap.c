@@ -14,7 +14,6 @@ enum { ARENA_BYTES = 16 << 10, STEP_BYTES = 64 << 10 };
 
 static unsigned char arena[ARENA_BYTES] __attribute__((aligned(16)));
 static atomic_size_t arena_used;
-static __thread bool looks_up __attribute__((tls_model("initial-exec")));
 
 static _Atomic int64_t in_use;
 static __thread int64_t since __attribute__((tls_model("initial-exec"))); /* it was told */
@@ -30,10 +29,8 @@ static bool is_early(const void *p) {
 }
 
 static __attribute__((noinline, cold)) bool find(void) {
-  if (looks_up) return false;
-  looks_up = true;
+  if (ta_real_looks_up) return false;
   ta_real_find();
-  looks_up = false;
   return true;
 }
 

@@ -17,6 +17,9 @@
  *     thing and end. A program that is run begins anew by itself. daemon() goes on with the child;
  *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
  *
+ * Who lets go of a lock, posts, signals or ends tells who waited for that, if it waited under our eyes
+ * (agent/emit/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was first in the line.
+ *
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
  *
@@ -53,6 +56,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "agent/emit/waiters.h"
 #include "base/result.h"
 #include "traceagent.h"
 
@@ -103,26 +107,32 @@ static inline bool ta_tells(enum ta_tell what) {
   return ta_tells_any(1u << what);
 }
 
-/* False: nothing was told, and there is nothing to end. frame: the wrapper's. */
-bool ta_tell_begin(enum ta_tell what, char *frame);
+/* The calls. Each has its name in the trace: where there are no stacks, it is the stack of its events. */
+enum ta_call {
+#define EACH(ret, name, params) TA_CALL_##name,
+#include "agent/preload/each.h"
+  TA_CALLS
+};
+void ta_tell_name_calls(void);
+
+/* False: nothing was told, and there is nothing to end. For what: NULL, or what others let go of. frame: the wrapper's. */
+bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, char *frame);
 void ta_tell_end(char *frame);
-#define TA_FRAME ((char *)__builtin_frame_address(0))
+/* Comes before it lets go, so that who waited is told as woken before it can run. */
+void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);
+#define TA_FRAME             ((char *)__builtin_frame_address(0))
+#define TA_OF_THREAD(thread) ((const void *)(uintptr_t)(thread))
 
 /* The real functions. */
 
 struct ta_real {
-#define CALL(what, ret, name, params, args)          ret(*name) params;
-#define LOCK(what, ret, name, params, args, attempt) ret(*name) params;
-#define OWN(ret, name, params)                       ret(*name) params;
-#define PLAIN(ret, name, params)                     ret(*name) params;
-#include "agent/preload/calls.def"
-#undef CALL
-#undef LOCK
-#undef OWN
-#undef PLAIN
+#define EACH(ret, name, params) ret(*name) params;
+#include "agent/preload/each.h"
 };
 extern struct ta_real ta_real;
 void ta_real_find(void);
+/* On this thread, this moment; what it allocates meanwhile is ours (heap.c). */
+extern __thread bool ta_real_looks_up __attribute__((tls_model("initial-exec")));
 
 /* Constructors of other libraries come before ours. */
 #define TA_REAL(name)                                                                              \
@@ -155,6 +165,10 @@ void ta_objects_gone(void *p);
 void ta_objects_keep(void *p);
 void ta_objects_forget(void *p);
 void ta_objects_tell_kept(void);
+
+/* Before the agent's own, so that a thread that ends can still say so (threads.c). */
+void ta_threads_watch(void);
+void ta_threads_watch_this(void);
 
 /* One of the agent's threads gets descriptors of its own (descriptors.c). */
 void ta_descriptors_part(bool keep_stderr);

@@ -6,6 +6,7 @@
 #include "agent/preload/preload.h"
 
 struct ta_real ta_real;
+__thread bool ta_real_looks_up __attribute__((tls_model("initial-exec")));
 
 /* Condition variables changed once, and both kinds are still there. The new one is asked for by its version, because a
  * plain look-up has not always found it. */
@@ -27,10 +28,9 @@ static void *find(const char *name) {
 void ta_real_find(void) {
   int before = errno;
 
-#define CALL(what, ret, name, params, args)          FIND(name)
-#define LOCK(what, ret, name, params, args, attempt) FIND(name)
-#define OWN(ret, name, params)                       FIND(name)
-#define PLAIN(ret, name, params)                     FIND(name)
-#include "agent/preload/calls.def"
+  ta_real_looks_up = true;
+#define EACH(ret, name, params) FIND(name)
+#include "agent/preload/each.h"
+  ta_real_looks_up = false;
   errno = before;
 }

@@ -42,6 +42,7 @@ static void in_child(void) {
 }
 
 static void watch_process(void) {
+  ta_threads_watch();
   pthread_atfork(before_fork, in_parent, in_child);
   atexit(ta_preload_end); /* before the agent's own handler, which was there first */
 }
@@ -101,6 +102,8 @@ static int start(bool child) {
   if (error != TA_OK && taken) give_signal_back();
   if (error != TA_OK) return error;
   pthread_once(&once, watch_process);
+  ta_tell_name_calls();
+  ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
   if ((variables.told & 1u << TA_TELL_THREAD) != 0)
     ta_thread_attach(ta_name_of(program_invocation_short_name));

@@ -1,9 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "agent/emit/frames.h"
 #include "agent/preload/preload.h"
 
 _Atomic unsigned ta_told = 1u << TA_TELL_EARLY;
 __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
+
+static _Atomic ta_name names[TA_CALLS];
+
+/* As the programmer wrote it: the compiler makes __read_chk of read. */
+static ta_name name_of_call(const char *exported) {
+  static const char checked[] = "_chk";
+  char name[32];
+
+  if (strncmp(exported, "__", 2) != 0) return ta_name_of(exported);
+  snprintf(name, sizeof name, "%s", exported + 2);
+  name[strlen(name) - (sizeof checked - 1)] = 0;
+  return ta_name_of(name);
+}
+
+void ta_tell_name_calls(void) {
+#define EACH(ret, name, params)                                                                    \
+  atomic_store_explicit(&names[TA_CALL_##name], name_of_call(#name), memory_order_relaxed);
+#include "agent/preload/each.h"
+}
 
 static void say_end(struct ta_here *here) {
   ta_agent_begins();
@@ -15,8 +36,19 @@ static void say_end(struct ta_here *here) {
   here->frame = NULL;
 }
 
-bool ta_tell_begin(enum ta_tell what, char *frame) {
+/* Stacks begin with the wrapper, whose caller `pc` is in. */
+static void begin_stack(const void *pc, char *frame) {
+  ta_agent_begins();
+  ta_origin = (struct ta_origin){ pc, frame };
+}
+static void end_stack(void) {
+  ta_origin = (struct ta_origin){ NULL, NULL };
+  ta_agent_ends();
+}
+
+bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, char *frame) {
   struct ta_here *here = &ta_here;
+  ta_name name = atomic_load_explicit(&names[call], memory_order_relaxed);
 
   if (TB_UNLIKELY(here->frame != NULL)) {
     if (frame < here->frame) return false;
@@ -24,15 +56,12 @@ bool ta_tell_begin(enum ta_tell what, char *frame) {
   }
   here->what = what;
   here->frame = frame;
-  ta_agent_begins();
-  ta_origin =
-      (struct ta_origin){ __builtin_return_address(0), frame }; /* stacks begin with the wrapper */
+  begin_stack(__builtin_return_address(0), frame);
   if (what == TA_TELL_CALL)
-    ta_syscall_begin();
+    ta_syscall_begin_in(name);
   else
-    ta_wait_begin((ta_name)what);
-  ta_origin = (struct ta_origin){ NULL, NULL };
-  ta_agent_ends();
+    ta_wait_begin_for(name, (ta_name)what, for_what);
+  end_stack();
   return true;
 }
 
@@ -40,4 +69,12 @@ void ta_tell_end(char *frame) {
   struct ta_here *here = &ta_here;
 
   if (TB_LIKELY(here->frame == frame)) say_end(here);
+}
+
+void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame) {
+  const void *pc = __builtin_return_address(0);
+
+  begin_stack(pc, frame);
+  ta_wake(what, how, atomic_load_explicit(&names[call], memory_order_relaxed), pc);
+  end_stack();
 }

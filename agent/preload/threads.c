@@ -4,6 +4,23 @@
 #include "agent/emit/names.h"
 #include "agent/preload/preload.h"
 
+static pthread_key_t ends;
+static bool ends_made;
+
+/* Of those that end by pthread_exit() or are cancelled, too. Its value is the thread. */
+static void say_end(void *self) {
+  if (ta_tells(TA_TELL_JOIN) && ta_is_waited_for(self))
+    ta_tell_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
+}
+
+void ta_threads_watch(void) {
+  ends_made = pthread_key_create(&ends, say_end) == 0;
+}
+
+void ta_threads_watch_this(void) {
+  if (ends_made) pthread_setspecific(ends, TA_OF_THREAD(pthread_self()));
+}
+
 struct birth {
   void *(*start)(void *);
   void *arg;
@@ -20,6 +37,7 @@ static void *live(void *self) {
     ta_descriptors_part(ta_preload_is_verbose());
   } else {
     if ((atomic_load(&ta_told) & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(b.name);
+    ta_threads_watch_this();
     ta_agent_ends();
   }
   return b.start(b.arg);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* EACH(returns, name, parameters) for every row of calls.def; EACH must be defined, and is not afterwards. No guard: it is
+ * included more than once. */
+#define CALL(what, ret, name, params, args) EACH(ret, name, params)
+#define COND(ret, name, params, args)       EACH(ret, name, params)
+#define LOCK(what, ret, name, params, args, for, attempt) EACH(ret, name, params)
+#define WAKE(what, ret, name, params, args, for, how) EACH(ret, name, params)
+#define OWN(ret, name, params)   EACH(ret, name, params)
+#define PLAIN(ret, name, params) EACH(ret, name, params)
+#include "agent/preload/calls.def"
+#undef CALL
+#undef COND
+#undef LOCK
+#undef WAKE
+#undef OWN
+#undef PLAIN
+#undef EACH
