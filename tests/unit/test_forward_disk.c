@@ -179,10 +179,10 @@ Test(forward_disk, a_directory_that_is_full_loses_nothing) {
   struct ta_forward_status s = status_of(f);
   cr_assert_eq(s.lost_batches, 0);
   cr_assert_eq(s.spool_bytes, s.produced_bytes);
-  cr_assert_eq(s.disk_bytes, 0);
+  cr_assert_leq(s.disk_bytes, MIB);
   cr_assert_eq(ta_forward_sync(f, 0), TA_E_TIMEOUT);
   cr_assert_eq(ta_forward_close(f, 0), TA_E_TIMEOUT);
-  cr_assert_eq(streams_of(&h).n, 0);
+  cr_assert_eq(streams_of(&h).n, 1); /* what there was room for */
   end(&h);
 }
 
