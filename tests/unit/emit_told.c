@@ -40,14 +40,17 @@ static void tell_own_arg(FILE *told, const struct to_generation *gen, const stru
 
 static tb_rc tell(void *self, const struct to_generation *gen, const struct to_event *events,
                   size_t n) {
+  enum tw_arg_type types[4];
   FILE *told = self;
 
   for (size_t i = 0; i < n; i++) {
     if (events[i].type == TW_EV_SYNC) continue;
     const struct tw_spec *spec = to_generation_spec(gen, events[i].type);
+    unsigned args =
+        to_generation_args(gen, events[i].type, types); /* a sample's are not its spec's */
     fprintf(told, "\n%s", spec->name);
-    for (unsigned a = 0; a < spec->nargs; a++) {
-      if (spec->args[a].type == TW_ARG_STACK)
+    for (unsigned a = 0; a < args; a++) {
+      if (types[a] == TW_ARG_STACK)
         tell_stack(told, gen, events[i].args[a]);
       else if (events[i].type >= TW_OWN_EVENT_FIRST)
         tell_own_arg(told, gen, &spec->args[a], events[i].args[a]);
