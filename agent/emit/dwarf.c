@@ -88,7 +88,8 @@ static bool is_in_memory(Dwfl_Module *m, const struct ta_module *module) {
 }
 
 /* A name as its author wrote it. What compilers append to those of a function's parts and copies is cut off; C++ is
- * spelled out by the program's own runtime: one that has none loaded, as it uses nothing of it, keeps its names as they are. */
+ * spelled out by the program's own runtime: one that has none loaded, as it uses nothing of it, keeps its names as they
+ * are. */
 static const char *spell(const char *name, struct ta_found *out) {
   typedef char *demangle_fn(const char *name, char *room, size_t *n, int *status);
   static demangle_fn *demangle;
@@ -112,8 +113,8 @@ static const char *spell(const char *name, struct ta_found *out) {
   return out->room;
 }
 
-/* Files. A function of a header that tracectl has written (MODULE.trace.h, NAME.experiment.h) is part of whoever calls it, and
- * what people want to see is the line that does. */
+/* Files. A function of a header that tracectl has written (MODULE.trace.h, NAME.experiment.h) is part of whoever calls
+ * it, and what people want to see is the line that does. */
 
 static bool is_written_by_us(const char *file) {
   static const char *const endings[] = { ".trace.h", ".experiment.h" };

@@ -110,6 +110,8 @@ struct ta_emit {
 extern struct ta_emit ta_emit;
 extern struct ta_thread ta_threads[TA_THREADS_MAX];
 extern __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
+/* This thread may be in the middle of its allocator, or in a signal handler: libc is asked for nothing. */
+extern __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
 
 static inline uint32_t ta_turn_of(uint64_t word) {
   return (uint32_t)(word >> 32);

@@ -12,6 +12,7 @@
 #include "agent/keep.h"
 #include "traceagent.h"
 
+__thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
 static __thread uint32_t name_wanted;
 static __thread bool ends;
 static __thread bool ended; /* destructors of others may still come after ours */
@@ -36,6 +37,13 @@ static void put_stack(struct ta_thread *t, enum ta_memory what) {
   if (t->stack.high != 0) ta_memory_put(t, what, t->stack.low, t->stack.high - t->stack.low, 0);
 }
 
+/* Where its stack lies; one that first came in by a hook learns it later. */
+static void find_stack(struct ta_thread *t) {
+  bool wanted = ta_emit.stack_depth != 0 || ta_samples_are_on() || ta_emit.allocfree;
+
+  if (wanted && !ta_in_hook) ta_frames_bounds(t);
+}
+
 /* A new thread finds a proc of its own, idle since its last holder ended, and makes itself a goroutine. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
@@ -50,7 +58,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   t->hold = TA_HOLDS_NOTHING;
   t->nested = t->pause_turn = 0;
   t->next_id = t->ids_end = 0;
-  if (ta_emit.stack_depth != 0 || ta_samples_are_on() || ta_emit.allocfree) ta_frames_bounds(t);
+  find_stack(t);
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
   atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
   atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
@@ -76,6 +84,7 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
     atomic_store_explicit(&t->before, now, memory_order_relaxed);
     atomic_store_explicit(&t->before_turn, turn - 1, memory_order_relaxed);
   }
+  find_stack(t);
   enter_lane(t, turn);
   atomic_exchange(&t->claim, turn);
   if (t->hold == TA_HOLDS_NOTHING) return;
@@ -96,8 +105,10 @@ struct ta_thread *ta_enter_turn(struct ta_thread *t) {
     ta_leave(t);
     return NULL;
   }
+  bool known = t->stack.high != 0;
   if (t->session == ta_emit.session) {
     go_on(t, turn);
+    if (ta_emit.allocfree && !known) put_stack(t, TA_STACK_EXISTS);
   } else if (!join_session(t, turn)) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
     ta_leave(t);

@@ -152,8 +152,11 @@ void ta_memory_write(struct ta_turner *k, uint32_t turn) {
 /* Public. */
 
 void ta_memory_tell(enum ta_memory what, const void *at, size_t bytes, ta_name type) {
-  struct ta_thread *t = ta_emit.allocfree && !ta_is_off() ? ta_enter_inside(false) : NULL;
-
+  if (!ta_emit.allocfree || ta_is_off()) return;
+  bool before = ta_in_hook;
+  ta_in_hook = true;
+  struct ta_thread *t = ta_enter_inside(false);
+  ta_in_hook = before;
   if (t == NULL) return;
   ta_memory_put(t, what, (uintptr_t)at, bytes, ta_name_known(type));
   ta_leave_inside(t);

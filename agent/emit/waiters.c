@@ -88,8 +88,11 @@ static void wake_all(struct ta_thread *t, uintptr_t what, ta_name call, const vo
 }
 
 void ta_wake(const void *what, enum ta_wake how, ta_name call, const void *from) {
-  struct ta_thread *t = what == NULL ? NULL : ta_enter();
-
+  if (what == NULL || ta_is_off()) return;
+  bool before = ta_in_hook;
+  ta_in_hook = true;
+  struct ta_thread *t = ta_enter();
+  ta_in_hook = before;
   if (t == NULL) return;
   atomic_fetch_add(&wakers, 1);
   if (how == TA_WAKE_ONE)

@@ -16,7 +16,7 @@
  * comes too late by ta_change()'s own rule. And a goroutine that ends while anybody wakes keeps its place until its turn is
  * over, so that no other can be taken for it.
  *
- * Memory    static, 36 KiB.
+ * Memory    static, 33 KiB.
  * Threads   any; wake also in a signal handler.
  * Cost      to find that nobody waits: a load of a line that is written only where somebody does. To wake: 8 bytes read a
  *           thread that there is, and the event.

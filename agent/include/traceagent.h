@@ -73,8 +73,8 @@ struct ta_forward_config {
   /* Folder for what is not acked yet, so that it outlives this program; made if missing, else ours and writable by
    * nobody else. See "Spool on disk" below. NULL: none. */
   const char *spool_dir;
-  uint64_t
-      spool_dir_bytes; /* half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB */
+  /* Half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB. */
+  uint64_t spool_dir_bytes;
   /* A flight recorder, see below: so much is kept and nothing sent until a snap is asked for. 0: all is sent as it
    * goes. Environment: TRACEAGENT_RECORD_MS. Not together with spool_dir. */
   uint64_t record_ms;
@@ -90,18 +90,18 @@ struct ta_forward_config {
  * collector (tracectl snap). close() sends nothing that was not asked for: snap first. */
 
 /* Spool on disk. Our thread copies what is in the spool into files as it comes, 100 ms later at most, and deletes what
- * is acked. Nothing goes out before it is there. When this program has died, by whatever, the next stream of the same service
- * that is opened with this spool_dir sends what is left of the old one: as that stream, with its names and numbers, each
- * record once, from a thread of its own; then the files go. A stream that was not finished ends "unclean". The certificate
- * must be of the same name, or the collector refuses the old stream and its files stay.
+ * is acked. Nothing goes out before it is there. When this program has died, by whatever, the next stream of the same
+ * service that is opened with this spool_dir sends what is left of the old one: as that stream, with its names and
+ * numbers, each record once, from a thread of its own; then the files go. A stream that was not finished ends
+ * "unclean". The certificate must be of the same name, or the collector refuses the old stream and its files stay.
  *
  * Any number of processes may share the folder; what one of them works on is locked. Files outlive the program, not the
  * machine's power: they are not synced. They hold the trace: 0700, 0600.
  *
  * The spool in memory stays the whole spool, the files are its copy. On a disk that is full what is there stays, for
- * whoever comes next; what is not waits in memory, unsent, until there is room, or until all that is there is acked: then
- * the stream goes on without files, and they are made anew 10 s later. `disk_faults` counts. What is older than fits into
- * half of spool_dir_bytes is deleted unsent when a stream is opened; log() hears of all this. */
+ * whoever comes next; what is not waits in memory, unsent, until there is room, or until all that is there is acked:
+ * then the stream goes on without files, and they are made anew 10 s later. `disk_faults` counts. What is older than
+ * fits into half of spool_dir_bytes is deleted unsent when a stream is opened; log() hears of all this. */
 
 enum ta_state {
   TA_STATE_CONNECTING = 1,
@@ -208,28 +208,29 @@ typedef uint64_t ta_task;  /* 0: none */
 struct ta_emit_config {
   size_t size;      /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
   unsigned version; /* of the trace's header, 22, 23, 25 or 26; default 26 */
-  unsigned
-      generation_ms; /* a generation is written for so long, 50 to 60000; default 1000. None ends in a pause */
+  /* A generation is written for so long, 50 to 60000; default 1000. None ends in a pause. */
+  unsigned generation_ms;
   uint64_t generation_bytes; /* or until it has so many, at least 65536; default 4 MiB */
   int monotonic_clock;       /* not 0: CLOCK_MONOTONIC, though the processor's counter be good */
   /* Stacks and samples, see below. */
   unsigned stack_depth; /* functions of an event's stack at most, to 128; 0: events have none */
   int stack_tables; /* not 0: by unwind tables, for what is compiled without frame pointers; slower */
-  unsigned
-      samples_hz; /* of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none */
+  /* Of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none. */
+  unsigned samples_hz;
   int samples_signal; /* that a sample is taken by; default SIGURG */
-  int allocfree; /* not 0: what ta_memory_tell() says is told, and threads' stacks (traceexperiment.h) */
+  /* Not 0: what ta_memory_tell() says is told, and threads' stacks (traceexperiment.h), by CLOCK_MONOTONIC. */
+  int allocfree;
 };
 
-/* Stacks. Events that have one in Go have one here if stack_depth is not 0: who waits, calls, creates, wakes, begins and
- * ends. It is read off the chain of frame pointers, so the program should be compiled with -fno-omit-frame-pointer; where
- * it is not, the caller of our function is there, and what lies above as far as there is a chain, or all of it with
- * stack_tables. That costs 30 to 60 ns an event of 10 functions, by tables 2 us. Different stacks are kept once a
+/* Stacks. Events that have one in Go have one here if stack_depth is not 0: who waits, calls, creates, wakes, begins
+ * and ends. It is read off the chain of frame pointers, so the program should be compiled with -fno-omit-frame-pointer;
+ * where it is not, the caller of our function is there, and what lies above as far as there is a chain, or all of it
+ * with stack_tables. That costs 30 to 60 ns an event of 10 functions, by tables 2 us. Different stacks are kept once a
  * generation, 8192 of them; beyond that an event has none, and `lost_stacks` counts.
  *
  * What functions, files and lines are called is looked up by a thread of ours, at a generation's end, if libdw.so.1 is
- * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found as debuggers find
- * it. Nothing is fetched over the network.
+ * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found as debuggers
+ * find it. Nothing is fetched over the network.
  *
  * With stacks or samples a thread's first event asks libc where its stack lies, which allocates, and reads
  * /proc/self/maps on the main thread. Where events are emitted under a lock of the program's own allocator, call
@@ -237,12 +238,13 @@ struct ta_emit_config {
  *
  * Samples. With samples_hz each attached thread is interrupted by a signal in every 1/samples_hz s of CPU that it uses,
  * and its stack goes into the trace as a CPU sample. It is the one thing here that the program can notice: see
- * agent/emit/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before goes
- * on hearing of all others' signals. Ours stays when the session has ended; where the program has put another in its
- * place by then, a session with samples by that signal is refused (TA_E_CONFIG), since the two might call each other for
- * ever. Stacks are of frame pointers always, 32 deep or as stack_depth says.
+ * agent/emit/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before
+ * goes on hearing of all others' signals. Ours stays when the session has ended; where the program has put another in
+ * its place by then, a session with samples by that signal is refused (TA_E_CONFIG), since the two might call each
+ * other for ever. Stacks are of frame pointers always, 32 deep or as stack_depth says.
  *
- * Memory    2.2 MiB for stacks, 1.8 MiB for names, 40 bytes a sample of a generation; what libdw takes while it looks. */
+ * Memory    2.2 MiB for stacks, 1.8 MiB for names, 40 bytes a sample of a generation; what libdw takes while it looks.
+ *           */
 
 struct ta_emit_status {
   size_t size;               /* set by the caller to sizeof this struct */

@@ -17,9 +17,9 @@
  *   ta_experiment_emit(event[HIT], name, n, 0, 0);
  *   TA_ATOMIC(lru_remove(lru), ta_experiment_emit(event[EVICT], 7, TA_SEQUENCE(&lru_order), 0, 0));
  *
- * An argument is name(_type)?: _string takes a ta_name, _stack one, too, or TA_STACK_HERE, _g a ta_fiber, _seq TA_SEQUENCE(), all others the number
- * itself. At most four. ctx says where the event may stand: MPG and MP on a thread that runs, M and any on every thread.
- * `tracectl tracepoints check SPEC` reads a spec and says what is wrong with it.
+ * An argument is name(_type)?: _string takes a ta_name, _stack one, too, or TA_STACK_HERE, _g a ta_fiber, _seq
+ * TA_SEQUENCE(), all others the number itself. At most four. ctx says where the event may stand: MPG and MP on a thread
+ * that runs, M and any on every thread. `tracectl tracepoints check SPEC` reads a spec and says what is wrong with it.
  *
  * This interface is an experiment, too: it may change with any release, and TA_EXPERIMENTS_ABI with it.
  *
@@ -40,16 +40,16 @@ extern "C" {
 typedef uint8_t ta_experiment; /* 0: none */
 typedef uint8_t ta_event;      /* 0: none, and emitting it does nothing */
 
-/* The order of what is done to one thing: a counter that begins anew with each generation. Zeroed at first; one for each
- * thing that the spec's X_seq speaks of. */
+/* The order of what is done to one thing: a counter that begins anew with each generation. Zeroed at first; one for
+ * each thing that the spec's X_seq speaks of. */
 typedef struct {
   uint64_t word[2];
 } ta_sequence;
 #define TA_SEQUENCE(s) ((uint64_t)(uintptr_t)(s))
 
 /* One experiment and its n events, in the order of their lines; at any time, in a hold, too. Registering the same again
- * gives the same numbers, in every session of this process. TA_E_CONFIG: the spec is wrong (ta_strerror() says where), n is
- * another number of events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
+ * gives the same numbers, in every session of this process. TA_E_CONFIG: the spec is wrong (ta_strerror() says where),
+ * n is another number of events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
 TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events,
                                   unsigned n);
 
@@ -58,9 +58,9 @@ TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event
 
 TA_API void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
-/* What belongs together: until hold_end() no generation ends, so that what is done in between and the experiment's events
- * and bytes that tell it are in the same one. Keep it short, and let it not wait for another thread. May be nested. Other
- * calls of the agent say nothing in between, and count as misused. */
+/* What belongs together: until hold_end() no generation ends, so that what is done in between and the experiment's
+ * events and bytes that tell it are in the same one. Keep it short, and let it not wait for another thread. May be
+ * nested. Other calls of the agent say nothing in between, and count as misused. */
 TA_API void ta_hold_begin(void);
 TA_API void ta_hold_end(void);
 
@@ -74,8 +74,8 @@ TA_API void ta_hold_end(void);
   } while (0)
 
 /* Bytes for the reader of the experiment, of the generation as a whole: tables that its events refer to. What one call
- * gives stays in one piece, at most 64,000 bytes. stream: a name of letters, digits and . _ / -, at most 64, under which
- * they are found; 0: the experiment's bare batches. Several calls that belong to one generation: in a hold. */
+ * gives stays in one piece, at most 64,000 bytes. stream: a name of letters, digits and . _ / -, at most 64, under
+ * which they are found; 0: the experiment's bare batches. Several calls that belong to one generation: in a hold. */
 TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *bytes,
                                 size_t n);
 
@@ -84,10 +84,10 @@ TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const 
 TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, uint64_t a,
                          uint64_t b, uint64_t c, uint64_t d);
 
-/* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch` leaves
- * them in, and online/allocfree.h makes addresses, sizes and names of them. A session tells them if its config says
- * allocfree, else a call is a look at one word; libtraceagent-preload.so makes the calls for a program's malloc() and
- * free() with TRACEAGENT_MALLOC=1.
+/* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
+ * leaves them in, and online/allocfree.h makes addresses, sizes and names of them. A session tells them if its config
+ * says allocfree, else a call is a look at one word; libtraceagent-preload.so makes the calls for a program's malloc()
+ * and free() with TRACEAGENT_MALLOC=1.
  *
  *   void *pool_take(struct pool *p) {
  *     struct item *item = ...;
@@ -98,7 +98,8 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
  * object  bytes, and what it is called: two of the same size and name are one type. 8192 types a generation; an object
  *         beyond that has none. free: at alone counts.
  * span    pages, of which objects are made. type 0: an allocator's; else it holds one object of that type.
- * stack   that a fiber runs on; threads' own are told by the session. Told as the power of two that holds it.
+ * stack   that a fiber runs on; threads' own are told by the session: where a thread's first call is this one,
+ *         in a later generation. Told as the power of two that holds it.
  * exists  what was there before the session. What was, and nobody told, may be freed all the same: a reader that finds
  *         the end of what never began knows that much.
  *

@@ -22,17 +22,18 @@
  *   ta_probe_detach(&probe);
  *   ta_unlock();                                    -- from here on on_hello() is not running, on no thread
  *
- * The lock is one for the process, and for those who attach and detach; a thread that passes a tracepoint takes none and
- * waits for nobody. ta_unlock() does the waiting: until every call of a probe that was detached under this lock
+ * The lock is one for the process, and for those who attach and detach; a thread that passes a tracepoint takes none
+ * and waits for nobody. ta_unlock() does the waiting: until every call of a probe that was detached under this lock
  * has returned. Within a probe it waits for nothing (the probe itself is running), so that a probe may
  * detach itself; its memory is free once an unlock outside of all probes has returned.
  *
- * Events of another library: `//trace:import "hello"` makes hello_traceHello_attach() of hello's events. It is tied to the
- * signature that was seen when it was generated; if hello has another one now, the program does not link or does not load.
+ * Events of another library: `//trace:import "hello"` makes hello_traceHello_attach() of hello's events. It is tied to
+ * the signature that was seen when it was generated; if hello has another one now, the program does not link or does
+ * not load.
  *
  * Memory    none but the caller's; 64 KiB for threads.
- * Threads   every call from any. What passes a tracepoint may be in a signal handler, if its thread has passed an attached one before.
- *           After fork() the child has the same probes attached.
+ * Threads   every call from any. What passes a tracepoint may be in a signal handler, if its thread has passed an
+ *           attached one before. After fork() the child has the same probes attached.
  * Errors    0 or a code of enum ta_error; TA_E_MISUSE: the call makes no sense here, nothing was done.
  */
 #ifndef TRACEPROBE_H
@@ -73,9 +74,9 @@ TA_API int ta_unlock(void);
 /* TA_E_MISUSE: not under the lock, or not attached. */
 TA_API int ta_probe_detach(struct ta_probe *probe);
 
-/* A group collects probes, to detach them all at once. add wants the lock, and a probe that is attached and in no group;
- * attach does it when handed a group. done wants that this thread does not hold the lock: it takes it, and has waited as
- * ta_unlock() does. */
+/* A group collects probes, to detach them all at once. add wants the lock, and a probe that is attached and in no
+ * group; attach does it when handed a group. done wants that this thread does not hold the lock: it takes it, and has
+ * waited as ta_unlock() does. */
 TA_API int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *probe);
 TA_API int ta_probe_group_done(struct ta_probe_group *group);
 
@@ -118,17 +119,17 @@ TA_API int ta_call_attach(struct ta_probe_group *group, struct ta_tracepoint *at
 /* The call as text, `hello.traceHello(who="JP")`, cut to fit; answers its length. */
 TA_API size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes);
 
-/* Records each call in the trace, as a log of what runs on the thread: the key is the event's name, hello.traceHello, the text
- * its arguments, who="JP" n=3. Its stack begins with the line that signalled the event. Costs a branch while there is no
- * session (ta_emit_start). */
+/* Records each call in the trace, as a log of what runs on the thread: the key is the event's name, hello.traceHello,
+ * the text its arguments, who="JP" n=3. Its stack begins with the line that signalled the event. Costs a branch while
+ * there is no session (ta_emit_start). */
 TA_API int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                             struct ta_probe *probe);
 
-/* The same as an event of its own kind, typed, at a fraction of the cost (traceexperiment.h says when to prefer which): the
- * experiment has the module's name, its event the tracepoint's, and hello.trace.spec, which gen writes, says what is in it;
- * of that `tracectl tracepoints experiment` makes typed readers. It needs a thread alone, so it may stand in a wait, too.
- * Up to four arguments: numbers, a text as who_string, a real number as the bits of a double under the label price_real. Of
- * more, three, and the rest as text in more_string. Of up to three, the stack behind them.
+/* The same as an event of its own kind, typed, at a fraction of the cost (traceexperiment.h says when to prefer which):
+ * the experiment has the module's name, its event the tracepoint's, and hello.trace.spec, which gen writes, says what
+ * is in it; of that `tracectl tracepoints experiment` makes typed readers. It needs a thread alone, so it may stand in
+ * a wait, too. Up to four arguments: numbers, a text as who_string, a real number as the bits of a double under the
+ * label price_real. Of more, three, and the rest as text in more_string. Of up to three, the stack behind them.
  * TA_E_CONFIG: the names of event and module are longer than 48 bytes, or no number is left for them. */
 TA_API int ta_record_event_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                                   struct ta_probe *probe);
@@ -136,7 +137,8 @@ TA_API int ta_record_event_attach(struct ta_probe_group *group, struct ta_tracep
 /* Counts the stacks that lead to events, as a profile for go tool pprof: `go tool pprof -top PROGRAM FILE`. Each event
  * stands under its own name on top of its stacks. A call takes as long as libgcc needs to unwind the stack, with
  * glibc 2.35 and later without a lock.
- * Memory: 632 bytes a stack, of which there may be stacks_max (0: 4096); what comes beyond is counted as "(other stacks)". */
+ * Memory: 632 bytes a stack, of which there may be stacks_max (0: 4096); what comes beyond is counted as "(other
+ * stacks)". */
 typedef struct ta_profile ta_profile;
 TA_API int ta_profile_open(unsigned stacks_max, ta_profile **out);
 TA_API int ta_profile_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
@@ -161,8 +163,8 @@ TA_API int ta_chrome_close(ta_chrome *chrome);
  *   ... threads begin ...
  *   ta_expect_pause(x, "worker", "hello.traceHello(who=\"JP\")");   -- the thread "worker" stands there
  *   ... look at what it may not change now ...
- *   ta_expect_event(x, "main", "hello.traceHello(who=\"Kirr\")");   -- worker goes on, then main's event comes and goes on
- *   if (ta_expect_end(x) != TA_OK) puts(ta_expect_fault(x));         -- nothing else came
+ *   ta_expect_event(x, "main", "hello.traceHello(who=\"Kirr\")");   -- worker goes on, then main's event comes and goes
+ *   on if (ta_expect_end(x) != TA_OK) puts(ta_expect_fault(x));         -- nothing else came
  *   ta_expect_close(x);
  *
  * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a step fails
@@ -204,7 +206,8 @@ struct ta_passing {
   const void *pc, *frame;
   const struct ta_passing *outer; /* within a probe that passes another */
 };
-#define TA_PASSING { __builtin_return_address(0), *(void **)__builtin_frame_address(0), NULL }
+#define TA_PASSING                                                                                 \
+  { __builtin_return_address(0), *(void **)__builtin_frame_address(0), NULL }
 
 #define TA_TRACE_PRIVATE __attribute__((visibility("hidden")))
 #define TA_TRACE_SLOW    __attribute__((visibility("hidden"), cold, noinline))

@@ -19,9 +19,10 @@ static _Atomic int64_t in_use;
 static __thread int64_t since __attribute__((tls_model("initial-exec"))); /* it was told */
 
 static __attribute__((noinline, cold)) void *early(size_t n) {
+  if (n > ARENA_BYTES) return NULL;
   size_t at = atomic_fetch_add(&arena_used, (n + 15) / 16 * 16);
 
-  return n > ARENA_BYTES || at > ARENA_BYTES - n ? NULL : arena + at;
+  return at > ARENA_BYTES - n ? NULL : arena + at;
 }
 
 static bool is_early(const void *p) {
@@ -83,7 +84,8 @@ TA_API void *malloc(size_t n) {
 }
 
 TA_API void *calloc(size_t n, size_t size) {
-  return TB_LIKELY(found()) ? told(FOUND(calloc)(n, size)) : early(n * size);
+  if (TB_LIKELY(found())) return told(FOUND(calloc)(n, size));
+  return __builtin_mul_overflow(n, size, &n) ? NULL : early(n);
 }
 
 TA_API void *memalign(size_t alignment, size_t n) {

@@ -10,10 +10,14 @@
 #include "agent/preload/preload.h"
 #include "traceexperiment.h"
 
-enum { KEPT_MAX = 4096, SPAN_BYTES = 64 << 10 };
+enum { KEPT_MAX = 4096, PROBES = 32, SPAN_BYTES = 64 << 10 };
 
-static _Atomic uintptr_t kept[KEPT_MAX]; /* 0: free, and never used; GONE: used before */
-static const uintptr_t GONE = 1;
+static struct {
+  _Atomic uintptr_t
+      at; /* 0: free, and never used; GONE: used before; TAKEN: somebody fills it in */
+  size_t bytes;
+} kept[KEPT_MAX];
+static const uintptr_t GONE = 1, TAKEN = 2;
 
 static size_t place_of(const void *p) {
   return ((uintptr_t)p >> 4) * UINT32_C(0x9e3779b9) >> 7;
@@ -23,21 +27,24 @@ static size_t place_of(const void *p) {
 void ta_objects_keep(void *p) {
   size_t at = place_of(p);
 
-  for (size_t i = 0; i < KEPT_MAX; i++, at++) {
-    uintptr_t there = atomic_load(&kept[at % KEPT_MAX]);
-    if (there > GONE) continue;
-    if (atomic_compare_exchange_strong(&kept[at % KEPT_MAX], &there, (uintptr_t)p)) return;
+  for (size_t i = 0; i < PROBES; i++, at++) {
+    uintptr_t there = atomic_load(&kept[at % KEPT_MAX].at);
+    if (there > GONE || !atomic_compare_exchange_strong(&kept[at % KEPT_MAX].at, &there, TAKEN))
+      continue;
+    kept[at % KEPT_MAX].bytes = TA_REAL(malloc_usable_size)(p);
+    atomic_store(&kept[at % KEPT_MAX].at, (uintptr_t)p);
+    return;
   }
 }
 
 void ta_objects_forget(void *p) {
   size_t at = place_of(p);
 
-  for (size_t i = 0; i < KEPT_MAX; i++, at++) {
-    uintptr_t there = atomic_load(&kept[at % KEPT_MAX]);
+  for (size_t i = 0; i < PROBES; i++, at++) {
+    uintptr_t there = atomic_load(&kept[at % KEPT_MAX].at);
     if (there == 0) return;
     if (there != (uintptr_t)p) continue;
-    atomic_store(&kept[at % KEPT_MAX], GONE);
+    atomic_store(&kept[at % KEPT_MAX].at, GONE);
     return;
   }
 }
@@ -54,16 +61,15 @@ static ta_name of_heap(void) {
   return known;
 }
 
-static void tell(enum ta_memory span, enum ta_memory object, void *p) {
+static void tell(enum ta_memory span, enum ta_memory object, const void *p, size_t bytes) {
   ta_agent_begins();
-  size_t bytes = TA_REAL(malloc_usable_size)(p);
   if (bytes >= SPAN_BYTES) ta_memory_tell(span, p, bytes, of_heap());
   ta_memory_tell(object, p, bytes, of_heap());
   ta_agent_ends();
 }
 
 void ta_objects_made(void *p) {
-  tell(TA_SPAN_ALLOC, TA_OBJECT_ALLOC, p);
+  tell(TA_SPAN_ALLOC, TA_OBJECT_ALLOC, p, TA_REAL(malloc_usable_size)(p));
 }
 
 void ta_objects_gone(void *p) {
@@ -75,10 +81,10 @@ void ta_objects_gone(void *p) {
 }
 
 /* Nobody else runs yet, but for a thread that some library's constructor has begun: what it frees in between may be told
- * as still there. */
+ * as still there. So the block itself is not looked at. */
 void ta_objects_tell_kept(void) {
   for (size_t i = 0; i < KEPT_MAX; i++) {
-    uintptr_t p = atomic_exchange(&kept[i], 0);
-    if (p > GONE) tell(TA_SPAN_EXISTS, TA_OBJECT_EXISTS, (void *)p);
+    uintptr_t p = atomic_exchange(&kept[i].at, 0);
+    if (p > TAKEN) tell(TA_SPAN_EXISTS, TA_OBJECT_EXISTS, (void *)p, kept[i].bytes);
   }
 }

@@ -25,7 +25,8 @@
  *
  * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
  *
- * Memory    what traceagent.h says, 32 bytes a thread that is being created, 16 KiB for the very first allocations.
+ * Memory    what traceagent.h says, 32 bytes a thread that is being created, 16 KiB for the very first allocations, 64 KiB of
+ *           what was allocated before the session.
  * Threads   the agent's two, and one that looks names up where there are any to look up.
  */
 #ifndef TA_PRELOAD_H

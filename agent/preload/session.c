@@ -7,6 +7,7 @@
 #include "agent/preload/variables.h"
 
 static struct ta_variables variables;
+static bool begun; /* a session, by this process or who it was forked from */
 
 void ta_preload_say(const char *fmt, ...) {
   char line[400] = "libtraceagent-preload: ";
@@ -55,8 +56,10 @@ static void pass_on(void) {
 
 static void on_record_signal(int signal) {
   (void)signal;
+  ta_agent_begins();
   atomic_store(&asked, true);
   pass_on();
+  ta_agent_ends();
 }
 
 /* Before anybody can know that the program records: a signal that came without its handler would end it. The program may
@@ -105,8 +108,9 @@ static int start(bool child) {
   ta_tell_name_calls();
   ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
-  if ((variables.told & 1u << TA_TELL_THREAD) != 0)
-    ta_thread_attach(ta_name_of(program_invocation_short_name));
+  /* Without its name, too: where the main thread's stack lies is asked for here, not in the middle of a malloc(). */
+  ta_thread_attach(
+      (variables.told & 1u << TA_TELL_THREAD) != 0 ? ta_name_of(program_invocation_short_name) : 0);
   return TA_OK;
 }
 
@@ -116,6 +120,7 @@ void ta_preload_begin(bool child) {
   ta_agent_begins();
   int error = start(child);
   if (error == TA_OK && (variables.told & 1u << TA_TELL_OBJECTS) != 0) ta_objects_tell_kept();
+  begun |= error == TA_OK;
   if (error == TA_OK)
     atomic_store(&ta_told, variables.told);
   else if (error != TA_E_OFF)
@@ -134,7 +139,7 @@ void ta_preload_end(void) {
 }
 
 bool ta_preload_follows_forks(void) {
-  return variables.forks;
+  return begun && variables.forks;
 }
 
 bool ta_preload_is_verbose(void) {

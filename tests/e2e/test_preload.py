@@ -326,10 +326,14 @@ class Memory(PreloadCase):
         figures = [[int(n) for n in re.findall(r"\d+", line)] for line in said.splitlines()[:3]]
         return text, figures, dict(re.findall(r"^(0x\w+) (\d+) malloc$", said, re.M))
 
-    def test_what_the_trace_says_is_live_is_what_the_program_holds(self):
-        collector = Collector(self)
+    def holder(self):
         program = self.folder / "holder"
         self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", HOLDER, "-o", program)
+        return program
+
+    def test_what_the_trace_says_is_live_is_what_the_program_holds(self):
+        collector = Collector(self)
+        program = self.holder()
         early = self.folder / "early.so"  # what it allocates is there when the session begins
         (self.folder / "early.c").write_text(EARLY)
         self.run_program("cc", "-shared", "-fPIC", self.folder / "early.c", "-o", early)
@@ -348,6 +352,15 @@ class Memory(PreloadCase):
         for name in ("Span", "SpanAlloc", "SpanFree", "HeapObject", "HeapObjectAlloc", "HeapObjectFree", "GoroutineStack", "GoroutineStackAlloc",
                      "GoroutineStackFree"):
             self.assertIn(f"Name={name} ", text)
+
+    def test_threads_that_are_seen_first_where_they_allocate_are_told_too(self):
+        collector = Collector(self)
+        held = self.run_program(self.holder(), env=self.environment(
+            collector.to, TRACEAGENT_MALLOC="1", TRACEAGENT_TRACE="locks", TRACEAGENT_STACKS="8", TRACEAGENT_GENERATION_MS="50"))
+        held = dict(line.split() for line in held.out.splitlines())
+        _, (_, (_, _, _), untold), live = self.live(collector, "holder")
+        self.assertEqual({address: live.get(address) for address in held}, held)
+        self.assertEqual(untold, [0, 0])
 
     def test_programs_that_nobody_here_wrote(self):
         collector = Collector(self)

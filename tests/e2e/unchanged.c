@@ -108,10 +108,13 @@ static void in_timed_cond(void) {
   static pthread_cond_t other = PTHREAD_COND_INITIALIZER;
   struct timespec until = { .tv_sec = 1 };
 
+  int me = atomic_exchange(&ready, 0); /* nobody is to see it sleep in the first */
+
   pthread_mutex_lock(&mutex);
   told = false;
   MUST(pthread_cond_timedwait(&other, &mutex, &until) == ETIMEDOUT);
   until.tv_sec = 4000000000;
+  ready = me;
   while (!told) MUST(pthread_cond_timedwait(&cond, &mutex, &until) == 0);
   pthread_mutex_unlock(&mutex);
 }

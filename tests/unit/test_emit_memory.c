@@ -164,12 +164,12 @@ Test(emit_memory, of_more_types_than_there_is_room_for_is_told_without) {
 }
 
 static void *churn(void *arg) {
-  (void)arg;
+  ta_thread_attach(0);
   for (size_t i = 0; i < 2000; i++) {
     ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, i % 50, 0);
     ta_memory_tell(TA_OBJECT_FREE, arena + 8 * i, 0, 0);
   }
-  return NULL;
+  return arg;
 }
 
 Test(emit_memory, of_many_threads_has_each_type_once_and_their_stacks) {
