@@ -173,6 +173,14 @@ static uint64_t size_of(int fd) {
   return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
+/* What the run's file takes now, when it took `before`: whatever was done to it, and however far that came. */
+static void account(struct ta_shelf *s, uint64_t before) {
+  uint64_t now = size_of(s->run_fd), gone = before > now ? before - now : 0;
+
+  s->bytes += now > before ? now - before : 0;
+  s->bytes -= gone < s->bytes ? gone : s->bytes;
+}
+
 /* Frames first, then the image that lets them count. An image is written within a page, so that no death of the
  * process can tear it. */
 static tb_rc write_piece(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
@@ -185,7 +193,6 @@ static tb_rc write_piece(struct ta_shelf *s, uint32_t salt, const struct ta_piec
     TB_TRY(write_all(s->run_fd, frames, piece->n, TA_SHELF_IMAGE_BYTES + piece->at, diag));
   image.crc = tb_crc32c(salt, &image, offsetof(struct image_on_disk, crc));
   TB_TRY(write_all(s->run_fd, &image, sizeof image, 0, diag));
-  s->bytes += piece->n;
   s->run_fresh = false;
   return TB_OK;
 }
@@ -193,16 +200,15 @@ static tb_rc write_piece(struct ta_shelf *s, uint32_t salt, const struct ta_piec
 tb_rc ta_shelf_put(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
                    const void *frames, struct tb_diag *diag) {
   TB_TRY(open_for_writing(s, piece->run.id, diag));
+  uint64_t before = size_of(s->run_fd);
   tb_rc rc = write_piece(s, salt, piece, frames, diag);
+  bool dropped = piece->run.kind == TA_RUN_LOSS || piece->run.lost;
+  if (rc == TB_OK && dropped &&
+      ftruncate(s->run_fd, (off_t)(TA_SHELF_IMAGE_BYTES + piece->run.end_bytes)) != 0)
+    rc = failed(diag, "shortening", s->name);
+  account(s, before);
   if (rc != TB_OK && s->run_fresh) ta_shelf_drop(s, s->run_id, s->run_id);
-  if (rc != TB_OK) return rc;
-  if (piece->run.kind != TA_RUN_LOSS && !piece->run.lost) return TB_OK;
-  uint64_t before = size_of(s->run_fd); /* what was dropped */
-  if (ftruncate(s->run_fd, (off_t)(TA_SHELF_IMAGE_BYTES + piece->run.end_bytes)) != 0)
-    return failed(diag, "shortening", s->name);
-  uint64_t after = size_of(s->run_fd), gone = before > after ? before - after : 0;
-  s->bytes -= gone < s->bytes ? gone : s->bytes;
-  return TB_OK;
+  return rc;
 }
 
 void ta_shelf_drop(struct ta_shelf *s, uint64_t first_id, uint64_t last_id) {
@@ -220,10 +226,11 @@ void ta_shelf_drop(struct ta_shelf *s, uint64_t first_id, uint64_t last_id) {
 
 void ta_shelf_punch(struct ta_shelf *s, uint64_t id, uint64_t from, uint64_t to) {
   if (s->run_fd < 0 || s->run_id != id) return;
+  uint64_t before = size_of(s->run_fd);
+  /* Not every file system can: then it stays until the run goes. */
   if (fallocate(s->run_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                (off_t)(TA_SHELF_IMAGE_BYTES + from), (off_t)(to - from)) != 0)
-    return; /* not every file system can: then it stays until the run goes */
-  s->bytes -= to - from < s->bytes ? to - from : s->bytes;
+                (off_t)(TA_SHELF_IMAGE_BYTES + from), (off_t)(to - from)) == 0)
+    account(s, before);
 }
 
 tb_rc ta_shelf_open_run(struct ta_shelf *s, uint32_t salt, uint64_t id, struct ta_run_image *out,

@@ -173,8 +173,13 @@ static bool has_disk_fault(const struct ta_forward_status *s, const char *arg) {
 Test(forward_disk, a_directory_that_is_full_loses_nothing) {
   struct host h = begin();
   ta_forward *f = open_stream(&h, 2 * MIB); /* half of it is ours */
+  struct tt_stream t = tt_stream_make(26, 4, 8, 60000);
+  struct tt_stream first = { t.bytes, t.n / 4, 0 }, rest = { t.bytes + first.n, t.n - first.n, 0 };
 
-  write_generations(f, 4);
+  write_all(f, &first, 100000);
+  cr_assert(becomes_kept(f));
+  write_all(f, &rest, 100000);
+  tt_stream_free(&t);
   cr_assert(until(f, has_disk_fault, NULL));
   struct ta_forward_status s = status_of(f);
   cr_assert_eq(s.lost_batches, 0);
