@@ -179,16 +179,17 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
   TB_TRY(tc_segment_flush(file->segment, diag));
   /* Once the bytes are gone from here nothing may fail: the loss would not be told again. */
   if (file->segment->ngens == 0) TB_TRY(tc__losses_move(&stream->losses, &file->losses));
-  TB_TRY(tc__losses_reserve(&stream->losses, 1));
   if (file->segment->ngens > 0) {
     struct tc_segment *rest;
-    TB_TRY(make_way(archiver, stream, now->gen, diag));
+    TB_TRY(make_way(archiver, stream, now->gen, diag)); /* which may add losses of its own */
+    TB_TRY(tc__losses_reserve(&stream->losses, 1));
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
     put_rest_aside(archiver, rest);
     tc_segment_free(rest);
     unmark_dirty(archiver, file);
     seal_open(archiver, stream);
   } else {
+    TB_TRY(tc__losses_reserve(&stream->losses, 1));
     TB_TRY(tc__quarantine_file(archiver, file->segment, diag));
     unmark_dirty(archiver, file);
     stream->open = NULL;
@@ -303,19 +304,24 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
  * about to be written, or by rewriting it. */
 static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended,
                       uint64_t seq) {
-  struct tc__file *file = stream->queued;
+  struct tc__file *file = stream->queued, *made = NULL;
 
   if (file == NULL || file->renamed || file->meta != NULL) {
-    file = tc__file_new(stream);
+    file = made = tc__file_new(stream);
     if (file == NULL) return TB_NOMEM;
     tc_day(tc_wall_ns(), file->day);
-    enqueue(archiver, file);
   }
+  tb_rc rc = tc__losses_move(&file->losses, &stream->losses);
+  if (rc != TB_OK) {
+    tc__file_free(made);
+    return rc;
+  }
+  if (made != NULL) enqueue(archiver, made);
   file->ended = ended;
   file->produced_batches = stream->counters.produced_batches;
   file->produced_bytes = stream->counters.produced_bytes;
   file->settle_seq = seq;
-  return tc__losses_move(&file->losses, &stream->losses);
+  return TB_OK;
 }
 
 static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
@@ -326,10 +332,11 @@ static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, con
     unmark_dirty(archiver, stream->open);
     seal_open(archiver, stream);
   }
+  TB_TRY(note_end(archiver, stream, ended, seq)); /* else it is tried again: it is not over yet */
   stream->over = true;
   stream->closed = strcmp(ended, "clean") == 0;
   tc__mark_live(archiver, stream);
-  return note_end(archiver, stream, ended, seq);
+  return TB_OK;
 }
 
 tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,

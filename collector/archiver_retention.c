@@ -9,9 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "collector/clock.h"
-
 #include "collector/archiver_private.h"
+#include "collector/clock.h"
 
 enum { AT_ONCE = 64 };
 

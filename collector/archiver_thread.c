@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/clock.h"
-
 #include "collector/archiver_private.h"
+#include "collector/clock.h"
 
 enum { SEAL_FROM = 64 };
 
@@ -120,7 +119,7 @@ static void answer_barriers(struct tc_archiver *archiver) {
     struct tc_work *work = archiver->barriers;
     struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
     if (reply != NULL) reply->barrier = work->barrier.cookie;
-    tc_outbox_put(&archiver->outbox, reply);
+    if (!tc_outbox_put(&archiver->outbox, reply)) return; /* no memory: by a later turn */
     archiver->barriers = work->next;
     free(work);
   }
@@ -231,7 +230,8 @@ static void turn(struct tc_archiver *archiver) {
 }
 
 static uint64_t sleep_ns(const struct tc_archiver *archiver) {
-  if (archiver->outbox.waiting > 0 || archiver->nsettled_wait > 0) return OUTBOX_RETRY_NS;
+  if (archiver->outbox.waiting > 0 || archiver->nsettled_wait > 0 || archiver->barriers != NULL)
+    return OUTBOX_RETRY_NS;
   if (archiver->retry_mono_ns != 0) return RETRY_NS;
   return archiver->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
 }

@@ -35,10 +35,12 @@ TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag
 struct tc_rebuilt {
   uint64_t segments;
   uint64_t
-      unread; /* metas that the disk did not give now: they may be sound, so it is to be done again */
+      unread; /* what the disk did not do now: metas it did not give, which may be sound, and expired traces that
+                    * could not be taken away. It is to be done again. */
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged is told to note
- * and left out. A file that is no database is replaced. */
+ * and left out. A file that is no database is replaced. Where a meta says that its trace has expired, and a crash kept it
+ * from being unlinked, it is unlinked now. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,
                                  struct tc_rebuilt *out);

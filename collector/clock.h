@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks, and waiting by the one that does not jump. Durations are the monotonic clock's; the wall's time is data. */
+/* The two clocks, and waiting by the one that does not jump. Durations are the monotonic clock's; the wall's time is
+ * data. */
 #ifndef TC_CLOCK_H
 #define TC_CLOCK_H
 

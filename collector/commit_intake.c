@@ -202,14 +202,15 @@ static void detach(struct tc_commit *commit, uint64_t conn) {
   if (stream != NULL) tc__drop_conn(commit, stream); /* else superseded */
 }
 
-static void take_barrier(struct tc_commit *commit, const struct tc_submit *msg) {
+static bool take_barrier(struct tc_commit *commit, const struct tc_submit *msg) {
   struct tc__barrier *barrier = calloc(1, sizeof *barrier);
 
-  if (barrier == NULL) return;
+  if (barrier == NULL) return false;
   *barrier =
       (struct tc__barrier){ .after = commit->taken, .cookie = msg->barrier, .loop = msg->loop };
   *commit->barriers_tail = barrier;
   commit->barriers_tail = &barrier->next;
+  return true;
 }
 
 void tc__pass_barriers(struct tc_commit *commit) {
@@ -255,7 +256,9 @@ bool tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
     work->verdict = verdict;
     break;
   }
-  case TC_SUBMIT_BARRIER: take_barrier(commit, msg); break;
+  case TC_SUBMIT_BARRIER:
+    if (!take_barrier(commit, msg)) return false;
+    break;
   case TC_SUBMIT_HEARTBEAT:
     work = tc__commit_work(commit, TC_WORK_COUNTERS, msg->counters.stream);
     if (work != NULL) work->counters = msg->counters;

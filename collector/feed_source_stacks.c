@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing a stack takes more time than all the rest of an event, and a program blocks in few places: the last packed ones are kept, each where its key falls. A stack of the analyses is
- * known by where it stands, one of a generation's tables by its number there. */
+/* Packing a stack takes more time than all the rest of an event, and a program blocks in few places: the last packed
+ * ones are kept, each where its key falls. A stack of the analyses is known by where it stands, one of a generation's
+ * tables by its number there. */
 #include "collector/feed_source_private.h"
 #include "proto/text_pack.h"
 

@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "collector/clock.h"
-
 #include "collector/leases_private.h"
 
 enum {

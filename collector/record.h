@@ -5,7 +5,8 @@
  * loop's thread and freed on a store's, some thousand a second, and the allocator would give their pages
  * back to the system and fault them in again each time (0.2 ms a MB).
  *
- * Memory    every record in use is counted, and charged to its tenant until it is freed; the stock holds up to TC_RECORDS_KEPT beside them.
+ * Memory    every record in use is counted, and charged to its tenant until it is freed; the stock holds up to
+ *           TC_RECORDS_KEPT beside them.
  * Threads   any.
  * Errors    NULL: no memory.
  */

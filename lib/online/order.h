@@ -29,7 +29,8 @@ void to__order_clear(struct to_order *order);
 
 /* Takes a complete generation and delivers its Sync with the first slice. */
 TB_MUST tb_rc to__order_begin(struct to_order *order, struct to_generation *gen);
-/* Delivers about events_max events, or as many as that much work allows. TB_AGAIN: more left. TB_OK: the generation is done. */
+/* Delivers about events_max events, or as many as that much work allows. TB_AGAIN: more left. TB_OK: the generation is
+ * done. */
 TB_MUST tb_rc to__order_run(struct to_order *order, unsigned events_max);
 /* The Sync that belongs to no generation: at the end, and before a fault. */
 TB_MUST tb_rc to__order_last_sync(struct to_order *order);

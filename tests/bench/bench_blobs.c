@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_blobs events|blobs N [FILE]: N rows of three numbers (what a heap span is: id, pages, class), once as an event each
- * and once in a blob, written (into FILE, too) and read again with their sum checked. bench_blobs.sh counts the instructions within
- * write_events(), write_blobs() and read_rows(). */
+/* bench_blobs events|blobs N [FILE]: N rows of three numbers (what a heap span is: id, pages, class), once as an event
+ * each and once in a blob, written (into FILE, too) and read again with their sum checked. bench_blobs.sh counts the
+ * instructions within write_events(), write_blobs() and read_rows(). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

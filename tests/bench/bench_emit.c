@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_emit SERVER CERTS THREADS [STACKS]: what an event costs the thread that emits it, streaming to a running collector.
- * STACKS: "pointers" or "tables", by which the events that may have a stack take one, of DEPTH functions.
+/* bench_emit SERVER CERTS THREADS [STACKS]: what an event costs the thread that emits it, streaming to a running
+ * collector. STACKS: "pointers" or "tables", by which the events that may have a stack take one, of DEPTH functions.
  *
  * Prints, tab-separated: the floor, ta_workers() (two numbers), ta_region_begin()/end() (three each), one
- * ta_fiber_switch(), ta_wait_begin() and end() (the first of which has a stack in Go, too), in ns of the thread's CPU an event; bytes an event of the regions; how long one event of 10,000 takes
- * at most, ns; events dropped.
+ * ta_fiber_switch(), ta_wait_begin() and end() (the first of which has a stack in Go, too), in ns of the thread's CPU
+ * an event; bytes an event of the regions; how long one event of 10,000 takes at most, ns; events dropped.
  *
- * The floor is the least that a writer can do: a call, a flag, a reading of the counter, and two varints into memory of the
- * thread's own. Rounds of it and of ours alternate, and the median of each counts. A round is a burst of events; between
- * rounds the thread sleeps until the collector has caught up, so that nothing finds the agent's memory full: what is
- * dropped would cost less. */
+ * The floor is the least that a writer can do: a call, a flag, a reading of the counter, and two varints into memory of
+ * the thread's own. Rounds of it and of ours alternate, and the median of each counts. A round is a burst of events;
+ * between rounds the thread sleeps until the collector has caught up, so that nothing finds the agent's memory full:
+ * what is dropped would cost less. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

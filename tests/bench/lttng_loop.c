@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lttng_loop THREADS EVENTS: what an LTTng-UST event of two numbers costs the thread that passes it, on or off as the session
- * says: ns of its CPU, the mean of the threads' medians of rounds, and of their fastest. Built by bench_lttng.sh where LTTng
- * is. */
+/* lttng_loop THREADS EVENTS: what an LTTng-UST event of two numbers costs the thread that passes it, on or off as the
+ * session says: ns of its CPU, the mean of the threads' medians of rounds, and of their fastest. Built by
+ * bench_lttng.sh where LTTng is. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  *
  *     overloaded_agent ADDRESS CERTS SECONDS MB_S
  *
- * Eight threads with a stream each write generations of a seed, SECONDS times MB_S megabytes together, 16 KiB a call, and no
- * faster than that. When all is written it prints one line of JSON: how long a call took, by the wall and by the thread's
- * CPU, and how much memory came to be in use beside what was before. Then the streams are closed, a minute at most, and another
- * line says what became of what was written. */
+ * Eight threads with a stream each write generations of a seed, SECONDS times MB_S megabytes together, 16 KiB a call,
+ * and no faster than that. When all is written it prints one line of JSON: how long a call took, by the wall and by the
+ * thread's CPU, and how much memory came to be in use beside what was before. Then the streams are closed, a minute at
+ * most, and another line says what became of what was written. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>

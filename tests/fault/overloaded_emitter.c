@@ -3,11 +3,11 @@
  *
  *     overloaded_emitter ADDRESS CERTS SECONDS [RECORD_MS]
  *
- * Four threads emit events of two numbers without a rest, the agent has 16 MiB. Of one in 64 events is measured how long it
- * took, the reading of the clock included. When the time is over it prints one line of JSON:
- * the events, those quantiles, the memory that came to be in use. With RECORD_MS the agent is a flight recorder, which is asked
- * for what it keeps at the end. Then the session ends, a minute at most, and another line says what became of what was
- * written. */
+ * Four threads emit events of two numbers without a rest, the agent has 16 MiB. Of one in 64 events is measured how
+ * long it took, the reading of the clock included. When the time is over it prints one line of JSON:
+ * the events, those quantiles, the memory that came to be in use. With RECORD_MS the agent is a flight recorder, which
+ * is asked for what it keeps at the end. Then the session ends, a minute at most, and another line says what became of
+ * what was written. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -83,7 +83,7 @@ class Disk(FaultCase):
         collector = Collector(self, "agents.heartbeat=1s")
         address, killed, goes_on = collector.ready["agents"], [], []
         for n in range(kills):
-            agent = Agent(self, address, 3000 + n, mb_s=2, generation_bytes=50_000, spool_bytes=64 << 20, spool_dir=spool)
+            agent = Agent(self, address, 3000 + n, mb_s=2, generation_bytes=50_000, spool_bytes=256 << 20, spool_dir=spool)
             wait_until("something is safe, and what was left is sent", lambda: agent.status.get("safe", 0) > 0 and
                        agent.status["old_streams"] == 0)
             collector.kill()

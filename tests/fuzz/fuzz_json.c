@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON that we write is JSON, whatever bytes it tells of: the first byte chooses one of the messages, or a text by itself. */
+/* JSON that we write is JSON, whatever bytes it tells of: the first byte chooses one of the messages, or a text by
+ * itself. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole reader: the same events, verdict and place of the fault whether the bytes lie still or come
- * in pieces, with the newest instructions or without; times rise; every stack and string of an event can be looked at; all memory comes back. */
+ * in pieces, with the newest instructions or without; times rise; every stack and string of an event can be looked at;
+ * all memory comes back. */
 #include <string.h>
 
 #include "base/crc32c.h"

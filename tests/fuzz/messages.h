@@ -26,6 +26,9 @@ static const ProtobufCMessageDescriptor *const tt_messages[] = {
   &tracecollect__v1__log_snapshot__descriptor,
   &tracecollect__v1__snap__descriptor,
   &tracecollect__v1__snapped__descriptor,
+  &tracecollect__v1__log_stream__descriptor,
+  &tracecollect__v1__log_settled__descriptor,
+  &tracecollect__v1__log_checkpoint__descriptor,
 };
 
 enum { TT_MESSAGES = sizeof tt_messages / sizeof tt_messages[0] };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the disk must hold once all agents have closed their streams, all of it was acked, and the store was ended:
- * each whole generation once, its bytes the script's or, where retention took it, gone, each loss once, no other file, and nothing for
- * `tracectl verify` to complain of (checksums, chains, the catalog, and the books of every stream). */
+ * each whole generation once, its bytes the script's or, where retention took it, gone, each loss once, no other file,
+ * and nothing for `tracectl verify` to complain of (checksums, chains, the catalog, and the books of every stream). */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
 #include "sim/agents.h"
 
-/* Of sim_world's disk. A violation ends the program. verify: with what `tracectl verify` has to say, which takes as long
- * as all the rest; then the answer is how many segments have expired. */
+/* Of sim_world's disk. A violation ends the program. verify: with what `tracectl verify` has to say, which takes as
+ * long as all the rest; then the answer is how many segments have expired. */
 uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify);
 
 /* One number for all that stands in archive/: names and bytes. */

@@ -5,11 +5,11 @@
  *
  * A seed is one life of a minute or more of the store on a simulated machine: its agents write
  * frames, which arrive in pieces and late, lose their connections in the middle of one and come again beside what is
- * still on its way, stall, and are half open; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
- * recovery's and its own end's included; calls fail, reads too, syncs fail and lie; allocations find no memory; the
- * wall clock jumps; in a third of the lives retention deletes what has no room. Then all goes well for a while, and
- * everything that was ever acked must be in the archive, once, or must have expired. The same seed is the same life:
- * each sixteenth is lived twice, and must come to the same archive by the same number of calls.
+ * still on its way, stall, and are half open; its power is cut, or it is killed, or ended, in the middle of any call
+ * that changes the disk, recovery's and its own end's included; calls fail, reads too, syncs fail and lie; allocations
+ * find no memory; the wall clock jumps; in a third of the lives retention deletes what has no room. Then all goes well
+ * for a while, and everything that was ever acked must be in the archive, once, or must have expired. The same seed is
+ * the same life: each sixteenth is lived twice, and must come to the same archive by the same number of calls.
  *
  * --jobs N: processes that share the seeds. */
 #include <inttypes.h>
@@ -252,7 +252,8 @@ static void end(struct life *life) {
   life->expired = sim_expect_whole(&life->agents, true);
 }
 
-/* In one of three an archive that has no room for all of it. From a chance of its own: other lives stay what they were. */
+/* In one of three an archive that has no room for all of it. From a chance of its own: other lives stay what they were.
+ * */
 static void keep_little(struct life *life) {
   struct sim_chance chance = { .state = ~life->seed };
   struct tc_config *config = &life->config;
