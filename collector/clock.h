@@ -5,6 +5,7 @@
 #define TC_CLOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -33,10 +34,7 @@ static inline void tc_cond_init(pthread_cond_t *cond) {
   pthread_condattr_destroy(&clock);
 }
 
-static inline struct timespec tc_from_now(unsigned ms) {
-  struct timespec at;
-
-  clock_gettime(CLOCK_MONOTONIC, &at);
+static inline struct timespec tc_after(struct timespec at, unsigned ms) {
   at.tv_sec += ms / 1000;
   at.tv_nsec += (long)(ms % 1000) * 1000000;
   if (at.tv_nsec >= 1000000000) {
@@ -44,6 +42,19 @@ static inline struct timespec tc_from_now(unsigned ms) {
     at.tv_nsec -= 1000000000;
   }
   return at;
+}
+
+static inline struct timespec tc_from_now(unsigned ms) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return tc_after(now, ms);
+}
+
+static inline bool tc_is_past(struct timespec at) {
+  struct timespec now = tc_from_now(0);
+
+  return now.tv_sec > at.tv_sec || (now.tv_sec == at.tv_sec && now.tv_nsec >= at.tv_nsec);
 }
 
 #endif

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/jobs.h"
 #include "sim/oracle.h"
 #include "sim/world.h"
 
@@ -177,16 +178,6 @@ static void read_arguments(int argc, char **argv) {
   if (run.every == 0) run.every = run.full ? 1 : 23;
 }
 
-/* The other processes, one after the other below this one; each ends with the worst it or those below it came to. */
-static pid_t split(void) {
-  for (; run.job + 1 < run.jobs; run.job++) {
-    pid_t pid = fork();
-    if (pid < 0) abort();
-    if (pid > 0) return pid;
-  }
-  return 0;
-}
-
 static double seconds(void) {
   struct timespec ts;
 
@@ -203,7 +194,7 @@ int main(int argc, char **argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30); /* large blocks come and go with every crash */
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   read_arguments(argc, argv);
-  pid_t below = split();
+  pid_t below = sim_split(&run.job, run.jobs);
   sim_vfs_register();
   sim_violation_context(say_where, NULL);
   sim_config(&run.config, (unsigned)run.generations);

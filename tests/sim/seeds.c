@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/jobs.h"
 #include "sim/oracle.h"
 #include "sim/wire.h"
 #include "sim/world.h"
@@ -343,16 +344,6 @@ static void read_arguments(int argc, char **argv) {
   }
 }
 
-/* The other processes, one below the other; each ends with the worst it or those below it came to. */
-static pid_t split(void) {
-  for (; run.job + 1 < run.jobs; run.job++) {
-    pid_t pid = fork();
-    if (pid < 0) abort();
-    if (pid > 0) return pid;
-  }
-  return 0;
-}
-
 static void tell(const struct sum *sum, double took, double cpu) {
   double lives = (double)(sum->seeds + sum->twice);
 
@@ -373,7 +364,7 @@ int main(int argc, char **argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30); /* large blocks come and go with every start */
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   read_arguments(argc, argv);
-  pid_t below = split();
+  pid_t below = sim_split(&run.job, run.jobs);
   sim_vfs_register();
   /* What libraries make once is made before the first life, as in a daemon that has long begun: its allocations
    * would be other ones. */

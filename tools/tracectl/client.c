@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "collector/clock.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/link.h"
 
@@ -52,20 +53,20 @@ static void note_done(void *self) {
 }
 
 static tb_rc wait_done(struct tk_client *c, int ms, struct tb_diag *diag) {
-  struct timespec deadline = tk_from_now(ms);
+  struct timespec deadline = tc_from_now(ms);
   struct tk_link *l = c->link;
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&l->lock);
   while (rc == TB_OK && !c->done) {
-    struct timespec until = l->connected ? deadline : tk_after(l->lost_at, LOST_MS);
+    struct timespec until = l->connected ? deadline : tc_after(l->lost_at, LOST_MS);
     pthread_cond_timedwait(&l->changed, &l->lock, &until);
     if (c->done) break;
     if (l->refusal[0] != '\0')
       rc = tk_link_refused(l, diag);
-    else if (!l->connected && tk_is_past(tk_after(l->lost_at, LOST_MS)))
+    else if (!l->connected && tc_is_past(tc_after(l->lost_at, LOST_MS)))
       rc = tb_fail(diag, TB_IO, "%.120s: the connection was lost", l->where.shown);
-    else if (tk_is_past(deadline))
+    else if (tc_is_past(deadline))
       rc = tb_fail(diag, TB_IO, "%.120s: no answer within %d s", l->where.shown, ms / 1000);
   }
   pthread_mutex_unlock(&l->lock);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/nng_close.h"
 #include "collector/nng_engine.h"
 #include "tools/tracectl/client_tls.h"
@@ -15,31 +16,6 @@ enum {
   DIAL_MS = 200, /* at first; doubled each time */
   RECONNECT_MS = 100,
 };
-
-/* --- time -------------------------------------------------------------------------------------- */
-
-struct timespec tk_after(struct timespec at, int ms) {
-  at.tv_sec += ms / 1000;
-  at.tv_nsec += (long)(ms % 1000) * 1000000;
-  if (at.tv_nsec >= 1000000000) {
-    at.tv_sec++;
-    at.tv_nsec -= 1000000000;
-  }
-  return at;
-}
-
-struct timespec tk_from_now(int ms) {
-  struct timespec now;
-
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return tk_after(now, ms);
-}
-
-bool tk_is_past(struct timespec at) {
-  struct timespec now = tk_from_now(0);
-
-  return now.tv_sec > at.tv_sec || (now.tv_sec == at.tv_sec && now.tv_nsec >= at.tv_nsec);
-}
 
 /* --- what nng's threads say -------------------------------------------------------------------- */
 
@@ -128,11 +104,11 @@ static bool give_up(struct tk_link *l, nng_dialer dialer) {
 
 /* TB_AGAIN: neither connected nor refused within ms. */
 static tb_rc wait_connected(struct tk_link *l, int ms, struct tb_diag *diag) {
-  struct timespec deadline = tk_from_now(ms);
+  struct timespec deadline = tc_from_now(ms);
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&l->lock);
-  while (!l->connected && l->refusal[0] == '\0' && !tk_is_past(deadline))
+  while (!l->connected && l->refusal[0] == '\0' && !tc_is_past(deadline))
     pthread_cond_timedwait(&l->changed, &l->lock, &deadline);
   if (l->refusal[0] != '\0')
     rc = tk_link_refused(l, diag);
@@ -171,14 +147,10 @@ tb_rc tk_link_open(const struct tk_client_args *args, enum tk_socket which,
                    int (*make)(nng_socket *socket, void *self), void *self, struct tb_diag *diag,
                    struct tk_link **out) {
   struct tk_link *l = calloc(1, sizeof *l);
-  pthread_condattr_t clock;
 
   if (l == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   pthread_mutex_init(&l->lock, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&l->changed, &clock);
-  pthread_condattr_destroy(&clock);
+  tc_cond_init(&l->changed);
   tb_rc rc = open_steps(l, args, which, make, self, diag);
   if (rc == TB_OK)
     *out = l;

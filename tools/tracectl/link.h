@@ -42,9 +42,4 @@ void tk_link_close(struct tk_link *link); /* accepts NULL */
 tb_rc tk_link_refused(const struct tk_link *link, struct tb_diag *diag);
 tb_rc tk_link_fail(const struct tk_link *link, int rv, struct tb_diag *diag); /* nng's rv */
 
-/* Moments of CLOCK_MONOTONIC. */
-struct timespec tk_after(struct timespec at, int ms);
-struct timespec tk_from_now(int ms);
-bool tk_is_past(struct timespec at);
-
 #endif

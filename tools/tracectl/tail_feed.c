@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "collector/clock.h"
 #include "proto/feed.pb-c.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/link.h"
@@ -113,7 +114,7 @@ static tb_rc look_at_link(struct subscriber *s, struct tb_diag *diag) {
   struct tk_link *l = s->link;
 
   pthread_mutex_lock(&l->lock);
-  tb_rc rc = l->connected || !tk_is_past(tk_after(l->lost_at, LOST_MS)) ? TB_OK : TB_IO;
+  tb_rc rc = l->connected || !tc_is_past(tc_after(l->lost_at, LOST_MS)) ? TB_OK : TB_IO;
   pthread_mutex_unlock(&l->lock);
   return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "%.120s: the connection was lost", l->where.shown);
 }

@@ -83,9 +83,9 @@ static tb_rc replay(struct follower *f, uint64_t since_wall_ns) {
   tb_rc rc;
 
   do {
-    soon = tk_from_now(CAUGHT_UP_MS);
+    soon = tc_from_now(CAUGHT_UP_MS);
     rc = tk_tail_replay(&f->tail, f->client, since_wall_ns, f->diag);
-  } while (rc == TB_OK && tk_is_past(soon));
+  } while (rc == TB_OK && tc_is_past(soon));
   return rc;
 }
 

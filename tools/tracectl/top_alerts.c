@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "collector/clock.h"
 #include "collector/feed_topic.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/link.h"
@@ -92,7 +93,7 @@ static bool is_stopping(struct tk_alerts *a) {
 
 static bool is_lost(struct tk_link *link) {
   pthread_mutex_lock(&link->lock);
-  bool lost = !link->connected && tk_is_past(tk_after(link->lost_at, LOST_MS));
+  bool lost = !link->connected && tc_is_past(tc_after(link->lost_at, LOST_MS));
   pthread_mutex_unlock(&link->lock);
   return lost;
 }
@@ -117,7 +118,7 @@ static tb_rc hear(struct tk_alerts *a, struct tb_diag *diag) {
 /* ---- the thread ---- */
 
 static bool pause_before_again(struct tk_alerts *a) {
-  struct timespec until = tk_from_now(AGAIN_MS);
+  struct timespec until = tc_from_now(AGAIN_MS);
 
   pthread_mutex_lock(&a->lock);
   while (!a->stopping && pthread_cond_timedwait(&a->wake, &a->lock, &until) == 0) continue;
@@ -155,7 +156,6 @@ static void free_alerts(struct tk_alerts *a) {
 tb_rc tk_alerts_start(const struct tk_client_args *args, struct tk_alert_sink sink,
                       struct tb_diag *diag, struct tk_alerts **out) {
   struct tk_alerts *a = calloc(1, sizeof *a);
-  pthread_condattr_t clock;
 
   if (a == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   a->args = *args;
@@ -163,10 +163,7 @@ tb_rc tk_alerts_start(const struct tk_client_args *args, struct tk_alert_sink si
   tb_mem_init(&a->mem, tb_mem_libc, NULL, (size_t)64 * MESSAGE_BYTES_MAX);
   tb_arena_init(&a->arena, &a->mem, 64 << 10);
   pthread_mutex_init(&a->lock, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&a->wake, &clock);
-  pthread_condattr_destroy(&clock);
+  tc_cond_init(&a->wake);
   if (pthread_create(&a->thread, NULL, run, a) != 0) {
     free_alerts(a);
     return tb_fail(diag, TB_NOMEM, "no thread");

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "collector/clock.h"
 #include "tools/tracectl/report_live.h"
 #include "tools/tracectl/top_alerts.h"
 #include "tools/tracectl/tracectl.h"
@@ -174,7 +175,6 @@ tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector 
                     enum to_window window, void (*fresh)(void), struct tb_diag *diag,
                     struct tk_poll **out) {
   struct tk_poll *p = calloc(1, sizeof *p);
-  pthread_condattr_t clock;
 
   if (p == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   p->args = *args;
@@ -183,10 +183,7 @@ tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector 
   p->fresh = fresh;
   p->model = calloc(1, sizeof *p->model);
   pthread_mutex_init(&p->lock, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&p->wake, &clock);
-  pthread_condattr_destroy(&clock);
+  tc_cond_init(&p->wake);
   if (p->model == NULL) {
     free_poll(p);
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
