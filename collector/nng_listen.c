@@ -15,6 +15,9 @@
 enum {
   SOCKET_MODE = 0660, /* this host's group reads traces, others do not */
   TICK_MS = 250,      /* longer than nng's own pause of 100 ms after an error */
+  /* While nothing is wrong. nng 1.5.2 spins through the last millisecond of every sleep, so that each look
+   * costs more by its waiting than by what it does. */
+  CALM_TICK_MS = 1000,
   /* Ticks until a knock that nobody minded counts. Too few would be worse than too many: a new listener cuts off
    * every reader of the old one. Twice as many after each new listener that has not been seen alive. */
   PATIENCE_MIN = 4,
@@ -223,12 +226,16 @@ static void look(struct tc_nng_listener *l) {
   }
 }
 
+static void sleep_a_tick(struct tc_nng_listener *l) {
+  nng_sleep_aio(l->state == CALM ? CALM_TICK_MS : TICK_MS, l->tick);
+}
+
 static void on_tick(void *self) {
   struct tc_nng_listener *l = self;
 
   if (nng_aio_result(l->tick) != 0) return; /* closing */
   look(l);
-  nng_sleep_aio(TICK_MS, l->tick);
+  sleep_a_tick(l);
 }
 
 /* --- public ------------------------------------------------------------------------------------ */
@@ -264,7 +271,7 @@ tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
   snprintf(l->url, sizeof l->url, "%s", real); /* port 0 resolved: a new start takes the same */
   nng_strfree(real);
   begin_watch(l);
-  nng_sleep_aio(TICK_MS, l->tick);
+  sleep_a_tick(l);
   *out = l;
   return TB_OK;
 }
