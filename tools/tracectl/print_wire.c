@@ -9,6 +9,19 @@ struct words {
   struct tk_word before[TW_TIMED_ARGS_MAX + 2];
 };
 
+enum { FRAME_NUMBERS = 4 };
+
+/* A frame is a line of its own; in a trace with deep stacks most lines are. */
+struct frame_words {
+  struct tk_word before[FRAME_NUMBERS];
+};
+
+static void learn_frame_words(struct frame_words *words) {
+  static const char *const labels[FRAME_NUMBERS] = { "\n\tpc", " func", " file", " line" };
+
+  for (int i = 0; i < FRAME_NUMBERS; i++) words->before[i] = tk_word(labels[i], "=", "");
+}
+
 static void learn_words(struct words words[UINT8_MAX + 1]) {
   for (unsigned type = 0; type <= UINT8_MAX; type++) {
     const struct tw_spec *spec = tw_spec((uint8_t)type);
@@ -23,8 +36,18 @@ static void learn_words(struct words words[UINT8_MAX + 1]) {
   }
 }
 
-static void put_event(struct tk_out *out, const struct words *words, const struct tw_raw *ev) {
-  static const char *const fields[] = { "\n\tpc=", " func=", " file=", " line=" };
+static void put_frames(struct tk_out *out, const struct frame_words *words, uint64_t n,
+                       const unsigned char *pos) {
+  for (; n > 0; n--) {
+    char *at = tk_out_room(out, sizeof *words + FRAME_NUMBERS * TK_PEN_DECIMAL_MAX);
+    for (int i = 0; i < FRAME_NUMBERS; i++)
+      at = tk_pen_u64(tk_pen_word(at, &words->before[i]), tw_raw_number(&pos));
+    tk_out_upto(out, at);
+  }
+}
+
+static void put_event(struct tk_out *out, const struct words *words,
+                      const struct frame_words *frame_words, const struct tw_raw *ev) {
   char *at = tk_out_room(out, sizeof *words + (TW_TIMED_ARGS_MAX + 2) * TK_PEN_DECIMAL_MAX);
   const unsigned char *pos = ev->args;
 
@@ -32,11 +55,7 @@ static void put_event(struct tk_out *out, const struct words *words, const struc
   for (unsigned i = 0; i < ev->nargs; i++)
     at = tk_pen_u64(tk_pen_word(at, &words->before[i]), tw_raw_number(&pos));
   tk_out_upto(out, at);
-  for (uint64_t frame = 0; frame < ev->frames; frame++)
-    for (int i = 0; i < 4; i++) {
-      tk_out_text(out, fields[i]);
-      tk_out_u64(out, tw_raw_number(&pos));
-    }
+  put_frames(out, frame_words, ev->frames, pos);
   if (ev->data_len > 0) {
     tk_out_text(out, "\n\tdata=");
     tk_out_quoted(out, ev->data, ev->data_len);
@@ -48,12 +67,14 @@ tb_rc tk_print_wire(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                     struct tb_diag *diag) {
   TB_CLEANUP(tk_wire_close) struct tk_wire_events events = { 0 };
   struct words words[UINT8_MAX + 1];
+  struct frame_words frame_words;
   struct tw_raw ev;
   tb_rc rc;
 
   learn_words(words);
+  learn_frame_words(&frame_words);
   TB_TRY(tk_wire_open(&events, in, mem, diag));
   while ((rc = tk_wire_next(&events, &ev)) == TB_OK && out->error == 0)
-    put_event(out, &words[ev.type], &ev);
+    put_event(out, &words[ev.type], &frame_words, &ev);
   return rc == TB_END ? TB_OK : rc;
 }
