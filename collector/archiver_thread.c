@@ -74,7 +74,6 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
   case TC_WORK_ATTACHED:
     tc_outbox_unjoin(&stream->released);
     archiver->live_soon = true;
-    if (stream->conn == 0) tc_count(&archiver->opt.stats->streams_live, 1);
     stream->conn = work->attached.conn;
     stream->loop = work->attached.loop;
     memcpy(stream->peer, work->attached.peer, sizeof stream->peer);
@@ -82,7 +81,6 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
   case TC_WORK_DETACHED:
     tc_outbox_unjoin(&stream->released);
     archiver->live_soon = true;
-    if (stream->conn != 0) tc_count(&archiver->opt.stats->streams_live, (uint64_t)-1);
     stream->conn = 0;
     stream->peer[0] = '\0';
     break;

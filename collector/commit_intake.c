@@ -34,11 +34,17 @@ static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, uns
   return tc_outbox_put(&commit->outbox, reply);
 }
 
+/* Counted where connections come and go, not told step by step: a step that found no memory would be off for ever. */
+static void count_live(struct tc_commit *commit) {
+  tc_gauge(&commit->opt.stats->streams_live, commit->streams.by_conn.count);
+}
+
 /* The stream has no connection from here on. */
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
   tc_streams_disconnect(&commit->streams, stream);
+  count_live(commit);
   stream->attach_waits = false;
   stream->contact_mono_ns = tc_mono_ns();
   stream->contact_wall_ns = tc_wall_ns();
@@ -112,10 +118,12 @@ static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *str
                                  uint64_t conn) {
   tc_outbox_unjoin(&stream->acked);
   tc_outbox_unjoin(&stream->released);
-  struct tc_work *work = tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
-  if (work != NULL && tc_streams_connect(&commit->streams, stream, conn) == TB_OK) return work;
-  tc__drop_conn(commit, stream);
-  return NULL;
+  struct tc_work *work = NULL;
+  if (tc_streams_connect(&commit->streams, stream, conn) == TB_OK)
+    work = tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
+  count_live(commit);
+  if (work == NULL) tc__drop_conn(commit, stream);
+  return work;
 }
 
 /* False: there is no memory to answer it. */

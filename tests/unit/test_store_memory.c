@@ -21,8 +21,10 @@ static atomic_size_t fail_bytes;
 static atomic_int fail_times;
 
 void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
 void *__real_reallocarray(void *old, size_t n, size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
 void *__wrap_reallocarray(void *old, size_t n, size_t bytes);
 
 static bool fails(size_t bytes) {
@@ -32,6 +34,10 @@ static bool fails(size_t bytes) {
 
 void *__wrap_calloc(size_t n, size_t bytes) {
   return fails(n * bytes) ? NULL : __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes) {
+  return fails(bytes) ? NULL : __real_realloc(old, bytes);
 }
 
 void *__wrap_reallocarray(void *old, size_t n, size_t bytes) {
@@ -124,6 +130,32 @@ Test(store_memory, that_the_disk_is_broken_is_told_once_there_is_memory) {
   }
   cr_assert_not_null(tt_wait(&tt, TC_REPLY_FAILED, 0), "the program would go on for ever");
   EXPECT_SHORTAGE_OVER();
+}
+
+/* The map of connections is empty after a start, the others are not. */
+Test(store_memory, a_stream_that_cannot_be_connected_does_not_count_as_live) {
+  enum { MAP_BYTES = 16 * (2 * sizeof(uint64_t) + 1) };
+  struct tc_store_stats stats;
+
+  begin();
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  be_short_of(MAP_BYTES, 1);
+  tt_attach(&tt, 1, STREAM, "tracecollect:agent/a");
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_REFUSED, 0));
+  EXPECT_SHORTAGE_OVER();
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
+  cr_assert_eq(stats.streams_live, 0);
+  tt_attach_as(&tt, 2, STREAM);
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
+  cr_assert_eq(stats.streams_live, 1);
+  tt_detach(&tt, 2);
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
+  cr_assert_eq(stats.streams_live, 0);
+  tt_expect_proven(&tt);
 }
 
 /* ---- what is durable */
