@@ -79,6 +79,22 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
 }
 
+static tb_rc take_totals(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tc_catalog_totals totals;
+
+  TB_TRY(tc_catalog_totals(archiver->catalog, diag, &totals));
+  tc_gauge(&archiver->opt.stats->archive_bytes, totals.bytes);
+  tc_gauge(&archiver->opt.stats->archive_segments, totals.segments);
+  tc_gauge(&archiver->opt.stats->expired_segments, totals.expired);
+  return TB_OK;
+}
+
+void tc__take_totals(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 };
+
+  if (tc__catalog_takes_rows(archiver)) (void)!take_totals(archiver, &diag);
+}
+
 void tc__rebuild_catalog(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
 
@@ -87,24 +103,19 @@ void tc__rebuild_catalog(struct tc_archiver *archiver) {
   tb_rc rc = make_anew(archiver, &diag);
   if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &archiver->catalog);
   archiver->opt.stats->catalog_stale = rc != TB_OK;
+  tc__take_totals(archiver);
   if (rc == TB_OK) return;
   tc__note(archiver, "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
 static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {
-  struct tc_catalog_totals totals = { 0 };
-
   TB_TRY(tc_waker_init(&archiver->waker, diag));
   if (tc_outbox_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT, archiver->opt.loops) !=
       TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory");
   TB_TRY(open_catalog(archiver, diag));
   TB_TRY(tc_catalog_forget_live(archiver->catalog, diag));
-  TB_TRY(tc_catalog_totals(archiver->catalog, diag, &totals));
-  tc_gauge(&archiver->opt.stats->archive_bytes, totals.bytes);
-  tc_gauge(&archiver->opt.stats->archive_segments, totals.segments);
-  tc_gauge(&archiver->opt.stats->expired_segments, totals.expired);
-  return TB_OK;
+  return take_totals(archiver, diag);
 }
 
 tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,

@@ -161,6 +161,8 @@ void tc__flush_live(struct tc_archiver *archiver);
 void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
 
 /* archiver_records.c: what a durable record does. On failure it may be called again. */
+/* The catalog has changed, and with it the sizes that retention goes by. */
+void tc__take_totals(struct tc_archiver *archiver);
 struct tc__item {
   unsigned kind;
   uint64_t seq, gen, wall_ns;

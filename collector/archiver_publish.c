@@ -124,7 +124,9 @@ static tb_rc put_rows(struct tc_archiver *archiver, struct tc__file *first, size
   for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
     if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &why);
   if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &why);
-  return rc == TB_OK ? TB_OK : tc__catalog_failed(archiver, &why, diag);
+  if (rc != TB_OK) return tc__catalog_failed(archiver, &why, diag);
+  tc__take_totals(archiver);
+  return TB_OK;
 }
 
 /* ---- the four steps */
@@ -422,8 +424,6 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
     if (!file->offered) tc__offer(archiver, file, path);
     tc_count(&archiver->opt.stats->segments_sealed, 1);
     tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
-    tc_count(&archiver->opt.stats->archive_bytes, file->segment->bytes);
-    tc_count(&archiver->opt.stats->archive_segments, 1);
   }
   if (file->ended != NULL && strcmp(file->ended, "clean") == 0) tell_closed(archiver, stream);
   if (stream->queued == file) stream->queued = NULL;

@@ -264,6 +264,7 @@ tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
                               struct tb_diag *diag) {
   archiver->end_lsn = end_lsn;
   if (put_gaps_down(archiver) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+  tc__take_totals(archiver); /* with what was adopted */
   /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;

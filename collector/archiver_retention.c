@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking a segment away: its meta is marked first and stays, then the trace is unlinked, and once both are on the disk
- * the catalog says so. Killed in between, the next start finds a mark that the catalog does not say what the metas do:
- * it is rebuilt, and what was begun here is finished on the way. */
+ * the catalog says so. Where the disk fails in between the catalog still has the segment, so the next round goes on with
+ * it. Killed in between, the next start finds a mark that the catalog does not say what the metas do: it is rebuilt, and
+ * what was begun here is finished on the way. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct round {
       service_over; /* service_over: bytes one service is above its share */
   uint64_t taken;
   bool begun, was_marked; /* something is taken away; the catalog had its mark before */
+  bool half;              /* and is not gone yet: the mark stays for the next start */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
   char services[AT_ONCE][65];
@@ -76,8 +78,8 @@ static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, c
                          : tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno),
                                    "archive/%s/%s: %s", day, hex, strerror(errno));
   if (dir_fd >= 0) close(dir_fd);
-  /* One that is not there, or half gone, is no row any more. */
-  if (rc == TB_NOTFOUND || (rc != TB_OK && begun)) archiver->opt.stats->catalog_stale = true;
+  if (rc == TB_NOTFOUND) archiver->opt.stats->catalog_stale = true; /* there is no such segment */
+  round->half |= rc != TB_OK && begun;
   return rc;
 }
 
@@ -95,13 +97,11 @@ static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
     tc__note(archiver, "retention: %s", diag.text);
     return rc;
   }
-  round->archive_bytes -= row->bytes < round->archive_bytes ? row->bytes : round->archive_bytes;
+  tc__take_totals(archiver);
+  round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
   round->disk_free += row->bytes;
   round->taken++;
   tc_retention_took(&archiver->retention, row->bytes);
-  tc_gauge(&archiver->opt.stats->archive_bytes, round->archive_bytes);
-  tc_count(&archiver->opt.stats->archive_segments, (uint64_t)-1);
-  tc_count(&archiver->opt.stats->expired_segments, 1);
   return TB_OK;
 }
 
@@ -121,13 +121,24 @@ static tb_rc collect_service(void *self, const char *service, uint64_t service_b
   return TB_OK;
 }
 
-/* Takes from the oldest on while the rules say so. False: nothing more to take now. */
+/* Its publication is tried again, with the row it has now. */
+static bool is_queued(const struct tc_archiver *archiver, const struct tc_segment_row *row) {
+  for (const struct tc__file *file = archiver->queue; file != NULL; file = file->next)
+    if (file->segment != NULL && file->segment->first_gen == row->first_gen &&
+        memcmp(file->stream->id, row->stream, sizeof row->stream) == 0)
+      return true;
+  return false;
+}
+
+/* Takes from the oldest on while the rules say so. False: nothing more to take now. A catalog that fails meanwhile knows
+ * neither what there is nor how much: the rebuilt one does. */
 static bool take_oldest(struct round *round, const char *service) {
   struct tb_diag diag = { 0 };
   uint64_t taken = round->taken;
 
   round->nrows = 0;
-  if (tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK)
+  if (!tc__catalog_takes_rows(round->archiver) ||
+      tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK)
     return false;
   for (size_t i = 0; i < round->nrows; i++) {
     const struct tc_segment_row *row = &round->rows[i];
@@ -136,8 +147,11 @@ static bool take_oldest(struct round *round, const char *service) {
                                                       round->archive_bytes, round->disk_free,
                                                       row->last_wall_ns);
     if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
+    if (is_queued(round->archiver, row)) continue;
     tb_rc rc = take_away(round, row);
-    if (rc == TB_CORRUPT) continue; /* told, and left for tracectl verify: the disk must not fill */
+    if (!round->begun || !tc__catalog_takes_rows(round->archiver)) return false;
+    /* Told, and left for the next round or tracectl verify: the disk must not fill. */
+    if (rc == TB_CORRUPT || rc == TB_IO) continue;
     if (rc != TB_OK) return false;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
   }
@@ -156,7 +170,7 @@ void tc__retain(struct tc_archiver *archiver) {
                        "by age for an hour");
   }
   tc__retain_quarantine(archiver);
-  if (archiver->catalog == NULL || archiver->opt.stats->catalog_stale) return;
+  if (!tc__catalog_takes_rows(archiver)) return;
   struct round *round = calloc(1, sizeof *round);
   if (round == NULL) return;
   round->archiver = archiver;
@@ -174,7 +188,7 @@ void tc__retain(struct tc_archiver *archiver) {
       round->service_over = round->over[i];
       while (take_oldest(round, round->services[i])) continue;
     }
-  if (round->begun && !round->was_marked && !archiver->opt.stats->catalog_stale)
+  if (round->begun && !round->was_marked && !round->half && tc__catalog_takes_rows(archiver))
     tc__unmark_stale(archiver);
   if (round->taken > 0)
     tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);

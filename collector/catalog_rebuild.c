@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,18 @@ static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *met
   return fsync(file->dir_fd) == 0;
 }
 
+/* A meta has its name before its trace: if nothing came of that the log has the records, and they are published anew. What
+ * is in the catalog may expire. */
+static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, uint64_t *unread) {
+  char trace[32];
+
+  if (meta->expired || meta->n_generations == 0) return true;
+  tc_trace_name(meta->generations[0]->gen, trace);
+  if (faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  *unread += errno != ENOENT;
+  return false;
+}
+
 static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   struct rebuild *rebuild = self;
   struct tb_diag why = { 0 };
@@ -61,7 +74,14 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
     rebuild->done.unread += rc != TB_CORRUPT;
     return TB_OK;
   }
-  rebuild->done.unread += !finish_expiry(file, meta);
+  if (!is_listed(file, meta, &rebuild->done.unread)) {
+    tc_meta_free(meta);
+    return TB_OK;
+  }
+  if (!finish_expiry(file, meta)) {
+    rebuild->done.unread++;
+    meta->expired = false; /* in its row: retention takes it again */
+  }
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
   if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);

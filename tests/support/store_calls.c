@@ -19,6 +19,7 @@ static struct {
   char folder[80]; /* of the store, with a slash */
   char lines[TT_CALLS_MAX][LINE_BYTES];
   int n;
+  char after[LINE_BYTES]; /* empty: what matches fails already */
   char pattern[LINE_BYTES];
   int error;
   unsigned times, failed;
@@ -36,7 +37,12 @@ void tt_calls_watch(const struct tt_store *t) {
 }
 
 void tt_calls_fail(const char *pattern, int error, unsigned times) {
+  tt_calls_fail_after("", pattern, error, times);
+}
+
+void tt_calls_fail_after(const char *after, const char *pattern, int error, unsigned times) {
   pthread_mutex_lock(&calls.lock);
+  snprintf(calls.after, sizeof calls.after, "%s", after);
   snprintf(calls.pattern, sizeof calls.pattern, "%s", pattern);
   calls.error = error;
   calls.times = times;
@@ -91,7 +97,9 @@ static bool pass(const char *call, int fd, const char *name, int to_fd, const ch
   if (place_of(fd, name, from_place) && (to == NULL || place_of(to_fd, to, to_place))) {
     snprintf(line, sizeof line, "%s %.120s%s%.120s", call, from_place, to != NULL ? " " : "",
              to_place);
-    fails = calls.times > 0 && fnmatch(calls.pattern, line, 0) == 0;
+    bool armed = calls.after[0] == '\0';
+    fails = armed && calls.times > 0 && fnmatch(calls.pattern, line, 0) == 0;
+    if (!armed && fnmatch(calls.after, line, 0) == 0) calls.after[0] = '\0';
     if (fails) {
       calls.times--;
       calls.failed++;

@@ -24,6 +24,8 @@ void tt_calls_watch(const struct tt_store *t);
 
 /* The next `times` calls that match fail with `error`. One pattern at a time; times 0: none. */
 void tt_calls_fail(const char *pattern, int error, unsigned times);
+/* The same, from the next line on that matches `after`. */
+void tt_calls_fail_after(const char *after, const char *pattern, int error, unsigned times);
 unsigned tt_calls_failed(void); /* since tt_calls_watch() */
 
 /* The first line from number `from` on that matches; -1: none. */

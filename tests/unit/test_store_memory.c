@@ -222,3 +222,29 @@ Test(store_memory, a_batch_that_begins_a_file_is_tried_again) {
   cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 1, "%s", tt.notes);
   tt_expect_proven(&tt);
 }
+
+/* Its row is in the catalog, its publication is not at its end: what is tried again says what was there before. */
+Test(store_memory, what_is_being_published_does_not_expire) {
+  enum { TRIES = 1 << 20 };
+
+  tt_store_stop(&tt);
+  tt.config.retention_age = 1;
+  tt.config.retention_every = 10000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  tt_header(&w);
+  batches(&w, 1, 0, 2);
+  tt_barrier(&tt);
+  be_short_of(64 * sizeof(struct tc_settled *), TRIES);
+  tt_end(&w, 1);
+  /* A try each tenth of a second, with a round of retention behind it. */
+  for (int ms = 0; fail_times > TRIES - 5 && ms < TT_PATIENCE_MS; ms++) usleep(1000);
+  cr_assert_leq(fail_times, TRIES - 5, "it is tried again");
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1, "%s", tt.notes);
+  be_short_of(0, 0);
+  for (int ms = 0; tt_count_files(&tt, "archive", ".trace") > 0 && ms < TT_PATIENCE_MS; ms++)
+    usleep(1000);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 1);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0);
+  tt_expect_proven(&tt);
+}

@@ -471,8 +471,8 @@ static void keep_one_byte(void) {
   tt.config.retention_every = 10000000;
 }
 
-/* A segment of which retention has made its meta say that it expired, and which it could not take away. */
-/* The trace cannot be unlinked so often. */
+/* A segment of which retention has made its meta say that it expired, and which it could not take away: the trace cannot
+ * be unlinked so often. */
 static void expire_half(unsigned times) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -512,9 +512,78 @@ Test(store_order, what_expires_is_gone_from_the_disk_before_the_catalog_says_so)
   tt_expect_proven(&tt);
 }
 
+/* So much the store says it has, when it has said so to the end. */
+static void expect_totals(uint64_t segments, uint64_t bytes, uint64_t expired) {
+  struct tc_store_stats stats;
+
+  WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.expired_segments >= expired));
+  cr_assert_eq(stats.expired_segments, expired);
+  cr_assert_eq(stats.archive_segments, segments);
+  cr_assert_eq(stats.archive_bytes, bytes);
+}
+
 Test(store_order, what_could_not_be_taken_away_is_once_it_can) {
-  expire_half(1);
+  expire_half(3);
   WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  expect_totals(0, 0, 1);
+  cr_assert_eq(tt_calls_failed(), 3);
+  tt_expect_proven(&tt);
+}
+
+/* The start tries first, and goes on without. */
+Test(store_order, what_a_start_could_not_take_away_is_once_it_can) {
+  expire_half(UINT32_MAX);
+  crash();
+  copy.config.retention_bytes = tt.config.retention_bytes;
+  copy.config.retention_every = tt.config.retention_every;
+  tt_calls_fail("unlink archive/*.trace", EIO, 2);
+  start_copy();
+  WAIT_UNTIL(tt_count_files(&copy, "archive", ".trace") == 0);
+  cr_assert_eq(tt_calls_failed(), 2);
+  WAIT_UNTIL(tt_call("write catalog.sqlite*", tt_call("unlink archive/*.trace", 0)) >= 0);
+  tt_expect_proven(&copy);
+}
+
+/* Somebody has deleted it by hand: retention would go on for ever by the size that was. */
+Test(store_order, the_size_of_the_archive_is_what_its_metas_say) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM), other = tt_attach_as(&tt, 2, OTHER);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 30, 1000);
+  tt_barrier(&tt); /* the older one */
+  tt_header(&other);
+  for (uint64_t gen = 1; gen <= 10; gen++) tt_generation(&other, gen, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  shell("rm -r %s/archive/%s/0707*", tt.dir, "*");
+  tt.config.retention_bytes = 10 * 3016;
+  tt.config.retention_every = 10000000;
+  tt_calls_watch(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
+  tt_barrier(&tt);
+  expect_totals(10, 10 * 3016, 0);
+  tt_expect_proven(&tt);
+}
+
+/* Its rows are no measure any more, and what it is told then is forgotten. */
+Test(store_order, a_round_of_retention_ends_where_the_catalog_fails) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 40; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  keep_one_byte();
+  tt_calls_watch(&tt);
+  tt_calls_fail_after("unlink archive/*.trace", "write catalog.sqlite*", EIO, 1);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  expect_totals(36, 36 * 3016, 4); /* a tenth, which is what a minute may take */
+  cr_assert_eq(tt_calls_failed(), 1);
+  int first = tt_call("unlink archive/*.trace", 0);
+  int rebuilt = tt_call("unlink catalog.sqlite", 0);
+  cr_assert(first >= 0 && rebuilt > first);
+  cr_assert_gt(tt_call("unlink archive/*.trace", first + 1), rebuilt);
   tt_expect_proven(&tt);
 }
 
@@ -538,4 +607,27 @@ Test(store_order, a_part_that_was_given_up_and_is_gone_is_lost_once) {
   shell("rm %s/quarantine/%s.part", copy.dir, "*");
   start_copy();
   expect_nine_lost(&w);
+}
+
+/* A meta that has its name, and no trace yet when the store is killed, is no segment: what lies open would find its place
+ * taken (sim_seeds, 61034). */
+Test(store_order, what_is_half_published_does_not_expire) {
+  struct tt_writer w = put_down();
+
+  tt_calls_fail("rename open/07*", ENOSPC, UINT32_MAX);
+  tt_end(&w, 1);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  WAIT_UNTIL(tt_calls_failed() > 0);
+  crash();
+  shell("rm -r %s/catalog.sqlite* %s/archive/*/0808*", copy.dir, copy.dir);
+  copy.config.segment_generations_max = 3; /* it stays open for more */
+  copy.config.retention_bytes = 1;
+  copy.config.retention_every = 10000000;
+  start_copy();
+  tt_barrier(&copy);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0, "%s", copy.notes);
+  struct tc_stream_row row = tt_stream_row(&copy, STREAM);
+  cr_assert_eq(row.generations, 1);
+  cr_assert_eq(row.lost_batches, 0);
+  tt_expect_proven(&copy);
 }
