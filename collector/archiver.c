@@ -157,6 +157,7 @@ static void free_stream(struct tc_archiver *archiver, struct tc__stream *stream)
     unlinkat(archiver->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
   free(stream->losses.items);
+  free(stream->told.items);
   free(stream);
 }
 
@@ -257,6 +258,7 @@ tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_strea
   stream->go_version = tc_go_version(intro->header, intro->header_len);
   stream->settled = intro->settled;
   stream->settled.stream = intro->ref;
+  stream->abandoned_gen = intro->settled.abandoned_gen;
   stream->last_gen = intro->settled.last_gen;
   stream->last_seq = intro->settled.seq;
   stream->recents_tail = &stream->recents;

@@ -30,6 +30,15 @@ static bool add_file(const struct tc__file *file, uint64_t settled_seq, struct t
   return true;
 }
 
+/* They stand in metas, with numbers behind what is settled: there they do not count yet. */
+static void add_told(const struct tc__stream *stream, struct tc_sum *sum) {
+  for (size_t i = 0; i < stream->told.n; i++) {
+    const struct tc__loss *loss = &stream->told.items[i];
+    if (loss->seq > stream->settled.seq)
+      tc_sum_add(sum, (struct tc_sum){ loss->batches, loss->bytes });
+  }
+}
+
 static bool count_open(const struct tc_archiver *archiver, const struct tc__stream *stream,
                        struct tc_sum *sum) {
   uint64_t settled_seq = stream->settled.seq;
@@ -38,6 +47,7 @@ static bool count_open(const struct tc_archiver *archiver, const struct tc__stre
        file = file->next)
     if (file->stream == stream && !add_file(file, settled_seq, sum)) return false;
   if (stream->open != NULL && !add_file(stream->open, settled_seq, sum)) return false;
+  add_told(stream, sum);
   return add_losses(&stream->losses, settled_seq, sum);
 }
 

@@ -102,6 +102,7 @@ tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *st
   m.lsn = archiver->end_lsn;
   m.last_gen = stream->last_gen;
   m.new_run = stream->run_broken;
+  m.abandoned_gen = stream->abandoned_gen;
   if (file != NULL) {
     TB_TRY(sync_part(archiver, file, diag));
     describe_part(&m, file);
@@ -117,18 +118,31 @@ tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *st
 
 /* ---- the next start */
 
-static tb_rc take_losses(struct tc__losses *losses, const message_t *m) {
+/* Some were told after the checkpoint: they are settled since, or not even that, and may have grown by then. */
+static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
     struct tc__loss loss = tc__loss_of(m->losses[i]);
-    TB_TRY(tc__losses_add(losses, &loss));
+    uint64_t told = tc__told_of(stream, m->abandoned_gen, loss.seq);
+    if (told > loss.batches) stream->told_batches = told - loss.batches;
+    if (loss.seq > stream->settled.seq && !tc__loss_was_told(stream, &loss))
+      TB_TRY(tc__losses_add(&stream->losses, &loss));
   }
   return TB_OK;
+}
+
+static void put_part_aside(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+  char name[TC_FILE_NAME_BYTES];
+
+  tc_segment_name(stream->hex, gen, name);
+  if (renameat(archiver->opt.dirs->open, name, archiver->opt.dirs->quarantine, name) == 0)
+    archiver->quarantine.changed = true;
+  stream->abandoned_gen = gen; /* what still comes of it cannot make it whole */
+  stream->run_broken = true;
 }
 
 /* What the file should have held is lost; what of it is there is kept aside. */
 static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *stream,
                           const message_t *m, const char *why) {
-  char name[TC_FILE_NAME_BYTES];
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen,
                            .batches = m->batches,
@@ -136,12 +150,8 @@ static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *strea
                            .seq = m->first_seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
-  tc_segment_name(stream->hex, m->gen, name);
   tc__note(archiver, "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
-  if (renameat(archiver->opt.dirs->open, name, archiver->opt.dirs->quarantine, name) == 0)
-    archiver->quarantine.changed = true;
-  stream->settled.abandoned_gen = m->gen; /* what still comes of it cannot make it whole */
-  stream->run_broken = true;
+  put_part_aside(archiver, stream, m->gen);
   tc_count(&archiver->opt.stats->generations_broken, 1);
   return tc__losses_add(&stream->losses, &loss);
 }
@@ -174,7 +184,13 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
                                 .unsafe_experiment = m->unsafe_experiment,
                                 .verdict.thread = TB_NO_THREAD };
   struct tb_diag why = { 0 };
+  uint64_t told = tc__told_of(stream, m->gen, m->first_seq);
 
+  if (told > 0) { /* given up after the checkpoint */
+    put_part_aside(archiver, stream, m->gen);
+    stream->told_batches = told > m->batches ? told - m->batches : 0;
+    return TB_OK;
+  }
   TB_TRY(fetch_back(archiver, stream, m->gen, diag));
   struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
@@ -204,9 +220,11 @@ tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsig
   *out_skip_to = 0;
   assert(stream != NULL && stream->open == NULL);
   if (m == NULL) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
-  tb_rc rc = take_losses(&stream->losses, m);
+  tb_rc rc = tc__learn_told(archiver, stream, diag);
+  if (rc == TB_OK) rc = take_losses(stream, m);
   stream->last_gen = m->last_gen;
   stream->last_seq = m->seq;
+  if (m->has_part || m->abandoned_gen != 0) stream->abandoned_gen = m->abandoned_gen;
   if (!m->has_part)
     stream->run_broken = m->new_run;
   else if (rc == TB_OK && m->part_bytes >= m->offset && tc_day_valid(m->day))

@@ -67,17 +67,6 @@ tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item
   return tc__losses_add(losses, &loss);
 }
 
-void tc__losses_forget(struct tc__losses *losses, uint64_t gen) {
-  size_t kept = 0;
-
-  for (size_t i = 0; i < losses->n; i++) {
-    const struct tc__loss *loss = &losses->items[i];
-    bool ours = loss->reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
-    if (!ours || loss->first_gen != gen || loss->last_gen != gen) losses->items[kept++] = *loss;
-  }
-  losses->n = kept;
-}
-
 struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message) {
   return (struct tc__loss){ .first_gen = message->first_gen,
                             .last_gen = message->last_gen,

@@ -41,7 +41,7 @@ struct tc__file {
   bool offered;               /* its last generation: understand has it */
   const char *ended;          /* "clean", "unclean", NULL: the stream goes on */
   uint64_t produced_batches, produced_bytes; /* with `ended` */
-  uint64_t settle_seq;
+  uint64_t settle_seq, abandoned_gen;        /* the stream's at that record */
   char day[TC_DAY_BYTES];
   /* while it is sealed */
   int dir_fd;
@@ -74,9 +74,14 @@ struct tc__stream {
   struct tc__file *open;
   struct tc__file *queued;  /* the last one waiting to be sealed */
   struct tc__losses losses; /* told, not yet in a file */
-  uint64_t last_gen;        /* of the run that is written */
-  bool run_broken;          /* a hole lies before the next generation */
-  bool begun;               /* a generation of it was written or offered since the start */
+  struct tc__losses told;   /* in a meta since the last run, and the log does not know it */
+  bool told_known;
+  uint64_t told_batches; /* so many of those that come of abandoned_gen are in `told` */
+  uint64_t last_gen;     /* of the run that is written */
+  bool run_broken;       /* a hole lies before the next generation */
+  uint64_t
+      abandoned_gen; /* given up here, and not over: what comes of it is lost, batch by batch */
+  bool begun;        /* a generation of it was written or offered since the start */
   uint64_t last_seq;
   bool damaged;              /* recovery found a gap in its records: to be put down */
   struct tc_settled settled; /* as last reported */
@@ -156,13 +161,13 @@ void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream);
 tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag);
 void tc__unmark_stale(struct tc_archiver *archiver);
 void tc__rebuild_catalog(struct tc_archiver *archiver);
+/* The catalog has changed, and with it the sizes that retention goes by. */
+void tc__take_totals(struct tc_archiver *archiver);
 /* What is known of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_archiver *archiver);
 void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
 
 /* archiver_records.c: what a durable record does. On failure it may be called again. */
-/* The catalog has changed, and with it the sizes that retention goes by. */
-void tc__take_totals(struct tc_archiver *archiver);
 struct tc__item {
   unsigned kind;
   uint64_t seq, gen, wall_ns;
@@ -180,7 +185,8 @@ tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *strea
 /* Moves an open file to quarantine/. */
 tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
                           struct tb_diag *diag);
-/* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it. */
+/* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it, and what still comes of
+ * it is lost as well. */
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
 tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag *diag);
@@ -220,10 +226,21 @@ tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
 tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
 /* A batch of a generation that was given up is not kept, but counted. */
 tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item);
-/* What is told of a generation that was given up here: its agent, which gave it up as well, counts all of it. */
-void tc__losses_forget(struct tc__losses *losses, uint64_t gen);
 /* Those of a meta without a segment, which a segment's meta is about to replace. */
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
+
+/* archiver_told.c */
+/* Before the first record comes again. */
+tb_rc tc__learn_told(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
+/* Those of the meta that lie behind what is settled. */
+tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta);
+bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss);
+/* So many batches of gen, from record first_seq on, are told as lost: it was given up. 0: it was not. */
+uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
+/* The next batch of abandoned_gen. */
+bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
+/* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. */
+tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
 
 /* archiver_publish.c */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream,

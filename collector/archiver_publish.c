@@ -378,6 +378,8 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
   const struct tc_settled *last = &stream->settled;
 
   if (file->ended == NULL && file->losses.n == 0) return TB_OK;
+  if (!last->has_segment && stream->note_day[0] == '\0')
+    TB_TRY(tc__find_note(archiver, stream, diag)); /* of an earlier run */
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
   tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
                        last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
@@ -414,7 +416,10 @@ static tb_rc remember_recent(struct tc__file *file) {
 static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
 
-  if (file->settle_seq > stream->settled.seq) stream->settled.seq = file->settle_seq;
+  if (file->settle_seq > stream->settled.seq) {
+    stream->settled.seq = file->settle_seq;
+    stream->settled.abandoned_gen = file->abandoned_gen;
+  }
   TB_TRY(tc__settle(archiver, stream)); /* may be said twice */
   if (file->segment != NULL) TB_TRY(remember_recent(file));
   if (file->segment != NULL) {

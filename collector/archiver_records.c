@@ -63,6 +63,12 @@ tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag
   return TB_OK;
 }
 
+/* Once the file is published, all up to this record is settled. */
+static void settles(struct tc__file *file, uint64_t seq) {
+  file->settle_seq = seq;
+  file->abandoned_gen = file->stream->abandoned_gen;
+}
+
 static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
   *archiver->queue_tail = file;
   archiver->queue_tail = &file->next;
@@ -84,7 +90,7 @@ static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
 
   assert(!file->segment->in_gen && file->segment->ngens > 0);
   stream->open = NULL;
-  file->settle_seq = file->segment->gens[file->segment->ngens - 1].last_seq;
+  settles(file, file->segment->gens[file->segment->ngens - 1].last_seq);
   enqueue(archiver, file);
 }
 
@@ -125,13 +131,23 @@ static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, 
   return TB_OK;
 }
 
+/* The last run gave it up, and told so; the log had no time to. */
+static void stays_given_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+  if (stream->open != NULL && stream->open->segment->ngens > 0) seal_open(archiver, stream);
+  stream->abandoned_gen = gen;
+  stream->run_broken = true;
+}
+
 static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
                         const struct tc__item *item, struct tb_diag *diag) {
   uint64_t gen = item->gen;
 
-  if (stream->settled.abandoned_gen != 0 && gen == stream->settled.abandoned_gen)
-    return tc__losses_add_late(&stream->losses, item);
   struct tc__file *file = stream->open;
+  if (gen != stream->abandoned_gen && (file == NULL || !file->segment->in_gen) &&
+      tc__told_of(stream, gen, item->seq) > 0)
+    stays_given_up(archiver, stream, gen);
+  if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
+    return tc__batch_was_told(stream, item) ? TB_OK : tc__losses_add_late(&stream->losses, item);
   /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
    * try that went no further. */
   if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
@@ -200,6 +216,8 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
   tc__note(archiver, "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
            loss.first_gen, why);
   if (!note_loss) return TB_OK;
+  stream->abandoned_gen = loss.first_gen;
+  if (tc__loss_was_told(stream, &loss)) return TB_OK;
   tc__tell_lost(archiver, stream, &loss, why);
   return tc__losses_add(&stream->losses, &loss);
 }
@@ -232,6 +250,14 @@ static tb_rc fail_memory(struct tb_diag *diag) {
   return tb_fail(diag, TB_NOMEM, "archive: no memory to read a record");
 }
 
+/* Its end has come, and is of no use: no more will come of it. */
+static tb_rc give_up_ended(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                           uint64_t seq, struct tb_diag *diag) {
+  TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
+  stream->abandoned_gen = 0;
+  return TB_OK;
+}
+
 static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
                       const struct tc__item *item, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
@@ -239,7 +265,7 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
   if (file == NULL || !file->segment->in_gen) {
     /* The end of a generation that was given up, or of one without a batch: nothing to keep. */
     stream->run_broken = true;
-    stream->settled.abandoned_gen = 0;
+    stream->abandoned_gen = 0;
     return TB_OK;
   }
   struct tc_heap heap;
@@ -248,7 +274,7 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
       tracecollect__v1__generation_end__unpack(&heap.allocator, item->len, item->payload);
   if (end == NULL && heap.is_short) return fail_memory(diag);
   if (end == NULL)
-    return tc__quarantine_open(archiver, stream, "its end does not parse", true, item->seq, diag);
+    return give_up_ended(archiver, stream, "its end does not parse", item->seq, diag);
   struct tc_segment_claim claim = { .gen = item->gen,
                                     .seq = item->seq,
                                     .batches = end->batches,
@@ -259,12 +285,31 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
   TB_TRY(tc_segment_flush(file->segment, diag)); /* it is read as soon as it is whole */
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
-  if (rc == TB_BROKEN)
-    return tc__quarantine_open(archiver, stream, words.text, true, item->seq, diag);
+  if (rc == TB_BROKEN) return give_up_ended(archiver, stream, words.text, item->seq, diag);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
   file->segment->last_wall_ns = item->wall_ns;
   generation_is_whole(archiver, stream, item->gen);
   return TB_OK;
+}
+
+static uint64_t less(uint64_t all, uint64_t part) {
+  return all > part ? all - part : 0;
+}
+
+/* Of a generation that was given up here as well, what had been sent is told: each batch when it came. */
+static struct tc__loss loss_told(const struct tc__stream *stream,
+                                 const Tracecollect__V1__Loss *told, uint64_t seq) {
+  bool known = told->first_gen != 0 && told->first_gen == stream->abandoned_gen;
+  struct tc__loss loss = { .first_gen = told->first_gen,
+                           .last_gen = told->last_gen,
+                           .batches = less(told->batches, known ? told->sent_batches : 0),
+                           .bytes = less(told->bytes, known ? told->sent_bytes : 0),
+                           .reason = (uint32_t)told->reason,
+                           .seq = seq };
+
+  if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* ours to say */
+    loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
+  return loss;
 }
 
 static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
@@ -277,24 +322,17 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
       tracecollect__v1__loss__unpack(&heap.allocator, item->len, item->payload);
   if (told == NULL && heap.is_short) return fail_memory(diag);
   if (told != NULL) {
-    loss = (struct tc__loss){ .first_gen = told->first_gen,
-                              .last_gen = told->last_gen,
-                              .batches = told->batches,
-                              .bytes = told->bytes,
-                              .reason = (uint32_t)told->reason,
-                              .seq = item->seq };
+    loss = loss_told(stream, told, item->seq);
     tracecollect__v1__loss__free_unpacked(told, NULL);
-    if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* ours to say */
-      loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
   TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
-  uint64_t given_up = stream->settled.abandoned_gen;
-  if (given_up >= loss.first_gen && given_up <= loss.last_gen && given_up != 0)
-    tc__losses_forget(&stream->losses, given_up);
-  TB_TRY(tc__losses_add(&stream->losses, &loss));
-  tc__tell_lost(archiver, stream, &loss, "");
+  if (!tc__loss_was_told(stream, &loss)) {
+    TB_TRY(tc__losses_add(&stream->losses, &loss));
+    tc__tell_lost(archiver, stream, &loss, "");
+  }
+  stream->abandoned_gen = 0;
   if (stream->open != NULL) seal_open(archiver, stream);
   stream->run_broken = true;
   return TB_OK;
@@ -320,7 +358,7 @@ static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, c
   file->ended = ended;
   file->produced_batches = stream->counters.produced_batches;
   file->produced_bytes = stream->counters.produced_bytes;
-  file->settle_seq = seq;
+  settles(file, seq);
   return TB_OK;
 }
 
@@ -341,10 +379,13 @@ static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, con
 
 tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
                           struct tb_diag *diag) {
+  static const char why[] = "nobody came back to end it";
+  struct tc__file *file = stream->open;
+
   if (stream->over) return TB_OK;
-  if (stream->open != NULL && stream->open->segment->in_gen)
-    stream->settled.abandoned_gen = stream->open->segment->now.gen;
-  return finish(archiver, stream, "nobody came back to end it", "unclean", stream->last_seq, diag);
+  if (file != NULL) /* with the number of its first record, as below */
+    TB_TRY(tc__quarantine_open(archiver, stream, why, true, file->segment->now.first_seq, diag));
+  return finish(archiver, stream, why, "unclean", stream->last_seq, diag);
 }
 
 static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
@@ -431,11 +472,9 @@ tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *strea
   TB_TRY(tc__seal_border(archiver, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
-    uint64_t gen = file->segment->now.gen;
-    /* The number tells the loss apart if a crash brings these records again. */
+    /* By this number the loss is known, if a crash brings these records again (archiver_told.c). */
     TB_TRY(tc__quarantine_open(archiver, stream, "its end did not come in time", true,
                                file->segment->now.first_seq, diag));
-    stream->settled.abandoned_gen = gen;
   } else if (file != NULL) { /* a younger one: only what lies before it is meant */
     TB_TRY(tc__losses_move(&stream->losses, &file->losses));
     upto = file->segment->now.first_seq - 1;

@@ -89,9 +89,11 @@ static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, cons
   settled->first_gen = first->gen;
   settled->last_gen = last->gen;
   settled->seq = last->last_seq;
+  settled->abandoned_gen = stream->abandoned_gen = 0; /* one before it */
   stream->last_gen = last->gen;
   stream->last_seq = last->last_seq;
-  stream->losses.n = 0; /* those that came before it stand in it */
+  stream->losses.n = stream->told.n = 0; /* those that came before it stand in it */
+  TB_TRY(tc__told_by(stream, meta));
   *out_skip_to = last->last_seq;
   return tc__settle(archiver, stream);
 }
@@ -201,6 +203,7 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
 
   *out_skip_to = 0;
   assert(stream != NULL);
+  TB_TRY(tc__learn_told(archiver, stream, diag));
   if (kind == TP_BATCH && (stream->open == NULL || !stream->open->segment->in_gen)) {
     char day[TC_DAY_BYTES];
     tc_day(wall_ns, day);
@@ -224,6 +227,7 @@ tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_
   struct tc__stream *stream = tc__archiver_stream(archiver, ref);
 
   assert(stream != NULL);
+  TB_TRY(tc__learn_told(archiver, stream, diag));
   tc__note(archiver,
            "stream=%s seq=%" PRIu64 "..%" PRIu64
            ": these records are damaged in the log; their generations are lost",
@@ -233,15 +237,12 @@ tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_
                           .first_seq = first_seq,
                           .seq = last_seq,
                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED };
-  if (stream->open != NULL && stream->open->segment->in_gen) {
+  if (stream->open != NULL && stream->open->segment->in_gen)
     gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
-    /* What still comes of it cannot make it whole. */
-    stream->settled.abandoned_gen = gap.first_gen;
-  }
   TB_TRY(tc__quarantine_open(archiver, stream, "records of it are damaged in the log", true,
                              last_seq, diag));
   stream->run_broken = stream->damaged = true;
-  return tc__losses_add(&stream->losses, &gap);
+  return tc__loss_was_told(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
 }
 
 /* What recovery found out must not be found out again: the damaged file goes, and its gap would be a
@@ -263,8 +264,8 @@ static tb_rc put_gaps_down(struct tc_archiver *archiver) {
 tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
                               struct tb_diag *diag) {
   archiver->end_lsn = end_lsn;
-  if (put_gaps_down(archiver) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   tc__take_totals(archiver); /* with what was adopted */
+  if (put_gaps_down(archiver) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;

@@ -19,6 +19,7 @@ struct sim_agents {
   struct tc_store *store; /* NULL: down */
   bool dead;              /* what it says now nobody hears: its power was cut */
   bool failed;            /* it takes nothing more until its next start */
+  bool impatient;         /* it may give up what lies open, and tell that it is lost */
   bool wired; /* agents talk to it over connections (sim/wire.h); else records are handed to it */
   struct sim_wire *wires;
   struct tc_tenant tenants[SIM_STREAMS]; /* what is charged to each agent */

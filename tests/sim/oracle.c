@@ -11,11 +11,18 @@
 #include "collector/archive_walk.h"
 #include "collector/meta.h"
 #include "collector/verify.h"
+#include "proto/frame.pb-c.h"
 #include "sim/world.h"
+
+/* What the metas have of a unit. */
+struct seen {
+  unsigned times;          /* archived; or its LOSS told */
+  uint64_t batches, bytes; /* told as lost, by whomever */
+};
 
 struct proof {
   const struct sim_agents *agents;
-  unsigned char *seen[SIM_STREAMS]; /* by unit */
+  struct seen *seen[SIM_STREAMS]; /* by unit */
   unsigned ended[SIM_STREAMS];
   unsigned char *bytes; /* of the trace that is looked at */
   size_t nbytes, cap;
@@ -29,12 +36,45 @@ static const struct sim_unit *unit_with(const struct sim_script *script, uint64_
   return NULL;
 }
 
+static struct seen *seen_of(const struct proof *proof, unsigned stream,
+                            const struct sim_unit *unit) {
+  return &proof->seen[stream][unit - proof->agents->scripts[stream].units];
+}
+
 static void see(struct proof *proof, unsigned stream, const struct sim_unit *unit,
                 const char *path) {
-  size_t i = (size_t)(unit - proof->agents->scripts[stream].units);
-
-  if (proof->seen[stream][i]++ > 0)
+  if (seen_of(proof, stream, unit)->times++ > 0)
     sim_violation("I2: %s: has generation %" PRIu64 " of stream %u again", path, unit->gen, stream);
+}
+
+/* The unit that record `seq` is of, if the store may have given up generation gen there. */
+static const struct sim_unit *given_up(const struct proof *proof, unsigned stream,
+                                       const Tracecollect__V1__LossMeta *loss) {
+  const struct sim_script *script = &proof->agents->scripts[stream];
+
+  if (!proof->agents->impatient || loss->reason != TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN)
+    return NULL;
+  for (size_t i = 0; i < script->nunits; i++) {
+    const struct sim_unit *unit = &script->units[i];
+    if (loss->seq >= unit->first_seq && loss->seq <= unit->last_seq)
+      return loss->first_gen == unit->gen && loss->last_gen == unit->gen ? unit : NULL;
+  }
+  return NULL;
+}
+
+static void expect_loss(struct proof *proof, unsigned stream,
+                        const Tracecollect__V1__LossMeta *loss, const char *path) {
+  const struct sim_unit *unit = given_up(proof, stream, loss);
+
+  if (unit == NULL) {
+    unit = unit_with(&proof->agents->scripts[stream], loss->seq, true);
+    if (unit == NULL)
+      sim_violation("I3: %s: record %" PRIu64 " is no loss of %" PRIu64 " batches", path, loss->seq,
+                    loss->batches);
+    see(proof, stream, unit, path);
+  }
+  seen_of(proof, stream, unit)->batches += loss->batches;
+  seen_of(proof, stream, unit)->bytes += loss->bytes;
 }
 
 static void read_trace(struct proof *proof, int dir_fd, const tc_meta *meta, const char *path) {
@@ -97,18 +137,29 @@ static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
     const struct sim_unit *unit = expect_unit(proof, stream, meta->generations[i], file->path);
     if (!meta->expired) expect_bytes(proof, stream, unit, meta->generations[i], file->path);
   }
-  for (size_t i = 0; i < meta->n_losses; i++) {
-    const struct sim_unit *unit =
-        unit_with(&proof->agents->scripts[stream], meta->losses[i]->seq, true);
-    if (unit == NULL || unit->batches != meta->losses[i]->batches ||
-        unit->bytes != meta->losses[i]->bytes)
-      sim_violation("I3: %s: record %" PRIu64 " is no loss of %" PRIu64 " batches", file->path,
-                    meta->losses[i]->seq, meta->losses[i]->batches);
-    see(proof, stream, unit, file->path);
-  }
-  if (meta->ended != NULL && *meta->ended != '\0') proof->ended[stream]++;
+  for (size_t i = 0; i < meta->n_losses; i++)
+    expect_loss(proof, stream, meta->losses[i], file->path);
+  bool ended = meta->ended != NULL && *meta->ended != '\0';
+  if (ended && (meta->stream_closed || !proof->agents->impatient)) proof->ended[stream]++;
   tc_meta_free(meta);
   return TB_OK;
+}
+
+/* A generation is archived, or given up and lost; of a loss all is told, by the agent or before it. */
+static void expect_seen(const struct proof *proof, unsigned stream, const struct sim_unit *unit) {
+  const struct seen *seen = seen_of(proof, stream, unit);
+  bool is_loss = unit->lost_gens > 0;
+
+  if (seen->times == 0 && (is_loss || seen->batches == 0))
+    sim_violation("I1: stream %u: generation %" PRIu64 "%s, acked up to record %" PRIu64
+                  ", is not in the archive",
+                  stream, unit->gen, is_loss ? " (lost)" : "", unit->last_seq);
+  bool lost = is_loss || seen->times == 0;
+  uint64_t batches = lost ? unit->batches : 0, bytes = lost ? unit->bytes : 0;
+  if (seen->batches != batches || seen->bytes != bytes)
+    sim_violation("I7: stream %u: of generation %" PRIu64 " %" PRIu64 " batches of %" PRIu64
+                  " bytes are lost, %" PRIu64 " of %" PRIu64 " are told",
+                  stream, unit->gen, batches, bytes, seen->batches, seen->bytes);
 }
 
 static void expect_all_seen(const struct proof *proof) {
@@ -117,13 +168,9 @@ static void expect_all_seen(const struct proof *proof) {
     const struct sim_agent *agent = &proof->agents->agents[stream];
     size_t due = 0;
     for (; due < script->nunits && script->units[due].last_seq <= agent->end_at; due++)
-      if (!proof->seen[stream][due])
-        sim_violation("I1: stream %u: generation %" PRIu64 "%s, acked up to record %" PRIu64
-                      ", is not in the archive",
-                      stream, script->units[due].gen, script->units[due].lost_gens ? " (lost)" : "",
-                      script->units[due].last_seq);
+      expect_seen(proof, stream, &script->units[due]);
     for (size_t i = due; i < script->nunits; i++)
-      if (proof->seen[stream][i])
+      if (proof->seen[stream][i].times > 0 || proof->seen[stream][i].batches > 0)
         sim_violation("I3: stream %u: generation %" PRIu64 " was not sent", stream,
                       script->units[i].gen);
     if (due > 0 && proof->ended[stream] != 1)
@@ -152,7 +199,8 @@ uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
   int archive_fd = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY);
 
   for (unsigned i = 0; i < SIM_STREAMS; i++)
-    if ((proof.seen[i] = calloc(1, agents->scripts[i].nunits + 1)) == NULL) abort();
+    if ((proof.seen[i] = calloc(agents->scripts[i].nunits + 1, sizeof(struct seen))) == NULL)
+      abort();
   if (tc_archive_walk(archive_fd, expect_file, &proof, &diag) != TB_OK)
     sim_violation("I4: %s", diag.text);
   expect_all_seen(&proof);

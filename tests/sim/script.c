@@ -101,6 +101,8 @@ static void add_loss(struct writer *w, size_t sent) {
   loss.last_gen = w->gen += unit.lost_gens - 1;
   loss.batches = unit.batches = begun.batches + 1 + sim_below(w->chance, 10);
   loss.bytes = unit.bytes = begun.bytes + 100 * (unit.batches - begun.batches);
+  loss.sent_batches = begun.batches;
+  loss.sent_bytes = begun.bytes;
   loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL;
   size_t len = tracecollect__v1__loss__pack(&loss, message);
   add(w, make_record(TP_LOSS, unit.gen, message, len));

@@ -7,9 +7,10 @@
  * frames, which arrive in pieces and late, lose their connections in the middle of one and come again beside what is
  * still on its way, stall, and are half open; its power is cut, or it is killed, or ended, in the middle of any call
  * that changes the disk, recovery's and its own end's included; calls fail, reads too, syncs fail and lie; allocations
- * find no memory; the wall clock jumps; in a third of the lives retention deletes what has no room. Then all goes well
- * for a while, and everything that was ever acked must be in the archive, once, or must have expired. The same seed is
- * the same life: each sixteenth is lived twice, and must come to the same archive by the same number of calls.
+ * find no memory; the wall clock jumps; in a third of the lives retention deletes what has no room; in a third the store
+ * soon gives up what lies open, and its agent goes on with it, or gives it up as well. Then all goes well for a while, and
+ * everything that was ever acked must be in the archive, once, or must have expired, or be told as lost, once. The same
+ * seed is the same life: each sixteenth is lived twice, and must come to the same archive by the same number of calls.
  *
  * --jobs N: processes that share the seeds. */
 #include <inttypes.h>
@@ -269,12 +270,28 @@ static void keep_little(struct life *life) {
   }
 }
 
+/* In one of three a store that soon gives up what lies open: of agents that stay away, or hold the log. */
+static void give_up_soon(struct life *life) {
+  struct sim_chance chance = { .state = life->seed * UINT64_C(0x9e3779b97f4a7c15) };
+  struct tc_config *config = &life->config;
+
+  if (!sim_once_in(&chance, 3)) return;
+  life->agents.impatient = true;
+  config->agents_abandon_after = 50 * MS + sim_below(&chance, 2 * SECOND);
+  if (sim_once_in(&chance, 2)) return;
+  config->log_file_bytes = 64 << 10;
+  config->log_group_bytes = 16 << 10;
+  config->log_checkpoint_bytes = 1 + sim_below(&chance, 30 << 10);
+  config->log_held_bytes_max = config->log_checkpoint_bytes + sim_below(&chance, 60 << 10);
+}
+
 /* Answers a number that only this life comes to. */
 static uint64_t live_through(uint64_t seed, struct life *life) {
   *life = (struct life){ .seed = seed, .chance = { .state = seed } };
   sim_violation_context(say_where, life);
   sim_config(&life->config, 1 + (unsigned)sim_below(&life->chance, 3));
   keep_little(life);
+  give_up_soon(life);
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     life->scripts[i] = sim_script_make(&life->chance, RECORDS, i == SIM_STREAMS - 1);
   life->agents.wired = true;

@@ -251,6 +251,8 @@ void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_
   loss.last_gen = last_gen;
   loss.batches = batches;
   loss.bytes = bytes;
+  loss.sent_batches = w->batches;
+  loss.sent_bytes = w->bytes;
   loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL;
   tt_record(w, TP_LOSS, first_gen, buf, tracecollect__v1__loss__pack(&loss, buf));
   w->batches = w->bytes = 0;

@@ -51,6 +51,7 @@ void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *pay
 void tt_header(struct tt_writer *w); /* go 1.26 */
 void tt_batch(struct tt_writer *w, uint64_t gen, const void *payload, size_t len);
 void tt_end(struct tt_writer *w, uint64_t gen);
+/* All of the generation that was begun counts, what was sent of it too. */
 void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches,
              uint64_t bytes);
 void tt_close(struct tt_writer *w); /* says nothing of what was produced */

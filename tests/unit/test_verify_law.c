@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collector/verify.h"
+#include "support/patience.h"
 #include "support/store_fixture.h"
 
 static char problems[4096];
@@ -243,4 +244,101 @@ Test(verify_law, a_segment_that_a_living_stream_lacks_is_missed) {
   cr_assert_eq(system(command), 0);
   cr_assert_eq(verify(false).problems, 1, "%s", problems);
   cr_assert_not_null(strstr(problems, "produced 14 batches"), "%s", problems);
+}
+
+/* ---- a generation that the collector has given up, and its agent gives up then */
+
+static void send_batches(struct tt_writer *w, uint64_t gen, unsigned n) {
+  unsigned char batch[1000];
+
+  for (unsigned i = 0; i < n; i++) {
+    tt_fill(batch, sizeof batch, gen, (unsigned)w->batches);
+    tt_batch(w, gen, batch, sizeof batch);
+  }
+}
+
+/* The stream goes on where it was, in the middle of a generation. */
+static struct tt_writer come_back(const struct tt_writer *w, uint64_t conn) {
+  struct tt_writer again = tt_attach_as(&tt, conn, 1);
+
+  cr_assert_eq(again.seq, w->seq);
+  again.batches = w->batches, again.bytes = w->bytes, again.crc = w->crc;
+  return again;
+}
+
+/* Two batches of generation 6 when its agent is gone for too long. */
+static struct tt_writer stay_away(void) {
+  tt_store_stop(&tt);
+  tt.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = write_stream(1);
+  send_batches(&w, 6, 2);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_detach(&tt, w.conn);
+  for (int tries = 0; tries < TT_PATIENCE_MS; tries++, usleep(1000))
+    if (strcmp(tt_stream_row(&tt, 1).state, "unclean") == 0) break;
+  cr_assert_eq(tt_stream_row(&tt, 1).lost_batches, 5 + 2, "%s", tt.notes);
+  return w;
+}
+
+/* Generations 6 and 7 were nine batches of nine kilobytes, whatever of them was sent. */
+static void expect_nine_lost(struct tt_writer *w) {
+  tt_loss(w, 6, 7, 9, 9000);
+  tt_generation(w, 8, 3, 1000);
+  tt_close_with(w, BATCHES + 9 + 3, BYTES + 9000 + 3000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  struct tc_verified seen = verify(false);
+  cr_assert_eq(seen.problems, 0, "%s", problems);
+  expect_sum(seen.closed.lost, 5 + 9, 5000 + 9000);
+}
+
+Test(verify_law, what_the_collector_gave_up_first_is_lost_once) {
+  struct tt_writer w = stay_away(), again = come_back(&w, 2);
+
+  expect_nine_lost(&again);
+}
+
+Test(verify_law, what_still_comes_of_it_is_lost_once) {
+  struct tt_writer w = stay_away(), again = come_back(&w, 2);
+
+  send_batches(&again, 6, 3);
+  expect_nine_lost(&again);
+}
+
+Test(verify_law, a_restart_knows_what_was_given_up) {
+  struct tt_writer w = stay_away(), again = come_back(&w, 2);
+
+  send_batches(&again, 6, 3);
+  cr_assert(tt_wait_acked(&tt, again.stream, again.seq));
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  again = come_back(&again, 3);
+  send_batches(&again, 6, 1);
+  expect_nine_lost(&again);
+}
+
+/* What the agent says of it and what lies in a segment by then is told by different metas. */
+Test(verify_law, what_was_given_up_twice_is_lost_once) {
+  struct tt_writer w = stay_away(), again = come_back(&w, 2);
+
+  send_batches(&again, 6, 3);
+  cr_assert(tt_wait_acked(&tt, again.stream, again.seq));
+  tt_detach(&tt, again.conn);
+  for (int tries = 0; tries < TT_PATIENCE_MS; tries++, usleep(1000))
+    if (tt_stream_row(&tt, 1).lost_batches == 5 + 5) break;
+  cr_assert_eq(tt_stream_row(&tt, 1).lost_batches, 5 + 5, "%s", tt.notes);
+  again = come_back(&again, 3);
+  expect_nine_lost(&again);
+}
+
+Test(verify_law, a_generation_after_one_that_was_given_up_twice_is_whole) {
+  struct tt_writer w = stay_away(), again = come_back(&w, 2);
+
+  tt_loss(&again, 6, 6, 4, 4000);
+  tt_generation(&again, 7, 3, 1000);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, 1);
+  cr_assert_eq(row.lost_batches, 5 + 4);
+  cr_assert_eq(row.generations, 4);
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses that are told in a meta are settled once the log says so. A run that dies in between leaves a meta that has
+ * them and a log that brings their records again: the next start must not tell them again, and what was given up, and is
+ * counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
+ * each has the number of its LOSS, or of the first batch that it counts. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/archive_walk.h"
+#include "collector/archiver_private.h"
+#include "proto/frame.pb-c.h"
+
+static const struct tc__loss *find_told(const struct tc__stream *stream, uint64_t seq,
+                                        uint32_t reason) {
+  for (size_t i = 0; i < stream->told.n; i++)
+    if (stream->told.items[i].seq == seq && stream->told.items[i].reason == reason)
+      return &stream->told.items[i];
+  return NULL;
+}
+
+bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss) {
+  return find_told(stream, loss->seq, loss->reason) != NULL;
+}
+
+uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq) {
+  const struct tc__loss *told =
+      find_told(stream, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
+
+  return told != NULL && told->first_gen == gen && told->last_gen == gen ? told->batches : 0;
+}
+
+bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item) {
+  uint64_t batches = tc__told_of(stream, item->gen, item->seq);
+
+  if (batches > 0) stream->told_batches = batches;
+  if (stream->told_batches == 0) return false;
+  stream->told_batches--;
+  return true;
+}
+
+tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta) {
+  for (size_t i = 0; i < meta->n_losses; i++) {
+    struct tc__loss loss = tc__loss_of(meta->losses[i]);
+    if (loss.seq > stream->settled.seq) TB_TRY(tc__losses_add(&stream->told, &loss));
+  }
+  return TB_OK;
+}
+
+/* A meta that is not there, or damaged, tells nothing; one that cannot be read now may. */
+static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out) {
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
+
+  if (rc == TB_OK) return TB_OK;
+  *out = NULL;
+  return rc == TB_NOTFOUND || rc == TB_CORRUPT ? TB_OK : tb_fail(diag, rc, "%s", why.text);
+}
+
+static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__stream *stream,
+                         const char *day, struct tb_diag *diag, int *out) {
+  *out = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+  if (*out >= 0 || errno == ENOENT) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex, strerror(errno));
+}
+
+/* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where */
+
+struct folder {
+  DIR *dir;
+  int fd; /* of the same */
+};
+
+static tb_rc folder_open(int dir_fd, const char *name, struct tb_diag *diag, struct folder *out) {
+  int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+  *out = (struct folder){ .dir = fd < 0 ? NULL : fdopendir(fd), .fd = fd };
+  if (out->dir != NULL) return TB_OK;
+  tb_rc rc = tb_fail(diag, tc_errno_rc(errno), "archive: %s", strerror(errno));
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+static tb_rc find_note_in(struct tc__stream *stream, const char *day, int dir_fd,
+                          struct tb_diag *diag) {
+  struct folder folder;
+  tb_rc rc = folder_open(dir_fd, ".", diag, &folder);
+
+  if (rc != TB_OK) return rc;
+  for (struct dirent *entry;
+       rc == TB_OK && stream->note_day[0] == '\0' && (entry = readdir(folder.dir)) != NULL;) {
+    tc_meta *meta;
+    if (!tc_name_ends(entry->d_name, ".meta")) continue;
+    rc = read_meta(folder.fd, entry->d_name, diag, &meta);
+    if (rc == TB_OK && meta != NULL && meta->n_generations == 0) {
+      memcpy(stream->note_day, day, TC_DAY_BYTES);
+      stream->note_gen = strtoull(entry->d_name, NULL, 16);
+    }
+    if (rc == TB_OK) tc_meta_free(meta);
+  }
+  closedir(folder.dir);
+  return rc;
+}
+
+tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+  struct folder days;
+  tb_rc rc = folder_open(archiver->opt.dirs->archive, ".", diag, &days);
+
+  if (rc != TB_OK) return rc;
+  for (struct dirent *entry;
+       rc == TB_OK && stream->note_day[0] == '\0' && (entry = readdir(days.dir)) != NULL;) {
+    int dir_fd;
+    if (!tc_day_valid(entry->d_name)) continue;
+    rc = open_folder(archiver, stream, entry->d_name, diag, &dir_fd);
+    if (rc != TB_OK || dir_fd < 0) continue;
+    rc = find_note_in(stream, entry->d_name, dir_fd, diag);
+    close(dir_fd);
+  }
+  closedir(days.dir);
+  return rc;
+}
+
+/* ---- the next start */
+
+tb_rc tc__learn_told(struct tc_archiver *archiver, struct tc__stream *stream,
+                     struct tb_diag *diag) {
+  const struct tc_settled *settled = &stream->settled;
+  tc_meta *meta = NULL;
+  char name[32];
+  int dir_fd;
+
+  if (stream->told_known) return TB_OK;
+  if (!settled->has_segment) TB_TRY(tc__find_note(archiver, stream, diag));
+  stream->told_known = true;
+  if (!settled->has_segment && stream->note_day[0] == '\0') return TB_OK;
+  TB_TRY(open_folder(archiver, stream, settled->has_segment ? settled->day : stream->note_day, diag,
+                     &dir_fd));
+  if (dir_fd < 0) return TB_OK;
+  tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
+  tb_rc rc = read_meta(dir_fd, name, diag, &meta);
+  close(dir_fd);
+  if (rc == TB_OK && meta != NULL) rc = tc__told_by(stream, meta);
+  tc_meta_free(meta);
+  return rc == TB_NOMEM ? tb_fail(diag, rc, "recovery: no memory") : rc;
+}
