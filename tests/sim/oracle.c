@@ -47,13 +47,12 @@ static void see(struct proof *proof, unsigned stream, const struct sim_unit *uni
     sim_violation("I2: %s: has generation %" PRIu64 " of stream %u again", path, unit->gen, stream);
 }
 
-/* The unit that record `seq` is of, if the store may have given up generation gen there. */
+/* The unit that the store gave up, and says so; be it that its agent gave it up too. */
 static const struct sim_unit *given_up(const struct proof *proof, unsigned stream,
                                        const Tracecollect__V1__LossMeta *loss) {
   const struct sim_script *script = &proof->agents->scripts[stream];
 
-  if (!proof->agents->impatient || loss->reason != TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN)
-    return NULL;
+  if (loss->reason != TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN) return NULL;
   for (size_t i = 0; i < script->nunits; i++) {
     const struct sim_unit *unit = &script->units[i];
     if (loss->seq >= unit->first_seq && loss->seq <= unit->last_seq)
@@ -145,12 +144,13 @@ static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   return TB_OK;
 }
 
-/* A generation is archived, or given up and lost; of a loss all is told, by the agent or before it. */
+/* A generation is archived, or given up and lost if the store is impatient; of a loss all is told, by the agent or before
+ * it. */
 static void expect_seen(const struct proof *proof, unsigned stream, const struct sim_unit *unit) {
   const struct seen *seen = seen_of(proof, stream, unit);
   bool is_loss = unit->lost_gens > 0;
 
-  if (seen->times == 0 && (is_loss || seen->batches == 0))
+  if (seen->times == 0 && (is_loss || seen->batches == 0 || !proof->agents->impatient))
     sim_violation("I1: stream %u: generation %" PRIu64 "%s, acked up to record %" PRIu64
                   ", is not in the archive",
                   stream, unit->gen, is_loss ? " (lost)" : "", unit->last_seq);
