@@ -283,6 +283,39 @@ Test(store_order, a_header_that_is_met_again_takes_the_stream_nowhere) {
   tt_expect_proven(&copy);
 }
 
+/* Told as lost in a meta, and killed before the log said so: its agent, who is there again, cannot make it whole. */
+Test(store_order, what_was_given_up_unsaid_stays_lost) {
+  tt_store_stop(&tt);
+  tt.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  batches(&w, 2, 0, 1);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_calls_watch(&tt);
+  tt_calls_fail("rename archive/*.meta.new archive/*.meta", ENOSPC, UINT32_MAX);
+  tt_detach(&tt, w.conn);
+  WAIT_UNTIL(tt_calls_failed() > 0);
+  shell("cp -r %s/wal %s/unsaid", tt.dir, tt.dir);
+  tt_calls_fail("", 0, 0);
+  WAIT_UNTIL(tt_stream_row(&tt, STREAM).lost_batches == 2);
+  crash();
+  shell("rm -r %s/wal && cd %s && mv unsaid wal", copy.dir, copy.dir);
+  start_copy();
+  struct tt_writer again = go_on(&w, 1);
+  batches(&again, 2, 2, 2);
+  tt_end(&again, 2);
+  tt_generation(&again, 3, 3, 1000);
+  tt_close_with(&again, 9, 9000);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, STREAM);
+  cr_assert_eq(row.lost_batches, 3, "%s", copy.notes);
+  cr_assert_eq(row.generations, 2);
+  tt_expect_proven(&copy);
+}
+
 /* ---- publication */
 
 Test(store_order, a_part_whose_sync_failed_is_written_anew_before_it_has_a_name) {
