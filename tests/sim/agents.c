@@ -312,7 +312,8 @@ void sim_agents_end_soon(struct sim_agents *agents) {
       if (agent->conn == 0) attach(agents, i);
       if (sim_world->mono_ns >= limit) sim_violation("stream %u: no answer to its attach", i);
     }
-    agent->end_at = sim_script_border(&agents->scripts[i], agent->acked == 0 ? 1 : agent->acked);
+    /* What is on its way arrives, too. */
+    agent->end_at = sim_script_border(&agents->scripts[i], agent->next > 1 ? agent->next - 1 : 1);
   }
 }
 
