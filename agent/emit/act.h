@@ -5,6 +5,11 @@
 #define TA_ACT_H
 
 #include "agent/emit/put.h"
+#include "traceagent.h"
+
+static inline ta_fiber ta_fiber_of(const struct ta_go *go) {
+  return ta_go_id(go) << TA_GOES_LOG2 | (uint64_t)(go - ta_goes);
+}
 
 /* Coming in again finds the newest turn. TA_LATE from what follows says that this must be done: another thread, in a
  * newer turn than t, has woken what t wants to go on with. Then nothing was written. */
@@ -17,6 +22,10 @@ static inline struct ta_thread *ta_again(struct ta_thread *t) {
 enum ta_change ta_act_wait_end(struct ta_thread *t);
 void ta_act_call_end(struct ta_thread *t, uint64_t now); /* ticks */
 
+/* A goroutine that nobody runs yet (fibers.c), told with the stack of who makes it, or the name of a call where stacks are
+ * off; 0: none. NULL: there is no place for it, and that is counted. */
+struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint32_t call,
+                            const void *from);
 /* The fiber that runs waits, for that reason; the thread goes on itself (fibers.c). */
 enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason, const void *from);
 /* What t runs ends and its place is free again; t holds no goroutine then. type: GoDestroy or GoSwitchDestroy, with

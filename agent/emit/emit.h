@@ -207,6 +207,7 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold h
 struct ta_thread *ta_threads_take(void);
 void ta_threads_give_back(struct ta_thread *t);
 void ta_threads_free(struct ta_thread *t); /* the turner's: it is dead and told */
+bool ta_threads_are_all_taken(void);
 void ta_threads_reset(void);  /* between two sessions; those that live keep their places */
 void ta_threads_forget(void); /* in a forked child */
 uint32_t ta_threads_end(void);

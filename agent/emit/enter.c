@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/emit/act.h"
+#include "agent/emit/births.h"
 #include "agent/emit/frames.h"
 #include "agent/emit/memory.h"
 #include "agent/emit/samples.h"
@@ -44,14 +45,21 @@ static void find_stack(struct ta_thread *t) {
   if (wanted && !ta_in_hook) ta_frames_bounds(t);
 }
 
-/* A new thread finds a proc of its own, idle since its last holder ended, and makes itself a goroutine. */
+static struct ta_go *take_go(uint32_t name) {
+  ta_emit_lock();
+  struct ta_go *go = ta_goes_take(name);
+  ta_emit_unlock();
+  return go;
+}
+
+/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that was told for it; or it
+ * makes itself one. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
+  struct ta_go *told = ta_birth_take(), *own = told != NULL ? told : take_go(name);
   bool known = t->session != 0;
+  uint64_t seq = 1;
 
-  ta_emit_lock();
-  struct ta_go *own = ta_goes_take(name);
-  ta_emit_unlock();
   if (own == NULL) return false;
   t->session = ta_emit.session;
   t->own = own;
@@ -65,11 +73,16 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   enter_lane(t, turn);
   atomic_store(&t->claim, turn);
 
-  struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
   ta_put_proc_start(t);
-  ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
-  ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), runs.seq, 0, 0);
-  atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
+  if (told != NULL) {
+    /* Never too late: nobody else knows of it, and who told it was in no later turn. */
+    ta_change(t, own, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq);
+  } else {
+    ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
+    struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
+    atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
+  }
+  ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), seq, 0, 0);
   ta_hold(t, own, TA_HOLDS_RUNNING);
   if (ta_emit.allocfree)
     put_stack(t, known || gettid() == getpid() ? TA_STACK_EXISTS : TA_STACK_ALLOC);

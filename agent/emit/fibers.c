@@ -10,11 +10,7 @@
 static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TW_GO_WAITING),
                       kept_waiting = TA_FROM(TA_GO_KEPT_WAITING);
 
-static ta_fiber handle_of(const struct ta_go *go) {
-  return ta_go_id(go) << TA_GOES_LOG2 | (uint64_t)(go - ta_goes);
-}
-
-static struct ta_go *fiber_of(ta_fiber fiber) {
+static struct ta_go *go_of(ta_fiber fiber) {
   if (fiber == 0 || ta_goes == NULL) return NULL;
   struct ta_go *go = &ta_goes[fiber % TA_GOES_MAX];
   return ta_go_id(go) == fiber >> TA_GOES_LOG2 ? go : NULL;
@@ -30,39 +26,46 @@ static struct ta_thread *enter_free(void) {
   return NULL;
 }
 
+struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint32_t call,
+                            const void *from) {
+  bool blocked = waits && ta_emit.version >= 23;
+
+  ta_emit_lock();
+  struct ta_go *go = ta_goes_take(name);
+  ta_emit_unlock();
+  if (go == NULL) {
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    return NULL;
+  }
+  ta_put_called(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 2, ta_go_id(go),
+                ta_name_stack(t, go), call, from);
+  struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
+  atomic_store_explicit(&go->word, ta_doing_word(d), memory_order_release);
+  return go;
+}
+
 ta_fiber ta_fiber_create(ta_name name, int waits) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return 0;
-  ta_emit_lock();
-  struct ta_go *go = ta_goes_take(ta_name_known(name));
-  ta_emit_unlock();
-  if (go == NULL) {
-    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
-    ta_leave(t);
-    return 0;
-  }
-  bool blocked = waits != 0 && ta_emit.version >= 23;
-  ta_put_from(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 2, ta_go_id(go),
-              ta_name_stack(t, go), 0, TA_CALLER);
-  struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
-  atomic_store_explicit(&go->word, ta_doing_word(d), memory_order_release);
+  struct ta_go *go = ta_act_create(t, ta_name_known(name), waits != 0, 0, TA_CALLER);
+  ta_fiber fiber = go != NULL ? ta_fiber_of(go) : 0;
   ta_leave(t);
-  return handle_of(go);
+  return fiber;
 }
 
 ta_fiber ta_fiber_self(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return 0;
-  ta_fiber self = handle_of(t->go);
+  ta_fiber self = ta_fiber_of(t->go);
   ta_leave(t);
   return self;
 }
 
 void ta_fiber_stack(ta_fiber fiber, const void *low, size_t bytes) {
   struct ta_thread *t = ta_enter();
-  struct ta_go *go = fiber_of(fiber);
+  struct ta_go *go = go_of(fiber);
 
   if (t == NULL) return;
   if (go != NULL)
@@ -77,7 +80,7 @@ void ta_fiber_unblock(ta_fiber fiber) {
   enum ta_change change = TA_LATE;
 
   while (t != NULL) {
-    struct ta_go *go = fiber_of(fiber);
+    struct ta_go *go = go_of(fiber);
     uint64_t seq;
     change = go == NULL ? TA_UNFIT : ta_change(t, go, waiting, TW_GO_RUNNABLE, 1, &seq);
     if (change == TA_UNFIT && go != NULL)
@@ -166,7 +169,7 @@ void ta_fiber_switch(ta_fiber fiber) {
   enum ta_change change = TA_LATE;
 
   while (t != NULL) {
-    struct ta_go *go = fiber == 0 ? t->own : fiber_of(fiber);
+    struct ta_go *go = fiber == 0 ? t->own : go_of(fiber);
     change = go == NULL ? TA_UNFIT : go == t->go ? TA_CHANGED : switch_to(t, go, TA_CALLER);
     if (change != TA_LATE) break;
     t = ta_again(t);

@@ -67,6 +67,13 @@ void ta_threads_free(struct ta_thread *t) {
   ta_emit_unlock();
 }
 
+bool ta_threads_are_all_taken(void) {
+  ta_emit_lock();
+  bool all = first_free == none && end == TA_THREADS_MAX;
+  ta_emit_unlock();
+  return all;
+}
+
 uint32_t ta_threads_end(void) {
   return atomic_load(&end);
 }

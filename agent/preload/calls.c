@@ -52,6 +52,17 @@ static inline bool try_join(pthread_t thread, void **out, int *answer) {
   return *answer != EBUSY;
 }
 
+static inline bool try_thrd_join(thrd_t thread, int *out, int *answer) {
+  void *left;
+  int error;
+
+  pthread_testcancel();
+  error = TA_REAL(pthread_tryjoin_np)(thread, &left);
+  if (error == 0 && out != NULL) *out = (int)(intptr_t)left;
+  *answer = error == 0 ? thrd_success : thrd_error;
+  return error != EBUSY;
+}
+
 /* NULL: it is locked more than once, and stays so. */
 static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
   bool nests = (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP;
@@ -60,9 +71,6 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
 }
 
 /* The wrappers. */
-
-#define TELL_WAKE(name, what, how)                                                                 \
-  if (TB_UNLIKELY(ta_is_waited_for(what))) ta_tell_wake(TA_CALL_##name, what, how, TA_FRAME)
 
 #define CALL(told_as, ret, name, params, args)                                                     \
   TA_API ret name params {                                                                         \
@@ -77,7 +85,7 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
   TA_API ret name params {                                                                         \
     bool told = ta_tells(TA_TELL_COND);                                                            \
     if (told) {                                                                                    \
-      TELL_WAKE(name, mutex, TA_WAKE_ONE);                                                         \
+      TA_TELL_WAKE(name, mutex, TA_WAKE_ONE);                                                      \
       told = ta_tell_begin(TA_TELL_COND, TA_CALL_##name, cond, TA_FRAME);                          \
     }                                                                                              \
     ret answer = TA_REAL(name) args;                                                               \
@@ -98,7 +106,7 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
 
 #define WAKE(told_as, ret, name, params, args, what, how)                                          \
   TA_API ret name params {                                                                         \
-    if (ta_tells(told_as)) TELL_WAKE(name, what, how);                                             \
+    if (ta_tells(told_as)) TA_TELL_WAKE(name, what, how);                                          \
     return TA_REAL(name) args;                                                                     \
   }
 

@@ -17,8 +17,9 @@
  *     thing and end. A program that is run begins anew by itself. daemon() goes on with the child;
  *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
  *
- * Who lets go of a lock, posts, signals or ends tells who waited for that, if it waited under our eyes
- * (agent/emit/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was first in the line.
+ * Who lets go of a lock, posts, signals, comes last to a barrier or ends tells who waited for that, if it waited under our
+ * eyes (agent/emit/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was first in the line. Who
+ * makes a thread tells that it is there (agent/emit/births.h).
  *
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
@@ -57,6 +58,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "agent/emit/births.h"
 #include "agent/emit/waiters.h"
 #include "base/result.h"
 #include "traceagent.h"
@@ -121,8 +123,20 @@ bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, c
 void ta_tell_end(char *frame);
 /* Comes before it lets go, so that who waited is told as woken before it can run. */
 void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);
-#define TA_FRAME             ((char *)__builtin_frame_address(0))
+#define TA_TELL_WAKE(name, what, how)                                                              \
+  do {                                                                                             \
+    if (TB_UNLIKELY(ta_is_waited_for(what))) ta_tell_wake(TA_CALL_##name, what, how, TA_FRAME);    \
+  } while (0)
+/* A thread that is about to be made, by the function that it runs. */
+struct ta_birth ta_tell_birth(enum ta_call call, ta_name name, char *frame);
+#define TA_FRAME ((char *)__builtin_frame_address(0))
+
+/* What is waited for: the address of a lock, where that alone does not say it. */
 #define TA_OF_THREAD(thread) ((const void *)(uintptr_t)(thread))
+#define TA_WRITERS_OF(lock)  ((const void *)((const char *)(lock) + 1)) /* readers wait for it */
+
+/* Whether libc's words of a barrier are those we know (locks.c). */
+void ta_locks_learn(void);
 
 /* The real functions. */
 

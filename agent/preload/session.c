@@ -106,6 +106,7 @@ static int start(bool child) {
   if (error != TA_OK) return error;
   pthread_once(&once, watch_process);
   ta_tell_name_calls();
+  ta_locks_learn();
   ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
   /* Without its name, too: where the main thread's stack lies is asked for here, not in the middle of a malloc(). */

@@ -71,6 +71,16 @@ void ta_tell_end(char *frame) {
   if (TB_LIKELY(here->frame == frame)) say_end(here);
 }
 
+struct ta_birth ta_tell_birth(enum ta_call call, ta_name name, char *frame) {
+  const void *pc = __builtin_return_address(0);
+
+  begin_stack(pc, frame);
+  struct ta_birth birth =
+      ta_birth_begin(name, atomic_load_explicit(&names[call], memory_order_relaxed), pc);
+  end_stack();
+  return birth;
+}
+
 void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame) {
   const void *pc = __builtin_return_address(0);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: each is there from its first moment, under the name of the function it runs, until it is given another. That
- * is looked up later, and not here: the loader's lock may be held by whoever waits for the thread that creates this one. */
+/* Threads: who makes one tells it, under the name of the function it runs, until it is given another. That is looked up
+ * later, and not here: the loader's lock may be held by whoever waits for the thread that creates this one. */
 #include "agent/emit/names.h"
 #include "agent/preload/preload.h"
 
@@ -21,46 +21,85 @@ void ta_threads_watch_this(void) {
   if (ends_made) pthread_setspecific(ends, TA_OF_THREAD(pthread_self()));
 }
 
-struct birth {
-  void *(*start)(void *);
+/* What a new thread is handed. */
+struct start {
+  union {
+    void *(*posix)(void *);
+    thrd_start_t c11;
+  } run;
   void *arg;
   ta_name name;
+  struct ta_birth birth;
   bool agents; /* one of the agent's own */
 };
 
-static void *live(void *self) {
-  struct birth *birth = self, b = *birth;
+/* A thread's first steps. */
+static struct start begin(void *self) {
+  struct start *handed = self, s = *handed;
 
   ta_agent_begins();
-  free(birth);
-  if (b.agents) {
+  free(handed);
+  if (s.agents) {
     ta_descriptors_part(ta_preload_is_verbose());
-  } else {
-    if ((atomic_load(&ta_told) & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(b.name);
-    ta_threads_watch_this();
-    ta_agent_ends();
+    return s;
   }
-  return b.start(b.arg);
+  ta_birth_is_mine(s.birth);
+  if ((atomic_load(&ta_told) & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(s.name);
+  ta_threads_watch_this();
+  ta_agent_ends();
+  return s;
+}
+
+static void *live(void *self) {
+  struct start s = begin(self);
+
+  return s.run.posix(s.arg);
+}
+static int live_c11(void *self) {
+  struct start s = begin(self);
+
+  return s.run.c11(s.arg);
+}
+
+/* Comes before it is there, so that it can go on with that. NULL: no memory. */
+static struct start *hand(struct start s, const void *function) {
+  ta_agent_begins();
+  struct start *handed = malloc(sizeof *handed);
+  if (handed != NULL) *handed = s;
+  if (handed != NULL && !s.agents) handed->name = ta_names_of_function(function);
+  ta_agent_ends();
+  return handed;
+}
+
+static void take_back(struct start *handed) {
+  ta_agent_begins();
+  ta_birth_fail(handed->birth);
+  free(handed);
+  ta_agent_ends();
 }
 
 TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
                           void *arg) {
-  bool agents = ta_is_agents();
+  struct start s = { .run.posix = start, .arg = arg, .agents = ta_is_agents() };
 
-  if (!agents && !ta_tells(TA_TELL_THREAD)) return TA_REAL(pthread_create)(out, attr, start, arg);
-  ta_agent_begins();
-  struct birth *birth = malloc(sizeof *birth);
-  if (birth != NULL)
-    *birth =
-        (struct birth){ start, arg, agents ? 0 : ta_names_of_function(*(void **)&start), agents };
-  ta_agent_ends();
-  if (birth == NULL) return EAGAIN;
-  int error = TA_REAL(pthread_create)(out, attr, live, birth);
-  if (error != 0) {
-    ta_agent_begins();
-    free(birth);
-    ta_agent_ends();
-  }
+  if (!s.agents && !ta_tells(TA_TELL_THREAD)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  struct start *handed = hand(s, *(void **)&start);
+  if (handed == NULL) return EAGAIN;
+  if (!s.agents) handed->birth = ta_tell_birth(TA_CALL_pthread_create, handed->name, TA_FRAME);
+  int error = TA_REAL(pthread_create)(out, attr, live, handed);
+  if (error != 0) take_back(handed);
+  return error;
+}
+
+TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
+  struct start s = { .run.c11 = start, .arg = arg };
+
+  if (!ta_tells(TA_TELL_THREAD)) return TA_REAL(thrd_create)(out, start, arg);
+  struct start *handed = hand(s, *(void **)&start);
+  if (handed == NULL) return thrd_nomem;
+  handed->birth = ta_tell_birth(TA_CALL_thrd_create, handed->name, TA_FRAME);
+  int error = TA_REAL(thrd_create)(out, live_c11, handed);
+  if (error != thrd_success) take_back(handed);
   return error;
 }
 

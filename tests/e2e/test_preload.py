@@ -42,6 +42,11 @@ print("100 jobs")
 """
 
 
+# What the scenes called waits do: a mutex, a lock three times, a semaphore, the first at a barrier, mtx_t; and who ends that.
+SYNC_WAITS = 7
+WAKES = {"pthread_mutex_unlock": 1, "pthread_rwlock_unlock": 3, "sem_post": 1, "pthread_barrier_wait": 1, "mtx_unlock": 1,
+         "pthread_cond_signal": 2, "cnd_broadcast": 1}
+
 EARLY = """
 #include <stdlib.h>
 void *early[100];
@@ -100,7 +105,7 @@ class Preload(PreloadCase):
     def test_each_wait_is_told_as_what_it_is(self):
         text = self.read(self.traced("waits"), "unchanged")
         reasons = self.reasons(text)
-        self.assertEqual(reasons["sync"], 6)  # two locks, a mutex, a semaphore, both at the barrier
+        self.assertEqual(reasons["sync"], SYNC_WAITS)
         self.assertGreaterEqual(reasons["sync.(*Cond).Wait"], 2)
         self.assertEqual(reasons["network"], 3)
         self.assertEqual(reasons["sleep"], 2)
@@ -113,17 +118,28 @@ class Preload(PreloadCase):
         text = self.read(self.traced("waits"), "unchanged")
         names = set(re.findall(r"Running->(?:Waiting|Syscall).*\nTransitionStack=\n\t(\S+) @", text))
         self.assertLessEqual({"pthread_mutex_lock", "sem_wait", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_barrier_wait",
+                              "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "mtx_lock", "cnd_wait", "pthread_join", "thrd_join",
                               "poll", "select", "epoll_wait", "nanosleep", "read", "write", "recv", "send"}, names)
         woken = re.findall(r"^M=-?\d+ P=-?\d+ G=(-?\d+) StateTransition .*Waiting->Runnable.*(?:\nStack=\n\t(\S+) @)?", text, re.M)
         calls = collections.Counter(call for waker, call in woken if waker != "-1")
-        # The scenes mutex, sem, cond and timed-cond; and join, whose thread ends after it is waited for.
-        self.assertEqual([calls[name] for name in ("pthread_mutex_unlock", "sem_post", "pthread_cond_signal")], [1, 1, 2])
-        self.assertGreaterEqual(calls["pthread_exit"], 1)
+        # The scenes by these names, two of cond; and join, in two of which the thread ends after it is waited for.
+        told = {name: calls[name] for name in WAKES}
+        self.assertEqual(told, WAKES)
+        self.assertGreaterEqual(calls["pthread_exit"], 2)
+
+    def test_who_makes_a_thread_is_told_and_one_that_cannot_be_made_ends(self):
+        text = self.read(self.traced("no-thread", "waits"), "unchanged")
+        made = re.findall(r"^M=\d+ P=\d+ G=(-?\d+) StateTransition .*NotExist->Runnable.*\nTransitionStack=\n\t.*\n\t\t.*\n\n(?:Stack=\n\t(\S+) @)?",
+                          text, re.M)
+        calls = collections.Counter(call for maker, call in made if maker != "-1")
+        self.assertEqual(calls, {"pthread_create": 19, "thrd_create": 2})
+        self.assertEqual([maker for maker, _ in made].count("-1"), 1)  # the first thread
+        self.assertEqual(text.count("Running->NotExist"), 21)
 
     def test_a_lock_that_is_free_is_not_worth_a_word(self):
         text = self.read(self.traced("waits", TRACEAGENT_TRACE="locks"), "unchanged")
         self.assertEqual(set(self.reasons(text)), {"sync", "sync.(*Cond).Wait"})
-        self.assertEqual(self.reasons(text)["sync"], 6)
+        self.assertEqual(self.reasons(text)["sync"], SYNC_WAITS)
         self.assertNotIn("Syscall", text)
 
     def test_the_heap_grows_and_shrinks_if_asked_for(self):

@@ -21,6 +21,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 #define MUST(cond)                                                                                 \
@@ -81,6 +82,9 @@ static void in_write_lock(void) {
 }
 static void take_rwlock(void) {
   pthread_rwlock_wrlock(&rwlock);
+}
+static void take_read_lock(void) {
+  pthread_rwlock_rdlock(&rwlock);
 }
 static void give_rwlock(void) {
   pthread_rwlock_unlock(&rwlock);
@@ -178,6 +182,53 @@ static void send_one(void) {
   MUST(send(pair[1], "x", 1, 0) == 1);
 }
 
+/* The same by the names of C11. */
+
+static mtx_t mtx;
+static cnd_t cnd;
+
+static void in_mtx(void) {
+  MUST(mtx_lock(&mtx) == thrd_success);
+  mtx_unlock(&mtx);
+}
+static void take_mtx(void) {
+  mtx_lock(&mtx);
+}
+static void give_mtx(void) {
+  mtx_unlock(&mtx);
+}
+
+static void in_cnd(void) {
+  mtx_lock(&mtx);
+  told = false;
+  while (!told) MUST(cnd_wait(&cnd, &mtx) == thrd_success);
+  mtx_unlock(&mtx);
+}
+static void tell_cnd(void) {
+  mtx_lock(&mtx);
+  told = true;
+  cnd_broadcast(&cnd);
+  mtx_unlock(&mtx);
+}
+
+static int read_seven(void *arg) {
+  read_one(arg);
+  return 7;
+}
+static int is_over(void *arg) {
+  (void)arg;
+  return -8;
+}
+static void in_thrd_join(void) {
+  thrd_t thread;
+  int left = 0;
+
+  MUST(thrd_create(&thread, is_over, NULL) == thrd_success);
+  MUST(thrd_join(thread, &left) == thrd_success && left == -8);
+  MUST(thrd_create(&thread, read_seven, NULL) == thrd_success);
+  MUST(thrd_join(thread, &left) == thrd_success && left == 7);
+}
+
 static void in_sleep(void) {
   MUST(nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL) == 0);
   MUST(usleep(2000) == 0);
@@ -193,11 +244,15 @@ static const struct wait waits[] = {
   { "mutex", take_mutex, in_mutex, give_mutex },
   { "read-lock", take_rwlock, in_read_lock, give_rwlock },
   { "write-lock", take_rwlock, in_write_lock, give_rwlock },
+  { "after-reader", take_read_lock, in_write_lock, give_rwlock },
   { "sem", nothing, in_sem, post },
   { "barrier", nothing, in_barrier, in_barrier },
   { "cond", nothing, in_cond, tell },
   { "timed-cond", nothing, in_timed_cond, tell },
   { "join", nothing, in_join, write_one },
+  { "mtx", take_mtx, in_mtx, give_mtx },
+  { "cnd", nothing, in_cnd, tell_cnd },
+  { "thrd", nothing, in_thrd_join, write_one },
   { "read", nothing, in_read, write_one },
   { "poll", nothing, in_poll, write_one },
   { "select", nothing, in_select, write_one },
@@ -228,6 +283,16 @@ static void all_waits(void) {
     MUST(pthread_join(thread, NULL) == 0);
   }
   in_sleep();
+}
+
+/* A stack that no machine has room for. */
+static void no_thread(void) {
+  pthread_attr_t attr;
+  pthread_t thread;
+
+  MUST(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, (size_t)1 << 47) == 0);
+  MUST(pthread_create(&thread, &attr, wait_thread, NULL) == EAGAIN);
+  pthread_attr_destroy(&attr);
 }
 
 /* A thread that is cancelled where it waits, and cleans up. */
@@ -368,6 +433,7 @@ static void close_everything(void) {
 static void set_up(void) {
   MUST(pipe(wire) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
   MUST(sem_init(&sem, 0, 0) == 0 && pthread_barrier_init(&barrier, NULL, 2) == 0);
+  MUST(mtx_init(&mtx, mtx_plain) == thrd_success && cnd_init(&cnd) == thrd_success);
 }
 
 int main(int argc, char **argv) {
@@ -376,6 +442,7 @@ int main(int argc, char **argv) {
   set_up();
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "waits") == 0) all_waits();
+    if (strcmp(argv[i], "no-thread") == 0) no_thread();
     if (strcmp(argv[i], "cancel") == 0) cancel(cancelled_thread), cancel(cancelled_reader);
     if (strcmp(argv[i], "signals") == 0) handlers();
     if (strcmp(argv[i], "children") == 0) children(argv[0]);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks for readers and writers, and barriers. Who goes on next must be told before it is let go; libc knows who, and its
+ * own words are looked at for it. What changes between the look and the call makes the trace say less, or the wrong one of
+ * those that wait, and never one that is not valid.
+ *
+ * glibc since 2.25: whoever writes lets all readers in that wait, unless the lock prefers writers or no reader waits; then
+ * one writer. The last reader lets a writer in. */
+#include <string.h>
+
+#include "agent/preload/preload.h"
+
+#define LOOK(at) __atomic_load_n(&(at), __ATOMIC_RELAXED)
+
+enum { READERS_SHIFT = 3 }; /* of the count; three bits of state are below */
+
+/* What those wait for who go on when the caller lets go; NULL: nobody goes on. */
+static inline const void *next_of(const pthread_rwlock_t *lock) {
+  unsigned readers = LOOK(lock->__data.__readers) >> READERS_SHIFT; /* those that wait, too */
+  bool writes = LOOK(lock->__data.__cur_writer) != 0;
+  bool prefers_writers = LOOK(lock->__data.__flags) != PTHREAD_RWLOCK_PREFER_READER_NP;
+
+  if (!writes) return readers == 1 ? TA_WRITERS_OF(lock) : NULL;
+  if (readers == 0 || (prefers_writers && LOOK(lock->__data.__writers) != 0))
+    return TA_WRITERS_OF(lock);
+  return lock;
+}
+
+TA_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
+  if (ta_tells(TA_TELL_MUTEX) &&
+      TB_UNLIKELY(ta_is_waited_for(lock) || ta_is_waited_for(TA_WRITERS_OF(lock)))) {
+    const void *next = next_of(lock);
+    ta_tell_wake(TA_CALL_pthread_rwlock_unlock, next, next == lock ? TA_WAKE_ALL : TA_WAKE_ONE,
+                 TA_FRAME);
+  }
+  return TA_REAL(pthread_rwlock_unlock)(lock);
+}
+
+/* A barrier's words have no names outside of libc: how many have come, how many of them in rounds that are complete, how
+ * many make a round. */
+struct counts {
+  uint32_t come, complete, wanted;
+} __attribute__((may_alias));
+_Static_assert(sizeof(struct counts) <= sizeof(pthread_barrier_t), "they are in it");
+
+static atomic_bool counts_are_known;
+
+void ta_locks_learn(void) {
+  pthread_barrier_t one;
+  const struct counts *c = (const void *)&one;
+
+  memset(&one, 0xff, sizeof one);
+  if (pthread_barrier_init(&one, NULL, 1) != 0) return;
+  bool known = LOOK(c->come) == 0 && LOOK(c->complete) == 0 && LOOK(c->wanted) == 1;
+  TA_REAL(pthread_barrier_wait)(&one);
+  known = known && LOOK(c->come) == 1 && LOOK(c->complete) == 1 && LOOK(c->wanted) == 1;
+  pthread_barrier_destroy(&one);
+  atomic_store(&counts_are_known, known);
+}
+
+static inline bool comes_last(const pthread_barrier_t *barrier) {
+  const struct counts *c = (const void *)barrier;
+
+  return atomic_load_explicit(&counts_are_known, memory_order_relaxed) &&
+         LOOK(c->come) - LOOK(c->complete) + 1 == LOOK(c->wanted);
+}
+
+/* The last one does not wait. */
+TA_API int pthread_barrier_wait(pthread_barrier_t *barrier) {
+  bool told = false;
+
+  if (ta_tells(TA_TELL_MUTEX)) {
+    if (comes_last(barrier))
+      TA_TELL_WAKE(pthread_barrier_wait, barrier, TA_WAKE_ALL);
+    else
+      told = ta_tell_begin(TA_TELL_MUTEX, TA_CALL_pthread_barrier_wait, barrier, TA_FRAME);
+  }
+  int answer = TA_REAL(pthread_barrier_wait)(barrier);
+  if (told) ta_tell_end(TA_FRAME);
+  return answer;
+}
