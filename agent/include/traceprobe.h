@@ -183,7 +183,10 @@ TA_API int ta_expect_end(ta_expect *x); /* whoever stands goes on. TA_E_MISUSE: 
 TA_API const char *ta_expect_fault(const ta_expect *x); /* empty: none */
 TA_API int ta_expect_close(ta_expect *x);               /* detaches its probes */
 
-/* The rest is for what `tracectl tracepoints gen` writes. */
+/* The rest is for what `tracectl tracepoints gen` writes. Who changes it counts the version on: a source of another
+ * version does not compile, and what was compiled with one neither links nor loads. */
+#define TA_TRACE_ABI 2
+TA_API extern const char ta_trace_abi_2;
 
 /* What a module's events are as an experiment, of so many. */
 struct ta_trace_spec {
@@ -219,10 +222,10 @@ struct ta_passing {
 
 TA_API int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                            struct ta_probe *probe, ta_probe_fn *fn, void *self);
-/* Between the two a probe that is reached stays what it is. enter answers the first one. */
-TA_API const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at,
-                                              struct ta_passing *here);
-TA_API void ta_probes_leave(const struct ta_passing *here);
+/* Between the two a probe that is reached stays what it is. begin answers the first one. */
+TA_API const struct ta_probe *ta_passing_begin(const struct ta_tracepoint *at,
+                                               struct ta_passing *here);
+TA_API void ta_passing_end(const struct ta_passing *here);
 TA_API void ta_call_run(void *probe, const struct ta_arg *args);
 
 /* What an event's note in the program holds: module NUL name NUL (arguments) NUL signature NUL file:line NUL. */

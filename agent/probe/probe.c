@@ -11,6 +11,8 @@
 #include "agent/keep.h"
 #include "agent/probe/call.h"
 
+const char ta_trace_abi_2 = 0;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool held; /* by this thread */
 
@@ -176,14 +178,14 @@ struct ta_probe *ta_probe_next(const struct ta_probe *probe) {
 
 static __thread const struct ta_passing *passing;
 
-const struct ta_probe *ta_probes_enter(const struct ta_tracepoint *at, struct ta_passing *here) {
+const struct ta_probe *ta_passing_begin(const struct ta_tracepoint *at, struct ta_passing *here) {
   ta_quiet_enter();
   here->outer = passing;
   passing = here;
   return load(&at->first);
 }
 
-void ta_probes_leave(const struct ta_passing *here) {
+void ta_passing_end(const struct ta_passing *here) {
   passing = here->outer;
   ta_quiet_leave();
 }

@@ -131,6 +131,22 @@ class Points(Case):
         self.gen("hello", LIBRARY)  # the header of yesterday, the library of today
         self.assertIn(missing, self.program(expect=1).err)
 
+    def test_what_another_version_made_is_refused_by_compiler_linker_and_loader(self):
+        self.library()
+        self.program()
+        made = (self.folder / "hello.trace.c").read_text()
+        self.assertIn("#if TA_TRACE_ABI != 2\n", made)
+        (self.folder / "hello.trace.c").write_text(made.replace("TA_TRACE_ABI != 2", "TA_TRACE_ABI != 1"))
+        build = ("-fPIC", "-shared", "-o", "libhello.so", "hello.c", "hello.trace.c")
+        self.assertIn("hello.trace.c and traceprobe.h are of two versions", self.compile(*build, expect=1).err)
+        # As it was compiled with the header of that version.
+        (self.folder / "hello.trace.c").write_text("extern const char ta_trace_abi_1;\n" + made.replace("ta_trace_abi_2", "ta_trace_abi_1"))
+        self.compile(*build)
+        self.assertIn("undefined symbol: ta_trace_abi_1", self.run_program("./listener", cwd=self.folder, expect=127).err)
+        (self.folder / "main.c").write_text("int main(void) { return 0; }\n")
+        whole = self.compile("-o", "whole", "main.c", "hello.c", "hello.trace.c", expect=1).err
+        self.assertRegex(whole, "undefined (reference|symbol).*ta_trace_abi_1")
+
     def test_what_is_built_in_is_listed_without_running_it(self):
         self.library()
         rows = {("hello", "traceHelloBegin", "(const char *who)", "hello.c:2"),

@@ -14,6 +14,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "traceprobe.h"
+
 static void write_params(FILE *out, const struct tk_point *point) {
   for (unsigned i = 0; i < point->n; i++) {
     const struct tk_param *p = &point->param[i];
@@ -185,7 +187,7 @@ static void write_probes(FILE *out, const char *module, const struct tk_point *p
   fprintf(out,
           ") {\n"
           "  struct ta_passing ta_here = TA_PASSING;\n"
-          "  const struct ta_probe *ta_probe = ta_probes_enter(&%s__%s, &ta_here);\n"
+          "  const struct ta_probe *ta_probe = ta_passing_begin(&%s__%s, &ta_here);\n"
           "  for (; ta_probe != NULL; ta_probe = ta_probe_next(ta_probe))\n"
           "    ((void (*)(void *",
           module, p->name);
@@ -193,7 +195,7 @@ static void write_probes(FILE *out, const char *module, const struct tk_point *p
   fputs("))ta_probe->fn)(ta_probe->self", out);
   if (p->n > 0) fputs(", ", out);
   write_args(out, p);
-  fputs(");\n  ta_probes_leave(&ta_here);\n}\n", out);
+  fputs(");\n  ta_passing_end(&ta_here);\n}\n", out);
 }
 
 static void write_way_in(FILE *out, const char *module, const struct tk_point *p) {
@@ -222,8 +224,14 @@ void tk_points_write_source(FILE *out, const char *module, const struct tk_point
   unsigned event = 0;
 
   fprintf(out,
-          "/* Made by `tracectl tracepoints gen`, with %s.trace.h. */\n#include \"%s.trace.h\"\n",
-          module, module);
+          "/* Made by `tracectl tracepoints gen`, with %s.trace.h. */\n#include \"%s.trace.h\"\n\n"
+          "#if TA_TRACE_ABI != %d\n"
+          "#error \"%s.trace.c and traceprobe.h are of two versions: `tracectl tracepoints gen` of "
+          "traceprobe.h's makes it anew\"\n"
+          "#endif\n"
+          "extern const char *const %s__abi TA_TRACE_PRIVATE;\n"
+          "const char *const %s__abi = &ta_trace_abi_%d;\n",
+          module, module, TA_TRACE_ABI, module, module, module, TA_TRACE_ABI);
   if (own->first != NULL) write_spec(out, module, own);
   for (const struct tk_point *p = own->first; p != NULL; p = p->next) {
     fputc('\n', out);
