@@ -7,6 +7,7 @@
 
 #include "agent/emit/act.h"
 #include "agent/emit/births.h"
+#include "agent/emit/elders.h"
 #include "agent/emit/frames.h"
 #include "agent/emit/memory.h"
 #include "agent/emit/samples.h"
@@ -57,7 +58,6 @@ static struct ta_go *take_go(uint32_t name) {
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
   struct ta_go *told = ta_birth_take(), *own = told != NULL ? told : take_go(name);
-  bool known = t->session != 0;
   uint64_t seq = 1;
 
   if (own == NULL) return false;
@@ -84,8 +84,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   }
   ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), seq, 0, 0);
   ta_hold(t, own, TA_HOLDS_RUNNING);
-  if (ta_emit.allocfree)
-    put_stack(t, known || gettid() == getpid() ? TA_STACK_EXISTS : TA_STACK_ALLOC);
+  if (ta_emit.allocfree) put_stack(t, ta_elders_has(gettid()) ? TA_STACK_EXISTS : TA_STACK_ALLOC);
   if (ta_samples_are_on()) ta_samples_arm(t);
   return true;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "agent/emit/elders.h"
 #include "agent/emit/held.h"
 #include "base/check.h"
 
@@ -29,7 +30,19 @@ struct types {
 static struct types types[2];
 static uintptr_t start;
 
+/* Of a process that was forked in the middle of a turn the tables hold what that one's parent told. */
+static void clear(struct types *table) {
+  atomic_store(&table->any, false);
+  for (unsigned i = 0; i < TA_TYPES_MAX; i++)
+    if (atomic_load_explicit(&table->slot[i], memory_order_relaxed) != 0)
+      atomic_store_explicit(&table->slot[i], 0, memory_order_relaxed);
+}
+
 void ta_memory_begin(void) {
+  if (!ta_emit.allocfree) return;
+  clear(&types[0]);
+  clear(&types[1]);
+  ta_elders_note();
   start = (uintptr_t)getauxval(AT_PHDR) & ~(uintptr_t)(PAGE_BYTES - 1);
 }
 

@@ -20,7 +20,7 @@
 
 enum { TA_TYPES_MAX = 8192 };
 
-void ta_memory_begin(void); /* of a session that tells it */
+void ta_memory_begin(void); /* of a session, when it is known whether it tells it */
 void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_t bytes,
                    uint32_t name);
 /* How ids are to be read, and the turn's types, whose table is empty then. */

@@ -122,10 +122,8 @@ void ta_preload_begin(bool child) {
   int error = start(child);
   if (error == TA_OK && (variables.told & 1u << TA_TELL_OBJECTS) != 0) ta_objects_tell_kept();
   begun |= error == TA_OK;
-  if (error == TA_OK)
-    atomic_store(&ta_told, variables.told);
-  else if (error != TA_E_OFF)
-    ta_preload_say("not traced: %s", ta_strerror(error));
+  atomic_store(&ta_told, error == TA_OK ? variables.told : 0);
+  if (error != TA_OK && error != TA_E_OFF) ta_preload_say("not traced: %s", ta_strerror(error));
   ta_agent_ends();
   errno = before;
 }
@@ -147,14 +145,20 @@ bool ta_preload_is_verbose(void) {
   return variables.verbose;
 }
 
-__attribute__((constructor)) static void begin(void) {
+static bool is_wanted(void) {
   const char *disable = getenv("TRACEAGENT_DISABLE");
 
+  if (disable != NULL && strcmp(disable, "1") == 0) return false;
+  if (ta_variables_read(&variables)) return !variables.other;
+  ta_preload_say("not traced: %s", variables.fault);
+  return false;
+}
+
+/* Until the session has begun, what a thread allocates that is there already is kept in mind. */
+__attribute__((constructor)) static void begin(void) {
   ta_real_find();
-  atomic_store(&ta_told, 0);
-  if (disable != NULL && strcmp(disable, "1") == 0) return;
-  if (!ta_variables_read(&variables))
-    ta_preload_say("not traced: %s", variables.fault);
-  else if (!variables.other)
+  if (is_wanted())
     ta_preload_begin(false);
+  else
+    atomic_store(&ta_told, 0);
 }

@@ -58,6 +58,34 @@ __attribute__((constructor)) static void make(void) {
 __attribute__((destructor)) static void end(void) { free(early[0]); }
 """
 
+# A thread of a library's, at work before the session begins and while it does.
+AT_WORK = """
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_t thread;
+static atomic_int enough;
+static void *held[64];
+static void work(unsigned i) {
+    free(held[i % 64]);
+    held[i % 64] = malloc(1 + i % 500);
+}
+static void *toil(void *arg) {
+    for (unsigned i = 0; !enough; i++) work(i);
+    for (unsigned i = 0; i < 1000; i++) work(i);
+    return arg;
+}
+__attribute__((constructor)) static void begin(void) { pthread_create(&thread, NULL, toil, NULL); }
+void finish(void);
+void finish(void) {
+    enough = 1;
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 64; i++) printf("0x%lx %zu\\n", (unsigned long)held[i], malloc_usable_size(held[i]));
+}
+"""
+
 
 class PreloadCase(Case):
     def setUp(self):
@@ -368,6 +396,22 @@ class Memory(PreloadCase):
         for name in ("Span", "SpanAlloc", "SpanFree", "HeapObject", "HeapObjectAlloc", "HeapObjectFree", "GoroutineStack", "GoroutineStackAlloc",
                      "GoroutineStackFree"):
             self.assertIn(f"Name={name} ", text)
+
+    def test_a_thread_that_a_librarys_constructor_began_is_told_from_the_session_on(self):
+        collector = Collector(self)
+        library, program = self.folder / "libatwork.so", self.folder / "atwork"
+        (self.folder / "atwork.c").write_text(AT_WORK)
+        (self.folder / "main.c").write_text("void finish(void);\nint main(void) { finish(); return 0; }\n")
+        self.run_program("cc", "-shared", "-fPIC", "-O2", "-pthread", self.folder / "atwork.c", "-o", library)
+        self.run_program("cc", "-O2", self.folder / "main.c", library, "-o", program)
+        held = self.run_program(program, env=self.environment(collector.to, LD_PRELOAD=f"{LIBRARY}:{library}", TRACEAGENT_MALLOC="1",
+                                                              TRACEAGENT_SPOOL_BYTES=str(64 << 20)))
+        held = dict(line.split() for line in held.out.splitlines())
+        text, (_, (_, made, _), _), live = self.live(collector, "atwork")
+        self.assertEqual(len(held), 64)
+        self.assertEqual({address: live.get(address) for address in held}, held)
+        self.assertGreaterEqual(made, 1000)
+        self.assertNotIn("Name=GoroutineStackAlloc ", text)
 
     def test_threads_that_are_seen_first_where_they_allocate_are_told_too(self):
         collector = Collector(self)

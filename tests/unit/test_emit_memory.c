@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* F5, F10, F20, E15, E16: what a C program tells of its memory, read back as Go's AllocFree experiment. */
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "online/allocfree.h"
 #include "online/reader.h"
@@ -188,6 +192,34 @@ Test(emit_memory, of_many_threads_has_each_type_once_and_their_stacks) {
   cr_assert_eq(told.stacks[TO_HEAP_FREE], THREADS);
 }
 
+/* A thread that the session finds there, and that says its first word in it. */
+
+static atomic_int wanted_there, is_there;
+
+static void *live_on(void *arg) {
+  is_there = 1;
+  while (wanted_there) poll(NULL, 0, 1);
+  ta_thread_attach(0);
+  return arg;
+}
+
+Test(emit_memory, a_thread_older_than_the_session_has_its_stack_told_as_there) {
+  pthread_t older, younger;
+
+  wanted_there = 1;
+  pthread_create(&older, NULL, live_on, NULL);
+  while (!is_there) poll(NULL, 0, 1);
+  begin();
+  wanted_there = 0;
+  pthread_join(older, NULL);
+  pthread_create(&younger, NULL, live_on, NULL);
+  pthread_join(younger, NULL);
+  end();
+  cr_assert_eq(told.stacks[TO_HEAP_EXISTS], 1);
+  cr_assert_eq(told.stacks[TO_HEAP_ALLOC], 1);
+  cr_assert_eq(told.stacks[TO_HEAP_FREE], 2);
+}
+
 /* What a destructor frees when a thread ends is told, whoever made its key first. */
 static pthread_key_t late;
 
@@ -213,6 +245,27 @@ Test(emit_memory, that_a_thread_frees_as_it_ends_is_told) {
   cr_assert_eq(told.events, 2);
   expect(1, TO_HEAP_OBJECT, TO_HEAP_FREE, arena, 0);
 }
+
+#ifndef __SANITIZE_THREAD__ /* it allows no threads in a forked child */
+Test(emit_memory, a_forked_childs_types_are_its_own) {
+  int status;
+
+  begin();
+  emit_turn(); /* its thread is under way, and allocates nothing any more */
+  for (size_t i = 0; i < 50; i++) ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, 1000 + i, 0);
+  pid_t child = fork();
+  if (child == 0) {
+    begin();
+    ta_memory_tell(TA_OBJECT_ALLOC, arena, 1000, 0);
+    end();
+    _exit(told.types == 1 && told.events == 1 && told.event[0].bytes == 1000 ? 7 : 1);
+  }
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%x", (unsigned)status);
+  end();
+  cr_assert_eq(told.types, 50);
+}
+#endif
 
 Test(emit_memory, may_be_told_in_a_wait_a_call_and_a_hold) {
   begin();

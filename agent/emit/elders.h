@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which threads were there when the session began: of those the stack was not made in it, however late each of them says
+ * its first word.
+ *
+ * Known by the kernel's number. One that the kernel gives a second time in the session is taken for the first.
+ *
+ * Memory    static, 4 KiB; of more threads than may be traced the rest are taken for new ones.
+ * Threads   note: who begins the session, before anybody is in it. has: any.
+ */
+#ifndef TA_ELDERS_H
+#define TA_ELDERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+void ta_elders_note(void); /* where /proc cannot be read: only who calls */
+bool ta_elders_has(pid_t thread);
+
+#endif
