@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "agent/emit/act.h"
@@ -50,12 +51,14 @@ struct waiter {
   pthread_t thread;
   atomic_int waits, go_on;
   const void *what;
+  struct ta_go *go; /* its own, once it waits */
 };
 
 static void *wait_for(void *arg) {
   struct waiter *w = arg;
 
   ta_wait_begin_for(0, TA_WAIT_MUTEX, w->what);
+  w->go = ta_self->go;
   w->waits = 1;
   while (w->go_on == 0) poll(NULL, 0, 1);
   ta_wait_end();
@@ -147,8 +150,8 @@ Test(emit_waiters, the_event_names_the_call_where_there_are_no_stacks) {
 
 /* The word of a wait that is over, while another goes on. */
 
-static uint64_t word_of(const struct ta_thread *t) {
-  return atomic_load(&t->go->word);
+static uint64_t word_of(const struct ta_go *go) {
+  return atomic_load(&go->word);
 }
 
 Test(emit_waiters, a_later_wait_is_not_taken_for_the_one_that_was_meant) {
@@ -160,7 +163,7 @@ Test(emit_waiters, a_later_wait_is_not_taken_for_the_one_that_was_meant) {
   struct ta_thread *t = ta_self;
   for (int turns = 0; turns < 3; turns++) {
     ta_wait_begin_for(0, TA_WAIT_MUTEX, &lock);
-    uint64_t begun = word_of(t);
+    uint64_t begun = word_of(t->go);
     ta_wait_end();
     for (int i = 0; i < turns; i++) {
       emit_turn();
@@ -175,13 +178,40 @@ Test(emit_waiters, a_later_wait_is_not_taken_for_the_one_that_was_meant) {
   expect(&e, 0, 6);
 }
 
+static void *end_turn(void *arg) {
+  emit_turn();
+  return arg;
+}
+
+/* Who is in the turn that ends may not write of what began in the next. */
+Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
+  struct waiter waiter;
+  pthread_t turner;
+  struct emitted e;
+  uint64_t seq;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_thread *t = ta_enter();
+  cr_assert_not_null(t);
+  uint32_t turn = ta_turn(t);
+  pthread_create(&turner, NULL, end_turn, NULL);
+  while (ta_turn_now() == turn) poll(NULL, 0, 1);
+  start(&waiter, &lock);
+  cr_assert_eq(ta_change_wait(t, waiter.go, word_of(waiter.go), &seq), TA_LATE);
+  ta_leave(t);
+  pthread_join(turner, NULL);
+  finish(&waiter);
+  expect(&e, 0, 1);
+}
+
 /* Everything at once: threads that wait, with and without an end of their own, that wake one and all, that begin and end,
- * while generations end as fast as they can. Whoever says what, it is a trace. */
+ * while generations end as fast as they can. Whoever says what, it is a trace. Two among them wait for each other, so that
+ * it is known how many at least are woken. */
 
-enum { CROWD = 4, LIVES = 5, ROUNDS = 50, THINGS = 3 };
+enum { CROWD = 4, LIVES = 5, ROUNDS = 50, THINGS = 3, PAIRED = 50 };
 
-static char things[THINGS];
-static atomic_int alive;
+static char things[THINGS], paired;
+static atomic_int alive, waited, woken_up;
 
 static unsigned next(unsigned *seed) {
   *seed = *seed * 1103515245u + 12345u;
@@ -217,17 +247,42 @@ static void *live_on(void *arg) {
   return NULL;
 }
 
+static void *wait_in_pair(void *arg) {
+  for (int i = 0; i < PAIRED; i++) {
+    ta_wait_begin_for(0, TA_WAIT_COND, &paired);
+    waited++;
+    while (woken_up <= i) sched_yield();
+    ta_wait_end();
+  }
+  alive--;
+  return arg;
+}
+
+static void *wake_in_pair(void *arg) {
+  for (int i = 0; i < PAIRED; i++) {
+    while (waited <= i) sched_yield();
+    ta_wake(&paired, i % 2 == 0 ? TA_WAKE_ALL : TA_WAKE_ONE, 0, NULL);
+    woken_up++;
+  }
+  alive--;
+  return arg;
+}
+
 Test(emit_waiters, whoever_wakes_whom_meanwhile_it_is_a_trace) {
-  pthread_t crowd[CROWD];
+  struct ta_emit_config config = { .version = 26, .generation_ms = 60000 };
+  pthread_t crowd[CROWD + 2];
   struct emitted e;
 
-  cr_assert_eq(emit_begin_version(&e, 26), 0);
-  alive = CROWD;
+  cr_assert_eq(emit_begin(&e, &config, 16 << 20), 0); /* no generation is lost */
+  alive = CROWD + 2;
   for (unsigned i = 0; i < CROWD; i++)
     pthread_create(&crowd[i], NULL, live_on, (void *)(uintptr_t)(i + 1));
+  pthread_create(&crowd[CROWD], NULL, wait_in_pair, NULL);
+  pthread_create(&crowd[CROWD + 1], NULL, wake_in_pair, NULL);
   while (alive > 0) emit_turn();
-  for (unsigned i = 0; i < CROWD; i++) pthread_join(crowd[i], NULL);
+  for (unsigned i = 0; i < CROWD + 2; i++) pthread_join(crowd[i], NULL);
   for (unsigned i = 0; i < THINGS; i++) cr_assert_not(ta_is_waited_for(&things[i]));
   struct woken woken = end_and_count(&e);
-  cr_assert_gt(woken.by_others + woken.by_themselves, 0);
+  cr_assert_eq(e.lost, 0);
+  cr_assert_geq(woken.by_others, PAIRED);
 }
