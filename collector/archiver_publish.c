@@ -131,13 +131,22 @@ static tb_rc put_rows(struct tc_archiver *archiver, struct tc__file *first, size
 
 /* ---- the four steps */
 
+/* Whose meta tells the losses of a file that gets none: the next one's, so that they are told before what comes behind
+ * them is settled. */
+static struct tc__losses *heir_of(const struct tc__file *file) {
+  for (struct tc__file *other = file->next; other != NULL; other = other->next)
+    if (other->stream == file->stream && other->meta == NULL) return &other->losses;
+  return file->stream->open != NULL ? &file->stream->open->losses : &file->stream->losses;
+}
+
 /* This stream has a generation of that number in the archive already: what is there stays. */
 static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
   /* Once the bytes are gone from here nothing may fail: it would not be told again. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
-  TB_TRY(tc__losses_reserve(&file->stream->losses, file->losses.n + segment->ngens));
+  struct tc__losses *heir = file->ended == NULL ? heir_of(file) : &file->losses;
+  TB_TRY(tc__losses_reserve(heir, file->losses.n + segment->ngens));
   TB_TRY(tc__quarantine_file(archiver, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
@@ -150,9 +159,8 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
     TB_TRY(tc__losses_add(&file->losses, &loss));
     tc__tell_lost(archiver, file->stream, &loss, "is in the archive already");
   }
-  if (file->ended ==
-      NULL) { /* the losses wait for the next file, and the log holds their records */
-    TB_TRY(tc__losses_move(&file->stream->losses, &file->losses));
+  if (file->ended == NULL) { /* until they are told the log holds their records */
+    TB_TRY(tc__losses_move(heir, &file->losses));
     file->settle_seq = 0;
   }
   if (file->stream->open != NULL) file->stream->open->new_run = true;

@@ -383,6 +383,29 @@ Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_sa
   tt_expect_proven(&tt);
 }
 
+/* What is lost of it is told before what comes behind it is settled: the log has let go of it then. */
+Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("open archive/*0707", ENOSPC, UINT32_MAX); /* they wait for each other */
+  tt_generation(&w, 1, 3, 1000);
+  tt_generation(&w, 2, 3, 1000);
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_STORED, 1), "the second is whole");
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  w = tt_attach_as(&tt, 2, STREAM);
+  tt_close_with(&w, 9, 9000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).lost_batches, 3, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
 /* The log lets go of what stands in metas, so a catalog that lags behind them must be known to, also after a power cut. */
 Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
