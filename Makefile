@@ -51,6 +51,6 @@ format: ## clang-format over our C
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove the builds (a downloaded Go stays)
-	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench
+	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench build/go-tools
 
 .PHONY: help deps build demo test fault sim bench fuzz-smoke coverage oracle install format clean

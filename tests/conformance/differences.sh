@@ -11,7 +11,11 @@ trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 go=$("$top/tools/find-go.sh") || go=
 case $([ -z "$go" ] || cd / && "$go" env GOVERSION) in go1.2[2-5]*) go= ;; esac
-[ -n "$go" ] || echo "SKIP what Go's own tool does: no Go >= 1.26 here"
+if [ -n "$go" ]; then
+  go_trace=$("$top/tools/go-tool.sh" trace) || exit 1
+else
+  echo "SKIP what Go's own tool does: no Go >= 1.26 here"
+fi
 
 expect() { # CLAIM CODE STDERR STDOUT: ours, of $work/trace
   "$tracectl" cat -d parsed "$work/trace" >"$work/out" 2>"$work/err"
@@ -25,7 +29,7 @@ expect() { # CLAIM CODE STDERR STDOUT: ours, of $work/trace
 }
 expect_go() { # CLAIM CODE STDERR
   [ -n "$go" ] || return 0
-  "$go" tool trace -d=parsed "$work/trace" >"$work/out" 2>"$work/err"
+  "$go_trace" -d=parsed "$work/trace" >"$work/out" 2>"$work/err"
   local rc=$?
   if [ $rc = "$2" ] && grep -qE -- "$3" "$work/err"; then
     passed=$((passed + 1))

@@ -25,9 +25,9 @@ readers=()
 
 minor() { [[ $1 =~ ^go1\.([0-9]+) ]] && echo "${BASH_REMATCH[1]}"; }
 
-add_reader() { # TOOLCHAIN: its own `go tool trace`, built once
-  local program=$PWD/$work/reader-$1
-  (cd / && GOTOOLCHAIN=$1 GOFLAGS=-buildvcs=false "$GO" build -o "$program" cmd/trace) >"$work/log" 2>&1 || return 1
+add_reader() { # TOOLCHAIN: its own `go tool trace`
+  local program
+  program=$(tools/go-tool.sh trace "$1" 2>"$work/log") || return 1
   readers+=("$program")
 }
 
@@ -47,7 +47,7 @@ judge() { # CLAIM TRACE: all readers, all modes
       failed=$((failed + 1))
       mkdir -p build/fresh
       cp "$2" "build/fresh/$1.trace"
-      echo "differs: $1 -d $mode, ${reader##*/}: exit $ours, theirs $theirs; $(cat "$work/why")"
+      echo "differs: $1 -d $mode, $reader: exit $ours, theirs $theirs; $(cat "$work/why")"
       diff "$work/theirs" "$work/ours" | head -4
     done
   done

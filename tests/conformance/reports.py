@@ -24,7 +24,7 @@ SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
 
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-GO = None
+GO_TRACE = GO_PPROF = None
 
 
 class Expected:
@@ -43,8 +43,9 @@ class Expected:
         self._pending = None  # a stop whose other Ps still run: (begin, own P)
 
     def line(self, line):
-        if line.startswith("M="):
-            self.events += 1
+        if not line.startswith("M="):
+            return  # a frame of an event's stack
+        self.events += 1
         if " Sync Time=" in line:
             self._syncs += 1
             self._procs_known |= self._syncs > 1
@@ -125,7 +126,7 @@ class Check:
 def check_figures(check, tracectl, trace):
     want = Expected()
     env = {**os.environ, "TZ": "UTC"}
-    with subprocess.Popen([GO, "tool", "trace", "-d=parsed", trace], env=env, text=True,
+    with subprocess.Popen([GO_TRACE, "-d=parsed", trace], env=env, text=True,
                           errors="replace", stdout=subprocess.PIPE) as parsed:
         for line in parsed.stdout:
             want.line(line)
@@ -160,7 +161,7 @@ def check_figures(check, tracectl, trace):
 
 def read_profile(path):
     """{stack of (address, frame): [count, nanoseconds]} and the types of a profile."""
-    raw = subprocess.run([GO, "tool", "pprof", "-raw", path], check=True, text=True,
+    raw = subprocess.run([GO_PPROF, "-raw", path], check=True, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.splitlines()
     locations, samples, part = {}, [], ""
     for line in raw:
@@ -183,7 +184,7 @@ def read_profile(path):
 def check_profile(check, tracectl, trace, folder):
     theirs, ours = folder / "go.pprof", folder / "our.pprof"
     with open(theirs, "wb") as file:
-        subprocess.run([GO, "tool", "trace", "-pprof=syscall", trace], check=True, stdout=file,
+        subprocess.run([GO_TRACE, "-pprof=syscall", trace], check=True, stdout=file,
                        stderr=subprocess.DEVNULL)
     subprocess.run([tracectl, "report", "syscall", trace, "--pprof", ours, "--no-progress"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -205,9 +206,8 @@ def skip(why):
     return 77
 
 
-def find_go():
-    found = subprocess.run([SOURCE / "tools/find-go.sh"], stdout=subprocess.PIPE, text=True,
-                           stderr=subprocess.DEVNULL)
+def find_go_tool(name):
+    found = subprocess.run([SOURCE / "tools/go-tool.sh", name], stdout=subprocess.PIPE, text=True)
     return found.stdout.strip() if found.returncode == 0 else None
 
 
@@ -220,10 +220,10 @@ def find_traces(names):
 
 
 def main():
-    global GO
+    global GO_TRACE, GO_PPROF
     tracectl, traces = sys.argv[1], list(find_traces(sys.argv[2:]))
-    GO = find_go()
-    if not GO:
+    GO_TRACE, GO_PPROF = find_go_tool("trace"), find_go_tool("pprof")
+    if not GO_TRACE or not GO_PPROF:
         return skip("there is no Go >= 1.22 here")
     if not traces or shutil.which("zstd") is None:
         return skip("there are no traces here, or no zstd")

@@ -5,6 +5,8 @@ Every case runs the real programs of one build (TC_BINARY_DIR) on loopback with 
 Nothing here sleeps for a fixed time: wait_until() polls a condition and gives up at a deadline.
 """
 import ctypes
+import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -257,6 +259,7 @@ class Go:
         path = subprocess.run(["cc", f"-print-file-name={runtime}"], capture_output=True, text=True).stdout.strip()
         return {**self.environment, "LD_PRELOAD": path}
 
+    @functools.cache
     def version(self):
         """Like "go1.24.11", or None where this toolchain cannot be had."""
         done = subprocess.run([self.command, "env", "GOVERSION"], cwd="/", env=self.environment,
@@ -268,11 +271,35 @@ class Go:
         return case.run_program(SOURCE / "tools/agent-go.sh", build, *args, cwd=SOURCE / package,
                                 env=self.environment)
 
-    def build(self, case, package, out, **options):
-        self.run(case, package, "build", "-trimpath", "-o", out, ".", **options)
-        return out
+    @functools.cache
+    def tool(self, name):
+        """The program behind `go tool NAME`."""
+        done = subprocess.run([SOURCE / "tools/go-tool.sh", name, self.toolchain], env=self.environment,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(f"go tool {name}: {done.stderr}")
+        return done.stdout.strip()
+
+    def parsed(self, case, trace):
+        """What Go's own tool prints of a trace."""
+        return case.run_program(self.tool("trace"), "-d=parsed", trace, env=self.environment)
+
+    def program(self, case, package, agent=True):
+        """A Go program of ours, with the agent or without, built once for all cases that run it."""
+        folder = BUILD / "go" / self.version()
+        folder.mkdir(parents=True, exist_ok=True)
+        program = folder / pathlib.Path(package).name
+        build = ("build", "-o", program, ".")  # Go leaves alone what is up to date
+        with open(folder / "lock", "wb") as lock:  # another test may want it now
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if agent:
+                self.run(case, package, *build)
+            else:
+                case.run_program(self.command, *build, cwd=SOURCE / package, env=self.environment)
+        return program
 
 
+@functools.cache
 def local_go():
     """The Go that deps.sh found or fetched, or None."""
     found = subprocess.run([SOURCE / "tools/find-go.sh"], capture_output=True, text=True).stdout.strip()

@@ -5,6 +5,20 @@ import unittest
 from harness import BUILD, SANITIZE, SOURCE, Case, local_go
 
 PACKAGE = SOURCE / "agent/go"
+MODULE = f"""module program
+
+go 1.22
+
+require tracecollect/agent/go v0.0.0
+
+replace tracecollect/agent/go => {PACKAGE}
+"""
+PROGRAM = """package main
+
+import _ "tracecollect/agent/go"
+
+func main() {}
+"""
 
 
 class AgentGo(Case):
@@ -32,6 +46,9 @@ class AgentGo(Case):
         (other / "lib").symlink_to(BUILD / "lib")
         pc = (BUILD / "pkgconfig/traceagent.pc").read_text()
         (other / "pkgconfig/traceagent.pc").write_text(pc.replace(str(BUILD / "lib"), str(other / "lib")))
+        (self.folder / "go.mod").write_text(MODULE)
+        (self.folder / "main.go").write_text(PROGRAM)
         for build in (BUILD, other):
-            server = self.go.build(self, "examples/go-server", self.folder / f"server-{build.name}", build=build)
-            self.assertIn(f"[{build / 'lib'}]", self.run_program("readelf", "-d", server).out)
+            program = self.folder / f"program-{build.name}"
+            self.go.run(self, self.folder, "build", "-trimpath", "-o", program, ".", build=build)
+            self.assertIn(f"[{build / 'lib'}]", self.run_program("readelf", "-d", program).out)

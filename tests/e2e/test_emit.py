@@ -48,8 +48,7 @@ class Emit(Case):
         utc = {**os.environ, "TZ": "UTC"}
         ours = self.tracectl("cat", "-d", "parsed", trace, env=utc).out
         if self.go is not None and go:
-            theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", trace, env=self.go.environment)
-            self.assertEqual(theirs.out, ours)
+            self.assertEqual(self.go.parsed(self, trace).out, ours)
         return ours
 
     def shapes(self, pattern):

@@ -175,8 +175,7 @@ class Experiments(Case):
                          [event["event"] for event in events if event["event"] not in OWN])
         if self.go is not None:
             utc = {**os.environ, "TZ": "UTC"}
-            theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", safe, env=self.go.environment)
-            self.assertEqual(theirs.out, self.tracectl("cat", "-d", "parsed", safe, env=utc).out)
+            self.assertEqual(self.go.parsed(self, safe).out, self.tracectl("cat", "-d", "parsed", safe, env=utc).out)
         collector.ask("verify")
 
     @unittest.skipIf(SANITIZE, "sends bytes, as the tests of send do")

@@ -51,10 +51,7 @@ class Feed(Case):
 
     def subscribe_in_go(self, collector, *args, name="subscriber"):
         go = self.go()
-        program = self.folder / "subscriber-go"
-        if not program.exists():
-            self.run_program(go.command, "build", "-trimpath", "-o", program, ".", cwd=GO_SUBSCRIBER,
-                             env=go.environment)
+        program = go.program(self, GO_SUBSCRIBER, agent=False)
         before = self.subscribers_so_far(collector)
         process = self.spawn(name, program, "-server", collector.to, *args, "-messages", DESCRIPTION)
         self.await_subscriber(collector, before)

@@ -26,9 +26,7 @@ class Forward(Case):
             self.skipTest("no Go >= 1.22 here")
 
     def _server(self, go, collector, *flags, name="server"):
-        program = self.folder / "go-server"
-        if not program.exists():
-            go.build(self, "examples/go-server", program)
+        program = go.program(self, "examples/go-server")
         out = open(self.folder / f"{name}.out", "wb")
         self.addCleanup(out.close)
         return self.spawn(name, program, "-server", collector, "-certs", self.certs, "-instance", "one", *flags,
@@ -39,10 +37,6 @@ class Forward(Case):
         lines = [line for line in (self.folder / f"{name}.out").read_text().splitlines(True)
                  if line.endswith("\n")]
         return json.loads(lines[-1]) if lines else None
-
-    def _parsed(self, trace):
-        return self.run_program(self.go.command, "tool", "trace", "-d=parsed", trace, cwd="/",
-                                env=self.go.environment).stdout
 
     def _forward_with(self, toolchain):
         go = Go(self.go.command, toolchain)
@@ -60,8 +54,7 @@ class Forward(Case):
         self.assertIn(f"{fetched}: ok:", self.tracectl("check", fetched).out)
         minor = int(re.match(r"go1\.(\d+)", self.go.version()).group(1))
         if minor >= 26:  # the printing that ours follows
-            parsed = self._parsed(teed)
-            self.assertEqual(self._parsed(fetched), parsed)
+            parsed = self.go.parsed(self, fetched).stdout
             ours = self.tracectl("cat", "-d", "parsed", fetched, env={**os.environ, "TZ": "UTC"}).stdout
             self.assertTrue(ours == parsed, "tracectl cat -d parsed differs from go tool trace -d=parsed")
         self.assertEqual(collector.stop(), 0)
@@ -94,7 +87,7 @@ class Forward(Case):
         fetched = self.folder / "fetched.trace"
         collector.ask("fetch", "--service", service, "--stream", after["Stream"], "-o", fetched, "--no-progress")
         self.assertIn(f"{fetched}: ok:", self.tracectl("check", fetched).out)
-        self._parsed(fetched)  # Go's own reader takes it, too
+        self.run_program(self.go.tool("trace"), "-pprof=sync", fetched)  # Go's own reader takes it, too
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
         return fetched

@@ -103,8 +103,7 @@ class Points(Case):
         self.assertEqual(logs, [('"hello.traceHelloEnd"', '"who=\\"J\\\\\\"P\\" n=3"')])
         go = local_go()
         if go is not None:
-            theirs = self.run_program(go.command, "tool", "trace", "-d=parsed", trace, env=go.environment)
-            self.assertEqual(theirs.out, ours)
+            self.assertEqual(go.parsed(self, trace).out, ours)
         collector.ask("fetch", "--full", "--service", "hello", "-o", self.folder / "full.trace", "--no-progress")
         self.assertEqual(self.read_typed(), "who=J\"P n=3\n")
 
@@ -233,7 +232,7 @@ class Points(Case):
         with gzip.open(self.folder / "shop.pb.gz") as packed:
             self.assertIn(b"till.refused", packed.read())
         if go is not None:
-            top = self.run_program(go.command, "tool", "pprof", "-top", build / "shop", self.folder / "shop.pb.gz",
+            top = self.run_program(go.tool("pprof"), "-top", build / "shop", self.folder / "shop.pb.gz",
                                    env=go.environment).out
             self.assertRegex(top, r"(?m)^ +3 +100% +100% +3 +100% +till\.refused$")
             self.assertRegex(top, r"(?m)^ +0 .* visit$")

@@ -103,8 +103,7 @@ class PreloadCase(Case):
         utc = {**os.environ, "TZ": "UTC"}
         ours = self.tracectl("cat", "-d", "parsed", trace, env=utc).out
         if self.go is not None:
-            theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", trace, env=self.go.environment)
-            self.assertEqual(theirs.out, ours)
+            self.assertEqual(self.go.parsed(self, trace).out, ours)
         return ours
 
 
@@ -211,9 +210,9 @@ class Preload(PreloadCase):
         if self.go is None:
             return
         trace = self.folder / f"busy-{found['n']}.trace"
-        waits = self.run_program(self.go.command, "tool", "trace", "-pprof=sync", trace, env=self.go.environment).stdout
+        waits = self.run_program(self.go.tool("trace"), "-pprof=sync", trace, env=self.go.environment).stdout
         (self.folder / "sync.pb.gz").write_bytes(waits)
-        top = self.run_program(self.go.command, "tool", "pprof", "-top", "-cum", self.folder / "sync.pb.gz", env=self.go.environment).out
+        top = self.run_program(self.go.tool("pprof"), "-top", "-cum", self.folder / "sync.pb.gz", env=self.go.environment).out
         self.assertRegex(top, r"\brest\n")
 
     def test_cancelled_threads_and_signal_handlers_are_as_ever(self):

@@ -63,8 +63,7 @@ class Snap(Case):
             self.assertIn(": ok:", self.tracectl("check", one).out)
             if self.go is not None:
                 ours = self.tracectl("cat", "-d", "parsed", one, env=utc).out
-                theirs = self.run_program(self.go.command, "tool", "trace", "-d=parsed", one, env=self.go.environment)
-                self.assertEqual(theirs.out, ours)
+                self.assertEqual(self.go.parsed(self, one).out, ours)
         return traces
 
     def end(self, process):
@@ -141,7 +140,7 @@ class Snap(Case):
     def test_a_go_program_records_too(self):
         if self.go is None:
             self.skipTest("no Go >= 1.22 here")
-        server = self.go.build(self, "examples/go-server", self.folder / "go-server")
+        server = self.go.program(self, "examples/go-server")
         environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "20000"}
         process = self.spawn("go-server", server, "-server", self.collector.to, "-certs", self.certs, env=environment)
         self.wait_live()
