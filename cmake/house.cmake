@@ -59,6 +59,24 @@ function(tc_tests_lib test out)
   endforeach()
 endfunction()
 
+# The flags of a test's sources.
+function(tc_test_options target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(${target} PRIVATE -Wno-missing-prototypes -Wno-conversion -Wno-shadow -Wno-undef)
+  if(TC_SANITIZE)
+    target_include_directories(${target} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/standin)
+  endif()
+endfunction()
+
+# tc_add_test_part(NAME SOURCES a.c ... [LIBS target ...]): what several tests are made of, compiled once; a test names it
+# among its LIBS.
+function(tc_add_test_part name)
+  cmake_parse_arguments(T "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} OBJECT ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE ${T_LIBS})
+  tc_test_options(${name})
+endfunction()
+
 # tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [TIMEOUT s])
 # One Criterion binary is one ctest entry. Under TSAN Criterion cannot run (it fails with "Could not initialize
 # inheritable arena"), and under ASAN its own thread may hold the allocator's lock while a test forks, which gcc 12's
@@ -73,11 +91,9 @@ function(tc_add_test)
   endif()
   tc_tests_lib(${T_NAME} T_LABELS ${T_LIBS})
   add_executable(${T_NAME} ${T_SOURCES})
-  target_include_directories(${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  tc_test_options(${T_NAME})
   set_target_properties(${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  target_compile_options(${T_NAME} PRIVATE -Wno-missing-prototypes -Wno-conversion -Wno-shadow -Wno-undef)
   if(TC_SANITIZE)
-    target_include_directories(${T_NAME} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/standin)
     target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} tc_standin_main Threads::Threads)
   else()
     # Criterion's own control channel must bind to libnanomsg, not to nng's functions of the same names.
