@@ -19,11 +19,30 @@ trap 'rm -rf "$logs"' EXIT
 GO=$(tools/find-go.sh) && export GO
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 
-passed=0 failed=0
-for suite in "${suites[@]}"; do
+# While a suite's tests run, the next one is built with what they leave of the cores: many tests mostly wait.
+build() { # SUITE [COMMAND...]: with that command in front
+  local suite=$1
+  shift
+  "$@" cmake --preset "$suite" && "$@" cmake --build --preset "$suite"
+}
+
+passed=0 failed=0 builder=
+for i in "${!suites[@]}"; do
+  suite=${suites[i]} next=${suites[i + 1]:-}
   echo "== $suite: building"
-  if ! { cmake --preset "$suite" && cmake --build --preset "$suite"; } >"$logs/build" 2>&1; then
-    tail -60 "$logs/build"
+  if [ -z "$builder" ]; then
+    build "$suite" >"$logs/build-$suite" 2>&1 &
+    builder=$!
+  fi
+  wait "$builder"
+  built=$?
+  builder=
+  if [ -n "$next" ]; then
+    build "$next" nice -n 10 >"$logs/build-$next" 2>&1 &
+    builder=$!
+  fi
+  if [ $built -ne 0 ]; then
+    tail -60 "$logs/build-$suite"
     echo "== $suite: does not build"
     failed=$((failed + 1))
     continue
