@@ -385,6 +385,7 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
   struct tc__stream *stream = file->stream;
   const struct tc_settled *last = &stream->settled;
 
+  if (stream->queued != file) file->ended = NULL; /* it went on, and may have come to another end */
   if (file->ended == NULL && file->losses.n == 0) return TB_OK;
   if (!last->has_segment && stream->note_day[0] == '\0')
     TB_TRY(tc__find_note(archiver, stream, diag)); /* of an earlier run */

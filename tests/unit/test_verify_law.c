@@ -2,6 +2,7 @@
 /* produced = archived + expired + lost, of every stream that was closed; and with what is open in the collector or
  * still in the agent, of those that live. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "collector/verify.h"
 #include "support/patience.h"
+#include "support/store_calls.h"
 #include "support/store_fixture.h"
 
 static char problems[4096];
@@ -18,7 +20,12 @@ static void open_store(void) {
   tt_fixture_open(NULL);
 }
 
-TestSuite(verify_law, .init = open_store, .fini = tt_fixture_remove);
+static void remove_store(void) {
+  tt_calls_watch(NULL);
+  tt_fixture_remove();
+}
+
+TestSuite(verify_law, .init = open_store, .fini = remove_store);
 
 static void note_problem(void *self, const char *text) {
   size_t len = strlen(problems);
@@ -369,4 +376,32 @@ Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   struct tc_verified seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   expect_sum(seen.closed.lost, 9, 9000);
+}
+
+/* Two ends wait to be put down, that of an agent which stays away and the one it comes back for. */
+Test(verify_law, a_stream_that_came_back_ends_as_its_agent_says) {
+  start_impatient();
+  struct tt_writer w = write_stream(1);
+  tt_barrier(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("open archive/*0101", ENOSPC, UINT32_MAX);
+  send_batches(&w, 6, 2);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_detach(&tt, w.conn);
+  cr_assert_not_null(tt_wait(&tt, TC_REPLY_LOST, 1), "it is given up");
+  struct tt_writer again = come_back(&w, 2);
+  tt_loss(&again, 6, 7, 9, 9000);
+  tt_generation(&again, 8, 3, 1000);
+  tt_close_with(&again, BATCHES + 9 + 3, BYTES + 9000 + 3000);
+  cr_assert(tt_wait_acked(&tt, again.stream, again.seq));
+  unsigned failed = tt_calls_failed(); /* each try begins with what has come by then */
+  for (int tries = 0; tt_calls_failed() < failed + 3 && tries < TT_PATIENCE_MS; tries++)
+    usleep(1000);
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  struct tc_verified seen = verify(false);
+  cr_assert_eq(seen.problems, 0, "%s", problems);
+  cr_assert_eq(seen.closed.streams, 1);
+  expect_sum(seen.closed.lost, 5 + 9, 5000 + 9000);
 }
