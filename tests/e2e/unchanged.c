@@ -139,9 +139,11 @@ static void in_read(void) {
   read_one(NULL);
 }
 static void in_join(void) {
+  int me = atomic_exchange(&ready, 0); /* nobody is to see it sleep before it joins */
   void *out;
 
   MUST(pthread_create(&sleeper, NULL, read_one, &wire) == 0);
+  ready = me;
   MUST(pthread_join(sleeper, &out) == 0 && out == &wire);
 }
 static void write_one(void) {
@@ -220,12 +222,13 @@ static int is_over(void *arg) {
   return -8;
 }
 static void in_thrd_join(void) {
+  int me = atomic_exchange(&ready, 0), left = 0;
   thrd_t thread;
-  int left = 0;
 
   MUST(thrd_create(&thread, is_over, NULL) == thrd_success);
   MUST(thrd_join(thread, &left) == thrd_success && left == -8);
   MUST(thrd_create(&thread, read_seven, NULL) == thrd_success);
+  ready = me;
   MUST(thrd_join(thread, &left) == thrd_success && left == 7);
 }
 
