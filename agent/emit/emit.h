@@ -56,6 +56,7 @@ struct ta_thread {
   atomic_uint busy;      /* in a section */
   uint32_t running_turn; /* the same as turn while it holds what runs, else TA_NO_TURN */
   uint64_t time;         /* of its last event, ticks */
+  struct ta_ticks clock; /* this turn's */
   struct ta_lane *at;    /* this turn's */
   struct ta_lane lane[2];
   _Atomic uint32_t turn; /* the one it last entered */
@@ -91,11 +92,12 @@ struct ta_emit {
   _Atomic uint64_t word; /* turn << 32 | pauses; 0: off */
   uint64_t origin;       /* ticks; time on the wire counts from here */
   uint32_t session, first_turn;
+  struct ta_ticks clock[2]; /* by the turn's parity */
+  atomic_bool counts_cycles;
   unsigned version;
-  uint64_t call_blocks_ticks; /* a system call that lasts longer is one that blocked */
-  unsigned stack_depth;       /* of events' stacks, frames at most; 0: they have none */
-  bool unwinds;               /* by tables where there are no frame pointers */
-  bool allocfree;             /* memory is told (agent/emit/memory.h) */
+  unsigned stack_depth; /* of events' stacks, frames at most; 0: they have none */
+  bool unwinds;         /* by tables where there are no frame pointers */
+  bool allocfree;       /* memory is told (agent/emit/memory.h) */
   struct ta_pool pool __attribute__((aligned(128)));
   _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
   _Atomic uint32_t given_up[2];                        /* by parity: a turn that found no batch */
@@ -162,6 +164,11 @@ static inline struct ta_thread *ta_enter(void) {
   if (!ta_begin(t)) return NULL;
   if (TB_LIKELY(ta_turn_now() == atomic_load_explicit(&t->turn, memory_order_relaxed))) return t;
   return ta_enter_turn(t);
+}
+
+/* The time, on t's thread and in its turn. */
+static inline uint64_t ta_now(const struct ta_thread *t) {
+  return ta_ticks_now(&t->clock);
 }
 
 /* The turn t is in. */

@@ -31,6 +31,7 @@ static uint32_t thread_name(void) {
 
 static void enter_lane(struct ta_thread *t, uint32_t turn) {
   t->at = &t->lane[turn & 1];
+  t->clock = ta_emit.clock[turn & 1];
   atomic_store_explicit(&t->turn, turn, memory_order_release);
   t->running_turn = t->hold == TA_HOLDS_RUNNING ? turn : TA_NO_TURN;
 }
@@ -145,7 +146,7 @@ struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
 
 static void end_in_session(struct ta_thread *t, const void *from) {
   t->nested = 0;
-  if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, ta_ticks_now());
+  if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, ta_now(t));
   while (t != NULL && t->hold == TA_HOLDS_NOTHING && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
   if (t == NULL) return;
   ta_act_pause_end(t);

@@ -86,6 +86,7 @@ void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_
                    uint32_t name) {
   uint8_t event = (uint8_t)(TW_EV_SPAN + (unsigned)what);
 
+  ta_ticks_fence();
   switch (what) {
   case TA_SPAN_EXISTS:
   case TA_SPAN_ALLOC: put_span(t, event, at, bytes, name); break;
@@ -108,7 +109,7 @@ void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_
 static void open_batch(struct ta_turner *k, uint32_t turn, unsigned char kind) {
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = TB_NO_THREAD,
-                           .time = k->began.ticks - ta_emit.origin,
+                           .time = k->time,
                            .experiment = TW_EXPERIMENT_ALLOC_FREE };
 
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);

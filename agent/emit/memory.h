@@ -7,6 +7,9 @@
  * whole addresses. What a type is, C does not know: here it is a size and, if the caller gave one, a name. Two that are
  * equal in both are one type of their turn, by the place of the two in a table, which is taken by compare-and-swap.
  *
+ * What one thread frees another may have some hundred nanoseconds later, and nothing but time says which was first: the
+ * clock is read when the object has been.
+ *
  * Memory    static: 64 KiB a table, one for each parity of the turn, touched by who tells objects.
  * Threads   put: any that is in a section. write: the turner, when nobody is in that turn.
  * Errors    no room for a type: 0, which stands for "none said".

@@ -46,8 +46,8 @@ bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
     post(lane->events);
   }
   lane->pos = lane->end = NULL;
-  uint64_t now = ta_ticks_now();
-  if (now > t->time) t->time = now;
+  uint64_t now = ta_now(t);
+  if ((int64_t)(now - t->time) > 0) t->time = now;
   lane->events = take_batch(t, 0);
   if (lane->events == NULL) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);

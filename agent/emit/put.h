@@ -44,10 +44,11 @@ static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t,
       !ta_next_batch(t, lane))
     return;
   unsigned char *pos = lane->pos;
-  if (TB_UNLIKELY(ticks <= t->time)) ticks = t->time + 1;
+  uint64_t since = ticks - t->time;
+  if (TB_UNLIKELY((int64_t)since <= 0)) since = 1;
   *pos++ = type;
-  pos = ta_put_number(pos, ticks - t->time);
-  t->time = ticks;
+  pos = ta_put_number(pos, since);
+  t->time += since;
   if (n > 0) pos = ta_put_number(pos, a);
   if (n > 1) pos = ta_put_number(pos, b);
   if (n > 2) pos = ta_put_number(pos, c);
@@ -59,7 +60,7 @@ static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t,
 static inline __attribute__((always_inline)) void ta_put(struct ta_thread *t, uint8_t type,
                                                          unsigned n, uint64_t a, uint64_t b,
                                                          uint64_t c, uint64_t d) {
-  ta_put_at(t, ta_ticks_now(), type, n, a, b, c, d);
+  ta_put_at(t, ta_now(t), type, n, a, b, c, d);
 }
 
 static inline uint64_t ta_go_id(const struct ta_go *go) {

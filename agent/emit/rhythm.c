@@ -109,7 +109,7 @@ static void doze(struct ta_rhythm *r, bool rest) {
 
 void ta_rhythm_run(struct ta_rhythm *r) {
   tb_check_keep(&r->keeper);
-  r->began_ns = r->turner.start.mono_ns;
+  r->began_ns = r->turner.began.mono_ns;
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL) {
     bool busy = ta_turner_collect(&r->turner);
     turn(r, ta_mono_ns());

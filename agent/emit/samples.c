@@ -75,7 +75,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 static void note(struct ta_thread *t, uint32_t turn, const void *context) {
   uint64_t pcs[TA_FRAMES_MAX] TA_UNSET;
   struct samples *samples = samples_of(t->place, turn);
-  uint64_t now = ta_ticks_now();
+  int64_t now = (int64_t)(ta_ticks_now(&ta_emit.clock[turn & 1]) - ta_emit.origin);
 
   if (samples->n == room) {
     atomic_fetch_add_explicit(&ta_emit.lost_samples, 1, memory_order_relaxed);
@@ -83,12 +83,11 @@ static void note(struct ta_thread *t, uint32_t turn, const void *context) {
   }
   uint32_t stack = ta_stacks_put(turn, pcs, ta_frames_of_signal(t, context, pcs, depth));
   bool runs = t->hold == TA_HOLDS_RUNNING;
-  samples->of[samples->n++] =
-      (struct sample){ .time = now > ta_emit.origin ? now - ta_emit.origin : 0,
-                       .go = t->go != NULL ? ta_go_id(t->go) : 0,
-                       .proc = runs ? (int64_t)t->place : -1,
-                       .thread = t->system_id,
-                       .stack = stack };
+  samples->of[samples->n++] = (struct sample){ .time = now > 0 ? (uint64_t)now : 0,
+                                               .go = t->go != NULL ? ta_go_id(t->go) : 0,
+                                               .proc = runs ? (int64_t)t->place : -1,
+                                               .thread = t->system_id,
+                                               .stack = stack };
 }
 
 /* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the turner ends neither. If it was

@@ -27,9 +27,7 @@ enum {
   MEMORY_BYTES = 16 << 20,
   MEMORY_BYTES_MIN = 2 << 20,
   VERSION = 26,
-  SETTLE_NS = 1000000,
-  TIDY_MS = 1000,         /* past the deadline of stop(), for the turner to end */
-  CALL_BLOCKS_NS = 20000, /* when Go's runtime begins to look, too */
+  TIDY_MS = 1000, /* past the deadline of stop(), for the turner to end */
 };
 
 struct session {
@@ -84,16 +82,6 @@ static int check_config(const struct ta_emit_config *c) {
   if (c->allocfree != 0 && c->version != 0 && c->version < TA_FIRST_VERSION_WITH_EXPERIMENTS)
     return ta_forward_fault(TA_E_CONFIG, "allocfree needs version 23 or later");
   return TA_OK;
-}
-
-/* The two clocks apart far enough to tell how long a blocking call is; the trace's own frequency comes later. */
-static struct ta_moment start_clock(bool monotonic) {
-  ta_ticks_choose(monotonic);
-  struct ta_moment from = ta_moment_now();
-  if (ta_ticks_count_cycles) nanosleep(&(struct timespec){ .tv_nsec = SETTLE_NS }, NULL);
-  struct ta_moment to = ta_moment_now();
-  ta_emit.call_blocks_ticks = CALL_BLOCKS_NS * (ta_ticks_frequency(&from, &to) / 1000) / 1000000;
-  return from;
 }
 
 /* In a forked child nobody turns, and nobody but the forking thread is left. */
@@ -170,14 +158,15 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_fence_choose();
   ta_threads_reset();
   ta_goes_reset();
-  /* Readers turn each difference between two events of a batch into nanoseconds by itself, and cut it off: of cycles a
-   * thread that writes densely loses some microseconds a batch that way, and what it gave away seems to be taken before.
-   * A tick of CLOCK_MONOTONIC is 8 ns, and loses nothing. */
-  struct ta_moment now = start_clock(config->monotonic_clock != 0 || config->allocfree != 0);
+  struct ta_rate rate;
+  struct ta_ticks clock =
+      ta_ticks_begin(config->monotonic_clock == 0 && ta_cycles_are_trusted(), &rate);
   ta_emit.session++;
   ta_emit.first_turn = turn;
   ta_emit.version = config->version != 0 ? config->version : VERSION;
-  ta_emit.origin = now.ticks;
+  ta_emit.clock[turn & 1] = clock;
+  ta_emit.origin = ta_ticks_at(&clock, &rate.since);
+  atomic_store(&ta_emit.counts_cycles, clock.factor != 0);
   ta_emit.allocfree = config->allocfree != 0;
   ta_memory_begin();
   atomic_store(&ta_emit.done, turn - 1);
@@ -192,7 +181,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   int error = begin_stacks(config, s->rhythm.period_ns);
   if (error != TA_OK) return error;
   ta_experiments_lock();
-  ta_turner_open(&s->rhythm.turner, out, now);
+  ta_turner_open(&s->rhythm.turner, out, rate);
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   ta_experiments_unlock();
   error = start_thread(s);
@@ -356,7 +345,8 @@ int ta_emit_stop(int64_t deadline_ms) {
 
 int ta_emit_status(struct ta_emit_status *out) {
   KEEP_ERRNO;
-  struct ta_emit_status status = { .size = out->size, .cycle_clock = ta_ticks_count_cycles };
+  struct ta_emit_status status = { .size = out->size,
+                                   .cycle_clock = atomic_load(&ta_emit.counts_cycles) };
   int error = TA_E_OFF;
 
   pthread_rwlock_rdlock(&gate);

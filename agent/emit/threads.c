@@ -87,6 +87,7 @@ void ta_threads_reset(void) {
     atomic_store(&t->before_turn, 0);
     atomic_store(&t->dropped, 0);
     atomic_store(&t->misused, 0);
+    t->time = 0; /* by a clock that is gone */
     t->proc_turn = 0;
   }
   ta_waiters_reset();

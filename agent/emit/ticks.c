@@ -5,15 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined __x86_64__ || defined __i386__
+#ifdef __x86_64__
 #include <cpuid.h>
 #endif
 
-enum { TRIES = 5, FREQUENCY_OF_NS = 1000000000 >> TA_NS_LOG2 };
+enum {
+  TRIES = 5,
+  TICK_LOG2 = 3,
+  SETTLE_NS = 1000000, /* the first measurement, and again so long until it is good enough */
+  SETTLES = 5,
+  SETTLED_PPB = 100000,
+  FINE_PPB = 1000, /* good enough to begin a new measurement: rates do change, slowly */
+};
+_Static_assert(1 << TICK_LOG2 == TA_TICK_NS, "a tick is shifted out of nanoseconds");
 
-bool ta_ticks_count_cycles;
+/* The counter. */
 
-#if defined __x86_64__ || defined __i386__
+#ifdef __x86_64__
 
 /* What the kernel tells the time by. The names are of those that are read from the counter alone. */
 static bool kernel_counts_cycles(void) {
@@ -38,41 +46,130 @@ static bool rate_is_constant(void) {
   return __get_cpuid((unsigned)LEAF, &a, &b, &c, &d) != 0 && (d & INVARIANT) != 0;
 }
 
-void ta_ticks_choose(bool monotonic) {
-  ta_ticks_count_cycles = !monotonic && rate_is_constant() && kernel_counts_cycles();
+bool ta_cycles_are_trusted(void) {
+  return rate_is_constant() && kernel_counts_cycles();
+}
+
+static uint64_t count(bool cycles) {
+  return cycles ? __rdtsc() : ta_mono_ns();
 }
 
 #else
 
-void ta_ticks_choose(bool monotonic) {
-  (void)monotonic;
+bool ta_cycles_are_trusted(void) {
+  return false;
+}
+
+static uint64_t count(bool cycles) {
+  (void)cycles;
+  return ta_mono_ns();
 }
 
 #endif
 
-uint64_t ta_ticks_of_clock(void) {
-  return ta_mono_ns() >> TA_NS_LOG2;
+uint64_t ta_ticks_of_kernel(const struct ta_ticks *clock) {
+  return (ta_mono_ns() >> TICK_LOG2) + clock->offset;
 }
 
-struct ta_moment ta_moment_now(void) {
+/* Moments. */
+
+static struct ta_moment moment_now(bool cycles) {
   struct ta_moment best = { 0 };
   uint64_t best_width = UINT64_MAX;
 
   /* Whoever is interrupted between the readings tries again: the narrowest wins. */
   for (int i = 0; i < TRIES; i++) {
-    uint64_t before = ta_ticks_now(), mono = ta_mono_ns(), wall = ta_wall_ns();
-    uint64_t width = ta_ticks_now() - before;
+    uint64_t before = count(cycles), mono = ta_mono_ns(), between = count(cycles);
+    uint64_t wall = ta_wall_ns(), width = count(cycles) - before;
     if (width >= best_width) continue;
     best_width = width;
-    best = (struct ta_moment){ before + width / 2, mono, wall };
+    best = (struct ta_moment){ before + (between - before) / 2, between - before, mono, wall };
   }
   return best;
 }
 
-uint64_t ta_ticks_frequency(const struct ta_moment *from, const struct ta_moment *to) {
-  if (!ta_ticks_count_cycles) return FREQUENCY_OF_NS;
-  unsigned __int128 ticks = to->ticks - from->ticks;
+struct ta_moment ta_moment_now(const struct ta_ticks *clock) {
+  return moment_now(clock->factor != 0);
+}
+
+uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *moment) {
+  if (clock->factor == 0) return (moment->mono_ns >> TICK_LOG2) + clock->offset;
+  return ta_ticks_of_cycles(clock, moment->cycles);
+}
+
+/* Rates. */
+
+/* 2^64 ticks a cycle; 0: less than a cycle has a tick, or the counter has not gone on. */
+static uint64_t factor_of(const struct ta_moment *from, const struct ta_moment *to) {
   uint64_t ns = to->mono_ns - from->mono_ns;
-  uint64_t frequency = ns == 0 ? 0 : (uint64_t)(ticks * 1000000000u / ns);
-  return frequency == 0 ? 1 : frequency;
+
+  if (to->cycles <= from->cycles) return 0;
+  unsigned __int128 factor =
+      ((unsigned __int128)ns << (64 - TICK_LOG2)) / (to->cycles - from->cycles);
+  return factor > UINT64_MAX ? 0 : (uint64_t)factor;
+}
+
+/* What the blur of both is of the cycles that should lie between them. */
+static uint64_t error_ppb(uint64_t factor, const struct ta_moment *from,
+                          const struct ta_moment *to) {
+  uint64_t ns = to->mono_ns - from->mono_ns;
+  unsigned __int128 blur = (unsigned __int128)from->blur + to->blur;
+  unsigned __int128 cycles = ((unsigned __int128)ns << (64 - TICK_LOG2)) / factor;
+
+  return (uint64_t)(blur * (1000000000u / 2) / (cycles + 1));
+}
+
+/* A clock of that factor that shows these ticks then. */
+static struct ta_ticks clock_through(uint64_t factor, uint64_t cycles, uint64_t ticks) {
+  struct ta_ticks clock = { .factor = factor };
+
+  clock.offset = ticks - ta_ticks_of_cycles(&clock, cycles);
+  return clock;
+}
+
+struct ta_ticks ta_ticks_from(const struct ta_moment *from, const struct ta_moment *to) {
+  uint64_t factor = factor_of(from, to);
+
+  if (factor == 0) return (struct ta_ticks){ 0 };
+  return clock_through(factor, from->cycles, from->mono_ns >> TICK_LOG2);
+}
+
+struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate) {
+  struct ta_ticks clock = { 0 };
+
+  *rate = (struct ta_rate){ .since = moment_now(cycles) };
+  for (int i = 0; cycles && i < SETTLES; i++) {
+    nanosleep(&(struct timespec){ .tv_nsec = SETTLE_NS }, NULL);
+    struct ta_moment now = moment_now(true);
+    clock = ta_ticks_from(&rate->since, &now);
+    if (clock.factor == 0) break;
+    rate->error_ppb = error_ppb(clock.factor, &rate->since, &now);
+    if (rate->error_ppb <= SETTLED_PPB) break;
+  }
+  return clock;
+}
+
+static bool is_like(uint64_t factor, uint64_t before) {
+  return factor > before - before / 8 && factor - before / 8 < before;
+}
+
+/* Goes on at `ticks` or, where the time has been left behind, with CLOCK_MONOTONIC's own. */
+static struct ta_ticks kernel_from(uint64_t ticks, const struct ta_moment *now) {
+  uint64_t ahead = ticks - (now->mono_ns >> TICK_LOG2);
+
+  return (struct ta_ticks){ .offset = (int64_t)ahead > 0 ? ahead : 0 };
+}
+
+struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate,
+                              const struct ta_moment *now) {
+  if (clock->factor == 0) return *clock;
+  uint64_t ticks = ta_ticks_at(clock, now);
+  if (now->cycles <= rate->since.cycles) return kernel_from(ticks, now);
+  uint64_t error = error_ppb(clock->factor, &rate->since, now);
+  if (error > rate->error_ppb && error > FINE_PPB) return *clock;
+  uint64_t factor = factor_of(&rate->since, now);
+  if (!is_like(factor, clock->factor)) return kernel_from(ticks, now);
+  rate->error_ppb = error;
+  if (error <= FINE_PPB) rate->since = *now;
+  return clock_through(factor, now->cycles, ticks);
 }

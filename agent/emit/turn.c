@@ -22,7 +22,6 @@ enum {
   NAP_NS = 50000,
   NAMES_WAIT_NS = 50000000, /* for functions' names, at most; the last time for longer */
   NAMES_WAIT_LAST_NS = 500000000,
-  MEASURE_NS = 10000000, /* at least, the counter against the clock: 10 in a million */
 };
 
 static void ship(struct ta_turner *k, struct tw_write *w) {
@@ -36,7 +35,7 @@ static void ship(struct ta_turner *k, struct tw_write *w) {
 static void write_experiments(struct ta_turner *k, uint32_t turn) {
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = TB_NO_THREAD,
-                           .time = k->began.ticks - ta_emit.origin,
+                           .time = k->time,
                            .experiment = TW_EXPERIMENT_SPECS };
 
   if (ta_emit.version < TA_FIRST_VERSION_WITH_EXPERIMENTS) return;
@@ -44,12 +43,13 @@ static void write_experiments(struct ta_turner *k, uint32_t turn) {
   if (ta_experiments_write(&k->write)) ship(k, &k->write);
 }
 
-void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_moment start) {
+void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate) {
   unsigned char header[TW_HEADER_BYTES];
 
   k->out = *out;
-  k->start = k->began = start;
-  k->frequency = k->bytes = 0;
+  k->began = rate.since;
+  k->rate = rate;
+  k->time = k->bytes = 0;
   k->later = NULL;
   k->later_end = &k->later;
   tw_header_write(header, ta_emit.version);
@@ -129,9 +129,7 @@ static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
 /* What nobody wrote. */
 
 void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
-  struct tw_batch head = { .gen = ta_generation_of(turn),
-                           .thread = thread,
-                           .time = k->began.ticks - ta_emit.origin };
+  struct tw_batch head = { .gen = ta_generation_of(turn), .thread = thread, .time = k->time };
 
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
 }
@@ -228,17 +226,9 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
   ta_turner_close_batch(k);
 }
 
-/* The first generation's length is what the counter is measured against; the answer holds for all that follow, so
- * that the time of one generation goes on where the last one's ended. */
 static void write_clocks(struct ta_turner *k, uint32_t turn) {
-  if (k->frequency == 0) {
-    while (ta_ticks_count_cycles && ta_mono_ns() < k->start.mono_ns + MEASURE_NS)
-      nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
-    struct ta_moment now = ta_moment_now();
-    k->frequency = ta_ticks_frequency(&k->start, &now);
-  }
-  struct tw_clocks clocks = { .frequency = k->frequency,
-                              .time = k->began.ticks - ta_emit.origin,
+  struct tw_clocks clocks = { .frequency = TA_TICKS_A_SECOND,
+                              .time = k->time,
                               .mono_ns = k->began.mono_ns,
                               .wall_sec = k->began.wall_ns / 1000000000u,
                               .wall_nsec = k->began.wall_ns % 1000000000u };
@@ -247,10 +237,32 @@ static void write_clocks(struct ta_turner *k, uint32_t turn) {
   ta_turner_close_batch(k);
 }
 
+/* The next turn's clock, in the place of the last one's, which everybody has left. What is known then of the counter's
+ * rate holds if the turn does end. */
+static struct ta_rate make_clock(const struct ta_turner *k, uint32_t turn,
+                                 const struct ta_moment *next) {
+  struct ta_rate rate = k->rate;
+
+  ta_emit.clock[(turn + 1) & 1] = ta_ticks_next(&ta_emit.clock[turn & 1], &rate, next);
+  return rate;
+}
+
+static void begin_turn(struct ta_turner *k, uint32_t turn, const struct ta_moment *now,
+                       struct ta_rate rate) {
+  const struct ta_ticks *clock = &ta_emit.clock[turn & 1];
+
+  atomic_store(&ta_emit.counts_cycles, clock->factor != 0);
+  k->began = *now;
+  k->time = ta_ticks_at(clock, now) - ta_emit.origin;
+  k->rate = rate;
+  k->bytes = 0;
+}
+
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
   uint64_t gen = ta_generation_of(turn);
-  struct ta_moment next = ta_moment_now();
+  struct ta_moment next = ta_moment_now(&ta_emit.clock[turn & 1]);
+  struct ta_rate rate = make_clock(k, turn, &next);
   static const unsigned char end_mark = END_MARK;
 
   if (!move_on(turn, kind)) return false;
@@ -271,8 +283,7 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   k->out.end(k->out.self, gen);
   atomic_fetch_add(&ta_emit.generations, 1);
   atomic_store(&ta_emit.done, turn);
-  k->began = next;
-  k->bytes = 0;
+  begin_turn(k, turn + 1, &next, rate);
   if (kind != TA_TURN_LAST) {
     ta_experiments_lock();
     write_experiments(k, turn + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turner: takes what threads have written, and ends generations.
  *
- *   ta_turner_open(&k, outlet, now);
+ *   ta_turner_open(&k, outlet, rate);
  *   while (more) {
  *     ta_turner_collect(&k);
  *     if (time) ta_turner_turn(&k, TA_TURN_NEXT);
@@ -32,8 +32,9 @@ struct ta_outlet {
 
 struct ta_turner {
   struct ta_outlet out;
-  struct ta_moment start, began;       /* of the session, of this turn */
-  uint64_t frequency;                  /* 0: not known yet */
+  struct ta_moment began;              /* of this turn */
+  uint64_t time;                       /* the same on the wire */
+  struct ta_rate rate;                 /* of the counter */
   uint64_t bytes;                      /* of the generation, shipped so far */
   struct ta_batch *later, **later_end; /* of the turn that has begun meanwhile, oldest first */
   struct tw_write write;
@@ -46,8 +47,9 @@ enum ta_turn_kind {
   TA_TURN_LAST,
 };
 
-/* start: ta_emit.origin's moment. The lock of experiments is the caller's. */
-void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_moment start);
+/* rate: as the session's first clock came with it; it began at ta_emit.origin. The lock of experiments is the
+ * caller's. */
+void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate);
 bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);
 

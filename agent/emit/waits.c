@@ -10,6 +10,9 @@
 #include "agent/emit/act.h"
 #include "agent/emit/waiters.h"
 
+/* A system call that lasts longer is one that blocked: when Go's runtime begins to look, too. */
+enum { CALL_BLOCKS_TICKS = 20000 / TA_TICK_NS };
+
 _Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
 _Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in their order");
 
@@ -105,11 +108,11 @@ void ta_syscall_begin_in(ta_name call) {
 }
 
 void ta_act_call_end(struct ta_thread *t, uint64_t now) {
-  bool blocked = now > t->call_ticks + ta_emit.call_blocks_ticks;
+  bool blocked = now > t->call_ticks + CALL_BLOCKS_TICKS;
   uint64_t seq = ta_change_own(t, TW_GO_RUNNING, blocked ? 1 : 0);
 
   if (blocked) {
-    ta_put_at(t, t->call_ticks + ta_emit.call_blocks_ticks, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+    ta_put_at(t, t->call_ticks + CALL_BLOCKS_TICKS, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
     ta_put_at(t, now, TW_EV_GO_SYSCALL_END_BLOCKED, 0, 0, 0, 0, 0);
     ta_put_proc_start(t);
     ta_put(t, TW_EV_GO_START, 2, ta_go_id(t->go), seq, 0, 0);
@@ -123,6 +126,6 @@ void ta_syscall_end(void) {
   struct ta_thread *t = end(TA_HOLDS_SYSCALL);
 
   if (t == NULL) return;
-  ta_act_call_end(t, ta_ticks_now());
+  ta_act_call_end(t, ta_now(t));
   ta_leave(t);
 }

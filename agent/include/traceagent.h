@@ -218,7 +218,7 @@ struct ta_emit_config {
   /* Of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none. */
   unsigned samples_hz;
   int samples_signal; /* that a sample is taken by; default SIGURG */
-  /* Not 0: what ta_memory_tell() says is told, and threads' stacks (traceexperiment.h), by CLOCK_MONOTONIC. */
+  /* Not 0: what ta_memory_tell() says is told, and threads' stacks (traceexperiment.h). */
   int allocfree;
 };
 

@@ -109,9 +109,12 @@ class Case(unittest.TestCase):
 
     def example(self, name, *packages):
         """A C program of examples/, built against the agent of this build."""
+        return self.program_of(SOURCE / "examples" / name / f"{name.replace('-', '_')}.c", name, *packages)
+
+    def program_of(self, source, name, *packages):
+        """A C program as a user builds it."""
         pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
         flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
-        source = SOURCE / "examples" / name / f"{name.replace('-', '_')}.c"
         program = self.folder / name
         sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
         self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, source,

@@ -37,6 +37,37 @@ int main(int, char **argv) {
 }
 """
 
+LOOKS = 12
+CLOCK = """#include <stdio.h>
+#include <time.h>
+#include <traceagent.h>
+static long long now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+int main(int argc, char **argv) {
+  struct ta_forward_config where = { .server = argv[1], .certs = argv[2], .service = "clock" };
+  long long before = 0, after = 0, measured = now_ns() + 20000000;
+  char text[64];
+  if (argc != 3 || ta_emit_start(&where, NULL) != TA_OK) return 1;
+  ta_name look = ta_name_of("look");
+  ta_thread_attach(0);
+  while (now_ns() < measured)
+    if (ta_emit_sync(60000) != TA_OK) return 1;
+  for (int i = 0; i < %d; i++) {
+    for (int n = 0; n < 10000; n++) ta_heap_alloc(n);
+    snprintf(text, sizeof text, "%%lld %%lld", before, after);
+    before = now_ns();
+    ta_log(0, look, text);
+    after = now_ns();
+  }
+  snprintf(text, sizeof text, "%%lld %%lld", before, after);
+  ta_log(0, look, text);
+  return ta_emit_stop(60000);
+}
+""" % LOOKS
+
 
 class Emit(Case):
     def setUp(self):
@@ -111,6 +142,23 @@ class Emit(Case):
                     (r"Log .*Category=\"balance\"", 1), (r"Running->Syscall", JOBS), (r"\tworker @", 4))
         self.assertIn('Reason="sync (join)"', text)
         collector.ask("verify")
+
+    def test_a_dense_threads_events_have_the_time_they_were_written_at(self):
+        """E9: between two readings of the program's own; each log says those around the one before."""
+        collector = Collector(self)
+        (self.folder / "clock.c").write_text(CLOCK)
+        self.run_program(self.program_of(self.folder / "clock.c", "clock"), collector.to, self.certs)
+        text = self.same_in_go(self.fetch(collector, "clock"))
+        times, trace, mono = [], 0, 0
+        for line in text.splitlines():
+            if sync := re.search(r" Sync .*Trace=(\d+) Mono=(\d+)", line):
+                trace, mono = map(int, sync.groups())
+            elif log := re.search(r' Log Time=(\d+) .*Category="look" Message="(\d+) (\d+)"', line):
+                time, *around = map(int, log.groups())
+                times.append((mono + time - trace, 1000 + (time - trace) // 100000, around))
+        self.assertEqual(len(times), LOOKS + 1)
+        for (time, slack, _), (_, _, (before, after)) in zip(times, times[1:]):
+            self.assertTrue(before - slack <= time <= after + slack, f"{time - before} ns, of {after - before}")
 
     @unittest.skipIf(SANITIZE, "a sanitizer must be told of every stack a program switches to")
     def test_fibers_show_who_waits_for_whom(self):

@@ -59,26 +59,31 @@ static tb_rc tell(void *self, const struct to_generation *gen, const struct to_e
   return TB_OK;
 }
 
-char *emit_told_end(struct emitted *e) {
+void emit_end_and_read(struct emitted *e, struct to_event_sink sink) {
   struct tb_mem mem;
   struct tb_diag diag = { 0 };
   struct to_reader *reader;
-  char *text, fault[300];
-  size_t n;
-  FILE *told = open_memstream(&text, &n);
+  char fault[300];
 
   cr_assert_eq(emit_end(e), 0);
   cr_assert_eq(e->traces, 1);
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  cr_assert_eq(to_reader_new(&mem, &(struct to_limits){ 0 }, TO_READER_FRAMES,
-                             (struct to_event_sink){ told, tell }, &diag, &reader),
-               TB_OK);
+  cr_assert_eq(to_reader_new(&mem, NULL, TO_READER_FRAMES, sink, &diag, &reader), TB_OK);
   tb_rc rc = to_reader_read(reader, e->trace[0].bytes, e->trace[0].n);
   tb_diag_format(&diag, fault, sizeof fault);
   cr_assert_eq(rc, TB_OK, "%s", fault);
   to_reader_free(reader);
-  fclose(told);
+  cr_assert_eq(mem.bytes, 0);
   emit_free(e);
+}
+
+char *emit_told_end(struct emitted *e) {
+  char *text;
+  size_t n;
+  FILE *told = open_memstream(&text, &n);
+
+  emit_end_and_read(e, (struct to_event_sink){ told, tell });
+  fclose(told);
   return text;
 }
 

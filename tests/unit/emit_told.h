@@ -5,11 +5,15 @@
 #ifndef TT_EMIT_TOLD_H
 #define TT_EMIT_TOLD_H
 
+#include "online/event.h"
 #include "tests/unit/emit_scene.h"
+
+/* The session ends; its one trace goes through our reader, which must find no fault. */
+void emit_end_and_read(struct emitted *e, struct to_event_sink sink);
 
 /* No generation ends by time, unless config says so. */
 void emit_told_begin(struct emitted *e, struct ta_emit_config config);
-/* The session ends; its one trace is read by our reader, which must find no fault. The caller's to free. */
+/* The session ends, and is read. The caller's to free. */
 char *emit_told_end(struct emitted *e);
 
 /* Sessions of run() until one of them is told with these words: what functions are called is there when it is there. */

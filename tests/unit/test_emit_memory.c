@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "online/allocfree.h"
-#include "online/reader.h"
-#include "tests/unit/emit_scene.h"
+#include "tests/unit/emit_told.h"
 #include "traceexperiment.h"
 
 enum { TOLD_MAX = 40000 };
@@ -67,25 +66,12 @@ static void begin(void) {
 }
 
 static void end(void) {
-  struct to_reader *reader;
-  struct tb_diag diag;
-  char text[300];
-
-  cr_assert_eq(emit_end(&emitted), 0);
-  cr_assert_eq(emitted.traces, 1);
   told = (struct told){ 0 };
   tb_mem_init(&told.mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_diag_clear(&diag);
   to_allocfree_init(&told.allocfree, &told.mem, 1);
-  struct to_event_sink sink = { NULL, take };
-  cr_assert_eq(to_reader_new(&told.mem, NULL, 0, sink, &diag, &reader), TB_OK);
-  tb_rc rc = to_reader_read(reader, emitted.trace[0].bytes, emitted.trace[0].n);
-  tb_diag_format(&diag, text, sizeof text);
-  cr_assert_eq(rc, TB_OK, "%s", text);
-  to_reader_free(reader);
+  emit_end_and_read(&emitted, (struct to_event_sink){ NULL, take });
   to_allocfree_fini(&told.allocfree);
   cr_assert_eq(told.mem.bytes, 0);
-  emit_free(&emitted);
 }
 
 static void expect(unsigned i, enum to_heap_thing thing, enum to_heap_verb verb, const void *at,
