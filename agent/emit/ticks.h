@@ -41,7 +41,7 @@ static inline uint64_t ta_ticks_of_cycles(const struct ta_ticks *clock, uint64_t
 uint64_t ta_ticks_of_kernel(const struct ta_ticks *clock); /* out of line, for its stack frame */
 
 /* May be read ahead of what the processor has still to load, by some 100 ns. Where a thread goes on from what another did
- * that is no matter, if numbers order the two: a fence there is 7 ns of a fiber's switch. If only time does,
+ * that is no matter, if numbers order the two: a fence there is 14 ns of a fiber's switch. If only time does,
  * ta_ticks_fence() stands before it. */
 static inline uint64_t ta_ticks_now(const struct ta_ticks *clock) {
 #ifdef __x86_64__
