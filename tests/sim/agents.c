@@ -303,18 +303,20 @@ void sim_agents_stop(struct sim_agents *agents) {
                     atomic_load(&agents->tenants[i].record_bytes));
 }
 
-void sim_agents_end_soon(struct sim_agents *agents) {
+bool sim_agents_end_soon(struct sim_agents *agents) {
   for (unsigned i = 0; i < SIM_STREAMS; i++) {
     struct sim_agent *agent = &agents->agents[i];
     if (agent->sent == 0 || agent->end_at != 0) continue;
     for (uint64_t limit = sim_world->mono_ns + PATIENCE_NS; agent->ref == 0;
          sim_agents_step(agents)) {
+      if (agents->failed) return false;
       if (agent->conn == 0) attach(agents, i);
       if (sim_world->mono_ns >= limit) sim_violation("stream %u: no answer to its attach", i);
     }
     /* What is on its way arrives, too. */
     agent->end_at = sim_script_border(&agents->scripts[i], agent->next > 1 ? agent->next - 1 : 1);
   }
+  return true;
 }
 
 bool sim_agents_are_done(const struct sim_agents *agents) {

@@ -46,8 +46,9 @@ bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag);
 /* Ends the store as a daemon does. */
 void sim_agents_stop(struct sim_agents *agents);
 
-/* Each whom it is not known of ends its stream at the end of what it has begun, so that soon all is told. */
-void sim_agents_end_soon(struct sim_agents *agents);
+/* Each whom it is not known of ends its stream at the end of what it has begun, so that soon all is told. False: the store
+ * has failed. */
+bool sim_agents_end_soon(struct sim_agents *agents);
 /* Submits a record of a stream, if it has one to send and the window allows it. */
 bool sim_agents_send(struct sim_agents *agents, unsigned stream);
 /* The agent is gone, and will come again. */

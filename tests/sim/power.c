@@ -78,8 +78,8 @@ static void prove(struct sim_disk *disk, uint64_t seed) {
   world->boundary = at_boundary;
   world->self = level;
   if (!sim_agents_start(&level->agents, &diag)) sim_violation("it does not start: %s", diag.text);
-  sim_agents_end_soon(&level->agents);
-  if (!sim_agents_finish(&level->agents, sim_once_in(&level->chance, 2)))
+  if (!sim_agents_end_soon(&level->agents) ||
+      !sim_agents_finish(&level->agents, sim_once_in(&level->chance, 2)))
     sim_violation("it fails after its start");
   sim_agents_stop(&level->agents);
   sim_expect_whole(&level->agents, level[-1].pattern < SIM_PLAIN_PATTERNS ||
