@@ -369,11 +369,14 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
   tc_meta *meta = tc__build_meta(archiver, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(file->losses.items[0].first_gen, name);
+  bool was_marked = archiver->stale_marked;
   tb_rc rc = open_place(archiver, file, diag);
   if (rc == TB_OK) rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
+  if (rc == TB_OK) rc = tc__mark_stale(archiver, diag); /* the next start finds it by its row */
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
   if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
+  if (rc == TB_OK && !was_marked && tc__catalog_takes_rows(archiver)) tc__unmark_stale(archiver);
   tc__free_meta(meta);
   if (rc != TB_OK) return rc;
   memcpy(file->stream->note_day, file->day, sizeof file->day);

@@ -203,7 +203,8 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
 
   *out_skip_to = 0;
   assert(stream != NULL);
-  TB_TRY(tc__learn_told(archiver, stream, diag));
+  if (kind != TP_HEADER)
+    TB_TRY(tc__learn_told(archiver, stream, diag)); /* of an idle one: nothing */
   if (kind == TP_BATCH && (stream->open == NULL || !stream->open->segment->in_gen)) {
     char day[TC_DAY_BYTES];
     tc_day(wall_ns, day);

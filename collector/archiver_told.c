@@ -63,11 +63,12 @@ static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_me
 static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__stream *stream,
                          const char *day, struct tb_diag *diag, int *out) {
   *out = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
-  if (*out >= 0 || errno == ENOENT) return TB_OK;
+  if (*out >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex, strerror(errno));
 }
 
-/* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where */
+/* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where: the catalog does.
+ * Without a catalog all days are looked at; one that cannot be, is told: better a loss told twice than no start. */
 
 struct folder {
   DIR *dir;
@@ -84,15 +85,24 @@ static tb_rc folder_open(int dir_fd, const char *name, struct tb_diag *diag, str
   return rc;
 }
 
+/* NULL: there are no more. */
+static tb_rc next_entry(DIR *dir, struct tb_diag *diag, struct dirent **out) {
+  errno = 0;
+  *out = readdir(dir);
+  if (*out != NULL || errno == 0) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "archive: %s", strerror(errno));
+}
+
 static tb_rc find_note_in(struct tc__stream *stream, const char *day, int dir_fd,
                           struct tb_diag *diag) {
   struct folder folder;
   tb_rc rc = folder_open(dir_fd, ".", diag, &folder);
 
   if (rc != TB_OK) return rc;
-  for (struct dirent *entry;
-       rc == TB_OK && stream->note_day[0] == '\0' && (entry = readdir(folder.dir)) != NULL;) {
+  for (struct dirent *entry; rc == TB_OK && stream->note_day[0] == '\0';) {
     tc_meta *meta;
+    rc = next_entry(folder.dir, diag, &entry);
+    if (rc != TB_OK || entry == NULL) break;
     if (!tc_name_ends(entry->d_name, ".meta")) continue;
     rc = read_meta(folder.fd, entry->d_name, diag, &meta);
     if (rc == TB_OK && meta != NULL && meta->n_generations == 0) {
@@ -105,22 +115,36 @@ static tb_rc find_note_in(struct tc__stream *stream, const char *day, int dir_fd
   return rc;
 }
 
-tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
+                       struct tb_diag *diag) {
   struct folder days;
   tb_rc rc = folder_open(archiver->opt.dirs->archive, ".", diag, &days);
 
   if (rc != TB_OK) return rc;
-  for (struct dirent *entry;
-       rc == TB_OK && stream->note_day[0] == '\0' && (entry = readdir(days.dir)) != NULL;) {
-    int dir_fd;
+  for (struct dirent *entry; stream->note_day[0] == '\0';) {
+    struct tb_diag why = { 0 };
+    int dir_fd = -1;
+    rc = next_entry(days.dir, diag, &entry);
+    if (rc != TB_OK || entry == NULL) break;
     if (!tc_day_valid(entry->d_name)) continue;
-    rc = open_folder(archiver, stream, entry->d_name, diag, &dir_fd);
-    if (rc != TB_OK || dir_fd < 0) continue;
-    rc = find_note_in(stream, entry->d_name, dir_fd, diag);
-    close(dir_fd);
+    tb_rc here = open_folder(archiver, stream, entry->d_name, &why, &dir_fd);
+    if (here == TB_OK && dir_fd >= 0) here = find_note_in(stream, entry->d_name, dir_fd, &why);
+    if (dir_fd >= 0) close(dir_fd);
+    if (here == TB_NOMEM) rc = tb_fail(diag, here, "%s", why.text);
+    if (here == TB_NOMEM) break;
+    if (here != TB_OK) tc__note(archiver, "%s; losses told there may be told again", why.text);
   }
   closedir(days.dir);
   return rc;
+}
+
+tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+
+  if (!tc__catalog_takes_rows(archiver)) return walk_days(archiver, stream, diag);
+  tb_rc rc =
+      tc_catalog_note(archiver->catalog, stream->id, &why, stream->note_day, &stream->note_gen);
+  return rc == TB_OK || rc == TB_NOTFOUND ? TB_OK : walk_days(archiver, stream, diag);
 }
 
 /* ---- the next start */

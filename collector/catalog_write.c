@@ -198,6 +198,29 @@ tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
   return TB_OK;
 }
 
+tb_rc tc_catalog_note(struct tc_catalog *catalog, const unsigned char stream[16],
+                      struct tb_diag *diag, char out_day[TC_DAY_BYTES], uint64_t *out_gen) {
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_NOTFOUND;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__NOTE,
+      "SELECT substr(path, length('archive/') + 1, 10), first_gen FROM segments"
+      " WHERE stream = ?1 AND generations = 0 ORDER BY first_gen DESC LIMIT 1",
+      diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, stream, 16, SQLITE_STATIC);
+  int step = sqlite3_step(stmt);
+  if (step == SQLITE_ROW) {
+    snprintf(out_day, TC_DAY_BYTES, "%s", (const char *)sqlite3_column_text(stmt, 0));
+    *out_gen = (uint64_t)sqlite3_column_int64(stmt, 1);
+    rc = TB_OK;
+  } else if (step != SQLITE_DONE) {
+    rc = tc__catalog_fail(catalog, diag, "note");
+  }
+  sqlite3_reset(stmt);
+  return rc;
+}
+
 tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,
                          struct tb_diag *diag) {
   sqlite3_stmt *stmt;

@@ -10,6 +10,7 @@
 
 #include "collector/catalog.h"
 #include "collector/meta.h"
+#include "collector/statedir.h"
 
 TB_MUST tb_rc tc_catalog_begin(struct tc_catalog *catalog, struct tb_diag *diag);
 TB_MUST tb_rc tc_catalog_commit(struct tc_catalog *catalog, struct tb_diag *diag);
@@ -44,6 +45,10 @@ struct tc_rebuilt {
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,
                                  struct tc_rebuilt *out);
+
+/* Where the stream's newest note of losses lies, a meta without a trace. TB_NOTFOUND: it has none. */
+TB_MUST tb_rc tc_catalog_note(struct tc_catalog *catalog, const unsigned char stream[16],
+                              struct tb_diag *diag, char out_day[TC_DAY_BYTES], uint64_t *out_gen);
 
 /* Segments whose verdict is pending, by stream and generation. */
 TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,

@@ -18,8 +18,8 @@ void tc_log_file_name(uint64_t start_lsn, char out[TC_LOG_NAME_BYTES]) {
   snprintf(out, TC_LOG_NAME_BYTES, "%016" PRIx64 ".wal", start_lsn);
 }
 
-void tc_log_files_init(struct tc_log_files *files, int wal_fd, bool unbuffered) {
-  *files = (struct tc_log_files){ .wal_fd = wal_fd, .unbuffered = unbuffered };
+void tc_log_files_init(struct tc_log_files *files, int wal_fd, bool durable) {
+  *files = (struct tc_log_files){ .wal_fd = wal_fd, .durable = durable };
 }
 
 void tc_log_files_fini(struct tc_log_files *files) {
@@ -42,9 +42,9 @@ tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint64_t byte
 /* A file system that cannot write past the page cache says so when the file is opened. */
 static int open_unbuffered(const struct tc_log_files *files, const char *name, int flags) {
   flags |= O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  int fd = openat(files->wal_fd, name, flags | (files->unbuffered ? O_DIRECT : 0), 0640);
+  int fd = openat(files->wal_fd, name, flags | (files->durable ? O_DIRECT : 0), 0640);
 
-  if (fd >= 0 || errno != EINVAL || !files->unbuffered) return fd;
+  if (fd >= 0 || errno != EINVAL || !files->durable) return fd;
   /* The name may have been made all the same. */
   return openat(files->wal_fd, name, flags & ~O_EXCL, 0640);
 }
@@ -83,6 +83,7 @@ tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint64_t byt
   }
   if (why == 0 && fsync(files->wal_fd) != 0) why = errno;
   if (why == 0) {
+    files->unsynced = false;
     *out_fd = fd;
     return TB_OK;
   }
@@ -120,12 +121,23 @@ static bool let_go(const struct tc_log_files *files, const struct tc_log_file *f
   return unlinkat(files->wal_fd, name, 0) == 0 || errno == ENOENT;
 }
 
+/* A power cut may take back any of the steps that were not synced. A file that came back without the one behind it would
+ * be believed too much: where it ends, and what of it was sent again, stood there. So the log loses its files from the
+ * oldest on, on the disk too. */
+static bool older_are_gone(struct tc_log_files *files) {
+  if (files->unsynced && fsync(files->wal_fd) != 0) return false;
+  files->unsynced = false;
+  return true;
+}
+
 void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn) {
   size_t gone = 0;
 
   while (gone + 1 < files->n && files->items[gone].start + files->items[gone].bytes <= lsn &&
-         let_go(files, &files->items[gone]))
+         older_are_gone(files) && let_go(files, &files->items[gone])) {
+    files->unsynced = files->durable;
     gone++;
+  }
   if (gone == 0) return;
   files->n -= gone;
   memmove(files->items, files->items + gone, files->n * sizeof *files->items);

@@ -19,7 +19,8 @@ enum { TC_LOG_BLOCK = 4096, TC_LOG_NAME_BYTES = 24 };
 
 struct tc_log_files {
   int wal_fd; /* the folder, borrowed */
-  bool unbuffered;
+  bool durable;  /* written past the page cache if the file system can, names synced */
+  bool unsynced; /* some went, and that is not known to be on the disk */
   struct tc_log_file {
     uint64_t start, bytes;
     bool poisoned; /* a write of it failed: its blocks are not used again */
@@ -27,7 +28,7 @@ struct tc_log_files {
   size_t n, cap;
 };
 
-void tc_log_files_init(struct tc_log_files *files, int wal_fd, bool unbuffered);
+void tc_log_files_init(struct tc_log_files *files, int wal_fd, bool durable);
 void tc_log_files_fini(struct tc_log_files *files);
 
 void tc_log_file_name(uint64_t start_lsn, char out[TC_LOG_NAME_BYTES]);
@@ -40,7 +41,7 @@ TB_MUST tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint
 void tc_log_files_poison(struct tc_log_files *files); /* the last one */
 /* The last one came to nothing: it goes at once. If it cannot it stays one of them, to be deleted later. */
 void tc_log_files_undo(struct tc_log_files *files);
-/* All that lie below lsn go, the oldest first; the last one stays: recovery needs a snapshot. */
+/* All that lie below lsn go, the oldest first, on the disk as well; the last one stays: recovery needs a snapshot. */
 void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector/log.h"
@@ -24,6 +25,15 @@ static int sync_fails;
 static int fake_sync(int fd) {
   (void)fd;
   if (sync_fails == 0) return 0;
+  errno = EIO;
+  return -1;
+}
+
+/* The log's own name of it: what is done to the folder is synced by this. */
+static bool folder_sync_fails;
+
+int fsync(int fd) {
+  if (!folder_sync_fails) return (int)syscall(SYS_fsync, fd);
   errno = EIO;
   return -1;
 }
@@ -254,6 +264,26 @@ Test(log, files_below_what_is_held_are_deleted_oldest_first) {
 
 static bool has_file(const char *name) {
   return faccessat(wal, name, F_OK, 0) == 0;
+}
+
+Test(log, a_file_stays_until_the_older_ones_are_gone_on_the_disk_too) {
+  struct tc_log_scan out;
+  char second[TC_LOG_NAME_BYTES];
+  unsigned group = 0;
+
+  while (tc_log_file_count(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  tc_log_file_name(out.files[1].start, second);
+  tc_log_scan_free(&out);
+  folder_sync_fails = true;
+  tc_log_trim(logs, UINT64_MAX);
+  tc_log_trim(logs, UINT64_MAX);
+  cr_assert_not(has_file("0000000000000000.wal"));
+  cr_assert(has_file(second));
+  cr_assert_eq(tc_log_file_count(logs), 3);
+  folder_sync_fails = false;
+  tc_log_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_log_file_count(logs), 1);
 }
 
 Test(log, groups_begin_at_a_multiple_of_a_block) {
