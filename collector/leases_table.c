@@ -114,6 +114,7 @@ static void end(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const ch
   account(l, lease, bytes, lease->window.lost);
   lease->id = 0;
   tc_metric_sub(&l->metrics.leases, 1);
+  if (lease->polled) tc_metric_sub(&l->metrics.leases_polled, 1);
   if (waiting != NULL) tc__lease_refuse(waiting, rc, why);
 }
 
@@ -179,6 +180,8 @@ static void ask_next(struct tc_leases *l, struct tc_lease_ask *ask) {
     tc__lease_refuse(ask, TB_NOTFOUND, unknown);
     return;
   }
+  if (!lease->polled) tc_metric_add(&l->metrics.leases_polled, 1);
+  lease->polled = true;
   if (lease->waiting != NULL) answer_bundles(TB_MOVE(lease->waiting), NULL, 0, 0);
   lease->waiting = ask;
   lease->asked_ns = tc_mono_ns();

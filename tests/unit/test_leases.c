@@ -169,9 +169,11 @@ Test(leases, a_question_waits_for_the_first_bundle) {
 
   start();
   uint64_t lease = open_lease(&r);
+  cr_assert_eq(tc_leases_metrics(leases)->leases_polled, 0);
   next(&r, lease, 0, 20000);
   post(1, lease, false, 100, 9);
   wait_answer(&r);
+  cr_assert_eq(tc_leases_metrics(leases)->leases_polled, 1);
   cr_assert_eq(r.answer.n, 1);
   cr_assert_eq(r.events, 9);
   cr_assert_eq(r.first_number, 1);
@@ -211,6 +213,7 @@ Test(leases, a_lease_that_nobody_polls_expires_and_loops_are_told) {
   cr_assert_eq(r.answer.rc, TB_NOTFOUND);
   cr_assert_eq(tc_leases_metrics(leases)->leases_expired_total, 1);
   cr_assert_eq(tc_leases_metrics(leases)->leases, 0);
+  cr_assert_eq(tc_leases_metrics(leases)->leases_polled, 0);
 }
 
 Test(leases, a_loop_that_missed_the_end_is_told_again) {
