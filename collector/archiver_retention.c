@@ -13,14 +13,14 @@
 #include "collector/archiver_private.h"
 #include "collector/clock.h"
 
-enum { AT_ONCE = 64 };
+enum { AT_ONCE = 64, TOLD_MAX = 4 }; /* rows asked for at once; failures that a round tells of */
 
 struct round {
   struct tc_archiver *archiver;
   struct tc_retention_rules rules;
   uint64_t archive_bytes, disk_free,
       service_over; /* service_over: bytes one service is above its share */
-  uint64_t taken;
+  uint64_t taken, failed;
   bool begun, was_marked; /* something is taken away; the catalog had its mark before */
   bool half;              /* and is not gone yet: the mark stays for the next start */
   struct tc_segment_row rows[AT_ONCE];
@@ -68,11 +68,6 @@ static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, c
   bool begun = false;
 
   tc_hex(row->stream, sizeof row->stream, hex);
-  if (!round->begun) {
-    round->was_marked = archiver->stale_marked;
-    TB_TRY(tc__mark_stale(archiver, diag));
-    round->begun = true;
-  }
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
   tb_rc rc = dir_fd >= 0 ? expire(archiver, dir_fd, row->first_gen, &begun, diag)
                          : tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno),
@@ -83,6 +78,17 @@ static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, c
   return rc;
 }
 
+/* Before the first is taken away. */
+static bool begin(struct round *round) {
+  struct tb_diag diag = { 0 };
+
+  if (round->begun) return true;
+  round->was_marked = round->archiver->stale_marked;
+  round->begun = tc__mark_stale(round->archiver, &diag) == TB_OK;
+  if (!round->begun) tc__note(round->archiver, "retention: %s", diag.text);
+  return round->begun;
+}
+
 static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
   struct tc_archiver *archiver = round->archiver;
   struct tb_diag diag = { 0 };
@@ -91,10 +97,10 @@ static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
   /* "archive/YYYY-MM-DD/...": the row was made from a meta of ours. */
   memcpy(day, row->path + strlen("archive/"), TC_DAY_BYTES - 1);
   day[TC_DAY_BYTES - 1] = '\0';
-  if (!tc_day_valid(day)) return TB_CORRUPT;
-  tb_rc rc = expire_row(round, row, day, &diag);
+  tb_rc rc = tc_day_valid(day) ? expire_row(round, row, day, &diag)
+                               : tb_fail(&diag, TB_CORRUPT, "%s: has no day", row->path);
   if (rc != TB_OK) {
-    tc__note(archiver, "retention: %s", diag.text);
+    if (round->failed++ < TOLD_MAX) tc__note(archiver, "retention: %s", diag.text);
     return rc;
   }
   tc__take_totals(archiver);
@@ -130,15 +136,16 @@ static bool is_queued(const struct tc_archiver *archiver, const struct tc_segmen
   return false;
 }
 
-/* Takes from the oldest on while the rules say so. False: nothing more to take now. A catalog that fails meanwhile knows
- * neither what there is nor how much: the rebuilt one does. */
-static bool take_oldest(struct round *round, const char *service) {
+/* Takes from the oldest on, or from what lies behind a row, while the rules say so. False: nothing more to take now. A
+ * catalog that fails meanwhile knows neither what there is nor how much: the rebuilt one does. */
+static bool take_some(struct round *round, const char *service,
+                      const struct tc_segment_row *after) {
   struct tb_diag diag = { 0 };
-  uint64_t taken = round->taken;
 
   round->nrows = 0;
   if (!tc__catalog_takes_rows(round->archiver) ||
-      tc_catalog_oldest(round->archiver->catalog, service, AT_ONCE, collect, round, &diag) != TB_OK)
+      tc_catalog_oldest(round->archiver->catalog, service, after, AT_ONCE, collect, round, &diag) !=
+          TB_OK)
     return false;
   for (size_t i = 0; i < round->nrows; i++) {
     const struct tc_segment_row *row = &round->rows[i];
@@ -148,14 +155,25 @@ static bool take_oldest(struct round *round, const char *service) {
                                                       row->last_wall_ns);
     if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
     if (is_queued(round->archiver, row)) continue;
+    if (!begin(round)) return false;
     tb_rc rc = take_away(round, row);
-    if (!round->begun || !tc__catalog_takes_rows(round->archiver)) return false;
+    if (!tc__catalog_takes_rows(round->archiver)) return false;
     /* Told, and left for the next round or tracectl verify: the disk must not fill. */
     if (rc == TB_CORRUPT || rc == TB_IO) continue;
     if (rc != TB_OK) return false;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
   }
-  return round->nrows == AT_ONCE && round->taken > taken;
+  return round->nrows == AT_ONCE;
+}
+
+/* What cannot be taken away is gone past: it does not keep the younger ones. */
+static void take_oldest(struct round *round, const char *service) {
+  bool more = take_some(round, service, NULL);
+
+  while (more) {
+    struct tc_segment_row last = round->rows[round->nrows - 1];
+    more = take_some(round, service, &last);
+  }
 }
 
 void tc__retain(struct tc_archiver *archiver) {
@@ -180,16 +198,19 @@ void tc__retain(struct tc_archiver *archiver) {
                                               .service_bytes = config->retention_service_bytes };
   round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
   round->disk_free = tc__disk_free(archiver);
-  while (take_oldest(round, NULL)) continue;
+  take_oldest(round, NULL);
   if (round->rules.service_bytes != 0 &&
       tc_catalog_heavy(archiver->catalog, round->rules.service_bytes, collect_service, round,
                        &diag) == TB_OK)
     for (size_t i = 0; i < round->nservices; i++) {
       round->service_over = round->over[i];
-      while (take_oldest(round, round->services[i])) continue;
+      take_oldest(round, round->services[i]);
     }
   if (round->begun && !round->was_marked && !round->half && tc__catalog_takes_rows(archiver))
     tc__unmark_stale(archiver);
+  if (round->failed > TOLD_MAX)
+    tc__note(archiver, "retention: %" PRIu64 " more could not be deleted",
+             round->failed - TOLD_MAX);
   if (round->taken > 0)
     tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
   free(round);

@@ -233,18 +233,22 @@ tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, vo
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }
 
-tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service, unsigned limit,
-                        tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
+tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
+                        const struct tc_segment_row *after, unsigned limit, tc_segment_row_fn *each,
+                        void *self, struct tb_diag *diag) {
   sqlite3_stmt *stmt;
 
-  TB_TRY(tc__catalog_statement(catalog, TC__OLDEST,
-                               "SELECT " TC__SEGMENT_COLUMNS
-                               "FROM segments g WHERE g.expired = 0 AND g.generations > 0"
-                               " AND (?1 IS NULL OR g.service = ?1) ORDER BY g.last_wall LIMIT ?2",
-                               diag, &stmt));
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__OLDEST,
+      "SELECT " TC__SEGMENT_COLUMNS "FROM segments g WHERE g.expired = 0 AND g.generations > 0"
+      " AND (?1 IS NULL OR g.service = ?1) AND (g.last_wall, g.id) > (?3, ?4)"
+      " ORDER BY g.last_wall, g.id LIMIT ?2",
+      diag, &stmt));
   /* Not to be copied: without memory for that it would be no condition, and another's segments would go. */
   if (service != NULL) sqlite3_bind_text(stmt, 1, service, -1, SQLITE_STATIC);
   sqlite3_bind_int64(stmt, 2, limit);
+  sqlite3_bind_int64(stmt, 3, after != NULL ? (int64_t)after->last_wall_ns : INT64_MIN);
+  sqlite3_bind_int64(stmt, 4, after != NULL ? (int64_t)after->id : INT64_MIN);
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }
 

@@ -53,8 +53,10 @@ TB_MUST tb_rc tc_catalog_note(struct tc_catalog *catalog, const unsigned char st
 /* Segments whose verdict is pending, by stream and generation. */
 TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,
                                  struct tb_diag *diag);
-/* Published segments that retention may take, oldest first: of one service, or NULL: of all. */
-TB_MUST tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service, unsigned limit,
+/* Published segments that retention may take, oldest first: of one service, or NULL: of all; those behind a row, or NULL:
+ * from the oldest on. */
+TB_MUST tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
+                                const struct tc_segment_row *after, unsigned limit,
                                 tc_segment_row_fn *each, void *self, struct tb_diag *diag);
 /* Services that take more than bytes. */
 TB_MUST tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retention on a disk that does not do what it is told: what cannot be taken away keeps neither the younger segments nor
+ * the catalog's mark, each as a scene of a real store. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/patience.h"
+#include "support/store_calls.h"
+#include "support/store_fixture.h"
+
+enum { OLDER = 7, YOUNGER = 8 };
+
+static const uint64_t ONE_ROUND_NS = UINT64_C(3600000000000);
+
+static void open_store(void) {
+  tt_fixture_open(NULL);
+}
+
+static void remove_store(void) {
+  tt_calls_watch(NULL);
+  tt_fixture_remove();
+}
+
+TestSuite(store_retention, .init = open_store, .fini = remove_store);
+
+#define WAIT_UNTIL(condition)                                                                      \
+  do {                                                                                             \
+    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
+    cr_assert((condition), "in time: " #condition);                                                \
+  } while (0)
+
+static void write_segments(uint64_t conn, unsigned stream, unsigned n) {
+  struct tt_writer w = tt_attach_as(&tt, conn, stream);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= n; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+}
+
+/* The next start keeps one byte, and once retention begins the disk is like this. */
+static void start_retention(uint64_t every_ns, const char *pattern, unsigned times) {
+  tt_store_stop(&tt);
+  tt.config.retention_bytes = 1;
+  tt.config.retention_every = every_ns;
+  tt_calls_watch(&tt);
+  tt_calls_fail_after("create catalog.stale", pattern, EIO, times);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+static unsigned count_notes(const char *of) {
+  unsigned n = 0;
+
+  for (const char *at = tt.notes; (at = strstr(at, of)) != NULL; at += strlen(of)) n++;
+  return n;
+}
+
+/* More than a round asks for at once lie in a folder that the disk does not give. */
+Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_segments) {
+  write_segments(1, OLDER, 70);
+  write_segments(2, YOUNGER, 2);
+  start_retention(ONE_ROUND_NS, "open archive/*/0707*", UINT32_MAX);
+  WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
+  tt_store_stop(&tt); /* once the round is over */
+  cr_assert_eq(count_notes("retention: 2 segments deleted"), 1, "%s", tt.notes);
+  cr_assert_eq(tt_calls_failed(), 70, "each is tried once");
+  cr_assert_eq(count_notes("retention: archive/"), 4, "%s", tt.notes);
+  cr_assert_eq(count_notes("retention: 66 more could not be deleted"), 1, "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 70);
+  tt_calls_fail("", 0, 0);
+  tt_expect_proven(&tt);
+}
