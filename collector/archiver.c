@@ -56,6 +56,7 @@ static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
   struct tc_rebuilt done;
 
   TB_TRY(tc__mark_stale(archiver, diag));
+  archiver->half_gone = (struct tc__half_gone){ 0 }; /* finished here, as far as can be */
   TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
                             &done));
   if (done.unread > 0) return TB_OK;

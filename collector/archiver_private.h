@@ -115,6 +115,16 @@ struct tc__quarantine {
   bool changed; /* a file came since */
 };
 
+enum { TC__HALF_MAX = 64 };
+
+/* Segments of which the meta says that they expired, and that are not gone yet. */
+struct tc__half_gone {
+  uint64_t ids[TC__HALF_MAX]; /* of their rows */
+  size_t n;
+  bool more;   /* than there is room for: the next start finds them */
+  bool marked; /* retention set the catalog's mark, and nobody else counts on it */
+};
+
 struct tc_archiver {
   struct tc_archiver_options opt;
   struct tc_catalog *catalog;
@@ -150,6 +160,7 @@ struct tc_archiver {
   struct tc_reserve reserve;
   uint64_t reserve_mono_ns;
   struct tc_retention retention;
+  struct tc__half_gone half_gone;
   struct tc__quarantine quarantine;
 };
 

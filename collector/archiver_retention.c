@@ -21,8 +21,6 @@ struct round {
   uint64_t archive_bytes, disk_free,
       service_over; /* service_over: bytes one service is above its share */
   uint64_t taken, failed;
-  bool begun, was_marked; /* something is taken away; the catalog had its mark before */
-  bool half;              /* and is not gone yet: the mark stays for the next start */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
   char services[AT_ONCE][65];
@@ -61,6 +59,19 @@ static tb_rc expire(struct tc_archiver *archiver, int dir_fd, uint64_t first_gen
   return rc;
 }
 
+/* As long as one is half gone the mark stays for the next start. */
+static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half) {
+  size_t at = 0;
+
+  while (at < half->n && half->ids[at] != id) at++;
+  if (at < half->n && !is_half) half->ids[at] = half->ids[--half->n];
+  if (at < half->n || !is_half) return;
+  if (half->n < TC__HALF_MAX)
+    half->ids[half->n++] = id;
+  else
+    half->more = true;
+}
+
 static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, const char *day,
                         struct tb_diag *diag) {
   struct tc_archiver *archiver = round->archiver;
@@ -74,19 +85,27 @@ static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, c
                                    "archive/%s/%s: %s", day, hex, strerror(errno));
   if (dir_fd >= 0) close(dir_fd);
   if (rc == TB_NOTFOUND) archiver->opt.stats->catalog_stale = true; /* there is no such segment */
-  round->half |= rc != TB_OK && begun;
+  if (begun) remember_half(&archiver->half_gone, row->id, rc != TB_OK);
   return rc;
 }
 
 /* Before the first is taken away. */
-static bool begin(struct round *round) {
+static bool begin(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
 
-  if (round->begun) return true;
-  round->was_marked = round->archiver->stale_marked;
-  round->begun = tc__mark_stale(round->archiver, &diag) == TB_OK;
-  if (!round->begun) tc__note(round->archiver, "retention: %s", diag.text);
-  return round->begun;
+  if (archiver->stale_marked) return true;
+  archiver->half_gone.marked = tc__mark_stale(archiver, &diag) == TB_OK;
+  if (!archiver->half_gone.marked) tc__note(archiver, "retention: %s", diag.text);
+  return archiver->half_gone.marked;
+}
+
+/* Nothing is half gone any more. Where the catalog failed meanwhile the mark is for that, too. */
+static void end(struct tc_archiver *archiver) {
+  struct tc__half_gone *half = &archiver->half_gone;
+
+  if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(archiver)) return;
+  tc__unmark_stale(archiver);
+  half->marked = false;
 }
 
 static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
@@ -155,7 +174,7 @@ static bool take_some(struct round *round, const char *service,
                                                       row->last_wall_ns);
     if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
     if (is_queued(round->archiver, row)) continue;
-    if (!begin(round)) return false;
+    if (!begin(round->archiver)) return false;
     tb_rc rc = take_away(round, row);
     if (!tc__catalog_takes_rows(round->archiver)) return false;
     /* Told, and left for the next round or tracectl verify: the disk must not fill. */
@@ -206,8 +225,7 @@ void tc__retain(struct tc_archiver *archiver) {
       round->service_over = round->over[i];
       take_oldest(round, round->services[i]);
     }
-  if (round->begun && !round->was_marked && !round->half && tc__catalog_takes_rows(archiver))
-    tc__unmark_stale(archiver);
+  end(archiver);
   if (round->failed > TOLD_MAX)
     tc__note(archiver, "retention: %" PRIu64 " more could not be deleted",
              round->failed - TOLD_MAX);

@@ -12,7 +12,7 @@
 
 enum { OLDER = 7, YOUNGER = 8 };
 
-static const uint64_t ONE_ROUND_NS = UINT64_C(3600000000000);
+static const uint64_t ONE_ROUND_NS = UINT64_C(3600000000000), EACH_TURN_NS = 1;
 
 static void open_store(void) {
   tt_fixture_open(NULL);
@@ -69,5 +69,36 @@ Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_s
   cr_assert_eq(count_notes("retention: 66 more could not be deleted"), 1, "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 70);
   tt_calls_fail("", 0, 0);
+  tt_expect_proven(&tt);
+}
+
+/* ---- the mark that the catalog does not say what the metas do */
+
+Test(store_retention, the_mark_goes_once_nothing_is_half_gone) {
+  write_segments(1, OLDER, 1);
+  start_retention(EACH_TURN_NS, "unlink archive/*.trace", 1);
+  WAIT_UNTIL(tt_call("unlink archive/*.trace", 0) >= 0);
+  cr_assert_eq(tt_calls_failed(), 1);
+  WAIT_UNTIL(tt_call("unlink catalog.stale", tt_call("unlink archive/*.trace", 0)) >= 0);
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  cr_assert_eq(count_notes("catalog.sqlite is rebuilt"), 0, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
+/* Other segments that go do not make it whole: the next start finishes it, though it keeps all it has. */
+Test(store_retention, the_mark_stays_while_one_is_half_gone) {
+  write_segments(1, OLDER, 1);
+  write_segments(2, YOUNGER, 1);
+  start_retention(EACH_TURN_NS, "unlink archive/*/0707*.trace", UINT32_MAX);
+  WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
+  tt_store_stop(
+      &tt); /* with one more round, which the minute's allowance keeps from trying again */
+  cr_assert_lt(tt_call("unlink catalog.stale", 0), 0);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
+  tt_calls_fail("", 0, 0);
+  tt.config.retention_bytes = 0;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0, "%s", tt.notes);
   tt_expect_proven(&tt);
 }
