@@ -156,6 +156,7 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
                              .bytes = gen->bytes,
                              .seq = gen->last_seq,
                              .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+    if (tc__loss_was_told(file->stream, &loss)) continue;
     TB_TRY(tc__losses_add(&file->losses, &loss));
     tc__tell_lost(archiver, file->stream, &loss, "is in the archive already");
   }

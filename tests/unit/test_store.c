@@ -8,6 +8,7 @@
 
 #include "collector/meta.h"
 #include "proto/frame.pb-c.h"
+#include "support/patience.h"
 #include "support/store_fixture.h"
 
 static void open_store(void) {
@@ -250,6 +251,47 @@ Test(store, a_generation_that_comes_again_at_once_is_refused) {
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 3);
   tt_store_stop(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+static void shell(const char *what) {
+  char command[400];
+
+  snprintf(command, sizeof command, "cd %s && %s", tt.dir, what);
+  cr_assert_eq(system(command), 0, "%s", command);
+}
+
+/* Its loss stands in a meta, with the stream's end, and the log does not know: its agent is there again and goes on. */
+Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
+  uint64_t patience = tt.config.agents_abandon_after;
+
+  tt_store_stop(&tt);
+  tt.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  tt_header(&w);
+  for (unsigned i = 0; i < 2; i++) {
+    tt_generation(&w, 1, 3, 1000);
+    tt_barrier(&tt);
+  }
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
+  cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 0, "no meta tells of it yet");
+  shell("cp -r wal unsaid");
+  tt_detach(&tt, w.conn);
+  for (int i = 0; i < TT_PATIENCE_MS && tt_stream_row(&tt, 7).lost_batches == 0; i++) usleep(1000);
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 3, "%s", tt.notes);
+  shell("rm -r wal && mv unsaid wal");
+  tt.config.agents_abandon_after = patience;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 2, 7);
+  cr_assert_eq(again.seq, w.seq, "%s", tt.notes);
+  tt_generation(&again, 2, 3, 1000);
+  tt_close_with(&again, 9, 9000);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, 7);
+  cr_assert_eq(row.lost_batches, 3, "%s", tt.notes);
+  cr_assert_eq(row.generations, 2);
+  tt_expect_proven(&tt);
 }
 
 static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
