@@ -74,7 +74,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   enter_lane(t, turn);
   atomic_store(&t->claim, turn);
 
-  ta_put_proc_start(t);
+  ta_put_proc_start(t, ta_now(t));
   if (told != NULL) {
     /* Never too late: nobody else knows of it, and who told it was in no later turn. */
     ta_change(t, own, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq);
@@ -83,7 +83,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
     struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
     atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
   }
-  ta_put(t, TW_EV_GO_START, 2, ta_go_id(own), seq, 0, 0);
+  ta_put_then(t, TW_EV_GO_START, 2, ta_go_id(own), seq);
   ta_hold(t, own, TA_HOLDS_RUNNING);
   if (ta_emit.allocfree) put_stack(t, ta_elders_has(gettid()) ? TA_STACK_EXISTS : TA_STACK_ALLOC);
   if (ta_samples_are_on()) ta_samples_arm(t);

@@ -154,9 +154,9 @@ void ta_put_proc_status(struct ta_thread *t, uint8_t status) {
   t->proc_seq = 0;
 }
 
-void ta_put_proc_start(struct ta_thread *t) {
+void ta_put_proc_start(struct ta_thread *t, uint64_t ticks) {
   if (t->proc_turn != ta_turn(t)) ta_put_proc_status(t, TW_PROC_IDLE);
-  ta_put(t, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
+  ta_put_at(t, ticks, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
 }
 
 /* A generation in which there are more is given up. */

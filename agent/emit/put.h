@@ -63,6 +63,12 @@ static inline __attribute__((always_inline)) void ta_put(struct ta_thread *t, ui
   ta_put_at(t, ta_now(t), type, n, a, b, c, d);
 }
 
+/* What happens at the same moment as the thread's last event, by the same call: the clock is not read again for it. */
+static inline __attribute__((always_inline)) void ta_put_then(struct ta_thread *t, uint8_t type,
+                                                              unsigned n, uint64_t a, uint64_t b) {
+  ta_put_at(t, t->time + 1, type, n, a, b, 0, 0);
+}
+
 static inline uint64_t ta_go_id(const struct ta_go *go) {
   return atomic_load_explicit(&go->id, memory_order_relaxed);
 }
@@ -126,7 +132,7 @@ uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps);
 /* The status of a goroutine and of t's proc, for the first time in this turn. */
 void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status);
 void ta_put_proc_status(struct ta_thread *t, uint8_t status);
-/* t's proc goes from idle to running. */
-void ta_put_proc_start(struct ta_thread *t);
+/* t's proc goes from idle to running, at that time. */
+void ta_put_proc_start(struct ta_thread *t, uint64_t ticks);
 
 #endif

@@ -50,7 +50,7 @@ static inline __attribute__((always_inline)) void wait_begin(ta_name call, ta_na
 
   if (t == NULL) return;
   ta_put_called(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, call, from);
-  ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  ta_put_then(t, TW_EV_PROC_STOP, 0, 0, 0);
   ta_change_own(t, TA_GO_KEPT_WAITING, 0);
   ta_hold(t, t->go, TA_HOLDS_NOTHING);
   if (what != NULL) ta_waiters_add(t, what);
@@ -69,12 +69,12 @@ enum ta_change ta_act_wait_end(struct ta_thread *t) {
   uint64_t id = ta_go_id(t->go), seq;
 
   ta_waiters_remove(t);
-  if (ta_change(t, t->go, waiting, TA_GO_KEPT_RUNNABLE, 1, &seq) == TA_CHANGED)
-    ta_put(t, TW_EV_GO_UNBLOCK, 3, id, seq, 0, 0);
+  bool wakes_itself = ta_change(t, t->go, waiting, TA_GO_KEPT_RUNNABLE, 1, &seq) == TA_CHANGED;
+  if (wakes_itself) ta_put(t, TW_EV_GO_UNBLOCK, 3, id, seq, 0, 0);
   enum ta_change change = ta_change(t, t->go, runnable, TW_GO_RUNNING, 1, &seq);
   if (change != TA_CHANGED) return change;
-  ta_put_proc_start(t);
-  ta_put(t, TW_EV_GO_START, 2, id, seq, 0, 0);
+  ta_put_proc_start(t, wakes_itself ? t->time + 1 : ta_now(t));
+  ta_put_then(t, TW_EV_GO_START, 2, id, seq);
   ta_hold(t, t->go, TA_HOLDS_RUNNING);
   return TA_CHANGED;
 }
@@ -114,8 +114,8 @@ void ta_act_call_end(struct ta_thread *t, uint64_t now) {
   if (blocked) {
     ta_put_at(t, t->call_ticks + CALL_BLOCKS_TICKS, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
     ta_put_at(t, now, TW_EV_GO_SYSCALL_END_BLOCKED, 0, 0, 0, 0, 0);
-    ta_put_proc_start(t);
-    ta_put(t, TW_EV_GO_START, 2, ta_go_id(t->go), seq, 0, 0);
+    ta_put_proc_start(t, t->time + 1);
+    ta_put_then(t, TW_EV_GO_START, 2, ta_go_id(t->go), seq);
   } else {
     ta_put_at(t, now, TW_EV_GO_SYSCALL_END, 0, 0, 0, 0, 0);
   }
