@@ -54,12 +54,19 @@ static struct ta_go *take_go(uint32_t name) {
   return go;
 }
 
+/* Out again, before it has a goroutine. */
+static bool part(struct ta_thread *t) {
+  ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  t->session = 0;
+  return false;
+}
+
 /* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that was told for it; or it
  * makes itself one. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
   struct ta_go *told = ta_birth_take(), *own = told != NULL ? told : take_go(name);
-  uint64_t seq = 1;
+  uint64_t seq;
 
   if (own == NULL) return false;
   t->session = ta_emit.session;
@@ -75,10 +82,15 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   atomic_store(&t->claim, turn);
 
   ta_put_proc_start(t, ta_now(t));
-  if (told != NULL) {
-    /* Never too late: nobody else knows of it, and who told it was in no later turn. */
-    ta_change(t, own, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq);
-  } else {
+  /* Never too late: who told it was in no later turn. But who told it may have ended it. */
+  if (told != NULL &&
+      ta_change(t, told, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
+    told = NULL;
+    t->own = own = take_go(name);
+    if (own == NULL) return part(t);
+  }
+  if (told == NULL) {
+    seq = 1;
     ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
     struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
     atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);

@@ -11,6 +11,9 @@ static bool ends_made;
 static void say_end(void *self) {
   if (ta_tells(TA_TELL_JOIN) && ta_is_waited_for(self))
     ta_tell_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
+  ta_agent_begins();
+  ta_birth_is_over();
+  ta_agent_ends();
 }
 
 void ta_threads_watch(void) {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "agent/emit/act.h"
 #include "agent/emit/births.h"
 #include "support/order_text.h"
 #include "tests/unit/emit_scene.h"
@@ -127,6 +128,100 @@ Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) 
   ta_wait_end();
   struct told told = end(&e);
   cr_assert_eq(told.made_by_nobody, 2);
+  tt_run_fini(&told.run);
+}
+
+/* Its handler, say, has come before. */
+static void *live_first(void *arg) {
+  ta_heap_alloc(3);
+  return live(arg);
+}
+
+Test(emit_births, a_thread_that_is_there_already_ends_what_was_told_of_it) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  cr_assert_eq(pthread_create(&thread, NULL, live_first, &birth), 0);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  cr_assert_eq(told.made_by_nobody, 2);
+  const struct to_event *kid = find(&told, TW_EV_HEAP_ALLOC, 3);
+  cr_assert_neq(kid->g, (int64_t)birth.id);
+  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, kid->m);
+  cr_assert_eq(find(&told, TW_EV_HEAP_ALLOC, 2)->g, kid->g);
+  tt_run_fini(&told.run);
+}
+
+static void *find_no_place(void *arg) {
+  ta_birth_is_mine(*(const struct ta_birth *)arg);
+  ta_birth_is_over();
+  return NULL;
+}
+
+Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  cr_assert_eq(pthread_create(&thread, NULL, find_no_place, &birth), 0);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  emit_turn();
+  struct ta_birth next = tell();
+  make(next);
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  const struct to_event *made = find(&told, TW_EV_GO_CREATE, next.id);
+  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, made->m);
+  tt_run_fini(&told.run);
+}
+
+/* Somebody else runs what was told. */
+Test(emit_births, who_finds_it_taken_makes_itself) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  ta_fiber_switch(ta_fiber_of(birth.go));
+  make(birth);
+  ta_fiber_end();
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  cr_assert_eq(told.made_by_nobody, 2);
+  tt_run_fini(&told.run);
+}
+
+static pthread_barrier_t meeting;
+
+static void *live_for_long(void *arg) {
+  void *answer = live(arg);
+
+  pthread_barrier_wait(&meeting);
+  pthread_barrier_wait(&meeting);
+  return answer;
+}
+
+Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_fiber fiber = ta_fiber_create(ta_name_of("fiber"), 0);
+  ta_fiber_switch(fiber);
+  struct ta_birth birth = tell();
+  pthread_barrier_init(&meeting, NULL, 2);
+  cr_assert_eq(pthread_create(&thread, NULL, live_for_long, &birth), 0);
+  pthread_barrier_wait(&meeting);
+  ta_birth_fail(birth);
+  cr_assert_eq(ta_fiber_self(), fiber);
+  pthread_barrier_wait(&meeting);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  ta_fiber_end();
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
   tt_run_fini(&told.run);
 }
 
