@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/emit/ticks.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __x86_64__
@@ -16,6 +18,7 @@ enum {
   SETTLES = 5,
   SETTLED_PPB = 100000,
   FINE_PPB = 1000, /* good enough to begin a new measurement: rates do change, slowly */
+  NEAR_PPB = 1000000,
 };
 _Static_assert(1 << TICK_LOG2 == TA_TICK_NS, "a tick is shifted out of nanoseconds");
 
@@ -134,12 +137,19 @@ struct ta_ticks ta_ticks_from(const struct ta_moment *from, const struct ta_mome
   return clock_through(factor, from->cycles, from->mono_ns >> TICK_LOG2);
 }
 
+/* A program's own timer may interrupt it, and again each time. */
+static void sleep_until(uint64_t mono_ns) {
+  const struct timespec at = { (time_t)(mono_ns / 1000000000), (long)(mono_ns % 1000000000) };
+
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) continue;
+}
+
 struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate) {
   struct ta_ticks clock = { 0 };
 
   *rate = (struct ta_rate){ .since = moment_now(cycles) };
   for (int i = 0; cycles && i < SETTLES; i++) {
-    nanosleep(&(struct timespec){ .tv_nsec = SETTLE_NS }, NULL);
+    sleep_until(ta_mono_ns() + SETTLE_NS);
     struct ta_moment now = moment_now(true);
     clock = ta_ticks_from(&rate->since, &now);
     if (clock.factor == 0) break;
@@ -151,6 +161,14 @@ struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate) {
 
 static bool is_like(uint64_t factor, uint64_t before) {
   return factor > before - before / 8 && factor - before / 8 < before;
+}
+
+/* Of two that are like each other: what lies between is at most a thousandth and what the older may be off. */
+static bool is_near(uint64_t factor, uint64_t before, uint64_t before_error_ppb) {
+  uint64_t apart = factor > before ? factor - before : before - factor;
+
+  return (unsigned __int128)apart * 1000000000u <=
+         (unsigned __int128)before * (NEAR_PPB + before_error_ppb);
 }
 
 /* Goes on at `ticks` or, where the time has been left behind, with CLOCK_MONOTONIC's own. */
@@ -169,6 +187,12 @@ struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate
   if (error > rate->error_ppb && error > FINE_PPB) return *clock;
   uint64_t factor = factor_of(&rate->since, now);
   if (!is_like(factor, clock->factor)) return kernel_from(ticks, now);
+  if (!is_near(factor, clock->factor, rate->error_ppb) && !is_near(factor, rate->doubted, error)) {
+    rate->since = *now; /* a jump lies before it */
+    rate->doubted = factor;
+    return *clock;
+  }
+  rate->doubted = 0;
   rate->error_ppb = error;
   if (error <= FINE_PPB) rate->since = *now;
   return clock_through(factor, now->cycles, ticks);

@@ -8,8 +8,13 @@
  * write, so that differences do not grow needlessly long, nor does a busy thread's time run ahead of the clock.
  *
  * So all sessions tell one frequency, and what is measured is how much of a tick a cycle is: over a millisecond when a
- * session begins, and again whenever it can be told better, from two moments that lie further apart. A clock is good for
+ * session begins, which is right to 100 ppm for the first generation if the machine lets it (begin() tries for up to five
+ * milliseconds), and again whenever it can be told better, from two moments that lie further apart. A clock is good for
  * one turn; the next goes on at the tick where it ended.
+ *
+ * A turn in which the counter jumped against CLOCK_MONOTONIC, because the machine slept or somebody set it, looks like one
+ * of another rate. So what differs by more than a thousandth is not believed before the next turn has measured it again:
+ * until then the old rate stays. The turn itself that saw the jump has it in its times.
  *
  * Threads   begin() and next() on one at a time; a clock that stays as it is may be read by any.
  * Cost      now: the counter's reading and a multiplication; by CLOCK_MONOTONIC some 20 ns more.
@@ -69,13 +74,15 @@ uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *momen
 struct ta_rate {
   struct ta_moment since;
   uint64_t error_ppb;
+  uint64_t doubted; /* the factor that was measured last and is not believed yet; 0: none */
 };
 
 /* The counter must run at one rate in every state of the processor, and the kernel itself must tell the time by it: then
  * it is the same on all cores. */
 bool ta_cycles_are_trusted(void);
 
-/* A session's first clock, and the moment it begins at. Sleeps for a millisecond if it is to count cycles. */
+/* A session's first clock, and the moment it begins at. Sleeps for one to five milliseconds, whatever
+ * signals come, if it is to count cycles. */
 struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate);
 
 /* A clock of cycles that were as many as from `from` to `to`, and shows CLOCK_MONOTONIC's ticks at `from`. factor 0:

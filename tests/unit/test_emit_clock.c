@@ -3,6 +3,8 @@
  * the time that the program saw around it, and what passes from thread to thread is told in that order. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include "online/allocfree.h"
 #include "tests/unit/emit_told.h"
@@ -139,6 +141,70 @@ Test(emit_clock, follows_a_clock_that_is_slewed) {
   }
 }
 
+/* The machine slept for that long, or somebody set its counter. */
+Test(emit_clock, a_jump_is_no_other_rate) {
+  enum { TURNS = 12 };
+  static const int64_t jump_ns[][TURNS] = { { [4] = 50000000 },
+                                            { [1] = 50000000 },
+                                            { [4] = -50000000 },
+                                            { [4] = 50000000, [5] = 100000000, [6] = -20000000 },
+                                            { [3] = 100000000, [4] = 100000000, [9] = 2000000 } };
+
+  for (unsigned i = 0; i < sizeof jump_ns / sizeof *jump_ns; i++) {
+    struct machine m = { 2445194000, UINT64_C(1) << 40, born_ns };
+    struct ta_rate rate;
+    struct ta_ticks clock = begin_on(&m, &rate);
+    uint64_t now_ns = born_ns;
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+      int64_t cycles = (int64_t)((__int128)jump_ns[i][turn] * (int64_t)m.hz / (int64_t)second_ns);
+      m.cycles += (uint64_t)cycles;
+      now_ns += second_ns;
+      struct ta_moment now = moment_at(&m, now_ns, turn % 2 == 0 ? BLUR / 2 : -BLUR / 2);
+      struct ta_ticks next = ta_ticks_next(&clock, &rate, &now);
+      uint64_t was = ta_ticks_at(&clock, &now), is = ta_ticks_at(&next, &now);
+      cr_assert_eq(is, was, "%u: turn %u", i, turn);
+      clock = next;
+      if (i < 4) expect_off(&clock, &m, now_ns, 1000000); /* 1000 ppm */
+    }
+    expect_off(&clock, &m, now_ns, 1000); /* and it is measured as well as ever */
+  }
+}
+
+Test(emit_clock, another_rate_is_taken_when_it_is_measured_again) {
+  struct machine m = { 2000000000, 99, born_ns };
+  struct ta_rate rate;
+  struct ta_ticks clock = begin_on(&m, &rate);
+  uint64_t now_ns = born_ns;
+
+  for (int turn = 0; turn < 8; turn++) {
+    m = (struct machine){ turn < 4 ? 2000000000 : 2100000000, cycles_at(&m, now_ns), now_ns };
+    now_ns += second_ns;
+    struct ta_moment now = moment_at(&m, now_ns, 0);
+    clock = ta_ticks_next(&clock, &rate, &now);
+    if (turn == 4) cr_assert_gt(off_ns(&clock, &m, now_ns), 40000000);
+    if (turn != 4) expect_off(&clock, &m, now_ns, 1000);
+  }
+}
+
+static void interrupt(int signal) {
+  (void)signal;
+}
+
+/* Of a program with a timer that is faster than the sleep. */
+Test(emit_clock, is_measured_for_long_enough_whatever_signals_come) {
+  const struct itimerval fast = { { 0, 100 }, { 0, 100 } }, none = { 0 };
+  struct ta_rate rate;
+
+  signal(SIGALRM, interrupt);
+  cr_assert_eq(setitimer(ITIMER_REAL, &fast, NULL), 0);
+  for (int i = 0; i < 10; i++) {
+    struct ta_ticks clock = ta_ticks_begin(true, &rate);
+    cr_assert_neq(clock.factor, 0);
+    cr_assert_geq(ta_mono_ns() - rate.since.mono_ns, 1000000);
+  }
+  cr_assert_eq(setitimer(ITIMER_REAL, &none, NULL), 0);
+}
+
 /* Where somebody was interrupted between the readings each time that he tried. */
 Test(emit_clock, does_not_go_by_a_moment_that_is_blurred) {
   struct machine m = { 2000000000, BLUR, born_ns };
@@ -198,8 +264,8 @@ Test(emit_clock, does_not_count_by_what_is_slower_than_ticks) {
 
 /* Time. A batch holds some 13,000 of these events. */
 
-enum { LOOKS = 20, BETWEEN = 4000, MEASURED_NS = 20000000 };
-static uint64_t before_ns[LOOKS], after_ns[LOOKS];
+enum { LOOKS = 20, BETWEEN = 4000, AT_ONCE = 16, MEASURED_NS = 20000000 };
+static uint64_t before_ns[LOOKS], after_ns[LOOKS], ahead_ns[LOOKS];
 static unsigned looks_seen;
 
 /* The clocks' own snapshot, which may be blurred where a clock is slow to read, and what the counter's rate may be off. */
@@ -210,7 +276,7 @@ static void look_at(const struct to_generation *gen, const struct to_event *ev) 
   cr_assert(to_generation_clock(gen, &clock));
   uint64_t since = (uint64_t)(ev->time - clock.trace_ns), at = clock.mono_ns + since;
   uint64_t slack = 1000 + since / 100000;
-  cr_expect(at + slack >= before_ns[i] && at <= after_ns[i] + slack,
+  cr_expect(at + slack >= before_ns[i] && at <= after_ns[i] + ahead_ns[i] + slack,
             "look %u: %ld ns after the first reading, of %ld", (unsigned)i,
             (long)(at - before_ns[i]), (long)(after_ns[i] - before_ns[i]));
   looks_seen++;
@@ -224,6 +290,18 @@ static tb_rc take_looks(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
+/* Time rises by a tick an event: one that takes less to write is ahead of the clock, and the next more so. At most by
+ * what this answers, if it was by ahead. */
+static uint64_t write_densely(uint64_t ahead) {
+  for (unsigned n = 0; n < BETWEEN; n += AT_ONCE) {
+    uint64_t begun = ta_mono_ns();
+    for (unsigned i = 0; i < AT_ONCE; i++) ta_heap_alloc(n + i);
+    uint64_t took = ta_mono_ns() - begun;
+    ahead = (ahead > took ? ahead - took : 0) + AT_ONCE * TA_TICK_NS;
+  }
+  return ahead;
+}
+
 static void look_at_the_time(int monotonic) {
   struct ta_emit_config config = { .generation_ms = 60000, .monotonic_clock = monotonic };
   struct emitted e;
@@ -232,7 +310,7 @@ static void look_at_the_time(int monotonic) {
   ta_thread_attach(0);
   for (uint64_t end = ta_mono_ns() + MEASURED_NS; ta_mono_ns() < end;) emit_turn();
   for (unsigned i = 0; i < LOOKS; i++) {
-    for (unsigned n = 0; n < BETWEEN; n++) ta_heap_alloc(n);
+    ahead_ns[i] = write_densely(i > 0 ? ahead_ns[i - 1] + TA_TICK_NS : 0);
     before_ns[i] = ta_mono_ns();
     ta_heap_goal(i);
     after_ns[i] = ta_mono_ns();
