@@ -79,6 +79,7 @@ uint32_t ta_threads_end(void) {
 }
 
 void ta_threads_reset(void) {
+  ta_emit_lock(); /* threads end between sessions, too */
   for (uint32_t i = 0; i < end; i++) {
     struct ta_thread *t = &ta_threads[i];
     if (t->state == TA_THREAD_DEAD) free_place(t);
@@ -90,6 +91,7 @@ void ta_threads_reset(void) {
     t->time = 0; /* by a clock that is gone */
     t->proc_turn = 0;
   }
+  ta_emit_unlock();
   ta_waiters_reset();
 }
 
