@@ -65,6 +65,7 @@ AT_WORK = """
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 static pthread_t thread;
 static atomic_int enough;
 static void *held[64];
@@ -73,7 +74,10 @@ static void work(unsigned i) {
     held[i % 64] = malloc(1 + i % 500);
 }
 static void *toil(void *arg) {
-    for (unsigned i = 0; !enough; i++) work(i);
+    for (unsigned i = 0; !enough; i++) {
+        work(i);
+        if (i % 256 == 0) usleep(100); /* the spool must hold it all */
+    }
     for (unsigned i = 0; i < 1000; i++) work(i);
     return arg;
 }
@@ -124,8 +128,14 @@ class Preload(PreloadCase):
         self.assertEqual((set(done.out.split("\n")), done.err), ({"as ever", ""}, ""))
         return collector
 
-    def streams(self, collector):
-        return [row for row in collector.json_lines("status") if row["type"] == "stream"]
+    def streams(self, collector, count=0):
+        """Those that there are, as soon as there are so many: a stream's row comes with the bundle after it attached."""
+        def rows():
+            return [row for row in collector.json_lines("status") if row["type"] == "stream"]
+
+        if count > 0:
+            wait_until(f"there are {count} streams", lambda: len(rows()) >= count)
+        return rows()
 
     # Our own program.
 
@@ -225,14 +235,14 @@ class Preload(PreloadCase):
 
     def test_a_forked_child_is_not_told_and_one_that_runs_a_program_is(self):
         collector = self.traced("children")
-        names = sorted(row["service"] for row in self.streams(collector))
+        names = sorted(row["service"] for row in self.streams(collector, 2))
         self.assertEqual(names, ["grandchild", "unchanged"])
         self.assertEqual(self.reasons(self.read(collector, "unchanged"))["network"], 0)
         self.assertEqual(self.reasons(self.read(collector, "grandchild")), {"sleep": 2})
 
     def test_a_child_that_serves_has_a_stream_of_its_own_if_asked_for(self):
         collector = self.traced("children", TRACEAGENT_FORK="1", TRACEAGENT_ONLY="other,unchanged", TRACEAGENT_INSTANCE="one")
-        instances = [row["instance"] for row in self.streams(collector)]
+        instances = [row["instance"] for row in self.streams(collector, 2)]
         self.assertEqual(len(instances), 2)
         self.assertRegex(" ".join(sorted(instances)), r"^one one:\d+$")
 
