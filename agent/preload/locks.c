@@ -64,7 +64,8 @@ static inline bool comes_last(const pthread_barrier_t *barrier) {
          LOOK(c->come) - LOOK(c->complete) + 1 == LOOK(c->wanted);
 }
 
-/* The last one does not wait. */
+/* The last one does not wait. Where more threads come than make a round, one may take itself for the last and yet wait,
+ * because another was quicker: it blocks untold. */
 TA_API int pthread_barrier_wait(pthread_barrier_t *barrier) {
   bool told = false;
 

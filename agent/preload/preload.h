@@ -26,7 +26,7 @@
  *
  * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
  *
- * Memory    what traceagent.h says, 32 bytes a thread that is being created, 16 KiB for the very first allocations, 64 KiB of
+ * Memory    what traceagent.h says, 56 bytes a thread that is being created, 16 KiB for the very first allocations, 64 KiB of
  *           what was allocated before the session.
  * Threads   the agent's two, and one that looks names up where there are any to look up.
  */
@@ -77,7 +77,8 @@ enum ta_tell {
   TA_TELL_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
 };
 
-/* Bit set of what is told; 0: there is no session. Before our own constructor: TA_TELL_EARLY. */
+/* Bit set of what is told; 0: there is no session. TA_TELL_EARLY from before our own constructor until the session has
+ * begun, or it is known that there will be none. */
 extern _Atomic unsigned ta_told;
 
 /* This thread. */
