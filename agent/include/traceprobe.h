@@ -214,6 +214,14 @@ struct ta_passing {
 
 #define TA_TRACE_PRIVATE __attribute__((visibility("hidden")))
 #define TA_TRACE_SLOW    __attribute__((visibility("hidden"), cold, noinline))
+/* Nobody refers to it, and the linker is to leave it there. */
+#define TA_TRACE_KEPT __attribute__((used))
+#ifdef __has_attribute
+#if __has_attribute(retain)
+#undef TA_TRACE_KEPT
+#define TA_TRACE_KEPT __attribute__((used, retain))
+#endif
+#endif
 #define TA_TRACE_IS_ON(at)                                                                         \
   __builtin_expect(__atomic_load_n(&(at)->first, __ATOMIC_RELAXED) != NULL, 0)
 

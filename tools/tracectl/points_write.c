@@ -230,7 +230,7 @@ void tk_points_write_source(FILE *out, const char *module, const struct tk_point
           "traceprobe.h's makes it anew\"\n"
           "#endif\n"
           "extern const char *const %s__abi TA_TRACE_PRIVATE;\n"
-          "const char *const %s__abi = &ta_trace_abi_%d;\n",
+          "TA_TRACE_KEPT const char *const %s__abi = &ta_trace_abi_%d;\n",
           module, module, TA_TRACE_ABI, module, module, module, TA_TRACE_ABI);
   if (own->first != NULL) write_spec(out, module, own);
   for (const struct tk_point *p = own->first; p != NULL; p = p->next) {
