@@ -33,9 +33,9 @@ struct ta_birth ta_birth_begin(ta_name name, ta_name call, const void *from) {
     birth.id = ta_go_id(birth.go);
     birth.session = ta_emit.session;
   }
-  bool free = t->hold == TA_HOLDS_RUNNING && t->pause_turn == 0;
+  bool can_switch = t->hold == TA_HOLDS_RUNNING && t->pause_turn == 0;
   ta_leave(t);
-  if (free) end_an_orphan();
+  if (can_switch) end_an_orphan();
   return birth;
 }
 
