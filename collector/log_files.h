@@ -18,7 +18,7 @@
 enum { TC_LOG_BLOCK = 4096, TC_LOG_NAME_BYTES = 24 };
 
 struct tc_log_files {
-  int wal_fd; /* the folder, borrowed */
+  int wal_fd;    /* the folder, borrowed */
   bool durable;  /* written past the page cache if the file system can, names synced */
   bool unsynced; /* some went, and that is not known to be on the disk */
   struct tc_log_file {

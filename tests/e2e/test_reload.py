@@ -53,8 +53,11 @@ class Reload(Case):
         reloading = next(m for m in self.manager.messages if m.get("RELOADING") == "1")
         self.assertTrue(before <= int(reloading["MONOTONIC_USEC"])
                         <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000)
-        self.assertEqual([m for m in self.manager.messages if "READY" in m or "RELOADING" in m][-2:],
-                         [reloading, self.manager.messages[-1]])
+
+        def states():
+            return [m for m in self.manager.messages if "READY" in m or "RELOADING" in m]
+        wait_until("it is ready again", lambda: "READY" in states()[-1])
+        self.assertEqual(states()[-2], reloading)
         self.assertEqual(collector.stop(), 0)
 
     def test_retention_is_changed_while_running(self):
