@@ -18,7 +18,10 @@ class Reload(Case):
         self.manager = Manager(self)
 
     def _collector(self, config=QUICK, *settings):
-        return Collector(self, *settings, config=config, env=self.manager.environment())
+        """Whose own READY is heard: a reload's is the next one."""
+        collector = Collector(self, *settings, config=config, env=self.manager.environment())
+        wait_until("it is ready", lambda: self.manager.count("READY") > 0)
+        return collector
 
     def _reload(self, collector, config=None):
         """Sends SIGHUP and waits until the daemon has said that it is through."""
