@@ -98,11 +98,13 @@ static tb_rc look(struct ta_mirror *m, struct tb_diag *diag) {
   return put_state(m, diag);
 }
 
-/* The piece that has no room waits, and so does all behind it. Files without their first state are worth nothing. */
+/* The piece that has no room waits, and so does all behind it. Files get their first state only if they can stand for
+ * the stream: what has a number must be there. */
 static tb_rc wait_for_room(struct ta_mirror *m, const struct ta_piece *piece,
                            struct tb_diag *diag) {
   ta_spool_unkept_again(m->spool, piece);
-  if (m->shelf.serial == 0 || !ta_spool_has_kept(m->spool)) return TB_IO;
+  if (!ta_spool_has_kept(m->spool)) return TB_IO;
+  if (m->shelf.serial == 0 && !ta_spool_given_kept(m->spool)) return TB_IO;
   if (!m->full) tell_fault(m, "takes no more", diag);
   m->full = true;
   return look(m, diag);

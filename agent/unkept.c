@@ -201,6 +201,21 @@ bool ta_spool_has_kept(struct ta_spool *s) {
   return any;
 }
 
+bool ta_spool_given_kept(struct ta_spool *s) {
+  const struct ta_runs *r = &s->runs;
+
+  pthread_mutex_lock(&s->lock);
+  const struct ta_place *sealed = &r->place[TA_SEALED];
+  uint32_t at = r->place[TA_ACKED].run;
+  while (at != TA_NONE && at != sealed->run && !r->run[at].unkept) at = r->run[at].next;
+  bool all = at == sealed->run;
+  if (all && at != TA_NONE && sealed->at > 0)
+    all = r->run[at].kind == TA_RUN_GENERATION ? r->run[at].kept_bytes >= sealed->at
+                                               : !r->run[at].unkept;
+  pthread_mutex_unlock(&s->lock);
+  return s->keeping && all;
+}
+
 void ta_spool_books(struct ta_spool *s, struct ta_books *out) {
   *out = (struct ta_books){ 0 };
   pthread_mutex_lock(&s->lock);

@@ -61,6 +61,8 @@ bool ta_spool_unkept(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PI
 void ta_spool_unkept_again(struct ta_spool *s, const struct ta_piece *piece);
 /* Whether something on disk is not acked yet: who takes over from us would send it. */
 bool ta_spool_has_kept(struct ta_spool *s);
+/* Whether all that has a number is: who takes over can go on where we are. */
+bool ta_spool_given_kept(struct ta_spool *s);
 void ta_spool_books(struct ta_spool *s, struct ta_books *out);
 
 /* A frame out of such a piece: TB_OK, TB_AGAIN: it is cut short, TB_CORRUPT. */

@@ -13,6 +13,7 @@ from harness import BUILD, SANITIZE, Case, Collector, die_with_parent, wait_unti
 
 FULL = bool(os.environ.get("TC_FULL"))
 AGENT, PROXY, SHIM = (BUILD / "tests" / name for name in ("seeded_agent", "fault_proxy", "disk_shim.so"))
+STREAMING = 2  # TA_STATE_STREAMING
 
 
 def full(short, long):

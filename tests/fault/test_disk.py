@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 
 from harness import Collector, wait_until
-from faults import FULL, Agent, FaultCase, Shim, full
+from faults import FULL, STREAMING, Agent, FaultCase, Shim, full
 
 
 def resident(pid):
@@ -78,15 +78,17 @@ class Disk(FaultCase):
         """No collector, and a full disk: the program goes on, is killed, and what ta_forward_sync() had vouched for is sent by
         the next one; with room again it vouches for more; a spool that runs over tells what it drops."""
         kills = full(2, 60)
-        disk = self.tmpfs(16)
+        disk = self.tmpfs(64)  # room for all that comes while this waits, however slow the machine
         spool = disk / "spool"
         collector = Collector(self, "agents.heartbeat=1s")
         address, killed, goes_on = collector.ready["agents"], [], []
         for n in range(kills):
-            agent = Agent(self, address, 3000 + n, mb_s=2, generation_bytes=50_000, spool_bytes=256 << 20, spool_dir=spool)
+            agent = Agent(self, address, 3000 + n, mb_s=1, generation_bytes=50_000, spool_bytes=256 << 20, spool_dir=spool)
             wait_until("something is safe, and what was left is sent", lambda: agent.status.get("safe", 0) > 0 and
                        agent.status["old_streams"] == 0)
             collector.kill()
+            wait_until("files hold what is not acked", lambda: agent.status["state"] != STREAMING and
+                       agent.status["safe"] > agent.status["acked_generations"])
             self.fill(disk)
             wait_until("the disk is full", lambda: agent.status["disk_faults"] > 0)
             written = agent.status["generations"]

@@ -4,9 +4,7 @@ import time
 import unittest
 
 from harness import Collector, wait_until
-from faults import FULL, Agent, FaultCase, Proxy, full
-
-STREAMING = 2  # TA_STATE_STREAMING
+from faults import FULL, STREAMING, Agent, FaultCase, Proxy, full
 
 
 class Network(FaultCase):

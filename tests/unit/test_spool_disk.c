@@ -357,6 +357,39 @@ Test(spool_disk, a_disk_that_was_full_goes_on) {
   end(l);
 }
 
+/* More waits than the disk takes when files are begun: they hold what they can, of what has no number yet. What has one
+ * must all be there, or who takes over could not go on. */
+Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
+  for (int given = 0; given < 2; given++) {
+    struct life *l = begin(1, 0);
+    struct ta_shelf shelf;
+    char name[TA_SHELF_NAME];
+    uint64_t need;
+    l->gen = 1;
+    put(l, 12);
+    ta_mirror_flush(&l->mirror);
+    cr_assert_not(l->mirror.on, "there is no room at all");
+    if (given) cr_assert_gt(ta_spool_grant(&l->spool, MIB, &need), 200000);
+    l->mirror.shelf.bytes_max = 200000;
+    l->mirror.due_ns = 0;
+    ta_mirror_flush(&l->mirror);
+    cr_assert_eq(l->mirror.on, !given);
+    cr_assert_eq(find_name(l, name), !given);
+    if (!given) {
+      cr_assert(l->mirror.full);
+      cr_assert_lt(l->spool.kept_records, l->spool.records);
+      die(l);
+      cr_assert_eq(inherit(l, &shelf), TB_OK);
+      uint64_t had = produced(l);
+      cr_assert(had >= 3 && had < 12, "%lu of 12", (unsigned long)had);
+      deliver(l);
+      cr_assert_eq(l->there.batches.batches, had);
+      let_go(&shelf);
+    }
+    end(l);
+  }
+}
+
 /* A disk that is full at times, and a program that dies at any moment: what was on disk once arrives, from it or from
  * who takes over, each record once and as it was. */
 Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
