@@ -48,11 +48,13 @@ static tb_rc names_of(int dir_fd, const char *what, struct names *out, struct tb
     if (fd >= 0) close(fd);
     return rc;
   }
-  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;)
+  for (struct dirent *entry; rc == TB_OK && (errno = 0, entry = readdir(dir)) != NULL;)
     if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
       rc = names_add(out, entry->d_name);
+  int why = errno; /* its end, or no more of it can be read */
   closedir(dir);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s: no memory for its names", what);
+  if (why != 0) return tb_fail(diag, TB_IO, "%s: %s", what, strerror(why));
   if (out->n > 0) qsort(out->items, out->n, sizeof(char *), by_name);
   return TB_OK;
 }

@@ -3,9 +3,7 @@
  * them and a log that brings their records again: the next start must not tell them again, and what was given up, and is
  * counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
  * each has the number of its LOSS, or of the first batch that it counts. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,74 +66,36 @@ static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__st
 }
 
 /* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where: the catalog does.
- * Without a catalog all days are looked at; one that cannot be, is told: better a loss told twice than no start. */
+ * Without a catalog all of the archive is looked at; what cannot be, is told: better a loss told twice than no start. */
 
-struct folder {
-  DIR *dir;
-  int fd; /* of the same */
-};
+static tb_rc is_note(void *self, const struct tc_archive_file *file) {
+  struct tc__stream *stream = self;
+  struct tb_diag diag = { 0 };
+  tc_meta *meta = NULL;
 
-static tb_rc folder_open(int dir_fd, const char *name, struct tb_diag *diag, struct folder *out) {
-  int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-  *out = (struct folder){ .dir = fd < 0 ? NULL : fdopendir(fd), .fd = fd };
-  if (out->dir != NULL) return TB_OK;
-  tb_rc rc = tb_fail(diag, tc_errno_rc(errno), "archive: %s", strerror(errno));
-  if (fd >= 0) close(fd);
-  return rc;
-}
-
-/* NULL: there are no more. */
-static tb_rc next_entry(DIR *dir, struct tb_diag *diag, struct dirent **out) {
-  errno = 0;
-  *out = readdir(dir);
-  if (*out != NULL || errno == 0) return TB_OK;
-  return tb_fail(diag, tc_errno_rc(errno), "archive: %s", strerror(errno));
-}
-
-static tb_rc find_note_in(struct tc__stream *stream, const char *day, int dir_fd,
-                          struct tb_diag *diag) {
-  struct folder folder;
-  tb_rc rc = folder_open(dir_fd, ".", diag, &folder);
-
-  if (rc != TB_OK) return rc;
-  for (struct dirent *entry; rc == TB_OK && stream->note_day[0] == '\0';) {
-    tc_meta *meta;
-    rc = next_entry(folder.dir, diag, &entry);
-    if (rc != TB_OK || entry == NULL) break;
-    if (!tc_name_ends(entry->d_name, ".meta")) continue;
-    rc = read_meta(folder.fd, entry->d_name, diag, &meta);
-    if (rc == TB_OK && meta != NULL && meta->n_generations == 0) {
-      memcpy(stream->note_day, day, TC_DAY_BYTES);
-      stream->note_gen = strtoull(entry->d_name, NULL, 16);
-    }
-    if (rc == TB_OK) tc_meta_free(meta);
+  if (strcmp(file->stream_hex, stream->hex) != 0 || !tc_day_valid(file->day) ||
+      !tc_name_ends(file->name, ".meta"))
+    return TB_OK;
+  tb_rc rc = read_meta(file->dir_fd, file->name, &diag, &meta);
+  if (rc == TB_OK && meta != NULL && meta->n_generations == 0) {
+    memcpy(stream->note_day, file->day, TC_DAY_BYTES);
+    stream->note_gen = strtoull(file->name, NULL, 16);
+    rc = TB_END;
   }
-  closedir(folder.dir);
+  tc_meta_free(meta);
   return rc;
 }
 
 static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
                        struct tb_diag *diag) {
-  struct folder days;
-  tb_rc rc = folder_open(archiver->opt.dirs->archive, ".", diag, &days);
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_archive_walk(archiver->opt.dirs->archive, is_note, stream, &why);
 
-  if (rc != TB_OK) return rc;
-  for (struct dirent *entry; stream->note_day[0] == '\0';) {
-    struct tb_diag why = { 0 };
-    int dir_fd = -1;
-    rc = next_entry(days.dir, diag, &entry);
-    if (rc != TB_OK || entry == NULL) break;
-    if (!tc_day_valid(entry->d_name)) continue;
-    tb_rc here = open_folder(archiver, stream, entry->d_name, &why, &dir_fd);
-    if (here == TB_OK && dir_fd >= 0) here = find_note_in(stream, entry->d_name, dir_fd, &why);
-    if (dir_fd >= 0) close(dir_fd);
-    if (here == TB_NOMEM) rc = tb_fail(diag, here, "%s", why.text);
-    if (here == TB_NOMEM) break;
-    if (here != TB_OK) tc__note(archiver, "%s; losses told there may be told again", why.text);
-  }
-  closedir(days.dir);
-  return rc;
+  if (rc == TB_OK || rc == TB_END) return TB_OK;
+  if (rc == TB_NOMEM) return tb_fail(diag, rc, "archive: no memory to look for a note");
+  tc__note(archiver, "%s; losses of stream=%s that were told may be told again",
+           why.text[0] != '\0' ? why.text : "a meta cannot be read", stream->hex);
+  return TB_OK;
 }
 
 tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
