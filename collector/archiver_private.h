@@ -76,12 +76,11 @@ struct tc__stream {
   struct tc__losses losses; /* told, not yet in a file */
   struct tc__losses told;   /* in a meta since the last run, and the log does not know it */
   bool told_known;
-  uint64_t told_batches; /* so many of those that come of abandoned_gen are in `told` */
-  uint64_t last_gen;     /* of the run that is written */
-  bool run_broken;       /* a hole lies before the next generation */
-  uint64_t
-      abandoned_gen; /* given up here, and not over: what comes of it is lost, batch by batch */
-  bool begun;        /* a generation of it was written or offered since the start */
+  uint64_t told_batches;  /* so many of those that come of abandoned_gen are in `told` */
+  uint64_t last_gen;      /* of the run that is written */
+  bool run_broken;        /* a hole lies before the next generation */
+  uint64_t abandoned_gen; /* given up here, and not over: each batch that comes of it is lost */
+  bool begun;             /* a generation of it was written or offered since the start */
   uint64_t last_seq;
   bool damaged;              /* recovery found a gap in its records: to be put down */
   struct tc_settled settled; /* as last reported */

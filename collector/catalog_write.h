@@ -35,9 +35,9 @@ TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag
 
 struct tc_rebuilt {
   uint64_t segments;
-  uint64_t
-      unread; /* what the disk did not do now: metas it did not give, which may be sound, and expired traces that
-                    * could not be taken away. It is to be done again. */
+  /* What the disk did not do now, so that it is to be done again: metas that it did not give, which may be sound, expired
+   * traces that it did not take away. */
+  uint64_t unread;
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged is told to note
  * and left out. A file that is no database is replaced. Where a meta says that its trace has expired, and a crash kept it

@@ -81,7 +81,7 @@ class Points(Case):
         return self.run_program("cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, *args,
                                 "-L.", "-Wl,-rpath,.", *shlex.split(flags), cwd=self.folder, **options)
 
-    def library(self, source=LIBRARY):
+    def make_library(self, source=LIBRARY):
         self.gen("hello", source)
         self.compile("-fPIC", "-shared", "-o", "libhello.so", "hello.c", "hello.trace.c")
 
@@ -90,7 +90,7 @@ class Points(Case):
         return self.compile("-o", "listener", "listener.c", "listener.trace.c", "-lhello", **options)
 
     def test_a_library_of_another_is_listened_to_and_recorded(self):
-        self.library()
+        self.make_library()
         self.program()
         collector = Collector(self)
         heard = self.run_program("./listener", collector.to, self.certs, cwd=self.folder).out
@@ -119,19 +119,19 @@ class Points(Case):
         return self.run_program("./reads", "full.trace", cwd=self.folder).out
 
     def test_another_signature_neither_loads_nor_links(self):
-        self.library()
+        self.make_library()
         self.program()
         self.run_program("./listener", cwd=self.folder)
         names = [line.split()[-1] for line in self.run_program("nm", "-D", "listener", cwd=self.folder).out.splitlines()]
         missing = next(name for name in names if name.startswith("hello_traceHelloEnd_"))
-        self.library(LIBRARY.replace("unsigned long n", "unsigned n"))
+        self.make_library(LIBRARY.replace("unsigned long n", "unsigned n"))
         self.assertIn(missing, self.run_program("./listener", cwd=self.folder, expect=127).err)
         (self.folder / "hello.trace.h").unlink()
         self.gen("hello", LIBRARY)  # the header of yesterday, the library of today
         self.assertIn(missing, self.program(expect=1).err)
 
     def test_what_another_version_made_is_refused_by_compiler_linker_and_loader(self):
-        self.library()
+        self.make_library()
         self.program()
         made = (self.folder / "hello.trace.c").read_text()
         self.assertIn("#if TA_TRACE_ABI != 2\n", made)
@@ -147,7 +147,7 @@ class Points(Case):
         self.assertRegex(whole, "undefined (reference|symbol).*ta_trace_abi_1")
 
     def test_what_is_built_in_is_listed_without_running_it(self):
-        self.library()
+        self.make_library()
         rows = {("hello", "traceHelloBegin", "(const char *who)", "hello.c:2"),
                 ("hello", "traceHelloEnd", "(const char *who, unsigned long n)", "hello.c:3")}
 

@@ -132,12 +132,6 @@ static bool has_log_record(const struct tt_store *t, unsigned kind) {
 }
 
 /* Asks again and again. */
-#define WAIT_UNTIL(condition)                                                                      \
-  do {                                                                                             \
-    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
-    cr_assert((condition), "in time: " #condition);                                                \
-  } while (0)
-
 static bool health_begins(const char *with) {
   struct tc_store_stats stats;
 
@@ -214,7 +208,7 @@ Test(store_faults, with_a_full_disk_nothing_is_acked_until_there_is_space) {
   disk_free = 1 << 19;
   cr_assert_eq(tt_store_start(&tt), TB_OK);
   w = tt_attach_as(&tt, 1, 7);
-  WAIT_UNTIL(health_begins("full"));
+  TT_WAIT_UNTIL(health_begins("full"));
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt); /* the store still answers */
@@ -236,7 +230,7 @@ Test(store_faults, a_full_archive_holds_work_back_and_drops_none) {
   parts_errno = ENOSPC;
   for (uint64_t gen = 2; gen <= 5; gen++) tt_generation(&w, gen, 3, 1000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq)); /* the log has them */
-  WAIT_UNTIL(health_begins("disk: the archive cannot be written"));
+  TT_WAIT_UNTIL(health_begins("disk: the archive cannot be written"));
   parts_errno = 0;
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 5);
@@ -258,11 +252,11 @@ Test(store_faults, the_reserve_goes_when_the_archive_finds_no_space_and_comes_ba
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
   tt_header(&w);
-  WAIT_UNTIL(has_reserve());
+  TT_WAIT_UNTIL(has_reserve());
   disk_free = (2 << 20) + 4096; /* with the reserve again it would be near the mark */
   parts_errno = ENOSPC;
   tt_generation(&w, 1, 3, 1000);
-  WAIT_UNTIL(!has_reserve());
+  TT_WAIT_UNTIL(!has_reserve());
   parts_errno = 0;
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1, "%s", tt.notes);
@@ -270,7 +264,7 @@ Test(store_faults, the_reserve_goes_when_the_archive_finds_no_space_and_comes_ba
   tt_barrier(&tt);
   cr_assert_not(has_reserve());
   disk_free = UINT64_C(1) << 40;
-  WAIT_UNTIL(has_reserve());
+  TT_WAIT_UNTIL(has_reserve());
   tt_store_stop(&tt);
   cr_assert(has_reserve());
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
@@ -288,7 +282,7 @@ Test(store_faults, a_shortage_is_waited_for_and_other_errors_are_told) {
     parts_errno = shortages[i];
     tt_generation(&w, gen++, 3, 1000);
     cr_assert(tt_wait_acked(&tt, w.stream, w.seq)); /* the log has it */
-    WAIT_UNTIL(parts_failed >= 3);
+    TT_WAIT_UNTIL(parts_failed >= 3);
     parts_errno = 0;
     tt_barrier(&tt);
     cr_assert_eq(tt_count(&tt, TC_REPLY_FAILED), 0, "%s: %s", strerror(shortages[i]), tt.notes);
@@ -369,7 +363,7 @@ static struct tt_writer publish_three(void) {
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
   tt_barrier(&tt);
-  WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
+  TT_WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
   return w;
 }
 
@@ -415,7 +409,7 @@ Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
-  WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
+  TT_WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
   crash_into_copy();
   damage_record(TC_LOG_SETTLED, 0, 0);
   snprintf(command, sizeof command,
@@ -502,7 +496,7 @@ Test(store_faults, a_verdict_is_kept_that_comes_while_the_disk_fails) {
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   cr_assert_not_null(tt_wait(&tt, TC_REPLY_STORED, 0));
-  WAIT_UNTIL(names_failed >= 1);
+  TT_WAIT_UNTIL(names_failed >= 1);
   msg->verdict = (struct tc_verdict){ .stream = w.stream,
                                       .gen = 1,
                                       .events = 10,
@@ -510,7 +504,7 @@ Test(store_faults, a_verdict_is_kept_that_comes_while_the_disk_fails) {
                                       .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK };
   tt_submit(&tt, msg);
   int failed = names_failed;
-  WAIT_UNTIL(names_failed >= failed + 3);
+  TT_WAIT_UNTIL(names_failed >= failed + 3);
   names_errno = 0;
   tt_close(&w);
   tt_barrier(&tt);
@@ -539,7 +533,7 @@ Test(store_faults, a_stream_nobody_comes_back_to_ends_unclean) {
   tt_batch(&w, 2, "half", 4);
   tt_barrier(&tt);
   tt_detach(&tt, 1);
-  WAIT_UNTIL(a_generation_is_broken());
+  TT_WAIT_UNTIL(a_generation_is_broken());
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1);
   tt_store_stop(&tt);

@@ -3,6 +3,15 @@
 #ifndef TT_PATIENCE_H
 #define TT_PATIENCE_H
 
+#include <unistd.h>
+
 enum { TT_PATIENCE_S = 90, TT_PATIENCE_MS = TT_PATIENCE_S * 1000 };
+
+/* In a test of Criterion's: looks again each millisecond. */
+#define TT_WAIT_UNTIL(condition)                                                                   \
+  do {                                                                                             \
+    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
+    cr_assert((condition), "in time: " #condition);                                                \
+  } while (0)
 
 #endif

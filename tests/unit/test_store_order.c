@@ -38,12 +38,6 @@ static void remove_store(void) {
 
 TestSuite(store_order, .init = open_store, .fini = remove_store);
 
-#define WAIT_UNTIL(condition)                                                                      \
-  do {                                                                                             \
-    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
-    cr_assert((condition), "in time: " #condition);                                                \
-  } while (0)
-
 /* a happened, b happened, and a first. */
 static void expect_order(const char *a, const char *b) {
   int first = tt_call(a, 0), second = tt_call(b, 0);
@@ -130,7 +124,7 @@ static struct tt_writer publish_unsaid(void) {
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  WAIT_UNTIL(tt_calls_failed() > 0);
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
   shell("cp -r %s/wal %s/unsaid", tt.dir, tt.dir);
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
@@ -297,10 +291,10 @@ Test(store_order, what_was_given_up_unsaid_stays_lost) {
   tt_calls_watch(&tt);
   tt_calls_fail("rename archive/*.meta.new archive/*.meta", ENOSPC, UINT32_MAX);
   tt_detach(&tt, w.conn);
-  WAIT_UNTIL(tt_calls_failed() > 0);
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
   shell("cp -r %s/wal %s/unsaid", tt.dir, tt.dir);
   tt_calls_fail("", 0, 0);
-  WAIT_UNTIL(tt_stream_row(&tt, STREAM).lost_batches == 2);
+  TT_WAIT_UNTIL(tt_stream_row(&tt, STREAM).lost_batches == 2);
   crash();
   shell("rm -r %s/wal && cd %s && mv unsaid wal", copy.dir, copy.dir);
   start_copy();
@@ -372,7 +366,7 @@ Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_sa
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
-  WAIT_UNTIL(tt_stream_row(&tt, STREAM).generations == 1);
+  TT_WAIT_UNTIL(tt_stream_row(&tt, STREAM).generations == 1);
   tt_calls_watch(&tt);
   give_verdict(&tt, &w, 1);
   tt_close(&w);
@@ -416,7 +410,7 @@ Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) 
   tt_calls_watch(&tt);
   tt_calls_fail("sync archive/*-*/*0707", EIO, 1);
   give_verdict(&tt, &w, 1);
-  WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
   cr_assert_eq(tt_calls_failed(), 1);
   expect_order("create catalog.stale", "sync .");
   expect_order("sync .", "unlink catalog.sqlite");
@@ -540,7 +534,7 @@ static void expire_half(unsigned times) {
   tt_calls_watch(&tt);
   tt_calls_fail("unlink archive/*.trace", EIO, times);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-  WAIT_UNTIL(tt_calls_failed() > 0);
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
 }
 
 /* The catalog knows it last: no round looks again for what has expired in it. */
@@ -554,7 +548,7 @@ Test(store_order, what_expires_is_gone_from_the_disk_before_the_catalog_says_so)
   keep_one_byte();
   tt_calls_watch(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-  WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
   int marked = tt_call("create catalog.stale", 0), on_disk = tt_call("sync .", marked);
   cr_assert(marked >= 0 && on_disk > marked);
   cr_assert_gt(tt_call("rename archive/*.meta.new archive/*.meta", 0), on_disk);
@@ -572,7 +566,7 @@ Test(store_order, what_expires_is_gone_from_the_disk_before_the_catalog_says_so)
 static void expect_totals(uint64_t segments, uint64_t bytes, uint64_t expired) {
   struct tc_store_stats stats;
 
-  WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.expired_segments >= expired));
+  TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.expired_segments >= expired));
   cr_assert_eq(stats.expired_segments, expired);
   cr_assert_eq(stats.archive_segments, segments);
   cr_assert_eq(stats.archive_bytes, bytes);
@@ -580,7 +574,7 @@ static void expect_totals(uint64_t segments, uint64_t bytes, uint64_t expired) {
 
 Test(store_order, what_could_not_be_taken_away_is_once_it_can) {
   expire_half(3);
-  WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
   expect_totals(0, 0, 1);
   cr_assert_eq(tt_calls_failed(), 3);
   tt_expect_proven(&tt);
@@ -594,9 +588,9 @@ Test(store_order, what_a_start_could_not_take_away_is_once_it_can) {
   copy.config.retention_every = tt.config.retention_every;
   tt_calls_fail("unlink archive/*.trace", EIO, 2);
   start_copy();
-  WAIT_UNTIL(tt_count_files(&copy, "archive", ".trace") == 0);
+  TT_WAIT_UNTIL(tt_count_files(&copy, "archive", ".trace") == 0);
   cr_assert_eq(tt_calls_failed(), 2);
-  WAIT_UNTIL(tt_call("write catalog.sqlite*", tt_call("unlink archive/*.trace", 0)) >= 0);
+  TT_WAIT_UNTIL(tt_call("write catalog.sqlite*", tt_call("unlink archive/*.trace", 0)) >= 0);
   tt_expect_proven(&copy);
 }
 
@@ -616,7 +610,7 @@ Test(store_order, the_size_of_the_archive_is_what_its_metas_say) {
   tt.config.retention_every = 10000000;
   tt_calls_watch(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-  WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
   tt_barrier(&tt);
   expect_totals(10, 10 * 3016, 0);
   tt_expect_proven(&tt);
@@ -673,7 +667,7 @@ Test(store_order, what_is_half_published_does_not_expire) {
   tt_calls_fail("rename open/07*", ENOSPC, UINT32_MAX);
   tt_end(&w, 1);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  WAIT_UNTIL(tt_calls_failed() > 0);
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
   crash();
   /* Without the others, whose books are of no interest, it is what a round takes first. */
   shell("rm -r %s/catalog.sqlite* %s/archive/*/0808*", copy.dir, copy.dir);

@@ -25,12 +25,6 @@ static void remove_store(void) {
 
 TestSuite(store_retention, .init = open_store, .fini = remove_store);
 
-#define WAIT_UNTIL(condition)                                                                      \
-  do {                                                                                             \
-    for (int tries_ = 0; !(condition) && tries_ < TT_PATIENCE_MS; tries_++) usleep(1000);          \
-    cr_assert((condition), "in time: " #condition);                                                \
-  } while (0)
-
 static void write_segments(uint64_t conn, unsigned stream, unsigned n) {
   struct tt_writer w = tt_attach_as(&tt, conn, stream);
 
@@ -61,7 +55,7 @@ Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_s
   write_segments(1, OLDER, 70);
   write_segments(2, YOUNGER, 2);
   start_retention(ONE_ROUND_NS, "open archive/*/0707*", UINT32_MAX);
-  WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
   tt_store_stop(&tt); /* once the round is over */
   cr_assert_eq(count_notes("retention: 2 segments deleted"), 1, "%s", tt.notes);
   cr_assert_eq(tt_calls_failed(), 70, "each is tried once");
@@ -77,9 +71,9 @@ Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_s
 Test(store_retention, the_mark_goes_once_nothing_is_half_gone) {
   write_segments(1, OLDER, 1);
   start_retention(EACH_TURN_NS, "unlink archive/*.trace", 1);
-  WAIT_UNTIL(tt_call("unlink archive/*.trace", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink archive/*.trace", 0) >= 0);
   cr_assert_eq(tt_calls_failed(), 1);
-  WAIT_UNTIL(tt_call("unlink catalog.stale", tt_call("unlink archive/*.trace", 0)) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink catalog.stale", tt_call("unlink archive/*.trace", 0)) >= 0);
   tt_store_stop(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   cr_assert_eq(count_notes("catalog.sqlite is rebuilt"), 0, "%s", tt.notes);
@@ -91,7 +85,7 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
   write_segments(1, OLDER, 1);
   write_segments(2, YOUNGER, 1);
   start_retention(EACH_TURN_NS, "unlink archive/*/0707*.trace", UINT32_MAX);
-  WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
   tt_store_stop(
       &tt); /* with one more round, which the minute's allowance keeps from trying again */
   cr_assert_lt(tt_call("unlink catalog.stale", 0), 0);
