@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/archive_walk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,25 +37,18 @@ static tb_rc names_add(struct names *names, const char *name) {
 }
 
 static tb_rc names_of(int dir_fd, const char *what, struct names *out, struct tb_diag *diag) {
-  int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-  tb_rc rc = TB_OK;
+  const char *name;
+  DIR *dir;
 
   *out = (struct names){ 0 };
-  if (dir == NULL) {
-    rc = tb_fail(diag, TB_IO, "%s: %s", what, strerror(errno));
-    if (fd >= 0) close(fd);
-    return rc;
-  }
-  for (struct dirent *entry; rc == TB_OK && (errno = 0, entry = readdir(dir)) != NULL;)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-      rc = names_add(out, entry->d_name);
-  int why = errno; /* its end, or no more of it can be read */
+  TB_TRY(tc_dir_open(dir_fd, what, diag, &dir));
+  tb_rc rc = TB_OK;
+  while (rc == TB_OK && (rc = tc_dir_next(dir, what, diag, &name)) == TB_OK && name != NULL)
+    if (names_add(out, name) != TB_OK)
+      rc = tb_fail(diag, TB_NOMEM, "%s: no memory for its names", what);
   closedir(dir);
-  if (rc != TB_OK) return tb_fail(diag, rc, "%s: no memory for its names", what);
-  if (why != 0) return tb_fail(diag, TB_IO, "%s: %s", what, strerror(why));
-  if (out->n > 0) qsort(out->items, out->n, sizeof(char *), by_name);
-  return TB_OK;
+  if (rc == TB_OK && out->n > 0) qsort(out->items, out->n, sizeof(char *), by_name);
+  return rc;
 }
 
 struct walk {
@@ -76,7 +68,8 @@ static tb_rc each_folder(struct walk *walk, int dir_fd, const char *what,
     int fd = openat(dir_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && (errno == ENOTDIR || errno == ENOENT || errno == ELOOP)) continue;
     if (fd < 0)
-      rc = tb_fail(walk->diag, TB_IO, "%s/%s: %s", what, names.items[i], strerror(errno));
+      rc = tb_fail(walk->diag, tc_errno_rc(errno), "%s/%s: %s", what, names.items[i],
+                   strerror(errno));
     else
       rc = below(walk, fd, names.items[i]);
     if (fd >= 0) close(fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every file of archive/, by day, stream and name.
  *
- * Errors    TB_IO; TB_NOMEM; what the callback answers.
+ * Errors    those of tc_errno_rc(); what the callback answers.
  */
 #ifndef TC_ARCHIVE_WALK_H
 #define TC_ARCHIVE_WALK_H

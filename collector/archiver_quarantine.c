@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeping quarantine/ small: unfinished generations are worth less than any segment, so they go by age and
  * size, and before the first segment where space is short. The oldest go first; other files stay. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/archive_walk.h"
 #include "collector/archiver_private.h"
 
 tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
@@ -55,25 +55,20 @@ static tb_rc add_part(struct parts *parts, const char *name, const struct stat *
 }
 
 static bool is_part(const char *name) {
-  size_t len = strlen(name);
-
-  return len < TC_FILE_NAME_BYTES && len > 5 && strcmp(name + len - 5, ".part") == 0;
+  return strlen(name) < TC_FILE_NAME_BYTES && tc_name_ends(name, ".part");
 }
 
-static tb_rc list_parts(int quarantine_fd, struct parts *parts) {
-  int fd = openat(quarantine_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+static tb_rc list_parts(int quarantine_fd, struct parts *parts, struct tb_diag *diag) {
+  const char *name;
   struct stat st;
-  tb_rc rc = TB_OK;
+  DIR *dir;
 
-  if (dir == NULL) {
-    if (fd >= 0) close(fd);
-    return TB_IO;
-  }
-  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;)
-    if (is_part(entry->d_name) && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(st.st_mode))
-      rc = add_part(parts, entry->d_name, &st);
+  TB_TRY(tc_dir_open(quarantine_fd, "quarantine", diag, &dir));
+  tb_rc rc = TB_OK;
+  while (rc == TB_OK && (rc = tc_dir_next(dir, "quarantine", diag, &name)) == TB_OK && name != NULL)
+    if (is_part(name) && fstatat(quarantine_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode) && add_part(parts, name, &st) != TB_OK)
+      rc = tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
   closedir(dir);
   return rc;
 }
@@ -111,13 +106,14 @@ void tc__retain_quarantine(struct tc_archiver *archiver) {
                                             .bytes = config->retention_quarantine_bytes,
                                             .free_bytes = config->retention_free_bytes };
   struct parts parts = { 0 };
+  struct tb_diag diag = { 0 };
   uint64_t disk_free = tc__disk_free(archiver);
 
   if (!seen->changed &&
       (seen->files == 0 || !tc_retention_takes(&archiver->retention, &rules, seen->bytes, disk_free,
                                                seen->oldest_wall_ns)))
     return;
-  tb_rc rc = list_parts(archiver->opt.dirs->quarantine, &parts);
+  tb_rc rc = list_parts(archiver->opt.dirs->quarantine, &parts, &diag);
   if (rc == TB_OK) {
     if (parts.n > 0) qsort(parts.items, parts.n, sizeof *parts.items, by_age);
     size_t gone = take_oldest(archiver, &rules, disk_free, &parts);
@@ -129,7 +125,7 @@ void tc__retain_quarantine(struct tc_archiver *archiver) {
     if (gone > 0)
       tc__note(archiver, "retention: %zu unfinished generations deleted from quarantine", gone);
   } else {
-    tc__note(archiver, "retention: quarantine cannot be listed: %s", tb_rc_text(rc));
+    tc__note(archiver, "retention: %s", diag.text);
   }
   free(parts.items);
 }

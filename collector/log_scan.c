@@ -4,7 +4,6 @@
  * written: that is the proof that tells damage from a torn tail. */
 #include "collector/log_scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -69,12 +68,12 @@ static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *fil
 
   if (fd < 0) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(errno));
   void *map = MAP_FAILED;
-  if (fstat(fd, &st) == 0 && st.st_size > 0)
-    map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  bool looked = fstat(fd, &st) == 0;
+  if (looked && st.st_size > 0) map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   int why = errno;
   if (map != MAP_FAILED) file->data = data_end(fd, (uint64_t)st.st_size);
   close(fd);
-  if (st.st_size == 0) return TB_OK;
+  if (looked && st.st_size == 0) return TB_OK;
   if (map == MAP_FAILED) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
   file->map = map;
   file->bytes = (uint64_t)st.st_size;
@@ -82,19 +81,16 @@ static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *fil
 }
 
 static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *scan) {
-  int fd = openat(wal_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  const char *name;
+  DIR *dir;
 
-  if (dir == NULL) {
-    if (fd >= 0) close(fd);
-    return tb_fail(diag, TB_IO, "wal: %s", strerror(errno));
-  }
+  TB_TRY(tc_dir_open(wal_fd, "wal", diag, &dir));
   tb_rc rc = TB_OK;
-  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;) {
+  while (rc == TB_OK && (rc = tc_dir_next(dir, "wal", diag, &name)) == TB_OK && name != NULL) {
     struct tc_log_scan_file file = { 0 };
-    if (!parse_name(entry->d_name, &file.start)) continue;
+    if (!parse_name(name, &file.start)) continue;
     rc = grow(&scan->files, &scan->files_cap, scan->nfiles + 1, sizeof *scan->files);
-    if (rc == TB_OK) rc = map_file(wal_fd, entry->d_name, &file, diag);
+    if (rc == TB_OK) rc = map_file(wal_fd, name, &file, diag);
     if (rc == TB_OK) scan->files[scan->nfiles++] = file;
   }
   closedir(dir);

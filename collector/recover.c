@@ -3,7 +3,6 @@
  * said after the records it is about; the second rebuilds the table; the third replays the rest in order. */
 #include "collector/recover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/archive_walk.h"
 #include "collector/heap.h"
 #include "collector/log_scan.h"
 #include "proto/frame.h"
@@ -318,20 +318,15 @@ static tb_rc stream_of_pending(void *self, const unsigned char id[16], const cha
 /* Files are rebuilt from the log, but for those a checkpoint told of: what the last run left half written
  * would be in the way. */
 static tb_rc remove_parts(const struct recovery *recovery, int open_fd, struct tb_diag *diag) {
-  int fd = openat(open_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  const char *name;
+  DIR *dir;
 
-  if (dir == NULL) {
-    if (fd >= 0) close(fd);
-    return tb_fail(diag, TB_IO, "open: %s", strerror(errno));
-  }
+  TB_TRY(tc_dir_open(open_fd, "open", diag, &dir));
   tb_rc rc = TB_OK;
-  for (struct dirent *entry; rc == TB_OK && (entry = readdir(dir)) != NULL;) {
-    size_t len = strlen(entry->d_name);
-    if (len < 5 || strcmp(entry->d_name + len - 5, ".part") != 0) continue;
-    if (tc_archiver_has_part(recovery->archiver, entry->d_name)) continue;
-    if (unlinkat(open_fd, entry->d_name, 0) != 0)
-      rc = tb_fail(diag, TB_IO, "open/%s: %s", entry->d_name, strerror(errno));
+  while (rc == TB_OK && (rc = tc_dir_next(dir, "open", diag, &name)) == TB_OK && name != NULL) {
+    if (!tc_name_ends(name, ".part") || tc_archiver_has_part(recovery->archiver, name)) continue;
+    if (unlinkat(open_fd, name, 0) != 0)
+      rc = tb_fail(diag, TB_IO, "open/%s: %s", name, strerror(errno));
   }
   closedir(dir);
   return rc;

@@ -199,6 +199,33 @@ bool tc_day_valid(const char *text) {
   return true;
 }
 
+tb_rc tc_dir_open(int dir_fd, const char *what, struct tb_diag *diag, DIR **out) {
+  int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+  if (dir == NULL) {
+    tb_rc rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", what, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+  }
+  *out = dir;
+  return TB_OK;
+}
+
+tb_rc tc_dir_next(DIR *dir, const char *what, struct tb_diag *diag, const char **out_name) {
+  for (;;) {
+    errno = 0;
+    const struct dirent *entry = readdir(dir);
+    if (entry == NULL && errno != 0)
+      return tb_fail(diag, tc_errno_rc(errno), "%s: cannot be listed to its end: %s", what,
+                     strerror(errno));
+    if (entry != NULL && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
+      continue;
+    *out_name = entry != NULL ? entry->d_name : NULL;
+    return TB_OK;
+  }
+}
+
 int tc_file_create(int dir_fd, const char *name, int flags) {
   return openat(dir_fd, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0640);
 }

@@ -13,6 +13,8 @@
 #ifndef TC_STATEDIR_H
 #define TC_STATEDIR_H
 
+#include <dirent.h>
+
 #include "base/result.h"
 
 enum {
@@ -39,6 +41,12 @@ bool tc_day_valid(const char *text);
 
 /* What a failed call means: TB_BUDGET, no space; TB_NOMEM, short of memory or descriptors; else TB_IO. */
 tb_rc tc_errno_rc(int why);
+
+/* A folder's entries but for "." and "..", in no order; dir_fd stays the caller's and where it was. `what` is the
+ * folder's name in diag; errors are those of tc_errno_rc(). closedir() ends it. A name is lent until the next one. */
+TB_MUST tb_rc tc_dir_open(int dir_fd, const char *what, struct tb_diag *diag, DIR **out);
+/* NULL: there are no more. An error: there may be, and nobody knows how many. */
+TB_MUST tb_rc tc_dir_next(DIR *dir, const char *what, struct tb_diag *diag, const char **out_name);
 
 /* A new file: O_EXCL, mode 0640; the whole of bytes; pread of exactly n. Answer 0 or -1 with errno. */
 int tc_file_create(int dir_fd, const char *name, int flags);

@@ -286,7 +286,13 @@ DIR *fdopendir(int fd) {
 
 struct dirent *readdir(DIR *dir) {
   struct listing *listing = (struct listing *)dir;
+  bool is_short;
 
+  int why = fault("list", &is_short);
+  if (why != 0) {
+    errno = why;
+    return NULL;
+  }
   if (listing->at == listing->n) return NULL;
   memcpy(listing->entry.d_name, listing->names[listing->at++], SIM_NAME);
   return &listing->entry;

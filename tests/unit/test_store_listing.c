@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folders that the disk does not list to their end: what was not seen is there all the same. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/patience.h"
+#include "support/store_calls.h"
+#include "support/store_fixture.h"
+
+enum { STREAM = 7 };
+
+static void open_store(void) {
+  tt_fixture_open(NULL);
+}
+
+static void remove_store(void) {
+  tt_calls_watch(NULL);
+  tt_fixture_remove();
+}
+
+TestSuite(store_listing, .init = open_store, .fini = remove_store);
+
+static void remove_catalog(void) {
+  char command[128];
+
+  snprintf(command, sizeof command, "rm -f %s/catalog.sqlite*", tt.dir);
+  cr_assert_eq(system(command), 0, "%s", command);
+}
+
+/* What it says when it ends at the first entry, or behind one: not that there is nothing. */
+static void expect_no_start(const char *folder) {
+  char pattern[32], reason[96];
+
+  snprintf(pattern, sizeof pattern, "list %s", folder);
+  snprintf(reason, sizeof reason, "%s: cannot be listed to its end: Input/output error", folder);
+  for (int behind = 0; behind < 2; behind++) {
+    tt.notes[0] = '\0';
+    remove_catalog();
+    tt_calls_watch(&tt);
+    tt_calls_fail_after(behind ? pattern : "", pattern, EIO, 1);
+    cr_assert_eq(tt_store_start(&tt), TB_IO, "%s", folder);
+    cr_assert_eq(tt_calls_failed(), 1);
+    cr_assert_not_null(strstr(tt.notes, reason), "%s", tt.notes);
+  }
+}
+
+/* The log's acked records, parts that are in the way of new ones, segments for the catalog that is made. */
+Test(store_listing, a_start_that_does_not_see_all_there_is_is_refused_and_loses_nothing) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_batch(&w, 2, "open", 4);
+  tt_barrier(&tt);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_store_stop(&tt);
+  expect_no_start("wal");
+  expect_no_start("open");
+  expect_no_start("archive");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  tt_end(&again, 2);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, STREAM);
+  cr_assert_eq(row.generations, 2);
+  cr_assert_eq(row.lost_batches, 0);
+  tt_expect_proven(&tt);
+}
+
+/* By what was seen the oldest would not be known: nothing goes until all is. */
+Test(store_listing, quarantine_is_listed_again) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_batch(&w, 1, "half", 4);
+  tt_loss(&w, 1, 1, 1, 4);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1);
+  tt_store_stop(&tt);
+  tt.config.retention_quarantine_bytes = 1;
+  tt.config.retention_every = 1;
+  tt_calls_watch(&tt);
+  tt_calls_fail("list quarantine", EIO, 1);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_call("unlink quarantine/*.part", 0) >= 0);
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_calls_failed(), 1);
+  cr_assert_not_null(strstr(tt.notes, "retention: quarantine: cannot be listed to its end"), "%s",
+                     tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 0);
+}
