@@ -200,8 +200,9 @@ class Experiments(Case):
         collector.ask("verify")
 
     def leases(self, collector):
+        """Whose reader asks for events: one that has not yet may take what comes now for older than itself."""
         with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics") as page:
-            return float(re.search(r"^tracecollect_leases (\S+)$", page.read().decode(), re.M).group(1))
+            return float(re.search(r"^tracecollect_leases_polled (\S+)$", page.read().decode(), re.M).group(1))
 
     def test_a_reader_that_leases_them_gets_them_by_name(self):
         collector = Collector(self)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the collector in mid-stream: nothing acked is missing or doubled, and the stream goes on."""
+import os
 import socket
 import struct
 
@@ -51,9 +52,14 @@ class Kill(Case):
 
     def test_a_paced_send_survives_kills_of_the_collector(self):
         trace = self.trace("g26-gens")
-        size = trace.stat().st_size
+        size, growing = trace.stat().st_size, self.folder / "growing.trace"
         collector = Collector(self, "agents.heartbeat=1s")
-        sender = self.spawn("send", *self._send(collector, trace, rate=size / 12e6))
+        os.mkfifo(growing)
+        sender = self.spawn("send", *self._send(collector, growing, rate=size / 12e6))
+        writer = open(growing, "wb", buffering=0)
+        self.addCleanup(writer.close)
+        whole, most = trace.read_bytes(), size * 9 // 10
+        writer.write(whole[:most])  # the rest comes when all has been killed: before, the stream cannot end
         acked = 0
         for kill in range(KILLS):
             goal = size * (kill + 1) // (KILLS + 2)
@@ -70,7 +76,9 @@ class Kill(Case):
             acked = row["acked_seq"]
             if kill == 0:
                 wait_until("the living stream's books are proven", lambda: has_live_books(collector))
-        self.assertEqual(sender.wait(120), 0, self.log("send"))
+        writer.write(whole[most:])
+        writer.close()
+        self.assertEqual(sender.wait(DEADLINE), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)

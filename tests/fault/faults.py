@@ -9,7 +9,7 @@ import signal
 import struct
 import subprocess
 
-from harness import BUILD, SANITIZE, Case, Collector, die_with_parent, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, Case, Collector, die_with_parent, wait_until
 
 FULL = bool(os.environ.get("TC_FULL"))
 AGENT, PROXY, SHIM = (BUILD / "tests" / name for name in ("seeded_agent", "fault_proxy", "disk_shim.so"))
@@ -45,7 +45,7 @@ class Agent:
         """All it printed, ten times a second."""
         return [json.loads(line) for line in self.out.read_bytes().split(b"\n")[:-1] if line.startswith(b"{")]
 
-    def finish(self, seconds=120):
+    def finish(self, seconds=DEADLINE):
         """SIGTERM; answers its last words. All must be acked."""
         self.process.send_signal(signal.SIGTERM)
         self.case.assertEqual(self.process.wait(seconds), 0, f"{self.name}: {self.status} {self.case.log(self.name)}")
@@ -100,7 +100,7 @@ class FaultCase(Case):
     def metrics(self, collector):
         """Every sample without labels, by name."""
         import urllib.request
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
             return {name: float(value) for name, value in
                     re.findall(r"^(\w+) ([-+0-9.e]+)$", answer.read().decode(), re.M)}
 

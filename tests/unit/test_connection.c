@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real TLS clients against a real loop; only the store behind it is a test's. */
 #include <criterion/criterion.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "memory_store.h"
 #include "proto/frame.pb-c.h"
 #include "support/certs.h"
+#include "support/patience.h"
 #include "support/peer.h"
 #include "support/tls_host.h"
 
@@ -108,7 +108,7 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   tc_config_init(&s->config);
   if (adjust != NULL) adjust(&s->config);
   cr_assert_eq(tc_tls_context_new(s->host.dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
-  s->host.tls.handshake_ms = s->config.agents_handshake_timeout / 1000000;
+  s->host.tls.handshake_ms = TT_PATIENCE_MS; /* agents_handshake_timeout is for what follows */
   struct tc_submit_sink store = { s, submit };
   cr_assert_eq(tc_tenants_new(&s->tenants), TB_OK);
   struct tc_connections_env env = { .tls = &s->host.tls,
@@ -181,13 +181,6 @@ static void expect_refusal(struct tt_peer *peer, const char *reason) {
   cr_assert_str_eq(peer->why, "closed in order");
 }
 
-/* Polls a condition of another thread's until it holds. */
-#define EVENTUALLY(condition)                                                                      \
-  do {                                                                                             \
-    for (int tries_ = 0; !(condition) && tries_ < 5000; tries_++) poll(NULL, 0, 1);                \
-    cr_assert((condition), "within 5 s: " #condition);                                             \
-  } while (0)
-
 Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
@@ -199,7 +192,7 @@ Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch), "%s", peer.why);
   cr_assert_eq(acked(&peer, 100), 100);
   tt_peer_close(&peer);
-  EVENTUALLY(s->store.detaches == 1 && s->count == 0);
+  TT_WAIT_UNTIL(s->store.detaches == 1 && s->count == 0);
 
   struct tt_peer_terms terms = agent_of(s);
   struct tp_frame frame;
@@ -435,21 +428,19 @@ Test(connection, a_newer_connection_takes_the_stream_over) {
   beside_a_good_one(superseded);
 }
 
-static void hurry(struct tc_config *config) {
-  config->agents_heartbeat = 100000000;
-  config->agents_handshake_timeout = 200000000;
-}
-
 Test(connection, what_an_agent_had_produced_before_it_came_is_passed_on) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
 
   join(s, &peer, 1);
-  for (int tries = 0; tries < 10000 && atomic_load(&s->store.heartbeats) == 0; tries++)
-    usleep(1000);
-  cr_assert_eq(atomic_load(&s->store.heartbeats), 1);
+  TT_WAIT_UNTIL(atomic_load(&s->store.heartbeats) == 1);
   tt_peer_close(&peer);
   server_stop(s);
+}
+
+/* A server that stands still for two of them lets go of it without a word. */
+static void hurry(struct tc_config *config) {
+  config->agents_heartbeat = 500000000;
 }
 
 Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
@@ -465,8 +456,12 @@ Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
   server_stop(s);
 }
 
+static void wants_a_greeting_soon(struct tc_config *config) {
+  config->agents_handshake_timeout = 200000000;
+}
+
 Test(connection, who_does_not_greet_in_time_is_told_so) {
-  struct server *s = server_start(hurry);
+  struct server *s = server_start(wants_a_greeting_soon);
   struct tt_peer_terms terms = agent_of(s);
   struct tt_peer peer;
 
@@ -485,13 +480,13 @@ Test(connection, a_full_store_stops_reading_and_loses_nothing) {
   s->store.full = true;
   for (uint64_t seq = 1; seq <= 60; seq++)
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch), "%s", peer.why);
-  EVENTUALLY(s->metrics.holds_total > 0);
+  TT_WAIT_UNTIL(s->metrics.holds_total > 0);
   cr_assert_eq(s->store.records, 0);
   s->store.full = false;
   cr_assert_eq(acked(&peer, 60), 60);
   cr_assert_eq(s->store.records, 60);
   tt_peer_close(&peer);
-  EVENTUALLY(s->count == 0);
+  TT_WAIT_UNTIL(s->count == 0);
   server_stop(s);
 }
 
@@ -502,10 +497,10 @@ Test(connection, a_full_store_still_hears_of_the_end) {
   join(s, &peer, 1);
   s->store.full = true;
   tt_peer_close(&peer);
-  EVENTUALLY(s->metrics.connections == 0);
+  TT_WAIT_UNTIL(s->metrics.connections == 0);
   cr_assert_eq(s->count, 1, "what is left waits for room");
   s->store.full = false;
-  EVENTUALLY(s->store.detaches == 1 && s->count == 0);
+  TT_WAIT_UNTIL(s->store.detaches == 1 && s->count == 0);
   server_stop(s);
 }
 
@@ -539,14 +534,14 @@ Test(connection, a_drain_says_goaway_acks_what_was_taken_and_closes) {
   join(s, &peer, 1);
   for (uint64_t seq = 1; seq <= 5; seq++)
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, "abc", 3));
-  EVENTUALLY(s->store.records == 5);
+  TT_WAIT_UNTIL(s->store.records == 5);
   cr_assert(tc_loop_post(&s->host.loop, TC_SENDER_MAIN, (void *)(uintptr_t)DRAIN));
   cr_assert(tt_peer_wait_for(&peer, TP_GOAWAY, &frame), "%s", peer.why);
   while (tt_peer_read_frame(&peer, &frame)) {
   }
   cr_assert_str_eq(peer.why, "closed in order");
   tt_peer_close(&peer);
-  EVENTUALLY(s->count == 0);
+  TT_WAIT_UNTIL(s->count == 0);
   server_stop(s);
 }
 
@@ -566,7 +561,7 @@ Test(connection, an_old_connection_is_asked_to_come_back_with_all_acked) {
   cr_assert_not(tt_peer_read_frame(&peer, &frame));
   cr_assert_str_eq(peer.why, "closed in order");
   tt_peer_close(&peer);
-  EVENTUALLY(s->count == 0);
+  TT_WAIT_UNTIL(s->count == 0);
   server_stop(s);
 }
 
@@ -607,7 +602,7 @@ Test(connection, one_name_has_its_share_of_connections_and_others_have_theirs) {
   cr_assert(tt_peer_wait_for(&other, TP_WELCOME, &frame), "%s", other.why);
 
   tt_peer_close(&first);
-  EVENTUALLY(s->count == 2);
+  TT_WAIT_UNTIL(s->count == 2);
   join(s, &first, 1);
   tt_peer_close(&first);
   tt_peer_close(&second);
@@ -623,7 +618,7 @@ static void impatient(struct tc_config *config) {
 static void let_it_tick(struct server *s) {
   uint64_t beats = atomic_load(&s->host.loop.beats);
 
-  EVENTUALLY(atomic_load(&s->host.loop.beats) != beats);
+  TT_WAIT_UNTIL(atomic_load(&s->host.loop.beats) != beats);
 }
 
 static void begin_a_frame(struct tt_peer *peer) {
@@ -649,7 +644,7 @@ Test(connection, a_frame_that_trickles_is_refused) {
   }
   expect_refusal(&peer, "bytes of a frame in 0 s: too slow");
   tt_peer_close(&peer);
-  EVENTUALLY(s->count == 0);
+  TT_WAIT_UNTIL(s->count == 0);
   server_stop(s);
 }
 

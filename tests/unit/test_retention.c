@@ -9,6 +9,7 @@
 
 #include "collector/catalog.h"
 #include "collector/retention.h"
+#include "support/patience.h"
 #include "support/store_driver.h"
 
 static const uint64_t S = 1000000000, HOUR = UINT64_C(3600) * 1000000000,
@@ -129,8 +130,7 @@ Test(retention, quarantine_keeps_its_size_and_the_youngest) {
   w.stream = tt_attached(&t, 1, &w.seq);
   tt_header(&w);
   give_up(&w, 1, 8);
-  for (int tries = 0; tries < 1000 && stats.quarantine_expired < 5; tries++, usleep(10000))
-    tc_store_stats(t.store, &stats);
+  TT_WAIT_UNTIL((tc_store_stats(t.store, &stats), stats.quarantine_expired >= 5));
   cr_assert_eq(stats.quarantine_files, 3);
   cr_assert_eq(stats.quarantine_expired, 5);
   cr_assert_eq(stats.quarantine_bytes, 3 * ((1 << 20) + 16));
@@ -160,8 +160,7 @@ Test(retention, quarantine_goes_by_age_also_what_an_earlier_run_left) {
   t.config.retention_every = 10000000;
   t.config.retention_age = UINT64_C(3600000000000);
   cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
-  for (int tries = 0; tries < 1000 && has_part(&t, 1); tries++) usleep(10000);
-  cr_assert_not(has_part(&t, 1));
+  TT_WAIT_UNTIL(!has_part(&t, 1));
   cr_assert(has_part(&t, 2));
   tt_store_remove(&t);
 }

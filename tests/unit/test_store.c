@@ -438,8 +438,7 @@ Test(store, retention_goes_past_a_meta_that_cannot_be_read) {
   tt.config.retention_every = 10000000;
   cr_assert_eq(tt_store_start(&tt), TB_OK);
   /* One a minute may go from so small an archive: the next one does. */
-  for (int tries = 0; tries < 1000 && tt_count_files(&tt, "archive", ".trace") > 5; tries++)
-    usleep(10000);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") <= 5);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 5, "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 6, "metas stay");
 }

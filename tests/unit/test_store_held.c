@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <unistd.h>
 
+#include "support/patience.h"
 #include "support/store_fixture.h"
 
 enum { HELD_BYTES = 8 << 20, LOG_FILE_BYTES = 4 << 20, BATCH_BYTES = 60000 };
@@ -37,7 +38,7 @@ static uint64_t write_bytes(struct tt_writer *w, uint64_t gen, uint64_t bytes) {
 /* Others go on writing: five times what may be held, then until the log is short again. */
 static void others_write(struct tt_writer *other, uint64_t gen) {
   gen = write_bytes(other, gen, 5 * HELD_BYTES);
-  for (int tries = 0; tries < 500 && !log_is_short(); tries++, gen++) {
+  for (int ms = 0; ms < TT_PATIENCE_MS && !log_is_short(); ms += 10, gen++) {
     tt_generation(other, gen, 1, 100);
     tt_barrier(&tt);
     usleep(10000);
@@ -141,7 +142,8 @@ Test(store_held, only_what_holds_is_given_up) {
   tt_loss(&w, 1, 1, 30, 3000);
   uint64_t gen = write_bytes(&other, 1, HELD_BYTES / 8 * 7);
   tt_batch(&w, 2, "young", 5);
-  for (; gen < 500 && tt_stream_row(&tt, 7).lost_batches == 0; gen++) {
+  for (int ms = 0; ms < TT_PATIENCE_MS && tt_stream_row(&tt, 7).lost_batches == 0;
+       ms += 10, gen++) {
     tt_generation(&other, gen, 1, BATCH_BYTES);
     tt_barrier(&tt);
     usleep(10000);

@@ -93,8 +93,7 @@ Test(verify_law, what_retention_took_is_accounted_for) {
   tt.config.retention_bytes = 1;
   tt.config.retention_every = 10000000;
   cr_assert_eq(tt_store_start(&tt), TB_OK);
-  for (int tries = 0; tries < 1000 && tt_count_files(&tt, "archive", ".trace") > 2; tries++)
-    usleep(10000);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") <= 2);
   tt_store_stop(&tt);
   struct tc_verified seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
