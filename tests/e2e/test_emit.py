@@ -8,7 +8,7 @@ import shutil
 import socket
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
 
 HEADER = SOURCE / "agent/include/traceagent.h"
 JOBS = 300
@@ -184,7 +184,7 @@ class Emit(Case):
             answered = [int(answers.readline()) for _ in requests]
         self.assertEqual((min(answered), max(answered)), (168, 175))  # primes up to 1000 and to 1039
         server.terminate()
-        self.assertEqual(server.wait(120), 0, self.log("uv-server"))
+        self.assertEqual(server.wait(DEADLINE), 0, self.log("uv-server"))
         text = self.same_in_go(self.fetch(collector, "uv-server"))
         count = len(requests)
         self.expect(text, (r"TaskBegin .*Type=\"request\"", count), (r"TaskEnd .*Type=\"request\"", count),
@@ -205,7 +205,7 @@ class Emit(Case):
         pool = self.spawn("pool", program, collector.to, self.certs, 20 * JOBS, stdout=open(self.folder / "pool.out", "wb"))
         wait_until("the stream is there", lambda: collector.json_lines("list"))
         collector.restart()
-        self.assertEqual(pool.wait(120), 0, self.log("pool"))
+        self.assertEqual(pool.wait(DEADLINE), 0, self.log("pool"))
         trace = self.fetch(collector)
         self.same_in_go(trace)
         ends = self.tracectl("cat", "-d", "wire", trace).out.count("\nUserTaskEnd ")

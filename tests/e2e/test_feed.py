@@ -140,9 +140,9 @@ class Alerts(Feed):
         collector.send(self.trace("g26-gens"), "shop")
         self.await_line("world stopped for")
         self.await_line("system call block")
-        log = self.log("subscriber")
-        self.assertRegex(log, r"(?m)^    runtime\.\S+ \S+:\d+$")
-        words = shlex.split(re.search(r"(?m)^  (tracectl fetch .*)$", log)[1])
+        wait_until("it prints a stack", lambda: re.search(r"(?m)^    runtime\.\S+ \S+:\d+\n", self.log("subscriber")))
+        fetch = wait_until("it prints a line that fetches", lambda: re.search(r"(?m)^  (tracectl fetch .*)\n", self.log("subscriber")))
+        words = shlex.split(fetch[1])
         gen = words[words.index("--gen") + 1]
         self.run_program(TRACECTL, *words[1:], "--server", collector.to, "--certs", self.certs, cwd=self.folder)
         first = int(gen.split("..")[0])

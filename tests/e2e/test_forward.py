@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from harness import SANITIZE, Case, Collector, Go, local_go, wait_until
+from harness import DEADLINE, SANITIZE, Case, Collector, Go, local_go, wait_until
 
 OLDER = ("go1.22.12", "go1.23.12", "go1.24.11", "go1.25.5")
 NEWER = ("go1.27.3",)
@@ -45,7 +45,7 @@ class Forward(Case):
             self.skipTest(f"{toolchain} cannot be had here")
         collector, teed = Collector(self), self.folder / "teed.trace"
         server = self._server(go, collector.to, "-service", version, "-tee", teed, "-seconds", "2.5")
-        self.assertEqual(server.wait(120), 0, self.log("server"))
+        self.assertEqual(server.wait(DEADLINE), 0, self.log("server"))
         status = self._status()
         self.assertEqual(status["LostBatches"], 0)
         self.assertEqual(status["AckedBytes"], status["ProducedBytes"])
@@ -65,12 +65,14 @@ class Forward(Case):
     def test_the_collector_is_killed_while_a_server_runs(self):
         collector, teed = Collector(self), self.folder / "teed.trace"
         server = self._server(self.go, collector.ready["agents"], "-service", "kill", "-tee", teed)
-        for kill in range(3):
-            wait_until("more is acked", lambda: (s := self._status()) and s["AckedGenerations"] > kill)
+        acked = 0
+        for kill in range(3):  # each of a connection that the one before has not cut
+            wait_until("more is acked", lambda: (s := self._status()) and s["Reconnects"] >= kill and s["AckedGenerations"] > acked)
+            acked = self._status()["AckedGenerations"]
             collector.restart()
-        wait_until("more is acked", lambda: self._status()["Reconnects"] >= 3)
+        wait_until("it has come again", lambda: self._status()["Reconnects"] >= 3)
         server.terminate()
-        self.assertEqual(server.wait(180), 0, self.log("server"))
+        self.assertEqual(server.wait(DEADLINE), 0, self.log("server"))
         self.assertEqual(self._status()["LostBatches"], 0)
         self.assert_same_bytes(collector.fetch(self.folder / "fetched.trace", "kill"), teed)
         self.assertEqual(collector.stop(), 0)
@@ -79,7 +81,7 @@ class Forward(Case):
         """After the collector came back without what it had acked. Answers the new stream's trace."""
         wait_until("the new stream is acked", lambda: (s := self._status())["BegunAnew"] == 1 and s["AckedGenerations"] > 1)
         server.terminate()
-        self.assertEqual(server.wait(180), 0, self.log("server"))
+        self.assertEqual(server.wait(DEADLINE), 0, self.log("server"))
         after = self._status()
         self.assertNotEqual(after["Stream"], before["Stream"])
         self.assertGreaterEqual(after["LostBytes"], before["AckedBytes"])
@@ -131,7 +133,7 @@ class Forward(Case):
         self.assertLess(resident(server.pid) - start, 4 * SPOOL)
         self.assertGreater(self._status()["LostGenerations"], 0)
         server.terminate()
-        server.wait(180)
+        server.wait(DEADLINE)
 
 
 def _case_for(toolchain):

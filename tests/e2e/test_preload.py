@@ -15,7 +15,7 @@ import sys
 import time
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
 
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 UNCHANGED = SOURCE / "tests/e2e/unchanged.c"
@@ -328,7 +328,7 @@ class Preload(PreloadCase):
                     answer += part
                 self.assertEqual(answer, b"STORED\r\nVALUE k%d 0 5\r\nvalue\r\nEND\r\n" % n)
         server.terminate()
-        self.assertEqual(server.wait(60), 0, self.log("memcached"))
+        self.assertEqual(server.wait(DEADLINE), 0, self.log("memcached"))
         text = self.read(collector, "memcached")
         self.assertGreaterEqual(text.count("Running->Syscall"), 2 * 8 * 50)
         self.assertGreater(self.reasons(text)["network"], 50)
@@ -356,7 +356,7 @@ class Preload(PreloadCase):
         ask("bgsave")
         wait_until("the child has saved", lambda: "rdb_bgsave_in_progress:0" in ask("info", "persistence"))
         ask("shutdown", "nosave")
-        self.assertEqual(server.wait(60), 0, self.log("redis"))
+        self.assertEqual(server.wait(DEADLINE), 0, self.log("redis"))
         text = self.read(collector, "redis")
         self.assertGreaterEqual(text.count("Running->Syscall"), 4 * REQUESTS)
         self.assertGreater(self.reasons(text)["network"], 10)

@@ -5,7 +5,7 @@ import shutil
 import socket
 import ssl
 
-from harness import TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, wait_until
 
 ALPN = "tracecollect/1"
 
@@ -39,7 +39,7 @@ class Refusals(Case):
     def _send_refused(self, certs):
         done = self.collector.case.tracectl(
             "send", self.trace("g26-labels"), "--to", self.collector.to, "--certs", certs, "--service", "x",
-            "--no-progress", "--timeout", "20s", expect=1)
+            "--no-progress", "--timeout", f"{DEADLINE}s", expect=1)
         return done.err
 
     def _expect_log(self, text):
@@ -89,7 +89,7 @@ class Refusals(Case):
                 plain.sendall(junk)
         self._answer(name=None)
         self._answer(name="reader")
-        self.assertEqual(sender.wait(180), 0, self.log("send"))
+        self.assertEqual(sender.wait(DEADLINE), 0, self.log("send"))
         self.assert_same_bytes(self.collector.fetch(self.folder / "fetched", "good"), trace)
         self.assertEqual(self.collector.stop(), 0)
 

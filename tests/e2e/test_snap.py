@@ -42,7 +42,7 @@ class Snap(Case):
 
     def snap(self, service, *more):
         """The one agent's answer; it sent."""
-        [row] = self.collector.json_lines("snap", "--service", service, *more)
+        [row] = self.collector.json_lines("snap", "--service", service, "--timeout", "20s", *more)
         self.assertEqual((row["state"], row.get("lost_generations", 0)), ("shipped", 0))
         self.assertEqual(row["generations"], row["last_gen"] - row["first_gen"] + 1)
         return row
@@ -144,8 +144,8 @@ class Snap(Case):
         environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "20000"}
         process = self.spawn("go-server", server, "-server", self.collector.to, "-certs", self.certs, env=environment)
         self.wait_live()
-        first = self.snap("demo", "--timeout", "20s")
-        second = self.snap("demo", "--last", "10s", "--timeout", "20s")
+        first = self.snap("demo")
+        second = self.snap("demo", "--last", "10s")
         self.assertEqual(second["first_gen"], first["last_gen"] + 1)
         self.read("--service", "demo")
         self.end(process)
@@ -155,7 +155,7 @@ class Snap(Case):
         environment = {**os.environ, "LD_PRELOAD": str(PRELOAD), "TRACEAGENT_SERVER": self.collector.to,
                        "TRACEAGENT_CERTS": str(self.certs), "TRACEAGENT_RECORD_MS": "20000",
                        "TRACEAGENT_RECORD_SIGNAL": "USR2", "TRACEAGENT_GENERATION_MS": "100"}
-        process = self.spawn("sleep", "sleep", "100", env=environment)
+        process = self.spawn("sleep", "sleep", "1000", env=environment)
         self.wait_live()
         process.send_signal(signal.SIGUSR2)
         wait_until("it has come", lambda: self.archived() > 0)

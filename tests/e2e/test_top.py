@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, wait_until
 
 COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
 
@@ -16,7 +16,7 @@ COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
 class Top(Case):
     def tmux(self, *args):
         return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *map(str, args)],
-                              check=True, capture_output=True, text=True, timeout=60).stdout
+                              check=True, capture_output=True, text=True, timeout=DEADLINE).stdout
 
     def setUp(self):
         super().setUp()
