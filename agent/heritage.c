@@ -266,7 +266,9 @@ void ta_heritage_run(struct ta_heritage *h) {
   struct finding f = { .h = h };
 
   tb_check_keep(&h->keeper);
-  ta_shelf_list(h->root, note_stream, &f);
+  if (!ta_shelf_list(h->root, note_stream, &f))
+    say(h, LOG_WARNING,
+        "spool on disk: not all of it can be listed; what is not seen stays unsent");
   if (f.n > 0) qsort(f.found, f.n, sizeof *f.found, by_age);
   size_t at = drop_oldest(&f);
   for (; goes_on(h, f.n - at); at++) {

@@ -108,6 +108,18 @@ static tb_rc enter(struct ta_shelf *s, const char *folder, int flags, struct tb_
   return errno == EWOULDBLOCK ? TB_AGAIN : failed(diag, "locking", s->name);
 }
 
+/* When this stream's files were given up, some may have stayed. */
+static void remove_rest(const struct ta_shelf *s) {
+  struct ta_shelf rest;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  ta_shelf_init(&rest, s->root, 0);
+  memcpy(rest.name, s->name, sizeof rest.name);
+  if (enter(&rest, rest.name, 0, &diag) == TB_OK) ta_shelf_remove(&rest);
+  ta_shelf_leave(&rest);
+}
+
 /* It has its name when it has its lock: nobody finds one that seems to be nobody's. */
 tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct tb_diag *diag) {
   char fresh[TA_SHELF_NAME + 1];
@@ -116,6 +128,7 @@ tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct t
   snprintf(fresh, sizeof fresh, ".%s", s->name);
   if (mkdirat(s->root, fresh, 0700) != 0 && errno != EEXIST) return failed(diag, "making", fresh);
   s->serial = 0;
+  remove_rest(s);
   TB_TRY(enter(s, fresh, O_CREAT, diag));
   /* What the files are worth can be said also when the disk is full, where the file system can promise that. */
   (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_shelf_state));
@@ -255,18 +268,20 @@ tb_rc ta_shelf_open_run(struct ta_shelf *s, uint32_t salt, uint64_t id, struct t
 
 /* Lists. */
 
-void ta_shelf_list(int dir, void (*each)(void *self, const char *name), void *self) {
+bool ta_shelf_list(int dir, void (*each)(void *self, const char *name), void *self) {
   int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *list = fd < 0 ? NULL : fdopendir(fd);
   const struct dirent *entry;
 
   if (list == NULL) {
     if (fd >= 0) close(fd);
-    return;
+    return false;
   }
-  while ((entry = readdir(list)) != NULL)
+  while (errno = 0, (entry = readdir(list)) != NULL)
     if (entry->d_name[0] != '.') each(self, entry->d_name);
+  bool whole = errno == 0;
   closedir(list);
+  return whole;
 }
 
 bool ta_shelf_is_stream(const char *name) {
@@ -295,16 +310,26 @@ uint64_t ta_shelf_bytes(int root, const char *name) {
   return sum.bytes;
 }
 
+struct removal {
+  int dir;
+  bool whole;
+};
+
 static void unlink_run(void *self, const char *name) {
-  if (strcmp(name, state_name) != 0) unlinkat(*(const int *)self, name, 0);
+  struct removal *removal = self;
+
+  if (strcmp(name, state_name) != 0 && unlinkat(removal->dir, name, 0) != 0) removal->whole = false;
 }
 
-/* The state goes last: without it nobody would ever look at the rest. */
+/* The state goes last: without it nobody would ever look at the rest. While something is left it stays, empty. */
 void ta_shelf_remove(struct ta_shelf *s) {
-  if (s->dir >= 0) {
-    ta_shelf_list(s->dir, unlink_run, &s->dir);
+  struct removal removal = { .dir = s->dir, .whole = true };
+
+  if (s->dir >= 0 && ta_shelf_list(s->dir, unlink_run, &removal) && removal.whole) {
     unlinkat(s->dir, state_name, 0);
     unlinkat(s->root, s->name, AT_REMOVEDIR);
+  } else if (s->dir >= 0) {
+    (void)!ftruncate(atomic_load(&s->lock_fd), 0);
   }
   ta_shelf_leave(s);
 }

@@ -46,8 +46,10 @@ TB_MUST tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16],
                             struct tb_diag *diag);
 TB_MUST tb_rc ta_shelf_take(struct ta_shelf *s, const char *name, struct tb_diag *diag,
                             struct ta_shelf_state *out);
-void ta_shelf_leave(struct ta_shelf *s);  /* what is there stays */
-void ta_shelf_remove(struct ta_shelf *s); /* all of it, and leaves */
+void ta_shelf_leave(struct ta_shelf *s); /* what is there stays */
+/* All of it, and leaves. What cannot be removed now is worth nothing from here on, and goes with the next
+ * ta_shelf_remove() of who finds it: ta_shelf_take() answers TB_CORRUPT. */
+void ta_shelf_remove(struct ta_shelf *s);
 void ta_shelf_forked(struct ta_shelf *s);
 
 /* The next state, over the last but one. */
@@ -65,10 +67,10 @@ TB_MUST tb_rc ta_shelf_open_run(struct ta_shelf *s, uint32_t salt, uint64_t id,
                                 struct ta_run_image *out, int *out_fd);
 enum { TA_SHELF_IMAGE_BYTES = 128 }; /* in front of the frames */
 
-/* Calls each(self, name) for every entry of a folder. */
-void ta_shelf_list(int dir, void (*each)(void *self, const char *name), void *self);
+/* Calls each(self, name) for every entry of a folder. False: there may be more, which could not be read. */
+bool ta_shelf_list(int dir, void (*each)(void *self, const char *name), void *self);
 bool ta_shelf_is_stream(const char *name);
-/* Of the files of a stream. */
+/* Of the files of a stream that can be looked at. */
 uint64_t ta_shelf_bytes(int root, const char *name);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-void ta_elders_note(void); /* where /proc cannot be read: only who calls */
+void ta_elders_note(void); /* where /proc cannot be read: who calls, and those it gave */
 bool ta_elders_has(pid_t thread);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spool on disk by hand: the test is the writer, the sender and the collector, and it is who dies. */
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -14,6 +17,16 @@
 #include "proto/frame.pb-c.h"
 
 enum { MIB = 1 << 20, BATCH = 60000, RECORDS_MAX = 4096 };
+
+/* Which of the next entries of folders that are asked for is an error; 0: none. */
+static unsigned bad_entry;
+
+struct dirent *readdir(DIR *dir) {
+  if (bad_entry == 0 || --bad_entry > 0)
+    return ((__typeof__(&readdir))dlsym(RTLD_NEXT, "readdir"))(dir);
+  errno = EIO;
+  return NULL;
+}
 
 /* What a collector has of the stream. */
 struct archive {
@@ -443,6 +456,58 @@ Test(spool_disk, files_of_the_past_are_not_sent) {
   cr_assert_eq(inherit(l, &shelf), TB_OK);
   cr_assert_eq(ta_spool_resume(&l->spool, 2, &diag), TB_REFUSED, "%s", diag.text);
   cr_assert(l->spool.superseded);
+  let_go(&shelf);
+  end(l);
+}
+
+/* Four generations have a file each; the folder has those and the state. */
+static struct life *begin_with_files(void) {
+  struct life *l = begin(1, 64 * MIB);
+
+  for (l->gen = 1; l->gen <= 4; l->gen++) {
+    put(l, 2);
+    ta_spool_end(&l->spool);
+  }
+  ta_mirror_flush(&l->mirror);
+  return l;
+}
+
+/* What is left cannot be sent, and is not forgotten: who finds it removes it. */
+Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) {
+  for (unsigned bad = 1; bad <= 5; bad++) {
+    struct life *l = begin_with_files();
+    struct ta_shelf shelf;
+    struct ta_shelf_state state;
+    struct tb_diag diag;
+    char name[TA_SHELF_NAME];
+    tb_diag_clear(&diag);
+    bad_entry = bad;
+    ta_shelf_remove(&l->mirror.shelf);
+    cr_assert_eq(bad_entry, 0);
+    cr_assert(find_name(l, name));
+    ta_shelf_init(&shelf, open_root(l), 0);
+    cr_assert_eq(ta_shelf_take(&shelf, name, &diag, &state), TB_CORRUPT);
+    ta_shelf_remove(&shelf);
+    cr_assert_not(find_name(l, name));
+    close(shelf.root);
+    end(l);
+  }
+}
+
+/* Nor is it in the way of the same stream's next files. */
+Test(spool_disk, files_begin_anew_where_some_were_left) {
+  struct life *l = begin_with_files();
+  struct ta_shelf shelf;
+
+  bad_entry = 1;
+  ta_mirror_begin(&l->mirror, l->stream, 7); /* it gives up those it has */
+  cr_assert_eq(bad_entry, 0);
+  cr_assert(l->mirror.on);
+  uint64_t had = produced(l);
+  die(l);
+  cr_assert_eq(inherit(l, &shelf), TB_OK);
+  deliver(l);
+  cr_assert_eq(l->there.batches.batches, had);
   let_go(&shelf);
   end(l);
 }
