@@ -5,6 +5,7 @@ import errno
 import os
 import random
 import re
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -37,18 +38,19 @@ class Disk(FaultCase):
         return time.monotonic() - began
 
     def test_row_8_a_full_disk(self):
-        mib, rounds = full(96, 1024), full(1, 3)
+        # The agents do not rest while we look: with the filler gone there is room for half a minute of theirs.
+        mib, soon_mib, rounds = full(256, 1024), full(32, 341), full(1, 3)
         disk = self.tmpfs(mib)
         filler = disk / "filler"
         collector = Collector(self, f"state={disk}/state", "log.file_bytes=4MiB", "disk.reserve_bytes=4MiB",
-                              f"disk.free_min={mib // 12}MiB", "retention.free_bytes=0", "retention.age=0")
+                              f"disk.free_min={soon_mib // 4}MiB", "retention.free_bytes=0", "retention.age=0")
         collector.state = disk / "state"
         agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(4, 5), spool_bytes=4 << 20) for seed in (1, 2)]
         wait_until("something is acked", lambda: self.acked(agents) > 0)
         resumes = []
         for _ in range(rounds):
             left = os.statvfs(disk)
-            filler.write_bytes(bytes(max(left.f_bavail * left.f_frsize - (mib << 20) // 3, 0)))
+            self.fill(disk, left.f_bavail * left.f_frsize - (soon_mib << 20))
             wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 300)
             acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
             wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
@@ -65,11 +67,11 @@ class Disk(FaultCase):
               f"{sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked and there, "
               f"{sum(w['lost_bytes'] for w in words) / 1e6:.0f} MB told as lost", flush=True)
 
-    def fill(self, disk):
-        """To the last page; others write there meanwhile."""
+    def fill(self, disk, most=sys.maxsize):
+        """To the last page at most; others write there meanwhile."""
         with open(disk / "filler", "wb", buffering=0) as filler:
             try:
-                while filler.write(bytes(65536)):
+                while filler.tell() < most and filler.write(bytes(65536)):
                     pass
             except OSError as error:
                 self.assertEqual(error.errno, errno.ENOSPC)

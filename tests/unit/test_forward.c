@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream on its way: what arrives, whatever becomes of the collector. */
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -297,9 +298,13 @@ Test(forward, a_small_rate_is_kept_exactly) {
 
   ms_at_rate(1, 0); /* the first frame goes at once, however long it is paid for */
   /* All but the last frame, which owes: the header and five batches with 32 bytes each. */
-  long ms = ms_at_rate(400, 5), due = (long)(t.n - 16) * 1000 / 400;
-  cr_assert_geq(ms, due * 8 / 10);
-  cr_assert_leq(ms, due * 2 + 1000);
+  long ms = LONG_MAX, due = (long)(t.n - 16) * 1000 / 400, most = due * 2 + 1000;
+  for (int i = 0; i < 3 && ms > most; i++) { /* in one of them the machine may have stood still */
+    long now = ms_at_rate(400, 5);
+    cr_assert_geq(now, due * 8 / 10);
+    if (now < ms) ms = now;
+  }
+  cr_assert_leq(ms, most);
   tt_stream_free(&t);
 }
 
