@@ -69,7 +69,9 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   int state_fd = archiver->opt.dirs->state;
   bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-  bool stale = faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  /* Where it cannot be seen whether the mark is there, it may be. */
+  bool stale =
+      faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 
   if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK)
     return TB_OK;

@@ -187,6 +187,7 @@ static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bo
   tc_meta_name(file->segment->first_gen, name);
   *out_taken = false;
   bool exists = faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!exists && errno != ENOENT) return fail_name(diag, file, trace);
   tb_rc rc = tc_meta_read(file->dir_fd, name, NULL, &meta);
   if (rc == TB_OK) *out_taken = exists || meta->expired;
   if (rc == TB_OK && !*out_taken && meta->n_generations == 0)
@@ -286,14 +287,17 @@ static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct
 }
 
 static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
-  char name[32], trace[32];
+  char name[32], temp[48], trace[32];
 
   if (file->segment == NULL || file->renamed) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
   tc_trace_name(file->segment->first_gen, trace);
+  snprintf(temp, sizeof temp, "%s.new", name);
   tb_rc rc = tc_meta_publish(file->dir_fd, name, diag);
-  if (rc != TB_OK && faccessat(file->dir_fd, name, F_OK, 0) != 0)
-    return rc; /* else renamed by a try before */
+  /* Else renamed by a try before; the name alone may be that of a note, which is to be replaced. */
+  if (rc != TB_OK &&
+      (faccessat(file->dir_fd, temp, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
+    return rc;
   if (rc != TB_OK) tb_diag_clear(diag);
   /* The log has let go of what a checkpoint told of: its file must never be found without a meta. */
   if (file->checkpointed && archiver->opt.durable && fsync(file->dir_fd) != 0)

@@ -218,6 +218,9 @@ int faccessat(int dir, const char *name, int mode, int flags) {
   struct sim_file *folder = file_of(dir);
 
   if (folder == NULL) return (int)syscall(SYS_faccessat2, dir, name, mode, flags);
+  bool is_short;
+  int why = fault("look", &is_short);
+  if (why != 0) return fail(why);
   return walk(folder, name) != NULL ? 0 : -1;
 }
 
@@ -235,6 +238,9 @@ int fstat(int fd, struct stat *out) {
   struct sim_file *file = file_of(fd);
 
   if (file == NULL) return (int)syscall(SYS_fstat, fd, out);
+  bool is_short;
+  int why = fault("look", &is_short);
+  if (why != 0) return fail(why);
   describe(file, out);
   return 0;
 }
@@ -243,6 +249,9 @@ int fstatat(int dir, const char *name, struct stat *out, int flags) {
   struct sim_file *folder = file_of(dir);
 
   if (folder == NULL) return (int)syscall(SYS_newfstatat, dir, name, out, flags);
+  bool is_short;
+  int why = fault("look", &is_short);
+  if (why != 0) return fail(why);
   struct sim_file *file = walk(folder, name);
   if (file == NULL) return -1;
   describe(file, out);

@@ -137,6 +137,11 @@ int ftruncate(int fd, off_t bytes) {
   return pass("truncate", fd, "", -1, NULL) ? (int)syscall(SYS_ftruncate, fd, bytes) : -1;
 }
 
+int faccessat(int dir, const char *name, int mode, int flags) {
+  if (!pass("look", dir, name, -1, NULL)) return -1;
+  return (int)syscall(SYS_faccessat2, dir, name, mode, flags);
+}
+
 int unlinkat(int dir, const char *name, int flags) {
   return pass("unlink", dir, name, -1, NULL) ? (int)syscall(SYS_unlinkat, dir, name, flags) : -1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders that the disk does not list to their end: what was not seen is there all the same. */
+/* Folders that the disk does not list to their end, and names that it does not look for: what was not seen may be there
+ * all the same. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -24,10 +25,10 @@ static void remove_store(void) {
 
 TestSuite(store_listing, .init = open_store, .fini = remove_store);
 
-static void remove_catalog(void) {
-  char command[128];
+static void shell(const char *what) {
+  char command[160];
 
-  snprintf(command, sizeof command, "rm -f %s/catalog.sqlite*", tt.dir);
+  snprintf(command, sizeof command, "cd %s && %s", tt.dir, what);
   cr_assert_eq(system(command), 0, "%s", command);
 }
 
@@ -39,7 +40,7 @@ static void expect_no_start(const char *folder) {
   snprintf(reason, sizeof reason, "%s: cannot be listed to its end: Input/output error", folder);
   for (int behind = 0; behind < 2; behind++) {
     tt.notes[0] = '\0';
-    remove_catalog();
+    shell("rm -f catalog.sqlite*");
     tt_calls_watch(&tt);
     tt_calls_fail_after(behind ? pattern : "", pattern, EIO, 1);
     cr_assert_eq(tt_store_start(&tt), TB_IO, "%s", folder);
@@ -94,4 +95,48 @@ Test(store_listing, quarantine_is_listed_again) {
   cr_assert_not_null(strstr(tt.notes, "retention: quarantine: cannot be listed to its end"), "%s",
                      tt.notes);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 0);
+}
+
+/* The catalog is that of one generation before, and says so. */
+Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 2; gen++) {
+    tt_generation(&w, gen, 3, 1000);
+    tt_barrier(&tt);
+    tt_store_stop(&tt);
+    if (gen == 1) shell("mkdir old && cp catalog.sqlite* old");
+    if (gen == 2) shell("rm catalog.sqlite* && mv old/* . && rmdir old && touch catalog.stale");
+    if (gen == 2) tt_calls_watch(&tt);
+    tt_calls_fail("look catalog.stale", EIO, gen == 2);
+    cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+    uint64_t seq = w.seq;
+    w = tt_attach_as(&tt, 1, STREAM);
+    cr_assert_eq(w.seq, seq);
+  }
+  cr_assert_eq(tt_calls_failed(), 1);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 2, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
+/* A number that comes again: what the archive has of it stays as it is. */
+Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("look archive/*.trace", EIO, 1);
+  tt_generation(&w, 1, 2, 1000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_calls_failed(), 1);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
+  tt_close_with(&w, 5, 5000);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, STREAM);
+  cr_assert_eq(row.generations, 1, "%s", tt.notes);
+  cr_assert_eq(row.lost_batches, 2);
+  tt_expect_proven(&tt);
 }
