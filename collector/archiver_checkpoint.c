@@ -200,7 +200,11 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
     tc__file_free(file);
     if (rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
     TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
-    return *out_skip_to != 0 ? TB_OK : part_is_lost(archiver, stream, m, why.text);
+    if (*out_skip_to != 0) return TB_OK;
+    stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
+    if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why.text);
+    put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */
+    return TB_OK;
   }
   file->segment->first_wall_ns = m->first_wall_ns;
   file->segment->last_wall_ns = m->last_wall_ns;

@@ -81,6 +81,7 @@ struct tc__stream {
   struct tc__losses told;   /* in a meta since the last run, and the log does not know it */
   bool told_known;
   uint64_t told_batches;  /* so many of those that come of abandoned_gen are in `told` */
+  uint64_t told_end_seq;  /* and all that come before this record */
   uint64_t last_gen;      /* of the run that is written */
   bool run_broken;        /* a hole lies before the next generation */
   uint64_t abandoned_gen; /* given up here, and not over: each batch that comes of it is lost */
@@ -251,6 +252,8 @@ tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta);
 bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss);
 /* So many batches of gen, from record first_seq on, are told as lost: it was given up. 0: it was not. */
 uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
+/* The record by which gen, open at record seq, was given up later, all of it told as lost; 0: none. */
+uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq);
 /* The next batch of abandoned_gen. */
 bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
 /* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. */

@@ -170,7 +170,10 @@ static tb_rc take_back(struct tc_archiver *archiver, struct tc__stream *stream, 
   tc_meta *meta = NULL;
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
 
-  if (dir_fd < 0) return TB_OK;
+  if (dir_fd < 0 && errno == ENOENT) return TB_OK;
+  if (dir_fd < 0)
+    return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex,
+                   strerror(errno));
   tc_meta_name(gen, name);
   tc_trace_name(gen, trace);
   tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);

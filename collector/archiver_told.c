@@ -31,9 +31,22 @@ uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t fir
   return told != NULL && told->first_gen == gen && told->last_gen == gen ? told->batches : 0;
 }
 
+uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq) {
+  uint64_t end = 0;
+
+  for (size_t i = 0; i < stream->told.n; i++) {
+    const struct tc__loss *told = &stream->told.items[i];
+    if (told->seq > seq && told->first_gen <= gen && gen <= told->last_gen &&
+        (end == 0 || told->seq < end))
+      end = told->seq;
+  }
+  return end;
+}
+
 bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item) {
   uint64_t batches = tc__told_of(stream, item->gen, item->seq);
 
+  if (item->seq < stream->told_end_seq) return true;
   if (batches > 0) stream->told_batches = batches;
   if (stream->told_batches == 0) return false;
   stream->told_batches--;

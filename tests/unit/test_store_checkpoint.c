@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/patience.h"
 #include "support/store_fixture.h"
 
 enum {
@@ -41,6 +42,13 @@ static void others_write(struct tt_writer *other, uint64_t first_gen) {
     cr_assert_lt(gen, first_gen + 2000, "the log does not get shorter: %u files; %s",
                  tt_count_files(&tt, "wal", ".wal"), tt.notes);
   }
+}
+
+static void shell(const char *what) {
+  char command[160];
+
+  snprintf(command, sizeof command, "cd %s && %s", tt.dir, what);
+  cr_assert_eq(system(command), 0, "%s", command);
 }
 
 /* Batches first..last of generation gen, as tt_generation() would write them. */
@@ -253,5 +261,40 @@ Test(store_checkpoint, a_generation_that_only_grows_is_given_up) {
   others_write(&other, 2);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
   cr_assert_eq(tt_stream_row(&tt, SLOW).lost_batches, 150);
+  tt_expect_proven(&tt);
+}
+
+/* Its agent gave it up, which a meta tells and the log does not know; retention has taken its part from quarantine. */
+Test(store_checkpoint, a_loss_that_was_told_is_not_told_again_of_the_part) {
+  uint64_t patience = tt.config.agents_abandon_after;
+
+  tt_store_stop(&tt);
+  tt.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+  tt_header(&other);
+  tt_header(&w);
+  tt_generation(&w, 1, 2, 1000);
+  batches(&w, 2, 0, 4);
+  others_write(&other, 1);
+  batches(&w, 2, 5, 5);
+  tt_loss(&w, 2, 2, 9, 9000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
+  shell("cp -r wal unsaid");
+  tt_detach(&tt, w.conn);
+  TT_WAIT_UNTIL(tt_stream_row(&tt, SLOW).lost_batches == 9);
+  tt_store_stop(&tt);
+  shell("rm -r wal quarantine/*.part && mv unsaid wal");
+  tt.config.agents_abandon_after = patience;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
+  cr_assert_eq(again.seq, w.seq);
+  tt_generation(&again, 3, 3, 1000);
+  tt_close_with(&again, 14, 14000);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, SLOW);
+  cr_assert_eq(row.lost_batches, 9, "%s", tt.notes);
+  cr_assert_eq(row.generations, 2);
   tt_expect_proven(&tt);
 }
