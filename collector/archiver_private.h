@@ -43,10 +43,6 @@ struct tc__file {
   uint64_t produced_batches, produced_bytes; /* with `ended` */
   uint64_t settle_seq, abandoned_gen;        /* the stream's at that record */
   char day[TC_DAY_BYTES];
-  /* without a segment: the meta that its losses and the stream's end are noted in */
-  char noted_day[TC_DAY_BYTES]; /* empty: not chosen yet */
-  uint64_t noted_gen;
-  bool noted_anew; /* it is to be made, if it is not there */
   /* while it is sealed */
   int dir_fd;
   bool renamed;

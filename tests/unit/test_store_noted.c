@@ -53,7 +53,10 @@ static struct tt_writer note_and_go_on(void) {
   cr_assert_eq(again.seq, w.seq);
   tt_generation(&again, 3, 3, 1000);
   cr_assert(tt_wait_acked(&tt, again.stream, again.seq));
-  TT_WAIT_UNTIL(tt_call("sync open/07*3.part", 0) >= 0);
+  TT_WAIT_UNTIL(tt_call("create open/07*3.part", 0) >= 0);
+  unsigned failed = tt_calls_failed();
+  TT_WAIT_UNTIL(tt_calls_failed() >= failed + 3);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1, "it has its place before the losses");
   return again;
 }
 
