@@ -2,9 +2,11 @@
 #include "collector/nng_listen.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <nng/supplemental/tls/tls.h>
 #include <nng/transport/ipc/ipc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +14,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "collector/clock.h"
+
 enum {
   SOCKET_MODE = 0660, /* this host's group reads traces, others do not */
   TICK_MS = 250,      /* longer than nng's own pause of 100 ms after an error */
-  /* While nothing is wrong. nng 1.5.2 spins through the last millisecond of every sleep, so that each look
-   * costs more by its waiting than by what it does. */
+  /* While nothing is wrong. */
   CALM_TICK_MS = 1000,
   /* Ticks until a knock that nobody minded counts. Too few would be worse than too many: a new listener cuts off
    * every reader of the old one. Twice as many after each new listener that has not been seen alive. */
@@ -39,7 +42,10 @@ struct tc_nng_listener {
   char url[URL_BYTES];
   nng_listener current;
   nng_sockaddr address;
-  nng_aio *tick;
+  pthread_t thread;
+  pthread_mutex_t lock; /* for closing */
+  pthread_cond_t changed;
+  bool closing;
   enum state state;
   uint64_t errors, accepted; /* when last looked at */
   int peer;                  /* the protocol that the socket talks to: what we come as */
@@ -226,16 +232,34 @@ static void look(struct tc_nng_listener *l) {
   }
 }
 
-static void sleep_a_tick(struct tc_nng_listener *l) {
-  nng_sleep_aio(l->state == CALM ? CALM_TICK_MS : TICK_MS, l->tick);
+/* Not by nng's timers, which go by the wall clock: where that is set back by a day, they come a day late, and with
+ * them the end of nng's own pause after an error. fault row 22 shows it. */
+static bool sleeps_a_tick(struct tc_nng_listener *l) {
+  struct timespec until = tc_from_now(l->state == CALM ? CALM_TICK_MS : TICK_MS);
+
+  pthread_mutex_lock(&l->lock);
+  while (!l->closing && pthread_cond_timedwait(&l->changed, &l->lock, &until) != ETIMEDOUT)
+    continue;
+  bool closing = l->closing;
+  pthread_mutex_unlock(&l->lock);
+  return !closing;
 }
 
-static void on_tick(void *self) {
-  struct tc_nng_listener *l = self;
+static void *watch(void *self) {
+  pthread_setname_np(pthread_self(), "tc-listener");
+  while (sleeps_a_tick(self)) look(self);
+  return NULL;
+}
 
-  if (nng_aio_result(l->tick) != 0) return; /* closing */
-  look(l);
-  sleep_a_tick(l);
+static int start_watch(struct tc_nng_listener *l) {
+  begin_watch(l);
+  pthread_mutex_init(&l->lock, NULL);
+  tc_cond_init(&l->changed);
+  int failed = pthread_create(&l->thread, NULL, watch, l);
+  if (failed == 0) return 0;
+  pthread_cond_destroy(&l->changed);
+  pthread_mutex_destroy(&l->lock);
+  return NNG_ESYSERR + failed;
 }
 
 /* --- public ------------------------------------------------------------------------------------ */
@@ -261,25 +285,30 @@ tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
   if (rv == 0) rv = nng_listener_get_addr(l->current, NNG_OPT_LOCADDR, &l->address);
   if (rv == 0) rv = nng_socket_get_int(socket, NNG_OPT_PEER, &l->peer);
   if (rv == 0) rv = nng_listener_get_string(l->current, NNG_OPT_URL, &real);
-  if (rv == 0) rv = nng_aio_alloc(&l->tick, on_tick, l);
+  if (rv == 0) {
+    snprintf(l->url, sizeof l->url, "%s", real); /* port 0 resolved: a new start takes the same */
+    nng_strfree(TB_MOVE(real));
+    rv = start_watch(l);
+  }
   if (rv != 0) {
     if (started) nng_listener_close(l->current);
     if (real != NULL) nng_strfree(real);
     free(l);
     return tb_fail(diag, TB_IO, "cannot listen on %.120s: %s", url, nng_strerror(rv));
   }
-  snprintf(l->url, sizeof l->url, "%s", real); /* port 0 resolved: a new start takes the same */
-  nng_strfree(real);
-  begin_watch(l);
-  sleep_a_tick(l);
   *out = l;
   return TB_OK;
 }
 
 void tc_nng_listener_close(struct tc_nng_listener *l) {
   if (l == NULL) return;
-  nng_aio_stop(l->tick);
-  nng_aio_free(l->tick);
+  pthread_mutex_lock(&l->lock);
+  l->closing = true;
+  pthread_cond_signal(&l->changed);
+  pthread_mutex_unlock(&l->lock);
+  pthread_join(l->thread, NULL);
+  pthread_cond_destroy(&l->changed);
+  pthread_mutex_destroy(&l->lock);
   leave(l);
   if (l->state != GONE) nng_listener_close(l->current);
   free(l);

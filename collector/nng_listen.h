@@ -7,7 +7,7 @@
  * when that has moved, it knocks on its own door, and where nobody minds the door any more, a new
  * listener takes the old one's place. Readers reconnect and ask again by themselves.
  *
- * Threads   open and close on one thread; the tick runs on nng's.
+ * Threads   open and close on one thread; the tick has one of its own.
  * Errors    TB_IO with URL and reason in diag.
  */
 #ifndef TC_NNG_LISTEN_H

@@ -5,6 +5,7 @@ import errno
 import os
 import random
 import re
+import socket
 import sys
 import time
 import urllib.error
@@ -157,6 +158,19 @@ class Disk(FaultCase):
         print(f"row 13: {seconds} s with 500 ms for each sync, 0 reconnects, the loop answers in p50 {answers[len(answers) // 2] * 1e3:.1f} "
               f"p99 {answers[len(answers) * 99 // 100] * 1e3:.1f} ms (before: p99 {usual[-1] * 1e3:.1f} ms), "
               f"memory {min(memory) >> 20} to {max(memory) >> 20} MiB", flush=True)
+
+    def test_row_22_after_a_jump_the_archive_is_still_looked_after(self):
+        """Readers that leave before they are greeted end nng's listener, and its timers are the wall clock's: who looks after it
+        goes by another."""
+        shim = Shim(self)
+        collector = Collector(self, env=shim.environment)
+        shim.order(clock_ns=86_400_000_000_000)
+        for _ in range(20):
+            with socket.socket(socket.AF_UNIX) as reader:
+                reader.connect(str(collector.state / "archive.sock"))
+        collector.ask("status")
+        shim.order()
+        self.assertEqual(collector.stop(), 0)
 
     def test_row_22_a_clock_that_jumps(self):
         shim, jumps = Shim(self), full(12, 100)
