@@ -132,7 +132,11 @@ tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct t
   TB_TRY(enter(s, fresh, O_CREAT, diag));
   /* What the files are worth can be said also when the disk is full, where the file system can promise that. */
   (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_shelf_state));
-  return renameat(s->root, fresh, s->root, s->name) == 0 ? TB_OK : failed(diag, "naming", fresh);
+  if (renameat(s->root, fresh, s->root, s->name) == 0) return TB_OK;
+  tb_rc rc = failed(diag, "naming", fresh);
+  unlinkat(s->dir, state_name, 0);
+  unlinkat(s->root, fresh, AT_REMOVEDIR);
+  return rc;
 }
 
 static bool read_state(int fd, uint64_t at, struct ta_shelf_state *out) {
@@ -328,8 +332,8 @@ void ta_shelf_remove(struct ta_shelf *s) {
   if (s->dir >= 0 && ta_shelf_list(s->dir, unlink_run, &removal) && removal.whole) {
     unlinkat(s->dir, state_name, 0);
     unlinkat(s->root, s->name, AT_REMOVEDIR);
-  } else if (s->dir >= 0) {
-    (void)!ftruncate(atomic_load(&s->lock_fd), 0);
+  } else if (s->dir >= 0 && ftruncate(atomic_load(&s->lock_fd), 0) != 0) {
+    unlinkat(s->dir, state_name, 0); /* better files for ever than files that are sent twice */
   }
   ta_shelf_leave(s);
 }

@@ -50,16 +50,28 @@ class Kill(Case):
             peer.close()
         self.assertIn("asked twice", self.log("status"))
 
+    def _feed(self, sender, pipe, data):
+        left = memoryview(data)
+
+        def has_all():
+            nonlocal left
+            self.assertIsNone(sender.poll(), self.log("send"))
+            try:
+                left = left[os.write(pipe, left):]
+            except BlockingIOError:
+                pass
+            return not left
+        wait_until("send has taken what is there", has_all)
+
     def test_a_paced_send_survives_kills_of_the_collector(self):
         trace = self.trace("g26-gens")
         size, growing = trace.stat().st_size, self.folder / "growing.trace"
         collector = Collector(self, "agents.heartbeat=1s")
         os.mkfifo(growing)
+        writer = os.open(growing, os.O_RDWR | os.O_NONBLOCK)
         sender = self.spawn("send", *self._send(collector, growing, rate=size / 12e6))
-        writer = open(growing, "wb", buffering=0)
-        self.addCleanup(writer.close)
         whole, most = trace.read_bytes(), size * 9 // 10
-        writer.write(whole[:most])  # the rest comes when all has been killed: before, the stream cannot end
+        self._feed(sender, writer, whole[:most])  # the rest comes when all has been killed: before, the stream cannot end
         acked = 0
         for kill in range(KILLS):
             goal = size * (kill + 1) // (KILLS + 2)
@@ -76,8 +88,8 @@ class Kill(Case):
             acked = row["acked_seq"]
             if kill == 0:
                 wait_until("the living stream's books are proven", lambda: has_live_books(collector))
-        writer.write(whole[most:])
-        writer.close()
+        self._feed(sender, writer, whole[most:])
+        os.close(writer)
         self.assertEqual(sender.wait(DEADLINE), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "kill"), trace)
         self.assertEqual(collector.stop(), 0)

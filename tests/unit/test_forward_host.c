@@ -228,7 +228,7 @@ Test(forward_host, exit_while_streaming_never_crashes_and_is_quick, .timeout = 2
   uint64_t slowest_ms = 0, second_ms = 0; /* in one of them the machine may have stood still */
 
   ta_forward_close(s.f, 10000);
-  for (int i = 0; i < TIMES && clock_ms(CLOCK_MONOTONIC) - began_ms < ENOUGH_MS; i++) {
+  for (int i = 0; i < TIMES && (i < 2 || clock_ms(CLOCK_MONOTONIC) - began_ms < ENOUGH_MS); i++) {
     uint64_t ms = exit_ms(&s, i % 16);
     second_ms = ms < slowest_ms ? (ms > second_ms ? ms : second_ms) : slowest_ms;
     if (ms > slowest_ms) slowest_ms = ms;
