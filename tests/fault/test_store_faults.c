@@ -131,7 +131,6 @@ static bool has_log_record(const struct tt_store *t, unsigned kind) {
   return found;
 }
 
-/* Asks again and again. */
 static bool health_begins(const char *with) {
   struct tc_store_stats stats;
 

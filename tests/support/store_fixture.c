@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +20,13 @@ void tt_fixture_open(void (*configure)(struct tc_config *config)) {
 
 void tt_fixture_remove(void) {
   tt_store_remove(&tt);
+}
+
+void tt_shell(const struct tt_store *t, const char *command) {
+  char line[400];
+
+  cr_assert_lt(snprintf(line, sizeof line, "cd %s && %s", t->dir, command), (int)sizeof line);
+  cr_assert_eq(system(line), 0, "%s", line);
 }
 
 struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id) {

@@ -12,6 +12,9 @@ extern struct tt_store tt;
 void tt_fixture_open(void (*configure)(struct tc_config *config)); /* NULL: as it is */
 void tt_fixture_remove(void);
 
+/* Runs in the state folder, and succeeds. */
+void tt_shell(const struct tt_store *t, const char *command);
+
 /* The stream whose id is 16 times `id`, by one and the same agent; at the record where it goes on. */
 struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id);
 

@@ -253,13 +253,6 @@ Test(store, a_generation_that_comes_again_at_once_is_refused) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-static void shell(const char *what) {
-  char command[400];
-
-  snprintf(command, sizeof command, "cd %s && %s", tt.dir, what);
-  cr_assert_eq(system(command), 0, "%s", command);
-}
-
 /* Its loss stands in a meta, with the stream's end, and the log does not know: its agent is there again and goes on. */
 Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
   uint64_t patience = tt.config.agents_abandon_after;
@@ -275,12 +268,12 @@ Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
   }
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 0, "no meta tells of it yet");
-  shell("cp -r wal unsaid");
+  tt_shell(&tt, "cp -r wal unsaid");
   tt_detach(&tt, w.conn);
   for (int i = 0; i < TT_PATIENCE_MS && tt_stream_row(&tt, 7).lost_batches == 0; i++) usleep(1000);
   tt_store_stop(&tt);
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 3, "%s", tt.notes);
-  shell("rm -r wal && mv unsaid wal");
+  tt_shell(&tt, "rm -r wal && mv unsaid wal");
   tt.config.agents_abandon_after = patience;
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer again = tt_attach_as(&tt, 2, 7);

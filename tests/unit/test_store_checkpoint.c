@@ -44,13 +44,6 @@ static void others_write(struct tt_writer *other, uint64_t first_gen) {
   }
 }
 
-static void shell(const char *what) {
-  char command[160];
-
-  snprintf(command, sizeof command, "cd %s && %s", tt.dir, what);
-  cr_assert_eq(system(command), 0, "%s", command);
-}
-
 /* Batches first..last of generation gen, as tt_generation() would write them. */
 static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned last) {
   unsigned char bytes[1000];
@@ -281,11 +274,11 @@ Test(store_checkpoint, a_loss_that_was_told_is_not_told_again_of_the_part) {
   tt_loss(&w, 2, 2, 9, 9000);
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
-  shell("cp -r wal unsaid");
+  tt_shell(&tt, "cp -r wal unsaid");
   tt_detach(&tt, w.conn);
   TT_WAIT_UNTIL(tt_stream_row(&tt, SLOW).lost_batches == 9);
   tt_store_stop(&tt);
-  shell("rm -r wal quarantine/*.part && mv unsaid wal");
+  tt_shell(&tt, "rm -r wal quarantine/*.part && mv unsaid wal");
   tt.config.agents_abandon_after = patience;
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer again = tt_attach_as(&tt, 3, SLOW);

@@ -25,13 +25,6 @@ static void remove_store(void) {
 
 TestSuite(store_listing, .init = open_store, .fini = remove_store);
 
-static void shell(const char *what) {
-  char command[160];
-
-  snprintf(command, sizeof command, "cd %s && %s", tt.dir, what);
-  cr_assert_eq(system(command), 0, "%s", command);
-}
-
 /* What it says when it ends at the first entry, or behind one: not that there is nothing. */
 static void expect_no_start(const char *folder) {
   char pattern[32], reason[96];
@@ -40,7 +33,7 @@ static void expect_no_start(const char *folder) {
   snprintf(reason, sizeof reason, "%s: cannot be listed to its end: Input/output error", folder);
   for (int behind = 0; behind < 2; behind++) {
     tt.notes[0] = '\0';
-    shell("rm -f catalog.sqlite*");
+    tt_shell(&tt, "rm -f catalog.sqlite*");
     tt_calls_watch(&tt);
     tt_calls_fail_after(behind ? pattern : "", pattern, EIO, 1);
     cr_assert_eq(tt_store_start(&tt), TB_IO, "%s", folder);
@@ -106,8 +99,9 @@ Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
     tt_generation(&w, gen, 3, 1000);
     tt_barrier(&tt);
     tt_store_stop(&tt);
-    if (gen == 1) shell("mkdir old && cp catalog.sqlite* old");
-    if (gen == 2) shell("rm catalog.sqlite* && mv old/* . && rmdir old && touch catalog.stale");
+    if (gen == 1) tt_shell(&tt, "mkdir old && cp catalog.sqlite* old");
+    if (gen == 2)
+      tt_shell(&tt, "rm catalog.sqlite* && mv old/* . && rmdir old && touch catalog.stale");
     if (gen == 2) tt_calls_watch(&tt);
     tt_calls_fail("look catalog.stale", EIO, gen == 2);
     cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);

@@ -27,13 +27,6 @@ static void remove_store(void) {
 
 TestSuite(store_noted, .init = open_store, .fini = remove_store);
 
-static void shell(const char *fmt, const char *a, const char *b) {
-  char command[400];
-
-  snprintf(command, sizeof command, fmt, a, b);
-  cr_assert_eq(system(command), 0, "%s", command);
-}
-
 /* A generation of two batches is given up, and noted where the first one is, but nobody knows whether the disk has that.
  * Until it does the third one comes and waits behind it. */
 static struct tt_writer note_and_go_on(void) {
@@ -69,15 +62,15 @@ static void expect_two_lost(void) {
 }
 
 /* Not in the third one's meta as well; and a start whose log knows of neither finds it where the first one is. */
-Test(store_noted, losses_are_told_once_though_a_segment_overtakes_them) {
+Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   struct tt_writer w = note_and_go_on();
 
-  shell("cp -r %s/wal %s/unsaid", tt.dir, tt.dir);
+  tt_shell(&tt, "cp -r wal unsaid");
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   expect_two_lost();
   tt_store_stop(&tt);
-  shell("rm -r %s/wal && cd %s && mv unsaid wal", tt.dir, tt.dir);
+  tt_shell(&tt, "rm -r wal && mv unsaid wal");
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer again = tt_attach_as(&tt, 1, STREAM);
   cr_assert_eq(again.seq, w.seq);

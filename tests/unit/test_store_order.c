@@ -47,13 +47,6 @@ static void expect_order(const char *a, const char *b) {
   cr_assert_lt(first, second, "\"%s\" comes before \"%s\"", b, a);
 }
 
-static void shell(const char *fmt, const char *a, const char *b) {
-  char command[400];
-
-  snprintf(command, sizeof command, fmt, a, b);
-  cr_assert_eq(system(command), 0, "%s", command);
-}
-
 /* What a process that is killed now leaves, in the copy; the store itself is of no interest any more. A file of the log
  * that is let go of meanwhile is there for none: it is copied again. */
 static void crash(void) {
@@ -125,12 +118,12 @@ static struct tt_writer publish_unsaid(void) {
   for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
-  shell("cp -r %s/wal %s/unsaid", tt.dir, tt.dir);
+  tt_shell(&tt, "cp -r wal unsaid");
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
   crash();
-  shell("rm -r %s/wal && cd %s && mv unsaid wal", copy.dir, copy.dir);
+  tt_shell(&copy, "rm -r wal && mv unsaid wal");
   return w;
 }
 
@@ -178,7 +171,7 @@ Test(store_order, an_empty_last_file_does_not_cost_the_one_that_knows_the_stream
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  shell("touch %s/wal/00000000%s0000.wal", tt.dir, "ffff");
+  tt_shell(&tt, "touch wal/00000000ffff0000.wal");
   for (unsigned start = 0; start < 3; start++) {
     cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
     cr_assert_eq(tt_attach_as(&tt, 1, STREAM).seq, w.seq, "start %u: %s", start, tt.notes);
@@ -292,11 +285,11 @@ Test(store_order, what_was_given_up_unsaid_stays_lost) {
   tt_calls_fail("rename archive/*.meta.new archive/*.meta", ENOSPC, UINT32_MAX);
   tt_detach(&tt, w.conn);
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
-  shell("cp -r %s/wal %s/unsaid", tt.dir, tt.dir);
+  tt_shell(&tt, "cp -r wal unsaid");
   tt_calls_fail("", 0, 0);
   TT_WAIT_UNTIL(tt_stream_row(&tt, STREAM).lost_batches == 2);
   crash();
-  shell("rm -r %s/wal && cd %s && mv unsaid wal", copy.dir, copy.dir);
+  tt_shell(&copy, "rm -r wal && mv unsaid wal");
   start_copy();
   struct tt_writer again = go_on(&w, 1);
   batches(&again, 2, 2, 2);
@@ -443,7 +436,7 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
 Test(store_order, a_segment_without_the_one_before_it_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 
-  shell("rm %s/archive/*/*/0000000000000001.* %s/catalog.sqlite*", copy.dir, copy.dir);
+  tt_shell(&copy, "rm archive/*/*/0000000000000001.* catalog.sqlite*");
   start_copy();
   struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
   cr_assert_eq(again.seq, w.seq);
@@ -462,7 +455,7 @@ Test(store_order, a_catalog_is_made_of_metas_whose_names_are_on_the_disk) {
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  shell("rm %s/catalog.sqlite%s", tt.dir, "*");
+  tt_shell(&tt, "rm catalog.sqlite*");
   tt_calls_watch(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   expect_order("sync archive/*-*/*0707", "read archive/*.meta");
@@ -477,7 +470,7 @@ Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_ne
   for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  shell("rm %s/catalog.sqlite%s", tt.dir, "*");
+  tt_shell(&tt, "rm catalog.sqlite*");
   tt_calls_watch(&tt);
   tt_calls_fail("read archive/*.meta", EIO, 1);
   for (unsigned start = 0; start < 2; start++) {
@@ -497,13 +490,13 @@ Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  shell("cp %s/catalog.sqlite %s/before", tt.dir, tt.dir);
+  tt_shell(&tt, "cp catalog.sqlite before");
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   w = tt_attach_as(&tt, 1, STREAM);
   give_verdict(&tt, &w, 1);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  shell("cp %s/before %s/catalog.sqlite", tt.dir, tt.dir);
+  tt_shell(&tt, "cp before catalog.sqlite");
   tt_calls_watch(&tt);
   tt_calls_fail("sync archive/*", EIO, 1);
   cr_assert_eq(tt_store_start(&tt), TB_IO, "%s", tt.notes);
@@ -605,7 +598,7 @@ Test(store_order, the_size_of_the_archive_is_what_its_metas_say) {
   for (uint64_t gen = 1; gen <= 10; gen++) tt_generation(&other, gen, 3, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  shell("rm -r %s/archive/%s/0707*", tt.dir, "*");
+  tt_shell(&tt, "rm -r archive/*/0707*");
   tt.config.retention_bytes = 10 * 3016;
   tt.config.retention_every = 10000000;
   tt_calls_watch(&tt);
@@ -654,7 +647,7 @@ Test(store_order, a_part_that_was_given_up_and_is_gone_is_lost_once) {
   tt_loss(&w, 1, 1, 9, 9000);
   tt_barrier(&tt);
   crash();
-  shell("rm %s/quarantine/%s.part", copy.dir, "*");
+  tt_shell(&copy, "rm quarantine/*.part");
   start_copy();
   expect_nine_lost(&w);
 }
@@ -670,7 +663,7 @@ Test(store_order, what_is_half_published_does_not_expire) {
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
   crash();
   /* Without the others, whose books are of no interest, it is what a round takes first. */
-  shell("rm -r %s/catalog.sqlite* %s/archive/*/0808*", copy.dir, copy.dir);
+  tt_shell(&copy, "rm -r catalog.sqlite* archive/*/0808*");
   copy.config.segment_generations_max = 3; /* it stays open for more */
   copy.config.retention_bytes = 1;
   copy.config.retention_every = 10000000;
