@@ -36,6 +36,7 @@ static tb_rc names_add(struct names *names, const char *name) {
   return TB_OK;
 }
 
+/* After a failure *out has what was seen. */
 static tb_rc names_of(int dir_fd, const char *what, struct names *out, struct tb_diag *diag) {
   const char *name;
   DIR *dir;
@@ -47,62 +48,113 @@ static tb_rc names_of(int dir_fd, const char *what, struct names *out, struct tb
     if (names_add(out, name) != TB_OK)
       rc = tb_fail(diag, TB_NOMEM, "%s: no memory for its names", what);
   closedir(dir);
-  if (rc == TB_OK && out->n > 0) qsort(out->items, out->n, sizeof(char *), by_name);
+  if (out->n > 0) qsort(out->items, out->n, sizeof(char *), by_name);
   return rc;
 }
 
 struct walk {
   tc_archive_file_fn *each;
+  tc_archive_unread_fn *unread;
   void *self;
   struct tb_diag *diag;
+  const char *stream; /* NULL: all */
   const char *day;
 };
 
-/* Calls below() for each folder in dir_fd, opened; what is no folder is passed over. */
-static tb_rc each_folder(struct walk *walk, int dir_fd, const char *what,
-                         tb_rc (*below)(struct walk *walk, int fd, const char *name)) {
-  struct names names;
-  tb_rc rc = names_of(dir_fd, what, &names, walk->diag);
-
-  for (size_t i = 0; rc == TB_OK && i < names.n; i++) {
-    int fd = openat(dir_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && (errno == ENOTDIR || errno == ENOENT || errno == ELOOP)) continue;
-    if (fd < 0)
-      rc = tb_fail(walk->diag, tc_errno_rc(errno), "%s/%s: %s", what, names.items[i],
-                   strerror(errno));
-    else
-      rc = below(walk, fd, names.items[i]);
-    if (fd >= 0) close(fd);
-  }
-  names_free(&names);
-  return rc;
+static tb_rc go_past(struct walk *walk, tb_rc rc, const struct tb_diag *why) {
+  if (rc == TB_NOMEM || walk->unread == NULL) return tb_fail(walk->diag, rc, "%s", why->text);
+  walk->unread(walk->self, why->text);
+  return TB_OK;
 }
 
-static tb_rc walk_stream(struct walk *walk, int fd, const char *name) {
-  struct names names;
-  tb_rc rc = names_of(fd, name, &names, walk->diag);
+/* -1: it is none, or is gone past. */
+static tb_rc open_folder(struct walk *walk, int dir_fd, const char *name, const char *path,
+                         int *out) {
+  struct tb_diag why = { 0 };
 
+  *out = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (*out >= 0 || errno == ENOTDIR || errno == ENOENT || errno == ELOOP) return TB_OK;
+  tb_rc rc = tb_fail(&why, tc_errno_rc(errno), "%s: %s", path, strerror(errno));
+  return go_past(walk, rc, &why);
+}
+
+static tb_rc list_folder(struct walk *walk, int fd, const char *path, struct names *out) {
+  struct tb_diag why = { 0 };
+  tb_rc rc = names_of(fd, path, out, &why);
+
+  return rc == TB_OK ? TB_OK : go_past(walk, rc, &why);
+}
+
+static tb_rc walk_stream(struct walk *walk, int day_fd, const char *name) {
+  struct names names;
+  char path[76];
+  int fd;
+
+  snprintf(path, sizeof path, "archive/%.16s/%.48s", walk->day, name);
+  TB_TRY(open_folder(walk, day_fd, name, path, &fd));
+  if (fd < 0) return TB_OK;
+  tb_rc rc = list_folder(walk, fd, path, &names);
   for (size_t i = 0; rc == TB_OK && i < names.n; i++) {
     struct tc_archive_file file = {
       .dir_fd = fd, .day = walk->day, .stream_hex = name, .name = names.items[i]
     };
-    snprintf(file.path, sizeof file.path, "archive/%.16s/%.48s/%.96s", walk->day, name,
-             names.items[i]);
+    snprintf(file.path, sizeof file.path, "%s/%.96s", path, names.items[i]);
     rc = walk->each(walk->self, &file);
   }
+  names_free(&names);
+  close(fd);
+  return rc;
+}
+
+static tb_rc walk_streams(struct walk *walk, int day_fd, const char *path) {
+  struct names names;
+  tb_rc rc = list_folder(walk, day_fd, path, &names);
+
+  for (size_t i = 0; rc == TB_OK && i < names.n; i++)
+    rc = walk_stream(walk, day_fd, names.items[i]);
   names_free(&names);
   return rc;
 }
 
-static tb_rc walk_day(struct walk *walk, int fd, const char *name) {
+static tb_rc walk_day(struct walk *walk, int archive_fd, const char *name) {
+  char path[48];
+  int fd;
+
+  if (walk->stream != NULL && !tc_day_valid(name)) return TB_OK;
+  snprintf(path, sizeof path, "archive/%.16s", name);
+  TB_TRY(open_folder(walk, archive_fd, name, path, &fd));
+  if (fd < 0) return TB_OK;
   walk->day = name;
-  return each_folder(walk, fd, name, walk_stream);
+  tb_rc rc =
+      walk->stream != NULL ? walk_stream(walk, fd, walk->stream) : walk_streams(walk, fd, path);
+  close(fd);
+  return rc;
 }
 
-tb_rc tc_archive_walk(int archive_fd, tc_archive_file_fn *each, void *self, struct tb_diag *diag) {
-  struct walk walk = { .each = each, .self = self, .diag = diag };
+static tb_rc walk_days(struct walk *walk, int archive_fd) {
+  struct names names;
+  tb_rc rc = names_of(archive_fd, "archive", &names, walk->diag);
 
-  return each_folder(&walk, archive_fd, "archive", walk_day);
+  for (size_t i = 0; rc == TB_OK && i < names.n; i++)
+    rc = walk_day(walk, archive_fd, names.items[i]);
+  names_free(&names);
+  return rc;
+}
+
+tb_rc tc_archive_walk(int archive_fd, tc_archive_file_fn *each, tc_archive_unread_fn *unread,
+                      void *self, struct tb_diag *diag) {
+  struct walk walk = { .each = each, .unread = unread, .self = self, .diag = diag };
+
+  return walk_days(&walk, archive_fd);
+}
+
+tb_rc tc_archive_walk_stream(int archive_fd, const char *stream_hex, tc_archive_file_fn *each,
+                             tc_archive_unread_fn *unread, void *self, struct tb_diag *diag) {
+  struct walk walk = {
+    .each = each, .unread = unread, .self = self, .diag = diag, .stream = stream_hex
+  };
+
+  return walk_days(&walk, archive_fd);
 }
 
 bool tc_name_ends(const char *name, const char *end) {

@@ -50,7 +50,7 @@ void tc__unmark_stale(struct tc_archiver *archiver) {
   archiver->stale_marked = false;
 }
 
-/* The mark stays where a meta could not be read: the next start tries again, this run does without it. */
+/* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
 static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
   int state_fd = archiver->opt.dirs->state;
   struct tc_rebuilt done;

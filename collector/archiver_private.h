@@ -88,6 +88,7 @@ struct tc__stream {
   char note_day
       [TC_DAY_BYTES]; /* of the meta that has its losses while it has no segment; empty: none */
   uint64_t note_gen;
+  bool note_known;               /* what earlier runs left of it was found, or is not there */
   char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */
   struct tc__recent *recents, **recents_tail;
 
@@ -252,7 +253,7 @@ uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t fir
 uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq);
 /* The next batch of abandoned_gen. */
 bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
-/* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. */
+/* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
 tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
 
 /* archiver_publish.c */

@@ -23,6 +23,12 @@ static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const 
                  name, strerror(errno));
 }
 
+/* The words have its name. */
+static tb_rc fail_meta(struct tb_diag *diag, const struct tc__file *file, tb_rc rc,
+                       const struct tb_diag *why) {
+  return tb_fail(diag, rc, "archive/%s/%s/%s", file->day, file->stream->hex, why->text);
+}
+
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {
   snprintf(out, 192, "archive/%.10s/%.32s/%016" PRIx64 ".trace", day, stream_hex, first_gen);
 }
@@ -366,26 +372,58 @@ static tb_rc change_end(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-/* A stream of which nothing was archived leaves a meta without a trace: its losses are known. */
-static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+/* A valid one. */
+static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_there,
+                       struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
   char name[32];
+  tc_meta *meta = NULL;
 
-  if (file->losses.n == 0) return TB_OK;
+  tc_meta_name(gen, name);
+  tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
+  *out_is_there = rc == TB_OK;
+  tc_meta_free(meta);
+  return rc == TB_OK || rc == TB_NOTFOUND || rc == TB_CORRUPT ? TB_OK
+                                                              : fail_meta(diag, file, rc, &why);
+}
+
+static tb_rc make_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
+                       struct tb_diag *diag) {
+  char name[32];
   tc_meta *meta = tc__build_meta(archiver, file);
+
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
-  tc_meta_name(file->losses.items[0].first_gen, name);
-  bool was_marked = archiver->stale_marked;
-  tb_rc rc = open_place(archiver, file, diag);
-  if (rc == TB_OK) rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
-  if (rc == TB_OK) rc = tc__mark_stale(archiver, diag); /* the next start finds it by its row */
+  tc_meta_name(gen, name);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
+  if (rc == TB_OK) rc = tc__mark_stale(archiver, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
   if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
-  if (rc == TB_OK && !was_marked && tc__catalog_takes_rows(archiver)) tc__unmark_stale(archiver);
   tc__free_meta(meta);
-  if (rc != TB_OK) return rc;
-  memcpy(file->stream->note_day, file->day, sizeof file->day);
-  file->stream->note_gen = file->losses.items[0].first_gen;
+  return rc;
+}
+
+static tb_rc add_to_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
+                         struct tb_diag *diag) {
+  TB_TRY(tc__mark_stale(archiver, diag));
+  return tc__amend(archiver, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
+}
+
+/* A stream of which nothing was archived leaves a meta without a trace: its losses are known. One that lies there already,
+ * and was not found because the disk did not give it then, keeps what it says. Until the catalog has its row, by which the
+ * next start finds it, the catalog is marked. */
+static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc__stream *stream = file->stream;
+  bool was_marked = archiver->stale_marked, is_there;
+
+  if (file->losses.n == 0) return TB_OK;
+  uint64_t gen = file->losses.items[0].first_gen;
+  TB_TRY(open_place(archiver, file, diag));
+  TB_TRY(find_meta(file, gen, &is_there, diag));
+  TB_TRY(is_there ? add_to_note(archiver, file, gen, diag) : make_note(archiver, file, gen, diag));
+  if (!was_marked && tc__catalog_takes_rows(archiver)) tc__unmark_stale(archiver);
+  memcpy(stream->note_day, file->day, sizeof file->day);
+  stream->note_gen = gen;
   return TB_OK;
 }
 
@@ -395,8 +433,8 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
 
   if (stream->queued != file) file->ended = NULL; /* it went on, and may have come to another end */
   if (file->ended == NULL && file->losses.n == 0) return TB_OK;
-  if (!last->has_segment && stream->note_day[0] == '\0')
-    TB_TRY(tc__find_note(archiver, stream, diag)); /* of an earlier run */
+  /* Of an earlier run: if nothing is settled the log has all that came of it, and learned where that is. */
+  if (!last->has_segment && last->seq > 0) TB_TRY(tc__find_note(archiver, stream, diag));
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
   tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
                        last->has_segment ? last->first_gen : stream->note_gen, change_end, file,

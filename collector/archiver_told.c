@@ -4,6 +4,7 @@
  * counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
  * each has the number of its LOSS, or of the first batch that it counts. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,45 +80,73 @@ static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__st
 }
 
 /* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where: the catalog does.
- * Without a catalog all of the archive is looked at; what cannot be, is told: better a loss told twice than no start. */
+ * Where it cannot, or may lack rows, the stream's folders are looked at; what cannot be, is told: better a loss told twice
+ * than no start. */
 
-static tb_rc is_note(void *self, const struct tc_archive_file *file) {
-  struct tc__stream *stream = self;
-  struct tb_diag diag = { 0 };
-  tc_meta *meta = NULL;
+struct search {
+  struct tc_archiver *archiver;
+  struct tc__stream *stream;
+  bool missed; /* what could not be looked at */
+};
 
-  if (strcmp(file->stream_hex, stream->hex) != 0 || !tc_day_valid(file->day) ||
-      !tc_name_ends(file->name, ".meta"))
+static void miss(void *self, const char *text) {
+  struct search *search = self;
+
+  search->missed = true;
+  tc__note(search->archiver, "%s; losses of stream=%s that were told may be told again", text,
+           search->stream->hex);
+}
+
+/* Keeps the newest, as the catalog has it. */
+static tb_rc look_at(void *self, const struct tc_archive_file *file) {
+  struct search *search = self;
+  struct tc__stream *stream = search->stream;
+  struct tb_diag why = { 0 };
+  char text[480];
+  tc_meta *meta;
+
+  if (!tc_name_ends(file->name, ".meta")) return TB_OK;
+  tb_rc rc = read_meta(file->dir_fd, file->name, &why, &meta);
+  if (rc == TB_NOMEM) return rc;
+  if (rc != TB_OK) {
+    snprintf(text, sizeof text, "archive/%s/%s/%s", file->day, file->stream_hex, why.text);
+    miss(search, text);
     return TB_OK;
-  tb_rc rc = read_meta(file->dir_fd, file->name, &diag, &meta);
-  if (rc == TB_OK && meta != NULL && meta->n_generations == 0) {
+  }
+  uint64_t gen = strtoull(file->name, NULL, 16);
+  if (meta != NULL && meta->n_generations == 0 &&
+      (stream->note_day[0] == '\0' || gen >= stream->note_gen)) {
     memcpy(stream->note_day, file->day, TC_DAY_BYTES);
-    stream->note_gen = strtoull(file->name, NULL, 16);
-    rc = TB_END;
+    stream->note_gen = gen;
   }
   tc_meta_free(meta);
-  return rc;
+  return TB_OK;
 }
 
 static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
                        struct tb_diag *diag) {
+  struct search search = { .archiver = archiver, .stream = stream };
   struct tb_diag why = { 0 };
-  tb_rc rc = tc_archive_walk(archiver->opt.dirs->archive, is_note, stream, &why);
+  tb_rc rc = tc_archive_walk_stream(archiver->opt.dirs->archive, stream->hex, look_at, miss,
+                                    &search, &why);
 
-  if (rc == TB_OK || rc == TB_END) return TB_OK;
   if (rc == TB_NOMEM) return tb_fail(diag, rc, "archive: no memory to look for a note");
-  tc__note(archiver, "%s; losses of stream=%s that were told may be told again",
-           why.text[0] != '\0' ? why.text : "a meta cannot be read", stream->hex);
+  if (rc != TB_OK) miss(&search, why.text);
+  stream->note_known = !search.missed;
   return TB_OK;
 }
 
 tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
+  if (stream->note_known || stream->note_day[0] != '\0') return TB_OK;
   if (!tc__catalog_takes_rows(archiver)) return walk_days(archiver, stream, diag);
   tb_rc rc =
       tc_catalog_note(archiver->catalog, stream->id, &why, stream->note_day, &stream->note_gen);
-  return rc == TB_OK || rc == TB_NOTFOUND ? TB_OK : walk_days(archiver, stream, diag);
+  if (rc != TB_OK && (rc != TB_NOTFOUND || archiver->stale_marked))
+    return walk_days(archiver, stream, diag);
+  stream->note_known = true;
+  return TB_OK;
 }
 
 /* ---- the next start */

@@ -58,6 +58,19 @@ static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, u
   return false;
 }
 
+static void tell(const struct rebuild *rebuild, const char *text) {
+  if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
+}
+
+static void leave_folder(void *self, const char *text) {
+  struct rebuild *rebuild = self;
+  char words[480];
+
+  snprintf(words, sizeof words, "%s; what is not seen of it is left out of the catalog", text);
+  tell(rebuild, words);
+  rebuild->done.unread++;
+}
+
 static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   struct rebuild *rebuild = self;
   struct tb_diag why = { 0 };
@@ -70,7 +83,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   if (rc == TB_NOMEM) return rc;
   if (rc != TB_OK) {
     snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
-    if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
+    tell(rebuild, text);
     rebuild->done.unread += rc != TB_CORRUPT;
     return TB_OK;
   }
@@ -104,7 +117,7 @@ tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
       return tb_fail(diag, TB_IO, "%s: %s", parts[i], strerror(errno));
   TB_TRY(tc_catalog_open(state_fd, true, diag, &rebuild.catalog));
   tb_rc rc = tc_catalog_begin(rebuild.catalog, diag);
-  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, put_file, &rebuild, diag);
+  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, put_file, leave_folder, &rebuild, diag);
   if (rc == TB_OK) rc = tc_catalog_commit(rebuild.catalog, diag);
   tc_catalog_close(rebuild.catalog);
   if (rc == TB_OK) *out = rebuild.done;

@@ -35,12 +35,12 @@ TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag
 
 struct tc_rebuilt {
   uint64_t segments;
-  /* What the disk did not do now, so that it is to be done again: metas that it did not give, which may be sound, expired
-   * traces that it did not take away. */
+  /* What the disk did not do now, so that it is to be done again: metas and folders that it did not give, which may be
+   * sound, expired traces that it did not take away. */
   uint64_t unread;
 };
-/* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged is told to note
- * and left out. A file that is no database is replaced. Where a meta says that its trace has expired, and a crash kept it
+/* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a folder that
+ * cannot be listed, is told to note and left out. A file that is no database is replaced. Where a meta says that its trace has expired, and a crash kept it
  * from being unlinked, it is unlinked now. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,

@@ -320,6 +320,12 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
   return TB_OK;
 }
 
+static void miss_folder(void *self, const char *text) {
+  struct verify *verify = self;
+
+  if (!verify->counting) problem(verify, "%s", text);
+}
+
 /* ---- all of them together */
 
 static int by_seq(const void *a, const void *b) {
@@ -459,9 +465,10 @@ tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *s
   verify.buf = malloc(READ_BYTES);
   tb_rc rc = verify.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
   if (rc == TB_OK) rc = read_living(&verify, state_fd);
-  if (rc == TB_OK && sink->progress != NULL) rc = tc_archive_walk(archive_fd, visit, &verify, diag);
+  if (rc == TB_OK && sink->progress != NULL)
+    rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
   verify.counting = false;
-  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, &verify, diag);
+  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
   if (rc == TB_OK) check_chain(&verify);
   if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
   if (rc == TB_OK) tc_ledger_close(&verify.ledger, sink->problem, sink->self, out);

@@ -244,7 +244,7 @@ Test(bit_rot, of_the_archive_is_noticed_and_names_what_it_hit) {
   tt_store_stop(&tt);
   snprintf(path, sizeof path, "%s/archive", tt.dir);
   int archive = open(path, O_RDONLY | O_DIRECTORY);
-  cr_assert_eq(tc_archive_walk(archive, keep_file, &files, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_archive_walk(archive, keep_file, NULL, &files, &diag), TB_OK, "%s", diag.text);
   close(archive);
   cr_assert_eq(files.n, 2 * 2 * (GENERATIONS - 1));
   cr_assert_eq(verify(last).problems, 0, "%s", last);

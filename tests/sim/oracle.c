@@ -201,7 +201,7 @@ uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     if ((proof.seen[i] = calloc(agents->scripts[i].nunits + 1, sizeof(struct seen))) == NULL)
       abort();
-  if (tc_archive_walk(archive_fd, expect_file, &proof, &diag) != TB_OK)
+  if (tc_archive_walk(archive_fd, expect_file, NULL, &proof, &diag) != TB_OK)
     sim_violation("I4: %s", diag.text);
   expect_all_seen(&proof);
   expect_no_rest(state_fd);
@@ -243,7 +243,7 @@ uint64_t sim_archive_hash(void) {
   int state_fd = open(SIM_STATE, O_RDONLY | O_DIRECTORY);
   int archive_fd = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY);
 
-  if (tc_archive_walk(archive_fd, hash_file, &hash, &diag) != TB_OK)
+  if (tc_archive_walk(archive_fd, hash_file, NULL, &hash, &diag) != TB_OK)
     sim_violation("I4: %s", diag.text);
   close(archive_fd);
   close(state_fd);

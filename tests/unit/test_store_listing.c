@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -132,5 +131,35 @@ Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
   struct tc_stream_row row = tt_stream_row(&tt, STREAM);
   cr_assert_eq(row.generations, 1, "%s", tt.notes);
   cr_assert_eq(row.lost_batches, 2);
+  tt_expect_proven(&tt);
+}
+
+/* One bad folder is no reason to archive nothing more: the start does without it, and the next one looks again. */
+Test(store_listing, a_folder_that_cannot_be_listed_is_left_out_of_the_catalog) {
+  static const char *const calls[] = { "open archive/*-*/*0808", "list archive/*-*/*0808",
+                                       "list archive/*-??" };
+
+  for (unsigned i = 0; i < 2; i++) {
+    struct tt_writer w = tt_attach_as(&tt, i + 1, STREAM + i);
+    tt_header(&w);
+    tt_generation(&w, 1, 3, 1000);
+    tt_barrier(&tt);
+  }
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    tt_store_stop(&tt);
+    tt.notes[0] = '\0';
+    tt_shell(&tt, "rm catalog.sqlite*");
+    tt_calls_watch(&tt);
+    tt_calls_fail(calls[i], EIO, 1);
+    cr_assert_eq(tt_store_start(&tt), TB_OK, "%s: %s", calls[i], tt.notes);
+    cr_assert_eq(tt_calls_failed(), 1, "%s", calls[i]);
+    cr_assert_not_null(strstr(tt.notes, "left out of the catalog"), "%s", tt.notes);
+    cr_assert_not_null(strstr(tt.notes, "archive/2"), "%s", tt.notes);
+    cr_assert_eq(tt_stream_row(&tt, STREAM + 1).generations, 0, "%s", tt.notes);
+    if (i < 2) cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 1, "%s", tt.notes);
+    tt_store_stop(&tt);
+    cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+    for (unsigned k = 0; k < 2; k++) cr_assert_eq(tt_stream_row(&tt, STREAM + k).generations, 1);
+  }
   tt_expect_proven(&tt);
 }

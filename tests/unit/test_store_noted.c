@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses that are noted in the meta of a segment that lies there already, while the disk fails and the stream goes on. */
+/* Losses that are noted in a meta that lies there already, a segment's or one of their own, while the disk fails and the
+ * stream goes on. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "support/patience.h"
@@ -78,4 +78,103 @@ Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   tt_barrier(&tt);
   expect_two_lost();
   tt_expect_proven(&tt);
+}
+
+/* ---- of a stream without a segment */
+
+static void expect_lost(uint64_t batches) {
+  struct tc_stream_row row = tt_stream_row(&tt, STREAM);
+
+  cr_assert_eq(row.lost_batches, batches, "%s", tt.notes);
+  cr_assert_eq(row.lost_bytes, 1000 * batches);
+}
+
+/* Generation gen, of two batches. */
+static void lose(struct tt_writer *w, uint64_t gen) {
+  tt_loss(w, gen, gen, 2, 2000);
+  cr_assert(tt_wait_acked(&tt, w->stream, w->seq));
+}
+
+static void leave(const struct tt_writer *w, uint64_t lost_batches) {
+  tt_detach(&tt, w->conn);
+  TT_WAIT_UNTIL(tt_stream_row(&tt, STREAM).lost_batches == lost_batches);
+}
+
+static struct tt_writer leave_note(void) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  lose(&w, 1);
+  leave(&w, 2);
+  return tt_attach_as(&tt, 2, STREAM);
+}
+
+/* A catalog is made, and the disk is like this meanwhile. */
+static void start_without_catalog(const char *pattern, unsigned times) {
+  tt_shell(&tt, "rm catalog.sqlite*");
+  tt_calls_watch(&tt);
+  tt_calls_fail(pattern, EIO, times);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+static void close_and_prove(uint64_t batches) {
+  struct tt_writer w = tt_attach_as(&tt, 9, STREAM);
+
+  tt_close_with(&w, batches, 1000 * batches);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  tt_calls_watch(NULL);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes); /* makes a catalog of all of it */
+  expect_lost(batches);
+  tt_expect_proven(&tt);
+}
+
+/* The one that the rebuilt catalog has not, as the disk did not give it then, is looked for: losses that it tells, and the
+ * log does not know of, are not told again. */
+Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
+  struct tt_writer w = leave_note();
+
+  lose(&w, 5);
+  tt_shell(&tt, "cp -r wal unsaid");
+  leave(&w, 4);
+  tt_store_stop(&tt);
+  tt_shell(&tt, "rm -r wal && mv unsaid wal");
+  start_without_catalog("read archive/*.meta", 1);
+  cr_assert_eq(tt_calls_failed(), 1);
+  close_and_prove(4);
+}
+
+/* What cannot be looked at may be there, and is not written over. */
+Test(store_noted, a_note_that_could_not_be_found_keeps_what_it_says) {
+  leave_note();
+  tt_store_stop(&tt);
+  start_without_catalog("read archive/*.meta", 2);
+  struct tt_writer w = tt_attach_as(&tt, 3, STREAM);
+  lose(&w, 1);
+  leave(&w, 4);
+  cr_assert_eq(tt_calls_failed(), 2);
+  cr_assert_not_null(strstr(tt.notes, "that were told may be told again"), "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 1);
+  close_and_prove(4);
+}
+
+/* Neither folder can be opened when the catalog is made. */
+Test(store_noted, a_note_is_looked_for_where_its_stream_lies_and_nowhere_else) {
+  struct tt_writer other = tt_attach_as(&tt, 5, STREAM - 1);
+
+  tt_header(&other);
+  tt_generation(&other, 1, 3, 1000);
+  tt_close_with(&other, 3, 3000);
+  tt_barrier(&tt);
+  leave_note();
+  tt_store_stop(&tt);
+  start_without_catalog("open archive/*-*/*0[67]", 2);
+  cr_assert_eq(tt_calls_failed(), 2);
+  cr_assert_not_null(strstr(tt.notes, "/0606"), "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 3, STREAM);
+  lose(&w, 5);
+  leave(&w, 4);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 2);
+  cr_assert_lt(tt_call("open archive/*/0606*", 0), 0);
+  close_and_prove(4);
 }
