@@ -182,10 +182,11 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
   return TB_OK;
 }
 
-/* Is the place taken? A trace without a meta is half a publication of a run that lost power: the log,
- * and so this file, still has all of it. */
+/* Is the place taken? A trace without a meta, or with one that is a note of losses as its own did not get its name, is
+ * half a publication of a run that lost power: the log, and so this file, still has all of it. */
 static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bool *out_taken,
                          struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
   char trace[32], name[32];
   tc_meta *meta = NULL;
 
@@ -194,12 +195,14 @@ static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bo
   *out_taken = false;
   bool exists = faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   if (!exists && errno != ENOENT) return fail_name(diag, file, trace);
-  tb_rc rc = tc_meta_read(file->dir_fd, name, NULL, &meta);
-  if (rc == TB_OK) *out_taken = exists || meta->expired;
-  if (rc == TB_OK && !*out_taken && meta->n_generations == 0)
-    rc = tc__losses_take_note(&file->losses, meta);
-  tc_meta_free(meta);
-  if (rc == TB_IO || rc == TB_NOMEM) return fail_name(diag, file, name);
+  tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
+  if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
+  if (rc == TB_OK) {
+    *out_taken = meta->expired || (exists && meta->n_generations > 0);
+    if (!*out_taken && meta->n_generations == 0) rc = tc__losses_take_note(&file->losses, meta);
+    tc_meta_free(meta);
+    if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for the losses of a note");
+  }
   if (!exists || *out_taken) return TB_OK;
   tc__note(archiver, "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
            file->stream->hex, trace);

@@ -118,19 +118,22 @@ Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
   tt_header(&w);
-  tt_generation(&w, 1, 3, 1000);
-  tt_barrier(&tt);
-  tt_calls_watch(&tt);
-  tt_calls_fail("look archive/*.trace", EIO, 1);
-  tt_generation(&w, 1, 2, 1000);
-  tt_barrier(&tt);
-  cr_assert_eq(tt_calls_failed(), 1);
-  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
-  tt_close_with(&w, 5, 5000);
+  for (uint64_t gen = 1; gen <= 2; gen++) {
+    tt_generation(&w, gen, 3, 1000);
+    tt_barrier(&tt);
+    tt_calls_watch(&tt);
+    tt_calls_fail(gen == 1 ? "look archive/*.trace" : "open archive/*.meta",
+                  gen == 1 ? EIO : EDQUOT, 1);
+    tt_generation(&w, gen, 2, 1000);
+    tt_barrier(&tt);
+    cr_assert_eq(tt_calls_failed(), 1);
+    cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), gen, "%s", tt.notes);
+  }
+  tt_close_with(&w, 10, 10000);
   tt_barrier(&tt);
   struct tc_stream_row row = tt_stream_row(&tt, STREAM);
-  cr_assert_eq(row.generations, 1, "%s", tt.notes);
-  cr_assert_eq(row.lost_batches, 2);
+  cr_assert_eq(row.generations, 2, "%s", tt.notes);
+  cr_assert_eq(row.lost_batches, 4);
   tt_expect_proven(&tt);
 }
 

@@ -178,3 +178,31 @@ Test(store_noted, a_note_is_looked_for_where_its_stream_lies_and_nowhere_else) {
   cr_assert_lt(tt_call("open archive/*/0606*", 0), 0);
   close_and_prove(4);
 }
+
+/* A power cut kept the name of a segment's trace, and not that of its meta, in the place of a note: it is made anew from
+ * the log, and tells the note's losses. */
+Test(store_noted, a_trace_beside_a_note_is_no_segment) {
+  struct tt_writer w = leave_note();
+
+  tt_shell(&tt, "cp archive/*/*/*.meta note");
+  tt_calls_watch(&tt);
+  tt_calls_fail("rename open/*", ENOSPC, UINT32_MAX);
+  tt_generation(&w, 1, 3, 1000);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
+  tt_shell(&tt, "cp -r wal unsaid");
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
+  tt_shell(&tt, "rm -r wal catalog.sqlite* && mv unsaid wal && mv note archive/*/*/*.meta");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 3, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_close_with(&again, 5, 5000);
+  tt_barrier(&tt);
+  expect_lost(2);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 1, "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ""), 0, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
