@@ -65,10 +65,16 @@ static tb_rc list_parts(int quarantine_fd, struct parts *parts, struct tb_diag *
 
   TB_TRY(tc_dir_open(quarantine_fd, "quarantine", diag, &dir));
   tb_rc rc = TB_OK;
-  while (rc == TB_OK && (rc = tc_dir_next(dir, "quarantine", diag, &name)) == TB_OK && name != NULL)
-    if (is_part(name) && fstatat(quarantine_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(st.st_mode) && add_part(parts, name, &st) != TB_OK)
+  while (rc == TB_OK && (rc = tc_dir_next(dir, "quarantine", diag, &name)) == TB_OK &&
+         name != NULL) {
+    if (!is_part(name)) continue;
+    if (fstatat(quarantine_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno != ENOENT)
+        rc = tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
+    } else if (S_ISREG(st.st_mode) && add_part(parts, name, &st) != TB_OK) {
       rc = tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
+    }
+  }
   closedir(dir);
   return rc;
 }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -140,6 +141,11 @@ int ftruncate(int fd, off_t bytes) {
 int faccessat(int dir, const char *name, int mode, int flags) {
   if (!pass("look", dir, name, -1, NULL)) return -1;
   return (int)syscall(SYS_faccessat2, dir, name, mode, flags);
+}
+
+int fstatat(int dir, const char *name, struct stat *out, int flags) {
+  if (!pass("stat", dir, name, -1, NULL)) return -1;
+  return (int)syscall(SYS_newfstatat, dir, name, out, flags);
 }
 
 int unlinkat(int dir, const char *name, int flags) {

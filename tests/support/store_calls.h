@@ -7,6 +7,7 @@
  *     create open/07…-01.part     write wal/0000000000000000.wal     read open/07…-01.part      open archive/…/01.meta
  *     sync archive/2026-01-01     sync .     truncate open/07…-01.part          unlink reserve             rename
  *     open/… archive/…     list wal (each entry, and the end)     look catalog.stale
+ *     stat quarantine/07…-01.part
  *
  * Patterns are fnmatch(3)'s, a '*' for slashes too. A call that is made to fail is no line.
  *
