@@ -375,19 +375,23 @@ static tb_rc change_end(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-/* A valid one. */
+/* A note of that name, or the meta of a segment: not one whose trace never came, which is made anew. */
 static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_there,
                        struct tb_diag *diag) {
   struct tb_diag why = { 0 };
-  char name[32];
+  char name[32], trace[32];
   tc_meta *meta = NULL;
 
   tc_meta_name(gen, name);
+  tc_trace_name(gen, trace);
   tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
+  bool looks = rc == TB_OK && meta->n_generations > 0 && !meta->expired;
   *out_is_there = rc == TB_OK;
   tc_meta_free(meta);
-  return rc == TB_OK || rc == TB_NOTFOUND || rc == TB_CORRUPT ? TB_OK
-                                                              : fail_meta(diag, file, rc, &why);
+  if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
+  if (!looks || faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return TB_OK;
+  *out_is_there = false;
+  return errno == ENOENT ? TB_OK : fail_name(diag, file, trace);
 }
 
 static tb_rc make_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
@@ -412,9 +416,9 @@ static tb_rc add_to_note(struct tc_archiver *archiver, struct tc__file *file, ui
   return tc__amend(archiver, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
 }
 
-/* A stream of which nothing was archived leaves a meta without a trace: its losses are known. One that lies there already,
- * and was not found because the disk did not give it then, keeps what it says. Until the catalog has its row, by which the
- * next start finds it, the catalog is marked. */
+/* A stream of which nothing was archived, or whose last meta is damaged, leaves a meta without a trace: its losses are
+ * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says. Until
+ * the catalog has its row, by which the next start finds it, the catalog is marked. */
 static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
   bool was_marked = archiver->stale_marked, is_there;
@@ -432,6 +436,7 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
 
 static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
+  struct tb_diag why = { 0 };
   const struct tc_settled *last = &stream->settled;
 
   if (stream->queued != file) file->ended = NULL; /* it went on, and may have come to another end */
@@ -441,11 +446,16 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
   tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
                        last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
-                       NULL, diag);
-  if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return rc;
-  tc__note(archiver, "%s; the stream's %s not noted", diag->text,
-           file->ended != NULL ? "end is" : "losses are");
-  tb_diag_clear(diag);
+                       NULL, &why);
+  if (rc == TB_OK) return TB_OK;
+  if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
+  /* Under the name of a segment it would be in the place of its row. */
+  bool has_name = file->losses.n > 0 && file->losses.items[0].first_gen > last->last_gen;
+  if (has_name) TB_TRY(leave_note(archiver, file, diag));
+  tc__note(archiver, "%s; the stream's %s", why.text,
+           has_name             ? "losses have a meta of their own"
+           : file->losses.n > 0 ? "losses are not noted"
+                                : "end is not noted");
   return TB_OK;
 }
 

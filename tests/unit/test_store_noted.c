@@ -80,12 +80,12 @@ Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   tt_expect_proven(&tt);
 }
 
-/* ---- of a stream without a segment */
+/* ---- in a meta of their own */
 
 static void expect_lost(uint64_t batches) {
   struct tc_stream_row row = tt_stream_row(&tt, STREAM);
 
-  cr_assert_eq(row.lost_batches, batches, "%s", tt.notes);
+  cr_assert_eq(row.lost_batches, batches, "%lu: %s", row.lost_batches, tt.notes);
   cr_assert_eq(row.lost_bytes, 1000 * batches);
 }
 
@@ -204,5 +204,28 @@ Test(store_noted, a_trace_beside_a_note_is_no_segment) {
   expect_lost(2);
   cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 1, "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ""), 0, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
+/* Which somebody brings back from a copy later. */
+Test(store_noted, losses_that_a_damaged_meta_cannot_tell_have_one_of_their_own) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  tt_shell(&tt, "cp archive/*/*/*.meta whole && for m in archive/*/*/*.meta; do echo >>$m; done");
+  lose(&w, 2);
+  leave(&w, 2);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 2);
+  tt_store_stop(&tt);
+  tt_shell(&tt, "mv whole archive/*/*/0000000000000001.meta && rm catalog.sqlite*");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 2, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_close_with(&again, 5, 5000);
+  tt_barrier(&tt);
+  expect_lost(2);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 1, "%s", tt.notes);
   tt_expect_proven(&tt);
 }
