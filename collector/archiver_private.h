@@ -85,8 +85,8 @@ struct tc__stream {
   uint64_t last_seq;
   bool damaged;              /* recovery found a gap in its records: to be put down */
   struct tc_settled settled; /* as last reported */
-  char note_day
-      [TC_DAY_BYTES]; /* of the meta that has its losses while it has no segment; empty: none */
+  /* of the meta that has its losses while it has no segment; empty: none */
+  char note_day[TC_DAY_BYTES];
   uint64_t note_gen;
   bool note_known;               /* what earlier runs left of it was found, or is not there */
   char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */

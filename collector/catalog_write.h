@@ -40,8 +40,8 @@ struct tc_rebuilt {
   uint64_t unread;
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a folder that
- * cannot be listed, is told to note and left out. A file that is no database is replaced. Where a meta says that its trace has expired, and a crash kept it
- * from being unlinked, it is unlinked now. */
+ * cannot be listed, is told to note and left out. A file that is no database is replaced. Where a meta says that its trace
+ * has expired, and a crash kept it from being unlinked, it is unlinked now. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,
                                  struct tc_rebuilt *out);
