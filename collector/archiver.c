@@ -34,19 +34,14 @@ static void note_rebuild(void *self, const char *text) {
 }
 
 tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
-  int state_fd = archiver->opt.dirs->state;
-
   if (archiver->stale_marked) return TB_OK;
-  int mark = openat(state_fd, "catalog.stale", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-  bool good = mark >= 0 && (!archiver->opt.durable || fsync(state_fd) == 0);
-  if (mark >= 0) close(mark);
-  if (!good) return tb_fail(diag, tc_errno_rc(errno), "catalog.stale: %s", strerror(errno));
+  TB_TRY(tc_catalog_mark_stale(archiver->opt.dirs->state, archiver->opt.durable, diag));
   archiver->stale_marked = true;
   return TB_OK;
 }
 
 void tc__unmark_stale(struct tc_archiver *archiver) {
-  unlinkat(archiver->opt.dirs->state, "catalog.stale", 0);
+  tc_catalog_unmark_stale(archiver->opt.dirs->state);
   archiver->stale_marked = false;
 }
 

@@ -151,7 +151,8 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
 
   /* Once the bytes are gone from here nothing may fail: it would not be told again. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
-  struct tc__losses *heir = file->ended == NULL ? heir_of(file) : &file->losses;
+  bool tells = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
+  struct tc__losses *heir = tells ? &file->losses : heir_of(file);
   TB_TRY(tc__losses_reserve(heir, file->losses.n + segment->ngens));
   TB_TRY(tc__quarantine_file(archiver, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
@@ -166,7 +167,7 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
     TB_TRY(tc__losses_add(&file->losses, &loss));
     tc__tell_lost(archiver, file->stream, &loss, "is in the archive already");
   }
-  if (file->ended == NULL) { /* until they are told the log holds their records */
+  if (!tells) { /* until they are told the log holds their records */
     TB_TRY(tc__losses_move(heir, &file->losses));
     file->settle_seq = 0;
   }
@@ -350,6 +351,13 @@ static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
   return TB_OK;
 }
 
+/* What was given up from the same record on may have more batches by now. */
+static void raise_loss(Tracecollect__V1__LossMeta *told, const struct tc__loss *loss) {
+  if (loss->last_gen > told->last_gen) told->last_gen = loss->last_gen;
+  if (loss->batches > told->batches) told->batches = loss->batches;
+  if (loss->bytes > told->bytes) told->bytes = loss->bytes;
+}
+
 /* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
 static tb_rc change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
@@ -367,10 +375,13 @@ static tb_rc change_end(void *self, tc_meta *meta) {
     meta->produced_bytes = file->produced_bytes;
   }
   for (size_t i = 0; i < file->losses.n; i++) {
-    bool told = false; /* a crash between this and SETTLED brings the same records again */
-    for (size_t k = 0; k < meta->n_losses; k++)
-      told |= tc__loss_is(meta->losses[k], &file->losses.items[i]);
-    if (!told) TB_TRY(add_loss(meta, &file->losses.items[i]));
+    Tracecollect__V1__LossMeta *told = NULL; /* before a crash, which brings the same records again, and more behind them */
+    for (size_t k = 0; told == NULL && k < meta->n_losses; k++)
+      if (tc__loss_is(meta->losses[k], &file->losses.items[i])) told = meta->losses[k];
+    if (told != NULL)
+      raise_loss(told, &file->losses.items[i]);
+    else
+      TB_TRY(add_loss(meta, &file->losses.items[i]));
   }
   return TB_OK;
 }
@@ -441,8 +452,10 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
 
   if (stream->queued != file) file->ended = NULL; /* it went on, and may have come to another end */
   if (file->ended == NULL && file->losses.n == 0) return TB_OK;
-  /* Of an earlier run: if nothing is settled the log has all that came of it, and learned where that is. */
-  if (!last->has_segment && last->seq > 0) TB_TRY(tc__find_note(archiver, stream, diag));
+  /* Of an earlier run: if nothing is settled the log has all that came of it. Where the start has looked, and could not
+   * see all, it is looked for again. */
+  if (!last->has_segment && (last->seq > 0 || stream->told_known))
+    TB_TRY(tc__find_note(archiver, stream, diag));
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
   tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
                        last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
@@ -522,7 +535,8 @@ static tb_rc publish_some(struct tc_archiver *archiver, size_t n, struct tb_diag
 
 static bool is_behind_losses(const struct tc_archiver *archiver, const struct tc__file *file) {
   for (const struct tc__file *before = archiver->queue; before != file; before = before->next)
-    if (before->segment == NULL && before->stream == file->stream) return true;
+    if (before->segment == NULL && before->losses.n > 0 && before->stream == file->stream)
+      return true;
   return false;
 }
 

@@ -33,6 +33,7 @@ struct parts {
   struct part *items;
   size_t n, cap;
   uint64_t bytes;
+  bool unseen; /* one could not be looked at */
 };
 
 static tb_rc add_part(struct parts *parts, const char *name, const struct stat *st) {
@@ -58,7 +59,9 @@ static bool is_part(const char *name) {
   return strlen(name) < TC_FILE_NAME_BYTES && tc_name_ends(name, ".part");
 }
 
-static tb_rc list_parts(int quarantine_fd, struct parts *parts, struct tb_diag *diag) {
+/* A part that cannot be looked at costs no other its turn; it is looked at again. */
+static tb_rc list_parts(struct tc_archiver *archiver, struct parts *parts, struct tb_diag *diag) {
+  int quarantine_fd = archiver->opt.dirs->quarantine;
   const char *name;
   struct stat st;
   DIR *dir;
@@ -69,8 +72,9 @@ static tb_rc list_parts(int quarantine_fd, struct parts *parts, struct tb_diag *
          name != NULL) {
     if (!is_part(name)) continue;
     if (fstatat(quarantine_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno != ENOENT)
-        rc = tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
+      if (errno == ENOENT) continue;
+      tc__note(archiver, "retention: quarantine/%s: %s", name, strerror(errno));
+      parts->unseen = true;
     } else if (S_ISREG(st.st_mode) && add_part(parts, name, &st) != TB_OK) {
       rc = tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
     }
@@ -119,11 +123,13 @@ void tc__retain_quarantine(struct tc_archiver *archiver) {
       (seen->files == 0 || !tc_retention_takes(&archiver->retention, &rules, seen->bytes, disk_free,
                                                seen->oldest_wall_ns)))
     return;
-  tb_rc rc = list_parts(archiver->opt.dirs->quarantine, &parts, &diag);
+  tb_rc rc = list_parts(archiver, &parts, &diag);
   if (rc == TB_OK) {
     if (parts.n > 0) qsort(parts.items, parts.n, sizeof *parts.items, by_age);
     size_t gone = take_oldest(archiver, &rules, disk_free, &parts);
-    *seen = (struct tc__quarantine){ .files = parts.n - gone, .bytes = parts.bytes };
+    *seen = (struct tc__quarantine){ .files = parts.n - gone,
+                                     .bytes = parts.bytes,
+                                     .changed = parts.unseen };
     if (seen->files > 0) seen->oldest_wall_ns = parts.items[gone].wall_ns;
     tc_gauge(&archiver->opt.stats->quarantine_bytes, seen->bytes);
     tc_gauge(&archiver->opt.stats->quarantine_files, seen->files);

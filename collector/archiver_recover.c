@@ -178,7 +178,7 @@ static tb_rc take_back(struct tc_archiver *archiver, struct tc__stream *stream, 
   tc_trace_name(gen, trace);
   tb_rc rc = tc_meta_read(dir_fd, name, diag, &meta);
   bool has_meta = rc == TB_OK && meta->n_generations > 0;
-  bool ours = !has_meta || meta->generations[0]->first_seq == first_seq;
+  bool ours = has_meta ? meta->generations[0]->first_seq == first_seq : rc != TB_OK;
   tc_meta_free(meta);
   if (rc == TB_NOTFOUND || rc == TB_CORRUPT) {
     tb_diag_clear(diag);

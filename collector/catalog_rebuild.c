@@ -105,6 +105,21 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   return rc;
 }
 
+static const char stale_mark[] = "catalog.stale";
+
+tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag) {
+  int mark = openat(state_fd, stale_mark, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+  bool good = mark >= 0 && (!durable || fsync(state_fd) == 0);
+  int why = errno;
+
+  if (mark >= 0) close(mark);
+  return good ? TB_OK : tb_fail(diag, tc_errno_rc(why), "%s: %s", stale_mark, strerror(why));
+}
+
+void tc_catalog_unmark_stale(int state_fd) {
+  unlinkat(state_fd, stale_mark, 0);
+}
+
 tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                          void (*note)(void *self, const char *text), void *self,
                          struct tc_rebuilt *out) {

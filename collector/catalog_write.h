@@ -33,6 +33,11 @@ struct tc_catalog_totals {
 TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
                                 struct tc_catalog_totals *out);
 
+/* catalog.stale: the catalog does not say all that the metas say, so the next start makes it anew. To be set, and with
+ * `durable` to be on the disk, before that is so. */
+TB_MUST tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag);
+void tc_catalog_unmark_stale(int state_fd);
+
 struct tc_rebuilt {
   uint64_t segments;
   /* What the disk did not do now, so that it is to be done again: metas and folders that it did not give, which may be

@@ -488,7 +488,10 @@ tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct 
                    "catalog.sqlite: a running collector has this folder; stop it first");
   TB_TRY(open_archive(state_fd, diag, &archive_fd));
   struct tc_rebuilt done = { 0 };
-  tb_rc rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done);
+  tb_rc rc = tc_catalog_mark_stale(state_fd, true, diag); /* it may be ended in the middle */
+  if (rc == TB_OK)
+    rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done);
+  if (rc == TB_OK && done.unread == 0) tc_catalog_unmark_stale(state_fd);
   close(archive_fd);
   *out_segments = done.segments;
   return rc;

@@ -96,6 +96,31 @@ Test(store_listing, quarantine_is_listed_again_where_a_part_cannot_be_looked_at)
   expect_listed_again("stat quarantine/*.part", "retention: quarantine/0707");
 }
 
+static void leave_a_part(uint64_t conn, unsigned stream) {
+  struct tt_writer w = tt_attach_as(&tt, conn, stream);
+
+  tt_header(&w);
+  tt_batch(&w, 1, "half", 4);
+  tt_loss(&w, 1, 1, 1, 4);
+  tt_barrier(&tt);
+}
+
+Test(store_listing, a_part_that_cannot_be_looked_at_costs_no_other_its_turn) {
+  leave_a_part(1, STREAM);
+  leave_a_part(2, STREAM + 1);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 2);
+  tt_store_stop(&tt);
+  tt.config.retention_quarantine_bytes = 1;
+  tt.config.retention_every = 1;
+  tt_calls_watch(&tt);
+  tt_calls_fail("stat quarantine/07*.part", EIO, 1 << 30);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_call("unlink quarantine/08*.part", 0) >= 0);
+  cr_assert_eq(tt_call("unlink quarantine/07*.part", 0), -1);
+  tt_calls_fail("", 0, 0);
+  TT_WAIT_UNTIL(tt_call("unlink quarantine/07*.part", 0) >= 0);
+}
+
 /* The catalog is that of one generation before, and says so. */
 Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/catalog.h"
@@ -156,6 +157,22 @@ Test(verify, a_catalog_that_tells_other_things_is_found_and_rebuilt) {
   cr_assert_not_null(strstr(problems, "catalog.sqlite: is missing"), "%s", problems);
   rebuild();
   cr_assert_eq(verify().problems, 0, "%s", problems);
+}
+
+/* A folder in a meta's place cannot be read as one: what lacks its row must not be taken for whole by the next start. */
+Test(verify, a_rebuilt_catalog_that_lacks_something_says_so) {
+  char meta[192], full[300], mark[300];
+
+  meta_of(paths[GENERATIONS - 1], meta);
+  snprintf(full, sizeof full, "%s/%s", t.dir, meta);
+  snprintf(mark, sizeof mark, "%s/catalog.stale", t.dir);
+  cr_assert_eq(unlink(full), 0);
+  cr_assert_eq(mkdir(full, 0700), 0);
+  rebuild();
+  cr_assert_eq(access(mark, F_OK), 0, "%s", problems);
+  cr_assert_eq(rmdir(full), 0);
+  rebuild();
+  cr_assert_eq(access(mark, F_OK), -1);
 }
 
 Test(verify, a_start_rebuilds_a_catalog_that_is_no_database) {
