@@ -375,7 +375,8 @@ static tb_rc change_end(void *self, tc_meta *meta) {
     meta->produced_bytes = file->produced_bytes;
   }
   for (size_t i = 0; i < file->losses.n; i++) {
-    Tracecollect__V1__LossMeta *told = NULL; /* before a crash, which brings the same records again, and more behind them */
+    /* Before a crash, which brings the same records again, and more behind them. */
+    Tracecollect__V1__LossMeta *told = NULL;
     for (size_t k = 0; told == NULL && k < meta->n_losses; k++)
       if (tc__loss_is(meta->losses[k], &file->losses.items[i])) told = meta->losses[k];
     if (told != NULL)

@@ -17,6 +17,9 @@ void tt_shell(const struct tt_store *t, const char *command);
 
 /* The stream whose id is 16 times `id`, by one and the same agent; at the record where it goes on. */
 struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id);
+/* The same on another connection, perhaps in a copy of its store: it goes on where w was, in the middle of a generation. */
+struct tt_writer tt_go_on(struct tt_store *t, uint64_t conn, unsigned id,
+                          const struct tt_writer *w);
 
 /* Stops the store; nothing may be wrong with what it leaves. */
 void tt_expect_proven(struct tt_store *t);

@@ -270,7 +270,7 @@ Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 0, "no meta tells of it yet");
   tt_shell(&tt, "cp -r wal unsaid");
   tt_detach(&tt, w.conn);
-  for (int i = 0; i < TT_PATIENCE_MS && tt_stream_row(&tt, 7).lost_batches == 0; i++) usleep(1000);
+  TT_WAIT_UNTIL(tt_stream_row(&tt, 7).lost_batches != 0);
   tt_store_stop(&tt);
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 3, "%s", tt.notes);
   tt_shell(&tt, "rm -r wal && mv unsaid wal");

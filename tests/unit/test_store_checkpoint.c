@@ -108,9 +108,7 @@ Test(store_checkpoint, a_restart_goes_on_in_the_file_that_was_put_down) {
     tt_store_stop(&tt);
     cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   }
-  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
-  cr_assert_eq(again.seq, w.seq);
-  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  struct tt_writer again = tt_go_on(&tt, 3, SLOW, &w);
   batches(&again, 2, 6, 6);
   tt_end(&again, 2);
   tt_barrier(&tt);
@@ -131,9 +129,7 @@ Test(store_checkpoint, a_checkpoint_follows_the_other) {
   }
   tt_store_stop(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
-  cr_assert_eq(again.seq, w.seq);
-  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  struct tt_writer again = tt_go_on(&tt, 3, SLOW, &w);
   tt_end(&again, 1);
   tt_barrier(&tt);
   expect_bytes(&tt, stored_of(&tt, again.stream, 1), 6);
@@ -176,9 +172,7 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   tt_barrier(&tt); /* it is in the file too, behind what the checkpoint tells of */
   crash();
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
-  struct tt_writer again = tt_attach_as(&copy, 1, SLOW);
-  cr_assert_eq(again.seq, w.seq);
-  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  struct tt_writer again = tt_go_on(&copy, 1, SLOW, &w);
   tt_end(&again, 1);
   tt_barrier(&copy);
   expect_bytes(&copy, stored_of(&copy, again.stream, 1), 6);
@@ -201,9 +195,7 @@ Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_co
   tt_flip(&copy, part, 2000);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, "checksum is wrong"), "%s", copy.notes);
-  struct tt_writer again = tt_attach_as(&copy, 1, SLOW);
-  cr_assert_eq(again.seq, w.seq);
-  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  struct tt_writer again = tt_go_on(&copy, 1, SLOW, &w);
   tt_end(&again, 1);
   tt_generation(&again, 2, 3, 1000);
   tt_barrier(&copy);
@@ -226,9 +218,7 @@ Test(store_checkpoint, told_losses_are_kept_without_the_log) {
   others_write(&other, 1);
   tt_store_stop(&tt);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-  struct tt_writer again = tt_attach_as(&tt, 3, SLOW);
-  cr_assert_eq(again.seq, w.seq);
-  again.gen = w.gen, again.batches = w.batches, again.bytes = w.bytes, again.crc = w.crc;
+  struct tt_writer again = tt_go_on(&tt, 3, SLOW, &w);
   tt_end(&again, 4);
   tt_barrier(&tt);
   struct tc_stream_row row = tt_stream_row(&tt, SLOW);

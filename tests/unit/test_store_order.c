@@ -73,15 +73,6 @@ static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned 
   }
 }
 
-/* The stream goes on in the copy, where its generation is still open. */
-static struct tt_writer go_on(const struct tt_writer *w, uint64_t conn) {
-  struct tt_writer again = tt_attach_as(&copy, conn, STREAM);
-
-  cr_assert_eq(again.seq, w->seq);
-  again.gen = w->gen, again.batches = w->batches, again.bytes = w->bytes, again.crc = w->crc;
-  return again;
-}
-
 /* Others write until the store has put a checkpoint down: it syncs the part to do so. */
 static void others_write(struct tt_store *t, struct tt_writer *other, uint64_t first_gen) {
   tt_calls_watch(t);
@@ -157,7 +148,7 @@ Test(store_order, a_start_changes_nothing_before_the_log_it_read_is_on_the_disk)
   expect_order("sync wal", "truncate open/*");
   expect_order("sync wal", "unlink open/*"); /* the other stream's */
   cr_assert_lt(tt_call("create archive/*", 0), 0);
-  struct tt_writer again = go_on(&w, 1);
+  struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
   tt_end(&again, 1);
   tt_barrier(&copy);
   tt_expect_proven(&copy);
@@ -209,7 +200,7 @@ Test(store_order, a_part_that_cannot_be_read_fails_the_start_and_loses_nothing) 
   cr_assert_not_null(strstr(copy.notes, ".part: Input/output error"), "%s", copy.notes);
   cr_assert_eq(tt_calls_failed(), 1);
   start_copy();
-  struct tt_writer again = go_on(&w, 1);
+  struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
   tt_end(&again, 1);
   tt_barrier(&copy);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0, "%s", copy.notes);
@@ -261,7 +252,7 @@ Test(store_order, a_header_that_is_met_again_takes_the_stream_nowhere) {
     tt_store_stop(&copy);
   }
   start_copy();
-  struct tt_writer again = go_on(&w, 1);
+  struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
   tt_end(&again, 1);
   tt_barrier(&copy);
   struct tc_stream_row row = tt_stream_row(&copy, STREAM);
@@ -291,7 +282,7 @@ Test(store_order, what_was_given_up_unsaid_stays_lost) {
   crash();
   tt_shell(&copy, "rm -r wal && mv unsaid wal");
   start_copy();
-  struct tt_writer again = go_on(&w, 1);
+  struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
   batches(&again, 2, 2, 2);
   tt_end(&again, 2);
   tt_generation(&again, 3, 3, 1000);
