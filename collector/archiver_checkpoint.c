@@ -191,6 +191,9 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
     stream->told_batches = told > m->batches ? told - m->batches : 0;
     return TB_OK;
   }
+  /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
+  TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
+  if (*out_skip_to != 0) return TB_OK;
   TB_TRY(fetch_back(archiver, stream, m->gen, diag));
   struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
@@ -199,8 +202,6 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
-    TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
-    if (*out_skip_to != 0) return TB_OK;
     stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
     if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why.text);
     put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */

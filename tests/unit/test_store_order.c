@@ -294,6 +294,32 @@ Test(store_order, what_was_given_up_unsaid_stays_lost) {
   tt_expect_proven(&copy);
 }
 
+/* What an earlier run gave up of the generation: its bytes are as good as the checkpoint's part, but its place is taken
+ * (sim_seeds, 95111). */
+Test(store_order, a_part_in_quarantine_is_not_taken_up_where_the_generation_is_published) {
+  struct tt_writer w = put_down();
+
+  tt_shell(&tt, "cp open/07*.part quarantine");
+  tt_calls_fail("rename open/07*", EIO, 1 << 30);
+  tt_end(&w, 1);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
+  tt_shell(&tt, "cp -r wal unsaid");
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  tt_shell(&tt, "rm -r wal && mv unsaid wal");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_go_on(&tt, 3, STREAM, &w);
+  tt_generation(&again, 2, 3, 1000);
+  tt_close_with(&again, 8, 8000);
+  tt_barrier(&tt);
+  struct tc_stream_row row = tt_stream_row(&tt, STREAM);
+  cr_assert_eq(row.generations, 2, "%s", tt.notes);
+  cr_assert_eq(row.lost_batches, 0, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
 /* ---- publication */
 
 Test(store_order, a_part_whose_sync_failed_is_written_anew_before_it_has_a_name) {
