@@ -73,7 +73,8 @@ type Status struct {
 	LastError                                  string // of the last refusal or lost connection
 }
 
-// Agent is a running trace. Its methods may be called from any goroutine.
+// Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
+// an error: it is an Agent that is off, so that a deferred Stop needs no check.
 type Agent struct {
 	stopping sync.Mutex    // held by Stop
 	mu       sync.Mutex    // of stream and last
@@ -87,6 +88,8 @@ const step = 50 * time.Millisecond
 
 // How long Stop waits for the thread's good-bye after everything is acknowledged or given up.
 const goodbye = 100 * time.Millisecond
+
+var errOff = errors.New("traceagent: the trace is off")
 
 var states = map[C.enum_ta_state]string{
 	C.TA_STATE_CONNECTING: "connecting",
@@ -119,6 +122,9 @@ func Start(config Config) (*Agent, error) {
 // Stop ends the trace and waits until the collector has acknowledged all of it or ctx ends; what is
 // not acknowledged by then is given up, or with a SpoolDir left to the next program. Stopping twice does no harm.
 func (a *Agent) Stop(ctx context.Context) error {
+	if a == nil {
+		return nil
+	}
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
 	stream := a.stream
@@ -144,10 +150,13 @@ func (a *Agent) Stop(ctx context.Context) error {
 // Snap sends the newest part of what a recorder keeps, 0: all of it, and waits until the collector has acknowledged it
 // or ctx ends. The trace is cut where the runtime ends a generation: up to two seconds pass.
 func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
+	if a == nil {
+		return errOff
+	}
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
 	if a.stream == nil {
-		return errors.New("traceagent: the trace is off")
+		return errOff
 	}
 	ms := C.uint64_t((last + time.Millisecond - 1) / time.Millisecond)
 	if code := C.ta_forward_snap(a.stream, ms); code == C.TA_E_CONFIG {
@@ -160,6 +169,9 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 
 // Status tells how the stream is doing; after Stop, how it ended.
 func (a *Agent) Status() Status {
+	if a == nil {
+		return Status{State: "off"}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stream == nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/trace"
 	"strings"
 	"sync"
@@ -234,5 +235,36 @@ func TestWhoDoesNotRecordCannotBeAsked(t *testing.T) {
 	agent.Stop(within(t, time.Millisecond))
 	if err := agent.Snap(context.Background(), 0); err == nil {
 		t.Error("Snap after Stop")
+	}
+}
+
+// Start answers nil with an error, and the README's example defers Stop all the same.
+func TestEveryMethodAcceptsANilAgent(t *testing.T) {
+	var none *Agent
+	off := map[string]func(){
+		"Stop": func() {
+			if err := none.Stop(context.Background()); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+		},
+		"Snap": func() {
+			if err := none.Snap(context.Background(), 0); err == nil {
+				t.Error("Snap of no trace succeeds")
+			}
+		},
+		"Status": func() {
+			if s := none.Status(); s.State != "off" {
+				t.Errorf("status %+v", s)
+			}
+		},
+	}
+	methods := reflect.TypeOf(none)
+	for i := 0; i < methods.NumMethod(); i++ {
+		name := methods.Method(i).Name
+		if call, ok := off[name]; ok {
+			call()
+		} else {
+			t.Errorf("%s is not tried on a nil Agent", name)
+		}
 	}
 }

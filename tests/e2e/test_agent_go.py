@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Go package against the C library of this build: its own tests, vet and formatting."""
+"""The Go package against the C library of this build: its own tests, vet, formatting, and the README's example."""
+import re
 import unittest
 
 from harness import BUILD, SANITIZE, SOURCE, Case, local_go
@@ -18,6 +19,19 @@ PROGRAM = """package main
 import _ "tracecollect/agent/go"
 
 func main() {}
+"""
+EXAMPLE = """package main
+
+import (
+	"context"
+	"log"
+	"time"
+
+	"tracecollect/agent/go"
+)
+
+func main() {
+%s}
 """
 
 
@@ -38,6 +52,17 @@ class AgentGo(Case):
     def test_the_package_is_vetted_and_formatted(self):
         self._go("vet", "./...")
         self.assertEqual(self._go("fmt", "./...").out, "")
+
+    @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into the program")
+    def test_the_readmes_example_runs_on_where_it_cannot_be_traced(self):
+        # As it stands, and its folder of certificates is not there.
+        example = re.search(r"```go\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
+        certs = re.search(r'Certs: +"(.*?)"', example).group(1)
+        (self.folder / "go.mod").write_text(MODULE)
+        (self.folder / "main.go").write_text(EXAMPLE % example.replace(certs, str(self.folder / "none")))
+        program = self.folder / "program"
+        self.go.run(self, self.folder, "build", "-o", program, ".")
+        self.assertIn(f"{self.folder}/none/ca.pem", self.run_program(program).err)
 
     def test_two_checkouts_with_one_build_cache_each_get_their_own_agent(self):
         # -trimpath hides the checkout from Go's cache, and the cache does not look at pkg-config's answer.
