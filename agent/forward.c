@@ -141,8 +141,10 @@ struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *co
   struct ta_forward_config all = { 0 };
   size_t first =
       offsetof(struct ta_forward_config, record_ms) + sizeof all.record_ms; /* in 0.1.0 */
-  size_t size = config->size == 0 ? first : config->size;
 
+  all.size = sizeof all;
+  if (config == NULL) return all;
+  size_t size = config->size == 0 ? first : config->size;
   memcpy(&all, config, size < sizeof all ? size : sizeof all);
   all.size = sizeof all;
   return all;
@@ -379,6 +381,8 @@ int ta_forward_open(const struct ta_forward_config *config, ta_forward **out) {
   KEEP_ERRNO;
   const char *disable = getenv("TRACEAGENT_DISABLE");
 
+  if (out == NULL) return TA_E_MISUSE;
+  *out = NULL;
   if (disable != NULL && strcmp(disable, "1") == 0) return TA_E_OFF;
   return open_stream(config, NULL, out);
 }
@@ -467,6 +471,7 @@ static int turn_off(struct ta_forward *f) {
 }
 
 static int usable(struct ta_forward *f) {
+  if (f == NULL) return TA_E_MISUSE;
   if (!ta_process_owns(&f->member) || mistaken(f)) return TA_E_OFF;
   return f->closed ? TA_E_CLOSED : TA_OK;
 }
@@ -489,6 +494,7 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
   int error = usable(f);
 
   if (error != TA_OK) return error;
+  if ((bytes == NULL && n > 0) || n > PTRDIFF_MAX) return TA_E_MISUSE;
   if (atomic_load(&f->spool.over)) return over_error(f);
   KEEP_CHECKS(f);
   ta_client_take_snap(&f->client);
@@ -515,6 +521,7 @@ bool ta_forward_records(ta_forward *f) {
 int ta_forward_snap(ta_forward *f, uint64_t last_ms) {
   KEEP_ERRNO;
 
+  if (f == NULL) return TA_E_MISUSE;
   if (!ta_process_owns(&f->member) || mistaken(f)) return TA_E_OFF;
   if (!ta_forward_records(f)) return TA_E_CONFIG;
   ta_client_ask_snap(&f->client, last_ms > RECORD_MS_MAX ? 0 : last_ms * UINT64_C(1000000));
@@ -540,10 +547,6 @@ void ta_forward_lose_generation(ta_forward *f, uint64_t gen) {
 
 /* Waiting and ending. */
 
-static uint64_t deadline_ns(int64_t ms) {
-  return ms < 0 ? UINT64_MAX : ta_mono_ns() + (uint64_t)ms * UINT64_C(1000000);
-}
-
 static int wait_for_acks(struct ta_forward *f, uint64_t until_ns) {
   bool kept;
 
@@ -568,15 +571,17 @@ static int left_behind(struct ta_forward *f, int error) {
 int ta_forward_sync(ta_forward *f, int64_t deadline_ms) {
   KEEP_ERRNO;
 
+  if (f == NULL) return TA_E_MISUSE;
   if (!ta_process_owns(&f->member)) return TA_E_OFF;
   ta_client_take_snap(&f->client);
-  return wait_for_acks(f, deadline_ns(deadline_ms));
+  return wait_for_acks(f, ta_deadline_ns(deadline_ms));
 }
 
 void ta_forward_finish(ta_forward *f) {
   KEEP_ERRNO;
   struct tw_item item;
 
+  if (f == NULL) return;
   if (!ta_process_owns(&f->member) || atomic_exchange(&f->closed, true)) return;
   KEEP_CHECKS(f);
   ta_client_take_snap(&f->client);
@@ -588,10 +593,11 @@ void ta_forward_finish(ta_forward *f) {
 int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
   KEEP_ERRNO;
 
+  if (f == NULL) return TA_OK;
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
   KEEP_CHECKS(f);
-  uint64_t until_ns = deadline_ns(deadline_ms);
+  uint64_t until_ns = ta_deadline_ns(deadline_ms);
   ta_forward_finish(f);
   int error = ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns);
   ta_client_stop(&f->client);
@@ -620,6 +626,7 @@ static enum ta_state public_state(const struct ta_forward *f,
 
 int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   KEEP_ERRNO;
+  if (f == NULL || out == NULL) return TA_E_MISUSE;
   struct ta_forward_status status = { .size = out->size };
   struct ta_client_status client;
   struct ta_counters counters;

@@ -140,10 +140,12 @@ static int add_asked(void) {
 }
 
 /* The numbers stand in `asked` then. */
-static int register_locked(const char *spec, unsigned n) {
+static int register_locked(const char *spec, const ta_event *events, unsigned n) {
   struct tb_diag diag;
   int error;
 
+  if (spec == NULL || (events == NULL && n > 0))
+    return ta_forward_fault(TA_E_CONFIG, "spec or events is NULL");
   tb_diag_clear(&diag);
   tw_experiments_init(&asked);
   if (tw_experiments_read(&asked, spec, strlen(spec), false, &diag) != TB_OK)
@@ -171,7 +173,7 @@ int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *event
   ta_event numbers[TW_OWN_EVENTS_MAX];
 
   ta_experiments_lock();
-  int error = register_locked(spec, n);
+  int error = register_locked(spec, events, n);
   for (unsigned i = 0; error == TA_OK && i < n; i++) numbers[i] = asked.event[i].type;
   ta_experiment number = asked.experiment[0].number;
   ta_experiments_unlock();

@@ -10,6 +10,9 @@
 static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TW_GO_WAITING),
                       kept_waiting = TA_FROM(TA_GO_KEPT_WAITING);
 
+/* Of a fiber's stack: a size beyond it is a mistake, and frames would be looked for all over the memory. */
+#define STACK_BYTES_MAX (UINT64_C(1) << 40)
+
 static struct ta_go *go_of(ta_fiber fiber) {
   if (fiber == 0 || ta_goes == NULL) return NULL;
   struct ta_go *go = &ta_goes[fiber % TA_GOES_MAX];
@@ -68,7 +71,8 @@ void ta_fiber_stack(ta_fiber fiber, const void *low, size_t bytes) {
   struct ta_go *go = go_of(fiber);
 
   if (t == NULL) return;
-  if (go != NULL)
+  bool lies_somewhere = low != NULL && bytes <= UINTPTR_MAX - (uintptr_t)low;
+  if (go != NULL && bytes <= STACK_BYTES_MAX && (lies_somewhere || bytes == 0))
     go->stack = (struct ta_bounds){ (uintptr_t)low, (uintptr_t)low + bytes };
   else
     ta_misuse(t);

@@ -69,8 +69,12 @@ void ta_log(ta_task task, ta_name key, const char *text) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return;
-  uint64_t value = ta_put_text(t, text);
-  ta_put_from(t, TW_EV_USER_LOG, 3, task, ta_string(t, key), value, TA_CALLER);
+  if (text != NULL) {
+    uint64_t value = ta_put_text(t, text);
+    ta_put_from(t, TW_EV_USER_LOG, 3, task, ta_string(t, key), value, TA_CALLER);
+  } else {
+    ta_misuse(t);
+  }
   ta_leave(t);
 }
 

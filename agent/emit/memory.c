@@ -172,6 +172,9 @@ void ta_memory_tell(enum ta_memory what, const void *at, size_t bytes, ta_name t
   struct ta_thread *t = ta_enter_inside(false);
   ta_in_hook = before;
   if (t == NULL) return;
-  ta_memory_put(t, what, (uintptr_t)at, bytes, ta_name_known(type));
+  if ((unsigned)what <= TA_STACK_FREE)
+    ta_memory_put(t, what, (uintptr_t)at, bytes, ta_name_known(type));
+  else
+    ta_misuse(t);
   ta_leave_inside(t);
 }

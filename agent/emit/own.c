@@ -80,6 +80,17 @@ static ta_sequence *sequence_of(const struct ta_own_row *row, const uint64_t *ar
   return NULL;
 }
 
+/* A number in the place of TA_SEQUENCE() is no address of a sequence: 0, a small one, or an odd one. */
+static bool is_fit(const struct ta_own_row *row, const uint64_t *args) {
+  enum { LEAST_ADDRESS = 4096 }; /* nothing is ever mapped below */
+
+  for (unsigned i = 0; i < row->nargs; i++)
+    if (row->types[i] == TW_ARG_SEQ &&
+        (args[i] < LEAST_ADDRESS || args[i] % _Alignof(ta_sequence) != 0))
+      return false;
+  return true;
+}
+
 /* In a section, which is left. */
 static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_event event,
                                                     uint64_t args[TW_TIMED_ARGS_MAX],
@@ -87,6 +98,11 @@ static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_even
   const struct ta_own_row *row = &ta_own_rows[event];
   ta_sequence *s = sequence_of(row, args);
 
+  if (!is_fit(row, args)) {
+    ta_misuse(t);
+    ta_leave_inside(t);
+    return;
+  }
   while (s != NULL && is_late(s, ta_turn(t)) && t->holds == 0) {
     ta_leave(t);
     t = ta_enter_inside(row->running);
@@ -170,7 +186,8 @@ void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *b
 
   if (t == NULL) return;
   unsigned number = (unsigned)experiment - TW_EXPERIMENT_FIRST;
-  if (number >= atomic_load(&ta_own_experiments) || n > WRITE_BYTES_MAX) {
+  if (number >= atomic_load(&ta_own_experiments) || n > WRITE_BYTES_MAX ||
+      (bytes == NULL && n > 0)) {
     ta_misuse(t);
   } else {
     struct ta_batch *batch = bytes_batch(t, &wanted);
@@ -205,7 +222,9 @@ void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, u
   if (!is_told(row)) return;
   ta_hold_begin(); /* the blob and its event in one generation */
   struct ta_thread *t = ta_enter_inside(row->running);
-  if (t != NULL && (row->blob < 0 || wanted.name == 0 || n > TW_BLOB_BYTES_MAX)) {
+  bool has_bytes = bytes != NULL || n == 0;
+  if (t != NULL && (row->blob < 0 || wanted.name == 0 || n > TW_BLOB_BYTES_MAX || !has_bytes ||
+                    !is_fit(row, args))) {
     ta_misuse(t);
     ta_leave_inside(t);
   } else if (t != NULL) {

@@ -284,10 +284,6 @@ int ta_emit_start(const struct ta_forward_config *where, const struct ta_emit_co
 
 /* Waiting. */
 
-static uint64_t deadline_ns(int64_t ms) {
-  return ms < 0 ? UINT64_MAX : ta_mono_ns() + (uint64_t)ms * UINT64_C(1000000);
-}
-
 static int64_t left_ms(uint64_t until_ns) {
   uint64_t now = ta_mono_ns();
 
@@ -297,7 +293,7 @@ static int64_t left_ms(uint64_t until_ns) {
 
 int ta_emit_sync(int64_t deadline_ms) {
   KEEP_ERRNO;
-  uint64_t until = deadline_ns(deadline_ms);
+  uint64_t until = ta_deadline_ns(deadline_ms);
   int error = TA_E_OFF;
 
   pthread_rwlock_rdlock(&gate);
@@ -323,7 +319,7 @@ int ta_emit_snap(uint64_t last_ms) {
 
 int ta_emit_stop(int64_t deadline_ms) {
   KEEP_ERRNO;
-  uint64_t until = deadline_ns(deadline_ms), least = deadline_ns(TIDY_MS);
+  uint64_t until = ta_deadline_ns(deadline_ms), least = ta_deadline_ns(TIDY_MS);
   int error = TA_E_OFF;
 
   pthread_rwlock_wrlock(&gate);
@@ -345,6 +341,7 @@ int ta_emit_stop(int64_t deadline_ms) {
 
 int ta_emit_status(struct ta_emit_status *out) {
   KEEP_ERRNO;
+  if (out == NULL) return TA_E_MISUSE;
   struct ta_emit_status status = { .size = out->size,
                                    .cycle_clock = atomic_load(&ta_emit.counts_cycles) };
   int error = TA_E_OFF;
@@ -373,5 +370,5 @@ int ta_emit_status(struct ta_emit_status *out) {
 }
 
 ta_name ta_name_of(const char *text) {
-  return ta_names_find(text, strlen(text));
+  return text == NULL ? 0 : ta_names_find(text, strlen(text));
 }

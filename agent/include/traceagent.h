@@ -21,7 +21,8 @@
  *           while a stream of an earlier program is sent, as much as that had in its spool.
  * Threads   every function may be called from any thread; one thread of our own per open stream (two while streams
  *           of earlier programs are sent), with all signals blocked. After fork() the agent is off in the child.
- * Errors    0 or a negative code of enum ta_error; never errno.
+ * Errors    0 or a negative code of enum ta_error; never errno. A pointer that must not be NULL and is: TA_E_MISUSE, or
+ *           where a call has no answer, nothing is done.
  */
 #ifndef TRACEAGENT_H
 #define TRACEAGENT_H
@@ -44,11 +45,11 @@ enum ta_error {
   TA_E_REFUSED = -5, /* the collector refused for good, by name */
   TA_E_CERT = -6,    /* certificate or key unreadable or not matching */
   TA_E_CLOSED = -7,
-  TA_E_THREAD = -8, /* no thread could be started */
-  TA_E_BUSY = -9,   /* a session of emitting is open already */
-  TA_E_KEPT = -10,  /* as TA_E_TIMEOUT, but all of it is in spool_dir: it survives this program */
+  TA_E_THREAD = -8,  /* no thread could be started */
+  TA_E_BUSY = -9,    /* a session of emitting is open already */
+  TA_E_KEPT = -10,   /* as TA_E_TIMEOUT, but all of it is in spool_dir: it survives this program */
+  TA_E_MISUSE = -11, /* a call that makes no sense where it stands; nothing was done */
   /* Of traceprobe.h. */
-  TA_E_MISUSE = -11,     /* a call that makes no sense where it stands; nothing was done */
   TA_E_FILE = -12,       /* a file cannot be written */
   TA_E_UNEXPECTED = -13, /* another event came than was expected */
 };
@@ -137,6 +138,7 @@ struct ta_forward_status {
   uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
 };
 
+/* config NULL: as one that is zeroed. *out is NULL where the answer is not 0. */
 TA_API int ta_forward_open(const struct ta_forward_config *config, ta_forward **out);
 
 /* Takes n bytes of the trace, in order. write() and finish() on one stream must not overlap (the Go
@@ -158,7 +160,7 @@ TA_API int ta_forward_snap(ta_forward *f, uint64_t last_ms);
  * write() answers TA_E_CLOSED. Waits for nothing; a sync() after it waits for the whole stream. */
 TA_API void ta_forward_finish(ta_forward *f);
 
-/* Finishes, waits until all is acked or the deadline has passed, then frees f in any case. */
+/* Finishes, waits until all is acked or the deadline has passed, then frees f in any case. NULL is fine. */
 TA_API int ta_forward_close(ta_forward *f, int64_t deadline_ms);
 
 /* Every field up to out->size; TA_E_OFF in a forked child. */
@@ -187,8 +189,9 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  * goes into the thread's own batch, without lock, system call or memory shared with another thread.
  *
  * The law holds here, too: a call cannot fail, block or write a trace that Go's tools refuse. One that makes no sense
- * where it stands (a fiber that runs twice, the end of nothing) is left out and counted in `misused`. A generation
- * that finds no memory is given up whole: counted, told to the collector, and the next one is complete again.
+ * where it stands (a fiber that runs twice, the end of nothing, a NULL text, a number that was never given out) is left
+ * out and counted in `misused`. A generation that finds no memory is given up whole: counted, told to the collector, and
+ * the next one is complete again.
  *
  * Memory    spool_bytes of the stream: a quarter for batches, which every thread that is writing has one or two of
  *           (64 KiB each), the rest for what is not acked. Beside it 400 bytes a thread and a fiber, 600 KiB for
@@ -259,7 +262,7 @@ struct ta_emit_status {
   uint64_t samples, lost_samples; /* taken and in a generation; for want of room */
 };
 
-/* Opens the stream, as ta_forward_open(), and begins. TA_E_BUSY: a session is open. */
+/* Opens the stream, as ta_forward_open(), and begins; how may be NULL. TA_E_BUSY: a session is open. */
 TA_API int ta_emit_start(const struct ta_forward_config *where, const struct ta_emit_config *how);
 /* Ends the generation at once, and waits until it and all before are acked; as ta_forward_sync(). TA_E_OFF: there is
  * no session. */
@@ -273,7 +276,8 @@ TA_API int ta_emit_stop(int64_t deadline_ms);
 TA_API int ta_emit_status(struct ta_emit_status *out);
 
 /* The same text always has the same name, in all sessions and before the first. Up to 4096 names of 256 KiB together,
- * cut to 1024 bytes each; beyond that 0, the empty text. Takes a lock: call it once a text, not once an event. */
+ * cut to 1024 bytes each; beyond that, and of NULL, 0, the empty text. Takes a lock: call it once a text, not once an
+ * event. */
 TA_API ta_name ta_name_of(const char *text);
 
 /* Threads. The first event of a thread attaches it under the name that pthread_setname_np() gave it; attach() gives

@@ -18,8 +18,9 @@
  *   TA_ATOMIC(lru_remove(lru), ta_experiment_emit(event[EVICT], 7, TA_SEQUENCE(&lru_order), 0, 0));
  *
  * An argument is name(_type)?: _string takes a ta_name, _stack one, too, or TA_STACK_HERE, _g a ta_fiber, _seq
- * TA_SEQUENCE(), all others the number itself. At most four. ctx says where the event may stand: MPG and MP on a thread
- * that runs, M and any on every thread. `tracectl tracepoints check SPEC` reads a spec and says what is wrong with it.
+ * TA_SEQUENCE() of a ta_sequence that lives, all others the number itself. At most four. ctx says where the event may
+ * stand: MPG and MP on a thread that runs, M and any on every thread. `tracectl tracepoints check SPEC` reads a spec and
+ * says what is wrong with it.
  *
  * This interface is an experiment, too: it may change with any release, and TA_EXPERIMENTS_ABI with it.
  *

@@ -8,9 +8,14 @@
 #include "agent/keep.h"
 #include "agent/probe/call.h"
 
+/* A size is no address: with SIZE_MAX the end would lie before the beginning. */
+enum { TEXT_BYTES_MAX = 1 << 30 };
+
 void ta_call_run(void *self, const struct ta_arg *args) {
   const struct ta_probe *probe = self;
-  const struct ta_tracepoint *at = probe->at;
+  const struct ta_tracepoint *at = probe == NULL ? NULL : probe->at;
+
+  if (at == NULL || probe->call == NULL || (args == NULL && at->n > 0)) return;
   struct ta_call call = {
     .module = at->module, .name = at->name, .params = at->params, .args = args, .n = at->n
   };
@@ -111,11 +116,18 @@ size_t ta__call_args(const struct ta_call *call, const char *between, char *out,
   return ta__call_args_from(call, 0, between, out, bytes);
 }
 
+static bool is_whole(const struct ta_call *call) {
+  return call != NULL && call->module != NULL && call->name != NULL &&
+         (call->n == 0 || (call->params != NULL && call->args != NULL));
+}
+
 size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes) {
   KEEP_ERRNO;
 
-  if (bytes == 0) return 0;
+  if (out == NULL || bytes == 0) return 0;
+  if (bytes > TEXT_BYTES_MAX) bytes = TEXT_BYTES_MAX;
   struct line line = { out, out + bytes - 1 };
+  if (!is_whole(call)) return end_line(&line, out);
   add(&line, "%s.%s(", call->module, call->name);
   line.pos += ta__call_args(call, ", ", line.pos, (size_t)(line.end - line.pos) + 1);
   add_byte(&line, ')');

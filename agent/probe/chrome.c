@@ -130,8 +130,9 @@ static void tell(void *self, const struct ta_call *call) {
 
 int ta_chrome_open(const char *path, ta_chrome **out) {
   KEEP_ERRNO;
+  if (path == NULL || out == NULL) return TA_E_MISUSE;
+  *out = NULL;
   struct ta_chrome *chrome = calloc(1, sizeof *chrome);
-
   if (chrome == NULL) return TA_E_NOMEM;
   chrome->file = fopen(path, "we");
   if (chrome->file == NULL) {
@@ -149,7 +150,7 @@ int ta_chrome_open(const char *path, ta_chrome **out) {
 
 int ta_chrome_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
                      ta_chrome *chrome) {
-  return ta_call_attach(group, at, probe, tell, chrome);
+  return chrome == NULL ? TA_E_MISUSE : ta_call_attach(group, at, probe, tell, chrome);
 }
 
 int ta_chrome_close(ta_chrome *chrome) {

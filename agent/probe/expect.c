@@ -43,7 +43,7 @@ struct ta_expect {
 static __thread char own_stream[STREAM_BYTES];
 
 void ta_expect_name(const char *stream) {
-  snprintf(own_stream, sizeof own_stream, "%s", stream);
+  snprintf(own_stream, sizeof own_stream, "%s", stream == NULL ? "" : stream);
 }
 
 static void stand(void *self, const struct ta_call *call) {
@@ -132,7 +132,7 @@ static void let_go(struct ta_expect *x) {
 }
 
 static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
-  struct timespec until = ta_timespec(ta_mono_ns() + (uint64_t)x->deadline_ms * UINT64_C(1000000));
+  struct timespec until = ta_timespec(ta_deadline_ns(x->deadline_ms));
   struct waiter *w;
 
   if (x->over) return TA_E_MISUSE;
@@ -151,6 +151,7 @@ static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
 int ta_expect_pause(ta_expect *x, const char *stream, const char *text) {
   KEEP_ERRNO;
 
+  if (x == NULL || stream == NULL || text == NULL) return TA_E_MISUSE;
   pthread_mutex_lock(&x->lock);
   int error = pause_at(x, stream, text);
   pthread_mutex_unlock(&x->lock);
@@ -158,6 +159,7 @@ int ta_expect_pause(ta_expect *x, const char *stream, const char *text) {
 }
 
 void ta_expect_go(ta_expect *x) {
+  if (x == NULL) return;
   pthread_mutex_lock(&x->lock);
   let_go(x);
   pthread_mutex_unlock(&x->lock);
@@ -171,13 +173,15 @@ int ta_expect_event(ta_expect *x, const char *stream, const char *text) {
 }
 
 const char *ta_expect_fault(const ta_expect *x) {
-  return x->fault;
+  return x == NULL ? "" : x->fault;
 }
 
 /* Its life. */
 
 int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
   KEEP_ERRNO;
+  if (out == NULL) return TA_E_MISUSE;
+  *out = NULL;
   struct ta_expect *x = calloc(1, sizeof *x);
 
   if (x == NULL) return TA_E_NOMEM;
@@ -189,13 +193,14 @@ int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
 }
 
 int ta_expect_attach(ta_expect *x, struct ta_tracepoint *at, struct ta_probe *probe) {
-  return ta_call_attach(&x->group, at, probe, stand, x);
+  return x == NULL ? TA_E_MISUSE : ta_call_attach(&x->group, at, probe, stand, x);
 }
 
 int ta_expect_end(ta_expect *x) {
   KEEP_ERRNO;
   int error = TA_OK;
 
+  if (x == NULL) return TA_E_MISUSE;
   pthread_mutex_lock(&x->lock);
   let_go(x);
   if (x->fault[0] != '\0')

@@ -105,7 +105,7 @@ static struct ta_probe **link_to(struct ta_tracepoint *at, const struct ta_probe
 }
 
 static bool is_attached(const struct ta_probe *probe) {
-  return probe->at != NULL && *link_to(probe->at, probe) == probe;
+  return probe != NULL && probe->at != NULL && *link_to(probe->at, probe) == probe;
 }
 
 static void join(struct ta_probe_group *group, struct ta_probe *probe) {
@@ -114,8 +114,9 @@ static void join(struct ta_probe_group *group, struct ta_probe *probe) {
   group->first = probe;
 }
 
-static bool may_attach(const struct ta_probe *probe) {
-  return held && __atomic_load_n(&probe->at, __ATOMIC_ACQUIRE) == NULL;
+static bool may_attach(const struct ta_tracepoint *at, const struct ta_probe *probe) {
+  return held && at != NULL && probe != NULL &&
+         __atomic_load_n(&probe->at, __ATOMIC_ACQUIRE) == NULL;
 }
 
 static int attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe) {
@@ -127,14 +128,14 @@ static int attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct
 
 int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
                     ta_probe_fn *fn, void *self) {
-  if (!may_attach(probe)) return TA_E_MISUSE;
+  if (!may_attach(at, probe) || fn == NULL) return TA_E_MISUSE;
   *probe = (struct ta_probe){ .fn = fn, .self = self };
   return attach(group, at, probe);
 }
 
 int ta_call_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
                    ta_call_fn *fn, void *self) {
-  if (!may_attach(probe)) return TA_E_MISUSE;
+  if (!may_attach(at, probe) || fn == NULL || at->pack == NULL) return TA_E_MISUSE;
   *probe = (struct ta_probe){ .fn = at->pack, .self = probe, .call = fn, .call_self = self };
   return attach(group, at, probe);
 }
@@ -157,13 +158,13 @@ int ta_probe_detach(struct ta_probe *probe) {
 }
 
 int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *probe) {
-  if (!held || !is_attached(probe) || probe->group != NULL) return TA_E_MISUSE;
+  if (!held || group == NULL || !is_attached(probe) || probe->group != NULL) return TA_E_MISUSE;
   join(group, probe);
   return TA_OK;
 }
 
 int ta_probe_group_done(struct ta_probe_group *group) {
-  int error = ta_lock();
+  int error = group == NULL ? TA_E_MISUSE : ta_lock();
 
   if (error != TA_OK) return error;
   while (group->first != NULL) ta_probe_detach(group->first);
@@ -173,19 +174,21 @@ int ta_probe_group_done(struct ta_probe_group *group) {
 /* Passing by. */
 
 struct ta_probe *ta_probe_next(const struct ta_probe *probe) {
-  return load(&probe->next);
+  return probe == NULL ? NULL : load(&probe->next);
 }
 
 static __thread const struct ta_passing *passing;
 
 const struct ta_probe *ta_passing_begin(const struct ta_tracepoint *at, struct ta_passing *here) {
+  if (here == NULL) return NULL;
   ta_quiet_enter();
   here->outer = passing;
   passing = here;
-  return load(&at->first);
+  return at == NULL ? NULL : load(&at->first);
 }
 
 void ta_passing_end(const struct ta_passing *here) {
+  if (here == NULL || !ta_quiet_inside()) return;
   passing = here->outer;
   ta_quiet_leave();
 }

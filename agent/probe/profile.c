@@ -71,6 +71,8 @@ int ta_profile_open(unsigned stacks_max, ta_profile **out) {
   unsigned slots = 1;
   void *first;
 
+  if (out == NULL) return TA_E_MISUSE;
+  *out = NULL;
   if (stacks_max == 0) stacks_max = STACKS_MAX;
   if (stacks_max > STACKS_MOST) return TA_E_NOMEM;
   while (slots < stacks_max) slots *= 2;
@@ -84,7 +86,7 @@ int ta_profile_open(unsigned stacks_max, ta_profile **out) {
 
 int ta_profile_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
                       struct ta_probe *probe, ta_profile *profile) {
-  return ta_call_attach(group, at, probe, count, profile);
+  return profile == NULL ? TA_E_MISUSE : ta_call_attach(group, at, probe, count, profile);
 }
 
 void ta_profile_close(ta_profile *profile) {

@@ -258,6 +258,7 @@ static int write_draft(struct draft *d, const char *path) {
 
 int ta_profile_write(const ta_profile *profile, const char *path) {
   KEEP_ERRNO;
+  if (profile == NULL || path == NULL) return TA_E_MISUSE;
   struct draft *d = calloc(1, sizeof *d);
 
   if (d == NULL) return TA_E_NOMEM;

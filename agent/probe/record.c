@@ -42,6 +42,7 @@ int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
   KEEP_ERRNO;
   char name[TW_STRING_BYTES_MAX + 1];
 
+  if (at == NULL || at->module == NULL || at->name == NULL) return TA_E_MISUSE;
   snprintf(name, sizeof name, "%s.%s", at->module, at->name);
   return ta_call_attach(group, at, probe, record, (void *)(uintptr_t)ta_name_of(name));
 }
@@ -84,8 +85,10 @@ int ta_record_event_attach(struct ta_probe_group *group, struct ta_tracepoint *a
   KEEP_ERRNO;
   ta_event events[TW_OWN_EVENTS_MAX];
 
+  if (at == NULL || at->spec == NULL) return TA_E_MISUSE;
   if (at->event == TA_TRACE_NO_EVENT)
     return ta_forward_fault(TA_E_CONFIG, "a name of the event or its module is too long");
+  if (at->event >= at->spec->events) return TA_E_MISUSE;
   int error = ta_experiment_register(at->spec->text, NULL, events, at->spec->events);
   if (error != TA_OK) return error;
   return ta_call_attach(group, at, probe, record_event, (void *)(uintptr_t)events[at->event]);

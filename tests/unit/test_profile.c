@@ -99,11 +99,13 @@ Test(profile, events_are_counted_under_their_stacks) {
   ta_profile_close(profile);
 }
 
+static void pack(void) {}
+
 /* The names of a plugin that is unloaded before the profile is written. */
 Test(profile, names_are_lent_for_the_call) {
   static char module[] = "plugin",
               name[] = "an_event_of_a_name_that_is_longer_than_what_is_kept_of_it_in_a_profile";
-  static struct ta_tracepoint at = { .module = module, .name = name };
+  static struct ta_tracepoint at = { .module = module, .name = name, .pack = pack };
   struct ta_probe_group group = { 0 };
   struct ta_probe probe = { 0 };
   ta_profile *profile;
