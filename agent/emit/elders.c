@@ -10,6 +10,12 @@
 static pid_t elders[TA_THREADS_MAX];
 static size_t count;
 
+static int by_number(const void *a, const void *b) {
+  pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+  return (x > y) - (x < y);
+}
+
 void ta_elders_note(void) {
   DIR *threads = opendir("/proc/self/task");
   const struct dirent *entry;
@@ -20,10 +26,9 @@ void ta_elders_note(void) {
   while (count < TA_THREADS_MAX && (entry = readdir(threads)) != NULL)
     if (entry->d_name[0] != '.') elders[count++] = (pid_t)strtol(entry->d_name, NULL, 10);
   closedir(threads);
+  qsort(elders, count, sizeof *elders, by_number);
 }
 
 bool ta_elders_has(pid_t thread) {
-  for (size_t i = 0; i < count; i++)
-    if (elders[i] == thread) return true;
-  return false;
+  return bsearch(&thread, elders, count, sizeof *elders, by_number) != NULL;
 }

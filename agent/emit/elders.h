@@ -4,7 +4,7 @@
  *
  * Known by the kernel's number. One that the kernel gives a second time in the session is taken for the first.
  *
- * Memory    static, 4 KiB; of more threads than may be traced the rest are taken for new ones.
+ * Memory    static, 4 bytes a thread; of more threads than may be traced the rest are taken for new ones.
  * Threads   note: who begins the session, before anybody is in it. has: any.
  */
 #ifndef TA_ELDERS_H

@@ -30,7 +30,7 @@
 #include "agent/emit/pool.h"
 #include "agent/emit/ticks.h"
 
-enum { TA_THREADS_MAX = 1024, TA_IDS_AT_ONCE = 64 };
+enum { TA_THREADS_MAX = 1 << 15, TA_IDS_AT_ONCE = 64 };
 enum { TA_BUSY_HELD = 2 }; /* in a section that lasts over several calls (agent/emit/held.h) */
 
 #define TA_NO_TURN UINT32_MAX /* off is 0 */
@@ -47,6 +47,13 @@ struct ta_lane {
   unsigned char *pos, *end; /* in the batch of events; both NULL: there is none */
   struct ta_batch *events, *strings;
   struct ta_bytes bytes;
+};
+
+/* How large a thread's batches of one use are to be, by how fast it filled the last ones. */
+enum ta_batch_use { TA_FOR_EVENTS, TA_FOR_STRINGS, TA_FOR_BYTES, TA_BATCH_USES };
+struct ta_fill {
+  uint32_t turn; /* in which it last filled one */
+  uint8_t size;  /* enum ta_batch_size, of the next one */
 };
 
 /* What a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
@@ -70,6 +77,7 @@ struct ta_thread {
   uint32_t pause_turn; /* 0: it has not stopped the world */
   uint64_t call_ticks; /* when its system call began */
   uint64_t next_id, ids_end;
+  struct ta_fill fill[TA_BATCH_USES];
   uint32_t session;             /* it is part of */
   uint32_t place;               /* its proc's id */
   _Atomic uint32_t state;       /* enum ta_thread_state */
@@ -110,7 +118,7 @@ struct ta_emit {
 };
 
 extern struct ta_emit ta_emit;
-extern struct ta_thread ta_threads[TA_THREADS_MAX];
+extern struct ta_thread *ta_threads; /* a table that grows; NULL before the first session */
 extern __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
 /* This thread may be in the middle of its allocator, or in a signal handler: libc is asked for nothing. */
 extern __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
@@ -210,7 +218,8 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold h
   atomic_store_explicit(&t->now, id << 14 | name << 2 | hold, memory_order_relaxed);
 }
 
-/* Threads' places. take answers NULL when all are taken. give_back is for a thread that has written its last. */
+/* Threads' places: for max threads, at most TA_THREADS_MAX; the first call of a process decides. take answers NULL when all are taken. give_back is for a thread that has written its last. */
+TB_MUST tb_rc ta_threads_make(uint32_t max);
 struct ta_thread *ta_threads_take(void);
 void ta_threads_give_back(struct ta_thread *t);
 void ta_threads_free(struct ta_thread *t); /* the turner's: it is dead and told */

@@ -14,9 +14,9 @@ static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TW_GO_
 #define STACK_BYTES_MAX (UINT64_C(1) << 40)
 
 static struct ta_go *go_of(ta_fiber fiber) {
-  if (fiber == 0 || ta_goes == NULL) return NULL;
-  struct ta_go *go = &ta_goes[fiber % TA_GOES_MAX];
-  return ta_go_id(go) == fiber >> TA_GOES_LOG2 ? go : NULL;
+  struct ta_go *go = fiber == 0 ? NULL : ta_goes_at((uint32_t)(fiber % TA_GOES_MAX));
+
+  return go != NULL && ta_go_id(go) == fiber >> TA_GOES_LOG2 ? go : NULL;
 }
 
 /* A thread that stops the world runs on until it has started it again. */

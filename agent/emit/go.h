@@ -9,19 +9,20 @@
  * The turner writes the status of those that a turn left alone. It finds what they did in the word; if the next
  * turn has taken the word away already, in its `entry`. Those that run are told by their thread (agent/emit/turn.c).
  *
- * Memory    one mapping, made once and kept; 16384 goroutines of 400 bytes, touched as they are used.
+ * Memory    one table that grows, made once and kept; 400 bytes a goroutine that there is at one time.
  * Threads   take and give under the session's lock, regions on the thread that runs it; the word: any.
  */
 #ifndef TA_GO_H
 #define TA_GO_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/result.h"
 #include "wire/spec.h"
 
 enum {
-  TA_GOES_LOG2 = 14,
+  TA_GOES_LOG2 = 18,
   TA_GOES_MAX = 1 << TA_GOES_LOG2,
   TA_REGIONS_MAX = 32, /* open at one time that are written */
   TA_GO_SEQ_MAX = (1 << 26) - 1,
@@ -85,13 +86,18 @@ static inline struct ta_doing ta_doing_in(struct ta_doing d, uint32_t turn) {
   };
 }
 
-extern struct ta_go *ta_goes; /* TA_GOES_MAX; NULL before the first session */
+extern struct ta_go *ta_goes; /* NULL before the first session */
 
-TB_MUST tb_rc ta_goes_make(void);
-void ta_goes_reset(void); /* all free: between two sessions */
+/* For max goroutines, at most TA_GOES_MAX; the first call of a process decides. */
+TB_MUST tb_rc ta_goes_make(uint32_t max);
+void ta_goes_reset(void);  /* all free: between two sessions */
+void ta_goes_forget(void); /* in a forked child */
 /* Under the session's lock. take answers NULL when all are in use; the word is still 0. */
 struct ta_go *ta_goes_take(uint32_t name);
 void ta_goes_give(struct ta_go *go);
-uint32_t ta_goes_end(void); /* places below have been used in this session */
+struct ta_go *ta_goes_at(uint32_t place); /* NULL: it was never used */
+bool ta_goes_any(void);                   /* some have been used in this session */
+/* The first place from `from` on that is taken, or UINT32_MAX. A walk costs a bit for each place that was ever used. */
+uint32_t ta_goes_next(uint32_t from);
 
 #endif

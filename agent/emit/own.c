@@ -155,16 +155,16 @@ void ta_own_put(uint8_t event, const struct ta_own_arg *args) {
 
 /* Bytes. */
 
-/* A batch of this kind that has room: the lane's own, or a fresh one in its place. */
-static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *wanted) {
+/* A batch of this kind: the lane's own, or a fresh one in its place with room for n bytes at least. */
+static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *wanted, size_t n) {
   struct ta_bytes *have = &t->at->bytes;
 
   if (have->batch != NULL && have->experiment == wanted->experiment && have->kind == wanted->kind &&
       have->name == wanted->name)
     return have->batch;
-  ta_post_bytes(t->at);
+  ta_post_bytes(t);
   *have = *wanted;
-  have->batch = ta_take_experimental(t, wanted->experiment);
+  have->batch = ta_take_experimental(t, wanted->experiment, n + TW_SUBSTREAM_ROOM_MIN);
   if (have->batch == NULL || wanted->kind == TA_BYTES_BARE) return have->batch;
   size_t len;
   const char *name = ta_names_text(wanted->name, &len);
@@ -190,10 +190,10 @@ void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *b
       (bytes == NULL && n > 0)) {
     ta_misuse(t);
   } else {
-    struct ta_batch *batch = bytes_batch(t, &wanted);
+    struct ta_batch *batch = bytes_batch(t, &wanted, n);
     if (batch != NULL && tw_write_bytes(&batch->write, bytes, n) == TB_AGAIN) {
-      ta_post_bytes(t->at);
-      batch = bytes_batch(t, &wanted);
+      ta_post_bytes(t);
+      batch = bytes_batch(t, &wanted, n);
       if (batch != NULL && tw_write_bytes(&batch->write, bytes, n) != TB_OK) ta_misuse(t);
     }
   }
@@ -203,10 +203,10 @@ void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *b
 /* False: not all of it is written, and the event must not refer to it. */
 static bool put_blob(struct ta_thread *t, const struct ta_bytes *wanted, struct tw_blob *blob) {
   for (;;) {
-    struct ta_batch *batch = bytes_batch(t, wanted);
+    struct ta_batch *batch = bytes_batch(t, wanted, 0);
     tb_rc rc = batch == NULL ? TB_NOMEM : tw_write_blob(&batch->write, blob);
     if (rc != TB_AGAIN) return rc == TB_OK;
-    ta_post_bytes(t->at);
+    ta_post_bytes(t);
   }
 }
 

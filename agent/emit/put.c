@@ -7,6 +7,11 @@
 #include "agent/emit/experiments.h"
 #include "agent/emit/stacks.h"
 
+enum {
+  STRING_HEAD = 2 + 2 * TW_VARINT_BYTES_MAX, /* of a table's first string */
+  EXPERIMENTS_BYTES_MAX = TW_BATCH_BYTES_MAX,
+};
+
 /* Batches. */
 
 static void give_up(uint32_t turn) {
@@ -14,12 +19,26 @@ static void give_up(uint32_t turn) {
   ta_emit_wake(true);
 }
 
-/* NULL: the generation is given up. experiment: 0 for an ordinary one. */
-static struct ta_batch *take_batch(const struct ta_thread *t, uint8_t experiment) {
+/* The largest batch that each thread could have two of: one of the generation that ends, one of the next. */
+static enum ta_batch_size fair_size(void) {
+  uint64_t share = ta_emit.pool.mapped_bytes / 2 / (ta_threads_end() + 1);
+  enum ta_batch_size size = TA_BATCH_LARGE;
+
+  while (size > TA_BATCH_SMALL && ta_batch_block_bytes(size) > share) size--;
+  return size;
+}
+
+/* One with room for need_bytes at least, larger if that is fair. NULL: the generation is given up. experiment: 0 for an
+ * ordinary one. */
+static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size size,
+                                   size_t need_bytes, uint8_t experiment) {
   uint32_t turn = ta_turn(t);
+  enum ta_batch_size fair = fair_size();
 
   if (ta_given_up(turn)) return NULL;
-  struct ta_batch *batch = ta_pool_take(&ta_emit.pool);
+  if (size > fair) size = fair;
+  while (size < TA_BATCH_LARGE && !ta_batch_has_room(size, need_bytes)) size++;
+  struct ta_batch *batch = ta_pool_take(&ta_emit.pool, size, need_bytes);
   if (batch == NULL) {
     give_up(turn);
     return NULL;
@@ -29,7 +48,8 @@ static struct ta_batch *take_batch(const struct ta_thread *t, uint8_t experiment
                            .time = t->time - ta_emit.origin,
                            .experiment = experiment };
   batch->turn = turn;
-  tw_write_open(&batch->write, batch->room, sizeof batch->room, ta_emit.version, &head);
+  tw_write_open(&batch->write, batch->room, ta_batch_room_bytes(batch->size), ta_emit.version,
+                &head);
   return batch;
 }
 
@@ -40,7 +60,24 @@ static void post(struct ta_batch *batch) {
   ta_emit_wake(atomic_load_explicit(&pool->taken, memory_order_relaxed) > pool->max / 2);
 }
 
+/* A thread that fills a batch gets a larger one next. Each generation in which it fills none makes the next one's first
+ * batch smaller. */
+static enum ta_batch_size next_size(struct ta_thread *t, enum ta_batch_use use, bool filled) {
+  struct ta_fill *fill = &t->fill[use];
+  uint32_t turn = ta_turn(t), quiet = turn - fill->turn;
+
+  if (filled) {
+    fill->turn = turn;
+    if (fill->size < TA_BATCH_LARGE) fill->size++;
+  } else if (quiet > 1) {
+    fill->turn = turn - 1;
+    fill->size = fill->size >= quiet ? (uint8_t)(fill->size - (quiet - 1)) : TA_BATCH_SMALL;
+  }
+  return fill->size;
+}
+
 bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
+  enum ta_batch_size size = next_size(t, TA_FOR_EVENTS, lane->events != NULL);
   if (lane->events != NULL) {
     lane->events->write.pos = lane->pos;
     post(lane->events);
@@ -48,7 +85,7 @@ bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
   lane->pos = lane->end = NULL;
   uint64_t now = ta_now(t);
   if ((int64_t)(now - t->time) > 0) t->time = now;
-  lane->events = take_batch(t, 0);
+  lane->events = take_batch(t, size, TA_EVENT_BYTES_MAX, 0);
   if (lane->events == NULL) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
     return false;
@@ -70,17 +107,27 @@ void ta_post_lane(struct ta_lane *lane) {
 
 /* Experiments. */
 
-struct ta_batch *ta_take_experimental(const struct ta_thread *t, uint8_t experiment) {
-  return take_batch(t, experiment);
+struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes) {
+  return take_batch(t, next_size(t, TA_FOR_BYTES, false), need_bytes, experiment);
 }
 
-void ta_post_bytes(struct ta_lane *lane) {
-  if (lane->bytes.batch != NULL) post(lane->bytes.batch);
-  lane->bytes = (struct ta_bytes){ 0 };
+static bool is_half_full(const struct ta_batch *batch) {
+  return batch->write.pos - batch->room > (ptrdiff_t)ta_batch_room_bytes(batch->size) / 2;
+}
+
+void ta_post_bytes(struct ta_thread *t) {
+  struct ta_bytes *bytes = &t->at->bytes;
+
+  if (bytes->batch != NULL) {
+    if (is_half_full(bytes->batch)) next_size(t, TA_FOR_BYTES, true);
+    post(bytes->batch);
+  }
+  *bytes = (struct ta_bytes){ 0 };
 }
 
 void ta_post_experiments(const struct ta_thread *t) {
-  struct ta_batch *batch = take_batch(t, TW_EXPERIMENT_SPECS);
+  struct ta_batch *batch =
+      take_batch(t, TA_BATCH_LARGE, EXPERIMENTS_BYTES_MAX, TW_EXPERIMENT_SPECS);
 
   if (batch == NULL) return;
   ta_experiments_lock();
@@ -108,8 +155,9 @@ uint64_t ta_put_text(struct ta_thread *t, const char *text) {
 
   if (len == 0) return 0;
   uint64_t id = ta_next_id(t);
-  for (;;) {
-    if (lane->strings == NULL) lane->strings = take_batch(t, 0);
+  for (bool filled = false;; filled = true) {
+    if (lane->strings == NULL)
+      lane->strings = take_batch(t, next_size(t, TA_FOR_STRINGS, filled), STRING_HEAD + len, 0);
     if (lane->strings == NULL) return 0;
     if (tw_write_string(&lane->strings->write, id, text, len) == TB_OK) return id;
     post(lane->strings);

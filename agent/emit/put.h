@@ -17,14 +17,17 @@
 /* A fresh batch for the lane, the full one posted; false: there is none. */
 bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane);
 void ta_post_lane(struct ta_lane *lane);
-/* The same for an experiment's bytes. NULL: there is no batch. */
-struct ta_batch *ta_take_experimental(const struct ta_thread *t, uint8_t experiment);
-void ta_post_bytes(struct ta_lane *lane);
+/* The same for an experiment's bytes, with room for so many at least. NULL: there is no batch. */
+struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes);
+void ta_post_bytes(struct ta_thread *t);
 /* What the process's own experiments are, here and now. */
 void ta_post_experiments(const struct ta_thread *t);
 /* A text that is used once: written out at once; answers its id. */
 uint64_t ta_put_text(struct ta_thread *t, const char *text);
 uint64_t ta_next_id(struct ta_thread *t);
+
+/* Type, time and arguments of the largest event. */
+enum { TA_EVENT_BYTES_MAX = 1 + (1 + TW_TIMED_ARGS_MAX) * TW_VARINT_BYTES_MAX };
 
 static inline unsigned char *ta_put_number(unsigned char *pos, uint64_t value) {
   if (TB_LIKELY(value < 0x80)) {

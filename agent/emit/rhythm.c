@@ -80,7 +80,7 @@ static void turn(struct ta_rhythm *r, uint64_t now) {
 
   take_snap(r);
   if (now < due_ns(r) && asked_for == r->answered && !r->cut) return;
-  if (ta_goes_end() > 0) {
+  if (ta_goes_any()) {
     uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
     bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PAUSE_PERIODS * r->period_ns) ||
                   ta_given_up(ends);

@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/emit/put.h"
+#include "agent/emit/reserve.h"
 #include "agent/emit/stacks.h"
 #include "agent/keep.h"
 #include "base/check.h"
@@ -16,7 +16,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { ROOM_MIN = 16, ROOM_MAX = 2048 };
+enum { ROOM_MIN = 16, ROOM_MAX = 2048, PLACES_MIN = 64 };
 
 struct sample {
   uint64_t time, go; /* ticks; go: 0 where none is known */
@@ -31,8 +31,9 @@ struct samples {
   struct sample of[];
 };
 
-static unsigned char *memory;
-static size_t memory_bytes, room_bytes;
+static struct ta_reserve memory; /* two of each place */
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+static size_t room_bytes;
 static uint32_t room;
 static unsigned depth;
 static struct timespec interval;
@@ -40,7 +41,7 @@ static int signal_number;
 atomic_bool ta_samples_on;
 
 static struct samples *samples_of(uint32_t place, uint32_t turn) {
-  return (struct samples *)(void *)(memory + room_bytes * (2 * place + (turn & 1)));
+  return (struct samples *)(void *)(memory.bytes + room_bytes * (2 * place + (turn & 1)));
 }
 
 /* The handler. */
@@ -124,11 +125,29 @@ static tb_rc catch_signal(int number) {
 
 /* Timers. */
 
+/* Of the places that threads have had. */
+static uint32_t usable_places(void) {
+  uint32_t places = ta_threads_end();
+
+  pthread_mutex_lock(&growing);
+  if (places > memory.usable) places = memory.usable;
+  pthread_mutex_unlock(&growing);
+  return places;
+}
+
+static bool make_room(uint32_t place) {
+  pthread_mutex_lock(&growing);
+  bool grown = ta_reserve_grow(&memory, place + 1);
+  pthread_mutex_unlock(&growing);
+  return grown;
+}
+
 void ta_samples_arm(struct ta_thread *t) {
   struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number };
   struct itimerspec every = { .it_interval = interval, .it_value = interval };
   timer_t timer;
 
+  if (!make_room(t->place)) return;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
   event.sigev_notify_thread_id = gettid();
   if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
@@ -153,16 +172,12 @@ tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period
   interval = ta_timespec(1000000000u / hz);
   room = (uint32_t)(due < ROOM_MAX ? due + due / 4 : ROOM_MAX) + ROOM_MIN;
   room_bytes = sizeof(struct samples) + room * sizeof(struct sample);
-  memory_bytes = 2 * TA_THREADS_MAX * room_bytes;
-  void *map = mmap(NULL, memory_bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED) return TB_NOMEM;
-  memory = map;
+  TB_TRY(ta_reserve_init(&memory, 2 * room_bytes, TA_THREADS_MAX, PLACES_MIN));
   tb_rc rc = catch_signal(signal_number);
   if (rc == TB_OK)
     atomic_store(&ta_samples_on, true);
   else
-    munmap(memory, memory_bytes);
+    ta_reserve_fini(&memory);
   return rc;
 }
 
@@ -170,11 +185,11 @@ void ta_samples_stop(void) {
   if (!ta_samples_are_on()) return;
   atomic_store(&ta_samples_on, false);
   for (uint32_t i = 0; i < ta_threads_end(); i++) ta_samples_disarm(&ta_threads[i]);
-  munmap(memory, memory_bytes);
+  ta_reserve_fini(&memory);
 }
 
 void ta_samples_forget(void) {
-  if (ta_samples_are_on()) munmap(memory, memory_bytes);
+  if (ta_samples_are_on()) ta_reserve_fini(&memory);
   atomic_store(&ta_samples_on, false);
 }
 
@@ -194,7 +209,8 @@ static void write_sample(struct ta_turner *k, uint32_t turn, const struct sample
 void ta_samples_write(struct ta_turner *k, uint32_t turn) {
   if (!ta_samples_are_on()) return;
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
-  for (uint32_t i = 0; i < ta_threads_end(); i++) {
+  uint32_t end = usable_places();
+  for (uint32_t i = 0; i < end; i++) {
     struct samples *samples = samples_of(i, turn);
     if (samples->n == 0) continue;
     for (uint32_t n = 0; n < samples->n; n++) write_sample(k, turn, &samples->of[n]);

@@ -100,6 +100,7 @@ static void unlock_parent(void) {
 static void start_child(void) {
   atomic_store(&ta_emit.word, 0);
   ta_threads_forget();
+  ta_goes_forget();
   ta_pool_fini(&ta_emit.pool);
   ta_samples_forget();
   ta_symbols_forget();
@@ -200,7 +201,8 @@ static int open_session(const struct ta_outlet *out, const struct ta_emit_config
   int error;
 
   pthread_once(&once, watch_fork);
-  if (!fork_is_watched || ta_goes_make() != TB_OK || (s = new_session(config)) == NULL)
+  if (!fork_is_watched || ta_goes_make(TA_GOES_MAX) != TB_OK ||
+      ta_threads_make(TA_THREADS_MAX) != TB_OK || (s = new_session(config)) == NULL)
     return TA_E_NOMEM;
   s->forward = forward;
   atomic_store(&recording, out->snap != NULL);

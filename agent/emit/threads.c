@@ -2,17 +2,20 @@
 /* A thread's place is its proc's number. It keeps it until it ends, whatever sessions come and go, because its
  * pointer to it does. */
 #include <pthread.h>
-#include <string.h>
 
+#include "agent/emit/reserve.h"
 #include "agent/emit/waiters.h"
+
+enum { THREADS_MIN = 256 };
 
 static const uint32_t none = UINT32_MAX;
 
 struct ta_emit ta_emit;
-struct ta_thread ta_threads[TA_THREADS_MAX];
+struct ta_thread *ta_threads;
 __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ta_reserve table;
 static uint32_t first_free = UINT32_MAX;
 static _Atomic uint32_t end;
 
@@ -23,6 +26,13 @@ void ta_emit_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
+tb_rc ta_threads_make(uint32_t max) {
+  if (ta_threads != NULL) return TB_OK;
+  TB_TRY(ta_reserve_init(&table, sizeof *ta_threads, max, max < THREADS_MIN ? max : THREADS_MIN));
+  ta_threads = (struct ta_thread *)(void *)table.bytes;
+  return TB_OK;
+}
+
 struct ta_thread *ta_threads_take(void) {
   struct ta_thread *t = NULL;
 
@@ -30,7 +40,7 @@ struct ta_thread *ta_threads_take(void) {
   if (first_free != none) {
     t = &ta_threads[first_free];
     first_free = t->next_free;
-  } else if (end < TA_THREADS_MAX) {
+  } else if (ta_reserve_grow(&table, end + 1)) {
     t = &ta_threads[end];
     t->place = end;
     atomic_fetch_add(&end, 1);
@@ -69,7 +79,7 @@ void ta_threads_free(struct ta_thread *t) {
 
 bool ta_threads_are_all_taken(void) {
   ta_emit_lock();
-  bool all = first_free == none && end == TA_THREADS_MAX;
+  bool all = first_free == none && end == table.max;
   ta_emit_unlock();
   return all;
 }
@@ -96,9 +106,9 @@ void ta_threads_reset(void) {
 }
 
 void ta_threads_forget(void) {
-  memset(ta_threads, 0, sizeof *ta_threads * end);
+  ta_waiters_reset();
+  ta_reserve_forget(&table);
   first_free = none;
   atomic_store(&end, 0);
-  ta_waiters_reset();
   ta_self = NULL;
 }

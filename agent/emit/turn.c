@@ -206,7 +206,7 @@ static uint8_t untold(struct ta_go *go, uint32_t turn) {
 
 static void finish_goes(struct ta_turner *k, uint32_t turn) {
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
-  for (uint32_t i = 0; i < ta_goes_end(); i++) {
+  for (uint32_t i = ta_goes_next(0); i != UINT32_MAX; i = ta_goes_next(i + 1)) {
     struct ta_go *go = &ta_goes[i];
     uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
     uint32_t name = atomic_load_explicit(&go->name, memory_order_relaxed);

@@ -41,7 +41,7 @@ bool ta_waiters_are_being_woken(void) {
 }
 
 void ta_waiters_reset(void) {
-  for (size_t i = 0; i < TA_THREADS_MAX; i++) atomic_store(&waited_for[i], 0);
+  for (uint32_t i = 0; i < ta_threads_end(); i++) atomic_store(&waited_for[i], 0);
   for (size_t i = 0; i < sizeof ta_waited / sizeof *ta_waited; i++) atomic_store(&ta_waited[i], 0);
   atomic_store(&wakers, 0);
 }

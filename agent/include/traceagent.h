@@ -193,10 +193,11 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  * out and counted in `misused`. A generation that finds no memory is given up whole: counted, told to the collector, and
  * the next one is complete again.
  *
- * Memory    spool_bytes of the stream: a quarter for batches, which every thread that is writing has one or two of
- *           (64 KiB each), the rest for what is not acked. Beside it 400 bytes a thread and a fiber, 600 KiB for
- *           names and threads.
- * Threads   every call from any, up to 1024 threads and 16384 of threads and fibers together; beyond that they are
+ * Memory    spool_bytes of the stream: a quarter for batches, the rest for what is not acked. A thread that writes in a
+ *           generation has one batch in it, or two at its end: 576 bytes where it writes little, up to 64 KiB where it
+ *           writes much. 2,000 quiet threads fit the default, 10,000 fit 64 MiB. Beside it 400 bytes a thread and 400 a
+ *           fiber, 600 KiB for names.
+ * Threads   every call from any, up to 32,768 threads and 262,144 threads and fibers together; beyond that they are
  *           not traced, and `dropped` counts. Not from signal handlers. A thread that ends is detached. After fork()
  *           there is no session in the child; it may start its own. */
 

@@ -397,10 +397,12 @@ Test(emit, fibers_beyond_their_number_are_counted_and_all_else_goes_on) {
   struct emitted e;
   ta_fiber last = 0, f;
   uint64_t n = 0;
+  enum { MOST = 20000 };
 
+  cr_assert_eq(ta_goes_make(MOST), TB_OK);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   for (; (f = ta_fiber_create(TA_WAIT_POLL, 0)) != 0; n++) last = f;
-  cr_assert_eq(n, TA_GOES_MAX - 1); /* and this thread */
+  cr_assert_eq(n, MOST - 1); /* and this thread */
   cr_assert_eq(status_now().dropped, 1);
   emit_turn();
   ta_fiber_switch(last);
@@ -421,7 +423,7 @@ static void *stays(void *met) {
 }
 
 Test(emit, threads_beyond_their_number_are_counted_and_all_else_goes_on) {
-  enum { MORE = TA_THREADS_MAX + 5 };
+  enum { MOST = 1024, MORE = MOST + 5 };
   static pthread_t thread[MORE];
   pthread_barrier_t met;
   pthread_attr_t attr;
@@ -431,18 +433,73 @@ Test(emit, threads_beyond_their_number_are_counted_and_all_else_goes_on) {
   pthread_barrier_init(&met, NULL, MORE + 1);
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, 128 << 10);
-  cr_assert_eq(emit_begin(&e, &config, 160 << 20), 0); /* a batch for each */
+  cr_assert_eq(ta_threads_make(MOST), TB_OK);
+  cr_assert_eq(emit_begin(&e, &config, 4 << 20), 0);
   for (int i = 0; i < MORE; i++) cr_assert_eq(pthread_create(&thread[i], &attr, stays, &met), 0);
   pthread_barrier_wait(&met);
   for (int i = 0; i < MORE; i++) pthread_join(thread[i], NULL);
-  cr_assert_eq(status_now().dropped, MORE - TA_THREADS_MAX);
+  cr_assert_eq(status_now().dropped, MORE - MOST);
   ta_heap_alloc(1);
   cr_assert_eq(emit_end(&e), 0);
   cr_assert_eq(e.lost, 0);
   struct tt_run run = read_trace(&e, 0, "as many as can be");
   size_t allocs = 0;
   for (size_t i = 0; i < run.count; i++) allocs += run.events[i].type == TW_EV_HEAP_ALLOC;
-  cr_assert_eq(allocs, TA_THREADS_MAX + 1);
+  cr_assert_eq(allocs, MOST + 1);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+/* A crowd of threads that write little, and one among them that writes much, in the memory of the default spool: a
+ * quarter of 16 MiB. Generations end while all of them write. */
+enum { CROWD = 2000, CROWD_GENERATIONS = 3, CROWD_WAITS = 10, DENSE_REGIONS = 30000 };
+static pthread_barrier_t crowd_round;
+
+static void *live_quietly(void *dense) {
+  for (int gen = 0; gen < CROWD_GENERATIONS; gen++) {
+    pthread_barrier_wait(&crowd_round);
+    for (int i = 0; dense == NULL && i < CROWD_WAITS; i++) {
+      ta_wait_begin(TA_WAIT_SLEEP);
+      ta_wait_end();
+    }
+    for (int i = 0; dense != NULL && i < DENSE_REGIONS; i++) {
+      ta_region_begin(TA_WAIT_POLL, 0);
+      ta_region_end();
+    }
+    pthread_barrier_wait(&crowd_round);
+  }
+  return NULL;
+}
+
+Test(emit, two_thousand_quiet_threads_and_a_dense_one_lose_nothing) {
+  static pthread_t thread[CROWD];
+  pthread_attr_t attr;
+  struct ta_emit_config config = { .generation_ms = 60000 };
+  struct emitted e;
+
+  pthread_barrier_init(&crowd_round, NULL, CROWD + 1);
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, 128 << 10);
+  cr_assert_eq(emit_begin(&e, &config, 4 << 20), 0);
+  for (uintptr_t i = 0; i < CROWD; i++)
+    cr_assert_eq(pthread_create(&thread[i], &attr, live_quietly, (void *)(uintptr_t)(i == 0)), 0);
+  for (int gen = 0; gen < CROWD_GENERATIONS; gen++) {
+    pthread_barrier_wait(&crowd_round);
+    emit_turn();
+    pthread_barrier_wait(&crowd_round);
+  }
+  for (int i = 0; i < CROWD; i++) pthread_join(thread[i], NULL);
+  cr_assert_eq(status_now().dropped, 0);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 0);
+  struct tt_run run = read_trace(&e, 0, "a crowd");
+  size_t blocks = 0, regions = 0;
+  for (size_t i = 0; i < run.count; i++) {
+    blocks += run.events[i].type == TW_EV_GO_BLOCK;
+    regions += run.events[i].type == TW_EV_USER_REGION_BEGIN;
+  }
+  cr_assert_eq(blocks, (CROWD - 1) * CROWD_WAITS * CROWD_GENERATIONS);
+  cr_assert_eq(regions, DENSE_REGIONS * CROWD_GENERATIONS);
   tt_run_fini(&run);
   emit_free(&e);
 }
