@@ -13,6 +13,7 @@
 #include "agent/emit/rhythm.h"
 #include "agent/emit/samples.h"
 #include "agent/emit/stacks.h"
+#include "agent/emit/status.h"
 #include "agent/emit/symbols.h"
 #include "agent/forward.h"
 #include "agent/keep.h"
@@ -341,11 +342,20 @@ int ta_emit_stop(int64_t deadline_ms) {
   return error;
 }
 
+/* With the gate held, in a session. An outlet that is the caller's has no stream: its figures are zeroes. */
+static int read_stream(struct ta_forward_status *out) {
+  int error = session->forward != NULL ? ta_forward_status(session->forward, out) : TA_OK;
+
+  out->faults += atomic_load(&session->rhythm.keeper.failed);
+  return error;
+}
+
 int ta_emit_status(struct ta_emit_status *out) {
   KEEP_ERRNO;
   if (out == NULL) return TA_E_MISUSE;
   struct ta_emit_status status = { .size = out->size,
                                    .cycle_clock = atomic_load(&ta_emit.counts_cycles) };
+  struct ta_forward_status stream = { .size = sizeof stream };
   int error = TA_E_OFF;
 
   pthread_rwlock_rdlock(&gate);
@@ -362,13 +372,27 @@ int ta_emit_status(struct ta_emit_status *out) {
     status.lost_stacks = atomic_load(&ta_emit.lost_stacks);
     status.samples = atomic_load(&ta_emit.samples);
     status.lost_samples = atomic_load(&ta_emit.lost_samples);
-    status.stream.size = sizeof status.stream;
-    if (session->forward != NULL) error = ta_forward_status(session->forward, &status.stream);
-    status.stream.faults += atomic_load(&session->rhythm.keeper.failed);
-    memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
+    error = read_stream(&stream);
+    status.faults = stream.faults;
+    ta_status_store(&status, &stream, out);
   }
   pthread_rwlock_unlock(&gate);
   return error;
+}
+
+int ta_emit_forward_status(struct ta_forward_status *out) {
+  KEEP_ERRNO;
+  if (out == NULL) return TA_E_MISUSE;
+  struct ta_forward_status stream = { .size = sizeof stream };
+  size_t size = out->size;
+
+  pthread_rwlock_rdlock(&gate);
+  int error = session != NULL ? read_stream(&stream) : TA_E_OFF;
+  pthread_rwlock_unlock(&gate);
+  if (error != TA_OK) return error;
+  stream.size = size;
+  memcpy(out, &stream, size < sizeof stream ? size : sizeof stream);
+  return TA_OK;
 }
 
 ta_name ta_name_of(const char *text) {

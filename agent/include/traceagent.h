@@ -250,6 +250,9 @@ struct ta_emit_config {
  * Memory    2.2 MiB for stacks, 1.8 MiB for names, 40 bytes a sample of a generation; what libdw takes while it looks.
  *           */
 
+/* This struct and ta_forward_status grow at their ends only, and neither stands inside the other. A program that was
+ * compiled with an older header sets a smaller size and gets the fields that it knows. (Before ta_emit_forward_status()
+ * the stream's status stood in the middle of this struct. Programs compiled so still get that layout.) */
 struct ta_emit_status {
   size_t size;               /* set by the caller to sizeof this struct */
   uint64_t generations;      /* ended, those lost here among them */
@@ -258,9 +261,9 @@ struct ta_emit_status {
   uint64_t misused;          /* calls that made no sense where they stood */
   uint64_t threads;          /* attached */
   int cycle_clock;           /* not 0: the processor's counter is the clock */
-  struct ta_forward_status stream;
-  uint64_t lost_stacks;           /* of events that have none, for want of room */
+  uint64_t lost_stacks;      /* of events that have none, for want of room */
   uint64_t samples, lost_samples; /* taken and in a generation; for want of room */
+  uint64_t faults;                /* failed checks of our own, the stream's among them */
 };
 
 /* Opens the stream, as ta_forward_open(), and begins; how may be NULL. TA_E_BUSY: a session is open. */
@@ -275,6 +278,8 @@ TA_API int ta_emit_snap(uint64_t last_ms);
  * session is still there, and stop may be called again. */
 TA_API int ta_emit_stop(int64_t deadline_ms);
 TA_API int ta_emit_status(struct ta_emit_status *out);
+/* Of the session's stream, as ta_forward_status(). TA_E_OFF: there is no session. */
+TA_API int ta_emit_forward_status(struct ta_forward_status *out);
 
 /* The same text always has the same name, in all sessions and before the first. Up to 4096 names of 256 KiB together,
  * cut to 1024 bytes each; beyond that, and of NULL, 0, the empty text. Takes a lock: call it once a text, not once an

@@ -57,14 +57,14 @@ static void *work(void *self) {
 }
 
 static void report(void) {
-  struct ta_emit_status s = { .size = sizeof s };
+  struct ta_forward_status s = { .size = sizeof s };
 
-  if (ta_emit_status(&s) != TA_OK) return;
+  if (ta_emit_forward_status(&s) != TA_OK) return;
   printf("keeps %" PRIu64 " generations, %" PRIu64 " KiB; forgot %" PRIu64 ", sent %" PRIu64
          " on %" PRIu64 " requests, lost %" PRIu64 "\n",
-         s.stream.recorded_generations, s.stream.recorded_bytes >> 10,
-         s.stream.forgotten_generations, s.stream.acked_generations, s.stream.snaps,
-         s.stream.lost_generations);
+         s.recorded_generations, s.recorded_bytes >> 10,
+         s.forgotten_generations, s.acked_generations, s.snaps,
+         s.lost_generations);
   fflush(stdout);
 }
 

@@ -191,17 +191,25 @@ static struct ta_emit_status status_now(void) {
   return status;
 }
 
+static uint64_t produced_bytes(void) {
+  struct ta_forward_status status = { .size = sizeof status };
+  int error = ta_emit_forward_status(&status);
+
+  if (error != TA_OK) fail("status", error);
+  return status.produced_bytes;
+}
+
 /* Of a region's begin or end, with what a generation takes besides. */
 static double bytes_an_event(void) {
   enum { BURSTS = 50 };
   ta_emit_sync(10000);
-  uint64_t before = status_now().stream.produced_bytes;
+  uint64_t before = produced_bytes();
   for (int i = 0; i < BURSTS; i++) {
     region_burst();
     rest();
   }
   ta_emit_sync(10000);
-  return (double)(status_now().stream.produced_bytes - before) / (BURSTS * (double)BURST);
+  return (double)(produced_bytes() - before) / (BURSTS * (double)BURST);
 }
 
 int main(int argc, char **argv) {

@@ -105,15 +105,17 @@ static void print_pace(uint64_t seconds, uint64_t memory) {
 /* The generation that is under way ends with ta_emit_sync(), and all is acked or lost, or the wait was in vain. */
 static int end_session(void) {
   struct ta_emit_status s = { .size = sizeof s };
+  struct ta_forward_status stream = { .size = sizeof stream };
   int error = ta_emit_sync(END_MS);
 
   if (error == TA_OK) error = ta_emit_status(&s);
+  if (error == TA_OK) error = ta_emit_forward_status(&stream);
   if (error != TA_OK) fail("the end", error);
   printf("{\"generations\":%" PRIu64 ",\"lost_generations\":%" PRIu64 ",\"dropped\":%" PRIu64
          ",\"produced_bytes\":%" PRIu64 ",\"acked_bytes\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
          "}\n",
-         s.generations, s.lost_generations, s.dropped, s.stream.produced_bytes,
-         s.stream.acked_bytes, s.stream.lost_bytes);
+         s.generations, s.lost_generations, s.dropped, stream.produced_bytes,
+         stream.acked_bytes, stream.lost_bytes);
   return ta_emit_stop(END_MS) == TA_OK ? 0 : 1;
 }
 

@@ -171,7 +171,7 @@ static void every_shape(struct ta_emit_config config) {
     emit_shapes[i].run();
     struct ta_emit_status status = status_now();
     cr_assert_eq(status.lost_stacks, 0);
-    cr_assert_eq(status.stream.faults, 0);
+    cr_assert_eq(status.faults, 0);
     free(emit_told_end(&e));
   }
 }

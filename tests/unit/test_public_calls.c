@@ -122,6 +122,7 @@ static void emit(void) {
   struct ta_emit_config zeroed = { 0 }, huge = { .size = SIZE_MAX }, wrong = { .version = 7 };
   struct ta_forward_config where = { 0 };
   struct ta_emit_status none = { 0 }, all = { .size = SIZE_MAX };
+  struct ta_forward_status no_stream = { 0 }, stream = { .size = SIZE_MAX };
   int open = mode == WITHOUT ? TA_E_CONFIG : TA_E_BUSY, there = mode == WITHOUT ? TA_E_OFF : TA_OK;
 
   WANT(open, ta_emit_start, (NULL, NULL));
@@ -136,6 +137,9 @@ static void emit(void) {
   WANT(TA_E_MISUSE, ta_emit_status, (NULL));
   WANT(there, ta_emit_status, (&none));
   WANT(there, ta_emit_status, (&all));
+  WANT(TA_E_MISUSE, ta_emit_forward_status, (NULL));
+  WANT(there, ta_emit_forward_status, (&no_stream));
+  WANT(there, ta_emit_forward_status, (&stream));
   if (mode == WITHOUT) WANT(TA_E_OFF, ta_emit_stop, (INT64_MAX));
   WANT(0, ta_name_of, (NULL));
   WANT(0, ta_name_of, (""));
