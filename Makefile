@@ -20,6 +20,9 @@ test: ## build and run every test: release, ASAN+UBSAN, TSAN
 	@tools/deps.sh browser
 	@tests/run.sh
 
+abi: build ## store the agent's binary interface as it is now (tests/data/abi); the tests compare with it
+	@tests/abi.py store
+
 bench: deps ## every benchmark with its peer's figure beside ours
 	@tests/bench/run.sh
 
@@ -53,4 +56,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench build/go-tools
 
-.PHONY: help deps build demo test fault sim bench fuzz-smoke coverage oracle install format clean
+.PHONY: help deps build demo test abi fault sim bench fuzz-smoke coverage oracle install format clean
