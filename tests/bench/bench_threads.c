@@ -72,11 +72,19 @@ static void start(pthread_t *thread, int threads) {
   while (atomic_load(&running) < (unsigned)threads) sleep_ns(1000000);
 }
 
-static struct ta_emit_status status_now(bool traced) {
-  struct ta_emit_status status = { .size = sizeof status };
+struct now {
+  struct ta_emit_status session;
+  struct ta_forward_status stream;
+};
 
-  if (traced && ta_emit_status(&status) != TA_OK) fail("status", "off");
-  return status;
+static struct now status_now(bool traced) {
+  struct now now = { .session = { .size = sizeof now.session },
+                     .stream = { .size = sizeof now.stream } };
+
+  if (traced &&
+      (ta_emit_status(&now.session) != TA_OK || ta_emit_forward_status(&now.stream) != TA_OK))
+    fail("status", "off");
+  return now;
 }
 
 int main(int argc, char **argv) {
@@ -97,19 +105,19 @@ int main(int argc, char **argv) {
   if (thread == NULL) fail("calloc", "no memory");
   start(thread, threads);
   uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), began_ns = clock_ns(CLOCK_MONOTONIC);
-  struct ta_emit_status before = status_now(traced);
+  struct now before = status_now(traced);
   sleep_ns((uint64_t)seconds * 1000000000u);
   cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
   double took_s = (double)(clock_ns(CLOCK_MONOTONIC) - began_ns) / 1e9;
-  struct ta_emit_status after = status_now(traced);
+  struct now after = status_now(traced);
   atomic_store(&stopping, true);
   for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
   getrusage(RUSAGE_SELF, &usage);
-  struct ta_emit_status last = status_now(traced);
+  struct now last = status_now(traced);
   printf("%.1f\t%llu\t%llu\t%llu\t%.0f\t%ld\n", (double)cpu_ns / 1e6 / took_s,
-         (unsigned long long)last.generations,
-         (unsigned long long)(last.lost_generations + last.stream.lost_generations),
-         (unsigned long long)last.dropped,
+         (unsigned long long)last.session.generations,
+         (unsigned long long)(last.session.lost_generations + last.stream.lost_generations),
+         (unsigned long long)last.session.dropped,
          (double)(after.stream.produced_bytes - before.stream.produced_bytes) / took_s,
          usage.ru_maxrss);
   if (!traced) return 0;
