@@ -20,6 +20,7 @@ python_dir=build/python
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev)
 test_packages=(abigail-tools libcriterion-dev man-db mmdebstrap python3 redis-tools systemd systemd-container time tmux valgrind zstd)
+allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # that the preload library is tested beside
 ci_packages=(memcached) # its package starts a server, which is not for everybody's machine
 clang_packages=(clang libclang-rt-14-dev llvm)
 browser_packages=(chromium curl fonts-dejavu-core)
@@ -68,6 +69,7 @@ install_python_packages() {
 if command -v dpkg-query >/dev/null; then
   [ "${1:-}" = demo ] && test_packages=(libcriterion-dev) # cmake asks for it
   [ -z "${CI:-}" ] || [ "${1:-}" = demo ] || test_packages+=("${ci_packages[@]}")
+  [ "${1:-}" = demo ] || test_packages+=("${allocator_packages[@]}")
   install_packages "${build_packages[@]}" "${test_packages[@]}"
 else
   say "this is no Debian; make sure of: ${build_packages[*]} ${test_packages[*]}"

@@ -120,7 +120,8 @@ struct ta_emit {
 extern struct ta_emit ta_emit;
 extern struct ta_thread *ta_threads; /* a table that grows; NULL before the first session */
 extern __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
-/* This thread may be in the middle of its allocator, or in a signal handler: libc is asked for nothing. */
+/* This thread may be in the middle of its allocator, or in a signal handler: nothing is allocated, and no lock of libc's is
+ * taken. */
 extern __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
 
 static inline uint32_t ta_turn_of(uint64_t word) {
@@ -135,6 +136,8 @@ static inline uint64_t ta_generation_of(uint32_t turn) {
 /* The slow ways in: a new turn, a thread that is new; t is busy already, or NULL. */
 struct ta_thread *ta_enter_turn(struct ta_thread *t);
 struct ta_thread *ta_enter_new(void);
+/* Before the program has many keys of pthread_key_create(): an early one costs a thread no memory. */
+void ta_enter_prepare(void);
 
 static inline void ta_misuse(struct ta_thread *t) {
   atomic_fetch_add_explicit(&t->misused, 1, memory_order_relaxed);

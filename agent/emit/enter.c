@@ -15,9 +15,10 @@
 #include "traceagent.h"
 
 __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
-static __thread uint32_t name_wanted;
-static __thread bool ends;
-static __thread bool ended; /* destructors of others may still come after ours */
+static __thread uint32_t name_wanted __attribute__((tls_model("initial-exec")));
+static __thread bool ends __attribute__((tls_model("initial-exec")));
+static __thread bool ended __attribute__((
+    tls_model("initial-exec"))); /* destructors of others may still come after ours */
 static pthread_key_t key;
 static bool key_made;
 
@@ -40,11 +41,10 @@ static void put_stack(struct ta_thread *t, enum ta_memory what) {
   if (t->stack.high != 0) ta_memory_put(t, what, t->stack.low, t->stack.high - t->stack.low, 0);
 }
 
-/* Where its stack lies; one that first came in by a hook learns it later. */
 static void find_stack(struct ta_thread *t) {
   bool wanted = ta_emit.stack_depth != 0 || ta_samples_are_on() || ta_emit.allocfree;
 
-  if (wanted && !ta_in_hook) ta_frames_bounds(t);
+  if (wanted) ta_frames_bounds(t);
 }
 
 static struct ta_go *take_go(uint32_t name) {
@@ -201,13 +201,25 @@ static void make_key(void) {
   key_made = pthread_key_create(&key, end_at_exit) == 0;
 }
 
-struct ta_thread *ta_enter_new(void) {
-  KEEP_ERRNO;
+void ta_enter_prepare(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-  if (ended) return NULL;
   pthread_once(&once, make_key);
-  struct ta_thread *t = key_made ? ta_threads_take() : NULL;
+}
+
+/* glibc allocates a thread's values of later keys when the first of them is set. */
+static bool may_watch_end(void) {
+  enum { KEYS_WITHOUT_MEMORY = 32 };
+
+  return key_made && (!ta_in_hook || key < KEYS_WITHOUT_MEMORY);
+}
+
+struct ta_thread *ta_enter_new(void) {
+  KEEP_ERRNO;
+
+  if (ended) return NULL;
+  ta_enter_prepare();
+  struct ta_thread *t = may_watch_end() ? ta_threads_take() : NULL;
   if (t != NULL && pthread_setspecific(key, t) != 0) {
     ta_threads_give_back(t);
     t = NULL;

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/emit/frames.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <unwind.h>
 
 enum {
   LEAST_PC = 4096, /* nothing is ever mapped below */
+  FIRST_STACK_BYTES_MAX =
+      128 << 20, /* below the first stack the kernel maps nothing for as far as this */
 };
 
 __thread struct ta_origin ta_origin __attribute__((tls_model("initial-exec")));
@@ -17,19 +24,91 @@ struct frame {
   uintptr_t next, pc;
 };
 
-void ta_frames_bounds(struct ta_thread *t) {
+static bool within(struct ta_bounds b, uintptr_t at) {
+  return at >= b.low && at < b.high;
+}
+
+/* Where stacks lie. */
+
+static __thread struct ta_bounds learned __attribute__((tls_model("initial-exec")));
+
+/* The stack that the kernel made for the process. The random bytes that it hands every program lie at the upper end. */
+static struct ta_bounds first_stack(void) {
+  uintptr_t high = (uintptr_t)getauxval(AT_RANDOM);
+  size_t bytes = FIRST_STACK_BYTES_MAX;
+  struct rlimit limit;
+
+  if (high == 0) return (struct ta_bounds){ 0, 0 };
+  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes) bytes = limit.rlim_cur;
+  return (struct ta_bounds){ high - bytes, high };
+}
+
+void ta_frames_learn(void) {
   pthread_attr_t attr;
   void *low;
   size_t size;
 
-  if (t->stack.high != 0 || pthread_getattr_np(pthread_self(), &attr) != 0) return;
+  if (learned.high != 0 || pthread_getattr_np(pthread_self(), &attr) != 0) return;
   if (pthread_attr_getstack(&attr, &low, &size) == 0)
-    t->stack = (struct ta_bounds){ (uintptr_t)low, (uintptr_t)low + size };
+    learned = (struct ta_bounds){ (uintptr_t)low, (uintptr_t)low + size };
   pthread_attr_destroy(&attr);
 }
 
-static bool within(struct ta_bounds b, uintptr_t at) {
-  return at >= b.low && at < b.high;
+/* A list of mappings, read piece by piece: "low-high access ...", in hexadecimal digits. */
+struct maps {
+  struct ta_bounds line, found;
+  enum { IN_LOW, IN_HIGH, IN_REST } at;
+};
+
+static int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void take_char(struct maps *m, char c, uintptr_t sp) {
+  int digit = digit_of(c);
+
+  if (c == '\n') {
+    m->line = (struct ta_bounds){ 0, 0 };
+    m->at = IN_LOW;
+  } else if (m->at == IN_LOW && digit >= 0) {
+    m->line.low = m->line.low << 4 | (uintptr_t)digit;
+  } else if (m->at == IN_HIGH && digit >= 0) {
+    m->line.high = m->line.high << 4 | (uintptr_t)digit;
+  } else if (m->at != IN_REST) {
+    m->at++;
+    if (m->at == IN_REST && within(m->line, sp)) m->found = m->line;
+  }
+}
+
+/* The mapping that sp is in, without libc: the caller may be an allocator. */
+static struct ta_bounds mapping_of(uintptr_t sp) {
+  struct maps m = { .at = IN_LOW };
+  char text[512];
+  long n;
+
+  long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return m.found;
+  while (m.found.high == 0 && (n = syscall(SYS_read, fd, text, sizeof text)) > 0)
+    for (long i = 0; i < n && m.found.high == 0; i++) take_char(&m, text[i], sp);
+  syscall(SYS_close, fd);
+  return m.found;
+}
+
+void ta_frames_bounds(struct ta_thread *t) {
+  uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+
+  if (t->stack.high != 0) return;
+  if (learned.high == 0) {
+    struct ta_bounds first = first_stack();
+    if (within(first, sp))
+      learned = first;
+    else if (ta_in_hook)
+      learned = mapping_of(sp);
+    else
+      ta_frames_learn();
+  }
+  t->stack = learned;
 }
 
 /* The rest of the stack that sp is on, which is all mapped; none where it is not known. */

@@ -27,8 +27,11 @@ struct ta_origin {
 };
 extern __thread struct ta_origin ta_origin __attribute__((tls_model("initial-exec")));
 
-/* The stack that this thread was given; asks once. Not in a signal handler. */
+/* The stack that this thread was given, found once. In a hook (ta_in_hook) nothing is allocated for it: the first stack of
+ * the process lies where the kernel says; another one's bounds were learned before, or are those of its mapping. */
 void ta_frames_bounds(struct ta_thread *t);
+/* Asks libc, which allocates: for a thread that has just begun. */
+void ta_frames_learn(void);
 
 enum {
   TA_FRAMES_MAX = 128, /* of a stack in a trace */

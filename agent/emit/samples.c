@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -123,7 +124,11 @@ static tb_rc catch_signal(int number) {
   return TB_OK;
 }
 
-/* Timers. */
+/* Timers, by the kernel's numbers: glibc before 2.34 allocates for its own, and a thread may be armed in a hook. */
+
+static bool make_timer(struct sigevent *event, int *out) {
+  return syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, event, out) == 0;
+}
 
 /* Of the places that threads have had. */
 static uint32_t usable_places(void) {
@@ -145,13 +150,13 @@ static bool make_room(uint32_t place) {
 void ta_samples_arm(struct ta_thread *t) {
   struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number };
   struct itimerspec every = { .it_interval = interval, .it_value = interval };
-  timer_t timer;
+  int timer;
 
   if (!make_room(t->place)) return;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
   event.sigev_notify_thread_id = gettid();
-  if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
-  timer_settime(timer, 0, &every, NULL);
+  if (!make_timer(&event, &timer)) return;
+  syscall(SYS_timer_settime, timer, 0, &every, NULL);
   ta_samples_disarm(t);
   atomic_store(&t->timer, (uintptr_t)timer + 1);
 }
@@ -159,7 +164,7 @@ void ta_samples_arm(struct ta_thread *t) {
 void ta_samples_disarm(struct ta_thread *t) {
   uintptr_t timer = atomic_exchange(&t->timer, 0);
 
-  if (timer != 0) timer_delete((timer_t)(timer - 1));
+  if (timer != 0) syscall(SYS_timer_delete, (int)(timer - 1));
 }
 
 /* Public. */

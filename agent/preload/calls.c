@@ -75,7 +75,8 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
 #define CALL(told_as, ret, name, params, args)                                                     \
   TA_API ret name params {                                                                         \
     enum ta_tell what = told_as;                                                                   \
-    bool told = ta_tells(what) && ta_tell_begin(what, TA_CALL_##name, NULL, TA_FRAME);             \
+    if (!ta_tells(what)) return TA_REAL(name) args;                                                \
+    bool told = ta_tell_begin(what, TA_CALL_##name, NULL, TA_FRAME);                               \
     ret answer = TA_REAL(name) args;                                                               \
     if (told) ta_tell_end(TA_FRAME);                                                               \
     return answer;                                                                                 \
@@ -83,11 +84,9 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
 
 #define COND(ret, name, params, args)                                                              \
   TA_API ret name params {                                                                         \
-    bool told = ta_tells(TA_TELL_COND);                                                            \
-    if (told) {                                                                                    \
-      TA_TELL_WAKE(name, mutex, TA_WAKE_ONE);                                                      \
-      told = ta_tell_begin(TA_TELL_COND, TA_CALL_##name, cond, TA_FRAME);                          \
-    }                                                                                              \
+    if (!ta_tells(TA_TELL_COND)) return TA_REAL(name) args;                                        \
+    TA_TELL_WAKE(name, mutex, TA_WAKE_ONE);                                                        \
+    bool told = ta_tell_begin(TA_TELL_COND, TA_CALL_##name, cond, TA_FRAME);                       \
     ret answer = TA_REAL(name) args;                                                               \
     if (told) ta_tell_end(TA_FRAME);                                                               \
     return answer;                                                                                 \

@@ -26,8 +26,8 @@
  *
  * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
  *
- * Memory    what traceagent.h says, 56 bytes a thread that is being created, 16 KiB for the very first allocations, 64 KiB of
- *           what was allocated before the session.
+ * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
+ *           session.
  * Threads   the agent's two, and one that looks names up where there are any to look up.
  */
 #ifndef TA_PRELOAD_H
@@ -74,6 +74,7 @@ enum ta_tell {
   TA_TELL_THREAD,  /* that it is there, and its name */
   TA_TELL_HEAP,    /* bytes in use */
   TA_TELL_OBJECTS, /* what is allocated and freed */
+  TA_TELL_STACKS,  /* where threads' stacks lie is wanted */
   TA_TELL_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
 };
 
@@ -97,6 +98,16 @@ static inline void ta_agent_begins(void) {
 static inline void ta_agent_ends(void) {
   atomic_signal_fence(memory_order_seq_cst);
   ta_here.agent--;
+}
+
+/* The same where the caller may be an allocator that holds its locks: nothing is allocated until it ends. */
+static inline void ta_hook_begins(void) {
+  ta_agent_begins();
+  ta_in_hook = true;
+}
+static inline void ta_hook_ends(void) {
+  ta_in_hook = false;
+  ta_agent_ends();
 }
 
 /* What is made now, a thread, a descriptor, is the agent's. */
@@ -147,14 +158,11 @@ struct ta_real {
 };
 extern struct ta_real ta_real;
 void ta_real_find(void);
-/* On this thread, this moment; what it allocates meanwhile is ours (heap.c). */
-extern __thread bool ta_real_looks_up __attribute__((tls_model("initial-exec")));
-
-/* Constructors of other libraries come before ours. */
+/* Constructors of other libraries come before ours, and so do the allocator's first steps. */
 #define TA_REAL(name)                                                                              \
   (*({                                                                                             \
-    if (TB_UNLIKELY(__atomic_load_n(&ta_real.name, __ATOMIC_RELAXED) == NULL)) ta_real_find();     \
-    __atomic_load_n(&ta_real.name, __ATOMIC_RELAXED);                                              \
+    if (TB_UNLIKELY(__atomic_load_n(&ta_real.name, __ATOMIC_ACQUIRE) == NULL)) ta_real_find();     \
+    __atomic_load_n(&ta_real.name, __ATOMIC_ACQUIRE);                                              \
   }))
 
 /* Names that stand in no header unless the program was compiled to check itself. */
@@ -182,7 +190,8 @@ void ta_objects_keep(void *p);
 void ta_objects_forget(void *p);
 void ta_objects_tell_kept(void);
 
-/* Before the agent's own, so that a thread that ends can still say so (threads.c). */
+/* Makes the keys whose destructors see a thread end (threads.c): ours before the agent's, so that a thread that ends can
+ * still say so; and both before the program has many. */
 void ta_threads_watch(void);
 void ta_threads_watch_this(void);
 

@@ -1,36 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the names mean without us: the next object's. */
-#include <dlfcn.h>
+/* What the names mean without us: the next object's. A name that neither libc nor another object has is not exported where
+ * the library was built against that libc (CMakeLists.txt); under an older libc its wrapper refuses. */
 #include <string.h>
 
+#include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
 
 struct ta_real ta_real;
-__thread bool ta_real_looks_up __attribute__((tls_model("initial-exec")));
 
-/* Condition variables changed once, and both kinds are still there. The new one is asked for by its version, because a
- * plain look-up has not always found it. */
-static void *find(const char *name) {
-  static const char *const versions[] = { "GLIBC_2.3.2", "GLIBC_2.17" };
-  static const char changed[] = "pthread_cond_";
+static const struct ta_wanted wanted[] = {
+#define EACH(ret, name, params) { #name, (void **)&ta_real.name },
+#include "agent/preload/each.h"
+};
+#define WANTED (sizeof wanted / sizeof *wanted)
+_Static_assert(WANTED <= TA_LOOKUP_MAX, "all names are found at once");
 
-  if (strncmp(name, changed, sizeof changed - 1) != 0) return dlsym(RTLD_NEXT, name);
-  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-    void *found = dlvsym(RTLD_NEXT, name, versions[i]);
-    if (found != NULL) return found;
-  }
-  return dlsym(RTLD_NEXT, name);
+static intptr_t refuse(void) {
+  errno = ENOSYS;
+  return -1;
+}
+static intptr_t refuse_by_number(void) {
+  return ENOSYS;
+}
+
+/* Functions of POSIX threads answer their error. */
+static void *refusal_of(const char *name) {
+  intptr_t (*refusal)(void) = strncmp(name, "pthread_", 8) == 0 ? refuse_by_number : refuse;
+
+  return *(void **)&refusal;
 }
 
 /* May run on several threads at once: all of them find the same. */
-#define FIND(name) __atomic_store_n((void **)&ta_real.name, find(#name), __ATOMIC_RELAXED);
-
 void ta_real_find(void) {
   int before = errno;
 
-  ta_real_looks_up = true;
-#define EACH(ret, name, params) FIND(name)
-#include "agent/preload/each.h"
-  ta_real_looks_up = false;
+  ta_lookup_next(wanted, WANTED);
+  for (size_t i = 0; i < WANTED; i++)
+    if (__atomic_load_n(wanted[i].to, __ATOMIC_RELAXED) == NULL)
+      __atomic_store_n(wanted[i].to, refusal_of(wanted[i].name), __ATOMIC_RELEASE);
   errno = before;
 }

@@ -43,7 +43,6 @@ static void in_child(void) {
 }
 
 static void watch_process(void) {
-  ta_threads_watch();
   pthread_atfork(before_fork, in_parent, in_child);
   atexit(ta_preload_end); /* before the agent's own handler, which was there first */
 }
@@ -157,6 +156,7 @@ static bool is_wanted(void) {
 /* Until the session has begun, what a thread allocates that is there already is kept in mind. */
 __attribute__((constructor)) static void begin(void) {
   ta_real_find();
+  ta_threads_watch();
   if (is_wanted())
     ta_preload_begin(false);
   else

@@ -27,23 +27,23 @@ void ta_tell_name_calls(void) {
 }
 
 static void say_end(struct ta_here *here) {
-  ta_agent_begins();
+  ta_hook_begins();
   if (here->what == TA_TELL_CALL)
     ta_syscall_end();
   else
     ta_wait_end();
-  ta_agent_ends();
+  ta_hook_ends();
   here->frame = NULL;
 }
 
 /* Stacks begin with the wrapper, whose caller `pc` is in. */
 static void begin_stack(const void *pc, char *frame) {
-  ta_agent_begins();
+  ta_hook_begins();
   ta_origin = (struct ta_origin){ pc, frame };
 }
 static void end_stack(void) {
   ta_origin = (struct ta_origin){ NULL, NULL };
-  ta_agent_ends();
+  ta_hook_ends();
 }
 
 bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, char *frame) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads: who makes one tells it, under the name of the function it runs, until it is given another. That is looked up
  * later, and not here: the loader's lock may be held by whoever waits for the thread that creates this one. */
+#include "agent/emit/frames.h"
 #include "agent/emit/names.h"
 #include "agent/preload/preload.h"
 
@@ -18,11 +19,14 @@ static void say_end(void *self) {
 
 void ta_threads_watch(void) {
   ends_made = pthread_key_create(&ends, say_end) == 0;
+  ta_enter_prepare();
 }
 
 void ta_threads_watch_this(void) {
   if (ends_made) pthread_setspecific(ends, TA_OF_THREAD(pthread_self()));
 }
+
+enum { BEGINS = 1u << TA_TELL_THREAD | 1u << TA_TELL_STACKS }; /* its first steps are ours */
 
 /* What a new thread is handed. */
 struct start {
@@ -36,7 +40,7 @@ struct start {
   bool agents; /* one of the agent's own */
 };
 
-/* A thread's first steps. */
+/* A thread's first steps. Its stack is learned here: later it may be inside of its allocator. */
 static struct start begin(void *self) {
   struct start *handed = self, s = *handed;
 
@@ -47,7 +51,9 @@ static struct start begin(void *self) {
     return s;
   }
   ta_birth_is_mine(s.birth);
-  if ((atomic_load(&ta_told) & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(s.name);
+  unsigned told = atomic_load(&ta_told);
+  if ((told & 1u << TA_TELL_STACKS) != 0) ta_frames_learn();
+  if ((told & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(s.name);
   ta_threads_watch_this();
   ta_agent_ends();
   return s;
@@ -64,12 +70,12 @@ static int live_c11(void *self) {
   return s.run.c11(s.arg);
 }
 
-/* Comes before it is there, so that it can go on with that. NULL: no memory. */
+/* Comes before it is there, so that it can go on with that. function: NULL if it is not told. NULL: no memory. */
 static struct start *hand(struct start s, const void *function) {
   ta_agent_begins();
   struct start *handed = malloc(sizeof *handed);
   if (handed != NULL) *handed = s;
-  if (handed != NULL && !s.agents) handed->name = ta_names_of_function(function);
+  if (handed != NULL && function != NULL) handed->name = ta_names_of_function(function);
   ta_agent_ends();
   return handed;
 }
@@ -85,10 +91,11 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
                           void *arg) {
   struct start s = { .run.posix = start, .arg = arg, .agents = ta_is_agents() };
 
-  if (!s.agents && !ta_tells(TA_TELL_THREAD)) return TA_REAL(pthread_create)(out, attr, start, arg);
-  struct start *handed = hand(s, *(void **)&start);
+  if (!s.agents && !ta_tells_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  bool told = !s.agents && ta_tells(TA_TELL_THREAD);
+  struct start *handed = hand(s, told ? *(void **)&start : NULL);
   if (handed == NULL) return EAGAIN;
-  if (!s.agents) handed->birth = ta_tell_birth(TA_CALL_pthread_create, handed->name, TA_FRAME);
+  if (told) handed->birth = ta_tell_birth(TA_CALL_pthread_create, handed->name, TA_FRAME);
   int error = TA_REAL(pthread_create)(out, attr, live, handed);
   if (error != 0) take_back(handed);
   return error;
@@ -97,10 +104,11 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
 TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
   struct start s = { .run.c11 = start, .arg = arg };
 
-  if (!ta_tells(TA_TELL_THREAD)) return TA_REAL(thrd_create)(out, start, arg);
-  struct start *handed = hand(s, *(void **)&start);
+  if (!ta_tells_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
+  bool told = ta_tells(TA_TELL_THREAD);
+  struct start *handed = hand(s, told ? *(void **)&start : NULL);
   if (handed == NULL) return thrd_nomem;
-  handed->birth = ta_tell_birth(TA_CALL_thrd_create, handed->name, TA_FRAME);
+  if (told) handed->birth = ta_tell_birth(TA_CALL_thrd_create, handed->name, TA_FRAME);
   int error = TA_REAL(thrd_create)(out, live_c11, handed);
   if (error != thrd_success) take_back(handed);
   return error;

@@ -80,6 +80,15 @@ static bool read_number(struct ta_variables *v, const char *name, uint64_t max, 
   return false;
 }
 
+static bool read_stacks(struct ta_variables *v) {
+  bool good = read_number(v, "TRACEAGENT_STACKS", TA_FRAMES_MAX, &v->stacks) &&
+              read_number(v, "TRACEAGENT_SAMPLES", TA_SAMPLES_HZ_MAX, &v->samples);
+  bool objects = (v->told & 1u << TA_TELL_OBJECTS) != 0;
+
+  if (v->stacks != 0 || v->samples != 0 || objects) v->told |= 1u << TA_TELL_STACKS;
+  return good;
+}
+
 /* A signal whose default would end the program, so that nobody's is in the way. */
 static bool read_signal(struct ta_variables *v) {
   const char *text = getenv("TRACEAGENT_RECORD_SIGNAL");
@@ -119,11 +128,9 @@ bool ta_variables_read(struct ta_variables *v) {
   v->tables = is_on("TRACEAGENT_STACK_TABLES");
   if (is_on("TRACEAGENT_MALLOC")) v->told |= 1u << TA_TELL_OBJECTS;
   name_service(v);
-  return read_groups(v) && read_signal(v) &&
+  return read_groups(v) && read_stacks(v) && read_signal(v) &&
          read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&
          read_number(v, "TRACEAGENT_SPOOL_BYTES", INT64_MAX, &v->spool_bytes) &&
          read_number(v, "TRACEAGENT_VERSION", UINT32_MAX, &v->version) &&
-         read_number(v, "TRACEAGENT_STACKS", TA_FRAMES_MAX, &v->stacks) &&
-         read_number(v, "TRACEAGENT_SAMPLES", TA_SAMPLES_HZ_MAX, &v->samples) &&
          read_number(v, "TRACEAGENT_EXIT_MS", EXIT_MS_MAX, &v->exit_ms);
 }

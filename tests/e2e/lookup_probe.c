@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Built with real.c, lookup.c and rows of its own beside those of calls.def: says what four of its rows answer, after every
+ * row was compared with dlsym(). */
+#include <dlfcn.h>
+
+#include "agent/preload/preload.h"
+
+int main(void) {
+  ta_real_find();
+#define EACH(ret, name, params)                                                                    \
+  do {                                                                                             \
+    void *theirs = dlsym(RTLD_NEXT, #name), *ours = *(void **)&ta_real.name;                       \
+    if (theirs == ours || (theirs == NULL && ours != NULL)) break;                                 \
+    printf("%s: %p, not %p\n", #name, ours, theirs);                                               \
+  } while (0);
+#include "agent/preload/each.h"
+  bool refused = TA_REAL(pthread_has_not_this)() == ENOSYS;
+  errno = 0;
+  refused = refused && TA_REAL(no_libc_has_this)() == -1 && errno == ENOSYS;
+  printf("%d %d %d %d %s\n", TA_REAL(twice)(), TA_REAL(only_sysv)(), TA_REAL(changed)(),
+         TA_REAL(indirect)(), refused ? "refused" : "not refused");
+  return 0;
+}
