@@ -18,6 +18,7 @@
 #include "agent/clock.h"
 #include "agent/heritage.h"
 #include "agent/keep.h"
+#include "agent/pin.h"
 #include "agent/process.h"
 #include "wire/split.h"
 
@@ -365,7 +366,10 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   struct ta_forward_config all = ta_forward_config_of(config);
 
   config_fault[0] = 0;
-  if (f == NULL) return TA_E_NOMEM;
+  if (f == NULL || !ta_pin()) {
+    free(f);
+    return TA_E_NOMEM;
+  }
   KEEP_CHECKS(f);
   atomic_store(&f->holders, 1);
   f->client.wake_fd = -1;

@@ -17,6 +17,7 @@
 #include "agent/emit/symbols.h"
 #include "agent/forward.h"
 #include "agent/keep.h"
+#include "agent/pin.h"
 
 enum {
   FIRST_BYTES =
@@ -230,6 +231,7 @@ int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *c
   int error = check_config(&c);
 
   if (error != TA_OK) return error;
+  if (!ta_pin()) return TA_E_NOMEM;
   pthread_rwlock_wrlock(&gate);
   error = session == NULL ? open_session(out, &c, memory_bytes, NULL) : TA_E_BUSY;
   pthread_rwlock_unlock(&gate);
@@ -279,6 +281,7 @@ int ta_emit_start(const struct ta_forward_config *where, const struct ta_emit_co
   int error = check_config(&c);
 
   if (error != TA_OK) return error;
+  if (!ta_pin()) return TA_E_NOMEM;
   pthread_rwlock_wrlock(&gate);
   error = session == NULL ? start_stream(where, &c) : TA_E_BUSY;
   pthread_rwlock_unlock(&gate);

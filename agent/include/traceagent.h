@@ -21,6 +21,8 @@
  *           while a stream of an earlier program is sent, as much as that had in its spool.
  * Threads   every function may be called from any thread; one thread of our own per open stream (two while streams
  *           of earlier programs are sent), with all signals blocked. After fork() the agent is off in the child.
+ * Unload    a plugin that holds libtraceagent.a stays loaded from its first stream, session or ta_lock() on, dlclose() or
+ *           not: the ends of threads, fork(), exit() and signals come back to the agent's code.
  * Errors    0 or a negative code of enum ta_error; never errno. A pointer that must not be NULL and is: TA_E_MISUSE, or
  *           where a call has no answer, nothing is done.
  */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "agent/keep.h"
+#include "agent/pin.h"
 #include "agent/probe/call.h"
 
 const char ta_trace_abi_2 = 0;
@@ -61,6 +62,7 @@ int ta_lock(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
   if (held) return TA_E_MISUSE;
+  if (!ta_pin()) return TA_E_NOMEM;
   pthread_once(&once, watch_fork);
   pthread_mutex_lock(&lock);
   held = true;
