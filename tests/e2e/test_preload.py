@@ -23,7 +23,6 @@ BUSY = SOURCE / "tests/e2e/busy.c"
 HOLDER = SOURCE / "tests/e2e/holder.c"
 LIVE_HEAP = SOURCE / "examples/live-heap/live_heap.c"
 REDIS = shutil.which("redis-check-rdb")  # the server, too: it goes by the name it is called by
-MEMCACHED = shutil.which("memcached")
 REQUESTS = 4000
 SECONDS = 600 if os.environ.get("TC_FULL") else 0  # redis serves on for so long
 
@@ -300,41 +299,6 @@ class Preload(PreloadCase):
         self.run_program(python, "-c", work, env=self.environment(collector.to, TRACEAGENT_SERVICE="sqlite"))
         self.assertEqual(sqlite3.connect(file).execute("select sum(a) from t").fetchone(), (sum(range(50)),))
         self.assertGreater(self.read(collector, "sqlite").count("Running->Syscall"), 200)
-
-    @unittest.skipIf(MEMCACHED is None, "no memcached here; CI=1 tools/deps.sh installs it")
-    def test_memcached_with_its_threads(self):
-        collector = Collector(self)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        server = self.spawn("memcached", MEMCACHED, "-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "4", "-u", "root",
-                            env=self.environment(collector.to, TRACEAGENT_SERVICE="memcached"))
-
-        def connect():
-            try:
-                return socket.create_connection(("127.0.0.1", port))
-            except ConnectionRefusedError:
-                return None
-
-        wait_until("memcached answers", lambda: server.poll() is not None or connect() is not None)
-        clients = [connect() for _ in range(8)]
-        for n in range(50):
-            for client in clients:
-                client.sendall(b"set k%d 0 0 5\r\nvalue\r\nget k%d\r\n" % (n, n))
-            for client in clients:
-                answer = b""
-                while not answer.endswith(b"END\r\n"):
-                    part = client.recv(4096)
-                    self.assertNotEqual(part, b"", self.log("memcached"))
-                    answer += part
-                self.assertEqual(answer, b"STORED\r\nVALUE k%d 0 5\r\nvalue\r\nEND\r\n" % n)
-        server.terminate()
-        self.assertEqual(server.wait(DEADLINE), 0, self.log("memcached"))
-        text = self.read(collector, "memcached")
-        self.assertGreaterEqual(text.count("Running->Syscall"), 2 * 8 * 50)
-        self.assertGreater(self.reasons(text)["network"], 50)
-        workers = set(re.findall(r" G=(\d+) .*Running->Syscall.*\nTransitionStack=\n\tsendmsg @", text))
-        self.assertEqual(len(workers), 4)
-        collector.ask("verify")
 
     @unittest.skipIf(REDIS is None, "no redis")
     def test_redis_under_its_own_benchmark(self):
