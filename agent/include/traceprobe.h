@@ -148,7 +148,8 @@ TA_API int ta_profile_write(const ta_profile *profile, const char *path);
 TA_API void ta_profile_close(ta_profile *profile); /* its probes are detached; NULL is fine */
 
 /* Writes events as JSON for ui.perfetto.dev and chrome://tracing; the events xBegin and xEnd become a span x. Threads
- * take turns at the file, so this is for looking at a program, not for one that must not wait. */
+ * take turns at the file, so this is for looking at a program, not for one that must not wait. A forked child writes
+ * nothing into it. */
 typedef struct ta_chrome ta_chrome;
 TA_API int ta_chrome_open(const char *path, ta_chrome **out);
 TA_API int ta_chrome_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
@@ -170,6 +171,8 @@ TA_API int ta_chrome_close(ta_chrome *chrome);
  * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a step fails
  * everybody goes on, later steps answer TA_E_MISUSE, and the fault tells the steps before, what was expected and what
  * came, and who else stands where. An event nobody expects is told by end(), if its thread stands there by then.
+ *
+ * In a forked child no thread stands, and the script's calls answer TA_E_MISUSE.
  *
  * Errors    TA_E_UNEXPECTED: another event. TA_E_TIMEOUT: none within deadline_ms (0: 30 s). */
 typedef struct ta_expect ta_expect;

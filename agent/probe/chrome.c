@@ -2,7 +2,8 @@
 /* Events in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev open: a JSON array, an object an event.
  *
  * The file is an array without its end until it is closed; both viewers take it so, which is why a program that dies
- * leaves a file that can be looked at. */
+ * leaves a file that can be looked at. A forked child has the probes, and a lock that may be locked for good: it writes
+ * nothing and takes none. */
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -14,10 +15,12 @@
 #include "agent/clock.h"
 #include "agent/keep.h"
 #include "agent/probe/call.h"
+#include "agent/probe/own_file.h"
 
 struct ta_chrome {
   pthread_mutex_t lock;
   FILE *file;
+  pid_t owner; /* the process that writes */
   uint64_t origin_ns;
   const char *between;
   unsigned serial; /* tells a thread whether it has said its name to this one */
@@ -123,6 +126,7 @@ static void tell(void *self, const struct ta_call *call) {
   KEEP_FROM_CANCEL;
   struct ta_chrome *chrome = self;
 
+  if (getpid() != chrome->owner) return;
   pthread_mutex_lock(&chrome->lock);
   write_event(chrome, call, ta_mono_ns() - chrome->origin_ns);
   pthread_mutex_unlock(&chrome->lock);
@@ -134,12 +138,13 @@ int ta_chrome_open(const char *path, ta_chrome **out) {
   *out = NULL;
   struct ta_chrome *chrome = calloc(1, sizeof *chrome);
   if (chrome == NULL) return TA_E_NOMEM;
-  chrome->file = fopen(path, "we");
+  chrome->file = ta_own_file(path);
   if (chrome->file == NULL) {
     free(chrome);
     return TA_E_FILE;
   }
   pthread_mutex_init(&chrome->lock, NULL);
+  chrome->owner = getpid();
   chrome->origin_ns = ta_mono_ns();
   chrome->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
   fputs("[\n", chrome->file);
@@ -160,7 +165,7 @@ int ta_chrome_close(ta_chrome *chrome) {
   fputs("\n]\n", chrome->file);
   bool whole = ferror(chrome->file) == 0;
   whole = fclose(chrome->file) == 0 && whole;
-  pthread_mutex_destroy(&chrome->lock);
+  if (getpid() == chrome->owner) pthread_mutex_destroy(&chrome->lock);
   free(chrome);
   return whole ? TA_OK : TA_E_FILE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A test's script of events: each thread that comes by stands still until the script has its event, so that there is one
- * order in which they go on, the script's. */
+ * order in which they go on, the script's. The script is of one process: in a forked child no thread stands, and the lock
+ * may be locked for good. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "agent/clock.h"
 #include "agent/keep.h"
@@ -32,6 +34,7 @@ struct ta_expect {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   struct ta_probe_group group;
+  pid_t owner; /* the process of the script */
   int64_t deadline_ms;
   struct waiter *first, *paused; /* those that stand; the one that pause() has shown */
   bool over;                     /* failed or closing: nobody is held any more */
@@ -39,6 +42,10 @@ struct ta_expect {
   char past[PAST][STREAM_BYTES + LINE_BYTES + 4];
   char fault[FAULT_BYTES];
 };
+
+static bool is_here(const struct ta_expect *x) {
+  return x != NULL && getpid() == x->owner;
+}
 
 static __thread char own_stream[STREAM_BYTES];
 
@@ -52,6 +59,7 @@ static void stand(void *self, const struct ta_call *call) {
   struct ta_expect *x = self;
   struct waiter w = { .next = NULL }, **end;
 
+  if (!is_here(x)) return;
   ta_call_text(call, w.text, sizeof w.text);
   if (own_stream[0] != '\0')
     memcpy(w.stream, own_stream, sizeof w.stream);
@@ -151,7 +159,7 @@ static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
 int ta_expect_pause(ta_expect *x, const char *stream, const char *text) {
   KEEP_ERRNO;
 
-  if (x == NULL || stream == NULL || text == NULL) return TA_E_MISUSE;
+  if (!is_here(x) || stream == NULL || text == NULL) return TA_E_MISUSE;
   pthread_mutex_lock(&x->lock);
   int error = pause_at(x, stream, text);
   pthread_mutex_unlock(&x->lock);
@@ -159,7 +167,7 @@ int ta_expect_pause(ta_expect *x, const char *stream, const char *text) {
 }
 
 void ta_expect_go(ta_expect *x) {
-  if (x == NULL) return;
+  if (!is_here(x)) return;
   pthread_mutex_lock(&x->lock);
   let_go(x);
   pthread_mutex_unlock(&x->lock);
@@ -185,6 +193,7 @@ int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
   struct ta_expect *x = calloc(1, sizeof *x);
 
   if (x == NULL) return TA_E_NOMEM;
+  x->owner = getpid();
   x->deadline_ms = deadline_ms > 0 ? deadline_ms : DEADLINE_MS;
   pthread_mutex_init(&x->lock, NULL);
   ta_cond_init(&x->changed);
@@ -200,7 +209,7 @@ int ta_expect_end(ta_expect *x) {
   KEEP_ERRNO;
   int error = TA_OK;
 
-  if (x == NULL) return TA_E_MISUSE;
+  if (!is_here(x)) return TA_E_MISUSE;
   pthread_mutex_lock(&x->lock);
   let_go(x);
   if (x->fault[0] != '\0')
@@ -219,8 +228,10 @@ int ta_expect_close(ta_expect *x) {
   ta_expect_end(x);
   int error = ta_probe_group_done(&x->group); /* has waited for those that stood */
   if (error != TA_OK) return error;
-  pthread_cond_destroy(&x->changed);
-  pthread_mutex_destroy(&x->lock);
+  if (is_here(x)) {
+    pthread_cond_destroy(&x->changed);
+    pthread_mutex_destroy(&x->lock);
+  }
   free(x);
   return TA_OK;
 }

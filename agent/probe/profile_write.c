@@ -13,6 +13,7 @@
 
 #include "agent/keep.h"
 #include "agent/probe/gzip.h"
+#include "agent/probe/own_file.h"
 #include "agent/probe/profile.h"
 #include "proto/pprof.pb-c.h"
 
@@ -227,7 +228,7 @@ static void point_at_rows(struct draft *d) {
 static int write_packed(const struct draft *d, const char *path) {
   size_t n = tracecollect__pprof__profile__get_packed_size(&d->out);
   unsigned char *bytes = malloc(n > 0 ? n : 1);
-  FILE *file = bytes != NULL ? fopen(path, "we") : NULL;
+  FILE *file = bytes != NULL ? ta_own_file(path) : NULL;
   int error = bytes == NULL ? TA_E_NOMEM : file == NULL ? TA_E_FILE : TA_OK;
 
   if (error == TA_OK) {
