@@ -536,6 +536,10 @@ void ta_forward_take_snap(ta_forward *f) {
   ta_client_take_snap(&f->client);
 }
 
+void ta_forward_log(ta_forward *f, int level, const char *text) {
+  if (f->client.config.log != NULL) f->client.config.log(f->client.config.log_self, level, text);
+}
+
 void ta_forward_end_generation(ta_forward *f) {
   if (usable(f) != TA_OK) return;
   KEEP_CHECKS(f);
@@ -683,7 +687,7 @@ const char *ta_strerror(int error) {
     return config_fault[0] != 0 ? config_fault : "configuration is incomplete or wrong";
   case TA_E_NOMEM: return "out of memory";
   case TA_E_TIMEOUT: return "not all was acked before the deadline";
-  case TA_E_OFF: return "the agent is off";
+  case TA_E_OFF: return config_fault[0] != 0 ? config_fault : "the agent is off";
   case TA_E_REFUSED: return "the collector refused for good";
   case TA_E_CERT: return config_fault[0] != 0 ? config_fault : "certificate or key cannot be used";
   case TA_E_CLOSED: return "the stream is closed";

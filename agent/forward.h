@@ -26,6 +26,8 @@ void ta_forward_lose_generation(ta_forward *f, uint64_t gen);
 void ta_forward_cut_by(ta_forward *f, void (*cut)(void));
 bool ta_forward_records(ta_forward *f);
 void ta_forward_take_snap(ta_forward *f); /* one that was asked for goes out from here on */
+/* A line for the host's log callback, if it has one. */
+void ta_forward_log(ta_forward *f, int level, const char *text);
 /* error; ta_strerror() says text for it on this thread. */
 int ta_forward_fault(int error, const char *text);
 

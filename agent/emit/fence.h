@@ -6,7 +6,11 @@
  * all cores that run us (membarrier(2)), and light() only keeps the compiler in order. Where the kernel cannot do that,
  * and under ThreadSanitizer, which does not know of it, both are ordinary.
  *
- * Threads   any. What choose() has found stays so.
+ * The first choose() decides for the life of the process, since threads may stand between the two at any time. A seccomp
+ * filter that comes later can make membarrier fail, or kill whoever calls it: then heavy() answers false, once and for
+ * all, and what light() was passed for cannot be known any more.
+ *
+ * Threads   any.
  */
 #ifndef TA_FENCE_H
 #define TA_FENCE_H
@@ -16,8 +20,8 @@
 
 extern atomic_bool ta_fence_is_light;
 
-void ta_fence_choose(void);
-void ta_fence_heavy(void);
+bool ta_fence_choose(void); /* false: there is no fence any more */
+bool ta_fence_heavy(void);  /* false: it was none */
 
 /* Stores, then passes the fence. */
 static inline void ta_fence_store(atomic_uint *word, unsigned value) {

@@ -110,13 +110,14 @@ static void doze(struct ta_rhythm *r, bool rest) {
 void ta_rhythm_run(struct ta_rhythm *r) {
   tb_check_keep(&r->keeper);
   r->began_ns = r->turner.began.mono_ns;
-  while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL) {
+  while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
+         !ta_turner_is_lost(&r->turner)) {
     bool busy = ta_turner_collect(&r->turner);
     turn(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }
   take_snap(r);
-  ta_turner_turn(&r->turner, TA_TURN_LAST);
+  if (!ta_turner_is_lost(&r->turner)) ta_turner_turn(&r->turner, TA_TURN_LAST);
   pthread_mutex_lock(&r->lock);
   r->ended = true;
   pthread_cond_broadcast(&r->turned);

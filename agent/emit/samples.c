@@ -10,6 +10,7 @@
 #include "agent/emit/put.h"
 #include "agent/emit/reserve.h"
 #include "agent/emit/stacks.h"
+#include "agent/filter.h"
 #include "agent/keep.h"
 #include "base/check.h"
 
@@ -17,6 +18,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
+enum { NO_CLOCK = 1000, NO_TIMER = -1 }; /* there is none of that number */
 enum { ROOM_MIN = 16, ROOM_MAX = 2048, PLACES_MIN = 64 };
 
 struct sample {
@@ -147,12 +149,18 @@ static bool make_room(uint32_t place) {
   return grown;
 }
 
+/* No filter that this thread has kills it for its timer. */
+static bool is_spared(void) {
+  return ta_filter_spares(SYS_timer_create, NO_CLOCK, 0, 0) &&
+         ta_filter_spares(SYS_timer_settime, NO_TIMER, 0, 0);
+}
+
 void ta_samples_arm(struct ta_thread *t) {
   struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number };
   struct itimerspec every = { .it_interval = interval, .it_value = interval };
   int timer;
 
-  if (!make_room(t->place)) return;
+  if (!make_room(t->place) || !is_spared()) return;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
   event.sigev_notify_thread_id = gettid();
   if (!make_timer(&event, &timer)) return;
@@ -164,10 +172,18 @@ void ta_samples_arm(struct ta_thread *t) {
 void ta_samples_disarm(struct ta_thread *t) {
   uintptr_t timer = atomic_exchange(&t->timer, 0);
 
-  if (timer != 0) syscall(SYS_timer_delete, (int)(timer - 1));
+  if (timer != 0 && ta_filter_spares(SYS_timer_delete, NO_TIMER, 0, 0))
+    syscall(SYS_timer_delete, (int)(timer - 1));
 }
 
 /* Public. */
+
+bool ta_samples_are_allowed(void) {
+  KEEP_ERRNO;
+
+  return is_spared() && syscall(SYS_timer_create, (long)NO_CLOCK, NULL, NULL) != 0 &&
+         errno == EINVAL;
+}
 
 tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period_ns) {
   uint64_t due = period_ns / 1000000 * hz / 1000;

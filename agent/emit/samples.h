@@ -26,6 +26,8 @@
 
 enum { TA_SAMPLES_HZ_MAX = 1000, TA_SAMPLES_DEPTH = 32 };
 
+/* A filter may forbid timers. */
+bool ta_samples_are_allowed(void);
 /* From here on threads are armed as they enter; until stop. depth: of a sample's stack. TB_NOMEM; TB_BROKEN: the signal
  * cannot be caught; TB_REFUSED: the program has taken it from us. */
 TB_MUST tb_rc ta_samples_start(unsigned hz, int signal, unsigned depth, uint64_t period_ns);

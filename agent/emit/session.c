@@ -128,7 +128,7 @@ static struct session *new_session(const struct ta_emit_config *c) {
 }
 
 static void free_session(struct session *s) {
-  ta_pool_fini(&ta_emit.pool);
+  if (!ta_turner_is_lost(&s->rhythm.turner)) ta_pool_fini(&ta_emit.pool);
   ta_rhythm_fini(&s->rhythm);
   free(s);
 }
@@ -141,6 +141,9 @@ static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   if (c->stack_depth == 0 && c->samples_hz == 0) return TA_OK;
   if (ta_stacks_make() != TB_OK) return TA_E_NOMEM;
   if (c->samples_hz == 0) return TA_OK;
+  if (!ta_samples_are_allowed())
+    return ta_forward_fault(TA_E_CONFIG,
+                            "samples_hz: timer_create(2) is not allowed, probably by seccomp");
   switch (ta_samples_start(c->samples_hz, c->samples_signal, c->stack_depth, period_ns)) {
   case TB_OK: return TA_OK;
   case TB_NOMEM: return TA_E_NOMEM;
@@ -158,7 +161,6 @@ static int begin(struct session *s, const struct ta_outlet *out,
   uint32_t turn = atomic_load(&ta_emit.done) + 3;
 
   ta_names_find("", 0); /* makes our own */
-  ta_fence_choose();
   ta_threads_reset();
   ta_goes_reset();
   struct ta_rate rate;
@@ -203,6 +205,8 @@ static int open_session(const struct ta_outlet *out, const struct ta_emit_config
   int error;
 
   pthread_once(&once, watch_fork);
+  if (!ta_fence_choose())
+    return ta_forward_fault(TA_E_OFF, "membarrier(2) was allowed once and is no longer");
   if (!fork_is_watched || ta_goes_make(TA_GOES_MAX) != TB_OK ||
       ta_threads_make(TA_THREADS_MAX) != TB_OK || (s = new_session(config)) == NULL)
     return TA_E_NOMEM;
@@ -258,6 +262,10 @@ static void snap_on(void *self, uint64_t last_ms) {
   ta_forward_take_snap(self);
 }
 
+static void log_on(void *self, int level, const char *text) {
+  ta_forward_log(self, level, text);
+}
+
 static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how) {
   struct ta_forward_config stream = ta_forward_config_of(where);
   uint64_t memory = stream.spool_bytes != 0 ? stream.spool_bytes : MEMORY_BYTES;
@@ -269,7 +277,7 @@ static int start_stream(const struct ta_forward_config *where, const struct ta_e
   if ((error = ta_forward_open(&stream, &forward)) != TA_OK) return error;
   bool records = ta_forward_records(forward);
   if (records) ta_forward_cut_by(forward, ta_rhythm_cut);
-  struct ta_outlet out = { forward, write_on, lose_on, end_on, records ? snap_on : NULL };
+  struct ta_outlet out = { forward, write_on, lose_on, end_on, records ? snap_on : NULL, log_on };
   error = open_session(&out, how, memory / 4, forward);
   if (error != TA_OK) ta_forward_close(forward, 0);
   return error;

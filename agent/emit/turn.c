@@ -9,6 +9,7 @@
 #include "agent/emit/turn.h"
 
 #include <sched.h>
+#include <syslog.h>
 
 #include "agent/emit/experiments.h"
 #include "agent/emit/memory.h"
@@ -52,6 +53,7 @@ void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_
   k->time = k->bytes = 0;
   k->later = NULL;
   k->later_end = &k->later;
+  k->lost = false;
   tw_header_write(header, ta_emit.version);
   out->write(out->self, header, sizeof header);
   write_experiments(k, ta_emit.first_turn);
@@ -258,6 +260,24 @@ static void begin_turn(struct ta_turner *k, uint32_t turn, const struct ta_momen
   k->bytes = 0;
 }
 
+/* Which threads are in the middle of writing an event cannot be known without the fence, now or later. */
+static void give_session_up(struct ta_turner *k, uint64_t gen) {
+  atomic_store(&ta_emit.word, 0);
+  k->lost = true;
+  k->out.lose(k->out.self, gen);
+  k->out.end(k->out.self, gen);
+  atomic_fetch_add(&ta_emit.generations, 1);
+  atomic_fetch_add(&ta_emit.lost_generations, 1);
+  if (k->out.log != NULL)
+    k->out.log(k->out.self, LOG_ERR,
+               "tracing ends: membarrier(2) is no longer allowed, probably by a seccomp filter. "
+               "Install filters before the trace begins, or allow membarrier");
+}
+
+bool ta_turner_is_lost(const struct ta_turner *k) {
+  return k->lost;
+}
+
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
   uint64_t gen = ta_generation_of(turn);
@@ -266,7 +286,10 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   static const unsigned char end_mark = END_MARK;
 
   if (!move_on(turn, kind)) return false;
-  ta_fence_heavy();
+  if (!ta_fence_heavy()) {
+    give_session_up(k, gen);
+    return true;
+  }
   for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn);
   if (kind == TA_TURN_FORCED) ta_give_up(turn);
   if (ta_given_up(turn)) {

@@ -28,6 +28,8 @@ struct ta_outlet {
   void (*end)(void *self, uint64_t gen);
   /* A recorder: lets out what it keeps. NULL: it is none. */
   void (*snap)(void *self, uint64_t last_ms);
+  /* For people, level as in syslog(3). May be NULL. */
+  void (*log)(void *self, int level, const char *text);
 };
 
 struct ta_turner {
@@ -36,6 +38,7 @@ struct ta_turner {
   uint64_t time;                       /* the same on the wire */
   struct ta_rate rate;                 /* of the counter */
   uint64_t bytes;                      /* of the generation, shipped so far */
+  bool lost;                           /* see ta_turner_is_lost() */
   struct ta_batch *later, **later_end; /* of the turn that has begun meanwhile, oldest first */
   struct tw_write write;
   unsigned char room[TW_WRITE_ROOM];
@@ -52,6 +55,9 @@ enum ta_turn_kind {
 void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate);
 bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);
+/* The session is given up: it is off, nothing more will be shipped, and what threads may still be writing into stays
+ * theirs for good. */
+bool ta_turner_is_lost(const struct ta_turner *k);
 
 /* Around what is written into k->write, for the turner's parts; an empty batch is none. */
 void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread);

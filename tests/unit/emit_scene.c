@@ -52,7 +52,7 @@ static void end(void *self, uint64_t gen) {
 }
 
 struct ta_outlet emit_outlet(struct emitted *e) {
-  return (struct ta_outlet){ e, write_bytes, lose, end, NULL };
+  return (struct ta_outlet){ e, write_bytes, lose, end, NULL, NULL };
 }
 
 int emit_begin(struct emitted *e, const struct ta_emit_config *config, uint64_t memory_bytes) {

@@ -18,7 +18,7 @@ static void *emit_for_ever(void *arg) {
 }
 
 int main(void) {
-  struct ta_outlet out = { NULL, write_nothing, note_nothing, note_nothing, NULL };
+  struct ta_outlet out = { NULL, write_nothing, note_nothing, note_nothing, NULL, NULL };
   struct ta_emit_config config = { .generation_ms = 50, .generation_bytes = 64 << 10 };
   struct ta_emit_status status = { .size = sizeof status };
   pthread_t thread;
