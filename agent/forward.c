@@ -16,6 +16,7 @@
 
 #include "agent/client.h"
 #include "agent/clock.h"
+#include "agent/faults.h"
 #include "agent/heritage.h"
 #include "agent/keep.h"
 #include "agent/pin.h"
@@ -60,8 +61,6 @@ static void restore_keeper(struct tb_keeper *const *before) {
   tb_check_keep(*before);
 }
 
-static __thread char config_fault[160]; /* what ta_strerror(TA_E_CONFIG) and (TA_E_CERT) add */
-
 /* Configuration. */
 
 static int fault(int error, const char *fmt, ...) TB_PRINTF(2, 3);
@@ -70,7 +69,7 @@ static int fault(int error, const char *fmt, ...) {
   va_list args;
 
   va_start(args, fmt);
-  vsnprintf(config_fault, sizeof config_fault, fmt, args);
+  ta_fault_say(fmt, args);
   va_end(args);
   return error;
 }
@@ -365,7 +364,7 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   struct ta_forward *f = calloc(1, sizeof *f);
   struct ta_forward_config all = ta_forward_config_of(config);
 
-  config_fault[0] = 0;
+  ta_fault_clear();
   if (f == NULL || !ta_pin()) {
     free(f);
     return TA_E_NOMEM;
@@ -680,16 +679,22 @@ const char *ta_version(void) {
   return TA_VERSION;
 }
 
+/* The thread's own words, or those for the code. */
+static const char *own_or(const char *text) {
+  const char *own = ta_fault_text();
+
+  return own != NULL ? own : text;
+}
+
 const char *ta_strerror(int error) {
   switch (error) {
   case TA_OK: return "done";
-  case TA_E_CONFIG:
-    return config_fault[0] != 0 ? config_fault : "configuration is incomplete or wrong";
+  case TA_E_CONFIG: return own_or("configuration is incomplete or wrong");
   case TA_E_NOMEM: return "out of memory";
   case TA_E_TIMEOUT: return "not all was acked before the deadline";
-  case TA_E_OFF: return config_fault[0] != 0 ? config_fault : "the agent is off";
+  case TA_E_OFF: return own_or("the agent is off");
   case TA_E_REFUSED: return "the collector refused for good";
-  case TA_E_CERT: return config_fault[0] != 0 ? config_fault : "certificate or key cannot be used";
+  case TA_E_CERT: return own_or("certificate or key cannot be used");
   case TA_E_CLOSED: return "the stream is closed";
   case TA_E_BUSY: return "a session of emitting is open already";
   case TA_E_KEPT: return "not all was acked before the deadline; it is on disk, for the next start";

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,10 +48,34 @@ static bool is_here(const struct ta_expect *x) {
   return x != NULL && getpid() == x->owner;
 }
 
-static __thread char own_stream[STREAM_BYTES];
+/* Names that threads gave themselves, each once, for good: a thread keeps a pointer, since there is little room for a
+ * library's thread-local variables. */
+struct named {
+  struct named *next;
+  char text[STREAM_BYTES];
+};
+static struct named *_Atomic names;
+static __thread const struct named *own_stream;
+
+static const struct named *find_name(const char *text) {
+  for (const struct named *name = atomic_load(&names); name != NULL; name = name->next)
+    if (strncmp(name->text, text, STREAM_BYTES - 1) == 0) return name;
+  return NULL;
+}
 
 void ta_expect_name(const char *stream) {
-  snprintf(own_stream, sizeof own_stream, "%s", stream == NULL ? "" : stream);
+  KEEP_ERRNO;
+
+  own_stream = NULL;
+  if (stream == NULL || *stream == '\0') return;
+  if ((own_stream = find_name(stream)) != NULL) return;
+  struct named *name = calloc(1, sizeof *name);
+  if (name == NULL) return;
+  snprintf(name->text, sizeof name->text, "%s", stream);
+  name->next = atomic_load(&names);
+  while (!atomic_compare_exchange_weak(&names, &name->next, name)) {
+  }
+  own_stream = name;
 }
 
 static void stand(void *self, const struct ta_call *call) {
@@ -61,8 +86,8 @@ static void stand(void *self, const struct ta_call *call) {
 
   if (!is_here(x)) return;
   ta_call_text(call, w.text, sizeof w.text);
-  if (own_stream[0] != '\0')
-    memcpy(w.stream, own_stream, sizeof w.stream);
+  if (own_stream != NULL)
+    memcpy(w.stream, own_stream->text, sizeof w.stream);
   else
     pthread_getname_np(pthread_self(), w.stream, sizeof w.stream);
   pthread_mutex_lock(&x->lock);

@@ -396,3 +396,39 @@ Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_
   tt_stream_free(&t);
   scene_end(&s);
 }
+
+/* The words for an error are of the thread that made it, also where others fail at the same time. */
+
+static pthread_barrier_t all_failed;
+
+static void *fail_by_name(void *name) {
+  struct ta_forward_config config = { .server = "127.0.0.1:9", .certs = "/", .service = name };
+  ta_forward *f;
+  bool own = true;
+
+  for (int i = 0; i < 20; i++) {
+    own &= ta_forward_open(&config, &f) == TA_E_CONFIG;
+    pthread_barrier_wait(&all_failed);
+    own &= strstr(ta_strerror(TA_E_CONFIG), name) != NULL;
+    pthread_barrier_wait(&all_failed);
+  }
+  return own ? name : NULL;
+}
+
+Test(forward, words_for_an_error_belong_to_its_thread) {
+  enum { THREADS = 32 };
+  static char names[THREADS][32];
+  pthread_t thread[THREADS];
+
+  pthread_barrier_init(&all_failed, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) {
+    snprintf(names[i], sizeof names[i], "no name %d.", i);
+    cr_assert_eq(pthread_create(&thread[i], NULL, fail_by_name, names[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    void *own;
+    pthread_join(thread[i], &own);
+    cr_assert_eq(own, names[i]);
+  }
+  cr_assert_str_eq(ta_strerror(TA_E_CONFIG), "configuration is incomplete or wrong");
+}
