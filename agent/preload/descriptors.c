@@ -3,12 +3,25 @@
  * agent read and write the next files it opens; and it may count on the order of the numbers it gets.
  *
  * So the agent's threads have a table of descriptors of their own, as a process has. In the program's table stands one
- * that both sides need, by which the agent is woken: it has a high number, and for the program it is not there. Where
- * the kernel does not give a thread a table (before Linux 5.9, if a container forbids unshare(2), too), and where the
- * agent has a folder for its spool, whose lock a forked child must let go of, all of the agent's are kept so. */
+ * that both sides need, by which the agent is woken: for the program it is not there. Its number is one that few programs
+ * reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes each fork of a
+ * small program take three times as long. Where the kernel does not give a thread a table (before Linux 5.9, if a container
+ * forbids unshare(2), too), and where the agent has a folder for its spool, whose lock a forked child must let go of, all
+ * of the agent's are kept so.
+ *
+ * That the kernel said yes does not prove that the table is ours: valgrind answers for the kernel, and drops the flag. So
+ * before anything is closed, a descriptor is made here, and /proc must say that a thread of the program does not have it.
+ * Without /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
 #include "agent/preload/preload.h"
 
-enum { FDS_MAX = 65536, BELOW_LIMIT = 64, LIMIT_MIN = 256 };
+enum {
+  FDS_MAX = 65536,   /* that are known as the agent's */
+  NUMBER_MAX = 1024, /* to which one is raised */
+  BELOW_MAX = 64,
+  LIMIT_MIN = 256,
+  MARKER_LEAST = 200,
+  TRIES = 4, /* with a marker, where the program opens one of the same number meanwhile */
+};
 
 static __thread bool apart; /* has a table of its own */
 static _Atomic uint64_t agents[FDS_MAX / 64];
@@ -25,21 +38,29 @@ static int raise_number(int fd) {
   struct rlimit limit;
 
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < LIMIT_MIN) return fd;
-  int least = (limit.rlim_cur > FDS_MAX ? FDS_MAX : (int)limit.rlim_cur) - BELOW_LIMIT;
+  int least = (limit.rlim_cur > NUMBER_MAX ? NUMBER_MAX : (int)limit.rlim_cur) - BELOW_MAX;
   int high = fcntl(fd, F_DUPFD_CLOEXEC, least);
   if (high < 0) return fd;
   TA_REAL(close)(fd);
   return high;
 }
 
-int ta_descriptors_keep(int fd) {
-  if (!ta_is_agents() || apart || fd < 0) return fd;
-  fd = raise_number(fd);
-  if (fd >= FDS_MAX) return fd;
+static void add(int fd) {
+  if (fd < 0 || fd >= FDS_MAX) return;
   atomic_fetch_or(&agents[fd / 64], UINT64_C(1) << fd % 64);
   int before = atomic_load(&end);
   while (before <= fd && !atomic_compare_exchange_weak(&end, &before, fd + 1))
     ;
+}
+
+static void remove_from_set(int fd) {
+  if (fd >= 0 && fd < FDS_MAX) atomic_fetch_and(&agents[fd / 64], ~(UINT64_C(1) << fd % 64));
+}
+
+int ta_descriptors_keep(int fd) {
+  if (!ta_is_agents() || apart || fd < 0) return fd;
+  fd = raise_number(fd);
+  add(fd);
   return fd;
 }
 
@@ -59,7 +80,7 @@ static int refuse(int error) {
 TA_API int close(int fd) {
   if (TB_UNLIKELY(is_agents(fd)) && !apart) {
     if (ta_here.agent == 0) return refuse(EBADF);
-    atomic_fetch_and(&agents[fd / 64], ~(UINT64_C(1) << fd % 64));
+    remove_from_set(fd);
   }
   return TA_REAL(close)(fd);
 }
@@ -81,10 +102,51 @@ TA_API int close_range(unsigned first, unsigned last, int flags) {
   return close_others(first, last, flags);
 }
 
+/* A thread's descriptor: 1, 0 if it has none of that number, -1 if that cannot be known. */
+static int thread_has(pid_t thread, int fd) {
+  char path[64], target[1];
+
+  snprintf(path, sizeof path, "/proc/self/task/%ld/fd/%d", (long)thread, fd);
+  if (readlink(path, target, sizeof target) >= 0) return 1;
+  return errno == ENOENT ? 0 : -1;
+}
+
+/* A descriptor of the agent's that the program's table has; -1: there is none. */
+static int shared_with(pid_t thread) {
+  for (int fd = 0; fd < atomic_load(&end); fd++)
+    if (is_agents(fd) && thread_has(thread, fd) == 1) return fd;
+  return -1;
+}
+
+/* A thread that has ended has no descriptors, either: so it must still have the shared one afterwards. */
+static bool thread_lacks_marker(pid_t thread, int shared, int least) {
+  int marker = fcntl(shared, F_DUPFD_CLOEXEC, least);
+
+  if (marker < 0) return false;
+  add(marker); /* where the table is the program's after all */
+  bool lacks = thread_has(thread, marker) == 0 && thread_has(thread, shared) == 1;
+  TA_REAL(close)(marker);
+  remove_from_set(marker);
+  return lacks;
+}
+
+static bool take_table(void) {
+  return TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
+}
+
+static bool part_from(pid_t thread) {
+  int shared = shared_with(thread);
+
+  if (shared < 0 || !take_table()) return false;
+  for (int i = 0; i < TRIES; i++)
+    if (thread_lacks_marker(thread, shared, MARKER_LEAST + i)) return true;
+  return false;
+}
+
 /* What the program has open is not kept open here, but for stderr if something may be said there. */
-void ta_descriptors_part(bool keep_stderr) {
+void ta_descriptors_part(pid_t program, bool keep_stderr) {
   if (getenv("TRACEAGENT_SPOOL_DIR") != NULL) return;
-  apart = TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
+  apart = part_from(program);
   if (!apart) return;
   if (keep_stderr) close_others(0, STDERR_FILENO - 1, 0);
   close_others(keep_stderr ? STDERR_FILENO + 1 : 0, ~0u, 0);

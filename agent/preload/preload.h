@@ -195,8 +195,8 @@ void ta_objects_tell_kept(void);
 void ta_threads_watch(void);
 void ta_threads_watch_this(void);
 
-/* One of the agent's threads gets descriptors of its own (descriptors.c). */
-void ta_descriptors_part(bool keep_stderr);
+/* One of the agent's threads gets descriptors of its own (descriptors.c). program: a thread that has the program's. */
+void ta_descriptors_part(pid_t program, bool keep_stderr);
 /* One that was just made; if it is the agent's, the program will not meet it. */
 int ta_descriptors_keep(int fd);
 

@@ -7,6 +7,7 @@ import collections
 import itertools
 import os
 import re
+import resource
 import shlex
 import shutil
 import socket
@@ -23,6 +24,7 @@ BUSY = SOURCE / "tests/e2e/busy.c"
 HOLDER = SOURCE / "tests/e2e/holder.c"
 LIVE_HEAP = SOURCE / "examples/live-heap/live_heap.c"
 REDIS = shutil.which("redis-check-rdb")  # the server, too: it goes by the name it is called by
+VALGRIND = shutil.which("valgrind")
 REQUESTS = 4000
 SECONDS = 600 if os.environ.get("TC_FULL") else 0  # redis serves on for so long
 
@@ -87,6 +89,13 @@ void finish(void) {
     pthread_join(thread, NULL);
     for (int i = 0; i < 64; i++) printf("0x%lx %zu\\n", (unsigned long)held[i], malloc_usable_size(held[i]));
 }
+"""
+
+
+ANSWERS_FOR_THE_KERNEL = """
+#include <sys/syscall.h>
+#include <unistd.h>
+int close_range(unsigned first, unsigned last, int flags) { return flags != 0 ? 0 : (int)syscall(SYS_close_range, first, last, 0); }
 """
 
 
@@ -231,6 +240,25 @@ class Preload(PreloadCase):
     def test_a_program_that_closes_all_descriptors_is_traced_on(self):
         text = self.read(self.traced("close", "waits"), "unchanged")
         self.assertEqual(self.reasons(text)["network"], 3)
+
+    def test_descriptors_stay_open_where_something_answers_for_the_kernel(self):
+        shim = self.folder / "shim.so"  # as valgrind does, it lets close_range() succeed without its flag
+        (self.folder / "shim.c").write_text(ANSWERS_FOR_THE_KERNEL)
+        self.run_program("cc", "-shared", "-fPIC", self.folder / "shim.c", "-o", shim)
+        self.traced("descriptors", LD_PRELOAD=f"{LIBRARY}:{shim}")
+
+    @unittest.skipIf(VALGRIND is None, "no valgrind here; tools/deps.sh installs it")
+    def test_descriptors_stay_open_under_valgrind(self):
+        collector = Collector(self)
+        done = self.run_program(VALGRIND, "-q", self.unchanged(), "descriptors", env=self.environment(collector.to))
+        self.assertIn("as ever\n", done.out)
+
+    def test_no_descriptor_of_the_agents_has_a_high_number(self):
+        program, collector = self.unchanged(), Collector(self)
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        done = self.run_program(program, "no-high-number", env=self.environment(collector.to), preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (limit[1], limit[1])))
+        self.assertEqual((done.out, done.err), ("as ever\n", ""))
 
     def test_a_forked_child_is_not_told_and_one_that_runs_a_program_is(self):
         collector = self.traced("children")

@@ -3,6 +3,7 @@
  *
  * Whatever a scene waits for it really waits for: who ends the wait looks first that the other sleeps in the kernel. A
  * scene ends the program with 1 and a line if something is not as without the library. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <threads.h>
 #include <unistd.h>
@@ -439,6 +441,43 @@ static void set_up(void) {
   MUST(mtx_init(&mtx, mtx_plain) == thrd_success && cnd_init(&cnd) == thrd_success);
 }
 
+/* One of the agent's threads has begun its work: it has a name then. */
+static bool agent_is_at_work(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  char path[64], name[16];
+  bool found = false;
+
+  MUST(tasks != NULL);
+  for (struct dirent *task; !found && (task = readdir(tasks)) != NULL;) {
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", task->d_name);
+    int fd = open(path, O_RDONLY);
+    ssize_t n = fd >= 0 ? read(fd, name, sizeof name) : -1;
+    found = n >= 10 && memcmp(name, "traceagent", 10) == 0;
+    if (fd >= 0) close(fd);
+  }
+  closedir(tasks);
+  return found;
+}
+
+/* What is open stays open, whatever the agent's threads do with descriptors. */
+static void keep_descriptors(void) {
+  enum { KEPT = 40 };
+  int kept[KEPT], n = 0;
+  struct stat before[KEPT], now;
+
+  while (n < KEPT) MUST(pipe(&kept[n]) == 0 && (n += 2) > 0);
+  for (int i = 0; i < n; i++) MUST(fstat(kept[i], &before[i]) == 0);
+  while (!agent_is_at_work()) sched_yield();
+  for (int i = 0; i < n; i++)
+    MUST(fstat(kept[i], &now) == 0 && now.st_ino == before[i].st_ino && close(kept[i]) == 0);
+}
+
+/* fork() copies the table of descriptors up to its highest number. */
+static void no_high_number(void) {
+  while (!agent_is_at_work()) sched_yield();
+  for (int fd = 1024; fd < 65536; fd++) MUST(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+}
+
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "close") == 0) close_everything();
@@ -451,6 +490,8 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "children") == 0) children(argv[0]);
     if (strcmp(argv[i], "heap") == 0) use_heap();
     if (strcmp(argv[i], "sleep") == 0) in_sleep();
+    if (strcmp(argv[i], "descriptors") == 0) keep_descriptors();
+    if (strcmp(argv[i], "no-high-number") == 0) no_high_number();
     if (strcmp(argv[i], "daemon") == 0) MUST(daemon(1, 1) == 0);
   }
   puts("as ever");
