@@ -28,7 +28,7 @@ _Atomic unsigned long strict_allocations;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static sem_t sem;
+static sem_t sem; /* zeroed it is one of 0; used before there is a constructor that could make it */
 static unsigned char *arena;
 static size_t used;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
@@ -142,6 +142,5 @@ static void *allocate_on(void *arg) {
 __attribute__((constructor)) static void begin(void) {
   pthread_t thread;
 
-  sem_init(&sem, 0, 0);
   if (pthread_create(&thread, NULL, allocate_on, NULL) == 0) pthread_detach(thread);
 }
