@@ -19,6 +19,7 @@
 #include "agent/faults.h"
 #include "agent/heritage.h"
 #include "agent/keep.h"
+#include "agent/limits.h"
 #include "agent/pin.h"
 #include "agent/process.h"
 #include "wire/split.h"
@@ -193,6 +194,16 @@ static int take_record(const struct ta_forward_config *config, bool use_env, uin
   return TA_OK;
 }
 
+/* A tool of ours that forwards for nobody else may use up what it has. */
+static int check_limits(uint64_t spool_bytes, bool is_guest) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  return !is_guest || ta_limits_check(spool_bytes, &diag) == TB_OK
+             ? TA_OK
+             : fault(TA_E_CONFIG, "%s", diag.text);
+}
+
 /* A mistake in the files is told at once, not in some later status. */
 static int check_files(const struct ta_client_config *client) {
   struct ta_tls *tls = NULL;
@@ -322,10 +333,10 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
   uint64_t record_ms;
 
   if (error == TA_OK) error = take_record(config, patience == NULL, &record_ms);
+  uint64_t spool_bytes = config->spool_bytes == 0 ? SPOOL_BYTES : config->spool_bytes;
+  if (error == TA_OK) error = check_limits(spool_bytes, patience == NULL);
   if (error != TA_OK) return error;
-  if (ta_spool_init(&f->spool, config->spool_bytes == 0 ? SPOOL_BYTES : config->spool_bytes) !=
-      TB_OK)
-    return TA_E_NOMEM;
+  if (ta_spool_init(&f->spool, spool_bytes) != TB_OK) return TA_E_NOMEM;
   if (patience != NULL) {
     f->spool.impatient = patience->impatient;
     f->spool.impatient_self = patience->self;

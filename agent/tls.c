@@ -2,12 +2,15 @@
 #include "agent/tls.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/frame.h"
 
@@ -128,14 +131,26 @@ static int on_verify(int ok, X509_STORE_CTX *store) {
 
 /* Opening. */
 
-static tb_rc file_fail(struct tb_diag *diag, const char *what, const char *path) {
-  unsigned long error = ERR_peek_last_error();
+/* OpenSSL keeps the system's error for itself: "system lib". */
+static tb_rc check_readable(struct tb_diag *diag, const char *what, const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  char byte;
+  bool readable = fd >= 0 && read(fd, &byte, 1) >= 0;
+  int error = errno;
 
-  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", what, path,
-                 ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : error_text(error));
+  if (fd >= 0) close(fd);
+  return readable ? TB_OK
+                  : tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", what, path, strerror(error));
+}
+
+static tb_rc file_fail(struct tb_diag *diag, const char *what, const char *path) {
+  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", what, path, error_text(ERR_peek_last_error()));
 }
 
 static tb_rc load(SSL_CTX *ctx, const struct ta_tls_files *files, struct tb_diag *diag) {
+  TB_TRY(check_readable(diag, "CA", files->ca));
+  TB_TRY(check_readable(diag, "certificate", files->cert));
+  TB_TRY(check_readable(diag, "key", files->key));
   if (SSL_CTX_load_verify_file(ctx, files->ca) != 1) return file_fail(diag, "CA", files->ca);
   if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
     return file_fail(diag, "certificate", files->cert);

@@ -29,6 +29,7 @@ enum {
   MEMORY_BYTES = 16 << 20,
   MEMORY_BYTES_MIN = 2 << 20,
   VERSION = 26,
+  STACK_BYTES = 512 << 10,
   TIDY_MS = 1000, /* past the deadline of stop(), for the turner to end */
 };
 
@@ -54,12 +55,16 @@ static void *thread_main(void *self) {
 }
 
 static int start_thread(struct session *s) {
+  pthread_attr_t attr; /* the usual size would be the program's limit of its first thread's stack */
   sigset_t all, before;
 
   sigfillset(&all);
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&s->thread, NULL, thread_main, s);
+  int error = pthread_create(&s->thread, &attr, thread_main, s);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
   return error == 0 ? TA_OK : TA_E_THREAD;
 }
 

@@ -246,11 +246,23 @@ void ta_symbols_want(uint64_t pc) {
   wanted++;
 }
 
+/* The usual size would be the program's limit of its first thread's stack, which may be too little for libdw. */
+static bool start_thread(void) {
+  enum { STACK_BYTES = 1 << 20 };
+  pthread_attr_t attr;
+
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  int error = pthread_create(&thread, &attr, thread_main, NULL);
+  pthread_attr_destroy(&attr);
+  return error == 0;
+}
+
 void ta_symbols_hold(uint64_t until_ns) {
   struct timespec until = ta_timespec(until_ns);
 
   if (wanted == 0) return;
-  if (!running) running = to_be_joined = pthread_create(&thread, NULL, thread_main, NULL) == 0;
+  if (!running) running = to_be_joined = start_thread();
   pthread_cond_broadcast(&changed);
   while (running && wanted > 0)
     if (pthread_cond_timedwait(&changed, &lock, &until) != 0) break;

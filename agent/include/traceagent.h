@@ -40,7 +40,8 @@ extern "C" {
 
 enum ta_error {
   TA_OK = 0,
-  TA_E_CONFIG = -1, /* a field is missing or wrong: ta_strerror() says which */
+  /* A field is missing or wrong, or a resource limit leaves no room for us: ta_strerror() says which. */
+  TA_E_CONFIG = -1,
   TA_E_NOMEM = -2,
   TA_E_TIMEOUT = -3, /* the deadline passed; what is unsent stays (sync) or is given up (close) */
   TA_E_OFF = -4,     /* agent is off: TRACEAGENT_DISABLE=1, forked child, or a fault of our own */

@@ -12,6 +12,9 @@
  * That the kernel said yes does not prove that the table is ours: valgrind answers for the kernel, and drops the flag. So
  * before anything is closed, a descriptor is made here, and /proc must say that a thread of the program does not have it.
  * Without /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
+#include <sys/syscall.h>
+
+#include "agent/filter.h"
 #include "agent/preload/preload.h"
 
 enum {
@@ -130,8 +133,11 @@ static bool thread_lacks_marker(pid_t thread, int shared, int least) {
   return lacks;
 }
 
+/* A filter of the program's may end it for either call. Without close_range() there is no use for a table. */
 static bool take_table(void) {
-  return TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
+  if (!ta_filter_spares(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE)) return false;
+  if (TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0) return true;
+  return ta_filter_spares(SYS_unshare, CLONE_FILES, 0, 0) && unshare(CLONE_FILES) == 0;
 }
 
 static bool part_from(pid_t thread) {

@@ -19,7 +19,7 @@ struct ta_variables {
   uint64_t stacks, samples; /* TRACEAGENT_STACKS, TRACEAGENT_SAMPLES */
   bool tables;              /* TRACEAGENT_STACK_TABLES */
   int record_signal;        /* TRACEAGENT_RECORD_SIGNAL; 0: none */
-  char service[65];         /* TRACEAGENT_SERVICE, or the program's name */
+  char service[80];         /* TRACEAGENT_SERVICE, or the program's name */
   char fault[200];
 };
 

@@ -94,7 +94,7 @@ class Case(unittest.TestCase):
     def run_program(self, *command, expect=0, **options):
         """Runs a program to its end; answers the finished process, its exit code already checked."""
         done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=5 * DEADLINE, **options)
+                              timeout=options.pop("timeout", 5 * DEADLINE), **options)
         done.out = done.stdout.decode(errors="replace")
         done.err = done.stderr.decode(errors="replace")
         for report in SANITIZER_REPORTS:
@@ -111,14 +111,14 @@ class Case(unittest.TestCase):
         """A C program of examples/, built against the agent of this build."""
         return self.program_of(SOURCE / "examples" / name / f"{name.replace('-', '_')}.c", name, *packages)
 
-    def program_of(self, source, name, *packages):
+    def program_of(self, source, name, *packages, flags=()):
         """A C program as a user builds it."""
         pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
+        libraries = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
         program = self.folder / name
         sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, source,
-                         *shlex.split(flags), "-o", program)
+        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, *flags,
+                         source, *shlex.split(libraries), "-o", program)
         return program
 
     def unpack(self, packed):
