@@ -82,7 +82,7 @@ class Case(unittest.TestCase):
     def spawn(self, name, *command, **options):
         """Starts a program in the background; what it says goes to NAME.log."""
         log = open(self.folder / f"{name}.log", "ab")
-        process = subprocess.Popen([str(c) for c in command], stderr=log, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([str(c) for c in command], stderr=log, stdin=options.pop("stdin", subprocess.DEVNULL),
                                    stdout=options.pop("stdout", log), preexec_fn=die_with_parent, **options)
         log.close()
         self.processes.append(process)
