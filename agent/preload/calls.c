@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wrappers that calls.def describes. */
+#include <limits.h>
+#include <string.h>
+
 #include "agent/preload/preload.h"
+#include "agent/preload/streams.h"
 
 static inline enum ta_tell poll_ms(int ms) {
   return ms == 0 ? TA_TELL_CALL : TA_TELL_POLL;
@@ -77,6 +81,15 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
     enum ta_tell what = told_as;                                                                   \
     if (!ta_tells(what)) return TA_REAL(name) args;                                                \
     bool told = ta_tell_begin(what, TA_CALL_##name, NULL, TA_FRAME);                               \
+    ret answer = TA_REAL(name) args;                                                               \
+    if (told) ta_tell_end(TA_FRAME);                                                               \
+    return answer;                                                                                 \
+  }
+
+#define CALL_IF(ret, name, params, args, when)                                                     \
+  TA_API ret name params {                                                                         \
+    if (!ta_tells(TA_TELL_CALL) || !(when)) return TA_REAL(name) args;                             \
+    bool told = ta_tell_begin(TA_TELL_CALL, TA_CALL_##name, NULL, TA_FRAME);                       \
     ret answer = TA_REAL(name) args;                                                               \
     if (told) ta_tell_end(TA_FRAME);                                                               \
     return answer;                                                                                 \

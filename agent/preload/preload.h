@@ -24,7 +24,8 @@
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
  *
- * What is not seen: calls that libc makes itself (stdio's, the resolver's), system calls without libc, static programs.
+ * What is not seen: calls that libc makes itself (the resolver's, those of printf() and of one character at a time), system
+ * calls without libc, static programs.
  *
  * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
  *           session.
@@ -36,6 +37,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -49,8 +51,10 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -159,10 +163,11 @@ struct ta_real {
 extern struct ta_real ta_real;
 void ta_real_find(void);
 /* Constructors of other libraries come before ours, and so do the allocator's first steps. */
-#define TA_REAL(name)                                                                              \
-  (*({                                                                                             \
+#define TA_REAL(name) (*TA_REAL_SLOT(name))
+#define TA_REAL_SLOT(name)                                                                         \
+  (({                                                                                              \
     if (TB_UNLIKELY(__atomic_load_n(&ta_real.name, __ATOMIC_ACQUIRE) == NULL)) ta_real_find();     \
-    __atomic_load_n(&ta_real.name, __ATOMIC_ACQUIRE);                                              \
+    &ta_real.name;                                                                                 \
   }))
 
 /* Names that stand in no header unless the program was compiled to check itself. */
@@ -172,6 +177,8 @@ ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t at, size_t room);
 ssize_t __recv_chk(int fd, void *to, size_t n, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, __SOCKADDR_ARG peer,
                        socklen_t *len);
+size_t __fread_chk(void *to, size_t room, size_t size, size_t n, FILE *f);
+char *__fgets_chk(char *to, size_t room, int n, FILE *f);
 int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask,
                 size_t room);

@@ -9,14 +9,16 @@ __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
 static _Atomic ta_name names[TA_CALLS];
 
-/* As the programmer wrote it: the compiler makes __read_chk of read. */
+/* As the programmer wrote it: the compiler makes __read_chk of read. Of syscall() only futexes are told. */
 static ta_name name_of_call(const char *exported) {
   static const char checked[] = "_chk";
   char name[32];
 
+  if (strcmp(exported, "syscall") == 0) return ta_name_of("futex");
   if (strncmp(exported, "__", 2) != 0) return ta_name_of(exported);
   snprintf(name, sizeof name, "%s", exported + 2);
-  name[strlen(name) - (sizeof checked - 1)] = 0;
+  size_t kept = strlen(name) - (sizeof checked - 1);
+  if (strcmp(name + kept, checked) == 0) name[kept] = 0;
   return ta_name_of(name);
 }
 

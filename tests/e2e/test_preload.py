@@ -43,9 +43,9 @@ print("100 jobs")
 """
 
 
-# What the scenes called waits do: a mutex, a lock three times, a semaphore, the first at a barrier, mtx_t; and who ends that.
-SYNC_WAITS = 7
-WAKES = {"pthread_mutex_unlock": 1, "pthread_rwlock_unlock": 3, "sem_post": 1, "pthread_barrier_wait": 1, "mtx_unlock": 1,
+# What the scenes called waits do: a mutex, a lock three times, a semaphore, the first at a barrier, mtx_t, a futex; and who ends that.
+SYNC_WAITS = 8
+WAKES = {"futex": 1, "pthread_mutex_unlock": 1, "pthread_rwlock_unlock": 3, "sem_post": 1, "pthread_barrier_wait": 1, "mtx_unlock": 1,
          "pthread_cond_signal": 2, "cnd_broadcast": 1}
 
 EARLY = """
@@ -159,11 +159,21 @@ class Preload(PreloadCase):
         self.assertRegex(text, r"\t(wait_thread|unchanged\+0x\w+) @")  # its name may come too late, see below
         self.assertIn("\tunchanged @", text)
 
+    def test_streams_file_locks_and_queues_are_seen_where_they_reach_the_kernel(self):
+        text = self.read(self.traced("streams", "file-locks", "queues"), "unchanged")
+        calls = collections.Counter(re.findall(r"Running->Syscall.*\nTransitionStack=\n\t(\S+) @", text))
+        self.assertEqual({name: calls[name] for name in ("fgets", "fread", "fwrite", "fcntl", "lockf", "msgrcv", "semop", "fopen")},
+                         {"fgets": 1, "fread": 2, "fwrite": 1, "fcntl": 1, "lockf": 1, "msgrcv": 1, "semop": 1, "fopen": 1})
+        self.assertEqual(calls["getline"] + calls["getdelim"], 1)  # the compiler makes one of the other
+        self.assertLessEqual(1, calls["fputs"])
+        self.assertLess(calls["fputs"], 10)  # of a thousand
+        self.assertGreaterEqual(text.count("Syscall->Runnable"), 6)  # those that another process ended
+
     def test_calls_go_by_their_names_and_who_lets_go_is_who_woke_the_one_that_waited(self):
         text = self.read(self.traced("waits"), "unchanged")
         names = set(re.findall(r"Running->(?:Waiting|Syscall).*\nTransitionStack=\n\t(\S+) @", text))
         self.assertLessEqual({"pthread_mutex_lock", "sem_wait", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_barrier_wait",
-                              "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "mtx_lock", "cnd_wait", "pthread_join", "thrd_join",
+                              "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "mtx_lock", "cnd_wait", "futex", "pthread_join", "thrd_join",
                               "poll", "select", "epoll_wait", "nanosleep", "read", "write", "recv", "send"}, names)
         woken = re.findall(r"^M=-?\d+ P=-?\d+ G=(-?\d+) StateTransition .*Waiting->Runnable.*(?:\nStack=\n\t(\S+) @)?", text, re.M)
         calls = collections.Counter(call for waker, call in woken if waker != "-1")
@@ -177,9 +187,9 @@ class Preload(PreloadCase):
         made = re.findall(r"^M=\d+ P=\d+ G=(-?\d+) StateTransition .*NotExist->Runnable.*\nTransitionStack=\n\t.*\n\t\t.*\n\n(?:Stack=\n\t(\S+) @)?",
                           text, re.M)
         calls = collections.Counter(call for maker, call in made if maker != "-1")
-        self.assertEqual(calls, {"pthread_create": 19, "thrd_create": 2})
+        self.assertEqual(calls, {"pthread_create": 20, "thrd_create": 2})
         self.assertEqual([maker for maker, _ in made].count("-1"), 1)  # the first thread
-        self.assertEqual(text.count("Running->NotExist"), 21)
+        self.assertEqual(text.count("Running->NotExist"), 22)
 
     def test_a_lock_that_is_free_is_not_worth_a_word(self):
         text = self.read(self.traced("waits", TRACEAGENT_TRACE="locks"), "unchanged")

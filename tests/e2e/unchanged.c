@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,9 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
 #include <unistd.h>
@@ -45,16 +49,20 @@ static pthread_t sleeper;
 /* The thread that is about to wait. */
 static atomic_int ready;
 
-static bool sleeps(int id) {
+static bool sleeps_of(int process, int id) {
   char path[64], text[256] = "";
 
-  snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
+  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process, id);
   int fd = open(path, O_RDONLY);
   if (fd < 0) return false;
   ssize_t n = read(fd, text, sizeof text - 1);
   close(fd);
   const char *state = n > 0 ? strrchr(text, ')') : NULL;
   return state != NULL && state[2] == 'S';
+}
+
+static bool sleeps(int id) {
+  return sleeps_of(getpid(), id);
 }
 
 static void wait_until_it_sleeps(void) {
@@ -238,6 +246,21 @@ static void in_sleep(void) {
   MUST(nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL) == 0);
   MUST(usleep(2000) == 0);
 }
+static _Atomic uint32_t word;
+
+static void take_futex(void) {
+  word = 0;
+}
+static void in_futex(void) {
+  MUST(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL) == -1 && errno == EAGAIN);
+  while (word == 0) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL);
+}
+static void wake_futex(void) {
+  word = 1;
+  MUST(syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1) >= 0);
+  MUST(syscall(SYS_gettid) == gettid() && syscall(-1L) == -1 && errno == ENOSYS);
+}
+
 static void nothing(void) {}
 
 struct wait {
@@ -257,6 +280,7 @@ static const struct wait waits[] = {
   { "join", nothing, in_join, write_one },
   { "mtx", take_mtx, in_mtx, give_mtx },
   { "cnd", nothing, in_cnd, tell_cnd },
+  { "futex", take_futex, in_futex, wake_futex },
   { "thrd", nothing, in_thrd_join, write_one },
   { "read", nothing, in_read, write_one },
   { "poll", nothing, in_poll, write_one },
@@ -441,6 +465,132 @@ static void set_up(void) {
   MUST(mtx_init(&mtx, mtx_plain) == thrd_success && cnd_init(&cnd) == thrd_success);
 }
 
+/* Another process, or another thread, ends each of these waits once it sees this one sleep. */
+
+static void after_it_sleeps(void (*end)(void *arg), void *arg) {
+  ready = gettid();
+  pid_t pid = fork();
+
+  MUST(pid >= 0);
+  if (pid != 0) return;
+  while (!sleeps_of(getppid(), ready)) sched_yield();
+  end(arg);
+  _exit(0);
+}
+
+static void reap(void) {
+  MUST(wait(NULL) > 0);
+}
+
+static void write_line(void *arg) {
+  MUST(write(*(int *)arg, "a line\n", 7) == 7);
+}
+
+enum { MUCH = 1 << 17 }; /* more than a pipe takes */
+
+static void read_all(void *arg) {
+  static char bytes[1 << 16];
+
+  for (ssize_t n, left = MUCH; left > 0; left -= n)
+    MUST((n = read(*(int *)arg, bytes, sizeof bytes)) > 0);
+}
+
+static void use_streams(void) {
+  char line[16], *grown = NULL, byte;
+  size_t room = 0;
+  int ends[2];
+  FILE *f;
+
+  MUST(pipe(ends) == 0 && (f = fdopen(ends[0], "r")) != NULL);
+  after_it_sleeps(write_line, &ends[1]);
+  MUST(fgets(line, sizeof line, f) == line && strcmp(line, "a line\n") == 0);
+  reap();
+  after_it_sleeps(write_line, &ends[1]);
+  MUST(getline(&grown, &room, f) == 7);
+  reap();
+  after_it_sleeps(write_line, &ends[1]);
+  MUST(fread(line, 1, 7, f) == 7);
+  reap();
+  free(grown);
+  fclose(f);
+  close(ends[1]);
+  MUST(pipe(ends) == 0 && (f = fdopen(ends[1], "w")) != NULL);
+  static const char much[MUCH];
+  after_it_sleeps(read_all, &ends[0]);
+  MUST(fwrite(much, 1, sizeof much, f) == sizeof much && fflush(f) == 0);
+  reap();
+  fclose(f);
+  close(ends[0]);
+  MUST((f = fopen("/dev/null", "r+")) != NULL);
+  for (int i = 0; i < 1000; i++) MUST(fputs("short", f) >= 0); /* most of them stay in the buffer */
+  MUST(fflush(f) == 0 && fread(&byte, 1, 1, f) == 0 && fclose(f) == 0);
+}
+
+/* The child has the lock before the parent asks for it. */
+static void with_locked_file(bool of_fcntl, int fd) {
+  struct flock lock = { .l_type = F_WRLCK };
+  int go[2];
+  char byte;
+
+  MUST(pipe(go) == 0);
+  ready = gettid();
+  pid_t pid = fork();
+  MUST(pid >= 0);
+  if (pid == 0) {
+    MUST(fcntl(fd, F_SETLK, &lock) == 0 && write(go[1], "x", 1) == 1);
+    while (!sleeps_of(getppid(), ready)) sched_yield();
+    _exit(0); /* its locks go with it */
+  }
+  MUST(read(go[0], &byte, 1) == 1);
+  errno = ENOTTY;
+  MUST((of_fcntl ? fcntl(fd, F_SETLKW, &lock) : lockf(fd, F_LOCK, 0)) == 0 && errno == ENOTTY);
+  reap();
+  lock.l_type = F_UNLCK;
+  MUST(fcntl(fd, F_SETLK, &lock) == 0 && close(go[0]) == 0 && close(go[1]) == 0);
+}
+
+static void lock_files(void) {
+  char path[] = "/tmp/unchanged-XXXXXX";
+  int fd = mkstemp(path), copy;
+
+  MUST(fd >= 0 && unlink(path) == 0);
+  MUST((copy = fcntl(fd, F_DUPFD_CLOEXEC, 50)) >= 50 && fcntl(copy, F_GETFD) == FD_CLOEXEC);
+  with_locked_file(true, fd);
+  with_locked_file(false, fd);
+  close(fd);
+  close(copy);
+}
+
+static void send_message(void *arg) {
+  struct {
+    long type;
+    char text[4];
+  } message = { 1, "abc" };
+
+  MUST(msgsnd(*(int *)arg, &message, 4, 0) == 0);
+}
+
+static void raise_semaphore(void *arg) {
+  MUST(semop(*(int *)arg, &(struct sembuf){ .sem_op = 1 }, 1) == 0);
+}
+
+static void use_queues(void) {
+  struct {
+    long type;
+    char text[4];
+  } message;
+  int queue = msgget(IPC_PRIVATE, 0600), set = semget(IPC_PRIVATE, 1, 0600);
+
+  MUST(queue >= 0 && set >= 0);
+  after_it_sleeps(send_message, &queue);
+  MUST(msgrcv(queue, &message, 4, 0, 0) == 4 && strcmp(message.text, "abc") == 0);
+  reap();
+  after_it_sleeps(raise_semaphore, &set);
+  MUST(semop(set, &(struct sembuf){ .sem_op = -1 }, 1) == 0);
+  reap();
+  MUST(msgctl(queue, IPC_RMID, NULL) == 0 && semctl(set, 0, IPC_RMID) == 0);
+}
+
 /* One of the agent's threads has begun its work: it has a name then. */
 static bool agent_is_at_work(void) {
   DIR *tasks = opendir("/proc/self/task");
@@ -491,6 +641,9 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "heap") == 0) use_heap();
     if (strcmp(argv[i], "sleep") == 0) in_sleep();
     if (strcmp(argv[i], "descriptors") == 0) keep_descriptors();
+    if (strcmp(argv[i], "streams") == 0) use_streams();
+    if (strcmp(argv[i], "file-locks") == 0) lock_files();
+    if (strcmp(argv[i], "queues") == 0) use_queues();
     if (strcmp(argv[i], "no-high-number") == 0) no_high_number();
     if (strcmp(argv[i], "daemon") == 0) MUST(daemon(1, 1) == 0);
   }
