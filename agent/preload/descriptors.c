@@ -134,25 +134,32 @@ static bool thread_lacks_marker(pid_t thread, int shared, int least) {
 }
 
 /* A filter of the program's may end it for either call. Without close_range() there is no use for a table. */
-static bool take_table(void) {
-  if (!ta_filter_spares(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE)) return false;
-  if (TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0) return true;
-  return ta_filter_spares(SYS_unshare, CLONE_FILES, 0, 0) && unshare(CLONE_FILES) == 0;
+struct ta_parting ta_descriptors_prepare(void) {
+  struct ta_parting p = { .program = gettid() };
+
+  if (getenv("TRACEAGENT_SPOOL_DIR") != NULL) return p;
+  p.by_close_range = ta_filter_spares(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE);
+  p.by_unshare = p.by_close_range && ta_filter_spares(SYS_unshare, CLONE_FILES, 0, 0);
+  return p;
 }
 
-static bool part_from(pid_t thread) {
-  int shared = shared_with(thread);
+static bool take_table(struct ta_parting p) {
+  if (TA_REAL(close_range)(~0u, ~0u, CLOSE_RANGE_UNSHARE) == 0) return true;
+  return p.by_unshare && unshare(CLONE_FILES) == 0;
+}
 
-  if (shared < 0 || !take_table()) return false;
+static bool part(struct ta_parting p) {
+  int shared = p.by_close_range ? shared_with(p.program) : -1;
+
+  if (shared < 0 || !take_table(p)) return false;
   for (int i = 0; i < TRIES; i++)
-    if (thread_lacks_marker(thread, shared, MARKER_LEAST + i)) return true;
+    if (thread_lacks_marker(p.program, shared, MARKER_LEAST + i)) return true;
   return false;
 }
 
 /* What the program has open is not kept open here, but for stderr if something may be said there. */
-void ta_descriptors_part(pid_t program, bool keep_stderr) {
-  if (getenv("TRACEAGENT_SPOOL_DIR") != NULL) return;
-  apart = part_from(program);
+void ta_descriptors_part(struct ta_parting p, bool keep_stderr) {
+  apart = part(p);
   if (!apart) return;
   if (keep_stderr) close_others(0, STDERR_FILENO - 1, 0);
   close_others(keep_stderr ? STDERR_FILENO + 1 : 0, ~0u, 0);

@@ -202,8 +202,14 @@ void ta_objects_tell_kept(void);
 void ta_threads_watch(void);
 void ta_threads_watch_this(void);
 
-/* One of the agent's threads gets descriptors of its own (descriptors.c). program: a thread that has the program's. */
-void ta_descriptors_part(pid_t program, bool keep_stderr);
+/* One of the agent's threads gets descriptors of its own (descriptors.c). It must not open anything before: the program may
+ * close that number meanwhile, and take it. So the thread that makes it prepares what is to be read for it. */
+struct ta_parting {
+  pid_t program; /* a thread that has the program's descriptors */
+  bool by_close_range, by_unshare;
+};
+struct ta_parting ta_descriptors_prepare(void);
+void ta_descriptors_part(struct ta_parting p, bool keep_stderr);
 /* One that was just made; if it is the agent's, the program will not meet it. */
 int ta_descriptors_keep(int fd);
 

@@ -37,7 +37,8 @@ struct start {
   void *arg;
   ta_name name;
   struct ta_birth birth;
-  pid_t creator; /* of one of the agent's own threads; 0: it is none */
+  bool agents; /* one of the agent's own */
+  struct ta_parting parting;
 };
 
 /* A thread's first steps. Its stack is learned here: later it may be inside of its allocator. */
@@ -46,8 +47,8 @@ static struct start begin(void *self) {
 
   ta_agent_begins();
   free(handed);
-  if (s.creator != 0) {
-    ta_descriptors_part(s.creator, ta_preload_is_verbose());
+  if (s.agents) {
+    ta_descriptors_part(s.parting, ta_preload_is_verbose());
     return s;
   }
   ta_birth_is_mine(s.birth);
@@ -89,11 +90,11 @@ static void take_back(struct start *handed) {
 
 TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
                           void *arg) {
-  bool agents = ta_is_agents();
-  struct start s = { .run.posix = start, .arg = arg, .creator = agents ? gettid() : 0 };
+  struct start s = { .run.posix = start, .arg = arg, .agents = ta_is_agents() };
 
-  if (!agents && !ta_tells_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
-  bool told = !agents && ta_tells(TA_TELL_THREAD);
+  if (!s.agents && !ta_tells_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  bool told = !s.agents && ta_tells(TA_TELL_THREAD);
+  if (s.agents) s.parting = ta_descriptors_prepare();
   struct start *handed = hand(s, told ? *(void **)&start : NULL);
   if (handed == NULL) return EAGAIN;
   if (told) handed->birth = ta_tell_birth(TA_CALL_pthread_create, handed->name, TA_FRAME);
