@@ -254,9 +254,11 @@ static void look(void *self, const struct ta_call *call) {
 static void pack(void) {}
 
 static void probes(void) {
-  struct ta_tracepoint empty = { 0 };
-  struct ta_trace_spec one = { "experiment M\nevent e ctx=M a_value\n", 1 };
-  struct ta_tracepoint at = { .module = "M", .name = "e", .pack = pack, .event = 7, .spec = &one };
+  static struct ta_tracepoint empty;
+  static const struct ta_trace_spec one = { "experiment M\nevent e ctx=M a_value\n", 1 };
+  static struct ta_tracepoint at = {
+    .module = "M", .name = "e", .pack = pack, .event = 7, .spec = &one
+  };
   struct ta_probe probe = { 0 };
   struct ta_probe_group group = { 0 };
   ta_profile *profile = NULL;
@@ -328,7 +330,7 @@ static void probes(void) {
 }
 
 static void passing(void) {
-  struct ta_tracepoint empty = { 0 };
+  static struct ta_tracepoint empty;
   struct ta_call zeroed = { 0 }, no_args = { .module = "m", .name = "e", .n = 3 };
   struct ta_passing here = { 0 };
   struct ta_probe probe = { 0 };
