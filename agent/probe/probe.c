@@ -20,6 +20,15 @@ static __thread bool held; /* by this thread */
 /* Out of their lists, and perhaps still running. What was detached within a probe waits here for an unlock outside. */
 static struct ta_probe *detached;
 
+/* What unlocks wait for, on the stacks of their threads: a forked child has none of these, and takes over what they
+ * wait for. */
+struct waiting {
+  struct ta_probe *gone;
+  struct waiting *next;
+};
+static struct waiting *waiting;
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the other one */
+
 static struct ta_probe *load(struct ta_probe *const *at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
@@ -33,19 +42,35 @@ static void store(struct ta_probe **at, struct ta_probe *probe) {
 static bool fork_locked;
 
 static void before_fork(void) {
-  if (held) return;
-  pthread_mutex_lock(&lock);
-  fork_locked = true;
+  if (!held) {
+    pthread_mutex_lock(&lock);
+    fork_locked = true;
+  }
+  pthread_mutex_lock(&waiting_lock);
 }
 
 static void after_fork(void) {
+  pthread_mutex_unlock(&waiting_lock);
   if (!fork_locked) return;
   fork_locked = false;
   pthread_mutex_unlock(&lock);
 }
 
+static void take_over(void) {
+  for (struct waiting *w = waiting; w != NULL; w = w->next)
+    while (w->gone != NULL) {
+      struct ta_probe *probe = w->gone;
+      w->gone = probe->next_detached;
+      probe->next_detached = detached;
+      detached = probe;
+    }
+  waiting = NULL;
+}
+
 static void in_child(void) {
   fork_locked = false;
+  waiting_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  take_over();
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   if (held) pthread_mutex_lock(&lock);
   ta_quiet_forget();
@@ -75,24 +100,43 @@ static void make_new(struct ta_probe *probe) {
   __atomic_store_n(&probe->at, NULL, __ATOMIC_RELEASE);
 }
 
+static void begin_waiting(struct waiting *w) {
+  pthread_mutex_lock(&waiting_lock);
+  w->next = waiting;
+  waiting = w;
+  pthread_mutex_unlock(&waiting_lock);
+}
+
+static void end_waiting(struct waiting *w) {
+  struct waiting **link = &waiting;
+
+  pthread_mutex_lock(&waiting_lock);
+  while (w->gone != NULL) {
+    struct ta_probe *next = w->gone->next_detached;
+    make_new(w->gone);
+    w->gone = next;
+  }
+  while (*link != w) link = &(*link)->next;
+  *link = w->next;
+  pthread_mutex_unlock(&waiting_lock);
+}
+
 int ta_unlock(void) {
   KEEP_ERRNO;
-  struct ta_probe *gone = NULL;
+  struct waiting w = { NULL, NULL };
 
   if (!held) return TA_E_MISUSE;
   held = false;
   if (!ta_quiet_inside()) {
-    gone = detached;
+    w.gone = detached;
     detached = NULL;
   }
+  bool waits = w.gone != NULL;
+  if (waits) begin_waiting(&w);
   pthread_mutex_unlock(&lock); /* a probe that runs may want it before it can return */
-  if (gone == NULL) return TA_OK;
+  if (!waits) return TA_OK;
   ta_quiet_wait();
-  while (gone != NULL) {
-    struct ta_probe *next = gone->next_detached;
-    make_new(gone);
-    gone = next;
-  }
+  end_waiting(&w);
   return TA_OK;
 }
 

@@ -3,7 +3,9 @@
  * have. Each child has an alarm: one that hangs is killed, and the test fails. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +153,64 @@ Test(probes_fork, a_profile_is_whole_while_the_program_forks) {
   ta_profile_close(profile);
   unlink(path_in("profile"));
   rmdir(folder);
+}
+
+/* A probe that another thread waits for, to be free again. */
+
+static sem_t inside, may_leave;
+static struct ta_probe waited_for;
+
+static void stay(void *self, int n) {
+  (void)self;
+  if (n == ALONE) return;
+  sem_post(&inside);
+  sem_wait(&may_leave);
+}
+
+static void *pass_and_stay(void *self) {
+  passed(1);
+  return self;
+}
+
+static void *detach(void *self) {
+  ta_lock();
+  ta_probe_detach(&waited_for);
+  ta_unlock();
+  return self;
+}
+
+static void attach_again(void *self) {
+  (void)self;
+  if (ta_lock() != TA_OK || ta_unlock() != TA_OK || ta_lock() != TA_OK) exit(11);
+  if (passed_attach(NULL, &waited_for, stay, NULL) != TA_OK) exit(12);
+  ta_unlock();
+  passed(ALONE);
+}
+
+static bool is_detached(void) {
+  return __atomic_load_n(&passed_point()->first, __ATOMIC_ACQUIRE) == NULL;
+}
+
+Test(probes_fork, what_another_thread_waits_for_is_free_in_the_child) {
+  pthread_t passes, detaches;
+
+  sem_init(&inside, 0, 0);
+  sem_init(&may_leave, 0, 0);
+  ta_lock();
+  cr_assert_eq(passed_attach(NULL, &waited_for, stay, NULL), TA_OK);
+  ta_unlock();
+  cr_assert_eq(pthread_create(&passes, NULL, pass_and_stay, NULL), 0);
+  sem_wait(&inside);
+  cr_assert_eq(pthread_create(&detaches, NULL, detach, NULL), 0);
+  TT_WAIT_UNTIL(is_detached());
+  in_children(attach_again, NULL);
+  sem_post(&may_leave);
+  pthread_join(passes, NULL);
+  pthread_join(detaches, NULL);
+  ta_lock();
+  cr_assert_eq(passed_attach(NULL, &waited_for, stay, NULL), TA_OK);
+  cr_assert_eq(ta_probe_detach(&waited_for), TA_OK);
+  ta_unlock();
 }
 
 /* A script. */
