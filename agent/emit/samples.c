@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/emit/caught.h"
 #include "agent/emit/put.h"
 #include "agent/emit/reserve.h"
 #include "agent/emit/stacks.h"
@@ -41,6 +42,7 @@ static uint32_t room;
 static unsigned depth;
 static struct timespec interval;
 static int signal_number;
+static atomic_bool yielded; /* the program takes the signal */
 atomic_bool ta_samples_on;
 
 static struct samples *samples_of(uint32_t place, uint32_t turn) {
@@ -49,32 +51,7 @@ static struct samples *samples_of(uint32_t place, uint32_t turn) {
 
 /* The handler. */
 
-static struct sigaction before[_NSIG]; /* what was done about a signal until we caught it */
-static bool caught[_NSIG];             /* once and for all: our handler stays */
-static const char our_timers;          /* whose address they carry */
-
-static bool does_nothing(int number) {
-  const struct sigaction *was = &before[number];
-
-  if (was->sa_handler != SIG_DFL) return was->sa_handler == SIG_IGN;
-  return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
-}
-
-/* What ends the program, ends it when the handler has returned. */
-static void pass_on(int number, siginfo_t *info, void *context) {
-  const struct sigaction *was = &before[number];
-
-  if ((was->sa_flags & SA_SIGINFO) != 0) {
-    was->sa_sigaction(number, info, context);
-  } else if (does_nothing(number)) {
-    return;
-  } else if (was->sa_handler == SIG_DFL) {
-    sigaction(number, was, NULL);
-    raise(number);
-  } else {
-    was->sa_handler(number);
-  }
-}
+static const char our_timers; /* whose address they carry */
 
 static void note(struct ta_thread *t, uint32_t turn, const void *context) {
   uint64_t pcs[TA_FRAMES_MAX] TA_UNSET;
@@ -98,7 +75,7 @@ static void note(struct ta_thread *t, uint32_t turn, const void *context) {
  * busy before it was interrupted in a section, or holds one, and stays so. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {
-    pass_on(number, info, context);
+    ta_caught_pass_on(number, info, context);
     return;
   }
   KEEP_ERRNO;
@@ -108,22 +85,6 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   uint32_t turn = ta_turn_now();
   if (turn != 0 && t->session == ta_emit.session && ta_samples_are_on()) note(t, turn, context);
   if (outside) ta_leave(t);
-}
-
-/* It stays: a signal of a timer that is gone may still be on its way, and would end the program. So a handler that came
- * after ours may have kept ours, to hand signals on to it: in front of that one, each would call the other for ever. */
-static tb_rc catch_signal(int number) {
-  struct sigaction is,
-      ours = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
-
-  if (sigaction(number, NULL, &is) != 0) return TB_BROKEN;
-  if ((is.sa_flags & SA_SIGINFO) != 0 && is.sa_sigaction == on_signal) return TB_OK;
-  if (caught[number] && is.sa_handler != SIG_DFL && is.sa_handler != SIG_IGN) return TB_REFUSED;
-  sigfillset(&ours.sa_mask);
-  before[number] = is;
-  if (sigaction(number, &ours, NULL) != 0) return TB_BROKEN;
-  caught[number] = true;
-  return TB_OK;
 }
 
 /* Timers, by the kernel's numbers: glibc before 2.34 allocates for its own, and a thread may be armed in a hook. */
@@ -155,12 +116,20 @@ static bool is_spared(void) {
          ta_filter_spares(SYS_timer_settime, NO_TIMER, 0, 0);
 }
 
+/* Then a signal would wait until the program unblocks or takes it. */
+static bool is_blocked(void) {
+  sigset_t blocked;
+
+  return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+         sigismember(&blocked, signal_number) == 1;
+}
+
 void ta_samples_arm(struct ta_thread *t) {
   struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number };
   struct itimerspec every = { .it_interval = interval, .it_value = interval };
   int timer;
 
-  if (!make_room(t->place) || !is_spared()) return;
+  if (yielded || is_blocked() || !make_room(t->place) || !is_spared()) return;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
   event.sigev_notify_thread_id = gettid();
   if (!make_timer(&event, &timer)) return;
@@ -194,7 +163,8 @@ tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period
   room = (uint32_t)(due < ROOM_MAX ? due + due / 4 : ROOM_MAX) + ROOM_MIN;
   room_bytes = sizeof(struct samples) + room * sizeof(struct sample);
   TB_TRY(ta_reserve_init(&memory, 2 * room_bytes, TA_THREADS_MAX, PLACES_MIN));
-  tb_rc rc = catch_signal(signal_number);
+  tb_rc rc = ta_caught_begin(signal_number, on_signal);
+  atomic_store(&yielded, false);
   if (rc == TB_OK)
     atomic_store(&ta_samples_on, true);
   else
@@ -202,10 +172,19 @@ tb_rc ta_samples_start(unsigned hz, int number, unsigned frames, uint64_t period
   return rc;
 }
 
+static void disarm_all(void) {
+  for (uint32_t i = 0; i < ta_threads_end(); i++) ta_samples_disarm(&ta_threads[i]);
+}
+
+void ta_samples_yield(const sigset_t *set) {
+  if (!ta_samples_are_on() || sigismember(set, signal_number) != 1) return;
+  if (!atomic_exchange(&yielded, true)) disarm_all();
+}
+
 void ta_samples_stop(void) {
   if (!ta_samples_are_on()) return;
   atomic_store(&ta_samples_on, false);
-  for (uint32_t i = 0; i < ta_threads_end(); i++) ta_samples_disarm(&ta_threads[i]);
+  disarm_all();
   ta_reserve_fini(&memory);
 }
 

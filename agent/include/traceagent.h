@@ -239,14 +239,15 @@ struct ta_emit_config {
  * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found as debuggers
  * find it. Nothing is fetched over the network.
  *
- * With stacks or samples a thread's first event asks libc where its stack lies, which allocates, and reads
- * /proc/self/maps on the main thread. Where events are emitted under a lock of the program's own allocator, call
+ * With stacks or samples a thread's first event asks libc where its stack lies, which allocates, but for the main
+ * thread. Where events are emitted under a lock of the program's own allocator, call
  * ta_thread_attach() at the head of each thread.
  *
  * Samples. With samples_hz each attached thread is interrupted by a signal in every 1/samples_hz s of CPU that it uses,
  * and its stack goes into the trace as a CPU sample. It is the one thing here that the program can notice: see
  * agent/emit/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before
- * goes on hearing of all others' signals. Ours stays when the session has ended; where the program has put another in
+ * goes on hearing of all others' signals. One that the program installs later gets our signals in the place of ours: it
+ * should pass those whose si_code is SI_TIMER to the handler that it replaced. Ours stays when the session has ended; where the program has put another in
  * its place by then, a session with samples by that signal is refused (TA_E_CONFIG), since the two might call each
  * other for ever. Stacks are of frame pointers always, 32 deep or as stack_depth says.
  *

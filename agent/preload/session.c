@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "agent/emit/caught.h"
 #include "agent/preload/preload.h"
 #include "agent/preload/variables.h"
 
@@ -156,6 +157,7 @@ static bool is_wanted(void) {
 /* Until the session has begun, what a thread allocates that is there already is kept in mind. */
 __attribute__((constructor)) static void begin(void) {
   ta_real_find();
+  ta_caught_install = *TA_REAL_SLOT(sigaction);
   ta_threads_watch();
   if (is_wanted())
     ta_preload_begin(false);

@@ -243,6 +243,10 @@ class Preload(PreloadCase):
         top = self.run_program(self.go.tool("pprof"), "-top", "-cum", self.folder / "sync.pb.gz", env=self.go.environment).out
         self.assertRegex(top, r"\brest\n")
 
+    def test_the_signal_of_samples_belongs_to_the_program_too(self):
+        text = self.read(self.traced("urgent", TRACEAGENT_SAMPLES="1000"), "unchanged")
+        self.assertGreater(text.count(" StackSample "), 20)
+
     def test_cancelled_threads_and_signal_handlers_are_as_ever(self):
         text = self.read(self.traced("cancel", "signals", "waits"), "unchanged")
         self.assertEqual(self.reasons(text)["network"], 3)

@@ -23,6 +23,7 @@
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -591,6 +592,96 @@ static void use_queues(void) {
   MUST(msgctl(queue, IPC_RMID, NULL) == 0 && semctl(set, 0, IPC_RMID) == 0);
 }
 
+/* The signal by which samples come: the program's handlers get what is sent to them, and nothing else. */
+
+static atomic_int urgent;
+static sigset_t urgent_mask;
+
+static void on_urgent(int number) {
+  MUST(number == SIGURG);
+  pthread_sigmask(SIG_BLOCK, NULL, &urgent_mask);
+  urgent++;
+}
+static void on_urgent_info(int number, siginfo_t *info, void *context) {
+  MUST(info->si_code == SI_TKILL && info->si_pid == getpid() && context != NULL);
+  on_urgent(number);
+}
+
+static void burn(void) {
+  struct timespec began, now;
+
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+  do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  while (now.tv_sec * 1000 + now.tv_nsec / 1000000 <
+         began.tv_sec * 1000 + began.tv_nsec / 1000000 + 30);
+}
+
+static void expect_urgent(int calls) {
+  urgent = 0;
+  burn();
+  MUST(urgent == 0);
+  MUST(raise(SIGURG) == 0 && urgent == calls);
+}
+
+static void in_interrupted_read(void) {
+  char byte;
+
+  MUST(read(wire[0], &byte, 1) == -1 && errno == EINTR);
+}
+static void *interrupt_reader(void *arg) {
+  wait_until_it_sleeps();
+  pthread_kill(*(pthread_t *)arg, SIGURG);
+  return NULL;
+}
+
+static void use_urgent(void) {
+  struct sigaction act = { .sa_handler = on_urgent, .sa_flags = SA_RESTART }, old;
+  pthread_t self = pthread_self(), other;
+
+  sigaddset(&act.sa_mask, SIGUSR2);
+  MUST(sigaction(SIGURG, &act, &old) == 0 && old.sa_handler == SIG_DFL);
+  expect_urgent(1);
+  MUST(sigismember(&urgent_mask, SIGUSR2) == 1 && sigismember(&urgent_mask, SIGURG) == 1);
+  MUST(sigismember(&urgent_mask, SIGUSR1) == 0);
+  MUST(sigaction(SIGURG, NULL, &old) == 0 && old.sa_handler == on_urgent);
+  MUST(sigismember(&old.sa_mask, SIGUSR2) == 1 && (old.sa_flags & SA_RESTART) != 0);
+  act = (struct sigaction){ .sa_sigaction = on_urgent_info, .sa_flags = (int)SA_SIGINFO };
+  MUST(sigaction(SIGURG, &act, &act) == 0 && act.sa_handler == on_urgent);
+  expect_urgent(1);
+  ready = gettid(); /* without SA_RESTART a call is interrupted */
+  MUST(pthread_create(&other, NULL, interrupt_reader, &self) == 0);
+  in_interrupted_read();
+  MUST(pthread_join(other, NULL) == 0);
+  MUST(signal(SIGURG, SIG_IGN) == (sighandler_t)on_urgent_info);
+  expect_urgent(0);
+  MUST(signal(SIGURG, on_urgent) == SIG_IGN);
+  expect_urgent(1);
+  act = (struct sigaction){ .sa_handler = on_urgent, .sa_flags = (int)SA_RESETHAND | SA_NODEFER };
+  MUST(sigaction(SIGURG, &act, NULL) == 0);
+  expect_urgent(1);
+  MUST(sigismember(&urgent_mask, SIGURG) == 0);
+  expect_urgent(0);
+  MUST(sigaction(SIGURG, NULL, &old) == 0 && old.sa_handler == SIG_DFL);
+  MUST(signal(SIGUSR1, SIG_IGN) == SIG_DFL && raise(SIGUSR1) == 0 &&
+       signal(SIGUSR1, SIG_DFL) == SIG_IGN);
+}
+
+/* A program that reads the signal from a descriptor reads its own. */
+static void read_urgent(void) {
+  struct signalfd_siginfo info;
+  sigset_t only;
+
+  burn();
+  sigemptyset(&only);
+  sigaddset(&only, SIGURG);
+  int fd = signalfd(-1, &only, SFD_NONBLOCK);
+  MUST(fd >= 0 && pthread_sigmask(SIG_BLOCK, &only, NULL) == 0);
+  burn();
+  MUST(read(fd, &info, sizeof info) == -1 && errno == EAGAIN);
+  MUST(raise(SIGURG) == 0 && read(fd, &info, sizeof info) == sizeof info);
+  close(fd);
+}
+
 /* One of the agent's threads has begun its work: it has a name then. */
 static bool agent_is_at_work(void) {
   DIR *tasks = opendir("/proc/self/task");
@@ -641,6 +732,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "heap") == 0) use_heap();
     if (strcmp(argv[i], "sleep") == 0) in_sleep();
     if (strcmp(argv[i], "descriptors") == 0) keep_descriptors();
+    if (strcmp(argv[i], "urgent") == 0) use_urgent(), read_urgent();
     if (strcmp(argv[i], "streams") == 0) use_streams();
     if (strcmp(argv[i], "file-locks") == 0) lock_files();
     if (strcmp(argv[i], "queues") == 0) use_queues();
