@@ -18,10 +18,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/result.h"
+
 extern atomic_bool ta_fence_is_light;
 
-bool ta_fence_choose(void); /* false: there is no fence any more */
-bool ta_fence_heavy(void);  /* false: it was none */
+bool ta_fence_choose(void);        /* false: there is no fence any more */
+TB_MUST bool ta_fence_heavy(void); /* false: it was none */
 
 /* Stores, then passes the fence. */
 static inline void ta_fence_store(atomic_uint *word, unsigned value) {
