@@ -5,6 +5,8 @@
 #include "agent/spool.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/anew.h"
@@ -14,7 +16,7 @@
 #include "base/crc32c.h"
 #include "proto/frame.pb-c.h"
 
-enum { GENEND_BYTES_MAX = TP_HEADER_BYTES + 64 };
+enum { GENEND_BYTES_MAX = TP_HEADER_BYTES + 64, CLOSE_REASON_BYTES = 16 };
 
 /* Opening and closing. */
 
@@ -181,6 +183,12 @@ bool ta_spool_lose(struct ta_spool *s, uint64_t gen) {
   return wake;
 }
 
+static _Atomic(const char *) closes_by; /* NULL: nothing but its writer */
+
+void ta_spool_closes_by(const char *reason) {
+  atomic_store(&closes_by, reason);
+}
+
 void ta__word_close(struct ta_spool *s, struct ta_run *run) {
   unsigned char packed[TA_SLOT_BYTES - TP_HEADER_BYTES];
   Tracecollect__V1__Close done = TRACECOLLECT__V1__CLOSE__INIT;
@@ -189,7 +197,10 @@ void ta__word_close(struct ta_spool *s, struct ta_run *run) {
   ta_counters_message(&s->counters, &counters);
   counters.told_seq = counters.told_batches = counters.told_bytes = 0;
   done.counters = &counters;
-  done.reason = (char[]){ "closed" };
+  char reason[CLOSE_REASON_BYTES];
+  const char *by = atomic_load(&closes_by);
+  snprintf(reason, sizeof reason, "%s", by != NULL ? by : "closed");
+  done.reason = reason;
   ta_run_slot(run, TP_CLOSE, packed, tracecollect__v1__close__pack(&done, packed));
 }
 

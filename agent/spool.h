@@ -84,6 +84,8 @@ bool ta_spool_end(struct ta_spool *s); /* the generation being written is comple
  * until its end goes, too. */
 bool ta_spool_lose(struct ta_spool *s, uint64_t gen);
 bool ta_spool_finish(struct ta_spool *s);
+/* Why streams of this process are finished from now on, as CLOSE says it. NULL: because their writers say so. */
+void ta_spool_closes_by(const char *reason);
 
 /* Sender. grant() lets whole frames of at most room bytes through to span() and answers how many
  * bytes; 0: nothing to send (then *out_need is 0) or the next frame needs more room (*out_need). */

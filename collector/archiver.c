@@ -296,10 +296,11 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
     snprintf(row.identity, sizeof row.identity, "%s", stream->identity);
     memcpy(row.peer, stream->peer, sizeof row.peer);
     snprintf(row.state, sizeof row.state, "%s",
-             stream->conn != 0 ? "live"
-             : !stream->over   ? "waiting"
-             : stream->closed  ? "closed"
-                               : "unclean");
+             stream->conn != 0     ? "live"
+             : !stream->over       ? "waiting"
+             : stream->ran_another ? "exec"
+             : stream->closed      ? "closed"
+                                   : "unclean");
     TB_TRY(tc_catalog_put_live(archiver->catalog, &row, diag));
     archiver->live = stream->live_next;
     if (archiver->live == NULL) archiver->live_tail = &archiver->live;

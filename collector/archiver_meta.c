@@ -97,7 +97,7 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
   if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
   meta->produced_batches = file->produced_batches;
   meta->produced_bytes = file->produced_bytes;
-  meta->stream_closed = file->ended != NULL && strcmp(file->ended, "clean") == 0;
+  meta->stream_closed = tc__ended_whole(file->ended);
   if (file->segment == NULL) return meta;
   meta->bytes = file->segment->bytes;
   meta->crc = file->segment->crc;

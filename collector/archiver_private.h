@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include <string.h>
+
 #include "base/map.h"
 #include "collector/archiver.h"
 #include "collector/catalog_write.h"
@@ -39,7 +41,8 @@ struct tc__file {
   bool dirty;                 /* in archiver->dirty */
   bool checkpointed;          /* the log relies on it */
   bool offered;               /* its last generation: understand has it */
-  const char *ended;          /* "clean", "unclean", NULL: the stream goes on */
+  const char *
+      ended; /* "clean", "exec": clean, as its program ran another; "unclean"; NULL: the stream goes on */
   uint64_t produced_batches, produced_bytes; /* with `ended` */
   uint64_t settle_seq, abandoned_gen;        /* the stream's at that record */
   char day[TC_DAY_BYTES];
@@ -99,7 +102,7 @@ struct tc__stream {
   struct tc_counters counters;
   struct tc_counters counted; /* the oldest whose records have not all come; told_seq 0: none */
   struct tc_stream_cut cut;
-  bool live_dirty, over, closed;
+  bool live_dirty, over, closed, ran_another;
   struct tc__stream *live_next;
 };
 
@@ -308,5 +311,10 @@ uint64_t tc__disk_free(const struct tc_archiver *archiver);
 
 /* archiver_quarantine.c; after tc_retention_round() */
 void tc__retain_quarantine(struct tc_archiver *archiver);
+
+/* Whether a stream that ended so is whole. */
+static inline bool tc__ended_whole(const char *ended) {
+  return ended != NULL && strcmp(ended, "unclean") != 0;
+}
 
 #endif

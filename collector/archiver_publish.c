@@ -370,7 +370,7 @@ static tb_rc change_end(void *self, tc_meta *meta) {
     if (ended == NULL) return TB_NOMEM;
     if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
     meta->ended = ended;
-    meta->stream_closed = strcmp(file->ended, "clean") == 0;
+    meta->stream_closed = tc__ended_whole(file->ended);
     meta->produced_batches = file->produced_batches;
     meta->produced_bytes = file->produced_bytes;
   }
@@ -512,7 +512,7 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
     tc_count(&archiver->opt.stats->segments_sealed, 1);
     tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
   }
-  if (file->ended != NULL && strcmp(file->ended, "clean") == 0) tell_closed(archiver, stream);
+  if (tc__ended_whole(file->ended)) tell_closed(archiver, stream);
   if (stream->queued == file) stream->queued = NULL;
   archiver->queue = file->next;
   if (file->next == NULL) archiver->queue_tail = &archiver->queue;

@@ -372,7 +372,8 @@ static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, con
   }
   TB_TRY(note_end(archiver, stream, ended, seq)); /* else it is tried again: it is not over yet */
   stream->over = true;
-  stream->closed = strcmp(ended, "clean") == 0;
+  stream->closed = tc__ended_whole(ended);
+  stream->ran_another = strcmp(ended, "exec") == 0;
   tc__mark_live(archiver, stream);
   return TB_OK;
 }
@@ -388,14 +389,17 @@ tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *strea
   return finish(archiver, stream, why, "unclean", stream->last_seq, diag);
 }
 
+/* And how the stream ended. */
 static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
-                           struct tb_diag *diag) {
+                           const char **out_ended, struct tb_diag *diag) {
   struct tc_heap heap;
 
   tc_heap_init(&heap);
   Tracecollect__V1__Close *told =
       tracecollect__v1__close__unpack(&heap.allocator, item->len, item->payload);
+  *out_ended = "clean";
   if (told == NULL) return heap.is_short ? fail_memory(diag) : TB_OK;
+  if (strcmp(told->reason, "exec") == 0) *out_ended = "exec";
   if (told->counters != NULL) {
     stream->counters.produced_batches = told->counters->produced_batches;
     stream->counters.produced_bytes = told->counters->produced_bytes;
@@ -407,6 +411,7 @@ static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *ite
 
 tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag) {
+  const char *ended;
   tb_rc rc = TB_OK;
 
   switch (item->kind) {
@@ -421,8 +426,8 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
   case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
   case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
   case TP_CLOSE:
-    TB_TRY(take_counters(stream, item, diag));
-    rc = finish(archiver, stream, "the stream was closed in its middle", "clean", item->seq, diag);
+    TB_TRY(take_counters(stream, item, &ended, diag));
+    rc = finish(archiver, stream, "the stream was closed in its middle", ended, item->seq, diag);
     break;
   default:
     break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */

@@ -261,6 +261,7 @@ tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *sel
   static const char sql[] =
       "SELECT s.stream, s.service, s.instance, s.identity, s.live_peer,"
       " CASE WHEN s.live_state <> '' THEN s.live_state WHEN s.ended = 'clean' THEN 'closed'"
+      "      WHEN s.ended = 'exec' THEN 'exec'"
       "      WHEN s.ended = 'unclean' THEN 'unclean' ELSE 'waiting' END,"
       " s.go_version, max(s.last_seq, s.live_seq), s.batches, s.bytes, s.generations, s.broken, "
       "s.events,"

@@ -54,7 +54,7 @@ struct tc_stream_cut {
 struct tc_stream_row {
   unsigned char stream[16];
   char service[65], instance[65], identity[129], peer[64];
-  char state[16]; /* "live", "waiting", "closed", "unclean" */
+  char state[16]; /* "live", "waiting", "closed", "exec", "unclean" */
   unsigned go_version;
   uint64_t acked_seq, batches, bytes, generations, broken, events;
   uint64_t lost_batches, lost_bytes, lost_generations;

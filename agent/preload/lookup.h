@@ -14,8 +14,8 @@
  * Cost      some 20 us for all names of calls.def: an object's dynamic section is read once, and for most names a bit of its
  *           Bloom filter says that they are not there.
  */
-#ifndef TA_LOOKUP_H
-#define TA_LOOKUP_H
+#ifndef TA_PRELOAD_LOOKUP_H
+#define TA_PRELOAD_LOOKUP_H
 
 #include <stddef.h>
 

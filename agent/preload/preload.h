@@ -186,6 +186,12 @@ int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *limit, cons
 /* The session (session.c): begins with what the environment says, ends, is over in a forked child. */
 void ta_preload_begin(bool in_child);
 void ta_preload_end(void);
+/* There is a session, and it is this process's. */
+bool ta_preload_is_on(void);
+/* The program is about to run another one: its session ends, and the stream says so. Stay: that has failed, and a session
+ * begins anew. */
+void ta_preload_leave(void);
+void ta_preload_stay(void);
 bool ta_preload_follows_forks(void);
 bool ta_preload_is_verbose(void);
 

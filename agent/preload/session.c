@@ -6,9 +6,13 @@
 #include "agent/emit/caught.h"
 #include "agent/preload/preload.h"
 #include "agent/preload/variables.h"
+#include "agent/spool.h"
+
+enum { EXEC_MS = 200 };
 
 static struct ta_variables variables;
-static bool begun; /* a session, by this process or who it was forked from */
+static pid_t owner; /* of the session */
+static bool begun;  /* one, by this process or who it was forked from */
 
 void ta_preload_say(const char *fmt, ...) {
   char line[400] = "libtraceagent-preload: ";
@@ -122,6 +126,7 @@ void ta_preload_begin(bool child) {
   int error = start(child);
   if (error == TA_OK && (variables.told & 1u << TA_TELL_OBJECTS) != 0) ta_objects_tell_kept();
   begun |= error == TA_OK;
+  owner = getpid();
   atomic_store(&ta_told, error == TA_OK ? variables.told : 0);
   if (error != TA_OK && error != TA_E_OFF) ta_preload_say("not traced: %s", ta_strerror(error));
   ta_agent_ends();
@@ -135,6 +140,33 @@ void ta_preload_end(void) {
   if (atomic_exchange(&ta_told, 0) != 0) ta_emit_stop((int64_t)variables.exit_ms);
   ta_agent_ends();
   errno = before;
+}
+
+/* An exec() waits for what was sent to be acked only where there is a connection, and not for long. */
+static bool is_connected(void) {
+  struct ta_forward_status status = { .size = sizeof status };
+
+  return ta_emit_forward_status(&status) == TA_OK && status.state == TA_STATE_STREAMING;
+}
+
+bool ta_preload_is_on(void) {
+  return atomic_load(&ta_told) != 0 && getpid() == owner;
+}
+
+void ta_preload_leave(void) {
+  uint64_t exit_ms = variables.exit_ms, exec_ms = exit_ms < EXEC_MS ? exit_ms : EXEC_MS;
+
+  ta_agent_begins();
+  variables.exit_ms = is_connected() ? exec_ms : 0;
+  ta_spool_closes_by("exec");
+  ta_preload_end();
+  variables.exit_ms = exit_ms;
+  ta_agent_ends();
+}
+
+void ta_preload_stay(void) {
+  ta_spool_closes_by(NULL);
+  ta_preload_begin(false);
 }
 
 bool ta_preload_follows_forks(void) {

@@ -6,7 +6,7 @@ import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js"
 
 const LOOK_BACK_NS = 60e9; // segments behind a row: of its last minute
 const HIDDEN_TURNS = 5; // a row out of sight is brought up to date every so many overviews, and when it comes into sight
-const WORDS = { live: "live", waiting: "waiting", closed: "closed", unclean: "ended abruptly" };
+const WORDS = { live: "live", waiting: "waiting", closed: "closed", exec: "ran another program", unclean: "ended abruptly" };
 
 // name of the figure, how it is read, and the words a narrow screen shows before it
 const FIGURES = [

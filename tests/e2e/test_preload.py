@@ -287,6 +287,17 @@ class Preload(PreloadCase):
         self.assertEqual(len(instances), 2)
         self.assertRegex(" ".join(sorted(instances)), r"^one one:\d+$")
 
+    def test_a_program_that_runs_another_one_ends_its_stream(self):
+        collector = self.traced("exec")
+        wait_until("all have ended", lambda: all(row["state"] in ("exec", "closed") for row in self.streams(collector, 4)))
+        states = sorted((row["service"], row["state"]) for row in self.streams(collector))
+        self.assertEqual(states, [("another", "closed"), ("true", "closed"), ("unchanged", "exec"), ("unchanged", "exec")])
+        self.assertRegex(collector.ask("status").out, r"(?m)^exec +unchanged ")
+        self.assertEqual(self.reasons(self.read(collector, "another")), {"sleep": 2})
+        collector.restart()
+        self.assertEqual(sorted(row["state"] for row in self.streams(collector)), ["closed", "closed", "exec", "exec"])
+        collector.ask("verify")
+
     def test_a_daemon_goes_on_under_its_new_process(self):
         collector = Collector(self)
         program = self.unchanged()

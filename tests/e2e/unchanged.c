@@ -682,6 +682,31 @@ static void read_urgent(void) {
   close(fd);
 }
 
+/* Runs itself in its place, after attempts that fail and a child's. */
+static void run_another(const char *self) {
+  char script[] = "/tmp/unchanged-XXXXXX";
+  int fd = mkstemp(script), status;
+  static const char text[] = "#!/none/such\n";
+
+  MUST(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1);
+  errno = 0;
+  MUST(execl("/none/such", "such", NULL) == -1 && errno == ENOENT);
+  MUST(execl(script, "script", NULL) == -1 && errno == EACCES); /* it may not be run */
+  pid_t pid = vfork();
+  if (pid == 0) {
+    execl("/bin/true", "true", NULL);
+    _exit(1);
+  }
+  MUST(waitpid(pid, &status, 0) == pid && status == 0);
+  in_sleep(); /* in the same session */
+  MUST(fchmod(fd, 0700) == 0 && close(fd) == 0);
+  MUST(execl(script, "script", NULL) == -1 && errno == ENOENT);
+  unlink(script);
+  in_sleep();
+  execle(self, "another", "sleep", NULL, environ);
+  MUST(false);
+}
+
 /* One of the agent's threads has begun its work: it has a name then. */
 static bool agent_is_at_work(void) {
   DIR *tasks = opendir("/proc/self/task");
@@ -732,6 +757,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "heap") == 0) use_heap();
     if (strcmp(argv[i], "sleep") == 0) in_sleep();
     if (strcmp(argv[i], "descriptors") == 0) keep_descriptors();
+    if (strcmp(argv[i], "exec") == 0) run_another(argv[0]);
     if (strcmp(argv[i], "urgent") == 0) use_urgent(), read_urgent();
     if (strcmp(argv[i], "streams") == 0) use_streams();
     if (strcmp(argv[i], "file-locks") == 0) lock_files();

@@ -77,6 +77,7 @@ static void take_stream(struct tk_top_model *m, const stream_status *from, uint6
 static int rank_of(const char *state) {
   static const char *const states[] = { "live", "waiting", "unclean", "closed" };
 
+  if (strcmp(state, "exec") == 0) state = "closed";
   for (int i = 0; i < 4; i++)
     if (strcmp(state, states[i]) == 0) return i;
   return 4;
@@ -199,7 +200,7 @@ void tk_top_take_report(struct tk_top_model *m, const Tracecollect__V1__StreamRe
   const Tracecollect__V1__StwReport *stw = report->stw;
 
   if (s == NULL) return;
-  if (calls != NULL && strcmp(s->state, "closed") != 0) {
+  if (calls != NULL && rank_of(s->state) != rank_of("closed")) {
     s->blocked_now = calls->blocked_now_total;
     if (calls->calls != NULL) s->call_p99_ns = calls->calls->p99_ns;
     m->calls_total += calls->blocked_now_total;

@@ -31,7 +31,7 @@ struct tk_top_rates {
 struct tk_top_stream {
   unsigned char id[16];
   char who[TK_TOP_WHO_BYTES]; /* service/instance */
-  char state[12];             /* live, waiting, closed, unclean */
+  char state[12];             /* live, waiting, closed, exec, unclean */
   unsigned go_version;
   uint64_t generations, broken, lost_generations, spool_bytes;
   struct tk_top_rates rates;
