@@ -46,7 +46,7 @@ create table t(id integer primary key, word text);
 insert into t(word) with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) select printf('%08x', i * 7919) from n;
 create index t_word on t(word);
 select count(*), min(word), max(word) from t;
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 700000) select sum(i % 17) from n;
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000000) select sum(i % 17) from n;
 select * from none;
 """
 
@@ -81,7 +81,7 @@ class Sqlite(Command):
 class Ffmpeg(Command):
     name = "ffmpeg"
     executable = "ffmpeg"
-    command = ("-nostdin", "-v", "error", "-threads", "4", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25:duration=4", "-c:v", "mpeg4",
+    command = ("-nostdin", "-v", "error", "-threads", "4", "-f", "lavfi", "-i", "testsrc=size=640x480:rate=25:duration=16", "-c:v", "mpeg4",
                "-bitexact", "-f", "framemd5", "-")
     expects = {"ffmpeg": Names({"pthread_cond_wait"}, {"sync.(*Cond).Wait"}, {"ffmpeg"})}
 

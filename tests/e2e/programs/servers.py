@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that answer many clients: nginx, memcached, redis with threads of its own for reading and writing."""
+import concurrent.futures
 import hashlib
 import http.client
 import re
 import signal
 import socket
-import threading
 
 from programs.program import Names, Server
 
@@ -29,6 +29,7 @@ http {{
     listen 127.0.0.1:{port};
     root {folder}/www;
     location /word {{ return 200 "a word\\n"; }}
+    location /slow {{ alias {folder}/www/file1; limit_rate 60k; }}
   }}
 }}
 """
@@ -36,17 +37,8 @@ http {{
 
 def in_parallel(clients, work):
     """What each of so many clients was answered, in their order."""
-    answers = [None] * clients
-
-    def one(n):
-        answers[n] = work(n)
-
-    threads = [threading.Thread(target=one, args=(n,)) for n in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return "".join(str(answer) for answer in answers)
+    with concurrent.futures.ThreadPoolExecutor(clients) as threads:
+        return "".join(threads.map(work, range(clients)))
 
 
 class Nginx(Server):
@@ -72,7 +64,7 @@ class Nginx(Server):
         def client(n):
             connection, seen = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
             for i in range(20):
-                connection.request("GET", ("/word", "/none", f"/file{i % 4}")[i % 3])
+                connection.request("GET", ("/word", "/none", f"/file{i % 4}")[i % 3] if i < 19 else "/slow")
                 answer = connection.getresponse()
                 seen.append(f"{answer.status} {hashlib.sha256(answer.read()).hexdigest()[:8]}\n")
             connection.close()
@@ -134,7 +126,8 @@ class Redis(Server):
                 for i in range(10):
                     peer.sendall(b"".join(b"SET k%d:%d %d\r\nINCR k%d:%d\r\n" % (n, j, j, n, j) for j in range(50)))
                     seen = [said.readline() for _ in range(100)]
-                return b"".join(seen).decode()
+                peer.sendall(b"BLPOP none 0.4\r\n")  # so long it must live
+                return b"".join(seen).decode() + said.readline().decode()
 
         return in_parallel(8, client)
 
