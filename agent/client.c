@@ -139,6 +139,7 @@ static void limit(struct ta_client *c, uint64_t ms) {
 }
 
 static void hang_up(struct ta_client *c) {
+  ta_lookup_give_up(&c->lookup);
   ta_tls_free(c->tls);
   c->tls = NULL;
   if (c->fd >= 0) {
@@ -153,16 +154,30 @@ static void hang_up(struct ta_client *c) {
   c->snap_refused = 0;
 }
 
+static tb_rc call(struct ta_client *c) {
+  TB_TRY(ta_tls_new(&c->config.files, c->addresses.host, &c->diag, &c->tls));
+  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+}
+
 static tb_rc act_dial(struct ta_client *c) {
   tb_diag_clear(&c->diag);
   limit(c, CONNECT_MS);
   pthread_mutex_lock(&c->lock);
   c->told.connects++;
   pthread_mutex_unlock(&c->lock);
-  TB_TRY(ta_dial_find(c->config.server, &c->diag, &c->addresses));
-  if (ta_process_exiting()) return TB_IO; /* the look-up took its time */
-  TB_TRY(ta_tls_new(&c->config.files, c->addresses.host, &c->diag, &c->tls));
-  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+  ta_spool_hope(c->spool, TA_HOPE_TRYING);
+  tb_rc rc = ta_lookup_begin(c->config.server, &c->diag, &c->addresses, &c->lookup);
+  if (rc == TB_AGAIN) return TB_OK;
+  return rc == TB_OK ? call(c) : rc;
+}
+
+/* The addresses may have come. */
+static tb_rc looked_up(struct ta_client *c) {
+  tb_rc rc = ta_lookup_poll(&c->lookup, &c->diag, &c->addresses);
+
+  if (rc == TB_AGAIN) return TB_OK;
+  if (rc == TB_OK) limit(c, CONNECT_MS);
+  return rc == TB_OK ? call(c) : rc;
 }
 
 static tb_rc act_secure(struct ta_client *c) {
@@ -199,6 +214,7 @@ static tb_rc act_stream(struct ta_client *c) {
   c->tries = 0;
   c->sent_bytes = 0;
   c->flows = true;
+  ta_spool_hope(c->spool, TA_HOPE_WELCOMED);
   say(c, LOG_INFO, "connected");
   return TB_OK;
 }
@@ -222,6 +238,7 @@ static tb_rc act_back_off(struct ta_client *c) {
     ms = (uint64_t)BACK_OFF_MIN_MS << c->tries;
   c->tries++;
   hang_up(c);
+  ta_spool_hope(c->spool, TA_HOPE_NONE);
   tell_error(c);
   if (c->away_ns < now) c->away_ns = now;
   c->until_ns = c->away_ns + random_below(c, ms * MS);
@@ -336,6 +353,7 @@ static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return TB_OK;
     if (n < 0) return tb_fail(diag, TB_IO, "receiving: %s", strerror(errno));
     if (n == 0) return tb_fail(diag, TB_IO, "collector hung up without good-bye");
+    if (c->state != TA_AT_STREAMING) ta_spool_hope(c->spool, TA_HOPE_HEARD);
     TB_TRY(ta_tls_feed(c->tls, bytes, (size_t)n));
     if ((size_t)n < sizeof c->received) return TB_OK;
     all += (size_t)n;
@@ -423,6 +441,7 @@ static uint64_t next_ns(struct ta_client *c) {
   uint64_t next = earlier(c->until_ns, c->trim_ns);
 
   if (c->mirror != NULL) next = earlier(next, c->mirror->due_ns);
+  if (c->lookup != NULL) next = earlier(next, ta_mono_ns() + TA_LOOKUP_POLL_MS * MS);
   if (c->state != TA_AT_STREAMING) return next;
   next = earlier(next, earlier(c->beat_ns, c->heard_ns + tp_silence(c->heartbeat_ns)));
   return c->held && c->spool->capped ? earlier(next, c->rate.due_ns) : next;
@@ -460,11 +479,13 @@ static short sleep_until_news(struct ta_client *c) {
 
 static void time_is_up(struct ta_client *c) {
   /* An address that swallows what is sent must not hide the next one, at each new try again. */
-  if (c->state == TA_AT_CONNECTING && c->addresses.tried < c->addresses.n) {
+  if (c->state == TA_AT_CONNECTING && c->lookup == NULL && c->addresses.tried < c->addresses.n) {
     if (next_address(c) != TB_OK) ta__client_input(c, TA_IN_LOST);
     return;
   }
-  if (c->state != TA_AT_WAITING)
+  if (c->lookup != NULL)
+    tb_fail(&c->diag, TB_IO, "%.100s: no answer from the resolver", c->config.server);
+  else if (c->state != TA_AT_WAITING)
     tb_fail(&c->diag, TB_IO, "%.100s: no answer while %s", c->addresses.host,
             state_names[c->state]);
   ta__client_input(c, TA_IN_TIMER);
@@ -487,7 +508,10 @@ static void turn(struct ta_client *c) {
     time_is_up(c);
     return;
   }
-  if (c->state == TA_AT_CONNECTING && events != 0) rc = connected(c);
+  if (c->lookup != NULL)
+    rc = looked_up(c);
+  else if (c->state == TA_AT_CONNECTING && events != 0)
+    rc = connected(c);
   if (rc == TB_OK && c->tls != NULL && c->state != TA_AT_CONNECTING) rc = pump(c);
   if (rc != TB_OK) ta__client_input(c, lost_input(c, rc));
 }
@@ -509,7 +533,13 @@ static void run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
   if (c->mirror != NULL) ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
-  ta__client_input(c, TA_IN_START);
+  if (ta_mono_ns() >= c->config.first_try_ns) {
+    ta__client_input(c, TA_IN_START);
+  } else {
+    c->state = TA_AT_WAITING;
+    c->until_ns = c->config.first_try_ns;
+    tell(c);
+  }
   while (c->state != TA_AT_ENDED && !c->stop && !ta_process_exiting())
     if (!end_by_mistake(c)) turn(c);
   if (c->mirror != NULL) ta_mirror_end(c->mirror);
@@ -524,6 +554,12 @@ void ta_client_run(struct ta_client *c) {
   ta_process_work_end();
 }
 
+void ta_client_keep_only(struct ta_client *c) {
+  if (c->mirror == NULL) return;
+  ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
+  ta_mirror_end(c->mirror);
+}
+
 /* Outside the thread. */
 
 tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
@@ -532,11 +568,10 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                            .spool = spool,
                            .started_wall_ns = ta_wall_ns(),
                            .fd = -1,
+                           .wake_fd = -1,
                            .until_ns = UINT64_MAX,
                            .heartbeat_ns = TA_HEARTBEAT_MS * MS };
   c->rate = ta_rate_of(config->rate_bytes_s);
-  c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (c->wake_fd < 0) return TB_IO;
   pthread_mutex_init(&c->lock, NULL);
   if (getrandom(c->told.stream, sizeof c->told.stream, 0) != sizeof c->told.stream ||
       getrandom(&c->random, sizeof c->random, 0) != sizeof c->random)
@@ -545,6 +580,11 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
   tb_mem_init(&c->mem, tb_mem_libc, NULL, 4 * UNPACK_BYTES);
   tb_arena_init(&c->arena, &c->mem, UNPACK_BYTES);
   return TB_OK;
+}
+
+tb_rc ta_client_open(struct ta_client *c) {
+  c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return c->wake_fd >= 0 ? TB_OK : TB_IO;
 }
 
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns) {
@@ -559,14 +599,13 @@ void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror) {
 void ta_client_fini(struct ta_client *c) {
   if (c->spool == NULL) return;
   tb_arena_fini(&c->arena);
-  if (c->wake_fd >= 0) {
-    close(c->wake_fd);
-    pthread_mutex_destroy(&c->lock);
-  }
+  if (c->wake_fd >= 0) close(c->wake_fd);
+  pthread_mutex_destroy(&c->lock);
   *c = (struct ta_client){ .fd = -1, .wake_fd = -1 };
 }
 
 void ta_client_wake(struct ta_client *c) {
+  if (c->wake_fd < 0) return;
   ssize_t n = write(c->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
   (void)n; /* full means that a wake is on its way already */
 }

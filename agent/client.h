@@ -18,7 +18,7 @@
 #ifndef TA_CLIENT_H
 #define TA_CLIENT_H
 
-#include "agent/dial.h"
+#include "agent/lookup.h"
 #include "agent/mirror.h"
 #include "agent/rate.h"
 #include "agent/spool.h"
@@ -62,6 +62,7 @@ struct ta_client_config {
   struct ta_tls_files files;
   const char *service, *instance;
   uint64_t rate_bytes_s; /* 0: no cap */
+  uint64_t first_try_ns; /* no connection is tried before */
   bool refusal_ends;     /* a refused certificate ends it too, not only a REFUSE for good */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
@@ -82,7 +83,7 @@ struct ta_client {
   struct ta_mirror *mirror; /* the spool on disk, or NULL */
   struct tb_keeper keeper;  /* of the writer's and the sender's checks */
   uint64_t started_wall_ns; /* the stream */
-  int wake_fd;
+  int wake_fd;              /* -1: no thread is to be woken yet */
   atomic_bool stop;
   atomic_uint hurried;       /* calls that wait for acks */
   atomic_ullong snap;        /* in ns, agent/wanted.h */
@@ -91,8 +92,9 @@ struct ta_client {
   bool snap_busy;            /* because of too many; else it does not record */
 
   enum ta_client_state state;
-  uint64_t until_ns;   /* of this state; UINT64_MAX: no limit */
-  struct tb_diag diag; /* of this connection */
+  uint64_t until_ns;        /* of this state; UINT64_MAX: no limit */
+  struct tb_diag diag;      /* of this connection */
+  struct ta_lookup *lookup; /* connecting: the addresses are still to come */
   struct ta_addresses addresses;
   int fd;
   bool fd_full; /* the socket is full */
@@ -120,12 +122,16 @@ struct ta_client {
 
 TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                              struct ta_spool *spool);
+/* What only a thread needs: before run(), which may be much later. TB_IO: the system refuses a descriptor. */
+TB_MUST tb_rc ta_client_open(struct ta_client *c);
 /* Before run(): the stream is not a new one. */
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);
 /* Before run(): what the spool has is kept on disk, too. */
 void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror);
 void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
 void ta_client_run(struct ta_client *c);
+/* Instead of run(): what the spool has goes to disk, and nowhere else. */
+void ta_client_keep_only(struct ta_client *c);
 void ta_client_wake(struct ta_client *c);
 /* Says that a caller waits for acks from now on, or no more: meanwhile the sender takes no rests. */
 void ta_client_hurry(struct ta_client *c, bool yes);

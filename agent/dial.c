@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/dial.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -56,23 +57,47 @@ tb_rc ta_dial_check(const char *server, struct tb_diag *diag) {
   return server[1] != 0 ? TB_OK : tb_fail(diag, TB_NOTFOUND, "@ without a file name");
 }
 
-tb_rc ta_dial_find(const char *server, struct tb_diag *diag, struct ta_addresses *out) {
-  struct addrinfo *list,
-      hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG };
-
+static tb_rc name_server(const char *server, struct tb_diag *diag, struct ta_addresses *out) {
   *out = (struct ta_addresses){ .n = 0 };
-  TB_TRY(server[0] == '@' ? read_ready_file(server + 1, diag, out) : split(server, diag, out));
-  /* AI_ADDRCONFIG would hide 127.0.0.1 on a host without network */
-  bool loopback = strcmp(out->host, "localhost") == 0 || strncmp(out->host, "127.", 4) == 0 ||
-                  strcmp(out->host, "::1") == 0;
-  if (loopback) hints.ai_flags &= ~AI_ADDRCONFIG;
+  return server[0] == '@' ? read_ready_file(server + 1, diag, out) : split(server, diag, out);
+}
+
+static int look_up(struct ta_addresses *out, int flags) {
+  struct addrinfo *list, hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
+
   int error = getaddrinfo(out->host, out->port, &hints, &list);
-  if (error != 0) return tb_fail(diag, TB_NOTFOUND, "%.100s: %s", out->host, gai_strerror(error));
+  if (error != 0) return error;
   for (const struct addrinfo *ai = list; ai != NULL && out->n < TA_ADDRESSES; ai = ai->ai_next) {
     memcpy(&out->at[out->n].addr, ai->ai_addr, ai->ai_addrlen);
     out->at[out->n++].len = ai->ai_addrlen;
   }
   freeaddrinfo(list);
+  return 0;
+}
+
+/* getaddrinfo() would answer at once here, too, but not before it has read the resolver's configuration. */
+static bool is_number(const char *host) {
+  unsigned char addr[16];
+
+  return inet_pton(AF_INET, host, addr) == 1 || strchr(host, ':') != NULL;
+}
+
+tb_rc ta_dial_find_number(const char *server, struct tb_diag *diag, struct ta_addresses *out) {
+  TB_TRY(name_server(server, diag, out));
+  if (!is_number(out->host)) return TB_AGAIN;
+  int error = look_up(out, AI_NUMERICHOST);
+  if (error != 0) return tb_fail(diag, TB_NOTFOUND, "%.100s: %s", out->host, gai_strerror(error));
+  return TB_OK;
+}
+
+tb_rc ta_dial_find(const char *server, struct tb_diag *diag, struct ta_addresses *out) {
+  tb_rc rc = ta_dial_find_number(server, diag, out);
+
+  if (rc != TB_AGAIN) return rc;
+  /* AI_ADDRCONFIG would hide 127.0.0.1 on a host without network */
+  bool loopback = strcmp(out->host, "localhost") == 0 || strncmp(out->host, "127.", 4) == 0;
+  int error = look_up(out, loopback ? 0 : AI_ADDRCONFIG);
+  if (error != 0) return tb_fail(diag, TB_NOTFOUND, "%.100s: %s", out->host, gai_strerror(error));
   return TB_OK;
 }
 

@@ -5,7 +5,7 @@
  * agents=HOST:PORT counts. The file is read at each look-up, since a collector on port 0 moves.
  *
  * Memory    none.
- * Threads   look-up may wait for the resolver: our own thread only.
+ * Threads   find() may wait for the resolver: only agent/lookup.h's thread calls it.
  * Errors    TB_NOTFOUND: no such file, line, host or port. TB_IO: no socket, or no connection.
  *           The reason is in diag.
  */
@@ -29,6 +29,9 @@ struct ta_addresses {
 
 /* Takes server apart without asking anybody: TB_OK if it could be dialled one day. */
 TB_MUST tb_rc ta_dial_check(const char *server, struct tb_diag *diag);
+/* TB_AGAIN: it is a name, which find() looks up. */
+TB_MUST tb_rc ta_dial_find_number(const char *server, struct tb_diag *diag,
+                                  struct ta_addresses *out);
 TB_MUST tb_rc ta_dial_find(const char *server, struct tb_diag *diag, struct ta_addresses *out);
 /* A connect begun to the next address not tried; it is through when the socket is writable. */
 TB_MUST tb_rc ta_dial_next(struct ta_addresses *addresses, struct tb_diag *diag, int *out_fd);

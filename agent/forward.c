@@ -7,7 +7,8 @@
 #include "agent/forward.h"
 
 #include <ctype.h>
-#include <signal.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "agent/limits.h"
 #include "agent/pin.h"
 #include "agent/process.h"
+#include "agent/spawn.h"
 #include "wire/split.h"
 
 enum {
@@ -34,6 +36,8 @@ enum {
   DISK_FOR_SPOOL = 4, /* times spool_bytes */
   TIDY_MS = 200,      /* past the deadline of close(), for the thread to end */
   RECORD_MS_MAX = 3600000,
+  KEPT_STREAM_BYTES = 128 << 10, /* of a program that was never connected, on disk */
+  KEPT_STREAMS_MAX = 256,
   FIRST_VERSION_WITH_END_MARK = 26,
 };
 
@@ -50,6 +54,7 @@ struct ta_forward {
   uint64_t gen;      /* being written, 0: none */
   uint64_t gen_last; /* that was written */
   bool header_put;
+  bool runs; /* its thread does */
   char *text[TEXTS];
   struct ta_mirror mirror;     /* zeroed: there is no spool on disk */
   struct ta_heritage heritage; /* what was left there */
@@ -98,7 +103,7 @@ static char *default_instance(void) {
 }
 
 static const char *or_env(const char *value, const char *name, bool use_env) {
-  return value != NULL || !use_env ? value : getenv(name);
+  return value != NULL || !use_env ? value : secure_getenv(name);
 }
 
 /* The six texts: taken from a field, made from the folder, or the default. The first error stays. */
@@ -215,6 +220,31 @@ static int check_files(const struct ta_client_config *client) {
   return rc == TB_OK ? TA_OK : fault(rc == TB_NOMEM ? TA_E_NOMEM : TA_E_CERT, "%s", diag.text);
 }
 
+/* Without OpenSSL: that they can be read. What was read is kept for when the program may read them no more, and in a
+ * child for when that was so before it was made. */
+static int keep_files(struct ta_client_config *client) {
+  static struct ta_pems kept;
+  static char *of[TA_PEMS];
+  struct ta_pems fresh;
+  struct tb_diag diag;
+  bool same = true;
+
+  client->files.kept = &kept;
+  for (int i = 0; i < TA_PEMS; i++)
+    same &= of[i] != NULL && strcmp(of[i], client->files.path[i]) == 0;
+  tb_diag_clear(&diag);
+  tb_rc rc = ta_pems_read(client->files.path, &diag, &fresh);
+  if (rc != TB_OK && same) return TA_OK;
+  if (rc != TB_OK) return fault(rc == TB_NOMEM ? TA_E_NOMEM : TA_E_CERT, "%s", diag.text);
+  ta_pems_free(&kept);
+  kept = fresh;
+  for (int i = 0; i < TA_PEMS && !same; i++) {
+    free(of[i]);
+    if ((of[i] = strdup(client->files.path[i])) == NULL) return TA_E_NOMEM;
+  }
+  return TA_OK;
+}
+
 /* The thread. */
 
 static void let_go(struct ta_forward *f) {
@@ -237,7 +267,6 @@ static void wake_member(struct ta_member *member) {
 static void *thread_main(void *self) {
   struct ta_forward *f = self;
 
-  pthread_setname_np(pthread_self(), "traceagent");
   ta_client_run(&f->client);
   if (ta_process_exiting()) ta_process_park(&f->member);
   ta_process_quiet(&f->member);
@@ -264,7 +293,6 @@ static void forked_heir(struct ta_member *heir) {
 static void *heir_main(void *self) {
   struct ta_forward *f = self;
 
-  pthread_setname_np(pthread_self(), "traceagent-old");
   ta_heritage_run(&f->heritage);
   if (ta_process_exiting()) ta_process_park(&f->heir);
   ta_process_quiet(&f->heir);
@@ -272,22 +300,11 @@ static void *heir_main(void *self) {
   return NULL;
 }
 
-static int start_thread(struct ta_forward *f, void *(*body)(void *self)) {
-  pthread_attr_t attr;
-  pthread_t thread;
-  sigset_t all, before;
-
-  sigfillset(&all);
-  pthread_attr_init(&attr);
-  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+static int start_thread(struct ta_forward *f, const char *name, void *(*body)(void *self)) {
   atomic_fetch_add(&f->holders, 1);
-  int error = pthread_create(&thread, &attr, body, f);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
-  if (error != 0) atomic_fetch_sub(&f->holders, 1);
-  return error == 0 ? TA_OK : TA_E_THREAD;
+  if (ta_spawn_detached(name, STACK_BYTES, body, f) == 0) return TA_OK;
+  atomic_fetch_sub(&f->holders, 1);
+  return TA_E_THREAD;
 }
 
 /* The spool on disk. */
@@ -319,7 +336,23 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
 /* Without its thread, what was left stays for the next process. */
 static void start_heir(struct ta_forward *f) {
   if (f->mirror.spool == NULL || !ta_process_join(&f->heir)) return;
-  if (start_thread(f, heir_main) != TA_OK) ta_process_quiet(&f->heir);
+  if (start_thread(f, "traceagent-old", heir_main) != TA_OK) ta_process_quiet(&f->heir);
+}
+
+/* A folder that only short programs write to is not tidied up by any of them: they leave no more in it than so many
+ * streams, of half the folder's bytes. */
+static bool may_leave_files(const struct ta_forward *f) {
+  uint64_t most = f->heritage.bytes_max / KEPT_STREAM_BYTES, streams = 0;
+  int fd = openat(f->mirror.shelf.root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+  if (most > KEPT_STREAMS_MAX) most = KEPT_STREAMS_MAX;
+  if (dir == NULL && fd >= 0) close(fd);
+  if (dir == NULL) return false;
+  for (const struct dirent *entry; streams < most && (entry = readdir(dir)) != NULL;)
+    streams += ta_shelf_is_stream(entry->d_name);
+  closedir(dir);
+  return streams < most;
 }
 
 struct patience {
@@ -327,8 +360,26 @@ struct patience {
   void *self;
 };
 
-static int start(struct ta_forward *f, const struct ta_forward_config *config,
-                 const struct patience *patience) {
+/* The system would not give us what a stream needs. */
+static int system_fault(const char *what) {
+  return fault(TA_E_SYSTEM, "%s: %s", what, strerror(errno));
+}
+
+static int run(struct ta_forward *f) {
+  if (ta_client_open(&f->client) != TB_OK) return system_fault("no eventfd");
+  f->member.quiet = false;
+  if (!ta_process_join(&f->member)) return TA_E_OFF;
+  int error = start_thread(f, "traceagent", thread_main);
+  f->runs = error == TA_OK;
+  if (f->runs)
+    start_heir(f);
+  else
+    ta_process_quiet(&f->member);
+  return error;
+}
+
+static int prepare(struct ta_forward *f, const struct ta_forward_config *config,
+                   const struct patience *patience, bool late) {
   int error = take_config(f, config, patience == NULL);
   uint64_t record_ms;
 
@@ -347,7 +398,7 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
   if (tw_split_reserve(&f->split) != TB_OK) return TA_E_NOMEM;
   struct ta_client_config client = {
     .server = f->text[TEXT_SERVER],
-    .files = { f->text[TEXT_CA], f->text[TEXT_CERT], f->text[TEXT_KEY] },
+    .files = { .path = { f->text[TEXT_CA], f->text[TEXT_CERT], f->text[TEXT_KEY] } },
     .service = f->text[TEXT_SERVICE],
     .instance = f->text[TEXT_INSTANCE],
     .rate_bytes_s = config->rate_bytes_s,
@@ -355,23 +406,22 @@ static int start(struct ta_forward *f, const struct ta_forward_config *config,
     .log = config->log,
     .log_self = config->log_self,
   };
-  error = check_files(&client);
+  error = late ? keep_files(&client) : check_files(&client);
   if (error != TA_OK) return error;
-  if (ta_client_init(&f->client, &client, &f->spool) != TB_OK) return TA_E_THREAD;
+  if (ta_client_init(&f->client, &client, &f->spool) != TB_OK)
+    return system_fault("no random bytes");
   const char *dir = or_env(config->spool_dir, "TRACEAGENT_SPOOL_DIR", patience == NULL);
   if (dir != NULL && *dir != 0 && record_ms != 0)
     return fault(TA_E_CONFIG, "spool_dir: a flight recorder (record_ms) keeps nothing on disk");
   if (dir != NULL && *dir != 0 && (error = open_disk(f, config, dir)) != TA_OK) return error;
+  f->member.quiet = true; /* it has no thread yet */
   f->member.wake = wake_member;
   f->member.forked = forked_member;
-  if (!ta_process_join(&f->member)) return TA_E_OFF;
-  error = start_thread(f, thread_main);
-  if (error == TA_OK) start_heir(f);
-  return error;
+  return ta_process_own(&f->member) ? TA_OK : TA_E_OFF;
 }
 
 static int open_stream(const struct ta_forward_config *config, const struct patience *patience,
-                       ta_forward **out) {
+                       bool late, ta_forward **out) {
   struct ta_forward *f = calloc(1, sizeof *f);
   struct ta_forward_config all = ta_forward_config_of(config);
 
@@ -383,7 +433,8 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   KEEP_CHECKS(f);
   atomic_store(&f->holders, 1);
   f->client.wake_fd = -1;
-  int error = start(f, &all, patience);
+  int error = prepare(f, &all, patience, late);
+  if (error == TA_OK && !late) error = run(f);
   if (error == TA_OK)
     *out = f;
   else
@@ -391,19 +442,59 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   return error;
 }
 
-int ta_forward_open(const struct ta_forward_config *config, ta_forward **out) {
-  KEEP_ERRNO;
-  const char *disable = getenv("TRACEAGENT_DISABLE");
+/* A program that runs with raised rights takes nothing from its caller's environment, not even this. */
+static bool is_disabled(void) {
+  const char *disable = secure_getenv("TRACEAGENT_DISABLE");
 
+  return disable != NULL && strcmp(disable, "1") == 0;
+}
+
+static int open_own(const struct ta_forward_config *config, bool late, ta_forward **out) {
   if (out == NULL) return TA_E_MISUSE;
   *out = NULL;
-  if (disable != NULL && strcmp(disable, "1") == 0) return TA_E_OFF;
-  return open_stream(config, NULL, out);
+  return is_disabled() ? TA_E_OFF : open_stream(config, NULL, late, out);
+}
+
+int ta_forward_open(const struct ta_forward_config *config, ta_forward **out) {
+  KEEP_ERRNO;
+  return open_own(config, false, out);
+}
+
+int ta_forward_open_late(const struct ta_forward_config *config, ta_forward **out) {
+  KEEP_ERRNO;
+  return open_own(config, true, out);
+}
+
+int ta_forward_run(ta_forward *f, uint64_t first_try_ns) {
+  KEEP_ERRNO;
+  KEEP_CHECKS(f);
+
+  if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  f->client.config.first_try_ns = f->heritage.client_config.first_try_ns = first_try_ns;
+  return run(f);
+}
+
+void ta_forward_abandon(ta_forward *f) {
+  KEEP_ERRNO;
+
+  if (!ta_process_owns(&f->member)) return;
+  KEEP_CHECKS(f);
+  ta_forward_finish(f);
+  if (f->runs) {
+    ta_forward_free(f, TA_OK);
+    return;
+  }
+  if (f->mirror.spool != NULL && may_leave_files(f)) ta_client_keep_only(&f->client);
+  let_go(f);
+}
+
+bool ta_forward_keeps(ta_forward *f) {
+  return f->mirror.spool != NULL;
 }
 
 int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
                             void *self, ta_forward **out) {
-  return open_stream(config, &(struct patience){ impatient, self }, out);
+  return open_stream(config, &(struct patience){ impatient, self }, false, out);
 }
 
 /* Writing. */
@@ -565,11 +656,11 @@ void ta_forward_lose_generation(ta_forward *f, uint64_t gen) {
 
 /* Waiting and ending. */
 
-static int wait_for_acks(struct ta_forward *f, uint64_t until_ns) {
+static int wait_for_acks(struct ta_forward *f, uint64_t until_ns, uint64_t patience_ns) {
   bool kept;
 
   ta_client_hurry(&f->client, true);
-  tb_rc rc = ta_spool_wait(&f->spool, until_ns, &kept);
+  tb_rc rc = ta_spool_wait_in_hope(&f->spool, until_ns, patience_ns, &kept);
   ta_client_hurry(&f->client, false);
   switch (rc) {
   case TB_OK: return TA_OK;
@@ -592,7 +683,7 @@ int ta_forward_sync(ta_forward *f, int64_t deadline_ms) {
   if (f == NULL) return TA_E_MISUSE;
   if (!ta_process_owns(&f->member)) return TA_E_OFF;
   ta_client_take_snap(&f->client);
-  return wait_for_acks(f, ta_deadline_ns(deadline_ms));
+  return wait_for_acks(f, ta_deadline_ns(deadline_ms), UINT64_MAX);
 }
 
 void ta_forward_finish(ta_forward *f) {
@@ -608,22 +699,36 @@ void ta_forward_finish(ta_forward *f) {
   if (ta_spool_finish(&f->spool)) ta_client_wake(&f->client);
 }
 
-int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
-  KEEP_ERRNO;
+void ta_forward_over(ta_forward *f) {
+  ta_spool_over(&f->spool);
+}
 
-  if (f == NULL) return TA_OK;
+int ta_forward_end(ta_forward *f, uint64_t until_ns, uint64_t patience_ns) {
+  KEEP_CHECKS(f);
+
+  if (!ta_process_owns(&f->member)) return TA_E_OFF;
+  ta_forward_finish(f);
+  return ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns, patience_ns);
+}
+
+int ta_forward_free(ta_forward *f, int error) {
+  KEEP_CHECKS(f);
+
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
-  KEEP_CHECKS(f);
-  uint64_t until_ns = ta_deadline_ns(deadline_ms);
-  ta_forward_finish(f);
-  int error = ta_process_exiting() ? TA_E_OFF : wait_for_acks(f, until_ns);
   ta_client_stop(&f->client);
   if (f->mirror.spool != NULL) ta_heritage_stop(&f->heritage);
   if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
   if (f->mirror.spool != NULL) ta_process_wait_quiet(&f->heir, TIDY_MS);
   let_go(f);
   return error;
+}
+
+int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
+  KEEP_ERRNO;
+
+  if (f == NULL) return TA_OK;
+  return ta_forward_free(f, ta_forward_end(f, ta_deadline_ns(deadline_ms), UINT64_MAX));
 }
 
 /* Telling. */
@@ -709,6 +814,7 @@ const char *ta_strerror(int error) {
   case TA_E_CLOSED: return "the stream is closed";
   case TA_E_BUSY: return "a session of emitting is open already";
   case TA_E_KEPT: return "not all was acked before the deadline; it is on disk, for the next start";
+  case TA_E_SYSTEM: return own_or("the system refuses what a stream needs");
   case TA_E_THREAD: return "no thread could be started";
   case TA_E_MISUSE: return "the call makes no sense here";
   case TA_E_FILE: return "the file cannot be written";

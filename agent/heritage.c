@@ -135,7 +135,8 @@ static bool begin(struct ta_heritage *h) {
   config.service = h->state.service;
   config.instance = h->state.instance;
   pthread_mutex_lock(&h->lock);
-  h->sending = !h->stop && ta_client_init(&h->client, &config, &h->spool) == TB_OK;
+  h->sending = !h->stop && ta_client_init(&h->client, &config, &h->spool) == TB_OK &&
+               ta_client_open(&h->client) == TB_OK;
   if (h->sending) ta_client_is(&h->client, h->state.stream, h->state.started_wall_ns);
   pthread_mutex_unlock(&h->lock);
   return h->sending;

@@ -13,27 +13,50 @@ enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 200 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t calm; /* a member became quiet, a thread rests */
 static struct ta_member *members;
+static pid_t owner;      /* a child that was made without fork() has another id */
 static unsigned working; /* threads that do not rest */
 static atomic_uint epoch;
 static atomic_bool exiting;
+static _Atomic(const struct ta_fork_hooks *) hooks;
 
-static void lock_for_fork(void) {
+void ta_process_hold(void) {
   struct timespec until = ta_timespec(ta_mono_ns() + FORK_WAIT_MS * UINT64_C(1000000));
 
   pthread_mutex_lock(&lock);
   while (working > 0)
     if (pthread_cond_timedwait(&calm, &lock, &until) != 0) break;
 }
-static void unlock_parent(void) {
+
+void ta_process_go_on(void) {
   pthread_mutex_unlock(&lock);
 }
 
+/* The hooks' locks are taken last: no other thread waits for them while this one waits for our threads. */
+static void lock_for_fork(void) {
+  const struct ta_fork_hooks *others = atomic_load(&hooks);
+
+  ta_process_hold();
+  if (others != NULL) others->prepare();
+}
+static void unlock_parent(void) {
+  const struct ta_fork_hooks *others = atomic_load(&hooks);
+
+  if (others != NULL) others->parent();
+  pthread_mutex_unlock(&lock);
+}
+
+/* Threads of the parent may have waited for `calm`: the child has its own. */
 static void start_child(void) {
+  const struct ta_fork_hooks *others = atomic_load(&hooks);
+
   for (struct ta_member *m = members; m != NULL; m = m->next)
     if (m->forked != NULL) m->forked(m);
   members = NULL;
   working = 0;
+  ta_cond_init(&calm);
   atomic_fetch_add(&epoch, 1);
+  owner = getpid();
+  if (others != NULL) others->child();
   pthread_mutex_unlock(&lock);
 }
 
@@ -45,6 +68,7 @@ static const struct ta_member *first_loud(void) {
 }
 
 static void at_exit(void) {
+  if (!ta_process_is_owner()) return;
   struct timespec until = ta_timespec(ta_mono_ns() + EXIT_WAIT_MS * UINT64_C(1000000));
 
   atomic_store(&exiting, true);
@@ -58,18 +82,38 @@ static void at_exit(void) {
 static bool registered;
 
 static void register_handlers(void) {
+  owner = getpid();
   ta_cond_init(&calm);
   registered =
       atexit(at_exit) == 0 && pthread_atfork(lock_for_fork, unlock_parent, start_child) == 0;
 }
 
-bool ta_process_join(struct ta_member *member) {
+static bool watch(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
   pthread_once(&once, register_handlers);
-  if (!registered || exiting) return false;
-  pthread_mutex_lock(&lock);
+  return registered;
+}
+
+bool ta_process_hook_fork(const struct ta_fork_hooks *of) {
+  if (!watch()) return false;
+  atomic_store(&hooks, of);
+  return true;
+}
+
+bool ta_process_is_owner(void) {
+  return getpid() == owner;
+}
+
+bool ta_process_own(struct ta_member *member) {
+  if (!watch() || exiting || !ta_process_is_owner()) return false;
   member->epoch = epoch;
+  return true;
+}
+
+bool ta_process_join(struct ta_member *member) {
+  if (!ta_process_own(member)) return false;
+  pthread_mutex_lock(&lock);
   member->next = members;
   members = member;
   pthread_mutex_unlock(&lock);
@@ -87,7 +131,7 @@ void ta_process_leave(struct ta_member *member) {
 }
 
 bool ta_process_owns(const struct ta_member *member) {
-  return member->epoch == epoch;
+  return member->epoch == epoch && ta_process_is_owner();
 }
 
 void ta_process_quiet(struct ta_member *member) {

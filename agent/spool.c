@@ -529,25 +529,51 @@ static bool is_awaited(struct ta_spool *s, uint64_t target) {
   return s->recorder.tail > 0 || ta__records_settled(s) < target;
 }
 
-tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
-  struct timespec until = ta_timespec(deadline_ns);
+void ta_spool_hope(struct ta_spool *s, enum ta_hope hope) {
+  pthread_mutex_lock(&s->lock);
+  if (s->tried_ns == 0) s->tried_ns = ta_mono_ns();
+  bool stays = s->hope == hope || s->hope == TA_HOPE_WELCOMED ||
+               (s->hope == TA_HOPE_NONE && hope == TA_HOPE_TRYING);
+  if (!stays) s->hope = hope;
+  if (!stays) pthread_cond_broadcast(&s->moved);
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* Until when waiting makes sense. */
+static uint64_t hopeful_ns(const struct ta_spool *s, uint64_t began_ns, uint64_t patience_ns) {
+  if (s->hope == TA_HOPE_NONE) return 0;
+  if (s->hope != TA_HOPE_TRYING) return UINT64_MAX;
+  return (s->tried_ns != 0 ? s->tried_ns : began_ns) + patience_ns;
+}
+
+/* False: until_ns has passed. */
+static bool wait_until(struct ta_spool *s, uint64_t until_ns) {
+  struct timespec until = ta_timespec(until_ns);
+
+  if (until_ns == UINT64_MAX) return pthread_cond_wait(&s->moved, &s->lock) == 0;
+  return pthread_cond_timedwait(&s->moved, &s->lock, &until) == 0;
+}
+
+tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
+                            bool *out_kept) {
+  uint64_t began_ns = ta_mono_ns();
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&s->lock);
   uint64_t target = s->records;
-  while (is_awaited(s, target)) {
-    if (s->over) {
+  while (rc == TB_OK && is_awaited(s, target)) {
+    uint64_t until = patience_ns == UINT64_MAX ? UINT64_MAX : hopeful_ns(s, began_ns, patience_ns);
+    if (until > deadline_ns) until = deadline_ns;
+    if (s->over)
       rc = TB_END;
-      break;
-    }
-    if (deadline_ns == UINT64_MAX)
-      pthread_cond_wait(&s->moved, &s->lock);
-    else if (pthread_cond_timedwait(&s->moved, &s->lock, &until) != 0 && is_awaited(s, target)) {
+    else if (!wait_until(s, until) && is_awaited(s, target))
       rc = TB_AGAIN;
-      break;
-    }
   }
   *out_kept = s->keeping && s->kept_records >= target;
   pthread_mutex_unlock(&s->lock);
   return rc;
+}
+
+tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
+  return ta_spool_wait_in_hope(s, deadline_ns, UINT64_MAX, out_kept);
 }

@@ -43,6 +43,14 @@ struct ta_span {
   uint64_t first_gen, last_gen, first_wall_ns, last_wall_ns; /* first_gen 0: none */
 };
 
+/* How much hope there is that what was put will be acked. */
+enum ta_hope {
+  TA_HOPE_TRYING,   /* the collector has not answered yet */
+  TA_HOPE_HEARD,    /* it has said something */
+  TA_HOPE_WELCOMED, /* a connection stood: for good */
+  TA_HOPE_NONE,     /* the last try failed, and none ever stood */
+};
+
 struct ta_spool {
   pthread_mutex_t lock;
   pthread_cond_t moved; /* acks came, or waiting is over */
@@ -58,7 +66,7 @@ struct ta_spool {
   uint64_t inherited_seq; /* the last it may have sent */
   bool superseded;        /* it sent more than that: it went on without its disk */
   struct ta_recorder recorder;
-  struct {                /* HEADER's payload */
+  struct { /* HEADER's payload */
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
     size_t n;
   } header;
@@ -67,6 +75,8 @@ struct ta_spool {
   bool (*impatient)(void *self); /* if set, the writer waits for room until it says so
                                     (asked every 100 ms), instead of dropping (tracectl send) */
   void *impatient_self;
+  enum ta_hope hope;
+  uint64_t tried_ns;   /* when the first try began; 0: none did */
   atomic_bool over;    /* nothing will be sent any more: nobody waits */
   uint64_t wake_bytes; /* the sender sleeps until so many are put; 0: it is awake */
   atomic_bool capped;  /* the rate cap holds the sender back: the reason of a loss */
@@ -108,6 +118,7 @@ bool ta_spool_sleep(struct ta_spool *s);
 bool ta_spool_rest(struct ta_spool *s, uint64_t bytes);
 void ta_spool_trim(struct ta_spool *s);
 void ta_spool_over(struct ta_spool *s);
+void ta_spool_hope(struct ta_spool *s, enum ta_hope hope);
 
 /* Anyone. */
 void ta_spool_counters(struct ta_spool *s, struct ta_counters *out);
@@ -118,5 +129,9 @@ bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
  * monotonic clock; UINT64_MAX: for ever. TB_AGAIN: the deadline passed; TB_END: over. *out_kept: all of them are
  * on disk, or were acked. */
 TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);
+/* The same, but TB_AGAIN as soon as there is no hope: the last try failed and none ever succeeded, or the collector has
+ * not answered patience_ns after the first try began. */
+TB_MUST tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
+                                    bool *out_kept);
 
 #endif

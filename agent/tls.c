@@ -2,9 +2,8 @@
 #include "agent/tls.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
@@ -30,6 +29,8 @@ struct ta_tls {
   size_t out_n, out_sent; /* bytes in out, and how many of them the socket has */
   unsigned char out[OUT_BYTES];
 };
+
+tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 
 static OSSL_LIB_CTX *library;
 static BIO_METHOD *out_method;
@@ -68,7 +69,8 @@ static void library_start(void) {
 }
 
 void ta_tls_thread_end(void) {
-  if (library != NULL) OPENSSL_thread_stop_ex(library);
+  if (library == NULL) return; /* OpenSSL was never called, and may not even be there */
+  OPENSSL_thread_stop_ex(library);
   OPENSSL_thread_stop();
 }
 
@@ -131,35 +133,75 @@ static int on_verify(int ok, X509_STORE_CTX *store) {
 
 /* Opening. */
 
-/* OpenSSL keeps the system's error for itself: "system lib". */
-static tb_rc check_readable(struct tb_diag *diag, const char *what, const char *path) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  char byte;
-  bool readable = fd >= 0 && read(fd, &byte, 1) >= 0;
-  int error = errno;
-
-  if (fd >= 0) close(fd);
-  return readable ? TB_OK
-                  : tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", what, path, strerror(error));
+static tb_rc wrong(struct tb_diag *diag, int which, const struct ta_tls_files *files) {
+  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", ta_pem_names[which], files->path[which],
+                 error_text(ERR_peek_last_error()));
 }
 
-static tb_rc file_fail(struct tb_diag *diag, const char *what, const char *path) {
-  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", what, path, error_text(ERR_peek_last_error()));
+/* The next certificate in a file; NULL: there is none. */
+static X509 *next_certificate(BIO *bio) {
+  X509 *made = X509_new_ex(library, NULL), *cert = made;
+
+  if (made != NULL && PEM_read_bio_X509(bio, &cert, NULL, NULL) != NULL) return cert;
+  X509_free(cert);
+  return NULL;
+}
+
+static bool take_ca(SSL_CTX *ctx, BIO *bio) {
+  X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+  bool any = false;
+
+  for (X509 *cert; (cert = next_certificate(bio)) != NULL; X509_free(cert))
+    any |= X509_STORE_add_cert(store, cert) == 1;
+  return any;
+}
+
+/* Behind the first come those that it was signed with. */
+static bool take_cert(SSL_CTX *ctx, BIO *bio) {
+  X509 *cert = next_certificate(bio);
+  bool taken = cert != NULL && SSL_CTX_use_certificate(ctx, cert) == 1;
+
+  X509_free(cert);
+  while (taken && (cert = next_certificate(bio)) != NULL) {
+    taken = SSL_CTX_add0_chain_cert(ctx, cert) == 1;
+    if (!taken) X509_free(cert);
+  }
+  return taken;
+}
+
+static bool take_key(SSL_CTX *ctx, BIO *bio) {
+  EVP_PKEY *key = PEM_read_bio_PrivateKey_ex(bio, NULL, NULL, NULL, library, NULL);
+  bool taken = key != NULL && SSL_CTX_use_PrivateKey(ctx, key) == 1;
+
+  EVP_PKEY_free(key);
+  return taken;
+}
+
+static tb_rc take_all(SSL_CTX *ctx, const struct ta_tls_files *files, const struct ta_pems *pems,
+                      struct tb_diag *diag) {
+  static bool (*const take[TA_PEMS])(SSL_CTX *, BIO *) = { take_ca, take_cert, take_key };
+
+  for (int i = 0; i < TA_PEMS; i++) {
+    BIO *bio = BIO_new_mem_buf(pems->bytes[i], (int)pems->n[i]);
+    bool taken = bio != NULL && take[i](ctx, bio);
+    BIO_free(bio);
+    if (!taken) return bio == NULL ? TB_NOMEM : wrong(diag, i, files);
+  }
+  if (SSL_CTX_check_private_key(ctx) != 1)
+    return tb_fail(diag, TB_NOTFOUND, "key %.80s does not fit certificate %.80s",
+                   files->path[TA_PEM_KEY], files->path[TA_PEM_CERT]);
+  return TB_OK;
 }
 
 static tb_rc load(SSL_CTX *ctx, const struct ta_tls_files *files, struct tb_diag *diag) {
-  TB_TRY(check_readable(diag, "CA", files->ca));
-  TB_TRY(check_readable(diag, "certificate", files->cert));
-  TB_TRY(check_readable(diag, "key", files->key));
-  if (SSL_CTX_load_verify_file(ctx, files->ca) != 1) return file_fail(diag, "CA", files->ca);
-  if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
-    return file_fail(diag, "certificate", files->cert);
-  if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1)
-    return file_fail(diag, "key", files->key);
-  if (SSL_CTX_check_private_key(ctx) != 1)
-    return tb_fail(diag, TB_NOTFOUND, "key %.80s does not fit certificate %.80s", files->key,
-                   files->cert);
-  return TB_OK;
+  struct ta_pems fresh;
+  tb_rc rc = ta_pems_read(files->path, diag, &fresh);
+
+  if (rc != TB_OK && files->kept == NULL) return rc;
+  if (rc != TB_OK) tb_diag_clear(diag);
+  rc = take_all(ctx, files, rc == TB_OK ? &fresh : files->kept, diag);
+  ta_pems_free(&fresh);
+  return rc;
 }
 
 static tb_rc configure(SSL_CTX *ctx) {
@@ -209,6 +251,7 @@ tb_rc ta_tls_new(const struct ta_tls_files *files, const char *host, struct tb_d
                  struct ta_tls **out) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+  if (ta_tls_before_first != NULL) TB_TRY(ta_tls_before_first(diag));
   pthread_once(&once, library_start);
   ERR_clear_error();
   struct ta_tls *tls = calloc(1, sizeof *tls);

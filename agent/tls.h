@@ -21,15 +21,19 @@
 #ifndef TA_TLS_H
 #define TA_TLS_H
 
-#include "base/result.h"
+#include "agent/pems.h"
 
 enum { TA_TLS_WRITE_BYTES = 64 << 10 }; /* four full TLS records */
 
 struct ta_tls_files {
-  const char *ca, *cert, *key;
+  const char *path[TA_PEMS];
+  const struct ta_pems *kept; /* used while the files cannot be read; NULL: there is nothing */
 };
 
 struct ta_tls;
+
+/* Before OpenSSL is first called, on whichever thread does; NULL: there is nothing to do. Set before the first new(). */
+extern tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 
 /* Reads the files anew, so a rotated certificate is taken at the next connection. */
 TB_MUST tb_rc ta_tls_new(const struct ta_tls_files *files, const char *host, struct tb_diag *diag,

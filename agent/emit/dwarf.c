@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/process.h"
+
 /* What is used of libdw. */
 #define LIBDW(X)                                                                                   \
   X(dwfl_begin)                                                                                    \
@@ -30,26 +32,18 @@
   X(dwarf_getsrcfiles)                                                                             \
   X(dwarf_filesrc)                                                                                 \
   X(dwfl_build_id_find_elf)                                                                        \
-  X(dwfl_build_id_find_debuginfo)                                                                  \
-  X(dwfl_standard_find_debuginfo)
+  X(dwfl_build_id_find_debuginfo)
 
 static struct {
 #define FIELD(name) __typeof__(name) *name;
   LIBDW(FIELD)
 } libdw;
 
-static bool may_ask_the_network;
 static Dwfl_Callbacks callbacks;
 
-void ta_dwarf_choose(void) {
-  const char *urls = getenv("DEBUGINFOD_URLS");
-
-  may_ask_the_network = urls != NULL && *urls != 0;
-}
-
-/* Nothing is fetched from anywhere while a program runs: the standard search ends with that where the machine is set up
- * for it. */
-static bool load(void) {
+/* Debug information is found by build id. libdw's standard search ends with a server on the network, and on its way there
+ * sets up libcurl and all that this uses, OpenSSL too, in a program that may be at its end. */
+bool ta_dwarf_load(void) {
   static bool tried, loaded;
 
   if (tried) return loaded;
@@ -61,8 +55,7 @@ static bool load(void) {
   if (libdw.name == NULL) return false;
   LIBDW(FIND)
   callbacks.find_elf = libdw.dwfl_build_id_find_elf;
-  callbacks.find_debuginfo =
-      may_ask_the_network ? libdw.dwfl_build_id_find_debuginfo : libdw.dwfl_standard_find_debuginfo;
+  callbacks.find_debuginfo = libdw.dwfl_build_id_find_debuginfo;
   return loaded = true;
 }
 
@@ -99,10 +92,11 @@ static const char *spell(const char *name, struct ta_found *out) {
   snprintf(out->room, sizeof out->room, "%.*s", n < sizeof out->room ? (int)n : 0, name);
   if (strncmp(name, "_Z", 2) != 0) return out->room;
   if (demangle == NULL) {
+    ta_process_work_begin();
     void *runtime = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
     if (runtime == NULL) runtime = dlopen("libc++abi.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (runtime == NULL) return name;
-    *(void **)&demangle = dlsym(runtime, "__cxa_demangle");
+    if (runtime != NULL) *(void **)&demangle = dlsym(runtime, "__cxa_demangle");
+    ta_process_work_end();
     if (demangle == NULL) return name;
   }
   int status;
@@ -161,7 +155,6 @@ bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t 
   GElf_Off offset;
   GElf_Sym symbol;
 
-  if (!load()) return false;
   if (d->dwfl == NULL) d->dwfl = libdw.dwfl_begin(&callbacks);
   if (d->dwfl == NULL) return false;
   Dwfl_Module *m = libdw.dwfl_addrmodule(d->dwfl, pc);

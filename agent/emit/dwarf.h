@@ -31,8 +31,9 @@ struct ta_found {
   char room[1024]; /* for a name that was not read as it stands */
 };
 
-/* Once, before any other thread may change the environment. */
-void ta_dwarf_choose(void);
+/* libdw, once; false: it is not there. Asks the loader: no fork may be under way. */
+bool ta_dwarf_load(void);
+/* It is loaded. May take long, and holds no lock that a forked child could want. */
 bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t pc,
                    struct ta_found *out);
 void ta_dwarf_close(struct ta_dwarf *d);

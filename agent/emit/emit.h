@@ -94,7 +94,13 @@ struct ta_thread {
 
 enum ta_thread_state { TA_THREAD_FREE, TA_THREAD_LIVE, TA_THREAD_DEAD };
 
-enum ta_drowsy { TA_AWAKE, TA_RESTS, TA_SLEEPS };
+enum ta_drowsy {
+  TA_AWAKE,
+  TA_RESTS,
+  TA_SLEEPS,
+  TA_NOT_STARTED, /* there is no turner yet */
+};
+enum { TA_DUE_BYTES = 64 << 10 }; /* posted before there is a turner: then it is time for one */
 
 struct ta_emit {
   _Atomic uint64_t word; /* turn << 32 | pauses; 0: off */
@@ -110,6 +116,8 @@ struct ta_emit {
   _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
   _Atomic uint32_t given_up[2];                        /* by parity: a turn that found no batch */
   atomic_uint drowsy;                                  /* enum ta_drowsy */
+  atomic_size_t late_bytes; /* posted before there is a turner */
+  atomic_bool due;          /* a turner: so much was posted, or a generation given up */
   _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
   _Atomic uint32_t workers, workers_turn;
   _Atomic uint64_t generations, lost_generations;

@@ -56,6 +56,9 @@ static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size
 static void post(struct ta_batch *batch) {
   struct ta_pool *pool = &ta_emit.pool;
 
+  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.drowsy, memory_order_relaxed) == TA_NOT_STARTED))
+    atomic_fetch_add_explicit(&ta_emit.late_bytes, (size_t)(batch->write.pos - batch->room),
+                              memory_order_relaxed);
   ta_pool_post(pool, batch);
   ta_emit_wake(atomic_load_explicit(&pool->taken, memory_order_relaxed) > pool->max / 2);
 }

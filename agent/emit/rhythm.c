@@ -20,12 +20,27 @@ void ta_emit_wake(bool urgent) {
   unsigned drowsy = atomic_load(&ta_emit.drowsy);
 
   if (drowsy == TA_AWAKE || (drowsy == TA_RESTS && !urgent)) return;
+  if (drowsy == TA_NOT_STARTED) {
+    if (urgent || atomic_load(&ta_emit.late_bytes) >= TA_DUE_BYTES)
+      atomic_store(&ta_emit.due, true);
+    return;
+  }
   if (atomic_exchange(&ta_emit.drowsy, TA_AWAKE) != TA_AWAKE) sem_post(&work);
 }
 
 static void wake(void) {
+  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* who runs it looks first */
+    atomic_store(&ta_emit.due, true);
+    return;
+  }
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
   sem_post(&work);
+}
+
+void ta_rhythm_wait_for_run(void) {
+  atomic_store(&ta_emit.late_bytes, 0);
+  atomic_store(&ta_emit.due, false);
+  atomic_store(&ta_emit.drowsy, TA_NOT_STARTED);
 }
 
 void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max) {
@@ -107,8 +122,22 @@ static void doze(struct ta_rhythm *r, bool rest) {
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
 }
 
+void ta_rhythm_end(struct ta_rhythm *r) {
+  struct tb_keeper *before = tb_check_keep(&r->keeper);
+
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  take_snap(r);
+  if (!ta_turner_is_lost(&r->turner)) ta_turner_turn(&r->turner, TA_TURN_LAST);
+  pthread_mutex_lock(&r->lock);
+  r->ended = true;
+  pthread_cond_broadcast(&r->turned);
+  pthread_mutex_unlock(&r->lock);
+  tb_check_keep(before);
+}
+
 void ta_rhythm_run(struct ta_rhythm *r) {
   tb_check_keep(&r->keeper);
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
   r->began_ns = r->turner.began.mono_ns;
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
          !ta_turner_is_lost(&r->turner)) {
@@ -116,12 +145,7 @@ void ta_rhythm_run(struct ta_rhythm *r) {
     turn(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }
-  take_snap(r);
-  if (!ta_turner_is_lost(&r->turner)) ta_turner_turn(&r->turner, TA_TURN_LAST);
-  pthread_mutex_lock(&r->lock);
-  r->ended = true;
-  pthread_cond_broadcast(&r->turned);
-  pthread_mutex_unlock(&r->lock);
+  ta_rhythm_end(r);
 }
 
 /* Others' calls. */

@@ -35,6 +35,11 @@ void ta_rhythm_fini(struct ta_rhythm *r);
 /* Turns generations until stopped, then ends the last one. turner is open. */
 void ta_rhythm_run(struct ta_rhythm *r);
 
+/* Before threads may write: there is no turner yet, and may be none for long. */
+void ta_rhythm_wait_for_run(void);
+/* Ends the last generation, on a thread that has no run() beside it. */
+void ta_rhythm_end(struct ta_rhythm *r);
+
 /* Asks for a turn; the answer is what to wait for. */
 uint64_t ta_rhythm_ask(struct ta_rhythm *r);
 void ta_rhythm_stop(struct ta_rhythm *r);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one session of a process: what it starts from, and what it leaves. */
+/* The one session of a process: what it starts from, and what it leaves.
+ *
+ * The gate is held for moments only: a call that waits is counted as a user of the session meanwhile, and whoever ends
+ * the session waits for its users, after it has told them to stop waiting. */
 #include "agent/emit/session.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,8 @@
 #include "agent/forward.h"
 #include "agent/keep.h"
 #include "agent/pin.h"
+#include "agent/process.h"
+#include "agent/spawn.h"
 
 enum {
   FIRST_BYTES =
@@ -37,35 +41,44 @@ struct session {
   struct ta_rhythm rhythm;
   ta_forward *forward; /* NULL: the outlet is the caller's */
   pthread_t thread;
+  bool has_thread;
+  /* By the gate. */
+  bool late;      /* nothing runs yet */
+  bool starting;  /* its threads are being made */
+  bool failed;    /* they could not be */
+  bool stopping;  /* a call to stop() is at work */
+  unsigned users; /* calls that wait */
 };
 
-/* Written by start and stop, under the gate. */
-static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved; /* something above has changed */
 static struct session *session;
+static bool changing;         /* one is being opened or freed */
 static atomic_bool recording; /* it does */
+
+static void open_gate(void) {
+  pthread_mutex_lock(&gate);
+}
+static void close_gate(void) {
+  pthread_mutex_unlock(&gate);
+}
+static void close_gate_and_tell(void) {
+  pthread_cond_broadcast(&moved);
+  pthread_mutex_unlock(&gate);
+}
 
 /* The turner's thread. */
 
 static void *thread_main(void *self) {
   struct session *s = self;
 
-  pthread_setname_np(pthread_self(), "traceagent-emit");
   ta_rhythm_run(&s->rhythm);
   return NULL;
 }
 
 static int start_thread(struct session *s) {
-  pthread_attr_t attr; /* the usual size would be the program's limit of its first thread's stack */
-  sigset_t all, before;
-
-  sigfillset(&all);
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&s->thread, &attr, thread_main, s);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
-  return error == 0 ? TA_OK : TA_E_THREAD;
+  s->has_thread = ta_spawn(&s->thread, "traceagent-emit", STACK_BYTES, thread_main, s) == 0;
+  return s->has_thread ? TA_OK : TA_E_THREAD;
 }
 
 /* Starting and stopping. */
@@ -91,17 +104,23 @@ static int check_config(const struct ta_emit_config *c) {
   return TA_OK;
 }
 
-/* In a forked child nobody turns, and nobody but the forking thread is left. */
+/* In a forked child no turner runs, and of the threads only the forking one is left. */
 static void lock_for_fork(void) {
   ta_names_lock();
   ta_emit_lock();
   ta_experiments_lock();
+  ta_symbols_fork();
 }
 
-static void unlock_parent(void) {
+static void unlock(void) {
   ta_experiments_unlock();
   ta_emit_unlock();
   ta_names_unlock();
+}
+
+static void unlock_parent(void) {
+  ta_symbols_forked();
+  unlock();
 }
 
 static void start_child(void) {
@@ -110,16 +129,21 @@ static void start_child(void) {
   ta_goes_forget();
   ta_pool_fini(&ta_emit.pool);
   ta_samples_forget();
-  ta_symbols_forget();
+  ta_symbols_keep_or_forget();
   session = NULL;
-  gate = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-  unlock_parent();
+  changing = false;
+  gate = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  ta_cond_init(&moved);
+  unlock();
 }
 
 static bool fork_is_watched;
 
 static void watch_fork(void) {
-  fork_is_watched = pthread_atfork(lock_for_fork, unlock_parent, start_child) == 0;
+  static const struct ta_fork_hooks hooks = { lock_for_fork, unlock_parent, start_child };
+
+  ta_cond_init(&moved);
+  fork_is_watched = ta_process_hook_fork(&hooks);
 }
 
 static struct session *new_session(const struct ta_emit_config *c) {
@@ -159,6 +183,11 @@ static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   }
 }
 
+/* One that begins late must not sleep: it learns how fast the counter runs in its first turn. */
+static struct ta_ticks first_clock(bool cycles, bool late, struct ta_rate *rate) {
+  return late ? ta_ticks_begin_late(cycles, rate) : ta_ticks_begin(cycles, rate);
+}
+
 /* From here on threads may write. Turns are numbered on from the session before, so that nobody takes an old one for
  * new; a forked child's parent may be two ahead of what it has told. */
 static int begin(struct session *s, const struct ta_outlet *out,
@@ -170,7 +199,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_goes_reset();
   struct ta_rate rate;
   struct ta_ticks clock =
-      ta_ticks_begin(config->monotonic_clock == 0 && ta_cycles_are_trusted(), &rate);
+      first_clock(config->monotonic_clock == 0 && ta_cycles_are_trusted(), s->late, &rate);
   ta_emit.session++;
   ta_emit.first_turn = turn;
   ta_emit.version = config->version != 0 ? config->version : VERSION;
@@ -192,8 +221,10 @@ static int begin(struct session *s, const struct ta_outlet *out,
   if (error != TA_OK) return error;
   ta_experiments_lock();
   ta_turner_open(&s->rhythm.turner, out, rate);
+  if (s->late) ta_rhythm_wait_for_run();
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   ta_experiments_unlock();
+  if (s->late) return TA_OK;
   error = start_thread(s);
   if (error != TA_OK) {
     ta_turner_turn(&s->rhythm.turner, TA_TURN_LAST);
@@ -202,27 +233,47 @@ static int begin(struct session *s, const struct ta_outlet *out,
   return error;
 }
 
-/* With the gate held for writing. */
+/* *out_session is left as it is after an error. */
 static int open_session(const struct ta_outlet *out, const struct ta_emit_config *config,
-                        uint64_t memory_bytes, ta_forward *forward) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
+                        uint64_t memory_bytes, ta_forward *forward, bool late,
+                        struct session **out_session) {
   struct session *s;
-  int error;
 
-  pthread_once(&once, watch_fork);
   if (!ta_fence_choose())
     return ta_forward_fault(TA_E_OFF, "membarrier(2) was allowed once and is no longer");
   if (!fork_is_watched || ta_goes_make(TA_GOES_MAX) != TB_OK ||
       ta_threads_make(TA_THREADS_MAX) != TB_OK || (s = new_session(config)) == NULL)
     return TA_E_NOMEM;
   s->forward = forward;
+  s->late = late;
   atomic_store(&recording, out->snap != NULL);
-  error = ta_pool_init(&ta_emit.pool, memory_bytes) == TB_OK ? begin(s, out, config) : TA_E_NOMEM;
+  int error =
+      ta_pool_init(&ta_emit.pool, memory_bytes) == TB_OK ? begin(s, out, config) : TA_E_NOMEM;
   if (error == TA_OK)
-    session = s;
+    *out_session = s;
   else
     free_session(s);
   return error;
+}
+
+/* False: there is a session, or another thread makes one. */
+static bool begin_change(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  pthread_once(&once, watch_fork);
+  open_gate();
+  while (changing) pthread_cond_wait(&moved, &gate);
+  bool free = session == NULL;
+  changing |= free;
+  close_gate();
+  return free;
+}
+
+static void end_change(struct session *s) {
+  open_gate();
+  session = s;
+  changing = false;
+  close_gate_and_tell();
 }
 
 static struct ta_emit_config config_or_default(const struct ta_emit_config *config) {
@@ -237,13 +288,14 @@ int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *c
                      uint64_t memory_bytes) {
   KEEP_ERRNO;
   struct ta_emit_config c = config_or_default(config);
+  struct session *s = NULL;
   int error = check_config(&c);
 
   if (error != TA_OK) return error;
   if (!ta_pin()) return TA_E_NOMEM;
-  pthread_rwlock_wrlock(&gate);
-  error = session == NULL ? open_session(out, &c, memory_bytes, NULL) : TA_E_BUSY;
-  pthread_rwlock_unlock(&gate);
+  if (!begin_change()) return TA_E_BUSY;
+  error = open_session(out, &c, memory_bytes, NULL, false, &s);
+  end_change(s);
   return error;
 }
 
@@ -271,34 +323,101 @@ static void log_on(void *self, int level, const char *text) {
   ta_forward_log(self, level, text);
 }
 
-static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how) {
+static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how,
+                        bool late, struct session **out_session) {
   struct ta_forward_config stream = ta_forward_config_of(where);
   uint64_t memory = stream.spool_bytes != 0 ? stream.spool_bytes : MEMORY_BYTES;
   ta_forward *forward;
-  int error;
 
   if (memory < MEMORY_BYTES_MIN) return ta_forward_fault(TA_E_CONFIG, "spool_bytes is below 2 MiB");
   stream.spool_bytes = memory - memory / 4;
-  if ((error = ta_forward_open(&stream, &forward)) != TA_OK) return error;
+  int error = late ? ta_forward_open_late(&stream, &forward) : ta_forward_open(&stream, &forward);
+  if (error != TA_OK) return error;
   bool records = ta_forward_records(forward);
   if (records) ta_forward_cut_by(forward, ta_rhythm_cut);
   struct ta_outlet out = { forward, write_on, lose_on, end_on, records ? snap_on : NULL, log_on };
-  error = open_session(&out, how, memory / 4, forward);
-  if (error != TA_OK) ta_forward_close(forward, 0);
+  error = open_session(&out, how, memory / 4, forward, late, out_session);
+  if (error == TA_OK) return error;
+  if (late)
+    ta_forward_abandon(forward);
+  else
+    ta_forward_close(forward, 0);
+  return error;
+}
+
+static int start(const struct ta_forward_config *where, const struct ta_emit_config *how,
+                 bool late) {
+  struct ta_emit_config c = config_or_default(how);
+  struct session *s = NULL;
+  int error = check_config(&c);
+
+  if (error != TA_OK) return error;
+  if (!ta_pin()) return TA_E_NOMEM;
+  if (!begin_change()) return TA_E_BUSY;
+  error = start_stream(where, &c, late, &s);
+  end_change(s);
   return error;
 }
 
 int ta_emit_start(const struct ta_forward_config *where, const struct ta_emit_config *how) {
   KEEP_ERRNO;
-  struct ta_emit_config c = config_or_default(how);
-  int error = check_config(&c);
+  return start(where, how, false);
+}
 
-  if (error != TA_OK) return error;
-  if (!ta_pin()) return TA_E_NOMEM;
-  pthread_rwlock_wrlock(&gate);
-  error = session == NULL ? start_stream(where, &c) : TA_E_BUSY;
-  pthread_rwlock_unlock(&gate);
+/* Late. */
+
+int ta_emit_start_late(const struct ta_forward_config *where, const struct ta_emit_config *how) {
+  KEEP_ERRNO;
+  return start(where, how, true);
+}
+
+static int run_late(struct session *s, uint64_t first_try_ns) {
+  int error = s->forward != NULL ? ta_forward_run(s->forward, first_try_ns) : TA_OK;
+
+  if (error == TA_OK) error = start_thread(s);
+  if (error != TA_OK) ta_rhythm_end(&s->rhythm);
   return error;
+}
+
+int ta_emit_run(uint64_t first_try_ns) {
+  KEEP_ERRNO;
+  KEEP_FROM_CANCEL;
+
+  if (!ta_process_is_owner()) return TA_E_OFF;
+  open_gate();
+  struct session *s = session;
+  bool ours = s != NULL && s->late && !s->stopping;
+  if (ours) s->late = false;
+  if (ours) s->starting = true;
+  close_gate();
+  if (!ours) return TA_E_OFF;
+  int error = run_late(s, first_try_ns);
+  open_gate();
+  s->starting = false;
+  s->failed = error != TA_OK;
+  close_gate_and_tell();
+  return error;
+}
+
+void ta_emit_abandon(void) {
+  KEEP_ERRNO;
+  KEEP_FROM_CANCEL;
+
+  if (!ta_process_is_owner()) return;
+  open_gate();
+  struct session *s = session;
+  bool ours = s != NULL && s->late && !s->stopping;
+  if (ours) {
+    session = NULL;
+    changing = true;
+  }
+  close_gate();
+  if (!ours) return;
+  ta_rhythm_end(&s->rhythm);
+  ta_symbols_close();
+  if (s->forward != NULL) ta_forward_abandon(s->forward);
+  free_session(s);
+  end_change(NULL);
 }
 
 /* Waiting. */
@@ -310,19 +429,35 @@ static int64_t left_ms(uint64_t until_ns) {
   return until_ns > now ? (int64_t)((until_ns - now) / 1000000) : 0;
 }
 
+/* The session, which stays as long as this call uses it; NULL: there is none. */
+static struct session *use(void) {
+  if (!ta_process_is_owner()) return NULL;
+  open_gate();
+  struct session *s = session != NULL && !session->stopping ? session : NULL;
+  if (s != NULL) s->users++;
+  close_gate();
+  return s;
+}
+
+static void leave(struct session *s) {
+  open_gate();
+  s->users--;
+  close_gate_and_tell();
+}
+
+/* A thread that was cancelled in here would use the session for ever. */
 int ta_emit_sync(int64_t deadline_ms) {
   KEEP_ERRNO;
+  KEEP_FROM_CANCEL;
   uint64_t until = ta_deadline_ns(deadline_ms);
-  int error = TA_E_OFF;
+  struct session *s = use();
 
-  pthread_rwlock_rdlock(&gate);
-  if (session != NULL) {
-    uint64_t n = ta_rhythm_ask(&session->rhythm);
-    error = !ta_rhythm_wait(&session->rhythm, n, until) ? TA_E_TIMEOUT
-            : session->forward != NULL ? ta_forward_sync(session->forward, left_ms(until))
-                                       : TA_OK;
-  }
-  pthread_rwlock_unlock(&gate);
+  if (s == NULL) return TA_E_OFF;
+  uint64_t n = ta_rhythm_ask(&s->rhythm);
+  int error = !ta_rhythm_wait(&s->rhythm, n, until) ? TA_E_TIMEOUT
+              : s->forward != NULL                  ? ta_forward_sync(s->forward, left_ms(until))
+                                                    : TA_OK;
+  leave(s);
   return error;
 }
 
@@ -336,26 +471,92 @@ int ta_emit_snap(uint64_t last_ms) {
   return TA_OK;
 }
 
+/* Claims the session for one call of stop(); *out NULL: there is none. */
+static int begin_stop(uint64_t until_ns, struct session **out) {
+  struct timespec until = ta_timespec(until_ns);
+  int timed_out = 0;
+
+  open_gate();
+  while (session != NULL && session->stopping && timed_out == 0)
+    timed_out = until_ns == UINT64_MAX ? pthread_cond_wait(&moved, &gate)
+                                       : pthread_cond_timedwait(&moved, &gate, &until);
+  *out = session;
+  bool busy = session != NULL && session->stopping;
+  if (session != NULL) session->stopping = true;
+  close_gate();
+  return session == NULL ? TA_E_OFF : busy ? TA_E_TIMEOUT : TA_OK;
+}
+
+static void wait_until_started(struct session *s) {
+  open_gate();
+  while (s->starting) pthread_cond_wait(&moved, &gate);
+  close_gate();
+}
+
+/* From here on no call finds the session. */
+static void take_away(struct session *s) {
+  open_gate();
+  while (s->users > 0) pthread_cond_wait(&moved, &gate);
+  session = NULL;
+  changing = true;
+  close_gate();
+}
+
+/* What is on its way is acked, or the deadline has passed. */
+static int end_stream(struct session *s, uint64_t until, uint64_t patience_ns) {
+  if (s->forward == NULL) return TA_OK;
+  int error = s->failed ? TA_E_THREAD : ta_forward_end(s->forward, until, patience_ns);
+  ta_forward_over(s->forward);
+  return error;
+}
+
+static int end(struct session *s, uint64_t until, uint64_t patience_ns) {
+  if (s->has_thread) pthread_join(s->thread, NULL);
+  ta_samples_stop();
+  ta_symbols_close();
+  int error = end_stream(s, until, patience_ns);
+  take_away(s);
+  if (s->forward != NULL && s->failed)
+    ta_forward_abandon(s->forward);
+  else if (s->forward != NULL)
+    error = ta_forward_free(s->forward, error);
+  free_session(s);
+  end_change(NULL);
+  return error;
+}
+
+/* A turner that waits for a thread that was stopped in the middle of an event does not end. */
+static int give_stop_up(struct session *s) {
+  open_gate();
+  s->stopping = false;
+  close_gate_and_tell();
+  return TA_E_TIMEOUT;
+}
+
+static int stop(int64_t deadline_ms, uint64_t patience_ns) {
+  uint64_t until = ta_deadline_ns(deadline_ms), least = ta_deadline_ns(TIDY_MS);
+  struct session *s;
+
+  if (!ta_process_is_owner()) return TA_E_OFF;
+  ta_emit_run(0);
+  int error = begin_stop(until, &s);
+  if (error != TA_OK) return error;
+  wait_until_started(s);
+  ta_rhythm_stop(&s->rhythm);
+  return ta_rhythm_wait(&s->rhythm, 0, until > least ? until : least) ? end(s, until, patience_ns)
+                                                                      : give_stop_up(s);
+}
+
 int ta_emit_stop(int64_t deadline_ms) {
   KEEP_ERRNO;
-  uint64_t until = ta_deadline_ns(deadline_ms), least = ta_deadline_ns(TIDY_MS);
-  int error = TA_E_OFF;
+  KEEP_FROM_CANCEL;
+  return stop(deadline_ms, UINT64_MAX);
+}
 
-  pthread_rwlock_wrlock(&gate);
-  if (session != NULL) {
-    ta_rhythm_stop(&session->rhythm);
-    error = TA_E_TIMEOUT;
-    if (ta_rhythm_wait(&session->rhythm, 0, until > least ? until : least)) {
-      pthread_join(session->thread, NULL);
-      ta_samples_stop();
-      ta_symbols_close();
-      error = session->forward != NULL ? ta_forward_close(session->forward, left_ms(until)) : TA_OK;
-      free_session(session);
-      session = NULL;
-    }
-  }
-  pthread_rwlock_unlock(&gate);
-  return error;
+int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms) {
+  KEEP_ERRNO;
+  KEEP_FROM_CANCEL;
+  return stop(deadline_ms, patience_ms * UINT64_C(1000000));
 }
 
 /* With the gate held, in a session. An outlet that is the caller's has no stream: its figures are zeroes. */
@@ -374,7 +575,8 @@ int ta_emit_status(struct ta_emit_status *out) {
   struct ta_forward_status stream = { .size = sizeof stream };
   int error = TA_E_OFF;
 
-  pthread_rwlock_rdlock(&gate);
+  if (!ta_process_is_owner()) return TA_E_OFF;
+  open_gate();
   if (session != NULL) {
     error = TA_OK;
     status.generations = atomic_load(&ta_emit.generations);
@@ -392,7 +594,7 @@ int ta_emit_status(struct ta_emit_status *out) {
     status.faults = stream.faults;
     ta_status_store(&status, &stream, out);
   }
-  pthread_rwlock_unlock(&gate);
+  close_gate();
   return error;
 }
 
@@ -402,9 +604,9 @@ int ta_emit_forward_status(struct ta_forward_status *out) {
   struct ta_forward_status stream = { .size = sizeof stream };
   size_t size = out->size;
 
-  pthread_rwlock_rdlock(&gate);
+  open_gate();
   int error = session != NULL ? read_stream(&stream) : TA_E_OFF;
-  pthread_rwlock_unlock(&gate);
+  close_gate();
   if (error != TA_OK) return error;
   stream.size = size;
   memcpy(out, &stream, size < sizeof stream ? size : sizeof stream);

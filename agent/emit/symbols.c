@@ -11,6 +11,7 @@
 #include "agent/emit/cut.h"
 #include "agent/emit/dwarf.h"
 #include "agent/process.h"
+#include "agent/spawn.h"
 
 enum {
   SYMBOLS_LOG2 = 14,
@@ -105,7 +106,7 @@ static struct ta_text *by_offset(const struct ta_module *module, uint64_t pc) {
   return text_of(text);
 }
 
-/* The thread that looks names up, one at a time; a fork may come between two. */
+/* The thread that looks names up. A fork waits for it while it asks the loader, not while it reads files. */
 
 static struct ta_symbol *next_wanted(uint32_t *at) {
   for (uint32_t i = 0; i < SYMBOLS; i++, *at = (*at + 1) % SYMBOLS)
@@ -128,8 +129,9 @@ static void look_up(struct ta_dwarf *dwarf, struct ta_symbol *symbol) {
   }
   pthread_mutex_unlock(&lock);
   ta_process_work_begin();
-  bool known = in != NULL && ta_dwarf_find(dwarf, &module, pc, &found);
+  bool loaded = ta_dwarf_load();
   ta_process_work_end();
+  bool known = in != NULL && loaded && ta_dwarf_find(dwarf, &module, pc, &found);
   pthread_mutex_lock(&lock);
   if (epoch != begun) return;
   wanted--;
@@ -146,7 +148,6 @@ static void *thread_main(void *self) {
   struct ta_dwarf dwarf = { 0 };
   uint32_t at = 0;
 
-  pthread_setname_np(pthread_self(), "traceagent-name");
   pthread_mutex_lock(&lock);
   while (!stopping) {
     uint32_t begun = epoch;
@@ -173,7 +174,6 @@ static void *thread_main(void *self) {
 /* Once: our thread of the session before may still be at a large file. */
 static void first(void) {
   ta_cond_init(&changed);
-  ta_dwarf_choose();
 }
 
 void ta_symbols_open(void) {
@@ -204,11 +204,24 @@ void ta_symbols_close(void) {
     pthread_detach(thread);
 }
 
-void ta_symbols_forget(void) {
+static bool forks; /* around fork(): the lock is ours */
+
+void ta_symbols_fork(void) {
+  forks = pthread_mutex_trylock(&lock) == 0;
+}
+
+void ta_symbols_forked(void) {
+  if (forks) pthread_mutex_unlock(&lock);
+}
+
+/* What the parent has found is as good in the child, if no other thread was in the middle of changing it. What it still
+ * wanted to know, the child looks up itself. */
+void ta_symbols_keep_or_forget(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   ta_cond_init(&changed);
   running = to_be_joined = false;
-  if (memory != NULL) munmap(memory, sizeof *memory);
+  if (memory == NULL || forks) return;
+  munmap(memory, sizeof *memory);
   memory = NULL;
 }
 
@@ -246,16 +259,11 @@ void ta_symbols_want(uint64_t pc) {
   wanted++;
 }
 
-/* The usual size would be the program's limit of its first thread's stack, which may be too little for libdw. */
+/* The usual size would be the program's limit of its first thread's stack. */
 static bool start_thread(void) {
   enum { STACK_BYTES = 1 << 20 };
-  pthread_attr_t attr;
 
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  int error = pthread_create(&thread, &attr, thread_main, NULL);
-  pthread_attr_destroy(&attr);
-  return error == 0;
+  return ta_spawn(&thread, "traceagent-name", STACK_BYTES, thread_main, NULL) == 0;
 }
 
 void ta_symbols_hold(uint64_t until_ns) {

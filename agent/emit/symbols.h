@@ -39,7 +39,10 @@ struct ta_symbol {
 
 void ta_symbols_open(void); /* with a session; names are kept from the one before */
 void ta_symbols_close(void);
-void ta_symbols_forget(void); /* in a forked child */
+/* Around fork(): before, in the parent, in the child. None of them waits. */
+void ta_symbols_fork(void);
+void ta_symbols_forked(void);
+void ta_symbols_keep_or_forget(void);
 
 /* The addresses are those that were called or interrupted, not where calls return to. */
 void ta_symbols_begin(void);

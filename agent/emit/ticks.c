@@ -91,8 +91,8 @@ static struct ta_moment moment_now(bool cycles) {
   return best;
 }
 
-struct ta_moment ta_moment_now(const struct ta_ticks *clock) {
-  return moment_now(clock->factor != 0);
+struct ta_moment ta_moment_now(const struct ta_ticks *clock, const struct ta_rate *rate) {
+  return moment_now(clock->factor != 0 || rate->learns);
 }
 
 uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *moment) {
@@ -159,6 +159,24 @@ struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate) {
   return clock;
 }
 
+struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate) {
+  *rate = (struct ta_rate){ .since = moment_now(cycles), .learns = cycles };
+  return (struct ta_ticks){ 0 };
+}
+
+/* After a turn by CLOCK_MONOTONIC: it goes on at the same tick. One that was too short teaches nothing yet. */
+static struct ta_ticks learn(const struct ta_ticks *clock, struct ta_rate *rate,
+                             const struct ta_moment *now) {
+  uint64_t factor = factor_of(&rate->since, now);
+
+  if (factor == 0) return *clock;
+  uint64_t error = error_ppb(factor, &rate->since, now);
+  if (error > SETTLED_PPB) return *clock;
+  rate->learns = false;
+  rate->error_ppb = error;
+  return clock_through(factor, now->cycles, ta_ticks_at(clock, now));
+}
+
 static bool is_like(uint64_t factor, uint64_t before) {
   return factor > before - before / 8 && factor - before / 8 < before;
 }
@@ -180,7 +198,7 @@ static struct ta_ticks kernel_from(uint64_t ticks, const struct ta_moment *now) 
 
 struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate,
                               const struct ta_moment *now) {
-  if (clock->factor == 0) return *clock;
+  if (clock->factor == 0) return rate->learns ? learn(clock, rate, now) : *clock;
   uint64_t ticks = ta_ticks_at(clock, now);
   if (now->cycles <= rate->since.cycles) return kernel_from(ticks, now);
   uint64_t error = error_ppb(clock->factor, &rate->since, now);

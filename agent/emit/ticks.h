@@ -67,7 +67,8 @@ struct ta_moment {
   uint64_t cycles, blur, mono_ns, wall_ns;
 };
 
-struct ta_moment ta_moment_now(const struct ta_ticks *clock);
+struct ta_rate;
+struct ta_moment ta_moment_now(const struct ta_ticks *clock, const struct ta_rate *rate);
 uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *moment);
 
 /* What is known of the counter's rate: since when it is measured, and how far what is in use may be off. */
@@ -75,6 +76,7 @@ struct ta_rate {
   struct ta_moment since;
   uint64_t error_ppb;
   uint64_t doubted; /* the factor that was measured last and is not believed yet; 0: none */
+  bool learns;      /* CLOCK_MONOTONIC is in use until the counter has been measured for a turn */
 };
 
 /* The counter must run at one rate in every state of the processor, and the kernel itself must tell the time by it: then
@@ -84,6 +86,9 @@ bool ta_cycles_are_trusted(void);
 /* A session's first clock, and the moment it begins at. Sleeps for one to five milliseconds, whatever
  * signals come, if it is to count cycles. */
 struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate);
+
+/* The same without sleeping: the first turn goes by CLOCK_MONOTONIC, and next() has measured the counter. */
+struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate);
 
 /* A clock of cycles that were as many as from `from` to `to`, and shows CLOCK_MONOTONIC's ticks at `from`. factor 0:
  * these are none to count by. */

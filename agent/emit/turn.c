@@ -281,7 +281,7 @@ bool ta_turner_is_lost(const struct ta_turner *k) {
 bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
   uint64_t gen = ta_generation_of(turn);
-  struct ta_moment next = ta_moment_now(&ta_emit.clock[turn & 1]);
+  struct ta_moment next = ta_moment_now(&ta_emit.clock[turn & 1], &k->rate);
   struct ta_rate rate = make_clock(k, turn, &next);
   static const unsigned char end_mark = END_MARK;
 

@@ -20,7 +20,9 @@
  * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it; with spool_dir 128 KiB more, and
  *           while a stream of an earlier program is sent, as much as that had in its spool.
  * Threads   every function may be called from any thread; one thread of our own per open stream (two while streams
- *           of earlier programs are sent), with all signals blocked. After fork() the agent is off in the child.
+ *           of earlier programs are sent, one more while the collector's name is looked up). They are never real-time, may
+ *           use the processors of the process's first thread, and block all signals but those of a crash of their own.
+ *           After fork() the agent is off in the child, and in any other child that has a process id of its own.
  * Unload    a plugin that holds libtraceagent.a stays loaded from its first stream, session or ta_lock() on, dlclose() or
  *           not: the ends of threads, fork(), exit() and signals come back to the agent's code.
  * Errors    0 or a negative code of enum ta_error; never errno. A pointer that must not be NULL and is: TA_E_MISUSE, or
@@ -55,13 +57,15 @@ enum ta_error {
   /* Of traceprobe.h. */
   TA_E_FILE = -12,       /* a file cannot be written */
   TA_E_UNEXPECTED = -13, /* another event came than was expected */
+  TA_E_SYSTEM = -14, /* the system refuses a descriptor or random bytes: ta_strerror() says which */
 };
 
 typedef struct ta_forward ta_forward;
 
 /* Strings are copied. Zero means the default. Environment: TRACEAGENT_DISABLE=1 turns everything off
  * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE,
- * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. */
+ * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. A program that runs with raised rights (setuid)
+ * takes none of them from its caller. */
 struct ta_forward_config {
   size_t size;                 /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
   const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */
@@ -236,8 +240,8 @@ struct ta_emit_config {
  * generation, 8192 of them; beyond that an event has none, and `lost_stacks` counts.
  *
  * What functions, files and lines are called is looked up by a thread of ours, at a generation's end, if libdw.so.1 is
- * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found as debuggers
- * find it. Nothing is fetched over the network.
+ * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found by
+ * build id. Nothing is fetched over the network.
  *
  * With stacks or samples a thread's first event asks libc where its stack lies, which allocates, but for the main
  * thread. Where events are emitted under a lock of the program's own allocator, call
@@ -277,7 +281,8 @@ TA_API int ta_emit_start(const struct ta_forward_config *where, const struct ta_
 TA_API int ta_emit_sync(int64_t deadline_ms);
 /* As ta_forward_snap(); the generation ends at once. A ta_emit_sync() after it waits until all of it is acked. */
 TA_API int ta_emit_snap(uint64_t last_ms);
-/* Ends the session, and waits until all is acked or the deadline has passed; a second more at most for our thread.
+/* Ends the session, and waits until all is acked or the deadline has passed; a second more at most for our thread. A
+ * ta_emit_sync() of another thread is answered then, whatever it waited for.
  * Threads may go on calling. TA_E_TIMEOUT, too, if a thread was stopped in the middle of writing an event: then the
  * session is still there, and stop may be called again. */
 TA_API int ta_emit_stop(int64_t deadline_ms);

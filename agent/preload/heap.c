@@ -29,13 +29,25 @@ static int64_t size_of(void *p) {
 /* What is told of the heap, in either way. Another thread may have a block as soon as it is free: so its end is told
  * before, and its beginning after. */
 
-enum { ALL = 1u << TA_TELL_HEAP | 1u << TA_TELL_OBJECTS | 1u << TA_TELL_EARLY };
+enum {
+  ALL = 1u << TA_TELL_HEAP | 1u << TA_TELL_OBJECTS | 1u << TA_TELL_EARLY | 1u << TA_TELL_LATE
+};
+
+/* The allocator is at work: late.c must not begin anything in a handler that interrupts it. */
+#define WITHIN(call)                                                                               \
+  ({                                                                                               \
+    ta_here.inside++;                                                                              \
+    __typeof__(call) answer_ = (call);                                                             \
+    ta_here.inside--;                                                                              \
+    answer_;                                                                                       \
+  })
 
 static __attribute__((noinline)) void made(void *p) {
   if (p == NULL) return;
   if (ta_tells(TA_TELL_EARLY)) ta_objects_keep(p);
   if (ta_tells(TA_TELL_HEAP)) count(size_of(p));
   if (ta_tells(TA_TELL_OBJECTS)) ta_objects_made(p);
+  if (ta_tells(TA_TELL_LATE)) ta_late_look_at_bytes();
 }
 
 static __attribute__((noinline)) void gone(void *p) {
@@ -52,7 +64,8 @@ static void *told(void *p) {
 
 /* One of the calls that make an object. */
 #define MAKE(name, ...)                                                                            \
-  (TB_LIKELY(!ta_tells_any(ALL)) ? TA_REAL(name)(__VA_ARGS__) : told(TA_REAL(name)(__VA_ARGS__)))
+  (TB_LIKELY(!ta_tells_any(ALL)) ? TA_REAL(name)(__VA_ARGS__)                                      \
+                                 : told(WITHIN(TA_REAL(name)(__VA_ARGS__))))
 
 TA_API void *malloc(size_t n) {
   return MAKE(malloc, n);
@@ -79,7 +92,7 @@ TA_API void *pvalloc(size_t n) {
 }
 
 TA_API int posix_memalign(void **out, size_t alignment, size_t n) {
-  int error = TA_REAL(posix_memalign)(out, alignment, n);
+  int error = WITHIN(TA_REAL(posix_memalign)(out, alignment, n));
 
   if (TB_UNLIKELY(ta_tells_any(ALL)) && error == 0) made(*out);
   return error;
@@ -88,7 +101,7 @@ TA_API int posix_memalign(void **out, size_t alignment, size_t n) {
 TA_API void *realloc(void *p, size_t n) {
   if (TB_LIKELY(!ta_tells_any(ALL))) return TA_REAL(realloc)(p, n);
   gone(p);
-  void *moved = TA_REAL(realloc)(p, n);
+  void *moved = WITHIN(TA_REAL(realloc)(p, n));
   if (moved != NULL)
     made(moved);
   else if (n != 0)
@@ -105,6 +118,21 @@ TA_API void *reallocarray(void *p, size_t n, size_t size) {
 }
 
 TA_API void free(void *p) {
-  if (TB_UNLIKELY(ta_tells_any(ALL))) gone(p);
+  if (TB_LIKELY(!ta_tells_any(ALL))) {
+    TA_REAL(free)(p);
+    return;
+  }
+  gone(p);
+  ta_here.inside++;
   TA_REAL(free)(p);
+  ta_here.inside--;
+}
+
+/* By its name malloc() is whichever the loader found first. */
+extern void *own_malloc(size_t n) __attribute__((alias("malloc"), visibility("hidden"), copy(malloc)));
+
+bool ta_heap_is_behind(void) {
+  void *(*volatile first)(size_t) = malloc, *(*volatile ours)(size_t) = own_malloc;
+
+  return first == ours;
 }

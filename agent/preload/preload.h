@@ -29,7 +29,8 @@
  *
  * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
  *           session.
- * Threads   the agent's two, and one that looks names up where there are any to look up.
+ * Threads   none before late.c begins the stream; then the agent's two, one that looks names up where there are any to look
+ *           up, and one for a moment while the collector's address is looked up.
  */
 #ifndef TA_PRELOAD_H
 #define TA_PRELOAD_H
@@ -80,6 +81,7 @@ enum ta_tell {
   TA_TELL_OBJECTS, /* what is allocated and freed */
   TA_TELL_STACKS,  /* where threads' stacks lie is wanted */
   TA_TELL_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
+  TA_TELL_LATE,  /* there is a session, and its stream is still to begin (late.c) */
 };
 
 /* Bit set of what is told; 0: there is no session. TA_TELL_EARLY from before our own constructor until the session has
@@ -90,6 +92,7 @@ extern _Atomic unsigned ta_told;
 struct ta_here {
   unsigned agent;       /* the agent's code runs on it, so many times over */
   bool forks;           /* among it handlers of the program's */
+  unsigned inside;      /* an allocator, or where libc makes a thread: what interrupts it may do neither */
   enum ta_tell what;    /* of the call that is being told */
   char *volatile frame; /* of its wrapper; NULL: none */
 };
@@ -194,6 +197,22 @@ void ta_preload_leave(void);
 void ta_preload_stay(void);
 bool ta_preload_follows_forks(void);
 bool ta_preload_is_verbose(void);
+
+/* OpenSSL is loaded when it is first called (openssl.c). */
+void ta_openssl_late(void);
+
+/* Late (late.c). look() begins the stream if it is time, and this is a place where it may. */
+void ta_late_open(uint64_t delay_ms);
+void ta_late_look(void);
+void ta_late_look_at_bytes(void);
+bool ta_heap_is_behind(void); /* the program's allocator is called by our wrappers (heap.c) */
+bool ta_late_is_worth_a_stream(void); /* at the program's end */
+bool ta_late_is_owner(void);          /* this is the process whose session it is */
+uint64_t ta_late_first_try_ns(void);
+
+static inline bool ta_is_late(void) {
+  return TB_UNLIKELY((atomic_load_explicit(&ta_told, memory_order_relaxed) & 1u << TA_TELL_LATE) != 0);
+}
 
 /* Objects of the heap (objects.c): one that was made, one that is about to go. */
 void ta_objects_made(void *p);

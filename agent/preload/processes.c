@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that a program makes of itself. */
 #include "agent/preload/preload.h"
+#include "agent/process.h"
 
 TA_API pid_t fork(void) {
   pid_t pid = TA_REAL(fork)();
 
   if (pid == 0 && ta_preload_follows_forks()) ta_preload_begin(true);
+  return pid;
+}
+
+/* No handler runs around it, and it may be called where no lock may be taken: from a handler that interrupted us. */
+TA_API pid_t _Fork(void) {
+  if (atomic_load(&ta_told) == 0 || ta_is_late() || ta_here.agent != 0) return TA_REAL(_Fork)();
+  ta_process_hold();
+  pid_t pid = TA_REAL(_Fork)();
+  ta_process_go_on();
   return pid;
 }
 

@@ -2,13 +2,18 @@
 /* The program's session: from before its main() to after its last exit handler. */
 #include <stdarg.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "agent/emit/caught.h"
+#include "agent/emit/session.h"
 #include "agent/preload/preload.h"
 #include "agent/preload/variables.h"
 #include "agent/spool.h"
 
-enum { EXEC_MS = 200 };
+enum {
+  EXEC_MS = 200,
+  PATIENCE_OF_EXIT = 10, /* a tenth of exit_ms, for a collector that has not answered at all */
+};
 
 static struct ta_variables variables;
 static pid_t owner; /* of the session */
@@ -79,9 +84,22 @@ static void give_signal_back(void) {
   sigaction(variables.record_signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
 
+/* Samples are taken by a signal, in whatever a thread does: nothing else may ever look whether it is time to begin. For
+ * them, and beside an allocator that we do not see (late.c), the threads are there at once; they connect no sooner. */
+static bool begins_late(void) {
+  return variables.delay_ms != 0 && variables.samples == 0 && ta_heap_is_behind();
+}
+
+static int start_session(const struct ta_forward_config *where, const struct ta_emit_config *how) {
+  ta_late_open(variables.delay_ms);
+  int error = ta_emit_start_late(where, how);
+  if (error == TA_OK && !begins_late()) error = ta_emit_run(ta_late_first_try_ns());
+  return error;
+}
+
 /* A child of several with one name has a name of its own. */
 static const char *child_instance(char *room, size_t n) {
-  const char *given = getenv("TRACEAGENT_INSTANCE");
+  const char *given = secure_getenv("TRACEAGENT_INSTANCE");
 
   if (given == NULL) return NULL;
   snprintf(room, n, "%.50s:%ld", given, (long)getpid());
@@ -89,7 +107,7 @@ static const char *child_instance(char *room, size_t n) {
 }
 
 static int start(bool child) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static pthread_once_t once = PTHREAD_ONCE_INIT, named = PTHREAD_ONCE_INIT;
   char instance[64];
   struct ta_forward_config where = {
     .service = variables.service,
@@ -104,12 +122,12 @@ static int start(bool child) {
                                 .samples_hz = (unsigned)variables.samples,
                                 .allocfree = (variables.told & 1u << TA_TELL_OBJECTS) != 0 };
   bool taken = take_signal();
-  int error = ta_emit_start(&where, &how);
+  int error = start_session(&where, &how);
 
   if (error != TA_OK && taken) give_signal_back();
   if (error != TA_OK) return error;
   pthread_once(&once, watch_process);
-  ta_tell_name_calls();
+  pthread_once(&named, ta_tell_name_calls); /* a child has its parent's names */
   ta_locks_learn();
   ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
@@ -127,26 +145,35 @@ void ta_preload_begin(bool child) {
   if (error == TA_OK && (variables.told & 1u << TA_TELL_OBJECTS) != 0) ta_objects_tell_kept();
   begun |= error == TA_OK;
   owner = getpid();
-  atomic_store(&ta_told, error == TA_OK ? variables.told : 0);
+  unsigned late = begins_late() ? 1u << TA_TELL_LATE : 0;
+  atomic_store(&ta_told, error == TA_OK ? variables.told | late : 0);
   if (error != TA_OK && error != TA_E_OFF) ta_preload_say("not traced: %s", ta_strerror(error));
   ta_agent_ends();
   errno = before;
 }
 
+/* A child that was not made by fork() leaves its parent's session alone. */
 void ta_preload_end(void) {
   int before = errno;
 
+  if (!ta_late_is_owner()) return;
   ta_agent_begins();
-  if (atomic_exchange(&ta_told, 0) != 0) ta_emit_stop((int64_t)variables.exit_ms);
+  unsigned told = atomic_exchange(&ta_told, 0);
+  bool late = (told & 1u << TA_TELL_LATE) != 0;
+  if (late && !atomic_load(&asked) && !ta_late_is_worth_a_stream())
+    ta_emit_abandon();
+  else if (told != 0)
+    ta_emit_stop_in_hope((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
   ta_agent_ends();
   errno = before;
 }
 
-/* An exec() waits for what was sent to be acked only where there is a connection, and not for long. */
-static bool is_connected(void) {
+/* An exec() waits for what was sent to be acked only where there is a connection, or is about to be, and not for long. */
+static bool may_be_acked(void) {
   struct ta_forward_status status = { .size = sizeof status };
 
-  return ta_emit_forward_status(&status) == TA_OK && status.state == TA_STATE_STREAMING;
+  return ta_emit_forward_status(&status) == TA_OK &&
+         (status.state == TA_STATE_STREAMING || status.state == TA_STATE_CONNECTING);
 }
 
 bool ta_preload_is_on(void) {
@@ -157,7 +184,7 @@ void ta_preload_leave(void) {
   uint64_t exit_ms = variables.exit_ms, exec_ms = exit_ms < EXEC_MS ? exit_ms : EXEC_MS;
 
   ta_agent_begins();
-  variables.exit_ms = is_connected() ? exec_ms : 0;
+  variables.exit_ms = may_be_acked() ? exec_ms : 0;
   ta_spool_closes_by("exec");
   ta_preload_end();
   variables.exit_ms = exit_ms;
@@ -178,8 +205,10 @@ bool ta_preload_is_verbose(void) {
 }
 
 static bool is_wanted(void) {
-  const char *disable = getenv("TRACEAGENT_DISABLE");
+  const char *disable = secure_getenv("TRACEAGENT_DISABLE");
 
+  /* A program with raised rights takes no server, keys and folders from whoever called it. */
+  if (getauxval(AT_SECURE) != 0) return false;
   if (disable != NULL && strcmp(disable, "1") == 0) return false;
   if (ta_variables_read(&variables)) return !variables.other;
   ta_preload_say("not traced: %s", variables.fault);
@@ -191,8 +220,10 @@ __attribute__((constructor)) static void begin(void) {
   ta_real_find();
   ta_caught_install = *TA_REAL_SLOT(sigaction);
   ta_threads_watch();
-  if (is_wanted())
+  if (is_wanted()) {
+    ta_openssl_late();
     ta_preload_begin(false);
-  else
+  } else {
     atomic_store(&ta_told, 0);
+  }
 }

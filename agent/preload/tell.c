@@ -56,6 +56,7 @@ bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, c
     if (frame < here->frame) return false;
     say_end(here);
   }
+  if (ta_is_late()) ta_late_look();
   here->what = what;
   here->frame = frame;
   begin_stack(__builtin_return_address(0), frame);
@@ -70,7 +71,9 @@ bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, c
 void ta_tell_end(char *frame) {
   struct ta_here *here = &ta_here;
 
-  if (TB_LIKELY(here->frame == frame)) say_end(here);
+  if (TB_UNLIKELY(here->frame != frame)) return;
+  say_end(here);
+  if (ta_is_late()) ta_late_look();
 }
 
 struct ta_birth ta_tell_birth(enum ta_call call, ta_name name, char *frame) {

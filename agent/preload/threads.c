@@ -26,7 +26,9 @@ void ta_threads_watch_this(void) {
   if (ends_made) pthread_setspecific(ends, TA_OF_THREAD(pthread_self()));
 }
 
-enum { BEGINS = 1u << TA_TELL_THREAD | 1u << TA_TELL_STACKS }; /* its first steps are ours */
+enum {
+  BEGINS = 1u << TA_TELL_THREAD | 1u << TA_TELL_STACKS | 1u << TA_TELL_LATE
+}; /* its first steps are ours */
 
 /* What a new thread is handed. */
 struct start {
@@ -39,6 +41,7 @@ struct start {
   struct ta_birth birth;
   bool agents; /* one of the agent's own */
   struct ta_parting parting;
+  bool inside; /* an allocator makes it, for itself */
 };
 
 /* A thread's first steps. Its stack is learned here: later it may be inside of its allocator. */
@@ -51,6 +54,7 @@ static struct start begin(void *self) {
     ta_descriptors_part(s.parting, ta_preload_is_verbose());
     return s;
   }
+  if (s.inside) ta_here.inside++;
   ta_birth_is_mine(s.birth);
   unsigned told = atomic_load(&ta_told);
   if ((told & 1u << TA_TELL_STACKS) != 0) ta_frames_learn();
@@ -90,28 +94,35 @@ static void take_back(struct start *handed) {
 
 TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
                           void *arg) {
-  struct start s = { .run.posix = start, .arg = arg, .agents = ta_is_agents() };
+  struct start s = {
+    .run.posix = start, .arg = arg, .agents = ta_is_agents(), .inside = ta_here.inside != 0
+  };
 
+  if (!s.agents && ta_is_late()) ta_late_look();
   if (!s.agents && !ta_tells_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
   bool told = !s.agents && ta_tells(TA_TELL_THREAD);
   if (s.agents) s.parting = ta_descriptors_prepare();
   struct start *handed = hand(s, told ? *(void **)&start : NULL);
   if (handed == NULL) return EAGAIN;
   if (told) handed->birth = ta_tell_birth(TA_CALL_pthread_create, handed->name, TA_FRAME);
+  ta_here.inside++;
   int error = TA_REAL(pthread_create)(out, attr, live, handed);
+  ta_here.inside--;
   if (error != 0) take_back(handed);
   return error;
 }
 
 TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
-  struct start s = { .run.c11 = start, .arg = arg };
+  struct start s = { .run.c11 = start, .arg = arg, .inside = ta_here.inside != 0 };
 
   if (!ta_tells_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
   bool told = ta_tells(TA_TELL_THREAD);
   struct start *handed = hand(s, told ? *(void **)&start : NULL);
   if (handed == NULL) return thrd_nomem;
   if (told) handed->birth = ta_tell_birth(TA_CALL_thrd_create, handed->name, TA_FRAME);
+  ta_here.inside++;
   int error = TA_REAL(thrd_create)(out, live_c11, handed);
+  ta_here.inside--;
   if (error != thrd_success) take_back(handed);
   return error;
 }

@@ -8,7 +8,7 @@
 #include "agent/emit/samples.h"
 #include "agent/preload/preload.h"
 
-enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000 };
+enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000, DELAY_MS = 100, DELAY_MS_MAX = 60000 };
 
 struct group {
   const char *name;
@@ -57,7 +57,7 @@ static bool is_program(void *self, const char *word, size_t n) {
 }
 
 static bool read_groups(struct ta_variables *v) {
-  const char *list = getenv("TRACEAGENT_TRACE");
+  const char *list = secure_getenv("TRACEAGENT_TRACE");
 
   if (list != NULL) return !any_word(list, is_unknown, v);
   for (size_t i = 0; i < USUAL; i++) v->told |= groups[i].told;
@@ -65,7 +65,7 @@ static bool read_groups(struct ta_variables *v) {
 }
 
 static bool read_number(struct ta_variables *v, const char *name, uint64_t max, uint64_t *out) {
-  const char *text = getenv(name);
+  const char *text = secure_getenv(name);
   char *end;
 
   if (text == NULL || *text == 0) return true;
@@ -91,7 +91,7 @@ static bool read_stacks(struct ta_variables *v) {
 
 /* A signal whose default would end the program, so that nobody's is in the way. */
 static bool read_signal(struct ta_variables *v) {
-  const char *text = getenv("TRACEAGENT_RECORD_SIGNAL");
+  const char *text = secure_getenv("TRACEAGENT_RECORD_SIGNAL");
 
   if (text == NULL || *text == 0) return true;
   if (strcmp(text, "USR1") == 0) v->record_signal = SIGUSR1;
@@ -103,14 +103,14 @@ static bool read_signal(struct ta_variables *v) {
 }
 
 static bool is_on(const char *name) {
-  const char *text = getenv(name);
+  const char *text = secure_getenv(name);
 
   return text != NULL && strcmp(text, "1") == 0;
 }
 
 /* What a service may be called, of what a program is called. */
 static void name_service(struct ta_variables *v) {
-  const char *given = getenv("TRACEAGENT_SERVICE");
+  const char *given = secure_getenv("TRACEAGENT_SERVICE");
   const char *name = given != NULL ? given : program_invocation_short_name;
 
   snprintf(v->service, sizeof v->service, "%s", name);
@@ -119,9 +119,9 @@ static void name_service(struct ta_variables *v) {
 }
 
 bool ta_variables_read(struct ta_variables *v) {
-  const char *only = getenv("TRACEAGENT_ONLY");
+  const char *only = secure_getenv("TRACEAGENT_ONLY");
 
-  *v = (struct ta_variables){ .exit_ms = EXIT_MS };
+  *v = (struct ta_variables){ .exit_ms = EXIT_MS, .delay_ms = DELAY_MS };
   v->other = only != NULL && !any_word(only, is_program, NULL);
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
@@ -132,5 +132,6 @@ bool ta_variables_read(struct ta_variables *v) {
          read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&
          read_number(v, "TRACEAGENT_SPOOL_BYTES", INT64_MAX, &v->spool_bytes) &&
          read_number(v, "TRACEAGENT_VERSION", UINT32_MAX, &v->version) &&
+         read_number(v, "TRACEAGENT_DELAY_MS", DELAY_MS_MAX, &v->delay_ms) &&
          read_number(v, "TRACEAGENT_EXIT_MS", EXIT_MS_MAX, &v->exit_ms);
 }

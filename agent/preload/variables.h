@@ -15,7 +15,7 @@ struct ta_variables {
   unsigned told; /* TRACEAGENT_TRACE, _MALLOC: bit set of enum ta_tell */
   bool forks;    /* TRACEAGENT_FORK */
   bool verbose;  /* TRACEAGENT_VERBOSE */
-  uint64_t generation_ms, spool_bytes, version, exit_ms;
+  uint64_t generation_ms, spool_bytes, version, exit_ms, delay_ms;
   uint64_t stacks, samples; /* TRACEAGENT_STACKS, TRACEAGENT_SAMPLES */
   bool tables;              /* TRACEAGENT_STACK_TABLES */
   int record_signal;        /* TRACEAGENT_RECORD_SIGNAL; 0: none */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PLACES = 512, THREADS = 4, ROUNDS = 1500 };
@@ -77,6 +78,16 @@ static void fork_once(void) {
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
 }
 
+/* Longer than the library keeps what a program does to itself. */
+static void linger(void) {
+  enum { LINGER_NS = 120000000 };
+  struct timespec began, now;
+
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - began.tv_sec) * 1000000000 + now.tv_nsec - began.tv_nsec < LINGER_NS);
+}
+
 int main(void) {
   pthread_t thread[THREADS];
 
@@ -87,5 +98,6 @@ int main(void) {
   for (int i = 0; i < THREADS; i++) MUST(pthread_join(thread[i], NULL) == 0);
   for (int i = 0; i < PLACES; i++)
     if (held[i] != NULL) printf("0x%lx %zu\n", (unsigned long)held[i], malloc_usable_size(held[i]));
+  linger();
   return 0;
 }

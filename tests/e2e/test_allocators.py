@@ -82,7 +82,7 @@ class Allocators(Case):
         collector = Collector(self)
         environment = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{self.strict()}", "TRACEAGENT_SERVER": str(collector.to),
                        "TRACEAGENT_CERTS": str(self.certs), "TRACEAGENT_EXIT_MS": "60000", "TRACEAGENT_TRACE": "locks",
-                       "TRACEAGENT_STACKS": "16"}
+                       "TRACEAGENT_STACKS": "16", "TRACEAGENT_DELAY_MS": "0"}
         self.run_program(self.program(), env=environment)
         trace = self.folder / "allocates.trace"
         collector.ask("fetch", "--service", "allocates", "-o", trace, "--no-progress")

@@ -132,7 +132,7 @@ class Preload(PreloadCase):
 
     def traced(self, *scenes, **more):
         collector = Collector(self)
-        done = self.run_program(self.unchanged(), *scenes, env=self.environment(collector.to, **more))
+        done = self.run_program(self.unchanged(), *scenes, "linger", env=self.environment(collector.to, **more))
         self.assertEqual((set(done.out.split("\n")), done.err), ({"as ever", ""}, ""))
         return collector
 
@@ -252,25 +252,25 @@ class Preload(PreloadCase):
         self.assertEqual(self.reasons(text)["network"], 3)
 
     def test_a_program_that_closes_all_descriptors_is_traced_on(self):
-        text = self.read(self.traced("close", "waits"), "unchanged")
+        text = self.read(self.traced("close", "waits", TRACEAGENT_DELAY_MS="0"), "unchanged")
         self.assertEqual(self.reasons(text)["network"], 3)
 
     def test_descriptors_stay_open_where_something_answers_for_the_kernel(self):
         shim = self.folder / "shim.so"  # as valgrind does, it lets close_range() succeed without its flag
         (self.folder / "shim.c").write_text(ANSWERS_FOR_THE_KERNEL)
         self.run_program("cc", "-shared", "-fPIC", self.folder / "shim.c", "-o", shim)
-        self.traced("descriptors", LD_PRELOAD=f"{LIBRARY}:{shim}")
+        self.traced("descriptors", LD_PRELOAD=f"{LIBRARY}:{shim}", TRACEAGENT_DELAY_MS="0")
 
     @unittest.skipIf(VALGRIND is None, "no valgrind here; tools/deps.sh installs it")
     def test_descriptors_stay_open_under_valgrind(self):
         collector = Collector(self)
-        done = self.run_program(VALGRIND, "-q", self.unchanged(), "descriptors", env=self.environment(collector.to))
+        done = self.run_program(VALGRIND, "-q", self.unchanged(), "descriptors", env=self.environment(collector.to, TRACEAGENT_DELAY_MS="0"))
         self.assertIn("as ever\n", done.out)
 
     def test_no_descriptor_of_the_agents_has_a_high_number(self):
         program, collector = self.unchanged(), Collector(self)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        done = self.run_program(program, "no-high-number", env=self.environment(collector.to), preexec_fn=lambda: resource.setrlimit(
+        done = self.run_program(program, "no-high-number", env=self.environment(collector.to, TRACEAGENT_DELAY_MS="0"), preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_NOFILE, (limit[1], limit[1])))
         self.assertEqual((done.out, done.err), ("as ever\n", ""))
 
@@ -288,7 +288,7 @@ class Preload(PreloadCase):
         self.assertRegex(" ".join(sorted(instances)), r"^one one:\d+$")
 
     def test_a_program_that_runs_another_one_ends_its_stream(self):
-        collector = self.traced("exec")
+        collector = self.traced("exec", TRACEAGENT_DELAY_MS="0")
         wait_until("all have ended", lambda: all(row["state"] in ("exec", "closed") for row in self.streams(collector, 4)))
         states = sorted((row["service"], row["state"]) for row in self.streams(collector))
         self.assertEqual(states, [("another", "closed"), ("true", "closed"), ("unchanged", "exec"), ("unchanged", "exec")])
@@ -302,9 +302,116 @@ class Preload(PreloadCase):
         collector = Collector(self)
         program = self.unchanged()
         out = open(self.folder / "daemon.out", "wb")
-        self.assertEqual(self.spawn("daemon", program, "daemon", "waits", stdout=out, env=self.environment(collector.to)).wait(), 0)
+        self.assertEqual(self.spawn("daemon", program, "linger", "daemon", "waits", "linger", stdout=out, env=self.environment(collector.to)).wait(), 0)
         wait_until("both have ended", lambda: [row["state"] for row in self.streams(collector)] == ["closed"] * 2)
         self.assertEqual((self.folder / "daemon.out").read_text(), "as ever\n")
+
+    # Programs that are over in a moment.
+
+    def listener(self):
+        """One that the kernel answers for, and nothing else; its address, and a call that says how often it was called."""
+        listener = socket.create_server(("127.0.0.1", 0), backlog=16)
+        listener.setblocking(False)
+        self.addCleanup(listener.close)
+
+        def calls():
+            n = 0
+            while True:
+                try:
+                    listener.accept()[0].close()
+                except BlockingIOError:
+                    return n
+                n += 1
+        return f"127.0.0.1:{listener.getsockname()[1]}", calls
+
+    def test_a_short_program_is_alone_and_calls_nobody(self):
+        server, calls = self.listener()
+        done = self.run_program(self.unchanged(), "alone", env=self.environment(server))
+        self.assertEqual((done.out, done.err, calls()), ("as ever\n", "", 0))
+        done = self.run_program(self.unchanged(), "linger", env=self.environment(server, TRACEAGENT_EXIT_MS="0"))
+        self.assertEqual((done.out, done.err), ("as ever\n", ""))
+
+    def test_a_delay_of_nothing_makes_a_stream_of_every_program(self):
+        collector = Collector(self)
+        self.run_program(self.unchanged(), "sleep", env=self.environment(collector.to, TRACEAGENT_DELAY_MS="0"))
+        self.assertEqual(self.reasons(self.read(collector, "unchanged")), {"sleep": 2})
+
+    def test_no_time_is_given_to_a_collector_that_refuses_and_little_to_one_that_says_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            refused = f"127.0.0.1:{taken.getsockname()[1]}"
+        silent, calls = self.listener()
+        for server, most in ((refused, 20), (silent, 30)):
+            began = time.monotonic()
+            self.run_program(self.unchanged(), "sleep", "linger", env=self.environment(server, TRACEAGENT_EXIT_MS="60000"))
+            self.assertLess(time.monotonic() - began, most)  # a tenth of exit_ms, and what a busy machine may add
+        self.assertEqual(calls(), 1)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root has rights to give up")
+    def test_a_program_that_gives_up_its_rights_at_once_is_traced(self):
+        collector = Collector(self)
+        (self.certs / "agent.key").chmod(0o600)
+        self.run_program(self.unchanged(), "give-up-rights", "linger", "sleep", env=self.environment(collector.ready["agents"]))
+        self.assertEqual(self.reasons(self.read(collector, "unchanged")), {"sleep": 2})
+
+    def test_a_program_with_openssl_of_its_own_ends_in_peace(self):
+        """Its clean-up at exit would take the library from under the agent's threads."""
+        collector = Collector(self)
+        text = """#include <dlfcn.h>
+            #include <openssl/crypto.h>
+            #include <string.h>
+            #include <unistd.h>
+            int main(int argc, char **argv) {
+              int (*init)(uint64_t, const void *);
+              if (argc > 1) usleep(1000 * (useconds_t)strtoul(argv[1], NULL, 10));
+              *(void **)&init = dlsym(dlopen("libcrypto.so.3", RTLD_NOW), "OPENSSL_init_crypto");
+              int done = init(OPENSSL_INIT_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_ADD_ALL_CIPHERS, NULL);
+              for (int i = 0; i < 60; i++) usleep(5000);
+              return done == 1 ? 0 : 1;
+            }"""
+        (self.folder / "own.c").write_text("#include <stdlib.h>\n" + text)
+        self.run_program("cc", "-D_GNU_SOURCE", "-O2", self.folder / "own.c", "-o", self.folder / "loads")
+        self.run_program("cc", "-D_GNU_SOURCE", "-O2", self.folder / "own.c", "-o", self.folder / "links", "-Wl,--no-as-needed", "-lcrypto")
+        for program in ("loads", "links"):
+            for wait_ms in (0, 50, 150):
+                service = f"{program}-{wait_ms}"
+                self.run_program(self.folder / program, wait_ms, env=self.environment(collector.to, TRACEAGENT_SERVICE=service))
+                self.assertGreaterEqual(self.reasons(self.read(collector, service))["sleep"], 60)
+
+    def test_a_child_that_fork_does_not_know_of_leaves_at_once_and_harms_nothing(self):
+        began = time.monotonic()
+        text = self.read(self.traced("waits", "linger", "sleep", "unseen-child", "waits"), "unchanged")
+        self.assertEqual(self.reasons(text)["network"], 6)
+        silent, _ = self.listener()
+        began = time.monotonic()
+        self.run_program(self.unchanged(), "sleep", *("unseen-child",) * 8, env=self.environment(silent, TRACEAGENT_EXIT_MS="60000"))
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_with_a_folder_a_short_programs_trace_is_kept_and_the_next_program_sends_it(self):
+        collector = Collector(self)
+        spool = self.folder / "spool"
+        environment = self.environment(collector.to, TRACEAGENT_SPOOL_DIR=str(spool))
+        short = {**environment, "TRACEAGENT_INSTANCE": "short", "TRACEAGENT_DELAY_MS": "60000"}  # however busy the machine is
+        self.run_program(self.unchanged(), "waits", env=short)
+        self.assertEqual(len(list(spool.iterdir())), 1)
+        self.assertEqual(self.streams(collector), [])
+
+        def is_sent():  # a program may end before it has sent what it found
+            self.run_program(self.unchanged(), "sleep", "linger", env={**environment, "TRACEAGENT_INSTANCE": "long"})
+            return not list(spool.iterdir())
+
+        wait_until("the folder is empty", is_sent)
+        trace = self.folder / "short.trace"
+        collector.ask("fetch", "--service", "unchanged", "--instance", "short", "-o", trace, "--no-progress")
+        text = self.tracectl("cat", "-d", "parsed", trace).out
+        self.assertEqual(self.reasons(text)["network"], 3)
+
+    def test_short_programs_alone_do_not_fill_a_folder(self):
+        spool = self.folder / "spool"
+        environment = self.environment("127.0.0.1:1", TRACEAGENT_SPOOL_DIR=str(spool), TRACEAGENT_DELAY_MS="60000",
+                                       TRACEAGENT_SPOOL_BYTES=str(2 << 20))
+        for _ in range(30):
+            self.run_program("/bin/true", env=environment)
+        self.assertEqual(len(list(spool.iterdir())), 24)  # half of four times three quarters of 2 MiB, by 128 KiB
 
     # What it does when it cannot trace.
 
@@ -337,7 +444,8 @@ class Preload(PreloadCase):
     def test_python_with_threads(self):
         collector = Collector(self)
         python = os.path.realpath(sys.executable)
-        done = self.run_program(python, "-c", WITH_THREADS, env=self.environment(collector.to, TRACEAGENT_SERVICE="python"))
+        done = self.run_program(python, "-c", WITH_THREADS, env=self.environment(collector.to, TRACEAGENT_SERVICE="python",
+                                                                                     TRACEAGENT_DELAY_MS="0"))
         self.assertEqual(done.out, "100 jobs\n")
         reasons = self.reasons(self.read(collector, "python"))
         self.assertGreaterEqual(sum(reasons[name] for name in ("sync", "sync.(*Cond).Wait")), 4)
@@ -349,7 +457,8 @@ class Preload(PreloadCase):
         work = f"import sqlite3; db = sqlite3.connect({str(file)!r}); db.execute('create table t(a)')\n" \
                "for n in range(50): db.execute('insert into t values(?)', (n,)); db.commit()"
         python = os.path.realpath(sys.executable)
-        self.run_program(python, "-c", work, env=self.environment(collector.to, TRACEAGENT_SERVICE="sqlite"))
+        self.run_program(python, "-c", work, env=self.environment(collector.to, TRACEAGENT_SERVICE="sqlite",
+                                                                           TRACEAGENT_DELAY_MS="0"))
         self.assertEqual(sqlite3.connect(file).execute("select sum(a) from t").fetchone(), (sum(range(50)),))
         self.assertGreater(self.read(collector, "sqlite").count("Running->Syscall"), 200)
 
@@ -431,7 +540,8 @@ class Memory(PreloadCase):
         self.run_program("cc", "-shared", "-fPIC", "-O2", "-pthread", self.folder / "atwork.c", "-o", library)
         self.run_program("cc", "-O2", self.folder / "main.c", library, "-o", program)
         held = self.run_program(program, env=self.environment(collector.to, LD_PRELOAD=f"{LIBRARY}:{library}", TRACEAGENT_MALLOC="1",
-                                                              TRACEAGENT_SPOOL_BYTES=str(64 << 20)))
+                                                              TRACEAGENT_SPOOL_BYTES=str(64 << 20),
+                                                              TRACEAGENT_DELAY_MS="0"))
         held = dict(line.split() for line in held.out.splitlines())
         text, (_, (_, made, _), _), live = self.live(collector, "atwork")
         self.assertEqual(len(held), 64)
@@ -455,7 +565,7 @@ class Memory(PreloadCase):
                "for n in range(2000): db.execute('insert into t values(?)', ('x' * n,))\n" \
                "print(db.execute('select count(*) from t').fetchone()[0])"
         done = self.run_program(python, "-c", WITH_THREADS + work, env=self.environment(
-            collector.to, TRACEAGENT_SERVICE="python", TRACEAGENT_MALLOC="1"))
+            collector.to, TRACEAGENT_SERVICE="python", TRACEAGENT_MALLOC="1", TRACEAGENT_DELAY_MS="0"))
         self.assertEqual(done.out, "100 jobs\n2000\n")
         _, (_, (_, made, _), untold), _ = self.live(collector, "python")
         self.assertGreater(made, 10000)

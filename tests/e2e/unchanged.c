@@ -2,7 +2,8 @@
 /* A program that knows nothing of tracing, for tests of the preload library: unchanged SCENE...
  *
  * Whatever a scene waits for it really waits for: who ends the wait looks first that the other sleeps in the kernel. A
- * scene ends the program with 1 and a line if something is not as without the library. */
+ * scene ends the program with 1 and a line if something is not as without the library. A program that is over sooner than
+ * in 100 ms leaves no stream: those that are to leave one linger. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -411,6 +412,46 @@ static void handlers(void) {
   MUST(signals == 3);
 }
 
+/* Longer than the library keeps what a program does to itself, and without a call that it could see. */
+static void linger(void) {
+  enum { LINGER_MS = 120 };
+  struct timespec began, now;
+
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000 < LINGER_MS);
+}
+
+/* Nothing of the agent's runs beside a program that has only begun: it may still part from its namespaces. */
+static void alone(void) {
+  char line[512];
+  int tasks = 0;
+  DIR *dir = opendir("/proc/self/task");
+
+  MUST(dir != NULL);
+  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) tasks += entry->d_name[0] != '.';
+  closedir(dir);
+  MUST(tasks == 1);
+  FILE *maps = fopen("/proc/self/maps", "r");
+  MUST(maps != NULL);
+  while (fgets(line, sizeof line, maps) != NULL) MUST(strstr(line, "libssl") == NULL);
+  fclose(maps);
+}
+
+/* As servers do that were begun by root. */
+static void give_up_rights(void) {
+  MUST(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+}
+
+/* A child that fork()'s handlers never saw; its exit handlers are the parent's. */
+static void unseen_child(void) {
+  int status;
+  pid_t pid = _Fork();
+
+  if (pid == 0) exit(7);
+  MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
+}
+
 /* Processes. */
 
 static void children(const char *self) {
@@ -419,12 +460,13 @@ static void children(const char *self) {
 
   if (pid == 0) {
     all_waits();
+    linger();
     exit(7);
   }
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
   pid = vfork();
   if (pid == 0) {
-    execl(self, "grandchild", "sleep", (char *)NULL);
+    execl(self, "grandchild", "sleep", "linger", (char *)NULL);
     _exit(9);
   }
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
@@ -763,6 +805,10 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "file-locks") == 0) lock_files();
     if (strcmp(argv[i], "queues") == 0) use_queues();
     if (strcmp(argv[i], "no-high-number") == 0) no_high_number();
+    if (strcmp(argv[i], "linger") == 0) linger();
+    if (strcmp(argv[i], "give-up-rights") == 0) give_up_rights();
+    if (strcmp(argv[i], "alone") == 0) alone();
+    if (strcmp(argv[i], "unseen-child") == 0) unseen_child();
     if (strcmp(argv[i], "daemon") == 0) MUST(daemon(1, 1) == 0);
   }
   puts("as ever");

@@ -7,9 +7,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/dial.h"
@@ -71,7 +75,18 @@ Test(dial, nothing_is_paced_within_one_machine) {
   close(fd);
 }
 
-/* The resolver's, for one host of our own: 127.0.0.2, then 127.0.0.1. */
+/* A resolver whose name server does not answer before the test lets it. */
+
+static atomic_int asked;
+static sem_t lets_go;
+
+static int hang(void) {
+  atomic_fetch_add(&asked, 1);
+  while (sem_wait(&lets_go) != 0) continue;
+  return EAI_AGAIN;
+}
+
+/* The resolver's, for two hosts of our own. two.test is 127.0.0.2, then 127.0.0.1. */
 
 static struct sockaddr_in two_at[2];
 static struct addrinfo two[2];
@@ -80,6 +95,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
                 struct addrinfo **out) {
   int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
+  if (strcmp(host, "hang.test") == 0) return hang();
   if (strcmp(host, "two.test") != 0) {
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
     return real(host, port, hints, out);
@@ -142,5 +158,75 @@ Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .ti
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   close(w.call);
   close(w.fd);
+  scene_end(&s);
+}
+
+static struct scene hanging_scene(const char *spool_dir) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct ta_forward_config config = { .size = sizeof config,
+                                      .server = "hang.test:1",
+                                      .certs = s.dir,
+                                      .service = "shop",
+                                      .spool_dir = spool_dir };
+
+  cr_assert_eq(sem_init(&lets_go, 0, 0), 0);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
+  cr_assert_eq(ta_forward_open(&config, &s.f), 0, "%s", ta_strerror(TA_E_CONFIG));
+  TT_WAIT_UNTIL(atomic_load(&asked) == 1);
+  return s;
+}
+
+static long now_ms(void) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static long fork_ms(void) {
+  long began_ms = now_ms();
+  pid_t child = fork();
+
+  if (child == 0) _exit(0);
+  long ms = now_ms() - began_ms;
+  cr_assert_eq(waitpid(child, NULL, 0), child);
+  return ms;
+}
+
+Test(dial, neither_fork_nor_close_waits_for_a_resolver_that_hangs) {
+  enum { TIMES = 10 };
+  struct scene s = hanging_scene(NULL);
+  long quickest_ms = fork_ms(); /* in the others the machine may have stood still */
+
+  for (int i = 1; i < TIMES; i++) {
+    long ms = fork_ms();
+    if (ms < quickest_ms) quickest_ms = ms;
+  }
+  cr_assert_lt(quickest_ms, 100, "a fork took %ld ms at least", quickest_ms);
+  long began_ms = now_ms();
+  ta_forward_close(s.f, 0);
+  cr_assert_lt(now_ms() - began_ms, TT_PATIENCE_MS);
+  cr_assert_eq(atomic_load(&asked), 1);
+  sem_post(&lets_go);
+  scene_end(&s);
+}
+
+Test(dial, what_is_written_goes_to_disk_while_a_resolver_hangs) {
+  char spool[] = "/tmp/tt-hang-XXXXXX", command[64];
+  cr_assert_not_null(mkdtemp(spool));
+  struct scene s = hanging_scene(spool);
+  struct tt_stream t = tt_stream_make(26, 2, 4, 1000);
+  int error = TA_E_TIMEOUT;
+
+  write_all(s.f, &t, t.n);
+  for (long end_ms = now_ms() + TT_PATIENCE_MS; error == TA_E_TIMEOUT && now_ms() < end_ms;)
+    error = ta_forward_sync(s.f, 200);
+  cr_assert_eq(error, TA_E_KEPT);
+  cr_assert_eq(atomic_load(&asked), 1);
+  sem_post(&lets_go);
+  ta_forward_close(s.f, 0);
+  snprintf(command, sizeof command, "rm -r %s", spool);
+  cr_assert_eq(system(command), 0);
+  tt_stream_free(&t);
   scene_end(&s);
 }

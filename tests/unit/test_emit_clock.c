@@ -56,6 +56,25 @@ static void expect_off(const struct ta_ticks *clock, const struct machine *m, ui
             (unsigned long)m->hz, (long)off);
 }
 
+/* A session that begins late goes by CLOCK_MONOTONIC first. */
+Test(emit_clock, learns_the_rate_in_its_first_turn_and_goes_on_at_the_same_tick) {
+  struct machine m = { .hz = 2899999999, .cycles = 1 << 20, .ns = second_ns };
+  struct ta_moment from = moment_at(&m, m.ns, -BLUR / 2),
+                   soon = moment_at(&m, m.ns + 1000, BLUR / 2),
+                   later = moment_at(&m, m.ns + second_ns, BLUR / 2);
+  struct ta_rate rate = { .since = from, .learns = true };
+  struct ta_ticks kernel = { 0 };
+
+  struct ta_ticks clock = ta_ticks_next(&kernel, &rate, &soon);
+  cr_assert_eq(clock.factor, 0, "that was too short");
+  cr_assert(rate.learns);
+  clock = ta_ticks_next(&kernel, &rate, &later);
+  cr_assert_neq(clock.factor, 0);
+  cr_assert_not(rate.learns);
+  cr_assert_eq(ta_ticks_at(&clock, &later), ta_ticks_at(&kernel, &later));
+  expect_off(&clock, &m, later.mono_ns, 1000);
+}
+
 Test(emit_clock, a_tick_is_eight_nanoseconds_at_any_rate) {
   static const uint64_t years_ns[] = { 0,
                                        UINT64_C(315576000) * 1000000000 }; /* the machine is up */

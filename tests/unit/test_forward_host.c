@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -123,16 +125,16 @@ static unsigned agents(bool (*counts)(const char *status, void *arg), void *arg)
   return found;
 }
 
-static bool blocks_everything(const char *status, void *unused) {
-  (void)unused; /* all but SIGKILL, SIGSTOP and the C library's own two */
-  return strstr(status, "SigBlk:\tfffffffe7ffbfeff") != NULL;
+static bool blocks_all_but_its_own_faults(const char *status, void *unused) {
+  (void)unused; /* nor SIGABRT, SIGKILL, SIGSTOP and the C library's own two */
+  return strstr(status, "SigBlk:\tfffffffe3ffbfa07") != NULL;
 }
 
-Test(forward_host, its_thread_takes_no_signal) {
+Test(forward_host, its_thread_takes_no_signal_but_of_a_crash) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
   /* The C library itself plays with a new thread's mask for a moment. */
-  TT_WAIT_UNTIL(agents(blocks_everything, NULL) == 1);
+  TT_WAIT_UNTIL(agents(blocks_all_but_its_own_faults, NULL) == 1);
   ta_forward_close(s.f, 10000);
   scene_end(&s);
 }
@@ -143,6 +145,96 @@ static bool note_clock(const char *status, void *arg) {
   if (pid == NULL) return false;
   *(clockid_t *)arg = (clockid_t)(~(unsigned)atoi(pid + 6) << 3 | 6); /* clock_getres(2) */
   return true;
+}
+
+static bool note_id(const char *status, void *arg) {
+  const char *pid = strstr(status, "\nPid:\t");
+
+  if (pid != NULL) *(pid_t *)arg = atoi(pid + 6);
+  return pid != NULL;
+}
+
+/* Real-time where that is allowed here, and on one processor only. */
+static void *open_on_a_thread_of_note(void *arg) {
+  struct scene *s = arg;
+  struct sched_param high = { .sched_priority = 1 };
+  cpu_set_t one;
+
+  sched_setscheduler(0, SCHED_FIFO, &high);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+  s->f = dial(s, 0);
+  return NULL;
+}
+
+static bool runs_as_the_process_does(pid_t agent) {
+  cpu_set_t process, its;
+
+  return sched_getaffinity(getpid(), sizeof process, &process) == 0 &&
+         sched_getaffinity(agent, sizeof its, &its) == 0 && CPU_EQUAL(&process, &its) &&
+         sched_getscheduler(agent) == SCHED_OTHER;
+}
+
+Test(forward_host, its_thread_takes_on_neither_priority_nor_processor_of_who_opens) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  pthread_t opener;
+  pid_t agent = 0;
+
+  ta_forward_close(s.f, 10000);
+  TT_WAIT_UNTIL(agents(note_id, &agent) == 0);
+  cr_assert_eq(pthread_create(&opener, NULL, open_on_a_thread_of_note, &s), 0);
+  cr_assert_eq(pthread_join(opener, NULL), 0);
+  TT_WAIT_UNTIL(agents(note_id, &agent) == 1 && runs_as_the_process_does(agent));
+  ta_forward_close(s.f, 10000);
+  scene_end(&s);
+}
+
+Test(forward_host, a_descriptor_that_the_system_refuses_is_named) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+  struct ta_forward_config config = { .server = tt_collector_address(s.collector),
+                                      .certs = s.dir,
+                                      .service = "shop" };
+  struct rlimit before, none;
+  ta_forward *late;
+
+  cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+  cr_assert_eq(ta_forward_open_late(&config, &late), 0);
+  cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int error = ta_forward_run(late, 0);
+  cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+  cr_assert_eq(error, TA_E_SYSTEM);
+  cr_assert_str_eq(ta_strerror(error), "no eventfd: Too many open files");
+  ta_forward_abandon(late);
+  ta_forward_close(s.f, 10000);
+  scene_end(&s);
+}
+
+/* A program of its own, tests/unit/raised_rights.c, that runs with another user's rights. */
+Test(forward_host, a_program_with_raised_rights_takes_nothing_from_its_callers_environment) {
+  enum { NOT_RAISED = 77 };
+  char program[] = "/tmp/tt-raised-XXXXXX", command[600];
+  int how;
+
+  if (geteuid() != 0) return; /* only root can make such a program */
+  int fd = mkstemp(program);
+  cr_assert_geq(fd, 0);
+  close(fd);
+  snprintf(command, sizeof command, "cp %s %s && chown nobody %s && chmod 4755 %s",
+           TT_RAISED_RIGHTS, program, program, program);
+  cr_assert_eq(system(command), 0);
+  setenv("TRACEAGENT_SERVER", "127.0.0.1:1", 1);
+  setenv("TRACEAGENT_CERTS", "/tmp", 1);
+  setenv("TRACEAGENT_SERVICE", "shop", 1);
+  char *argv[] = { program, NULL };
+  pid_t child;
+  cr_assert_eq(posix_spawn(&child, program, NULL, NULL, argv, environ), 0);
+  cr_assert_eq(waitpid(child, &how, 0), child);
+  unlink(program);
+  cr_assert(WIFEXITED(how));
+  if (WEXITSTATUS(how) == NOT_RAISED) return; /* the folder is mounted nosuid */
+  cr_assert_eq(WEXITSTATUS(how), 0);
 }
 
 static bool sleeps(const char *status, void *unused) {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a program's stream begins. Most programs are over in a moment: a shell's children, a compiler's parts. For the first
+ * 100 ms (TRACEAGENT_DELAY_MS) what they do is only kept, and there is no thread of ours, no connection and no OpenSSL. Then, or once 64 KiB are
+ * written, the stream begins: in the next call that is told, since before that no code of ours runs. A program that makes
+ * no such call is looked at when it ends.
+ *
+ * To begin is to make threads, which takes locks of libc's and allocates. It must not happen
+ *
+ *   - inside this thread's allocator or its pthread_create(), or in a handler that interrupted one: `inside`. One that
+ *     interrupted a told call never comes here, because ta_tell_begin() leaves out what comes in the middle of another;
+ *   - on a thread that an allocator has made for itself: its whole life is `inside`;
+ *   - in the child of a vfork(), which runs in the parent's memory: it has another process id.
+ *
+ * Where the allocator stands before us, in the program itself or preloaded first, nothing says when it is at work. There
+ * the threads are made at once, in the constructor, and only the connection waits. */
+#include "agent/clock.h"
+#include "agent/emit/session.h"
+#include "agent/preload/preload.h"
+
+static _Atomic uint64_t begins_ns; /* at the latest */
+static pid_t owner;
+
+void ta_late_open(uint64_t delay_ms) {
+  owner = getpid();
+  atomic_store(&begins_ns, ta_mono_ns() + delay_ms * UINT64_C(1000000));
+}
+
+bool ta_late_is_owner(void) {
+  return getpid() == owner;
+}
+
+uint64_t ta_late_first_try_ns(void) {
+  return atomic_load(&begins_ns);
+}
+
+static bool is_time(void) {
+  return ta_emit_is_due() || ta_mono_ns() >= atomic_load_explicit(&begins_ns, memory_order_relaxed);
+}
+
+static void begin(void) {
+  int before = errno;
+
+  ta_agent_begins();
+  if ((atomic_fetch_and(&ta_told, ~(1u << TA_TELL_LATE)) & 1u << TA_TELL_LATE) != 0) {
+    int error = ta_emit_run(0);
+    if (error != TA_OK && error != TA_E_OFF && ta_preload_is_verbose())
+      ta_preload_say("not traced: %s", ta_strerror(error));
+  }
+  ta_agent_ends();
+  errno = before;
+}
+
+void ta_late_look(void) {
+  if (ta_here.inside == 0 && is_time() && ta_late_is_owner()) begin();
+}
+
+/* Of the heap: without a look at the clock, which would cost more than the call. */
+void ta_late_look_at_bytes(void) {
+  if (ta_here.inside == 0 && ta_emit_is_due() && ta_late_is_owner()) begin();
+}
+
+bool ta_late_is_worth_a_stream(void) {
+  return is_time();
+}
