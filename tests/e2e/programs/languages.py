@@ -73,7 +73,7 @@ if (!isMainThread) {
 })()
 """
 
-# A pool of 80 threads (more than the 62 that once lost every trace), locks, files, a socket, the collector of garbage.
+# A pool of 80 threads (more than the 62 that once lost every trace), locks, files, a socket, a child, the collector of garbage.
 JAVA = """
 import java.io.*;
 import java.net.*;
@@ -109,9 +109,11 @@ public class Work {
     }
     Files.writeString(Path.of("file"), "x".repeat(5000));
     System.out.println(Files.size(Path.of("file")));
+    Process child = new ProcessBuilder("/bin/echo", "child").start();
+    System.out.print(new String(child.getInputStream().readAllBytes()));
     System.gc();
     System.err.println("to stderr");
-    System.exit(6);
+    System.exit(child.waitFor() + 6);
   }
 }
 """
