@@ -16,6 +16,7 @@
 
 #include "agent/answers.h"
 #include "agent/clock.h"
+#include "agent/keep.h"
 #include "agent/process.h"
 #include "agent/snaps.h"
 #include "proto/frame.pb-c.h"
@@ -555,6 +556,7 @@ void ta_client_run(struct ta_client *c) {
 }
 
 void ta_client_keep_only(struct ta_client *c) {
+  KEEP_FROM_FILE_LIMIT;
   if (c->mirror == NULL) return;
   ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
   ta_mirror_end(c->mirror);
