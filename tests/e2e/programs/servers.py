@@ -46,7 +46,7 @@ class Nginx(Server):
     name = "nginx"
     executable = "nginx"
     stop_signal = signal.SIGQUIT
-    variables = {"TRACEAGENT_FORK": "1", "TRACEAGENT_DELAY_MS": "0"}  # it has its answers in a moment
+    variables = {"TRACEAGENT_FORK": "1"}
     expects = {"nginx": Names({"epoll_wait", "accept4", "recv", "writev", "sendfile64", "sigsuspend"}, {"network", "sleep"}, {"nginx"})}
 
     def prepare(self, folder):
