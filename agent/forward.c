@@ -647,11 +647,11 @@ void ta_forward_end_generation(ta_forward *f) {
   leave(f);
 }
 
-void ta_forward_lose_generation(ta_forward *f, uint64_t gen) {
+void ta_forward_lose_generation(ta_forward *f, uint64_t gen, int reason) {
   if (usable(f) != TA_OK) return;
   KEEP_CHECKS(f);
   enter(f, gen);
-  if (ta_spool_lose(&f->spool, f->gen)) ta_client_wake(&f->client);
+  if (ta_spool_lose(&f->spool, f->gen, (uint32_t)reason)) ta_client_wake(&f->client);
 }
 
 /* Waiting and ending. */

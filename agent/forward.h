@@ -37,7 +37,7 @@ struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *co
 void ta_forward_end_generation(ta_forward *f);
 /* Generation gen, the one being written or the next, is lost: what was taken of it, and what still comes until it
  * ends. */
-void ta_forward_lose_generation(ta_forward *f, uint64_t gen);
+void ta_forward_lose_generation(ta_forward *f, uint64_t gen, int reason); /* LossReason */
 /* The writer can end a generation soon: for snaps, from any thread. Before the first byte. */
 void ta_forward_cut_by(ta_forward *f, void (*cut)(void));
 bool ta_forward_records(ta_forward *f);

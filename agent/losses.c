@@ -152,7 +152,7 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
   s->counters.lost_generations++;
 }
 
-void ta__lose_writing(struct ta_spool *s) {
+void ta__lose_writing(struct ta_spool *s, uint32_t reason) {
   uint32_t before = TA_NONE, last = s->runs.last;
 
   if (s->runs.run[last].kind != TA_RUN_GENERATION) return; /* it is lost already */
@@ -165,7 +165,7 @@ void ta__lose_writing(struct ta_spool *s) {
       before = at;
     drop_whole(s, last, before);
   }
-  s->runs.run[s->runs.last].reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_NOMEM;
+  s->runs.run[s->runs.last].reason = reason;
   ta_run_touch(&s->runs, &s->runs.run[s->runs.last]);
 }
 

@@ -18,8 +18,8 @@ enum { TA_RUNS_SPARE = 8 }; /* always left for LOSS, CLOSE and a stream that beg
 struct ta_run *ta__make_room(struct ta_spool *s, size_t bytes);
 /* A run for the generation. Where none is to be had it is lost from its first batch on. */
 void ta__begin_generation(struct ta_spool *s, uint64_t gen);
-/* The generation being written goes, for want of memory where it was made. */
-void ta__lose_writing(struct ta_spool *s);
+/* The generation being written goes: where it was made something is missing. */
+void ta__lose_writing(struct ta_spool *s, uint32_t reason);
 /* A LOSS finds its words when it is its turn. It waits (false) while its generation may lose more, and
  * while runs are short: then it is better that it takes in what follows. */
 bool ta__say_loss(struct ta_spool *s, struct ta_run *run);

@@ -174,10 +174,10 @@ bool ta_spool_end(struct ta_spool *s) {
   return wake;
 }
 
-bool ta_spool_lose(struct ta_spool *s, uint64_t gen) {
+bool ta_spool_lose(struct ta_spool *s, uint64_t gen, uint32_t reason) {
   pthread_mutex_lock(&s->lock);
   if (ta_runs_writing(&s->runs) == NULL) ta__begin_generation(s, gen);
-  ta__lose_writing(s);
+  ta__lose_writing(s, reason);
   bool wake = wake_sender(s, 1);
   pthread_mutex_unlock(&s->lock);
   return wake;

@@ -92,7 +92,7 @@ bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n)
 bool ta_spool_end(struct ta_spool *s); /* the generation being written is complete */
 /* The writer itself could not keep all of gen, the generation being written or the next: it goes, and what is put
  * until its end goes, too. */
-bool ta_spool_lose(struct ta_spool *s, uint64_t gen);
+bool ta_spool_lose(struct ta_spool *s, uint64_t gen, uint32_t reason); /* LossReason */
 bool ta_spool_finish(struct ta_spool *s);
 /* Why streams of this process are finished from now on, as CLOSE says it. NULL: because their writers say so. */
 void ta_spool_closes_by(const char *reason);

@@ -16,6 +16,10 @@
  * while the turner takes the other. A thread that writes nothing for a whole turn is told by the turner from `now`;
  * `claim` is the word by which they agree who does it (agent/emit/turn.c).
  *
+ * A thread that does not leave (a longjmp() out of a section, a section that holds for too long) would stop all delivery.
+ * So the turner waits for a time and then leaves it behind: that generation is lost, its lanes are not looked at, and
+ * nothing is written of the thread until it comes in again, as a new goroutine, or ends (agent/emit/enter.c).
+ *
  * The turn's word also counts pauses: no generation ends inside one, because the format cannot say that a pause is
  * still going on.
  *
@@ -33,7 +37,8 @@
 enum { TA_THREADS_MAX = 1 << 15, TA_IDS_AT_ONCE = 64 };
 enum { TA_BUSY_HELD = 2 }; /* in a section that lasts over several calls (agent/emit/held.h) */
 
-#define TA_NO_TURN UINT32_MAX /* off is 0 */
+#define TA_NO_TURN    UINT32_MAX /* off is 0 */
+#define TA_COMES_BACK UINT32_MAX
 
 /* A batch of an experiment's bytes, and what it holds. */
 enum ta_bytes_kind { TA_BYTES_BARE, TA_BYTES_NAMED, TA_BYTES_BLOBS };
@@ -88,6 +93,9 @@ struct ta_thread {
   _Atomic uint32_t before_turn; /* the one it skipped */
   _Atomic uint64_t dropped, misused;
   uint32_t next_free;
+  /* The turn that ended without waiting for it any longer, TA_COMES_BACK while it enters again, else 0. */
+  _Atomic uint32_t left_behind;
+  uint32_t skipped_turn;   /* the turner's own: the turn in which it left the thread behind */
   struct ta_bounds stack;  /* what the thread was given */
   _Atomic uintptr_t timer; /* of its samples, and one; 0: none */
 } __attribute__((aligned(128)));
@@ -114,7 +122,8 @@ struct ta_emit {
   bool allocfree;       /* memory is told (agent/emit/memory.h) */
   struct ta_pool pool __attribute__((aligned(128)));
   _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
-  _Atomic uint32_t given_up[2];                        /* by parity: a turn that found no batch */
+  _Atomic uint32_t given_up[2];                        /* by parity: a turn that is lost */
+  atomic_uint given_up_why[2];                         /* enum ta_loss */
   atomic_uint drowsy;                                  /* enum ta_drowsy */
   atomic_size_t late_bytes; /* posted before there is a turner */
   atomic_bool due;          /* a turner: so much was posted, or a generation given up */
@@ -155,7 +164,7 @@ static inline void ta_leave(struct ta_thread *t) {
   atomic_store_explicit(&t->busy, 0, memory_order_release);
 }
 
-/* t is busy already: false, and counted if that is because it holds. */
+/* t is busy already: false, and counted if that is because it holds. True: it was left behind, and begins anew. */
 bool ta_begin_in_hold(struct ta_thread *t);
 
 /* t is in a section; false: it is already, and this is a signal handler. One that comes before the store has a whole
@@ -235,16 +244,31 @@ struct ta_thread *ta_threads_take(void);
 void ta_threads_give_back(struct ta_thread *t);
 void ta_threads_free(struct ta_thread *t); /* the turner's: it is dead and told */
 bool ta_threads_are_all_taken(void);
+bool ta_threads_any_left_behind(void);
 void ta_threads_reset(void);  /* between two sessions; those that live keep their places */
 void ta_threads_forget(void); /* in a forked child */
 uint32_t ta_threads_end(void);
 
-/* Two turns may want for a batch at once: one that ends, and the next. */
-static inline void ta_give_up(uint32_t turn) {
-  atomic_store(&ta_emit.given_up[turn & 1], turn);
+/* Why a generation is given up. */
+enum ta_loss {
+  TA_LOST_NO_BATCH, /* no memory for a thread's events, or for a goroutine's changes of status */
+  TA_LOST_PAUSE,    /* a pause did not end */
+  TA_LOST_STUCK,    /* a thread did not leave the middle of an event */
+  TA_LOST_FENCE,    /* membarrier(2) is not allowed any more: the session is over */
+};
+
+/* Two turns may be given up at once: one that ends, and the next. */
+static inline void ta_give_up(uint32_t turn, enum ta_loss why) {
+  uint32_t before = atomic_load(&ta_emit.given_up[turn & 1]);
+
+  /* A thread that was left behind in an old turn has no say in a newer one. */
+  while (before < turn) {
+    atomic_store(&ta_emit.given_up_why[turn & 1], why);
+    if (atomic_compare_exchange_strong(&ta_emit.given_up[turn & 1], &before, turn)) return;
+  }
 }
 static inline bool ta_given_up(uint32_t turn) {
-  return atomic_load(&ta_emit.given_up[turn & 1]) == turn;
+  return atomic_load(&ta_emit.given_up[turn & 1]) >= turn;
 }
 
 /* Whether nobody wants to know any more what was in the turn before: its places may be used again. */

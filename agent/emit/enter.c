@@ -11,6 +11,7 @@
 #include "agent/emit/frames.h"
 #include "agent/emit/memory.h"
 #include "agent/emit/samples.h"
+#include "agent/emit/waiters.h"
 #include "agent/keep.h"
 #include "traceagent.h"
 
@@ -122,19 +123,72 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
   atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
 }
 
+/* The turn to enter, which the thread's word says first: from here on no older turn leaves it behind, and one that has
+ * ended without it is not entered any more. 0: the session is over. */
+static uint32_t choose_turn(struct ta_thread *t, bool *out_behind) {
+  for (;;) {
+    uint32_t turn = ta_turn_now(), since;
+    if (turn == 0) return 0;
+    atomic_store(&t->turn, turn);
+    since = atomic_load(&t->left_behind);
+    *out_behind = since != 0;
+    if (since == 0 || since == TA_COMES_BACK) return turn;
+    if (since < turn && atomic_compare_exchange_strong(&t->left_behind, &since, TA_COMES_BACK))
+      return turn;
+  }
+}
+
+static void end_silently(struct ta_go *go, uint32_t turn) {
+  struct ta_doing dead = { .turn = turn, .status = TA_GO_DEAD };
+
+  atomic_store(&go->word, ta_doing_word(dead));
+}
+
+/* What it ran is in no trace any more, and what it has written of the lost generation is not read. A fiber that it had just
+ * left may run on another thread by now. */
+static void forget_generation(struct ta_thread *t, uint32_t turn) {
+  bool same_session = t->session == ta_emit.session;
+
+  ta_drop_lanes(t, same_session);
+  atomic_store_explicit(&t->now, 0, memory_order_relaxed);
+  if (!same_session) return;
+  ta_waiters_remove(t);
+  end_silently(t->own, turn);
+  if (t->go != t->own && t->hold != TA_HOLDS_NOTHING) end_silently(t->go, turn);
+  t->session = 0;
+}
+
+/* While it came in an older turn may have left it behind once more: it has no part in that one. */
+static void be_back(struct ta_thread *t, uint32_t turn) {
+  uint32_t since = TA_COMES_BACK;
+
+  while (!atomic_compare_exchange_strong(&t->left_behind, &since, 0))
+    if (since >= turn) return; /* this one has */
+}
+
+static bool go_on_or_join(struct ta_thread *t, uint32_t turn) {
+  bool known = t->stack.high != 0;
+
+  if (t->session != ta_emit.session) return join_session(t, turn);
+  go_on(t, turn);
+  if (ta_emit.allocfree && !known) put_stack(t, TA_STACK_EXISTS);
+  return true;
+}
+
 struct ta_thread *ta_enter_turn(struct ta_thread *t) {
   KEEP_ERRNO;
-  uint32_t turn = ta_turn_now();
+  bool behind = false;
+  uint32_t turn = choose_turn(t, &behind);
 
   if (turn == 0) {
     ta_leave(t);
     return NULL;
   }
-  bool known = t->stack.high != 0;
-  if (t->session == ta_emit.session) {
-    go_on(t, turn);
-    if (ta_emit.allocfree && !known) put_stack(t, TA_STACK_EXISTS);
-  } else if (!join_session(t, turn)) {
+  if (behind) forget_generation(t, turn);
+  bool in = go_on_or_join(t, turn);
+  if (behind) be_back(t, turn);
+  if (!in) {
+    atomic_store(&t->turn, 0); /* the next call tries again */
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
     ta_leave(t);
     return NULL;
@@ -165,10 +219,12 @@ static void end_in_session(struct ta_thread *t, const void *from) {
   while (t != NULL && t->go != t->own && ta_act_leave_fiber(t, TA_NAME_FIBER, from) == TA_LATE)
     t = ta_again(t);
   if (t == NULL) return;
-  ta_act_close_regions(t, from);
-  ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
-  if (ta_emit.allocfree) put_stack(t, TA_STACK_FREE);
-  ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  if (t->hold == TA_HOLDS_RUNNING) {
+    ta_act_close_regions(t, from);
+    ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+    if (ta_emit.allocfree) put_stack(t, TA_STACK_FREE);
+    ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  }
   ta_post_lane(t->at);
   ta_leave(t);
 }

@@ -43,8 +43,13 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
   ta_put_called(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 2, ta_go_id(go),
                 ta_name_stack(t, go), call, from);
   struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
-  atomic_store_explicit(&go->word, ta_doing_word(d), memory_order_release);
-  return go;
+  atomic_store(&go->word, ta_doing_word(d));
+  if (TB_LIKELY(atomic_load(&t->left_behind) == 0)) return go;
+  /* Its creation stands in a generation that nothing comes of. */
+  d.status = TA_GO_DEAD;
+  atomic_store(&go->word, ta_doing_word(d));
+  atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+  return NULL;
 }
 
 ta_fiber ta_fiber_create(ta_name name, int waits) {

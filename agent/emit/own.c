@@ -17,7 +17,7 @@ enum { WRITE_BYTES_MAX = 64000 };
 void ta_hold_begin(void) {
   struct ta_thread *t = ta_self;
 
-  if (t != NULL && t->holds > 0) {
+  if (t != NULL && t->holds > 0 && atomic_load(&t->left_behind) == 0) {
     t->holds++;
     return;
   }
@@ -33,9 +33,18 @@ void ta_hold_end(void) {
   if (--t->holds == 0) ta_leave(t);
 }
 
+/* A section that the turner no longer waits for was left by a jump, or holds for too long: it is over. A jump may have
+ * come in the middle of an event, by a signal handler that may yet return there: its batch is given to no other. */
 bool ta_begin_in_hold(struct ta_thread *t) {
+  uint32_t behind = atomic_load(&t->left_behind);
+
   if (ta_is_held(t)) ta_misuse(t);
-  return false;
+  if (behind == 0 || behind == TA_COMES_BACK) return false;
+  if (!atomic_compare_exchange_strong(&t->left_behind, &behind, TA_COMES_BACK)) return false;
+  if (!ta_is_held(t)) ta_drop_lanes(t, false);
+  t->holds = 0;
+  atomic_store(&t->busy, 0);
+  return ta_begin(t);
 }
 
 /* Events. */

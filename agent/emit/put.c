@@ -15,7 +15,7 @@ enum {
 /* Batches. */
 
 static void give_up(uint32_t turn) {
-  ta_give_up(turn);
+  ta_give_up(turn, TA_LOST_NO_BATCH);
   ta_emit_wake(true);
 }
 
@@ -96,6 +96,23 @@ bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
   lane->pos = lane->events->write.pos;
   lane->end = lane->events->write.end;
   return true;
+}
+
+static void give_back(struct ta_batch **batch) {
+  if (*batch != NULL) ta_pool_give(&ta_emit.pool, *batch);
+  *batch = NULL;
+}
+
+void ta_drop_lanes(struct ta_thread *t, bool give) {
+  for (int i = 0; i < 2; i++) {
+    struct ta_lane *lane = &t->lane[i];
+    if (give) {
+      give_back(&lane->events);
+      give_back(&lane->strings);
+      give_back(&lane->bytes.batch);
+    }
+    *lane = (struct ta_lane){ 0 };
+  }
 }
 
 void ta_post_lane(struct ta_lane *lane) {
@@ -235,6 +252,14 @@ static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
   return now.seq == 0 && now.entry == TA_GO_KEPT_WAITING;
 }
 
+/* What waits has been seen by each turn that is told: by the last one, or the one before while that is being told. This
+ * one was made, or set waiting, by a thread that was left behind: no generation since knows it (agent/emit/turn.c). */
+static bool is_stray(struct ta_doing was, uint32_t turn) {
+  if (TB_LIKELY(was.turn + 1 >= turn)) return false;
+  if (was.status == TW_GO_RUNNING || was.status == TW_GO_SYSCALL) return false;
+  return was.turn + 2 < turn || ta_turn_before_is_told(turn);
+}
+
 /* begun: NULL, or the word its wait must have begun with. */
 static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct ta_doing *begun,
                              unsigned from, uint8_t to, unsigned steps, uint64_t *seq) {
@@ -247,6 +272,7 @@ static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct
     if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
     if (begun != NULL && !is_same_wait(*begun, was)) return TA_UNFIT;
     if (was.turn > turn) return TA_LATE;
+    if (is_stray(was, turn)) return TA_UNFIT;
     is = step(ta_doing_in(was, turn), turn, to, steps);
   } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(is),
                                                   memory_order_acq_rel, memory_order_acquire));

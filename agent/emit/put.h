@@ -17,6 +17,8 @@
 /* A fresh batch for the lane, the full one posted; false: there is none. */
 bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane);
 void ta_post_lane(struct ta_lane *lane);
+/* What was written and is not posted is lost; give: its batches are of this session's pool and go back to it. */
+void ta_drop_lanes(struct ta_thread *t, bool give);
 /* The same for an experiment's bytes, with room for so many at least. NULL: there is no batch. */
 struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes);
 void ta_post_bytes(struct ta_thread *t);

@@ -9,7 +9,9 @@
 
 enum {
   REST_NS = 10000000,
-  PAUSE_PERIODS = 10 /* a pause that lasts longer costs its generation */
+  /* A pause, or a thread in the middle of an event, that lasts longer costs its generation. */
+  PATIENCE_PERIODS = 10,
+  PATIENCE_LEAST_MS = 2000, /* of the second: a thread may be kept from its processor */
 };
 
 static sem_t work;
@@ -51,6 +53,13 @@ void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max)
   sem_init(&work, 0, 0);
   atomic_store(&cut, false);
   atomic_store(&snap, 0);
+}
+
+uint64_t ta_rhythm_patience(const struct ta_rhythm *r) {
+  uint64_t patience = PATIENCE_PERIODS * r->period_ns,
+           least = PATIENCE_LEAST_MS * UINT64_C(1000000);
+
+  return patience > least ? patience : least;
 }
 
 void ta_rhythm_fini(struct ta_rhythm *r) {
@@ -97,7 +106,7 @@ static void turn(struct ta_rhythm *r, uint64_t now) {
   if (now < due_ns(r) && asked_for == r->answered && !r->cut) return;
   if (ta_goes_any()) {
     uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
-    bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PAUSE_PERIODS * r->period_ns) ||
+    bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PATIENCE_PERIODS * r->period_ns) ||
                   ta_given_up(ends);
     if (!ta_turner_turn(&r->turner, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
       if (r->paused_ns == 0) r->paused_ns = now;

@@ -32,6 +32,9 @@ struct ta_rhythm {
 void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max);
 void ta_rhythm_fini(struct ta_rhythm *r);
 
+/* For a thread in the middle of an event: ten periods, two seconds at least. */
+uint64_t ta_rhythm_patience(const struct ta_rhythm *r);
+
 /* Turns generations until stopped, then ends the last one. turner is open. */
 void ta_rhythm_run(struct ta_rhythm *r);
 

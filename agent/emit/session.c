@@ -22,6 +22,7 @@
 #include "agent/pin.h"
 #include "agent/process.h"
 #include "agent/spawn.h"
+#include "proto/frame.pb-c.h"
 
 enum {
   FIRST_BYTES =
@@ -156,8 +157,10 @@ static struct session *new_session(const struct ta_emit_config *c) {
   return s;
 }
 
+/* A thread that was left behind may yet write into its batch: then the batches stay mapped. */
 static void free_session(struct session *s) {
-  if (!ta_turner_is_lost(&s->rhythm.turner)) ta_pool_fini(&ta_emit.pool);
+  if (!ta_turner_is_lost(&s->rhythm.turner) && !ta_threads_any_left_behind())
+    ta_pool_fini(&ta_emit.pool);
   ta_rhythm_fini(&s->rhythm);
   free(s);
 }
@@ -220,7 +223,9 @@ static int begin(struct session *s, const struct ta_outlet *out,
   int error = begin_stacks(config, s->rhythm.period_ns);
   if (error != TA_OK) return error;
   ta_experiments_lock();
-  ta_turner_open(&s->rhythm.turner, out, rate);
+  struct ta_outlet to = *out;
+  if (to.patience_ns == 0) to.patience_ns = ta_rhythm_patience(&s->rhythm);
+  ta_turner_open(&s->rhythm.turner, &to, rate);
   if (s->late) ta_rhythm_wait_for_run();
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   ta_experiments_unlock();
@@ -305,8 +310,15 @@ static void write_on(void *self, const void *bytes, size_t n) {
   ta_forward_write(self, bytes, n); /* what cannot be taken is counted there */
 }
 
-static void lose_on(void *self, uint64_t gen) {
-  ta_forward_lose_generation(self, gen);
+static void lose_on(void *self, uint64_t gen, enum ta_loss why) {
+  static const Tracecollect__V1__LossReason reasons[] = {
+    [TA_LOST_NO_BATCH] = TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH,
+    [TA_LOST_PAUSE] = TRACECOLLECT__V1__LOSS_REASON__LOSS_PAUSE,
+    [TA_LOST_STUCK] = TRACECOLLECT__V1__LOSS_REASON__LOSS_STUCK_THREAD,
+    [TA_LOST_FENCE] = TRACECOLLECT__V1__LOSS_REASON__LOSS_DISABLED,
+  };
+
+  ta_forward_lose_generation(self, gen, reasons[why]);
 }
 
 static void end_on(void *self, uint64_t gen) {
@@ -335,7 +347,9 @@ static int start_stream(const struct ta_forward_config *where, const struct ta_e
   if (error != TA_OK) return error;
   bool records = ta_forward_records(forward);
   if (records) ta_forward_cut_by(forward, ta_rhythm_cut);
-  struct ta_outlet out = { forward, write_on, lose_on, end_on, records ? snap_on : NULL, log_on };
+  struct ta_outlet out = {
+    forward, write_on, lose_on, end_on, records ? snap_on : NULL, log_on, 0
+  };
   error = open_session(&out, how, memory / 4, forward, late, out_session);
   if (error == TA_OK) return error;
   if (late)

@@ -79,7 +79,10 @@ uint32_t ta_stacks_put(uint32_t turn, const uint64_t *pcs, unsigned n) {
 const uint64_t *ta_stacks_at(uint32_t turn, uint32_t slot, unsigned *out_n) {
   struct ta_stacks *table = &ta_stacks[turn & 1];
   uint32_t at = (uint32_t)atomic_load_explicit(&table->slots[slot], memory_order_acquire);
+  uint64_t n = table->words[at];
 
-  *out_n = (unsigned)table->words[at];
-  return at == 0 ? NULL : &table->words[at + 1];
+  /* A thread that was left behind in the middle of write_down() may write where another stack stands now. */
+  if (at == 0 || n > TA_FRAMES_MAX || n > TA_STACKS_WORDS - at - 1) return NULL;
+  *out_n = (unsigned)n;
+  return &table->words[at + 1];
 }

@@ -3,6 +3,7 @@
  * pointer to it does. */
 #include <pthread.h>
 
+#include "agent/emit/put.h"
 #include "agent/emit/reserve.h"
 #include "agent/emit/waiters.h"
 
@@ -48,6 +49,7 @@ struct ta_thread *ta_threads_take(void) {
   if (t != NULL) {
     t->session = 0;
     t->stack = (struct ta_bounds){ 0 };
+    if (atomic_exchange(&t->left_behind, 0) != 0) ta_drop_lanes(t, false);
     t->running_turn = TA_NO_TURN;
     atomic_store(&t->state, TA_THREAD_LIVE);
   }
@@ -82,6 +84,14 @@ bool ta_threads_are_all_taken(void) {
   bool all = first_free == none && end == table.max;
   ta_emit_unlock();
   return all;
+}
+
+bool ta_threads_any_left_behind(void) {
+  for (uint32_t i = 0; i < ta_threads_end(); i++) {
+    const struct ta_thread *t = &ta_threads[i];
+    if (t->skipped_turn >= ta_emit.first_turn && atomic_load(&t->left_behind) != 0) return true;
+  }
+  return false;
 }
 
 uint32_t ta_threads_end(void) {

@@ -23,6 +23,8 @@ enum {
   NAP_NS = 50000,
   NAMES_WAIT_NS = 50000000, /* for functions' names, at most; the last time for longer */
   NAMES_WAIT_LAST_NS = 500000000,
+  PATIENCE_LAST_NS = 1000000000,
+  STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
 };
 
 static void ship(struct ta_turner *k, struct tw_write *w) {
@@ -77,6 +79,10 @@ static bool collect(struct ta_turner *k, uint32_t turn) {
       ship_batch(k, batch);
       continue;
     }
+    if (batch->turn < turn) { /* of a thread that was left behind */
+      ta_pool_give(&ta_emit.pool, batch);
+      continue;
+    }
     batch->next = NULL;
     *k->later_end = batch;
     k->later_end = &batch->next;
@@ -109,13 +115,61 @@ static void take_lane(struct ta_turner *k, struct ta_lane *lane) {
 
 /* Leaving the turn. */
 
-static void wait_until_left(const struct ta_thread *t, uint32_t turn) {
-  for (int i = 0; atomic_load(&t->busy) != 0 && atomic_load(&t->turn) <= turn; i++) {
-    if (i < SPINS)
-      sched_yield();
-    else
-      nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+/* While a thread comes back it clears its lanes, and says only then what it has a part in. */
+static bool has_left(const struct ta_thread *t, uint32_t turn) {
+  if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
+  return atomic_load(&t->busy) == 0 || atomic_load(&t->turn) > turn;
+}
+
+/* Of a thread that is about to enter a later turn and the turner one sees the other's word, its turn or this one; if both
+ * see it, one of them takes it back. */
+static void leave_behind(struct ta_thread *t, uint32_t turn) {
+  uint32_t since = atomic_load(&t->left_behind), ours = turn;
+
+  if (since == TA_COMES_BACK && atomic_load(&t->turn) > turn) {
+    t->skipped_turn = turn; /* it has no part in this one */
+    return;
   }
+  if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return; /* look again */
+  bool sees = ta_fence_heavy(); /* where it fails the next turn ends the session */
+  if (sees && since == 0 && has_left(t, turn) &&
+      atomic_compare_exchange_strong(&t->left_behind, &ours, 0))
+    return;
+  t->skipped_turn = turn;
+  ta_give_up(turn, TA_LOST_STUCK);
+}
+
+/* A thread that an earlier turn left behind has no part in this one either, unless it is coming in just now: then it is
+ * waited for. */
+static bool stays_behind(struct ta_thread *t, uint32_t turn) {
+  uint32_t since = atomic_load(&t->left_behind);
+
+  if (since == 0 || since == TA_COMES_BACK) return false;
+  if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return false;
+  t->skipped_turn = turn;
+  if (atomic_load(&t->turn) >= turn) ta_give_up(turn, TA_LOST_STUCK); /* it was just coming in */
+  return true;
+}
+
+static void wait_until_left(struct ta_thread *t, uint32_t turn, uint64_t until_ns) {
+  if (stays_behind(t, turn)) return;
+  for (int i = 0; t->skipped_turn != turn && !has_left(t, turn); i++) {
+    if (i < SPINS) {
+      sched_yield();
+    } else if (ta_mono_ns() < until_ns) {
+      nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    } else {
+      leave_behind(t, turn);
+    }
+  }
+}
+
+static void wait_until_all_left(const struct ta_turner *k, uint32_t turn, enum ta_turn_kind kind) {
+  uint64_t patience = k->out.patience_ns;
+
+  if (kind == TA_TURN_LAST && patience > PATIENCE_LAST_NS) patience = PATIENCE_LAST_NS;
+  uint64_t until_ns = ta_mono_ns() + patience;
+  for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn, until_ns);
 }
 
 /* False: somebody has stopped the world. */
@@ -183,10 +237,24 @@ static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn)
 static void finish_threads(struct ta_turner *k, uint32_t turn) {
   for (uint32_t i = 0; i < ta_threads_end(); i++) {
     struct ta_thread *t = &ta_threads[i];
-    take_lane(k, &t->lane[turn & 1]);
-    tell_thread(k, t, turn);
+    if (t->skipped_turn != turn) {
+      take_lane(k, &t->lane[turn & 1]);
+      tell_thread(k, t, turn);
+    }
     if (atomic_load(&t->state) == TA_THREAD_DEAD) ta_threads_free(t);
   }
+}
+
+/* A goroutine that waits is found in the turn before, if only because the turner came by. One that is not was made, or set
+ * waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its place stays taken,
+ * because that thread may still have to do with it; it gives the place back when it comes in again. */
+static bool end_stray(struct ta_go *go, uint32_t turn) {
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
+  struct ta_doing d = ta_doing(word), dead = { .turn = turn, .seq = STRAY, .status = TA_GO_DEAD };
+  uint8_t status = ta_wire_status(d.status);
+
+  if (d.turn + 1 >= turn || (status != TW_GO_WAITING && status != TW_GO_RUNNABLE)) return false;
+  return atomic_compare_exchange_strong(&go->word, &word, ta_doing_word(dead));
 }
 
 /* The status that go had through all of turn, if nobody wrote it and no thread tells it; else TW_GO_BAD. */
@@ -212,14 +280,14 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
     struct ta_go *go = &ta_goes[i];
     uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
     uint32_t name = atomic_load_explicit(&go->name, memory_order_relaxed);
-    uint8_t status = untold(go, turn);
+    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : untold(go, turn);
     if (status != TW_GO_BAD && write_status(k, turn, id, name, UINT64_MAX, status) == TB_AGAIN) {
       ta_turner_close_batch(k);
       ta_turner_open_batch(k, turn, TB_NO_THREAD);
       must(write_status(k, turn, id, name, UINT64_MAX, status));
     }
     struct ta_doing d = ta_doing(atomic_load(&go->word));
-    if (d.status == TA_GO_DEAD && d.turn <= turn) {
+    if (d.status == TA_GO_DEAD && d.turn <= turn && d.seq != STRAY) {
       ta_emit_lock();
       ta_goes_give(go);
       ta_emit_unlock();
@@ -264,7 +332,7 @@ static void begin_turn(struct ta_turner *k, uint32_t turn, const struct ta_momen
 static void give_session_up(struct ta_turner *k, uint64_t gen) {
   atomic_store(&ta_emit.word, 0);
   k->lost = true;
-  k->out.lose(k->out.self, gen);
+  k->out.lose(k->out.self, gen, TA_LOST_FENCE);
   k->out.end(k->out.self, gen);
   atomic_fetch_add(&ta_emit.generations, 1);
   atomic_fetch_add(&ta_emit.lost_generations, 1);
@@ -290,10 +358,10 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
     give_session_up(k, gen);
     return true;
   }
-  for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn);
-  if (kind == TA_TURN_FORCED) ta_give_up(turn);
+  if (kind == TA_TURN_FORCED && !ta_given_up(turn)) ta_give_up(turn, TA_LOST_PAUSE);
+  wait_until_all_left(k, turn, kind);
   if (ta_given_up(turn)) {
-    k->out.lose(k->out.self, gen);
+    k->out.lose(k->out.self, gen, (enum ta_loss)atomic_load(&ta_emit.given_up_why[turn & 1]));
     atomic_fetch_add(&ta_emit.lost_generations, 1);
   }
   collect(k, turn);

@@ -8,7 +8,7 @@
  *   }
  *   ta_turner_turn(&k, TA_TURN_LAST);
  *
- * It waits for threads that are in the middle of writing an event; they never wait for it.
+ * It waits for threads that are in the middle of writing an event, but not for ever; they never wait for it.
  *
  * Memory    itself: one batch.
  * Threads   one. The outlet is called from it only.
@@ -23,13 +23,15 @@ struct ta_outlet {
   void *self;
   void (*write)(void *self, const void *bytes, size_t n);
   /* Before a generation's end: what was written of it, and what is still to come, is lost. */
-  void (*lose)(void *self, uint64_t gen);
+  void (*lose)(void *self, uint64_t gen, enum ta_loss why);
   /* After its last byte. */
   void (*end)(void *self, uint64_t gen);
   /* A recorder: lets out what it keeps. NULL: it is none. */
   void (*snap)(void *self, uint64_t last_ms);
   /* For people, level as in syslog(3). May be NULL. */
   void (*log)(void *self, int level, const char *text);
+  /* A thread that stays in the middle of an event for longer is left behind. 0: the default, agent/emit/rhythm.c. */
+  uint64_t patience_ns;
 };
 
 struct ta_turner {

@@ -32,12 +32,13 @@ static void write_bytes(void *self, const void *bytes, size_t n) {
   }
 }
 
-static void lose(void *self, uint64_t gen) {
+static void lose(void *self, uint64_t gen, enum ta_loss why) {
   struct emitted *e = self;
 
   (void)gen;
   e->trace[e->traces - 1].n = e->began;
   e->losing = true;
+  e->lost_why = why;
   e->lost++;
 }
 
@@ -52,7 +53,7 @@ static void end(void *self, uint64_t gen) {
 }
 
 struct ta_outlet emit_outlet(struct emitted *e) {
-  return (struct ta_outlet){ e, write_bytes, lose, end, NULL, NULL };
+  return (struct ta_outlet){ e, write_bytes, lose, end, NULL, NULL, 0 };
 }
 
 int emit_begin(struct emitted *e, const struct ta_emit_config *config, uint64_t memory_bytes) {

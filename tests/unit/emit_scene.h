@@ -14,8 +14,9 @@ struct emitted {
     unsigned char *bytes; /* a whole trace, header and all */
     size_t n;
   } trace[EMITTED_TRACES_MAX];
-  unsigned traces; /* the last one may have no generation */
-  uint64_t lost;   /* generations */
+  unsigned traces;       /* the last one may have no generation */
+  uint64_t lost;         /* generations */
+  enum ta_loss lost_why; /* the last of them */
   uint64_t ended;
   /* Of the generation being written. */
   unsigned char header[TW_HEADER_BYTES];

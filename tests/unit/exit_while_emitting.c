@@ -11,6 +11,9 @@ static void write_nothing(void *self, const void *bytes, size_t n) {
 static void note_nothing(void *self, uint64_t gen) {
   (void)self, (void)gen;
 }
+static void lose_nothing(void *self, uint64_t gen, enum ta_loss why) {
+  (void)self, (void)gen, (void)why;
+}
 
 static void *emit_for_ever(void *arg) {
   for (;;) ta_heap_alloc(1);
@@ -18,7 +21,7 @@ static void *emit_for_ever(void *arg) {
 }
 
 int main(void) {
-  struct ta_outlet out = { NULL, write_nothing, note_nothing, note_nothing, NULL, NULL };
+  struct ta_outlet out = { NULL, write_nothing, lose_nothing, note_nothing, NULL, NULL, 0 };
   struct ta_emit_config config = { .generation_ms = 50, .generation_bytes = 64 << 10 };
   struct ta_emit_status status = { .size = sizeof status };
   pthread_t thread;

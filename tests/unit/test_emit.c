@@ -13,6 +13,7 @@
 #include "support/order_text.h"
 #include "tests/unit/emit_scene.h"
 #include "tests/unit/emit_shapes.h"
+#include "traceexperiment.h"
 
 /* A whole trace through our reader, which must find no fault. */
 static struct tt_run read_trace(const struct emitted *e, unsigned trace, const char *what) {
@@ -415,6 +416,32 @@ Test(emit, fibers_beyond_their_number_are_counted_and_all_else_goes_on) {
   emit_free(&e);
 }
 
+/* A thread that finds no place for its goroutine tries again with each call, and its end says nothing. */
+static void *stay_out(void *arg) {
+  ta_heap_alloc(1);
+  ta_heap_alloc(1);
+  return arg;
+}
+
+Test(emit, a_thread_without_a_goroutine_writes_nothing) {
+  enum { MOST = 256 };
+  pthread_t thread;
+  struct emitted e;
+
+  cr_assert_eq(ta_goes_make(MOST), TB_OK);
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  while (ta_fiber_create(TA_WAIT_POLL, 0) != 0)
+    ;
+  uint64_t before = status_now().dropped;
+  pthread_create(&thread, NULL, stay_out, NULL);
+  pthread_join(thread, NULL);
+  cr_assert_eq(status_now().dropped, before + 3, "two calls, and its end");
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0, "without a place");
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
 #ifndef __SANITIZE_THREAD__ /* it wants a megabyte for each */
 static void *stays(void *met) {
   ta_heap_alloc(1);
@@ -510,13 +537,14 @@ Test(emit, two_thousand_quiet_threads_and_a_dense_one_lose_nothing) {
 enum { RIOTERS = 4, RIOT_ROUNDS = 3000, RIOT_FIBERS = 5 };
 static ta_fiber riot_fibers[RIOT_FIBERS];
 static _Atomic ta_fiber rioters[RIOTERS];
+static atomic_bool leaves_sections_open; /* and goes on until it no longer does */
 
 static void *riot(void *arg) {
   uintptr_t self = (uintptr_t)arg;
   uint64_t random = 88172645463325252u + self;
   ta_name name = ta_name_of("riot");
 
-  for (int i = 0; i < RIOT_ROUNDS; i++) {
+  for (int i = 0; i < RIOT_ROUNDS || atomic_load(&leaves_sections_open); i++) {
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
@@ -536,7 +564,7 @@ static void *riot(void *arg) {
     case 11:
       ta_fiber_switch(ta_fiber_create(name, random / 32 % 2));
       ta_log(0, name, "in a fiber of its own");
-      if (random / 64 % 4 != 0) ta_fiber_end();
+      if (random / 64 % 4 != 0 || atomic_load(&leaves_sections_open)) ta_fiber_end();
       break;
     case 12: ta_region_begin(name, random / 16); break;
     case 13: ta_region_end(); break;
@@ -547,10 +575,32 @@ static void *riot(void *arg) {
       break;
     default:
       if (random / 16 % 64 == 0) ta_thread_detach();
-      for (int n = 0; n < 50; n++) ta_heap_goal(UINT64_MAX);
+      if (atomic_load(&leaves_sections_open) && random / 1024 % 16 == 0) ta_hold_begin();
+      for (int n = atomic_load(&leaves_sections_open) ? 49 : 0; n < 50; n++)
+        ta_heap_goal(UINT64_MAX);
     }
   }
   return NULL;
+}
+
+static void run_riot(struct emitted *e, uint64_t turns, uint64_t lost) {
+  pthread_t thread[RIOTERS];
+
+  for (int i = 0; i < RIOT_FIBERS; i++)
+    riot_fibers[i] = ta_fiber_create(ta_name_of("shared"), i % 2);
+  for (uintptr_t i = 0; i < RIOTERS; i++) pthread_create(&thread[i], NULL, riot, (void *)i);
+  for (uint64_t i = 0; i < turns || e->lost < lost; i++) emit_turn();
+  atomic_store(&leaves_sections_open, false);
+  for (int i = 0; i < RIOTERS; i++) pthread_join(thread[i], NULL);
+  cr_assert_eq(emit_end(e), 0);
+  uint64_t generations = 0;
+  for (unsigned i = 0; i < e->traces; i++) {
+    struct tt_run run = read_trace(e, i, "riot");
+    generations += run.generations;
+    tt_run_fini(&run);
+  }
+  cr_assert_eq(generations + e->lost, e->ended);
+  emit_free(e);
 }
 
 static void check_riot(unsigned version, uint64_t memory_bytes) {
@@ -558,25 +608,9 @@ static void check_riot(unsigned version, uint64_t memory_bytes) {
   struct ta_emit_config config = { .version = version,
                                    .generation_ms = 50,
                                    .generation_bytes = 64 << 10 };
-  pthread_t thread[RIOTERS];
 
   cr_assert_eq(emit_begin(&e, &config, memory_bytes), 0);
-  for (int i = 0; i < RIOT_FIBERS; i++)
-    riot_fibers[i] = ta_fiber_create(ta_name_of("shared"), i % 2);
-  for (uintptr_t i = 0; i < RIOTERS; i++) pthread_create(&thread[i], NULL, riot, (void *)i);
-  for (int i = 0; i < RIOTERS; i++) {
-    emit_turn();
-    pthread_join(thread[i], NULL);
-  }
-  cr_assert_eq(emit_end(&e), 0);
-  uint64_t generations = 0;
-  for (unsigned i = 0; i < e.traces; i++) {
-    struct tt_run run = read_trace(&e, i, "riot");
-    generations += run.generations;
-    tt_run_fini(&run);
-  }
-  cr_assert_eq(generations + e.lost, e.ended);
-  emit_free(&e);
+  run_riot(&e, RIOTERS, 0);
 }
 
 Test(emit, what_threads_do_to_one_another_is_a_trace_of_1_22) {
@@ -587,6 +621,22 @@ Test(emit, what_threads_do_to_one_another_is_a_trace_of_1_26) {
 }
 Test(emit, with_too_little_memory_what_is_not_lost_is_whole) {
   check_riot(26, 8 * 80 << 10);
+}
+
+/* Any thread is left behind at any moment, and comes in again. */
+Test(emit, what_a_turner_without_patience_does_not_lose_is_whole) {
+  static struct emitted e;
+  struct ta_emit_config config = { .generation_ms = 60000 };
+  struct ta_outlet out = emit_outlet(&e);
+
+  out.patience_ns = 1;
+  atomic_store(&leaves_sections_open, true);
+  cr_assert_eq(ta_emit_start_to(&out, &config, 8 << 20), 0);
+#ifdef TC_SANITIZED
+  run_riot(&e, 0, 3);
+#else
+  run_riot(&e, 0, 20);
+#endif
 }
 
 /* The process. */

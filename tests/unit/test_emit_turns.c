@@ -8,6 +8,7 @@
 #include "agent/emit/act.h"
 #include "support/order_text.h"
 #include "tests/unit/emit_scene.h"
+#include "traceexperiment.h"
 
 static void *end_turn(void *arg) {
   emit_turn();
@@ -123,5 +124,151 @@ Test(emit_turns, two_that_run_out_of_memory_at_once_are_both_lost) {
   struct tt_run run = read_trace(&e, 0);
   cr_assert_eq(count(&run, TW_EV_HEAP_ALLOC), 1);
   tt_run_fini(&run);
+  emit_free(&e);
+}
+
+/* A thread that does not leave the middle of an event. */
+
+static const struct ta_emit_config brief = { .generation_ms = 50 };
+
+/* The generation of a section that is never left ends all the same, and the ones behind it arrive. */
+static void pass_by(struct emitted *e, uint64_t lost) {
+  while (e->lost < lost) emit_turn();
+  emit_turn();
+}
+
+/* Out of TA_ATOMIC by `return`: the section is held for ever. */
+static void leave_a_hold_open(void) {
+  ta_hold_begin();
+  ta_heap_alloc(1);
+}
+
+/* Out of a section by longjmp() in a signal handler: it is never left. */
+static void jump_out(void) {
+  struct ta_thread *t = ta_enter();
+
+  cr_assert_not_null(t);
+  ta_put(t, TW_EV_HEAP_ALLOC, 1, 1, 0, 0, 0);
+}
+
+static void *live_on(void *arg) {
+  for (int i = 0; i < 3; i++) {
+    ta_wait_begin(TA_WAIT_SLEEP);
+    ta_wait_end();
+  }
+  return arg;
+}
+
+static void expect_delivery_after(void (*get_stuck)(void)) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &brief, 4 << 20), 0);
+  ta_heap_alloc(1);
+  get_stuck();
+  in_the_next_turn(live_on, NULL);
+  pass_by(&e, 1);
+  in_the_next_turn(live_on, NULL);
+  emit_turn();
+  /* It comes in again, as a new goroutine. */
+  ta_heap_alloc(2);
+  ta_region_begin(TA_WAIT_POLL, 0);
+  emit_turn();
+  ta_region_end();
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 1);
+  cr_assert_eq(e.lost_why, TA_LOST_STUCK);
+  struct tt_run run = read_trace(&e, e.traces - 1);
+  cr_assert_eq(count(&run, TW_EV_GO_BLOCK), 3, "the other thread's, in a later generation");
+  cr_assert_eq(count(&run, TW_EV_HEAP_ALLOC), 1, "what the lost generation held is not in another");
+  cr_assert_eq(count(&run, TW_EV_USER_REGION_BEGIN), 1);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+Test(emit_turns, a_hold_that_is_left_open_costs_one_generation) {
+  expect_delivery_after(leave_a_hold_open);
+}
+
+Test(emit_turns, a_section_that_a_jump_left_costs_one_generation) {
+  expect_delivery_after(jump_out);
+}
+
+static void *get_stuck_and_end(void *get_stuck) {
+  ((void (*)(void))get_stuck)();
+  return NULL;
+}
+
+static void *get_stuck_and_stay(void *barrier) {
+  leave_a_hold_open();
+  pthread_barrier_wait(barrier);
+  pthread_barrier_wait(barrier);
+  return NULL;
+}
+
+Test(emit_turns, a_thread_that_ends_in_the_middle_of_an_event_costs_nothing) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &brief, 4 << 20), 0);
+  in_the_next_turn(get_stuck_and_end, (void *)leave_a_hold_open);
+  in_the_next_turn(get_stuck_and_end, (void *)jump_out);
+  emit_turn();
+  ta_heap_alloc(1);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 0);
+  struct tt_run run = read_trace(&e, 0);
+  cr_assert_eq(count(&run, TW_EV_GO_DESTROY), 2);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+/* Left behind, it ends: in another generation, or in another session, for which its batch is none. */
+static void expect_a_quiet_end(bool session_ends_first) {
+  pthread_t thread;
+  pthread_barrier_t met;
+  struct emitted e, next;
+
+  pthread_barrier_init(&met, NULL, 2);
+  cr_assert_eq(emit_begin(&e, &brief, 4 << 20), 0);
+  pthread_create(&thread, NULL, get_stuck_and_stay, &met);
+  pthread_barrier_wait(&met);
+  pass_by(&e, 1);
+  if (session_ends_first) {
+    cr_assert_eq(emit_end(&e), 0);
+    cr_assert_eq(emit_begin(&next, &brief, 4 << 20), 0);
+  }
+  pthread_barrier_wait(&met);
+  pthread_join(thread, NULL);
+  live_on(NULL);
+  emit_turn();
+  struct emitted *last = session_ends_first ? &next : &e;
+  cr_assert_eq(emit_end(last), 0);
+  struct tt_run run = read_trace(last, last->traces - 1);
+  cr_assert_eq(count(&run, TW_EV_GO_BLOCK), 3);
+  tt_run_fini(&run);
+  emit_free(&e);
+  if (session_ends_first) emit_free(&next);
+}
+
+Test(emit_turns, a_thread_left_behind_ends_quietly) {
+  expect_a_quiet_end(false);
+}
+
+Test(emit_turns, a_thread_left_behind_ends_quietly_in_a_later_session) {
+  expect_a_quiet_end(true);
+}
+
+Test(emit_turns, a_session_ends_though_a_thread_never_leaves_its_event) {
+  pthread_t thread;
+  pthread_barrier_t met;
+  struct emitted e;
+
+  pthread_barrier_init(&met, NULL, 2);
+  cr_assert_eq(emit_begin(&e, &brief, 4 << 20), 0);
+  pthread_create(&thread, NULL, get_stuck_and_stay, &met);
+  pthread_barrier_wait(&met);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 1);
+  pthread_barrier_wait(&met);
+  pthread_join(thread, NULL);
   emit_free(&e);
 }

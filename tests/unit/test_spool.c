@@ -267,11 +267,11 @@ Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it
     put(s, 2, 2, BATCH);
     grant_all(s, 3 * TP_HEADER_BYTES + 200 + (size_t)(1 + sent) * (TP_HEADER_BYTES + BATCH));
     send_granted(s, &w);
-    ta_spool_lose(s, 2);
+    ta_spool_lose(s, 2, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
     put(s, 2, 3, BATCH);
-    ta_spool_lose(s, 2);
+    ta_spool_lose(s, 2, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
     ta_spool_end(s);
-    ta_spool_lose(s, 3); /* of which nothing was put */
+    ta_spool_lose(s, 3, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH); /* of which nothing was put */
     ta_spool_end(s);
     put(s, 4, 1, BATCH);
     ta_spool_end(s);
@@ -484,7 +484,7 @@ Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
     case 2:
     case 3: ta_spool_put(s, gen, noise, random / 8 % BATCH); break;
     case 4:
-      if (random / 32 % 16 == 0) ta_spool_lose(s, gen);
+      if (random / 32 % 16 == 0) ta_spool_lose(s, gen, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
       if (random / 8 % 4 != 0) break;
       ta_spool_end(s);
       gen++;

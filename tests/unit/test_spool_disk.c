@@ -215,7 +215,7 @@ static void step(struct life *l) {
     ta_spool_end(&l->spool);
     l->gen++;
     break;
-  case 1: ta_spool_lose(&l->spool, l->gen); break;
+  case 1: ta_spool_lose(&l->spool, l->gen, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH); break;
   case 2:
   case 3: {
     uint64_t bytes = below(l, 400000);
