@@ -20,6 +20,7 @@
 #include "agent/process.h"
 #include "agent/snaps.h"
 #include "proto/frame.pb-c.h"
+#include "proto/loss.h"
 
 #define MS UINT64_C(1000000)
 
@@ -30,6 +31,7 @@ enum {
   BACK_OFF_MIN_MS = 100,
   BACK_OFF_MAX_MS = 30000,
   TRIM_MS = 1000,
+  LOSS_EVERY_MS = 10000, /* between two lines about lost generations */
   REST_MS = 40,
   REST_BYTES = 1 << 20,
   UNPACK_BYTES = 8 << 10,
@@ -530,6 +532,23 @@ static bool end_by_mistake(struct ta_client *c) {
   return true;
 }
 
+/* The first loss at once, further ones every LOSS_EVERY_MS at most. */
+static void say_losses(struct ta_client *c) {
+  struct ta_counters counters;
+  uint64_t now = ta_mono_ns();
+  char line[200];
+
+  if (c->config.log == NULL || now < c->say_losses_ns) return;
+  ta_spool_counters(c->spool, &counters);
+  if (counters.lost_generations <= c->said_losses) return;
+  snprintf(line, sizeof line, "%" PRIu64 " generations lost, %" PRIu64 " in all: %s",
+           counters.lost_generations - c->said_losses, counters.lost_generations,
+           tp_loss_text(counters.last_loss));
+  c->said_losses = counters.lost_generations;
+  c->say_losses_ns = now + LOSS_EVERY_MS * MS;
+  say(c, LOG_WARNING, line);
+}
+
 static void run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
@@ -542,7 +561,10 @@ static void run(struct ta_client *c) {
     tell(c);
   }
   while (c->state != TA_AT_ENDED && !c->stop && !ta_process_exiting())
-    if (!end_by_mistake(c)) turn(c);
+    if (!end_by_mistake(c)) {
+      turn(c);
+      say_losses(c);
+    }
   if (c->mirror != NULL) ta_mirror_end(c->mirror);
   if (ta_process_exiting()) return;
   if (c->state != TA_AT_ENDED) act_end(c);

@@ -112,8 +112,10 @@ struct ta_client {
 
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
-  uint64_t rest_ns; /* the end of this rest, 0: it takes none */
-  uint64_t away_ns; /* GOAWAY: not before */
+  uint64_t said_losses,
+      say_losses_ns; /* generations that log() has heard of; when the next line may come */
+  uint64_t rest_ns;  /* the end of this rest, 0: it takes none */
+  uint64_t away_ns;  /* GOAWAY: not before */
   struct ta_rate rate;
 
   pthread_mutex_t lock; /* of told; only run() writes that */

@@ -24,6 +24,7 @@
 #include "agent/pin.h"
 #include "agent/process.h"
 #include "agent/spawn.h"
+#include "proto/loss.h"
 #include "wire/split.h"
 
 enum {
@@ -786,6 +787,8 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   status.snaps = recorded.snaps;
   for (size_t i = 0; i < sizeof client.stream; i++)
     snprintf(status.stream + 2 * i, 3, "%02x", client.stream[i]);
+  if (counters.lost_generations > 0)
+    snprintf(status.last_loss, sizeof status.last_loss, "%s", tp_loss_text(counters.last_loss));
   memcpy(status.last_error, client.last_error, sizeof status.last_error);
   memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
   return TA_OK;

@@ -6,9 +6,14 @@
 
 enum { WAIT_STEP_NS = 100000000 };
 
+static void give_reason(struct ta_spool *s, struct ta_run *loss, uint32_t reason) {
+  loss->reason = s->counters.last_loss = reason;
+}
+
 static void set_reason(struct ta_spool *s, struct ta_run *loss) {
-  loss->reason = s->capped ? TRACECOLLECT__V1__LOSS_REASON__LOSS_RATE_CAP
-                           : TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL;
+  give_reason(s, loss,
+              s->capped ? TRACECOLLECT__V1__LOSS_REASON__LOSS_RATE_CAP
+                        : TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL);
 }
 
 /* Nothing of it was sealed: its run becomes the LOSS, or joins the one before it that is not said yet. An
@@ -165,7 +170,7 @@ void ta__lose_writing(struct ta_spool *s, uint32_t reason) {
       before = at;
     drop_whole(s, last, before);
   }
-  s->runs.run[s->runs.last].reason = reason;
+  give_reason(s, &s->runs.run[s->runs.last], reason);
   ta_run_touch(&s->runs, &s->runs.run[s->runs.last]);
 }
 

@@ -502,6 +502,7 @@ void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__C
   out->told_seq = c->told_seq;
   out->told_batches = c->told.batches;
   out->told_bytes = c->told.bytes;
+  out->last_loss = (Tracecollect__V1__LossReason)c->last_loss;
 }
 
 uint64_t ta__records_settled(struct ta_spool *s) {

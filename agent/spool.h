@@ -36,6 +36,7 @@ struct ta_counters {
   /* What the records that have numbers, up to told_seq, tell of produced: each batch once, lost or not. */
   struct ta_count told;
   uint64_t told_seq;
+  uint32_t last_loss; /* LossReason of the newest of lost_generations */
 };
 
 /* Generations, and when they were written. */

@@ -7,6 +7,7 @@
 
 #include "collector/archive_private.h"
 #include "collector/meta.h"
+#include "proto/loss.h"
 #include "proto/unpack.h"
 
 /* --- arena helpers ----------------------------------------------------------------------------- */
@@ -83,6 +84,7 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
   s->produced_batches = row->produced_batches;
   s->produced_bytes = row->produced_bytes;
   s->spool_bytes = row->spool_bytes;
+  if (row->last_loss != 0) s->last_loss = (char *)(uintptr_t)tp_loss_text(row->last_loss);
   return list_add(to->arena, &to->list, s);
 }
 

@@ -289,6 +289,7 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
                                  .produced_batches = stream->counters.produced_batches,
                                  .produced_bytes = stream->counters.produced_bytes,
                                  .spool_bytes = stream->counters.spool_bytes,
+                                 .last_loss = stream->counters.last_loss,
                                  .cut = stream->cut };
     memcpy(row.stream, stream->id, sizeof row.stream);
     memcpy(row.service, stream->service, sizeof row.service);

@@ -247,6 +247,7 @@ static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
              .produced = { number(stmt, 23), number(stmt, 24) },
              .told = { number(stmt, 25), number(stmt, 26) },
              .open = { number(stmt, 27), number(stmt, 28) } },
+    .last_loss = (uint32_t)number(stmt, 29),
   };
   copy_blob(stmt, 0, row->stream, sizeof row->stream);
   copy_text(stmt, 1, row->service, sizeof row->service);
@@ -268,7 +269,7 @@ tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *sel
       " s.lost_batches, s.lost_bytes, s.lost_generations, s.first_wall, s.last_wall,"
       " s.produced_batches, s.produced_bytes, s.spool_bytes, s.cut_seq, s.cut_settled_seq,"
       " s.cut_produced_batches, s.cut_produced_bytes, s.cut_told_batches, s.cut_told_bytes,"
-      " s.cut_open_batches, s.cut_open_bytes FROM streams s"
+      " s.cut_open_batches, s.cut_open_bytes, s.last_loss FROM streams s"
       " WHERE (?2 IS NULL OR s.service = ?2) AND (?3 IS NULL OR s.instance = ?3) AND (?4 IS NULL "
       "OR s.stream = ?4)"
       " AND (coalesce(?1, ?5, ?6, ?8, ?9) IS NULL OR EXISTS (SELECT 1 FROM segments g WHERE "

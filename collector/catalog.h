@@ -60,6 +60,7 @@ struct tc_stream_row {
   uint64_t lost_batches, lost_bytes, lost_generations;
   uint64_t first_wall_ns, last_wall_ns;
   uint64_t produced_batches, produced_bytes, spool_bytes;
+  uint32_t last_loss; /* LossReason, as the agent last said */
   struct tc_stream_cut cut;
 };
 

@@ -6,7 +6,7 @@
 #define TC_CATALOG_SCHEMA_H
 
 /* clang-format off */
-enum { TC__SCHEMA_VERSION = 2 };
+enum { TC__SCHEMA_VERSION = 3 };
 
 #define TC__TOTALS_OF(row) \
   "bytes = bytes + (CASE " row ".expired WHEN 0 THEN " row ".bytes ELSE 0 END)," \
@@ -75,6 +75,7 @@ static const char tc__catalog_schema[] =
   "  produced_batches INTEGER NOT NULL DEFAULT 0,"
   "  produced_bytes INTEGER NOT NULL DEFAULT 0,"
   "  spool_bytes INTEGER NOT NULL DEFAULT 0,"
+  "  last_loss INTEGER NOT NULL DEFAULT 0,"
   "  cut_seq INTEGER NOT NULL DEFAULT 0,"
   "  cut_settled_seq INTEGER NOT NULL DEFAULT 0,"
   "  cut_produced_batches INTEGER NOT NULL DEFAULT 0,"

@@ -145,18 +145,20 @@ tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row
       "INSERT INTO streams (stream, service, instance, identity, live_state, live_peer, live_seq,"
       " produced_batches, produced_bytes, spool_bytes, go_version, cut_seq, cut_settled_seq,"
       " cut_produced_batches, cut_produced_bytes, cut_told_batches, cut_told_bytes,"
-      " cut_open_batches, cut_open_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+      " cut_open_batches, cut_open_bytes, last_loss) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+      "?10, ?11,"
+      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
       " ON CONFLICT (stream) DO UPDATE SET live_state = ?5, live_peer = ?6, live_seq = ?7,"
       " produced_batches = ?8, produced_bytes = ?9, spool_bytes = ?10,"
       " go_version = CASE WHEN ?11 = 0 THEN go_version ELSE ?11 END,"
       " cut_seq = ?12, cut_settled_seq = ?13, cut_produced_batches = ?14, cut_produced_bytes = ?15,"
-      " cut_told_batches = ?16, cut_told_bytes = ?17, cut_open_batches = ?18, cut_open_bytes = ?19";
+      " cut_told_batches = ?16, cut_told_bytes = ?17, cut_open_batches = ?18, cut_open_bytes = ?19,"
+      " last_loss = ?20";
   const uint64_t numbers[] = {
     row->acked_seq,          row->produced_batches, row->produced_bytes,  row->spool_bytes,
     row->go_version,         row->cut.seq,          row->cut.settled_seq, row->cut.produced.batches,
     row->cut.produced.bytes, row->cut.told.batches, row->cut.told.bytes,  row->cut.open.batches,
-    row->cut.open.bytes,
+    row->cut.open.bytes,     row->last_loss,
   };
   sqlite3_stmt *stmt;
 

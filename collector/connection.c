@@ -43,6 +43,7 @@ static struct tc_counters counters_of(const Tracecollect__V1__Counters *from) {
     .told_seq = from->told_seq,
     .told_batches = from->told_batches,
     .told_bytes = from->told_bytes,
+    .last_loss = (uint32_t)from->last_loss,
   };
 }
 

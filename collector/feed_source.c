@@ -7,6 +7,7 @@
 
 #include "collector/feed_source_private.h"
 #include "proto/frame.pb-c.h"
+#include "proto/loss.h"
 #include "proto/meta.pb-c.h"
 #include "proto/report_pack.h"
 
@@ -126,20 +127,6 @@ void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *
                      from != 0 ? until : source->until_wall_ns, &note);
 }
 
-static const char *loss_text(uint32_t reason) {
-  switch (reason) {
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL: return "the agent's spool was full";
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_NOMEM: return "the agent had no memory";
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_RATE_CAP: return "above the agent's rate cap";
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_GENERATION_TOO_LARGE:
-    return "larger than the agent's spool";
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_DISABLED: return "the agent was turned off";
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN: return "acked, and lost by the collector";
-  case TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED: return "damaged in the collector's log";
-  default: return "dropped by the agent";
-  }
-}
-
 static tb_rc tell_archived(struct tc_feed_source *source, const struct tc_reply *reply,
                            Tracecollect__V1__GenerationNote *note) {
   note->state = TRACECOLLECT__V1__GENERATION_STATE__GENERATION_ARCHIVED;
@@ -160,7 +147,7 @@ void tc_feed_source_told(struct tc_feed_source *source, const struct tc_reply *r
       return;
     }
   } else {
-    const char *why = reply->text[0] != '\0' ? reply->text : loss_text(reply->code);
+    const char *why = reply->text[0] != '\0' ? reply->text : tp_loss_text(reply->code);
 
     note.state = TRACECOLLECT__V1__GENERATION_STATE__GENERATION_LOST;
     note.batches = reply->batches;

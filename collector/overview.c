@@ -137,6 +137,7 @@ static void write_stream(struct tb_buf *out, const stream_status *s, const strea
   write_count(out, "broken", s->broken);
   write_count(out, "lost_generations", s->lost_generations);
   write_count(out, "lost_bytes", s->lost_bytes);
+  write_text(out, "last_loss", s->last_loss);
   write_count(out, "first_wall_ns", s->first_wall_ns);
   write_count(out, "last_wall_ns", s->last_wall_ns);
   const Tracecollect__V1__SyscallView *r = calls != NULL ? calls->syscall : NULL;

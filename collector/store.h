@@ -71,6 +71,7 @@ struct tc_counters {
   uint64_t produced_batches, produced_bytes, spool_bytes, spool_batches;
   uint64_t lost_batches, lost_bytes, lost_generations;
   uint64_t told_seq, told_batches, told_bytes; /* as message Counters has them */
+  uint32_t last_loss;
 };
 
 struct tc_submit {

@@ -71,6 +71,7 @@ type Status struct {
 	ForgottenGenerations, Snaps                uint64 // let go unsent; how often it was asked
 	Stream                                     string // id under which the collector knows the trace
 	LastError                                  string // of the last refusal or lost connection
+	LastLoss                                   string // why the newest of LostGenerations was lost, and what to change
 }
 
 // Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
@@ -287,5 +288,6 @@ func read(stream *C.ta_forward) Status {
 
 		Stream:    C.GoString(&s.stream[0]),
 		LastError: C.GoString(&s.last_error[0]),
+		LastLoss:  C.GoString(&s.last_loss[0]),
 	}
 }

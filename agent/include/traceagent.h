@@ -143,6 +143,9 @@ struct ta_forward_status {
   /* Of a recorder: whole generations that are kept now, with the one being written in bytes; those that were let go
    * unsent; snaps that were asked for. What is kept is in none of the figures above before it is sent. */
   uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
+  /* Why the newest of lost_generations was lost, with the setting to change where there is one; empty if none was. log()
+   * hears of losses at LOG_WARNING, every 10 s at most. */
+  char last_loss[120];
 };
 
 /* config NULL: as one that is zeroed. *out is NULL where the answer is not 0. */

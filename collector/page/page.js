@@ -73,7 +73,9 @@ function showTiles(shown, causes, blockedNow) {
   setText(byId("note-stopped"), "in the last 10 s, all programs");
   setFigure(byId("tile-lost"), lost, count(lost));
   byId("tile-lost").classList.toggle("bad", lost > 0);
-  setText(byId("note-lost"), lost > 0 ? `${bytes(sum(shown, "lost_bytes"))} never arrived` : "nothing is missing");
+  const loser = shown.find((s) => s.lost_generations > 0 && s.last_loss !== "");
+  const why = loser ? `; ${loser.service} ${loser.instance}: ${loser.last_loss}` : "";
+  setText(byId("note-lost"), lost > 0 ? `${bytes(sum(shown, "lost_bytes"))} never arrived${why}` : "nothing is missing");
 }
 
 function show() {

@@ -43,6 +43,7 @@ function makeRow(stream) {
     setData(state, "state", s.state);
     for (const [name, read] of FIGURES) setFigure(figures.get(name), s[name], read(s[name]));
     figures.get("lost_generations").classList.toggle("bad", s.lost_generations > 0);
+    figures.get("lost_generations").title = s.lost_generations > 0 ? s.last_loss : "";
     figures.get("blocked_busy").classList.toggle("warn", s.blocked_busy > 0);
     setText(last, s.last_wall_ns ? ago(s.last_wall_ns, now) : "–");
     if (s.last_wall_ns) last.title = moment(s.last_wall_ns);

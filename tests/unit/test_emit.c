@@ -549,7 +549,9 @@ static void *riot(void *arg) {
     random ^= random >> 7;
     random ^= random << 17;
     ta_fiber other = riot_fibers[random / 16 % RIOT_FIBERS];
-    switch (random % 16) {
+    unsigned first =
+        atomic_load(&leaves_sections_open) ? 6 : 0; /* then each has fibers of its own only */
+    switch (first + random % (16 - first)) {
     case 0: ta_fiber_switch(other); break;
     case 1: ta_fiber_switch(0); break;
     case 2: ta_fiber_block(TA_WAIT_POLL); break;

@@ -150,6 +150,7 @@ Test(forward, a_full_spool_drops_whole_generations_and_says_so_exactly) {
   cr_assert_leq(status.spool_bytes_peak, MIB);
   cr_assert_gt(status.spool_bytes_peak, MIB * 8 / 10);
   cr_assert_gt(status.lost_generations, 25);
+  cr_assert_not_null(strstr(status.last_loss, "raise spool_bytes"), "%s", status.last_loss);
   cr_assert_eq(status.produced_bytes, status.lost_bytes + status.spool_bytes);
   tt_collector_up(s.collector);
   cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0);

@@ -279,12 +279,13 @@ Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it
     send_granted(s, &w);
     cr_assert_eq(counters(s).lost.batches, 5);
     cr_assert_eq(counters(s).lost_generations, 2);
+    cr_assert_eq(counters(s).last_loss, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
     uint64_t lost = 0, last = 0;
     while (next(&w, &f)) {
       if (f.kind == TP_GENEND) cr_assert(f.gen == 1 || f.gen == 4);
       if (f.kind != TP_LOSS) continue;
       Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f.len, f.payload);
-      cr_assert_eq(loss->reason, TRACECOLLECT__V1__LOSS_REASON__LOSS_NOMEM);
+      cr_assert_eq(loss->reason, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
       cr_assert_eq(loss->sent_batches, last == 0 ? (uint64_t)sent : 0);
       lost += loss->batches;
       last = loss->last_gen;

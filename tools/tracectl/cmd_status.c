@@ -65,6 +65,10 @@ static void print_text(const status_reply *s) {
   fputc('\n', stdout);
   tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
+  for (size_t i = 0; i < s->n_streams; i++)
+    if (s->streams[i]->lost_generations > 0 && *s->streams[i]->last_loss != 0)
+      printf("lost by %s %s: %s\n", s->streams[i]->service, s->streams[i]->instance,
+             s->streams[i]->last_loss);
 }
 
 static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *diag) {

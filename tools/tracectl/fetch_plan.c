@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/fetch_plan.h"
+#include "proto/loss.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,15 +89,6 @@ static tb_rc take_streams(struct tk_plan *p, const Tracecollect__V1__ListReply *
 
 /* --- segments ---------------------------------------------------------------------------------- */
 
-static const char *loss_reason(uint32_t reason) {
-  static const char *const words[] = {
-    "lost before it was sent", "the agent's spool was full",    "the agent had no memory",
-    "the agent's rate cap",    "larger than the agent's limit", "the agent was switched off",
-  };
-
-  return words[reason < sizeof words / sizeof words[0] ? reason : 0];
-}
-
 static tb_rc add_piece(struct tk_plan *p, const struct tk_piece *piece, struct tb_diag *diag) {
   TB_TRY(grow(&p->pieces, p->n_pieces, &p->room, sizeof *p->pieces, diag));
   p->pieces[p->n_pieces++] = *piece;
@@ -148,7 +140,7 @@ static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_di
   for (size_t i = 0; i < s->n_losses; i++)
     if (s->losses[i]->first_gen != 0)
       TB_TRY(add_absence(p, s->losses[i]->first_gen, s->losses[i]->last_gen,
-                         loss_reason(s->losses[i]->reason), diag));
+                         tp_loss_text(s->losses[i]->reason), diag));
   if (s->expired) return add_absence(p, s->first_gen, s->last_gen, "expired", diag);
   if (s->bytes < TK_TRACE_HEADER_BYTES)
     return tb_fail(diag, TB_BROKEN, "segment %" PRIu64 " is shorter than a trace's header", s->id);

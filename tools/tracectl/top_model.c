@@ -69,6 +69,8 @@ static void take_stream(struct tk_top_model *m, const stream_status *from, uint6
   s->broken = from->broken;
   s->lost_generations = from->lost_generations;
   s->spool_bytes = from->spool_bytes;
+  if (from->lost_generations > 0 && *from->last_loss != 0 && *m->last_loss == 0)
+    snprintf(m->last_loss, sizeof m->last_loss, "%s: %s", s->who, from->last_loss);
   take_sample(s, now_ns, from->bytes, from->events);
   m->rates.bytes_s += s->rates.bytes_s;
   m->rates.events_s += s->rates.events_s;
@@ -118,6 +120,7 @@ void tk_top_take_status(struct tk_top_model *m, const Tracecollect__V1__StatusRe
   for (size_t i = 0; i < 4; i++) *counts[i] = 0;
   m->rates = (struct tk_top_rates){ 0 };
   m->lost_generations = m->streams_more = 0;
+  m->last_loss[0] = 0;
   for (size_t i = 0; i < m->streams; i++) m->stream[i].seen = false;
 
   for (size_t i = 0; i < status->n_streams; i++) {

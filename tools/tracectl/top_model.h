@@ -68,7 +68,8 @@ struct tk_top_model {
   uint64_t archive_bytes, archive_segments, disk_free_bytes;
   unsigned live, waiting, closed, unclean; /* streams */
   uint64_t lost_generations;
-  struct tk_top_rates rates; /* of all streams */
+  char last_loss[TK_TOP_WHERE_BYTES]; /* of the first stream that says why: its name, and why */
+  struct tk_top_rates rates;          /* of all streams */
   struct tk_top_stream stream[TK_TOP_STREAMS];
   size_t streams, streams_more; /* by state, then by name */
   struct tk_top_call call[TK_TOP_CALLS];

@@ -219,6 +219,7 @@ static void put_head(struct tk_page *page, const struct tk_top_model *m,
       "health: %s  archive: %s, %s segments, %s free  lost: %s", m->health, archive,
       tk_human_count(m->archive_segments, segments), room,
       m->lost_generations == 0 ? "none" : tk_human_count(m->lost_generations, lost));
+  if (*m->last_loss != 0) put(page, TK_LOOK_BAD, "lost by %s", m->last_loss);
 }
 
 static void put_help(struct tk_page *page) {
