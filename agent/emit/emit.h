@@ -204,6 +204,12 @@ static inline uint32_t ta_turn(const struct ta_thread *t) {
   return atomic_load_explicit(&t->turn, memory_order_relaxed);
 }
 
+/* On t's thread, behind: its left_behind. An older turn than t's own has no say: the turner is about to find out that t has
+ * gone on. */
+static inline bool ta_is_left_behind(const struct ta_thread *t, uint32_t behind) {
+  return behind != 0 && behind != TA_COMES_BACK && behind >= ta_turn(t);
+}
+
 /* A section on a thread that runs a goroutine with nothing in the way; the rest is misuse, and counted. */
 struct ta_thread *ta_enter_running_slowly(struct ta_thread *t); /* NULL, or busy */
 

@@ -44,7 +44,7 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
                 ta_name_stack(t, go), call, from);
   struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
   atomic_store(&go->word, ta_doing_word(d));
-  if (TB_LIKELY(atomic_load(&t->left_behind) == 0)) return go;
+  if (TB_LIKELY(!ta_is_left_behind(t, atomic_load(&t->left_behind)))) return go;
   /* Its creation stands in a generation that nothing comes of. */
   d.status = TA_GO_DEAD;
   atomic_store(&go->word, ta_doing_word(d));

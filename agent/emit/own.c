@@ -17,7 +17,7 @@ enum { WRITE_BYTES_MAX = 64000 };
 void ta_hold_begin(void) {
   struct ta_thread *t = ta_self;
 
-  if (t != NULL && t->holds > 0 && atomic_load(&t->left_behind) == 0) {
+  if (t != NULL && t->holds > 0 && !ta_is_left_behind(t, atomic_load(&t->left_behind))) {
     t->holds++;
     return;
   }
@@ -39,7 +39,7 @@ bool ta_begin_in_hold(struct ta_thread *t) {
   uint32_t behind = atomic_load(&t->left_behind);
 
   if (ta_is_held(t)) ta_misuse(t);
-  if (behind == 0 || behind == TA_COMES_BACK) return false;
+  if (!ta_is_left_behind(t, behind)) return false;
   if (!atomic_compare_exchange_strong(&t->left_behind, &behind, TA_COMES_BACK)) return false;
   if (!ta_is_held(t)) ta_drop_lanes(t, false);
   t->holds = 0;

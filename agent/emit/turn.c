@@ -127,7 +127,8 @@ static void leave_behind(struct ta_thread *t, uint32_t turn) {
   uint32_t since = atomic_load(&t->left_behind), ours = turn;
 
   if (since == TA_COMES_BACK && atomic_load(&t->turn) > turn) {
-    t->skipped_turn = turn; /* it has no part in this one */
+    /* It has no part in this one, if that is still the same coming back. */
+    if (atomic_load(&t->left_behind) == TA_COMES_BACK) t->skipped_turn = turn;
     return;
   }
   if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return; /* look again */

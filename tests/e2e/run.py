@@ -21,7 +21,8 @@ class Result(unittest.TestResult):
         self.started = time.monotonic()
 
     def _say(self, word, test, text=""):
-        print(f"{word:5} {test.id()} {time.monotonic() - self.started:.1f} s {text}", flush=True)
+        began = getattr(self, "started", time.monotonic())  # a class that is left out whole starts no test
+        print(f"{word:5} {test.id()} {time.monotonic() - began:.1f} s {text}", flush=True)
 
     def addSuccess(self, test):
         self._say("ok", test)
@@ -32,7 +33,6 @@ class Result(unittest.TestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        self.started = getattr(self, "started", time.monotonic())
         self._say("ERROR", test, "\n" + self.errors[-1][1])
 
     def addSkip(self, test, reason):

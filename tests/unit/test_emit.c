@@ -549,8 +549,7 @@ static void *riot(void *arg) {
     random ^= random >> 7;
     random ^= random << 17;
     ta_fiber other = riot_fibers[random / 16 % RIOT_FIBERS];
-    unsigned first =
-        atomic_load(&leaves_sections_open) ? 6 : 0; /* then each has fibers of its own only */
+    unsigned first = atomic_load(&leaves_sections_open) ? 6 : 0; /* others' fibers: none */
     switch (first + random % (16 - first)) {
     case 0: ta_fiber_switch(other); break;
     case 1: ta_fiber_switch(0); break;

@@ -123,7 +123,8 @@ Test(fetch, a_hole_begins_a_second_file) {
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
   cr_assert(
       has_said(
-          "generations 3..4 are missing: the agent's spool was full; what follows is in t.trace.2"),
+          "generations 3..4 are missing: the agent's spool was full: raise spool_bytes, or look at "
+          "network and collector; what follows is in t.trace.2"),
       "%s", said);
   expect_file("t.trace", 1, 2);
   expect_file("t.trace.2", 5, 6);
