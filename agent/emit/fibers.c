@@ -191,6 +191,7 @@ void ta_fiber_switch(ta_fiber fiber) {
 /* Its place is free at once, unless the turner may still ask what it did in the turn before, or a waker may mean it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
+  uint64_t id = ta_go_id(go);
   bool told = ta_turn_before_is_told(ta_turn(t)) && !ta_waiters_are_being_woken();
 
   if (n == 0)
@@ -201,7 +202,7 @@ void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, u
   ta_hold(t, go, TA_HOLDS_NOTHING);
   if (!told) return;
   ta_emit_lock();
-  ta_goes_give(go);
+  ta_goes_give(go, id);
   ta_emit_unlock();
 }
 

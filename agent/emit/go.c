@@ -69,9 +69,10 @@ struct ta_go *ta_goes_take(uint32_t name) {
   return go;
 }
 
-void ta_goes_give(struct ta_go *go) {
+void ta_goes_give(struct ta_go *go, uint64_t id) {
   uint32_t place = (uint32_t)(go - ta_goes);
 
+  if (atomic_load_explicit(&go->id, memory_order_relaxed) != id) return;
   atomic_store_explicit(&go->word, 0, memory_order_relaxed);
   atomic_store_explicit(&go->id, 0, memory_order_relaxed);
   mark(place, false);

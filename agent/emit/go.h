@@ -94,7 +94,8 @@ void ta_goes_reset(void);  /* all free: between two sessions */
 void ta_goes_forget(void); /* in a forked child */
 /* Under the session's lock. take answers NULL when all are in use; the word is still 0. */
 struct ta_go *ta_goes_take(uint32_t name);
-void ta_goes_give(struct ta_go *go);
+/* Once for each id: a thread that was left behind and the turner may both give back what that thread ended. */
+void ta_goes_give(struct ta_go *go, uint64_t id);
 struct ta_go *ta_goes_at(uint32_t place); /* NULL: it was never used */
 bool ta_goes_any(void);                   /* some have been used in this session */
 /* The first place from `from` on that is taken, or UINT32_MAX. A walk costs a bit for each place that was ever used. */

@@ -290,7 +290,7 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
     struct ta_doing d = ta_doing(atomic_load(&go->word));
     if (d.status == TA_GO_DEAD && d.turn <= turn && d.seq != STRAY) {
       ta_emit_lock();
-      ta_goes_give(go);
+      ta_goes_give(go, id);
       ta_emit_unlock();
     }
   }
