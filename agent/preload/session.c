@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
 #include "agent/emit/caught.h"
 #include "agent/emit/session.h"
@@ -19,7 +20,18 @@ static struct ta_variables variables;
 static pid_t owner; /* of the session */
 static bool begun;  /* one, by this process or who it was forked from */
 
+/* A program may close its standard error and open a file of its own in its place: that file gets no line of ours. */
+static struct stat stderr_at_start; /* st_ino 0: there was none */
+
+static bool stderr_is_the_same(void) {
+  struct stat now;
+
+  return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_at_start.st_dev &&
+         now.st_ino == stderr_at_start.st_ino;
+}
+
 void ta_preload_say(const char *fmt, ...) {
+  if (!stderr_is_the_same()) return;
   char line[400] = "libtraceagent-preload: ";
   size_t n = strlen(line);
   va_list args;
@@ -217,6 +229,10 @@ static bool is_wanted(void) {
 
 /* Until the session has begun, what a thread allocates that is there already is kept in mind. */
 __attribute__((constructor)) static void begin(void) {
+  int before = errno;
+
+  if (fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start.st_ino = 0;
+  errno = before;
   ta_real_find();
   ta_caught_install = *TA_REAL_SLOT(sigaction);
   ta_threads_watch();

@@ -428,6 +428,16 @@ class Preload(PreloadCase):
                 self.assertIn(said, done.err)
                 self.assertEqual(len(done.err.splitlines()), 1)
 
+    def test_a_file_that_the_program_puts_in_the_place_of_stderr_gets_no_line_of_ours(self):
+        lives = "import os, sys, time\nif len(sys.argv) > 1: os.dup2(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), 2)\n" \
+                "end = time.monotonic() + 1\nwhile time.monotonic() < end: time.sleep(0.02)"
+        env = self.environment("127.0.0.1:9", TRACEAGENT_VERBOSE="1")
+        alone = self.run_program(sys.executable, "-c", lives, env=env)
+        self.assertIn("libtraceagent-preload: ", alone.err)  # it does have something to say
+        own = self.folder / "own"
+        self.run_program(sys.executable, "-c", lives, own, env=env)
+        self.assertEqual(own.read_text(), "")
+
     def test_switched_off_or_meant_for_another_program_it_is_silent(self):
         program = self.unchanged()
         for more in ({"TRACEAGENT_DISABLE": "1", "TRACEAGENT_SERVER": "nowhere"}, {"TRACEAGENT_ONLY": "redis-server,nginx"}):
