@@ -67,7 +67,10 @@ void tc__cut_books(struct tc_archiver *archiver, struct tc__stream *stream) {
 
 void tc__count_in(struct tc_archiver *archiver, struct tc__stream *stream,
                   const struct tc_counters *counters) {
+  uint32_t last_loss = stream->counters.last_loss;
+
   stream->counters = *counters;
+  if (stream->counters.last_loss == 0) stream->counters.last_loss = last_loss; /* an older agent's */
   /* Where records are long in coming, the first to be reached counts: later ones would put it off for ever. */
   if (stream->counted.told_seq != 0) return;
   stream->counted = *counters;

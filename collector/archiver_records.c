@@ -323,6 +323,7 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
   if (told == NULL && heap.is_short) return fail_memory(diag);
   if (told != NULL) {
     loss = loss_told(stream, told, item->seq);
+    stream->counters.last_loss = loss.reason;
     tracecollect__v1__loss__free_unpacked(told, NULL);
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */

@@ -128,6 +128,7 @@ Test(fetch, a_hole_begins_a_second_file) {
       "%s", said);
   expect_file("t.trace", 1, 2);
   expect_file("t.trace.2", 5, 6);
+  cr_assert_eq(run("status | grep -q '^lost by .*: raise spool_bytes'"), 0, "%s", said);
   cr_assert_eq(run("fetch --strict -o t.trace"), 4, "%s", said);
   cr_assert_eq(run("fetch --strict --gen 5..6 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 5, 6);
