@@ -118,10 +118,17 @@ static void name_service(struct ta_variables *v) {
     if (!isalnum((unsigned char)*c) && strchr("._:-", *c) == NULL) *c = '-';
 }
 
+/* Whoever asks a recorder for what it keeps must find it, also one that sits in a single call from its start. */
+static uint64_t usual_delay_ms(void) {
+  const char *record_ms = secure_getenv("TRACEAGENT_RECORD_MS");
+
+  return record_ms != NULL && *record_ms != 0 && strcmp(record_ms, "0") != 0 ? 0 : DELAY_MS;
+}
+
 bool ta_variables_read(struct ta_variables *v) {
   const char *only = secure_getenv("TRACEAGENT_ONLY");
 
-  *v = (struct ta_variables){ .exit_ms = EXIT_MS, .delay_ms = DELAY_MS };
+  *v = (struct ta_variables){ .exit_ms = EXIT_MS, .delay_ms = usual_delay_ms() };
   v->other = only != NULL && !any_word(only, is_program, NULL);
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
