@@ -9,7 +9,10 @@ enum { NEVER_MS = 60000, MEMORY_BYTES = 4 << 20, WAIT_MS = 60000 };
 static void add(struct emitted *e, const void *bytes, size_t n) {
   unsigned last = e->traces - 1;
 
-  e->trace[last].bytes = realloc(e->trace[last].bytes, e->trace[last].n + n);
+  if (e->trace[last].n + n > e->trace[last].room) {
+    e->trace[last].room = 2 * (e->trace[last].n + n);
+    e->trace[last].bytes = realloc(e->trace[last].bytes, e->trace[last].room);
+  }
   memcpy(e->trace[last].bytes + e->trace[last].n, bytes, n);
   e->trace[last].n += n;
 }

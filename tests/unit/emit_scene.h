@@ -12,7 +12,7 @@ enum { EMITTED_TRACES_MAX = 1024 };
 struct emitted {
   struct {
     unsigned char *bytes; /* a whole trace, header and all */
-    size_t n;
+    size_t n, room;
   } trace[EMITTED_TRACES_MAX];
   unsigned traces;       /* the last one may have no generation */
   uint64_t lost;         /* generations */

@@ -634,11 +634,7 @@ Test(emit, what_a_turner_without_patience_does_not_lose_is_whole) {
   out.patience_ns = 1;
   atomic_store(&leaves_sections_open, true);
   cr_assert_eq(ta_emit_start_to(&out, &config, 8 << 20), 0);
-#ifdef TC_SANITIZED
-  run_riot(&e, 0, 3);
-#else
-  run_riot(&e, 0, 20);
-#endif
+  run_riot(&e, 40, 0);
 }
 #endif
 
