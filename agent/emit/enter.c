@@ -123,8 +123,8 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
   atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
 }
 
-/* The turn to enter, which the thread's word says first: from here on no older turn leaves it behind, and one that has
- * ended without it is not entered any more. 0: the session is over. */
+/* The turn to enter. The thread stores it before it reads left_behind, so that no older turn leaves it behind from here on;
+ * a turn that has ended without the thread is not entered any more. 0: the session is over. */
 static uint32_t choose_turn(struct ta_thread *t, bool *out_behind) {
   for (;;) {
     uint32_t turn = ta_turn_now(), since;
@@ -158,12 +158,12 @@ static void forget_generation(struct ta_thread *t, uint32_t turn) {
   t->session = 0;
 }
 
-/* While it came in an older turn may have left it behind once more: it has no part in that one. */
+/* An older turn may have left it behind once more while it came in. It takes no part in that turn. */
 static void be_back(struct ta_thread *t, uint32_t turn) {
   uint32_t since = TA_COMES_BACK;
 
   while (!atomic_compare_exchange_strong(&t->left_behind, &since, 0))
-    if (since >= turn) return; /* this one has */
+    if (since >= turn) return; /* its own turn has left it behind */
 }
 
 static bool go_on_or_join(struct ta_thread *t, uint32_t turn) {

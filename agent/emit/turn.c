@@ -115,14 +115,14 @@ static void take_lane(struct ta_turner *k, struct ta_lane *lane) {
 
 /* Leaving the turn. */
 
-/* While a thread comes back it clears its lanes, and says only then what it has a part in. */
+/* A thread that comes back clears its lanes first. Until then it is not known which turn it takes part in. */
 static bool has_left(const struct ta_thread *t, uint32_t turn) {
   if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
   return atomic_load(&t->busy) == 0 || atomic_load(&t->turn) > turn;
 }
 
-/* Of a thread that is about to enter a later turn and the turner one sees the other's word, its turn or this one; if both
- * see it, one of them takes it back. */
+/* The thread may enter a later turn at this very moment. It stores its turn and then reads left_behind; the turner stores
+ * left_behind and then reads the turn. So at least one sees the other's store. If both do, one compare-and-swap wins. */
 static void leave_behind(struct ta_thread *t, uint32_t turn) {
   uint32_t since = atomic_load(&t->left_behind), ours = turn;
 

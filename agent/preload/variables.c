@@ -118,7 +118,7 @@ static void name_service(struct ta_variables *v) {
     if (!isalnum((unsigned char)*c) && strchr("._:-", *c) == NULL) *c = '-';
 }
 
-/* Whoever asks a recorder for what it keeps must find it, also one that sits in a single call from its start. */
+/* A flight recorder must be reachable for a snap, also in a program that sits in a single call from its start. */
 static uint64_t usual_delay_ms(void) {
   const char *record_ms = secure_getenv("TRACEAGENT_RECORD_MS");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_threads THREADS SECONDS [SERVER CERTS MIB]: a program of many threads that each sleep ten times a second, which is
- * twenty calls a second; without SERVER nobody traces them.
+ * twenty calls a second; without SERVER they are not traced.
  *
  * Prints, tab-separated: ms of CPU of the program a second; generations, generations lost, events dropped; bytes of the
  * trace a second; most KiB of resident memory.

@@ -94,7 +94,7 @@ Test(emit_pool, batches_begin_on_lines_of_their_own) {
   ta_pool_fini(&pool);
 }
 
-/* Threads that take and give by chance: whoever finds another's bytes in a batch has shared it. */
+/* Threads that take and give by chance: a thread that finds another's bytes in its batch has shared it. */
 
 enum { THREADS = 4, HELD = 24, ROUNDS = 20000 };
 static struct ta_pool shared;
