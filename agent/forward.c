@@ -331,6 +331,7 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
   ta_client_keep(&f->client, &f->mirror);
   f->heir.wake = wake_heir;
   f->heir.forked = forked_heir;
+  f->member.forked = forked_member;
   return TA_OK;
 }
 
@@ -417,7 +418,6 @@ static int prepare(struct ta_forward *f, const struct ta_forward_config *config,
   if (dir != NULL && *dir != 0 && (error = open_disk(f, config, dir)) != TA_OK) return error;
   f->member.quiet = true; /* it has no thread yet */
   f->member.wake = wake_member;
-  f->member.forked = forked_member;
   return ta_process_own(&f->member) ? TA_OK : TA_E_OFF;
 }
 

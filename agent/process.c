@@ -10,12 +10,13 @@
 
 enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 200 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t calm; /* a member became quiet, a thread rests */
-static struct ta_member *members;
-static pid_t owner;      /* a child that was made without fork() has another id */
-static unsigned working; /* threads that do not rest */
-static atomic_uint epoch;
+static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TA_AT_FORK pthread_cond_t calm; /* a member became quiet, a thread rests */
+static TA_AT_FORK struct ta_member *members;
+static TA_AT_FORK pid_t owner;      /* a child that was made without fork() has another id */
+static TA_AT_FORK unsigned working; /* threads that do not rest */
+static TA_AT_FORK atomic_uint epoch;
+static TA_AT_FORK bool calm_is_parents;
 static atomic_bool exiting;
 static _Atomic(const struct ta_fork_hooks *) hooks;
 
@@ -32,28 +33,28 @@ void ta_process_go_on(void) {
 }
 
 /* The hooks' locks are taken last: no other thread waits for them while this one waits for our threads. */
-static void lock_for_fork(void) {
+static TA_CODE_AT_FORK void lock_for_fork(void) {
   const struct ta_fork_hooks *others = atomic_load(&hooks);
 
   ta_process_hold();
   if (others != NULL) others->prepare();
 }
-static void unlock_parent(void) {
+static TA_CODE_AT_FORK void unlock_parent(void) {
   const struct ta_fork_hooks *others = atomic_load(&hooks);
 
   if (others != NULL) others->parent();
   pthread_mutex_unlock(&lock);
 }
 
-/* Threads of the parent may have waited for `calm`: the child has its own. */
-static void start_child(void) {
+/* Threads of the parent may have waited for `calm`: the child has its own, once it needs it. */
+static TA_CODE_AT_FORK void start_child(void) {
   const struct ta_fork_hooks *others = atomic_load(&hooks);
 
   for (struct ta_member *m = members; m != NULL; m = m->next)
     if (m->forked != NULL) m->forked(m);
   members = NULL;
   working = 0;
-  ta_cond_init(&calm);
+  calm_is_parents = true;
   atomic_fetch_add(&epoch, 1);
   owner = getpid();
   if (others != NULL) others->child();
@@ -101,6 +102,12 @@ bool ta_process_hook_fork(const struct ta_fork_hooks *of) {
   return true;
 }
 
+/* With the lock. Nothing waits for `calm` before there is a member or a thread at work. */
+static void own_calm(void) {
+  if (calm_is_parents) ta_cond_init(&calm);
+  calm_is_parents = false;
+}
+
 bool ta_process_is_owner(void) {
   return getpid() == owner;
 }
@@ -114,6 +121,7 @@ bool ta_process_own(struct ta_member *member) {
 bool ta_process_join(struct ta_member *member) {
   if (!ta_process_own(member)) return false;
   pthread_mutex_lock(&lock);
+  own_calm();
   member->next = members;
   members = member;
   pthread_mutex_unlock(&lock);
@@ -154,6 +162,7 @@ bool ta_process_wait_quiet(struct ta_member *member, unsigned ms) {
 
 void ta_process_work_begin(void) {
   pthread_mutex_lock(&lock);
+  own_calm();
   working++;
   pthread_mutex_unlock(&lock);
 }

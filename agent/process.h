@@ -20,6 +20,13 @@
 
 #include <stdbool.h>
 
+/* For data that a fork() writes to, in the parent or in the child. It lies together, because the kernel copies each page
+ * that either of them writes to. */
+#define TA_AT_FORK __attribute__((section("ta_at_fork")))
+/* For functions that run around fork(): a child maps each 64 KiB of code anew that it runs through. The linker puts them
+ * together. */
+#define TA_CODE_AT_FORK __attribute__((cold))
+
 struct ta_member {
   struct ta_member *next;
   void (*wake)(struct ta_member *self);

@@ -8,19 +8,20 @@
 #include "agent/emit/held.h"
 #include "agent/forward.h"
 #include "agent/keep.h"
+#include "agent/process.h"
 #include "traceexperiment.h"
 
 struct ta_own_row ta_own_rows[UINT8_MAX + 1];
 atomic_uint ta_own_experiments;
 
 /* Under the lock. What is asked for is read beside, numbered, and then added as the text it will be in the trace. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tw_experiments all, asked;
 
-void ta_experiments_lock(void) {
+TA_CODE_AT_FORK void ta_experiments_lock(void) {
   pthread_mutex_lock(&lock);
 }
-void ta_experiments_unlock(void) {
+TA_CODE_AT_FORK void ta_experiments_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "agent/emit/cut.h"
+#include "agent/process.h"
 
 enum { HASH_SLOTS = 2 * TA_NAMES_MAX };
 
 struct ta_name_row ta_names[TA_NAMES_MAX];
 _Atomic uint32_t ta_names_end;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t text_bytes;
 static char text_of_all[TA_NAMES_BYTES];
 static uint16_t hashed[HASH_SLOTS];
@@ -84,9 +85,9 @@ uint64_t ta_names_function(uint32_t name) {
   return at;
 }
 
-void ta_names_lock(void) {
+TA_CODE_AT_FORK void ta_names_lock(void) {
   pthread_mutex_lock(&lock);
 }
-void ta_names_unlock(void) {
+TA_CODE_AT_FORK void ta_names_unlock(void) {
   pthread_mutex_unlock(&lock);
 }

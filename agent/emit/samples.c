@@ -177,7 +177,7 @@ static void disarm_all(void) {
 }
 
 void ta_samples_yield(const sigset_t *set) {
-  if (!ta_samples_are_on() || sigismember(set, signal_number) != 1) return;
+  if (!ta_samples_are_on() || ta_is_off() || sigismember(set, signal_number) != 1) return;
   if (!atomic_exchange(&yielded, true)) disarm_all();
 }
 
@@ -189,6 +189,7 @@ void ta_samples_stop(void) {
 }
 
 void ta_samples_forget(void) {
+  growing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   if (ta_samples_are_on()) ta_reserve_fini(&memory);
   atomic_store(&ta_samples_on, false);
 }

@@ -51,14 +51,28 @@ struct session {
   unsigned users; /* calls that wait */
 };
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t moved; /* something above has changed */
+static TA_AT_FORK pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static TA_AT_FORK bool inherited; /* by a child: all that follows, and the tables, are still its parent's */
+static pthread_cond_t moved;      /* something above has changed */
 static struct session *session;
 static bool changing;         /* one is being opened or freed */
 static atomic_bool recording; /* it does */
 
+static void forget_parent(void) {
+  inherited = false;
+  ta_threads_forget();
+  ta_goes_forget();
+  ta_pool_fini(&ta_emit.pool);
+  ta_samples_forget();
+  ta_symbols_keep_or_forget();
+  session = NULL;
+  changing = false;
+  ta_cond_init(&moved);
+}
+
 static void open_gate(void) {
   pthread_mutex_lock(&gate);
+  if (inherited) forget_parent();
 }
 static void close_gate(void) {
   pthread_mutex_unlock(&gate);
@@ -106,35 +120,31 @@ static int check_config(const struct ta_emit_config *c) {
 }
 
 /* In a forked child no turner runs, and of the threads only the forking one is left. */
-static void lock_for_fork(void) {
+static TA_CODE_AT_FORK void lock_for_fork(void) {
   ta_names_lock();
   ta_emit_lock();
   ta_experiments_lock();
   ta_symbols_fork();
 }
 
-static void unlock(void) {
+static TA_CODE_AT_FORK void unlock(void) {
   ta_experiments_unlock();
   ta_emit_unlock();
   ta_names_unlock();
 }
 
-static void unlock_parent(void) {
+static TA_CODE_AT_FORK void unlock_parent(void) {
   ta_symbols_forked();
   unlock();
 }
 
-static void start_child(void) {
+/* Most children call exec() next, and what they write to is copied: the rest is forgotten when they first come to the gate. */
+static TA_CODE_AT_FORK void start_child(void) {
   atomic_store(&ta_emit.word, 0);
-  ta_threads_forget();
-  ta_goes_forget();
-  ta_pool_fini(&ta_emit.pool);
-  ta_samples_forget();
-  ta_symbols_keep_or_forget();
-  session = NULL;
-  changing = false;
+  ta_self = NULL;
+  ta_symbols_forked_child();
   gate = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  ta_cond_init(&moved);
+  inherited = true;
   unlock();
 }
 

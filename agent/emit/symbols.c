@@ -31,7 +31,7 @@ struct memory {
 };
 
 static struct memory *memory;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and of memory */
+static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and of memory */
 static pthread_cond_t changed;
 static uint32_t used, texts_used, bytes_used; /* bytes_used in words */
 static uint32_t wanted, epoch;
@@ -204,25 +204,32 @@ void ta_symbols_close(void) {
     pthread_detach(thread);
 }
 
-static bool forks; /* around fork(): the lock is ours */
+static TA_AT_FORK bool forks; /* around fork(): the lock is ours */
+static TA_AT_FORK bool torn;  /* a fork() came in the middle of a change of memory */
 
-void ta_symbols_fork(void) {
+TA_CODE_AT_FORK void ta_symbols_fork(void) {
   forks = pthread_mutex_trylock(&lock) == 0;
 }
 
-void ta_symbols_forked(void) {
+TA_CODE_AT_FORK void ta_symbols_forked(void) {
   if (forks) pthread_mutex_unlock(&lock);
+}
+
+TA_CODE_AT_FORK void ta_symbols_forked_child(void) {
+  if (!forks) torn = true;
+  lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
 /* What the parent has found is as good in the child, if no other thread was in the middle of changing it. What it still
  * wanted to know, the child looks up itself. */
 void ta_symbols_keep_or_forget(void) {
-  lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   ta_cond_init(&changed);
   running = to_be_joined = false;
-  if (memory == NULL || forks) return;
-  munmap(memory, sizeof *memory);
-  memory = NULL;
+  if (torn && memory != NULL) {
+    munmap(memory, sizeof *memory);
+    memory = NULL;
+  }
+  torn = false;
 }
 
 static bool make_memory(void) {

@@ -42,7 +42,8 @@ void ta_symbols_close(void);
 /* Around fork(): before, in the parent, in the child. None of them waits. */
 void ta_symbols_fork(void);
 void ta_symbols_forked(void);
-void ta_symbols_keep_or_forget(void);
+void ta_symbols_forked_child(void);
+void ta_symbols_keep_or_forget(void); /* in a child, before its first session */
 
 /* The addresses are those that were called or interrupted, not where calls return to. */
 void ta_symbols_begin(void);

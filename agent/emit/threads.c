@@ -6,24 +6,25 @@
 #include "agent/emit/put.h"
 #include "agent/emit/reserve.h"
 #include "agent/emit/waiters.h"
+#include "agent/process.h"
 
 enum { THREADS_MIN = 256 };
 
 static const uint32_t none = UINT32_MAX;
 
-struct ta_emit ta_emit;
+TA_AT_FORK struct ta_emit ta_emit;
 struct ta_thread *ta_threads;
 __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ta_reserve table;
 static uint32_t first_free = UINT32_MAX;
 static _Atomic uint32_t end;
 
-void ta_emit_lock(void) {
+TA_CODE_AT_FORK void ta_emit_lock(void) {
   pthread_mutex_lock(&lock);
 }
-void ta_emit_unlock(void) {
+TA_CODE_AT_FORK void ta_emit_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 

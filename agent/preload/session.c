@@ -9,6 +9,7 @@
 #include "agent/emit/session.h"
 #include "agent/preload/preload.h"
 #include "agent/preload/variables.h"
+#include "agent/process.h"
 #include "agent/spool.h"
 
 enum {
@@ -51,15 +52,15 @@ static void log_line(void *self, int level, const char *text) {
 
 /* The agent's handlers around fork() take locks, and must not be told. Ours come before and after them; so do those of
  * the program that were there before ours, which may start threads. */
-static void before_fork(void) {
+static TA_CODE_AT_FORK void before_fork(void) {
   ta_agent_begins();
   ta_here.forks = true;
 }
-static void in_parent(void) {
+static TA_CODE_AT_FORK void in_parent(void) {
   ta_here.forks = false;
   ta_agent_ends();
 }
-static void in_child(void) {
+static TA_CODE_AT_FORK void in_child(void) {
   atomic_store(&ta_told, 0);
   in_parent();
 }

@@ -3,8 +3,9 @@
 
 #include "agent/emit/frames.h"
 #include "agent/preload/preload.h"
+#include "agent/process.h"
 
-_Atomic unsigned ta_told = 1u << TA_TELL_EARLY;
+TA_AT_FORK _Atomic unsigned ta_told = 1u << TA_TELL_EARLY;
 __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
 static _Atomic ta_name names[TA_CALLS];
