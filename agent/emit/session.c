@@ -423,6 +423,17 @@ int ta_emit_run(uint64_t first_try_ns) {
   return error;
 }
 
+void ta_emit_abandon_at_exit(void) {
+  KEEP_ERRNO;
+
+  if (!ta_process_is_owner()) return;
+  open_gate();
+  bool keeps = session != NULL && session->forward != NULL && ta_forward_keeps(session->forward);
+  if (session != NULL && session->late && !keeps) atomic_store(&ta_emit.word, 0);
+  close_gate();
+  if (keeps) ta_emit_abandon();
+}
+
 void ta_emit_abandon(void) {
   KEEP_ERRNO;
   KEEP_FROM_CANCEL;

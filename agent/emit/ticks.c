@@ -7,9 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+#include "base/cpu.h"
 
 enum {
   TRIES = 5,
@@ -42,15 +40,8 @@ static bool kernel_counts_cycles(void) {
   return false;
 }
 
-static bool rate_is_constant(void) {
-  enum { LEAF = (int)0x80000007, INVARIANT = 1 << 8 };
-  unsigned a, b, c, d;
-
-  return __get_cpuid((unsigned)LEAF, &a, &b, &c, &d) != 0 && (d & INVARIANT) != 0;
-}
-
 bool ta_cycles_are_trusted(void) {
-  return rate_is_constant() && kernel_counts_cycles();
+  return (tb_cpu() & TB_CPU_STEADY_CYCLES) != 0 && kernel_counts_cycles();
 }
 
 static uint64_t count(bool cycles) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a program's stream begins. Most programs are over in a moment: a shell's children, a compiler's parts. For the first
- * 100 ms (TRACEAGENT_DELAY_MS) what they do is only kept, and there is no thread of ours, no connection and no OpenSSL. Then, or once 64 KiB are
- * written, the stream begins: in the next call that is told, since before that no code of ours runs. A program that makes
- * no such call is looked at when it ends.
+ * 500 ms (TRACEAGENT_DELAY_MS) what they do is only kept, and there is no connection and no OpenSSL: a TLS connection costs
+ * some 12 ms of CPU, so no program pays more than a fortieth of its life for it. Nor is there a thread of ours. Then, or once
+ * 64 KiB are written, the stream begins: in the next call that is told, since before that no code of ours runs. A program
+ * that makes no such call is looked at when it ends. One that calls listen() is a server, which may wait in one call for
+ * hours: its threads are made there, and connect when the time has come.
  *
  * To begin is to make threads, which takes locks of libc's and allocates. It must not happen
  *
@@ -37,12 +39,12 @@ static bool is_time(void) {
   return ta_emit_is_due() || ta_mono_ns() >= atomic_load_explicit(&begins_ns, memory_order_relaxed);
 }
 
-static void begin(void) {
+static void begin(uint64_t first_try_ns) {
   int before = errno;
 
   ta_agent_begins();
   if ((atomic_fetch_and(&ta_told, ~(1u << TA_TELL_LATE)) & 1u << TA_TELL_LATE) != 0) {
-    int error = ta_emit_run(0);
+    int error = ta_emit_run(first_try_ns);
     if (error != TA_OK && error != TA_E_OFF && ta_preload_is_verbose())
       ta_preload_say("not traced: %s", ta_strerror(error));
   }
@@ -51,14 +53,25 @@ static void begin(void) {
 }
 
 void ta_late_look(void) {
-  if (ta_here.inside == 0 && is_time() && ta_late_is_owner()) begin();
+  if (ta_here.inside == 0 && is_time() && ta_late_is_owner()) begin(0);
 }
 
 /* Of the heap: without a look at the clock, which would cost more than the call. */
 void ta_late_look_at_bytes(void) {
-  if (ta_here.inside == 0 && ta_emit_is_due() && ta_late_is_owner()) begin();
+  if (ta_here.inside == 0 && ta_emit_is_due() && ta_late_is_owner()) begin(0);
+}
+
+static void lasts(void) {
+  if (ta_is_late() && ta_here.inside == 0 && ta_late_is_owner()) begin(ta_late_first_try_ns());
 }
 
 bool ta_late_is_worth_a_stream(void) {
   return is_time();
+}
+
+TA_API int listen(int fd, int backlog) {
+  int answer = TA_REAL(listen)(fd, backlog);
+
+  if (answer == 0) lasts();
+  return answer;
 }

@@ -171,3 +171,11 @@ void ta_lookup_next(const struct ta_wanted *wanted, size_t n) {
   if (own != NULL && find_from(own->l_next, wanted, hashes, n) == 0) return;
   find_from(first, wanted, hashes, n);
 }
+
+bool ta_lookup_has_object(const char *file) {
+  for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+    const char *slash = map->l_name != NULL ? strrchr(map->l_name, '/') : NULL;
+    if (slash != NULL && strcmp(slash + 1, file) == 0) return true;
+  }
+  return false;
+}

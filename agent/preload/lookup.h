@@ -17,6 +17,7 @@
 #ifndef TA_PRELOAD_LOOKUP_H
 #define TA_PRELOAD_LOOKUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ta_wanted {
@@ -28,5 +29,7 @@ enum { TA_LOOKUP_MAX = 512 }; /* names at once */
 
 /* What no object has stays NULL. */
 void ta_lookup_next(const struct ta_wanted *wanted, size_t n);
+/* The program has that file loaded. */
+bool ta_lookup_has_object(const char *file);
 
 #endif

@@ -16,6 +16,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
 #include "agent/tls.h"
 
@@ -48,9 +49,10 @@ static void *loaded(const char *name) {
 
 /* Nothing else is set by that: what the program's own first call would read and load, it still does. */
 static void keep_from_cleaning_up(void) {
-  void *library = loaded(crypto);
   int (*init)(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 
+  if (!ta_lookup_has_object(crypto)) return; /* dlopen() looks into the system's list of files first */
+  void *library = loaded(crypto);
   if (library == NULL) return;
   *(void **)&init = dlsym(library, "OPENSSL_init_crypto");
   cleans_not_up = init != NULL && init(OPENSSL_INIT_NO_ATEXIT, NULL) == 1;

@@ -65,9 +65,11 @@ static TA_CODE_AT_FORK void in_child(void) {
   in_parent();
 }
 
+static void end_at_exit(void);
+
 static void watch_process(void) {
   pthread_atfork(before_fork, in_parent, in_child);
-  atexit(ta_preload_end); /* before the agent's own handler, which was there first */
+  atexit(end_at_exit); /* before the agent's own handler, which was there first */
 }
 
 static atomic_bool asked; /* for a snap, by the signal, and not yet passed on */
@@ -166,19 +168,31 @@ void ta_preload_begin(bool child) {
 }
 
 /* A child that was not made by fork() leaves its parent's session alone. */
-void ta_preload_end(void) {
+static void end(void (*abandon)(void)) {
   int before = errno;
 
   if (!ta_late_is_owner()) return;
   ta_agent_begins();
   unsigned told = atomic_exchange(&ta_told, 0);
   bool late = (told & 1u << TA_TELL_LATE) != 0;
-  if (late && !atomic_load(&asked) && !ta_late_is_worth_a_stream())
-    ta_emit_abandon();
-  else if (told != 0)
+  if (late && !atomic_load(&asked) && !ta_late_is_worth_a_stream()) {
+    abandon();
+    if (variables.verbose)
+      ta_preload_say("no stream: the program ended within TRACEAGENT_DELAY_MS=%llu",
+                     (unsigned long long)variables.delay_ms);
+  } else if (told != 0) {
     ta_emit_stop_in_hope((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
+  }
   ta_agent_ends();
   errno = before;
+}
+
+void ta_preload_end(void) {
+  end(ta_emit_abandon);
+}
+
+static void end_at_exit(void) {
+  end(ta_emit_abandon_at_exit);
 }
 
 /* An exec() waits for what was sent to be acked only where there is a connection, or is about to be, and not for long. */

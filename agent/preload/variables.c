@@ -8,7 +8,7 @@
 #include "agent/emit/samples.h"
 #include "agent/preload/preload.h"
 
-enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000, DELAY_MS = 100, DELAY_MS_MAX = 60000 };
+enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000, DELAY_MS = 500, DELAY_MS_MAX = 60000 };
 
 struct group {
   const char *name;

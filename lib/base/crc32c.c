@@ -4,7 +4,10 @@
  * bit by bit, which only an old machine pays. */
 #include "base/crc32c.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+#include "base/cpu.h"
 
 /* What 2^k zero bytes do to a checksum: x^(8 * 2^k - 33) modulo the polynomial, bit 31 standing for x^0. (Less 33, for
  * times() says why.) The order of x is 2^31 - 1, so x^(8 * 2^31) is x^(8 * 2^0): behind the table it starts again. */
@@ -61,8 +64,8 @@ HW uint32_t shift_hw(uint32_t crc, uint64_t bytes) {
   return crc;
 }
 
-static int have_hw(void) {
-  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+static bool have_hw(void) {
+  return (tb_cpu() & TB_CPU_CRC32) != 0;
 }
 #else
 static uint32_t crc_hw(uint32_t crc, const unsigned char *p, size_t n) {
@@ -76,8 +79,8 @@ static uint32_t shift_hw(uint32_t crc, uint64_t bytes) {
   return crc;
 }
 
-static int have_hw(void) {
-  return 0;
+static bool have_hw(void) {
+  return false;
 }
 #endif
 

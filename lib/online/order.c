@@ -14,6 +14,7 @@
  * fault there swallows this one), then the heap, then delivery. */
 #include "online/order.h"
 
+#include "base/cpu.h"
 #include "online/cursor.h"
 #include "online/experiment.h"
 #include "online/frontier.h"
@@ -105,7 +106,7 @@ tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct t
   order->diag = diag;
   order->sample_time = INT64_MAX;
   order->written.next = order->out;
-  order->pext = tw_can_deposit();
+  order->pext = tb_cpu_deposits();
   order->limits = *limits;
   if (order->limits.exact_tries == 0) order->limits.exact_tries = EXACT_DEFAULT;
   if (order->limits.fuel_tries == 0) order->limits.fuel_tries = FUEL_DEFAULT;

@@ -97,16 +97,6 @@ static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
   return byte + (unsigned)__builtin_ctzll(bits);
 }
 
-/* Three instructions of newer processors (BMI2, and fast: Zen 2 and older take a hundred cycles). */
-static inline bool tw_can_deposit(void) {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
-         !__builtin_cpu_is("znver2");
-#else
-  return false;
-#endif
-}
-
 /* The lowest bits of `bits`, one for each bit that is set in `places`, at those places. */
 static inline uint64_t tw_deposit(uint64_t bits, uint64_t places) {
 #ifdef __x86_64__

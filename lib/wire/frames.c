@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/frames.h"
 
+#include "base/cpu.h"
 #include "base/result.h"
 #include "wire/block.h"
 
@@ -109,7 +110,7 @@ find_end(const unsigned char *pos, const unsigned char *end, unsigned nframes,
 
 const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned char *end,
                                     unsigned nframes, uint64_t *string_id_max) {
-  if (tw_can_deposit()) return find_end(pos, end, nframes, string_id_max, true);
+  if (tb_cpu_deposits()) return find_end(pos, end, nframes, string_id_max, true);
   return find_end(pos, end, nframes, string_id_max, false);
 }
 
