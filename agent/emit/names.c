@@ -7,7 +7,7 @@
 #include "agent/emit/cut.h"
 #include "agent/process.h"
 
-enum { HASH_SLOTS = 2 * TA_NAMES_MAX };
+enum { HASH_SLOTS_FIRST = 512, HASH_SLOTS = 2 * TA_NAMES_MAX };
 
 struct ta_name_row ta_names[TA_NAMES_MAX];
 _Atomic uint32_t ta_names_end;
@@ -16,6 +16,7 @@ static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t text_bytes;
 static char text_of_all[TA_NAMES_BYTES];
 static uint16_t hashed[HASH_SLOTS];
+static uint32_t hash_slots = HASH_SLOTS_FIRST; /* that are in use: most programs have few names, and live shortly */
 
 static uint32_t hash_of(const char *text, size_t len) {
   uint32_t hash = 2166136261u;
@@ -24,10 +25,22 @@ static uint32_t hash_of(const char *text, size_t len) {
   return hash;
 }
 
-static uint32_t find_or_make(const char *text, size_t len) {
-  uint32_t at = hash_of(text, len) % HASH_SLOTS;
+static void hash_again(void) {
+  memset(hashed, 0, hash_slots * sizeof *hashed);
+  hash_slots *= 2;
+  for (uint32_t name = 1; name < ta_names_end; name++) {
+    const struct ta_name_row *row = &ta_names[name];
+    uint32_t at = hash_of(text_of_all + row->at, row->len) % hash_slots;
+    while (hashed[at] != 0) at = (at + 1) % hash_slots;
+    hashed[at] = (uint16_t)name;
+  }
+}
 
-  for (; hashed[at] != 0; at = (at + 1) % HASH_SLOTS) {
+static uint32_t find_or_make(const char *text, size_t len) {
+  if (ta_names_end == hash_slots / 2 && hash_slots < HASH_SLOTS) hash_again();
+  uint32_t at = hash_of(text, len) % hash_slots;
+
+  for (; hashed[at] != 0; at = (at + 1) % hash_slots) {
     const struct ta_name_row *row = &ta_names[hashed[at]];
     if (row->len == len && memcmp(text_of_all + row->at, text, len) == 0) return hashed[at];
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a fork() takes, with a child that ends at once.
  *
- * bench_fork DESCRIPTORS COUNT: sets the limit of open files, and prints the median of so many forks in us, from the
- * call to the child's end seen. Knows nothing of us. */
+ * bench_fork DESCRIPTORS COUNT MIB: sets the limit of open files, writes to so many MiB, and prints the median of so many
+ * forks in us, from the call to the child's end seen. Knows nothing of us. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT_MAX = 10000, SETTLE_MS = 400 };
+enum { COUNT_MAX = 10000, SETTLE_MS = 700 };
 
 static uint64_t now_ns(void) {
   struct timespec now;
@@ -35,7 +35,7 @@ static int by_size(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
   static uint64_t took[COUNT_MAX];
-  int count = argc == 3 ? atoi(argv[2]) : 0;
+  int count = argc == 4 ? atoi(argv[2]) : 0;
   struct rlimit limit;
 
   if (count < 1 || count > COUNT_MAX) return 2;
@@ -44,6 +44,10 @@ int main(int argc, char **argv) {
   limit.rlim_cur = (rlim_t)atoi(argv[1]);
   if (limit.rlim_max < limit.rlim_cur) limit.rlim_max = limit.rlim_cur;
   must(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+  size_t bytes = (size_t)atoi(argv[3]) << 20;
+  char *memory = malloc(bytes + 1);
+  must(memory != NULL, "malloc");
+  memset(memory, 1, bytes + 1);
   nanosleep(&(struct timespec){ .tv_nsec = SETTLE_MS * 1000000 }, NULL);
 
   for (int i = 0; i < count; i++) {

@@ -9,7 +9,7 @@ short() { # WHEN SERVER
 start_collector
 trap 'kill -CONT "$collector" 2>/dev/null; end_collector; rm -rf "$dir"' EXIT
 address=$(sed -n 's/^agents=//p' "$dir/ready")
-short up "@$dir/ready"
+short up "$address"
 short refused refused true bash make
 short silent silent true bash make
 kill -STOP "$collector"
