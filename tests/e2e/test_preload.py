@@ -12,6 +12,7 @@ import shlex
 import shutil
 import socket
 import sqlite3
+import subprocess
 import sys
 import time
 import unittest
@@ -106,7 +107,7 @@ class PreloadCase(Case):
 
     def environment(self, server, **more):
         return {**os.environ, "LD_PRELOAD": str(LIBRARY), "TRACEAGENT_SERVER": str(server), "TRACEAGENT_CERTS": str(self.certs),
-                "TRACEAGENT_EXIT_MS": "60000", **more}
+                "TRACEAGENT_DELAY_MS": "100", "TRACEAGENT_EXIT_MS": "60000", **more}
 
     def read(self, collector, service):
         """The trace of the one stream of that service, printed; Go's reader prints the same."""
@@ -385,6 +386,21 @@ class Preload(PreloadCase):
         began = time.monotonic()
         self.run_program(self.unchanged(), "sleep", *("unseen-child",) * 8, env=self.environment(silent, TRACEAGENT_EXIT_MS="60000"))
         self.assertLess(time.monotonic() - began, 30)
+
+    def test_a_server_that_waits_for_its_first_client_has_a_stream(self):
+        collector = Collector(self)
+        server = self.spawn("server", self.unchanged(), "serve", env=self.environment(collector.to), stdout=subprocess.PIPE)
+        port = int(server.stdout.readline())
+        self.streams(collector, 1)
+        self.assertIsNone(server.poll())
+        socket.create_connection(("127.0.0.1", port)).close()
+        self.assertEqual(server.wait(60), 0)
+        server.stdout.close()
+        self.assertIn("accept", self.read(collector, "unchanged"))
+
+    def test_a_program_that_was_too_short_says_so_if_asked(self):
+        done = self.run_program(self.unchanged(), "waits", env=self.environment("127.0.0.1:1", TRACEAGENT_DELAY_MS="60000", TRACEAGENT_VERBOSE="1"))
+        self.assertIn("no stream: the program ended within TRACEAGENT_DELAY_MS=60000", done.err)
 
     def test_with_a_folder_a_short_programs_trace_is_kept_and_the_next_program_sends_it(self):
         collector = Collector(self)

@@ -24,8 +24,9 @@ class Programs(Case):
     maxDiff = 4000
 
     def environment(self, server, **more):
-        """As a user sets it."""
-        return {**self.plain, "LD_PRELOAD": str(self.library), "TRACEAGENT_SERVER": server, "TRACEAGENT_CERTS": str(self.certs), **more}
+        """As a user sets it; the programs last some 200 ms."""
+        return {**self.plain, "LD_PRELOAD": str(self.library), "TRACEAGENT_SERVER": server, "TRACEAGENT_CERTS": str(self.certs),
+                "TRACEAGENT_DELAY_MS": "100", **more}
 
     def run_in(self, name, program, environment):
         folder = self.folder / name

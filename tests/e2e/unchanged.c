@@ -2,12 +2,13 @@
 /* A program that knows nothing of tracing, for tests of the preload library: unchanged SCENE...
  *
  * Whatever a scene waits for it really waits for: who ends the wait looks first that the other sleeps in the kernel. A
- * scene ends the program with 1 and a line if something is not as without the library. A program that is over sooner than
- * in 100 ms leaves no stream: those that are to leave one linger. */
+ * scene ends the program with 1 and a line if something is not as without the library. A program that is over within
+ * TRACEAGENT_DELAY_MS, 100 in these tests, leaves no stream: those that are to leave one linger. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -438,6 +439,20 @@ static void alone(void) {
   fclose(maps);
 }
 
+/* Waits for its first client in one call, from its first moment on. */
+static void serve(void) {
+  struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+  socklen_t len = sizeof at;
+  int door = socket(AF_INET, SOCK_STREAM, 0);
+
+  MUST(bind(door, (const struct sockaddr *)&at, len) == 0 && listen(door, 1) == 0);
+  MUST(getsockname(door, (struct sockaddr *)&at, &len) == 0);
+  printf("%d\n", ntohs(at.sin_port));
+  fflush(stdout);
+  int client = accept(door, NULL, NULL);
+  MUST(client >= 0 && close(client) == 0 && close(door) == 0);
+}
+
 /* As servers do that were begun by root. */
 static void give_up_rights(void) {
   MUST(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
@@ -808,6 +823,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "linger") == 0) linger();
     if (strcmp(argv[i], "give-up-rights") == 0) give_up_rights();
     if (strcmp(argv[i], "alone") == 0) alone();
+    if (strcmp(argv[i], "serve") == 0) serve();
     if (strcmp(argv[i], "unseen-child") == 0) unseen_child();
     if (strcmp(argv[i], "daemon") == 0) MUST(daemon(1, 1) == 0);
   }

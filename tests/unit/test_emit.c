@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -350,6 +351,21 @@ static void *drops_too(void *arg) {
   (void)arg;
   ta_region_begin(ta_name_of("begun where nothing is kept"), 0);
   return NULL;
+}
+
+Test(emit, each_of_4000_names_is_found_again) {
+  ta_name names[4000];
+  char text[16];
+
+  for (int i = 0; i < 4000; i++) {
+    snprintf(text, sizeof text, "name %d", i);
+    names[i] = ta_name_of(text);
+    cr_assert_neq(names[i], 0);
+  }
+  for (int i = 0; i < 4000; i++) {
+    snprintf(text, sizeof text, "name %d", i);
+    cr_assert_eq(ta_name_of(text), names[i], "%s", text);
+  }
 }
 
 Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {

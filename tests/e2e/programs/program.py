@@ -2,7 +2,7 @@
 """A real program as the matrix runs it: once as it is, once traced, once with the collector away.
 
 A program is run in an empty folder and answers an Outcome: what its user sees. The matrix (test_programs.py) compares
-the outcomes and reads the streams. Each lasts well over 100 ms: a shorter program leaves no stream.
+the outcomes and reads the streams. Each lasts well over 100 ms, the TRACEAGENT_DELAY_MS of these tests: a shorter program leaves no stream.
 """
 import dataclasses
 import os
