@@ -16,7 +16,8 @@ static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t text_bytes;
 static char text_of_all[TA_NAMES_BYTES];
 static uint16_t hashed[HASH_SLOTS];
-static uint32_t hash_slots = HASH_SLOTS_FIRST; /* that are in use: most programs have few names, and live shortly */
+static uint32_t hash_slots =
+    HASH_SLOTS_FIRST; /* that are in use: most programs have few names, and live shortly */
 
 static uint32_t hash_of(const char *text, size_t len) {
   uint32_t hash = 2166136261u;

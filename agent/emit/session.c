@@ -52,8 +52,9 @@ struct session {
 };
 
 static TA_AT_FORK pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static TA_AT_FORK bool inherited; /* by a child: all that follows, and the tables, are still its parent's */
-static pthread_cond_t moved;      /* something above has changed */
+static TA_AT_FORK bool
+    inherited; /* by a child: all that follows, and the tables, are still its parent's */
+static pthread_cond_t moved; /* something above has changed */
 static struct session *session;
 static bool changing;         /* one is being opened or freed */
 static atomic_bool recording; /* it does */

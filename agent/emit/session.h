@@ -24,7 +24,7 @@ int ta_emit_run(uint64_t first_try_ns);
 static inline bool ta_emit_is_due(void) {
   return atomic_load_explicit(&ta_emit.due, memory_order_relaxed);
 }
-void ta_emit_abandon(void); /* one that runs is left alone */
+void ta_emit_abandon(void);         /* one that runs is left alone */
 void ta_emit_abandon_at_exit(void); /* the same, and memory is left to the end of the process */
 /* ta_emit_stop(), but it waits no longer than there is hope (agent/spool.h). */
 int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms);

@@ -31,7 +31,8 @@ struct memory {
 };
 
 static struct memory *memory;
-static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and of memory */
+static TA_AT_FORK pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and of memory */
 static pthread_cond_t changed;
 static uint32_t used, texts_used, bytes_used; /* bytes_used in words */
 static uint32_t wanted, epoch;

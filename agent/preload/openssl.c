@@ -51,7 +51,8 @@ static void *loaded(const char *name) {
 static void keep_from_cleaning_up(void) {
   int (*init)(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 
-  if (!ta_lookup_has_object(crypto)) return; /* dlopen() looks into the system's list of files first */
+  if (!ta_lookup_has_object(crypto))
+    return; /* dlopen() looks into the system's list of files first */
   void *library = loaded(crypto);
   if (library == NULL) return;
   *(void **)&init = dlsym(library, "OPENSSL_init_crypto");

@@ -430,7 +430,8 @@ static void alone(void) {
   DIR *dir = opendir("/proc/self/task");
 
   MUST(dir != NULL);
-  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) tasks += entry->d_name[0] != '.';
+  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
+    tasks += entry->d_name[0] != '.';
   closedir(dir);
   MUST(tasks == 1);
   FILE *maps = fopen("/proc/self/maps", "r");
