@@ -146,10 +146,8 @@ tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag 
 
 static void free_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
   tc_outbox_unjoin(&stream->released);
-  for (struct tc__recent *recent = stream->recents, *next; recent != NULL; recent = next) {
-    next = recent->next;
-    free(recent);
-  }
+  while (stream->recents != NULL) tc__recent_drop(stream, stream->recents);
+  tb_map_fini(&stream->recent_of_gen);
   /* Its bytes are in the log; recovery assembles the file anew. */
   if (stream->open != NULL && !stream->open->checkpointed)
     unlinkat(archiver->opt.dirs->open, stream->open->segment->name, 0);
@@ -259,7 +257,7 @@ tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_strea
   stream->abandoned_gen = intro->settled.abandoned_gen;
   stream->last_gen = intro->settled.last_gen;
   stream->last_seq = intro->settled.seq;
-  stream->recents_tail = &stream->recents;
+  tb_map_init(&stream->recent_of_gen, &archiver->mem, 0x9e3779b97f4a7c15u);
   tc_count(&archiver->opt.stats->streams, 1);
   return TB_OK;
 }

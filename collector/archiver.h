@@ -108,8 +108,11 @@ struct tc_archiver_options {
 TB_MUST tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,
                               struct tc_archiver **out);
 TB_MUST tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag);
-/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. */
-void tc_archiver_stop(struct tc_archiver *archiver);
+/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. What is not done at
+ * the deadline stays in the log, for the next start; 0: all is done. */
+void tc_archiver_stop(struct tc_archiver *archiver, uint64_t deadline_mono_ns);
+/* Before the caller itself stops posting: from the deadline on no work is begun. */
+void tc_archiver_set_deadline(struct tc_archiver *archiver, uint64_t mono_ns);
 void tc_archiver_free(struct tc_archiver *archiver);
 
 /* A chain of work in order; false: full, the chain stays the caller's. */

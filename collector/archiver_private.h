@@ -57,9 +57,10 @@ struct tc__file {
 
 /* A published segment whose verdict is still to come. */
 struct tc__recent {
-  struct tc__recent *next;
+  struct tc__recent *next, **at; /* in the stream's list */
   char day[TC_DAY_BYTES];
-  uint64_t first_gen, last_gen;
+  uint64_t first_gen;
+  size_t ngens;
   size_t pending, queued; /* verdicts to come, verdicts to be written */
 };
 
@@ -76,6 +77,7 @@ struct tc__stream {
 
   struct tc__file *open;
   struct tc__file *queued;  /* the last one waiting to be sealed */
+  uint64_t queued_gen_max;  /* the highest first generation of those that wait */
   struct tc__losses losses; /* told, not yet in a file */
   struct tc__losses told;   /* in a meta since the last run, and the log does not know it */
   bool told_known;
@@ -93,7 +95,8 @@ struct tc__stream {
   uint64_t note_gen;
   bool note_known;               /* what earlier runs left of it was found, or is not there */
   char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */
-  struct tc__recent *recents, **recents_tail;
+  struct tc__recent *recents;
+  struct tb_map recent_of_gen; /* generation to its struct tc__recent */
 
   uint64_t conn;
   unsigned loop;
@@ -158,6 +161,7 @@ struct tc_archiver {
   pthread_t thread;
   bool started;
   atomic_bool stop;
+  atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
   bool told_failed, live_soon;
   uint64_t retry_mono_ns, live_mono_ns;
   uint64_t short_mono_ns; /* memory or descriptors are short since then; 0: they are not */
@@ -259,6 +263,9 @@ bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
 /* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
 tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
 
+/* archiver_thread.c: the deadline of a stop is over. */
+bool tc__is_late(const struct tc_archiver *archiver);
+
 /* archiver_publish.c */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
                                   enum tc_reply_kind kind); /* NULL: no memory */
@@ -303,7 +310,12 @@ void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
                       struct tc_verdict *verdict);
 void tc__take_late(struct tc_archiver *archiver, struct tc__file *file); /* it is published */
 void tc__verdicts_free(struct tc__verdict *verdicts);
-tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag);
+/* Verdicts of n generations from first_gen on are to come. NULL: no memory. */
+struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
+                                  size_t n);
+void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
+/* Writes so many at most, the oldest first. */
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, size_t most, struct tb_diag *diag);
 
 /* archiver_retention.c */
 void tc__retain(struct tc_archiver *archiver);

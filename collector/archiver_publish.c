@@ -476,21 +476,16 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
 /* ---- all of it */
 
 static tb_rc remember_recent(struct tc__file *file) {
-  struct tc__recent *recent = calloc(1, sizeof *recent);
+  const struct tc_segment *segment = file->segment;
+  size_t pending = 0;
 
+  for (size_t i = 0; i < segment->ngens; i++)
+    pending += segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
+  if (pending == 0) return TB_OK;
+  struct tc__recent *recent =
+      tc__recent_add(file->stream, file->day, segment->first_gen, segment->ngens);
   if (recent == NULL) return TB_NOMEM;
-  memcpy(recent->day, file->day, sizeof recent->day);
-  recent->first_gen = file->segment->first_gen;
-  recent->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
-  for (size_t i = 0; i < file->segment->ngens; i++)
-    recent->pending +=
-        file->segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
-  if (recent->pending == 0) {
-    free(recent);
-    return TB_OK;
-  }
-  *file->stream->recents_tail = recent;
-  file->stream->recents_tail = &recent->next;
+  recent->pending = pending;
   return TB_OK;
 }
 
@@ -553,6 +548,10 @@ static size_t count_next(const struct tc_archiver *archiver) {
 }
 
 tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag) {
-  while (archiver->queued > 0) TB_TRY(publish_some(archiver, count_next(archiver), diag));
+  while (archiver->queued > 0) {
+    if (tc__is_late(archiver)) return TB_AGAIN;
+    TB_TRY(publish_some(archiver, count_next(archiver), diag));
+    tc_count(&archiver->opt.stats->segment_turns, 1);
+  }
   return TB_OK;
 }

@@ -45,7 +45,7 @@ static tb_rc mark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
 static void unmark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
   if (!file->dirty) return;
   file->dirty = false;
-  for (size_t i = 0; i < archiver->ndirty; i++) {
+  for (size_t i = archiver->ndirty; i-- > 0;) { /* it came last, as a rule */
     if (archiver->dirty[i] != file) continue;
     archiver->dirty[i] = archiver->dirty[--archiver->ndirty];
     return;
@@ -73,7 +73,11 @@ static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
   *archiver->queue_tail = file;
   archiver->queue_tail = &file->next;
   archiver->queued++;
-  file->stream->queued = file;
+  struct tc__stream *stream = file->stream;
+  if (stream->queued == NULL) stream->queued_gen_max = 0;
+  stream->queued = file;
+  if (file->segment != NULL && file->segment->first_gen > stream->queued_gen_max)
+    stream->queued_gen_max = file->segment->first_gen;
 }
 
 struct tc__file *tc__file_new(struct tc__stream *stream) {
@@ -98,7 +102,7 @@ static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
  * in the archive must be taken before the second one asks for it. */
 static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
                       struct tb_diag *diag) {
-  if (stream->queued == NULL) return TB_OK;
+  if (stream->queued == NULL || gen > stream->queued_gen_max) return TB_OK;
   for (struct tc__file *file = archiver->queue; file != NULL; file = file->next) {
     if (file->stream != stream || file->segment == NULL || file->segment->first_gen != gen)
       continue;

@@ -13,6 +13,8 @@
 #include "collector/archiver_private.h"
 #include "proto/frame.pb-c.h"
 
+enum { REPLAY_QUEUE_MAX = 512 };
+
 static tb_rc trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen,
                            struct tb_diag *diag, bool *out) {
   char trace[32];
@@ -116,13 +118,9 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
     stream->begun = false; /* as below */
     return TB_OK;
   }
-  struct tc__recent *recent = calloc(1, sizeof *recent);
+  struct tc__recent *recent =
+      tc__recent_add(stream, meta->day, meta->generations[0]->gen, meta->n_generations);
   if (recent == NULL) return TB_NOMEM;
-  memcpy(recent->day, meta->day, TC_DAY_BYTES);
-  recent->first_gen = meta->generations[0]->gen;
-  recent->last_gen = meta->generations[meta->n_generations - 1]->gen;
-  *stream->recents_tail = recent;
-  stream->recents_tail = &recent->next;
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
     if (!is_pending(gen)) {
@@ -199,6 +197,16 @@ const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver,
   return &((const struct tc__stream *)(uintptr_t)*slot)->settled;
 }
 
+/* A log may hold more whole generations than there are descriptors. Where the disk has no place for them they stay. */
+static tb_rc publish_replayed(struct tc_archiver *archiver, struct tb_diag *diag) {
+  tb_rc rc = tc__flush_dirty(archiver, true, diag);
+
+  if (rc == TB_OK) rc = tc__publish_queue(archiver, diag);
+  if (rc != TB_BUDGET) return rc;
+  tb_diag_clear(diag);
+  return TB_OK;
+}
+
 tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq,
                          uint64_t gen, const unsigned char *payload, uint32_t len, uint32_t crc,
                          uint64_t wall_ns, struct tb_diag *diag, uint64_t *out_skip_to) {
@@ -223,7 +231,8 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
                            .payload = payload,
                            .len = len,
                            .crc = crc };
-  return tc__archive_record(archiver, stream, &item, diag);
+  TB_TRY(tc__archive_record(archiver, stream, &item, diag));
+  return archiver->queued < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(archiver, diag);
 }
 
 tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq,

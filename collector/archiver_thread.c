@@ -8,7 +8,7 @@
 #include "collector/archiver_private.h"
 #include "collector/clock.h"
 
-enum { SEAL_FROM = 64 };
+enum { SEAL_FROM = 64, VERDICTS_AT_ONCE = 64 };
 
 static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000;
 /* So long a shortage of memory or descriptors is waited for: others may give theirs back. */
@@ -16,6 +16,12 @@ static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 /* Rows of live streams are written each second; a stream that came or went is shown sooner. */
 static const uint64_t RESERVE_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
+
+bool tc__is_late(const struct tc_archiver *archiver) {
+  uint64_t deadline = atomic_load_explicit(&archiver->deadline_mono_ns, memory_order_relaxed);
+
+  return deadline != 0 && tc_mono_ns() >= deadline;
+}
 
 static void release(struct tc_archiver *archiver, struct tc_record *record) {
   struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
@@ -34,6 +40,7 @@ static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, stru
     struct tc_record *record = archiver->at;
     struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
     if (stream == NULL) continue;
+    if (tc__is_late(archiver)) return TB_AGAIN;
     struct tc__item item = { .kind = record->kind,
                              .seq = record->seq,
                              .gen = record->gen,
@@ -124,9 +131,32 @@ static void answer_barriers(struct tc_archiver *archiver) {
   archiver->barriers_tail = &archiver->barriers;
 }
 
+static bool has_inbox(struct tc_archiver *archiver) {
+  return !tc_mailbox_is_empty(&archiver->inbox);
+}
+
+/* Each generation that is published comes back as a verdict. While more records wait two are written for each of them, so
+ * that verdicts neither pile up nor hold the records up. */
+static tb_rc publish(struct tc_archiver *archiver, struct tb_diag *diag) {
+  size_t verdicts = 2 * archiver->queued;
+
+  TB_TRY(tc__publish_queue(archiver, diag));
+  tc_outbox_flush(&archiver->outbox); /* what was published can be ordered meanwhile */
+  return tc__apply_verdicts(archiver, verdicts, diag);
+}
+
+static tb_rc apply_all_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+  while (archiver->verdicts != NULL && !has_inbox(archiver) && !tc__is_late(archiver)) {
+    tc_count(&archiver->opt.stats->segment_turns, 1);
+    TB_TRY(tc__apply_verdicts(archiver, VERDICTS_AT_ONCE, diag));
+  }
+  return TB_OK;
+}
+
 static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
   while (archiver->work != NULL || take_inbox(archiver)) {
     struct tc_work *work = archiver->work;
+    if (tc__is_late(archiver)) return TB_AGAIN;
     tc_count(&archiver->opt.stats->segment_turns, 1); /* after a start there may be long work */
     TB_TRY(do_work(archiver, work, diag));
     archiver->work = work->next;
@@ -139,16 +169,16 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
       tc_work_free(work);
     }
     if (archiver->queued >= SEAL_FROM || archiver->barriers != NULL) {
-      TB_TRY(tc__publish_queue(archiver, diag));
+      TB_TRY(publish(archiver, diag));
       answer_barriers(archiver);
     }
     tc_outbox_flush(&archiver->outbox);
   }
-  TB_TRY(tc__publish_queue(archiver, diag));
+  TB_TRY(publish(archiver, diag));
   if (archiver->barriers != NULL)
-    answer_barriers(archiver);        /* of a turn in which the disk failed */
-  tc_outbox_flush(&archiver->outbox); /* what was published can be ordered meanwhile */
-  return tc__apply_verdicts(archiver, diag);
+    answer_barriers(archiver); /* of a turn in which the disk failed */
+  tc_outbox_flush(&archiver->outbox);
+  return apply_all_verdicts(archiver, diag);
 }
 
 static void post_settled(struct tc_archiver *archiver) {
@@ -166,7 +196,8 @@ static void post_settled(struct tc_archiver *archiver) {
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
  * credit for. Anything else is told, and tried again all the same. */
 static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *diag) {
-  bool stuck = rc != TB_OK, was = atomic_load(&archiver->opt.stats->archive_stuck);
+  bool stuck = rc != TB_OK && rc != TB_AGAIN,
+       was = atomic_load(&archiver->opt.stats->archive_stuck);
 
   atomic_store(&archiver->opt.stats->archive_stuck, stuck);
   if (stuck && !was)
@@ -247,8 +278,12 @@ static void *run(void *self) {
                    archiver->retry_mono_ns != 0 ? NULL : has_work, archiver);
   }
   struct tb_diag diag = { 0 };
-  if (archiver->work == NULL && tc__seal_borders(archiver, &diag) == TB_OK)
+  if (archiver->work == NULL && !tc__is_late(archiver) &&
+      tc__seal_borders(archiver, &diag) == TB_OK)
     (void)!tc__publish_queue(archiver, &diag);
+  if (tc__is_late(archiver))
+    tc__note(archiver, "shutdown: the archive is not done in shutdown.deadline; what is left is in "
+                       "the log, the next start goes on with it");
   tc_outbox_flush(&archiver->outbox);
   post_settled(archiver);
   tc__flush_live(archiver);
@@ -264,8 +299,13 @@ tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-void tc_archiver_stop(struct tc_archiver *archiver) {
+void tc_archiver_set_deadline(struct tc_archiver *archiver, uint64_t mono_ns) {
+  atomic_store(&archiver->deadline_mono_ns, mono_ns);
+}
+
+void tc_archiver_stop(struct tc_archiver *archiver, uint64_t deadline_mono_ns) {
   if (!archiver->started) return;
+  tc_archiver_set_deadline(archiver, deadline_mono_ns);
   atomic_store(&archiver->stop, true);
   tc_waker_wake(&archiver->waker);
   pthread_join(archiver->thread, NULL);

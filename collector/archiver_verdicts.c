@@ -26,9 +26,10 @@ static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *ver
 
 static struct tc_segment_gen *find_gen(const struct tc__file *file, uint64_t gen) {
   if (file == NULL || file->segment == NULL) return NULL;
-  for (size_t i = 0; i < file->segment->ngens; i++)
-    if (file->segment->gens[i].gen == gen) return &file->segment->gens[i];
-  return NULL;
+  /* They follow one another, so the place of each is known. */
+  const struct tc_segment *segment = file->segment;
+  uint64_t i = segment->ngens == 0 ? 0 : gen - segment->gens[0].gen;
+  return i < segment->ngens && segment->gens[i].gen == gen ? &segment->gens[i] : NULL;
 }
 
 /* False: no file that is not yet published has this generation. Else the verdict is taken. */
@@ -72,9 +73,8 @@ void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
   if (set_in_file(stream->open, verdict)) return;
   for (struct tc__file *file = archiver->queue; file != NULL; file = file->next)
     if (file->stream == stream && set_in_file(file, verdict)) return;
-  struct tc__recent *recent = stream->recents;
-  while (recent != NULL && (verdict->gen < recent->first_gen || verdict->gen > recent->last_gen))
-    recent = recent->next;
+  const uint64_t *slot = tb_map_find(&stream->recent_of_gen, verdict->gen);
+  struct tc__recent *recent = slot == NULL ? NULL : (struct tc__recent *)(uintptr_t)*slot;
   struct tc__verdict *item = recent == NULL ? NULL : calloc(1, sizeof *item);
   if (item == NULL) {
     free(verdict);
@@ -113,13 +113,47 @@ static tb_rc change_verdict(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-static void drop_recent(struct tc__stream *stream, struct tc__recent *recent) {
-  struct tc__recent **at = &stream->recents;
+/* A stream may have a hundred thousand of them, and their verdicts come in any order: neither is looked for in a list. */
+struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
+                                  size_t n) {
+  struct tc__recent *recent = calloc(1, sizeof *recent);
 
-  while (*at != recent) at = &(*at)->next;
-  *at = recent->next;
-  if (stream->recents_tail == &recent->next) stream->recents_tail = at;
+  if (recent == NULL) return NULL;
+  memcpy(recent->day, day, sizeof recent->day);
+  recent->first_gen = first_gen;
+  recent->ngens = n;
+  recent->at = &stream->recents;
+  recent->next = stream->recents;
+  if (recent->next != NULL) recent->next->at = &recent->next;
+  stream->recents = recent;
+  for (size_t i = 0; i < n; i++) {
+    uint64_t *slot;
+    bool fresh;
+    if (tb_map_put(&stream->recent_of_gen, first_gen + i, &slot, &fresh) != TB_OK) {
+      tc__recent_drop(stream, recent);
+      return NULL;
+    }
+    if (fresh) *slot = (uint64_t)(uintptr_t)recent;
+  }
+  return recent;
+}
+
+void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
+  struct tb_map *map = &stream->recent_of_gen;
+
+  for (size_t i = 0; i < recent->ngens; i++) {
+    const uint64_t *slot = tb_map_find(map, recent->first_gen + i);
+    if (slot != NULL && *slot == (uint64_t)(uintptr_t)recent)
+      tb_map_remove(map, recent->first_gen + i);
+  }
+  *recent->at = recent->next;
+  if (recent->next != NULL) recent->next->at = recent->at;
   free(recent);
+  if (stream->recents != NULL) return;
+  struct tb_mem *mem = map->mem;
+  uint64_t seed = map->seed;
+  tb_map_fini(map); /* gives back what a crowd took */
+  tb_map_init(map, mem, seed);
 }
 
 /* Whoever asks for it from here on reads it from the disk. Without this the archive of a busy collector
@@ -173,9 +207,9 @@ static tb_rc remember_folder(const struct tc_archiver *archiver, struct folders 
 }
 
 /* unsynced: words if a folder cannot be synced; all goes on. */
-static tb_rc apply_verdicts(struct tc_archiver *archiver, struct folders *folders,
+static tb_rc apply_verdicts(struct tc_archiver *archiver, size_t most, struct folders *folders,
                             struct tb_diag *unsynced, struct tb_diag *diag) {
-  while (archiver->verdicts != NULL) {
+  for (; most > 0 && archiver->verdicts != NULL; most--) {
     struct tc__verdict *item = archiver->verdicts;
     int dir_fd;
     tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
@@ -188,7 +222,7 @@ static tb_rc apply_verdicts(struct tc_archiver *archiver, struct folders *folder
     item->recent->queued--;
     if (item->recent->pending == 0 && item->recent->queued == 0) {
       leave_page_cache(archiver, item);
-      drop_recent(item->stream, item->recent);
+      tc__recent_drop(item->stream, item->recent);
     }
     free(item->verdict);
     free(item);
@@ -197,14 +231,14 @@ static tb_rc apply_verdicts(struct tc_archiver *archiver, struct folders *folder
 }
 
 /* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
-tb_rc tc__apply_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, size_t most, struct tb_diag *diag) {
   struct tb_diag words = { 0 }, unsynced = { 0 };
   struct folders folders = { 0 };
 
-  if (archiver->verdicts == NULL) return TB_OK;
+  if (archiver->verdicts == NULL || most == 0) return TB_OK;
   if (tc__catalog_takes_rows(archiver) && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
     TB_TRY(tc__catalog_failed(archiver, &words, diag));
-  tb_rc rc = apply_verdicts(archiver, &folders, &unsynced, diag), told = TB_OK;
+  tb_rc rc = apply_verdicts(archiver, most, &folders, &unsynced, diag), told = TB_OK;
   if (sync_folders(archiver, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
     told = tc__catalog_failed(archiver, &unsynced, diag);
   else if (tc__catalog_takes_rows(archiver) &&

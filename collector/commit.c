@@ -236,6 +236,10 @@ static void turn(struct tc_commit *commit) {
   tc_outbox_flush(&commit->outbox);
 }
 
+static bool is_late(const struct tc_commit *commit) {
+  return commit->deadline_mono_ns != 0 && tc_mono_ns() >= commit->deadline_mono_ns;
+}
+
 static void *run(void *self) {
   struct tc_commit *commit = self;
 
@@ -249,9 +253,9 @@ static void *run(void *self) {
     if (commit->backlog != NULL && !commit->disk_full) tc__commit_group(commit);
     tc__send_acks(commit);
     tc_outbox_flush(&commit->outbox);
-  } while (commit->backlog != NULL && !commit->failed && !commit->disk_full);
+  } while (commit->backlog != NULL && !commit->failed && !commit->disk_full && !is_late(commit));
   tc__pass_barriers(commit);
-  while (commit->work != NULL) {
+  while (commit->work != NULL && !is_late(commit)) {
     post_work(commit);
     if (commit->work != NULL) tc_waker_sleep(&commit->waker, RETRY_NS, NULL, NULL);
   }
@@ -272,8 +276,9 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
   return TB_OK;
 }
 
-void tc_commit_stop(struct tc_commit *commit) {
+void tc_commit_stop(struct tc_commit *commit, uint64_t deadline_mono_ns) {
   if (!commit->started) return;
+  commit->deadline_mono_ns = deadline_mono_ns;
   atomic_store(&commit->stop, true);
   tc_waker_wake(&commit->waker);
   pthread_join(commit->thread, NULL);

@@ -26,6 +26,7 @@ struct tc_commit {
   pthread_t thread;
   bool started;
   atomic_bool stop;
+  uint64_t deadline_mono_ns; /* of the stop, set before it; 0: none */
 
   struct tc_record *backlog, **backlog_tail; /* taken in, not yet in a group */
   uint64_t backlog_bytes;

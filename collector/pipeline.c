@@ -69,6 +69,7 @@ struct tc_pipeline {
 
   enum drain drain;
   uint64_t drain_began_ms;
+  uint64_t deadline_mono_ns; /* the store ends its work by then; 0: it was not asked to drain */
   atomic_bool store_failed;
   char failure_text[200]; /* written before store_failed */
 };
@@ -404,7 +405,7 @@ static void end_stages(struct tc_pipeline *p) {
     tc_store_stats(p->store, &stats);
     p->segments = stats.segments_sealed;
   }
-  tc_store_close(TB_MOVE(p->store));
+  tc_store_close_by(TB_MOVE(p->store), p->deadline_mono_ns);
   for (unsigned i = 0; p->stations != NULL && i < p->count; i++) {
     if (p->stations[i] == NULL) continue;
     tc_station_stop(p->stations[i]);
@@ -466,6 +467,7 @@ void tc_pipeline_drain(struct tc_pipeline *p) {
   if (p->drain != RUNNING) return;
   p->drain = DRAINING;
   p->drain_began_ms = uv_now(p->uv);
+  p->deadline_mono_ns = tc_mono_ns() + p->config->shutdown_deadline;
   tc_door_close(p->door);
   order_all(p, TC_ORDER_DRAIN);
   uv_timer_start(&p->tick, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);

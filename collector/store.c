@@ -93,9 +93,14 @@ tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_st
 }
 
 void tc_store_close(struct tc_store *store) {
+  tc_store_close_by(store, 0);
+}
+
+void tc_store_close_by(struct tc_store *store, uint64_t deadline_mono_ns) {
   if (store == NULL) return;
-  if (store->commit != NULL) tc_commit_stop(store->commit);
-  if (store->archiver != NULL) tc_archiver_stop(store->archiver);
+  if (store->archiver != NULL) tc_archiver_set_deadline(store->archiver, deadline_mono_ns);
+  if (store->commit != NULL) tc_commit_stop(store->commit, deadline_mono_ns);
+  if (store->archiver != NULL) tc_archiver_stop(store->archiver, deadline_mono_ns);
   if (store->commit != NULL) tc_commit_finish(store->commit);
   tc_archiver_free(store->archiver);
   tc_commit_free(store->commit);

@@ -79,7 +79,11 @@ tb_rc tt_store_start(struct tt_store *t) {
 }
 
 void tt_store_stop(struct tt_store *t) {
-  tc_store_close(t->store);
+  tt_store_stop_by(t, 0);
+}
+
+void tt_store_stop_by(struct tt_store *t, uint64_t deadline_mono_ns) {
+  tc_store_close_by(t->store, deadline_mono_ns);
   t->store = NULL;
   for (unsigned i = 0; i < t->nreplies; i++) tc_reply_free(t->replies[i]);
   t->nreplies = 0;
