@@ -71,13 +71,20 @@ static tb_rc move(struct to_durations *s, uint64_t g, to_ns time, struct to_dura
 
 /* --- regions ----------------------------------------------------------------------------------- */
 
+/* The depth comes last: it never counts a region that is not there, so a depth is never 0. */
 static tb_rc begin_region(struct to_durations *s, uint64_t g, to_ns time) {
-  uint64_t *depth, *value;
+  const uint64_t *known = tb_map_find(&s->begun, key_of(DEPTH, g));
+  uint64_t depth = known == NULL ? 0 : *known;
+  uint64_t *value;
 
-  TB_TRY(tb_map_put(&s->begun, key_of(DEPTH, g), &depth, NULL));
-  TB_TRY(tb_map_put(&s->regions, region_key(g, *depth), &value, NULL));
+  TB_TRY(tb_map_put(&s->regions, region_key(g, depth), &value, NULL));
   *value = moment(time, false);
-  ++*depth;
+  tb_rc rc = tb_map_put(&s->begun, key_of(DEPTH, g), &value, NULL);
+  if (rc != TB_OK) {
+    tb_map_remove(&s->regions, region_key(g, depth));
+    return rc;
+  }
+  *value = depth + 1;
   return TB_OK;
 }
 

@@ -113,6 +113,44 @@ Test(durations, without_memory_a_lasted_has_no_duration_and_the_others_do) {
   LASTS(about(TW_EV_GO_START, 1000000, 1), 999999);
 }
 
+/* Fills a table up to its next growth, which the budget then refuses. */
+static void fill(struct tb_map *map) {
+  uint64_t *value;
+
+  for (uint64_t key = UINT64_C(1) << 62; map->slots == 0 || (map->count + 1) * 4 <= map->slots * 3;
+       key++)
+    cr_assert_eq(tb_map_put(map, key, &value, NULL), TB_OK);
+}
+
+static void refused_region(struct tb_map *full) {
+  struct to_event begin = on_g(TW_EV_USER_REGION_BEGIN, 10, 7);
+  struct to_duration lasted;
+  size_t begun, regions;
+
+  fill(full);
+  begun = durations.begun.count;
+  regions = durations.regions.count;
+  mem.bytes_max = mem.bytes;
+  cr_assert_eq(to_durations_event(&durations, &begin, &lasted), TB_BUDGET);
+  cr_assert_eq(durations.begun.count, begun);
+  cr_assert_eq(durations.regions.count, regions);
+  LASTS_NOTHING(on_g(TW_EV_USER_REGION_END, 20, 7));
+  LASTS_NOTHING(on_g(TW_EV_GO_DESTROY, 30, 7));
+  mem.bytes_max = 1 << 20;
+  LASTS_NOTHING(on_g(TW_EV_USER_REGION_BEGIN, 40, 7));
+  LASTS(on_g(TW_EV_USER_REGION_END, 47, 7), 7);
+}
+
+Test(durations, a_region_without_memory_leaves_no_depth_behind, .timeout = 20) {
+  LASTS_NOTHING(on_g(TW_EV_USER_REGION_BEGIN, 1, 1)); /* both tables are there */
+  refused_region(&durations.regions);
+}
+
+Test(durations, a_depth_without_memory_leaves_no_region_behind, .timeout = 20) {
+  LASTS_NOTHING(on_g(TW_EV_USER_REGION_BEGIN, 1, 1));
+  refused_region(&durations.begun);
+}
+
 Test(filter, every_event_is_of_a_kind_and_every_kind_has_events) {
   struct to_filter any;
 
