@@ -45,6 +45,19 @@ class Verb(Case):
         self.tracectl("report", "stw", trace, "--fail-on", "syscall.blocked.count > 4", expect=2)
         self.tracectl("report", "stw", trace, "--fail-on", "stw.nothing > 4", expect=2)
 
+    def test_conditions_see_the_rows_that_are_not_shown(self):
+        trace = self.trace("g26-gens")
+        whole = json.loads(self.tracectl("report", "syscall", trace, "--json", "--top", "0").out)
+        stacks = len(whole["syscall"]["stacks"])
+        self.assertGreater(stacks, 3)
+        for top in ("0", "1", "3", "20"):
+            with self.subTest(top=top):
+                limits = ("--top", top, "--fail-on", f"syscall.stacks >= {stacks}", "--fail-on", "syscall.stacks < 2")
+                done = self.tracectl("report", "all", trace, *limits, expect=3)
+                self.assertIn(f"condition met: syscall.stacks >= {stacks}", done.err)
+                self.assertNotIn("syscall.stacks < 2", done.err)
+                self.tracectl("report", "all", trace, "--top", top, "--fail-on", f"syscall.stacks > {stacks}")
+
     def test_rows_that_are_cut_are_summed_in_the_last_one(self):
         whole, cut = (json.loads(self.tracectl("report", "syscall", self.trace("g26-gens"), "--json", "--top", top).out)
                       for top in ("0", "3"))

@@ -41,6 +41,7 @@ Test(condition, compares_times_counts_shares_and_lists) {
   cr_assert(met(" syscall.blocked.count == 12"));
   cr_assert(met("syscall.blocked.count!=11"));
   cr_assert(met("syscall.blocked_now > 1"));
+  cr_assert(met("syscall.blocked_now == 3"), "rows that are not listed count, too");
   cr_assert(met("syscall.blocked_now_total < 4"));
   cr_assert_not(met("stw.share_of_wall < 1%"), "a report of another kind meets nothing");
   report.stw = &stw;

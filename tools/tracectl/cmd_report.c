@@ -129,17 +129,10 @@ static int print_reports(const struct report_options *o, const struct tk_report_
   return TK_DONE;
 }
 
-static int check_conditions(const struct report_options *o, const struct tk_report_set *set) {
-  int code = TK_DONE;
-
-  for (size_t c = 0; c < o->conditions; c++)
-    for (size_t i = 0; i < set->n; i++)
-      if (tk_condition_met(&o->condition[c], set->report[i])) {
-        tk_fail("report", "it is so: %s", o->condition[c].text);
-        code = TK_CONDITION;
-        break;
-      }
-  return code;
+static bool is_met(const struct tk_condition *condition, const struct tk_report_set *set) {
+  for (size_t i = 0; i < set->n; i++)
+    if (tk_condition_met(condition, set->report[i])) return true;
+  return false;
 }
 
 static int write_profile(const char *path, const struct tk_report_set *set) {
@@ -155,16 +148,24 @@ static int write_profile(const char *path, const struct tk_report_set *set) {
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
 }
 
-/* The profile first, of every row; then the rows that are asked for. */
+/* The profile and the conditions see every row; then the lists are cut to what is shown. */
 static int give_reports(const struct report_options *o, struct tk_report_set *set,
                         const char *source) {
+  bool met[CONDITIONS_MAX];
   int code = TK_DONE;
 
   if (o->pprof != NULL) code = write_profile(o->pprof, set);
   if (code != TK_DONE) return code;
+  for (size_t c = 0; c < o->conditions; c++) met[c] = is_met(&o->condition[c], set);
   for (size_t i = 0; i < set->n; i++) tp_report_trim(set->report[i], o->style.rows);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
-  return code != TK_DONE ? code : check_conditions(o, set);
+  if (code != TK_DONE) return code;
+  for (size_t c = 0; c < o->conditions; c++) {
+    if (!met[c]) continue;
+    tk_fail("report", "condition met: %s", o->condition[c].text);
+    code = TK_CONDITION;
+  }
+  return code;
 }
 
 static int report_file(const struct report_options *o, const char *path) {

@@ -120,11 +120,23 @@ const char *tk_condition_kind(const struct tk_condition *condition) {
   return condition->path[0]->name;
 }
 
+/* The length of a list before a report cut it, where the message says so. */
+static double list_length(const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message) {
+  size_t listed = *(const size_t *)(const void *)((const char *)message + field->quantifier_offset);
+  char name[NAME_BYTES];
+
+  snprintf(name, sizeof name, "%s_total", field->name);
+  const ProtobufCFieldDescriptor *total =
+      protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name);
+  if (total == NULL || total->type != PROTOBUF_C_TYPE_UINT64) return (double)listed;
+  return (double)*(const uint64_t *)(const void *)((const char *)message + total->offset);
+}
+
 static double read_number(const ProtobufCFieldDescriptor *field, const char *message) {
   const void *at = message + field->offset;
 
   if (field->label == PROTOBUF_C_LABEL_REPEATED)
-    return (double)*(const size_t *)(const void *)(message + field->quantifier_offset);
+    return list_length(field, (const ProtobufCMessage *)(const void *)message);
   if (field->type == PROTOBUF_C_TYPE_DOUBLE) return *(const double *)at;
   if (field->type == PROTOBUF_C_TYPE_INT64) return (double)*(const int64_t *)at;
   return (double)*(const uint64_t *)at;

@@ -3,7 +3,8 @@
  * "stw.share_of_wall >= 1%", "syscall.blocked_now > 0".
  *
  * FIGURE is a path of field names in a report (proto/report.proto, what --json shows), "_ns" left
- * out if wanted; a list stands for its length. OP is > >= < <= == !=. VALUE is a number, a time with
+ * out if wanted; a list stands for its length,
+ * rows that the report leaves out included. OP is > >= < <= == !=. VALUE is a number, a time with
  * a unit (ns us ms s m h) for what is in nanoseconds, or a percentage.
  *
  * Errors    TB_BROKEN with the reason in diag: a usage error.
