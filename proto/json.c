@@ -20,6 +20,11 @@ static void write_escape(struct tb_buf *out, unsigned char c) {
     tb_buf_printf(out, "\\u%04X", c);
 }
 
+/* U+0080 to U+009F in UTF-8: a terminal obeys them. */
+static bool is_c1(const char *at) {
+  return (unsigned char)at[0] == 0xC2 && (unsigned char)at[1] < 0xA0;
+}
+
 void tp_json_text(struct tb_buf *out, const char *text) {
   const char *from = text = text != NULL ? text : "", *at = text;
   size_t n = strlen(text);
@@ -28,10 +33,12 @@ void tp_json_text(struct tb_buf *out, const char *text) {
   tb_buf_byte(out, '"');
   for (; *at != '\0'; at++) {
     unsigned char c = (unsigned char)*at;
-    if (c >= 0x20 && c != '"' && c != '\\' && (c < 0x80 || whole)) continue;
+    bool c1 = whole && is_c1(at);
+    if (c >= 0x20 && c != 0x7F && c != '"' && c != '\\' && (c < 0x80 || whole) && !c1) continue;
     tb_buf_add(out, from, (size_t)(at - from));
+    if (c1) c = (unsigned char)*++at;
     from = at + 1;
-    if (c >= 0x80)
+    if (c >= 0x80 && !c1)
       tb_buf_byte(out, '?');
     else
       write_escape(out, c);

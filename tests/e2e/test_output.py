@@ -2,7 +2,9 @@
 """Where the output goes: a full disk is told and fails, a reader that has seen enough is no fault."""
 import os
 import pathlib
+import re
 import subprocess
+import tty
 import unittest
 
 from harness import TRACECTL, Case, Collector
@@ -47,3 +49,40 @@ class Output(Case):
                 self.assertRegex(done.stderr, "No space left on device|earlier write failed")
                 self.assertNotIn("out of memory", done.stderr)
                 self.assertEqual(done.returncode, 1)
+
+
+class Terminal(Case):
+    """What a terminal would obey never gets to one, whatever the traced program calls its functions."""
+
+    def on_terminal(self, *command):
+        master, slave = os.openpty()
+        tty.setraw(slave)
+        process = self.spawn("terminal", TRACECTL, *command, stdout=slave)
+        os.close(slave)
+        shown = b""
+        try:
+            while piece := os.read(master, 1 << 16):
+                shown += piece
+        except OSError: # the other side is closed
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(), 0)
+        return shown
+
+    def test_text_of_the_program_cannot_steer_the_terminal(self):
+        data = self.trace("g26-gens").read_bytes()
+        for harmless, hostile in ((b"main.", b"m\xc2\x9b2."), (b"syscall.", b"sys\xc2\x9d2\x07."),
+                                  (b"runtime.", b"runt\x9bJ\x1b.")):
+            self.assertEqual(len(harmless), len(hostile))
+            data = data.replace(harmless, hostile)
+        hostile = self.folder / "hostile.trace"
+        hostile.write_bytes(data)
+        for command in (("report", "all", "--frames", "0"), ("cat", "-d", "parsed"), ("cat", "-d", "wire"),
+                        ("cat", "-d", "json"), ("check",)):
+            with self.subTest(command=command):
+                shown = self.on_terminal(*command, hostile)
+                own = re.sub(rb"\x1b\[[01]?m", b"", shown)
+                self.assertNotRegex(own, rb"[\x00-\x08\x0b-\x1f\x7f]")
+                self.assertNotRegex(own.decode(), "[\x80-\x9f]")
+        whole = self.tracectl("cat", "-d", "parsed", hostile)
+        self.assertIn(b"\tm\xc2\x9b2.", whole.stdout, "a file gets the names as they are")

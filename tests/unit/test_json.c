@@ -21,7 +21,10 @@ static void expect_text(const char *text, const char *want) {
 Test(json, text_is_escaped_and_always_utf8) {
   expect_text("", "\"\"");
   expect_text(NULL, "\"\"");
-  expect_text("a\"b\\c\n\t\x01\x7f/", "\"a\\\"b\\\\c\\n\\t\\u0001\x7f/\"");
+  expect_text("a\"b\\c\n\t\x01\x7f/", "\"a\\\"b\\\\c\\n\\t\\u0001\\u007F/\"");
+  expect_text("\xc2\x9b"
+              "2J\xc2\xa1",
+              "\"\\u009B2J\xc2\xa1\"");
   expect_text("na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80",
               "\"na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80\"");
   expect_text("\xc3\xa9 but \xff", "\"?? but ?\""); /* one bad byte: none beyond ASCII is kept */

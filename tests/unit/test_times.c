@@ -142,6 +142,6 @@ Test(times, a_cell_does_not_steer_the_terminal) {
                "\x1b[2J\x7f\xc2\x9b"
                "31mgr\xc3\xb6\xc3\x9f"
                "er\n");
-  cr_assert_str_eq(table.cell[1], "?[2J???31mgrößer?");
+  cr_assert_str_eq(table.cell[1], "?[2J??31mgrößer?");
   tk_table_fini(&table);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tracectl/plain.h"
 #include "tools/tracectl/trace_run.h"
 #include "tools/tracectl/tracectl.h"
 
@@ -89,7 +90,9 @@ static void print_line(const char *path, const struct tk_trace_run *run) {
   if (diag->thread != TB_NO_THREAD)
     printf("%sthread %" PRId64, separator, diag->thread), separator = ", ";
   if (diag->offset != TB_NO_OFFSET) printf("%soffset %" PRIu64, separator, diag->offset);
-  printf(": %s\n", diag->text);
+  fputs(": ", stdout);
+  tk_put_plain(stdout, diag->text);
+  putchar('\n');
 }
 
 static bool check_file(const char *path, const struct check_options *options) {

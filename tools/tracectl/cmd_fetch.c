@@ -31,11 +31,9 @@ struct fetching {
 __attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...) {
   va_list args;
 
-  fputs("tracectl fetch: ", stderr);
   va_start(args, fmt);
-  vfprintf(stderr, fmt, args);
+  tk_say("fetch", fmt, args);
   va_end(args);
-  fputc('\n', stderr);
 }
 
 static void say_range(const struct tk_gap *gap, const char *more, const char *path) {
@@ -121,7 +119,7 @@ static tb_rc make_plan(struct fetching *f) {
   TB_TRY(tk_remote_list(f->fetch.client, &ask, take_page, f, diag));
   if (f->plan.n_streams > 1) {
     say("%zu streams match; choose one:", f->plan.n_streams);
-    for (size_t i = 0; i < f->plan.n_streams; i++) fprintf(stderr, "  %s\n", f->plan.streams[i]);
+    for (size_t i = 0; i < f->plan.n_streams; i++) say("  %s", f->plan.streams[i]);
     return tb_fail(diag, TB_BROKEN, "one stream is wanted");
   }
   TB_TRY(tk_plan_finish(&f->plan, diag));

@@ -246,7 +246,7 @@ static int report_watch(const struct report_options *o, struct tk_client **clien
     tb_diag_clear(&diag);
     tb_rc rc = watch_page(o, *client, &diag, &code);
     if (rc == TB_IO) {
-      fprintf(stderr, "tracectl report: %s; waiting for the collector\n", diag.text);
+      tk_fail("report", "%s; waiting for the collector", diag.text);
       rc = reconnect(o, &diag, client);
     } else if (rc == TB_OK) {
       nanosleep(&second, NULL);

@@ -6,6 +6,7 @@
 
 #include "collector/times.h"
 #include "tools/tracectl/json.h"
+#include "tools/tracectl/plain.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
 #include "tools/tracectl/tracectl.h"
@@ -43,6 +44,16 @@ static void add_row(struct tk_table *table, const stream_status *t) {
   tk_table_add(table, "%s", *t->peer != '\0' ? t->peer : "-");
 }
 
+static void print_loss(const stream_status *stream) {
+  fputs("lost by ", stdout);
+  tk_put_plain(stdout, stream->service);
+  putchar(' ');
+  tk_put_plain(stdout, stream->instance);
+  fputs(": ", stdout);
+  tk_put_plain(stdout, stream->last_loss);
+  putchar('\n');
+}
+
 static void print_text(const status_reply *s) {
   char archive[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TC_TIME_BYTES];
   struct tk_table table;
@@ -67,8 +78,7 @@ static void print_text(const status_reply *s) {
   tk_table_fini(&table);
   for (size_t i = 0; i < s->n_streams; i++)
     if (s->streams[i]->lost_generations > 0 && *s->streams[i]->last_loss != 0)
-      printf("lost by %s %s: %s\n", s->streams[i]->service, s->streams[i]->instance,
-             s->streams[i]->last_loss);
+      print_loss(s->streams[i]);
 }
 
 static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *diag) {

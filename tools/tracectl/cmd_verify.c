@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "collector/verify.h"
+#include "tools/tracectl/plain.h"
 #include "tools/tracectl/progress.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/tracectl.h"
@@ -26,7 +27,8 @@ static void say_problem(void *self, const char *text) {
 
   tk_progress_end(&run->bar);
   if (!run->json) {
-    puts(text);
+    tk_put_plain(stdout, text);
+    putchar('\n');
     return;
   }
   json_t *line = json_pack("{s:s}", "problem", text);

@@ -3,7 +3,7 @@
  * as they stand in the file.
  *
  * parsed, wire and footprint are byte for byte what `go tool trace -d=MODE` of Go 1.26 prints; the
- * traps are in docs/FORMAT.md.
+ * traps are in docs/FORMAT.md. On a terminal, what is not printable in the names of frames is shown as '?'.
  */
 #ifndef TK_PRINT_H
 #define TK_PRINT_H

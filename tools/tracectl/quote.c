@@ -1,51 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/quote.h"
 
-#include <stdbool.h>
-
-static const struct run {
-  uint32_t first, last;
-} printable_runs[] = {
-#define TK_PRINTABLE(first, last) { first, last },
-#include "tools/tracectl/unicode_print.def"
-#undef TK_PRINTABLE
-};
-
-static bool is_printable(uint32_t rune) {
-  if (rune < 0x7f) return rune >= 0x20;
-  if (rune <= 0xff) return rune >= 0xa1 && rune != 0xad; /* all of Latin 1 but the soft hyphen */
-
-  size_t lo = 0, hi = sizeof printable_runs / sizeof printable_runs[0];
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    if (rune > printable_runs[mid].last)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return lo < sizeof printable_runs / sizeof printable_runs[0] && rune >= printable_runs[lo].first;
-}
-
-/* Length of the UTF-8 sequence at p (1 to 4), or 0: p[0] begins none. No overlong forms, no
- * surrogates, nothing above U+10FFFF. */
-static size_t decode_rune(const unsigned char *p, size_t n, uint32_t *out) {
-  static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-  size_t len = p[0] < 0x80                   ? 1
-               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                             : 0;
-  if (len == 0 || len > n) return 0;
-
-  uint32_t rune = len == 1 ? p[0] : p[0] & (0x7fu >> len);
-  for (size_t i = 1; i < len; i++) {
-    if ((p[i] & 0xc0) != 0x80) return 0;
-    rune = rune << 6 | (p[i] & 0x3f);
-  }
-  if (rune < smallest[len] || rune > 0x10ffff || (rune >= 0xd800 && rune < 0xe000)) return 0;
-  *out = rune;
-  return len;
-}
+#include "tools/tracectl/plain.h"
 
 static void put_hex_digits(struct tk_out *out, uint32_t value, int digits) {
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
@@ -95,7 +51,7 @@ static void put_quoted(struct tk_out *out, const struct style *style, const void
     if (p == end) break;
 
     uint32_t rune = 0;
-    size_t len = decode_rune(p, (size_t)(end - p), &rune);
+    size_t len = tk_rune(p, (size_t)(end - p), &rune);
     if (len == 0) {
       style->stray(out, *p++);
     } else if (rune == '"' || rune == '\\') {
@@ -111,7 +67,7 @@ static void put_quoted(struct tk_out *out, const struct style *style, const void
 }
 
 static void go_rune(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len) {
-  if (is_printable(rune))
+  if (tk_rune_is_printable(rune))
     tk_out_bytes(out, bytes, len);
   else
     put_escaped(out, rune);
@@ -122,13 +78,20 @@ static void go_stray(struct tk_out *out, unsigned char byte) {
   put_hex_digits(out, byte, 2);
 }
 
-static void json_rune(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len) {
-  if (rune >= 0x20 && rune != 0x7f) {
-    tk_out_bytes(out, bytes, len);
-    return;
-  }
+static void json_escape(struct tk_out *out, uint32_t unit) {
   tk_out_text(out, "\\u");
-  put_hex_digits(out, rune, 4);
+  put_hex_digits(out, unit, 4);
+}
+
+static void json_rune(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len) {
+  if (tk_rune_is_printable(rune)) {
+    tk_out_bytes(out, bytes, len);
+  } else if (rune < 0x10000) {
+    json_escape(out, rune);
+  } else { /* two surrogates */
+    json_escape(out, 0xd800 + ((rune - 0x10000) >> 10));
+    json_escape(out, 0xdc00 + ((rune - 0x10000) & 0x3ff));
+  }
 }
 
 static void json_stray(struct tk_out *out, unsigned char byte) {
@@ -142,4 +105,13 @@ void tk_out_quoted(struct tk_out *out, const void *bytes, size_t n) {
 
 void tk_out_json_string(struct tk_out *out, const void *bytes, size_t n) {
   put_quoted(out, &(struct style){ json_rune, json_stray }, bytes, n);
+}
+
+void tk_out_plain(struct tk_out *out, const char *text, size_t n) {
+  bool plain;
+
+  for (size_t at = 0, len; at < n; at += len) {
+    len = tk_plain_next(text + at, n - at, &plain);
+    tk_out_bytes(out, plain ? text + at : "?", plain ? len : 1);
+  }
 }

@@ -9,5 +9,7 @@
 void tk_out_quoted(struct tk_out *out, const void *bytes, size_t n);
 /* The same for JSON: what is no UTF-8 becomes U+FFFD. */
 void tk_out_json_string(struct tk_out *out, const void *bytes, size_t n);
+/* Without quotes and escapes, for people: '?' for what is not printable (tools/tracectl/plain.h). */
+void tk_out_plain(struct tk_out *out, const char *text, size_t n);
 
 #endif

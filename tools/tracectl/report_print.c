@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers stand in columns on the left, a stack beside them, a frame a line. A stack is folded to the
  * innermost frame and the first ones that are not plumbing of the runtime: that is where the reader's
- * own program begins. Names come from the traced program, so control characters never reach the
- * terminal. */
+ * own program begins. Names come from the traced program, so they go through plain.h. */
 #include "tools/tracectl/report_print.h"
 
 #include <inttypes.h>
@@ -16,6 +15,7 @@
 #include "proto/report_trim.h"
 #include "tools/tracectl/frame_text.h"
 #include "tools/tracectl/human.h"
+#include "tools/tracectl/plain.h"
 
 typedef Tracecollect__V1__StreamReport Report;
 typedef Tracecollect__V1__Distribution Distribution;
@@ -59,19 +59,22 @@ static void count_cell(int width, uint64_t n) {
   printf("%*s", width, tk_human_count(n, text));
 }
 
-/* Text of the traced program, without what could steer a terminal, cut to width bytes. */
-static void put_text(const char *text, size_t width) {
-  size_t len = strlen(text), n = 0;
-  bool cut = len > width;
+/* Text of the traced program, cut to width characters. Answers how many were written. */
+static size_t put_text(const char *text, size_t width) {
+  const char *end = text + strlen(text);
+  size_t shown = 0, len;
+  bool plain;
 
-  if (cut && width > 0) len = width - 1;
-  while (cut && len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80)
-    len--; /* not in a character */
-  for (; n < len; n++) {
-    unsigned char c = (unsigned char)text[n];
-    putchar(c < 0x20 || c == 0x7F ? '?' : c);
+  for (; text < end && shown < width; text += len, shown++) {
+    len = tk_plain_next(text, (size_t)(end - text), &plain);
+    if (shown + 1 == width && text + len < end)
+      putchar('~');
+    else if (plain)
+      fwrite(text, 1, len, stdout);
+    else
+      putchar('?');
   }
-  if (cut) putchar('~');
+  return shown;
 }
 
 static void put_frame(const Frame *frame, size_t width) {
@@ -133,8 +136,8 @@ static void distribution_row(const char *name, const Distribution *d) {
   static const Distribution none = TRACECOLLECT__V1__DISTRIBUTION__INIT;
 
   if (d == NULL) d = &none;
-  put_text(name, 31);
-  printf("%*s", 32 - (int)(strlen(name) < 31 ? strlen(name) : 31), "");
+  size_t shown = put_text(name, 31);
+  printf("%*s", 32 - (int)shown, "");
   count_cell(10, d->count);
   time_cell(10, d->total_ns);
   time_cell(9, d->count > 0 ? d->total_ns / d->count : 0);
@@ -268,6 +271,7 @@ static void print_title(const Report *report, const char *source, Style *style) 
     snprintf(line, sizeof(line), "%s  %s", report->kind, source);
   else
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
+  tk_plain_text(line);
   heading(style, line);
   printf("window %s: %s", report->window, tk_human_ns(ns, span));
   if (report->until_wall_ns != 0) {

@@ -4,9 +4,11 @@
  * the same few thousand, and a stack is put together from those. A cache that is full is simply begun
  * anew: a trace with a million stacks costs no more memory than one with a thousand. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/map.h"
 #include "online/generation.h"
+#include "tools/tracectl/plain.h"
 #include "tools/tracectl/print.h"
 
 enum { CACHE_BYTES_MAX = 1 << 20, NEAR = 256 };
@@ -18,6 +20,7 @@ struct cache {
 };
 
 struct tk_stack_texts {
+  bool plain;                  /* a terminal reads them */
   struct cache stacks, frames; /* by stack id; by program counter */
   struct {
     uint64_t id, span;
@@ -49,6 +52,7 @@ tb_rc tk_printer_init(struct tk_printer *printer, struct tb_mem *mem, struct tk_
 
   TB_TRY(tb_mem_take(mem, sizeof(struct tk_stack_texts), &stacks));
   *printer = (struct tk_printer){ .out = out, .diag = diag, .stacks = stacks };
+  printer->stacks->plain = isatty(out->fd);
   cache_init(&printer->stacks->stacks, mem);
   cache_init(&printer->stacks->frames, mem);
   return TB_OK;
@@ -82,12 +86,19 @@ static char *put(char *at, struct to_string text) {
 
 enum { FRAME_BYTES = 64 + TK_PEN_SLACK }; /* besides the two strings */
 
-static tb_rc add_frame(struct tb_buf *text, const struct to_frame *frame) {
+/* In a file the names stay as they are in the trace, as Go's tool leaves them. */
+static char *put_name(char *at, struct to_string name, bool plain) {
+  char *end = put(at, name);
+
+  return plain ? at + tk_plain(at, name.len) : end;
+}
+
+static tb_rc add_frame(struct tb_buf *text, const struct to_frame *frame, bool plain) {
   TB_TRY(tb_buf_reserve(text, frame->function.len + frame->file.len + FRAME_BYTES));
   char *at = (char *)text->data + text->len;
-  at = put(TK_PEN(at, "\t"), frame->function);
+  at = put_name(TK_PEN(at, "\t"), frame->function, plain);
   at = tk_pen_hex(TK_PEN(at, " @ 0x"), frame->pc);
-  at = put(TK_PEN(at, "\n\t\t"), frame->file);
+  at = put_name(TK_PEN(at, "\n\t\t"), frame->file, plain);
   at = tk_pen_u64(TK_PEN(at, ":"), frame->line);
   at = TK_PEN(at, "\n");
   text->len = (size_t)(at - (char *)text->data);
@@ -95,7 +106,9 @@ static tb_rc add_frame(struct tb_buf *text, const struct to_frame *frame) {
 }
 
 /* All frames of a stack are known afterwards. */
-static tb_rc learn_frames(struct cache *frames, const struct to_generation *gen, uint64_t id) {
+static tb_rc learn_frames(struct tk_stack_texts *texts, const struct to_generation *gen,
+                          uint64_t id) {
+  struct cache *frames = &texts->frames;
   struct to_stack_iter it;
   struct to_frame frame;
 
@@ -107,7 +120,7 @@ static tb_rc learn_frames(struct cache *frames, const struct to_generation *gen,
     bool fresh;
     TB_TRY(tb_map_put(&frames->spans, frame.pc, &span, &fresh));
     if (!fresh) continue;
-    TB_TRY(add_frame(&frames->text, &frame));
+    TB_TRY(add_frame(&frames->text, &frame, texts->plain));
     *span = span_from(frames, from);
   }
   return TB_OK;
@@ -121,7 +134,7 @@ static tb_rc add_stack(struct tk_stack_texts *texts, const struct to_generation 
   for (size_t i = 0; i < n; i++) {
     const uint64_t *span = tb_map_find(&frames->spans, pcs[i]);
     if (span == NULL) {
-      TB_TRY(learn_frames(frames, gen, id));
+      TB_TRY(learn_frames(texts, gen, id));
       span = tb_map_find(&frames->spans, pcs[i]);
     }
     tb_buf_add(&stacks->text, frames->text.data + (*span >> 32), (size_t)(*span & UINT32_MAX));

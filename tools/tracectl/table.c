@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/table.h"
 
+#include "tools/tracectl/plain.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +39,6 @@ void tk_table_fini(struct tk_table *t) {
   *t = (struct tk_table){ 0 };
 }
 
-/* What a trace or a program says must not steer the terminal: C0, DEL and, in UTF-8, C1. */
-static void make_plain(char *text) {
-  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
-    if (*c < ' ' || *c == 0x7f) *c = '?';
-    if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) c[0] = c[1] = '?';
-  }
-}
-
 void tk_table_add(struct tk_table *t, const char *fmt, ...) {
   char *text;
   va_list args;
@@ -52,7 +46,7 @@ void tk_table_add(struct tk_table *t, const char *fmt, ...) {
   va_start(args, fmt);
   if (vasprintf(&text, fmt, args) < 0) text = NULL;
   va_end(args);
-  if (text != NULL) make_plain(text);
+  if (text != NULL) tk_plain_text(text);
   add_cell(t, text);
 }
 

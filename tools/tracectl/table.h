@@ -23,7 +23,7 @@ struct tk_table {
 /* head: names, comma separated; a leading '>' makes the column right-aligned. */
 void tk_table_init(struct tk_table *table, const char *head);
 void tk_table_fini(struct tk_table *table);
-/* One cell; control characters in it become question marks. */
+/* One cell; characters that cannot be printed become question marks. */
 void tk_table_add(struct tk_table *table, const char *fmt, ...) TB_PRINTF(2, 3);
 void tk_table_print(const struct tk_table *table, FILE *out, bool markdown);
 

@@ -141,16 +141,8 @@ static void json_line(struct tk_out *out, const struct told *told, const struct 
 
 /* --- for people -------------------------------------------------------------------------------- */
 
-/* Control characters would move the terminal's cursor. */
-static void put_plain(struct tk_out *out, struct to_string text) {
-  for (size_t i = 0; i < text.len; i++) {
-    unsigned char c = (unsigned char)text.data[i];
-    tk_out_byte(out, c < 0x20 || c == 0x7f ? '?' : (char)c);
-  }
-}
-
 static void put_name(struct tk_out *out, const char *text) {
-  put_plain(out, (struct to_string){ text, strlen(text) });
+  tk_out_plain(out, text, strlen(text));
 }
 
 static void put_string(struct tk_out *out, const char *before, const bundle *b, uint64_t index) {
@@ -158,7 +150,7 @@ static void put_string(struct tk_out *out, const char *before, const bundle *b, 
 
   if (text.len == 0) return;
   tk_out_text(out, before);
-  put_plain(out, text);
+  tk_out_plain(out, text.data, text.len);
 }
 
 static void put_number(struct tk_out *out, const char *before, uint64_t n) {

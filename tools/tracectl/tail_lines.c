@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/tracectl/tail.h"
+#include "tools/tracectl/tracectl.h"
 
 void tk_lines_init(struct tk_lines *lines, bool json, uint64_t limit) {
   const char *no_color = getenv("NO_COLOR");
@@ -63,11 +64,9 @@ void tk_lines_note(struct tk_lines *lines, bool missing, const char *fmt, ...) {
   pthread_mutex_lock(&lines->lock);
   lines->missing = lines->missing || missing;
   tk_out_flush(&lines->out);
-  fputs("tracectl tail: ", stderr);
   va_start(args, fmt);
-  vfprintf(stderr, fmt, args);
+  tk_say("tail", fmt, args);
   va_end(args);
-  fputc('\n', stderr);
   pthread_mutex_unlock(&lines->lock);
 }
 

@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "proto/json.h"
 #include "tools/tracectl/frame_text.h"
 #include "tools/tracectl/human.h"
+#include "tools/tracectl/quote.h"
 #include "tools/tracectl/tracectl.h"
 
 typedef Tracecollect__V1__FeedMessage feed_message;
@@ -20,8 +22,7 @@ struct line {
 };
 
 static void text(struct line *l, const char *words) {
-  for (const char *c = words; *c != '\0'; c++)
-    tk_out_byte(l->out, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+  tk_out_plain(l->out, words, strlen(words));
 }
 
 static void number(struct line *l, const char *before, uint64_t n) {

@@ -10,6 +10,7 @@
 
 #include "collector/times.h"
 #include "tools/tracectl/human.h"
+#include "tools/tracectl/plain.h"
 #include "tools/tracectl/table.h"
 
 enum { LISTS = 4, HEAD_ROWS = 2, KEY_ROWS = 1, ROOMY_ROWS = 30, WIDE_COLUMNS = 112 };
@@ -25,6 +26,7 @@ __attribute__((format(printf, 3, 4))) static void put(struct tk_page *page, enum
   va_start(args, fmt);
   vsnprintf(line->text, sizeof line->text, fmt, args);
   va_end(args);
+  tk_plain_text(line->text);
 }
 
 /* ---- numbers ---- */

@@ -9,6 +9,7 @@
 #ifndef TK_TRACECTL_H
 #define TK_TRACECTL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "base/mem.h"
@@ -31,6 +32,7 @@ typedef int tk_cmd_fn(int argc, char **argv);
 /* "tracectl VERB: text" on stderr; answers TK_FAILED or TK_USAGE, so that a verb can return it. */
 int tk_fail(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 int tk_usage(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
+void tk_say(const char *verb, const char *fmt, va_list args) TB_PRINTF(2, 0);
 /* After getopt_long answered '?': it has said why. */
 int tk_usage_hint(const char *verb);
 

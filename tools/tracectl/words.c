@@ -2,22 +2,28 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/tracectl/plain.h"
 #include "tools/tracectl/tracectl.h"
 
-static void say(const char *verb, const char *fmt, va_list args) {
+/* A reason may quote a trace or a peer. */
+void tk_say(const char *verb, const char *fmt, va_list args) {
+  char *text;
+
   fflush(stdout); /* what is known so far stands before the complaint */
-  fprintf(stderr, "tracectl %s: ", verb);
-  vfprintf(stderr, fmt, args);
-  fputc('\n', stderr);
+  if (vasprintf(&text, fmt, args) < 0) text = NULL;
+  if (text != NULL) tk_plain_text(text);
+  fprintf(stderr, "tracectl %s: %s\n", verb, text != NULL ? text : fmt);
+  free(text);
 }
 
 int tk_fail(const char *verb, const char *fmt, ...) {
   va_list args;
 
   va_start(args, fmt);
-  say(verb, fmt, args);
+  tk_say(verb, fmt, args);
   va_end(args);
   return TK_FAILED;
 }
@@ -26,7 +32,7 @@ int tk_usage(const char *verb, const char *fmt, ...) {
   va_list args;
 
   va_start(args, fmt);
-  say(verb, fmt, args);
+  tk_say(verb, fmt, args);
   va_end(args);
   return tk_usage_hint(verb);
 }
