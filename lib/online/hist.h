@@ -23,15 +23,21 @@ enum {
 };
 _Static_assert(TO_HIST_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
 
+enum { TO_HIST_WORDS = (TO_HIST_PAGES + 63) / 64 };
+
 struct to_hist {
   struct tb_mem *mem;
-  uint64_t **page; /* NULL until the first value */
+  uint64_t **page; /* NULL until the first value; of a page: nothing since the clear */
   uint64_t count;
+  uint64_t in_use[TO_HIST_WORDS]; /* a bit a page that is not NULL */
+  uint64_t *spare;                /* pages of zeros; the first word of each is the next one */
 };
 
 void to_hist_init(struct to_hist *hist, struct tb_mem *mem);
-void to_hist_fini(struct to_hist *hist);  /* accepts a zeroed one */
-void to_hist_clear(struct to_hist *hist); /* keeps the pages */
+void to_hist_fini(struct to_hist *hist); /* accepts a zeroed one */
+/* Keeps the memory. Its cost, like that of a merge or a walk, follows from the pages with values in them,
+ * not from those that an earlier trace has filled. */
+void to_hist_clear(struct to_hist *hist);
 
 static inline unsigned to_hist_bucket(uint64_t value) {
   unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
