@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { SLOT_BYTES = 2 * sizeof(uint64_t) + 1, SLOTS_MIN = 16 };
+enum { SLOT_BYTES = 2 * sizeof(uint64_t) + 1, SLOTS_MIN = 16, SLOTS_KEPT = 256, SPARSE = 16 };
 
 void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed) {
   *map = (struct tb_map){ .mem = mem, .seed = seed | 1 };
@@ -14,7 +14,13 @@ void tb_map_fini(struct tb_map *map) {
   *map = (struct tb_map){ 0 };
 }
 
+/* A table much larger than what was in it goes: clearing and walking it must not cost what a peer once put in. */
 void tb_map_clear(struct tb_map *map) {
+  if (map->slots > SLOTS_KEPT && map->count < map->slots / SPARSE) {
+    tb_mem_give(map->mem, map->keys, map->slots * SLOT_BYTES);
+    *map = (struct tb_map){ .mem = map->mem, .seed = map->seed };
+    return;
+  }
   if (map->slots > 0) memset(map->full, 0, map->slots);
   map->count = 0;
 }

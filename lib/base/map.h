@@ -23,7 +23,7 @@ struct tb_map {
 
 void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed);
 void tb_map_fini(struct tb_map *map); /* accepts a zeroed map */
-void tb_map_clear(struct tb_map *map); /* keeps the table */
+void tb_map_clear(struct tb_map *map); /* keeps the table, unless it was almost empty */
 
 /* The value's place, or NULL. Valid until the next put or remove. */
 uint64_t *tb_map_find(const struct tb_map *map, uint64_t key);

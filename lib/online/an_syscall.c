@@ -229,9 +229,13 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
   }
 }
 
+/* The table goes: generations that break one after the other must not walk what an earlier one has filled. */
 static void syscall_epoch(struct to_analyses *a) {
-  for (size_t i = 0; i < a->syscall.places; i++) a->syscall.call[i].open = false;
-  a->syscall.open = 0;
+  struct to_syscall *s = &a->syscall;
+
+  tb_mem_give(a->mem, s->call, s->places * sizeof(*s->call));
+  s->call = s->last = NULL;
+  s->places = s->threads = s->open = 0;
 }
 
 void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {

@@ -35,6 +35,8 @@ static size_t places(size_t threads) {
 }
 
 tb_rc to__frontier_reserve(struct to_order *order, size_t threads) {
+  /* One generation of very many threads must not make the ones after it dear. */
+  if (order->frontier_cap / 16 > places(threads)) to__frontier_fini(order);
   void *frontier = order->frontier;
 
   if (frontier == NULL || threads > order->frontier_cap) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { DENSE_MIN = 256 };
+enum { DENSE_MIN = 256, DENSE_SPARSE = 16 };
 
 void to__ids_init(struct to_ids *ids, struct tb_mem *mem, uint64_t seed) {
   *ids = (struct to_ids){ .mem = mem };
@@ -17,7 +17,13 @@ void to__ids_fini(struct to_ids *ids) {
   *ids = (struct to_ids){ 0 };
 }
 
+/* As in tb_map_clear(): a table that one generation made large does not stay for many small ones. */
 void to__ids_clear(struct to_ids *ids) {
+  if (ids->dense_len > DENSE_MIN && ids->count < ids->dense_len / DENSE_SPARSE) {
+    tb_mem_give(ids->mem, ids->dense, ids->dense_len * sizeof *ids->dense);
+    ids->dense = NULL;
+    ids->dense_len = 0;
+  }
   if (ids->dense_len > 0) memset(ids->dense, 0, ids->dense_len * sizeof *ids->dense);
   tb_map_clear(&ids->sparse);
   ids->count = 0;
