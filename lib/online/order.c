@@ -26,6 +26,7 @@
 
 /* A real trace tries a frontier in vain once in dozens of files. */
 enum { EXACT_PER_EVENT = 8, EXACT_DEFAULT = 1000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
+enum { RANGES_FEW = 8 };
 
 /* events.def once more: number of arguments, and which of them are stack and string ids. */
 #define IS_STACK_VALUE              0
@@ -79,15 +80,40 @@ void to__place(struct to_order *order, const struct to_thread *t) {
   tb_diag_place(order->diag, order->gen_number, t->id, to__cursor_offset(order, t));
 }
 
-/* Rare, so a walk over all threads. */
-tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, const struct to_p *p,
+/* Within an allowance that grows with what has been delivered. */
+static bool within(const struct to_order *order, uint64_t used, unsigned per_event, uint64_t more) {
+  return used / per_event <= order->events + more / per_event;
+}
+
+static tb_rc check_fuel(struct to_order *order) {
+  if (within(order, order->parked.tries, FUEL_PER_EVENT, order->limits.fuel_tries)) return TB_OK;
+  tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
+  return tb_fail(order->diag, TB_FUEL, "too many attempts to find an event that fits (%" PRIu64 ")",
+                 order->parked.tries);
+}
+
+tb_rc to__ranges_fuel(struct to_order *order, const struct to_ranges *ranges) {
+  if (TB_LIKELY(ranges->count <= RANGES_FEW)) return TB_OK;
+  order->parked.tries += ranges->count;
+  return check_fuel(order);
+}
+
+/* As a rule the last thread that took it. Only where several threads claim one proc has another to be looked for. */
+tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p *p,
                       struct to_thread **out) {
+  struct to_thread *holder = p->holder;
   uint64_t id, value;
 
-  for (size_t i = 0; tb_map_next(&o->threads, &i, &id, &value);) {
-    struct to_thread *holder = (struct to_thread *)(uintptr_t)value;
-    if (!holder->exists || holder->p != p) continue;
+  if (holder != NULL && holder->exists && holder->p == p) {
     *out = holder;
+    return TB_OK;
+  }
+  o->parked.tries += o->threads.slots;
+  TB_TRY(check_fuel(o));
+  for (size_t i = 0; tb_map_next(&o->threads, &i, &id, &value);) {
+    holder = (struct to_thread *)(uintptr_t)value;
+    if (!holder->exists || holder->p != p) continue;
+    *out = p->holder = holder;
     return TB_OK;
   }
   to__place(o, t);
@@ -355,18 +381,6 @@ static tb_rc nobody_can_go_on(struct to_order *order, struct to_thread *first, s
 
   return TO_REFUSE(order, &s, "no thread can go on: %zu wait for each other, the first with %s", n,
                    to_generation_spec(order->gen, first->type)->name);
-}
-
-/* Within an allowance that grows with what has been delivered. */
-static bool within(const struct to_order *order, uint64_t used, unsigned per_event, uint64_t more) {
-  return used / per_event <= order->events + more / per_event;
-}
-
-static tb_rc check_fuel(struct to_order *order) {
-  if (within(order, order->parked.tries, FUEL_PER_EVENT, order->limits.fuel_tries)) return TB_OK;
-  tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
-  return tb_fail(order->diag, TB_FUEL, "too many attempts to find an event that fits (%" PRIu64 ")",
-                 order->parked.tries);
 }
 
 /* The earliest event cannot go: the others are tried by time. */

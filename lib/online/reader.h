@@ -47,7 +47,8 @@ struct to_limits {
   uint64_t
       exact_tries; /* threads tried in vain in Go's own order, beyond 8 an event; 0: 1 M. Then threads
                          * that wait are parked: the same order but for events of equal time. */
-  uint64_t fuel_tries; /* attempts of parked threads beyond 64 an event; 0: 1 M. Then TB_FUEL. */
+  uint64_t
+      fuel_tries; /* attempts of parked threads, and steps of rare walks, beyond 64 an event; 0: 1 M. Then TB_FUEL. */
 };
 
 struct to_reader;

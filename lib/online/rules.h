@@ -81,6 +81,7 @@ TO_HOT bool is_first_gen(const struct to_order *o) {
 /* For rules that need a thread, as is binding a goroutine; the others ask has_m() first. */
 TO_HOT void set_p(struct to_order *o, struct to_thread *t, struct to_p *p) {
   t->p = p;
+  p->holder = t;
   t->has = (uint8_t)(p == &o->no_p ? t->has & ~TO_HAS_P : t->has | TO_HAS_P);
 }
 
@@ -112,6 +113,7 @@ TO_HOT tb_rc check_current_g(struct to_order *o, struct to_step *s, enum tw_go_s
  * must be known. */
 TO_HOT tb_rc restate_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
                            uint8_t type) {
+  TB_TRY(to__ranges_fuel(o, ranges));
   bool has = to__has_range(ranges, type, 0);
 
   if (has && is_first_gen(o)) return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));

@@ -51,6 +51,7 @@ TO_HOT tb_rc apply_gc_end(struct to_order *o, struct to_step *s) {
 
 TO_HOT tb_rc begin_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
                          uint64_t text) {
+  TB_TRY(to__ranges_fuel(o, ranges));
   if (to__has_range(ranges, s->type, text))
     return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));
   return to__begin_range(o, ranges, s->type, text);
@@ -58,6 +59,7 @@ TO_HOT tb_rc begin_range(struct to_order *o, struct to_step *s, struct to_ranges
 
 TO_HOT tb_rc end_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
                        uint64_t *out_text) {
+  TB_TRY(to__ranges_fuel(o, ranges));
   if (to__end_range(ranges, tw_specs[s->type].opens, out_text)) return TB_OK;
   return TO_REFUSE(o, s, "%s: no such range is open", TO_NAME(s));
 }

@@ -71,7 +71,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, const struct to_p *p,
+tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p *p,
                       struct to_thread **out);
 
 /* The first mention of a proc in a generation; its sequence starts anew. */

@@ -49,6 +49,7 @@ struct to_g_more {
 struct to_p {
   int64_t id;
   uint64_t seq_gen, seq;
+  struct to_thread *holder; /* the last thread that took it; it may have another by now */
   struct to_ranges ranges;
   uint8_t status; /* enum tw_proc_status */
   bool exists;
@@ -97,7 +98,7 @@ struct to_parked {
   struct to_thread **heap; /* by time */
   size_t count, cap;
   struct tb_map waiting; /* key of what they want -> the first that wants it */
-  uint64_t tries;        /* events tried too early, threads looked at: fuel used */
+  uint64_t tries;        /* events tried too early, threads and open ranges looked at: fuel used */
 };
 
 enum { TO_HAS_M = 1, TO_HAS_P = 2, TO_HAS_G = 4 };
@@ -261,6 +262,8 @@ TB_MUST tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent,
 void to__task_drop(struct to_order *order, uint64_t id);
 
 /* Ranges. */
+/* Fuel for a walk over open ranges; few are open in an honest trace. */
+TB_MUST tb_rc to__ranges_fuel(struct to_order *order, const struct to_ranges *ranges);
 bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text);
 TB_MUST tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t type,
                               uint64_t text);

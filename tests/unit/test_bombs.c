@@ -3,57 +3,13 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "bomb.h"
 #include "online/reader.h"
-#include "wire/batch.h"
-#include "wire/varint.h"
 
-enum { NO_THREAD = -1, SLACK = 64, MEMORY_MAX = 4 << 20 };
-
-/* A trace being written: batches of one thread after the other, cut where they are full. */
-struct bomb {
-  struct tb_mem mem;
-  struct tb_buf trace, batch;
-  int64_t thread;
-  uint64_t state;
-};
-
-static void flush(struct bomb *bomb) {
-  unsigned char header[TW_BATCH_HEADER_BYTES_MAX];
-  struct tw_batch batch = { .gen = 1, .thread = bomb->thread, .time = 1, .len = bomb->batch.len };
-
-  tb_buf_add(&bomb->trace, header, tw_batch_write_header(header, &batch));
-  tb_buf_add(&bomb->trace, bomb->batch.data, bomb->batch.len);
-  tb_buf_clear(&bomb->batch);
-}
-
-static void add(struct bomb *bomb, const uint64_t *numbers, size_t n) {
-  unsigned char bytes[TW_VARINT_BYTES_MAX];
-
-  tb_buf_byte(&bomb->batch, (unsigned char)numbers[0]); /* the type */
-  for (size_t i = 1; i < n; i++)
-    tb_buf_add(&bomb->batch, bytes, tw_varint_write(bytes, numbers[i]));
-}
-#define ADD(bomb, ...)                                                                             \
-  add((bomb), (const uint64_t[]){ __VA_ARGS__ },                                                   \
-      sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
-
-static void begin(struct bomb *bomb) {
-  unsigned char header[TW_HEADER_BYTES];
-
-  *bomb = (struct bomb){ .thread = NO_THREAD, .state = 88172645463325252 };
-  tb_mem_init(&bomb->mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_buf_init(&bomb->trace, &bomb->mem);
-  tb_buf_init(&bomb->batch, &bomb->mem);
-  tw_header_write(header, 22);
-  tb_buf_add(&bomb->trace, header, sizeof header);
-  ADD(bomb, TW_EV_FREQUENCY, 1000000000);
-  flush(bomb);
-}
+enum { SLACK = 64 };
 
 static void end(struct bomb *bomb) {
-  tb_buf_fini(&bomb->trace);
-  tb_buf_fini(&bomb->batch);
+  bomb_end(bomb);
   cr_assert_eq(bomb->mem.bytes, 0);
 }
 
@@ -101,7 +57,7 @@ static struct outcome explode(struct bomb *bomb, size_t memory_max, struct to_li
 
 /* Thread n starts what thread n - 1 creates, and their clocks run backwards. */
 static void chain(struct bomb *bomb, unsigned threads) {
-  begin(bomb);
+  bomb_begin(bomb, 1000000000);
   for (unsigned n = 0; n < threads; n++) {
     bomb->thread = n;
     ADD(bomb, TW_EV_PROC_STATUS, 0, n, TW_PROC_RUNNING);
@@ -110,7 +66,7 @@ static void chain(struct bomb *bomb, unsigned threads) {
     else
       ADD(bomb, TW_EV_GO_START, 10 + threads - n, n + 1, 1);
     ADD(bomb, TW_EV_GO_CREATE, 0, n + 2, 0, 0);
-    flush(bomb);
+    bomb_flush(bomb);
   }
 }
 
@@ -143,13 +99,13 @@ Test(bombs, many_threads_that_wait_for_one_proc_wake_one_by_one) {
   enum { THREADS = 20000 };
   struct bomb bomb;
 
-  begin(&bomb);
+  bomb_begin(&bomb, 1000000000);
   for (unsigned n = 0; n < THREADS; n++) {
     bomb.thread = n;
     if (n == 0) ADD(&bomb, TW_EV_PROC_STATUS, 0, 0, TW_PROC_IDLE);
     ADD(&bomb, TW_EV_PROC_START, 10 + THREADS - n, 0, n + 1);
     ADD(&bomb, TW_EV_PROC_STOP, 1);
-    flush(&bomb);
+    bomb_flush(&bomb);
   }
   struct outcome outcome = explode(&bomb, 64 << 20, (struct to_limits){ 0 });
   cr_assert_eq(outcome.rc, TB_OK, "%s", outcome.diag.text);
@@ -162,18 +118,18 @@ Test(bombs, threads_that_want_the_same_again_and_again_use_up_fuel) {
   enum { THREADS = 4000 };
   struct bomb bomb;
 
-  begin(&bomb);
+  bomb_begin(&bomb, 1000000000);
   for (unsigned n = 0; n < THREADS; n++) {
     bomb.thread = n;
     ADD(&bomb, TW_EV_PROC_STATUS, 0, n, TW_PROC_RUNNING);
     ADD(&bomb, TW_EV_GO_START, 10 + THREADS - n, 1, 1);
     ADD(&bomb, TW_EV_GO_STOP, 0, 0, 0);
-    flush(&bomb);
+    bomb_flush(&bomb);
   }
   bomb.thread = THREADS;
   for (unsigned n = 0; n < THREADS; n++)
     ADD(&bomb, TW_EV_GO_STATUS, n == 0 ? 2 * THREADS : 2, 1, UINT64_MAX, TW_GO_RUNNABLE);
-  flush(&bomb);
+  bomb_flush(&bomb);
   struct outcome outcome = explode(&bomb, 64 << 20, (struct to_limits){ .fuel_tries = 1000 });
   cr_assert_eq(outcome.rc, TB_FUEL, "%s", outcome.diag.text);
   cr_assert_not_null(strstr(outcome.diag.text, "too many attempts"), "%s", outcome.diag.text);
@@ -185,7 +141,7 @@ Test(bombs, threads_that_want_the_same_again_and_again_use_up_fuel) {
 enum what { STRINGS, STACKS, SAMPLES, GOROUTINES, PROCS, THREADS };
 
 static void grow(struct bomb *bomb, enum what what, unsigned n, bool dense) {
-  begin(bomb);
+  bomb_begin(bomb, 1000000000);
   if (what == STRINGS) ADD(bomb, TW_EV_STRINGS);
   if (what == STACKS) ADD(bomb, TW_EV_STACKS);
   if (what == SAMPLES) ADD(bomb, TW_EV_CPU_SAMPLES);
@@ -201,12 +157,12 @@ static void grow(struct bomb *bomb, enum what what, unsigned n, bool dense) {
     case THREADS: bomb->thread = (int64_t)id; break;
     }
     if (what != THREADS && bomb->batch.len < TW_BATCH_BYTES_MAX - 64) continue;
-    flush(bomb);
+    bomb_flush(bomb);
     if (what == STRINGS) ADD(bomb, TW_EV_STRINGS);
     if (what == STACKS) ADD(bomb, TW_EV_STACKS);
     if (what == SAMPLES) ADD(bomb, TW_EV_CPU_SAMPLES);
   }
-  flush(bomb);
+  bomb_flush(bomb);
 }
 
 Test(bombs, what_an_entry_costs_is_bounded_and_charged) {
@@ -243,14 +199,14 @@ Test(bombs, times_out_of_range_are_the_smallest_and_events_keep_rising) {
 
   for (size_t i = 0; i < sizeof frequencies / sizeof frequencies[0]; i++) {
     struct bomb bomb;
-    begin(&bomb);
+    bomb_begin(&bomb, 1000000000);
     bomb.trace.len = TW_HEADER_BYTES;
     ADD(&bomb, TW_EV_FREQUENCY, frequencies[i]);
-    flush(&bomb);
+    bomb_flush(&bomb);
     bomb.thread = 0;
     for (uint64_t shift = 0; shift < 64; shift++)
       ADD(&bomb, TW_EV_PROC_STATUS, UINT64_C(1) << shift, shift, TW_PROC_IDLE);
-    flush(&bomb);
+    bomb_flush(&bomb);
     struct outcome outcome = explode(&bomb, SIZE_MAX, (struct to_limits){ 0 });
     cr_assert_eq(outcome.rc, TB_OK, "%s", outcome.diag.text);
     cr_assert_eq(outcome.events, 64 + 2);
