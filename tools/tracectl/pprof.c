@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A location is a program counter and a function a name in a file, each written once; a frame whose
- * counter was seen before is that location, as in Go's own profiles. The message is built in one
- * arena and dropped with it. */
+/* A function is a name in a file, written once. Within one report, which is of one program, a frame whose
+ * counter was seen before is that location, as in Go's own profiles. Another program may have other code at that
+ * counter: reports share a location only where counter, function and line agree. The message is built in one arena
+ * and dropped with it. */
 #include "tools/tracectl/pprof.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct list {
 struct profile {
   struct tb_arena arena;
   struct tb_map texts, functions, locations; /* hash: index + 1 into the lists */
+  struct tb_map by_pc;                       /* of the report at hand: counter -> index + 1 */
   struct list samples, location, function, text;
 };
 
@@ -90,32 +92,59 @@ static tb_rc function_id(struct profile *p, const char *name, const char *file, 
   return TB_OK;
 }
 
-static tb_rc location_id(struct profile *p, uint64_t pc, const char *function, const char *file,
-                         uint64_t line, uint64_t *out) {
+static tb_rc add_location(struct profile *p, uint64_t pc, uint64_t function, uint64_t line) {
   Tracecollect__Pprof__Location *location;
   Tracecollect__Pprof__Line *l, **lines;
+
+  TAKE(p, Tracecollect__Pprof__Location, location);
+  TAKE(p, Tracecollect__Pprof__Line, l);
+  TAKE(p, Tracecollect__Pprof__Line *, lines);
+  tracecollect__pprof__location__init(location);
+  tracecollect__pprof__line__init(l);
+  l->function_id = function;
+  l->line = (int64_t)line;
+  lines[0] = l;
+  location->line = lines;
+  location->n_line = 1;
+  location->address = pc;
+  TB_TRY(push(p, &p->location, location));
+  location->id = p->location.n;
+  return TB_OK;
+}
+
+/* The location that says the same of the same counter. */
+static tb_rc same_location(struct profile *p, uint64_t pc, uint64_t function, uint64_t line,
+                           uint64_t *out) {
+  uint64_t *place;
+
+  for (uint64_t key = next_key(next_key(pc) ^ function << 32 ^ line);; key = next_key(key)) {
+    TB_TRY(tb_map_put(&p->locations, key, &place, NULL));
+    if (*place == 0) {
+      TB_TRY(add_location(p, pc, function, line));
+      *place = p->location.n;
+    }
+    const Tracecollect__Pprof__Location *known = p->location.item[*place - 1];
+    *out = *place;
+    if (known->address == pc && known->line[0]->function_id == function &&
+        known->line[0]->line == (int64_t)line)
+      return TB_OK;
+  }
+}
+
+static tb_rc location_id(struct profile *p, uint64_t pc, const char *function, const char *file,
+                         uint64_t line, uint64_t *out) {
+  const uint64_t *known = pc == 0 ? NULL : tb_map_find(&p->by_pc, pc);
   uint64_t function_of, *place;
 
-  TB_TRY(function_id(p, function, file, &function_of));
-  /* Frames without a program counter are told apart by what they say. */
-  uint64_t key = pc != 0 ? pc : next_key(function_of << 32 ^ line);
-  TB_TRY(tb_map_put(&p->locations, key, &place, NULL));
-  if (*place == 0) {
-    TAKE(p, Tracecollect__Pprof__Location, location);
-    TAKE(p, Tracecollect__Pprof__Line, l);
-    TAKE(p, Tracecollect__Pprof__Line *, lines);
-    tracecollect__pprof__location__init(location);
-    tracecollect__pprof__line__init(l);
-    l->function_id = function_of;
-    l->line = (int64_t)line;
-    lines[0] = l;
-    location->line = lines;
-    location->n_line = 1;
-    location->address = pc;
-    TB_TRY(push(p, &p->location, location));
-    location->id = *place = p->location.n;
+  if (known != NULL) {
+    *out = *known;
+    return TB_OK;
   }
-  *out = *place;
+  TB_TRY(function_id(p, function, file, &function_of));
+  TB_TRY(same_location(p, pc, function_of, line, out));
+  if (pc == 0) return TB_OK;
+  TB_TRY(tb_map_put(&p->by_pc, pc, &place, NULL));
+  *place = *out;
   return TB_OK;
 }
 
@@ -160,10 +189,12 @@ static tb_rc pack_profile(struct profile *p, Tracecollect__V1__StreamReport *con
     TB_TRY(text_index(p, names[i][0], &types[i].type));
     TB_TRY(text_index(p, names[i][1], &types[i].unit));
   }
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    tb_map_clear(&p->by_pc);
     for (size_t j = 0; reports[i]->syscall != NULL && j < reports[i]->syscall->n_stacks; j++)
       if (reports[i]->syscall->stacks[j]->calls != NULL)
         TB_TRY(add_sample(p, reports[i]->syscall->stacks[j]));
+  }
   profile.sample_type = sample_types;
   profile.n_sample_type = 2;
   profile.period_type = &types[2];
@@ -203,6 +234,7 @@ tb_rc tk_pprof_write(const char *path, Tracecollect__V1__StreamReport *const *re
   tb_map_init(&p.texts, &tk_mem, (uintptr_t)&p);
   tb_map_init(&p.functions, &tk_mem, (uintptr_t)&p);
   tb_map_init(&p.locations, &tk_mem, (uintptr_t)&p);
+  tb_map_init(&p.by_pc, &tk_mem, (uintptr_t)&p);
   tb_buf_init(&packed, &tk_mem);
   tb_rc rc = pack_profile(&p, reports, n, &packed);
   if (rc == TB_OK)
@@ -213,6 +245,7 @@ tb_rc tk_pprof_write(const char *path, Tracecollect__V1__StreamReport *const *re
   tb_map_fini(&p.texts);
   tb_map_fini(&p.functions);
   tb_map_fini(&p.locations);
+  tb_map_fini(&p.by_pc);
   tb_arena_fini(&p.arena);
   return rc;
 }
