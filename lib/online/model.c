@@ -76,6 +76,7 @@ void to_model_epoch(struct to_model *model) {
   drop_all(&model->threads, model->mem, sizeof(struct thread));
   drop_all(&model->procs, model->mem, sizeof(struct proc));
   to_durations_epoch(&model->durations);
+  model->gomaxprocs = 0;
   model->gen = model->in_gen = TB_NO_GEN;
 }
 

@@ -225,10 +225,10 @@ void to_reader_epoch(struct to_reader *reader) {
 }
 
 tb_rc to_reader_begin(struct to_reader *reader) {
-  if (reader->phase == FAILED) {
-    to_reader_epoch(reader);
-    if (reader->diag != NULL) tb_diag_clear(reader->diag);
-  }
+  bool unfinished = reader->phase == ORDERING && !reader->held;
+
+  if (reader->phase == FAILED || unfinished) to_reader_epoch(reader);
+  if (reader->phase == FAILED && reader->diag != NULL) tb_diag_clear(reader->diag);
   reader->segmented = true;
   reader->phase = FEEDING;
   reader->held = false;

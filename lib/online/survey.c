@@ -150,7 +150,7 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
   if (rc == TB_OK && !split.header_done) {
     if (tw_split_finish(&split, &item) == TB_END && split.fault.rc == TB_OK)
       (void)tb_fail(&split.fault, TB_BROKEN, "not a Go execution trace: it is empty");
-    *diag = split.fault;
+    if (diag != NULL) *diag = split.fault;
     rc = split.fault.rc;
   }
   tw_split_fini(&split);

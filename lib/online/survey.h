@@ -35,7 +35,7 @@ struct to_survey {
   bool exact;             /* all of the trace was looked at and no fault found */
 };
 
-/* Looks at the first n bytes of a trace of trace_bytes. */
+/* Looks at the first n bytes of a trace of trace_bytes. diag may be NULL. */
 TB_MUST tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem *mem,
                         struct tb_diag *diag, struct to_survey *out);
 

@@ -191,6 +191,8 @@ Test(model, a_range_that_was_there_before_the_first_sync_is_a_lower_bound) {
   cr_assert(to_model_range(run.model, TO_RANGE_GC_MARK_ASSIST, 1, &since, &lower_bound));
   cr_assert_not(lower_bound);
   cr_assert_eq(to_model_gomaxprocs(run.model), 8);
+  to_model_epoch(run.model);
+  cr_assert_eq(to_model_gomaxprocs(run.model), 0, "another program may follow");
   done(&run);
 }
 

@@ -502,3 +502,41 @@ Test(reader, nanoseconds_of_a_wall_clock_are_below_a_second_whatever_the_trace_s
     stop(&run, &bytes);
   }
 }
+
+/* Many threads, so that what is left in the frontier would not fit beside the next file's. */
+Test(reader, a_file_begun_in_the_middle_of_a_generation_is_an_epoch) {
+  enum { THREADS = 40, EVENTS = 20 };
+  struct to_reader *reader;
+  struct tb_buf text, bytes;
+  struct tb_diag diag;
+  struct tb_mem mem;
+  size_t events = 0, used;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_diag_clear(&diag);
+  tb_buf_init(&text, &mem);
+  tb_buf_init(&bytes, &mem);
+  tb_buf_printf(&text, "Trace Go1.26\n");
+  for (int m = 0; m < THREADS; m++) {
+    tb_buf_printf(&text, "EventBatch gen=1 m=%d time=0\n", m);
+    for (int i = 0; i < EVENTS; i++)
+      tb_buf_printf(&text, "ProcStatus dt=1 p=%d pstatus=2\n", m * EVENTS + i);
+  }
+  tb_buf_byte(&text, '\0');
+  tt_trace_bytes((const char *)text.data, &mem, &bytes);
+  struct to_event_sink sink = { &events, count_events };
+  cr_assert_eq(to_reader_new(&mem, NULL, 0, sink, &diag, &reader), TB_OK);
+  for (int round = 0; round < 3; round++) {
+    cr_assert_eq(to_reader_begin(reader), TB_OK);
+    cr_assert_eq(to_reader_feed(reader, bytes.data, bytes.len, &used), TB_AGAIN);
+    cr_assert_eq(to_reader_run(reader, 1), TB_AGAIN);
+  }
+  events = 0;
+  cr_assert_eq(to_reader_begin(reader), TB_OK);
+  cr_assert_eq(to_reader_read(reader, bytes.data, bytes.len), TB_OK, "%s", diag.text);
+  cr_assert_eq(events, THREADS * EVENTS + 1);
+  to_reader_free(reader);
+  tb_buf_fini(&text);
+  tb_buf_fini(&bytes);
+  cr_assert_eq(mem.bytes, 0);
+}

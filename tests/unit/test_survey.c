@@ -138,3 +138,12 @@ Test(survey, what_is_no_trace_is_refused_and_a_fault_ends_the_look) {
   cr_assert_eq(survey(broken, sizeof broken - 1, sizeof broken - 1, &diag, &look), TB_OK);
   cr_assert(look.version == 26 && look.events == 0 && !look.exact && !look.starts);
 }
+
+Test(survey, a_fault_needs_no_diag) {
+  struct to_survey look;
+  struct tb_mem mem;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  cr_assert_eq(to_survey("", 0, 0, &mem, NULL, &look), TB_BROKEN);
+  cr_assert_eq(to_survey("hello, this is no trace", 23, 23, &mem, NULL, &look), TB_BROKEN);
+}

@@ -118,8 +118,8 @@ static tb_rc take_generations(struct tk_plan *p, const segment_info *s, struct t
     bool asked = is_asked(p, g, started);
     started = g->end_wall_ns;
     if (!asked) continue;
-    if (g->offset < TK_TRACE_HEADER_BYTES || g->offset + g->bytes > s->bytes ||
-        (taken != 0 && g->offset != piece->offset + piece->len))
+    if (g->offset < TK_TRACE_HEADER_BYTES || g->offset > s->bytes ||
+        g->bytes > s->bytes - g->offset || (taken != 0 && g->offset != piece->offset + piece->len))
       return tb_fail(diag, TB_BROKEN, "segment %" PRIu64 ": the index of its generations is broken",
                      s->id);
     if (taken++ == 0) {
@@ -188,10 +188,11 @@ tb_rc tk_plan_finish(struct tk_plan *p, struct tb_diag *diag) {
     TB_TRY(add_gap(p, s->first_gen, first->first_gen - 1,
                    why_absent(p, s->first_gen, first->first_gen - 1), diag));
   for (size_t i = 1; i < p->n_pieces; i++) {
-    uint64_t from = p->pieces[i - 1].last_gen + 1, to = p->pieces[i].first_gen;
-    if (to < from)
+    uint64_t before = p->pieces[i - 1].last_gen, to = p->pieces[i].first_gen;
+    if (to <= before)
       return tb_fail(diag, TB_BROKEN, "segments %" PRIu64 " and %" PRIu64 " overlap",
                      p->pieces[i - 1].segment, p->pieces[i].segment);
+    uint64_t from = before + 1;
     if (to == from) continue;
     p->pieces[i].after_hole = true;
     TB_TRY(add_gap(p, from, to - 1, why_absent(p, from, to - 1), diag));
