@@ -3,7 +3,7 @@
 install(TARGETS tracecollectd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Users write their own analyses on these; what is not listed is private to its folder.
-install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h
+install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h lib/base/seed.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h
   lib/wire/split.h lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h

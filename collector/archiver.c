@@ -257,7 +257,7 @@ tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_strea
   stream->abandoned_gen = intro->settled.abandoned_gen;
   stream->last_gen = intro->settled.last_gen;
   stream->last_seq = intro->settled.seq;
-  tb_map_init(&stream->recent_of_gen, &archiver->mem, 0x9e3779b97f4a7c15u);
+  tb_map_init(&stream->recent_of_gen, &archiver->mem, tb_seed());
   tc_count(&archiver->opt.stats->streams, 1);
   return TB_OK;
 }

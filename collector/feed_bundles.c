@@ -42,8 +42,8 @@ struct tc_feed_bundles {
 
 /* --- topics ------------------------------------------------------------------------------------ */
 
-static uint64_t hash_name(const char *name, size_t len) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+static uint64_t hash_name(const struct tc_feed_bundles *b, const char *name, size_t len) {
+  uint64_t hash = b->by_name.seed;
 
   for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
   return hash;
@@ -136,7 +136,7 @@ static tb_rc topic_find(struct tc_feed_bundles *b, const struct tc_feed_item *it
                         struct topic **out) {
   char name[TC_FEED_TOPIC_BYTES];
   size_t len = tc_feed_topic(name, item->service, item->instance, item->slot);
-  uint64_t hash = hash_name(name, len);
+  uint64_t hash = hash_name(b, name, len);
   const uint64_t *place = tb_map_find(&b->by_name, hash);
   struct topic *t = place != NULL ? (struct topic *)(uintptr_t)*place : NULL;
 
@@ -293,7 +293,7 @@ tb_rc tc_feed_bundles_new(const struct tc_feed_bundle_limits *limits,
   b->limits = *limits;
   b->sink = sink;
   tb_mem_init(&b->mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_map_init(&b->by_name, &b->mem, (uintptr_t)b);
+  tb_map_init(&b->by_name, &b->mem, tb_seed());
   *out = b;
   return TB_OK;
 }

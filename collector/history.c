@@ -189,7 +189,7 @@ tb_rc tc_history_new(size_t bytes_max, uint64_t now_wall_ns, struct tc_history *
   if (h == NULL) return TB_NOMEM;
   pthread_mutex_init(&h->lock, NULL);
   tb_mem_init(&h->mem, tb_mem_libc, NULL, bytes_max);
-  tb_map_init(&h->by_id, &h->mem, (uintptr_t)h | 1);
+  tb_map_init(&h->by_id, &h->mem, tb_seed());
   h->since = (uint32_t)(now_wall_ns / second_ns);
   h->room = bytes_max / 2 / sizeof *h->ring;
   h->streams_max = bytes_max / 2 / (sizeof *h->streams + MAP_BYTES);

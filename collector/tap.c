@@ -153,7 +153,7 @@ static struct tc_tapped *tapped_new(struct tc_tap *tap, const struct tc_tapped_a
   t->about = (struct tp_bundle_about){ .stream = about->stream,
                                        .service = about->service,
                                        .instance = about->instance };
-  to_durations_init(&t->durations, &tap->mem, (uintptr_t)t);
+  to_durations_init(&t->durations, &tap->mem);
   t->next = tap->tapped;
   t->at = &tap->tapped;
   if (t->next != NULL) t->next->at = &t->next;

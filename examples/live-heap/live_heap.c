@@ -132,12 +132,10 @@ static void print(struct heap *heap, bool each) {
 }
 
 static void init(struct heap *heap, struct tb_mem *mem) {
-  uint64_t seed = (uintptr_t)heap;
-
-  to_allocfree_init(&heap->allocfree, mem, seed);
-  tb_map_init(&heap->object, mem, seed);
-  tb_map_init(&heap->by_address, mem, seed);
-  for (int i = 0; i < 3; i++) tb_map_init(&heap->place[i], mem, seed);
+  to_allocfree_init(&heap->allocfree, mem);
+  tb_map_init(&heap->object, mem, tb_seed());
+  tb_map_init(&heap->by_address, mem, tb_seed());
+  for (int i = 0; i < 3; i++) tb_map_init(&heap->place[i], mem, tb_seed());
 }
 
 static void fini(struct heap *heap) {

@@ -39,7 +39,7 @@ static tb_rc read_trace(struct tb_mem *mem, struct to_part *part, struct sums *s
   struct to_pull *pull;
   struct to_news news;
 
-  TB_TRY(to_model_new(mem, (uintptr_t)part, &model));
+  TB_TRY(to_model_new(mem, &model));
   tb_rc rc = to_pull_new(mem, NULL, TO_READER_BYTES_STAY, to_part_source(part), diag, &pull);
   if (rc == TB_OK) {
     while ((rc = to_pull_next(pull, &ev, &gen)) == TB_OK) {

@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
   const unsigned char *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (bytes == MAP_FAILED) return perror(argv[1]), 1;
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  if (to_model_new(&mem, (uintptr_t)&a, &a.model) != TB_OK ||
+  if (to_model_new(&mem, &a.model) != TB_OK ||
       to_reader_new(&mem, NULL, TO_READER_BYTES_STAY | TO_READER_FRAMES,
                     (struct to_event_sink){ &a, events }, &diag, &reader) != TB_OK)
     return fprintf(stderr, "out of memory\n"), 1;

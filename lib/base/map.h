@@ -12,6 +12,7 @@
 #define TB_MAP_H
 
 #include "base/mem.h"
+#include "base/seed.h"
 
 struct tb_map {
   struct tb_mem *mem;
@@ -21,6 +22,7 @@ struct tb_map {
   size_t slots, count;
 };
 
+/* seed: tb_seed(), unless every key is a number of our own. */
 void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed);
 void tb_map_fini(struct tb_map *map); /* accepts a zeroed map */
 void tb_map_clear(struct tb_map *map); /* keeps the table, unless it was almost empty */

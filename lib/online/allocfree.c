@@ -8,9 +8,9 @@
 enum batch { TYPES = 0, PACKING = 1 }; /* the runtime's numbers */
 enum { SIZE_BITS_MAX = 64 };
 
-void to_allocfree_init(struct to_allocfree *af, struct tb_mem *mem, uint64_t seed) {
+void to_allocfree_init(struct to_allocfree *af, struct tb_mem *mem) {
   *af = (struct to_allocfree){ .mem = mem };
-  tb_map_init(&af->by_id, mem, seed);
+  tb_map_init(&af->by_id, mem, tb_seed());
 }
 
 void to_allocfree_fini(struct to_allocfree *af) {

@@ -37,7 +37,7 @@ struct to_allocfree {
   struct tb_map by_id;
 };
 
-void to_allocfree_init(struct to_allocfree *af, struct tb_mem *mem, uint64_t seed);
+void to_allocfree_init(struct to_allocfree *af, struct tb_mem *mem);
 void to_allocfree_fini(struct to_allocfree *af);
 TB_MUST tb_rc to_allocfree_generation(struct to_allocfree *af, const struct to_generation *gen);
 /* NULL: no such type; id 0 stands for "none said". */

@@ -33,7 +33,7 @@ static tb_rc stw_init(struct to_analyses *a) {
   struct to_stw *s = &a->stw;
 
   tb_arena_init(&s->text, a->mem, TEXT_CHUNK_BYTES);
-  tb_map_init(&s->who_of, a->mem, (uintptr_t)a);
+  tb_map_init(&s->who_of, a->mem, tb_seed());
   s->retired = INT64_MIN;
   s->stopped_hist = to_windows_hist(&a->windows);
   s->time_to_stop_hist = to_windows_hist(&a->windows);

@@ -19,7 +19,7 @@ enum { PLACES_MIN = 64, PLACES_MAX = 1 << 17 };
 static tb_rc syscall_init(struct to_analyses *a) {
   struct to_syscall *s = &a->syscall;
 
-  s->multiplier = (uint64_t)(uintptr_t)a * UINT64_C(0x9E3779B97F4A7C15) | 1; /* no peer knows it */
+  s->multiplier = tb_seed() | 1;
   s->calls_hist = to_windows_hist(&a->windows);
   s->blocked_hist = to_windows_hist(&a->windows);
   TB_TRY(to_windows_series(&a->windows, &s->born));

@@ -108,10 +108,10 @@ static tb_rc destroy(struct to_durations *s, uint64_t g, to_ns time, struct to_d
 
 /* --- public ------------------------------------------------------------------------------------ */
 
-void to_durations_init(struct to_durations *s, struct tb_mem *mem, uint64_t seed) {
+void to_durations_init(struct to_durations *s, struct tb_mem *mem) {
   *s = (struct to_durations){ 0 };
-  tb_map_init(&s->begun, mem, seed | 1);
-  tb_map_init(&s->regions, mem, seed | 1);
+  tb_map_init(&s->begun, mem, tb_seed());
+  tb_map_init(&s->regions, mem, tb_seed());
 }
 
 void to_durations_fini(struct to_durations *s) {

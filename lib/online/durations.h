@@ -34,7 +34,7 @@ struct to_duration {
   uint64_t ns;
 };
 
-void to_durations_init(struct to_durations *d, struct tb_mem *mem, uint64_t seed);
+void to_durations_init(struct to_durations *d, struct tb_mem *mem);
 void to_durations_fini(struct to_durations *d); /* accepts a zeroed one */
 /* A hole or a broken generation: nothing that is open can be trusted. */
 void to_durations_epoch(struct to_durations *d);

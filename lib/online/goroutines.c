@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "online/goroutines.h"
 
+#include "base/seed.h"
+
 #include <string.h>
 
 enum { BLOCK_GS = 64, EMPTY_MAX = 64 };
@@ -17,8 +19,8 @@ static void set_buckets(struct to_goroutines *gs, struct to_g **buckets, size_t 
   gs->mask = count - 1;
 }
 
-void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem, uint64_t seed) {
-  *gs = (struct to_goroutines){ .mem = mem, .factor = seed * UINT64_C(0x9E3779B97F4A7C15) | 1 };
+void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem) {
+  *gs = (struct to_goroutines){ .mem = mem, .factor = tb_seed() | 1 };
   set_buckets(gs, gs->few, TO_G_BUCKETS_MIN);
 }
 

@@ -42,7 +42,7 @@ struct to_goroutines {
 };
 
 /* Lives in place: not to be moved. */
-void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem, uint64_t seed);
+void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem);
 /* Every goroutine has been removed. */
 void to__goroutines_fini(struct to_goroutines *gs);
 

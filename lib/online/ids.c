@@ -5,9 +5,9 @@
 
 enum { DENSE_MIN = 256, DENSE_SPARSE = 16 };
 
-void to__ids_init(struct to_ids *ids, struct tb_mem *mem, uint64_t seed) {
+void to__ids_init(struct to_ids *ids, struct tb_mem *mem) {
   *ids = (struct to_ids){ .mem = mem };
-  tb_map_init(&ids->sparse, mem, seed);
+  tb_map_init(&ids->sparse, mem, tb_seed());
 }
 
 void to__ids_fini(struct to_ids *ids) {

@@ -22,7 +22,7 @@ struct to_ids {
 
 enum { TO_IDS_NONE = UINT32_MAX };
 
-void to__ids_init(struct to_ids *ids, struct tb_mem *mem, uint64_t seed);
+void to__ids_init(struct to_ids *ids, struct tb_mem *mem);
 void to__ids_fini(struct to_ids *ids);
 void to__ids_clear(struct to_ids *ids);
 

@@ -80,16 +80,16 @@ void to_model_epoch(struct to_model *model) {
   model->gen = model->in_gen = TB_NO_GEN;
 }
 
-tb_rc to_model_new(struct tb_mem *mem, uint64_t seed, struct to_model **out) {
+tb_rc to_model_new(struct tb_mem *mem, struct to_model **out) {
   void *block;
 
   TB_TRY(tb_mem_take(mem, sizeof(struct to_model), &block));
   struct to_model *model = block;
   model->mem = mem;
-  tb_map_init(&model->goroutines, mem, seed);
-  tb_map_init(&model->threads, mem, seed);
-  tb_map_init(&model->procs, mem, seed);
-  to_durations_init(&model->durations, mem, seed);
+  tb_map_init(&model->goroutines, mem, tb_seed());
+  tb_map_init(&model->threads, mem, tb_seed());
+  tb_map_init(&model->procs, mem, tb_seed());
+  to_durations_init(&model->durations, mem);
   *out = model;
   return TB_OK;
 }

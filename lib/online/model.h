@@ -29,8 +29,7 @@
 
 struct to_model;
 
-/* seed: any number that a peer cannot guess; it keeps chosen ids from colliding. */
-TB_MUST tb_rc to_model_new(struct tb_mem *mem, uint64_t seed, struct to_model **out);
+TB_MUST tb_rc to_model_new(struct tb_mem *mem, struct to_model **out);
 void to_model_free(struct to_model *model); /* accepts NULL */
 /* A hole or a broken generation: nothing is known any more. */
 void to_model_epoch(struct to_model *model);

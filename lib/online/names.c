@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-void to__names_init(struct to_names *names, struct tb_mem *mem, uint64_t seed) {
+void to__names_init(struct to_names *names, struct tb_mem *mem) {
   *names = (struct to_names){ .mem = mem };
-  tb_map_init(&names->by_hash, mem, seed);
+  tb_map_init(&names->by_hash, mem, tb_seed());
 }
 
 void to__names_fini(struct to_names *names) {

@@ -23,7 +23,7 @@ struct to_names {
   struct tb_map by_hash;
 };
 
-void to__names_init(struct to_names *names, struct tb_mem *mem, uint64_t seed);
+void to__names_init(struct to_names *names, struct tb_mem *mem);
 void to__names_fini(struct to_names *names); /* every name has been let go */
 
 TB_MUST tb_rc to__name_hold(struct to_names *names, struct to_string text, struct to_name **out);

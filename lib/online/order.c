@@ -127,7 +127,7 @@ tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct t
 
   TB_TRY(tb_mem_take(mem, sizeof(struct to_order), &block));
   struct to_order *order = block;
-  to__state_init(order, mem, (uintptr_t)order); /* where it lies is the secret of its hash tables */
+  to__state_init(order, mem);
   order->sink = sink;
   order->diag = diag;
   order->sample_time = INT64_MAX;

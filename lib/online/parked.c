@@ -5,9 +5,9 @@
 #include "online/frontier.h"
 #include "wire/varint.h"
 
-void to__parked_init(struct to_parked *parked, struct tb_mem *mem, uint64_t seed) {
+void to__parked_init(struct to_parked *parked, struct tb_mem *mem) {
   *parked = (struct to_parked){ .mem = mem };
-  tb_map_init(&parked->waiting, mem, seed);
+  tb_map_init(&parked->waiting, mem, tb_seed());
 }
 
 void to__parked_fini(struct to_parked *parked) {

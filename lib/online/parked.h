@@ -24,7 +24,7 @@ struct to_touched {
   struct to_want number;
 };
 
-void to__parked_init(struct to_parked *parked, struct tb_mem *mem, uint64_t seed);
+void to__parked_init(struct to_parked *parked, struct tb_mem *mem);
 void to__parked_fini(struct to_parked *parked);
 void to__parked_clear(struct to_parked *parked);
 

@@ -39,7 +39,7 @@ tb_rc to_prepared_new(struct tb_mem *mem, struct to_prepared **out) {
   TB_TRY(tb_mem_take(mem, sizeof(struct to_prepared), &block));
   struct to_prepared *p = block;
   p->mem = mem;
-  to__generation_init(&p->gen, mem, (uintptr_t)p);
+  to__generation_init(&p->gen, mem);
   *out = p;
   return TB_OK;
 }

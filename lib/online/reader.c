@@ -48,7 +48,7 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
   if (limits != NULL) reader->limits = *limits;
   to__gather_init(&reader->gather, mem, (flags & TO_READER_BYTES_STAY) != 0,
                   reader->limits.generation_bytes_max);
-  to__generation_init(&reader->own, mem, (uintptr_t)reader);
+  to__generation_init(&reader->own, mem);
   reader->gen = &reader->own;
   tb_rc rc = to__order_new(mem, &reader->limits, sink, diag, &reader->order);
   if (rc != TB_OK) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text and frames are interned, so that equal ones have equal addresses; a stack is an array of
  * frame addresses. Each of the maps goes from a hash to an address and every hit is compared, so a
- * hash that a peer forged costs a probe and never mixes two things up.
+ * hash that a peer hits by chance costs a probe and never mixes two things up; forged it cannot be, for each hash
+ * begins with its map's seed.
  *
  * A stack that was seen in another generation is recognised by its program counters alone, which the
  * generation has at hand. Frames without a counter (a C program may write such) are told apart by their text. */
@@ -13,7 +14,6 @@ enum {
   ARENA_CHUNK_BYTES = 16 << 10,
   STACK_BYTES_MEAN = 1024,
   FRAMES_MAX = 128,
-  MIX_START = 0x5bd1
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
@@ -36,10 +36,10 @@ static uint64_t mix_text(uint64_t hash, struct to_string text) {
 void to_stacktable_init(struct to_stacktable *table, struct tb_mem *mem, size_t stacks_max) {
   *table = (struct to_stacktable){ .mem = mem, .epoch = 1, .stacks_max = stacks_max };
   tb_arena_init(&table->arena, mem, ARENA_CHUNK_BYTES);
-  tb_map_init(&table->by_identity, mem, (uintptr_t)table);
-  tb_map_init(&table->frames, mem, (uintptr_t)table);
-  tb_map_init(&table->texts, mem, (uintptr_t)table);
-  tb_map_init(&table->by_id, mem, (uintptr_t)table);
+  tb_map_init(&table->by_identity, mem, tb_seed());
+  tb_map_init(&table->frames, mem, tb_seed());
+  tb_map_init(&table->texts, mem, tb_seed());
+  tb_map_init(&table->by_id, mem, tb_seed());
 }
 
 void to_stacktable_fini(struct to_stacktable *table) {
@@ -80,7 +80,7 @@ static tb_rc keep_text(struct to_stacktable *table, struct to_string *text) {
   uint64_t *place;
   void *block;
 
-  TB_TRY(intern(&table->texts, mix_text(MIX_START, *text), same_text, text, true, &place));
+  TB_TRY(intern(&table->texts, mix_text(table->texts.seed, *text), same_text, text, true, &place));
   if (*place == 0) {
     TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len + 1, &block));
     struct to_string *kept = block;
@@ -102,7 +102,7 @@ static bool same_frame(const void *kept, const void *wanted) {
 /* NULL: not kept, and add says to leave it so. */
 static tb_rc keep_frame(struct to_stacktable *table, struct to_frame frame, bool add,
                         const struct to_frame **out_frame) {
-  uint64_t key = mix(mix(MIX_START, frame.pc), frame.line);
+  uint64_t key = mix(mix(table->frames.seed, frame.pc), frame.line);
   uint64_t *place;
   void *block;
 
@@ -204,7 +204,7 @@ static tb_rc identify(struct to_stacktable *table, const struct to_generation *g
   struct wanted_stack wanted = { .len = 0 };
   bool add = !table_is_full(table); /* else one of those kept, or none */
   bool need_text = false, found = true;
-  uint64_t hash = MIX_START;
+  uint64_t hash = table->by_identity.seed;
   uint64_t *place;
 
   wanted.len = to_stack_pcs(gen, id, wanted.pcs, FRAMES_MAX);

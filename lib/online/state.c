@@ -3,15 +3,14 @@
 
 #include <string.h>
 
-void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed) {
+void to__state_init(struct to_order *order, struct tb_mem *mem) {
   order->mem = mem;
-  order->seed = seed;
-  tb_map_init(&order->procs, mem, seed);
-  tb_map_init(&order->threads, mem, seed);
-  tb_map_init(&order->tasks, mem, seed);
-  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_init(&order->sequences[i], mem, seed);
-  to__names_init(&order->names, mem, seed);
-  to__parked_init(&order->parked, mem, seed);
+  tb_map_init(&order->procs, mem, tb_seed());
+  tb_map_init(&order->threads, mem, tb_seed());
+  tb_map_init(&order->tasks, mem, tb_seed());
+  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_init(&order->sequences[i], mem, tb_seed());
+  to__names_init(&order->names, mem);
+  to__parked_init(&order->parked, mem);
   to__state_clear(order);
 }
 
@@ -79,7 +78,7 @@ static void drop_all(struct to_order *order) {
 
 void to__state_clear(struct to_order *order) {
   drop_all(order);
-  to__goroutines_init(&order->goroutines, order->mem, order->seed);
+  to__goroutines_init(&order->goroutines, order->mem);
   tb_map_clear(&order->procs);
   tb_map_clear(&order->threads);
   tb_map_clear(&order->tasks);

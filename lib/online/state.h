@@ -130,7 +130,6 @@ struct to_order {
   struct to_thread nobody;
   struct to_goroutines goroutines;
   struct to_p *near_procs[TO_PROCS_NEAR];
-  uint64_t seed;
   struct tb_map procs;   /* id -> struct to_p */
   struct tb_map threads; /* id -> struct to_thread */
   struct tb_map tasks;   /* id -> struct to_task */
@@ -174,7 +173,7 @@ struct to_step {
   struct to_event *out; /* where the step's next event goes: good only once all of the step is */
 };
 
-void to__state_init(struct to_order *order, struct tb_mem *mem, uint64_t seed);
+void to__state_init(struct to_order *order, struct tb_mem *mem);
 /* Forgets everything, for a new epoch. */
 void to__state_clear(struct to_order *order);
 void to__state_fini(struct to_order *order);

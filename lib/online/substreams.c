@@ -53,8 +53,7 @@ struct to_substreams {
   size_t count;
 };
 
-tb_rc to_substreams_new(struct tb_mem *mem, uint64_t seed, struct to_fault_sink sink,
-                        struct to_substreams **out) {
+tb_rc to_substreams_new(struct tb_mem *mem, struct to_fault_sink sink, struct to_substreams **out) {
   struct to_substreams *s;
   void *block;
 
@@ -65,7 +64,7 @@ tb_rc to_substreams_new(struct tb_mem *mem, uint64_t seed, struct to_fault_sink 
   tb_diag_clear(&s->diag);
   tb_arena_init(&s->parts, mem, PARTS_CHUNK);
   tb_arena_init(&s->joined, mem, JOINED_CHUNK);
-  tb_map_init(&s->by_id, mem, seed);
+  tb_map_init(&s->by_id, mem, tb_seed());
   *out = s;
   return TB_OK;
 }

@@ -60,8 +60,7 @@ struct to_fault_sink {
 
 struct to_substreams;
 
-/* seed: any number that a peer cannot guess; it keeps chosen ids from colliding. */
-TB_MUST tb_rc to_substreams_new(struct tb_mem *mem, uint64_t seed, struct to_fault_sink sink,
+TB_MUST tb_rc to_substreams_new(struct tb_mem *mem, struct to_fault_sink sink,
                                 struct to_substreams **out);
 void to_substreams_free(struct to_substreams *s); /* accepts NULL */
 TB_MUST tb_rc to_substreams_generation(struct to_substreams *s, const struct to_generation *gen);

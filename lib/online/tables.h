@@ -84,7 +84,7 @@ struct to_generation {
   tb_rc frames_rc;    /* why they could not be made; the reader answers it after the sink */
 };
 
-void to__generation_init(struct to_generation *gen, struct tb_mem *mem, uint64_t seed);
+void to__generation_init(struct to_generation *gen, struct tb_mem *mem);
 void to__generation_fini(struct to_generation *gen);
 /* Empty again, for the next number. */
 void to__generation_clear(struct to_generation *gen);

@@ -146,7 +146,7 @@ __attribute__((noinline)) static struct sum read_rows(const struct tb_buf *trace
   struct sum sum = { .rows = 0 };
   struct to_reader *reader;
 
-  must(to_substreams_new(mem, 1, (struct to_fault_sink){ NULL, NULL }, &sum.s));
+  must(to_substreams_new(mem, (struct to_fault_sink){ NULL, NULL }, &sum.s));
   must(to_reader_new(mem, NULL, TO_READER_BYTES_STAY, (struct to_event_sink){ &sum, take }, NULL,
                      &reader));
   must(to_reader_read(reader, trace->data, trace->len));

@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   cut(&batches, data, size, copy);
   told.end = batches.bytes;
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
-  FUZZ_CHECK(to_substreams_new(&mem, 12345, (struct to_fault_sink){ &told, hear }, &s) == TB_OK);
+  FUZZ_CHECK(to_substreams_new(&mem, (struct to_fault_sink){ &told, hear }, &s) == TB_OK);
   tt_tighten(&mem, size);
   if (to_substreams_generation(s, &batches.gen) == TB_OK) {
     FUZZ_CHECK(to_substreams_faults(s) == told.count);

@@ -108,8 +108,8 @@ static void pull_all(const uint8_t *data, size_t size) {
   if (size == 0) return; /* a source never gives nothing */
   tb_diag_clear(&diag);
   tb_mem_init(&v.mem, tb_mem_libc, NULL, MEMORY_MAX);
-  to_allocfree_init(&v.heap, &v.mem, 12345);
-  FUZZ_CHECK(to_model_new(&v.mem, 12345, &v.model) == TB_OK);
+  to_allocfree_init(&v.heap, &v.mem);
+  FUZZ_CHECK(to_model_new(&v.mem, &v.model) == TB_OK);
   FUZZ_CHECK(to_pull_new(&v.mem, &limits, TO_READER_BYTES_STAY, to_part_source(&part), &diag,
                          &pull) == TB_OK);
   tt_tighten(&v.mem, size);

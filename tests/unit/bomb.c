@@ -18,12 +18,16 @@ void bomb_room(struct bomb *bomb) {
   if (bomb->batch.len > TW_BATCH_BYTES_MAX - 64) bomb_flush(bomb);
 }
 
-void bomb_add(struct bomb *bomb, const uint64_t *numbers, size_t n) {
+void bomb_numbers(struct bomb *bomb, const uint64_t *numbers, size_t n) {
   unsigned char bytes[TW_VARINT_BYTES_MAX];
 
-  tb_buf_byte(&bomb->batch, (unsigned char)numbers[0]); /* the type */
-  for (size_t i = 1; i < n; i++)
+  for (size_t i = 0; i < n; i++)
     tb_buf_add(&bomb->batch, bytes, tw_varint_write(bytes, numbers[i]));
+}
+
+void bomb_add(struct bomb *bomb, const uint64_t *numbers, size_t n) {
+  tb_buf_byte(&bomb->batch, (unsigned char)numbers[0]); /* the type */
+  bomb_numbers(bomb, numbers + 1, n - 1);
 }
 
 void bomb_string(struct bomb *bomb, uint64_t id, const char *text, size_t len) {

@@ -54,7 +54,7 @@ static struct seen read_trace(const struct tt_input *trace) {
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(&diag);
-  to_allocfree_init(&af, &mem, 4711);
+  to_allocfree_init(&af, &mem);
   cr_assert_eq(to_pull_new(&mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &diag, &pull),
                TB_OK);
   while (to_pull_next(pull, &ev, &gen) == TB_OK) {
@@ -101,7 +101,7 @@ Test(allocfree, what_is_not_known_is_left_out) {
   struct tb_mem mem;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_allocfree_init(&af, &mem, 1);
+  to_allocfree_init(&af, &mem);
   struct to_event stack = { .type = TW_EV_GOROUTINE_STACK_ALLOC, .args = { 9, 13 } },
                   odd = { .type = TW_EV_GOROUTINE_STACK, .args = { 9, 200 } },
                   object = { .type = TW_EV_HEAP_OBJECT_ALLOC, .args = { 7, 3 } },

@@ -210,6 +210,38 @@ Test(bomb_costs, stops_whose_reasons_differ_in_their_last_byte) {
   explode("long reasons", &bomb, TB_OK);
 }
 
+/* ---- stacks ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ (hash >> 29);
+}
+
+/* As if the hash of a frame began with a number that everybody knows. */
+Test(bomb_costs, frames_whose_hashes_were_forged) {
+  enum { STACKS = 300, FRAMES = 128, START = 0x5bd1 };
+  struct bomb bomb;
+  uint64_t pc = 1;
+
+  bomb_begin(&bomb, FAST);
+  for (uint64_t stack = 1; stack <= STACKS; stack++) {
+    ADD(&bomb, TW_EV_STACKS);
+    ADD(&bomb, TW_EV_STACK, stack, FRAMES);
+    for (unsigned i = 0; i < FRAMES; i++, pc++) {
+      const uint64_t frame[] = { pc, 0, 0, mix(START, pc) };
+      bomb_numbers(&bomb, frame, 4);
+    }
+    bomb_flush(&bomb);
+  }
+  known(&bomb, 0);
+  for (uint64_t stack = 1; stack <= STACKS; stack++) {
+    ADD(&bomb, TW_EV_GO_SYSCALL_BEGIN, 1, stack, stack);
+    ADD(&bomb, TW_EV_GO_SYSCALL_END, 1);
+  }
+  bomb_flush(&bomb);
+  explode("forged frames", &bomb, TB_OK);
+}
+
 /* ---- procs ---- */
 
 Test(bomb_costs, an_abandoned_proc_named_again_and_again_among_many_threads) {

@@ -45,7 +45,7 @@ static tb_rc order(struct run *run, const char *name, struct to_event_sink sink)
   unsigned char *bytes = load(name, &len);
 
   tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_durations_init(&run->durations, &run->mem, 1);
+  to_durations_init(&run->durations, &run->mem);
   tp_bundle_init(&run->bundle, &run->mem);
   cr_assert_eq(to_reader_new(&run->mem, &(struct to_limits){ 0 }, 0, sink, NULL, &reader), TB_OK);
   tb_rc rc = to_reader_read(reader, bytes, len);

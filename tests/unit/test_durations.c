@@ -11,7 +11,7 @@ static struct to_durations durations;
 
 static void init(void) {
   tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
-  to_durations_init(&durations, &mem, 1);
+  to_durations_init(&durations, &mem);
 }
 
 static void fini(void) {

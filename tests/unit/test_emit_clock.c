@@ -409,7 +409,7 @@ static void pass_objects_on(bool turns) {
   for (unsigned i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
   for (unsigned i = 0; i < PLACES; i++) left += atomic_load(&place[i]) != 0;
   tb_mem_init(&allocfree_mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_allocfree_init(&allocfree, &allocfree_mem, 1);
+  to_allocfree_init(&allocfree, &allocfree_mem);
   emit_end_and_read(&e, (struct to_event_sink){ NULL, take_objects });
   to_allocfree_fini(&allocfree);
   cr_assert_eq(frees, ALL - left);

@@ -85,7 +85,7 @@ static struct told read_trace(const void *bytes, size_t n) {
 
   tb_mem_init(&told.mem, tb_mem_libc, NULL, 256 << 20);
   tb_diag_clear(&diag);
-  cr_assert_eq(to_substreams_new(&told.mem, 1, (struct to_fault_sink){ 0 }, &told.streams), TB_OK);
+  cr_assert_eq(to_substreams_new(&told.mem, (struct to_fault_sink){ 0 }, &told.streams), TB_OK);
   cr_assert_eq(to_reader_new(&told.mem, &(struct to_limits){ 0 }, 0, sink, &diag, &reader), TB_OK);
   tb_rc rc = to_reader_read(reader, bytes, n);
   tb_diag_format(&diag, text, sizeof text);

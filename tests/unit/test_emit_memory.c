@@ -68,7 +68,7 @@ static void begin(void) {
 static void end(void) {
   told = (struct told){ 0 };
   tb_mem_init(&told.mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_allocfree_init(&told.allocfree, &told.mem, 1);
+  to_allocfree_init(&told.allocfree, &told.mem);
   emit_end_and_read(&emitted, (struct to_event_sink){ NULL, take });
   to_allocfree_fini(&told.allocfree);
   cr_assert_eq(told.mem.bytes, 0);

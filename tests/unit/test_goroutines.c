@@ -11,7 +11,7 @@ static uint64_t state;
 
 static void set_up(void) {
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  to__goroutines_init(&gs, &mem, 0x1234567);
+  to__goroutines_init(&gs, &mem);
   state = 88172645463325252;
 }
 

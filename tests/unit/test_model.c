@@ -52,7 +52,7 @@ static void feed(struct run *run, const char *text) {
 
   tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
   run->count = 0;
-  cr_assert_eq(to_model_new(&run->mem, 12345, &run->model), TB_OK);
+  cr_assert_eq(to_model_new(&run->mem, &run->model), TB_OK);
   tb_buf_init(&bytes, &run->mem);
   tt_trace_bytes(text, &run->mem, &bytes);
   read_trace(&run->mem, (struct to_event_sink){ run, listen }, bytes.data, bytes.len, text);
@@ -306,7 +306,7 @@ static void follow(const struct tt_stored *trace) {
   struct to_model *model;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  cr_assert_eq(to_model_new(&mem, 12345, &model), TB_OK);
+  cr_assert_eq(to_model_new(&mem, &model), TB_OK);
   read_trace(&mem, (struct to_event_sink){ model, compare }, trace->bytes, trace->len, trace->path);
   cr_assert_gt(to_model_goroutines(model), 0, "%s", trace->path);
   to_model_free(model);

@@ -64,7 +64,7 @@ static tb_rc work(struct pipeline *p, const unsigned char *trace, size_t n) {
   tb_rc rc;
 
   TB_TRY(to_analyses_new(&p->mem, &config, &p->analyses));
-  TB_TRY(to_model_new(&p->mem, 1, &p->model));
+  TB_TRY(to_model_new(&p->mem, &p->model));
   TB_TRY(to_pull_new(&p->mem, NULL, 0, to_part_source(&part), NULL, &p->pull));
   while ((rc = to_pull_next(p->pull, &ev, &gen)) == TB_OK) TB_TRY(look(p, ev, gen));
   return rc == TB_END ? report_all(p) : rc;
@@ -74,7 +74,7 @@ static tb_rc run(const struct tt_input *input, struct scarce *scarce) {
   struct pipeline p = { 0 };
 
   tb_mem_init(&p.mem, scarce_resize, scarce, SIZE_MAX);
-  to_allocfree_init(&p.allocfree, &p.mem, 1);
+  to_allocfree_init(&p.allocfree, &p.mem);
   tb_rc rc = work(&p, input->data, input->len);
   to_pull_free(p.pull);
   to_model_free(p.model);

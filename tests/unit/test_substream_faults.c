@@ -42,7 +42,7 @@ static void read_it(struct read *r) {
   *r = (struct read){ .part = { t.bytes.data, TW_HEADER_BYTES, TW_HEADER_BYTES, t.bytes.len, 0 } };
   tb_mem_init(&r->mem, tb_mem_libc, NULL, SIZE_MAX);
   struct to_fault_sink sink = { &r->heard, hear };
-  cr_assert_eq(to_substreams_new(&r->mem, 4711, sink, &r->s), TB_OK);
+  cr_assert_eq(to_substreams_new(&r->mem, sink, &r->s), TB_OK);
   cr_assert_eq(
       to_pull_new(&r->mem, NULL, TO_READER_BYTES_STAY, to_part_source(&r->part), NULL, &r->pull),
       TB_OK);

@@ -33,7 +33,7 @@ static void look_at(struct look *look, const void *trace, size_t n) {
   *look = (struct look){ .part = { trace, TW_HEADER_BYTES, TW_HEADER_BYTES, n, 0 } };
   tb_mem_init(&look->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(&look->diag);
-  cr_assert_eq(to_substreams_new(&look->mem, 4711, sink, &look->s), TB_OK);
+  cr_assert_eq(to_substreams_new(&look->mem, sink, &look->s), TB_OK);
   cr_assert_eq(to_pull_new(&look->mem, NULL, TO_READER_BYTES_STAY, to_part_source(&look->part),
                            &look->diag, &look->pull),
                TB_OK);

@@ -36,9 +36,9 @@ void tk_go_profile_init(struct tk_go_profile *p, struct tb_mem *mem) {
   *p = (struct tk_go_profile){ 0 };
   tb_arena_init(&p->arena, mem, CHUNK_BYTES);
   to_stacktable_init(&p->stacks, mem, (1 << STACK_BITS) - 2);
-  tb_map_init(&p->goroutines, mem, (uintptr_t)p);
-  tb_map_init(&p->entries, mem, (uintptr_t)p);
-  tb_map_init(&p->calls, mem, (uintptr_t)p);
+  tb_map_init(&p->goroutines, mem, tb_seed());
+  tb_map_init(&p->entries, mem, tb_seed());
+  tb_map_init(&p->calls, mem, tb_seed());
 }
 
 void tk_go_profile_fini(struct tk_go_profile *p) {

@@ -231,10 +231,10 @@ tb_rc tk_pprof_write(const char *path, Tracecollect__V1__StreamReport *const *re
   struct tb_buf packed;
 
   tb_arena_init(&p.arena, &tk_mem, CHUNK_BYTES);
-  tb_map_init(&p.texts, &tk_mem, (uintptr_t)&p);
-  tb_map_init(&p.functions, &tk_mem, (uintptr_t)&p);
-  tb_map_init(&p.locations, &tk_mem, (uintptr_t)&p);
-  tb_map_init(&p.by_pc, &tk_mem, (uintptr_t)&p);
+  tb_map_init(&p.texts, &tk_mem, tb_seed());
+  tb_map_init(&p.functions, &tk_mem, tb_seed());
+  tb_map_init(&p.locations, &tk_mem, tb_seed());
+  tb_map_init(&p.by_pc, &tk_mem, tb_seed());
   tb_buf_init(&packed, &tk_mem);
   tb_rc rc = pack_profile(&p, reports, n, &packed);
   if (rc == TB_OK)

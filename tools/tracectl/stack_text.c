@@ -28,7 +28,7 @@ struct tk_stack_texts {
 };
 
 static void cache_init(struct cache *cache, struct tb_mem *mem) {
-  tb_map_init(&cache->spans, mem, (uint64_t)(uintptr_t)cache);
+  tb_map_init(&cache->spans, mem, tb_seed());
   tb_buf_init(&cache->text, mem);
 }
 

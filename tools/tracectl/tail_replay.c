@@ -115,7 +115,7 @@ static struct stream *stream_of(struct replay *r, const segment_info *info) {
   s->instance = strdup(info->instance);
   const struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, s->id);
   if (c != NULL && c->gen == 0) s->before = c->base; /* else the cursor knows it to the event */
-  to_durations_init(&s->durations, &tk_mem, (uintptr_t)s);
+  to_durations_init(&s->durations, &tk_mem);
   tp_bundle_init(&s->bundle, &tk_mem);
   sink.self = s;
   bool made = s->service != NULL && s->instance != NULL &&
