@@ -16,7 +16,8 @@
 
 enum { LIVE_ROWS_AT_ONCE = 1000 };
 
-void tc__note(struct tc_archiver *archiver, const char *fmt, ...) {
+void tc__note_at(struct tc_archiver *archiver, struct tc_log_site *site, enum tc_level level,
+                 uint32_t ref, const char *fmt, ...) {
   char text[512];
   va_list args;
 
@@ -24,13 +25,14 @@ void tc__note(struct tc_archiver *archiver, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  archiver->opt.sink.note(archiver->opt.sink.self, text);
+  archiver->opt.sink.note(archiver->opt.sink.self,
+                          &(struct tc_note){ site, level, ref, fmt, text });
 }
 
 /* ---- lifecycle */
 
 static void note_rebuild(void *self, const char *text) {
-  tc__note(self, "%s", text);
+  tc__note_as((struct tc_archiver *)self, TC_WARN, 0, "%s", text);
 }
 
 tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
@@ -71,8 +73,8 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK)
     return TB_OK;
   if (!missing)
-    tc__note(archiver, "%s; catalog.sqlite is rebuilt from the metas",
-             stale ? "catalog.sqlite: a write had failed" : why.text);
+    tc__note_as(archiver, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
+                stale ? "catalog.sqlite: a write had failed" : why.text);
   TB_TRY(make_anew(archiver, diag));
   return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
 }
@@ -103,7 +105,8 @@ void tc__rebuild_catalog(struct tc_archiver *archiver) {
   archiver->opt.stats->catalog_stale = rc != TB_OK;
   tc__take_totals(archiver);
   if (rc == TB_OK) return;
-  tc__note(archiver, "%s; segments are archived, but neither listed nor deleted by age", diag.text);
+  tc__note_as(archiver, TC_ERROR, 0,
+              "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
 static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {

@@ -150,7 +150,8 @@ static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *strea
                            .seq = m->first_seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
-  tc__note(archiver, "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
+  tc__note_as(archiver, TC_ERROR, stream->ref,
+              "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
   put_part_aside(archiver, stream, m->gen);
   tc_count(&archiver->opt.stats->generations_broken, 1);
   return tc__losses_add(&stream->losses, &loss);

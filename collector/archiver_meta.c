@@ -113,7 +113,8 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
 tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
                          struct tb_diag *diag) {
   if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
-  if (!archiver->opt.stats->catalog_stale) tc__note(archiver, "%s; it will be rebuilt", why->text);
+  if (!archiver->opt.stats->catalog_stale)
+    tc__note_as(archiver, TC_ERROR, 0, "%s; it will be rebuilt", why->text);
   archiver->opt.stats->catalog_stale = true;
   return tc__mark_stale(archiver, diag);
 }

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "collector/archiver.h"
 #include "collector/catalog_write.h"
+#include "collector/journal.h"
 #include "collector/mailbox.h"
 #include "collector/outbox.h"
 #include "collector/reserve.h"
@@ -172,7 +173,15 @@ struct tc_archiver {
   struct tc__quarantine quarantine;
 };
 
-void tc__note(struct tc_archiver *archiver, const char *fmt, ...) TB_PRINTF(2, 3);
+/* A line for the log. Each call is a site of its own; a line about a stream gives its ref. */
+#define tc__note(archiver, ...) tc__note_as(archiver, TC_NOTICE, 0, __VA_ARGS__)
+#define tc__note_as(archiver, level, ref, ...)                                                     \
+  do {                                                                                             \
+    static struct tc_log_site site_;                                                               \
+    tc__note_at((archiver), &site_, (level), (ref), __VA_ARGS__);                                  \
+  } while (0)
+void tc__note_at(struct tc_archiver *archiver, struct tc_log_site *site, enum tc_level level,
+                 uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
 
 struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,
                                        uint32_t ref); /* NULL: unknown */

@@ -175,9 +175,10 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
     if (other->stream == file->stream) other->new_run = true;
   tc_count(&archiver->opt.stats->generations_broken, segment->ngens);
-  tc__note(archiver,
-           "stream=%s gen=%" PRIu64 ": is in the archive already; the new bytes are in quarantine",
-           file->stream->hex, segment->first_gen);
+  tc__note_as(archiver, TC_WARN, file->stream->ref,
+              "stream=%s gen=%" PRIu64
+              ": is in the archive already; the new bytes are in quarantine",
+              file->stream->hex, segment->first_gen);
   tc_segment_free(segment);
   file->segment = NULL;
   return TB_OK;
@@ -205,8 +206,9 @@ static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bo
     if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for the losses of a note");
   }
   if (!exists || *out_taken) return TB_OK;
-  tc__note(archiver, "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
-           file->stream->hex, trace);
+  tc__note_as(archiver, TC_WARN, file->stream->ref,
+              "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
+              file->stream->hex, trace);
   return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
 }
 
@@ -466,10 +468,10 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
   /* Under the name of a segment it would be in the place of its row. */
   bool has_name = file->losses.n > 0 && file->losses.items[0].first_gen > last->last_gen;
   if (has_name) TB_TRY(leave_note(archiver, file, diag));
-  tc__note(archiver, "%s; the stream's %s", why.text,
-           has_name             ? "losses have a meta of their own"
-           : file->losses.n > 0 ? "losses are not noted"
-                                : "end is not noted");
+  tc__note_as(archiver, TC_WARN, file->stream->ref, "%s; the stream's %s", why.text,
+              has_name             ? "losses have a meta of their own"
+              : file->losses.n > 0 ? "losses are not noted"
+                                   : "end is not noted");
   return TB_OK;
 }
 

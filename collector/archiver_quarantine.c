@@ -73,7 +73,7 @@ static tb_rc list_parts(struct tc_archiver *archiver, struct parts *parts, struc
     if (!is_part(name)) continue;
     if (fstatat(quarantine_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;
-      tc__note(archiver, "retention: quarantine/%s: %s", name, strerror(errno));
+      tc__note_as(archiver, TC_ERROR, 0, "retention: quarantine/%s: %s", name, strerror(errno));
       parts->unseen = true;
     } else if (S_ISREG(st.st_mode) && add_part(parts, name, &st) != TB_OK) {
       rc = tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
@@ -100,7 +100,7 @@ static size_t take_oldest(struct tc_archiver *archiver, const struct tc_retentio
     if (!tc_retention_takes(&archiver->retention, rules, parts->bytes, disk_free, part->wall_ns))
       break;
     if (unlinkat(archiver->opt.dirs->quarantine, part->name, 0) != 0 && errno != ENOENT) {
-      tc__note(archiver, "quarantine/%s: %s", part->name, strerror(errno));
+      tc__note_as(archiver, TC_ERROR, 0, "quarantine/%s: %s", part->name, strerror(errno));
       break;
     }
     parts->bytes -= part->bytes;
@@ -137,7 +137,7 @@ void tc__retain_quarantine(struct tc_archiver *archiver) {
     if (gone > 0)
       tc__note(archiver, "retention: %zu unfinished generations deleted from quarantine", gone);
   } else {
-    tc__note(archiver, "retention: %s", diag.text);
+    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
   }
   free(parts.items);
 }

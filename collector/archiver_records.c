@@ -180,7 +180,8 @@ static void put_rest_aside(struct tc_archiver *archiver, struct tc_segment *rest
 
   if (rc == TB_OK) rc = tc__quarantine_file(archiver, rest, &why);
   if (rc == TB_OK) return;
-  tc__note(archiver, "%s; what was there of an unfinished generation is not kept", why.text);
+  tc__note_as(archiver, TC_WARN, 0, "%s; what was there of an unfinished generation is not kept",
+              why.text);
   unlinkat(archiver->opt.dirs->open, rest->name, 0);
 }
 
@@ -217,8 +218,9 @@ tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *strea
   }
   stream->run_broken = true;
   tc_count(&archiver->opt.stats->generations_broken, 1);
-  tc__note(archiver, "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
-           loss.first_gen, why);
+  tc__note_as(archiver, TC_WARN, stream->ref,
+              "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
+              loss.first_gen, why);
   if (!note_loss) return TB_OK;
   stream->abandoned_gen = loss.first_gen;
   if (tc__loss_was_told(stream, &loss)) return TB_OK;

@@ -241,10 +241,10 @@ tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_
 
   assert(stream != NULL);
   TB_TRY(tc__learn_told(archiver, stream, diag));
-  tc__note(archiver,
-           "stream=%s seq=%" PRIu64 "..%" PRIu64
-           ": these records are damaged in the log; their generations are lost",
-           stream->hex, first_seq, last_seq);
+  tc__note_as(archiver, TC_ERROR, ref,
+              "stream=%s seq=%" PRIu64 "..%" PRIu64
+              ": these records are damaged in the log; their generations are lost",
+              stream->hex, first_seq, last_seq);
   struct tc__loss gap = { .first_gen = stream->last_gen + 1,
                           .last_gen = stream->last_gen + 1,
                           .first_seq = first_seq,

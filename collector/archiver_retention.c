@@ -95,7 +95,7 @@ static bool begin(struct tc_archiver *archiver) {
 
   if (archiver->stale_marked) return true;
   archiver->half_gone.marked = tc__mark_stale(archiver, &diag) == TB_OK;
-  if (!archiver->half_gone.marked) tc__note(archiver, "retention: %s", diag.text);
+  if (!archiver->half_gone.marked) tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
   return archiver->half_gone.marked;
 }
 
@@ -119,7 +119,7 @@ static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
   tb_rc rc = tc_day_valid(day) ? expire_row(round, row, day, &diag)
                                : tb_fail(&diag, TB_CORRUPT, "%s: has no day", row->path);
   if (rc != TB_OK) {
-    if (round->failed++ < TOLD_MAX) tc__note(archiver, "retention: %s", diag.text);
+    if (round->failed++ < TOLD_MAX) tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
     return rc;
   }
   tc__take_totals(archiver);
@@ -203,8 +203,9 @@ void tc__retain(struct tc_archiver *archiver) {
                      atomic_load(&archiver->opt.stats->archive_bytes));
   if (archiver->retention.clock_jumped) {
     atomic_store(&archiver->opt.stats->clock_jumped, true);
-    tc__note(archiver, "retention: the wall clock jumped by more than an hour; nothing is deleted "
-                       "by age for an hour");
+    tc__note_as(archiver, TC_WARN, 0,
+                "retention: the wall clock jumped by more than an hour; nothing is deleted "
+                "by age for an hour");
   }
   tc__retain_quarantine(archiver);
   if (!tc__catalog_takes_rows(archiver)) return;
@@ -227,8 +228,8 @@ void tc__retain(struct tc_archiver *archiver) {
     }
   end(archiver);
   if (round->failed > TOLD_MAX)
-    tc__note(archiver, "retention: %" PRIu64 " more could not be deleted",
-             round->failed - TOLD_MAX);
+    tc__note_as(archiver, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
+                round->failed - TOLD_MAX);
   if (round->taken > 0)
     tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
   free(round);

@@ -201,7 +201,8 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
 
   atomic_store(&archiver->opt.stats->archive_stuck, stuck);
   if (stuck && !was)
-    tc__note(archiver, "%s; the archive waits, the log keeps what is acked", diag->text);
+    tc__note_as(archiver, TC_ERROR, 0, "%s; the archive waits, the log keeps what is acked",
+                diag->text);
   if (!stuck && was) tc__note(archiver, "archive: is written again");
   if (rc != TB_NOMEM) archiver->short_mono_ns = 0;
   if (!stuck) {
@@ -211,7 +212,7 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
   uint64_t now = tc_mono_ns();
   archiver->retry_mono_ns = now + RETRY_NS;
   if (rc == TB_BUDGET && tc_reserve_release(&archiver->reserve))
-    tc__note(archiver, "disk: full; the reserve is used up to seal what is acked");
+    tc__note_as(archiver, TC_ERROR, 0, "disk: full; the reserve is used up to seal what is acked");
   if (rc == TB_BUDGET || archiver->told_failed) return;
   if (rc == TB_NOMEM && archiver->short_mono_ns == 0) archiver->short_mono_ns = now;
   if (rc == TB_NOMEM && now - archiver->short_mono_ns < SHORTAGE_NS) return;

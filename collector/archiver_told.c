@@ -93,8 +93,9 @@ static void miss(void *self, const char *text) {
   struct search *search = self;
 
   search->missed = true;
-  tc__note(search->archiver, "%s; losses of stream=%s that were told may be told again", text,
-           search->stream->hex);
+  tc__note_as(search->archiver, TC_WARN, search->stream->ref,
+              "%s; losses of stream=%s that were told may be told again", text,
+              search->stream->hex);
 }
 
 /* Keeps the newest, as the catalog has it. */

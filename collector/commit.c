@@ -23,7 +23,8 @@ static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RET
 /* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
 
-void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) {
+void tc__commit_note_at(struct tc_commit *commit, struct tc_log_site *site, enum tc_level level,
+                        uint32_t ref, const char *fmt, ...) {
   char text[512];
   va_list args;
 
@@ -31,7 +32,7 @@ void tc__commit_note(struct tc_commit *commit, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  commit->opt.sink.note(commit->opt.sink.self, text);
+  commit->opt.sink.note(commit->opt.sink.self, &(struct tc_note){ site, level, ref, fmt, text });
 }
 
 static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
@@ -135,8 +136,8 @@ static void look_at_disk(struct tc_commit *commit) {
   if (full == commit->disk_full) return;
   commit->disk_full = full;
   atomic_store(&commit->opt.stats->disk_full, full);
-  tc__commit_note(
-      commit,
+  tc__commit_note_as(
+      commit, full ? TC_ERROR : TC_NOTICE, 0,
       full ? "disk: %" PRIu64
              " bytes free, less than disk.free_min; nothing is acked until there is space"
            : "disk: %" PRIu64 " bytes free; acks go on",

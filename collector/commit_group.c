@@ -237,7 +237,8 @@ void tc__tell_failed(struct tc_commit *commit) {
 static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
   uint64_t now = tc_mono_ns();
 
-  tc__commit_note(commit, "%s; connections are closed, agents send again", diag->text);
+  tc__commit_note_as(commit, TC_ERROR, 0, "%s; connections are closed, agents send again",
+                     diag->text);
   tc__drop_backlog(commit);
   commit->settled_staged = 0; /* logged again in the next file */
   for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
@@ -312,7 +313,8 @@ void tc__commit_group(struct tc_commit *commit) {
   if (rc == TB_BUDGET ||
       rc == TB_NOMEM) { /* no room for a new file: nothing is staged, nothing acked */
     if (!commit->disk_full)
-      tc__commit_note(commit, "%s; nothing is acked until there is space", diag.text);
+      tc__commit_note_as(commit, TC_ERROR, 0, "%s; nothing is acked until there is space",
+                         diag.text);
     commit->disk_full = true;
     atomic_store(&commit->opt.stats->disk_full, true);
     free_payloads(commit);

@@ -286,8 +286,9 @@ static void on_closed(void *self, const char *why) {
            tc_escape(text, why, strlen(why)));
   } else {
     tc_metric_sub(&metrics->connections, 1);
-    tc_log(TC_INFO, "agents", "peer=%s identity=%s: closed%s%s", c->peer, c->identity,
-           why[0] != '\0' ? ": " : "", tc_escape(text, why, strlen(why)));
+    tc_log_about(tc_log_subject_of(c->identity), TC_INFO, "agents",
+                 "peer=%s identity=%s: closed%s%s", c->peer, c->identity,
+                 why[0] != '\0' ? ": " : "", tc_escape(text, why, strlen(why)));
   }
   if (!c->attached || tc__detach(c))
     tc__forget(c);
@@ -326,9 +327,9 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
     if (!c->joined)
       tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
   }
-  tc_log(TC_INFO, "agents",
-         "peer=%s identity=%s stream=%" PRIu32 ": attached after record %" PRIu64, c->peer,
-         tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);
+  tc_log_about(tc_log_subject_of(c->identity), TC_INFO, "agents",
+               "peer=%s identity=%s stream=%" PRIu32 ": attached after record %" PRIu64, c->peer,
+               tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);
   tc__say_welcome(c);
   tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_told);
   if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);

@@ -100,8 +100,9 @@ void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, boo
   char text[TC_ESCAPE_MAX + 1], who[TC_ESCAPE_MAX + 1];
 
   tc_escape(text, reason, strlen(reason));
-  tc_log(TC_WARN, "agents", "peer=%s identity=\"%s\": refused: %s", c->peer,
-         tc_escape(who, c->identity, strlen(c->identity)), text);
+  tc_log_about(tc_log_subject_of(c->identity), TC_WARN, "agents",
+               "peer=%s identity=\"%s\": refused: %s", c->peer,
+               tc_escape(who, c->identity, strlen(c->identity)), text);
   tc_metric_add(&c->set->env.metrics->peers_refused_total, 1);
   m.code = code;
   m.permanent = permanent;

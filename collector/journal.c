@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeats are told apart by their format string, not their text: the peer's port differs in each line
- * of a flood. */
+/* Repeats are known by their call site and their subject, not by their text: the peer's port differs in
+ * each line of a flood. The counts stand in the call site itself, so no two sites can reset each other. */
 #include "collector/journal.h"
 
 #include <pthread.h>
@@ -12,16 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SITES = 64, LINE_MAX_BYTES = 1024 };
-
-struct site {
-  const char *fmt, *area;
-  time_t window_began;
-  unsigned said, counted;
-};
+enum { LINE_MAX_BYTES = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct site sites[SITES];
+static struct tc_log_site *sites;
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 static bool journald;
 
@@ -35,7 +29,7 @@ static void look_for_journald(void) {
   journald = strcmp(stream, ours) == 0;
 }
 
-static time_t mono_s(void) {
+static int64_t mono_s(void) {
   struct timespec ts;
 
   clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -44,6 +38,7 @@ static time_t mono_s(void) {
 
 static const char *level_name(enum tc_level level) {
   switch (level) {
+  case TC_FATAL: return "fatal";
   case TC_ERROR: return "error";
   case TC_WARN: return "warning";
   case TC_NOTICE: return "notice";
@@ -72,47 +67,77 @@ static void write_line(char *line, size_t len) {
   (void)n; /* there is nobody left to tell */
 }
 
-static void tell_counted(struct site *site) {
+/* Under the lock, as all that follows up to may_write(). */
+static void end_window(struct tc_log_site *site, struct tc_log_subject *subject) {
   char line[LINE_MAX_BYTES];
+  unsigned counted = subject->counted;
   size_t len;
 
-  if (site->counted == 0) return;
-  len = write_prefix(line, sizeof line, TC_WARN, site->area);
+  *subject = (struct tc_log_subject){ 0 };
+  if (counted == 0) return;
+  len = write_prefix(line, sizeof line, site->level < TC_WARN ? site->level : TC_WARN, site->area);
   len += (size_t)snprintf(line + len, sizeof line - len, "%u more lines like \"%s\" were left out",
-                          site->counted, site->fmt);
-  site->counted = 0;
+                          counted, site->like);
   write_line(line, len);
 }
 
-/* Under the lock. */
-static bool site_may_speak(const char *area, const char *fmt) {
-  struct site *site = &sites[((uintptr_t)fmt >> 3) % SITES];
-  time_t now = mono_s();
-
-  if (site->fmt != fmt || now - site->window_began >= TC_LOG_WINDOW_S) {
-    tell_counted(site);
-    *site = (struct site){ .fmt = fmt, .area = area, .window_began = now };
-  }
-  if (site->said < TC_LOG_BURST) {
-    site->said++;
-    return true;
-  }
-  site->counted++;
-  return false;
+static bool is_over(const struct tc_log_subject *subject, int64_t now) {
+  return subject->said > 0 && now - subject->window_began_s >= TC_LOG_WINDOW_S;
 }
 
-void tc_log(enum tc_level level, const char *area, const char *fmt, ...) {
+/* A flood of subjects takes the entry that they share: it never resets the count of another. */
+static struct tc_log_subject *find_subject(struct tc_log_site *site, uint64_t id, int64_t now) {
+  struct tc_log_subject *unused = NULL;
+
+  for (size_t i = 0; i < TC_LOG_SUBJECTS; i++) {
+    struct tc_log_subject *subject = &site->subjects[i];
+    if (is_over(subject, now)) end_window(site, subject);
+    if (subject->said > 0 && subject->id == id) return subject;
+    if (subject->said == 0 && unused == NULL) unused = subject;
+  }
+  if (unused == NULL) unused = &site->subjects[TC_LOG_SUBJECTS];
+  if (is_over(unused, now)) end_window(site, unused);
+  return unused;
+}
+
+static bool may_write(struct tc_log_site *site, uint64_t id) {
+  int64_t now = mono_s();
+  struct tc_log_subject *subject = find_subject(site, id, now);
+
+  if (subject->said == TC_LOG_BURST) {
+    subject->counted++;
+    return false;
+  }
+  if (subject->said == 0) *subject = (struct tc_log_subject){ .id = id, .window_began_s = now };
+  subject->said++;
+  return true;
+}
+
+static bool admit(struct tc_log_site *site, uint64_t subject, enum tc_level level, const char *area,
+                  const char *like) {
+  pthread_once(&looked, look_for_journald);
+  if (level == TC_FATAL) return true;
+  pthread_mutex_lock(&lock);
+  if (!site->listed) {
+    site->listed = true;
+    site->next = sites;
+    sites = site;
+  }
+  site->level = level;
+  site->area = area;
+  site->like = like;
+  bool admitted = may_write(site, subject);
+  pthread_mutex_unlock(&lock);
+  return admitted;
+}
+
+void tc_log_at(struct tc_log_site *site, uint64_t subject, enum tc_level level, const char *area,
+               const char *fmt, ...) {
   char line[LINE_MAX_BYTES];
   va_list ap;
   size_t len;
-  bool may_speak;
 
-  pthread_once(&looked, look_for_journald);
-  pthread_mutex_lock(&lock);
-  may_speak = site_may_speak(area, fmt);
-  pthread_mutex_unlock(&lock);
-  if (!may_speak) return;
-
+  if (!admit(site, subject, level, area, fmt)) return;
   len = write_prefix(line, sizeof line, level, area);
   va_start(ap, fmt);
   int n = vsnprintf(line + len, sizeof line - len, fmt, ap);
@@ -120,10 +145,37 @@ void tc_log(enum tc_level level, const char *area, const char *fmt, ...) {
   write_line(line, n < 0 ? len : len + (size_t)n);
 }
 
-void tc_log_flush(void) {
+void tc_log_note(const char *area, const struct tc_note *note) {
+  char line[LINE_MAX_BYTES];
+  size_t len;
+
+  if (!admit(note->site, note->subject, note->level, area, note->like)) return;
+  len = write_prefix(line, sizeof line, note->level, area);
+  len += (size_t)snprintf(line + len, sizeof line - len, "%s", note->text);
+  write_line(line, len);
+}
+
+uint64_t tc_log_subject_of(const char *text) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a: a collision shares a limit, no more */
+
+  for (; *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+static void end_windows(bool all) {
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < SITES; i++) tell_counted(&sites[i]);
+  for (struct tc_log_site *site = sites; site != NULL; site = site->next)
+    for (size_t i = 0; i <= TC_LOG_SUBJECTS; i++)
+      if (all || is_over(&site->subjects[i], mono_s())) end_window(site, &site->subjects[i]);
   pthread_mutex_unlock(&lock);
+}
+
+void tc_log_overdue(void) {
+  end_windows(false);
+}
+
+void tc_log_flush(void) {
+  end_windows(true);
 }
 
 const char *tc_escape(char out[TC_ESCAPE_MAX + 1], const void *text, size_t n) {

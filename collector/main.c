@@ -62,7 +62,7 @@ static void on_failed(void *self, const char *why) {
   struct daemon *d = self;
 
   d->exit_code = TC_EXIT_FAILED;
-  tc_log(TC_ERROR, "main", "%s", why);
+  tc_log(TC_FATAL, "main", "%s", why);
   end(d, "cannot go on");
 }
 
@@ -195,7 +195,7 @@ static int run(struct daemon *d) {
   if (d->command->ready_file != NULL) tc_ready_file_drop_stale(d->command->ready_file);
   if (tc_pipeline_open(d->uv, &d->config, &d->command->sockets, TC_VERSION, sink, &diag,
                        &d->pipeline) != TB_OK) {
-    tc_log(TC_ERROR, "main", "%s", diag.text);
+    tc_log(TC_FATAL, "main", "%s", diag.text);
     return TC_EXIT_FAILED;
   }
   watch(d);

@@ -70,6 +70,7 @@ struct tc_pipeline {
   enum drain drain;
   uint64_t drain_began_ms;
   uint64_t deadline_mono_ns; /* the store ends its work by then; 0: it was not asked to drain */
+  atomic_bool failure_taken; /* two threads may fail at once: the first one writes the text */
   atomic_bool store_failed;
   char failure_text[200]; /* written before store_failed */
 };
@@ -89,7 +90,7 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
     pthread_mutex_unlock(&p->archive_lock);
     return true;
   }
-  if (reply->kind == TC_REPLY_FAILED && !atomic_load(&p->store_failed)) {
+  if (reply->kind == TC_REPLY_FAILED && !atomic_exchange(&p->failure_taken, true)) {
     snprintf(p->failure_text, sizeof p->failure_text, "%s", reply->text);
     atomic_store(&p->store_failed, true);
     uv_async_send(&p->failure);
@@ -101,9 +102,9 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   return tc_station_reply(p->stations[reply->loop], from, reply);
 }
 
-static void on_note(void *self, const char *text) {
+static void on_note(void *self, const struct tc_note *note) {
   (void)self;
-  tc_log(TC_NOTICE, "store", "%s", text);
+  tc_log_note("store", note);
 }
 
 static void on_failure(uv_async_t *handle) {
@@ -308,6 +309,7 @@ static void on_tick(uv_timer_t *timer) {
 
   tc_tls_loop_tick(&p->tls);
   tc_http_tick(p->http);
+  tc_log_overdue();
   if (p->store != NULL && --p->readiness_ticks == 0) look_at_readiness(p);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/store.h"
+#include "collector/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,9 @@ static void note_recovery(struct tc_store *store, struct tc_store_sink sink,
            "recovery: %" PRIu64 " records replayed, %" PRIu64
            " bytes of a torn tail left out, %" PRIu64 " damaged places skipped",
            recovered->records, recovered->torn_bytes, recovered->corrupt);
-  sink.note(sink.self, text);
+  static struct tc_log_site site;
+  enum tc_level level = recovered->corrupt > 0 ? TC_ERROR : TC_NOTICE;
+  sink.note(sink.self, &(struct tc_note){ &site, level, 0, "recovery", text });
 }
 
 static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, unsigned loops,
@@ -152,30 +155,14 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
 
 #define GET(field) .field = atomic_load_explicit(&stats->field, memory_order_relaxed)
   *out = (struct tc_store_stats){
-    GET(commits),
-    GET(commit_ns_total),
-    GET(commit_ns_max),
-    GET(log_bytes),
-    GET(records),
-    GET(record_bytes),
-    GET(segments_sealed),
-    GET(segment_bytes),
-    GET(generations_broken),
-    GET(recovered_records),
-    GET(recoveries),
-    GET(archive_bytes),
-    GET(archive_segments),
-    GET(expired_segments),
-    GET(disk_free_bytes),
-    GET(quarantine_bytes),
-    GET(quarantine_files),
-    GET(quarantine_expired),
-    GET(streams),
-    GET(streams_live),
-    GET(commit_turns),
-    GET(segment_turns),
-    GET(failed),
-    .health = health_of(stats),
+    GET(commits),           GET(commit_ns_total),  GET(commit_ns_max),
+    GET(log_bytes),         GET(records),          GET(record_bytes),
+    GET(segments_sealed),   GET(segment_bytes),    GET(generations_broken),
+    GET(recovered_records), GET(recoveries),       GET(archive_bytes),
+    GET(archive_segments),  GET(expired_segments), GET(disk_free_bytes),
+    GET(quarantine_bytes),  GET(quarantine_files), GET(quarantine_expired),
+    GET(streams),           GET(streams_live),     GET(commit_turns),
+    GET(segment_turns),     GET(failed),           .health = health_of(stats),
   };
 #undef GET
 }

@@ -19,50 +19,51 @@
 
 #include "base/result.h"
 #include "collector/config.h"
+#include "collector/journal.h"
 #include "proto/frame.h"
 
 enum { TC_STREAM_BYTES = 16, TC_NAME_MAX = 64, TC_IDENTITY_MAX = 128 };
 
 /* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
 struct tc_record {
-  struct tc_record *next;                  /* for whoever owns it */
-  void (*free)(struct tc_record *record);  /* any thread */
-  uint64_t conn;                           /* connection that sent it */
+  struct tc_record *next;                 /* for whoever owns it */
+  void (*free)(struct tc_record *record); /* any thread */
+  uint64_t conn;                          /* connection that sent it */
   uint64_t seq, gen;
-  uint32_t stream;                         /* stream ref from TC_REPLY_ATTACHED */
+  uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
-  struct tc_tenant *tenant;                /* whose memory it is, free()'s; NULL: nobody's */
-  uint32_t crc;                            /* CRC32C of the payload, as its frame proved it: taken once */
-  uint8_t kind;                            /* enum tp_kind */
+  struct tc_tenant *tenant; /* whose memory it is, free()'s; NULL: nobody's */
+  uint32_t crc;             /* CRC32C of the payload, as its frame proved it: taken once */
+  uint8_t kind;             /* enum tp_kind */
   unsigned char payload[];
 };
 
 enum tc_submit_kind {
   TC_SUBMIT_ATTACH = 1, /* a connection wants to write a stream */
   TC_SUBMIT_RECORD,
-  TC_SUBMIT_DETACH,     /* the connection is gone */
-  TC_SUBMIT_VERDICT,    /* understand branch: what ordering said of a generation */
-  TC_SUBMIT_BARRIER,    /* answered when every whole generation submitted before is in the archive and its catalog
+  TC_SUBMIT_DETACH,  /* the connection is gone */
+  TC_SUBMIT_VERDICT, /* understand branch: what ordering said of a generation */
+  TC_SUBMIT_BARRIER, /* answered when every whole generation submitted before is in the archive and its catalog
                            (with a full disk: every one acked before) */
-  TC_SUBMIT_HEARTBEAT,  /* counters of an agent, for status and for its books */
+  TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and for its books */
 };
 
 struct tc_attach {
   unsigned char stream[TC_STREAM_BYTES];
   char identity[TC_IDENTITY_MAX]; /* SAN URI */
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  char peer[64];                  /* address, for status */
-  unsigned loop;                  /* replies about this connection go there */
+  char peer[64]; /* address, for status */
+  unsigned loop; /* replies about this connection go there */
 };
 
 struct tc_verdict {
   uint32_t stream;
   uint64_t gen;
-  uint32_t code;    /* enum VerdictCode of meta.proto */
+  uint32_t code; /* enum VerdictCode of meta.proto */
   uint64_t events;
   int64_t first_ns, last_ns;
-  int64_t thread;   /* TB_NO_THREAD */
-  uint64_t offset;  /* in the generation's own .trace if single, else from the file's start */
+  int64_t thread;  /* TB_NO_THREAD */
+  uint64_t offset; /* in the generation's own .trace if single, else from the file's start */
   char reason[200];
 };
 
@@ -83,7 +84,7 @@ struct tc_submit {
     struct tc_record *record;
     struct tc_verdict verdict;
     struct tc_counters counters;
-    uint64_t barrier;             /* cookie */
+    uint64_t barrier; /* cookie */
   };
 };
 
@@ -92,19 +93,20 @@ enum tc_reply_kind {
   TC_REPLY_REFUSED,      /* code = RefuseCode, text */
   TC_REPLY_SUPERSEDED,   /* another connection took the stream over; this one is to be ended */
   TC_REPLY_ACKED,        /* seq: everything of the stream up to it is durable */
-  TC_REPLY_RELEASED,     /* bytes: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
-  TC_REPLY_STORED,       /* a generation is complete in a file: ready to be understood */
-  TC_REPLY_ARCHIVED,     /* a segment has its last name; before STORED says that its stream is closed */
-  TC_REPLY_LOST,         /* generations that will never come */
-  TC_REPLY_FAILED,       /* the log or the archive cannot be written; nothing is acked from here on */
-  TC_REPLY_BARRIER,      /* barrier: cookie */
+  TC_REPLY_RELEASED, /* bytes: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
+  TC_REPLY_STORED,   /* a generation is complete in a file: ready to be understood */
+  TC_REPLY_ARCHIVED, /* a segment has its last name; before STORED says that its stream is closed */
+  TC_REPLY_LOST,     /* generations that will never come */
+  TC_REPLY_FAILED,   /* the log or the archive cannot be written; nothing is acked from here on */
+  TC_REPLY_BARRIER,  /* barrier: cookie */
 };
 
 struct tc_reply {
   enum tc_reply_kind kind;
   uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
   uint32_t stream;
-  unsigned loop; /* where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while
+  unsigned
+      loop; /* where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while
                     we run */
   uint64_t seq;
   uint64_t bytes;
@@ -114,15 +116,18 @@ struct tc_reply {
   /* STORED, ARCHIVED, LOST; the latter two: gen to last_gen, with bytes, and of LOST batches, and in code
    * the LossReason or in text why the collector gave it up. */
   uint64_t gen, last_gen, batches;
-  uint64_t first_wall_ns, end_wall_ns; /* first record received, and when the agent saw it end; 0: unknown */
+  uint64_t first_wall_ns,
+      end_wall_ns; /* first record received, and when the agent saw it end; 0: unknown */
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   unsigned char stream_id[TC_STREAM_BYTES];
   /* STORED: */
-  bool new_run;          /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
-  bool stream_closed;    /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
-  char path[192];        /* of the file, below the state folder; tc_store_open_file() opens it */
-  char final_path[192];  /* its name once published; the same as path if it is */
-  uint64_t offset, len;  /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
+  bool new_run; /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
+  bool
+      stream_closed; /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
+  char path[192];    /* of the file, below the state folder; tc_store_open_file() opens it */
+  char final_path[192]; /* its name once published; the same as path if it is */
+  uint64_t offset,
+      len; /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
 };
 
 enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
@@ -132,15 +137,16 @@ enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
 struct tc_store_sink {
   void *self;
   bool (*reply)(void *self, enum tc_from from, struct tc_reply *reply);
-  void (*note)(void *self, const char *text); /* a line for the log, any store thread; NULL: none */
+  void (*note)(void *self,
+               const struct tc_note *note); /* a line for the log, any store thread; NULL: none */
 };
 
 struct tc_store;
 
 /* Recovers what the last run left (also after kill -9), then starts the threads. loops = number of
  * loops; senders are 0..loops-1 for them and loops for the archive service. */
-TB_MUST tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_store_sink sink,
-                            struct tb_diag *diag, struct tc_store **out);
+TB_MUST tb_rc tc_store_open(const struct tc_config *config, unsigned loops,
+                            struct tc_store_sink sink, struct tb_diag *diag, struct tc_store **out);
 /* Commits what was submitted, seals finished generations, stops the threads. */
 void tc_store_close(struct tc_store *store);
 /* The same until then (CLOCK_MONOTONIC; 0: no end): what is not archived by then is in the log, and the next start's. */

@@ -94,10 +94,10 @@ static void leave_out(struct tc__understood *s, const struct tc_reply *stored) {
 
   s->left_out = true;
   tc_metric_add(&u->env.metrics->generations_left_out_total, 1);
-  tc_log(TC_WARN, "understand",
-         "service=%s instance=%s gen=%" PRIu64
-         ": %zu generations wait before it; archived, not analysed",
-         s->service, s->instance, stored->gen, s->waiting);
+  tc_log_about(s->ref, TC_WARN, "understand",
+               "service=%s instance=%s gen=%" PRIu64
+               ": %zu generations wait before it; archived, not analysed",
+               s->service, s->instance, stored->gen, s->waiting);
   if (msg == NULL) return;
   msg->loop = u->env.loop;
   msg->verdict = (struct tc_verdict){ .stream = s->ref,

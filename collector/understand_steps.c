@@ -47,11 +47,11 @@ static void log_fault(const struct tc__understood *s, const struct tc_reply *sto
 
   if (s->verdict.offset != TB_NO_OFFSET)
     snprintf(offset, sizeof offset, " offset=%" PRIu64, s->verdict.offset);
-  tc_log(TC_WARN, "understand",
-         "service=%s instance=%s gen=%" PRIu64
-         "%s: %s; archived as it came, analysis resumes at the next generation",
-         s->service, s->instance, stored->gen, offset,
-         tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
+  tc_log_about(s->ref, TC_WARN, "understand",
+               "service=%s instance=%s gen=%" PRIu64
+               "%s: %s; archived as it came, analysis resumes at the next generation",
+               s->service, s->instance, stored->gen, offset,
+               tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
 }
 
 /* The leases that have this generation's events. */

@@ -124,9 +124,9 @@ static bool take_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   return true;
 }
 
-static void take_note(void *self, const char *text) {
+static void take_note(void *self, const struct tc_note *note) {
   (void)self;
-  if (getenv("SIM_NOTES") != NULL) fprintf(stderr, "%s\n", text);
+  if (getenv("SIM_NOTES") != NULL) fprintf(stderr, "%s\n", note->text);
 }
 
 /* ---- what agents say */

@@ -44,12 +44,12 @@ static bool take_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   return !full;
 }
 
-static void take_note(void *self, const char *text) {
+static void take_note(void *self, const struct tc_note *note) {
   struct tt_store *t = self;
 
   pthread_mutex_lock(&t->lock);
   size_t len = strlen(t->notes);
-  snprintf(t->notes + len, sizeof t->notes - len, "%s\n", text);
+  snprintf(t->notes + len, sizeof t->notes - len, "%s\n", note->text);
   pthread_mutex_unlock(&t->lock);
 }
 
