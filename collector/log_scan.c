@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +21,9 @@
 enum {
   AHEAD_BYTES = 32 << 20,     /* so far before the walk the disk is asked */
   AHEAD_STEP_BYTES = 1 << 20, /* at once: what the kernel takes of one asking */
+  WINDOW_BYTES = 1 << 20,
+  SEARCH_BYTES = 64 << 10,
+  BLOCK_BYTES = 4096, /* after a read error, this much is tried at once */
 };
 
 static tb_rc grow(void *array, size_t *cap, size_t want, size_t item_bytes) {
@@ -61,22 +63,73 @@ static uint64_t data_end(int fd, uint64_t bytes) {
   return errno == ENXIO ? end : bytes;
 }
 
-static tb_rc map_file(int wal_fd, const char *name, struct tc_log_scan_file *file,
-                      struct tb_diag *diag) {
+static int open_file(int wal_fd, uint64_t start) {
+  char name[TC_LOG_NAME_BYTES];
+
+  tc_log_file_name(start, name);
+  return openat(wal_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static tb_rc measure(int wal_fd, const char *name, struct tc_log_scan_file *file,
+                     struct tb_diag *diag) {
   struct stat st;
   int fd = openat(wal_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
   if (fd < 0) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(errno));
-  void *map = MAP_FAILED;
-  bool looked = fstat(fd, &st) == 0;
-  if (looked && st.st_size > 0) map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  bool known = fstat(fd, &st) == 0;
   int why = errno;
-  if (map != MAP_FAILED) file->data = data_end(fd, (uint64_t)st.st_size);
+  if (known) file->bytes = (uint64_t)st.st_size;
+  if (known) file->data = data_end(fd, file->bytes);
   close(fd);
-  if (looked && st.st_size == 0) return TB_OK;
-  if (map == MAP_FAILED) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
-  file->map = map;
-  file->bytes = (uint64_t)st.st_size;
+  return known ? TB_OK : tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
+}
+
+/* ---- the window */
+
+static void fill(struct tc_log_scan *scan, uint64_t from, size_t n) {
+  struct tc_log_window *w = &scan->window;
+
+  if (tc_read_all(w->fd, w->bytes, n, from) == 0) return;
+  for (size_t done = 0, part; done < n; done += part) {
+    part = BLOCK_BYTES - (size_t)((from + done) % BLOCK_BYTES);
+    if (part > n - done) part = n - done;
+    if (tc_read_all(w->fd, w->bytes + done, part, from + done) == 0) continue;
+    memset(w->bytes + done, 0, part); /* no record has such a magic */
+    scan->unreadable++;
+  }
+}
+
+static tb_rc window_grow(struct tc_log_window *w, size_t n) {
+  if (n <= w->cap) return TB_OK;
+  free(w->bytes);
+  *w = (struct tc_log_window){ .fd = w->fd, .file_start = w->file_start };
+  w->bytes = malloc(n);
+  if (w->bytes == NULL) return TB_NOMEM;
+  w->cap = n;
+  return TB_OK;
+}
+
+/* n bytes of the file, which has them; lent until the next call. */
+static tb_rc look(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
+                  size_t n, const unsigned char **out) {
+  struct tc_log_window *w = &scan->window;
+
+  if (w->fd < 0 || w->file_start != file->start) {
+    if (w->fd >= 0) close(w->fd);
+    w->len = 0;
+    w->file_start = file->start;
+    w->fd = open_file(scan->wal_fd, file->start); /* -1: each block is unreadable */
+  }
+  if (offset < w->at || offset + n > w->at + w->len) {
+    uint64_t left = file->bytes - offset;
+    size_t want = n > WINDOW_BYTES ? n : left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
+    TB_TRY(window_grow(w, want));
+    w->len = 0;
+    fill(scan, offset, want);
+    w->at = offset;
+    w->len = want;
+  }
+  *out = w->bytes + (offset - w->at);
   return TB_OK;
 }
 
@@ -90,7 +143,7 @@ static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *sc
     struct tc_log_scan_file file = { 0 };
     if (!parse_name(name, &file.start)) continue;
     rc = grow(&scan->files, &scan->files_cap, scan->nfiles + 1, sizeof *scan->files);
-    if (rc == TB_OK) rc = map_file(wal_fd, name, &file, diag);
+    if (rc == TB_OK) rc = measure(wal_fd, name, &file, diag);
     if (rc == TB_OK) scan->files[scan->nfiles++] = file;
   }
   closedir(dir);
@@ -99,42 +152,82 @@ static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *sc
   return rc;
 }
 
-/* The record at offset, if it is whole and right. */
-static bool record_at(const struct tc_log_scan_file *file, uint64_t offset, uint64_t limit,
-                      struct tc_log_entry *out) {
-  if (limit - offset < TC_LOG_HEAD_BYTES + 4) return false;
-  const unsigned char *p = file->map + offset;
-  if (tc_log_u32(p) != TC_LOG_MAGIC) return false;
+/* In pieces: what a damaged head says of its length must not make the window larger. */
+static tb_rc crc_of(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
+                    size_t n, uint32_t *out) {
+  const unsigned char *p;
+
+  *out = tb_crc32c(0, NULL, 0);
+  for (size_t done = 0, part; done < n; done += part) {
+    part = n - done < WINDOW_BYTES ? n - done : WINDOW_BYTES;
+    TB_TRY(look(scan, file, offset + done, part, &p));
+    *out = tb_crc32c(*out, p, part);
+  }
+  return TB_OK;
+}
+
+/* The record at offset. TB_NOTFOUND: there is none that is whole and right. */
+static tb_rc record_at(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
+                       uint64_t offset, uint64_t limit, struct tc_log_entry *out) {
+  const unsigned char *p;
+  uint64_t whole;
+
+  if (limit - offset < TC_LOG_HEAD_BYTES + 4) return TB_NOTFOUND;
+  TB_TRY(look(scan, file, offset, TC_LOG_HEAD_BYTES + 4, &p));
+  if (tc_log_u32(p) != TC_LOG_MAGIC) return TB_NOTFOUND;
   tc_log_head_get(p, &out->head);
-  if (out->head.lsn != file->start + offset) return false;
-  if (out->head.len > limit - offset - TC_LOG_HEAD_BYTES - 4) return false;
-  out->payload = p + TC_LOG_HEAD_BYTES;
-  out->payload_crc = tb_crc32c(0, out->payload, out->head.len);
-  return tb_crc32c_join(tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES), out->payload_crc,
-                        out->head.len) == tc_log_u32(out->payload + out->head.len);
+  if (out->head.lsn != file->start + offset) return TB_NOTFOUND;
+  if (out->head.len > limit - offset - TC_LOG_HEAD_BYTES - 4) return TB_NOTFOUND;
+  whole = TC_LOG_HEAD_BYTES + (uint64_t)out->head.len + 4;
+  if (whole <= WINDOW_BYTES) TB_TRY(look(scan, file, offset, (size_t)whole, &p));
+  uint32_t head_crc = tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES);
+  TB_TRY(crc_of(scan, file, offset + TC_LOG_HEAD_BYTES, out->head.len, &out->payload_crc));
+  TB_TRY(look(scan, file, offset + whole - 4, 4, &p));
+  out->file = (uint32_t)(file - scan->files);
+  return tb_crc32c_join(head_crc, out->payload_crc, out->head.len) == tc_log_u32(p) ? TB_OK
+                                                                                    : TB_NOTFOUND;
 }
 
 /* The salt stands in the payload it guards, so the first record is checked with what it says itself. */
-static bool read_salt(struct tc_log_scan_file *file) {
+static tb_rc read_salt(struct tc_log_scan *scan, struct tc_log_scan_file *file) {
   struct tc_log_entry first;
+  const unsigned char *p;
 
-  if (file->bytes < TC_LOG_HEAD_BYTES + 8) return false;
-  file->salt = tc_log_u32(file->map + TC_LOG_HEAD_BYTES);
-  return record_at(file, 0, file->bytes, &first) && first.head.kind == TC_LOG_SNAPSHOT &&
-         first.head.len >= 4;
+  if (file->bytes < TC_LOG_HEAD_BYTES + 8) return TB_OK;
+  TB_TRY(look(scan, file, TC_LOG_HEAD_BYTES, 4, &p));
+  file->salt = tc_log_u32(p);
+  tb_rc rc = record_at(scan, file, 0, file->bytes, &first);
+  file->readable = rc == TB_OK && first.head.kind == TC_LOG_SNAPSHOT && first.head.len >= 4;
+  return rc == TB_NOMEM ? rc : TB_OK;
+}
+
+tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *entry,
+                          struct tb_diag *diag, const unsigned char **out) {
+  const struct tc_log_scan_file *file = &scan->files[entry->file];
+  uint64_t offset = entry->head.lsn - file->start + TC_LOG_HEAD_BYTES;
+
+  if (look(scan, file, offset, entry->head.len, out) != TB_OK)
+    return tb_fail(diag, TB_NOMEM, "wal: no memory for a record of %" PRIu32 " bytes",
+                   entry->head.len);
+  if (tb_crc32c(0, *out, entry->head.len) == entry->payload_crc) return TB_OK;
+  return tb_fail(diag, TB_CORRUPT, "wal: lsn %" PRIu64 " cannot be read any more", entry->head.lsn);
 }
 
 /* 0: it does not say. */
-static tb_rc previous_end_of(const struct tc_log_scan_file *file, struct tb_diag *diag,
-                             uint64_t *out) {
+static tb_rc previous_end_of(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
+                             struct tb_diag *diag, uint64_t *out) {
   struct tc_log_entry first;
+  const unsigned char *payload;
   struct tc_heap heap;
 
   *out = 0;
-  if (!record_at(file, 0, file->bytes, &first)) return TB_OK;
+  tb_rc rc = record_at(scan, file, 0, file->bytes, &first);
+  if (rc == TB_OK) rc = tc_log_scan_payload(scan, &first, diag, &payload);
+  if (rc == TB_NOMEM) return tb_fail(diag, rc, "wal: no memory for a snapshot");
+  if (rc != TB_OK) return TB_OK;
   tc_heap_init(&heap);
-  Tracecollect__V1__LogSnapshot *snapshot = tracecollect__v1__log_snapshot__unpack(
-      &heap.allocator, first.head.len - 4, first.payload + 4);
+  Tracecollect__V1__LogSnapshot *snapshot =
+      tracecollect__v1__log_snapshot__unpack(&heap.allocator, first.head.len - 4, payload + 4);
   if (snapshot == NULL)
     return heap.is_short ? tb_fail(diag, TB_NOMEM, "wal: no memory for a snapshot") : TB_OK;
   *out = snapshot->previous_end;
@@ -159,23 +252,28 @@ static bool known_kind(unsigned kind) {
   }
 }
 
-/* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that faults its way
- * through waits for each piece: a third of what the disk can do. What lies ahead is asked for in time. */
-static void ask_ahead(struct tc_log_scan_file *file, uint64_t offset) {
-  while (file->asked < file->data && file->asked < offset + AHEAD_BYTES) {
-    uint64_t left = file->data - file->asked;
-    (void)madvise((void *)(uintptr_t)(file->map + file->asked),
-                  left < AHEAD_STEP_BYTES ? (size_t)left : AHEAD_STEP_BYTES, MADV_WILLNEED);
-    file->asked += AHEAD_STEP_BYTES;
-  }
+/* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that waits for each
+ * piece gets a third of what the disk can do. What lies ahead is asked for in time. */
+static void ask_ahead(const struct tc_log_scan *scan, struct tc_log_scan_file *file,
+                      uint64_t offset) {
+  if (file->asked >= file->data || file->asked >= offset + AHEAD_BYTES / 2) return;
+  int fd = open_file(scan->wal_fd, file->start);
+  for (; file->asked < file->data && file->asked < offset + AHEAD_BYTES;
+       file->asked += AHEAD_STEP_BYTES)
+    if (fd >= 0) (void)posix_fadvise(fd, (off_t)file->asked, AHEAD_STEP_BYTES, POSIX_FADV_WILLNEED);
+  if (fd >= 0) close(fd);
 }
 
-/* The next place where a record may begin; not further than the disk has been asked for. */
-static uint64_t next_magic(const struct tc_log_scan_file *file, uint64_t offset, uint64_t limit) {
-  uint64_t end = file->asked < limit ? file->asked : limit;
+/* Moves *offset to the next place where a record may begin, or so far as one look goes. */
+static tb_rc next_magic(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
+                        uint64_t limit, uint64_t *offset) {
+  size_t n = limit - *offset < SEARCH_BYTES ? (size_t)(limit - *offset) : SEARCH_BYTES, at = 0;
+  const unsigned char *p;
 
-  while (offset + 4 <= end && tc_log_u32(file->map + offset) != TC_LOG_MAGIC) offset += 8;
-  return offset;
+  TB_TRY(look(scan, file, *offset, n, &p));
+  while (at + 4 <= n && tc_log_u32(p + at) != TC_LOG_MAGIC) at += 8;
+  *offset += at;
+  return TB_OK;
 }
 
 /* All entries of the file up to limit; the torn tail is cut off again at the end. */
@@ -190,10 +288,12 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
 
   while (offset + TC_LOG_HEAD_BYTES + 4 <= limit) {
     struct tc_log_entry entry;
-    ask_ahead(file, offset);
+    ask_ahead(scan, file, offset);
     if (behind != NULL && offset + AHEAD_BYTES > limit)
-      ask_ahead(behind, 0); /* from its beginning on */
-    if (!record_at(file, offset, limit, &entry)) {
+      ask_ahead(scan, behind, 0); /* from its beginning on */
+    tb_rc rc = record_at(scan, file, offset, limit, &entry);
+    if (rc == TB_NOMEM) return tb_fail(diag, rc, "wal: no memory to read it");
+    if (rc != TB_OK) {
       if (!in_damage && (!damaged || proven > first_damage)) {
         if (damaged) scan->corrupt++; /* the place before this one is proven durable by now */
         damaged = true;
@@ -201,7 +301,9 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
         entries_at_damage = scan->nentries;
       }
       in_damage = true;
-      offset = next_magic(file, offset + 8, limit);
+      offset += 8;
+      if (next_magic(scan, file, limit, &offset) != TB_OK)
+        return tb_fail(diag, TB_NOMEM, "wal: no memory to read it");
       continue;
     }
     in_damage = false;
@@ -236,10 +338,11 @@ static const struct tc_log_scan_file *next_readable(const struct tc_log_scan *sc
 }
 
 tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
-  *out = (struct tc_log_scan){ 0 };
+  *out = (struct tc_log_scan){ .wal_fd = wal_fd, .window.fd = -1 };
   TB_TRY(list_files(wal_fd, diag, out));
   for (size_t i = 0; i < out->nfiles; i++) {
-    out->files[i].readable = read_salt(&out->files[i]);
+    if (read_salt(out, &out->files[i]) != TB_OK)
+      return tb_fail(diag, TB_NOMEM, "wal: no memory to read it");
     out->files[i].end = out->files[i].proven = out->files[i].start;
   }
   for (size_t i = 0; i < out->nfiles; i++) {
@@ -249,7 +352,7 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
     if (after > out->next_lsn) out->next_lsn = (after + 7) & ~UINT64_C(7);
     const struct tc_log_scan_file *next = next_readable(out, i);
     uint64_t counted = 0;
-    if (next != NULL) TB_TRY(previous_end_of(next, diag, &counted));
+    if (next != NULL) TB_TRY(previous_end_of(out, next, diag, &counted));
     if (!file->readable) {
       /* Nothing was acked from it, unless the next one says that some of it counts. */
       if (counted > file->start) out->corrupt++;
@@ -262,31 +365,47 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   return TB_OK;
 }
 
+/* What cannot be read is not written over. */
+static tb_rc write_again(int wal_fd, const struct tc_log_scan_file *file, void *buffer,
+                         struct tb_diag *diag) {
+  uint64_t from = file->proven - file->start, end = file->end - file->start;
+  char name[TC_LOG_NAME_BYTES];
+  int failed = 0;
+
+  tc_log_file_name(file->start, name);
+  int fd = openat(wal_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return tb_fail(diag, tc_errno_rc(errno), "wal/%s: %s", name, strerror(errno));
+  for (size_t part; failed == 0 && from < end; from += part) {
+    part = end - from < WINDOW_BYTES ? (size_t)(end - from) : WINDOW_BYTES;
+    failed = tc_read_all(fd, buffer, part, from);
+    if (failed == 0) failed = tc_write_all(fd, buffer, part, from);
+  }
+  if (failed == 0) failed = fdatasync(fd);
+  tb_rc rc =
+      failed == 0 ? TB_OK : tb_fail(diag, tc_errno_rc(errno), "wal/%s: %s", name, strerror(errno));
+  close(fd);
+  return rc;
+}
+
 tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag) {
+  void *buffer = malloc(WINDOW_BYTES);
   tb_rc rc = TB_OK;
 
-  for (size_t i = 0; rc == TB_OK && i < scan->nfiles; i++) {
-    const struct tc_log_scan_file *file = &scan->files[i];
-    uint64_t from = file->proven - file->start;
-    char name[TC_LOG_NAME_BYTES];
-    if (file->proven >= file->end) continue;
-    tc_log_file_name(file->start, name);
-    int fd = openat(wal_fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 ||
-        tc_write_all(fd, file->map + from, (size_t)(file->end - file->proven), from) != 0 ||
-        fdatasync(fd) != 0)
-      rc = tb_fail(diag, tc_errno_rc(errno), "wal/%s: %s", name, strerror(errno));
-    if (fd >= 0) close(fd);
-  }
+  if (buffer == NULL) return tb_fail(diag, TB_NOMEM, "wal: no memory to write it");
+  for (size_t i = 0; rc == TB_OK && i < scan->nfiles; i++)
+    if (scan->files[i].proven < scan->files[i].end)
+      rc = write_again(wal_fd, &scan->files[i], buffer, diag);
+  free(buffer);
   if (rc == TB_OK && scan->nfiles > 0 && fsync(wal_fd) != 0)
     rc = tb_fail(diag, tc_errno_rc(errno), "wal: %s", strerror(errno));
   return rc;
 }
 
 void tc_log_scan_free(struct tc_log_scan *scan) {
-  for (size_t i = 0; i < scan->nfiles; i++)
-    if (scan->files[i].map != NULL)
-      munmap((void *)(uintptr_t)scan->files[i].map, scan->files[i].bytes);
+  if (scan->window.bytes != NULL || scan->nfiles > 0) {
+    if (scan->window.fd >= 0) close(scan->window.fd);
+    free(scan->window.bytes);
+  }
   free(scan->files);
   free(scan->entries);
   *scan = (struct tc_log_scan){ 0 };

@@ -6,7 +6,10 @@
  * corruption, it is skipped and everything later kept. Otherwise it is the torn tail of the last group,
  * which was never acked: it and what follows is left out.
  *
- * Memory    records point into the mapped files, valid until tc_log_scan_free().
+ * A sector that cannot be read counts as zeros: the records in it are damaged, all others are kept. Files are read, not
+ * mapped: a read error under a mapping would be a SIGBUS, which ends the process, and again at each start.
+ *
+ * Memory    heads of all records, and one window of the files: 1 MiB, or the largest record.
  * Errors    TB_IO, TB_NOMEM; TB_UNSUPPORTED: a critical record of a kind this program does not know.
  */
 #ifndef TC_LOG_SCAN_H
@@ -16,8 +19,8 @@
 
 struct tc_log_entry {
   struct tc_log_head head;
-  const unsigned char *payload;
   uint32_t payload_crc;
+  uint32_t file; /* of files */
 };
 
 struct tc_log_scan_file {
@@ -26,12 +29,21 @@ struct tc_log_scan_file {
   uint64_t end;    /* lsn behind what counts of it */
   uint64_t asked;  /* of data: the disk was asked for so much already */
   uint64_t proven; /* lsn up to which a later group or file says that it was durable */
-  const unsigned char *map;
   uint32_t salt;
   bool readable; /* its snapshot is valid */
 };
 
+struct tc_log_window {
+  unsigned char *bytes;
+  size_t len, cap;
+  uint64_t file_start, at; /* where the bytes are from */
+  int fd;                  /* of that file; -1: none */
+};
+
 struct tc_log_scan {
+  int wal_fd; /* the caller's; open until tc_log_scan_free() */
+  struct tc_log_window window;
+  uint64_t unreadable; /* blocks */
   struct tc_log_entry *entries;
   size_t nentries, entries_cap;
   struct tc_log_scan_file *files;
@@ -48,6 +60,9 @@ TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *
  * have failed and would not try again. Before anything is changed by what the log says, too: a power cut could take a
  * file that says where the one before it ends, and a group that was given up would count again. */
 TB_MUST tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag);
+/* Lent until the next call. TB_CORRUPT: it could be read before and cannot now. */
+TB_MUST tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *entry,
+                                  struct tb_diag *diag, const unsigned char **out);
 void tc_log_scan_free(struct tc_log_scan *scan); /* accepts a zeroed one */
 
 #endif

@@ -110,14 +110,29 @@ static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream
   return checkpoint != NULL ? checkpoint->head.seq : stream->intro.settled.seq;
 }
 
+/* NULL with TB_OK: its sector has become unreadable since the scan, and the record is passed over as a damaged one. */
+static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *entry,
+                        const unsigned char **out) {
+  tb_rc rc = tc_log_scan_payload(&recovery->scan, entry, recovery->diag, out);
+
+  if (rc != TB_CORRUPT) return rc;
+  recovery->out->corrupt++;
+  tb_diag_clear(recovery->diag);
+  *out = NULL;
+  return TB_OK;
+}
+
 /* A message of the log, whose checksum is right. NULL with TB_OK in *rc: not one of ours, it is passed over. */
 static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry, size_t skip,
                     const ProtobufCMessageDescriptor *type, tb_rc *rc) {
+  const unsigned char *payload;
   struct tc_heap heap;
 
+  *rc = payload_of(recovery, entry, &payload);
+  if (*rc != TB_OK || payload == NULL) return NULL;
   tc_heap_init(&heap);
-  void *message = protobuf_c_message_unpack(type, &heap.allocator, entry->head.len - skip,
-                                            entry->payload + skip);
+  void *message =
+      protobuf_c_message_unpack(type, &heap.allocator, entry->head.len - skip, payload + skip);
   *rc = heap.is_short ? tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory") : TB_OK;
   return message;
 }
@@ -229,16 +244,19 @@ static void skip_to(struct recovery *recovery, struct tc_stream *stream, uint64_
 static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry *entry) {
   const struct tc_log_head *head = &entry->head;
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, head->ref);
+  const unsigned char *payload;
   uint64_t adopted;
 
   if (stream == NULL || head->seq <= stream->durable_seq)
     return TB_OK; /* sent again after a poisoned file */
+  TB_TRY(payload_of(recovery, entry, &payload));
+  if (payload == NULL) return TB_OK; /* the next record of the stream shows the gap */
   if (head->seq > stream->durable_seq + 1 && head->seq > kept_seq(recovery, stream) + 1)
     TB_TRY(note_gap(recovery, stream, head->seq - 1));
   stream->durable_seq = stream->staged_seq = head->seq;
   stream->closed = head->kind == TP_CLOSE;
   if (head->kind == TP_HEADER && head->len <= sizeof stream->intro.header) {
-    memcpy(stream->intro.header, entry->payload, head->len);
+    memcpy(stream->intro.header, payload, head->len);
     stream->intro.header_len = head->len;
   }
   if (head->seq <= kept_seq(recovery, stream)) {
@@ -250,7 +268,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     recovery->out->records++;
   }
   TB_TRY(tc_archiver_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen,
-                            entry->payload, head->len, entry->payload_crc, recovery->wall_ns,
+                            payload, head->len, entry->payload_crc, recovery->wall_ns,
                             recovery->diag, &adopted));
   if (adopted != 0) skip_to(recovery, stream, adopted);
   return TB_OK;
@@ -269,10 +287,16 @@ static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry
 static tb_rc resume(struct recovery *recovery) {
   for (struct tc_stream *stream = recovery->streams->first; stream != NULL; stream = stream->next) {
     const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
+    const unsigned char *payload;
     uint64_t adopted;
     if (checkpoint == NULL) continue;
-    TB_TRY(tc_archiver_resume(recovery->archiver, stream->ref, checkpoint->payload,
-                              checkpoint->head.len, recovery->diag, &adopted));
+    TB_TRY(payload_of(recovery, checkpoint, &payload));
+    if (payload == NULL) {
+      known_of(recovery, stream->ref)->checkpoint = NULL;
+      continue;
+    }
+    TB_TRY(tc_archiver_resume(recovery->archiver, stream->ref, payload, checkpoint->head.len,
+                              recovery->diag, &adopted));
     skip_to(recovery, stream, adopted);
   }
   return TB_OK;

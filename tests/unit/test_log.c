@@ -38,6 +38,19 @@ int fsync(int fd) {
   return -1;
 }
 
+/* A disk with unreadable sectors: reads of the first log file from here to there fail. */
+static uint64_t unreadable_from = UINT64_MAX, unreadable_end;
+
+ssize_t pread(int fd, void *to, size_t n, off_t offset) {
+  uint64_t at = (uint64_t)offset;
+
+  if (at < unreadable_end && at + n > unreadable_from) {
+    errno = EIO;
+    return -1;
+  }
+  return syscall(SYS_pread64, fd, to, n, offset);
+}
+
 static tb_rc no_streams(void *self, Tracecollect__V1__LogSnapshot *out) {
   (void)self;
   out->next_ref = 1;
@@ -142,7 +155,9 @@ Test(log, what_was_committed_is_read_back_in_order) {
   for (size_t i = 1, seq = 0; i < out.nentries; i++) {
     if (out.entries[i].head.kind != TP_BATCH) continue;
     cr_assert_eq(out.entries[i].head.seq, ++seq);
-    cr_assert_eq(out.entries[i].payload[0], (seq - 1) / RECORDS + 1);
+    const unsigned char *bytes;
+    cr_assert_eq(tc_log_scan_payload(&out, &out.entries[i], &diag, &bytes), TB_OK);
+    cr_assert_eq(bytes[0], (seq - 1) / RECORDS + 1);
   }
   tc_log_scan_free(&out);
 }
@@ -370,5 +385,37 @@ Test(log, an_unknown_critical_record_stops_the_reader) {
   cr_assert_eq(tc_log_stage(logs, &head, NULL, 0), TB_OK);
   cr_assert_eq(tc_log_commit(logs, &diag), TB_OK);
   cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_UNSUPPORTED);
+  tc_log_scan_free(&out);
+}
+
+/* Under a mapping each of these reads is a SIGBUS. */
+Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
+  struct tc_log_scan out;
+
+  write_groups(3);
+  unreadable_from = record_at[1][1] & ~UINT64_C(511);
+  unreadable_end = unreadable_from + 512;
+  uint64_t seqs = scan(&out);
+  cr_assert_eq(out.corrupt, 1);
+  cr_assert_gt(out.unreadable, 0);
+  cr_assert_neq(seqs & UINT64_C(1) << (RECORDS + 2), UINT64_C(1) << (RECORDS + 2));
+  cr_assert_eq(seqs & up_to(RECORDS), up_to(RECORDS), "the group before it is whole");
+  uint64_t last = up_to(3 * RECORDS) & ~up_to(2 * RECORDS);
+  cr_assert_eq(seqs & last, last, "the group after it is whole");
+  tc_log_scan_free(&out);
+  unreadable_end = 0;
+}
+
+Test(log, a_file_cut_under_the_reader_is_a_damaged_record) {
+  struct tc_log_scan out;
+  const unsigned char *bytes;
+
+  write_groups(3);
+  scan(&out);
+  change(record_at[1][1], true);
+  cr_assert_eq(tc_log_scan_payload(&out, &out.entries[1], &diag, &bytes), TB_OK);
+  out.window.len = 0; /* so that it is read again */
+  cr_assert_eq(tc_log_scan_payload(&out, &out.entries[out.nentries - 2], &diag, &bytes),
+               TB_CORRUPT);
   tc_log_scan_free(&out);
 }
