@@ -138,6 +138,7 @@ static const char *verdict_word(unsigned verdict) {
     [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE] = "too-large",
     [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL] = "fuel",
     [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND] = "behind",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE] = "unreadable",
   };
 
   return verdict < sizeof words / sizeof words[0] ? words[verdict] : "unknown";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The understand branch of one loop: stored generations to ordered events to figures.
  *
- *   STORED ──> queue of file names ──> mapped generation ──> reader ──> analyses ──> reports
+ *   STORED ──> queue of file names ──> generation in memory ──> reader ──> analyses ──> reports
  *                                                              ├──────> verdict for the meta
  *                                                              └──────> events and alerts for the feed
  *
@@ -12,7 +12,8 @@
  * the next generation begins a new ordering epoch.
  *
  * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:
- *           analysis.memory_max, in equal shares. The bytes lie in the mapped file. A stream without
+ *           analysis.memory_max, in equal shares. The bytes of a generation are
+ *           charged to the latter, a quarter of it at most. A stream without
  *           news for agents.abandon_after is forgotten, totals included.
  * Threads   all calls on the loop's thread.
  * Errors    none leave here: a generation that cannot be understood has a verdict that says why.
@@ -37,11 +38,11 @@ struct tc_understand_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_reports *reports;
-  struct tc_history *history; /* NULL: none is kept */
-  struct tc_feed *feed; /* NULL: nobody is told */
-  struct tc_tap *tap;   /* NULL: there are no leases */
-  struct tc_submit_sink store; /* for verdicts */
-  unsigned loop; /* also its port of the feed */
+  struct tc_history *history;                                   /* NULL: none is kept */
+  struct tc_feed *feed;                                         /* NULL: nobody is told */
+  struct tc_tap *tap;                                           /* NULL: there are no leases */
+  struct tc_submit_sink store;                                  /* for verdicts */
+  unsigned loop;                                                /* also its port of the feed */
   void *files;                                                  /* for open_file() */
   int (*open_file)(void *files, const struct tc_reply *stored); /* -1: errno */
 };

@@ -3,7 +3,7 @@
  *
  *   understand.c         the ring of streams with work, a slice a turn, what comes in
  *   understand_stream.c  one stream: made, found, forgotten, its memory charged twice
- *   understand_steps.c   one stream's work: map, feed, run, the verdict told, reports packed
+ *   understand_steps.c   one stream's work: read, feed, run, the verdict told, reports packed
  */
 #ifndef TC_UNDERSTAND_PRIVATE_H
 #define TC_UNDERSTAND_PRIVATE_H
@@ -28,6 +28,7 @@ struct tc__understand_job { /* one stored generation */
 
 enum tc__understand_step {
   TC__UNDERSTAND_NEXT_JOB,
+  TC__UNDERSTAND_READ,
   TC__UNDERSTAND_FEED,
   TC__UNDERSTAND_RUN,
   TC__UNDERSTAND_TELL
@@ -61,10 +62,9 @@ struct tc__understood {
   bool left_out; /* the one that came last: the next begins a new epoch */
   enum tc__understand_step step;
   unsigned char header[TC__UNDERSTAND_HEADER_BYTES];
-  void *map; /* of the file, page aligned */
-  size_t map_len;
-  const unsigned char *bytes; /* the generation's */
-  size_t len, fed;
+  int fd;               /* -1: none is open */
+  unsigned char *bytes; /* the generation's, charged to the share */
+  size_t len, have, fed;
   struct tc_verdict verdict;
 };
 
@@ -75,7 +75,9 @@ struct tc_understand {
   struct tb_mem mem;
   struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
   struct tb_map by_ref;
-  size_t waiting, waiting_max; /* generations of all streams here */
+  struct tc__understood *first_in_line; /* waits for memory; no other begins before it */
+  size_t bytes_held;                    /* of the generations that are worked through */
+  size_t waiting, waiting_max;          /* generations of all streams here */
   struct tc__understood *ring, **ring_end;
   uint64_t swept_ns;
 };
@@ -88,14 +90,15 @@ TB_MUST tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply
 /* With its totals. It must not stand in the ring. */
 void tc__understood_forget(struct tc__understood *s);
 void tc__understood_job_drop(struct tc__understood *s); /* the first one */
-void tc__understood_unmap(struct tc__understood *s);
+void tc__understood_bytes_drop(struct tc__understood *s);
 void tc__understood_analyses_drop(struct tc__understood *s);
 void tc__understood_reader_drop(struct tc__understood *s);
 void tc__understood_tell_memory(struct tc__understood *s); /* to the metric */
 
 /* --- understand_steps.c ------------------------------------------------------------------------- */
 
-/* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left. */
+/* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left;
+ * TB_BUDGET: other streams must end a generation first, go on with them. */
 TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
 /* Packs and publishes the next report of those that are due. */
 void tc__understood_report(struct tc__understood *s);

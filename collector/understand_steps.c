@@ -2,19 +2,25 @@
 /* Each step takes some ten microseconds: feed a piece of the bytes, order some hundred events. Packing
  * a report takes longer and begins a slice. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/clock.h"
 #include "collector/journal.h"
+#include "collector/statedir.h"
 #include "collector/understand_private.h"
 #include "proto/meta.pb-c.h"
 #include "proto/report_pack.h"
 
-enum { FEED_BYTES = 256 << 10, RUN_EVENTS = 512 };
+enum {
+  READ_BYTES = 1 << 20,
+  FEED_BYTES = 256 << 10,
+  RUN_EVENTS = 512,
+  BYTES_PART = 4, /* of the share, 1/4: what the bytes of all generations in work may take */
+};
 
 /* --- verdicts ---------------------------------------------------------------------------------- */
 
@@ -26,6 +32,7 @@ static Tracecollect__V1__VerdictCode code_of(tb_rc rc) {
   case TB_FUEL: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL;
   case TB_IO:
     return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* nobody has seen its bytes */
+  case TB_CORRUPT: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE;
   default: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE;
   }
 }
@@ -103,7 +110,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
     tc_feed_source_overdue(s->feed);
     tc_feed_source_end(s->feed, v);
   }
-  tc__understood_unmap(s);
+  tc__understood_bytes_drop(s);
   s->step = TC__UNDERSTAND_TELL;
 }
 
@@ -124,33 +131,28 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   return rc;
 }
 
-static tb_rc map_generation(struct tc__understood *s, const struct tc_reply *stored) {
-  int fd = s->u->env.open_file(s->u->env.files, stored);
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  uint64_t from = stored->offset & ~(uint64_t)(page - 1);
-  struct stat st;
-  tb_rc rc = TB_OK;
+static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
+  void *bytes = NULL;
+  tb_rc rc = tb_mem_resize(&s->u->share, &bytes, 0, (size_t)len);
 
-  if (fd < 0) return tb_fail(&s->diag, TB_IO, "%s: %s", stored->path, strerror(errno));
-  /* Behind the end of a file the mapping would answer with SIGBUS. */
-  if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < stored->offset + stored->len ||
-      pread(fd, s->header, sizeof s->header, 0) != sizeof s->header) {
-    rc = tb_fail(&s->diag, TB_IO, "%s: shorter than it was stored", stored->path);
-  } else {
-    s->map_len = (size_t)(stored->offset + stored->len - from);
-    s->map = mmap(NULL, s->map_len, PROT_READ, MAP_SHARED, fd, (off_t)from);
-    if (s->map == MAP_FAILED) {
-      s->map = NULL;
-      rc = tb_fail(&s->diag, TB_IO, "%s: %s", stored->path, strerror(errno));
-    } else {
-      (void)madvise(s->map, s->map_len, MADV_SEQUENTIAL);
-      (void)madvise(s->map, s->map_len, MADV_WILLNEED);
-      s->bytes = (const unsigned char *)s->map + (stored->offset - from);
-      s->len = (size_t)stored->len;
-    }
-  }
-  close(fd);
-  return rc;
+  if (rc == TB_BUDGET) s->share_spent = true;
+  if (rc != TB_OK) return TB_NOMEM;
+  s->bytes = bytes;
+  s->len = (size_t)len;
+  s->u->bytes_held += s->len;
+  return TB_OK;
+}
+
+/* Read, not mapped: a read error under a mapping is a SIGBUS, which ends the process, and again after each start. */
+static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *stored) {
+  s->have = 0;
+  s->fd = s->u->env.open_file(s->u->env.files, stored);
+  if (s->fd < 0) return tb_fail(&s->diag, TB_IO, "%s: %s", stored->path, strerror(errno));
+  if (tc_read_all(s->fd, s->header, sizeof s->header, 0) != 0)
+    return tb_fail(&s->diag, TB_CORRUPT, "%s: the header cannot be read: %s", stored->path,
+                   strerror(errno));
+  (void)posix_fadvise(s->fd, (off_t)stored->offset, (off_t)stored->len, POSIX_FADV_WILLNEED);
+  return take_bytes(s, stored->len);
 }
 
 static tb_rc prepare_analysis(struct tc__understood *s) {
@@ -189,21 +191,54 @@ static tb_rc begin_generation(struct tc__understood *s) {
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
     if (s->tapped != NULL) tc_tapped_epoch(s->tapped);
   }
-  TB_TRY(map_generation(s, stored));
+  TB_TRY(open_generation(s, stored));
   TB_TRY(prepare_analysis(s));
   return to_reader_feed(s->reader, s->header, sizeof s->header, &used);
 }
 
-static void step_next_job(struct tc__understood *s) {
-  tb_rc rc;
+/* Each stream in work holds its generation's bytes. Past their part of the share a generation waits for the others',
+ * but the first one always begins. */
+static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
+  struct tc_understand *u = s->u;
+  size_t max = u->share.bytes_max / BYTES_PART;
 
-  if (s->jobs->stored->gen == TB_NO_GEN) { /* the stream ended: nothing more to order */
+  if (u->first_in_line != NULL && u->first_in_line != s) return false;
+  bool has_room = u->bytes_held == 0 || (u->bytes_held < max && len <= max - u->bytes_held);
+  u->first_in_line = has_room ? NULL : s;
+  return has_room;
+}
+
+/* TB_BUDGET: others first. */
+static tb_rc step_next_job(struct tc__understood *s) {
+  const struct tc_reply *stored = s->jobs->stored;
+
+  if (stored->gen == TB_NO_GEN) { /* the stream ended: nothing more to order */
     s->step = TC__UNDERSTAND_TELL;
+    return TB_OK;
+  }
+  if (!has_room_for_bytes(s, stored->len)) return TB_BUDGET;
+  s->step = TC__UNDERSTAND_READ;
+  tb_rc rc = begin_generation(s);
+  if (rc != TB_OK) conclude(s, rc);
+  return TB_OK;
+}
+
+static void step_read(struct tc__understood *s) {
+  const struct tc_reply *stored = s->jobs->stored;
+  size_t n = s->len - s->have < READ_BYTES ? s->len - s->have : READ_BYTES;
+  uint64_t from = stored->offset + s->have;
+
+  if (tc_read_all(s->fd, s->bytes + s->have, n, from) != 0) {
+    conclude(s, tb_fail(&s->diag, TB_CORRUPT,
+                        "%s: %zu bytes from offset %" PRIu64 " on cannot be read: %s", stored->path,
+                        n, from, strerror(errno)));
     return;
   }
-  rc = begin_generation(s);
+  s->have += n;
+  if (s->have < s->len) return;
+  close(s->fd);
+  s->fd = -1;
   s->step = TC__UNDERSTAND_FEED;
-  if (rc != TB_OK) conclude(s, rc);
 }
 
 static void step_feed(struct tc__understood *s) {
@@ -292,7 +327,8 @@ void tc__understood_report(struct tc__understood *s) {
 tb_rc tc__understood_step(struct tc__understood *s) {
   if (s->jobs == NULL) return TB_END;
   switch (s->step) {
-  case TC__UNDERSTAND_NEXT_JOB: step_next_job(s); break;
+  case TC__UNDERSTAND_NEXT_JOB: return step_next_job(s);
+  case TC__UNDERSTAND_READ: step_read(s); break;
   case TC__UNDERSTAND_FEED: step_feed(s); break;
   case TC__UNDERSTAND_RUN:
     step_run(s);

@@ -2,13 +2,15 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include "collector/understand_private.h"
 
 void tc__understood_tell_memory(struct tc__understood *s) {
-  tc_metric_add(&s->u->env.metrics->analysis_bytes, s->mem.bytes - s->mem_told);
-  s->mem_told = s->mem.bytes;
+  size_t bytes = s->mem.bytes + (s->bytes != NULL ? s->len : 0);
+
+  tc_metric_add(&s->u->env.metrics->analysis_bytes, bytes - s->mem_told);
+  s->mem_told = bytes;
 }
 
 void tc__understood_job_drop(struct tc__understood *s) {
@@ -23,9 +25,12 @@ void tc__understood_job_drop(struct tc__understood *s) {
   tc_metric_sub(&s->u->env.metrics->generations_waiting, 1);
 }
 
-void tc__understood_unmap(struct tc__understood *s) {
-  if (s->map != NULL) munmap(s->map, s->map_len);
-  s->map = NULL;
+void tc__understood_bytes_drop(struct tc__understood *s) {
+  if (s->fd >= 0) close(s->fd);
+  s->fd = -1;
+  if (s->bytes == NULL) return;
+  tb_mem_give(&s->u->share, s->bytes, s->len);
+  s->u->bytes_held -= s->len;
   s->bytes = NULL;
 }
 
@@ -44,13 +49,14 @@ void tc__understood_forget(struct tc__understood *s) {
   struct tc_understand *u = s->u;
 
   assert(!s->in_ring);
+  if (u->first_in_line == s) u->first_in_line = NULL;
   tb_map_remove(&u->by_ref, s->ref);
   while (s->jobs != NULL) tc__understood_job_drop(s);
   tc__understood_reader_drop(s);
   tc__understood_analyses_drop(s);
   tc_feed_source_free(s->feed);
   tc_tapped_free(s->tapped);
-  tc__understood_unmap(s);
+  tc__understood_bytes_drop(s);
   tc__understood_tell_memory(s);
   assert(s->mem.bytes == 0);
   tc_reports_close(u->env.reports, s->id);
@@ -79,6 +85,7 @@ static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
   }
   s->u = u;
   s->ref = said->stream;
+  s->fd = -1;
   s->jobs_end = &s->jobs;
   s->report = TC__UNDERSTAND_REPORTS;
   s->reported_ns = s->heard_ns = uv_hrtime();

@@ -2,10 +2,12 @@
 /* A real trace of Go 1.26 with several generations, handed over as the store does it, loop turned by
  * hand. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -322,6 +324,69 @@ Test(understand, a_missing_file_gives_no_verdict) {
   store_generation(&b, 0, true, false);
   turn_until_idle(&b);
   cr_assert_eq(b.verdict_count, 0);
+  bench_end(&b);
+}
+
+/* Under a mapping this read is a SIGBUS: the file ends before it. */
+Test(understand, a_file_cut_while_it_is_read_is_that_generations_verdict) {
+  struct bench b;
+
+  bench_begin(&b);
+  store_generation(&b, 0, true, false);
+  store_generation(&b, 1, false, false);
+  cr_assert_eq(truncate(b.path, (off_t)b.at[2] - 5000), 0);
+  turn_until_idle(&b);
+  cr_assert_eq(b.verdict_count, 2);
+  cr_assert_eq(b.verdicts[0].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  cr_assert_eq(b.verdicts[1].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE);
+  cr_assert_not_null(strstr(b.verdicts[1].reason, "cannot be read"), "%s", b.verdicts[1].reason);
+  write_trace(&b);
+  store_generation(&b, 2, true, false);
+  turn_until_idle(&b);
+  cr_assert_eq(b.verdicts[2].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  bench_end(&b);
+}
+
+/* A bad sector: each read of these bytes fails. */
+static uint64_t unreadable_from = UINT64_MAX;
+
+ssize_t pread(int fd, void *to, size_t n, off_t offset) {
+  if ((uint64_t)offset + n <= unreadable_from) return syscall(SYS_pread64, fd, to, n, offset);
+  errno = EIO;
+  return -1;
+}
+
+Test(understand, a_read_error_is_that_generations_verdict_and_leaves_nothing) {
+  struct bench b;
+
+  bench_begin(&b);
+  unreadable_from = b.at[1] + 100;
+  for (size_t i = 0; i < 3; i++) {
+    store_generation(&b, i, i == 0, false);
+    turn_until_idle(&b);
+    unreadable_from = i == 0 ? unreadable_from : UINT64_MAX;
+  }
+  cr_assert_eq(b.verdict_count, 3);
+  cr_assert_eq(b.verdicts[0].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  cr_assert_eq(b.verdicts[1].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE);
+  cr_assert_not_null(strstr(b.verdicts[1].reason, strerror(EIO)), "%s", b.verdicts[1].reason);
+  cr_assert_eq(b.verdicts[2].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "%s",
+               b.verdicts[2].reason);
+  bench_end(&b);
+}
+
+Test(understand, generations_in_work_wait_for_memory_instead_of_being_left_out) {
+  struct bench b;
+
+  bench_begin_within(&b, 256 << 20);
+  b.config.analysis_slice = 2; /* ns: every stream is in work at once */
+  for (unsigned char stream = 1; stream <= 20; stream++)
+    store_generation_of(&b, stream, 0, true, false);
+  turn_until_idle(&b);
+  cr_assert_eq(b.verdict_count, 20);
+  for (size_t i = 0; i < 20; i++)
+    cr_assert_eq(b.verdicts[i].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "%s",
+                 b.verdicts[i].reason);
   bench_end(&b);
 }
 
