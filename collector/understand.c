@@ -200,6 +200,7 @@ void tc_understand_close(struct tc_understand *u) {
   }
   for (size_t i = 0; tb_map_next(&u->by_ref, &i, &key, &value); i = 0)
     tc__understood_forget((struct tc__understood *)(uintptr_t)value);
+  tc__understand_spare_drop(u);
 }
 
 void tc_understand_free(struct tc_understand *u) {

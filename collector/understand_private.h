@@ -17,6 +17,7 @@
 enum {
   TC__UNDERSTAND_HEADER_BYTES = 16, /* of a trace */
   TC__UNDERSTAND_REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
+  TC__UNDERSTAND_SPARE_BYTES = 32 << 20, /* at most, for each loop */
   TC__UNDERSTAND_REPORT_NS = 1000000000, /* at least so often, of a stream that lags */
 };
 
@@ -64,6 +65,7 @@ struct tc__understood {
   unsigned char header[TC__UNDERSTAND_HEADER_BYTES];
   int fd;               /* -1: none is open */
   unsigned char *bytes; /* the generation's, charged to the share */
+  size_t room;          /* of bytes */
   size_t len, have, fed;
   struct tc_verdict verdict;
 };
@@ -77,7 +79,10 @@ struct tc_understand {
   struct tb_map by_ref;
   struct tc__understood *first_in_line; /* waits for memory; no other begins before it */
   size_t bytes_held;                    /* of the generations that are worked through */
-  size_t waiting, waiting_max;          /* generations of all streams here */
+  void *
+      spare; /* bytes of the last generation, kept for the next: fresh memory costs a fault a page */
+  size_t spare_bytes;
+  size_t waiting, waiting_max; /* generations of all streams here */
   struct tc__understood *ring, **ring_end;
   uint64_t swept_ns;
 };
@@ -91,6 +96,7 @@ TB_MUST tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply
 void tc__understood_forget(struct tc__understood *s);
 void tc__understood_job_drop(struct tc__understood *s); /* the first one */
 void tc__understood_bytes_drop(struct tc__understood *s);
+void tc__understand_spare_drop(struct tc_understand *u);
 void tc__understood_analyses_drop(struct tc__understood *s);
 void tc__understood_reader_drop(struct tc__understood *s);
 void tc__understood_tell_memory(struct tc__understood *s); /* to the metric */

@@ -132,11 +132,21 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
 }
 
 static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
-  void *bytes = NULL;
-  tb_rc rc = tb_mem_resize(&s->u->share, &bytes, 0, (size_t)len);
+  struct tc_understand *u = s->u;
+  void *bytes = u->spare;
+  tb_rc rc = TB_OK;
 
+  s->room = u->spare_bytes;
+  if (len > u->spare_bytes) {
+    tc__understand_spare_drop(u);
+    bytes = NULL;
+    s->room = (size_t)len;
+    rc = tb_mem_resize(&u->share, &bytes, 0, s->room);
+  }
   if (rc == TB_BUDGET) s->share_spent = true;
   if (rc != TB_OK) return TB_NOMEM;
+  u->spare = NULL;
+  u->spare_bytes = 0;
   s->bytes = bytes;
   s->len = (size_t)len;
   s->u->bytes_held += s->len;

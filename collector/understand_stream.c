@@ -29,9 +29,22 @@ void tc__understood_bytes_drop(struct tc__understood *s) {
   if (s->fd >= 0) close(s->fd);
   s->fd = -1;
   if (s->bytes == NULL) return;
-  tb_mem_give(&s->u->share, s->bytes, s->len);
   s->u->bytes_held -= s->len;
+  if (s->room <= TC__UNDERSTAND_SPARE_BYTES && s->room <= s->u->share.bytes_max / 16 &&
+      s->room > s->u->spare_bytes) {
+    tc__understand_spare_drop(s->u);
+    s->u->spare = s->bytes;
+    s->u->spare_bytes = s->room;
+  } else {
+    tb_mem_give(&s->u->share, s->bytes, s->room);
+  }
   s->bytes = NULL;
+}
+
+void tc__understand_spare_drop(struct tc_understand *u) {
+  tb_mem_give(&u->share, u->spare, u->spare_bytes);
+  u->spare = NULL;
+  u->spare_bytes = 0;
 }
 
 void tc__understood_analyses_drop(struct tc__understood *s) {
