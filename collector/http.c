@@ -82,7 +82,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->env = *env;
   pthread_mutex_init(&http->lock, NULL);
   pthread_cond_init(&http->idle, NULL);
-  TB_TRY(tc_live_new(env->limits.live_bytes_max, env->archive.started_wall_ns, &http->live));
+  TB_TRY(tc__live_open(http));
   TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
   struct tc_listener_sink sink = { http, ready, accepted };
@@ -95,6 +95,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
     tc_listener_close(TB_MOVE(http->listener));
     return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   }
+  tc__live_start(http);
   *out = TB_MOVE(http);
   return TB_OK;
 }
@@ -103,6 +104,7 @@ void tc_http_close(struct tc_http *http) {
   if (http == NULL) return;
   http->closing = true;
   tc__feed_close(http);
+  tc__live_close(http);
   tc_listener_close(TB_MOVE(http->listener));
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) tc_tls_abort(c->tls, NULL);
   tc__jobs_end(http);
@@ -112,7 +114,7 @@ void tc_http_free(struct tc_http *http) {
   if (http == NULL) return;
   assert(http->first == NULL && !http->overview);
   tc__feed_free(http);
-  tc_live_free(http->live);
+  tc__live_free(http);
   SSL_CTX_free(http->ctx);
   pthread_cond_destroy(&http->idle);
   pthread_mutex_destroy(&http->lock);

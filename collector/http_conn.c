@@ -141,8 +141,7 @@ static void on_closed(void *self, const char *why) {
   *c->at = c->next;
   if (c->next != NULL) c->next->at = c->at;
   c->http->count--;
-  tc_live_leave(c->http->live, c->live);
-  if (c->live != NULL) tc__feed_listen(c->http);
+  tc__live_end(c);
   c->tls = NULL;
   if (c->job == NULL) tc__conn_free(c); /* else the job's end does */
 }

@@ -63,6 +63,8 @@ struct tc__http_conn {
   struct tc__http_job *job;    /* at most one at a time */
   struct tc__http_file *file;  /* being sent */
   struct tc_live_reader *live; /* reads live events until it ends */
+  bool live_queued;            /* in the server's live_queue */
+  struct tc__http_conn *live_next;
   char peer[TC_PEER_MAX + 1];
 };
 
@@ -74,6 +76,10 @@ struct tc_http {
   struct tc__http_conn *first;
   size_t count;
   struct tc_live *live;
+  uv_idle_t live_turn;              /* runs while live_queue holds somebody */
+  struct tc__http_conn *live_queue; /* live readers with something to be sent */
+  struct tc__http_conn **live_queue_end;
+  char *live_text;            /* what a reader's turn gathers */
   bool overview;              /* one is being made */
   uint64_t overview_ms;       /* when the last one was begun */
   struct tc__http_feed *feed; /* NULL: none is there */
@@ -139,8 +145,13 @@ void tc__http_file_pump(struct tc__http_conn *c); /* sends on, if there is room 
 void tc__http_file_free(struct tc__http_conn *c);
 
 /* http_events.c */
+TB_MUST tb_rc tc__live_open(struct tc_http *http);
+void tc__live_start(struct tc_http *http); /* nothing fails behind it */
+void tc__live_close(struct tc_http *http);
+void tc__live_free(struct tc_http *http);
 void tc__live_begin(struct tc__http_conn *c);
-void tc__live_pump(struct tc__http_conn *c);
+void tc__live_end(struct tc__http_conn *c);  /* its connection has ended */
+void tc__live_pump(struct tc__http_conn *c); /* it may have something to be sent, or room for it */
 void tc__live_tick(struct tc_http *http);
 void tc__live_pump_all(struct tc_http *http);
 

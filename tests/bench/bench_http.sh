@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench_http.sh: what readers over HTTP cost the collector with 200 streams, and when the page is there.
 #
-# CPU time of a scrape and of an update in the process itself (bench_http.c); of the whole daemon while one
+# CPU time of a scrape and of an update in the process itself (bench_http.c); how long /healthz waits beside live readers
+# (bench_live.c); CPU time of the whole daemon while one
 # reader follows 200 streams; and the browser's own first paint of the page on loopback, the best of five,
 # where there is a browser.
 . tests/bench/lib.sh
@@ -16,6 +17,12 @@ measure() { # TRACE: both figures of bench_http
     overview) row "page update, $streams streams" "$ms" "ms CPU" - "$bytes bytes, all readers share it" "<= 50" ;;
     esac
   done < <(build/release/tests/bench_http "$1" "$streams")
+}
+
+health() { # what 64 live readers do to the answer beside them
+  local half p99 most events
+  read -r half p99 most events < <(build/release/tests/bench_live 64 200 10) || fail "bench_live"
+  row "/healthz p99, 64 live readers, 200 generations/s" "$p99" ms - "median $half, most $most ms; $events events" "<= 5"
 }
 
 follow() { # the daemon's CPU in ten seconds, with a live reader less without one
@@ -38,6 +45,7 @@ follow() { # the daemon's CPU in ten seconds, with a live reader less without on
 
 zstd -qdf tests/data/g26-gens.trace.zst -o "$dir/gens.trace" || fail "no trace"
 measure "$dir/gens.trace"
+health
 start_collector
 http=$(sed -n 's/^http=//p' "$dir/ready")
 follow "$dir/gens.trace"

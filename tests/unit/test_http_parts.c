@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "collector/http_live.h"
 #include "collector/http_query.h"
@@ -272,6 +273,47 @@ Test(http_parts, a_slow_reader_is_told_of_its_gap_and_costs_nothing) {
   tc_live_publish(live, "a", "y", 1);
   expect_event(slow, "{\"lost\":1,");
   expect_event(slow, "data: y");
+  tc_live_leave(live, slow);
+  tc_live_free(live);
+}
+
+static double cpu_s(void) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The ring was walked for each reader at each event: 64 readers took 0.4 s for one of 200 a second. */
+Test(http_parts, a_full_ring_costs_its_readers_nothing) {
+  struct tc_live_reader *readers[64];
+  char data[200];
+
+  cr_assert_eq(tc_live_new(16 << 20, 1, &live), TB_OK);
+  memset(data, 'x', sizeof data);
+  for (int i = 0; i < 100000; i++) tc_live_publish(live, "a", data, sizeof data);
+  for (int r = 0; r < 64; r++) readers[r] = join("", "a");
+  double began = cpu_s();
+  for (int i = 0; i < 1000; i++) {
+    tc_live_publish(live, "a", data, sizeof data);
+    for (int r = 0; r < 64; r++) {
+      expect_event(readers[r], "data: xxx");
+      expect_nothing(readers[r]);
+    }
+  }
+  cr_expect_lt(cpu_s() - began, 2.0);
+  for (int r = 0; r < 64; r++) tc_live_leave(live, readers[r]);
+  tc_live_free(live);
+}
+
+Test(http_parts, many_small_events_are_bounded_by_their_number_too) {
+  cr_assert_eq(tc_live_new(1280, 1, &live), TB_OK);
+  struct tc_live_reader *slow = join("", "a");
+
+  for (int i = 0; i < 30; i++) tc_live_publish(live, "a", "", 0);
+  expect_event(slow, "event: gap\ndata: {\"lost\":19,");
+  for (int i = 0; i < 11; i++) expect_event(slow, "event: a");
+  expect_nothing(slow);
   tc_live_leave(live, slow);
   tc_live_free(live);
 }
