@@ -20,6 +20,7 @@
 #include "collector/commit_private.h"
 
 static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000;
+enum { SHARE_MESSAGES = 64, SHARE_BYTES = 64 << 10 };
 /* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
 
@@ -167,18 +168,37 @@ static void look(struct tc_commit *commit, uint64_t now) {
   }
 }
 
+static bool has_room(const struct tc_commit *commit) {
+  return commit->backlog_bytes < 4 * commit->opt.config->log_group_bytes || commit->disk_full;
+}
+
+/* A sender's share of a round. False: it had no more. */
+static bool take_share(struct tc_commit *commit, struct tc_mailbox *inbox) {
+  uint64_t until_bytes = commit->backlog_bytes + SHARE_BYTES;
+
+  for (unsigned n = 0; n < SHARE_MESSAGES && commit->backlog_bytes < until_bytes; n++) {
+    if (!has_room(commit)) return true;
+    struct tc_submit *msg = tc_mailbox_take(inbox);
+    if (msg == NULL) return false;
+    if (tc__intake(commit, msg)) continue;
+    commit->held = msg;
+    return true;
+  }
+  return true;
+}
+
+/* In rounds that go on where the last call stopped: a sender whose inbox is never empty leaves room for
+ * the others. */
 static void take_in(struct tc_commit *commit) {
+  unsigned empty = 0, senders = commit->opt.loops + 1;
+
   if (commit->held != NULL && !tc__intake(commit, commit->held)) return;
   commit->held = NULL;
-  for (unsigned sender = 0; sender <= commit->opt.loops; sender++) {
-    struct tc_submit *msg;
-    while (commit->backlog_bytes < 4 * commit->opt.config->log_group_bytes || commit->disk_full) {
-      msg = tc_mailbox_take(&commit->inboxes[sender]);
-      if (msg == NULL) break;
-      if (tc__intake(commit, msg)) continue;
-      commit->held = msg;
-      return;
-    }
+  while (empty < senders && has_room(commit) && commit->held == NULL) {
+    bool more = take_share(commit, &commit->inboxes[commit->next_sender]);
+
+    commit->next_sender = (commit->next_sender + 1) % senders;
+    empty = more ? 0 : empty + 1;
   }
 }
 

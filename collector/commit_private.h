@@ -22,6 +22,7 @@ struct tc_commit {
   struct tc_log *log;
   struct tc_outbox outbox;
   struct tc_mailbox *inboxes; /* by sender */
+  unsigned next_sender;       /* whose inbox is taken from next */
   struct tc_submit *held;     /* nothing more is taken in before there is memory for this one */
   struct tc_waker waker;
   pthread_t thread;

@@ -146,7 +146,7 @@ bool tt_wait_acked(struct tt_store *t, uint32_t stream, uint64_t seq) {
 }
 
 void tt_submit(struct tt_store *t, struct tc_submit *msg) {
-  while (!tc_store_submit(t->store, 0, msg)) pause_a_little();
+  while (!tc_store_submit(t->store, t->sender, msg)) pause_a_little();
 }
 
 void tt_attach(struct tt_store *t, uint64_t conn, unsigned id, const char *identity) {
