@@ -11,7 +11,7 @@
 #include "collector/understand_private.h"
 #include "proto/meta.pb-c.h"
 
-enum { RETRY_MS = 1 };
+enum { RETRY_MS = 1, SWEEP_NS = 2000000 };
 
 static void on_work(uv_idle_t *handle);
 
@@ -135,7 +135,7 @@ static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
   job->stored_wall_ns = tc_wall_ns();
   *s->jobs_end = job;
   s->jobs_end = &job->next;
-  s->heard_ns = uv_hrtime();
+  tc__understood_heard(s);
   tc_metric_add(&u->env.metrics->generations_waiting, 1);
   ring_add(s);
 }
@@ -153,18 +153,17 @@ void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply) {
   tc_reply_free(reply);
 }
 
-/* Streams that ended without a word. */
+/* Streams that ended without a word, longest silent first; what SWEEP_NS does not suffice for goes at the
+ * next tick. */
 void tc_understand_tick(struct tc_understand *u) {
-  uint64_t now = uv_hrtime(), key, value;
+  uint64_t began = uv_hrtime();
+  struct tc__understood *newer;
 
-  if (now - u->swept_ns < TC__UNDERSTAND_REPORT_NS) return;
-  u->swept_ns = now;
-  for (size_t i = 0; tb_map_next(&u->by_ref, &i, &key, &value);) {
-    struct tc__understood *s = (struct tc__understood *)(uintptr_t)value;
-
-    if (s->in_ring || now - s->heard_ns < u->env.config->agents_abandon_after) continue;
-    tc__understood_forget(s);
-    return; /* the map has changed: others go at the next tick */
+  for (struct tc__understood *s = u->oldest; s != NULL; s = newer) {
+    newer = s->newer;
+    if (began - s->heard_ns < u->env.config->agents_abandon_after) return;
+    if (!s->in_ring) tc__understood_forget(s);
+    if (uv_hrtime() - began >= SWEEP_NS) return;
   }
 }
 

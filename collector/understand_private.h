@@ -55,6 +55,7 @@ struct tc__understood {
   bool in_history;  /* its stops so far */
   bool closed;      /* its last generation has been worked through */
   uint64_t broken;
+  struct tc__understood *older, *newer; /* in the order of heard_ns */
   uint64_t heard_ns, reported_ns;
   int report; /* the next to pack; TC__UNDERSTAND_REPORTS: none */
 
@@ -84,7 +85,7 @@ struct tc_understand {
   size_t spare_bytes;
   size_t waiting, waiting_max; /* generations of all streams here */
   struct tc__understood *ring, **ring_end;
-  uint64_t swept_ns;
+  struct tc__understood *oldest, *newest; /* by when they were last heard of */
 };
 
 /* --- understand_stream.c ------------------------------------------------------------------------ */
@@ -92,6 +93,7 @@ struct tc_understand {
 /* The stream that `said` is about; made if it is new. */
 TB_MUST tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply *said,
                                   struct tc__understood **out);
+void tc__understood_heard(struct tc__understood *s); /* something came of it just now */
 /* With its totals. It must not stand in the ring. */
 void tc__understood_forget(struct tc__understood *s);
 void tc__understood_job_drop(struct tc__understood *s); /* the first one */

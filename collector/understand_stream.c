@@ -58,12 +58,35 @@ void tc__understood_reader_drop(struct tc__understood *s) {
   s->reader = NULL;
 }
 
+static void heard_add(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+
+  s->heard_ns = uv_hrtime();
+  s->newer = NULL;
+  s->older = u->newest;
+  *(s->older != NULL ? &s->older->newer : &u->oldest) = s;
+  u->newest = s;
+}
+
+static void heard_remove(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+
+  *(s->older != NULL ? &s->older->newer : &u->oldest) = s->newer;
+  *(s->newer != NULL ? &s->newer->older : &u->newest) = s->older;
+}
+
+void tc__understood_heard(struct tc__understood *s) {
+  heard_remove(s);
+  heard_add(s);
+}
+
 void tc__understood_forget(struct tc__understood *s) {
   struct tc_understand *u = s->u;
 
   assert(!s->in_ring);
   if (u->first_in_line == s) u->first_in_line = NULL;
   tb_map_remove(&u->by_ref, s->ref);
+  heard_remove(s);
   while (s->jobs != NULL) tc__understood_job_drop(s);
   tc__understood_reader_drop(s);
   tc__understood_analyses_drop(s);
@@ -101,7 +124,8 @@ static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
   s->fd = -1;
   s->jobs_end = &s->jobs;
   s->report = TC__UNDERSTAND_REPORTS;
-  s->reported_ns = s->heard_ns = uv_hrtime();
+  heard_add(s);
+  s->reported_ns = s->heard_ns;
   tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
   memcpy(s->id, said->stream_id, sizeof s->id);
   memcpy(s->service, said->service, sizeof s->service);

@@ -449,3 +449,20 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_others_in) {
   turn_until_idle(&b);
   bench_end(&b);
 }
+
+/* One a second was forgotten: programs that are killed more often than that grew the collector. */
+Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
+  enum { STREAMS = 40 };
+  struct bench b;
+
+  bench_begin(&b);
+  for (unsigned char i = 1; i <= STREAMS; i++) store_generation_of(&b, i, 0, true, false);
+  turn_until_idle(&b);
+  tc_understand_tick(b.u);
+  cr_assert_gt(b.metrics.analysis_bytes, 0, "not before their time");
+  b.config.agents_abandon_after = 1;
+  for (int ticks = 0; ticks < STREAMS / 2 && b.metrics.analysis_bytes > 0; ticks++)
+    tc_understand_tick(b.u);
+  cr_assert_eq(b.metrics.analysis_bytes, 0);
+  bench_end(&b);
+}
