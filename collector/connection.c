@@ -310,11 +310,13 @@ tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
 /* --- replies ----------------------------------------------------------------------------------- */
 
 void tc__go_on_reading(struct connection *c) {
+  bool closing = c->ending || c->leaving;
   size_t used;
+  tb_rc rc = closing ? TB_END : take_bytes(c, NULL, 0, &used);
 
-  c->waiting = false;
-  if (c->ending || c->leaving) return;
-  if (take_bytes(c, NULL, 0, &used) == TB_OK) tc_tls_resume(c->tls);
+  if (rc != TB_AGAIN || c->ingest.state == TC_INGEST_ATTACHING) tc__waits_no_more(c);
+  if (closing) return;
+  if (rc == TB_OK) tc_tls_resume(c->tls);
   if (c->ack_due) tc__say_ack(c);
 }
 

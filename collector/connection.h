@@ -3,8 +3,8 @@
  * docs/PROTOCOL.md: WELCOME, acks with credit, heartbeats, REFUSE, GOAWAY.
  *
  * Answers are coalesced: what the store said in one drain of its mailbox becomes one ACK a connection
- * (tc_connections_flush()). While the store is behind, a connection is not read; a timer of 1 ms offers
- * what waits again. A connection that does wrong is refused by name and lingers (collector/tls.h);
+ * (tc_connections_flush()). While the store is behind, a connection is not read: it waits in a queue
+ * until the store has answered or a record was freed. A connection that does wrong is refused by name and lingers (collector/tls.h);
  * no other connection notices.
  *
  * Memory    a connection is some 600 bytes and its TLS; records are counted by collector/ingest.h.
@@ -33,14 +33,14 @@ struct tc_connections_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_submit_sink store;
-  unsigned loop;              /* its number: replies come back by it */
-  struct tc_tenants *tenants; /* all loops' */
-  struct tc_gate *gate;       /* where handshakes were let in; NULL: by nobody */
+  unsigned loop;                  /* its number: replies come back by it */
+  struct tc_tenants *tenants;     /* all loops' */
+  struct tc_gate *gate;           /* where handshakes were let in; NULL: by nobody */
   struct tc_recorders *recorders; /* where agents are asked for snaps; NULL: nowhere */
 };
 
 TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out);
-/* None may be left. Closes the timer: free() after the loop's last turn. */
+/* None may be left. Closes its handles: free() after the loop's last turn. */
 void tc_connections_close(struct tc_connections *set);
 void tc_connections_free(struct tc_connections *set);
 

@@ -7,7 +7,12 @@
 #include "base/map.h"
 #include "collector/connection.h"
 #include "collector/ingest.h"
+#include "collector/record.h"
 #include "proto/frame.pb-c.h"
+
+/* What a connection waits for: a place in the store's mailbox, or memory for the record it has begun. One
+ * that waits for the mailbox holds memory, so neither queue may wait for the other. */
+enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAITS };
 
 struct connection {
   struct connection *next, **at; /* of the set */
@@ -21,7 +26,9 @@ struct connection {
   bool open;     /* handshake done */
   bool attached; /* the store knows us: a DETACH is owed */
   bool joined;   /* the recorders know us */
-  bool waiting;  /* to be offered again by the retry timer */
+  bool waiting;  /* in one of the set's queues, not read meanwhile */
+  enum tc__wait wait;
+  struct connection *wait_next, **wait_at;
   bool ack_due, ending;
   bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
   bool dirty;   /* the store spoke of us since the last flush */
@@ -40,6 +47,12 @@ struct connection {
 
 struct tc_connections {
   struct tc_connections_env env;
+  struct tc__wait_queue {
+    struct connection *first, **end;
+    size_t count;
+  } waits[TC__WAITS]; /* the longest waiting first */
+  uv_async_t memory;  /* records were freed */
+  struct tc_records_waiter memory_waiter;
   uv_timer_t retry;
   struct tb_mem mem;
   struct tb_map by_id;
@@ -77,7 +90,8 @@ void tc__tick_one(struct connection *c, uint64_t now);
 bool tc__detach(struct connection *c); /* false: the store has no room */
 
 /* connections.c */
-void tc__wait_for_store(struct connection *c); /* the retry timer will offer again */
-void tc__forget(struct connection *c);         /* out of the set, and its memory */
+void tc__wait_for_store(struct connection *c); /* it is offered again when there may be room */
+void tc__waits_no_more(struct connection *c);
+void tc__forget(struct connection *c); /* out of the set, and its memory */
 
 #endif

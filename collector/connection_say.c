@@ -90,7 +90,7 @@ void tc__say_goaway(struct connection *c, const char *reason) {
 
 void tc__end(struct connection *c, const char *why) {
   c->ending = true;
-  c->waiting = false;
+  tc__waits_no_more(c);
   if (c->tls != NULL) tc_tls_close(c->tls, why);
 }
 

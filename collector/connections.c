@@ -7,45 +7,119 @@
 
 #include "collector/connection_private.h"
 
-enum { RETRY_MS = 1 };
+/* A mailbox with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer
+ * is for what neither tells: a mailbox of DETACHes, a wait that began as the last record was freed. */
+enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64 };
 
 void tc__forget(struct connection *c) {
   assert(!c->dirty);
+  tc__waits_no_more(c);
   *c->at = c->next;
   if (c->next != NULL) c->next->at = c->at;
   c->set->count--;
   free(c);
 }
 
+/* --- waiting for the store --------------------------------------------------------------------- */
+
+static void wait_add(struct connection *c, enum tc__wait wait, struct connection **at) {
+  struct tc__wait_queue *queue = &c->set->waits[wait];
+
+  c->waiting = true;
+  c->wait = wait;
+  c->wait_at = at;
+  c->wait_next = *at;
+  if (c->wait_next != NULL)
+    c->wait_next->wait_at = &c->wait_next;
+  else
+    queue->end = &c->wait_next;
+  *at = c;
+  queue->count++;
+}
+
+void tc__waits_no_more(struct connection *c) {
+  struct tc__wait_queue *queue = &c->set->waits[c->wait];
+
+  if (!c->waiting) return;
+  c->waiting = false;
+  *c->wait_at = c->wait_next;
+  if (c->wait_next != NULL)
+    c->wait_next->wait_at = c->wait_at;
+  else
+    queue->end = c->wait_at;
+  queue->count--;
+}
+
 static void on_retry(uv_timer_t *timer);
 
 void tc__wait_for_store(struct connection *c) {
+  bool gone = c->tls == NULL, new_hold = !c->waiting && !gone;
+  enum tc__wait wait = gone || c->ingest.whole ? TC__WAIT_MAILBOX : TC__WAIT_MEMORY;
   struct tc_connections *set = c->set;
 
-  if (!c->waiting) tc_metric_add(&set->env.metrics->holds_total, 1);
-  c->waiting = true;
+  if (new_hold) tc_metric_add(&set->env.metrics->holds_total, 1);
+  /* Only a full tenant gives its turn up: the others' records may still find room. */
+  if (c->waiting && !gone && c->wait == wait && !c->ingest.tenant_is_full) return;
+  tc__waits_no_more(c);
+  /* What is left of one that has gone is the first: it needs a place in the mailbox and nothing else. */
+  wait_add(c, wait, gone ? &set->waits[wait].first : set->waits[wait].end);
+  if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
   if (!uv_is_active((uv_handle_t *)&set->retry))
     uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
 }
 
-static void on_retry(uv_timer_t *timer) {
-  struct tc_connections *set = timer->data;
-  bool more = false;
-  struct connection *next;
-
-  for (struct connection *c = set->first; c != NULL; c = next) {
-    next = c->next;
-    if (!c->waiting) continue;
-    if (c->tls != NULL)
-      tc__go_on_reading(c);
-    else if (tc__detach(c)) {
-      tc__forget(c);
-      continue;
-    }
-    more |= c->waiting;
+/* False: it has to wait on. */
+static bool offer(struct connection *c) {
+  if (c->tls != NULL) {
+    tc__go_on_reading(c);
+    return !c->waiting;
   }
-  if (!more) uv_timer_stop(&set->retry);
+  if (!tc__detach(c)) return false;
+  tc__forget(c);
+  return true;
 }
+
+static void offer_mailbox(struct tc_connections *set) {
+  struct connection *c;
+
+  while ((c = set->waits[TC__WAIT_MAILBOX].first) != NULL && offer(c)) {
+  }
+}
+
+/* One that finds no memory ends it, unless the memory is its tenant's: then others are tried. */
+static void offer_memory(struct tc_connections *set) {
+  struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
+  size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
+  struct connection *c;
+
+  if (queue->first != NULL) tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
+  while (tries > 0 && (c = queue->first) != NULL) {
+    if (offer(c) || c->wait != TC__WAIT_MEMORY) continue;
+    if (!c->ingest.tenant_is_full) return;
+    tries--;
+  }
+}
+
+static void offer_all(struct tc_connections *set) {
+  offer_mailbox(set);
+  offer_memory(set);
+  if (set->waits[TC__WAIT_MAILBOX].first == NULL && set->waits[TC__WAIT_MEMORY].first == NULL)
+    uv_timer_stop(&set->retry);
+}
+
+static void on_retry(uv_timer_t *timer) {
+  offer_all(timer->data);
+}
+
+static void on_memory(uv_async_t *handle) {
+  offer_all(handle->data);
+}
+
+static void wake_for_memory(void *self) {
+  uv_async_send(self);
+}
+
+/* --- the set ----------------------------------------------------------------------------------- */
 
 void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply) {
   uint64_t *found;
@@ -74,6 +148,7 @@ void tc_connections_flush(struct tc_connections *set) {
     tc__say_ack(c);
     tc__end_if_acked(c);
   }
+  offer_all(set);
 }
 
 static void send_snaps(struct tc_connections *set) {
@@ -167,13 +242,23 @@ tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connect
   set->env = *env;
   tb_mem_init(&set->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&set->by_id, &set->mem, 0x9e3779b97f4a7c15u); /* ids are ours: no secret is needed */
+  for (unsigned i = 0; i < TC__WAITS; i++) set->waits[i].end = &set->waits[i].first;
+  if (uv_async_init(env->tls->uv, &set->memory, on_memory) != 0) {
+    free(set);
+    return TB_IO;
+  }
   uv_timer_init(env->tls->uv, &set->retry);
-  set->retry.data = set;
+  set->retry.data = set->memory.data = set;
+  set->memory_waiter.wake = wake_for_memory;
+  set->memory_waiter.self = &set->memory;
+  tc_records_waiter_add(&set->memory_waiter);
   *out = set;
   return TB_OK;
 }
 
 void tc_connections_close(struct tc_connections *set) {
+  tc_records_waiter_remove(&set->memory_waiter);
+  uv_close((uv_handle_t *)&set->memory, NULL);
   uv_close((uv_handle_t *)&set->retry, NULL);
 }
 

@@ -15,9 +15,11 @@ enum {
 static tb_rc record_begin(struct tc_ingest *in) {
   size_t bytes = sizeof *in->record + in->frame.len;
 
+  in->tenant_is_full = false;
   if (tc_records_held_bytes() + bytes > in->held_max) return TB_AGAIN;
-  if (in->tenant != NULL && atomic_load(&in->tenant->record_bytes) + bytes > in->tenant_held_max)
-    return TB_AGAIN;
+  in->tenant_is_full =
+      in->tenant != NULL && atomic_load(&in->tenant->record_bytes) + bytes > in->tenant_held_max;
+  if (in->tenant_is_full) return TB_AGAIN;
   struct tc_record *record = tc_record_new(in->frame.len, in->tenant);
   if (record == NULL) return tb_fail(in->diag, TB_NOMEM, "no memory for a record");
   record->conn = in->conn;

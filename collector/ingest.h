@@ -48,6 +48,7 @@ struct tc_ingest {
   bool bulk;  /* the last record was large */
   unsigned char head[TP_HEADER_BYTES];
   struct tp_frame frame;
+  bool tenant_is_full;      /* the last TB_AGAIN was for its tenant's records */
   struct tc_record *record; /* being filled */
   uint32_t filled;
 };

@@ -4,6 +4,7 @@
  * the first to be taken. */
 #include "collector/record.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -15,6 +16,11 @@ enum { STOCK_BYTES = 66 << 10, LARGE_BYTES = STOCK_BYTES / 2 };
 static atomic_size_t held_bytes;
 static _Atomic(struct tc_record *) stock[TC_RECORDS_KEPT];
 static atomic_uint next;
+
+static pthread_mutex_t waiters_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tc_records_waiter *waiters;
+static atomic_bool
+    somebody_waits; /* so that a record is freed without the lock while nobody does */
 
 size_t tc_records_held_bytes(void) {
   return atomic_load_explicit(&held_bytes, memory_order_relaxed);
@@ -52,6 +58,35 @@ static bool put_stock(struct tc_record *record) {
   return false;
 }
 
+void tc_records_waiter_add(struct tc_records_waiter *waiter) {
+  atomic_init(&waiter->waits, false);
+  pthread_mutex_lock(&waiters_lock);
+  waiter->next = waiters;
+  waiters = waiter;
+  pthread_mutex_unlock(&waiters_lock);
+}
+
+void tc_records_waiter_remove(struct tc_records_waiter *waiter) {
+  struct tc_records_waiter **at = &waiters;
+
+  pthread_mutex_lock(&waiters_lock);
+  while (*at != NULL && *at != waiter) at = &(*at)->next;
+  if (*at != NULL) *at = waiter->next;
+  pthread_mutex_unlock(&waiters_lock);
+}
+
+void tc_records_wait(struct tc_records_waiter *waiter) {
+  if (atomic_exchange(&waiter->waits, true)) return;
+  atomic_store(&somebody_waits, true);
+}
+
+static void wake_waiters(void) {
+  pthread_mutex_lock(&waiters_lock);
+  for (struct tc_records_waiter *w = waiters; w != NULL; w = w->next)
+    if (atomic_exchange(&w->waits, false)) w->wake(w->self);
+  pthread_mutex_unlock(&waiters_lock);
+}
+
 struct tc_record *tc_record_new(uint32_t len, struct tc_tenant *tenant) {
   size_t bytes = sizeof(struct tc_record) + len;
   struct tc_record *record = is_of_stock(bytes) ? take_stock() : NULL;
@@ -71,4 +106,7 @@ void tc_record_free(struct tc_record *record) {
   if (record->tenant != NULL)
     atomic_fetch_sub_explicit(&record->tenant->record_bytes, bytes, memory_order_release);
   if (!is_of_stock(bytes) || !put_stock(record)) free(record);
+  /* Either the waiter finds this record's memory free, or it is seen here. */
+  atomic_thread_fence(memory_order_seq_cst);
+  if (atomic_load(&somebody_waits) && atomic_exchange(&somebody_waits, false)) wake_waiters();
 }

@@ -22,6 +22,19 @@ enum { TC_RECORDS_KEPT = 128 }; /* of 66 KiB */
 struct tc_record *tc_record_new(uint32_t len, struct tc_tenant *tenant);
 void tc_record_free(struct tc_record *record); /* accepts NULL */
 
+/* Wakes a loop whose connections wait for memory. */
+struct tc_records_waiter {
+  struct tc_records_waiter *next;
+  void (*wake)(void *self); /* on the thread that frees a record */
+  void *self;
+  atomic_bool waits;
+};
+
+/* After add, the next record that is freed after wait calls wake(), once. No call comes after remove. */
+void tc_records_waiter_add(struct tc_records_waiter *waiter);
+void tc_records_waiter_remove(struct tc_records_waiter *waiter);
+void tc_records_wait(struct tc_records_waiter *waiter);
+
 /* Bytes of all records in use, in the whole process. */
 size_t tc_records_held_bytes(void);
 

@@ -490,6 +490,58 @@ Test(connection, a_full_store_stops_reading_and_loses_nothing) {
   server_stop(s);
 }
 
+static void on_ticks(struct server *s, unsigned ticks) {
+  uint64_t upto = atomic_load(&s->host.loop.beats) + ticks;
+
+  TT_WAIT_UNTIL(atomic_load(&s->host.loop.beats) >= upto);
+}
+
+/* Each millisecond of waiting was counted: half a million holds a second with 1,500 connections. */
+Test(connection, a_hold_is_counted_once_however_long_it_lasts) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+  static char batch[30000];
+
+  join(s, &peer, 1);
+  s->store.full = true;
+  for (uint64_t seq = 1; seq <= 3; seq++)
+    cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch), "%s", peer.why);
+  TT_WAIT_UNTIL(s->metrics.holds_total > 0);
+  on_ticks(s, 20);
+  cr_assert_eq(s->metrics.holds_total, 1);
+  s->store.full = false;
+  cr_assert_eq(acked(&peer, 3), 3);
+  tt_peer_close(&peer);
+  TT_WAIT_UNTIL(s->count == 0);
+  server_stop(s);
+}
+
+static void room_for_one_record(struct tc_config *config) {
+  config->agents_records_max = 40000;
+}
+
+/* The records that hold the memory are of another loop, of which this one hears nothing. */
+Test(connection, memory_that_is_freed_elsewhere_wakes_who_waits_for_it) {
+  struct server *s = server_start(room_for_one_record);
+  struct tt_peer peers[3];
+  static char batch[30000];
+  struct tc_record *other = tc_record_new(30000, NULL);
+
+  for (unsigned i = 0; i < 3; i++) {
+    join(s, &peers[i], (unsigned char)(i + 1));
+    cr_assert(tt_peer_send_frame(&peers[i], TP_BATCH, 1, 1, batch, sizeof batch));
+  }
+  TT_WAIT_UNTIL(s->metrics.holds_total == 3);
+  on_ticks(s, 5);
+  cr_assert_eq(s->store.records, 0);
+  tc_record_free(other);
+  for (unsigned i = 0; i < 3; i++) cr_assert_eq(acked(&peers[i], 1), 1);
+  cr_assert_eq(s->store.records, 3);
+  for (unsigned i = 0; i < 3; i++) tt_peer_close(&peers[i]);
+  TT_WAIT_UNTIL(s->count == 0);
+  server_stop(s);
+}
+
 Test(connection, a_full_store_still_hears_of_the_end) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
