@@ -8,13 +8,13 @@
  *
  * This is the one table that threads share under a lock. Messages to an owner would make each
  * reader wait for a loop's turn, and publishing happens about once a second a stream, so the lock
- * is held for a pointer swap and nobody ever waits for a reader: it takes references and lets go of
- * the lock first.
+ * is held for a pointer swap (a stream is found by its id's hash) and nobody ever waits for a reader:
+ * it takes references and lets go of the lock first.
  *
  * Memory    at most bytes_max of packed bytes; above it, and above TC_REPORTS_CLOSED_MAX, streams
- *           that have ended give way, oldest first. What is lent lives until the callback returns.
+ *           that have ended give way, those first that ended first. What is lent lives until the callback returns.
  * Threads   any; see above.
- * Errors    publish: TB_BUDGET (the report is not kept), TB_NOMEM. collect: TB_NOMEM, the
+ * Errors    new: TB_NOMEM, TB_IO. publish: TB_BUDGET (the report is not kept), TB_NOMEM. collect: TB_NOMEM, the
  *           callback's.
  */
 #ifndef TC_REPORTS_H

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "collector/reports.h"
 
@@ -138,5 +139,53 @@ Test(reports, readers_see_whole_reports_while_a_loop_publishes) {
   for (int i = 0; i < 500; i++) cr_assert_eq(tc_reports_collect(reports, &all, whole, NULL), TB_OK);
   pthread_join(thread, &failed);
   cr_assert_null(failed);
+  tc_reports_free(reports);
+}
+
+static double cpu_s(void) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static tb_rc count(void *self, const struct tc_report *report) {
+  (void)report;
+  ++*(unsigned *)self;
+  return TB_OK;
+}
+
+/* The list was walked for each: 1,500 streams took 18 % of the collector's time. */
+Test(reports, publishing_costs_the_same_with_many_streams) {
+  enum { STREAMS = 20000, ROUNDS = 5 };
+  struct tc_reports *reports;
+
+  cr_assert_eq(tc_reports_new(1 << 24, &reports), TB_OK);
+  double began = cpu_s();
+  for (unsigned round = 0; round < ROUNDS; round++)
+    for (unsigned i = 0; i < STREAMS; i++) {
+      unsigned char id[16] = { (unsigned char)i, (unsigned char)(i >> 8),
+                               (unsigned char)(i >> 16) };
+      struct tc_report r = report_of(id, "stw", "all", "x");
+
+      cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
+    }
+  cr_expect_lt(cpu_s() - began, 2.0);
+  unsigned all = 0, one = 0;
+  static const unsigned char id[16] = { 7, 1 };
+  struct tc_report_select any = { 0 }, only = { .stream = id };
+  cr_assert_eq(tc_reports_collect(reports, &any, count, &all), TB_OK);
+  cr_assert_eq(all, STREAMS);
+  cr_assert_eq(tc_reports_collect(reports, &only, count, &one), TB_OK);
+  cr_assert_eq(one, 1);
+  for (unsigned i = 0; i < STREAMS; i++) {
+    unsigned char gone[16] = { (unsigned char)i, (unsigned char)(i >> 8),
+                               (unsigned char)(i >> 16) };
+
+    tc_reports_close(reports, gone);
+  }
+  all = 0;
+  cr_assert_eq(tc_reports_collect(reports, &any, count, &all), TB_OK);
+  cr_assert_eq(all, TC_REPORTS_CLOSED_MAX);
   tc_reports_free(reports);
 }
