@@ -12,6 +12,7 @@
 
 #include "collector/clock.h"
 #include "collector/nng_close.h"
+#include "collector/thread.h"
 #include "proto/unpack.h"
 
 /* --- barriers ---------------------------------------------------------------------------------- */
@@ -165,21 +166,30 @@ static void *work(void *self) {
     else if (!is_stopping(w))
       nng_msleep(10); /* out of memory: no use in asking at once */
   }
+  pthread_mutex_lock(&w->archive->lock);
+  w->ended = true;
+  pthread_cond_broadcast(&w->archive->changed);
+  pthread_mutex_unlock(&w->archive->lock);
   return NULL;
 }
 
 /* Calls the worker off until it has heard: it may be just about to wait. Only then may the socket be
  * closed, since nng 1.5.2 panics when nng_close() meets an answer on its way out. */
 static void end_worker(struct tc__worker *w) {
-  struct timespec soon;
+  struct tc_archive *a = w->archive;
+  bool ended = false;
 
   if (!w->started) return;
-  do {
+  while (!ended) {
+    struct timespec soon = tc_from_now(5);
+
     nng_aio_cancel(w->aio);
-    clock_gettime(CLOCK_REALTIME, &soon);
-    soon.tv_nsec += 5000000;
-    if (soon.tv_nsec >= 1000000000) soon.tv_sec++, soon.tv_nsec -= 1000000000;
-  } while (pthread_timedjoin_np(w->thread, NULL, &soon) == ETIMEDOUT);
+    pthread_mutex_lock(&a->lock);
+    if (!w->ended) pthread_cond_timedwait(&a->changed, &a->lock, &soon);
+    ended = w->ended;
+    pthread_mutex_unlock(&a->lock);
+  }
+  pthread_join(w->thread, NULL);
 }
 
 static tb_rc start_worker(struct tc_archive *a, unsigned index, struct tb_diag *diag) {
@@ -191,7 +201,7 @@ static tb_rc start_worker(struct tc_archive *a, unsigned index, struct tb_diag *
   tb_arena_init(&w->arena, &w->mem, 64 << 10);
   if (nng_aio_alloc(&w->aio, NULL, NULL) != 0 || nng_ctx_open(&w->ctx, a->socket) != 0)
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  int rv = pthread_create(&w->thread, NULL, work, w);
+  int rv = tc_thread_start(&w->thread, NULL, work, w);
   if (rv != 0) return tb_fail(diag, TB_IO, "archive thread: %s", strerror(rv));
   w->started = true;
   return TB_OK;

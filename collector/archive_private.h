@@ -19,7 +19,7 @@ enum {
   TC__SEGMENTS_MAX = 1000, /* in one answer */
   TC__SETTLE_MS = 10000,
   TC__REBUILD_MS = 3000, /* for a catalog that is written anew */
-  TC__SEND_MS = 30000, /* a reader that asks and does not read must not hold a worker for ever */
+  TC__SEND_MS = 30000,   /* a reader that asks and does not read must not hold a worker for ever */
 };
 
 /* A context whose question waits elsewhere, or a spare one. */
@@ -35,6 +35,7 @@ struct tc__worker {
   struct tc_archive *archive;
   pthread_t thread;
   bool started;
+  bool ended; /* under the archive's lock */
   unsigned index;
   nng_ctx ctx;
   nng_aio *aio;

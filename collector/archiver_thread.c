@@ -7,6 +7,7 @@
 
 #include "collector/archiver_private.h"
 #include "collector/clock.h"
+#include "collector/thread.h"
 
 enum { SEAL_FROM = 64, VERDICTS_AT_ONCE = 64 };
 
@@ -292,7 +293,7 @@ static void *run(void *self) {
 }
 
 tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag) {
-  int rc = pthread_create(&archiver->thread, NULL, run, archiver);
+  int rc = tc_thread_start(&archiver->thread, NULL, run, archiver);
 
   if (rc != 0) return tb_fail(diag, TB_IO, "segment thread: %s", strerror(rc));
   pthread_setname_np(archiver->thread, "tc-segment");

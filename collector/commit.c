@@ -18,6 +18,7 @@
 
 #include "collector/clock.h"
 #include "collector/commit_private.h"
+#include "collector/thread.h"
 
 static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000;
 enum { SHARE_MESSAGES = 64, SHARE_BYTES = 64 << 10 };
@@ -290,7 +291,7 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
   commit->archiver = archiver;
   for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next)
     stream->contact_mono_ns = now;
-  int rc = pthread_create(&commit->thread, NULL, run, commit);
+  int rc = tc_thread_start(&commit->thread, NULL, run, commit);
   if (rc != 0) return tb_fail(diag, TB_IO, "commit thread: %s", strerror(rc));
   pthread_setname_np(commit->thread, "tc-commit");
   commit->started = true;

@@ -59,10 +59,14 @@ static void let_in(struct tc_door *d, const struct tc_order *order) {
   size_t all;
   struct tc_station *station = least_loaded(d, &all);
 
-  if (all < d->env.config->agents_connections_max && tc_station_order(station, order)) return;
+  bool has_place = all < d->env.config->agents_connections_max;
+  if (has_place && tc_station_order(station, order)) return;
   tc_gate_leave(d->env.gate, order->source, false, uv_hrtime());
-  snprintf(why, sizeof why, "%zu connections, agents.connections_max is %zu", all,
-           (size_t)d->env.config->agents_connections_max);
+  if (has_place)
+    snprintf(why, sizeof why, "the loop with the fewest connections takes no more orders at once");
+  else
+    snprintf(why, sizeof why, "%zu connections, agents.connections_max is %zu", all,
+             (size_t)d->env.config->agents_connections_max);
   turn_away(d, order->fd, order->peer, why);
 }
 

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <nng/protocol/pubsub0/pub.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #include "collector/mailbox.h"
 #include "collector/nng_close.h"
 #include "collector/nng_listen.h"
+#include "collector/thread.h"
 #include "collector/waker.h"
 
 enum {
@@ -42,6 +42,7 @@ struct tc_feed {
   bool is_left; /* nng would not close it */
   struct tc_nng_listener *listener;
   atomic_uint subscribers;
+  atomic_ullong turns;
   struct tc_waker waker;
   pthread_t thread;
   bool runs;
@@ -214,6 +215,7 @@ static void *run(void *self) {
   for (;;) {
     bool stop = atomic_load(&feed->stop), more = take_items(feed);
     uint64_t now = tc_mono_ns();
+    atomic_fetch_add_explicit(&feed->turns, 1, memory_order_relaxed);
     uint64_t due = tc_feed_bundles_flush(feed->bundles, now);
 
     if (more) continue;
@@ -224,14 +226,9 @@ static void *run(void *self) {
   return NULL;
 }
 
-/* Signals are the main thread's. */
 static tb_rc start_thread(struct tc_feed *feed, struct tb_diag *diag) {
-  sigset_t all, before;
+  int failed = tc_thread_start(&feed->thread, NULL, run, feed);
 
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  int failed = pthread_create(&feed->thread, NULL, run, feed);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (failed != 0) return tb_fail(diag, TB_IO, "feed thread: %s", strerror(failed));
   pthread_setname_np(feed->thread, "tc-feed");
   feed->runs = true;
@@ -341,6 +338,10 @@ tb_rc tc_feed_attach(struct tc_feed *feed, struct tc_feed_reader *reader) {
 
 const char *tc_feed_url(const struct tc_feed *feed) {
   return tc_nng_listener_url(feed->listener);
+}
+
+uint64_t tc_feed_turns(const struct tc_feed *feed) {
+  return atomic_load(&feed->turns);
 }
 
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed) {

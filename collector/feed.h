@@ -39,6 +39,8 @@ void tc_feed_free(struct tc_feed *feed); /* after the publishers' end */
 
 const char *tc_feed_url(const struct tc_feed *feed); /* with the real port, for the ready file */
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed);
+uint64_t
+tc_feed_turns(const struct tc_feed *feed); /* of its thread, at least one a second; any thread */
 
 /* --- publishing: the loops --- */
 

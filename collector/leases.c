@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All is done on one thread, in turns: what loops sent, what readers ask, whose time is over. */
 #include <assert.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/leases_private.h"
+#include "collector/thread.h"
 
 enum { TURN_BUNDLES = 64 }; /* of each loop, before readers have their turn */
+
+static const uint64_t IDLE_NS = 1000000000; /* a turn a second, for the watchdog */
 
 /* --- what comes -------------------------------------------------------------------------------- */
 
@@ -67,9 +69,10 @@ static void *run(void *self) {
 
   while (!atomic_load(&l->stopping)) {
     bool more = take_bundles(l);
+    atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
     take_asks(l);
     uint64_t sleep_ns = tc__lease_time(l);
-    if (!more) tc_waker_sleep(&l->waker, sleep_ns, has_work, l);
+    if (!more) tc_waker_sleep(&l->waker, sleep_ns < IDLE_NS ? sleep_ns : IDLE_NS, has_work, l);
   }
   return NULL;
 }
@@ -100,6 +103,10 @@ bool tc_leases_post(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle
     return true;
   atomic_fetch_sub(&inbox->bytes, len);
   return false;
+}
+
+uint64_t tc_leases_turns(const struct tc_leases *l) {
+  return atomic_load(&l->turns);
 }
 
 struct tc_metrics *tc_leases_metrics(struct tc_leases *l) {
@@ -135,14 +142,9 @@ tb_rc tc_leases_new(const struct tc_leases_env *env, struct tb_diag *diag, struc
   return TB_OK;
 }
 
-/* Signals are the main thread's. */
 tb_rc tc_leases_start(struct tc_leases *l, struct tb_diag *diag) {
-  sigset_t all, before;
+  int rv = tc_thread_start(&l->thread, NULL, run, l);
 
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  int rv = pthread_create(&l->thread, NULL, run, l);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (rv != 0) return tb_fail(diag, TB_IO, "leases' thread: %s", strerror(rv));
   pthread_setname_np(l->thread, "tc-leases");
   l->started = true;

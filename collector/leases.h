@@ -91,5 +91,7 @@ void tc_leases_ask(struct tc_leases *leases, struct tc_lease_ask *ask); /* owns 
 bool tc_leases_post(struct tc_leases *leases, unsigned loop, struct tc_bundle *bundle);
 
 struct tc_metrics *tc_leases_metrics(struct tc_leases *leases);
+uint64_t tc_leases_turns(
+    const struct tc_leases *leases); /* of its thread, at least one a second; any thread */
 
 #endif

@@ -30,6 +30,7 @@ struct tc_leases {
   pthread_t thread;
   bool started;
   atomic_bool stopping;
+  atomic_ullong turns;
   pthread_mutex_t lock; /* of asks */
   struct tc_lease_ask *asks, **asks_end;
   bool closed; /* asks are answered at once; under lock */

@@ -73,7 +73,15 @@ static void close_loop(struct tc_loop *loop) {
   (void)left;
 }
 
-void tc_loop_close(struct tc_loop *loop) {
+static void drop_messages(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg)) {
+  void *msg;
+
+  for (unsigned from = 0; from < TC_SENDERS; from++)
+    while ((msg = tc_mailbox_take(&loop->inbox[from])) != NULL) drop(from, msg);
+}
+
+void tc_loop_close(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg)) {
+  drop_messages(loop, drop);
   uv_close((uv_handle_t *)&loop->tick, NULL);
   uv_close((uv_handle_t *)&loop->wake, NULL);
   uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -90,10 +98,7 @@ void tc_loop_stop(struct tc_loop *loop) {
 }
 
 void tc_loop_join(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg)) {
-  void *msg;
-
   uv_thread_join(&loop->thread);
-  for (unsigned from = 0; from < TC_SENDERS; from++)
-    while ((msg = tc_mailbox_take(&loop->inbox[from])) != NULL) drop(from, msg);
+  drop_messages(loop, drop);
   close_loop(loop);
 }

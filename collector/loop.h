@@ -15,7 +15,13 @@
 #include "base/result.h"
 #include "collector/mailbox.h"
 
-enum tc_loop_sender { TC_SENDER_MAIN, TC_SENDER_COMMIT, TC_SENDER_SEGMENT, TC_SENDER_LEASES, TC_SENDERS };
+enum tc_loop_sender {
+  TC_SENDER_MAIN,
+  TC_SENDER_COMMIT,
+  TC_SENDER_SEGMENT,
+  TC_SENDER_LEASES,
+  TC_SENDERS
+};
 
 struct tc_loop_handler {
   void *self;
@@ -40,7 +46,8 @@ struct tc_loop {
  * where start() was not called or failed. tick_ms: how often handler.tick is called. */
 TB_MUST tb_rc tc_loop_open(struct tc_loop *loop, unsigned tick_ms, struct tc_loop_handler handler);
 TB_MUST tb_rc tc_loop_start(struct tc_loop *loop);
-void tc_loop_close(struct tc_loop *loop); /* of one that does not run */
+/* Of one that does not run. What was posted to it is dropped. */
+void tc_loop_close(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg));
 /* From the one thread that is `from`. False: full, msg stays the caller's. */
 bool tc_loop_post(struct tc_loop *loop, enum tc_loop_sender from, void *msg);
 /* Any thread. */

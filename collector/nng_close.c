@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "collector/thread.h"
+
 enum { PATIENCE_S = 1 };
 
 struct closing {
@@ -53,7 +55,7 @@ bool tc_nng_close(nng_socket socket) {
   if (c != NULL) {
     c->socket = socket;
     sem_init(&c->closed, 0, 0);
-    apart = pthread_create(&thread, &detached, thread_main, c) == 0;
+    apart = tc_thread_start(&thread, &detached, thread_main, c) == 0;
   }
   pthread_attr_destroy(&detached);
   if (!apart) {

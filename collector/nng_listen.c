@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "collector/clock.h"
+#include "collector/thread.h"
 
 enum {
   SOCKET_MODE = 0660, /* this host's group reads traces, others do not */
@@ -255,7 +256,7 @@ static int start_watch(struct tc_nng_listener *l) {
   begin_watch(l);
   pthread_mutex_init(&l->lock, NULL);
   tc_cond_init(&l->changed);
-  int failed = pthread_create(&l->thread, NULL, watch, l);
+  int failed = tc_thread_start(&l->thread, NULL, watch, l);
   if (failed == 0) return 0;
   pthread_cond_destroy(&l->changed);
   pthread_mutex_destroy(&l->lock);

@@ -504,7 +504,10 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
   };
 }
 
+/* The main loop asks, so it turns. Threads that answer a reader's question (archive, HTTP) are not asked: each may
+ * wait for a disk, and delays its own reader only. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
+  static const char *const others[] = { "tc-commit", "tc-segment", "tc-feed", "tc-leases" };
   uint64_t turns[TC_PROGRESS_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -512,13 +515,15 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   for (unsigned i = 0; i < p->count; i++) turns[i] = tc_station_beats(p->stations[i]);
   turns[p->count] = stats.commit_turns;
   turns[p->count + 1] = stats.segment_turns;
+  turns[p->count + 2] = tc_feed_turns(p->feed);
+  turns[p->count + 3] = tc_leases_turns(p->leases);
 
-  int stuck = tc_progress_stuck(&p->progress, turns, p->count + 2);
+  int stuck = tc_progress_stuck(&p->progress, turns, p->count + 4);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);
   else
-    strcpy(out_stuck, stuck == (int)p->count ? "tc-commit" : "tc-segment");
+    strcpy(out_stuck, others[(unsigned)stuck - p->count]);
   return false;
 }
 

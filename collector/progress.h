@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TC_PROGRESS_THREADS_MAX = 258 }; /* loops, and the store's two */
+enum { TC_PROGRESS_THREADS_MAX = 260 }; /* loops, the store's two, the feed's, the leases' */
 
 struct tc_progress {
   uint64_t turns[TC_PROGRESS_THREADS_MAX]; /* when last asked; a new one has not turned */

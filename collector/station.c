@@ -254,7 +254,7 @@ void tc_station_close(struct tc_station *st) {
     if (st->understanding) tc_understand_close(st->understand);
     if (st->connections != NULL) tc_connections_close(st->connections);
     tc_tls_loop_close(&st->tls);
-    tc_loop_close(&st->loop);
+    tc_loop_close(&st->loop, drop);
   }
   tc_connections_free(st->connections);
   tc_understand_free(st->understand);

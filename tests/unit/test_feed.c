@@ -268,3 +268,13 @@ Test(feed, a_stopped_subscriber_stops_nobody_and_sees_its_gap) {
   tc_nng_close(sub);
   tt_ear_close(&ear);
 }
+
+/* The watchdog asks; nobody publishes. */
+Test(feed, its_thread_turns_though_nothing_comes) {
+  static struct tt_ear ear;
+
+  tt_ear_open(&ear, NULL);
+  uint64_t before = tc_feed_turns(ear.feed);
+  TT_WAIT_UNTIL(tc_feed_turns(ear.feed) >= before + 2);
+  tt_ear_close(&ear);
+}
