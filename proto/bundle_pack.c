@@ -272,12 +272,14 @@ tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen, const 
 /* --- a bundle ---------------------------------------------------------------------------------- */
 
 void tp_bundle_init(struct tp_bundle *b, struct tb_mem *mem) {
+  uint64_t seed = tb_seed();
+
   *b = (struct tp_bundle){ .mem = mem };
   tb_buf_init(&b->tables, mem);
   tb_buf_init(&b->events, mem);
-  tb_map_init(&b->strings, mem, tb_seed());
-  tb_map_init(&b->frames, mem, tb_seed());
-  tb_map_init(&b->stacks, mem, tb_seed());
+  tb_map_init(&b->strings, mem, seed);
+  tb_map_init(&b->frames, mem, seed);
+  tb_map_init(&b->stacks, mem, seed);
 }
 
 void tp_bundle_fini(struct tp_bundle *b) {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* From the kernel, another one each time. Cannot fail: where a sandbox refuses getrandom(2), it comes from the
- * random bytes that the kernel gave the process when it began. */
+ * random bytes that the kernel gave the process when it began. A system call: one for all tables of an object. */
 uint64_t tb_seed(void);
 
 #endif

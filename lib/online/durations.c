@@ -109,9 +109,11 @@ static tb_rc destroy(struct to_durations *s, uint64_t g, to_ns time, struct to_d
 /* --- public ------------------------------------------------------------------------------------ */
 
 void to_durations_init(struct to_durations *s, struct tb_mem *mem) {
+  uint64_t seed = tb_seed();
+
   *s = (struct to_durations){ 0 };
-  tb_map_init(&s->begun, mem, tb_seed());
-  tb_map_init(&s->regions, mem, tb_seed());
+  tb_map_init(&s->begun, mem, seed);
+  tb_map_init(&s->regions, mem, seed);
 }
 
 void to_durations_fini(struct to_durations *s) {

@@ -15,14 +15,16 @@ enum {
 };
 
 void to__generation_init(struct to_generation *gen, struct tb_mem *mem) {
-  *gen = (struct to_generation){ .mem = mem, .seed = tb_seed() };
+  uint64_t seed = tb_seed();
+
+  *gen = (struct to_generation){ .mem = mem, .seed = seed };
   tb_arena_init(&gen->bytes_arena, mem, BYTES_CHUNK);
   tb_arena_init(&gen->batches, mem, BATCHES_CHUNK);
   tb_arena_init(&gen->extra, mem, EXTRA_CHUNK);
-  tb_map_init(&gen->lane_by_thread, mem, tb_seed());
-  tb_map_init(&gen->extra_by_hash, mem, tb_seed());
-  tb_map_init(&gen->places_by_stack, mem, tb_seed());
-  tb_map_init(&gen->frame_by_pc, mem, tb_seed());
+  tb_map_init(&gen->lane_by_thread, mem, seed);
+  tb_map_init(&gen->extra_by_hash, mem, seed);
+  tb_map_init(&gen->places_by_stack, mem, seed);
+  tb_map_init(&gen->frame_by_pc, mem, seed);
   to__ids_init(&gen->string_ids, mem);
   to__ids_init(&gen->stack_ids, mem);
 }

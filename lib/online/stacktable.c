@@ -34,12 +34,14 @@ static uint64_t mix_text(uint64_t hash, struct to_string text) {
 }
 
 void to_stacktable_init(struct to_stacktable *table, struct tb_mem *mem, size_t stacks_max) {
+  uint64_t seed = tb_seed();
+
   *table = (struct to_stacktable){ .mem = mem, .epoch = 1, .stacks_max = stacks_max };
   tb_arena_init(&table->arena, mem, ARENA_CHUNK_BYTES);
-  tb_map_init(&table->by_identity, mem, tb_seed());
-  tb_map_init(&table->frames, mem, tb_seed());
-  tb_map_init(&table->texts, mem, tb_seed());
-  tb_map_init(&table->by_id, mem, tb_seed());
+  tb_map_init(&table->by_identity, mem, seed);
+  tb_map_init(&table->frames, mem, seed);
+  tb_map_init(&table->texts, mem, seed);
+  tb_map_init(&table->by_id, mem, seed);
 }
 
 void to_stacktable_fini(struct to_stacktable *table) {

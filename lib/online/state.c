@@ -4,11 +4,13 @@
 #include <string.h>
 
 void to__state_init(struct to_order *order, struct tb_mem *mem) {
+  uint64_t seed = tb_seed();
+
   order->mem = mem;
-  tb_map_init(&order->procs, mem, tb_seed());
-  tb_map_init(&order->threads, mem, tb_seed());
-  tb_map_init(&order->tasks, mem, tb_seed());
-  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_init(&order->sequences[i], mem, tb_seed());
+  tb_map_init(&order->procs, mem, seed);
+  tb_map_init(&order->threads, mem, seed);
+  tb_map_init(&order->tasks, mem, seed);
+  for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_init(&order->sequences[i], mem, seed);
   to__names_init(&order->names, mem);
   to__parked_init(&order->parked, mem);
   to__state_clear(order);

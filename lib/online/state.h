@@ -49,10 +49,10 @@ struct to_g_more {
 struct to_p {
   int64_t id;
   uint64_t seq_gen, seq;
-  struct to_thread *holder; /* the last thread that took it; it may have another by now */
   struct to_ranges ranges;
   uint8_t status; /* enum tw_proc_status */
   bool exists;
+  struct to_thread *holder; /* the last thread that took it; it may have another by now */
 };
 
 /* What an event that came too early waits for. */
