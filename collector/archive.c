@@ -144,6 +144,7 @@ static void answer(struct tc__worker *w, nng_msg *question) {
   char malformed[] = "not a request of this protocol", no_memory[] = "no memory";
   bool handed_on = false;
 
+  w->pipe = nng_msg_get_pipe(question);
   if (request != NULL) {
     handed_on = tc__archive_answer(w, request, &reply);
   } else {
@@ -207,6 +208,13 @@ static tb_rc start_worker(struct tc_archive *a, unsigned index, struct tb_diag *
   return TB_OK;
 }
 
+/* --- readers ----------------------------------------------------------------------------------- */
+
+static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
+  (void)event, (void)self;
+  tc_nng_tls_pipe_came(pipe);
+}
+
 /* --- public ------------------------------------------------------------------------------------ */
 
 static tb_rc open_socket(struct tc_archive *a, struct tb_diag *diag) {
@@ -214,6 +222,7 @@ static tb_rc open_socket(struct tc_archive *a, struct tb_diag *diag) {
 
   if (rv != 0) return tb_fail(diag, TB_NOMEM, "archive socket: %s", nng_strerror(rv));
   rv = nng_socket_set_size(a->socket, NNG_OPT_RECVMAXSZ, TC__REQUEST_BYTES_MAX);
+  if (rv == 0) rv = nng_pipe_notify(a->socket, NNG_PIPE_EV_ADD_PRE, on_pipe, NULL);
   if (rv != 0) return tb_fail(diag, TB_IO, "archive socket: %s", nng_strerror(rv));
   TB_TRY(tc__lines_open(a, diag));
   for (unsigned i = 0; i < TC__WORKERS; i++) TB_TRY(start_worker(a, i, diag));
@@ -249,7 +258,7 @@ void tc_archive_stop(struct tc_archive *a) {
   tc_nng_listener_close(a->listener);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) end_worker(w);
   tc__lines_close(a);
-  if (a->socket.id != 0) (void)tc_nng_close(a->socket); /* has no callbacks */
+  if (a->socket.id != 0) (void)tc_nng_close(a->socket); /* its callback uses nothing of ours */
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) {
     if (w->aio != NULL) nng_aio_free(w->aio);
     tc_catalog_close(w->catalog);

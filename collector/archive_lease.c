@@ -133,6 +133,7 @@ static void on_answer(struct tc_lease_ask *ask, const struct tc_lease_answer *an
   bool bundles = ask->kind == TC_LEASE_NEXT && answer->rc == TB_OK;
   nng_msg *msg = bundles ? pack_bundles(answer) : pack_words(ask, answer);
 
+  sk_X509_pop_free(TB_MOVE(ask->reader), X509_free);
   if (msg == NULL) { /* the reader's deadline speaks */
     give_back(line);
     return;
@@ -222,6 +223,7 @@ tb_rc tc__archive_lease(struct tc__worker *w, const Tracecollect__V1__Request *r
   nng_ctx mine = w->ctx;
   w->ctx = line->ctx;
   line->ctx = mine;
+  ask.reader = tc_nng_tls_chain_of(w->pipe);
   line->ask = ask;
   tc_leases_ask(a->env.leases, &line->ask);
   return TB_OK;

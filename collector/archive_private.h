@@ -38,6 +38,7 @@ struct tc__worker {
   bool ended; /* under the archive's lock */
   unsigned index;
   nng_ctx ctx;
+  nng_pipe pipe; /* of the question */
   nng_aio *aio;
   struct tc_catalog *catalog; /* opened at the first question */
   struct tb_mem mem;

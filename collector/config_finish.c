@@ -180,6 +180,7 @@ tb_rc tc_config_finish(struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(make_absolute(&c->top_state, diag));
   if (*c->top_certs == '\0') TB_TRY(own_certs(c, diag));
   TB_TRY(make_absolute(&c->top_certs, diag));
+  if (*c->tls_crl != '\0') TB_TRY(make_absolute(&c->tls_crl, diag));
   TB_TRY(own_sockets(c, diag));
   if (c->top_loops == 0) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

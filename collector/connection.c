@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/connection_private.h"
+#include "collector/expiry.h"
 #include "collector/journal.h"
 
 /* --- to the store ------------------------------------------------------------------------------ */
@@ -249,6 +251,15 @@ static void enter_tenant(struct connection *c) {
   tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, reason);
 }
 
+static void warn_of_its_end(const struct connection *c) {
+  char text[TC_ESCAPE_MAX + 1];
+  int days;
+
+  if (!tc_expiry_is_near(c->expires_s, tc_wall_ns(), &days)) return;
+  tc_log(TC_WARN, "agents", "peer=%s identity=\"%s\": its certificate expires in %d days", c->peer,
+         tc_escape(text, c->identity, strlen(c->identity)), days);
+}
+
 static void on_open(void *self) {
   struct connection *c = self;
   struct tc_metrics *metrics = c->set->env.metrics;
@@ -258,10 +269,12 @@ static void on_open(void *self) {
   c->opened_ms = c->heard_ms = c->spoke_ms = tc__now_ms(c->set);
   tc_metric_add(&metrics->connections_total, 1);
   tc_metric_add(&metrics->connections, 1);
+  c->expires_s = tc_tls_peer_expires_s(tc_tls_ssl(c->tls));
   if (tc_tls_identity(tc_tls_ssl(c->tls), "agent", &c->diag, c->identity) != TB_OK)
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, true, c->diag.text);
   else
     enter_tenant(c);
+  if (!c->ending) warn_of_its_end(c);
 }
 
 static void on_drained(void *self) {
@@ -321,8 +334,9 @@ void tc__go_on_reading(struct connection *c) {
 }
 
 static void on_attached(struct connection *c, const struct tc_reply *reply) {
-  char text[TC_ESCAPE_MAX + 1];
+  char text[TC_ESCAPE_MAX + 1], serial[TC_SERIAL_MAX + 1];
 
+  tc_tls_peer_serial(tc_tls_ssl(c->tls), serial);
   c->durable_seq = c->submitted_seq = reply->seq;
   if (c->set->env.recorders != NULL) {
     c->joined = tc_recorders_join(c->set->env.recorders, &c->agent) == TB_OK;
@@ -330,8 +344,9 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
       tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
   }
   tc_log_about(tc_log_subject_of(c->identity), TC_INFO, "agents",
-               "peer=%s identity=%s stream=%" PRIu32 ": attached after record %" PRIu64, c->peer,
-               tc_escape(text, c->identity, strlen(c->identity)), reply->stream, reply->seq);
+               "peer=%s identity=%s serial=%s stream=%" PRIu32 ": attached after record %" PRIu64,
+               c->peer, tc_escape(text, c->identity, strlen(c->identity)), serial, reply->stream,
+               reply->seq);
   tc__say_welcome(c);
   tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_told);
   if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);
@@ -342,6 +357,19 @@ void tc__end_if_acked(struct connection *c) {
   if (!c->leaving || c->ending || c->durable_seq < c->submitted_seq) return;
   tc__say_ack(c);
   tc__end(c, "sent away");
+}
+
+/* Not for good: the agent may yet be given another certificate. What it has sent and not heard an ack of, it sends
+ * again then. */
+void tc__end_if_revoked(struct connection *c) {
+  if (c->tls == NULL || c->ending || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) return;
+  tc_metric_add(&c->set->env.metrics->revoked_ended_total, 1);
+  if (c->open) {
+    tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, false, "certificate revoked");
+  } else {
+    c->ending = true;
+    tc_tls_abort(c->tls, "certificate revoked");
+  }
 }
 
 void tc__send_away(struct connection *c, const char *reason) {

@@ -55,6 +55,8 @@ void tc_connections_tick(struct tc_connections *set);  /* heartbeats, time-outs,
 /* Says GOAWAY, reads no more, and closes each once what it sent is acked. */
 void tc_connections_drain(struct tc_connections *set, const char *reason);
 void tc_connections_abort(struct tc_connections *set);
+/* Ends those whose certificate has been taken back, at once. */
+void tc_connections_recheck(struct tc_connections *set);
 size_t tc_connections_count(const struct tc_connections *set); /* DETACHes that wait included */
 
 #endif

@@ -40,6 +40,7 @@ struct connection {
   uint64_t credit_told; /* last credit mark sent */
   uint64_t opened_ms, heard_ms, spoke_ms;
   uint64_t frame_seen, frame_ms; /* the frame that was begun, and when it was first seen so */
+  uint64_t expires_s;            /* its certificate, in Unix time; 0: no handshake yet */
   uint64_t heartbeat_ms, credit; /* as the WELCOME says: a reload is for later connections */
   char identity[TC_IDENTITY_BYTES + 1];
   char peer[64];
@@ -86,6 +87,7 @@ void tc__about_one(struct connection *c, const struct tc_reply *reply);
 void tc__go_on_reading(struct connection *c); /* offers what waits again */
 void tc__send_away(struct connection *c, const char *reason);
 void tc__end_if_acked(struct connection *c); /* one that was sent away */
+void tc__end_if_revoked(struct connection *c);
 void tc__tick_one(struct connection *c, uint64_t now);
 bool tc__detach(struct connection *c); /* false: the store has no room */
 

@@ -162,13 +162,16 @@ static void send_snaps(struct tc_connections *set) {
 }
 
 void tc_connections_tick(struct tc_connections *set) {
-  uint64_t now = tc__now_ms(set);
+  uint64_t now = tc__now_ms(set), expires_s = 0;
   struct connection *next;
 
   for (struct connection *c = set->first; c != NULL; c = next) {
     next = c->next;
+    if (c->expires_s != 0 && (expires_s == 0 || c->expires_s < expires_s)) expires_s = c->expires_s;
     tc__tick_one(c, now);
   }
+  atomic_store_explicit(&set->env.metrics->agent_certificate_expires_seconds, expires_s,
+                        memory_order_relaxed);
   send_snaps(set);
 }
 
@@ -222,6 +225,10 @@ void tc_connections_drain(struct tc_connections *set, const char *reason) {
     }
     if (!c->leaving) tc__send_away(c, reason);
   }
+}
+
+void tc_connections_recheck(struct tc_connections *set) {
+  for (struct connection *c = set->first; c != NULL; c = c->next) tc__end_if_revoked(c);
 }
 
 void tc_connections_abort(struct tc_connections *set) {

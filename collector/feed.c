@@ -242,7 +242,7 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   struct tc_feed *feed = self;
   bool came = event == NNG_PIPE_EV_ADD_PRE;
 
-  (void)pipe;
+  if (came) tc_nng_tls_pipe_came(pipe);
   atomic_fetch_add(&feed->subscribers, came ? 1u : -1u);
   atomic_fetch_add(&feed->metrics.feed_subscribers, came ? 1u : -1ull);
   if (came) atomic_fetch_add(&feed->metrics.feed_subscribers_total, 1);

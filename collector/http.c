@@ -58,9 +58,10 @@ void tc_http_tick(struct tc_http *http) {
 /* --- opening and closing ----------------------------------------------------------------------- */
 
 tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
-  static const struct tc_tls_terms terms = { .alpn = "http/1.1",
-                                             .alpn_may_be_none = true,
-                                             .peer_may_be_none = true };
+  const struct tc_tls_terms terms = { .alpn = "http/1.1",
+                                      .alpn_may_be_none = true,
+                                      .peer_may_be_none = true,
+                                      .revoked = http->env.revoked };
   SSL_CTX *fresh;
 
   if (http == NULL || tb_host_is_loopback(http->where.host)) return TB_OK;
@@ -68,6 +69,19 @@ tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
   SSL_CTX_free(http->ctx);
   http->ctx = fresh;
   return TB_OK;
+}
+
+unsigned tc_http_recheck(struct tc_http *http) {
+  unsigned ended = 0;
+
+  if (http == NULL || http->ctx == NULL) return 0;
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
+    if (!tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
+    c->ending = true;
+    tc_tls_abort(c->tls, "certificate revoked");
+    ended++;
+  }
+  return ended;
 }
 
 static void http_freep(struct tc_http **http) {

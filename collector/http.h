@@ -45,13 +45,14 @@ struct tc_http_limits {
 
 struct tc_http_env {
   struct tc_tls_loop *tls;
-  const char *address; /* HOST:PORT */
-  int socket;          /* listens on address already: owned; 0: to be opened */
-  const char *certs;   /* folder; used where address is not loopback */
+  const char *address;            /* HOST:PORT */
+  int socket;                     /* listens on address already: owned; 0: to be opened */
+  const char *certs;              /* folder; used where address is not loopback */
+  struct tc_revocations *revoked; /* held; NULL: none are asked */
   struct tc_http_limits limits;
   struct tc_http_source source;
   struct tc_archive_desk_env archive;
-  struct tc_feed *feed; /* NULL: live events are overviews only */
+  struct tc_feed *feed;       /* NULL: live events are overviews only */
   struct tc_history *history; /* NULL: a page begins with what it sees itself */
 };
 
@@ -60,6 +61,8 @@ struct tc_http;
 TB_MUST tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag,
                            struct tc_http **out);
 TB_MUST tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag); /* certificates */
+/* Ends readers whose certificate has been taken back; how many. */
+unsigned tc_http_recheck(struct tc_http *http);
 void tc_http_tick(struct tc_http *http);
 /* After tc_feed_stop(). Ends all connections and waits for the question a worker may be at: the store
  * may be closed afterwards. free() after the loop's last turn. NULL is fine for both. */

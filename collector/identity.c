@@ -45,3 +45,13 @@ tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
   out[len] = '\0';
   return TB_OK;
 }
+
+void tc_serial_text(const ASN1_INTEGER *serial, char out[TC_SERIAL_MAX + 1]) {
+  const unsigned char *bytes = ASN1_STRING_get0_data(serial);
+  int n = ASN1_STRING_length(serial);
+  size_t used = 0;
+
+  out[0] = '\0';
+  for (int i = 0; i < n && used + 2 <= TC_SERIAL_MAX; i++, used += 2)
+    snprintf(out + used, TC_SERIAL_MAX + 1 - used, "%02X", bytes[i]);
+}

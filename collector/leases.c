@@ -55,7 +55,7 @@ static void take_asks(struct tc_leases *l) {
 static bool has_work(void *self) {
   struct tc_leases *l = self;
 
-  if (atomic_load(&l->stopping)) return true;
+  if (atomic_load(&l->stopping) || atomic_load(&l->recheck)) return true;
   for (unsigned i = 0; i < l->env.loops; i++)
     if (!tc_mailbox_is_empty(&l->inbox[i].mailbox)) return true;
   pthread_mutex_lock(&l->lock);
@@ -71,6 +71,7 @@ static void *run(void *self) {
     bool more = take_bundles(l);
     atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
     take_asks(l);
+    if (atomic_exchange(&l->recheck, false)) tc__lease_recheck(l);
     uint64_t sleep_ns = tc__lease_time(l);
     if (!more) tc_waker_sleep(&l->waker, sleep_ns < IDLE_NS ? sleep_ns : IDLE_NS, has_work, l);
   }
@@ -107,6 +108,11 @@ bool tc_leases_post(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle
 
 uint64_t tc_leases_turns(const struct tc_leases *l) {
   return atomic_load(&l->turns);
+}
+
+void tc_leases_recheck(struct tc_leases *l) {
+  atomic_store(&l->recheck, true);
+  tc_waker_wake(&l->waker);
 }
 
 struct tc_metrics *tc_leases_metrics(struct tc_leases *l) {
@@ -182,7 +188,10 @@ void tc_leases_free(struct tc_leases *l) {
   for (unsigned i = 0; i < l->env.loops; i++)
     while ((bundle = take_from(&l->inbox[i])) != NULL) free(bundle);
   for (size_t i = 0; l->lease != NULL && i < l->max; i++)
-    if (l->lease[i].id != 0) tc_lease_window_fini(&l->lease[i].window);
+    if (l->lease[i].id != 0) {
+      tc_lease_window_fini(&l->lease[i].window);
+      sk_X509_pop_free(l->lease[i].reader, X509_free);
+    }
   tc_waker_fini(&l->waker);
   pthread_mutex_destroy(&l->lock);
   free(l->lease);

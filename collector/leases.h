@@ -19,6 +19,7 @@
 #include "collector/config.h"
 #include "collector/lease_window.h"
 #include "collector/metrics.h"
+#include "collector/revoked.h"
 #include "online/filter.h"
 
 enum {
@@ -62,7 +63,10 @@ struct tc_lease_ask {
   struct tc_lease_filter filter; /* OPEN */
   size_t window_bytes;           /* OPEN; 0: as large as may be */
   uint64_t lease;                /* NEXT, RELEASE */
-  uint64_t after;                /* NEXT */
+  /* Who asks OPEN or NEXT: the certificates it showed, or NULL. The lease moves them out; what is left then is
+   * answer()'s. */
+  STACK_OF(X509) * reader;
+  uint64_t after; /* NEXT */
   unsigned wait_ms;
   size_t bytes_max;
   /* Once, and the last that is done with the ask: owns it. */
@@ -75,6 +79,7 @@ struct tc_leases_env {
   void *self;
   /* Gives an order to a loop's tap, owned if true; false: no room, or the loop has ended. */
   bool (*order)(void *self, unsigned loop, struct tc_tap_order *order);
+  struct tc_revocations *revoked; /* must outlive the leases; NULL: none are asked */
 };
 
 struct tc_leases;
@@ -89,6 +94,9 @@ void tc_leases_free(struct tc_leases *leases); /* stopped, no loop runs; NULL is
 void tc_leases_ask(struct tc_leases *leases, struct tc_lease_ask *ask); /* owns it */
 /* Owns bundle if it answers true; false: no room now. */
 bool tc_leases_post(struct tc_leases *leases, unsigned loop, struct tc_bundle *bundle);
+
+/* Ends, soon, the leases whose last asker's certificate has been taken back. Any thread. */
+void tc_leases_recheck(struct tc_leases *leases);
 
 struct tc_metrics *tc_leases_metrics(struct tc_leases *leases);
 uint64_t tc_leases_turns(

@@ -14,7 +14,8 @@ struct tc__lease {
   unsigned unready; /* loops that do not know it yet */
   struct tc_lease_window window;
   struct tc_lease_ask *waiting;
-  bool polled; /* once at least */
+  STACK_OF(X509) * reader; /* who asked last */
+  bool polled;             /* once at least */
   uint64_t waits_until_ns;
   uint64_t asked_ns;
 };
@@ -29,7 +30,7 @@ struct tc_leases {
   struct tc_waker waker;
   pthread_t thread;
   bool started;
-  atomic_bool stopping;
+  atomic_bool stopping, recheck;
   atomic_ullong turns;
   pthread_mutex_t lock; /* of asks */
   struct tc_lease_ask *asks, **asks_end;
@@ -45,7 +46,8 @@ struct tc_leases {
 
 /* All on the leases' thread. */
 void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle); /* owns it */
-void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask);                   /* owns it */
+void tc__lease_recheck(struct tc_leases *l);
+void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask); /* owns it */
 uint64_t tc__lease_time(struct tc_leases *l); /* answers how long nothing is due, in ns */
 
 /* The answer to an ask that cannot be met. */

@@ -111,11 +111,31 @@ static void end(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const ch
 
   call_off(l, lease->id);
   tc_lease_window_fini(&lease->window);
+  sk_X509_pop_free(TB_MOVE(lease->reader), X509_free);
   account(l, lease, bytes, lease->window.lost);
   lease->id = 0;
   tc_metric_sub(&l->metrics.leases, 1);
   if (lease->polled) tc_metric_sub(&l->metrics.leases_polled, 1);
   if (waiting != NULL) tc__lease_refuse(waiting, rc, why);
+}
+
+static const char revoked[] = "the reader's certificate was revoked";
+
+static bool is_revoked(const struct tc_leases *l, const STACK_OF(X509) * reader) {
+  return tc_revocations_have_any(l->env.revoked, reader);
+}
+
+void tc__lease_recheck(struct tc_leases *l) {
+  for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++) {
+    if (lease->id == 0 || !is_revoked(l, lease->reader)) continue;
+    tc_metric_add(&l->metrics.revoked_ended_total, 1);
+    end(l, lease, TB_REFUSED, revoked);
+  }
+}
+
+static void take_reader(struct tc__lease *lease, struct tc_lease_ask *ask) {
+  sk_X509_pop_free(lease->reader, X509_free);
+  lease->reader = TB_MOVE(ask->reader);
 }
 
 static const char busy[] = "the collector is too busy for another lease";
@@ -145,6 +165,7 @@ static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   if (ask->window_bytes != 0 && ask->window_bytes < bytes) bytes = ask->window_bytes;
   tc_lease_window_init(&lease->window, bytes);
   lease->unready = l->env.loops;
+  take_reader(lease, ask);
   lease->waiting = ask;
   lease->waits_until_ns = lease->asked_ns + OPEN_MS * UINT64_C(1000000);
   tc_metric_add(&l->metrics.leases, 1);
@@ -183,6 +204,7 @@ static void ask_next(struct tc_leases *l, struct tc_lease_ask *ask) {
   if (!lease->polled) tc_metric_add(&l->metrics.leases_polled, 1);
   lease->polled = true;
   if (lease->waiting != NULL) answer_bundles(TB_MOVE(lease->waiting), NULL, 0, 0);
+  take_reader(lease, ask);
   lease->waiting = ask;
   lease->asked_ns = tc_mono_ns();
   lease->waits_until_ns = lease->asked_ns + ask->wait_ms * UINT64_C(1000000);
@@ -202,6 +224,10 @@ static void ask_release(struct tc_leases *l, struct tc_lease_ask *ask) {
 }
 
 void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
+  if (is_revoked(l, ask->reader)) { /* since it asked */
+    tc__lease_refuse(ask, TB_REFUSED, revoked);
+    return;
+  }
   switch (ask->kind) {
   case TC_LEASE_OPEN: ask_open(l, ask); break;
   case TC_LEASE_NEXT: ask_next(l, ask); break;

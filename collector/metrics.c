@@ -6,7 +6,7 @@
 
 #include "collector/metrics_peers.h"
 
-enum metric_type { COUNTER, GAUGE, SECONDS_COUNTER, SECONDS_PEAK };
+enum metric_type { COUNTER, GAUGE, EARLIEST, SECONDS_COUNTER, SECONDS_PEAK };
 
 void tc_metrics_head(struct tb_buf *out, const char *name, const char *type, const char *text) {
   tb_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, text, name, type);
@@ -17,7 +17,7 @@ static void write_metric(struct tb_buf *out, enum metric_type type, const char *
   bool counts = type == COUNTER || type == SECONDS_COUNTER;
 
   tc_metrics_head(out, name, counts ? "counter" : "gauge", text);
-  if (type == COUNTER || type == GAUGE)
+  if (type == COUNTER || type == GAUGE || type == EARLIEST)
     tb_buf_printf(out, "%s %" PRIu64 "\n", name, value);
   else
     tb_buf_printf(out, "%s %.9f\n", name, (double)value / 1e9);
@@ -31,7 +31,9 @@ static uint64_t sum_of_loops(struct tc_metrics *const *loops, size_t n, size_t f
     atomic_ullong *m = (atomic_ullong *)((char *)loops[i] + field_at);
     uint64_t value = atomic_load_explicit(m, memory_order_relaxed);
 
-    if (type != SECONDS_PEAK)
+    if (type == EARLIEST)
+      sum = value != 0 && (sum == 0 || value < sum) ? value : sum;
+    else if (type != SECONDS_PEAK)
       sum += value;
     else if (value > sum)
       sum = value;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "collector/identity.h"
+#include "collector/tls_revoked.h"
 
 #define TERMS_PREFIX "tracecollect-terms="
 
@@ -35,6 +36,8 @@ struct tc_nng_tls {
 /* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_nng_tls *all_terms;
+/* Whom nng does not name: peers of our listeners whose handshake is done, of all terms. */
+static nng_tls_engine_conn *verified_conns;
 static unsigned last_number;
 static BIO_METHOD *wire_method;
 
@@ -47,7 +50,10 @@ struct nng_tls_engine_conn {
   struct tc_nng_tls *terms;
   char refusal[160]; /* why the peer's certificate was not taken */
   bool verified, told;
-  int failure; /* of the handshake, once our alert is on its way */
+  STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
+  uint32_t pipe;                          /* 0: none yet; under lock */
+  struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
+  int failure;                            /* of the handshake, once our alert is on its way */
 };
 
 /* --- terms ------------------------------------------------------------------------------------- */
@@ -143,13 +149,16 @@ static void tell(nng_tls_engine_conn *conn) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Called for each certificate of the peer's chain, its own last. Here a refusal is still an alert. */
+/* Called for each certificate of the peer's chain, its own last. Here a refusal is still an alert. The
+ * context's own question comes first: is it revoked? */
 static int check_peer(int fits, X509_STORE_CTX *store) {
   SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
   nng_tls_engine_conn *conn = SSL_get_app_data(ssl);
   char identity[TC_IDENTITY_BYTES + 1];
+  SSL_verify_cb ask = SSL_CTX_get_verify_callback(SSL_get_SSL_CTX(ssl));
   struct tb_diag diag;
 
+  if (ask != NULL) fits = ask(fits, store);
   if (!fits || X509_STORE_CTX_get_error_depth(store) != 0) return fits;
   tb_diag_clear(&diag);
   if (tc_identity_of(X509_STORE_CTX_get_current_cert(store), conn->terms->peer_role, &diag,
@@ -166,7 +175,101 @@ static bool expect_host(SSL *ssl, const char *host) {
   return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
+/* --- whose pipe it is --------------------------------------------------------------------------
+ * nng tells neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that
+ * it asks its connection, on the asker's thread, is whether it is verified: so the connection notes who it
+ * is. */
+
+static _Thread_local nng_tls_engine_conn *asked;
+
+static bool conn_verified(nng_tls_engine_conn *conn) {
+  asked = conn;
+  return conn->verified;
+}
+
+static void keep_chain(nng_tls_engine_conn *conn) {
+  STACK_OF(X509) *chain = SSL_get0_verified_chain(conn->ssl);
+
+  pthread_mutex_lock(&lock);
+  conn->chain = chain != NULL ? X509_chain_up_ref(chain) : NULL;
+  conn->next = verified_conns;
+  if (conn->next != NULL) conn->next->at = &conn->next;
+  conn->at = &verified_conns;
+  verified_conns = conn;
+  pthread_mutex_unlock(&lock);
+}
+
+static void drop_chain(nng_tls_engine_conn *conn) {
+  pthread_mutex_lock(&lock);
+  if (conn->at != NULL) {
+    *conn->at = conn->next;
+    if (conn->next != NULL) conn->next->at = conn->at;
+  }
+  pthread_mutex_unlock(&lock);
+  sk_X509_pop_free(conn->chain, X509_free);
+}
+
+static nng_tls_engine_conn *find_conn(nng_pipe pipe) {
+  nng_tls_engine_conn *conn = verified_conns;
+
+  while (conn != NULL && conn->pipe != pipe.id) conn = conn->next;
+  return conn;
+}
+
+/* An SSL's context never changes; the rest of it is its nng thread's. */
+static bool is_revoked(const nng_tls_engine_conn *conn) {
+  return tc_tls_chain_is_revoked(SSL_get_SSL_CTX(conn->ssl), conn->chain);
+}
+
+void tc_nng_tls_pipe_came(nng_pipe pipe) {
+  bool verified, revoked = false;
+
+  asked = NULL;
+  if (nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) != 0 || asked == NULL) return;
+  pthread_mutex_lock(&lock);
+  asked->pipe = pipe.id;
+  revoked = is_revoked(asked); /* since its handshake */
+  pthread_mutex_unlock(&lock);
+  asked = NULL;
+  if (revoked) nng_pipe_close(pipe);
+}
+
+/* Each once. */
+static bool take_revoked(nng_pipe *out) {
+  pthread_mutex_lock(&lock);
+  nng_tls_engine_conn *conn = verified_conns;
+  while (conn != NULL && (conn->pipe == 0 || !is_revoked(conn))) conn = conn->next;
+  if (conn != NULL) {
+    out->id = conn->pipe;
+    conn->pipe = 0;
+  }
+  pthread_mutex_unlock(&lock);
+  return conn != NULL;
+}
+
+/* Closed outside of the lock: nng's own come before it. */
+unsigned tc_nng_tls_recheck(void) {
+  nng_pipe pipe;
+
+  for (unsigned closed = 0;; closed++) {
+    if (!take_revoked(&pipe)) return closed;
+    nng_pipe_close(pipe);
+  }
+}
+
+STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe) {
+  STACK_OF(X509) *chain = NULL;
+
+  if (pipe.id == 0) return NULL;
+  pthread_mutex_lock(&lock);
+  const nng_tls_engine_conn *conn = find_conn(pipe);
+  if (conn != NULL && conn->chain != NULL) chain = X509_chain_up_ref(conn->chain);
+  pthread_mutex_unlock(&lock);
+  return chain;
+}
+
 static void conn_fini(nng_tls_engine_conn *conn) {
+  drop_chain(conn);
   SSL_free(conn->ssl);
   drop_terms(conn->terms);
   *conn = (nng_tls_engine_conn){ 0 };
@@ -226,6 +329,7 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
   ERR_clear_error();
   int answer = SSL_do_handshake(conn->ssl);
   if (answer == 1) {
+    if (conn->terms->server) keep_chain(conn);
     conn->verified = true;
     return 0;
   }
@@ -245,10 +349,6 @@ static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n)
   ERR_clear_error();
   int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
   return answer == 1 ? 0 : failed(conn, answer);
-}
-
-static bool conn_verified(nng_tls_engine_conn *conn) {
-  return conn->verified;
 }
 
 /* --- configurations ---------------------------------------------------------------------------- */

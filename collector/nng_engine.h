@@ -19,7 +19,7 @@
 #include "base/result.h"
 
 struct tc_nng_terms {
-  SSL_CTX *ctx;          /* counted: the caller keeps its own reference */
+  SSL_CTX *ctx; /* counted: the caller keeps its own reference */
   bool server;
   const char *peer_role; /* "reader": the one SAN URI must be tracecollect:reader/NAME */
   const char *peer_host; /* name or address the peer's certificate must carry; NULL: any */
@@ -33,6 +33,14 @@ struct tc_nng_tls;
 TB_MUST tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
                              struct tc_nng_tls **out);
 void tc_nng_tls_free(struct tc_nng_tls *tls);
+
+/* To be called on NNG_PIPE_EV_ADD_PRE of a socket that listens with terms: from here on the pipe can be
+ * closed, and named, by its certificate. Of a pipe without TLS nothing is known. */
+void tc_nng_tls_pipe_came(nng_pipe pipe);
+/* Closes all pipes whose certificate has been taken back; how many. */
+unsigned tc_nng_tls_recheck(void);
+/* What the peer of a pipe has shown, verified; the caller's own. NULL: it has no TLS, or is gone. */
+STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe);
 
 /* New connections use ctx from here on, old ones keep theirs. */
 void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx);

@@ -5,6 +5,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include "collector/certs.h"
 #include "collector/clock.h"
 #include "collector/door.h"
+#include "collector/expiry.h"
 #include "collector/feed.h"
 #include "collector/http.h"
 #include "collector/journal.h"
@@ -26,6 +29,7 @@
 enum {
   TICK_MS = 100,
   READINESS_TICKS = 10,
+  EXPIRY_WARNING_S = 86400,
   DRAIN_TICK_MS = 10,
   REPORTS_BYTES_MAX = 256 << 20,
 };
@@ -56,7 +60,9 @@ struct tc_pipeline {
   struct tc_feed *feed;
   struct tc_leases *leases;
   struct tc_nng_tls *nng_tls;
-  struct tc_tls_loop tls; /* of the main loop: HTTP */
+  struct tc_revocations *revoked;
+  uint64_t warned_mono_ns; /* of what is about to expire */
+  struct tc_tls_loop tls;  /* of the main loop: HTTP */
   struct tc_http *http;
   struct tc_readiness readiness;
   unsigned readiness_ticks; /* until it is looked at again */
@@ -166,25 +172,126 @@ static bool order_tap(void *self, unsigned loop, struct tc_tap_order *order) {
 
 static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_store_sink sink = { p, on_reply, on_note };
-  struct tc_leases_env leases = { p->config, p->count, p, order_tap };
+  struct tc_leases_env leases = { p->config, p->count, p, order_tap, p->revoked };
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
   if (p->config->listen_http[0] != '\0')
     TB_TRY(tc_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
   TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
   TB_TRY(tc_leases_new(&leases, diag, &p->leases));
-  TB_TRY(tc_store_open(p->config, p->count, sink, diag, &p->store));
-  return tc_certs_ensure(p->config->top_certs, diag);
+  return tc_store_open(p->config, p->count, sink, diag, &p->store);
+}
+
+/* --- certificates ------------------------------------------------------------------------------ */
+
+static void lists_freep(STACK_OF(X509_CRL) * *lists) {
+  tc_revocations_drop(*lists);
+}
+
+/* Whoever is in already is looked at again: revoked.h has the lists by then, so that who comes in
+ * meanwhile is asked by them. */
+static void recheck(struct tc_pipeline *p) {
+  struct tc_order order = { .kind = TC_ORDER_RECHECK };
+
+  for (unsigned i = 0; i < p->count; i++)
+    if (!tc_station_order(p->stations[i], &order))
+      tc_log(TC_ERROR, "agents", "loop %u takes no orders: its revoked connections stay", i);
+  unsigned readers = tc_nng_tls_recheck(); /* before the leases, which answer who waits */
+  tc_leases_recheck(p->leases);
+  if (readers > 0) tc_log(TC_WARN, "readers", "closed=%u: certificate revoked", readers);
+  tc_metric_add(&p->metrics.revoked_ended_total, readers + tc_http_recheck(p->http));
+}
+
+static void count_revocations(struct tc_pipeline *p) {
+  struct tc_revocations_facts facts;
+
+  tc_revocations_facts(p->revoked, &facts);
+  atomic_store(&p->metrics.revoked_certificates, facts.certificates);
+  atomic_store(&p->metrics.revocation_next_update_seconds, facts.next_update_s);
+}
+
+static void use_revocations(struct tc_pipeline *p, STACK_OF(X509_CRL) * lists) {
+  tc_revocations_take(p->revoked, lists);
+  count_revocations(p);
+  recheck(p);
+}
+
+/* Named here, since others hold them; read once the folder of certificates is there. */
+static tb_rc name_revocations(struct tc_pipeline *p, struct tb_diag *diag) {
+  const char *certs = p->config->top_certs, *named = p->config->tls_crl;
+  bool given = *named != '\0';
+  char path[PATH_MAX], ca[PATH_MAX];
+
+  if (snprintf(ca, sizeof ca, "%s/ca.pem", certs) >= PATH_MAX ||
+      snprintf(path, sizeof path, "%s%s", given ? named : certs, given ? "" : "/crl.pem") >=
+          PATH_MAX)
+    return tb_fail(diag, TB_IO, "%.300s: path too long", certs);
+  return tc_revocations_new(path, !given, ca, diag, &p->revoked);
+}
+
+static tb_rc open_certificates(struct tc_pipeline *p, struct tb_diag *diag) {
+  STACK_OF(X509_CRL) * lists;
+
+  TB_TRY(tc_certs_ensure(p->config->top_certs, diag));
+  TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
+  tc_revocations_take(p->revoked, lists);
+  count_revocations(p);
+  return TB_OK;
+}
+
+static void warn_of(const char *what, uint64_t expires_s, const char *then) {
+  int days;
+
+  if (tc_expiry_is_near(expires_s, tc_wall_ns(), &days))
+    tc_log(TC_WARN, "tls", "%s expires in %d days; %s", what, days, then);
+}
+
+static void warn_of_expiry(struct tc_pipeline *p) {
+  uint64_t next_s = atomic_load(&p->metrics.revocation_next_update_seconds);
+
+  p->warned_mono_ns = tc_mono_ns();
+  warn_of("the collector's certificate", atomic_load(&p->metrics.certificate_expires_seconds),
+          "then no agent connects: renew it (tracectl certs renew) and reload");
+  warn_of("the authority's certificate", atomic_load(&p->metrics.authority_expires_seconds),
+          "then nobody connects: renew it (tracectl certs renew), give it to all, and reload");
+  if (next_s != 0 && next_s < tc_wall_ns() / 1000000000)
+    tc_log(TC_WARN, "tls", "%s should have been replaced by now; it stays in use",
+           tc_revocations_path(p->revoked));
+}
+
+/* Of the file of lists alone: certificates wait for a SIGHUP, since a pair is two files. */
+static void watch_revocations(struct tc_pipeline *p) {
+  STACK_OF(X509_CRL) *lists = NULL;
+  struct tb_diag diag;
+
+  if (!tc_revocations_changed(p->revoked)) return;
+  tb_diag_clear(&diag);
+  bool done = tc_revocations_read(p->revoked, &diag, &lists) == TB_OK;
+  tc_pipeline_count_reload(p, done);
+  if (!done) {
+    tc_log(TC_ERROR, "tls", "%s; the old revocations stay in use", diag.text);
+    return;
+  }
+  use_revocations(p, lists);
+  tc_log(TC_NOTICE, "tls", "revocations=%s certificates=%" PRIu64 ": read anew",
+         tc_revocations_path(p->revoked), (uint64_t)atomic_load(&p->metrics.revoked_certificates));
+}
+
+static void watch_certificates(struct tc_pipeline *p) {
+  watch_revocations(p);
+  if (tc_mono_ns() - p->warned_mono_ns >= EXPIRY_WARNING_S * UINT64_C(1000000000))
+    warn_of_expiry(p);
 }
 
 static tb_rc agent_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
-  static const struct tc_tls_terms terms = { .alpn = TP_ALPN };
+  const struct tc_tls_terms terms = { .alpn = TP_ALPN, .revoked = p->revoked };
 
   return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
 }
 
 static void order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
   atomic_store(&p->metrics.certificate_expires_seconds, tc_tls_context_expires_s(ctx));
+  atomic_store(&p->metrics.authority_expires_seconds, tc_tls_context_authority_expires_s(ctx));
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
 
@@ -227,7 +334,7 @@ static void reader_refused(void *self, const char *why) {
 }
 
 static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
-  static const struct tc_tls_terms terms = { .alpn = NULL };
+  const struct tc_tls_terms terms = { .alpn = NULL, .revoked = p->revoked };
 
   return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
 }
@@ -267,6 +374,7 @@ static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_dia
     .address = p->config->listen_http,
     .socket = p->sockets.http.fd,
     .certs = p->config->top_certs,
+    .revoked = p->revoked,
     .limits = { .connections_max = config->http_requests_max,
                 .head_bytes_max = config->http_head_bytes_max,
                 .request_ms = config->http_request_timeout / 1000000,
@@ -310,7 +418,9 @@ static void on_tick(uv_timer_t *timer) {
   tc_tls_loop_tick(&p->tls);
   tc_http_tick(p->http);
   tc_log_overdue();
-  if (p->store != NULL && --p->readiness_ticks == 0) look_at_readiness(p);
+  if (p->store == NULL || --p->readiness_ticks > 0) return;
+  look_at_readiness(p);
+  if (p->drain == RUNNING) watch_certificates(p);
 }
 
 static void open_handles(struct tc_pipeline *p) {
@@ -323,9 +433,12 @@ static void open_handles(struct tc_pipeline *p) {
 }
 
 static tb_rc open_stages(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+  TB_TRY(name_revocations(p, diag));
   TB_TRY(open_store(p, diag));
+  TB_TRY(open_certificates(p, diag));
   TB_TRY(open_stations(p, diag));
   TB_TRY(open_readers(p, version, diag));
+  warn_of_expiry(p);
   look_at_readiness(p);
   TB_TRY(open_http(p, version, diag));
   return open_agents(p, diag);
@@ -372,12 +485,16 @@ static void context_freep(SSL_CTX **ctx) {
 tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
   TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;
+  TB_CLEANUP(lists_freep) STACK_OF(X509_CRL) *lists = NULL;
 
+  TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
   TB_TRY(reader_context(p, diag, &readers));
   TB_TRY(agent_context(p, diag, &agents));
   TB_TRY(tc_http_reload(p->http, diag));
   tc_nng_tls_swap(p->nng_tls, readers);
   order_context(p, agents);
+  use_revocations(p, TB_MOVE(lists));
+  warn_of_expiry(p);
   return TB_OK;
 }
 
@@ -488,6 +605,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_recorders_free(p->recorders);
   tc_history_free(p->history);
   tc_reports_free(p->reports);
+  tc_revocations_let_go(p->revoked);
   pthread_mutex_destroy(&p->archive_lock);
   free(p->stations);
   free(p);

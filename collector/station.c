@@ -63,6 +63,7 @@ static void carry_out(struct tc_station *st, struct tc_order *order) {
     SSL_CTX_free(st->context);
     st->context = order->context;
     break;
+  case TC_ORDER_RECHECK: tc_connections_recheck(st->connections); break;
   case TC_ORDER_DRAIN: tc_connections_drain(st->connections, "shutdown"); break;
   case TC_ORDER_ABORT: tc_connections_abort(st->connections); break;
   case TC_ORDER_QUIET: quiet_down(st); break;

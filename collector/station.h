@@ -28,7 +28,7 @@ struct tc_station_env {
   struct tc_tenants *tenants;
   struct tc_gate *gate;
   struct tc_recorders *recorders;
-  unsigned number;         /* its loop's, and its sender's at the store */
+  unsigned number; /* its loop's, and its sender's at the store */
 };
 
 TB_MUST tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out);
@@ -40,6 +40,7 @@ void tc_station_close(
 enum tc_order_kind {
   TC_ORDER_ACCEPT,  /* fd, peer: a new connection */
   TC_ORDER_CONTEXT, /* context: for connections from here on */
+  TC_ORDER_RECHECK, /* certificates were taken back: end whose they are */
   TC_ORDER_DRAIN,   /* say GOAWAY, see that what was taken is acked, close */
   TC_ORDER_ABORT,   /* close what is still open */
   TC_ORDER_QUIET,   /* submit nothing more to the store */
@@ -49,7 +50,7 @@ struct tc_order {
   enum tc_order_kind kind;
   int fd;
   char peer[64];
-  uint64_t source; /* the gate's */
+  uint64_t source;  /* the gate's */
   SSL_CTX *context; /* counted */
 };
 

@@ -7,7 +7,6 @@
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -122,6 +121,8 @@ tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms, stru
   if (ctx == NULL) return tb_fail(diag, TB_NOMEM, "no memory for a TLS context");
   ERR_clear_error();
   set_terms(ctx, terms);
+  if (terms->revoked != NULL && tc_tls_ask_revoked(ctx, terms->revoked) != TB_OK)
+    return tb_fail(diag, TB_NOMEM, "no memory for a TLS context");
   TB_TRY(path_of(ca, dir, "ca.pem", diag));
   TB_TRY(path_of(cert, dir, "server.pem", diag));
   TB_TRY(path_of(key, dir, "server.key", diag));
@@ -140,10 +141,34 @@ tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms, stru
 
 uint64_t tc_tls_context_expires_s(const SSL_CTX *ctx) {
   const X509 *cert = SSL_CTX_get0_certificate(ctx);
-  struct tm end;
 
-  if (cert == NULL || ASN1_TIME_to_tm(X509_get0_notAfter(cert), &end) != 1) return 0;
-  return (uint64_t)timegm(&end);
+  return cert != NULL ? tc_asn1_time_s(X509_get0_notAfter(cert)) : 0;
+}
+
+uint64_t tc_tls_context_authority_expires_s(const SSL_CTX *ctx) {
+  STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(ctx));
+  uint64_t first_s = 0;
+
+  for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+    const X509 *cert = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+    uint64_t s = cert != NULL ? tc_asn1_time_s(X509_get0_notAfter(cert)) : 0;
+
+    if (s != 0 && (first_s == 0 || s < first_s)) first_s = s;
+  }
+  return first_s;
+}
+
+void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]) {
+  const X509 *cert = SSL_get0_peer_certificate(ssl);
+
+  out[0] = '\0';
+  if (cert != NULL) tc_serial_text(X509_get0_serialNumber(cert), out);
+}
+
+uint64_t tc_tls_peer_expires_s(const SSL *ssl) {
+  const X509 *cert = SSL_get0_peer_certificate(ssl);
+
+  return cert != NULL ? tc_asn1_time_s(X509_get0_notAfter(cert)) : 0;
 }
 
 /* --- who the peer is --------------------------------------------------------------------------- */

@@ -15,11 +15,13 @@
 
 #include "base/result.h"
 #include "collector/identity.h"
+#include "collector/tls_revoked.h"
 
 struct tc_tls_terms {
-  const char *alpn;      /* the only protocol spoken; NULL: not negotiated */
-  bool alpn_may_be_none; /* a peer that offers no protocol is fine: it speaks this one */
-  bool peer_may_be_none; /* a certificate is asked for but not required */
+  const char *alpn;               /* the only protocol spoken; NULL: not negotiated */
+  bool alpn_may_be_none;          /* a peer that offers no protocol is fine: it speaks this one */
+  bool peer_may_be_none;          /* a certificate is asked for but not required */
+  struct tc_revocations *revoked; /* asked at each handshake, and held by the context; NULL: none */
 };
 
 /* From DIR/ca.pem, DIR/server.pem and DIR/server.key; key and certificate must belong together, the
@@ -29,6 +31,14 @@ TB_MUST tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *ter
 
 /* When the context's certificate expires, in Unix time. */
 uint64_t tc_tls_context_expires_s(const SSL_CTX *ctx);
+/* When the first of its authorities does. */
+uint64_t tc_tls_context_authority_expires_s(const SSL_CTX *ctx);
+
+/* The serial number of the peer's certificate; "" if it has none. */
+void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]);
+
+/* When the peer's certificate expires, in Unix time; 0: it has none. */
+uint64_t tc_tls_peer_expires_s(const SSL *ssl);
 
 /* collector/identity.h for the peer's certificate; TB_REFUSED too if it sent none. */
 TB_MUST tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,

@@ -101,7 +101,7 @@ class Bash(Case):
     def test_words_that_an_argument_may_be(self):
         self.assertEqual(self.candidates("cat", "-d", ""), {"parsed", "wire", "footprint", "json"})
         self.assertEqual(self.candidates("report", "all", "--window", "=", "1"), {"10s", "1m"})
-        self.assertEqual(self.candidates("certs", ""), {"init", "agent", "reader", "server"})
+        self.assertEqual(self.candidates("certs", ""), {"init", "agent", "reader", "server", "renew", "revoke"})
         self.assertEqual(self.candidates("tables", "con"), {"config"})
         self.assertEqual(self.candidates("help", "--completion", ""), set(SHELLS))
         self.assertEqual(self.candidates("send", "--rate", ""), set())

@@ -13,6 +13,7 @@
 #include "collector/certs.h"
 
 static char folder[64];
+static const struct tc_cert_days default_days = { 0 };
 
 static void make_folder(void) {
   strcpy(folder, "/tmp/tc_certs_XXXXXX");
@@ -95,7 +96,7 @@ Test(certs, init_makes_an_authority_and_three_certificates_it_vouches_for) {
   struct stat st;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_init(folder, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
   for (const char *const *n = (const char *const[]){ "ca", "server", "agent", "reader", NULL };
        *n != NULL; n++) {
     char key[32];
@@ -131,14 +132,14 @@ Test(certs, an_authority_is_never_overwritten) {
   char name[TC_CERT_NAME_MAX + 1];
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_init(folder, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
   X509 *before = read_cert("ca.pem");
-  cr_assert_eq(tc_certs_init(folder, &diag), TB_REFUSED);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_REFUSED);
   cr_assert_not_null(strstr(diag.text, "ca.pem exists"), "%s", diag.text);
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "agent", &diag, name), TB_REFUSED);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "agent", 0, &diag, name), TB_REFUSED);
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "ca", &diag, name), TB_REFUSED);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "ca", 0, &diag, name), TB_REFUSED);
   X509 *after = read_cert("ca.pem");
   cr_assert_eq(X509_cmp(before, after), 0);
   X509_free(before);
@@ -150,16 +151,16 @@ Test(certs, add_makes_one_more_under_a_fresh_name) {
   char name[TC_CERT_NAME_MAX + 1], names[1024];
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "", &diag, name), TB_IO); /* no folder yet */
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "", 0, &diag, name), TB_IO); /* no folder yet */
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_init(folder, &diag), TB_OK, "%s", diag.text);
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", &diag, name), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", 0, &diag, name), TB_OK, "%s", diag.text);
   cr_assert_str_eq(name, "reader-2");
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", &diag, name), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", 0, &diag, name), TB_OK, "%s", diag.text);
   cr_assert_str_eq(name, "reader-3");
   cr_expect_eq(verify("reader-3.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
 
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_SERVER, "trace.example", &diag, name), TB_OK, "%s",
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_SERVER, "trace.example", 0, &diag, name), TB_OK, "%s",
                diag.text);
   X509 *cert = read_cert("trace.example.pem");
   read_names(cert, names, sizeof names);
@@ -171,7 +172,7 @@ Test(certs, add_makes_one_more_under_a_fresh_name) {
            (const char *const[]){ "../x", ".x", "-x", "a b", "a,URI:b", "ü", NULL };
        *bad != NULL; bad++) {
     tb_diag_clear(&diag);
-    cr_expect_eq(tc_certs_add(folder, TC_ROLE_AGENT, *bad, &diag, name), TB_REFUSED, "%s", *bad);
+    cr_expect_eq(tc_certs_add(folder, TC_ROLE_AGENT, *bad, 0, &diag, name), TB_REFUSED, "%s", *bad);
   }
 }
 
@@ -198,4 +199,106 @@ Test(certs, ensure_completes_what_a_killed_run_left) {
   unlink(file("server.pem"));
   cr_assert_eq(tc_certs_ensure(folder, &diag), TB_IO);
   cr_assert_not_null(strstr(diag.text, "ca.key: No such file"), "%s", diag.text);
+}
+
+static X509_CRL *read_list(void) {
+  FILE *f = fopen(file("crl.pem"), "r");
+  cr_assert_not_null(f);
+  X509_CRL *list = PEM_read_X509_CRL(f, NULL, NULL, NULL);
+  fclose(f);
+  cr_assert_not_null(list);
+  return list;
+}
+
+static bool is_listed(X509 *cert) {
+  X509_REVOKED *entry;
+  X509_CRL *list = read_list();
+  bool is = X509_CRL_get0_by_cert(list, &entry, cert) == 1;
+
+  X509_CRL_free(list);
+  return is;
+}
+
+Test(certs, lifetimes_are_as_asked_and_end_with_the_authority) {
+  struct tc_cert_days days = { .authority = 20, .certificate = 10 };
+  struct tb_diag diag;
+  char name[TC_CERT_NAME_MAX + 1];
+  int left, seconds;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, days, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "long", 4000, &diag, name), TB_OK, "%s",
+               diag.text);
+  for (const char *const *n =
+           (const char *const[]){ "ca.pem", "19", "agent.pem", "9", "long.pem", "19", NULL };
+       *n != NULL; n += 2) {
+    X509 *cert = read_cert(n[0]);
+    cr_assert_eq(ASN1_TIME_diff(&left, &seconds, NULL, X509_get0_notAfter(cert)), 1);
+    cr_expect(left == atoi(n[1]) || left == atoi(n[1]) + 1, "%s: %d days", n[0], left);
+    X509_free(cert);
+  }
+}
+
+Test(certs, a_name_is_revoked_with_all_that_were_renewed_and_others_are_not) {
+  struct tc_certs_revoked done;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
+  X509 *first = read_cert("agent.pem"), *other = read_cert("reader.pem");
+  cr_assert_eq(tc_certs_renew(folder, "agent", 5, false, &diag), TB_OK, "%s", diag.text);
+  X509 *second = read_cert("agent.pem");
+  cr_expect_eq(EVP_PKEY_eq(X509_get0_pubkey(first), X509_get0_pubkey(second)), 1);
+  cr_expect_neq(X509_cmp(first, second), 0);
+  cr_expect_eq(verify("agent.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+
+  cr_assert_eq(tc_certs_revoke(folder, "agent", 0, &diag, &done), TB_OK, "%s", diag.text);
+  cr_expect_eq(done.added, 2);
+  cr_expect(is_listed(first) && is_listed(second) && !is_listed(other));
+  cr_assert_eq(tc_certs_revoke(folder, "agent", 0, &diag, &done), TB_OK, "%s", diag.text);
+  cr_expect_eq(done.added, 0);
+  cr_expect_eq(done.listed, 2);
+
+  cr_expect_eq(tc_certs_renew(folder, "agent", 0, false, &diag), TB_REFUSED);
+  cr_expect_not_null(strstr(diag.text, "--new-key"), "%s", diag.text);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_renew(folder, "agent", 0, true, &diag), TB_OK, "%s", diag.text);
+  X509 *third = read_cert("agent.pem");
+  cr_expect_eq(EVP_PKEY_eq(X509_get0_pubkey(first), X509_get0_pubkey(third)), 0);
+  cr_expect_not(is_listed(third));
+  cr_expect_eq(verify("agent.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  X509_free(first);
+  X509_free(second);
+  X509_free(third);
+  X509_free(other);
+}
+
+Test(certs, what_cannot_be_revoked_or_renewed_is_refused_by_name) {
+  struct tc_certs_revoked done;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
+  for (const char *const *what =
+           (const char *const[]){ "ca", "nobody", "0", "", "../agent.pem",
+                                  "0x12345678901234567890123456789012345678901", NULL };
+       *what != NULL; what++) {
+    tb_diag_clear(&diag);
+    cr_expect_neq(tc_certs_revoke(folder, *what, 0, &diag, &done), TB_OK, "%s", *what);
+    cr_expect_neq(diag.text[0], '\0', "%s", *what);
+  }
+  cr_expect_neq(access(file("crl.pem"), F_OK), 0, "nothing was written");
+  tb_diag_clear(&diag);
+  cr_expect_eq(tc_certs_renew(folder, "nobody", 0, false, &diag), TB_NOTFOUND);
+  tb_diag_clear(&diag);
+  cr_expect_eq(tc_certs_renew(folder, "../c/agent", 0, false, &diag), TB_NOTFOUND);
+  tb_diag_clear(&diag);
+  cr_expect_eq(tc_certs_renew(folder, "ca", 0, true, &diag), TB_REFUSED);
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_revoke(folder, "0x5a:01", 0, &diag, &done), TB_OK, "%s", diag.text);
+  cr_expect_str_eq(done.serial, "5A01");
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_renew(folder, "ca", 0, false, &diag), TB_OK, "%s", diag.text);
+  cr_expect_eq(verify("server.pem", X509_PURPOSE_SSL_SERVER), X509_V_OK, "the authority's renewal");
 }

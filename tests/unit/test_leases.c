@@ -2,11 +2,13 @@
 /* The leases' thread between scripted loops and readers. The test's own thread is all loops and all
  * workers. */
 #include <criterion/criterion.h>
+#include <openssl/pem.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "collector/certs.h"
 #include "collector/leases.h"
 
 enum { LOOPS = 2, ORDERS_MAX = 256, DEADLINE_S = 60 };
@@ -118,9 +120,11 @@ static void next(struct reader *r, uint64_t lease, uint64_t after, unsigned wait
   ask(r, TC_LEASE_NEXT);
 }
 
+static struct tc_revocations *revoked;
+
 static void start(void) {
   struct tb_diag diag;
-  struct tc_leases_env env = { &config, LOOPS, NULL, take_order };
+  struct tc_leases_env env = { &config, LOOPS, NULL, take_order, revoked };
 
   tb_diag_clear(&diag);
   cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK);
@@ -181,6 +185,78 @@ Test(leases, a_question_waits_for_the_first_bundle) {
   wait_answer(&r);
   cr_assert_eq(r.answer.rc, TB_OK);
   cr_assert_eq(r.answer.n, 0, "nothing came in time");
+}
+
+/* A certificate of an authority in dir, as a reader's chain. */
+static STACK_OF(X509) * chain_of(const char *dir, const char *name) {
+  STACK_OF(X509) *chain = sk_X509_new_null();
+  char path[128];
+
+  snprintf(path, sizeof path, "%s/%s.pem", dir, name);
+  FILE *f = fopen(path, "r");
+  cr_assert_not_null(f, "%s", path);
+  sk_X509_push(chain, PEM_read_X509(f, NULL, NULL, NULL));
+  fclose(f);
+  return chain;
+}
+
+static void revoke(const char *dir, const char *name) {
+  struct tc_certs_revoked done;
+  STACK_OF(X509_CRL) * lists;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_revoke(dir, name, 0, &diag, &done), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_revocations_read(revoked, &diag, &lists), TB_OK, "%s", diag.text);
+  tc_revocations_take(revoked, lists);
+}
+
+Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
+  struct reader bad = { 0 }, good = { 0 };
+  char dir[] = "/tmp/tc_leases_XXXXXX", list[64], ca[64], command[64];
+  struct tc_cert_days days = { 0 };
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_not_null(mkdtemp(dir));
+  snprintf(list, sizeof list, "%s/crl.pem", dir);
+  snprintf(ca, sizeof ca, "%s/ca.pem", dir);
+  cr_assert_eq(tc_certs_init(dir, days, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_revocations_new(list, true, ca, &diag, &revoked), TB_OK, "%s", diag.text);
+  start();
+  bad.ask.reader = chain_of(dir, "reader");
+  good.ask.reader = chain_of(dir, "agent");
+  uint64_t ends = open_lease(&bad), stays = open_lease(&good);
+  next(&bad, ends, 0, 20000); /* names no certificate: the opener's is forgotten */
+  next(&good, stays, 0, 20000);
+
+  struct reader again = { 0 };
+  again.ask = (struct tc_lease_ask){ .lease = ends, .wait_ms = 20000, .bytes_max = 1 << 20 };
+  again.ask.reader = chain_of(dir, "reader");
+  ask(&again, TC_LEASE_NEXT);
+  wait_answer(&bad);
+  revoke(dir, "reader");
+  tc_leases_recheck(leases);
+  wait_answer(&again);
+  cr_expect_eq(again.answer.rc, TB_REFUSED);
+  cr_expect_str_eq(again.error, "the reader's certificate was revoked");
+  cr_expect_eq(tc_leases_metrics(leases)->leases, 1);
+  cr_expect_eq(tc_leases_metrics(leases)->revoked_ended_total, 1);
+
+  /* One that asked before, and is heard only now. */
+  struct reader late = { 0 };
+  late.ask.reader = chain_of(dir, "reader");
+  ask(&late, TC_LEASE_OPEN);
+  wait_answer(&late);
+  cr_expect_eq(late.answer.rc, TB_REFUSED);
+  sk_X509_pop_free(late.ask.reader, X509_free);
+  post(0, stays, false, 100, 9);
+  wait_answer(&good);
+  cr_expect_eq(good.answer.n, 1);
+  tc_leases_stop(leases);
+  tc_revocations_let_go(revoked);
+  snprintf(command, sizeof command, "rm -r %s", dir);
+  cr_assert_eq(system(command), 0);
 }
 
 Test(leases, the_newer_of_two_questions_is_the_one_that_waits) {
@@ -291,7 +367,7 @@ Test(leases, all_together_keep_no_more_than_they_may_and_the_greediest_pays) {
 Test(leases, what_is_on_the_way_from_a_loop_is_bounded) {
   size_t len = 1 << 20, sent = 0;
 
-  struct tc_leases_env env = { &config, LOOPS, NULL, take_order };
+  struct tc_leases_env env = { &config, LOOPS, NULL, take_order, NULL };
   struct tb_diag diag;
   cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK); /* not started: nobody takes */
   for (;;) {

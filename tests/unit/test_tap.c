@@ -173,7 +173,7 @@ static void load(void) {
 }
 
 static void make(void) {
-  struct tc_leases_env env = { &config, 1, NULL, take_order };
+  struct tc_leases_env env = { &config, 1, NULL, take_order, NULL };
   struct tb_diag diag;
 
   tb_diag_clear(&diag);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl certs: a private authority, without a question asked. */
+/* tracectl certs: a private authority, without a question asked: its certificates, and what it takes back. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collector/certs.h"
@@ -21,46 +22,139 @@ static void say(bool json, const char *dir, const char *name) {
   json_decref(line);
 }
 
-static int init(bool json, const char *dir) {
+struct options {
+  bool json, new_key;
+  long days, authority_days; /* 0: not given */
+};
+
+static int init(const struct options *o, const char *dir) {
+  struct tc_cert_days days = { o->authority_days, o->days };
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  if (tc_certs_init(dir, &diag) != TB_OK) return tk_fail("certs", "%s", diag.text);
-  say(json, dir, "ca");
-  for (int role = 0; role < TC_ROLES; role++) say(json, dir, tc_role_name(role));
+  if (tc_certs_init(dir, days, &diag) != TB_OK) return tk_fail("certs", "%s", diag.text);
+  say(o->json, dir, "ca");
+  for (int role = 0; role < TC_ROLES; role++) say(o->json, dir, tc_role_name(role));
   return TK_DONE;
 }
 
-static int add(bool json, enum tc_role role, const char *dir, const char *wanted) {
+static int add(const struct options *o, enum tc_role role, const char *dir, const char *wanted) {
   char name[TC_CERT_NAME_MAX + 1];
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  if (tc_certs_add(dir, role, wanted, &diag, name) != TB_OK)
+  if (tc_certs_add(dir, role, wanted, o->days, &diag, name) != TB_OK)
     return tk_fail("certs", "%s", diag.text);
-  say(json, dir, name);
+  say(o->json, dir, name);
   return TK_DONE;
 }
 
-int tk_cmd_certs(int argc, char **argv) {
-  static const struct option options[] = { { "json", no_argument, NULL, 'j' }, { 0 } };
-  bool json = false;
+static int renew(const struct options *o, const char *dir, const char *name) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (tc_certs_renew(dir, name, o->days, o->new_key, &diag) != TB_OK)
+    return tk_fail("certs", "%s", diag.text);
+  say(o->json, dir, name);
+  return TK_DONE;
+}
+
+static void say_revoked(bool json, const char *dir, const struct tc_certs_revoked *done) {
+  if (!json) {
+    printf("%s/crl.pem: %s %s; %u in the list\n", dir, done->serial,
+           done->added > 0 ? "is revoked" : "was revoked before", done->listed);
+    return;
+  }
+  json_t *line = json_object();
+  json_object_set_new(line, "list", json_sprintf("%s/crl.pem", dir));
+  json_object_set_new(line, "serial", json_string(done->serial));
+  json_object_set_new(line, "revoked", json_integer(done->added));
+  json_object_set_new(line, "listed", json_integer(done->listed));
+  json_dumpf(line, stdout, JSON_COMPACT);
+  fputc('\n', stdout);
+  json_decref(line);
+}
+
+static int revoke(const struct options *o, const char *dir, char **whats, int n) {
+  struct tc_certs_revoked done;
+  struct tb_diag diag;
+
+  for (int i = 0; i < n; i++) {
+    tb_diag_clear(&diag);
+    if (tc_certs_revoke(dir, whats[i], o->days, &diag, &done) != TB_OK)
+      return tk_fail("certs", "%s", diag.text);
+    say_revoked(o->json, dir, &done);
+  }
+  return TK_DONE;
+}
+
+static bool read_days(const char *text, long *out) {
+  char *end;
+
+  *out = strtol(text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0' && *out >= 1 && *out <= TC_DAYS_MAX;
+}
+
+static int read_options(int argc, char **argv, struct options *o) {
+  static const struct option options[] = { { "authority-days", required_argument, NULL, 'a' },
+                                           { "days", required_argument, NULL, 'd' },
+                                           { "json", no_argument, NULL, 'j' },
+                                           { "new-key", no_argument, NULL, 'k' },
+                                           { 0 } };
 
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-    if (c != 'j') return tk_usage_hint("certs");
-    json = true;
+    if (c == '?') return tk_usage_hint("certs");
+    if (c == 'j') o->json = true;
+    if (c == 'k') o->new_key = true;
+    if (c == 'a' || c == 'd') {
+      if (!read_days(optarg, c == 'a' ? &o->authority_days : &o->days))
+        return tk_usage("certs", "--%s \"%s\": 1 to %d days are wanted",
+                        c == 'a' ? "authority-days" : "days", optarg, TC_DAYS_MAX);
+    }
   }
-  argc -= optind;
-  argv += optind;
-  if (argc < 2) return tk_usage("certs", "what to make and a folder are wanted");
-  if (strcmp(argv[0], "init") == 0) {
+  return TK_DONE;
+}
+
+static int check_options(const struct options *o, const char *verb) {
+  if (o->new_key && strcmp(verb, "renew") != 0)
+    return tk_usage("certs", "--new-key is for renew only");
+  if (o->authority_days != 0 && strcmp(verb, "init") != 0)
+    return tk_usage("certs", "--authority-days is for init only; renew DIR ca takes --days");
+  return TK_DONE;
+}
+
+static int run(const struct options *o, int argc, char **argv) {
+  const char *verb = argv[0], *dir = argv[1];
+
+  if (strcmp(verb, "init") == 0) {
     if (argc > 2) return tk_usage("certs", "init takes a folder and nothing else");
-    return init(json, argv[1]);
+    return init(o, dir);
+  }
+  if (strcmp(verb, "renew") == 0) {
+    if (argc != 3) return tk_usage("certs", "renew takes a folder and a name");
+    return renew(o, dir, argv[2]);
+  }
+  if (strcmp(verb, "revoke") == 0) {
+    if (argc < 3)
+      return tk_usage("certs", "revoke takes a folder, and names, files or serial numbers");
+    return revoke(o, dir, argv + 2, argc - 2);
   }
   for (int role = 0; role < TC_ROLES; role++)
-    if (strcmp(argv[0], tc_role_name(role)) == 0) {
+    if (strcmp(verb, tc_role_name(role)) == 0) {
       if (argc > 3) return tk_usage("certs", "\"%s\" is one argument too many", argv[3]);
-      return add(json, role, argv[1], argc == 3 ? argv[2] : "");
+      return add(o, role, dir, argc == 3 ? argv[2] : "");
     }
-  return tk_usage("certs", "\"%s\" is none of init, agent, reader, server", argv[0]);
+  return tk_usage("certs", "\"%s\" is none of init, agent, reader, server, renew, revoke", verb);
+}
+
+int tk_cmd_certs(int argc, char **argv) {
+  struct options o = { 0 };
+  int code = read_options(argc, argv, &o);
+
+  if (code != TK_DONE) return code;
+  argc -= optind;
+  argv += optind;
+  if (argc < 2) return tk_usage("certs", "what to do and a folder are wanted");
+  code = check_options(&o, argv[0]);
+  return code == TK_DONE ? run(&o, argc, argv) : code;
 }
