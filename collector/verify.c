@@ -479,20 +479,36 @@ tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *s
   return rc;
 }
 
+/* Until it is closed no collector starts in the folder. */
+static tb_rc take_lock(int state_fd, struct tb_diag *diag, int *out) {
+  int fd = openat(state_fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+  if (fd < 0) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(errno));
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    *out = fd;
+    return TB_OK;
+  }
+  int why = errno;
+  close(fd);
+  if (why != EWOULDBLOCK) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(why));
+  return tb_fail(diag, TB_REFUSED,
+                 "catalog.sqlite: a running collector has this folder; stop it first");
+}
+
 tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct tb_diag *diag,
                         uint64_t *out_segments) {
-  int archive_fd;
-
-  if (is_locked(state_fd))
-    return tb_fail(diag, TB_REFUSED,
-                   "catalog.sqlite: a running collector has this folder; stop it first");
-  TB_TRY(open_archive(state_fd, diag, &archive_fd));
   struct tc_rebuilt done = { 0 };
-  tb_rc rc = tc_catalog_mark_stale(state_fd, true, diag); /* it may be ended in the middle */
+  int archive_fd = -1, lock_fd;
+
+  TB_TRY(take_lock(state_fd, diag, &lock_fd));
+  tb_rc rc = open_archive(state_fd, diag, &archive_fd);
+  if (rc == TB_OK)
+    rc = tc_catalog_mark_stale(state_fd, true, diag); /* it may be ended in the middle */
   if (rc == TB_OK)
     rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done);
   if (rc == TB_OK && done.unread == 0) tc_catalog_unmark_stale(state_fd);
-  close(archive_fd);
+  if (archive_fd >= 0) close(archive_fd);
+  close(lock_fd);
   *out_segments = done.segments;
   return rc;
 }

@@ -187,6 +187,34 @@ Test(verify, a_start_rebuilds_a_catalog_that_is_no_database) {
   cr_assert_eq(verify().problems, 0, "%s", problems);
 }
 
+static void try_to_start(void *self, const char *text) {
+  tb_rc *rc = self;
+
+  (void)text;
+  *rc = tt_store_start(&t);
+  if (*rc == TB_OK) tt_store_stop(&t);
+}
+
+Test(verify, no_collector_starts_while_the_catalog_is_rebuilt) {
+  tb_rc started = TB_OK;
+  struct tc_verify_sink meanwhile = { .self = &started, .problem = try_to_start };
+  struct tb_diag diag = { 0 };
+  char meta[192], full[300];
+  uint64_t segments;
+  int fd = open(t.dir, O_RDONLY | O_DIRECTORY);
+
+  meta_of(paths[GENERATIONS - 1], meta);
+  snprintf(full, sizeof full, "%s/%s", t.dir, meta);
+  cr_assert_eq(unlink(full), 0);
+  cr_assert_eq(mkdir(full, 0700), 0);
+  cr_assert_eq(tc_verify_rebuild(fd, &meanwhile, &diag, &segments), TB_OK, "%s", diag.text);
+  cr_assert_eq(started, TB_REFUSED);
+  close(fd);
+  cr_assert_eq(rmdir(full), 0);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "its lock is gone");
+  tt_store_stop(&t);
+}
+
 Test(verify, rebuilding_is_refused_beside_a_daemon_and_looking_is_not) {
   struct tb_diag diag = { 0 };
   struct tc_verified seen;
