@@ -203,6 +203,7 @@ void tc_archiver_free(struct tc_archiver *archiver) {
     next = file->next;
     tc__file_free(file);
   }
+  free(archiver->round);
   tc_outbox_fini(&archiver->outbox);
   for (struct tc__stream *stream = archiver->streams, *next; stream != NULL; stream = next) {
     next = stream->next;

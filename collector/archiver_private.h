@@ -143,6 +143,7 @@ struct tc_archiver {
 
   struct tc__file *queue, **queue_tail; /* to seal */
   size_t queued;
+  uint64_t queued_bytes;
   struct tc__file **dirty;
   size_t ndirty, dirty_cap;
   struct tc__verdict *verdicts, **verdicts_tail;
@@ -169,6 +170,10 @@ struct tc_archiver {
   struct tc_reserve reserve;
   uint64_t reserve_mono_ns;
   struct tc_retention retention;
+  struct tc__round *round; /* of retention, that goes on; NULL: none does */
+  uint64_t retained_bytes, slice_bytes; /* the archive's after the last round, and slice */
+  uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
+  bool retained;           /* there was one */
   struct tc__half_gone half_gone;
   struct tc__quarantine quarantine;
 };
@@ -327,6 +332,9 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
 tb_rc tc__apply_verdicts(struct tc_archiver *archiver, size_t most, struct tb_diag *diag);
 
 /* archiver_retention.c */
+struct tc__round;
+/* Between two works: goes on with a round, or begins one that is due, for 20 ms. Afterwards archiver->round is not NULL
+ * while there is more. */
 void tc__retain(struct tc_archiver *archiver);
 uint64_t tc__disk_free(const struct tc_archiver *archiver);
 

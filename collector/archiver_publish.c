@@ -553,6 +553,7 @@ tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag) {
   while (archiver->queued > 0) {
     if (tc__is_late(archiver)) return TB_AGAIN;
     TB_TRY(publish_some(archiver, count_next(archiver), diag));
+    if (archiver->queued == 0) archiver->queued_bytes = 0;
     tc_count(&archiver->opt.stats->segment_turns, 1);
   }
   return TB_OK;

@@ -73,6 +73,7 @@ static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
   *archiver->queue_tail = file;
   archiver->queue_tail = &file->next;
   archiver->queued++;
+  if (file->segment != NULL) archiver->queued_bytes += file->segment->bytes;
   struct tc__stream *stream = file->stream;
   if (stream->queued == NULL) stream->queued_gen_max = 0;
   stream->queued = file;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking a segment away: its meta is marked first and stays, then the trace is unlinked, and once both are on the disk
+/* A round goes on in slices of 20 ms between other work, so that records never wait long for it, nor it for a time without
+ * records. Where segments lie that cannot be taken away, or one is taken away, the round goes on behind them.
+ *
+ * Taking a segment away: its meta is marked first and stays, then the trace is unlinked, and once both are on the disk
  * the catalog says so. Where the disk fails in between the catalog still has the segment, so the next round goes on with
  * it. Killed in between, the next start finds a mark that the catalog does not say what the metas do: it is rebuilt, and
  * what was begun here is finished on the way. */
@@ -13,9 +16,16 @@
 #include "collector/archiver_private.h"
 #include "collector/clock.h"
 
-enum { AT_ONCE = 64, TOLD_MAX = 4 }; /* rows asked for at once; failures that a round tells of */
+enum {
+  AT_ONCE = 64,   /* rows asked for at once */
+  TOLD_MAX = 4,   /* failures that a round tells of */
+  SIZE_PART = 64, /* so small a part of a size may it be off before a round begins */
+  SLICES_MAX = 10,
+};
 
-struct round {
+static const uint64_t SLICE_NS = 20000000;
+
+struct tc__round {
   struct tc_archiver *archiver;
   struct tc_retention_rules rules;
   uint64_t archive_bytes, disk_free,
@@ -23,9 +33,13 @@ struct round {
   uint64_t taken, failed;
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
+  struct tc_segment_row after; /* the last one that was looked at */
+  bool has_after;
+  uint64_t slice_end_ns;
   char services[AT_ONCE][65];
   uint64_t over[AT_ONCE];
-  size_t nservices;
+  size_t nservices, service; /* service: the next one; before them come the oldest of all */
+  bool at_services;
 };
 
 uint64_t tc__disk_free(const struct tc_archiver *archiver) {
@@ -72,7 +86,7 @@ static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half)
     half->more = true;
 }
 
-static tb_rc expire_row(struct round *round, const struct tc_segment_row *row, const char *day,
+static tb_rc expire_row(struct tc__round *round, const struct tc_segment_row *row, const char *day,
                         struct tb_diag *diag) {
   struct tc_archiver *archiver = round->archiver;
   char hex[TC_STREAM_HEX_BYTES];
@@ -108,7 +122,7 @@ static void end(struct tc_archiver *archiver) {
   half->marked = false;
 }
 
-static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
+static tb_rc take_away(struct tc__round *round, const struct tc_segment_row *row) {
   struct tc_archiver *archiver = round->archiver;
   struct tb_diag diag = { 0 };
   char day[TC_DAY_BYTES];
@@ -131,14 +145,14 @@ static tb_rc take_away(struct round *round, const struct tc_segment_row *row) {
 }
 
 static tb_rc collect(void *self, const struct tc_segment_row *row) {
-  struct round *round = self;
+  struct tc__round *round = self;
 
   if (round->nrows < AT_ONCE) round->rows[round->nrows++] = *row;
   return TB_OK;
 }
 
 static tb_rc collect_service(void *self, const char *service, uint64_t service_bytes) {
-  struct round *round = self;
+  struct tc__round *round = self;
 
   if (round->nservices == AT_ONCE) return TB_OK;
   strncpy(round->services[round->nservices], service, sizeof round->services[0] - 1);
@@ -155,49 +169,88 @@ static bool is_queued(const struct tc_archiver *archiver, const struct tc_segmen
   return false;
 }
 
-/* Takes from the oldest on, or from what lies behind a row, while the rules say so. False: nothing more to take now. A
- * catalog that fails meanwhile knows neither what there is nor how much: the rebuilt one does. */
-static bool take_some(struct round *round, const char *service,
-                      const struct tc_segment_row *after) {
+enum step { STEP_DONE, STEP_MORE, STEP_LATER };
+
+static bool takes(const struct tc__round *round, const char *service,
+                  const struct tc_segment_row *row) {
+  const struct tc_retention *retention = &round->archiver->retention;
+
+  if (service == NULL &&
+      tc_retention_is_pressed(&round->rules, round->archive_bytes, round->disk_free))
+    return true;
+  bool wants = service != NULL ? round->service_over > 0
+                               : tc_retention_takes(retention, &round->rules, round->archive_bytes,
+                                                    round->disk_free, row->last_wall_ns);
+  return wants && tc_retention_allows(retention, row->bytes);
+}
+
+/* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
+ * knows neither what there is nor how much: the rebuilt one does. */
+static enum step take_some(struct tc__round *round, const char *service) {
+  struct tc_archiver *archiver = round->archiver;
   struct tb_diag diag = { 0 };
 
   round->nrows = 0;
-  if (!tc__catalog_takes_rows(round->archiver) ||
-      tc_catalog_oldest(round->archiver->catalog, service, after, AT_ONCE, collect, round, &diag) !=
-          TB_OK)
-    return false;
+  if (!tc__catalog_takes_rows(archiver) ||
+      tc_catalog_oldest(archiver->catalog, service, round->has_after ? &round->after : NULL,
+                        AT_ONCE, collect, round, &diag) != TB_OK)
+    return STEP_DONE;
   for (size_t i = 0; i < round->nrows; i++) {
     const struct tc_segment_row *row = &round->rows[i];
-    bool takes = service != NULL ? round->service_over > 0
-                                 : tc_retention_takes(&round->archiver->retention, &round->rules,
-                                                      round->archive_bytes, round->disk_free,
-                                                      row->last_wall_ns);
-    if (!takes || !tc_retention_allows(&round->archiver->retention, row->bytes)) return false;
-    if (is_queued(round->archiver, row)) continue;
-    if (!begin(round->archiver)) return false;
+    if (!takes(round, service, row)) return STEP_DONE;
+    if (tc_mono_ns() >= round->slice_end_ns) return STEP_LATER;
+    round->after = *row;
+    round->has_after = true;
+    if (is_queued(archiver, row)) continue;
+    if (!begin(archiver)) return STEP_DONE;
     tb_rc rc = take_away(round, row);
-    if (!tc__catalog_takes_rows(round->archiver)) return false;
+    if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
     /* Told, and left for the next round or tracectl verify: the disk must not fill. */
     if (rc == TB_CORRUPT || rc == TB_IO) continue;
-    if (rc != TB_OK) return false;
+    if (rc != TB_OK) return STEP_DONE;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
   }
-  return round->nrows == AT_ONCE;
+  return round->nrows == AT_ONCE ? STEP_MORE : STEP_DONE;
 }
 
-/* What cannot be taken away is gone past: it does not keep the younger ones. */
-static void take_oldest(struct round *round, const char *service) {
-  bool more = take_some(round, service, NULL);
+/* False: the slice is over before all was looked at. */
+static bool take_oldest(struct tc__round *round, const char *service) {
+  enum step step;
 
-  while (more) {
-    struct tc_segment_row last = round->rows[round->nrows - 1];
-    more = take_some(round, service, &last);
-  }
+  do step = take_some(round, service);
+  while (step == STEP_MORE);
+  if (step == STEP_DONE) round->has_after = false;
+  return step == STEP_DONE;
 }
 
-void tc__retain(struct tc_archiver *archiver) {
-  const struct tc_config *config = archiver->opt.config;
+static void find_services(struct tc__round *round) {
   struct tb_diag diag = { 0 };
+
+  round->at_services = true;
+  if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->archiver))
+    (void)!tc_catalog_heavy(round->archiver->catalog, round->rules.service_bytes, collect_service,
+                            round, &diag);
+  if (round->nservices > 0) round->service_over = round->over[0];
+}
+
+/* False: to be gone on with. */
+static bool go_on(struct tc__round *round) {
+  round->slice_end_ns = tc_mono_ns() + SLICE_NS;
+  round->archive_bytes = atomic_load(&round->archiver->opt.stats->archive_bytes);
+  round->disk_free = tc__disk_free(round->archiver);
+  if (!round->at_services) {
+    if (!take_oldest(round, NULL)) return false;
+    find_services(round);
+  }
+  while (round->service < round->nservices) {
+    if (!take_oldest(round, round->services[round->service])) return false;
+    if (++round->service < round->nservices) round->service_over = round->over[round->service];
+  }
+  return true;
+}
+
+static struct tc__round *begin_round(struct tc_archiver *archiver, bool is_timed) {
+  const struct tc_config *config = archiver->opt.config;
 
   tc_retention_round(&archiver->retention, tc_wall_ns(), tc_mono_ns(),
                      atomic_load(&archiver->opt.stats->archive_bytes));
@@ -207,30 +260,90 @@ void tc__retain(struct tc_archiver *archiver) {
                 "retention: the wall clock jumped by more than an hour; nothing is deleted "
                 "by age for an hour");
   }
-  tc__retain_quarantine(archiver);
-  if (!tc__catalog_takes_rows(archiver)) return;
-  struct round *round = calloc(1, sizeof *round);
-  if (round == NULL) return;
+  if (is_timed) tc__retain_quarantine(archiver);
+  if (!tc__catalog_takes_rows(archiver)) return NULL;
+  struct tc__round *round = calloc(1, sizeof *round);
+  if (round == NULL) return NULL;
   round->archiver = archiver;
   round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age,
                                               .bytes = config->retention_bytes,
                                               .free_bytes = config->retention_free_bytes,
                                               .service_bytes = config->retention_service_bytes };
-  round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
-  round->disk_free = tc__disk_free(archiver);
-  take_oldest(round, NULL);
-  if (round->rules.service_bytes != 0 &&
-      tc_catalog_heavy(archiver->catalog, round->rules.service_bytes, collect_service, round,
-                       &diag) == TB_OK)
-    for (size_t i = 0; i < round->nservices; i++) {
-      round->service_over = round->over[i];
-      take_oldest(round, round->services[i]);
-    }
+  return round;
+}
+
+/* Under load there are many small rounds: they are noted together. */
+static void end_round(struct tc__round *round) {
+  struct tc_archiver *archiver = round->archiver;
+  uint64_t now = tc_mono_ns();
+
   end(archiver);
+  archiver->retained_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
+  archiver->retained_segments += round->taken;
   if (round->failed > TOLD_MAX)
     tc__note_as(archiver, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
                 round->failed - TOLD_MAX);
-  if (round->taken > 0)
-    tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay", round->taken);
-  free(round);
+  if (archiver->retained_segments == 0) return;
+  if (archiver->retained_note_ns != 0 &&
+      now - archiver->retained_note_ns < archiver->opt.config->retention_every)
+    return;
+  archiver->retained_note_ns = now;
+  tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay",
+           archiver->retained_segments);
+  archiver->retained_segments = 0;
+}
+
+/* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next one. */
+static bool is_pressed(const struct tc_archiver *archiver) {
+  const struct tc_config *config = archiver->opt.config;
+  const struct tc_retention_rules rules = {
+    .bytes = config->retention_bytes + config->retention_bytes / SIZE_PART,
+    .free_bytes = config->retention_free_bytes - config->retention_free_bytes / SIZE_PART
+  };
+  uint64_t bytes = atomic_load(&archiver->opt.stats->archive_bytes),
+           free_bytes = atomic_load(&archiver->opt.stats->disk_free_bytes);
+
+  if (free_bytes == 0) free_bytes = UINT64_MAX; /* not looked at yet */
+  return archiver->retained && bytes > archiver->retained_bytes &&
+         tc_retention_is_pressed(&rules, bytes, free_bytes);
+}
+
+static void begin_due(struct tc_archiver *archiver) {
+  uint64_t every = archiver->opt.config->retention_every;
+
+  if (every == 0) return;
+  bool is_timed = tc_retention_is_due(&archiver->retention, every, tc_mono_ns());
+  if (!is_timed && !is_pressed(archiver)) return;
+  archiver->retained = true;
+  archiver->round = begin_round(archiver, is_timed);
+}
+
+static void count_slice(struct tc_stats *stats, uint64_t took_ns) {
+  tc_count(&stats->segment_turns, 1);
+  tc_count(&stats->retention_slices, 1);
+  tc_count(&stats->retention_ns_total, took_ns);
+  if (took_ns > atomic_load(&stats->retention_ns_max)) tc_gauge(&stats->retention_ns_max, took_ns);
+}
+
+/* True: the round goes on. */
+static bool do_slice(struct tc_archiver *archiver) {
+  uint64_t began = tc_mono_ns();
+  bool done = go_on(archiver->round);
+
+  count_slice(archiver->opt.stats, tc_mono_ns() - began);
+  if (!done) return true;
+  end_round(archiver->round);
+  free(TB_MOVE(archiver->round));
+  return false;
+}
+
+/* One slice; more only where one does not take away what was archived since the last, or the archive would grow. */
+void tc__retain(struct tc_archiver *archiver) {
+  const _Atomic uint64_t *bytes = &archiver->opt.stats->archive_bytes;
+
+  if (archiver->round == NULL) begin_due(archiver);
+  if (archiver->round == NULL) return;
+  for (unsigned i = 0; i < SLICES_MAX && do_slice(archiver); i++)
+    if (atomic_load(bytes) <= archiver->slice_bytes) break;
+  archiver->slice_bytes = atomic_load(bytes);
 }

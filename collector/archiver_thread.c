@@ -154,6 +154,13 @@ static tb_rc apply_all_verdicts(struct tc_archiver *archiver, struct tb_diag *di
   return TB_OK;
 }
 
+/* A small archive grows in small steps, so that retention can keep its size. */
+static bool is_much_queued(const struct tc_archiver *archiver) {
+  uint64_t size = archiver->opt.config->retention_bytes;
+
+  return archiver->queued >= SEAL_FROM || (size != 0 && archiver->queued_bytes >= size / 64);
+}
+
 static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
   while (archiver->work != NULL || take_inbox(archiver)) {
     struct tc_work *work = archiver->work;
@@ -169,11 +176,12 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
     } else {
       tc_work_free(work);
     }
-    if (archiver->queued >= SEAL_FROM || archiver->barriers != NULL) {
+    if (is_much_queued(archiver) || archiver->barriers != NULL) {
       TB_TRY(publish(archiver, diag));
       answer_barriers(archiver);
     }
     tc_outbox_flush(&archiver->outbox);
+    if (!atomic_load(&archiver->stop)) tc__retain(archiver);
   }
   TB_TRY(publish(archiver, diag));
   if (archiver->barriers != NULL)
@@ -232,6 +240,11 @@ static bool has_work(void *self) {
   return head != tail || atomic_load(&archiver->stop);
 }
 
+static void retain_while_idle(struct tc_archiver *archiver) {
+  do tc__retain(archiver);
+  while (archiver->round != NULL && !has_work(archiver));
+}
+
 static void turn(struct tc_archiver *archiver) {
   struct tb_diag diag = { 0 };
   uint64_t now = tc_mono_ns();
@@ -254,15 +267,14 @@ static void turn(struct tc_archiver *archiver) {
     tc_reserve_fill(&archiver->reserve, tc__disk_free(archiver),
                     archiver->opt.config->disk_free_min);
   }
-  if (archiver->opt.config->retention_every > 0 &&
-      tc_retention_is_due(&archiver->retention, archiver->opt.config->retention_every, now))
-    tc__retain(archiver);
+  if (!atomic_load(&archiver->stop)) retain_while_idle(archiver);
   tc_outbox_flush(&archiver->outbox);
 }
 
 static uint64_t sleep_ns(const struct tc_archiver *archiver) {
   if (archiver->outbox.waiting > 0 || archiver->nsettled_wait > 0 || archiver->barriers != NULL)
     return OUTBOX_RETRY_NS;
+  if (archiver->round != NULL) return 1; /* with what came meanwhile */
   if (archiver->retry_mono_ns != 0) return RETRY_NS;
   return archiver->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
 }

@@ -291,6 +291,7 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
   commit->archiver = archiver;
   for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next)
     stream->contact_mono_ns = now;
+  tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log)); /* what recovery found */
   int rc = tc_thread_start(&commit->thread, NULL, run, commit);
   if (rc != 0) return tb_fail(diag, TB_IO, "commit thread: %s", strerror(rc));
   pthread_setname_np(commit->thread, "tc-commit");

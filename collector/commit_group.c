@@ -253,14 +253,13 @@ static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
   if (often) stop_intake(commit, diag);
 }
 
-static void count_commit(struct tc_commit *commit, uint64_t began_ns, uint64_t bytes) {
+static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
   struct tc_stats *stats = commit->opt.stats;
   uint64_t took = tc_mono_ns() - began_ns;
 
   tc_count(&stats->commits, 1);
   tc_count(&stats->commit_ns_total, took);
   if (took > atomic_load(&stats->commit_ns_max)) tc_gauge(&stats->commit_ns_max, took);
-  tc_count(&stats->log_bytes, bytes);
 }
 
 /* What a stream holds for long, though little of it, is put down elsewhere, so that the log can go. */
@@ -305,7 +304,6 @@ static void trim(struct tc_commit *commit, uint64_t now) {
 void tc__commit_group(struct tc_commit *commit) {
   struct tb_diag diag = { 0 };
   uint64_t wall = tc_wall_ns(), began = tc_mono_ns();
-  uint64_t before = tc_log_durable_lsn(commit->log);
 
   if (commit->failed) return;
   commit->nlsns = 0;
@@ -329,8 +327,9 @@ void tc__commit_group(struct tc_commit *commit) {
   else
     group_failed(commit, &diag);
   commit->group_mono_ns = tc_mono_ns();
-  if (rc == TB_OK) count_commit(commit, began, tc_log_durable_lsn(commit->log) - before);
+  if (rc == TB_OK) count_commit(commit, began);
   trim(commit, commit->group_mono_ns);
+  tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log));
 }
 
 void tc__take_settled(struct tc_commit *commit) {

@@ -263,6 +263,13 @@ uint64_t tc_log_durable_lsn(const struct tc_log *log) {
   return log->end;
 }
 
+uint64_t tc_log_bytes(const struct tc_log *log) {
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < log->files.n; i++) bytes += log->files.items[i].bytes;
+  return bytes;
+}
+
 size_t tc_log_file_count(const struct tc_log *log) {
   return log->files.n;
 }

@@ -56,6 +56,7 @@ TB_MUST tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64
 void tc_log_trim(struct tc_log *log, uint64_t lsn);
 
 uint64_t tc_log_durable_lsn(const struct tc_log *log);
+uint64_t tc_log_bytes(const struct tc_log *log); /* of all its files */
 size_t tc_log_file_count(const struct tc_log *log);
 unsigned tc_log_poisoned(const struct tc_log *log); /* files given up since the start */
 

@@ -29,11 +29,16 @@ void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64
   }
 }
 
+bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
+                             uint64_t disk_free_bytes) {
+  return (rules->bytes != 0 && archive_bytes > rules->bytes) ||
+         (rules->free_bytes != 0 && disk_free_bytes < rules->free_bytes);
+}
+
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns) {
-  if (rules->bytes != 0 && archive_bytes > rules->bytes) return true;
-  if (rules->free_bytes != 0 && disk_free_bytes < rules->free_bytes) return true;
+  if (tc_retention_is_pressed(rules, archive_bytes, disk_free_bytes)) return true;
   bool age = rules->age_ns != 0 && retention->last_mono_ns >= retention->age_from_mono_ns;
   return age && retention->last_wall_ns > segment_wall_ns &&
          retention->last_wall_ns - segment_wall_ns > rules->age_ns;

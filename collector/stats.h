@@ -12,6 +12,7 @@ struct tc_stats {
       recoveries;
   _Atomic uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
   _Atomic uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
+  _Atomic uint64_t retention_slices, retention_ns_total, retention_ns_max;
   _Atomic uint64_t streams, streams_live;
   _Atomic uint64_t commit_turns, segment_turns; /* the threads': a hung disk stops them */
   atomic_bool

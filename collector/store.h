@@ -173,6 +173,7 @@ struct tc_store_stats {
   uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
   uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
   uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
+  uint64_t retention_slices, retention_ns_total, retention_ns_max;
   uint64_t streams, streams_live;
   uint64_t commit_turns, segment_turns; /* each thread turns at least once a second */
   bool failed;

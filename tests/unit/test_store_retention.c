@@ -96,3 +96,33 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0, "%s", tt.notes);
   tt_expect_proven(&tt);
 }
+
+/* ---- under load */
+
+static void keep_a_megabyte(struct tc_config *config) {
+  config->retention_bytes = 8 << 20;
+  config->retention_every = ONE_ROUND_NS;
+  config->log_group_bytes = 128 << 10;
+}
+
+Test(store_retention, the_size_holds_while_records_come, .init = NULL, .timeout = 120) {
+  struct tc_store_stats stats;
+  uint64_t most = 0;
+
+  tt_fixture_open(keep_a_megabyte);
+  struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 1000; gen++) {
+    tt_generation(&w, gen, 3, 10000);
+    tc_store_stats(tt.store, &stats);
+    if (stats.archive_bytes > most) most = stats.archive_bytes;
+    while (stats.records + 200 < w.seq) tc_store_stats(tt.store, &stats);
+  }
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
+  if (stats.archive_bytes > most) most = stats.archive_bytes;
+  cr_assert_gt(most, 7 << 20);
+  cr_assert_leq(most, (8 << 20) + (8 << 20) / 10, "%lu", most);
+  cr_assert_gt(stats.retention_slices, 10);
+  tt_expect_proven(&tt);
+}
