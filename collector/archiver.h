@@ -133,12 +133,14 @@ TB_MUST tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t stream,
 bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name);
 /* How far the stream is settled, segments it took as they were included; of a stream that was added. */
 const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver, uint32_t stream);
-/* One durable record; the payload is borrowed until tc_archiver_replay_done(). *out_skip_to: records up to this seq are in a
+/* One durable record; the payload is borrowed until tc_archiver_replay_flush(). *out_skip_to: records up to this seq are in a
  * segment already that the last run published without saying so; 0: none. */
 TB_MUST tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t stream, unsigned kind,
                                  uint64_t seq, uint64_t gen, const unsigned char *payload,
                                  uint32_t len, uint32_t payload_crc, uint64_t wall_ns,
                                  struct tb_diag *diag, uint64_t *out_skip_to);
+/* Writes what is borrowed to its files. */
+TB_MUST tb_rc tc_archiver_replay_flush(struct tc_archiver *archiver, struct tb_diag *diag);
 /* Records of the stream are missing in the log before the next one: its open generation is lost. */
 TB_MUST tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t stream,
                                      uint64_t first_seq, uint64_t last_seq, struct tb_diag *diag);

@@ -235,6 +235,10 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
   return archiver->queued < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(archiver, diag);
 }
 
+tb_rc tc_archiver_replay_flush(struct tc_archiver *archiver, struct tb_diag *diag) {
+  return tc__flush_dirty(archiver, false, diag);
+}
+
 tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq,
                              uint64_t last_seq, struct tb_diag *diag) {
   struct tc__stream *stream = tc__archiver_stream(archiver, ref);

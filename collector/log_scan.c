@@ -109,7 +109,13 @@ static tb_rc window_grow(struct tc_log_window *w, size_t n) {
   return TB_OK;
 }
 
-/* n bytes of the file, which has them; lent until the next call. */
+static bool is_in_window(const struct tc_log_window *w, const struct tc_log_scan_file *file,
+                         uint64_t offset, size_t n) {
+  return w->fd >= 0 && w->file_start == file->start && offset >= w->at &&
+         offset + n <= w->at + w->len;
+}
+
+/* n bytes of the file, which has them; lent until the window moves. */
 static tb_rc look(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
                   size_t n, const unsigned char **out) {
   struct tc_log_window *w = &scan->window;
@@ -120,7 +126,7 @@ static tb_rc look(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
     w->file_start = file->start;
     w->fd = open_file(scan->wal_fd, file->start); /* -1: each block is unreadable */
   }
-  if (offset < w->at || offset + n > w->at + w->len) {
+  if (!is_in_window(w, file, offset, n)) {
     uint64_t left = file->bytes - offset;
     size_t want = n > WINDOW_BYTES ? n : left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
     TB_TRY(window_grow(w, want));
@@ -201,12 +207,20 @@ static tb_rc read_salt(struct tc_log_scan *scan, struct tc_log_scan_file *file) 
   return rc == TB_NOMEM ? rc : TB_OK;
 }
 
+static uint64_t payload_at(const struct tc_log_scan *scan, const struct tc_log_entry *entry) {
+  return entry->head.lsn - scan->files[entry->file].start + TC_LOG_HEAD_BYTES;
+}
+
+bool tc_log_scan_has_payload(const struct tc_log_scan *scan, const struct tc_log_entry *entry) {
+  return is_in_window(&scan->window, &scan->files[entry->file], payload_at(scan, entry),
+                      entry->head.len);
+}
+
 tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *entry,
                           struct tb_diag *diag, const unsigned char **out) {
   const struct tc_log_scan_file *file = &scan->files[entry->file];
-  uint64_t offset = entry->head.lsn - file->start + TC_LOG_HEAD_BYTES;
 
-  if (look(scan, file, offset, entry->head.len, out) != TB_OK)
+  if (look(scan, file, payload_at(scan, entry), entry->head.len, out) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "wal: no memory for a record of %" PRIu32 " bytes",
                    entry->head.len);
   if (tb_crc32c(0, *out, entry->head.len) == entry->payload_crc) return TB_OK;

@@ -60,9 +60,11 @@ TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *
  * have failed and would not try again. Before anything is changed by what the log says, too: a power cut could take a
  * file that says where the one before it ends, and a group that was given up would count again. */
 TB_MUST tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag);
-/* Lent until the next call. TB_CORRUPT: it could be read before and cannot now. */
+/* Lent until the next call that reads (has_payload() says whether it does). TB_CORRUPT: it could be read before and cannot now. */
 TB_MUST tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *entry,
                                   struct tb_diag *diag, const unsigned char **out);
+/* The next payload comes out of what was read last: what is lent stays. */
+bool tc_log_scan_has_payload(const struct tc_log_scan *scan, const struct tc_log_entry *entry);
 void tc_log_scan_free(struct tc_log_scan *scan); /* accepts a zeroed one */
 
 #endif

@@ -113,6 +113,9 @@ static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream
 /* NULL with TB_OK: its sector has become unreadable since the scan, and the record is passed over as a damaged one. */
 static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *entry,
                         const unsigned char **out) {
+  if (!tc_log_scan_has_payload(&recovery->scan, entry))
+    TB_TRY(
+        tc_archiver_replay_flush(recovery->archiver, recovery->diag)); /* borrows from the window */
   tb_rc rc = tc_log_scan_payload(&recovery->scan, entry, recovery->diag, out);
 
   if (rc != TB_CORRUPT) return rc;
