@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracecollectd: signals, the ready file and the service manager. */
 #include <inttypes.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -213,6 +214,9 @@ int main(int argc, char **argv) {
   struct tc_command command;
   struct daemon d = { .uv = uv_default_loop(), .command = &command };
   struct tb_diag diag;
+
+  /* nng's threads may still end connections while the process exits. */
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   int code = tc_command_parse(argc, argv, &command);
 
   if (code < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl: one program, one verb each. */
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,8 @@ static int end_output(int code) {
 
 int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN); /* sockets and pipes answer EPIPE instead */
+  /* nng's threads may still end connections while the process exits. */
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
   return end_output(run(argc, argv));
 }
