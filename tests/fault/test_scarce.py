@@ -123,7 +123,7 @@ class Scarce(FaultCase):
             self.aborts.append(said)
             return
         self.assertEqual(code, 1, f"{what}: {said[-6000:]}")
-        self.assertRegex(said, r"(?m)( error main: |^tracecollectd: )", f"{what}: ended without a word: {said[-3000:]}")
+        self.assertRegex(said, r"(?m)( (fatal|error) main: |^tracecollectd: )", f"{what}: ended without a word: {said[-3000:]}")
         self.ends += 1
 
     def collector_log(self):
