@@ -99,17 +99,19 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
 
 /* ---- under load */
 
-static void keep_a_megabyte(struct tc_config *config) {
+static void keep_8_mib(struct tc_config *config) {
   config->retention_bytes = 8 << 20;
   config->retention_every = ONE_ROUND_NS;
   config->log_group_bytes = 128 << 10;
 }
 
-Test(store_retention, the_size_holds_while_records_come, .init = NULL, .timeout = 120) {
+Test(store_retention, the_size_holds_while_records_come, .timeout = 120) {
   struct tc_store_stats stats;
   uint64_t most = 0;
 
-  tt_fixture_open(keep_a_megabyte);
+  tt_store_stop(&tt);
+  keep_8_mib(&tt.config);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 1000; gen++) {
