@@ -45,7 +45,7 @@ bool tc__draft_is_ours(const struct tc__draft *d, X509 *cert);
 /* The authority's list so far; list stays NULL where there is none. */
 TB_MUST tb_rc tc__draft_list(struct tc__draft *d);
 
-/* certs.c. out is closed by the caller; nobody else changes the folder meanwhile. */
+/* certs.c. No other process changes the folder until the caller closes out. */
 TB_MUST tb_rc tc__certs_lock(const char *dir, struct tb_diag *diag, int *out);
 bool tc__certs_has(int dir_fd, const char *name, const char *suffix);
 bool tc__certs_name_fits(const char *name);

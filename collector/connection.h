@@ -35,7 +35,7 @@ struct tc_connections_env {
   struct tc_submit_sink store;
   unsigned loop;                  /* its number: replies come back by it */
   struct tc_tenants *tenants;     /* all loops' */
-  struct tc_gate *gate;           /* where handshakes were let in; NULL: by nobody */
+  struct tc_gate *gate;           /* where handshakes were let in; NULL: there is none */
   struct tc_recorders *recorders; /* where agents are asked for snaps; NULL: nowhere */
 };
 

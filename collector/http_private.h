@@ -76,7 +76,7 @@ struct tc_http {
   struct tc__http_conn *first;
   size_t count;
   struct tc_live *live;
-  uv_idle_t live_turn;              /* runs while live_queue holds somebody */
+  uv_idle_t live_turn;              /* runs while live_queue is not empty */
   struct tc__http_conn *live_queue; /* live readers with something to be sent */
   struct tc__http_conn **live_queue_end;
   char *live_text;            /* what a reader's turn gathers */

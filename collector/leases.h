@@ -63,8 +63,8 @@ struct tc_lease_ask {
   struct tc_lease_filter filter; /* OPEN */
   size_t window_bytes;           /* OPEN; 0: as large as may be */
   uint64_t lease;                /* NEXT, RELEASE */
-  /* Who asks OPEN or NEXT: the certificates it showed, or NULL. The lease moves them out; what is left then is
-   * answer()'s. */
+  /* The certificates of the reader that asks OPEN or NEXT, or NULL. The lease moves them out, or else answer() frees
+   * them. */
   STACK_OF(X509) * reader;
   uint64_t after; /* NEXT */
   unsigned wait_ms;

@@ -188,8 +188,8 @@ static void lists_freep(STACK_OF(X509_CRL) * *lists) {
   tc_revocations_drop(*lists);
 }
 
-/* Whoever is in already is looked at again: revoked.h has the lists by then, so that who comes in
- * meanwhile is asked by them. */
+/* Looks again at all connections that are open. revoked.h has the new lists by then: they decide on those that come
+ * meanwhile. */
 static void recheck(struct tc_pipeline *p) {
   struct tc_order order = { .kind = TC_ORDER_RECHECK };
 
@@ -253,7 +253,8 @@ static void warn_of_expiry(struct tc_pipeline *p) {
   warn_of("the collector's certificate", atomic_load(&p->metrics.certificate_expires_seconds),
           "then no agent connects: renew it (tracectl certs renew) and reload");
   warn_of("the authority's certificate", atomic_load(&p->metrics.authority_expires_seconds),
-          "then nobody connects: renew it (tracectl certs renew), give it to all, and reload");
+          "no agent or reader can connect then: renew it (tracectl certs renew), give it to all, "
+          "and reload");
   if (next_s != 0 && next_s < tc_wall_ns() / 1000000000)
     tc_log(TC_WARN, "tls", "%s should have been replaced by now; it stays in use",
            tc_revocations_path(p->revoked));

@@ -19,8 +19,7 @@ static atomic_uint next;
 
 static pthread_mutex_t waiters_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_records_waiter *waiters;
-static atomic_bool
-    somebody_waits; /* so that a record is freed without the lock while nobody does */
+static atomic_bool has_waiters; /* false: a record is freed without the lock */
 
 size_t tc_records_held_bytes(void) {
   return atomic_load_explicit(&held_bytes, memory_order_relaxed);
@@ -77,7 +76,7 @@ void tc_records_waiter_remove(struct tc_records_waiter *waiter) {
 
 void tc_records_wait(struct tc_records_waiter *waiter) {
   if (atomic_exchange(&waiter->waits, true)) return;
-  atomic_store(&somebody_waits, true);
+  atomic_store(&has_waiters, true);
 }
 
 static void wake_waiters(void) {
@@ -108,5 +107,5 @@ void tc_record_free(struct tc_record *record) {
   if (!is_of_stock(bytes) || !put_stock(record)) free(record);
   /* Either the waiter finds this record's memory free, or it is seen here. */
   atomic_thread_fence(memory_order_seq_cst);
-  if (atomic_load(&somebody_waits) && atomic_exchange(&somebody_waits, false)) wake_waiters();
+  if (atomic_load(&has_waiters) && atomic_exchange(&has_waiters, false)) wake_waiters();
 }

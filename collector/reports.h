@@ -8,7 +8,7 @@
  *
  * This is the one table that threads share under a lock. Messages to an owner would make each
  * reader wait for a loop's turn, and publishing happens about once a second a stream, so the lock
- * is held for a pointer swap (a stream is found by its id's hash) and nobody ever waits for a reader:
+ * is held for a pointer swap (a stream is found by its id's hash) and no publisher ever waits for a reader:
  * it takes references and lets go of the lock first.
  *
  * Memory    at most bytes_max of packed bytes; above it, and above TC_REPORTS_CLOSED_MAX, streams

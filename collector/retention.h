@@ -39,7 +39,7 @@ bool tc_retention_takes(const struct tc_retention *retention,
 /* Is the archive above its size, or the disk short? Then the minute's allowance does not matter: more comes meanwhile. */
 bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
                              uint64_t disk_free_bytes);
-/* The minute's allowance: false: enough for now. */
+/* False: the minute's allowance is used up. */
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes);
 void tc_retention_took(struct tc_retention *retention, uint64_t segment_bytes);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a program's stream begins. Most programs are over in a moment: a shell's children, a compiler's parts. For the first
- * 500 ms (TRACEAGENT_DELAY_MS) what they do is only kept, and there is no connection and no OpenSSL: a TLS connection costs
- * some 12 ms of CPU, so no program pays more than a fortieth of its life for it. Nor is there a thread of ours. Then, or once
- * 64 KiB are written, the stream begins: in the next call that is told, since before that no code of ours runs. A program
- * that makes no such call is looked at when it ends. One that calls listen() is a server, which may wait in one call for
- * hours: its threads are made there, and connect when the time has come.
+ * 500 ms (TRACEAGENT_DELAY_MS) the library keeps what they do, and has no thread, no connection and no OpenSSL. A TLS
+ * connection costs some 12 ms of CPU, a fortieth of that time. After 500 ms, or once 64 KiB are written, the stream begins in
+ * the next call that is recorded: no code of ours runs between calls. A program that makes no such call is looked at when it
+ * ends. A program that calls listen() is a server and may wait in one call for hours: its threads begin in listen() and
+ * connect when the 500 ms are over.
  *
  * To begin is to make threads, which takes locks of libc's and allocates. It must not happen
  *
