@@ -67,12 +67,34 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   return TB_OK;
 }
 
+/* The connection goes on, only slower. */
+static void note_hold(struct ta_client *c, Tracecollect__V1__Hold hold) {
+  static const char *const texts[] = {
+    [TRACECOLLECT__V1__HOLD__HOLD_STREAM_RATE] =
+        "collector slows this stream down: more generations a second than "
+        "agents.stream_generations_rate allows",
+    [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_RATE] =
+        "collector slows this certificate name down: more generations a second than "
+        "agents.identity_generations_rate allows",
+    [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_SHARE] =
+        "collector slows this certificate name down: more generations than its share of the "
+        "archive's work (agents.generations_max)",
+    [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_MEMORY] =
+        "collector slows this certificate name down: its records take "
+        "agents.identity_records_max of memory",
+  };
+  unsigned at = (unsigned)hold;
+
+  if (at < sizeof texts / sizeof texts[0] && texts[at] != NULL) ta__client_warn(c, texts[at]);
+}
+
 static tb_rc on_ack(struct ta_client *c, const struct tp_frame *frame) {
   const Tracecollect__V1__Ack *ack = unpack(c, &tracecollect__v1__ack__descriptor, frame);
 
   if (ack == NULL) return TB_PROTOCOL;
   if (c->state == TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "ACK before WELCOME");
   if (ack->credit_bytes > c->credit_bytes) c->credit_bytes = ack->credit_bytes;
+  note_hold(c, ack->hold);
   return ta_spool_ack(c->spool, ack->durable_seq, &c->diag);
 }
 

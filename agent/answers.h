@@ -19,5 +19,7 @@ TB_MUST tb_rc ta__answers_read(struct ta_client *c);
 
 /* client.c's: an input to the table of its life. */
 void ta__client_input(struct ta_client *c, enum ta_client_input in);
+void ta__client_warn(struct ta_client *c,
+                     const char *text); /* last_error, and a line of the log if it is news */
 
 #endif

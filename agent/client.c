@@ -93,13 +93,16 @@ static void say(struct ta_client *c, int level, const char *text) {
   if (c->config.log != NULL) c->config.log(c->config.log_self, level, text);
 }
 
-static void tell_error(struct ta_client *c) {
-  if (c->diag.rc == TB_OK) return;
+void ta__client_warn(struct ta_client *c, const char *text) {
   pthread_mutex_lock(&c->lock);
-  bool news = strcmp(c->told.last_error, c->diag.text) != 0;
-  snprintf(c->told.last_error, sizeof c->told.last_error, "%s", c->diag.text);
+  bool news = strcmp(c->told.last_error, text) != 0;
+  snprintf(c->told.last_error, sizeof c->told.last_error, "%s", text);
   pthread_mutex_unlock(&c->lock);
-  if (news) say(c, LOG_WARNING, c->diag.text);
+  if (news) say(c, LOG_WARNING, text);
+}
+
+static void tell_error(struct ta_client *c) {
+  if (c->diag.rc != TB_OK) ta__client_warn(c, c->diag.text);
 }
 
 void ta_client_status(struct ta_client *c, struct ta_client_status *out) {

@@ -136,10 +136,10 @@ static bool has_inbox(struct tc_archiver *archiver) {
   return !tc_mailbox_is_empty(&archiver->inbox);
 }
 
-/* Each generation that is published comes back as a verdict. While more records wait two are written for each of them, so
+/* Each generation that is published comes back as a verdict. While more records wait a few more are written than came, so
  * that verdicts neither pile up nor hold the records up. */
 static tb_rc publish(struct tc_archiver *archiver, struct tb_diag *diag) {
-  size_t verdicts = 2 * archiver->queued;
+  size_t verdicts = archiver->queued + archiver->queued / 4 + 1;
 
   TB_TRY(tc__publish_queue(archiver, diag));
   tc_outbox_flush(&archiver->outbox); /* what was published can be ordered meanwhile */

@@ -228,6 +228,16 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
   return rc;
 }
 
+static void take_limits(struct connection *c) {
+  const struct tc_config *config = c->set->env.config;
+
+  c->ingest.held_max = config->agents_records_max;
+  c->ingest.tenant_held_max = config->agents_identity_records_max;
+  c->ingest.stream_rate = config->agents_stream_generations_rate;
+  c->ingest.tenant_rate = config->agents_identity_generations_rate;
+  c->ingest.jobs_max = config->agents_generations_max;
+}
+
 static void leave_gate(struct connection *c, bool failed) {
   if (c->set->env.gate != NULL) tc_gate_leave(c->set->env.gate, c->source, failed, uv_hrtime());
 }
@@ -240,7 +250,7 @@ static void enter_tenant(struct connection *c) {
 
   if (rc == TB_OK) {
     c->ingest.tenant = c->tenant;
-    c->ingest.tenant_held_max = config->agents_identity_records_max;
+    take_limits(c);
     return;
   }
   snprintf(reason, sizeof reason,
@@ -266,7 +276,7 @@ static void on_open(void *self) {
 
   c->open = true;
   leave_gate(c, false);
-  c->opened_ms = c->heard_ms = c->spoke_ms = tc__now_ms(c->set);
+  c->opened_ms = c->heard_ms = c->spoke_ms = c->hold_window_ms = tc__now_ms(c->set);
   tc_metric_add(&metrics->connections_total, 1);
   tc_metric_add(&metrics->connections, 1);
   c->expires_s = tc_tls_peer_expires_s(tc_tls_ssl(c->tls));
@@ -448,8 +458,8 @@ void tc__tick_one(struct connection *c, uint64_t now) {
     tc__end(c, "silent for almost three heartbeats");
     return;
   }
-  c->ingest.held_max = config->agents_records_max;
-  c->ingest.tenant_held_max = config->agents_identity_records_max;
+  take_limits(c);
+  tc__hold_tick(c, now);
   if (frame_is_too_slow(c, now)) return;
   if (now - c->spoke_ms >= c->heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
   if (now - c->opened_ms >= age_max_ms(c) && c->ingest.state == TC_INGEST_STREAMING && !c->leaving)

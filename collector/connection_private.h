@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What connections.c (the set of one loop), connection.c (one agent) and connection_say.c (what it is
- * told) share. */
+/* What connections.c (the set of one loop), connection.c (one agent), connection_hold.c (its waits) and
+ * connection_say.c (its answers) share. */
 #ifndef TC_CONNECTION_PRIVATE_H
 #define TC_CONNECTION_PRIVATE_H
 
@@ -10,9 +10,10 @@
 #include "collector/record.h"
 #include "proto/frame.pb-c.h"
 
-/* What a connection waits for: a place in the store's mailbox, or memory for the record it has begun. One
- * that waits for the mailbox holds memory, so neither queue may wait for the other. */
-enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAITS };
+/* What a connection waits for: a place in the store's mailbox; memory for the record it has begun, or its tenant's share
+ * of the archive, which records give back as they are freed; the time at which a rate lets it go on. One that waits for
+ * the mailbox holds memory, so no queue may wait for another. */
+enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAIT_RATE, TC__WAITS };
 
 struct connection {
   struct connection *next, **at; /* of the set */
@@ -36,8 +37,13 @@ struct connection {
   struct tc_counters greeted; /* as HELLO had them; zeroes: it had none */
   struct tc_recorder agent;   /* as HELLO had it */
   uint64_t submitted_seq, durable_seq;
-  uint64_t released;    /* record bytes that left memory */
-  uint64_t credit_told; /* last credit mark sent */
+  uint64_t released;            /* record bytes that left memory */
+  uint64_t credit_told;         /* last credit mark sent */
+  Tracecollect__V1__Hold hold;  /* for the next ACK */
+  enum tc_ingest_hold held_why; /* the last limit that held it */
+  uint64_t held_from_ms;        /* the wait's begin, or the window's; 0: no limit holds it */
+  uint64_t held_ms;             /* of the window that began at hold_window_ms */
+  uint64_t hold_window_ms;
   uint64_t opened_ms, heard_ms, spoke_ms;
   uint64_t frame_seen, frame_ms; /* the frame that was begun, and when it was first seen so */
   uint64_t expires_s;            /* its certificate, in Unix time; 0: no handshake yet */
@@ -90,6 +96,12 @@ void tc__end_if_acked(struct connection *c); /* one that was sent away */
 void tc__end_if_revoked(struct connection *c);
 void tc__tick_one(struct connection *c, uint64_t now);
 bool tc__detach(struct connection *c); /* false: the store has no room */
+
+/* connection_hold.c */
+void tc__hold_begin(struct connection *c); /* it waits, for ingest.hold */
+void tc__hold_end(struct connection *c);
+void tc__hold_tick(struct connection *c,
+                   uint64_t now); /* reports a connection that is held half of the time */
 
 /* connections.c */
 void tc__wait_for_store(struct connection *c); /* it is offered again when there may be room */

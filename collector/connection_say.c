@@ -55,6 +55,8 @@ void tc__say_ack(struct connection *c) {
   c->ack_due = false;
   c->credit_told = m.credit_bytes = credit_now(c);
   m.durable_seq = c->durable_seq;
+  m.hold = c->hold;
+  c->hold = TRACECOLLECT__V1__HOLD__HOLD_NONE;
   tc_ingest_credit(&c->ingest, m.credit_bytes);
   tc_metric_add(&c->set->env.metrics->acks_sent_total, 1);
   send_message(c, TP_ACK, &m.base);

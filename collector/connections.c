@@ -9,7 +9,7 @@
 
 /* A mailbox with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer
  * is for what neither tells: a mailbox of DETACHes, a wait that began as the last record was freed. */
-enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64 };
+enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
 void tc__forget(struct connection *c) {
   assert(!c->dirty);
@@ -29,6 +29,7 @@ static void wait_add(struct connection *c, enum tc__wait wait, struct connection
   c->wait = wait;
   c->wait_at = at;
   c->wait_next = *at;
+  tc__hold_begin(c);
   if (c->wait_next != NULL)
     c->wait_next->wait_at = &c->wait_next;
   else
@@ -42,6 +43,7 @@ void tc__waits_no_more(struct connection *c) {
 
   if (!c->waiting) return;
   c->waiting = false;
+  tc__hold_end(c);
   *c->wait_at = c->wait_next;
   if (c->wait_next != NULL)
     c->wait_next->wait_at = c->wait_at;
@@ -52,14 +54,29 @@ void tc__waits_no_more(struct connection *c) {
 
 static void on_retry(uv_timer_t *timer);
 
-void tc__wait_for_store(struct connection *c) {
-  bool gone = c->tls == NULL, new_hold = !c->waiting && !gone;
-  enum tc__wait wait = gone || c->ingest.whole ? TC__WAIT_MAILBOX : TC__WAIT_MEMORY;
-  struct tc_connections *set = c->set;
+/* By a limit of its own or its tenant's: it gives its turn up, as others' records may find room. */
+static bool is_limited(const struct connection *c) {
+  return c->ingest.hold > TC_HOLD_MEMORY;
+}
 
-  if (new_hold) tc_metric_add(&set->env.metrics->holds_total, 1);
-  /* Only a full tenant gives its turn up: the others' records may still find room. */
-  if (c->waiting && !gone && c->wait == wait && !c->ingest.tenant_is_full) return;
+static enum tc__wait wait_of(const struct connection *c) {
+  if (c->tls == NULL || c->ingest.whole) return TC__WAIT_MAILBOX;
+  return c->ingest.hold >= TC_HOLD_TENANT_RATE ? TC__WAIT_RATE : TC__WAIT_MEMORY;
+}
+
+static void count_hold(const struct connection *c) {
+  struct tc_metrics *metrics = c->set->env.metrics;
+
+  tc_metric_add(is_limited(c) ? &metrics->limit_holds_total : &metrics->holds_total, 1);
+}
+
+void tc__wait_for_store(struct connection *c) {
+  struct tc_connections *set = c->set;
+  bool gone = c->tls == NULL;
+  enum tc__wait wait = wait_of(c);
+
+  if (!c->waiting && !gone) count_hold(c);
+  if (c->waiting && !gone && c->wait == wait && !is_limited(c)) return;
   tc__waits_no_more(c);
   /* What is left of one that has gone is the first: it needs a place in the mailbox and nothing else. */
   wait_add(c, wait, gone ? &set->waits[wait].first : set->waits[wait].end);
@@ -86,7 +103,7 @@ static void offer_mailbox(struct tc_connections *set) {
   }
 }
 
-/* One that finds no memory ends it, unless the memory is its tenant's: then others are tried. */
+/* One that finds no memory ends it, unless the limit is its tenant's: then others are tried. */
 static void offer_memory(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
   size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
@@ -95,19 +112,33 @@ static void offer_memory(struct tc_connections *set) {
   if (queue->first != NULL) tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
   while (tries > 0 && (c = queue->first) != NULL) {
     if (offer(c) || c->wait != TC__WAIT_MEMORY) continue;
-    if (!c->ingest.tenant_is_full) return;
+    if (!is_limited(c)) return;
     tries--;
   }
+}
+
+/* One that is still too early has gone to the end of its queue. */
+static void offer_rate(struct tc_connections *set) {
+  struct tc__wait_queue *queue = &set->waits[TC__WAIT_RATE];
+  size_t tries = queue->count < RATES_TRIED_MAX ? queue->count : RATES_TRIED_MAX;
+
+  for (; tries > 0 && queue->first != NULL; tries--) (void)!offer(queue->first);
+}
+
+static bool none_waits(const struct tc_connections *set) {
+  for (unsigned i = 0; i < TC__WAITS; i++)
+    if (set->waits[i].first != NULL) return false;
+  return true;
 }
 
 static void offer_all(struct tc_connections *set) {
   offer_mailbox(set);
   offer_memory(set);
-  if (set->waits[TC__WAIT_MAILBOX].first == NULL && set->waits[TC__WAIT_MEMORY].first == NULL)
-    uv_timer_stop(&set->retry);
+  if (none_waits(set)) uv_timer_stop(&set->retry);
 }
 
 static void on_retry(uv_timer_t *timer) {
+  offer_rate(timer->data);
   offer_all(timer->data);
 }
 

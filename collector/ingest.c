@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collector/clock.h"
 #include "collector/record.h"
 #include "proto/unpack.h"
 
@@ -12,14 +13,48 @@ enum {
   BULK_BYTES = 4 << 10, /* from here on a read of its own costs less than copying */
 };
 
+static tb_rc hold(struct tc_ingest *in, enum tc_ingest_hold why) {
+  in->hold = why;
+  return TB_AGAIN;
+}
+
+/* The archive writes a file for each of these, however few its bytes are. */
+static bool is_job(const struct tc_ingest *in) {
+  enum tp_kind kind = in->frame.kind;
+
+  return in->tenant != NULL && in->state == TC_INGEST_STREAMING && in->frame.seq >= in->expected &&
+         (kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE);
+}
+
+/* The archive works in the order of arrival. As each tenant has an equal part of the jobs that wait, it has an equal part
+ * of the archive's time, and one with few jobs does not wait behind one with many. */
+static bool has_share(const struct tc_ingest *in) {
+  size_t mine = atomic_load_explicit(&in->tenant->jobs, memory_order_relaxed);
+
+  size_t tenants = tc_tenants_with_jobs(); /* 0: its last job has just ended */
+
+  return in->jobs_max == 0 || mine == 0 || tenants == 0 || mine < in->jobs_max / tenants;
+}
+
+static tb_rc job_begin(struct tc_ingest *in) {
+  uint64_t now = tc_mono_ns();
+
+  if (!has_share(in)) return hold(in, TC_HOLD_TENANT_SHARE);
+  if (!tc_pace_take(&in->pace, in->stream_rate, now)) return hold(in, TC_HOLD_STREAM_RATE);
+  if (tc_pace_take(&in->tenant->pace, in->tenant_rate, now)) return TB_OK;
+  tc_pace_return(&in->pace, in->stream_rate);
+  return hold(in, TC_HOLD_TENANT_RATE);
+}
+
 static tb_rc record_begin(struct tc_ingest *in) {
   size_t bytes = sizeof *in->record + in->frame.len;
+  bool job = is_job(in);
 
-  in->tenant_is_full = false;
-  if (tc_records_held_bytes() + bytes > in->held_max) return TB_AGAIN;
-  in->tenant_is_full =
-      in->tenant != NULL && atomic_load(&in->tenant->record_bytes) + bytes > in->tenant_held_max;
-  if (in->tenant_is_full) return TB_AGAIN;
+  if (tc_records_held_bytes() + bytes > in->held_max) return hold(in, TC_HOLD_MEMORY);
+  if (in->tenant != NULL && atomic_load(&in->tenant->record_bytes) + bytes > in->tenant_held_max)
+    return hold(in, TC_HOLD_TENANT_MEMORY);
+  if (job) TB_TRY(job_begin(in));
+  in->hold = TC_HOLD_NONE;
   struct tc_record *record = tc_record_new(in->frame.len, in->tenant);
   if (record == NULL) return tb_fail(in->diag, TB_NOMEM, "no memory for a record");
   record->conn = in->conn;
@@ -27,6 +62,8 @@ static tb_rc record_begin(struct tc_ingest *in) {
   record->gen = in->frame.gen;
   record->stream = in->stream;
   record->kind = (uint8_t)in->frame.kind;
+  record->is_job = job;
+  if (job) tc_job_begun(in->tenant);
   in->record = record;
   in->filled = 0;
   return TB_OK;

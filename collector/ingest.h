@@ -16,8 +16,19 @@
 #ifndef TC_INGEST_H
 #define TC_INGEST_H
 
+#include "collector/pace.h"
 #include "collector/store.h"
 #include "proto/frame.pb-c.h"
+
+/* Why a record may not begin yet. */
+enum tc_ingest_hold {
+  TC_HOLD_NONE,
+  TC_HOLD_MEMORY,        /* agents.records_max */
+  TC_HOLD_TENANT_MEMORY, /* agents.identity_records_max */
+  TC_HOLD_TENANT_SHARE,  /* the tenant's share of agents.generations_max */
+  TC_HOLD_TENANT_RATE,   /* agents.identity_generations_rate */
+  TC_HOLD_STREAM_RATE,   /* agents.stream_generations_rate */
+};
 
 /* Messages are lent for the call. TB_AGAIN from any: the same is offered again later. */
 struct tc_ingest_sink {
@@ -37,7 +48,11 @@ struct tc_ingest {
   size_t held_max;
   struct tc_tenant *tenant; /* NULL until it is known */
   size_t tenant_held_max;
-  uint64_t frames; /* whole ones so far */
+  /* Of generations; 0: no limit. */
+  uint64_t stream_rate, tenant_rate, jobs_max;
+  struct tc_pace pace;      /* of this stream's jobs */
+  enum tc_ingest_hold hold; /* why the last TB_AGAIN; NONE: the sink's, or no answer to HELLO */
+  uint64_t frames;          /* whole ones so far */
   enum tc_ingest_state state;
   uint64_t conn;
   uint32_t stream;
@@ -48,7 +63,6 @@ struct tc_ingest {
   bool bulk;  /* the last record was large */
   unsigned char head[TP_HEADER_BYTES];
   struct tp_frame frame;
-  bool tenant_is_full;      /* the last TB_AGAIN was for its tenant's records */
   struct tc_record *record; /* being filled */
   uint32_t filled;
 };

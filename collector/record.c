@@ -102,6 +102,8 @@ void tc_record_free(struct tc_record *record) {
   if (record == NULL) return;
   size_t bytes = sizeof *record + record->len;
   atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
+  /* A tenant without bytes may be forgotten: they are given back last. */
+  if (record->is_job) tc_job_done(record->tenant);
   if (record->tenant != NULL)
     atomic_fetch_sub_explicit(&record->tenant->record_bytes, bytes, memory_order_release);
   if (!is_of_stock(bytes) || !put_stock(record)) free(record);

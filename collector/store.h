@@ -35,6 +35,7 @@ struct tc_record {
   struct tc_tenant *tenant; /* whose memory it is, free()'s; NULL: nobody's */
   uint32_t crc;             /* CRC32C of the payload, as its frame proved it: taken once */
   uint8_t kind;             /* enum tp_kind */
+  bool is_job;              /* counted as a job of its tenant until it is freed */
   unsigned char payload[];
 };
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/clock.h"
+
 enum { BUCKETS = 1024 };
 
 struct entry {
@@ -13,6 +15,22 @@ struct entry {
   uint64_t connections;
   char identity[];
 };
+
+static atomic_size_t with_jobs; /* of the whole process: the store's threads end jobs */
+
+size_t tc_tenants_with_jobs(void) {
+  return atomic_load_explicit(&with_jobs, memory_order_relaxed);
+}
+
+void tc_job_begun(struct tc_tenant *tenant) {
+  if (atomic_fetch_add_explicit(&tenant->jobs, 1, memory_order_relaxed) == 0)
+    atomic_fetch_add_explicit(&with_jobs, 1, memory_order_relaxed);
+}
+
+void tc_job_done(struct tc_tenant *tenant) {
+  if (atomic_fetch_sub_explicit(&tenant->jobs, 1, memory_order_relaxed) == 1)
+    atomic_fetch_sub_explicit(&with_jobs, 1, memory_order_relaxed);
+}
 
 struct tc_tenants {
   pthread_mutex_t lock;
@@ -47,9 +65,11 @@ static struct entry **bucket_of(struct tc_tenants *tenants, const char *identity
   return &tenants->buckets[hash % BUCKETS];
 }
 
-/* Who frees the last record does not look at its tenant any more afterwards. */
+/* A thread that frees the last record does not look at its tenant afterwards. A name cannot escape its rate by coming
+ * back. */
 static bool is_idle(struct entry *entry) {
-  return entry->connections == 0 && atomic_load(&entry->tenant.record_bytes) == 0;
+  return entry->connections == 0 && atomic_load(&entry->tenant.record_bytes) == 0 &&
+         tc_pace_is_idle(&entry->tenant.pace, tc_mono_ns());
 }
 
 static struct entry *find(struct entry **at, const char *identity) {

@@ -15,12 +15,22 @@
 #include <stddef.h>
 
 #include "base/result.h"
+#include "collector/pace.h"
 
 struct tc_tenants;
 
 struct tc_tenant {
   atomic_size_t record_bytes; /* in memory, of records that name this tenant */
+  atomic_size_t
+      jobs; /* of the archive: a generation, a loss or a stream's end is a file to write */
+  struct tc_pace pace; /* of its jobs */
 };
+
+/* From the job's record in memory until the archive has taken it up. */
+void tc_job_begun(struct tc_tenant *tenant);
+void tc_job_done(struct tc_tenant *tenant);
+/* Tenants that have a job, in the whole process. */
+size_t tc_tenants_with_jobs(void);
 
 TB_MUST tb_rc tc_tenants_new(struct tc_tenants **out);
 void tc_tenants_free(struct tc_tenants *tenants); /* nobody is counted any more; NULL is fine */

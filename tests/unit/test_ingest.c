@@ -336,6 +336,85 @@ Test(ingest, faults_are_named) {
   expect_fault(speak_oversized, true, TB_PROTOCOL, "BATCH frame of 1048577 bytes, limit 73728");
 }
 
+/* n generations without a batch; how many were taken. */
+static unsigned offer_ends(struct talk *t, unsigned n) {
+  unsigned taken = 0;
+  size_t used;
+
+  for (; taken < n; taken++) {
+    say(t, TP_GENEND, t->in.expected, "", 0);
+    if (offer(t, 1000) != TB_OK) break;
+  }
+  (void)!tc_ingest_bytes(&t->in, NULL, 0, &used);
+  return taken;
+}
+
+static void join(struct talk *t, struct tc_tenant *tenant) {
+  talk_begin(t);
+  attach(t, 0, 1 << 20);
+  t->in.tenant = tenant;
+  t->in.tenant_held_max = 1 << 20;
+}
+
+Test(ingest, a_stream_and_a_name_have_so_many_generations_a_second) {
+  struct tc_tenant name = { 0 };
+  struct talk a;
+
+  join(&a, &name);
+  a.in.stream_rate = 2;
+  cr_expect_lt(offer_ends(&a, 100), 50);
+  cr_expect_eq(a.in.hold, TC_HOLD_STREAM_RATE);
+  a.in.stream_rate = 0;
+  a.in.tenant_rate = 2;
+  cr_expect_lt(offer_ends(&a, 100), 50);
+  cr_expect_eq(a.in.hold, TC_HOLD_TENANT_RATE);
+  a.in.tenant_rate = 0;
+  cr_expect_eq(offer_ends(&a, 100), 100);
+  talk_end(&a);
+  cr_expect_eq(atomic_load(&name.jobs), 0);
+  cr_expect_eq(tc_tenants_with_jobs(), 0);
+}
+
+Test(ingest, what_is_no_generation_has_no_limit) {
+  struct tc_tenant name = { 0 };
+  struct talk a;
+
+  join(&a, &name);
+  a.in.stream_rate = a.in.jobs_max = 1;
+  for (unsigned i = 0; i < 100; i++) {
+    say(&a, TP_BATCH, a.in.expected, "x", 1);
+    cr_assert_eq(offer(&a, 1000), TB_OK);
+  }
+  talk_end(&a);
+}
+
+Test(ingest, each_name_has_its_share_of_the_archives_jobs) {
+  struct tc_tenant greedy = { 0 }, other = { 0 };
+  struct talk a, b;
+  size_t used;
+
+  join(&a, &greedy);
+  join(&b, &other);
+  a.in.jobs_max = b.in.jobs_max = 4;
+  for (unsigned i = 0; i < 4; i++) tc_job_begun(&greedy); /* in the store */
+  say(&a, TP_GENEND, 1, "", 0);
+  cr_expect_eq(offer(&a, 1000), TB_AGAIN);
+  cr_expect_eq(a.in.hold, TC_HOLD_TENANT_SHARE);
+  say(&b, TP_GENEND, 1, "", 0);
+  cr_expect_eq(offer(&b, 1000), TB_OK, "a name without a job may always begin one");
+  tc_job_begun(&other);
+  tc_job_done(&greedy);
+  tc_job_done(&greedy);
+  cr_expect_eq(tc_ingest_bytes(&a.in, NULL, 0, &used), TB_AGAIN, "2 of 4 are its half");
+  tc_job_done(&other);
+  cr_expect_eq(tc_ingest_bytes(&a.in, NULL, 0, &used), TB_OK);
+  tc_job_done(&greedy);
+  tc_job_done(&greedy);
+  talk_end(&a);
+  talk_end(&b);
+  cr_expect_eq(tc_tenants_with_jobs(), 0);
+}
+
 Test(ingest, one_tenants_limit_pauses_that_tenant_only) {
   struct tc_tenant greedy = { 0 }, other = { 0 };
   struct talk a, b;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "collector/clock.h"
 #include "collector/record.h"
 #include "collector/tenant.h"
 
@@ -66,4 +67,42 @@ Test(tenant, loops_come_and_go_at_once) {
   for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
   cr_expect_eq(tc_records_held_bytes(), 0);
   tc_tenants_free(tenants);
+}
+
+Test(tenant, coming_back_does_not_reset_a_rate) {
+  struct tc_tenants *tenants;
+  struct tc_tenant *first, *other, *again;
+
+  cr_assert_eq(tc_tenants_new(&tenants), TB_OK);
+  cr_assert_eq(tc_tenants_enter(tenants, "a", 1, &first), TB_OK);
+  while (tc_pace_take(&first->pace, 1, tc_mono_ns())) {
+  }
+  tc_tenants_leave(tenants, first);
+  for (unsigned i = 0; i < 5000; i++) { /* names in each bucket: idle ones are given up */
+    char name[16];
+    snprintf(name, sizeof name, "other-%u", i);
+    cr_assert_eq(tc_tenants_enter(tenants, name, 1, &other), TB_OK);
+    tc_tenants_leave(tenants, other);
+  }
+  cr_assert_eq(tc_tenants_enter(tenants, "a", 1, &again), TB_OK);
+  cr_expect_not(tc_pace_is_idle(&again->pace, tc_mono_ns()));
+  tc_tenants_leave(tenants, again);
+  tc_tenants_free(tenants);
+}
+
+Test(tenant, a_pace_lets_a_burst_through_and_then_its_rate) {
+  struct tc_pace pace = { 0 };
+  uint64_t now = UINT64_C(1000000000000);
+  unsigned taken = 0;
+
+  while (tc_pace_take(&pace, 10, now)) taken++;
+  cr_expect_eq(taken, 10);
+  cr_expect_not(tc_pace_take(&pace, 10, now + 99999999));
+  cr_expect(tc_pace_take(&pace, 10, now + 100000000));
+  cr_expect_not(tc_pace_take(&pace, 10, now + 100000000));
+  tc_pace_return(&pace, 10);
+  cr_expect(tc_pace_take(&pace, 10, now + 100000000));
+  cr_expect_not(tc_pace_is_idle(&pace, now + 1099999999));
+  cr_expect(tc_pace_is_idle(&pace, now + 1100000000));
+  cr_expect(tc_pace_take(&pace, 0, now), "no limit");
 }
