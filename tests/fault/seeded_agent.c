@@ -51,11 +51,11 @@ static void report(ta_forward *f, uint64_t generations) {
          ",\"lost_generations\":%" PRIu64 ",\"reconnects\":%" PRIu64 ",\"resent_batches\":%" PRIu64
          ",\"begun_anew\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"safe\":%" PRIu64
          ",\"disk_faults\":%" PRIu64 ",\"old_streams\":%" PRIu64 ",\"old_streams_sent\":%" PRIu64
-         "}\n",
+         ",\"slowed\":%d}\n",
          s.stream, (int)s.state, generations, s.produced_batches, s.produced_bytes, s.acked_batches,
          s.acked_bytes, s.acked_generations, s.lost_batches, s.lost_bytes, s.lost_generations,
          s.reconnects, s.resent_batches, s.begun_anew, s.faults, safe, s.disk_faults, s.old_streams,
-         s.old_streams_sent);
+         s.old_streams_sent, strncmp(s.last_error, "collector slows", 15) == 0);
   fflush(stdout);
 }
 

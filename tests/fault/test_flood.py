@@ -4,14 +4,14 @@ ends in time."""
 import json
 import time
 
-from harness import BUILD, SANITIZE, Case, Collector, wait_until
-from faults import full
+from harness import BUILD, SANITIZE, Collector, wait_until
+from faults import Agent, FaultCase, full
 
 FLOODER = BUILD / "tests" / "flooding_agent"
 DEADLINE_S = 5  # shutdown.deadline
 
 
-class Flood(Case):
+class Flood(FaultCase):
     def start(self, *settings):
         self.tracectl("certs", "agent", self.certs, "other")
         return Collector(self, *settings)
@@ -45,6 +45,16 @@ class Flood(Case):
 
     def test_another_name_is_archived_in_time_and_a_stop_ends(self):
         self.beside()
+
+    def test_an_agent_learns_that_it_is_too_fast_and_loses_nothing(self):
+        collector = self.start("agents.stream_generations_rate=20")
+        agent = Agent(self, collector.ready["agents"], 5, mb_s=4, generation_bytes=60_000)
+        wait_until("it is slowed down", lambda: agent.status.get("slowed"))
+        said = agent.finish()
+        self.assertEqual(said["lost_bytes"], 0, said)
+        self.assertIn("agents.stream_generations_rate", self.log("collector"))
+        self.assert_kept(collector, agent, said)
+        collector.stop()
 
     def test_without_rates_the_share_holds(self):
         collector = self.beside("agents.stream_generations_rate=0", "agents.identity_generations_rate=0")
