@@ -2,7 +2,8 @@
 /* Agents for the flood tests, without the agent library: one that sends as many tiny generations as it is let, one that
  * sends a few and measures.
  *
- *     flooding_agent flood ADDRESS CERTS NAME GENERATIONS    generations of one byte, as fast as credit lets
+ *     flooding_agent flood ADDRESS CERTS NAME GENERATIONS [BATCHES]    as fast as credit lets: generations of one byte, or of
+ *                                                                      so many batches of 40 KiB
  *     flooding_agent pace ADDRESS CERTS NAME GENERATIONS STATE    one after the other: prints p50 and the highest times to
  *                                                                 its ack and to its file in STATE/archive, in ms
  * CERTS/NAME.pem is the certificate. flood prints how many were sent, and what the ACKs said of a hold. */
@@ -19,7 +20,7 @@
 #include "support/patience.h"
 #include "support/peer.h"
 
-enum { CHUNK_BYTES = 48 << 10 };
+enum { CHUNK_BYTES = 48 << 10, BATCH_BYTES_MAX = 40 << 10 };
 
 struct agent {
   struct tt_peer peer;
@@ -85,15 +86,20 @@ static void add(struct agent *a, enum tp_kind kind, uint64_t gen, const void *pa
   a->n += TP_HEADER_BYTES + n;
 }
 
-static void add_generation(struct agent *a, uint64_t gen) {
+/* Of so many batches of so many bytes, which are no events: the archive keeps them as they came. */
+static void add_generation(struct agent *a, uint64_t gen, unsigned batches, unsigned bytes) {
+  static const unsigned char batch[BATCH_BYTES_MAX];
   Tracecollect__V1__GenerationEnd end = TRACECOLLECT__V1__GENERATION_END__INIT;
-  unsigned char one[1] = { 0 }, buf[64], sum[4];
-  uint32_t crc = tb_crc32c(0, one, 1);
+  unsigned char buf[64], sum[4];
+  uint32_t crc = tb_crc32c(0, batch, bytes);
 
   for (int i = 0; i < 4; i++) sum[i] = (unsigned char)(crc >> 8 * i);
-  end.batches = end.bytes = 1;
-  end.crc = tb_crc32c(0, sum, 4);
-  add(a, TP_BATCH, gen, one, 1);
+  for (unsigned i = 0; i < batches; i++) {
+    add(a, TP_BATCH, gen, batch, bytes);
+    end.crc = tb_crc32c(end.crc, sum, 4);
+  }
+  end.batches = batches;
+  end.bytes = (uint64_t)batches * bytes;
   add(a, TP_GENEND, gen, buf, tracecollect__v1__generation_end__pack(&end, buf));
 }
 
@@ -107,10 +113,12 @@ static void begin(struct agent *a, char **argv) {
   add(a, TP_HEADER, 0, "go 1.26 trace\0\0\0", 16);
 }
 
-static void flood(struct agent *a, uint64_t generations) {
+static void flood(struct agent *a, uint64_t generations, unsigned batches) {
+  unsigned bytes = batches == 0 ? 1 : BATCH_BYTES_MAX;
   double began = now_ms();
 
-  for (uint64_t gen = 1; gen <= generations; gen++) add_generation(a, gen);
+  for (uint64_t gen = 1; gen <= generations; gen++)
+    add_generation(a, gen, batches == 0 ? 1 : batches, bytes);
   flush(a);
   while (a->durable < a->seq) read_one(a);
   printf("{\"generations\":%" PRIu64 ",\"ms\":%.0f,\"holds\":%u}\n", generations, now_ms() - began,
@@ -138,7 +146,7 @@ static void pace(struct agent *a, uint64_t generations, const char *state) {
   must(acked != NULL && archived != NULL, "memory");
   for (uint64_t gen = 1; gen <= generations; gen++) {
     double began = now_ms();
-    add_generation(a, gen);
+    add_generation(a, gen, 1, 1);
     flush(a);
     while (a->durable < a->seq) read_one(a);
     acked[gen - 1] = now_ms() - began;
@@ -163,7 +171,7 @@ int main(int argc, char **argv) {
   if (argc < 6) return 2;
   begin(&agent, argv);
   if (strcmp(argv[1], "flood") == 0)
-    flood(&agent, strtoull(argv[5], NULL, 10));
+    flood(&agent, strtoull(argv[5], NULL, 10), argc > 6 ? (unsigned)strtoul(argv[6], NULL, 10) : 0);
   else
     pace(&agent, strtoull(argv[5], NULL, 10), argv[6]);
   tt_peer_close(&agent.peer);

@@ -16,9 +16,9 @@ class Flood(FaultCase):
         self.tracectl("certs", "agent", self.certs, "other")
         return Collector(self, *settings)
 
-    def flood(self, collector, generations, name="flood"):
-        with open(self.folder / f"{name}.out", "wb") as out:
-            return self.spawn(name, FLOODER, "flood", collector.ready["agents"], self.certs, "agent", generations, stdout=out)
+    def flood(self, collector, *size):
+        with open(self.folder / "flood.out", "wb") as out:
+            return self.spawn("flood", FLOODER, "flood", collector.ready["agents"], self.certs, "agent", *size, stdout=out)
 
     def pace(self, collector, generations):
         out = self.run_program(FLOODER, "pace", collector.ready["agents"], self.certs, "other", generations, collector.state).out
