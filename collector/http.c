@@ -34,12 +34,15 @@ static void accepted(void *self, int fd, const char *peer) {
   if (http->count >= http->env.limits.connections_max) {
     struct tc__http_conn *victim = most_idle(http);
 
+    tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
     if (victim == NULL) { /* all are being answered */
+      tc_log(TC_WARN, "http", "peer=%s: not taken: http.requests_max is %zu", peer,
+             http->env.limits.connections_max);
       close(fd);
       return;
     }
     victim->ending = true;
-    tc_tls_abort(victim->tls, NULL);
+    tc_tls_abort(victim->tls, "gives way to a newer connection: there are http.requests_max");
   }
   tc__conn_accept(http, fd, peer);
 }

@@ -21,6 +21,7 @@
 #include "collector/archive_desk.h"
 #include "collector/feed.h"
 #include "collector/history.h"
+#include "collector/metrics.h"
 #include "collector/readiness.h"
 #include "collector/tls.h"
 
@@ -51,6 +52,7 @@ struct tc_http_env {
   struct tc_revocations *revoked; /* held; NULL: none are asked */
   struct tc_http_limits limits;
   struct tc_http_source source;
+  struct tc_metrics *metrics; /* counts there, on the loop's thread */
   struct tc_archive_desk_env archive;
   struct tc_feed *feed;       /* NULL: live events are overviews only */
   struct tc_history *history; /* NULL: a page begins with what it sees itself */

@@ -26,6 +26,7 @@ void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
   char head[1024];
   size_t n = tc__answer_head(a, &c->head.request, keep, head);
 
+  tc_metric_add(&c->http->env.metrics->http_requests_total, 1);
   if (!keep) c->ending = true;
   tc_tls_send(c->tls, head, n);
 }
@@ -141,6 +142,7 @@ static void on_closed(void *self, const char *why) {
   *c->at = c->next;
   if (c->next != NULL) c->next->at = c->at;
   c->http->count--;
+  tc_metric_sub(&c->http->env.metrics->http_connections, 1);
   tc__live_end(c);
   c->tls = NULL;
   if (c->job == NULL) tc__conn_free(c); /* else the job's end does */
@@ -153,6 +155,19 @@ void tc__conn_free(struct tc__http_conn *c) {
 
 /* --- time -------------------------------------------------------------------------------------- */
 
+/* why: the peer takes no answer either, and hears nothing more. */
+static void time_out(struct tc__http_conn *c, const char *why) {
+  static const char late[] = "the request took too long";
+
+  tc_metric_add(&c->http->env.metrics->http_timeouts_total, 1);
+  if (why != NULL) {
+    tc_tls_abort(c->tls, why);
+    return;
+  }
+  tc_log(TC_INFO, "http", "peer=%s: %s", c->peer, late);
+  end_with(c, 408, late);
+}
+
 void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
   const struct tc_http_limits *limits = &c->http->env.limits;
   size_t owed = tc_tls_unsent(c->tls);
@@ -160,12 +175,12 @@ void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
   if (owed != c->owed || owed == 0) c->moved_ms = at_ms;
   c->owed = owed;
   if (owed > 0) {
-    if (at_ms - c->moved_ms >= limits->stall_ms) tc_tls_abort(c->tls, "takes no bytes");
+    if (at_ms - c->moved_ms >= limits->stall_ms) time_out(c, "takes no bytes");
     return;
   }
   if (c->busy || c->ending) return;
   if (c->head.bytes > 0 && at_ms - c->since_ms >= limits->request_ms)
-    end_with(c, 408, "the request took too long");
+    time_out(c, NULL);
   else if (c->head.bytes == 0 && at_ms - c->since_ms >= limits->idle_ms)
     tc_tls_close(c->tls, NULL);
 }
@@ -193,4 +208,5 @@ void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
   c->at = &http->first;
   http->first = c;
   http->count++;
+  tc_metric_add(&http->env.metrics->http_connections, 1);
 }

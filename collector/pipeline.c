@@ -385,6 +385,7 @@ static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_dia
                 .live_bytes_max = config->http_live_bytes_max,
                 .heartbeat_ms = config->http_heartbeat / 1000000 },
     .source = { p, metrics, unhealthy, readiness },
+    .metrics = &p->metrics,
     .archive = { .store = p->store,
                  .reports = p->reports,
                  .started_wall_ns = p->started_wall_ns,

@@ -85,6 +85,8 @@ static void open_feed(void) {
   must(tc_feed_new(&config, 1, &feed) == TB_OK, "feed");
 }
 
+static struct tc_metrics metrics;
+
 static uint16_t open_server(size_t readers) {
   struct tc_loop_handler handler = { .tick = on_tick, .stop = on_stop };
   struct tb_diag diag;
@@ -104,6 +106,7 @@ static uint16_t open_server(size_t readers) {
                                          .live_bytes_max = config.http_live_bytes_max,
                                          .heartbeat_ms = 15000 },
                              .source = { .unhealthy = unhealthy },
+                             .metrics = &metrics,
                              .feed = feed };
   must(tc_http_open(&env, &diag, &http) == TB_OK, diag.text);
   must(tc_feed_start(feed, NULL, &diag) == TB_OK, diag.text);

@@ -68,7 +68,8 @@ struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *
                              .address = address,
                              .certs = s->host.dir,
                              .limits = limits != NULL ? *limits : tt_http_limits(),
-                             .source = { s, metrics, unhealthy, readiness } };
+                             .source = { s, metrics, unhealthy, readiness },
+                             .metrics = &s->metrics };
   if (archive != NULL) env.archive = *archive;
   if (tc_http_open(&env, &diag, &s->http) != TB_OK) {
     fprintf(stderr, "%s\n", diag.text);

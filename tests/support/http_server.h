@@ -12,6 +12,7 @@ struct tt_http {
   struct tt_tls_host host;
   struct tc_http *http;
   const char *_Atomic unhealthy;
+  struct tc_metrics metrics;
   char address[300];
   unsigned port;
 };

@@ -35,6 +35,8 @@ Test(http_hostile, a_slow_head_is_ended_in_time) {
   tt_http_say(fd, "GET / HTTP/1.1\r\nX: ", 19);
   tt_http_hear(fd, answer, NULL);
   cr_assert_not_null(strstr(answer, "HTTP/1.1 408"), "%s", answer);
+  cr_expect_eq(atomic_load(&s->metrics.http_timeouts_total), 1);
+  cr_expect_eq(atomic_load(&s->metrics.http_requests_total), 1);
   close(fd);
 
   limits.request_ms = 30000;
@@ -66,7 +68,8 @@ Test(http_hostile, silent_peers_shut_nobody_out) {
     if (i % 2 == 0) tt_http_say(silent[i], "GET / HT", 8);
   }
   for (int i = 0; i < 20; i++) expect_served(s);
-  cr_assert(has_ended(silent[0]), "who has been silent the longest has given way");
+  cr_assert(has_ended(silent[0]), "the one that has been silent the longest has given way");
+  cr_expect_geq(atomic_load(&s->metrics.http_gave_way_total), 84);
   for (size_t i = 0; i < 100; i++) close(silent[i]);
   tt_http_stop(s);
 }
