@@ -10,8 +10,14 @@
 
 enum { RUN_EVENTS = 1 << 16 };
 
-/* Offline there is nobody to keep waiting: a trace may take some ten seconds of trying. */
-static const uint64_t fuel_tries = UINT64_C(1) << 31;
+/* No other stream waits here, so a file may take more tries than in the collector: by its size, for a quarter of a second of
+ * them a megabyte, and for some seconds at most. */
+static uint64_t fuel_of(const struct tk_input *in) {
+  const uint64_t at_least = UINT64_C(1) << 24, at_most = UINT64_C(1) << 31, a_byte = 64;
+  uint64_t bytes = tk_input_size(in);
+
+  return bytes < (at_most - at_least) / a_byte ? at_least + bytes * a_byte : at_most;
+}
 
 struct run {
   struct tk_input *in;
@@ -100,7 +106,7 @@ static tb_rc run_all(const struct tk_trace_ask *ask, struct run *run, unsigned f
 }
 
 bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
-  struct to_limits limits = { .fuel_tries = fuel_tries };
+  struct to_limits limits = { 0 };
   struct run run = { 0 };
   struct tb_mem mem;
 
@@ -110,6 +116,7 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   if (ask->part != NULL) tk_input_part(run.in, ask->part);
   tk_input_hush(run.in); /* read ahead, it may fail where nobody gets to */
   bool limited = ask->memory_max != 0 && ask->memory_max < SIZE_MAX;
+  limits.fuel_tries = fuel_of(run.in);
   tb_mem_init(&mem, tb_mem_libc, NULL, limited ? (size_t)ask->memory_max : SIZE_MAX);
   tk_progress_begin(&run.bar, ask->path, tk_input_size(run.in), ask->progress && ask->part == NULL);
   unsigned flags = tk_input_stays(run.in) ? TO_READER_BYTES_STAY : 0;
