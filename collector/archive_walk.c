@@ -62,7 +62,7 @@ struct walk {
 };
 
 static tb_rc go_past(struct walk *walk, tb_rc rc, const struct tb_diag *why) {
-  if (rc == TB_NOMEM || walk->unread == NULL) return tb_fail(walk->diag, rc, "%s", why->text);
+  if (tc_rc_is_short(rc) || walk->unread == NULL) return tb_fail(walk->diag, rc, "%s", why->text);
   walk->unread(walk->self, why->text);
   return TB_OK;
 }

@@ -16,6 +16,7 @@
 #include "collector/reserve.h"
 #include "collector/retention.h"
 #include "collector/segment.h"
+#include "collector/shortage.h"
 #include "collector/waker.h"
 
 struct tc__loss {
@@ -165,15 +166,17 @@ struct tc_archiver {
   atomic_bool stop;
   atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
   bool told_failed, live_soon;
+  struct tc_wait wait;
   uint64_t retry_mono_ns, live_mono_ns;
-  uint64_t short_mono_ns; /* memory or descriptors are short since then; 0: they are not */
+  uint64_t
+      short_mono_ns; /* something that others may give back is short since then; 0: it is not */
   struct tc_reserve reserve;
   uint64_t reserve_mono_ns;
   struct tc_retention retention;
-  struct tc__round *round; /* of retention, that goes on; NULL: none does */
-  uint64_t retained_bytes, slice_bytes; /* the archive's after the last round, and slice */
+  struct tc__round *round;                      /* of retention, that goes on; NULL: none does */
+  uint64_t retained_bytes, slice_bytes;         /* the archive's after the last round, and slice */
   uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
-  bool retained;           /* there was one */
+  bool retained;                                /* there was one */
   struct tc__half_gone half_gone;
   struct tc__quarantine quarantine;
 };

@@ -202,7 +202,7 @@ static tb_rc publish_replayed(struct tc_archiver *archiver, struct tb_diag *diag
   tb_rc rc = tc__flush_dirty(archiver, true, diag);
 
   if (rc == TB_OK) rc = tc__publish_queue(archiver, diag);
-  if (rc != TB_BUDGET) return rc;
+  if (!tc_rc_is_full(rc)) return rc;
   tb_diag_clear(diag);
   return TB_OK;
 }

@@ -202,29 +202,49 @@ static void post_settled(struct tc_archiver *archiver) {
           archiver->nsettled_wait * sizeof(struct tc_settled *));
 }
 
+static void wait_for(struct tc_archiver *archiver, enum tc_shortage why,
+                     const struct tb_diag *diag) {
+  atomic_store(&archiver->opt.stats->archive_waits, why);
+  if (tc_wait_failed(&archiver->wait, why, tc_mono_ns()))
+    tc__note_as(archiver, TC_ERROR, 0, "%s: %s; the archive waits, the log keeps what is acked",
+                tc_shortage_text(why), diag->text);
+}
+
+/* The reserve alone is no room. */
+static bool has_room(const struct tc_archiver *archiver) {
+  return archiver->wait.why != TC_SHORT_SPACE ||
+         tc__disk_free(archiver) >= archiver->opt.config->disk_free_min;
+}
+
+static void look_at_wait(struct tc_archiver *archiver) {
+  enum tc_shortage why = archiver->wait.why;
+  uint64_t took_ns;
+
+  if (why == TC_SHORT_NONE || !has_room(archiver) ||
+      !tc_wait_is_over(&archiver->wait, tc_mono_ns(), &took_ns))
+    return;
+  atomic_store(&archiver->opt.stats->archive_waits, TC_SHORT_NONE);
+  tc__note(archiver, "archive: is written again after %.1f s (%s)", (double)took_ns / 1e9,
+           tc_shortage_text(why));
+}
+
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
  * credit for. Anything else is told, and tried again all the same. */
 static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *diag) {
-  bool stuck = rc != TB_OK && rc != TB_AGAIN,
-       was = atomic_load(&archiver->opt.stats->archive_stuck);
-
-  atomic_store(&archiver->opt.stats->archive_stuck, stuck);
-  if (stuck && !was)
-    tc__note_as(archiver, TC_ERROR, 0, "%s; the archive waits, the log keeps what is acked",
-                diag->text);
-  if (!stuck && was) tc__note(archiver, "archive: is written again");
-  if (rc != TB_NOMEM) archiver->short_mono_ns = 0;
-  if (!stuck) {
+  if (rc == TB_OK) tc_wait_wrote(&archiver->wait);
+  if (!tc_rc_is_short(rc)) archiver->short_mono_ns = 0;
+  if (rc == TB_OK || rc == TB_AGAIN) {
     archiver->told_failed = false;
     return;
   }
   uint64_t now = tc_mono_ns();
   archiver->retry_mono_ns = now + RETRY_NS;
-  if (rc == TB_BUDGET && tc_reserve_release(&archiver->reserve))
+  wait_for(archiver, tc_shortage_of(rc, archiver->opt.dirs->state), diag);
+  if (tc_rc_is_full(rc) && tc_reserve_release(&archiver->reserve))
     tc__note_as(archiver, TC_ERROR, 0, "disk: full; the reserve is used up to seal what is acked");
-  if (rc == TB_BUDGET || archiver->told_failed) return;
-  if (rc == TB_NOMEM && archiver->short_mono_ns == 0) archiver->short_mono_ns = now;
-  if (rc == TB_NOMEM && now - archiver->short_mono_ns < SHORTAGE_NS) return;
+  if (tc_rc_is_full(rc) || archiver->told_failed) return;
+  if (tc_rc_is_short(rc) && archiver->short_mono_ns == 0) archiver->short_mono_ns = now;
+  if (tc_rc_is_short(rc) && now - archiver->short_mono_ns < SHORTAGE_NS) return;
   archiver->told_failed = true; /* but if there is no memory to say it */
   for (unsigned loop = 0; loop < archiver->opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
@@ -254,6 +274,7 @@ static void turn(struct tc_archiver *archiver) {
     archiver->retry_mono_ns = 0;
     react(archiver, work_off(archiver, &diag), &diag);
   }
+  look_at_wait(archiver);
   post_settled(archiver);
   if (now - archiver->live_mono_ns >= (archiver->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
     archiver->live_mono_ns = now;
@@ -261,7 +282,7 @@ static void turn(struct tc_archiver *archiver) {
     if (archiver->opt.stats->catalog_stale) tc__rebuild_catalog(archiver);
     tc__flush_live(archiver);
   }
-  if (!atomic_load(&archiver->opt.stats->archive_stuck) &&
+  if (archiver->retry_mono_ns == 0 &&
       (archiver->reserve_mono_ns == 0 || now - archiver->reserve_mono_ns >= RESERVE_EVERY_NS)) {
     archiver->reserve_mono_ns = now;
     tc_reserve_fill(&archiver->reserve, tc__disk_free(archiver),

@@ -86,6 +86,7 @@ static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__st
 struct search {
   struct tc_archiver *archiver;
   struct tc__stream *stream;
+  struct tb_diag *diag;
   bool missed; /* what could not be looked at */
 };
 
@@ -108,7 +109,8 @@ static tb_rc look_at(void *self, const struct tc_archive_file *file) {
 
   if (!tc_name_ends(file->name, ".meta")) return TB_OK;
   tb_rc rc = read_meta(file->dir_fd, file->name, &why, &meta);
-  if (rc == TB_NOMEM) return rc;
+  if (tc_rc_is_short(rc))
+    return tb_fail(search->diag, rc, "archive/%s/%s/%.100s", file->day, file->stream_hex, why.text);
   if (rc != TB_OK) {
     snprintf(text, sizeof text, "archive/%s/%s/%s", file->day, file->stream_hex, why.text);
     miss(search, text);
@@ -126,12 +128,12 @@ static tb_rc look_at(void *self, const struct tc_archive_file *file) {
 
 static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
                        struct tb_diag *diag) {
-  struct search search = { .archiver = archiver, .stream = stream };
   struct tb_diag why = { 0 };
+  struct search search = { .archiver = archiver, .stream = stream, .diag = &why };
   tb_rc rc = tc_archive_walk_stream(archiver->opt.dirs->archive, stream->hex, look_at, miss,
                                     &search, &why);
 
-  if (rc == TB_NOMEM) return tb_fail(diag, rc, "archive: no memory to look for a note");
+  if (tc_rc_is_short(rc)) return tb_fail(diag, rc, "%s", why.text);
   if (rc != TB_OK) miss(&search, why.text);
   stream->note_known = !search.missed;
   return TB_OK;

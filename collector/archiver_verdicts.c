@@ -214,7 +214,7 @@ static tb_rc apply_verdicts(struct tc_archiver *archiver, size_t most, struct fo
     int dir_fd;
     tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
                          change_verdict, item->verdict, &dir_fd, diag);
-    if (rc == TB_BUDGET || rc == TB_IO || rc == TB_NOMEM) return rc;
+    if (tc_rc_is_full(rc) || tc_rc_is_short(rc) || rc == TB_IO) return rc;
     tb_diag_clear(diag);
     (void)!remember_folder(archiver, folders, dir_fd, item, unsynced);
     archiver->verdicts = item->next;

@@ -80,7 +80,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   if (!tc_name_ends(file->name, ".meta")) return TB_OK;
   TB_TRY(sync_folder(rebuild, file));
   tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
-  if (rc == TB_NOMEM) return rc;
+  if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s: %s", file->path, why.text);
   if (rc != TB_OK) {
     snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
     tell(rebuild, text);

@@ -20,7 +20,8 @@
 #include "collector/commit_private.h"
 #include "collector/thread.h"
 
-static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000;
+static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000,
+                      PROBE_NS = 1000000000;
 enum { SHARE_MESSAGES = 64, SHARE_BYTES = 64 << 10 };
 /* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
@@ -57,6 +58,7 @@ tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *dia
   if (commit == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
   commit->opt = *options;
   commit->waker.fd = -1;
+  commit->disk_has_room = true;
   commit->backlog_tail = &commit->backlog;
   commit->group_tail = &commit->group;
   commit->work_tail = &commit->work;
@@ -133,17 +135,27 @@ static void look_at_disk(struct tc_commit *commit) {
   if (fstatvfs(commit->opt.dirs->state, &fs) != 0) return;
   uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
   tc_gauge(&commit->opt.stats->disk_free_bytes, free_bytes);
+  tc_gauge(&commit->opt.stats->disk_free_inodes, fs.f_favail);
   /* An eighth more than the mark before it is left again, so that it is not crossed all the time. */
-  bool full = commit->disk_full ? free_bytes < least + least / 8 : free_bytes < least;
-  if (full == commit->disk_full) return;
-  commit->disk_full = full;
-  atomic_store(&commit->opt.stats->disk_full, full);
-  tc__commit_note_as(
-      commit, full ? TC_ERROR : TC_NOTICE, 0,
-      full ? "disk: %" PRIu64
-             " bytes free, less than disk.free_min; nothing is acked until there is space"
-           : "disk: %" PRIu64 " bytes free; acks go on",
-      free_bytes);
+  commit->disk_has_room = free_bytes >= least + (commit->disk_has_room ? 0 : least / 8);
+  if (commit->disk_has_room) return;
+  if (commit->wait.why != TC_SHORT_NONE)
+    tc_wait_goes_on(&commit->wait, tc_mono_ns());
+  else if (tc__commit_wait_for(commit, TC_SHORT_FREE_MIN))
+    tc__commit_note_as(commit, TC_ERROR, 0,
+                       "disk: %" PRIu64 " bytes free, less than disk.free_min (%" PRIu64
+                       "); nothing is acked until there is more",
+                       free_bytes, least);
+}
+
+static void look_at_wait(struct tc_commit *commit) {
+  enum tc_shortage why = commit->wait.why;
+  uint64_t took_ns;
+
+  if (!commit->disk_has_room || !tc_wait_is_over(&commit->wait, tc_mono_ns(), &took_ns)) return;
+  atomic_store(&commit->opt.stats->log_waits, TC_SHORT_NONE);
+  tc__commit_note(commit, "log: is written again after %.1f s (%s); acks go on",
+                  (double)took_ns / 1e9, tc_shortage_text(why));
 }
 
 static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, uint64_t now) {
@@ -163,14 +175,17 @@ static void look(struct tc_commit *commit, uint64_t now) {
   if (now - commit->look_mono_ns < LOOK_EVERY_NS && commit->look_mono_ns != 0) return;
   commit->look_mono_ns = now;
   look_at_disk(commit);
+  look_at_wait(commit);
   for (struct tc_stream *stream = commit->streams.first, *next; stream != NULL; stream = next) {
     next = stream->next;
     look_at_stream(commit, stream, now);
   }
 }
 
+/* While the log waits, what agents have credit for is taken in: their connections are to be looked after. */
 static bool has_room(const struct tc_commit *commit) {
-  return commit->backlog_bytes < 4 * commit->opt.config->log_group_bytes || commit->disk_full;
+  return commit->backlog_bytes < 4 * commit->opt.config->log_group_bytes ||
+         tc__commit_waits(commit);
 }
 
 /* A sender's share of a round. False: it had no more. */
@@ -210,7 +225,11 @@ static void post_work(struct tc_commit *commit) {
 }
 
 static bool group_is_due(const struct tc_commit *commit, uint64_t now) {
-  if (commit->failed || commit->disk_full) return false;
+  if (commit->failed || tc__commit_waits(commit)) return false;
+  /* With nothing to write, a group with nothing in it: a write has to show that the wait is over. */
+  if (commit->wait.why != TC_SHORT_NONE && !commit->wait.wrote &&
+      now - commit->wait.failed_ns >= PROBE_NS)
+    return true;
   if (commit->backlog != NULL)
     return commit->backlog_bytes >= commit->opt.config->log_group_bytes ||
            now - commit->group_mono_ns >= commit->opt.config->log_group_wait;
@@ -231,7 +250,7 @@ static void rest(struct tc_commit *commit) {
   bool retry = commit->outbox.waiting > 0 || commit->work != NULL || commit->acks != NULL ||
                commit->failed_untold > 0;
   if (retry || commit->held != NULL) wait = RETRY_NS;
-  if (commit->backlog != NULL && !commit->disk_full && !commit->failed) {
+  if (commit->backlog != NULL && !tc__commit_waits(commit) && !commit->failed) {
     /* The next group is being gathered: nobody needs to wake us for it. */
     uint64_t due = commit->group_mono_ns + commit->opt.config->log_group_wait;
     struct timespec ts = { .tv_sec = (time_t)(due / 1000000000),
@@ -272,10 +291,11 @@ static void *run(void *self) {
   /* What was submitted before the stop is committed, if the disk lets us. */
   do {
     take_in(commit);
-    if (commit->backlog != NULL && !commit->disk_full) tc__commit_group(commit);
+    if (commit->backlog != NULL && !tc__commit_waits(commit)) tc__commit_group(commit);
     tc__send_acks(commit);
     tc_outbox_flush(&commit->outbox);
-  } while (commit->backlog != NULL && !commit->failed && !commit->disk_full && !is_late(commit));
+  } while (commit->backlog != NULL && !commit->failed && !tc__commit_waits(commit) &&
+           !is_late(commit));
   tc__pass_barriers(commit);
   while (commit->work != NULL && !is_late(commit)) {
     post_work(commit);

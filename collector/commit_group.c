@@ -3,7 +3,8 @@
  *
  * If the commit fails nothing of the group has happened: its records and those behind it are forgotten,
  * every connection is told to come again, and the log goes on in a new file. Three files given up in a
- * minute mean that the disk is broken: intake stops for good. */
+ * minute mean that the disk is broken: intake stops for good. A disk without room, or a system without
+ * memory or descriptors, is waited for (shortage.h). */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -234,9 +235,11 @@ void tc__tell_failed(struct tc_commit *commit) {
   }
 }
 
-static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
+static void group_failed(struct tc_commit *commit, tb_rc rc, const struct tb_diag *diag) {
   uint64_t now = tc_mono_ns();
 
+  (void)tc__commit_wait_for(commit, tc_shortage_of(rc, commit->opt.dirs->state));
+  if (rc == TB_IO) tc_wait_no_pause(&commit->wait); /* the next file may be good */
   tc__commit_note_as(commit, TC_ERROR, 0, "%s; connections are closed, agents send again",
                      diag->text);
   tc__drop_backlog(commit);
@@ -247,10 +250,43 @@ static void group_failed(struct tc_commit *commit, const struct tb_diag *diag) {
     tc__send_away_writer(commit, stream, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
                          "storing failed; send again what is not acked");
   }
+  if (tc_rc_is_full(rc)) return; /* the disk has no room, and is not broken */
   bool often = commit->poison_mono_ns[0] != 0 && now - commit->poison_mono_ns[0] < POISON_WINDOW_NS;
   commit->poison_mono_ns[0] = commit->poison_mono_ns[1];
   commit->poison_mono_ns[1] = now;
   if (often) stop_intake(commit, diag);
+}
+
+bool tc__commit_waits(const struct tc_commit *commit) {
+  return commit->wait.why != TC_SHORT_NONE &&
+         (!commit->disk_has_room || tc_wait_is_pausing(&commit->wait, tc_mono_ns()));
+}
+
+bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why) {
+  atomic_store(&commit->opt.stats->log_waits, why);
+  return tc_wait_failed(&commit->wait, why, tc_mono_ns());
+}
+
+/* Nothing is staged, nothing acked. */
+static void wait_to_begin(struct tc_commit *commit, tb_rc rc, const struct tb_diag *diag) {
+  enum tc_shortage why = tc_shortage_of(rc, commit->opt.dirs->state);
+
+  free_payloads(commit);
+  if (tc__commit_wait_for(commit, why))
+    tc__commit_note_as(commit, TC_ERROR, 0, "%s: %s; nothing is acked until the log can be written",
+                       tc_shortage_text(why), diag->text);
+}
+
+static void wait_for_memory(struct tc_commit *commit) {
+  if (tc__commit_wait_for(commit, TC_SHORT_MEMORY))
+    tc__commit_note_as(commit, TC_ERROR, 0,
+                       "%s: log: a record cannot be staged; nothing is acked until there is memory",
+                       tc_shortage_text(TC_SHORT_MEMORY));
+}
+
+static tb_rc stage_all(struct tc_commit *commit) {
+  TB_TRY(stage_settled(commit));
+  return stage_records(commit);
 }
 
 static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
@@ -308,24 +344,21 @@ void tc__commit_group(struct tc_commit *commit) {
   if (commit->failed) return;
   commit->nlsns = 0;
   tb_rc rc = tc_log_begin(commit->log, wall, &diag);
-  if (rc == TB_BUDGET ||
-      rc == TB_NOMEM) { /* no room for a new file: nothing is staged, nothing acked */
-    if (!commit->disk_full)
-      tc__commit_note_as(commit, TC_ERROR, 0, "%s; nothing is acked until there is space",
-                         diag.text);
-    commit->disk_full = true;
-    atomic_store(&commit->opt.stats->disk_full, true);
-    free_payloads(commit);
+  if (tc_rc_is_full(rc) || tc_rc_is_short(rc)) {
+    wait_to_begin(commit, rc, &diag);
     return;
   }
   /* Out of memory in the middle: what is staged so far is a group all the same. */
-  if (rc == TB_OK && stage_settled(commit) == TB_OK) (void)!stage_records(commit);
+  bool whole = rc == TB_OK && stage_all(commit) == TB_OK;
   if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
   free_payloads(commit);
-  if (rc == TB_OK)
+  if (rc == TB_OK) {
     hand_on(commit, wall);
-  else
-    group_failed(commit, &diag);
+    tc_wait_wrote(&commit->wait);
+  } else {
+    group_failed(commit, rc, &diag);
+  }
+  if (rc == TB_OK && !whole) wait_for_memory(commit);
   commit->group_mono_ns = tc_mono_ns();
   if (rc == TB_OK) count_commit(commit, began);
   trim(commit, commit->group_mono_ns);

@@ -222,8 +222,8 @@ static bool take_barrier(struct tc_commit *commit, const struct tc_submit *msg) 
 }
 
 void tc__pass_barriers(struct tc_commit *commit) {
-  /* With a full disk nothing more is acked: who asks for what was acked need not wait for the rest. */
-  bool stuck = commit->disk_full || commit->failed;
+  /* While the log waits nothing more is acked: who asks for what was acked need not wait for the rest. */
+  bool stuck = tc__commit_waits(commit) || commit->failed;
 
   while (commit->barriers != NULL && (stuck || commit->barriers->after <= commit->done)) {
     struct tc__barrier *barrier = commit->barriers;

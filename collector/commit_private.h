@@ -8,6 +8,7 @@
 #include "collector/commit.h"
 #include "collector/journal.h"
 #include "collector/mailbox.h"
+#include "collector/shortage.h"
 #include "collector/waker.h"
 
 struct tc__payload { /* of a control record, until its group is committed */
@@ -54,7 +55,9 @@ struct tc_commit {
   uint64_t look_mono_ns;    /* disk and idle streams */
   uint64_t trim_mono_ns;
   uint64_t poison_mono_ns[2]; /* the last two times a file was given up */
-  bool disk_full, failed;
+  struct tc_wait wait;        /* of the log */
+  bool disk_has_room;         /* by disk.free_min */
+  bool failed;
   unsigned failed_untold; /* so many loops do not know it yet */
   char failed_text[200];
 };
@@ -86,6 +89,10 @@ void tc__pass_barriers(struct tc_commit *commit);
 void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 
 /* commit_group.c */
+/* Nothing can be committed now. */
+bool tc__commit_waits(const struct tc_commit *commit);
+/* What the wait is for, to be read by all. True: to be logged. */
+bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why);
 void tc__commit_group(struct tc_commit *commit);
 void tc__take_settled(struct tc_commit *commit);
 void tc__tell_failed(struct tc_commit *commit);

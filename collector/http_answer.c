@@ -62,7 +62,9 @@ void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why) {
   case TB_NOTFOUND: status = 404; break;
   case TB_REFUSED: status = 403; break;
   case TB_BUDGET: status = 413; break;
-  case TB_NOMEM: status = 503; break;
+  case TB_NOMEM:
+  case TB_NOFILES:
+  case TB_BUSY: status = 503; break;
   default: break;
   }
   tc__answer_fail(a, status, "%s", *why != '\0' ? why : tb_rc_text(rc));

@@ -158,7 +158,7 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
   log->fd = -1;
   log->start += log->size;
   log->poisoned++;
-  return tb_fail(diag, TB_IO, "wal/%s: %s; the file is given up from lsn %" PRIu64, name,
+  return tb_fail(diag, tc_errno_rc(why), "wal/%s: %s; the file is given up from lsn %" PRIu64, name,
                  strerror(why), log->end);
 }
 

@@ -11,7 +11,7 @@
  *
  * Memory    one group's: staged payloads are copied.
  * Threads   use each object from one thread at a time.
- * Errors    begin: TB_IO; TB_BUDGET: no space for a new file, try again later. commit: TB_IO, poisoned.
+ * Errors    begin: those of tc_errno_rc() for a new file; but for TB_IO, try again later. commit: the same, poisoned.
  */
 #ifndef TC_LOG_H
 #define TC_LOG_H

@@ -66,7 +66,11 @@ static int take_spare(const struct tc_log_files *files, const char *name, uint64
 }
 
 static int allocate(int fd, uint64_t bytes) {
-  if (fallocate(fd, 0, 0, (off_t)bytes) == 0) return 0;
+  int failed;
+
+  do failed = fallocate(fd, 0, 0, (off_t)bytes);
+  while (failed != 0 && errno == EINTR);
+  if (failed == 0) return 0;
   return errno == EOPNOTSUPP ? ftruncate(fd, (off_t)bytes) : -1;
 }
 
@@ -93,8 +97,7 @@ tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint64_t byt
   } else {
     files->n--;
   }
-  return tb_fail(diag, why == EFBIG ? TB_BUDGET : tc_errno_rc(why), "wal/%s: %s", name,
-                 strerror(why));
+  return tb_fail(diag, tc_errno_rc(why), "wal/%s: %s", name, strerror(why));
 }
 
 void tc_log_files_poison(struct tc_log_files *files) {

@@ -7,7 +7,7 @@
  * checksum has its file's salt.
  *
  * Threads   use each object from one thread at a time.
- * Errors    make: TB_BUDGET, no space; TB_NOMEM; TB_IO. A file that could not be made is gone again.
+ * Errors    make: TB_NOMEM, and those of tc_errno_rc(). A file that could not be made is gone again.
  */
 #ifndef TC_LOG_FILES_H
 #define TC_LOG_FILES_H

@@ -41,6 +41,22 @@ static uint64_t sum_of_loops(struct tc_metrics *const *loops, size_t n, size_t f
   return sum;
 }
 
+static void write_waits(struct tb_buf *out, const char *name, const char *part,
+                        enum tc_shortage waits) {
+#define TC_SHORTAGE(id, label, kind, text)                                                         \
+  tb_buf_printf(out, "%s{part=\"%s\",reason=\"" label "\"} %d\n", name, part,                      \
+                waits == TC_SHORT_##id);
+#include "collector/shortage.def"
+#undef TC_SHORTAGE
+}
+
+static void write_wait_metric(struct tb_buf *out, const char *name, const char *text,
+                              const struct tc_store_stats *store) {
+  tc_metrics_head(out, name, "gauge", text);
+  write_waits(out, name, "log", store->log_waits);
+  write_waits(out, name, "archive", store->archive_waits);
+}
+
 static void write_ours(struct tb_buf *out, struct tc_metrics *const *loops, size_t n,
                        const struct tc_store_stats *store) {
 #define TC_METRIC(type, field, text)                                                               \
@@ -48,7 +64,9 @@ static void write_ours(struct tb_buf *out, struct tc_metrics *const *loops, size
                sum_of_loops(loops, n, offsetof(struct tc_metrics, field), type));
 #define TC_STORE_METRIC(type, name, field, text)                                                   \
   write_metric(out, type, "tracecollect_" #name, text, (uint64_t)store->field);
+#define TC_WAIT_METRIC(type, name, text) write_wait_metric(out, "tracecollect_" #name, text, store);
 #include "collector/metrics.def"
+#undef TC_WAIT_METRIC
 #undef TC_METRIC
 #undef TC_STORE_METRIC
 }

@@ -19,9 +19,11 @@
 struct tc_metrics {
 #define TC_METRIC(type, field, text) atomic_ullong field;
 #define TC_STORE_METRIC(type, name, field, text)
+#define TC_WAIT_METRIC(type, name, text)
 #include "collector/metrics.def"
 #undef TC_METRIC
 #undef TC_STORE_METRIC
+#undef TC_WAIT_METRIC
 };
 
 static inline void tc_metric_add(atomic_ullong *m, uint64_t n) {

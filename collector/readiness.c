@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/readiness.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <openssl/err.h>
@@ -37,11 +38,14 @@ static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_n
 
 /* --- TLS --------------------------------------------------------------------------------------- */
 
-static X509 *read_certificate(const char *dir) {
+/* NULL: *out_why is an errno, or 0 if it could be opened. */
+static X509 *read_certificate(const char *dir, int *out_why) {
   char path[PATH_MAX];
 
+  *out_why = ENAMETOOLONG;
   if (snprintf(path, sizeof path, "%s/server.pem", dir) >= PATH_MAX) return NULL;
   FILE *file = fopen(path, "re");
+  *out_why = file == NULL ? errno : 0;
   X509 *cert = file != NULL ? PEM_read_X509(file, NULL, NULL, NULL) : NULL;
   if (file != NULL) fclose(file);
   ERR_clear_error();
@@ -50,11 +54,12 @@ static X509 *read_certificate(const char *dir) {
 
 static void check_tls(struct tc_readiness *r, const struct tc_readiness_facts *facts) {
   uint64_t at = facts->now_wall_ns;
-  X509 *cert = read_certificate(facts->certs);
-  int days, seconds;
+  int why, days, seconds;
+  X509 *cert = read_certificate(facts->certs, &why);
 
   if (cert == NULL) {
-    set(r, TC_CHECK_TLS, at, false, "server.pem cannot be read");
+    set(r, TC_CHECK_TLS, at, false, "server.pem cannot be read: %s",
+        why != 0 ? strerror(why) : "it is not a certificate");
     return;
   }
   /* From now to its end; below zero once that is past. */

@@ -9,7 +9,7 @@
  *
  * Memory    queued payloads are borrowed until the flush.
  * Threads   use each object from one thread at a time.
- * Errors    TB_IO, TB_BUDGET (disk full), TB_NOMEM. end: TB_BROKEN, the counts or the checksum differ.
+ * Errors    TB_NOMEM, and those of tc_errno_rc(). end: TB_BROKEN, the counts or the checksum differ.
  */
 #ifndef TC_SEGMENT_H
 #define TC_SEGMENT_H

@@ -159,15 +159,24 @@ int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, 
 
 tb_rc tc_errno_rc(int why) {
   switch (why) {
-  case ENOSPC:
-  case EDQUOT: return TB_BUDGET;
-  case ENOMEM:
+  case ENOSPC: return TB_NOSPACE;
+  case EDQUOT:
+  case EFBIG: return TB_QUOTA;
+  case ENOMEM: return TB_NOMEM;
   case EMFILE:
-  case ENFILE:
+  case ENFILE: return TB_NOFILES;
   case EINTR:
-  case EAGAIN: return TB_NOMEM;
+  case EAGAIN: return TB_BUSY;
   default: return TB_IO;
   }
+}
+
+bool tc_rc_is_full(tb_rc rc) {
+  return rc == TB_NOSPACE || rc == TB_QUOTA;
+}
+
+bool tc_rc_is_short(tb_rc rc) {
+  return rc == TB_NOMEM || rc == TB_NOFILES || rc == TB_BUSY;
 }
 
 void tc_hex(const unsigned char *bytes, size_t n, char *out) {

@@ -39,8 +39,12 @@ void tc_hex(const unsigned char *bytes, size_t n, char *out); /* writes 2 n digi
 void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]);        /* UTC */
 bool tc_day_valid(const char *text);
 
-/* What a failed call means: TB_BUDGET, no space; TB_NOMEM, short of memory or descriptors; else TB_IO. */
+/* What a failed call means: TB_NOSPACE, TB_QUOTA, TB_NOMEM, TB_NOFILES, TB_BUSY; else TB_IO. */
 tb_rc tc_errno_rc(int why);
+/* The disk has no room: somebody has to make some. */
+bool tc_rc_is_full(tb_rc rc);
+/* The system is short of something that it may have again in a moment; no file is to blame. */
+bool tc_rc_is_short(tb_rc rc);
 
 /* A folder's entries but for "." and "..", in no order; dir_fd stays the caller's and where it was. `what` is the
  * folder's name in diag; errors are those of tc_errno_rc(). closedir() ends it. A name is lent until the next one. */

@@ -145,9 +145,9 @@ int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stor
 
 static const char *health_of(const struct tc_stats *stats) {
   if (atomic_load(&stats->failed)) return "disk: the log cannot be written";
-  if (atomic_load(&stats->archive_stuck)) return "disk: the archive cannot be written";
-  if (atomic_load(&stats->disk_full)) return "full: less space free than disk.free_min";
-  return "ok";
+  enum tc_shortage archive = atomic_load(&stats->archive_waits);
+  if (archive != TC_SHORT_NONE) return tc_shortage_of_archive(archive);
+  return tc_shortage_of_log(atomic_load(&stats->log_waits));
 }
 
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
@@ -170,6 +170,7 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(archive_segments),
     GET(expired_segments),
     GET(disk_free_bytes),
+    GET(disk_free_inodes),
     GET(quarantine_bytes),
     GET(quarantine_files),
     GET(quarantine_expired),
@@ -181,6 +182,8 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(commit_turns),
     GET(segment_turns),
     GET(failed),
+    GET(log_waits),
+    GET(archive_waits),
     .health = health_of(stats),
   };
 #undef GET

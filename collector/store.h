@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "collector/config.h"
 #include "collector/journal.h"
+#include "collector/shortage.h"
 #include "proto/frame.h"
 
 enum { TC_STREAM_BYTES = 16, TC_NAME_MAX = 64, TC_IDENTITY_MAX = 128 };
@@ -172,12 +173,13 @@ int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stor
 struct tc_store_stats {
   uint64_t commits, commit_ns_total, commit_ns_max, log_bytes, records, record_bytes;
   uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
-  uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes;
+  uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes, disk_free_inodes;
   uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   uint64_t retention_slices, retention_ns_total, retention_ns_max;
   uint64_t streams, streams_live;
   uint64_t commit_turns, segment_turns; /* each thread turns at least once a second */
   bool failed;
+  enum tc_shortage log_waits, archive_waits;
   const char *health; /* "ok", or what is wrong; static text */
 };
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out);

@@ -279,7 +279,7 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
   tc_meta *meta;
 
   tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
-  if (rc == TB_NOMEM) return tb_fail(verify->diag, rc, "%s", why.text);
+  if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
   if (rc != TB_OK) {
     problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
     return leave_out(verify, file);
@@ -404,7 +404,7 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
     rc = tc_catalog_segments(catalog, &all, compare_row, verify, &why);
     tc_catalog_close(catalog);
   }
-  if (rc == TB_NOMEM) return tb_fail(verify->diag, rc, "%s", why.text);
+  if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
   if (rc != TB_OK) {
     problem(verify, "%s; --rebuild makes it anew", why.text);
     return TB_OK;

@@ -2,9 +2,11 @@
 """Rows 8, 13 and 22: a disk that is full, one that takes half a second for each sync, a wall clock that jumps."""
 import ctypes
 import errno
+import http.client
 import os
 import random
 import re
+import resource
 import socket
 import sys
 import time
@@ -22,12 +24,12 @@ def resident(pid):
 
 
 class Disk(FaultCase):
-    def tmpfs(self, mib):
+    def tmpfs(self, mib, *options):
         """A small disk of its own; needs root."""
         folder = self.folder / "disk"
         folder.mkdir()
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.mount(b"none", str(folder).encode(), b"tmpfs", 0, f"size={mib}m".encode()) != 0:
+        if libc.mount(b"none", str(folder).encode(), b"tmpfs", 0, ",".join((f"size={mib}m", *options)).encode()) != 0:
             self.skipTest(f"no tmpfs: {os.strerror(ctypes.get_errno())}")
         self.addCleanup(lambda: libc.umount2(str(folder).encode(), 2))  # MNT_DETACH; before the folder is removed
         return folder
@@ -76,6 +78,68 @@ class Disk(FaultCase):
                     pass
             except OSError as error:
                 self.assertEqual(error.errno, errno.ENOSPC)
+
+    def samples(self, client):
+        """What each part of the store waits for, over a connection that is open already."""
+        client.request("GET", "/metrics")
+        text = client.getresponse().read().decode()
+        return {tuple(found[:2]) for found in re.findall(r'store_waits\{part="(\w+)",reason="(\w+)"\} 1', text)}
+
+    def client_of(self, collector):
+        host, port = collector.ready["http"].rsplit(":", 1)
+        client = http.client.HTTPConnection(host, int(port), timeout=30)
+        self.addCleanup(client.close)
+        self.samples(client)
+        return client
+
+    def lines(self, collector, words):
+        return [line for line in self.log(collector.name).splitlines() if words in line]
+
+    def live_through(self, collector, agents, begin, end, reason, text):
+        """A shortage begins, is felt, is told once by its name, and ends."""
+        client = self.client_of(collector)
+        wait_until("something is acked", lambda: self.acked(agents) > 0)
+        begin()
+        wait_until("it is felt", lambda: ("log", reason) in self.samples(client))
+        acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
+        wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
+        self.assertLessEqual({why for _, why in self.samples(client)}, {reason})
+        self.assertIsNone(collector.process.poll())
+        end()
+        wait_until("acks go on", lambda: self.acked(agents) > acked)
+        wait_until("all is well", lambda: not self.samples(client))
+        began = self.lines(collector, f" error store: {text}: ")
+        self.assertIn(len(began), (1, 2), began)  # the log's, and the archive's where it came to that
+        self.assertEqual(len(self.lines(collector, " is written again after ")), len(began), self.log(collector.name))
+        self.assertEqual(len(self.lines(collector, "nothing is acked")), 1, self.log(collector.name))
+        return self.finish_all(collector, agents)
+
+    def test_row_8_a_disk_without_inodes(self):
+        disk = self.tmpfs(256, "nr_inodes=400")
+        collector = Collector(self, f"state={disk}/state", "log.file_bytes=4MiB", "disk.reserve_bytes=0", "disk.free_min=4MiB",
+                              "retention.free_bytes=0", "retention.age=0")
+        collector.state = disk / "state"
+        agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(4, 5), spool_bytes=4 << 20) for seed in (1, 2)]
+        names = []
+
+        def begin():
+            for n in range(400):
+                try:
+                    (disk / f"empty-{n}").touch()
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ENOSPC)
+                    return
+                names.append(disk / f"empty-{n}")
+
+        self.live_through(collector, agents, begin, lambda: [name.unlink() for name in names], "inodes",
+                          "no inodes left on the disk")
+
+    def test_row_8_no_descriptors(self):
+        collector = Collector(self, "log.file_bytes=4MiB")
+        agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(4, 5), spool_bytes=4 << 20) for seed in (1, 2)]
+        pid, before = collector.process.pid, resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE)
+        self.live_through(collector, agents, lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1])),
+                          lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, before), "descriptors", "no file descriptors left")
 
     def test_row_5_the_disk_of_a_spool_is_full(self):
         """No collector, and a full disk: the program goes on, is killed, and what ta_forward_sync() had vouched for is sent by

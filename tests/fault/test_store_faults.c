@@ -229,7 +229,7 @@ Test(store_faults, a_full_archive_holds_work_back_and_drops_none) {
   parts_errno = ENOSPC;
   for (uint64_t gen = 2; gen <= 5; gen++) tt_generation(&w, gen, 3, 1000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq)); /* the log has them */
-  TT_WAIT_UNTIL(health_begins("disk: the archive cannot be written"));
+  TT_WAIT_UNTIL(health_begins("full: no space left on the disk (archive)"));
   parts_errno = 0;
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 5);

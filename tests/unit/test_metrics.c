@@ -12,7 +12,9 @@ static struct tb_mem mem;
 
 static char *scrape(struct tc_metrics *const *loops, size_t n, struct tc_reports *reports) {
   static struct tb_buf out;
-  struct tc_store_stats store = { .commits = 7, .commit_ns_total = 1500000000 };
+  struct tc_store_stats store = { .commits = 7,
+                                  .commit_ns_total = 1500000000,
+                                  .log_waits = TC_SHORT_INODES };
 
   tb_buf_fini(&out); /* of the scrape before */
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
@@ -41,6 +43,9 @@ Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
   expect_line(text, "tracecollect_commit_seconds_total 1.500000000");
   expect_line(text, "# TYPE tracecollect_commits_total counter");
   expect_line(text, "# TYPE tracecollect_connections gauge");
+  expect_line(text, "tracecollect_store_waits{part=\"log\",reason=\"inodes\"} 1");
+  expect_line(text, "tracecollect_store_waits{part=\"log\",reason=\"space\"} 0");
+  expect_line(text, "tracecollect_store_waits{part=\"archive\",reason=\"inodes\"} 0");
 }
 
 /* Every row of metrics.def is there once, with its sentence, and is named as Prometheus asks. */
@@ -53,7 +58,9 @@ Test(metrics, every_row_of_the_table_is_shown) {
   } rows[] = {
 #define TC_METRIC(type, field, help)             { #type, #field, help },
 #define TC_STORE_METRIC(type, name, field, help) { #type, #name, help },
+#define TC_WAIT_METRIC(type, name, help)         { #type, #name, help },
 #include "collector/metrics.def"
+#undef TC_WAIT_METRIC
 #undef TC_METRIC
 #undef TC_STORE_METRIC
   };

@@ -133,7 +133,9 @@ static void fill_analyses(struct tk_table *t) {
 static void fill_metrics(struct tk_table *t) {
 #define TC_METRIC(type, name, about)              ROW(t, "tracecollect_" #name, #type, about);
 #define TC_STORE_METRIC(type, name, field, about) ROW(t, "tracecollect_" #name, #type, about);
+#define TC_WAIT_METRIC(type, name, about)         ROW(t, "tracecollect_" #name, #type, about);
 #include "collector/metrics.def"
+#undef TC_WAIT_METRIC
 #undef TC_METRIC
 #undef TC_STORE_METRIC
 }
