@@ -7,6 +7,7 @@
  * first. */
 #include "collector/nng_engine.h"
 
+#include <arpa/inet.h>
 #include <nng/protocol/pubsub0/sub.h>
 #include <nng/supplemental/tls/engine.h>
 #include <openssl/bio.h>
@@ -29,7 +30,7 @@ struct tc_nng_tls {
   SSL_CTX *ctx;
   bool server;
   char *peer_role, *peer_host;
-  void (*refused)(void *self, const char *why);
+  void (*refused)(void *self, const char *peer, const char *why);
   void *self;
 };
 
@@ -48,7 +49,8 @@ struct nng_tls_engine_config {
 struct nng_tls_engine_conn {
   SSL *ssl;
   struct tc_nng_tls *terms;
-  char refusal[160]; /* why the peer's certificate was not taken */
+  char address[INET6_ADDRSTRLEN + 8]; /* and port */
+  char refusal[160];                  /* why the peer's certificate was not taken */
   bool verified, told;
   STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
   uint32_t pipe;                          /* 0: none yet; under lock */
@@ -145,7 +147,8 @@ static void tell(nng_tls_engine_conn *conn) {
   else
     snprintf(text, sizeof text, "%s", why != NULL ? why : "connection ended in the handshake");
   pthread_mutex_lock(&lock);
-  if (conn->terms->refused != NULL) conn->terms->refused(conn->terms->self, text);
+  if (conn->terms->refused != NULL)
+    conn->terms->refused(conn->terms->self, conn->address, text);
   pthread_mutex_unlock(&lock);
 }
 
@@ -275,6 +278,25 @@ static void conn_fini(nng_tls_engine_conn *conn) {
   *conn = (nng_tls_engine_conn){ 0 };
 }
 
+/* nng's header says nothing of what it hands an engine, but in each of its versions 1.x (1.5.2 is Debian's) it is
+ * the TLS stream, which answers for the TCP stream below it. A pipe comes only after the handshake. */
+static void keep_address(nng_tls_engine_conn *conn, void *nng_stream) {
+  char host[INET6_ADDRSTRLEN] = "";
+  nng_sockaddr at;
+
+  strcpy(conn->address, "unknown");
+  if (strncmp(nng_version(), "1.", 2) != 0 ||
+      nng_stream_get_addr(nng_stream, NNG_OPT_REMADDR, &at) != 0)
+    return;
+  if (at.s_family == NNG_AF_INET) {
+    inet_ntop(AF_INET, &at.s_in.sa_addr, host, sizeof host);
+    snprintf(conn->address, sizeof conn->address, "%s:%u", host, ntohs(at.s_in.sa_port));
+  } else if (at.s_family == NNG_AF_INET6) {
+    inet_ntop(AF_INET6, at.s_in6.sa_addr, host, sizeof host);
+    snprintf(conn->address, sizeof conn->address, "[%s]:%u", host, ntohs(at.s_in6.sa_port));
+  }
+}
+
 static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine_config *config) {
   if (config->terms == NULL) return NNG_ECRYPTO;
 
@@ -288,6 +310,7 @@ static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine
     conn_fini(conn);
     return NNG_ENOMEM;
   }
+  keep_address(conn, nng_stream);
   BIO_set_data(bio, nng_stream);
   SSL_set_bio(conn->ssl, bio, bio);
   SSL_set_app_data(conn->ssl, conn);

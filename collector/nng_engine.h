@@ -23,8 +23,8 @@ struct tc_nng_terms {
   bool server;
   const char *peer_role; /* "reader": the one SAN URI must be tracecollect:reader/NAME */
   const char *peer_host; /* name or address the peer's certificate must carry; NULL: any */
-  /* A handshake failed or a peer ended it: why, for people. May be NULL. */
-  void (*refused)(void *self, const char *why);
+  /* A handshake failed or a peer ended it: whose, an address and port, and why, for people. May be NULL. */
+  void (*refused)(void *self, const char *peer, const char *why);
   void *self;
 };
 

@@ -327,11 +327,11 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   return TB_OK;
 }
 
-static void reader_refused(void *self, const char *why) {
+static void reader_refused(void *self, const char *peer, const char *why) {
   char text[TC_ESCAPE_MAX + 1];
 
   (void)self;
-  tc_log(TC_WARN, "readers", "refused: %s", tc_escape(text, why, strlen(why)));
+  tc_log(TC_WARN, "readers", "peer=%s: refused: %s", peer, tc_escape(text, why, strlen(why)));
 }
 
 static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {

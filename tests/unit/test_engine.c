@@ -69,11 +69,11 @@ static void words_fini(struct words *w) {
   nng_mtx_free(w->mtx);
 }
 
-static void words_note(void *self, const char *why) {
+static void words_note(void *self, const char *peer, const char *why) {
   struct words *w = self;
 
   nng_mtx_lock(w->mtx);
-  snprintf(w->text, sizeof w->text, "%s", why);
+  snprintf(w->text, sizeof w->text, "peer=%s: %s", peer, why);
   nng_cv_wake(w->cv);
   nng_mtx_unlock(w->mtx);
 }
@@ -246,6 +246,7 @@ Test(engine, an_agent_is_refused_by_role_and_told_by_alert) {
   words_expect(
       &s.words,
       "certificate is for tracecollect:agent/test, here tracecollect:reader/NAME is needed");
+  words_expect(&s.words, "peer=127.0.0.1:");
   words_expect(&words, "alert bad certificate");
   server_close(&s);
   words_fini(&words);
@@ -259,6 +260,7 @@ Test(engine, a_peer_without_certificate_is_refused) {
   server_open(&s);
   cr_assert_neq(ask_as(&s, NULL, &words), 0);
   words_expect(&s.words, "peer did not return a certificate");
+  words_expect(&s.words, "peer=127.0.0.1:");
   words_expect(&words, "alert certificate required");
   server_close(&s);
   words_fini(&words);

@@ -19,9 +19,10 @@ enum {
 
 /* --- what nng's threads say -------------------------------------------------------------------- */
 
-static void note_refusal(void *self, const char *why) {
+static void note_refusal(void *self, const char *peer, const char *why) {
   struct tk_link *l = self;
 
+  (void)peer; /* the one that was dialled */
   pthread_mutex_lock(&l->lock);
   if (l->refusal[0] == '\0') snprintf(l->refusal, sizeof l->refusal, "%s", why);
   pthread_cond_broadcast(&l->changed);
