@@ -125,10 +125,13 @@ TB_MUST tb_rc tc_archiver_add_stream(struct tc_archiver *archiver,
                                      const struct tc_stream_intro *intro, struct tb_diag *diag);
 /* Takes up the open file of a checkpoint (LogCheckpoint, packed). If it is not what the checkpoint says, its
  * generation is lost and noted so: either way the stream's records up to the checkpoint's are done with.
- * *out_skip_to: as below. */
+ * *out_skip_to: as below. TB_BROKEN: it does not parse, nothing was done. */
 TB_MUST tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t stream,
                                  const unsigned char *packed, size_t len, struct tb_diag *diag,
                                  uint64_t *out_skip_to);
+/* To the log: the records up to seq that only this checkpoint has are lost. */
+void tc_archiver_note_checkpoint_lost(struct tc_archiver *archiver, uint32_t stream, uint64_t lsn,
+                                      uint64_t seq);
 /* Is this name in open/ one that was taken up? */
 bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name);
 /* How far the stream is settled, segments it took as they were included; of a stream that was added. */

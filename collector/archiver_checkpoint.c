@@ -15,6 +15,7 @@
 
 #include "collector/archiver_private.h"
 #include "collector/clock.h"
+#include "collector/heap.h"
 #include "proto/frame.pb-c.h"
 #include "proto/log.pb-c.h"
 
@@ -146,7 +147,7 @@ static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *strea
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen,
                            .batches = m->batches,
-                           .bytes = m->part_bytes - m->offset,
+                           .bytes = m->part_bytes > m->offset ? m->part_bytes - m->offset : 0,
                            .seq = m->first_seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
@@ -171,6 +172,20 @@ static tb_rc fetch_back(struct tc_archiver *archiver, const struct tc__stream *s
   return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
 }
 
+/* Lost, unless it was told as lost later on. */
+static tb_rc give_part_up(struct tc_archiver *archiver, struct tc__stream *stream,
+                          const message_t *m, const char *why) {
+  stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
+  if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why);
+  put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */
+  return TB_OK;
+}
+
+static bool is_consistent(const message_t *m) {
+  return m->part_bytes >= m->offset && tc_day_valid(m->day) && m->first_seq > 0 &&
+         m->first_seq <= m->seq;
+}
+
 static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream,
                          const message_t *m, struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc_segment_gen now = { .gen = m->gen,
@@ -192,6 +207,12 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
     stream->told_batches = told > m->batches ? told - m->batches : 0;
     return TB_OK;
   }
+  if (!is_consistent(m)) {
+    snprintf(why.text, sizeof why.text,
+             "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
+             m->seq);
+    return give_part_up(archiver, stream, m, why.text);
+  }
   /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
   TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
@@ -203,10 +224,7 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
-    stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
-    if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why.text);
-    put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */
-    return TB_OK;
+    return give_part_up(archiver, stream, m, why.text);
   }
   file->segment->first_wall_ns = m->first_wall_ns;
   file->segment->last_wall_ns = m->last_wall_ns;
@@ -221,11 +239,17 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
 tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsigned char *packed,
                          size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc__stream *stream = tc__archiver_stream(archiver, ref);
-  message_t *m = tracecollect__v1__log_checkpoint__unpack(NULL, len, packed);
+  struct tc_heap heap;
 
   *out_skip_to = 0;
   assert(stream != NULL && stream->open == NULL);
-  if (m == NULL) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+  tc_heap_init(&heap);
+  message_t *m = tracecollect__v1__log_checkpoint__unpack(&heap.allocator, len, packed);
+  if (m == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+  if (m == NULL || (m->has_part && m->gen == TB_NO_GEN)) {
+    if (m != NULL) tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
+    return TB_BROKEN;
+  }
   tb_rc rc = tc__learn_told(archiver, stream, diag);
   if (rc == TB_OK) rc = take_losses(stream, m);
   stream->last_gen = m->last_gen;
@@ -233,10 +257,20 @@ tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsig
   if (m->has_part || m->abandoned_gen != 0) stream->abandoned_gen = m->abandoned_gen;
   if (!m->has_part)
     stream->run_broken = m->new_run;
-  else if (rc == TB_OK && m->part_bytes >= m->offset && tc_day_valid(m->day))
+  else if (rc == TB_OK)
     rc = resume_part(archiver, stream, m, diag, out_skip_to);
   tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
   return rc;
+}
+
+void tc_archiver_note_checkpoint_lost(struct tc_archiver *archiver, uint32_t ref, uint64_t lsn,
+                                      uint64_t seq) {
+  const struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+
+  tc__note_as(archiver, TC_ERROR, ref,
+              "wal: the checkpoint at lsn %" PRIu64 " of stream=%s up to seq=%" PRIu64
+              " cannot be read or does not parse; what only it had is lost",
+              lsn, stream->hex, seq);
 }
 
 bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name) {

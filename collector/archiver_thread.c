@@ -223,9 +223,9 @@ static void look_at_wait(struct tc_archiver *archiver) {
   if (why == TC_SHORT_NONE || !has_room(archiver) ||
       !tc_wait_is_over(&archiver->wait, tc_mono_ns(), &took_ns))
     return;
-  atomic_store(&archiver->opt.stats->archive_waits, TC_SHORT_NONE);
   tc__note(archiver, "archive: is written again after %.1f s (%s)", (double)took_ns / 1e9,
            tc_shortage_text(why));
+  atomic_store(&archiver->opt.stats->archive_waits, TC_SHORT_NONE);
 }
 
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have

@@ -153,9 +153,9 @@ static void look_at_wait(struct tc_commit *commit) {
   uint64_t took_ns;
 
   if (!commit->disk_has_room || !tc_wait_is_over(&commit->wait, tc_mono_ns(), &took_ns)) return;
-  atomic_store(&commit->opt.stats->log_waits, TC_SHORT_NONE);
   tc__commit_note(commit, "log: is written again after %.1f s (%s); acks go on",
                   (double)took_ns / 1e9, tc_shortage_text(why));
+  atomic_store(&commit->opt.stats->log_waits, TC_SHORT_NONE);
 }
 
 static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, uint64_t now) {

@@ -24,6 +24,8 @@ struct recovery {
   struct known { /* by ref: the furthest that any record says */
     struct tc_settled settled;
     const struct tc_log_entry *checkpoint; /* or NULL */
+    bool lost_checkpoint;                  /* it cannot be used */
+    uint64_t lost_seq; /* and records up to here are in no file of the log; 0: none are */
     unsigned char header[sizeof((struct tc_stream_intro *)NULL)->header];
     uint32_t header_len;
   } * known;
@@ -125,7 +127,8 @@ static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *en
   return TB_OK;
 }
 
-/* A message of the log, whose checksum is right. NULL with TB_OK in *rc: not one of ours, it is passed over. */
+/* A message of the log. NULL with TB_OK in *rc: it is unreadable, and passed over. One that does not parse although its
+ * checksum is right was written so: whole streams may hang on it, and a start must not go without them. */
 static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry, size_t skip,
                     const ProtobufCMessageDescriptor *type, tb_rc *rc) {
   const unsigned char *payload;
@@ -136,7 +139,12 @@ static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry,
   tc_heap_init(&heap);
   void *message =
       protobuf_c_message_unpack(type, &heap.allocator, entry->head.len - skip, payload + skip);
-  *rc = heap.is_short ? tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory") : TB_OK;
+  if (message == NULL)
+    *rc = heap.is_short ? tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory")
+                        : tb_fail(recovery->diag, TB_CORRUPT,
+                                  "wal: the record of kind %u at lsn %" PRIu64
+                                  " does not parse, though its checksum is right",
+                                  entry->head.kind, entry->head.lsn);
   return message;
 }
 
@@ -195,20 +203,33 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
 }
 
 /* The log must keep the place until the gap stands in a meta. */
-static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint64_t last_seq) {
-  TB_TRY(tc_archiver_replay_gap(recovery->archiver, stream->ref, stream->durable_seq + 1, last_seq,
-                                recovery->diag));
+static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint64_t first_seq,
+                      uint64_t last_seq) {
+  TB_TRY(
+      tc_archiver_replay_gap(recovery->archiver, stream->ref, first_seq, last_seq, recovery->diag));
   tc_streams_hold(recovery->streams, stream, recovery->lsn, last_seq, false);
   return TB_OK;
+}
+
+/* What only a checkpoint that cannot be used had. Once, and before the stream's first record. */
+static tb_rc note_lost_checkpoint(struct recovery *recovery, struct tc_stream *stream) {
+  struct known *known = known_of(recovery, stream->ref);
+
+  if (known == NULL || known->lost_seq == 0) return TB_OK;
+  uint64_t last_seq = known->lost_seq;
+  known->lost_seq = 0;
+  return note_gap(recovery, stream, kept_seq(recovery, stream) + 1, last_seq);
 }
 
 /* A later file knows of records that no earlier one has any more. */
 static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, message->ref);
 
-  if (stream == NULL || message->durable_seq <= stream->durable_seq) return TB_OK;
+  if (stream == NULL) return TB_OK;
+  TB_TRY(note_lost_checkpoint(recovery, stream));
+  if (message->durable_seq <= stream->durable_seq) return TB_OK;
   if (message->durable_seq > kept_seq(recovery, stream))
-    TB_TRY(note_gap(recovery, stream, message->durable_seq));
+    TB_TRY(note_gap(recovery, stream, stream->durable_seq + 1, message->durable_seq));
   stream->durable_seq = stream->staged_seq = message->durable_seq;
   return TB_OK;
 }
@@ -255,7 +276,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
   TB_TRY(payload_of(recovery, entry, &payload));
   if (payload == NULL) return TB_OK; /* the next record of the stream shows the gap */
   if (head->seq > stream->durable_seq + 1 && head->seq > kept_seq(recovery, stream) + 1)
-    TB_TRY(note_gap(recovery, stream, head->seq - 1));
+    TB_TRY(note_gap(recovery, stream, stream->durable_seq + 1, head->seq - 1));
   stream->durable_seq = stream->staged_seq = head->seq;
   stream->closed = head->kind == TP_CLOSE;
   if (head->kind == TP_HEADER && head->len <= sizeof stream->intro.header) {
@@ -287,6 +308,20 @@ static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry
   tc_streams_hold(recovery->streams, stream, entry->head.lsn, entry->head.seq, false);
 }
 
+/* Its records go into no segment any more. The log may still have the last ones, from the stream's first mention on. */
+static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *stream,
+                            const struct tc_log_entry *checkpoint, bool was_read) {
+  struct known *known = known_of(recovery, stream->ref);
+  uint64_t seq = checkpoint->head.seq;
+  uint64_t last = stream->durable_seq < seq ? stream->durable_seq : seq;
+
+  tc_archiver_note_checkpoint_lost(recovery->archiver, stream->ref, checkpoint->head.lsn, seq);
+  if (was_read) recovery->out->corrupt++; /* else it was counted */
+  known->checkpoint = NULL;
+  known->lost_checkpoint = true;
+  if (last > stream->intro.settled.seq) known->lost_seq = last;
+}
+
 static tb_rc resume(struct recovery *recovery) {
   for (struct tc_stream *stream = recovery->streams->first; stream != NULL; stream = stream->next) {
     const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
@@ -294,13 +329,15 @@ static tb_rc resume(struct recovery *recovery) {
     uint64_t adopted;
     if (checkpoint == NULL) continue;
     TB_TRY(payload_of(recovery, checkpoint, &payload));
-    if (payload == NULL) {
-      known_of(recovery, stream->ref)->checkpoint = NULL;
-      continue;
-    }
-    TB_TRY(tc_archiver_resume(recovery->archiver, stream->ref, payload, checkpoint->head.len,
-                              recovery->diag, &adopted));
-    skip_to(recovery, stream, adopted);
+    tb_rc rc = payload == NULL ? TB_BROKEN
+                               : tc_archiver_resume(recovery->archiver, stream->ref, payload,
+                                                    checkpoint->head.len, recovery->diag, &adopted);
+    if (rc == TB_OK)
+      skip_to(recovery, stream, adopted);
+    else if (rc == TB_BROKEN)
+      lose_checkpoint(recovery, stream, checkpoint, payload != NULL);
+    else
+      return rc;
   }
   return TB_OK;
 }
@@ -342,17 +379,34 @@ static tb_rc stream_of_pending(void *self, const unsigned char id[16], const cha
   return TB_OK;
 }
 
+/* Its checkpoint cannot be used: the log may lack what the file has. */
+static bool is_worth_keeping(const struct recovery *recovery, const char *name) {
+  char hex[2 * TC_STREAM_BYTES + 1];
+
+  for (const struct tc_stream *stream = recovery->streams->first; stream != NULL;
+       stream = stream->next) {
+    const struct known *known = known_of(recovery, stream->ref);
+    if (known == NULL || !known->lost_checkpoint) continue;
+    tc_hex(stream->intro.id, TC_STREAM_BYTES, hex);
+    if (strncmp(name, hex, sizeof hex - 1) == 0) return true;
+  }
+  return false;
+}
+
 /* Files are rebuilt from the log, but for those a checkpoint told of: what the last run left half written
  * would be in the way. */
-static tb_rc remove_parts(const struct recovery *recovery, int open_fd, struct tb_diag *diag) {
+static tb_rc remove_parts(const struct recovery *recovery, const struct tc_statedir *dirs,
+                          struct tb_diag *diag) {
   const char *name;
+  int open_fd = dirs->open;
   DIR *dir;
 
   TB_TRY(tc_dir_open(open_fd, "open", diag, &dir));
   tb_rc rc = TB_OK;
   while (rc == TB_OK && (rc = tc_dir_next(dir, "open", diag, &name)) == TB_OK && name != NULL) {
     if (!tc_name_ends(name, ".part") || tc_archiver_has_part(recovery->archiver, name)) continue;
-    if (unlinkat(open_fd, name, 0) != 0)
+    bool keep = is_worth_keeping(recovery, name);
+    if ((keep ? renameat(open_fd, name, dirs->quarantine, name) : unlinkat(open_fd, name, 0)) != 0)
       rc = tb_fail(diag, TB_IO, "open/%s: %s", name, strerror(errno));
   }
   closedir(dir);
@@ -370,7 +424,7 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   for (size_t i = 0; i < recovery->scan.nentries; i++)
     TB_TRY(each_stream(recovery, &recovery->scan.entries[i], add_stream));
   TB_TRY(resume(recovery));
-  TB_TRY(remove_parts(recovery, dirs->open, recovery->diag));
+  TB_TRY(remove_parts(recovery, dirs, recovery->diag));
   TB_TRY(
       tc_archiver_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));

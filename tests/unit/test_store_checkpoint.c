@@ -2,10 +2,18 @@
 /* A generation that takes its time while others write: the log goes all the same, and nothing of the
  * generation is lost, over a restart and a kill as well. */
 #include <criterion/criterion.h>
+#include <endian.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/crc32c.h"
+#include "collector/log_files.h"
+#include "collector/log_scan.h"
+#include "collector/statedir.h"
 #include "support/patience.h"
 #include "support/store_fixture.h"
 
@@ -205,6 +213,135 @@ Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_co
   cr_assert_eq(row.generations, 1);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
   tt_expect_proven(&copy);
+  tt_store_remove(&copy);
+}
+
+/* ---- checkpoints that are whole by their checksum, and wrong */
+
+static void rewrite(int wal, const struct tc_log_scan *scan, const struct tc_log_entry *entry,
+                    const unsigned char *payload) {
+  const struct tc_log_scan_file *file = &scan->files[entry->file];
+  unsigned char head[TC_LOG_HEAD_BYTES];
+  off_t at = (off_t)(entry->head.lsn - file->start);
+  char name[TC_LOG_NAME_BYTES];
+
+  tc_log_file_name(file->start, name);
+  int fd = openat(wal, name, O_RDWR);
+  cr_assert_eq(pread(fd, head, sizeof head, at), sizeof head);
+  uint32_t crc = htole32(tb_crc32c_join(tb_crc32c(file->salt, head, sizeof head),
+                                        tb_crc32c(0, payload, entry->head.len), entry->head.len));
+  at += (off_t)sizeof head;
+  cr_assert_eq(pwrite(fd, payload, entry->head.len, at), entry->head.len);
+  cr_assert_eq(pwrite(fd, &crc, sizeof crc, at + (off_t)entry->head.len), sizeof crc);
+  close(fd);
+}
+
+static void change_records(const struct tt_store *t, unsigned kind,
+                           void (*change)(unsigned char *payload, size_t len)) {
+  struct tc_log_scan scan;
+  struct tb_diag diag = { 0 };
+  const unsigned char *payload;
+  unsigned char changed[4096];
+  char path[300];
+  unsigned n = 0;
+
+  snprintf(path, sizeof path, "%s/wal", t->dir);
+  int wal = open(path, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
+  for (size_t i = 0; i < scan.nentries; i++) {
+    const struct tc_log_entry *entry = &scan.entries[i];
+    if (entry->head.kind != kind) continue;
+    cr_assert_leq(entry->head.len, sizeof changed);
+    cr_assert_eq(tc_log_scan_payload(&scan, entry, &diag, &payload), TB_OK);
+    memcpy(changed, payload, entry->head.len);
+    change(changed, entry->head.len);
+    rewrite(wal, &scan, entry, changed);
+    n++;
+  }
+  cr_assert_gt(n, 0);
+  tc_log_scan_free(&scan);
+  close(wal);
+}
+
+static void make_nonsense(unsigned char *payload, size_t len) {
+  memset(payload, 0xff, len);
+}
+
+static void spoil_the_day(unsigned char *payload, size_t len) {
+  char day[TC_DAY_BYTES];
+  struct timespec now;
+
+  clock_gettime(CLOCK_REALTIME, &now);
+  tc_day((uint64_t)now.tv_sec * 1000000000, day);
+  unsigned char *at = memmem(payload, len, day, 8);
+  cr_assert_not_null(at, "a checkpoint without a part");
+  at[4] = '/';
+}
+
+/* Killed with a generation put down, part of it in the log no more. Answers the writer in the copy. */
+static struct tt_writer start_with_wrong_checkpoints(void (*change)(unsigned char *, size_t),
+                                                     const char *words) {
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&other);
+  tt_header(&w);
+  batches(&w, 1, 0, 4);
+  others_write(&other, 1);
+  batches(&w, 1, 5, 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  crash();
+  change_records(&copy, TC_LOG_CHECKPOINT, change);
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, words), "%s", copy.notes);
+  return tt_go_on(&copy, 1, SLOW, &w);
+}
+
+Test(store_checkpoint,
+     one_that_contradicts_itself_costs_its_generation_and_every_batch_is_counted) {
+  struct tt_writer w = start_with_wrong_checkpoints(spoil_the_day, "contradicts itself");
+
+  tt_end(&w, 1);
+  tt_generation(&w, 2, 3, 1000);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, SLOW);
+  cr_assert_eq(row.lost_batches, 6);
+  cr_assert_eq(row.lost_bytes, 6 * 1000);
+  cr_assert_eq(row.generations, 1);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
+  tt_expect_proven(&copy);
+  tt_store_remove(&copy);
+}
+
+Test(store_checkpoint, one_that_does_not_parse_is_a_gap_that_is_recorded) {
+  struct tt_writer w = start_with_wrong_checkpoints(make_nonsense, "does not parse");
+
+  cr_assert_not_null(strstr(copy.notes, "these records are damaged in the log"), "%s", copy.notes);
+  tt_end(&w, 1);
+  tt_generation(&w, 2, 3, 1000);
+  tt_close_with(&w, 9, 9000);
+  tt_barrier(&copy);
+  cr_assert_eq(tt_stream_row(&copy, SLOW).generations, 1);
+  cr_assert_geq(tt_count_files(&copy, "quarantine", ".part"), 1);
+  tt_expect_proven(&copy); /* the books have the gap, or they would not add up */
+  tt_store_remove(&copy);
+}
+
+/* Streams are known by it alone: a start without it would pass over their records in silence. */
+Test(store_checkpoint, a_stream_record_that_does_not_parse_is_no_start) {
+  struct tt_writer first = tt_attach_as(&tt, 2, 8);
+
+  tt_header(&first);
+  cr_assert(
+      tt_wait_acked(&tt, first.stream, first.seq)); /* the log's snapshot lies before the other */
+  struct tt_writer w = tt_attach_as(&tt, 1, SLOW);
+  tt_header(&w);
+  batches(&w, 1, 0, 4);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  crash();
+  change_records(&copy, TC_LOG_STREAM, make_nonsense);
+  cr_assert_eq(tt_store_start(&copy), TB_CORRUPT, "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, "does not parse"), "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, "at lsn "), "%s", copy.notes);
   tt_store_remove(&copy);
 }
 

@@ -46,7 +46,9 @@ TestSuite(store_shortage, .init = open_store, .fini = remove_store);
 static unsigned lines_with(const char *words) {
   unsigned n = 0;
 
+  pthread_mutex_lock(&tt.lock);
   for (const char *at = tt.notes; (at = strstr(at, words)) != NULL; at++) n++;
+  pthread_mutex_unlock(&tt.lock);
   return n;
 }
 
