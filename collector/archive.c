@@ -269,6 +269,10 @@ void tc_archive_stop(struct tc_archive *a) {
   free(a);
 }
 
+uint64_t tc_archive_listener_turns(const struct tc_archive *archive) {
+  return tc_nng_listener_turns(archive->listener);
+}
+
 const char *tc_archive_url(const struct tc_archive *archive) {
   return tc_nng_listener_url(archive->listener);
 }

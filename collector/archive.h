@@ -31,10 +31,10 @@ struct tc_archive_env {
   const struct tc_config *config; /* read by start() only */
   struct tc_store *store;
   struct tc_reports *reports;
-  struct tc_leases *leases; /* NULL: none are given */
+  struct tc_leases *leases;       /* NULL: none are given */
   struct tc_recorders *recorders; /* NULL: nobody is asked for snaps */
-  struct tc_nng_tls *tls; /* needed where listen.archive is tls+tcp:// */
-  unsigned sender;        /* the store's sender number, = loops; also the loop of its replies */
+  struct tc_nng_tls *tls;         /* needed where listen.archive is tls+tcp:// */
+  unsigned sender; /* the store's sender number, = loops; also the loop of its replies */
   uint64_t started_wall_ns;
   const char *version;
 };
@@ -47,6 +47,8 @@ TB_MUST tb_rc tc_archive_start(const struct tc_archive_env *env, struct tb_diag 
  * tc_store_close(). */
 void tc_archive_stop(struct tc_archive *archive);
 
+uint64_t tc_archive_listener_turns(
+    const struct tc_archive *archive); /* of its listener's thread, one a second; any thread */
 const char *tc_archive_url(const struct tc_archive *archive); /* with the real port */
 
 /* The store's sink gives every TC_REPLY_BARRIER here, whatever its loop; owns reply. */

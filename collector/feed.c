@@ -344,6 +344,10 @@ uint64_t tc_feed_turns(const struct tc_feed *feed) {
   return atomic_load(&feed->turns);
 }
 
+uint64_t tc_feed_listener_turns(const struct tc_feed *feed) {
+  return tc_nng_listener_turns(feed->listener);
+}
+
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed) {
   return &feed->metrics;
 }

@@ -41,6 +41,7 @@ const char *tc_feed_url(const struct tc_feed *feed); /* with the real port, for 
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed);
 uint64_t
 tc_feed_turns(const struct tc_feed *feed); /* of its thread, at least one a second; any thread */
+uint64_t tc_feed_listener_turns(const struct tc_feed *feed); /* the same of its listener's */
 
 /* --- publishing: the loops --- */
 

@@ -7,6 +7,7 @@
 #include <nng/supplemental/tls/tls.h>
 #include <nng/transport/ipc/ipc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ struct tc_nng_listener {
   nng_listener current;
   nng_sockaddr address;
   pthread_t thread;
+  atomic_ullong turns;
   pthread_mutex_t lock; /* for closing */
   pthread_cond_t changed;
   bool closing;
@@ -247,8 +249,13 @@ static bool sleeps_a_tick(struct tc_nng_listener *l) {
 }
 
 static void *watch(void *self) {
+  struct tc_nng_listener *l = self;
+
   pthread_setname_np(pthread_self(), "tc-listener");
-  while (sleeps_a_tick(self)) look(self);
+  while (sleeps_a_tick(l)) {
+    atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
+    look(l);
+  }
   return NULL;
 }
 
@@ -313,6 +320,10 @@ void tc_nng_listener_close(struct tc_nng_listener *l) {
   leave(l);
   if (l->state != GONE) nng_listener_close(l->current);
   free(l);
+}
+
+uint64_t tc_nng_listener_turns(const struct tc_nng_listener *l) {
+  return atomic_load(&l->turns);
 }
 
 const char *tc_nng_listener_url(const struct tc_nng_listener *l) {

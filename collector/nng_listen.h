@@ -27,6 +27,8 @@ TB_MUST tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tl
 /* Before its socket is closed. */
 void tc_nng_listener_close(struct tc_nng_listener *listener);
 
+uint64_t tc_nng_listener_turns(
+    const struct tc_nng_listener *listener); /* of its thread, one a second; any thread */
 const char *tc_nng_listener_url(const struct tc_nng_listener *listener); /* port 0 resolved */
 
 #endif

@@ -624,10 +624,12 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
   };
 }
 
-/* The main loop asks, so it turns. Threads that answer a reader's question (archive, HTTP) are not asked: each may
- * wait for a disk, and delays its own reader only. */
+/* The main loop asks, so it turns. Threads that answer a reader's question (the archive's, libuv's pool for HTTP) are
+ * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
+ * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
-  static const char *const others[] = { "tc-commit", "tc-segment", "tc-feed", "tc-leases" };
+  static const char *const others[] = { "tc-commit", "tc-segment",  "tc-feed",
+                                        "tc-leases", "tc-listener", "tc-listener" };
   uint64_t turns[TC_PROGRESS_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -637,8 +639,10 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 1] = stats.segment_turns;
   turns[p->count + 2] = tc_feed_turns(p->feed);
   turns[p->count + 3] = tc_leases_turns(p->leases);
+  turns[p->count + 4] = tc_feed_listener_turns(p->feed);
+  turns[p->count + 5] = tc_archive_listener_turns(p->archive);
 
-  int stuck = tc_progress_stuck(&p->progress, turns, p->count + 4);
+  int stuck = tc_progress_stuck(&p->progress, turns, p->count + 6);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);

@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TC_PROGRESS_THREADS_MAX = 260 }; /* loops, the store's two, the feed's, the leases' */
+enum {
+  TC_PROGRESS_THREADS_MAX = 262
+}; /* loops, the store's two, the feed's, the leases', two listeners' */
 
 struct tc_progress {
   uint64_t turns[TC_PROGRESS_THREADS_MAX]; /* when last asked; a new one has not turned */
