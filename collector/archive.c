@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "collector/clock.h"
+#include "collector/journal.h"
 #include "collector/nng_close.h"
 #include "collector/thread.h"
 #include "proto/unpack.h"
@@ -98,11 +99,27 @@ tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag) {
   return TB_OK;
 }
 
+/* It is a copy of what the metas say. */
+static void rebuild(struct tc_archive *a, const char *why) {
+  if (tc_store_catalog_is_stale(a->env.store)) return;
+  tc_log(TC_ERROR, "archive", "%s; it will be rebuilt", why);
+  tc_store_rebuild_catalog(a->env.store);
+}
+
 tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag) {
   if (w->catalog != NULL && tc_catalog_is_current(w->catalog)) return TB_OK;
   tc_catalog_close(w->catalog); /* another one has taken its name */
   w->catalog = NULL;
-  return tc_catalog_open(tc_store_dirfd(w->archive->env.store), false, diag, &w->catalog);
+  tb_rc rc = tc_catalog_open(tc_store_dirfd(w->archive->env.store), false, diag, &w->catalog);
+  if (rc == TB_CORRUPT) rebuild(w->archive, diag->text);
+  return rc;
+}
+
+void tc__archive_look_at_catalog(struct tc__worker *w, const struct tb_diag *diag) {
+  if (w->catalog == NULL || !tc_catalog_is_rotten(w->catalog)) return;
+  rebuild(w->archive, diag->text);
+  tc_catalog_close(w->catalog);
+  w->catalog = NULL;
 }
 
 static bool is_stopping(struct tc__worker *w) {

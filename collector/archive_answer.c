@@ -358,6 +358,7 @@ bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *r
   tb_rc rc =
       lease ? tc__archive_lease(w, request, &diag) : answer_by_kind(w, request, &diag, reply);
   if (rc == TB_OK) return lease;
+  tc__archive_look_at_catalog(w, &diag);
 
   tracecollect__v1__reply__init(reply);
   reply->rc = rc;

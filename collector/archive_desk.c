@@ -48,5 +48,8 @@ const Tracecollect__V1__Reply *tc_archive_desk_ask(struct tc_archive_desk *desk,
 
 tb_rc tc_archive_desk_open(struct tc_archive_desk *desk, uint64_t segment, struct tb_diag *diag,
                            struct tc_segment_row *out_row, int *out_fd) {
-  return tc__archive_open(&desk->worker, segment, diag, out_row, out_fd);
+  tb_rc rc = tc__archive_open(&desk->worker, segment, diag, out_row, out_fd);
+
+  if (rc != TB_OK) tc__archive_look_at_catalog(&desk->worker, diag);
+  return rc;
 }

@@ -102,5 +102,7 @@ nng_msg *tc__archive_pack(const Tracecollect__V1__Reply *reply);
 TB_MUST tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag);
 /* Opens it, again where another one has taken its name. */
 TB_MUST tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag);
+/* After a question that failed so: a catalog that is damaged is rebuilt. */
+void tc__archive_look_at_catalog(struct tc__worker *w, const struct tb_diag *diag);
 
 #endif

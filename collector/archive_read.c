@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "collector/archive_private.h"
+#include "collector/statedir.h"
 
 struct found {
   struct tc_segment_row row;
@@ -45,25 +46,14 @@ tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
   return TB_OK;
 }
 
-static tb_rc read_at(int fd, uint64_t offset, void *bytes, size_t n, struct tb_diag *diag) {
-  for (size_t done = 0; done < n;) {
-    ssize_t got = pread(fd, (char *)bytes + done, n - done, (off_t)(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return tb_fail(diag, TB_IO, "reading the segment: %s",
-                     got < 0 ? strerror(errno) : "it became shorter");
-    done += (size_t)got;
-  }
-  return TB_OK;
-}
-
-static tb_rc read_chunk(struct tc__worker *w, int fd, const Tracecollect__V1__ReadRequest *ask,
-                        struct tb_diag *diag, Tracecollect__V1__ReadReply *reply) {
+static tb_rc read_chunk(struct tc__worker *w, const char *path, int fd,
+                        const Tracecollect__V1__ReadRequest *ask, struct tb_diag *diag,
+                        Tracecollect__V1__ReadReply *reply) {
   size_t wanted = ask->bytes == 0 ? TC__CHUNK_BYTES : ask->bytes;
   struct stat st;
   void *bytes;
 
-  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "segment: %s", strerror(errno));
+  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
   uint64_t total = (uint64_t)st.st_size;
   if (ask->offset > total)
     return tb_fail(diag, TB_NOTFOUND, "offset %" PRIu64 " lies behind the segment's end",
@@ -72,7 +62,7 @@ static tb_rc read_chunk(struct tc__worker *w, int fd, const Tracecollect__V1__Re
   size_t n = wanted < total - ask->offset ? wanted : (size_t)(total - ask->offset);
 
   TB_TRY(tb_arena_take(&w->arena, n, &bytes));
-  TB_TRY(read_at(fd, ask->offset, bytes, n, diag));
+  TB_TRY(tc_read_exactly(fd, path, bytes, n, ask->offset, diag));
   reply->data = (ProtobufCBinaryData){ .len = n, .data = bytes };
   reply->crc = tb_crc32c(0, bytes, n);
   reply->total = total;
@@ -90,7 +80,7 @@ tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest
   Tracecollect__V1__ReadReply *reply = place;
   tracecollect__v1__read_reply__init(reply);
   TB_TRY(tc__archive_open(w, ask->segment, diag, &row, &fd));
-  tb_rc rc = read_chunk(w, fd, ask, diag, reply);
+  tb_rc rc = read_chunk(w, row.path, fd, ask, diag, reply);
   close(fd);
   if (rc == TB_OK) *out = reply;
   return rc;

@@ -61,24 +61,6 @@ static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-/* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
-static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
-  struct tb_diag why = { 0 };
-  int state_fd = archiver->opt.dirs->state;
-  bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-  /* Where it cannot be seen whether the mark is there, it may be. */
-  bool stale =
-      faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-
-  if (!missing && !stale && tc_catalog_open(state_fd, true, &why, &archiver->catalog) == TB_OK)
-    return TB_OK;
-  if (!missing)
-    tc__note_as(archiver, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
-                stale ? "catalog.sqlite: a write had failed" : why.text);
-  TB_TRY(make_anew(archiver, diag));
-  return tc_catalog_open(state_fd, true, diag, &archiver->catalog);
-}
-
 static tb_rc take_totals(struct tc_archiver *archiver, struct tb_diag *diag) {
   struct tc_catalog_totals totals;
 
@@ -89,10 +71,38 @@ static tb_rc take_totals(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-void tc__take_totals(struct tc_archiver *archiver) {
-  struct tb_diag diag = { 0 };
+static tb_rc begin_with(struct tc_archiver *archiver, struct tb_diag *diag) {
+  TB_TRY(tc_catalog_open(archiver->opt.dirs->state, true, diag, &archiver->catalog));
+  tb_rc rc = tc_catalog_forget_live(archiver->catalog, diag);
+  if (rc == TB_OK) rc = take_totals(archiver, diag);
+  if (rc == TB_OK) return TB_OK;
+  tc_catalog_close(archiver->catalog);
+  archiver->catalog = NULL;
+  return rc;
+}
 
-  if (tc__catalog_takes_rows(archiver)) (void)!take_totals(archiver, &diag);
+/* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
+static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  int state_fd = archiver->opt.dirs->state;
+  bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+  /* Where it cannot be seen whether the mark is there, it may be. */
+  bool stale =
+      faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+
+  if (!missing && !stale && begin_with(archiver, &why) == TB_OK) return TB_OK;
+  if (!missing)
+    tc__note_as(archiver, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
+                stale ? "catalog.sqlite: a write had failed" : why.text);
+  TB_TRY(make_anew(archiver, diag));
+  return begin_with(archiver, diag);
+}
+
+void tc__take_totals(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 }, words = { 0 };
+
+  if (tc__catalog_takes_rows(archiver) && take_totals(archiver, &diag) == TB_CORRUPT)
+    (void)!tc__catalog_failed(archiver, &diag, &words);
 }
 
 void tc__rebuild_catalog(struct tc_archiver *archiver) {
@@ -114,9 +124,7 @@ static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {
   if (tc_outbox_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT, archiver->opt.loops) !=
       TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  TB_TRY(open_catalog(archiver, diag));
-  TB_TRY(tc_catalog_forget_live(archiver->catalog, diag));
-  return take_totals(archiver, diag);
+  return open_catalog(archiver, diag);
 }
 
 tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,
@@ -313,11 +321,12 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
 }
 
 void tc__flush_live(struct tc_archiver *archiver) {
-  struct tb_diag diag = { 0 };
+  struct tb_diag diag = { 0 }, words = { 0 };
 
   if (archiver->live == NULL || archiver->catalog == NULL) return;
-  if (tc_catalog_begin(archiver->catalog, &diag) != TB_OK) return;
-  tb_rc rc = write_live_rows(archiver, &diag);
+  tb_rc rc = tc_catalog_begin(archiver->catalog, &diag);
+  if (rc == TB_OK) rc = write_live_rows(archiver, &diag);
   if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
+  if (rc == TB_CORRUPT) (void)!tc__catalog_failed(archiver, &diag, &words);
   if (rc != TB_OK) tc_catalog_rollback(archiver->catalog);
 }

@@ -223,7 +223,7 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
                                &file->segment);
   if (rc != TB_OK) {
     tc__file_free(file);
-    if (rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
+    if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
     return give_part_up(archiver, stream, m, why.text);
   }
   file->segment->first_wall_ns = m->first_wall_ns;

@@ -221,6 +221,10 @@ tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *strea
 /* Moves an open file to quarantine/. */
 tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
                           struct tb_diag *diag);
+/* The meta of a generation that is about to be published cannot be read: nobody knows whose the trace under that name is. It is
+ * kept in quarantine/, and the place is free. */
+tb_rc tc__put_trace_aside(struct tc_archiver *archiver, const struct tc__stream *stream, int dir_fd,
+                          uint64_t gen, const char *why, struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it, and what still comes of
  * it is lost as well. */
 tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,

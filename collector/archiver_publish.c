@@ -198,6 +198,9 @@ static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bo
   bool exists = faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   if (!exists && errno != ENOENT) return fail_name(diag, file, trace);
   tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
+  if (rc == TB_UNREADABLE)
+    return tc__put_trace_aside(archiver, file->stream, file->dir_fd, file->segment->first_gen,
+                               why.text, diag);
   if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
   if (rc == TB_OK) {
     *out_taken = meta->expired || (exists && meta->n_generations > 0);
@@ -402,7 +405,8 @@ static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_t
   bool looks = rc == TB_OK && meta->n_generations > 0 && !meta->expired;
   *out_is_there = rc == TB_OK;
   tc_meta_free(meta);
-  if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
+  if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT && rc != TB_UNREADABLE)
+    return fail_meta(diag, file, rc, &why);
   if (!looks || faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return TB_OK;
   *out_is_there = false;
   return errno == ENOENT ? TB_OK : fail_name(diag, file, trace);
@@ -464,7 +468,8 @@ static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, stru
                        last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
                        NULL, &why);
   if (rc == TB_OK) return TB_OK;
-  if (rc != TB_NOTFOUND && rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
+  if (rc != TB_NOTFOUND && rc != TB_CORRUPT && rc != TB_UNREADABLE)
+    return tb_fail(diag, rc, "%s", why.text);
   /* Under the name of a segment it would be in the place of its row. */
   bool has_name = file->losses.n > 0 && file->losses.items[0].first_gen > last->last_gen;
   if (has_name) TB_TRY(leave_note(archiver, file, diag));

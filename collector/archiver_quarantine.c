@@ -21,6 +21,24 @@ tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment 
   return TB_OK;
 }
 
+tb_rc tc__put_trace_aside(struct tc_archiver *archiver, const struct tc__stream *stream, int dir_fd,
+                          uint64_t gen, const char *why, struct tb_diag *diag) {
+  char trace[32], name[TC_FILE_NAME_BYTES];
+
+  tc_trace_name(gen, trace);
+  tc_segment_name(stream->hex, gen, name);
+  if (renameat(dir_fd, trace, archiver->opt.dirs->quarantine, name) != 0)
+    return errno == ENOENT
+               ? TB_OK
+               : tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
+  archiver->quarantine.changed = true;
+  tc__note_as(archiver, TC_ERROR, stream->ref,
+              "stream=%s gen=%" PRIu64 ": %s; its trace is in quarantine/%s, and it is made anew "
+              "from the log",
+              stream->hex, gen, why, name);
+  return TB_OK;
+}
+
 /* A file costs the disk at least that much, so small ones without number are bounded too. */
 enum { FILE_BYTES_MIN = 4096 };
 

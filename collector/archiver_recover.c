@@ -74,7 +74,7 @@ static tb_rc find_published(struct tc_archiver *archiver, struct tc__stream *str
     tc_meta_free(*out);
     *out = NULL;
   }
-  if (rc == TB_OK || rc == TB_NOTFOUND || rc == TB_CORRUPT) return TB_OK;
+  if (rc == TB_OK || rc == TB_NOTFOUND || rc == TB_CORRUPT || rc == TB_UNREADABLE) return TB_OK;
   return tb_fail(diag, rc, "%s", why.text);
 }
 
@@ -84,7 +84,7 @@ static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, cons
                                          *last = meta->generations[meta->n_generations - 1];
   struct tc_settled *settled = &stream->settled;
 
-  TB_TRY(tc_catalog_put(archiver->catalog, meta, diag));
+  TB_TRY(tc__put_row(archiver, meta, diag));
   memcpy(settled->day, meta->day, TC_DAY_BYTES);
   memcpy(settled->sha256, meta->sha256.data, sizeof settled->sha256);
   settled->has_segment = true;
@@ -178,6 +178,12 @@ static tb_rc take_back(struct tc_archiver *archiver, struct tc__stream *stream, 
   bool has_meta = rc == TB_OK && meta->n_generations > 0;
   bool ours = has_meta ? meta->generations[0]->first_seq == first_seq : rc != TB_OK;
   tc_meta_free(meta);
+  if (rc == TB_UNREADABLE) {
+    rc = tc__put_trace_aside(archiver, stream, dir_fd, gen, diag->text, diag);
+    if (rc == TB_OK) tb_diag_clear(diag);
+    close(dir_fd);
+    return rc;
+  }
   if (rc == TB_NOTFOUND || rc == TB_CORRUPT) {
     tb_diag_clear(diag);
     rc = TB_OK;
@@ -298,6 +304,9 @@ struct pending {
   struct tb_diag *diag;
   tc_meta **ahead; /* of their rows */
   size_t nahead, ahead_cap;
+  struct tc_segment_row last; /* that was offered */
+  bool has_last;
+  bool has_failed; /* not the catalog: what was to be done with a row */
 };
 
 /* The row's meta, NULL: tracectl verify tells what is wrong with it, there is nothing to offer. If it has more verdicts
@@ -334,8 +343,13 @@ static tb_rc remember_ahead(struct pending *pending, tc_meta *meta) {
   return TB_OK;
 }
 
-static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
-  struct pending *pending = self;
+static bool was_offered(const struct pending *pending, const struct tc_segment_row *row) {
+  int order = pending->has_last ? memcmp(row->stream, pending->last.stream, sizeof row->stream) : 1;
+
+  return order < 0 || (order == 0 && row->first_gen <= pending->last.first_gen);
+}
+
+static tb_rc offer(struct pending *pending, const struct tc_segment_row *row) {
   char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES];
   tc_meta *meta;
   uint32_t ref;
@@ -359,14 +373,42 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
   return rc;
 }
 
-static tb_rc put_ahead(struct pending *pending) {
-  struct tc_catalog *catalog = pending->archiver->catalog;
+static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
+  struct pending *pending = self;
 
-  if (pending->nahead == 0) return TB_OK;
-  TB_TRY(tc_catalog_begin(catalog, pending->diag));
-  for (size_t i = 0; i < pending->nahead; i++)
-    TB_TRY(tc_catalog_put(catalog, pending->ahead[i], pending->diag));
-  return tc_catalog_commit(catalog, pending->diag);
+  if (was_offered(pending, row)) return TB_OK;
+  pending->last = *row;
+  pending->has_last = true;
+  tb_rc rc = offer(pending, row);
+  pending->has_failed = rc != TB_OK;
+  return rc;
+}
+
+static tb_rc put_ahead(struct pending *pending) {
+  struct tc_archiver *archiver = pending->archiver;
+  struct tb_diag why = { 0 };
+
+  if (pending->nahead == 0 || !tc__catalog_takes_rows(archiver)) return TB_OK;
+  tb_rc rc = tc_catalog_begin(archiver->catalog, &why);
+  for (size_t i = 0; rc == TB_OK && i < pending->nahead; i++)
+    rc = tc_catalog_put(archiver->catalog, pending->ahead[i], &why);
+  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &why);
+  return rc == TB_OK ? TB_OK : tc__catalog_failed(archiver, &why, pending->diag);
+}
+
+/* A catalog that cannot be read to its end is made anew, and gone on with behind the row that was offered last. */
+static tb_rc offer_rows(struct pending *pending) {
+  struct tc_archiver *archiver = pending->archiver;
+  struct tb_diag why = { 0 };
+
+  if (!tc__catalog_takes_rows(archiver)) return TB_OK;
+  tb_rc rc = tc_catalog_pending(archiver->catalog, offer_row, pending, &why);
+  if (rc == TB_OK || pending->has_failed) return rc;
+  if (rc != TB_CORRUPT) return tb_fail(pending->diag, rc, "%s", why.text);
+  TB_TRY(tc__catalog_failed(archiver, &why, pending->diag));
+  tc__rebuild_catalog(archiver);
+  if (!tc__catalog_takes_rows(archiver)) return TB_OK; /* told; the next start offers them */
+  return tc_catalog_pending(archiver->catalog, offer_row, pending, pending->diag);
 }
 
 tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
@@ -378,7 +420,7 @@ tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
     .archiver = archiver, .stream_of = stream_of, .self = self, .diag = diag
   };
 
-  tb_rc rc = tc_catalog_pending(archiver->catalog, offer_row, &pending, diag);
+  tb_rc rc = offer_rows(&pending);
   if (rc == TB_OK) rc = put_ahead(&pending); /* not while rows are walked */
   for (size_t i = 0; i < pending.nahead; i++) tc_meta_free(pending.ahead[i]);
   free(pending.ahead);

@@ -184,6 +184,14 @@ static bool takes(const struct tc__round *round, const char *service,
   return wants && tc_retention_allows(retention, row->bytes);
 }
 
+/* The round ends; the next one has a new catalog. */
+static void catalog_is_unread(struct tc_archiver *archiver, const struct tb_diag *why) {
+  struct tb_diag diag = { 0 };
+
+  if (tc__catalog_failed(archiver, why, &diag) != TB_OK)
+    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+}
+
 /* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
  * knows neither what there is nor how much: the rebuilt one does. */
 static enum step take_some(struct tc__round *round, const char *service) {
@@ -191,10 +199,12 @@ static enum step take_some(struct tc__round *round, const char *service) {
   struct tb_diag diag = { 0 };
 
   round->nrows = 0;
-  if (!tc__catalog_takes_rows(archiver) ||
-      tc_catalog_oldest(archiver->catalog, service, round->has_after ? &round->after : NULL,
-                        AT_ONCE, collect, round, &diag) != TB_OK)
+  if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
+  if (tc_catalog_oldest(archiver->catalog, service, round->has_after ? &round->after : NULL,
+                        AT_ONCE, collect, round, &diag) != TB_OK) {
+    catalog_is_unread(archiver, &diag);
     return STEP_DONE;
+  }
   for (size_t i = 0; i < round->nrows; i++) {
     const struct tc_segment_row *row = &round->rows[i];
     if (!takes(round, service, row)) return STEP_DONE;
@@ -206,7 +216,7 @@ static enum step take_some(struct tc__round *round, const char *service) {
     tb_rc rc = take_away(round, row);
     if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
     /* Told, and left for the next round or tracectl verify: the disk must not fill. */
-    if (rc == TB_CORRUPT || rc == TB_IO) continue;
+    if (rc == TB_CORRUPT || rc == TB_UNREADABLE || rc == TB_IO) continue;
     if (rc != TB_OK) return STEP_DONE;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
   }
@@ -227,9 +237,10 @@ static void find_services(struct tc__round *round) {
   struct tb_diag diag = { 0 };
 
   round->at_services = true;
-  if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->archiver))
-    (void)!tc_catalog_heavy(round->archiver->catalog, round->rules.service_bytes, collect_service,
-                            round, &diag);
+  if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->archiver) &&
+      tc_catalog_heavy(round->archiver->catalog, round->rules.service_bytes, collect_service, round,
+                       &diag) != TB_OK)
+    catalog_is_unread(round->archiver, &diag);
   if (round->nservices > 0) round->service_over = round->over[0];
 }
 

@@ -62,7 +62,7 @@ tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta) {
   return TB_OK;
 }
 
-/* A meta that is not there, or damaged, tells nothing; one that cannot be read now may. */
+/* A meta that is not there, or damaged, tells nothing; one that cannot be read may. */
 static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
   tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
@@ -165,13 +165,21 @@ tb_rc tc__learn_told(struct tc_archiver *archiver, struct tc__stream *stream,
   if (!settled->has_segment) TB_TRY(tc__find_note(archiver, stream, diag));
   stream->told_known = true;
   if (!settled->has_segment && stream->note_day[0] == '\0') return TB_OK;
-  TB_TRY(open_folder(archiver, stream, settled->has_segment ? settled->day : stream->note_day, diag,
-                     &dir_fd));
+  const char *day = settled->has_segment ? settled->day : stream->note_day;
+  TB_TRY(open_folder(archiver, stream, day, diag, &dir_fd));
   if (dir_fd < 0) return TB_OK;
   tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
-  tb_rc rc = read_meta(dir_fd, name, diag, &meta);
+  struct tb_diag why = { 0 };
+  tb_rc rc = read_meta(dir_fd, name, &why, &meta);
   close(dir_fd);
+  if (rc == TB_UNREADABLE) { /* better a loss told twice than no start */
+    tc__note_as(archiver, TC_ERROR, stream->ref,
+                "archive/%s/%s/%s; losses of the stream that it tells may be told again", day,
+                stream->hex, why.text);
+    return TB_OK;
+  }
   if (rc == TB_OK && meta != NULL) rc = tc__told_by(stream, meta);
   tc_meta_free(meta);
-  return rc == TB_NOMEM ? tb_fail(diag, rc, "recovery: no memory") : rc;
+  return rc == TB_OK ? TB_OK
+                     : tb_fail(diag, rc, "%s", rc == TB_NOMEM ? "recovery: no memory" : why.text);
 }

@@ -3,6 +3,7 @@
  * waits in memory, afterwards the meta is rewritten by rename. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -215,6 +216,10 @@ static tb_rc apply_verdicts(struct tc_archiver *archiver, size_t most, struct fo
     tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
                          change_verdict, item->verdict, &dir_fd, diag);
     if (tc_rc_is_full(rc) || tc_rc_is_short(rc) || rc == TB_IO) return rc;
+    if (rc != TB_OK && rc != TB_NOTFOUND) /* else retention took it */
+      tc__note_as(archiver, TC_ERROR, item->stream->ref,
+                  "archive/%s/%s/%s; the verdict on generation %" PRIu64 " is not noted",
+                  item->recent->day, item->stream->hex, diag->text, item->verdict->gen);
     tb_diag_clear(diag);
     (void)!remember_folder(archiver, folders, dir_fd, item, unsynced);
     archiver->verdicts = item->next;

@@ -16,10 +16,22 @@
 
 enum { LIMIT_DEFAULT = 1000 };
 
-tb_rc tc__catalog_fail(struct tc_catalog *catalog, struct tb_diag *diag, const char *what) {
-  int code = sqlite3_errcode(catalog->db) & 0xff;
-  bool rot = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+/* Its bytes are wrong, or the disk cannot read them. */
+static bool is_rotten(sqlite3 *db) {
+  int code = sqlite3_extended_errcode(db);
 
+  switch (code) {
+  case SQLITE_IOERR_READ:
+  case SQLITE_IOERR_SHORT_READ:
+  case SQLITE_IOERR_CORRUPTFS: return true;
+  default: return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+  }
+}
+
+tb_rc tc__catalog_fail(struct tc_catalog *catalog, struct tb_diag *diag, const char *what) {
+  bool rot = is_rotten(catalog->db);
+
+  catalog->rotten |= rot;
   return tb_fail(diag, rot ? TB_CORRUPT : TB_IO, "catalog.sqlite: %s: %s", what,
                  sqlite3_errmsg(catalog->db));
 }
@@ -88,6 +100,10 @@ static ino_t file_of(int dir_fd) {
   struct stat st;
 
   return fstatat(dir_fd, "catalog.sqlite", &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
+}
+
+bool tc_catalog_is_rotten(const struct tc_catalog *catalog) {
+  return catalog->rotten;
 }
 
 bool tc_catalog_is_current(const struct tc_catalog *catalog) {

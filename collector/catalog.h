@@ -17,6 +17,8 @@ struct tc_catalog;
 TB_MUST tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag,
                               struct tc_catalog **out);
 void tc_catalog_close(struct tc_catalog *catalog);
+/* A page of it was wrong, or could not be read, since it was opened. */
+bool tc_catalog_is_rotten(const struct tc_catalog *catalog);
 /* A reader's: whether the file it has open is still the one of that name. Another takes its place when the catalog is
  * rebuilt, which a running collector does after a write that failed. */
 bool tc_catalog_is_current(const struct tc_catalog *catalog);

@@ -26,8 +26,9 @@ enum tc__statement {
 
 struct tc_catalog {
   sqlite3 *db;
-  int dir_fd; /* our own handle of the state folder: the database's path goes through it */
-  ino_t file; /* the database, as it was when it was opened; 0: there was none */
+  int dir_fd;  /* our own handle of the state folder: the database's path goes through it */
+  bool rotten; /* a page was wrong, or the disk could not read it */
+  ino_t file;  /* the database, as it was when it was opened; 0: there was none */
   sqlite3_stmt *stmt[TC__STATEMENTS];
 };
 

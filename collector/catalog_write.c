@@ -192,7 +192,11 @@ tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
 
   TB_TRY(tc__catalog_statement(catalog, TC__TOTALS, "SELECT bytes, segments, expired FROM totals",
                                diag, &stmt));
-  if (sqlite3_step(stmt) != SQLITE_ROW) return tc__catalog_fail(catalog, diag, "totals");
+  if (sqlite3_step(stmt) != SQLITE_ROW) {
+    tb_rc rc = tc__catalog_fail(catalog, diag, "totals");
+    sqlite3_reset(stmt);
+    return rc;
+  }
   out->bytes = (uint64_t)sqlite3_column_int64(stmt, 0);
   out->segments = (uint64_t)sqlite3_column_int64(stmt, 1);
   out->expired = (uint64_t)sqlite3_column_int64(stmt, 2);
@@ -259,6 +263,7 @@ tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
                        void *self, struct tb_diag *diag) {
   sqlite3_stmt *stmt;
   tb_rc rc = TB_OK;
+  int step = SQLITE_DONE;
 
   TB_TRY(tc__catalog_statement(
       catalog, TC__HEAVY,
@@ -266,9 +271,10 @@ tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
       " GROUP BY service HAVING sum(bytes) > ?1",
       diag, &stmt));
   sqlite3_bind_int64(stmt, 1, (int64_t)bytes);
-  while (rc == TB_OK && sqlite3_step(stmt) == SQLITE_ROW)
+  while (rc == TB_OK && (step = sqlite3_step(stmt)) == SQLITE_ROW)
     rc = each(self, (const char *)sqlite3_column_text(stmt, 0),
               (uint64_t)sqlite3_column_int64(stmt, 1));
+  if (rc == TB_OK && step != SQLITE_DONE) rc = tc__catalog_fail(catalog, diag, "heavy services");
   sqlite3_reset(stmt);
   return rc;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A segment's file: a worker finds and opens it and reads each chunk, the loop sends them. The next
  * chunk is read when the one before has left, so a slow reader costs one chunk of memory. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +9,14 @@
 
 #include "collector/http_private.h"
 #include "collector/http_query.h"
+#include "collector/statedir.h"
 
 struct tc__http_file {
   int fd;
   struct tc_segment_row row;
   uint64_t at, left;
-  size_t chunk; /* bytes in buffer; 0: the file became shorter */
+  size_t chunk; /* bytes in buffer; 0: it cannot be read */
+  struct tb_diag fault;
   unsigned char *buffer;
 };
 
@@ -31,16 +32,11 @@ void tc__http_file_free(struct tc__http_conn *c) {
 
 static void read_chunk(struct tc__http_job *job, struct tc_archive_desk *desk) {
   struct tc__http_file *f = job->self;
-  size_t want = f->left < TC__FILE_CHUNK_BYTES ? (size_t)f->left : TC__FILE_CHUNK_BYTES, got = 0;
+  size_t want = f->left < TC__FILE_CHUNK_BYTES ? (size_t)f->left : TC__FILE_CHUNK_BYTES;
 
   (void)desk;
-  while (got < want) {
-    ssize_t n = pread(f->fd, f->buffer + got, want - got, (off_t)(f->at + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    got += (size_t)n;
-  }
-  f->chunk = got == want ? got : 0;
+  tb_rc rc = tc_read_exactly(f->fd, f->row.path, f->buffer, want, f->at, &f->fault);
+  f->chunk = rc == TB_OK ? want : 0;
 }
 
 static void chunk_read(struct tc__http_job *job, bool wanted) {
@@ -49,7 +45,7 @@ static void chunk_read(struct tc__http_job *job, bool wanted) {
 
   if (!wanted) return;
   if (f->chunk == 0) {
-    tc_tls_abort(c->tls, "a segment's file became shorter while it was sent");
+    tc_tls_abort(c->tls, f->fault.text);
     return;
   }
   f->at += f->chunk;

@@ -95,7 +95,9 @@ static void fill(struct tc_log_scan *scan, uint64_t from, size_t n) {
     if (part > n - done) part = n - done;
     if (tc_read_all(w->fd, w->bytes + done, part, from + done) == 0) continue;
     memset(w->bytes + done, 0, part); /* no record has such a magic */
-    scan->unreadable++;
+    if (scan->unreadable++ > 0) continue;
+    scan->unreadable_file = w->file_start;
+    scan->unreadable_at = (from + done) / BLOCK_BYTES * BLOCK_BYTES;
   }
 }
 

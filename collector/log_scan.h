@@ -43,7 +43,8 @@ struct tc_log_window {
 struct tc_log_scan {
   int wal_fd; /* the caller's; open until tc_log_scan_free() */
   struct tc_log_window window;
-  uint64_t unreadable; /* blocks */
+  uint64_t unreadable; /* blocks of 4 KiB; the first one: */
+  uint64_t unreadable_file, unreadable_at;
   struct tc_log_entry *entries;
   size_t nentries, entries_cap;
   struct tc_log_scan_file *files;

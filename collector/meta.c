@@ -74,7 +74,7 @@ tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta *
   else if ((bytes = malloc((size_t)st.st_size + 1)) == NULL)
     rc = tb_fail(diag, TB_NOMEM, "%s: no memory", name);
   else if (tc_read_all(fd, bytes, (size_t)st.st_size, 0) != 0)
-    rc = tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
+    rc = tb_fail(diag, tc_read_rc(errno), "%s: %s", name, strerror(errno));
   else
     rc = unpack(bytes, (size_t)st.st_size, name, diag, out);
   free(bytes);

@@ -415,6 +415,9 @@ static tb_rc remove_parts(const struct recovery *recovery, const struct tc_state
 
 static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) {
   TB_TRY(tc_log_scan(dirs->wal, recovery->diag, &recovery->scan));
+  recovery->out->unreadable = recovery->scan.unreadable;
+  recovery->out->unreadable_file = recovery->scan.unreadable_file;
+  recovery->out->unreadable_at = recovery->scan.unreadable_at;
   recovery->out->had_log = recovery->scan.nfiles > 0;
   recovery->out->corrupt = recovery->scan.corrupt;
   recovery->out->torn_bytes = recovery->scan.torn_bytes;

@@ -14,6 +14,8 @@ struct tc_recovered {
   uint64_t records;    /* replayed into the archiver */
   uint64_t corrupt;    /* damaged places in the log */
   uint64_t torn_bytes; /* of the last group, never acked */
+  uint64_t unreadable; /* tries of a block of the log that failed; the first one: */
+  uint64_t unreadable_file, unreadable_at;
   bool had_log;
 };
 

@@ -41,6 +41,11 @@ static tb_rc fail_file(const struct tc_segment *segment, struct tb_diag *diag) {
   return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", segment->name, strerror(errno));
 }
 
+static tb_rc fail_read(const struct tc_segment *segment, uint64_t offset, struct tb_diag *diag) {
+  return tb_fail(diag, tc_read_rc(errno), "open/%s: from offset %" PRIu64 " on: %s", segment->name,
+                 offset, strerror(errno));
+}
+
 static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {
   segment->crc = tb_crc32c_join(segment->crc, crc, n);
   segment->bytes += n;
@@ -111,7 +116,7 @@ static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, struct tb_diag *d
   while (rc == TB_OK && segment->bytes < upto) {
     size_t n = upto - segment->bytes < step ? (size_t)(upto - segment->bytes) : step;
     if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
-      rc = fail_file(segment, diag); /* it may be there the next time */
+      rc = fail_read(segment, segment->bytes, diag);
     else if (!add_bytes(segment, buf, n, tb_crc32c(0, buf, n)))
       rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
   }
@@ -134,9 +139,9 @@ tb_rc tc_segment_resume(int open_fd, const char *stream_hex, const struct tc_seg
     rc = sum_up(segment, bytes, diag);
   if (rc == TB_OK && (segment->crc != crc || now->offset > sizeof segment->header))
     rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
-  if (rc == TB_OK && (tc_read_all(segment->fd, segment->header, now->offset, 0) != 0 ||
-                      ftruncate(segment->fd, (off_t)bytes) != 0))
-    rc = fail_file(segment, diag);
+  if (rc == TB_OK && tc_read_all(segment->fd, segment->header, now->offset, 0) != 0)
+    rc = fail_read(segment, 0, diag);
+  if (rc == TB_OK && ftruncate(segment->fd, (off_t)bytes) != 0) rc = fail_file(segment, diag);
   if (rc != TB_OK) {
     tc_segment_free(segment);
     return rc;
@@ -322,7 +327,7 @@ static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb
   for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
     size_t n = from->written - at < step ? (size_t)(from->written - at) : step;
     if (tc_read_all(from->fd, buf, n, at) != 0)
-      rc = fail_file(from, diag);
+      rc = fail_read(from, at, diag);
     else if (tc_write_all(to->fd, buf, n, to->written) != 0)
       rc = fail_file(to, diag);
     else if (!add_bytes(to, buf, n, tb_crc32c(0, buf, n)))

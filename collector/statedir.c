@@ -179,6 +179,10 @@ bool tc_rc_is_short(tb_rc rc) {
   return rc == TB_NOMEM || rc == TB_NOFILES || rc == TB_BUSY;
 }
 
+tb_rc tc_read_rc(int why) {
+  return why == EIO ? TB_UNREADABLE : tc_errno_rc(why);
+}
+
 void tc_hex(const unsigned char *bytes, size_t n, char *out) {
   static const char digits[] = "0123456789abcdef";
 
@@ -255,15 +259,31 @@ int tc_write_all(int fd, const void *bytes, size_t n, uint64_t offset) {
 
 int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset) {
   unsigned char *p = bytes;
+  unsigned failed = 0; /* times, at this place */
 
   while (n > 0) {
     ssize_t done = pread(fd, p, n, (off_t)offset);
     if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EIO && ++failed < TC_READ_TRIES) continue;
     if (done == 0) errno = EIO;
     if (done <= 0) return -1;
+    failed = 0;
     p += done;
     n -= (size_t)done;
     offset += (uint64_t)done;
   }
   return 0;
+}
+
+tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, uint64_t offset,
+                      struct tb_diag *diag) {
+  struct stat st;
+
+  if (tc_read_all(fd, bytes, n, offset) == 0) return TB_OK;
+  int why = errno;
+  if (fstat(fd, &st) == 0 && (uint64_t)st.st_size < offset + n)
+    return tb_fail(diag, TB_IO, "%s: has %" PRIu64 " bytes only", name, (uint64_t)st.st_size);
+  return tb_fail(diag, tc_read_rc(why),
+                 "%s: %zu bytes from offset %" PRIu64 " on cannot be read: %s", name, n, offset,
+                 strerror(why));
 }

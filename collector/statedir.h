@@ -45,6 +45,8 @@ tb_rc tc_errno_rc(int why);
 bool tc_rc_is_full(tb_rc rc);
 /* The system is short of something that it may have again in a moment; no file is to blame. */
 bool tc_rc_is_short(tb_rc rc);
+/* The same of a failed tc_read_all(). TB_UNREADABLE: the disk has lost these bytes, and no later try finds them. */
+tb_rc tc_read_rc(int why);
 
 /* A folder's entries but for "." and "..", in no order; dir_fd stays the caller's and where it was. `what` is the
  * folder's name in diag; errors are those of tc_errno_rc(). closedir() ends it. A name is lent until the next one. */
@@ -52,9 +54,15 @@ TB_MUST tb_rc tc_dir_open(int dir_fd, const char *what, struct tb_diag *diag, DI
 /* NULL: there are no more. An error: there may be, and nobody knows how many. */
 TB_MUST tb_rc tc_dir_next(DIR *dir, const char *what, struct tb_diag *diag, const char **out_name);
 
+enum { TC_READ_TRIES = 4 }; /* of a place, before it counts as lost */
+
 /* A new file: O_EXCL, mode 0640; the whole of bytes; pread of exactly n. Answer 0 or -1 with errno. */
 int tc_file_create(int dir_fd, const char *name, int flags);
 int tc_write_all(int fd, const void *bytes, size_t n, uint64_t offset);
-int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset); /* EIO: the file ends before */
+/* EIO: a place cannot be read, however often it is tried, or the file ends before. */
+int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset);
+/* The same; diag names the file and the place. TB_IO: it ends before. Other errors are those of tc_read_rc(). */
+TB_MUST tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, uint64_t offset,
+                              struct tb_diag *diag);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "collector/archiver.h"
 #include "collector/commit.h"
+#include "collector/log_files.h"
 #include "collector/recover.h"
 #include "collector/stats.h"
 
@@ -33,10 +34,24 @@ static tb_rc make_run_id(struct tc_store *store, struct tb_diag *diag) {
   return TB_OK;
 }
 
+static void note_unreadable(struct tc_store_sink sink, const struct tc_recovered *recovered) {
+  static struct tc_log_site site;
+  char text[300], name[TC_LOG_NAME_BYTES];
+
+  if (sink.note == NULL || recovered->unreadable == 0) return;
+  tc_log_file_name(recovered->unreadable_file, name);
+  snprintf(text, sizeof text,
+           "recovery: wal/%s: the block at offset %" PRIu64
+           " cannot be read: %s; records that lie there, or in others like it, are lost",
+           name, recovered->unreadable_at, strerror(EIO));
+  sink.note(sink.self, &(struct tc_note){ &site, TC_ERROR, 0, "unreadable", text });
+}
+
 static void note_recovery(struct tc_store *store, struct tc_store_sink sink,
                           const struct tc_recovered *recovered) {
   char text[300];
 
+  note_unreadable(sink, recovered);
   if (recovered->had_log) tc_count(&store->stats.recoveries, 1);
   tc_count(&store->stats.recovered_records, recovered->records);
   if (sink.note == NULL || recovered->records + recovered->corrupt + recovered->torn_bytes == 0)
@@ -134,6 +149,10 @@ int tc_store_dirfd(const struct tc_store *store) {
 
 bool tc_store_catalog_is_stale(const struct tc_store *store) {
   return atomic_load(&store->stats.catalog_stale);
+}
+
+void tc_store_rebuild_catalog(struct tc_store *store) {
+  atomic_store(&store->stats.catalog_stale, true);
 }
 
 int tc_store_open_file(const struct tc_store *store, const struct tc_reply *stored) {

@@ -160,9 +160,11 @@ struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
 void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
 void tc_reply_free(struct tc_reply *reply);
 
-int tc_store_dirfd(const struct tc_store *store);
+int tc_store_dirfd(const struct tc_store *store); /* the state folder */
 /* Whether the catalog is to be rebuilt, or is being, because a write failed: it does not say what there is. */
-bool tc_store_catalog_is_stale(const struct tc_store *store); /* the state folder */
+bool tc_store_catalog_is_stale(const struct tc_store *store);
+/* A reader found the catalog damaged: it is rebuilt. From any thread. */
+void tc_store_rebuild_catalog(struct tc_store *store);
 
 /* Opens the file of a STORED reply for reading. It may be published, and so change its name, between the
  * reply and this call. -1: errno; ENOENT: retention

@@ -93,14 +93,11 @@ static void add_to_generations(const tc_meta *meta, struct sums *sums, const uns
 }
 
 static tb_rc sum_file(struct verify *verify, int fd, const tc_meta *meta, struct sums *sums,
-                      const char **out_fault) {
+                      struct tb_diag *out_fault) {
   for (uint64_t at = 0; at < meta->bytes;) {
     size_t n = meta->bytes - at < READ_BYTES ? (size_t)(meta->bytes - at) : READ_BYTES;
     if (verify->sink->stop != NULL && verify->sink->stop(verify->sink->self)) return TB_END;
-    if (tc_read_all(fd, verify->buf, n, at) != 0) {
-      *out_fault = strerror(errno);
-      return TB_OK;
-    }
+    if (tc_read_exactly(fd, "its trace", verify->buf, n, at, out_fault) != TB_OK) return TB_OK;
     sums->crc = tb_crc32c(sums->crc, verify->buf, n);
     if (EVP_DigestUpdate(sums->sha, verify->buf, n) != 1)
       return tb_fail(verify->diag, TB_NOMEM, "SHA-256 failed");
@@ -136,7 +133,7 @@ static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *fi
   struct stat st;
   struct sums sums = { .sha = EVP_MD_CTX_new(),
                        .gens = calloc(meta->n_generations + 1, sizeof(uint32_t)) };
-  const char *fault = NULL;
+  struct tb_diag fault = { 0 };
   tb_rc rc = TB_OK;
 
   tc_trace_name(meta->generations[0]->gen, name);
@@ -154,8 +151,8 @@ static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *fi
   else {
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     rc = sum_file(verify, fd, meta, &sums, &fault);
-    if (fault != NULL)
-      problem(verify, "%.150s: its trace: %s", file->path, fault);
+    if (fault.rc != TB_OK)
+      problem(verify, "%.150s: %s", file->path, fault.text);
     else if (rc == TB_OK)
       compare_sums(verify, file, meta, &sums);
     if (rc == TB_OK) verify->out->bytes += meta->bytes;

@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into a daemon under test: a disk that is slow or broken, and a wall clock that jumps, as a file says.
  *
- * TT_SHIM names a file of three little-endian numbers of 64 bits, which a test may rewrite at any time:
+ * TT_SHIM names a file of little-endian numbers of 64 bits and a text, which a test may rewrite at any time:
  *
  *     0  nanoseconds that each fdatasync and fsync takes longer
  *     8  errno of every pwritev and fdatasync; 0: none
  *    16  nanoseconds by which CLOCK_REALTIME is wrong, with a sign
+ *    24  errno of reads of files whose paths match the text; 0: none. Write it last
+ *    32  the first byte of such a file that cannot be read, and 40: the first one behind it that can
+ *    48  how many reads failed: the shim counts them
+ *    56  the inode of the file that is meant; 0: any that matches
+ *    64  the text: a pattern of fnmatch(3), ended by a zero
+ *
+ * As with a bad sector, a read that begins before the place is short, one that begins in it fails.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -22,6 +33,8 @@
 
 struct orders {
   _Atomic int64_t sync_ns, write_errno, clock_ns;
+  _Atomic int64_t read_errno, unreadable_from, unreadable_end, failed_reads, inode;
+  char unreadable[200];
 };
 
 static struct orders none;
@@ -29,8 +42,9 @@ static struct orders *orders = &none;
 
 __attribute__((constructor)) static void look_up(void) {
   const char *path = getenv("TT_SHIM");
-  int fd = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-  void *map = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *orders, PROT_READ, MAP_SHARED, fd, 0);
+  int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+  void *map =
+      fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *orders, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
   if (map != MAP_FAILED) orders = map;
   if (fd >= 0) close(fd);
@@ -62,6 +76,51 @@ ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset) {
     return -1;
   }
   return syscall(SYS_pwritev, fd, iov, n, offset, 0L);
+}
+
+/* errno is changed only if it is one that cannot be read. */
+static bool is_unreadable_file(int fd) {
+  char link[40], path[512];
+  struct stat st;
+  int before = errno;
+
+  if (orders->read_errno == 0) return false;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(link, path, sizeof path - 1);
+  errno = before;
+  if (n <= 0) return false;
+  path[n] = '\0';
+  if (fnmatch(orders->unreadable, path, 0) != 0) return false;
+  return orders->inode == 0 || (fstat(fd, &st) == 0 && (int64_t)st.st_ino == orders->inode);
+}
+
+/* How many of the n bytes can be read; -1: not one. */
+static ssize_t readable(int fd, size_t n, off_t at) {
+  off_t from = orders->unreadable_from, end = orders->unreadable_end;
+
+  if (n == 0 || at >= end || at + (off_t)n <= from || !is_unreadable_file(fd)) return (ssize_t)n;
+  if (at < from) return (ssize_t)(from - at);
+  atomic_fetch_add(&orders->failed_reads, 1);
+  errno = (int)orders->read_errno;
+  return -1;
+}
+
+ssize_t pread(int fd, void *to, size_t n, off_t at) {
+  ssize_t can = readable(fd, n, at);
+
+  return can < 0 ? -1 : syscall(SYS_pread64, fd, to, (size_t)can, at);
+}
+
+/* SQLite's name for it. */
+ssize_t pread64(int fd, void *to, size_t n, off_t at) {
+  return pread(fd, to, n, at);
+}
+
+ssize_t read(int fd, void *to, size_t n) {
+  off_t at = orders->read_errno == 0 ? -1 : lseek(fd, 0, SEEK_CUR);
+  ssize_t can = at < 0 ? (ssize_t)n : readable(fd, n, at); /* -1: not a file */
+
+  return can < 0 ? -1 : syscall(SYS_read, fd, to, (size_t)can);
 }
 
 int clock_gettime(clockid_t id, struct timespec *ts) {

@@ -2,6 +2,7 @@
 """What the fault rows share: agents whose traces a seed gives, a proxy that misbehaves, a disk and a clock that do,
 and the oracle, which compares what agents say was acked with what the archive gives back.
 """
+import errno
 import json
 import os
 import re
@@ -80,18 +81,38 @@ class Proxy:
 
 class Shim:
     """The disk and the clock of a daemon started with .environment; see disk_shim.c."""
+    BYTES = 256
 
     def __init__(self, case):
         if SANITIZE:
             case.skipTest("a preloaded disk does not go with a sanitizer's runtime")
         self.path = case.folder / "shim"
-        self.orders = [0, 0, 0]
         self.environment = {**os.environ, "LD_PRELOAD": str(SHIM), "TT_SHIM": str(self.path)}
-        self.path.write_bytes(struct.pack("<3q", *self.orders))
+        self.path.write_bytes(bytes(self.BYTES))
 
     def order(self, sync_ns=0, write_errno=0, clock_ns=0):
         with open(self.path, "r+b") as file:
             file.write(struct.pack("<3q", sync_ns, write_errno, clock_ns))
+
+    def _put(self, offset, content):
+        with open(self.path, "r+b", buffering=0) as file:
+            file.seek(offset)
+            file.write(content)
+
+    def unreadable(self, pattern, first=0, end=1 << 40, inode=0):
+        """From now on bytes first to end, without it, of files with such a path cannot be read. inode: of that one only."""
+        self.readable()
+        self._put(32, struct.pack("<4q", first, end, 0, inode))
+        self._put(64, pattern.encode() + b"\0")
+        self._put(24, struct.pack("<q", errno.EIO))
+
+    def readable(self):
+        self._put(24, struct.pack("<q", 0))
+
+    @property
+    def failed_reads(self):
+        """Since unreadable()."""
+        return struct.unpack_from("<q", self.path.read_bytes(), 48)[0]
 
 
 class FaultCase(Case):

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/statedir.h"
 #include "support/patience.h"
 #include "support/store_calls.h"
 #include "support/store_fixture.h"
@@ -139,8 +140,8 @@ Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
   leave(&w, 4);
   tt_store_stop(&tt);
   tt_shell(&tt, "rm -r wal && mv unsaid wal");
-  start_without_catalog("read archive/*.meta", 1);
-  cr_assert_eq(tt_calls_failed(), 1);
+  start_without_catalog("read archive/*.meta", TC_READ_TRIES);
+  cr_assert_eq(tt_calls_failed(), TC_READ_TRIES);
   close_and_prove(4);
 }
 
@@ -148,11 +149,11 @@ Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
 Test(store_noted, a_note_that_could_not_be_found_keeps_what_it_says) {
   leave_note();
   tt_store_stop(&tt);
-  start_without_catalog("read archive/*.meta", 2);
+  start_without_catalog("read archive/*.meta", 2 * TC_READ_TRIES);
   struct tt_writer w = tt_attach_as(&tt, 3, STREAM);
   lose(&w, 1);
   leave(&w, 4);
-  cr_assert_eq(tt_calls_failed(), 2);
+  cr_assert_eq(tt_calls_failed(), 2 * TC_READ_TRIES);
   cr_assert_not_null(strstr(tt.notes, "that were told may be told again"), "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 1);
   close_and_prove(4);

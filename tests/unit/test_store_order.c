@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/statedir.h"
 #include "proto/meta.pb-c.h"
 #include "support/patience.h"
 #include "support/store_calls.h"
@@ -189,17 +190,15 @@ Test(store_order, a_file_of_the_log_that_failed_and_cannot_be_deleted_is_gone_pa
 
 /* ---- checkpoints */
 
-Test(store_order, a_part_that_cannot_be_read_fails_the_start_and_loses_nothing) {
+Test(store_order, a_part_that_can_be_read_at_last_loses_nothing) {
   struct tt_writer w = put_down();
 
   batches(&w, 1, 5, 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   crash();
-  tt_calls_fail("read open/*", EIO, 1);
-  cr_assert_eq(tt_store_start(&copy), TB_IO);
-  cr_assert_not_null(strstr(copy.notes, ".part: Input/output error"), "%s", copy.notes);
-  cr_assert_eq(tt_calls_failed(), 1);
+  tt_calls_fail("read open/*", EIO, TC_READ_TRIES - 1);
   start_copy();
+  cr_assert_eq(tt_calls_failed(), TC_READ_TRIES - 1);
   struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
   tt_end(&again, 1);
   tt_barrier(&copy);
@@ -223,6 +222,32 @@ static void expect_nine_lost(const struct tt_writer *w) {
   cr_assert_eq(row.lost_bytes, 9000);
   cr_assert_eq(row.generations, 1);
   tt_expect_proven(&copy);
+}
+
+/* The disk has lost it: so has the log, which relied on it. */
+Test(store_order, a_part_that_cannot_be_read_costs_its_generation_and_not_the_start) {
+  struct tt_writer w = put_down();
+
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  crash();
+  tt_calls_fail("read open/*", EIO, UINT32_MAX);
+  for (unsigned start = 0; start < 2; start++) {
+    if (start > 0) tt_store_stop(&copy);
+    cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+    cr_assert_geq(tt_calls_failed(), TC_READ_TRIES);
+    cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1, "%s", copy.notes);
+  }
+  cr_assert_not_null(strstr(copy.notes, ".part: from offset 0 on: Input/output error; the log "
+                                        "relied on it: generation 1 is lost"),
+                     "%s", copy.notes);
+  struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_generation(&again, 2, 3, 1000);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, STREAM);
+  cr_assert_eq(row.generations, 1, "%s", copy.notes);
+  cr_assert_eq(row.lost_generations, 1);
+  cr_assert_eq(tt_stream_row(&copy, OTHER).lost_generations, 0);
 }
 
 /* Put aside because the agent gave it up, which the log has behind the checkpoint and will say again. */
@@ -431,8 +456,8 @@ Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) 
 /* ---- the next start */
 
 Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
-  static const char *const calls[] = { "open archive/*.meta", "read archive/*.meta",
-                                       "open archive/*-*/*0707", "sync archive/*-*/*0707" };
+  static const char *const calls[] = { "open archive/*.meta", "open archive/*-*/*0707",
+                                       "sync archive/*-*/*0707" };
   publish_unsaid();
 
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -446,6 +471,28 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   tt_barrier(&copy);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 2, "%s", copy.notes);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0, "%s", copy.notes);
+  tt_expect_proven(&copy);
+}
+
+/* What the disk has lost is no reason not to start: the log has all of it. What lay there, whose nobody knows, is kept. */
+Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
+  struct tt_writer w = publish_unsaid();
+
+  tt_calls_watch(&copy);
+  tt_calls_fail("read archive/*.meta", EIO, UINT32_MAX);
+  start_copy();
+  cr_assert_geq(tt_calls_failed(), TC_READ_TRIES);
+  tt_barrier(&copy);
+  tt_calls_fail("", 0, 0);
+  cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 2, "%s", copy.notes);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 2, "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, "it is made anew from the log"), "%s", copy.notes);
+  struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_store_stop(&copy);
+  tt_shell(&copy, "rm catalog.sqlite*");
+  start_copy();
+  cr_assert_eq(tt_stream_row(&copy, STREAM).lost_generations, 0, "%s", copy.notes);
   tt_expect_proven(&copy);
 }
 
@@ -489,10 +536,10 @@ Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_ne
   tt_store_stop(&tt);
   tt_shell(&tt, "rm catalog.sqlite*");
   tt_calls_watch(&tt);
-  tt_calls_fail("read archive/*.meta", EIO, 1);
+  tt_calls_fail("read archive/*.meta", EIO, TC_READ_TRIES);
   for (unsigned start = 0; start < 2; start++) {
     cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-    cr_assert_eq(tt_calls_failed(), 1);
+    cr_assert_eq(tt_calls_failed(), TC_READ_TRIES);
     tt_store_stop(&tt);
     cr_assert_eq(tt_stream_row(&tt, STREAM).generations, start == 0 ? 1 : 2, "%s", tt.notes);
   }

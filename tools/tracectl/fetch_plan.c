@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/fetch_plan.h"
+#include "proto/frame.pb-c.h"
 #include "proto/loss.h"
 
 #include <inttypes.h>
@@ -136,11 +137,21 @@ static tb_rc take_generations(struct tk_plan *p, const segment_info *s, struct t
   return taken != 0 ? add_piece(p, piece, diag) : TB_OK;
 }
 
+static tb_rc take_losses(struct tk_plan *p, const segment_info *s, bool with_reason,
+                         struct tb_diag *diag) {
+  for (size_t i = 0; i < s->n_losses; i++) {
+    const Tracecollect__V1__LossMeta *loss = s->losses[i];
+    if (loss->first_gen != 0 &&
+        (loss->reason != TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN) == with_reason)
+      TB_TRY(add_absence(p, loss->first_gen, loss->last_gen, tp_loss_text(loss->reason), diag));
+  }
+  return TB_OK;
+}
+
 static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_diag *diag) {
-  for (size_t i = 0; i < s->n_losses; i++)
-    if (s->losses[i]->first_gen != 0)
-      TB_TRY(add_absence(p, s->losses[i]->first_gen, s->losses[i]->last_gen,
-                         tp_loss_text(s->losses[i]->reason), diag));
+  /* Of a generation that is lost for two reasons the first one told is shown. */
+  TB_TRY(take_losses(p, s, true, diag));
+  TB_TRY(take_losses(p, s, false, diag));
   if (s->expired) return add_absence(p, s->first_gen, s->last_gen, "expired", diag);
   if (s->bytes < TK_TRACE_HEADER_BYTES)
     return tb_fail(diag, TB_BROKEN, "segment %" PRIu64 " is shorter than a trace's header", s->id);
