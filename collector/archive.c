@@ -229,7 +229,7 @@ static tb_rc start_worker(struct tc_archive *a, unsigned index, struct tb_diag *
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   (void)event, (void)self;
-  tc_nng_tls_pipe_came(pipe);
+  tc_nng_tls_pipe_came(pipe, NULL, NULL);
 }
 
 /* --- public ------------------------------------------------------------------------------------ */

@@ -39,6 +39,7 @@ struct tc_feed {
 
   nng_socket socket;
   bool has_socket;
+  bool over_tls;
   bool is_left; /* nng would not close it */
   struct tc_nng_listener *listener;
   atomic_uint subscribers;
@@ -237,15 +238,30 @@ static tb_rc start_thread(struct tc_feed *feed, struct tb_diag *diag) {
 
 /* --- subscribers ------------------------------------------------------------------------------- */
 
-/* On nng's threads. Of a pipe that ends early nng tells ADD_PRE and REM_POST, never one without the other. */
+/* On nng's threads, from here to on_pipe(). */
+static void subscriber_left(void *self) {
+  struct tc_feed *feed = self;
+
+  atomic_fetch_sub(&feed->subscribers, 1);
+  atomic_fetch_sub(&feed->metrics.feed_subscribers, 1);
+}
+
+static void subscriber_came(struct tc_feed *feed, nng_pipe pipe) {
+  atomic_fetch_add(&feed->subscribers, 1);
+  atomic_fetch_add(&feed->metrics.feed_subscribers, 1);
+  atomic_fetch_add(&feed->metrics.feed_subscribers_total, 1);
+  if (!tc_nng_tls_pipe_came(pipe, subscriber_left, feed) && feed->over_tls) subscriber_left(feed);
+}
+
+/* Of a pipe that ends early nng tells ADD_PRE and REM_POST, never one without the other; of one over TLS its engine tells
+ * at once. */
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   struct tc_feed *feed = self;
-  bool came = event == NNG_PIPE_EV_ADD_PRE;
 
-  if (came) tc_nng_tls_pipe_came(pipe);
-  atomic_fetch_add(&feed->subscribers, came ? 1u : -1u);
-  atomic_fetch_add(&feed->metrics.feed_subscribers, came ? 1u : -1ull);
-  if (came) atomic_fetch_add(&feed->metrics.feed_subscribers_total, 1);
+  if (event == NNG_PIPE_EV_ADD_PRE)
+    subscriber_came(feed, pipe);
+  else if (!feed->over_tls)
+    subscriber_left(feed);
 }
 
 static int set_queue(const struct tc_feed *feed) {
@@ -259,6 +275,7 @@ static tb_rc open_socket(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb
   const char *url = feed->config->listen_feed;
   int rv = nng_pub0_open(&feed->socket);
 
+  feed->over_tls = tls != NULL && strncmp(url, "tls+", 4) == 0;
   feed->has_socket = rv == 0;
   if (rv == 0) rv = nng_socket_set_size(feed->socket, NNG_OPT_RECVMAXSZ, RECEIVE_BYTES_MAX);
   if (rv == 0) rv = set_queue(feed);

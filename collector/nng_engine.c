@@ -14,12 +14,15 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/identity.h"
 #include "collector/tls_revoked.h"
+
+enum { GREETING_BYTES = 8, HEAD_BYTES = 8 };
 
 #define TERMS_PREFIX "tracecollect-terms="
 
@@ -46,6 +49,15 @@ struct nng_tls_engine_config {
   struct tc_nng_tls *terms; /* NULL: a default configuration nng made for itself, never used */
 };
 
+/* Where a direction stands: a greeting, then messages of 8 bytes of length and that many bytes. */
+struct frames {
+  unsigned greeting_bytes, head_bytes;
+  uint64_t head, left;
+};
+
+/* Bits of a connection's state. */
+enum { SENDING = 1, RECEIVING = 2, ENDING = 4 };
+
 struct nng_tls_engine_conn {
   SSL *ssl;
   struct tc_nng_tls *terms;
@@ -56,6 +68,12 @@ struct nng_tls_engine_conn {
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
   int failure;                            /* of the handshake, once our alert is on its way */
+  struct frames out, in;
+  atomic_uint state;
+  uint32_t ending_pipe; /* to be closed; 0: none; under lock, as all that follow */
+  bool closed;
+  void (*left)(void *self);
+  void *left_self;
 };
 
 /* --- terms ------------------------------------------------------------------------------------- */
@@ -224,40 +242,67 @@ static bool is_revoked(const nng_tls_engine_conn *conn) {
   return tc_tls_chain_is_revoked(SSL_get_SSL_CTX(conn->ssl), conn->chain);
 }
 
-void tc_nng_tls_pipe_came(nng_pipe pipe) {
-  bool verified, revoked = false;
+bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
+  bool verified, revoked, closed;
 
   asked = NULL;
-  if (nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) != 0 || asked == NULL) return;
+  if (nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) != 0 || asked == NULL) return false;
   pthread_mutex_lock(&lock);
   asked->pipe = pipe.id;
+  closed = asked->closed;
+  if (!closed) {
+    asked->left = left;
+    asked->left_self = self;
+  }
   revoked = is_revoked(asked); /* since its handshake */
   pthread_mutex_unlock(&lock);
   asked = NULL;
+  if (closed && left != NULL) left(self);
   if (revoked) nng_pipe_close(pipe);
+  return true;
 }
 
 /* Each once. */
-static bool take_revoked(nng_pipe *out) {
+static unsigned mark_revoked(void) {
+  unsigned marked = 0;
+
+  pthread_mutex_lock(&lock);
+  for (nng_tls_engine_conn *conn = verified_conns; conn != NULL; conn = conn->next) {
+    if (conn->pipe == 0 || !is_revoked(conn)) continue;
+    conn->ending_pipe = conn->pipe;
+    conn->pipe = 0;
+    atomic_fetch_or(&conn->state, ENDING);
+    marked++;
+  }
+  pthread_mutex_unlock(&lock);
+  return marked;
+}
+
+static bool take_ending(nng_pipe *out) {
   pthread_mutex_lock(&lock);
   nng_tls_engine_conn *conn = verified_conns;
-  while (conn != NULL && (conn->pipe == 0 || !is_revoked(conn))) conn = conn->next;
+  while (conn != NULL && (conn->ending_pipe == 0 || atomic_load(&conn->state) != ENDING))
+    conn = conn->next;
   if (conn != NULL) {
-    out->id = conn->pipe;
-    conn->pipe = 0;
+    out->id = conn->ending_pipe;
+    conn->ending_pipe = 0;
   }
   pthread_mutex_unlock(&lock);
   return conn != NULL;
 }
 
 /* Closed outside of the lock: nng's own come before it. */
-unsigned tc_nng_tls_recheck(void) {
+void tc_nng_tls_end_revoked(void) {
   nng_pipe pipe;
 
-  for (unsigned closed = 0;; closed++) {
-    if (!take_revoked(&pipe)) return closed;
-    nng_pipe_close(pipe);
-  }
+  while (take_ending(&pipe)) nng_pipe_close(pipe);
+}
+
+unsigned tc_nng_tls_recheck(void) {
+  unsigned marked = mark_revoked();
+
+  tc_nng_tls_end_revoked();
+  return marked;
 }
 
 STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe) {
@@ -322,10 +367,18 @@ static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine
   return 0;
 }
 
+/* nng calls it as soon as a pipe is closed, and perhaps again. */
 static void conn_close(nng_tls_engine_conn *conn) {
   ERR_clear_error();
   if (conn->verified) (void)SSL_shutdown(conn->ssl);
   ERR_clear_error();
+  pthread_mutex_lock(&lock);
+  void (*left)(void *self) = conn->left;
+  void *self = conn->left_self;
+  conn->left = NULL;
+  conn->closed = true;
+  pthread_mutex_unlock(&lock);
+  if (left != NULL) left(self);
 }
 
 /* What a call that did not succeed means to nng; it asks again after NNG_EAGAIN. A peer's end is
@@ -362,16 +415,70 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
   return NNG_EAGAIN;
 }
 
+/* --- messages ----------------------------------------------------------------------------------
+ * nng 1.5.2 loses the end of a message where its pipe is closed in the moment between two parts of it: a part
+ * is done, and nng's thread that is to start the next one finds the stream closed and says nothing. Then the
+ * one thread that frees what is closed waits for that message for ever, and no pipe, descriptor or callback of
+ * the whole process ends from there on. Every message has two parts at least: its length, and the rest.
+ *
+ * So a direction's bit is set from the call that moves a part that is not the last one to the next call, which is
+ * sure to come. A connection that is to end answers calls with an error, which is safe, and is closed while no bit is set;
+ * an error while the other direction's bit is set is left to the call that comes there. What nng closes
+ * because TCP failed does not come by here: there the window stays, but nng's queue of threads lies before it. */
+
+static void pass(struct frames *f, const uint8_t *bytes, size_t n) {
+  while (n > 0) {
+    size_t step = 1;
+
+    if (f->greeting_bytes < GREETING_BYTES) {
+      f->greeting_bytes++;
+    } else if (f->left > 0) {
+      step = n < f->left ? n : (size_t)f->left;
+      f->left -= step;
+    } else {
+      f->head = f->head << 8 | *bytes;
+      if (++f->head_bytes == HEAD_BYTES) {
+        f->left = f->head;
+        f->head = f->head_bytes = 0;
+      }
+    }
+    bytes += step;
+    n -= step;
+  }
+}
+
+static bool is_inside(const struct frames *f) {
+  return f->head_bytes > 0 || f->left > 0;
+}
+
+static bool begins(nng_tls_engine_conn *conn, unsigned bit) {
+  return (atomic_fetch_or(&conn->state, bit) & ENDING) == 0;
+}
+
+static int ends(nng_tls_engine_conn *conn, unsigned bit, int rv) {
+  unsigned other = (SENDING | RECEIVING) & ~bit;
+
+  if (rv != 0 && rv != NNG_EAGAIN) atomic_fetch_or(&conn->state, ENDING);
+  bool busy = (atomic_fetch_and(&conn->state, ~bit) & other) != 0;
+  return busy && rv != 0 ? NNG_EAGAIN : rv;
+}
+
 static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
+  if (!begins(conn, RECEIVING)) return ends(conn, RECEIVING, NNG_ECONNRESET);
   ERR_clear_error();
   int answer = SSL_read_ex(conn->ssl, bytes, *n, n);
-  return answer == 1 ? 0 : failed(conn, answer);
+  if (answer != 1) return ends(conn, RECEIVING, failed(conn, answer));
+  pass(&conn->in, bytes, *n);
+  return is_inside(&conn->in) ? 0 : ends(conn, RECEIVING, 0);
 }
 
 static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n) {
+  if (!begins(conn, SENDING)) return ends(conn, SENDING, NNG_ECONNRESET);
   ERR_clear_error();
   int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
-  return answer == 1 ? 0 : failed(conn, answer);
+  if (answer != 1) return ends(conn, SENDING, failed(conn, answer));
+  pass(&conn->out, bytes, *n);
+  return is_inside(&conn->out) ? 0 : ends(conn, SENDING, 0);
 }
 
 /* --- configurations ---------------------------------------------------------------------------- */

@@ -288,13 +288,23 @@ const char *tc_revocations_path(const struct tc_revocations *r) {
 
 /* --- life -------------------------------------------------------------------------------------- */
 
+/* glibc's own choice lets readers that keep coming, as in a flood of handshakes, hold a new list off for ever. */
+static void init_lock(pthread_rwlock_t *lock) {
+  pthread_rwlockattr_t attr;
+
+  pthread_rwlockattr_init(&attr);
+  pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_init(lock, &attr);
+  pthread_rwlockattr_destroy(&attr);
+}
+
 tb_rc tc_revocations_new(const char *path, bool optional, const char *authorities,
                          struct tb_diag *diag, struct tc_revocations **out) {
   struct tc_revocations *r = calloc(1, sizeof *r);
 
   if (r == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   atomic_init(&r->refs, 1);
-  pthread_rwlock_init(&r->lock, NULL);
+  init_lock(&r->lock);
   r->optional = optional;
   if (snprintf(r->path, sizeof r->path, "%s", path) >= PATH_MAX ||
       snprintf(r->authorities, sizeof r->authorities, "%s", authorities) >= PATH_MAX) {
