@@ -137,8 +137,10 @@ tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *
   return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
 }
 
-tb_rc tc__change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
-                      tc__meta_change_fn *change, void *self, struct tb_diag *diag, tc_meta **out) {
+/* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
+static tb_rc change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                         tc__meta_change_fn *change, void *self, struct tb_diag *diag,
+                         tc_meta **out) {
   tc_meta *meta;
 
   TB_TRY(tc_meta_read(dir_fd, name, diag, &meta));
@@ -166,7 +168,7 @@ tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char
   if (dir_fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "archive/%s/%s: %s",
                    day, stream_hex, strerror(errno));
-  tb_rc rc = tc__change_meta(archiver, dir_fd, name, change, self, diag, &meta);
+  tb_rc rc = change_meta(archiver, dir_fd, name, change, self, diag, &meta);
   if (rc == TB_OK) {
     /* Whoever comes next says to the log or to the catalog what the meta says now. */
     if (out_dir_fd == NULL) rc = tc__sync_name(archiver, dir_fd, name, diag);

@@ -300,6 +300,18 @@ tb_rc tc__reserve_settled(struct tc_archiver *archiver);
 tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag);
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
 
+/* archiver_expire.c */
+enum { TC__EXPIRE_MAX = 32 };
+struct tc__expiry {
+  void *self;
+  /* For each, in order; diag->rc: how it went. */
+  void (*done)(void *self, const struct tc_segment_row *row, const struct tb_diag *diag);
+  uint64_t until_ns; /* by the monotonic clock: no further one is begun */
+};
+/* The first ones of rows, one at least; how many. The catalog's mark is on the disk. */
+size_t tc__expire(struct tc_archiver *archiver, const struct tc_segment_row *rows[], size_t n,
+                  struct tc__expiry *expiry);
+
 /* archiver_meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
 tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file);
@@ -313,9 +325,6 @@ tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why
 tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag);
 bool tc__catalog_takes_rows(const struct tc_archiver *archiver);
 typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
-/* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
-tb_rc tc__change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
-                      tc__meta_change_fn *change, void *self, struct tb_diag *diag, tc_meta **out);
 /* What was done with names in the folder reaches the disk. */
 tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
                     struct tb_diag *diag);

@@ -303,21 +303,17 @@ static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, str
 /* The first of these waits for the disk; it takes the others' metadata along in the same journal
  * commit, so they cost little. (syncfs(2) would wait for what every other program wrote as well.) */
 static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
-  char name[32], temp[48];
+  struct tb_diag why = { 0 };
+  char name[32];
 
   if (file->segment == NULL || file->renamed) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
-  snprintf(temp, sizeof temp, "%s.new", name);
   TB_TRY(tc_segment_sync(file->segment, diag));
   if (file->meta_unsure) TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, false, diag));
-  int fd = openat(file->dir_fd, temp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0 && errno == ENOENT) return TB_OK; /* has its name since a try before */
-  bool good = fd >= 0 && fsync(fd) == 0;
-  int why = errno;
-  if (fd >= 0) close(fd);
-  file->meta_unsure = !good;
-  errno = why;
-  return good ? TB_OK : fail_name(diag, file, temp);
+  tb_rc rc = tc_meta_sync(file->dir_fd, name, &why);
+  if (rc == TB_NOTFOUND) return TB_OK; /* has its name since a try before */
+  file->meta_unsure = rc != TB_OK;
+  return rc == TB_OK ? TB_OK : fail_meta(diag, file, rc, &why);
 }
 
 static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n,

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A round goes on in slices of 20 ms between other work, so that records never wait long for it, nor it for a time without
- * records. Where segments lie that cannot be taken away, or one is taken away, the round goes on behind them.
- *
- * Taking a segment away: its meta is marked first and stays, then the trace is unlinked, and once both are on the disk
- * the catalog says so. Where the disk fails in between the catalog still has the segment, so the next round goes on with
- * it. Killed in between, the next start finds a mark that the catalog does not say what the metas do: it is rebuilt, and
- * what was begun here is finished on the way. */
-#include <errno.h>
+/* Which segments go, and when (archiver_expire.c: how). A round goes on in slices of 20 ms between other work, so that
+ * records never wait long for it, nor it for a time without records. Where segments lie that cannot be taken away, the
+ * round goes on behind them. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "collector/archiver_private.h"
 #include "collector/clock.h"
@@ -24,13 +18,14 @@ enum {
 };
 
 static const uint64_t SLICE_NS = 20000000;
+static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
 
 struct tc__round {
   struct tc_archiver *archiver;
   struct tc_retention_rules rules;
-  uint64_t archive_bytes, disk_free,
-      service_over; /* service_over: bytes one service is above its share */
+  uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
+  bool is_stuck; /* for lack of room or memory: nothing more can go now */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
   struct tc_segment_row after; /* the last one that was looked at */
@@ -47,60 +42,6 @@ uint64_t tc__disk_free(const struct tc_archiver *archiver) {
 
   if (fstatvfs(archiver->opt.dirs->state, &fs) != 0) return UINT64_MAX;
   return (uint64_t)fs.f_bavail * fs.f_frsize;
-}
-
-static tb_rc mark_expired(void *self, tc_meta *meta) {
-  (void)self;
-  meta->expired = true;
-  return TB_OK;
-}
-
-static tb_rc expire(struct tc_archiver *archiver, int dir_fd, uint64_t first_gen, bool *out_begun,
-                    struct tb_diag *diag) {
-  char name[32], trace[32];
-  tc_meta *meta;
-
-  tc_meta_name(first_gen, name);
-  tc_trace_name(first_gen, trace);
-  TB_TRY(tc__change_meta(archiver, dir_fd, name, mark_expired, NULL, diag, &meta));
-  *out_begun = true;
-  tb_rc rc = tc__sync_name(archiver, dir_fd, name, diag);
-  if (rc == TB_OK && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
-    rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", trace, strerror(errno));
-  if (rc == TB_OK) rc = tc__sync_name(archiver, dir_fd, trace, diag);
-  if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
-  tc_meta_free(meta);
-  return rc;
-}
-
-/* As long as one is half gone the mark stays for the next start. */
-static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half) {
-  size_t at = 0;
-
-  while (at < half->n && half->ids[at] != id) at++;
-  if (at < half->n && !is_half) half->ids[at] = half->ids[--half->n];
-  if (at < half->n || !is_half) return;
-  if (half->n < TC__HALF_MAX)
-    half->ids[half->n++] = id;
-  else
-    half->more = true;
-}
-
-static tb_rc expire_row(struct tc__round *round, const struct tc_segment_row *row, const char *day,
-                        struct tb_diag *diag) {
-  struct tc_archiver *archiver = round->archiver;
-  char hex[TC_STREAM_HEX_BYTES];
-  bool begun = false;
-
-  tc_hex(row->stream, sizeof row->stream, hex);
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
-  tb_rc rc = dir_fd >= 0 ? expire(archiver, dir_fd, row->first_gen, &begun, diag)
-                         : tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno),
-                                   "archive/%s/%s: %s", day, hex, strerror(errno));
-  if (dir_fd >= 0) close(dir_fd);
-  if (rc == TB_NOTFOUND) archiver->opt.stats->catalog_stale = true; /* there is no such segment */
-  if (begun) remember_half(&archiver->half_gone, row->id, rc != TB_OK);
-  return rc;
 }
 
 /* Before the first is taken away. */
@@ -122,26 +63,21 @@ static void end(struct tc_archiver *archiver) {
   half->marked = false;
 }
 
-static tb_rc take_away(struct tc__round *round, const struct tc_segment_row *row) {
-  struct tc_archiver *archiver = round->archiver;
-  struct tb_diag diag = { 0 };
-  char day[TC_DAY_BYTES];
+/* One segment of a batch has gone, or could not. */
+static void on_done(void *self, const struct tc_segment_row *row, const struct tb_diag *diag) {
+  struct tc__round *round = self;
 
-  /* "archive/YYYY-MM-DD/...": the row was made from a meta of ours. */
-  memcpy(day, row->path + strlen("archive/"), TC_DAY_BYTES - 1);
-  day[TC_DAY_BYTES - 1] = '\0';
-  tb_rc rc = tc_day_valid(day) ? expire_row(round, row, day, &diag)
-                               : tb_fail(&diag, TB_CORRUPT, "%s: has no day", row->path);
-  if (rc != TB_OK) {
-    if (round->failed++ < TOLD_MAX) tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
-    return rc;
+  if (diag->rc == TB_OK) {
+    round->taken++;
+    round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
+    tc_retention_took(&round->archiver->retention, row->bytes);
+    return;
   }
-  tc__take_totals(archiver);
-  round->archive_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
-  round->disk_free += row->bytes;
-  round->taken++;
-  tc_retention_took(&archiver->retention, row->bytes);
-  return TB_OK;
+  if (round->failed++ < TOLD_MAX)
+    tc__note_as(round->archiver, TC_ERROR, 0, "retention: %s", diag->text);
+  /* What is corrupt or unreadable is left for the next round or tracectl verify: the disk must not fill. */
+  if (diag->rc != TB_CORRUPT && diag->rc != TB_UNREADABLE && diag->rc != TB_IO)
+    round->is_stuck = true;
 }
 
 static tb_rc collect(void *self, const struct tc_segment_row *row) {
@@ -171,17 +107,53 @@ static bool is_queued(const struct tc_archiver *archiver, const struct tc_segmen
 
 enum step { STEP_DONE, STEP_MORE, STEP_LATER };
 
-static bool takes(const struct tc__round *round, const char *service,
-                  const struct tc_segment_row *row) {
-  const struct tc_retention *retention = &round->archiver->retention;
+/* The figures as they will be when the segments chosen so far are gone. */
+struct plan {
+  struct tc_retention retention;
+  uint64_t archive_bytes, disk_free, service_over, bytes;
+};
 
-  if (service == NULL &&
-      tc_retention_is_pressed(&round->rules, round->archive_bytes, round->disk_free))
+static uint64_t less(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+static void choose(struct plan *plan, uint64_t bytes) {
+  plan->archive_bytes = less(plan->archive_bytes, bytes);
+  plan->service_over = less(plan->service_over, bytes);
+  plan->disk_free += bytes;
+  plan->bytes += bytes;
+  tc_retention_took(&plan->retention, bytes);
+}
+
+static bool takes(const struct tc__round *round, const struct plan *plan, const char *service,
+                  const struct tc_segment_row *row) {
+  const struct tc_retention_rules *rules = &round->rules;
+
+  if (service == NULL && tc_retention_is_pressed(rules, plan->archive_bytes, plan->disk_free))
     return true;
-  bool wants = service != NULL ? round->service_over > 0
-                               : tc_retention_takes(retention, &round->rules, round->archive_bytes,
-                                                    round->disk_free, row->last_wall_ns);
-  return wants && tc_retention_allows(retention, row->bytes);
+  bool wants = service != NULL ? plan->service_over > 0
+                               : tc_retention_takes(&plan->retention, rules, plan->archive_bytes,
+                                                    plan->disk_free, row->last_wall_ns);
+  return wants && tc_retention_allows(&plan->retention, row->bytes);
+}
+
+/* The next ones that the rules take, from rows[*at] on. */
+static size_t choose_some(struct tc__round *round, const char *service, size_t *at,
+                          const struct tc_segment_row *chosen[]) {
+  struct plan plan = { .retention = round->archiver->retention,
+                       .archive_bytes = atomic_load(&round->archiver->opt.stats->archive_bytes),
+                       .disk_free = tc__disk_free(round->archiver),
+                       .service_over = round->service_over };
+  size_t n = 0;
+
+  for (; *at < round->nrows && n < TC__EXPIRE_MAX && plan.bytes < BATCH_BYTES; ++*at) {
+    const struct tc_segment_row *row = &round->rows[*at];
+    if (is_queued(round->archiver, row)) continue;
+    if (!takes(round, &plan, service, row)) break;
+    choose(&plan, row->bytes);
+    chosen[n++] = row;
+  }
+  return n;
 }
 
 /* The round ends; the next one has a new catalog. */
@@ -192,11 +164,20 @@ static void catalog_is_unread(struct tc_archiver *archiver, const struct tb_diag
     tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
 }
 
+static void go_behind(struct tc__round *round, size_t at) {
+  if (at == 0) return;
+  round->after = round->rows[at - 1];
+  round->has_after = true;
+}
+
 /* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
  * knows neither what there is nor how much: the rebuilt one does. */
 static enum step take_some(struct tc__round *round, const char *service) {
   struct tc_archiver *archiver = round->archiver;
+  struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 3 / 4 };
+  const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   struct tb_diag diag = { 0 };
+  size_t at = 0, n;
 
   round->nrows = 0;
   if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
@@ -205,22 +186,18 @@ static enum step take_some(struct tc__round *round, const char *service) {
     catalog_is_unread(archiver, &diag);
     return STEP_DONE;
   }
-  for (size_t i = 0; i < round->nrows; i++) {
-    const struct tc_segment_row *row = &round->rows[i];
-    if (!takes(round, service, row)) return STEP_DONE;
-    if (tc_mono_ns() >= round->slice_end_ns) return STEP_LATER;
-    round->after = *row;
-    round->has_after = true;
-    if (is_queued(archiver, row)) continue;
+  while ((n = choose_some(round, service, &at, chosen)) > 0) {
+    if (tc_mono_ns() >= expiry.until_ns) return STEP_LATER;
     if (!begin(archiver)) return STEP_DONE;
-    tb_rc rc = take_away(round, row);
+    size_t done = tc__expire(archiver, chosen, n, &expiry);
+    at = (size_t)(chosen[done - 1] - round->rows) + 1;
+    go_behind(round, at);
     if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
-    /* Told, and left for the next round or tracectl verify: the disk must not fill. */
-    if (rc == TB_CORRUPT || rc == TB_UNREADABLE || rc == TB_IO) continue;
-    if (rc != TB_OK) return STEP_DONE;
-    round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
+    tc__take_totals(archiver);
+    if (round->is_stuck) return STEP_DONE;
   }
-  return round->nrows == AT_ONCE ? STEP_MORE : STEP_DONE;
+  go_behind(round, at);
+  return at == AT_ONCE ? STEP_MORE : STEP_DONE;
 }
 
 /* False: the slice is over before all was looked at. */
@@ -247,8 +224,6 @@ static void find_services(struct tc__round *round) {
 /* False: to be gone on with. */
 static bool go_on(struct tc__round *round) {
   round->slice_end_ns = tc_mono_ns() + SLICE_NS;
-  round->archive_bytes = atomic_load(&round->archiver->opt.stats->archive_bytes);
-  round->disk_free = tc__disk_free(round->archiver);
   if (!round->at_services) {
     if (!take_oldest(round, NULL)) return false;
     find_services(round);

@@ -111,6 +111,18 @@ tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync
   return good ? TB_OK : tb_fail(diag, tc_errno_rc(why), "%s: %s", temp, strerror(why));
 }
 
+tb_rc tc_meta_sync(int dir_fd, const char *name, struct tb_diag *diag) {
+  char temp[NAME_MAX + 8];
+
+  snprintf(temp, sizeof temp, "%s.new", name);
+  int fd = openat(dir_fd, temp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  bool good = fd >= 0 && fsync(fd) == 0;
+  int why = errno;
+  tb_rc rc = fd < 0 && why == ENOENT ? TB_NOTFOUND : tc_errno_rc(why);
+  if (fd >= 0) close(fd);
+  return good ? TB_OK : tb_fail(diag, rc, "%s: %s", temp, strerror(why));
+}
+
 tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag) {
   char temp[NAME_MAX + 8];
 

@@ -18,9 +18,11 @@ enum { TC_META_BYTES_MAX = 64 << 20 };
 TB_MUST tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out);
 void tc_meta_free(tc_meta *meta);
 
-/* Writes name.new in dir_fd (fsync if sync); tc_meta_publish() renames it to name. */
+/* Writes name.new in dir_fd (fsync if sync, or tc_meta_sync() later); tc_meta_publish() renames it to name. */
 TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
                             struct tb_diag *diag);
+TB_MUST tb_rc tc_meta_sync(int dir_fd, const char *name,
+                           struct tb_diag *diag); /* TB_NOTFOUND: there is no name.new */
 TB_MUST tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag);
 
 void tc_meta_name(uint64_t first_gen, char out[32]);  /* <gen16>.meta */
