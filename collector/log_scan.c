@@ -75,7 +75,7 @@ static tb_rc measure(int wal_fd, const char *name, struct tc_log_scan_file *file
   struct stat st;
   int fd = openat(wal_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-  if (fd < 0) return tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(errno));
+  if (fd < 0) return tb_fail(diag, tc_errno_rc(errno), "wal/%s: %s", name, strerror(errno));
   bool known = fstat(fd, &st) == 0;
   int why = errno;
   if (known) file->bytes = (uint64_t)st.st_size;
@@ -86,27 +86,38 @@ static tb_rc measure(int wal_fd, const char *name, struct tc_log_scan_file *file
 
 /* ---- the window */
 
-static void fill(struct tc_log_scan *scan, uint64_t from, size_t n) {
+static tb_rc fail_file(const struct tc_log_window *w, struct tb_diag *diag) {
+  char name[TC_LOG_NAME_BYTES];
+  int why = errno;
+
+  tc_log_file_name(w->file_start, name);
+  return tb_fail(diag, tc_read_rc(why), "wal/%s: %s", name, strerror(why));
+}
+
+/* Only what the disk has lost is passed over: any other failure may be over at the next try. */
+static tb_rc fill(struct tc_log_scan *scan, uint64_t from, size_t n, struct tb_diag *diag) {
   struct tc_log_window *w = &scan->window;
 
-  if (tc_read_all(w->fd, w->bytes, n, from) == 0) return;
+  if (tc_read_all(w->fd, w->bytes, n, from) == 0) return TB_OK;
   for (size_t done = 0, part; done < n; done += part) {
     part = BLOCK_BYTES - (size_t)((from + done) % BLOCK_BYTES);
     if (part > n - done) part = n - done;
     if (tc_read_all(w->fd, w->bytes + done, part, from + done) == 0) continue;
+    if (tc_read_rc(errno) != TB_UNREADABLE) return fail_file(w, diag);
     memset(w->bytes + done, 0, part); /* no record has such a magic */
     if (scan->unreadable++ > 0) continue;
     scan->unreadable_file = w->file_start;
     scan->unreadable_at = (from + done) / BLOCK_BYTES * BLOCK_BYTES;
   }
+  return TB_OK;
 }
 
-static tb_rc window_grow(struct tc_log_window *w, size_t n) {
+static tb_rc window_grow(struct tc_log_window *w, size_t n, struct tb_diag *diag) {
   if (n <= w->cap) return TB_OK;
   free(w->bytes);
   *w = (struct tc_log_window){ .fd = w->fd, .file_start = w->file_start };
   w->bytes = malloc(n);
-  if (w->bytes == NULL) return TB_NOMEM;
+  if (w->bytes == NULL) return tb_fail(diag, TB_NOMEM, "wal: no memory to read %zu bytes of it", n);
   w->cap = n;
   return TB_OK;
 }
@@ -119,21 +130,22 @@ static bool is_in_window(const struct tc_log_window *w, const struct tc_log_scan
 
 /* n bytes of the file, which has them; lent until the window moves. */
 static tb_rc look(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
-                  size_t n, const unsigned char **out) {
+                  size_t n, struct tb_diag *diag, const unsigned char **out) {
   struct tc_log_window *w = &scan->window;
 
   if (w->fd < 0 || w->file_start != file->start) {
     if (w->fd >= 0) close(w->fd);
     w->len = 0;
     w->file_start = file->start;
-    w->fd = open_file(scan->wal_fd, file->start); /* -1: each block is unreadable */
+    w->fd = open_file(scan->wal_fd, file->start);
+    if (w->fd < 0) return fail_file(w, diag);
   }
   if (!is_in_window(w, file, offset, n)) {
     uint64_t left = file->bytes - offset;
     size_t want = n > WINDOW_BYTES ? n : left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
-    TB_TRY(window_grow(w, want));
+    TB_TRY(window_grow(w, want, diag));
     w->len = 0;
-    fill(scan, offset, want);
+    TB_TRY(fill(scan, offset, want, diag));
     w->at = offset;
     w->len = want;
   }
@@ -162,13 +174,13 @@ static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *sc
 
 /* In pieces: what a damaged head says of its length must not make the window larger. */
 static tb_rc crc_of(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
-                    size_t n, uint32_t *out) {
+                    size_t n, struct tb_diag *diag, uint32_t *out) {
   const unsigned char *p;
 
   *out = tb_crc32c(0, NULL, 0);
   for (size_t done = 0, part; done < n; done += part) {
     part = n - done < WINDOW_BYTES ? n - done : WINDOW_BYTES;
-    TB_TRY(look(scan, file, offset + done, part, &p));
+    TB_TRY(look(scan, file, offset + done, part, diag, &p));
     *out = tb_crc32c(*out, p, part);
   }
   return TB_OK;
@@ -176,37 +188,39 @@ static tb_rc crc_of(struct tc_log_scan *scan, const struct tc_log_scan_file *fil
 
 /* The record at offset. TB_NOTFOUND: there is none that is whole and right. */
 static tb_rc record_at(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
-                       uint64_t offset, uint64_t limit, struct tc_log_entry *out) {
+                       uint64_t offset, uint64_t limit, struct tb_diag *diag,
+                       struct tc_log_entry *out) {
   const unsigned char *p;
   uint64_t whole;
 
   if (limit - offset < TC_LOG_HEAD_BYTES + 4) return TB_NOTFOUND;
-  TB_TRY(look(scan, file, offset, TC_LOG_HEAD_BYTES + 4, &p));
+  TB_TRY(look(scan, file, offset, TC_LOG_HEAD_BYTES + 4, diag, &p));
   if (tc_log_u32(p) != TC_LOG_MAGIC) return TB_NOTFOUND;
   tc_log_head_get(p, &out->head);
   if (out->head.lsn != file->start + offset) return TB_NOTFOUND;
   if (out->head.len > limit - offset - TC_LOG_HEAD_BYTES - 4) return TB_NOTFOUND;
   whole = TC_LOG_HEAD_BYTES + (uint64_t)out->head.len + 4;
-  if (whole <= WINDOW_BYTES) TB_TRY(look(scan, file, offset, (size_t)whole, &p));
+  if (whole <= WINDOW_BYTES) TB_TRY(look(scan, file, offset, (size_t)whole, diag, &p));
   uint32_t head_crc = tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES);
-  TB_TRY(crc_of(scan, file, offset + TC_LOG_HEAD_BYTES, out->head.len, &out->payload_crc));
-  TB_TRY(look(scan, file, offset + whole - 4, 4, &p));
+  TB_TRY(crc_of(scan, file, offset + TC_LOG_HEAD_BYTES, out->head.len, diag, &out->payload_crc));
+  TB_TRY(look(scan, file, offset + whole - 4, 4, diag, &p));
   out->file = (uint32_t)(file - scan->files);
   return tb_crc32c_join(head_crc, out->payload_crc, out->head.len) == tc_log_u32(p) ? TB_OK
                                                                                     : TB_NOTFOUND;
 }
 
 /* The salt stands in the payload it guards, so the first record is checked with what it says itself. */
-static tb_rc read_salt(struct tc_log_scan *scan, struct tc_log_scan_file *file) {
+static tb_rc read_salt(struct tc_log_scan *scan, struct tc_log_scan_file *file,
+                       struct tb_diag *diag) {
   struct tc_log_entry first;
   const unsigned char *p;
 
   if (file->bytes < TC_LOG_HEAD_BYTES + 8) return TB_OK;
-  TB_TRY(look(scan, file, TC_LOG_HEAD_BYTES, 4, &p));
+  TB_TRY(look(scan, file, TC_LOG_HEAD_BYTES, 4, diag, &p));
   file->salt = tc_log_u32(p);
-  tb_rc rc = record_at(scan, file, 0, file->bytes, &first);
+  tb_rc rc = record_at(scan, file, 0, file->bytes, diag, &first);
   file->readable = rc == TB_OK && first.head.kind == TC_LOG_SNAPSHOT && first.head.len >= 4;
-  return rc == TB_NOMEM ? rc : TB_OK;
+  return rc == TB_NOTFOUND ? TB_OK : rc;
 }
 
 static uint64_t payload_at(const struct tc_log_scan *scan, const struct tc_log_entry *entry) {
@@ -222,9 +236,7 @@ tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *e
                           struct tb_diag *diag, const unsigned char **out) {
   const struct tc_log_scan_file *file = &scan->files[entry->file];
 
-  if (look(scan, file, payload_at(scan, entry), entry->head.len, out) != TB_OK)
-    return tb_fail(diag, TB_NOMEM, "wal: no memory for a record of %" PRIu32 " bytes",
-                   entry->head.len);
+  TB_TRY(look(scan, file, payload_at(scan, entry), entry->head.len, diag, out));
   if (tb_crc32c(0, *out, entry->head.len) == entry->payload_crc) return TB_OK;
   return tb_fail(diag, TB_CORRUPT, "wal: lsn %" PRIu64 " cannot be read any more", entry->head.lsn);
 }
@@ -237,10 +249,10 @@ static tb_rc previous_end_of(struct tc_log_scan *scan, const struct tc_log_scan_
   struct tc_heap heap;
 
   *out = 0;
-  tb_rc rc = record_at(scan, file, 0, file->bytes, &first);
+  tb_rc rc = record_at(scan, file, 0, file->bytes, diag, &first);
   if (rc == TB_OK) rc = tc_log_scan_payload(scan, &first, diag, &payload);
-  if (rc == TB_NOMEM) return tb_fail(diag, rc, "wal: no memory for a snapshot");
-  if (rc != TB_OK) return TB_OK;
+  if (rc == TB_NOTFOUND || rc == TB_CORRUPT) return TB_OK;
+  TB_TRY(rc);
   tc_heap_init(&heap);
   Tracecollect__V1__LogSnapshot *snapshot =
       tracecollect__v1__log_snapshot__unpack(&heap.allocator, first.head.len - 4, payload + 4);
@@ -282,11 +294,11 @@ static void ask_ahead(const struct tc_log_scan *scan, struct tc_log_scan_file *f
 
 /* Moves *offset to the next place where a record may begin, or so far as one look goes. */
 static tb_rc next_magic(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
-                        uint64_t limit, uint64_t *offset) {
+                        uint64_t limit, struct tb_diag *diag, uint64_t *offset) {
   size_t n = limit - *offset < SEARCH_BYTES ? (size_t)(limit - *offset) : SEARCH_BYTES, at = 0;
   const unsigned char *p;
 
-  TB_TRY(look(scan, file, *offset, n, &p));
+  TB_TRY(look(scan, file, *offset, n, diag, &p));
   while (at + 4 <= n && tc_log_u32(p + at) != TC_LOG_MAGIC) at += 8;
   *offset += at;
   return TB_OK;
@@ -307,9 +319,9 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
     ask_ahead(scan, file, offset);
     if (behind != NULL && offset + AHEAD_BYTES > limit)
       ask_ahead(scan, behind, 0); /* from its beginning on */
-    tb_rc rc = record_at(scan, file, offset, limit, &entry);
-    if (rc == TB_NOMEM) return tb_fail(diag, rc, "wal: no memory to read it");
-    if (rc != TB_OK) {
+    tb_rc rc = record_at(scan, file, offset, limit, diag, &entry);
+    if (rc != TB_OK && rc != TB_NOTFOUND) return rc;
+    if (rc == TB_NOTFOUND) {
       if (!in_damage && (!damaged || proven > first_damage)) {
         if (damaged) scan->corrupt++; /* the place before this one is proven durable by now */
         damaged = true;
@@ -318,8 +330,7 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
       }
       in_damage = true;
       offset += 8;
-      if (next_magic(scan, file, limit, &offset) != TB_OK)
-        return tb_fail(diag, TB_NOMEM, "wal: no memory to read it");
+      TB_TRY(next_magic(scan, file, limit, diag, &offset));
       continue;
     }
     in_damage = false;
@@ -357,8 +368,7 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   *out = (struct tc_log_scan){ .wal_fd = wal_fd, .window.fd = -1 };
   TB_TRY(list_files(wal_fd, diag, out));
   for (size_t i = 0; i < out->nfiles; i++) {
-    if (read_salt(out, &out->files[i]) != TB_OK)
-      return tb_fail(diag, TB_NOMEM, "wal: no memory to read it");
+    TB_TRY(read_salt(out, &out->files[i], diag));
     out->files[i].end = out->files[i].proven = out->files[i].start;
   }
   for (size_t i = 0; i < out->nfiles; i++) {

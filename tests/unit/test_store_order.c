@@ -455,6 +455,22 @@ Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) 
 
 /* ---- the next start */
 
+/* Its records were passed over as damaged ones, and with them those that were acked (sim_seeds, seed 105377). */
+Test(store_order, a_log_that_cannot_be_read_for_now_is_not_taken_for_damaged) {
+  struct tt_writer w = put_down();
+
+  crash();
+  tt_calls_fail("read wal/*.wal", ENOMEM, 2); /* the window, and its first block */
+  cr_assert_eq(tt_store_start(&copy), TB_NOMEM, "%s", copy.notes);
+  cr_assert_eq(tt_calls_failed(), 2);
+  tt_calls_watch(&copy);
+  start_copy();
+  struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
+  tt_end(&again, 1);
+  tt_barrier(&copy);
+  tt_expect_proven(&copy);
+}
+
 Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   static const char *const calls[] = { "open archive/*.meta", "open archive/*-*/*0707",
                                        "sync archive/*-*/*0707" };
