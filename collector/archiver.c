@@ -212,6 +212,7 @@ void tc_archiver_free(struct tc_archiver *archiver) {
     tc__file_free(file);
   }
   free(archiver->round);
+  tc__quarantine_free(&archiver->quarantine);
   tc_outbox_fini(&archiver->outbox);
   for (struct tc__stream *stream = archiver->streams, *next; stream != NULL; stream = next) {
     next = stream->next;

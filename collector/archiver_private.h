@@ -121,7 +121,8 @@ struct tc__verdict {
 /* quarantine/ as retention last saw it. */
 struct tc__quarantine {
   uint64_t files, bytes, oldest_wall_ns;
-  bool changed; /* a file came since */
+  bool changed;                     /* a file came since */
+  struct tc__quarantine_pass *pass; /* NULL: none is under way */
 };
 
 enum { TC__HALF_MAX = 64 };
@@ -352,10 +353,14 @@ struct tc__round;
 /* Between two works: goes on with a round, or begins one that is due, for 20 ms. Afterwards archiver->round is not NULL
  * while there is more. */
 void tc__retain(struct tc_archiver *archiver);
+bool tc__retains(const struct tc_archiver *archiver); /* there is more to do */
 uint64_t tc__disk_free(const struct tc_archiver *archiver);
 
-/* archiver_quarantine.c; after tc_retention_round() */
-void tc__retain_quarantine(struct tc_archiver *archiver);
+/* archiver_quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it until
+ * the monotonic clock says so. */
+void tc__quarantine_begin(struct tc_archiver *archiver);
+void tc__quarantine_go_on(struct tc_archiver *archiver, uint64_t until_ns);
+void tc__quarantine_free(struct tc__quarantine *quarantine); /* what is under way */
 
 /* Whether a stream that ended so is whole. */
 static inline bool tc__ended_whole(const char *ended) {

@@ -11,6 +11,7 @@
 
 #include "collector/archive_walk.h"
 #include "collector/archiver_private.h"
+#include "collector/clock.h"
 
 tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
                           struct tb_diag *diag) {
@@ -47,29 +48,57 @@ struct part {
   char name[TC_FILE_NAME_BYTES];
 };
 
-struct parts {
-  struct part *items;
-  size_t n, cap;
+/* One look at quarantine/, in slices: first all parts are listed, then the oldest are deleted. */
+struct tc__quarantine_pass {
+  struct tc_retention_rules rules;
+  DIR *dir;           /* NULL: all are listed */
+  struct part *parts; /* a heap, the oldest first */
+  size_t n, cap, gone;
   uint64_t bytes;
   bool unseen; /* one could not be looked at */
 };
 
-static tb_rc add_part(struct parts *parts, const char *name, const struct stat *st) {
-  if (parts->n == parts->cap) {
-    size_t cap = parts->cap == 0 ? 64 : 2 * parts->cap;
-    void *moved = reallocarray(parts->items, cap, sizeof *parts->items);
-    if (moved == NULL) return TB_NOMEM;
-    parts->items = moved;
-    parts->cap = cap;
+static bool is_older(const struct part *x, const struct part *y) {
+  return x->wall_ns != y->wall_ns ? x->wall_ns < y->wall_ns : strcmp(x->name, y->name) < 0;
+}
+
+static void swap(struct part *x, struct part *y) {
+  struct part other = *x;
+
+  *x = *y;
+  *y = other;
+}
+
+static void heap_up(struct part *parts, size_t at) {
+  for (size_t above; at > 0 && is_older(&parts[at], &parts[above = (at - 1) / 2]); at = above)
+    swap(&parts[at], &parts[above]);
+}
+
+static void heap_down(struct part *parts, size_t n) {
+  for (size_t at = 0, below; (below = 2 * at + 1) < n; at = below) {
+    if (below + 1 < n && is_older(&parts[below + 1], &parts[below])) below++;
+    if (!is_older(&parts[below], &parts[at])) return;
+    swap(&parts[at], &parts[below]);
   }
-  struct part *part = &parts->items[parts->n++];
+}
+
+static tb_rc add_part(struct tc__quarantine_pass *pass, const char *name, const struct stat *st) {
+  if (pass->n == pass->cap) {
+    size_t cap = pass->cap == 0 ? 64 : 2 * pass->cap;
+    void *moved = reallocarray(pass->parts, cap, sizeof *pass->parts);
+    if (moved == NULL) return TB_NOMEM;
+    pass->parts = moved;
+    pass->cap = cap;
+  }
+  struct part *part = &pass->parts[pass->n++];
   uint64_t bytes = (uint64_t)st->st_size;
   *part = (struct part){
     .wall_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec,
     .bytes = bytes > FILE_BYTES_MIN ? bytes : FILE_BYTES_MIN,
   };
   strcpy(part->name, name);
-  parts->bytes += part->bytes;
+  pass->bytes += part->bytes;
+  heap_up(pass->parts, pass->n - 1);
   return TB_OK;
 }
 
@@ -78,84 +107,123 @@ static bool is_part(const char *name) {
 }
 
 /* A part that cannot be looked at costs no other its turn; it is looked at again. */
-static tb_rc list_parts(struct tc_archiver *archiver, struct parts *parts, struct tb_diag *diag) {
-  int quarantine_fd = archiver->opt.dirs->quarantine;
-  const char *name;
+static tb_rc look_at(struct tc_archiver *archiver, const char *name, struct tb_diag *diag) {
+  struct tc__quarantine_pass *pass = archiver->quarantine.pass;
   struct stat st;
-  DIR *dir;
 
-  TB_TRY(tc_dir_open(quarantine_fd, "quarantine", diag, &dir));
-  tb_rc rc = TB_OK;
-  while (rc == TB_OK && (rc = tc_dir_next(dir, "quarantine", diag, &name)) == TB_OK &&
-         name != NULL) {
-    if (!is_part(name)) continue;
-    if (fstatat(quarantine_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno == ENOENT) continue;
-      tc__note_as(archiver, TC_ERROR, 0, "retention: quarantine/%s: %s", name, strerror(errno));
-      parts->unseen = true;
-    } else if (S_ISREG(st.st_mode) && add_part(parts, name, &st) != TB_OK) {
-      rc = tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
-    }
+  if (!is_part(name)) return TB_OK;
+  if (fstatat(archiver->opt.dirs->quarantine, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return TB_OK;
+    tc__note_as(archiver, TC_ERROR, 0, "retention: quarantine/%s: %s", name, strerror(errno));
+    pass->unseen = true;
+  } else if (S_ISREG(st.st_mode) && add_part(pass, name, &st) != TB_OK) {
+    return tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
   }
-  closedir(dir);
-  return rc;
+  return TB_OK;
 }
 
-static int by_age(const void *a, const void *b) {
-  const struct part *x = a, *y = b;
+/* TB_AGAIN: there are more, and the time is over. */
+static tb_rc list_some(struct tc_archiver *archiver, uint64_t until_ns, struct tb_diag *diag) {
+  struct tc__quarantine_pass *pass = archiver->quarantine.pass;
+  const char *name;
 
-  if (x->wall_ns != y->wall_ns) return x->wall_ns < y->wall_ns ? -1 : 1;
-  return strcmp(x->name, y->name);
-}
-
-/* Deletes the oldest while the rules say so; answers how many went. */
-static size_t take_oldest(struct tc_archiver *archiver, const struct tc_retention_rules *rules,
-                          uint64_t disk_free, struct parts *parts) {
-  size_t gone = 0;
-
-  for (; gone < parts->n; gone++) {
-    const struct part *part = &parts->items[gone];
-    if (!tc_retention_takes(&archiver->retention, rules, parts->bytes, disk_free, part->wall_ns))
-      break;
-    if (unlinkat(archiver->opt.dirs->quarantine, part->name, 0) != 0 && errno != ENOENT) {
-      tc__note_as(archiver, TC_ERROR, 0, "quarantine/%s: %s", part->name, strerror(errno));
-      break;
-    }
-    parts->bytes -= part->bytes;
-    disk_free += part->bytes;
+  while (pass->dir != NULL) {
+    if (tc_mono_ns() >= until_ns) return TB_AGAIN;
+    TB_TRY(tc_dir_next(pass->dir, "quarantine", diag, &name));
+    if (name != NULL)
+      TB_TRY(look_at(archiver, name, diag));
+    else
+      closedir(TB_MOVE(pass->dir));
   }
-  return gone;
+  return TB_OK;
 }
 
-void tc__retain_quarantine(struct tc_archiver *archiver) {
+/* Deletes the oldest while the rules say so. */
+static tb_rc delete_some(struct tc_archiver *archiver, uint64_t until_ns) {
+  struct tc__quarantine_pass *pass = archiver->quarantine.pass;
+  uint64_t disk_free = tc__disk_free(archiver);
+
+  while (pass->n > 0) {
+    struct part *oldest = &pass->parts[0];
+    if (!tc_retention_takes(&archiver->retention, &pass->rules, pass->bytes, disk_free,
+                            oldest->wall_ns))
+      return TB_OK;
+    if (tc_mono_ns() >= until_ns) return TB_AGAIN;
+    if (unlinkat(archiver->opt.dirs->quarantine, oldest->name, 0) != 0 && errno != ENOENT) {
+      tc__note_as(archiver, TC_ERROR, 0, "quarantine/%s: %s", oldest->name, strerror(errno));
+      return TB_OK;
+    }
+    pass->bytes -= oldest->bytes;
+    disk_free += oldest->bytes;
+    pass->gone++;
+    *oldest = pass->parts[--pass->n];
+    heap_down(pass->parts, pass->n);
+  }
+  return TB_OK;
+}
+
+static void end_pass(struct tc_archiver *archiver) {
+  struct tc__quarantine *seen = &archiver->quarantine;
+  const struct tc__quarantine_pass *pass = seen->pass;
+
+  seen->files = pass->n;
+  seen->bytes = pass->bytes;
+  seen->changed |= pass->unseen;
+  if (pass->n > 0) seen->oldest_wall_ns = pass->parts[0].wall_ns;
+  tc_gauge(&archiver->opt.stats->quarantine_bytes, seen->bytes);
+  tc_gauge(&archiver->opt.stats->quarantine_files, seen->files);
+  tc_count(&archiver->opt.stats->quarantine_expired, pass->gone);
+  if (pass->gone > 0)
+    tc__note(archiver, "retention: %zu unfinished generations deleted from quarantine", pass->gone);
+}
+
+void tc__quarantine_free(struct tc__quarantine *quarantine) {
+  struct tc__quarantine_pass *pass = TB_MOVE(quarantine->pass);
+
+  if (pass == NULL) return;
+  if (pass->dir != NULL) closedir(pass->dir);
+  free(pass->parts);
+  free(pass);
+}
+
+void tc__quarantine_go_on(struct tc_archiver *archiver, uint64_t until_ns) {
+  struct tb_diag diag = { 0 };
+  tb_rc rc = list_some(archiver, until_ns, &diag);
+
+  if (rc == TB_OK) rc = delete_some(archiver, until_ns);
+  if (rc == TB_AGAIN) return;
+  if (rc == TB_OK) {
+    end_pass(archiver);
+  } else {
+    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+    archiver->quarantine.changed = true; /* it is looked at again */
+  }
+  tc__quarantine_free(&archiver->quarantine);
+}
+
+void tc__quarantine_begin(struct tc_archiver *archiver) {
   const struct tc_config *config = archiver->opt.config;
   struct tc__quarantine *seen = &archiver->quarantine;
   const struct tc_retention_rules rules = { .age_ns = config->retention_age,
                                             .bytes = config->retention_quarantine_bytes,
                                             .free_bytes = config->retention_free_bytes };
-  struct parts parts = { 0 };
   struct tb_diag diag = { 0 };
-  uint64_t disk_free = tc__disk_free(archiver);
+  DIR *dir;
 
+  if (seen->pass != NULL) return;
   if (!seen->changed &&
-      (seen->files == 0 || !tc_retention_takes(&archiver->retention, &rules, seen->bytes, disk_free,
-                                               seen->oldest_wall_ns)))
+      (seen->files == 0 || !tc_retention_takes(&archiver->retention, &rules, seen->bytes,
+                                               tc__disk_free(archiver), seen->oldest_wall_ns)))
     return;
-  tb_rc rc = list_parts(archiver, &parts, &diag);
-  if (rc == TB_OK) {
-    if (parts.n > 0) qsort(parts.items, parts.n, sizeof *parts.items, by_age);
-    size_t gone = take_oldest(archiver, &rules, disk_free, &parts);
-    *seen = (struct tc__quarantine){ .files = parts.n - gone,
-                                     .bytes = parts.bytes,
-                                     .changed = parts.unseen };
-    if (seen->files > 0) seen->oldest_wall_ns = parts.items[gone].wall_ns;
-    tc_gauge(&archiver->opt.stats->quarantine_bytes, seen->bytes);
-    tc_gauge(&archiver->opt.stats->quarantine_files, seen->files);
-    tc_count(&archiver->opt.stats->quarantine_expired, gone);
-    if (gone > 0)
-      tc__note(archiver, "retention: %zu unfinished generations deleted from quarantine", gone);
-  } else {
+  if (tc_dir_open(archiver->opt.dirs->quarantine, "quarantine", &diag, &dir) != TB_OK) {
     tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+    return;
   }
-  free(parts.items);
+  seen->pass = calloc(1, sizeof *seen->pass);
+  if (seen->pass == NULL) {
+    closedir(dir);
+    return;
+  }
+  *seen->pass = (struct tc__quarantine_pass){ .rules = rules, .dir = dir };
+  seen->changed = false; /* what comes from here on may be missed by this pass */
 }

@@ -246,7 +246,7 @@ static struct tc__round *begin_round(struct tc_archiver *archiver, bool is_timed
                 "retention: the wall clock jumped by more than an hour; nothing is deleted "
                 "by age for an hour");
   }
-  if (is_timed) tc__retain_quarantine(archiver);
+  if (is_timed) tc__quarantine_begin(archiver);
   if (!tc__catalog_takes_rows(archiver)) return NULL;
   struct tc__round *round = calloc(1, sizeof *round);
   if (round == NULL) return NULL;
@@ -304,32 +304,46 @@ static void begin_due(struct tc_archiver *archiver) {
   archiver->round = begin_round(archiver, is_timed);
 }
 
-static void count_slice(struct tc_stats *stats, uint64_t took_ns) {
-  tc_count(&stats->segment_turns, 1);
-  tc_count(&stats->retention_slices, 1);
+bool tc__retains(const struct tc_archiver *archiver) {
+  return archiver->round != NULL || archiver->quarantine.pass != NULL;
+}
+
+/* True: there is more to do. */
+static bool do_slice(struct tc_archiver *archiver) {
+  uint64_t until_ns = tc_mono_ns() + SLICE_NS;
+
+  tc_count(&archiver->opt.stats->segment_turns, 1);
+  tc_count(&archiver->opt.stats->retention_slices, 1);
+  if (archiver->quarantine.pass != NULL) {
+    tc__quarantine_go_on(archiver, until_ns);
+  } else if (go_on(archiver->round)) {
+    end_round(archiver->round);
+    free(TB_MOVE(archiver->round));
+  }
+  return tc__retains(archiver);
+}
+
+/* One slice; more only where the archive has grown more since the last call than that took away. */
+static void do_slices(struct tc_archiver *archiver) {
+  const _Atomic uint64_t *bytes = &archiver->opt.stats->archive_bytes;
+  uint64_t before;
+
+  for (unsigned i = 0; i < SLICES_MAX; i++) {
+    before = atomic_load(bytes);
+    if (!do_slice(archiver) || atomic_load(bytes) <= archiver->slice_bytes) break;
+    if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
+  }
+  archiver->slice_bytes = atomic_load(bytes);
+}
+
+void tc__retain(struct tc_archiver *archiver) {
+  struct tc_stats *stats = archiver->opt.stats;
+  uint64_t began_ns = tc_mono_ns(), took_ns;
+
+  if (!tc__retains(archiver)) begin_due(archiver);
+  if (!tc__retains(archiver)) return;
+  do_slices(archiver);
+  took_ns = tc_mono_ns() - began_ns;
   tc_count(&stats->retention_ns_total, took_ns);
   if (took_ns > atomic_load(&stats->retention_ns_max)) tc_gauge(&stats->retention_ns_max, took_ns);
-}
-
-/* True: the round goes on. */
-static bool do_slice(struct tc_archiver *archiver) {
-  uint64_t began = tc_mono_ns();
-  bool done = go_on(archiver->round);
-
-  count_slice(archiver->opt.stats, tc_mono_ns() - began);
-  if (!done) return true;
-  end_round(archiver->round);
-  free(TB_MOVE(archiver->round));
-  return false;
-}
-
-/* One slice; more only where one does not take away what was archived since the last, or the archive would grow. */
-void tc__retain(struct tc_archiver *archiver) {
-  const _Atomic uint64_t *bytes = &archiver->opt.stats->archive_bytes;
-
-  if (archiver->round == NULL) begin_due(archiver);
-  if (archiver->round == NULL) return;
-  for (unsigned i = 0; i < SLICES_MAX && do_slice(archiver); i++)
-    if (atomic_load(bytes) <= archiver->slice_bytes) break;
-  archiver->slice_bytes = atomic_load(bytes);
 }

@@ -11,7 +11,8 @@
 
 enum { SEAL_FROM = 64, VERDICTS_AT_ONCE = 64 };
 
-static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000;
+static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000, NO_REST_NS = 1;
+static const uint64_t TURN_NS = 50000000;
 /* So long a shortage of memory or descriptors is waited for: others may give theirs back. */
 static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 /* Rows of live streams are written each second; a stream that came or went is shown sooner. */
@@ -161,7 +162,10 @@ static bool is_much_queued(const struct tc_archiver *archiver) {
   return archiver->queued >= SEAL_FROM || (size != 0 && archiver->queued_bytes >= size / 64);
 }
 
+/* Ends after TURN_NS, so that what is sealed is published and settled however much more comes; a stop works all off. */
 static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
+  uint64_t until_ns = atomic_load(&archiver->stop) ? UINT64_MAX : tc_mono_ns() + TURN_NS;
+
   while (archiver->work != NULL || take_inbox(archiver)) {
     struct tc_work *work = archiver->work;
     if (tc__is_late(archiver)) return TB_AGAIN;
@@ -182,6 +186,7 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
     }
     tc_outbox_flush(&archiver->outbox);
     if (!atomic_load(&archiver->stop)) tc__retain(archiver);
+    if (tc_mono_ns() >= until_ns) break;
   }
   TB_TRY(publish(archiver, diag));
   if (archiver->barriers != NULL)
@@ -262,7 +267,7 @@ static bool has_work(void *self) {
 
 static void retain_while_idle(struct tc_archiver *archiver) {
   do tc__retain(archiver);
-  while (archiver->round != NULL && !has_work(archiver));
+  while (tc__retains(archiver) && !has_work(archiver));
 }
 
 static void turn(struct tc_archiver *archiver) {
@@ -295,8 +300,9 @@ static void turn(struct tc_archiver *archiver) {
 static uint64_t sleep_ns(const struct tc_archiver *archiver) {
   if (archiver->outbox.waiting > 0 || archiver->nsettled_wait > 0 || archiver->barriers != NULL)
     return OUTBOX_RETRY_NS;
-  if (archiver->round != NULL) return 1; /* with what came meanwhile */
+  if (tc__retains(archiver)) return NO_REST_NS; /* with what came meanwhile */
   if (archiver->retry_mono_ns != 0) return RETRY_NS;
+  if (archiver->work != NULL) return NO_REST_NS;
   return archiver->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
 }
 

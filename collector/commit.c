@@ -222,6 +222,7 @@ static void post_work(struct tc_commit *commit) {
   if (commit->work == NULL || !tc_archiver_post(commit->archiver, commit->work)) return;
   commit->work = NULL;
   commit->work_tail = &commit->work;
+  commit->nwork = 0;
 }
 
 static bool group_is_due(const struct tc_commit *commit, uint64_t now) {

@@ -10,6 +10,9 @@
 #include "collector/commit_private.h"
 #include "proto/frame.pb-c.h"
 
+/* No credit bounds these, and an archive that waits for its disk takes none of them. */
+enum { COUNTERS_WAIT_MAX = 256, ATTACHES_WAIT_MAX = 65536 };
+
 struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind, uint32_t stream) {
   struct tc_work *work = calloc(1, sizeof *work);
 
@@ -18,6 +21,7 @@ struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind
   work->stream = stream;
   *commit->work_tail = work;
   commit->work_tail = &work->next;
+  commit->nwork++;
   return work;
 }
 
@@ -141,6 +145,9 @@ static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
                   "this stream belongs to another certificate");
   if (stream != NULL && stream->refusal.conn != 0 && !tc__say_refusal(commit, stream))
     return false; /* there is place for one */
+  if (commit->nwork >= ATTACHES_WAIT_MAX)
+    return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+                  "the archive waits, and too many agents have come meanwhile");
   uint64_t most = commit->opt.config->agents_identity_streams_max;
   if (stream == NULL && tc_streams_of(&commit->streams, attach->identity) >= most) {
     snprintf(text, sizeof text,
@@ -268,6 +275,7 @@ bool tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
     if (!take_barrier(commit, msg)) return false;
     break;
   case TC_SUBMIT_HEARTBEAT:
+    if (commit->nwork >= COUNTERS_WAIT_MAX) break; /* the next heartbeat brings newer figures */
     work = tc__commit_work(commit, TC_WORK_COUNTERS, msg->counters.stream);
     if (work != NULL) work->counters = msg->counters;
     break;

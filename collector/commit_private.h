@@ -49,6 +49,7 @@ struct tc_commit {
   } * barriers, **barriers_tail;
 
   struct tc_work *work, **work_tail; /* for the archiver */
+  size_t nwork;                      /* in it: more than a turn's where the archiver takes nothing */
 
   uint64_t group_mono_ns;   /* end of the last commit */
   uint64_t settled_mono_ns; /* since when a report waits */

@@ -99,7 +99,8 @@ static bool offer(struct connection *c) {
 static void offer_mailbox(struct tc_connections *set) {
   struct connection *c;
 
-  while ((c = set->waits[TC__WAIT_MAILBOX].first) != NULL && offer(c)) {
+  while ((c = set->waits[TC__WAIT_MAILBOX].first) != NULL &&
+         (offer(c) || c->wait != TC__WAIT_MAILBOX)) {
   }
 }
 

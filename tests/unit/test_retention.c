@@ -139,6 +139,37 @@ Test(retention, quarantine_keeps_its_size_and_the_youngest) {
   tt_store_remove(&t);
 }
 
+/* Many at once, in an order that is not their ages'. */
+Test(retention, of_many_in_quarantine_the_youngest_stay) {
+  enum { PARTS = 3000, STAY = 100 };
+  static struct tt_store t;
+  struct tc_store_stats stats = { 0 };
+  char path[256];
+
+  tt_store_make(&t);
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  tt_store_stop(&t);
+  for (unsigned i = 0; i < PARTS; i++) {
+    unsigned age = i * 1777 % PARTS; /* each once */
+    struct timespec at[2] = { { .tv_sec = 1800000000 - age }, { .tv_sec = 1800000000 - age } };
+    snprintf(path, sizeof path, "%s/quarantine/01010101010101010101010101010101-%016x.part", t.dir,
+             age + 1);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0640);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(futimens(fd, at), 0);
+    close(fd);
+  }
+  t.config.retention_every = 10000000;
+  t.config.retention_age = 0;
+  t.config.retention_quarantine_bytes = STAY * 4096;
+  cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
+  TT_WAIT_UNTIL((tc_store_stats(t.store, &stats), stats.quarantine_expired >= PARTS - STAY));
+  cr_expect_eq(stats.quarantine_files, STAY);
+  cr_expect_eq(tt_count_files(&t, "quarantine", ".part"), STAY);
+  for (unsigned age = 0; age < STAY; age++) cr_expect(has_part(&t, age + 1));
+  tt_store_remove(&t);
+}
+
 Test(retention, quarantine_goes_by_age_also_what_an_earlier_run_left) {
   static struct tt_store t;
   struct timespec old[2] = { { .tv_sec = 1700000000 }, { .tv_sec = 1700000000 } };

@@ -3,6 +3,7 @@
  * is over, the same reason in the health and in the counters. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -113,6 +114,27 @@ Test(store_shortage, the_archive_names_what_it_waits_for_once) {
     remove_store();
     open_store();
   }
+}
+
+/* They need no credit, and an archive that waits takes nothing. */
+Test(store_shortage, heartbeats_do_not_pile_up_while_the_archive_waits) {
+  enum { HEARTBEATS = 1000000, HELD_MAX = 48 << 20 };
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+
+#ifdef TC_SANITIZED
+  cr_skip_test("its allocator does not say what is in use");
+#endif
+  tt_calls_watch(&tt);
+  tt_calls_fail("create open/*", ENOSPC, EVER);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
+  size_t before = mallinfo2().uordblks;
+  for (unsigned i = 0; i < HEARTBEATS; i++) tt_heartbeat(&w, i, w.seq, i);
+  cr_expect_leq(mallinfo2().uordblks, before + HELD_MAX, "%zu", mallinfo2().uordblks - before);
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  tt_expect_proven(&tt);
 }
 
 /* Below the mark, and then between the mark and an eighth more. */
