@@ -42,7 +42,7 @@ enum {
   FIRST_VERSION_WITH_END_MARK = 26,
 };
 
-enum { TEXT_SERVER, TEXT_CA, TEXT_CERT, TEXT_KEY, TEXT_SERVICE, TEXT_INSTANCE, TEXTS };
+enum { TEXT_SERVER, TEXT_CA, TEXT_CERT, TEXT_KEY, TEXT_SERVICE, TEXT_INSTANCE, TEXT_CRL, TEXTS };
 
 struct ta_forward {
   struct ta_member member; /* first: wake() is handed it */
@@ -107,11 +107,10 @@ static const char *or_env(const char *value, const char *name, bool use_env) {
   return value != NULL || !use_env ? value : secure_getenv(name);
 }
 
-/* The six texts: taken from a field, made from the folder, or the default. The first error stays. */
+/* The texts: taken from a field, made from the folder, or the default. The first error stays. */
 
-static const char *const text_names[TEXTS] = {
-  "server", "ca", "cert", "key", "service", "instance"
-};
+static const char *const text_names[TEXTS] = { "server",  "ca",       "cert", "key",
+                                               "service", "instance", "crl" };
 
 static void take_text(struct ta_forward *f, int text, const char *value, int *error) {
   if (*error != TA_OK) return;
@@ -159,6 +158,7 @@ struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *co
 
 static int take_config(struct ta_forward *f, const struct ta_forward_config *config, bool use_env) {
   const char *certs = or_env(config->certs, "TRACEAGENT_CERTS", use_env);
+  const char *crl = secure_getenv("TRACEAGENT_CRL"); /* of tracectl send, too */
   struct tb_diag diag;
   int error = TA_OK;
 
@@ -166,6 +166,7 @@ static int take_config(struct ta_forward *f, const struct ta_forward_config *con
   take_path(f, TEXT_CA, config->ca, certs, "ca.pem", &error);
   take_path(f, TEXT_CERT, config->cert, certs, "agent.pem", &error);
   take_path(f, TEXT_KEY, config->key, certs, "agent.key", &error);
+  if (crl != NULL) take_text(f, TEXT_CRL, crl, &error);
   take_text(f, TEXT_SERVICE, or_env(config->service, "TRACEAGENT_SERVICE", use_env), &error);
   take_instance(f, or_env(config->instance, "TRACEAGENT_INSTANCE", use_env), &error);
   if (error != TA_OK) return error;
@@ -221,6 +222,10 @@ static int check_files(const struct ta_client_config *client) {
   return rc == TB_OK ? TA_OK : fault(rc == TB_NOMEM ? TA_E_NOMEM : TA_E_CERT, "%s", diag.text);
 }
 
+static bool is_same(const char *a, const char *b) {
+  return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
 /* Without OpenSSL: that they can be read. What was read is kept for when the program may read them no more, and in a
  * child for when that was so before it was made. */
 static int keep_files(struct ta_client_config *client) {
@@ -231,8 +236,7 @@ static int keep_files(struct ta_client_config *client) {
   bool same = true;
 
   client->files.kept = &kept;
-  for (int i = 0; i < TA_PEMS; i++)
-    same &= of[i] != NULL && strcmp(of[i], client->files.path[i]) == 0;
+  for (int i = 0; i < TA_PEMS; i++) same &= is_same(of[i], client->files.path[i]);
   tb_diag_clear(&diag);
   tb_rc rc = ta_pems_read(client->files.path, &diag, &fresh);
   if (rc != TB_OK && same) return TA_OK;
@@ -241,6 +245,8 @@ static int keep_files(struct ta_client_config *client) {
   kept = fresh;
   for (int i = 0; i < TA_PEMS && !same; i++) {
     free(of[i]);
+    of[i] = NULL;
+    if (client->files.path[i] == NULL) continue;
     if ((of[i] = strdup(client->files.path[i])) == NULL) return TA_E_NOMEM;
   }
   return TA_OK;
@@ -400,7 +406,8 @@ static int prepare(struct ta_forward *f, const struct ta_forward_config *config,
   if (tw_split_reserve(&f->split) != TB_OK) return TA_E_NOMEM;
   struct ta_client_config client = {
     .server = f->text[TEXT_SERVER],
-    .files = { .path = { f->text[TEXT_CA], f->text[TEXT_CERT], f->text[TEXT_KEY] } },
+    .files = { .path = { f->text[TEXT_CA], f->text[TEXT_CERT], f->text[TEXT_KEY],
+                         f->text[TEXT_CRL] } },
     .service = f->text[TEXT_SERVICE],
     .instance = f->text[TEXT_INSTANCE],
     .rate_bytes_s = config->rate_bytes_s,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *const ta_pem_names[TA_PEMS] = { "CA", "certificate", "key" };
+const char *const ta_pem_names[TA_PEMS] = { "CA", "certificate", "key", "revocation list" };
 
 void ta_pems_free(struct ta_pems *pems) {
   for (int i = 0; i < TA_PEMS; i++) {
@@ -47,6 +47,7 @@ static int fill(int fd, struct ta_pems *out, int which) {
 tb_rc ta_pems_read(const char *const paths[TA_PEMS], struct tb_diag *diag, struct ta_pems *out) {
   *out = (struct ta_pems){ 0 };
   for (int i = 0; i < TA_PEMS; i++) {
+    if (paths[i] == NULL) continue;
     int fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int error = fd < 0 ? errno : fill(fd, out, i);
     if (fd >= 0) close(fd);

@@ -114,6 +114,8 @@ static bool is_collector(struct ta_tls *tls, X509 *cert) {
   return false;
 }
 
+static bool is_revoked(SSL *ssl, X509 *cert);
+
 /* Inside the handshake, so that the other side hears of it as an alert. */
 static int on_verify(int ok, X509_STORE_CTX *store) {
   SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -125,6 +127,12 @@ static int on_verify(int ok, X509_STORE_CTX *store) {
             X509_verify_cert_error_string(error));
     return 0;
   }
+  if (is_revoked(ssl, X509_STORE_CTX_get_current_cert(store))) {
+    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
+    tb_fail(tls->diag, TB_REFUSED, "collector's certificate: %s",
+            X509_verify_cert_error_string(X509_V_ERR_CERT_REVOKED));
+    return 0;
+  }
   if (X509_STORE_CTX_get_error_depth(store) > 0) return 1;
   if (is_collector(tls, X509_STORE_CTX_get_current_cert(store))) return 1;
   X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
@@ -134,8 +142,10 @@ static int on_verify(int ok, X509_STORE_CTX *store) {
 /* Opening. */
 
 static tb_rc wrong(struct tb_diag *diag, int which, const struct ta_tls_files *files) {
-  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", ta_pem_names[which], files->path[which],
-                 error_text(ERR_peek_last_error()));
+  const char *why = which == TA_PEM_CRL ? "no whole list in PEM that the CA has signed"
+                                        : error_text(ERR_peek_last_error());
+
+  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", ta_pem_names[which], files->path[which], why);
 }
 
 /* The next certificate in a file; NULL: there is none. */
@@ -177,11 +187,74 @@ static bool take_key(SSL_CTX *ctx, BIO *bio) {
   return taken;
 }
 
+/* --- revocation --------------------------------------------------------------------------------
+ * The lists lie in the context's store, which is this connection's own. OpenSSL's check is not used: it refuses everybody
+ * once a list is past its next update. */
+
+static bool is_signed(X509_CRL *list, STACK_OF(X509_OBJECT) * authorities) {
+  for (int i = 0; i < sk_X509_OBJECT_num(authorities); i++) {
+    X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i));
+
+    if (ca != NULL && (X509_get_key_usage(ca) & KU_CRL_SIGN) != 0 &&
+        X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_subject_name(ca)) == 0 &&
+        X509_CRL_verify(list, X509_get0_pubkey(ca)) == 1)
+      return true;
+  }
+  return false;
+}
+
+/* A critical extension says that it is a part of a list, or a change to one. */
+static bool is_whole(const X509_CRL *list) {
+  for (int i = 0; i < X509_CRL_get_ext_count(list); i++)
+    if (X509_EXTENSION_get_critical(X509_CRL_get_ext(list, i))) return false;
+  return true;
+}
+
+static X509_CRL *next_list(BIO *bio) {
+  X509_CRL *made = X509_CRL_new_ex(library, NULL), *list = made;
+
+  if (made != NULL && PEM_read_bio_X509_CRL(bio, &list, NULL, NULL) != NULL) return list;
+  X509_CRL_free(list);
+  return NULL;
+}
+
+static bool is_at_end(void) {
+  unsigned long error = ERR_peek_last_error();
+
+  return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
+static bool take_lists(SSL_CTX *ctx, BIO *bio) {
+  X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+  bool any = false, good = true;
+
+  for (X509_CRL *list; good && (list = next_list(bio)) != NULL; X509_CRL_free(list)) {
+    good = is_whole(list) && is_signed(list, X509_STORE_get0_objects(store)) &&
+           X509_STORE_add_crl(store, list) == 1;
+    any = true;
+  }
+  return any && good && is_at_end();
+}
+
+static bool is_revoked(SSL *ssl, X509 *cert) {
+  X509_STORE *store = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl));
+  STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(store);
+  X509_REVOKED *entry;
+
+  for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+    X509_CRL *list = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(all, i));
+    if (list != NULL && X509_CRL_get0_by_cert(list, &entry, cert) == 1) return true;
+  }
+  return false;
+}
+
 static tb_rc take_all(SSL_CTX *ctx, const struct ta_tls_files *files, const struct ta_pems *pems,
                       struct tb_diag *diag) {
-  static bool (*const take[TA_PEMS])(SSL_CTX *, BIO *) = { take_ca, take_cert, take_key };
+  static bool (*const take[TA_PEMS])(SSL_CTX *, BIO *) = { take_ca, take_cert, take_key,
+                                                           take_lists };
 
   for (int i = 0; i < TA_PEMS; i++) {
+    if (pems->bytes[i] == NULL) continue;
     BIO *bio = BIO_new_mem_buf(pems->bytes[i], (int)pems->n[i]);
     bool taken = bio != NULL && take[i](ctx, bio);
     BIO_free(bio);

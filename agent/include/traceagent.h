@@ -64,8 +64,9 @@ typedef struct ta_forward ta_forward;
 
 /* Strings are copied. Zero means the default. Environment: TRACEAGENT_DISABLE=1 turns everything off
  * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE,
- * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. A program that runs with raised rights (setuid)
- * takes none of them from its caller. */
+ * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. TRACEAGENT_CRL names a file of revocation lists (PEM),
+ * read anew at each connection: a collector whose certificate is listed is refused. A program that runs with raised
+ * rights (setuid) takes none of them from its caller. */
 struct ta_forward_config {
   size_t size;                 /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
   const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Revocation: who is in is out within 5 s, who knocks is refused, and nobody else notices."""
 import http.client
+import os
 import shutil
 import signal
 import ssl
@@ -117,6 +118,25 @@ class Revoke(Case):
             refused.getresponse()
         self.assertIn("REVOKED", str(why.exception).upper())
         refused.close()
+        self.assertEqual(collector.stop(), 0)
+
+    def test_a_stolen_collectors_certificate_is_refused_by_agents_and_readers_that_have_the_list(self):
+        collector, trace, listed = self.collector(), self.trace("g26-labels"), self.folder / "lists.pem"
+        self.tracectl("certs", "revoke", self.certs, "5A01")
+        shutil.copy(self.certs / "crl.pem", listed)
+        sends = ("send", trace, "--to", collector.ready["agents"], "--certs", self.certs, "--service", "shop", "--instance", "one",
+                 "--no-progress", "--timeout", "5s")
+        with_list = {**os.environ, "TRACEAGENT_CRL": str(listed)}
+        asks = ("status", "--server", collector.to, "--certs", self.certs, "--tls-crl", listed)
+        self.tracectl(*sends, env=with_list)
+        self.tracectl(*asks)
+
+        self.tracectl("certs", "revoke", self.certs, "server")
+        shutil.copy(self.certs / "crl.pem", listed)
+        self.assertIn("certificate revoked", self.tracectl(*asks, expect=1).err)
+        self.assertIn("certificate revoked", self.tracectl(*sends, env=with_list, expect=1).err)
+        self.assertIn("certificate revoked", self.tracectl(*sends, "--tls-crl", listed, expect=1).err)
+        self.assertIn("No such file", self.tracectl(*asks[:-1], self.folder / "none.pem", expect=1).err)
         self.assertEqual(collector.stop(), 0)
 
     def test_a_list_that_is_not_one_changes_nothing_and_is_named(self):

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "collector/certs.h"
 #include "tests/unit/forward_scene.h"
 
 static bool is_refused(const struct ta_forward_status *status, const char *unused) {
@@ -56,6 +57,47 @@ Test(forward_refused, a_collector_of_another_authority_is_not_spoken_to) {
                 TA_STATE_REFUSED); /* it may be renewed: tried again and again */
   ta_forward_close(s.f, 0);
   remove_certs(other);
+  scene_end(&s);
+}
+
+/* A collector whose key was stolen; the list is read anew at each connection. */
+Test(forward_refused, a_collector_whose_certificate_was_revoked_is_not_spoken_to) {
+  struct scene s = scene_begin((struct tt_collector_rules){ .refuse_code = 7 }, 0), other;
+  char list[128], server[128], key[128];
+  struct tc_certs_revoked done;
+  struct tb_diag diag;
+
+  ta_forward_close(s.f, 0);
+  other = s;
+  strcpy(other.dir, "/tmp/tt-lists-XXXXXX");
+  cr_assert_not_null(mkdtemp(other.dir));
+  snprintf(list, sizeof list, "%s/crl.pem", other.dir);
+  snprintf(key, sizeof key, "%s/agent.key", other.dir);
+  snprintf(server, sizeof server, "%s/server.pem", other.dir);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(other.dir, (struct tc_cert_days){ 0 }, &diag), TB_OK, "%s", diag.text);
+  tt_collector_down(s.collector);
+  tt_collector_rule(s.collector, (struct tt_collector_rules){ .certs = other.dir });
+  tt_collector_up(s.collector);
+
+  struct ta_forward_config config = { .server = "127.0.0.1:1", .certs = other.dir, .service = "s" };
+  cr_assert_eq(setenv("TRACEAGENT_CRL", list, 1), 0);
+  cr_assert_eq(ta_forward_open(&config, &other.f), TA_E_CERT, "it is not there");
+  cr_assert_eq(setenv("TRACEAGENT_CRL", key, 1), 0);
+  cr_assert_eq(ta_forward_open(&config, &other.f), TA_E_CERT, "it is no list");
+  cr_assert_eq(setenv("TRACEAGENT_CRL", list, 1), 0);
+
+  uint64_t before = seen_by(&s).connections;
+  cr_assert_eq(tc_certs_revoke(other.dir, "5A01", 0, &diag, &done), TB_OK, "%s", diag.text);
+  other.f = dial(&other, 0);
+  cr_assert(tt_collector_wait(s.collector, has_connections, before + 1), "not the one listed");
+  cr_assert_eq(tc_certs_revoke(other.dir, server, 0, &diag, &done), TB_OK, "%s", diag.text);
+  tt_collector_down(s.collector);
+  tt_collector_up(s.collector);
+  cr_assert(until(other.f, error_says, "collector's certificate: certificate revoked"));
+  cr_assert_eq(seen_by(&s).connections, before + 1);
+  ta_forward_close(other.f, 0);
+  remove_certs(other.dir);
   scene_end(&s);
 }
 

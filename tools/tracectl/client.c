@@ -37,6 +37,7 @@ bool tk_client_option(struct tk_client_args *args, int option, const char *value
   case TK_OPT_TLS_CA: args->tls_ca = value; return true;
   case TK_OPT_TLS_CERT: args->tls_cert = value; return true;
   case TK_OPT_TLS_KEY: args->tls_key = value; return true;
+  case TK_OPT_TLS_CRL: args->tls_crl = value; return true;
   default: return false;
   }
 }

@@ -27,30 +27,33 @@ enum {
   TK_OPT_TLS_CA,
   TK_OPT_TLS_CERT,
   TK_OPT_TLS_KEY,
+  TK_OPT_TLS_CRL,
 };
 
-#define TK_CLIENT_OPTIONS                                                                         \
-  { "server", required_argument, NULL, TK_OPT_SERVER },                                           \
-      { "certs", required_argument, NULL, TK_OPT_CERTS },                                         \
-      { "tls-ca", required_argument, NULL, TK_OPT_TLS_CA },                                       \
-      { "tls-cert", required_argument, NULL, TK_OPT_TLS_CERT }, {                                 \
-    "tls-key", required_argument, NULL, TK_OPT_TLS_KEY                                            \
+#define TK_CLIENT_OPTIONS                                                                          \
+  { "server", required_argument, NULL, TK_OPT_SERVER },                                            \
+      { "certs", required_argument, NULL, TK_OPT_CERTS },                                          \
+      { "tls-ca", required_argument, NULL, TK_OPT_TLS_CA },                                        \
+      { "tls-cert", required_argument, NULL, TK_OPT_TLS_CERT },                                    \
+      { "tls-crl", required_argument, NULL, TK_OPT_TLS_CRL }, {                                    \
+    "tls-key", required_argument, NULL, TK_OPT_TLS_KEY                                             \
   }
 
 struct tk_client_args {
-  const char *server, *certs, *tls_ca, *tls_cert, *tls_key; /* NULL: not given */
+  const char *server, *certs, *tls_ca, *tls_cert, *tls_key, *tls_crl; /* NULL: not given */
 };
 
 /* True: it was one of ours and is taken. */
 bool tk_client_option(struct tk_client_args *args, int option, const char *value);
 
 /* What a verb's help ends with. */
-#define TK_CLIENT_HELP                                                                            \
-  "  --server HOST|HOST:PORT|@FILE  the collector, or its ready file; default: sockets here\n"    \
-  "  --certs DIR                    ca.pem, reader.pem and reader.key\n"                          \
-  "  --tls-ca FILE, --tls-cert FILE, --tls-key FILE\n"                                            \
-  "                                 or each by its own name; environment: TRACECTL_SERVER,\n"     \
-  "                                 TRACECTL_CERTS, TRACECTL_TLS_CA, ...\n"
+#define TK_CLIENT_HELP                                                                             \
+  "  --server HOST|HOST:PORT|@FILE  the collector, or its ready file; default: sockets here\n"     \
+  "  --certs DIR                    ca.pem, reader.pem and reader.key\n"                           \
+  "  --tls-ca FILE, --tls-cert FILE, --tls-key FILE\n"                                             \
+  "                                 or each by its own name; environment: TRACECTL_SERVER,\n"      \
+  "                                 TRACECTL_CERTS, TRACECTL_TLS_CA, ...\n"                        \
+  "  --tls-crl FILE                 revocation lists: a collector listed there is refused\n"
 
 struct tk_client;
 

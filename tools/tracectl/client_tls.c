@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/tls_revoked.h"
+
 static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
@@ -21,8 +23,23 @@ static tb_rc check(int fits, const char *path, struct tb_diag *diag) {
   return rc;
 }
 
-tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, struct tb_diag *diag,
-                    SSL_CTX **out) {
+static void revocations_freep(struct tc_revocations **revoked) {
+  tc_revocations_let_go(*revoked);
+}
+
+static tb_rc take_lists(SSL_CTX *ctx, const char *ca, const char *crl, struct tb_diag *diag) {
+  TB_CLEANUP(revocations_freep) struct tc_revocations *revoked = NULL;
+  STACK_OF(X509_CRL) * lists;
+
+  TB_TRY(tc_revocations_new(crl, false, ca, diag, &revoked));
+  TB_TRY(tc_revocations_read(revoked, diag, &lists));
+  tc_revocations_take(revoked, lists);
+  if (tc_tls_ask_revoked(ctx, revoked) == TB_OK) return TB_OK;
+  return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+}
+
+tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, const char *crl,
+                    struct tb_diag *diag, SSL_CTX **out) {
   TB_CLEANUP(context_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 
   if (ctx == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -35,6 +52,7 @@ tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, struct tb
   TB_TRY(check(SSL_CTX_use_certificate_chain_file(ctx, cert), cert, diag));
   TB_TRY(check(SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM), key, diag));
   TB_TRY(check(SSL_CTX_check_private_key(ctx), key, diag));
+  if (*crl != '\0') TB_TRY(take_lists(ctx, ca, crl, diag));
   *out = TB_MOVE(ctx);
   return TB_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reader's side of TLS 1.3.
  *
- * Errors    TB_IO, TB_CORRUPT with the file and reason in diag.
+ * Errors    TB_IO, TB_CORRUPT, TB_BUDGET with the file and reason in diag.
  */
 #ifndef TK_CLIENT_TLS_H
 #define TK_CLIENT_TLS_H
@@ -10,7 +10,8 @@
 
 #include "base/result.h"
 
-TB_MUST tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, struct tb_diag *diag,
-                            SSL_CTX **out);
+/* crl "": no revocation lists. */
+TB_MUST tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, const char *crl,
+                            struct tb_diag *diag, SSL_CTX **out);
 
 #endif

@@ -12,9 +12,9 @@
 
 #include "agent/clock.h"
 #include "agent/forward.h"
+#include "collector/times.h"
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/progress.h"
-#include "collector/times.h"
 #include "tools/tracectl/tracectl.h"
 
 enum {
@@ -43,12 +43,19 @@ static bool parse_rate(const char *text, uint64_t *out_bytes_s) {
 
 static int parse(int argc, char **argv, struct send_options *out) {
   static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },       { "service", required_argument, NULL, 's' },
-    { "instance", required_argument, NULL, 'i' }, { "certs", required_argument, NULL, 'c' },
-    { "tls-ca", required_argument, NULL, 'A' },   { "tls-cert", required_argument, NULL, 'C' },
-    { "tls-key", required_argument, NULL, 'K' },  { "rate", required_argument, NULL, 'r' },
-    { "timeout", required_argument, NULL, 'T' },  { "json", no_argument, NULL, 'j' },
-    { "no-progress", no_argument, NULL, 'P' },    { 0 },
+    { "to", required_argument, NULL, 't' },
+    { "service", required_argument, NULL, 's' },
+    { "instance", required_argument, NULL, 'i' },
+    { "certs", required_argument, NULL, 'c' },
+    { "tls-ca", required_argument, NULL, 'A' },
+    { "tls-cert", required_argument, NULL, 'C' },
+    { "tls-key", required_argument, NULL, 'K' },
+    { "tls-crl", required_argument, NULL, 'L' },
+    { "rate", required_argument, NULL, 'r' },
+    { "timeout", required_argument, NULL, 'T' },
+    { "json", no_argument, NULL, 'j' },
+    { "no-progress", no_argument, NULL, 'P' },
+    { 0 },
   };
   struct ta_forward_config *config = &out->config;
   struct tb_diag diag;
@@ -69,6 +76,9 @@ static int parse(int argc, char **argv, struct send_options *out) {
     case 'A': config->ca = optarg; break;
     case 'C': config->cert = optarg; break;
     case 'K': config->key = optarg; break;
+    case 'L':
+      if (setenv("TRACEAGENT_CRL", optarg, 1) != 0) return tk_fail("send", "%s", strerror(errno));
+      break;
     case 'r':
       if (!parse_rate(optarg, &config->rate_bytes_s))
         return tk_usage("send", "--rate: \"%s\" is no number of megabytes a second", optarg);

@@ -142,7 +142,7 @@ static void put_overview(FILE *out) {
       ".TP\n4\nData is incomplete and\n.B \\-\\-strict\nwas given.\n.TP\n130\nInterrupted.\n"
       ".SH ENVIRONMENT\n"
       ".TP\n.BR TRACECTL_SERVER ,\\  TRACECTL_CERTS\n.TQ\n"
-      ".BR TRACECTL_TLS_CA ,\\  TRACECTL_TLS_CERT ,\\  TRACECTL_TLS_KEY\n"
+      ".BR TRACECTL_TLS_CA ,\\  TRACECTL_TLS_CERT ,\\  TRACECTL_TLS_KEY ,\\  TRACECTL_TLS_CRL\n"
       "What the options of these names say, where they are not given.\n"
       ".TP\n.B TRACEAGENT_CERTS\nA folder of certificates, for every verb.\n"
       ".TP\n.B TRACECTL_CONFIG\nThe configuration file.\n"

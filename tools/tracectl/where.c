@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SETTINGS = 5, LINE_BYTES = 2 * PATH_MAX };
-enum setting { SERVER, CERTS, TLS_CA, TLS_CERT, TLS_KEY };
+enum { SETTINGS = 6, LINE_BYTES = 2 * PATH_MAX };
+enum setting { SERVER, CERTS, TLS_CA, TLS_CERT, TLS_KEY, TLS_CRL };
 
 struct setting_name {
   const char *key, *environment, *fallback;
@@ -19,6 +19,7 @@ static const struct setting_name names[SETTINGS] = {
   [TLS_CA] = { "tls-ca", "TRACECTL_TLS_CA", NULL },
   [TLS_CERT] = { "tls-cert", "TRACECTL_TLS_CERT", NULL },
   [TLS_KEY] = { "tls-key", "TRACECTL_TLS_KEY", NULL },
+  [TLS_CRL] = { "tls-crl", "TRACECTL_TLS_CRL", NULL },
 };
 
 /* One source's words; NULL or "": it says nothing about that. */
@@ -70,8 +71,8 @@ static tb_rc read_line(char *line, char store[SETTINGS][PATH_MAX], struct source
     }
   return tb_fail(
       diag, TB_BROKEN,
-      "%.100s:%u: %.40s: unknown key; known are server, certs, tls-ca, tls-cert, tls-key", path,
-      number, key);
+      "%.100s:%u: %.40s: unknown key; known are server, certs, tls-ca, tls-cert, tls-key, tls-crl",
+      path, number, key);
 }
 
 static tb_rc read_config(char store[SETTINGS][PATH_MAX], struct source *out, struct tb_diag *diag) {
@@ -116,6 +117,7 @@ static tb_rc take_certs(const struct source *s, struct tb_diag *diag, struct tk_
   if (says(s, TLS_CA)) TB_TRY(set_path(out->ca, NULL, s->text[TLS_CA], diag));
   if (says(s, TLS_CERT)) TB_TRY(set_path(out->cert, NULL, s->text[TLS_CERT], diag));
   if (says(s, TLS_KEY)) TB_TRY(set_path(out->key, NULL, s->text[TLS_KEY], diag));
+  if (says(s, TLS_CRL)) TB_TRY(set_path(out->crl, NULL, s->text[TLS_CRL], diag));
   return TB_OK;
 }
 
@@ -209,7 +211,7 @@ tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which, str
   char(*store)[PATH_MAX] = calloc(SETTINGS, PATH_MAX);
   struct source file = { 0 }, environment = { 0 };
   const struct source options = { { args->server, args->certs, args->tls_ca, args->tls_cert,
-                                    args->tls_key } };
+                                    args->tls_key, args->tls_crl } };
   const struct source *by_rank[] = { &file, &environment, &options };
   const char *server = NULL;
 

@@ -22,7 +22,7 @@ struct tk_where {
   char shown[TK_URL_BYTES]; /* for people */
   struct tb_hostport at;    /* of tcp URLs */
   bool tls, ipc;
-  char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX]; /* "" : not named */
+  char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX], crl[PATH_MAX]; /* "" : not named */
 };
 
 /* A URL and HOST:PORT name the archive: of the feed they are TB_BROKEN. */
