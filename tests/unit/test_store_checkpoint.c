@@ -188,6 +188,20 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   tt_store_remove(&copy);
 }
 
+/* Its six batches were in the checkpoint; the writer goes on with generation 2. */
+static void expect_six_lost(struct tt_writer *w) {
+  tt_end(w, 1);
+  tt_generation(w, 2, 3, 1000);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, SLOW);
+  cr_assert_eq(row.lost_batches, 6);
+  cr_assert_eq(row.lost_bytes, 6 * 1000);
+  cr_assert_eq(row.generations, 1);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
+  tt_expect_proven(&copy);
+  tt_store_remove(&copy);
+}
+
 Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_counted) {
   struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
   char part[300];
@@ -204,16 +218,7 @@ Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_co
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, "checksum is wrong"), "%s", copy.notes);
   struct tt_writer again = tt_go_on(&copy, 1, SLOW, &w);
-  tt_end(&again, 1);
-  tt_generation(&again, 2, 3, 1000);
-  tt_barrier(&copy);
-  struct tc_stream_row row = tt_stream_row(&copy, SLOW);
-  cr_assert_eq(row.lost_batches, 6);
-  cr_assert_eq(row.lost_bytes, 6 * 1000);
-  cr_assert_eq(row.generations, 1);
-  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
-  tt_expect_proven(&copy);
-  tt_store_remove(&copy);
+  expect_six_lost(&again);
 }
 
 /* ---- checkpoints that are whole by their checksum, and wrong */
@@ -300,16 +305,7 @@ Test(store_checkpoint,
      one_that_contradicts_itself_costs_its_generation_and_every_batch_is_counted) {
   struct tt_writer w = start_with_wrong_checkpoints(spoil_the_day, "contradicts itself");
 
-  tt_end(&w, 1);
-  tt_generation(&w, 2, 3, 1000);
-  tt_barrier(&copy);
-  struct tc_stream_row row = tt_stream_row(&copy, SLOW);
-  cr_assert_eq(row.lost_batches, 6);
-  cr_assert_eq(row.lost_bytes, 6 * 1000);
-  cr_assert_eq(row.generations, 1);
-  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
-  tt_expect_proven(&copy);
-  tt_store_remove(&copy);
+  expect_six_lost(&w);
 }
 
 Test(store_checkpoint, one_that_does_not_parse_is_a_gap_that_is_recorded) {
