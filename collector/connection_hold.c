@@ -50,6 +50,11 @@ static void say(struct connection *c, uint64_t window_ms) {
   tc__say_ack(c);
 }
 
+/* Where the archive stands still, its share is no fault of the agent's; the store's own lines say why. */
+static bool is_its_own(const struct connection *c) {
+  return c->held_why != TC_HOLD_TENANT_SHARE || tc_jobs_done() != c->hold_window_jobs;
+}
+
 void tc__hold_tick(struct connection *c, uint64_t now) {
   uint64_t window_ms = now - c->hold_window_ms;
 
@@ -58,7 +63,8 @@ void tc__hold_tick(struct connection *c, uint64_t now) {
     tc__hold_end(c);
     c->held_from_ms = now;
   }
-  if (c->held_ms >= window_ms / 2) say(c, window_ms);
+  if (c->held_ms >= window_ms / 2 && is_its_own(c)) say(c, window_ms);
   c->held_ms = 0;
   c->hold_window_ms = now;
+  c->hold_window_jobs = tc_jobs_done();
 }

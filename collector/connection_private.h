@@ -44,6 +44,7 @@ struct connection {
   uint64_t held_from_ms;        /* the wait's begin, or the window's; 0: no limit holds it */
   uint64_t held_ms;             /* of the window that began at hold_window_ms */
   uint64_t hold_window_ms;
+  uint64_t hold_window_jobs; /* tc_jobs_done() then */
   uint64_t opened_ms, heard_ms, spoke_ms;
   uint64_t frame_seen, frame_ms; /* the frame that was begun, and when it was first seen so */
   uint64_t expires_s;            /* its certificate, in Unix time; 0: no handshake yet */

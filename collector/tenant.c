@@ -16,10 +16,16 @@ struct entry {
   char identity[];
 };
 
-static atomic_size_t with_jobs; /* of the whole process: the store's threads end jobs */
+/* Of the whole process: the store's threads end jobs. */
+static atomic_size_t with_jobs;
+static atomic_ullong jobs_done;
 
 size_t tc_tenants_with_jobs(void) {
   return atomic_load_explicit(&with_jobs, memory_order_relaxed);
+}
+
+uint64_t tc_jobs_done(void) {
+  return atomic_load_explicit(&jobs_done, memory_order_relaxed);
 }
 
 void tc_job_begun(struct tc_tenant *tenant) {
@@ -28,6 +34,7 @@ void tc_job_begun(struct tc_tenant *tenant) {
 }
 
 void tc_job_done(struct tc_tenant *tenant) {
+  atomic_fetch_add_explicit(&jobs_done, 1, memory_order_relaxed);
   if (atomic_fetch_sub_explicit(&tenant->jobs, 1, memory_order_relaxed) == 1)
     atomic_fetch_sub_explicit(&with_jobs, 1, memory_order_relaxed);
 }

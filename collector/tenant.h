@@ -29,8 +29,9 @@ struct tc_tenant {
 /* From the job's record in memory until the archive has taken it up. */
 void tc_job_begun(struct tc_tenant *tenant);
 void tc_job_done(struct tc_tenant *tenant);
-/* Tenants that have a job, in the whole process. */
+/* Of the whole process: tenants that have a job, and jobs that were done so far. */
 size_t tc_tenants_with_jobs(void);
+uint64_t tc_jobs_done(void);
 
 TB_MUST tb_rc tc_tenants_new(struct tc_tenants **out);
 void tc_tenants_free(struct tc_tenants *tenants); /* nobody is counted any more; NULL is fine */

@@ -106,3 +106,19 @@ Test(tenant, a_pace_lets_a_burst_through_and_then_its_rate) {
   cr_expect(tc_pace_is_idle(&pace, now + 1100000000));
   cr_expect(tc_pace_take(&pace, 0, now), "no limit");
 }
+
+Test(tenant, tenants_with_jobs_are_counted_once_each) {
+  struct tc_tenant a = { 0 }, b = { 0 };
+  uint64_t before = tc_jobs_done();
+
+  tc_job_begun(&a);
+  tc_job_begun(&a);
+  tc_job_begun(&b);
+  cr_expect_eq(tc_tenants_with_jobs(), 2);
+  tc_job_done(&a);
+  cr_expect_eq(tc_tenants_with_jobs(), 2);
+  tc_job_done(&a);
+  tc_job_done(&b);
+  cr_expect_eq(tc_tenants_with_jobs(), 0);
+  cr_expect_eq(tc_jobs_done(), before + 3);
+}
