@@ -176,6 +176,7 @@ struct tc_archiver {
   struct tc_retention retention;
   struct tc__round *round;                      /* of retention, that goes on; NULL: none does */
   uint64_t retained_bytes, slice_bytes;         /* the archive's after the last round, and slice */
+  uint64_t retain_next_ns;                      /* not before, between other work */
   uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
   bool retained;                                /* there was one */
   struct tc__half_gone half_gone;

@@ -344,6 +344,7 @@ void tc__retain(struct tc_archiver *archiver) {
   if (!tc__retains(archiver)) return;
   do_slices(archiver);
   took_ns = tc_mono_ns() - began_ns;
+  archiver->retain_next_ns = began_ns + 2 * took_ns;
   tc_count(&stats->retention_ns_total, took_ns);
   if (took_ns > atomic_load(&stats->retention_ns_max)) tc_gauge(&stats->retention_ns_max, took_ns);
 }

@@ -147,8 +147,10 @@ static tb_rc publish(struct tc_archiver *archiver, struct tb_diag *diag) {
   return tc__apply_verdicts(archiver, verdicts, diag);
 }
 
-static tb_rc apply_all_verdicts(struct tc_archiver *archiver, struct tb_diag *diag) {
-  while (archiver->verdicts != NULL && !has_inbox(archiver) && !tc__is_late(archiver)) {
+static tb_rc apply_more_verdicts(struct tc_archiver *archiver, uint64_t until_ns,
+                                 struct tb_diag *diag) {
+  while (archiver->verdicts != NULL && !has_inbox(archiver) && !tc__is_late(archiver) &&
+         tc_mono_ns() < until_ns) {
     tc_count(&archiver->opt.stats->segment_turns, 1);
     TB_TRY(tc__apply_verdicts(archiver, VERDICTS_AT_ONCE, diag));
   }
@@ -160,6 +162,12 @@ static bool is_much_queued(const struct tc_archiver *archiver) {
   uint64_t size = archiver->opt.config->retention_bytes;
 
   return archiver->queued >= SEAL_FROM || (size != 0 && archiver->queued_bytes >= size / 64);
+}
+
+/* Half of the time at most: the works that wait may be many and small. */
+static void retain_between(struct tc_archiver *archiver) {
+  if (!atomic_load(&archiver->stop) && tc_mono_ns() >= archiver->retain_next_ns)
+    tc__retain(archiver);
 }
 
 /* Ends after TURN_NS, so that what is sealed is published and settled however much more comes; a stop works all off. */
@@ -185,14 +193,14 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
       answer_barriers(archiver);
     }
     tc_outbox_flush(&archiver->outbox);
-    if (!atomic_load(&archiver->stop)) tc__retain(archiver);
+    retain_between(archiver);
     if (tc_mono_ns() >= until_ns) break;
   }
   TB_TRY(publish(archiver, diag));
   if (archiver->barriers != NULL)
     answer_barriers(archiver); /* of a turn in which the disk failed */
   tc_outbox_flush(&archiver->outbox);
-  return apply_all_verdicts(archiver, diag);
+  return apply_more_verdicts(archiver, until_ns, diag);
 }
 
 static void post_settled(struct tc_archiver *archiver) {
@@ -265,9 +273,14 @@ static bool has_work(void *self) {
   return head != tail || atomic_load(&archiver->stop);
 }
 
+/* The last turn left some for the next one. */
+static bool is_behind(const struct tc_archiver *archiver) {
+  return archiver->work != NULL || archiver->verdicts != NULL;
+}
+
 static void retain_while_idle(struct tc_archiver *archiver) {
   do tc__retain(archiver);
-  while (tc__retains(archiver) && !has_work(archiver));
+  while (tc__retains(archiver) && !is_behind(archiver) && !has_work(archiver));
 }
 
 static void turn(struct tc_archiver *archiver) {
@@ -302,7 +315,7 @@ static uint64_t sleep_ns(const struct tc_archiver *archiver) {
     return OUTBOX_RETRY_NS;
   if (tc__retains(archiver)) return NO_REST_NS; /* with what came meanwhile */
   if (archiver->retry_mono_ns != 0) return RETRY_NS;
-  if (archiver->work != NULL) return NO_REST_NS;
+  if (is_behind(archiver)) return NO_REST_NS;
   return archiver->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
 }
 

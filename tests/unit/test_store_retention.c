@@ -128,3 +128,28 @@ Test(store_retention, the_size_holds_while_records_come, .timeout = 120) {
   cr_assert_gt(stats.retention_slices, 10);
   tt_expect_proven(&tt);
 }
+
+/* Each of them let a slice of the round go first. */
+Test(store_retention, many_small_works_do_not_wait_for_a_round_each, .timeout = 120) {
+  enum { SEGMENTS = 1000, VERDICTS = 500 };
+  struct tc_store_stats stats;
+  struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= SEGMENTS; gen++) tt_generation(&w, gen, 1, 1000);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  tt.config.retention_bytes = 1;
+  tt.config.retention_every = ONE_ROUND_NS;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  for (uint64_t i = 0; i < VERDICTS; i++) {
+    struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+    msg->verdict = (struct tc_verdict){ .stream = w.stream, .gen = SEGMENTS + 1 + i };
+    tt_submit(&tt, msg);
+  }
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
+  cr_expect_lt(stats.expired_segments, SEGMENTS);
+  TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.expired_segments == SEGMENTS));
+  tt_expect_proven(&tt);
+}
