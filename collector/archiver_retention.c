@@ -174,7 +174,7 @@ static void go_behind(struct tc__round *round, size_t at) {
  * knows neither what there is nor how much: the rebuilt one does. */
 static enum step take_some(struct tc__round *round, const char *service) {
   struct tc_archiver *archiver = round->archiver;
-  struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 3 / 4 };
+  struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 7 / 8 };
   const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   struct tb_diag diag = { 0 };
   size_t at = 0, n;
