@@ -125,13 +125,11 @@ static void in_timed_cond(void) {
   static pthread_cond_t other = PTHREAD_COND_INITIALIZER;
   struct timespec until = { .tv_sec = 1 };
 
-  int me = atomic_exchange(&ready, 0); /* nobody is to see it sleep in the first */
-
   pthread_mutex_lock(&mutex);
   told = false;
   MUST(pthread_cond_timedwait(&other, &mutex, &until) == ETIMEDOUT);
   until.tv_sec = 4000000000;
-  ready = me;
+  ready = gettid();
   while (!told) MUST(pthread_cond_timedwait(&cond, &mutex, &until) == 0);
   pthread_mutex_unlock(&mutex);
 }
@@ -152,11 +150,10 @@ static void in_read(void) {
   read_one(NULL);
 }
 static void in_join(void) {
-  int me = atomic_exchange(&ready, 0); /* nobody is to see it sleep before it joins */
   void *out;
 
   MUST(pthread_create(&sleeper, NULL, read_one, &wire) == 0);
-  ready = me;
+  ready = gettid();
   MUST(pthread_join(sleeper, &out) == 0 && out == &wire);
 }
 static void write_one(void) {
@@ -235,13 +232,13 @@ static int is_over(void *arg) {
   return -8;
 }
 static void in_thrd_join(void) {
-  int me = atomic_exchange(&ready, 0), left = 0;
+  int left = 0;
   thrd_t thread;
 
   MUST(thrd_create(&thread, is_over, NULL) == thrd_success);
   MUST(thrd_join(thread, &left) == thrd_success && left == -8);
   MUST(thrd_create(&thread, read_seven, NULL) == thrd_success);
-  ready = me;
+  ready = gettid();
   MUST(thrd_join(thread, &left) == thrd_success && left == 7);
 }
 
@@ -269,6 +266,7 @@ static void nothing(void) {}
 struct wait {
   const char *name;
   void (*before)(void), (*wait)(void), (*end)(void);
+  bool sleeps_before; /* and says itself when its last sleep comes, which is the one to end */
 };
 
 static const struct wait waits[] = {
@@ -279,12 +277,12 @@ static const struct wait waits[] = {
   { "sem", nothing, in_sem, post },
   { "barrier", nothing, in_barrier, in_barrier },
   { "cond", nothing, in_cond, tell },
-  { "timed-cond", nothing, in_timed_cond, tell },
-  { "join", nothing, in_join, write_one },
+  { "timed-cond", nothing, in_timed_cond, tell, true },
+  { "join", nothing, in_join, write_one, true },
   { "mtx", take_mtx, in_mtx, give_mtx },
   { "cnd", nothing, in_cnd, tell_cnd },
   { "futex", take_futex, in_futex, wake_futex },
-  { "thrd", nothing, in_thrd_join, write_one },
+  { "thrd", nothing, in_thrd_join, write_one, true },
   { "read", nothing, in_read, write_one },
   { "poll", nothing, in_poll, write_one },
   { "select", nothing, in_select, write_one },
@@ -298,7 +296,7 @@ void *wait_thread(void *arg) {
   const struct wait *wait = arg;
 
   MUST(pthread_setname_np(pthread_self(), wait->name) == 0);
-  ready = gettid();
+  if (!wait->sleeps_before) ready = gettid();
   wait->wait();
   return NULL;
 }
