@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README and docs: links lead somewhere, command lines name verbs and options that exist, and C code compiles."""
+import re
+import subprocess
+import unittest
+
+from harness import SOURCE, Case
+
+PAGES = sorted([SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *(SOURCE / "docs").rglob("*.md")])
+GUIDES = [SOURCE / "README.md", *sorted((SOURCE / "docs/guides").glob("*.md"))]
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+# The names that C code of the guides takes for granted, and where its statements stand.
+AROUND = """
+#include <pthread.h>
+#include <stdbool.h>
+#include <traceagent.h>
+#include <unistd.h>
+static char buffer[64];
+static int fd, n;
+static pthread_mutex_t lock;
+static const void *bytes;
+static void serve(void) {}
+"""
+
+
+def anchors(page):
+    """Of a page's headings, as the usual Markdown renderers make them."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+    return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+def indented(page):
+    """The lines of a page's indented blocks: command lines, and what programs print."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+    return [line.strip() for line in re.findall(r"^    (.*)$", text, re.M)]
+
+
+class Docs(Case):
+    def test_links_lead_somewhere(self):
+        count = 0
+        for page in PAGES:
+            for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text()):
+                goal = (page.parent / target).resolve() if target else page
+                self.assertTrue(goal.exists(), f"{page.name}: there is no {target}")
+                if anchor:
+                    self.assertIn(anchor, anchors(goal), f"{page.name}: {target} has no such heading")
+                count += 1
+        self.assertGreater(count, 50)
+
+    def test_command_lines_name_verbs_and_options_that_exist(self):
+        helps, count = {}, 0
+        for page in PAGES:
+            for verb, rest in re.findall(r"\btracectl ([a-z]+)\b([^`|&;)#\n]*)", "\n".join(indented(page))):
+                if verb not in helps:
+                    done = self.tracectl("help", verb, expect=None)
+                    self.assertEqual(done.returncode, 0, f"{page.name}: tracectl {verb}: {done.err}")
+                    helps[verb] = set(OPTION.findall(done.out))
+                for option in OPTION.findall(rest):
+                    self.assertIn(option, helps[verb], f"{page.name}: tracectl {verb}{rest}")
+                count += 1
+        self.assertGreater(count, 30)
+
+    def test_c_code_of_the_guides_compiles(self):
+        count = 0
+        for page in GUIDES:
+            for code in re.findall(r"(?ms)^```c\n(.*?)^```$", page.read_text()):
+                if "//trace:event" in code:
+                    continue  # test_points builds it with the header that is made of it
+                program = AROUND + (code if "int main" in code else f"int main(void) {{\n{code}\nreturn 0;\n}}\n")
+                done = subprocess.run(["cc", "-std=gnu11", "-Wall", "-Werror=implicit-function-declaration", "-fsyntax-only",
+                                       "-I", SOURCE / "agent/include", "-x", "c", "-"], input=program, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, f"{page.name}:\n{code}\n{done.stderr}")
+                count += 1
+        self.assertGreater(count, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
