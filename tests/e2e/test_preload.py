@@ -170,6 +170,12 @@ class Preload(PreloadCase):
         self.assertLess(calls["fputs"], 10)  # of a thousand
         self.assertGreaterEqual(text.count("Syscall->Runnable"), 6)  # those that another process ended
 
+    def test_a_report_shows_a_call_by_its_name_alone(self):
+        self.read(self.traced("waits"), "unchanged")
+        report = self.tracectl("report", "syscall", self.folder / "unchanged.trace").out
+        self.assertRegex(report, r"(?m)  (read|recv|futex|open64|close)$")
+        self.assertNotIn(":0", report)
+
     def test_calls_go_by_their_names_and_who_lets_go_is_who_woke_the_one_that_waited(self):
         text = self.read(self.traced("waits"), "unchanged")
         names = set(re.findall(r"Running->(?:Waiting|Syscall).*\nTransitionStack=\n\t(\S+) @", text))

@@ -20,6 +20,10 @@ static const char *short_function(const char *name) {
 void tk_frame_text(const Frame *frame, char *out, size_t out_bytes) {
   const char *slash = strrchr(frame->file, '/');
 
+  if (frame->file[0] == '\0') { /* a call that the preload library names, not a place in a source */
+    snprintf(out, out_bytes, "%s", short_function(frame->function));
+    return;
+  }
   snprintf(out, out_bytes, "%s  %s:%" PRIu64, short_function(frame->function),
            slash == NULL ? frame->file : slash + 1, frame->line);
 }

@@ -8,7 +8,7 @@
 
 #include "proto/report.pb-c.h"
 
-/* "http.(*conn).serve  server.go:2043", control characters kept: they are the caller's to replace. */
+/* "http.(*conn).serve  server.go:2043", or "fsync" where the trace has no file; control characters kept: they are the caller's to replace. */
 void tk_frame_text(const Tracecollect__V1__Frame *frame, char *out, size_t out_bytes);
 /* Of the runtime, or below it: not where the program's own story is. */
 bool tk_frame_is_plumbing(const Tracecollect__V1__Frame *frame);
