@@ -7,7 +7,7 @@ import unittest
 from harness import SOURCE, Case
 
 PAGES = sorted([SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *(SOURCE / "docs").rglob("*.md")])
-GUIDES = [SOURCE / "README.md", *sorted((SOURCE / "docs/guides").glob("*.md"))]
+GUIDES = [SOURCE / "README.md", *sorted((SOURCE / "docs/guide").glob("*.md"))]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 # The names that C code of the guides takes for granted, and where its statements stand.
 AROUND = """
