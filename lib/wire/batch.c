@@ -131,6 +131,25 @@ static tb_rc scan_header(const unsigned char **pos, const unsigned char *end,
   return skip_text(pos, end, "trace\0\0\0", 8);
 }
 
+/* What users hand over by mistake, by its first bytes. */
+static const char *looks_like(const unsigned char *bytes, size_t n) {
+  static const struct {
+    const char *magic, *what;
+  } files[] = {
+    { "\x1f\x8b", "; this is gzip data: a pprof profile, or a trace that gunzip unpacks" },
+    { "\x28\xb5\x2f\xfd", "; this is zstd data: unzstd unpacks it" },
+    { "\x7f"
+      "ELF",
+      "; this is a program" },
+  };
+
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    size_t len = strlen(files[i].magic);
+    if (n >= len && memcmp(bytes, files[i].magic, len) == 0) return files[i].what;
+  }
+  return "";
+}
+
 tb_rc tw_header_read(const unsigned char *bytes, size_t n, struct tb_diag *diag,
                      unsigned *out_version, size_t *out_used) {
   const unsigned char *pos = bytes;
@@ -139,7 +158,8 @@ tb_rc tw_header_read(const unsigned char *bytes, size_t n, struct tb_diag *diag,
 
   if (rc == TB_AGAIN && n < HEADER_BYTES_MAX) return TB_AGAIN;
   if (rc != TB_OK)
-    return tb_fail(diag, TB_BROKEN, "not a Go execution trace: no \"go 1.NN trace\" header");
+    return tb_fail(diag, TB_BROKEN, "not a Go execution trace: no \"go 1.NN trace\" header%s",
+                   looks_like(bytes, n));
   *out_version = version;
   *out_used = (size_t)(pos - bytes);
   if (tw_version_known(version)) return TB_OK;

@@ -92,8 +92,9 @@ class Case(unittest.TestCase):
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def run_program(self, *command, expect=0, **options):
-        """Runs a program to its end; answers the finished process, its exit code already checked."""
-        done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True,
+        """Runs a program to its end; answers the finished process, its exit code already checked. given: what it reads."""
+        given = {"input": options.pop("given")} if "given" in options else {"stdin": subprocess.DEVNULL}
+        done = subprocess.run([str(c) for c in command], **given, capture_output=True,
                               timeout=options.pop("timeout", 5 * DEADLINE), **options)
         done.out = done.stdout.decode(errors="replace")
         done.err = done.stderr.decode(errors="replace")

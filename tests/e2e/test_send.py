@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tracectl send of stored traces: every byte comes back, and each generation has its verdict."""
+import gzip
+
 from harness import SANITIZE, Case, Collector, corpus, wait_until
 
 
@@ -50,6 +52,30 @@ class Send(Case):
         self.assert_same_bytes(fetched, broken)
         self.assert_same_bytes(collector.fetch(fetched, "send", "whole"), whole)
         self.assertEqual({row["analysis"] for row in analysis_of(collector, "whole")}, {"ok"})
+        self.assertEqual(collector.stop(), 0)
+
+    def test_what_is_no_trace_is_not_sent(self):
+        collector = Collector(self)
+        old = self.folder / "old.trace"
+        old.write_bytes(self.trace("g26-labels").read_bytes().replace(b"go 1.26 trace", b"go 1.21 trace", 1))
+        files = {"plain text": (b"root:x:0:0\n" * 500, 'no "go 1.NN trace" header'), "empty": (b"", "it is empty"),
+                 "short": (b"go 1.2", "it ends within its header"), "packed": (gzip.compress(b"x" * 100), "this is gzip data"),
+                 "program": (b"\x7fELF\x02" + bytes(100), "this is a program"), "v1": (old.read_bytes(), "trace format v1")}
+        for name, (content, reason) in files.items():
+            path = self.folder / name.replace(" ", "-")
+            path.write_bytes(content)
+            for source in (path, "-"):
+                with self.subTest(name=name, source=source):
+                    done = self.tracectl("send", source, "--to", collector.to, "--certs", self.certs, "--service", "send", "--no-progress",
+                                         expect=1, given=content)
+                    self.assertTrue(done.err.startswith(f"tracectl send: {source}: not a Go execution trace" if name != "v1"
+                                                        else f"tracectl send: {source}: go 1.21"), done.err)
+                    self.assertIn(reason, done.err)
+                    self.assertIn("nothing was sent (--force sends it as it is)", done.err)
+        self.assertEqual([row for row in collector.json_lines("status") if row["type"] == "stream"], [])
+        forced = self.folder / "plain-text"
+        self.tracectl("send", forced, "--to", collector.to, "--certs", self.certs, "--service", "send", "--instance", "forced", "--force")
+        self.assert_same_bytes(collector.fetch(self.folder / "fetched", "send", "forced"), forced)
         self.assertEqual(collector.stop(), 0)
 
     def test_an_unknown_trace_version_is_archived_without_analysis(self):

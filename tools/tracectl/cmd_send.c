@@ -16,18 +16,29 @@
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/progress.h"
 #include "tools/tracectl/tracectl.h"
+#include "wire/batch.h"
 
 enum {
   CHUNK_BYTES = 64 << 10, /* handed over at one time, so that the bar moves */
   SYNC_STEP_MS = 100,
   GOODBYE_MS = 1000,
+  LAST_OF_V1 = 21,   /* Go 1.21 wrote format v1, which is nothing for a collector */
+  HEAD_BYTES = 4096, /* tw_header_read() has decided by then */
 };
 
 struct send_options {
   struct ta_forward_config config;
   const char *path;
   uint64_t until_ns; /* monotonic; UINT64_MAX: no --timeout */
-  bool json, no_progress;
+  bool json, no_progress, force;
+};
+
+/* What is read before the stream is opened: copied, since a pipe's bytes are lent only until the next read. */
+struct head {
+  unsigned char bytes[HEAD_BYTES];
+  size_t n;
+  const unsigned char *rest; /* of the last read, behind these bytes */
+  size_t rest_n;
 };
 
 /* "2.5": megabytes a second. */
@@ -43,19 +54,13 @@ static bool parse_rate(const char *text, uint64_t *out_bytes_s) {
 
 static int parse(int argc, char **argv, struct send_options *out) {
   static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },
-    { "service", required_argument, NULL, 's' },
-    { "instance", required_argument, NULL, 'i' },
-    { "certs", required_argument, NULL, 'c' },
-    { "tls-ca", required_argument, NULL, 'A' },
-    { "tls-cert", required_argument, NULL, 'C' },
-    { "tls-key", required_argument, NULL, 'K' },
-    { "tls-crl", required_argument, NULL, 'L' },
-    { "rate", required_argument, NULL, 'r' },
-    { "timeout", required_argument, NULL, 'T' },
-    { "json", no_argument, NULL, 'j' },
-    { "no-progress", no_argument, NULL, 'P' },
-    { 0 },
+    { "to", required_argument, NULL, 't' },       { "service", required_argument, NULL, 's' },
+    { "instance", required_argument, NULL, 'i' }, { "certs", required_argument, NULL, 'c' },
+    { "tls-ca", required_argument, NULL, 'A' },   { "tls-cert", required_argument, NULL, 'C' },
+    { "tls-key", required_argument, NULL, 'K' },  { "tls-crl", required_argument, NULL, 'L' },
+    { "rate", required_argument, NULL, 'r' },     { "timeout", required_argument, NULL, 'T' },
+    { "force", no_argument, NULL, 'f' },          { "json", no_argument, NULL, 'j' },
+    { "no-progress", no_argument, NULL, 'P' },    { 0 },
   };
   struct ta_forward_config *config = &out->config;
   struct tb_diag diag;
@@ -88,6 +93,7 @@ static int parse(int argc, char **argv, struct send_options *out) {
         return tk_usage("send", "--timeout: %s", diag.text);
       out->until_ns = ta_mono_ns() + span_ns;
       break;
+    case 'f': out->force = true; break;
     case 'j': out->json = true; break;
     case 'P': out->no_progress = true; break;
     default: return tk_usage_hint("send");
@@ -137,35 +143,93 @@ static void print_result(const struct send_options *options, const struct ta_for
          s->stream, s->acked_batches, s->acked_bytes, s->acked_generations, s->reconnects);
 }
 
-/* Hands over everything the input has; the spool holds us back where it must. */
-static int forward_all(ta_forward *f, struct tk_input *in, const struct send_options *options) {
-  const unsigned char *bytes;
+/* Adds what one more read gives. As tk_input_next(). */
+static int head_more(struct head *head, struct tk_input *in) {
+  int got = tk_input_next(in, &head->rest, &head->rest_n);
+
+  if (got <= 0) return got;
+  size_t here = HEAD_BYTES - head->n < head->rest_n ? HEAD_BYTES - head->n : head->rest_n;
+  memcpy(head->bytes + head->n, head->rest, here);
+  head->n += here;
+  head->rest += here;
+  head->rest_n -= here;
+  return got;
+}
+
+/* A version that this program does not know yet is the collector's to store as it comes. */
+static tb_rc judge(const struct head *head, struct tb_diag *diag) {
+  unsigned version = 0;
+  size_t used;
+
+  tb_rc rc = tw_header_read(head->bytes, head->n, diag, &version, &used);
+  return rc == TB_UNSUPPORTED && version > LAST_OF_V1 ? TB_OK : rc;
+}
+
+/* Reads until it is certain that this is a trace. Answers an exit code; nothing has been sent yet. */
+static int read_head(struct head *head, struct tk_input *in, const struct send_options *options) {
+  struct tb_diag diag;
+  tb_rc rc;
+  int got;
+
+  *head = (struct head){ 0 };
+  tb_diag_clear(&diag);
+  do {
+    if ((got = head_more(head, in)) < 0) return TK_FAILED;
+    rc = options->force ? TB_OK : judge(head, &diag);
+  } while (rc == TB_AGAIN && got > 0);
+  if (rc == TB_OK) return TK_DONE;
+  if (rc == TB_AGAIN)
+    (void)tb_fail(&diag, TB_BROKEN, "not a Go execution trace: %s",
+                  head->n == 0 ? "it is empty" : "it ends within its header");
+  return tk_fail("send", "%s: %s; nothing was sent (--force sends it as it is)", options->path,
+                 diag.text);
+}
+
+struct sender {
+  ta_forward *f;
+  struct tk_input *in;
+  const struct send_options *options;
   struct tk_progress bar;
-  int error = TA_OK, got;
+  uint64_t taken;
+};
+
+static int forward_some(struct sender *s, const unsigned char *bytes, size_t n) {
+  int error = TA_OK;
+
+  for (size_t at = 0, here; error == TA_OK && at < n; at += here) {
+    here = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
+    error = out_of_time(s->options) ? TA_E_TIMEOUT : ta_forward_write(s->f, bytes + at, here);
+    s->taken += here;
+    tk_progress_at(&s->bar, tk_input_stays(s->in) ? s->taken : tk_input_position(s->in));
+  }
+  return error;
+}
+
+/* Hands over everything the input has; the spool holds us back where it must. */
+static int forward_all(struct sender *s, const struct head *head) {
+  const unsigned char *bytes;
+  int got = 1;
   size_t n;
 
-  tk_progress_begin(&bar, options->path, tk_input_size(in), !options->no_progress);
-  uint64_t taken = 0;
-  while (error == TA_OK && (got = tk_input_next(in, &bytes, &n)) > 0) {
-    for (size_t at = 0, here; error == TA_OK && at < n; at += here) {
-      here = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
-      error = out_of_time(options) ? TA_E_TIMEOUT : ta_forward_write(f, bytes + at, here);
-      taken += here;
-      tk_progress_at(&bar, tk_input_stays(in) ? taken : tk_input_position(in));
-    }
-    tk_input_release(in, taken);
+  tk_progress_begin(&s->bar, s->options->path, tk_input_size(s->in), !s->options->no_progress);
+  int error = forward_some(s, head->bytes, head->n);
+  if (error == TA_OK) error = forward_some(s, head->rest, head->rest_n);
+  while (error == TA_OK && (got = tk_input_next(s->in, &bytes, &n)) > 0) {
+    error = forward_some(s, bytes, n);
+    tk_input_release(s->in, s->taken);
   }
-  tk_progress_end(&bar);
+  tk_progress_end(&s->bar);
   return error != TA_OK ? error : got < 0 ? TA_E_CLOSED : TA_OK;
 }
 
-static int send_input(struct tk_input *in, struct send_options *options) {
+static int send_input(struct tk_input *in, const struct head *head, struct send_options *options) {
   ta_forward *f;
 
   int error = ta_forward_open_patient(&options->config, impatient, options, &f);
   if (error == TA_E_CONFIG) return tk_usage("send", "%s", ta_strerror(error));
   if (error != TA_OK) return tk_fail("send", "%s", ta_strerror(error));
-  error = forward_all(f, in, options);
+  struct sender sender = { .f = f, .in = in, .options = options };
+  error = forward_all(&sender, head);
   if (error == TA_E_CLOSED) { /* the input failed; what came of it is sent all the same */
     ta_forward_close(f, GOODBYE_MS);
     return TK_FAILED;
@@ -183,11 +247,13 @@ static int send_input(struct tk_input *in, struct send_options *options) {
 int tk_cmd_send(int argc, char **argv) {
   struct send_options options;
   struct tk_input *in;
+  struct head head;
 
   int code = parse(argc, argv, &options);
   if (code != TK_DONE) return code;
   if (!tk_input_open("send", options.path, &in)) return TK_FAILED;
-  code = send_input(in, &options);
+  code = read_head(&head, in, &options);
+  if (code == TK_DONE) code = send_input(in, &head, &options);
   tk_input_close(in);
   return code;
 }
