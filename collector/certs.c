@@ -90,14 +90,32 @@ tb_rc tc_certs_init(const char *dir, struct tc_cert_days days, struct tb_diag *d
   return add_roles(fd, dir, or_else(days.certificate, TC_CERTIFICATE_DAYS), diag);
 }
 
-tb_rc tc_certs_ensure(const char *dir, struct tb_diag *diag) {
+tb_rc tc_certs_ensure(const char *dir, struct tb_diag *diag, char out_made[TC_FINGERPRINT_BYTES]) {
   TB_CLEANUP(closep) int fd = -1;
 
+  *out_made = '\0';
   TB_TRY(open_dir(dir, true, diag, &fd));
-  if (!tc__certs_has(fd, "ca", ".pem"))
+  if (!tc__certs_has(fd, "ca", ".pem")) {
     TB_TRY(tc__certs_authority(fd, dir, TC_AUTHORITY_DAYS, diag));
+    TB_TRY(tc__certs_fingerprint(fd, dir, diag, out_made));
+  }
   if (tc__certs_has(fd, "server", ".pem") && !tc__certs_has(fd, "ca", ".key")) return TB_OK;
   return add_roles(fd, dir, TC_CERTIFICATE_DAYS, diag);
+}
+
+tb_rc tc_certs_require(const char *dir, struct tb_diag *diag) {
+  static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
+  TB_CLEANUP(closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+  if (fd < 0)
+    return tb_fail(diag, TB_NOTFOUND, "certs: %s: %s%s", dir, strerror(errno),
+                   errno == ENOENT ? "; tracectl certs init makes such a folder" : "");
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    if (faccessat(fd, files[i], R_OK, 0) != 0)
+      return tb_fail(diag, TB_NOTFOUND,
+                     "certs: %s/%s: %s; ca.pem, server.pem and server.key are needed there", dir,
+                     files[i], strerror(errno));
+  return TB_OK;
 }
 
 tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name, long days,

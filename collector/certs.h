@@ -37,9 +37,19 @@ const char *tc_role_name(enum tc_role role); /* "server": also the file's name i
 /* Makes DIR if missing, the authority and one certificate for each role, named after it. */
 TB_MUST tb_rc tc_certs_init(const char *dir, struct tc_cert_days days, struct tb_diag *diag);
 
+enum {
+  TC_FINGERPRINT_BYTES = 3 * 32
+}; /* SHA-256 as openssl x509 -fingerprint prints it: "AB:CD:...", and a NUL */
+
 /* As init, but completes what is there: a daemon that was killed during its first run goes on. An
- * authority whose key lies elsewhere is fine as long as server.pem is there. */
-TB_MUST tb_rc tc_certs_ensure(const char *dir, struct tb_diag *diag);
+ * authority whose key lies elsewhere is fine as long as server.pem is there. out_made: the fingerprint of an
+ * authority that was made; empty if there was one. */
+TB_MUST tb_rc tc_certs_ensure(const char *dir, struct tb_diag *diag,
+                              char out_made[TC_FINGERPRINT_BYTES]);
+
+/* DIR holds what a collector needs, and makes nothing: ca.pem, server.pem and server.key, all readable.
+ * TB_NOTFOUND: it does not, with the file and the reason. */
+TB_MUST tb_rc tc_certs_require(const char *dir, struct tb_diag *diag);
 
 /* One more certificate of the authority in DIR. name "" takes the role's, then ROLE-2, ROLE-3, ...;
  * out_name says which. */

@@ -302,6 +302,19 @@ tb_rc tc__certs_authority(int dir_fd, const char *dir, long days, struct tb_diag
   return sign(&d, "ca");
 }
 
+tb_rc tc__certs_fingerprint(int dir_fd, const char *dir, struct tb_diag *diag,
+                            char out[TC_FINGERPRINT_BYTES]) {
+  TB_CLEANUP(tc__draft_finip) struct tc__draft d = { .dir_fd = dir_fd, .dir = dir, .diag = diag };
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned n = 0;
+
+  TB_TRY(tc__draft_read(&d, "ca.pem", &d.cert));
+  if (X509_digest(d.cert, EVP_sha256(), digest, &n) != 1) return tc__draft_fail(&d, "ca.pem");
+  for (unsigned i = 0; i < n; i++)
+    snprintf(out + 3 * i, TC_FINGERPRINT_BYTES - 3 * i, "%02X%s", digest[i], i + 1 < n ? ":" : "");
+  return TB_OK;
+}
+
 tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char *name,
                       bool dialled, long days, struct tb_diag *diag) {
   TB_CLEANUP(tc__draft_finip) struct tc__draft d = { .dir_fd = dir_fd, .dir = dir, .diag = diag };

@@ -51,6 +51,9 @@ bool tc__certs_has(int dir_fd, const char *name, const char *suffix);
 bool tc__certs_name_fits(const char *name);
 
 TB_MUST tb_rc tc__certs_authority(int dir_fd, const char *dir, long days, struct tb_diag *diag);
+/* Of the authority in the folder. */
+TB_MUST tb_rc tc__certs_fingerprint(int dir_fd, const char *dir, struct tb_diag *diag,
+                                    char out[TC_FINGERPRINT_BYTES]);
 TB_MUST tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char *name,
                               bool dialled, long days, struct tb_diag *diag);
 

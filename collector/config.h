@@ -32,6 +32,7 @@
   TC_FIELD_##type TC_JOIN_(section, key);
 struct tc_config {
 #include "collector/config.def"
+  bool certs_are_ours; /* top_certs is STATE/certs, which neither the configuration nor credentials named */
 };
 #undef TC_KEY
 

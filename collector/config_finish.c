@@ -87,6 +87,7 @@ static tb_rc own_certs(struct tc_config *c, struct tb_diag *diag) {
   if (found == FILES) return own(&c->top_certs, strdup(folder), diag);
   if (found > 0)
     return tb_fail(diag, TB_BROKEN, "certs: the service manager's credentials lack %s", missing);
+  c->certs_are_ours = true;
   return own(&c->top_certs, text_of("%s/certs", c->top_state), diag);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "collector/certs.h"
 #include "collector/command.h"
 #include "collector/journal.h"
 #include "collector/notify.h"
@@ -95,6 +96,11 @@ static void on_changed(void *self, const char *key, bool applied) {
          applied ? "" : "; takes effect at the next start");
 }
 
+/* A folder that somebody named is never filled: under a new authority every agent would be refused. */
+static tb_rc require_certs(const struct tc_config *config, struct tb_diag *diag) {
+  return config->certs_are_ours ? TB_OK : tc_certs_require(config->top_certs, diag);
+}
+
 /* The configuration is taken over last: it cannot fail any more. */
 static tb_rc reload(struct daemon *d, struct tb_diag *diag) {
   struct tc_config fresh;
@@ -102,6 +108,7 @@ static tb_rc reload(struct daemon *d, struct tb_diag *diag) {
 
   tc_config_init(&fresh);
   rc = tc_command_configure(d->command, &fresh, diag);
+  if (rc == TB_OK) rc = require_certs(&fresh, diag);
   if (rc == TB_OK) rc = tc_pipeline_reload(d->pipeline, diag);
   if (rc == TB_OK) tc_config_reload(&d->config, &fresh, on_changed, d);
   tc_config_fini(&fresh);
@@ -210,6 +217,12 @@ static int run(struct daemon *d) {
   return d->exit_code;
 }
 
+static tb_rc configure(struct tc_command *command, struct tc_config *config, struct tb_diag *diag) {
+  TB_TRY(tc_activation_take(&command->sockets, diag));
+  TB_TRY(tc_command_configure(command, config, diag));
+  return require_certs(config, diag);
+}
+
 int main(int argc, char **argv) {
   struct tc_command command;
   struct daemon d = { .uv = uv_default_loop(), .command = &command };
@@ -222,8 +235,7 @@ int main(int argc, char **argv) {
   if (code < 0) {
     tb_diag_clear(&diag);
     tc_config_init(&d.config);
-    if (d.uv == NULL || tc_activation_take(&command.sockets, &diag) != TB_OK ||
-        tc_command_configure(&command, &d.config, &diag) != TB_OK) {
+    if (d.uv == NULL || configure(&command, &d.config, &diag) != TB_OK) {
       fprintf(stderr, "tracecollectd: %s\n", diag.text);
       code = TC_EXIT_FAILED;
     } else {

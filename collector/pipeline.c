@@ -229,10 +229,23 @@ static tb_rc name_revocations(struct tc_pipeline *p, struct tb_diag *diag) {
   return tc_revocations_new(path, !given, ca, diag, &p->revoked);
 }
 
+/* A folder of our own, which is filled at the first start. */
+static tb_rc make_certificates(const char *folder, struct tb_diag *diag) {
+  char made[TC_FINGERPRINT_BYTES];
+
+  TB_TRY(tc_certs_ensure(folder, diag, made));
+  if (*made != '\0')
+    tc_log(TC_WARN, "tls",
+           "certificates=%s sha256=%s: a new authority was made, since there was none; agents need "
+           "ca.pem, agent.pem and agent.key from there",
+           folder, made);
+  return TB_OK;
+}
+
 static tb_rc open_certificates(struct tc_pipeline *p, struct tb_diag *diag) {
   STACK_OF(X509_CRL) * lists;
 
-  TB_TRY(tc_certs_ensure(p->config->top_certs, diag));
+  if (p->config->certs_are_ours) TB_TRY(make_certificates(p->config->top_certs, diag));
   TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
   tc_revocations_take(p->revoked, lists);
   count_revocations(p);

@@ -2,6 +2,7 @@
 """The daemon as its operator meets it: configuration, bad folders, drain, health and metrics."""
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -94,6 +95,30 @@ class Daemon(Case):
         done = self.run_program(DAEMON, "--set", "listen.bogus=1", expect=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("bogus", done.err)
+
+    def test_a_named_folder_without_certificates_ends_the_start_and_is_not_filled(self):
+        typo, half, state = self.folder / "TYPO", self.folder / "half", self.folder / "unused-state"
+        half.mkdir()
+        for name in ("ca.pem", "server.pem"):
+            shutil.copy(self.certs / name, half)
+        for folder, reason in ((typo, "TYPO: No such file or directory; tracectl certs init makes such a folder"),
+                               (half, "half/server.key: No such file or directory; ca.pem, server.pem and server.key are needed there")):
+            for check in ([], ["--check-config"]):
+                done = self.run_program(DAEMON, *check, "--set", f"certs={folder}", "--set", f"state={state}", expect=1)
+                self.assertIn(f"certs: {folder.parent}/{reason}", done.err)
+        self.assertFalse(typo.exists() or state.exists())
+        self.assertEqual(sorted(path.name for path in half.iterdir()), ["ca.pem", "server.pem"])
+
+    def test_an_authority_that_is_made_is_reported_with_its_fingerprint(self):
+        collector = Collector(self, "certs=")
+        made = collector.state / "certs/ca.pem"
+        fingerprint = self.run_program("openssl", "x509", "-in", made, "-noout", "-fingerprint", "-sha256").out.split("=")[1].strip()
+        warning = f"certificates={made.parent} sha256={fingerprint}: a new authority was made"
+        self.assertIn(warning, self.log("collector"))
+        self.assertEqual(collector.stop(), 0)
+        collector = Collector(self, "certs=")
+        self.assertEqual(self.log("collector").count("a new authority was made"), 1)
+        self.assertEqual(collector.stop(), 0)
 
     def test_a_state_folder_that_cannot_be_made_is_named(self):
         (self.folder / "file").write_text("in the way")

@@ -177,15 +177,18 @@ Test(certs, add_makes_one_more_under_a_fresh_name) {
 }
 
 Test(certs, ensure_completes_what_a_killed_run_left) {
+  char made[TC_FINGERPRINT_BYTES];
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_ensure(folder, &diag, made), TB_OK, "%s", diag.text);
+  cr_expect_eq(strlen(made), (size_t)TC_FINGERPRINT_BYTES - 1);
   X509 *ca = read_cert("ca.pem");
   unlink(file("server.pem")); /* killed between key and certificate */
   unlink(file("reader.pem"));
   unlink(file("reader.key"));
-  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_ensure(folder, &diag, made), TB_OK, "%s", diag.text);
+  cr_expect_str_eq(made, "");
   cr_expect_eq(verify("server.pem", X509_PURPOSE_SSL_SERVER), X509_V_OK);
   cr_expect_eq(verify("reader.pem", X509_PURPOSE_SSL_CLIENT), X509_V_OK);
   X509 *same = read_cert("ca.pem");
@@ -195,10 +198,36 @@ Test(certs, ensure_completes_what_a_killed_run_left) {
 
   unlink(file("ca.key")); /* kept elsewhere: fine while the server's pair is there */
   unlink(file("agent.pem"));
-  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_ensure(folder, &diag, made), TB_OK, "%s", diag.text);
   unlink(file("server.pem"));
-  cr_assert_eq(tc_certs_ensure(folder, &diag), TB_IO);
+  cr_assert_eq(tc_certs_ensure(folder, &diag, made), TB_IO);
   cr_assert_not_null(strstr(diag.text, "ca.key: No such file"), "%s", diag.text);
+}
+
+Test(certs, a_folder_that_is_named_must_be_complete) {
+  static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
+  struct tb_diag diag;
+  char kept[64];
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_require("/nowhere", &diag), TB_NOTFOUND);
+  cr_expect_not_null(
+      strstr(diag.text, "certs: /nowhere: No such file or directory; tracectl certs init"), "%s",
+      diag.text);
+  cr_assert_eq(tc_certs_init(folder, (struct tc_cert_days){ 0 }, &diag), TB_OK, "%s", diag.text);
+  cr_expect_eq(tc_certs_require(folder, &diag), TB_OK, "%s", diag.text);
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    snprintf(kept, sizeof kept, "%s.kept", files[i]);
+    char *from = strdup(file(files[i])), *to = strdup(file(kept));
+    rename(from, to);
+    tb_diag_clear(&diag);
+    cr_expect_eq(tc_certs_require(folder, &diag), TB_NOTFOUND);
+    cr_expect_not_null(strstr(diag.text, files[i]), "%s", diag.text);
+    cr_expect_not_null(strstr(diag.text, "server.key are needed there"), "%s", diag.text);
+    rename(to, from);
+    free(from);
+    free(to);
+  }
 }
 
 static X509_CRL *read_list(void) {
