@@ -166,7 +166,7 @@ static int take_config(struct ta_forward *f, const struct ta_forward_config *con
   take_path(f, TEXT_CA, config->ca, certs, "ca.pem", &error);
   take_path(f, TEXT_CERT, config->cert, certs, "agent.pem", &error);
   take_path(f, TEXT_KEY, config->key, certs, "agent.key", &error);
-  if (crl != NULL) take_text(f, TEXT_CRL, crl, &error);
+  if (crl != NULL && *crl != 0) take_text(f, TEXT_CRL, crl, &error);
   take_text(f, TEXT_SERVICE, or_env(config->service, "TRACEAGENT_SERVICE", use_env), &error);
   take_instance(f, or_env(config->instance, "TRACEAGENT_INSTANCE", use_env), &error);
   if (error != TA_OK) return error;

@@ -14,6 +14,7 @@
 #include "proto/frame.h"
 
 #define SERVER_ROLE "tracecollect:server/"
+#define OTHER_PORT  "; is it the port for agents?"
 
 enum {
   RECORD_SLACK = 1 << 10,   /* what encryption adds to each record */
@@ -24,6 +25,7 @@ enum {
 struct ta_tls {
   SSL *ssl;
   BIO *in; /* owned by ssl, as is the one that writes to out */
+  const struct ta_tls_files *files;
   struct tb_diag *diag;
   char host[256];
   size_t out_n, out_sent; /* bytes in out, and how many of them the socket has */
@@ -116,21 +118,27 @@ static bool is_collector(struct ta_tls *tls, X509 *cert) {
 
 static bool is_revoked(SSL *ssl, X509 *cert);
 
+static int not_trusted(struct ta_tls *tls, const X509_STORE_CTX *store) {
+  bool is_authority = X509_STORE_CTX_get_error_depth(store) > 0;
+
+  tb_fail(tls->diag, TB_REFUSED, "collector's %s: %s (by %s %.100s)",
+          is_authority ? "authority" : "certificate",
+          X509_verify_cert_error_string(X509_STORE_CTX_get_error(store)), ta_pem_names[TA_PEM_CA],
+          tls->files->path[TA_PEM_CA]);
+  return 0;
+}
+
 /* Inside the handshake, so that the other side hears of it as an alert. */
 static int on_verify(int ok, X509_STORE_CTX *store) {
   SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
   struct ta_tls *tls = SSL_get_app_data(ssl);
 
-  if (!ok) {
-    int error = X509_STORE_CTX_get_error(store);
-    tb_fail(tls->diag, TB_REFUSED, "collector's certificate: %s",
-            X509_verify_cert_error_string(error));
-    return 0;
-  }
+  if (!ok) return not_trusted(tls, store);
   if (is_revoked(ssl, X509_STORE_CTX_get_current_cert(store))) {
     X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
-    tb_fail(tls->diag, TB_REFUSED, "collector's certificate: %s",
-            X509_verify_cert_error_string(X509_V_ERR_CERT_REVOKED));
+    tb_fail(tls->diag, TB_REFUSED, "collector's certificate: %s (by %s %.100s)",
+            X509_verify_cert_error_string(X509_V_ERR_CERT_REVOKED), ta_pem_names[TA_PEM_CRL],
+            tls->files->path[TA_PEM_CRL]);
     return 0;
   }
   if (X509_STORE_CTX_get_error_depth(store) > 0) return 1;
@@ -141,11 +149,31 @@ static int on_verify(int ok, X509_STORE_CTX *store) {
 
 /* Opening. */
 
-static tb_rc wrong(struct tb_diag *diag, int which, const struct ta_tls_files *files) {
-  const char *why = which == TA_PEM_CRL ? "no whole list in PEM that the CA has signed"
-                                        : error_text(ERR_peek_last_error());
+static bool is_at_end(void) {
+  unsigned long error = ERR_peek_last_error();
 
-  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: %s", ta_pem_names[which], files->path[which], why);
+  return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
+static tb_rc wrong(struct tb_diag *diag, int which, const struct ta_tls_files *files) {
+  static const char *const wanted[TA_PEMS] = {
+    [TA_PEM_CA] = "certificate in PEM",
+    [TA_PEM_CERT] = "certificate in PEM",
+    [TA_PEM_KEY] = "private key in PEM",
+    [TA_PEM_CRL] = "whole list in PEM that the CA has signed",
+  };
+  unsigned long error = ERR_peek_last_error();
+  char why[100] = "";
+
+  if (which != TA_PEM_CRL && !is_at_end() && ERR_GET_REASON(error) != ERR_R_UNSUPPORTED)
+    snprintf(why, sizeof why, " (%s)", error_text(error));
+  return tb_fail(diag, TB_NOTFOUND, "%s %.100s: no %s%s", ta_pem_names[which], files->path[which],
+                 wanted[which], why);
+}
+
+static tb_rc mismatch(struct tb_diag *diag, const struct ta_tls_files *files) {
+  return tb_fail(diag, TB_NOTFOUND, "%s %.80s does not fit %s %.80s", ta_pem_names[TA_PEM_KEY],
+                 files->path[TA_PEM_KEY], ta_pem_names[TA_PEM_CERT], files->path[TA_PEM_CERT]);
 }
 
 /* The next certificate in a file; NULL: there is none. */
@@ -179,12 +207,26 @@ static bool take_cert(SSL_CTX *ctx, BIO *bio) {
   return taken;
 }
 
-static bool take_key(SSL_CTX *ctx, BIO *bio) {
-  EVP_PKEY *key = PEM_read_bio_PrivateKey_ex(bio, NULL, NULL, NULL, library, NULL);
+/* OpenSSL's own would ask at the terminal, and the host would wait for an answer. */
+static int no_passphrase(char *out, int max, int writing, void *asked) {
+  (void)out, (void)max, (void)writing;
+  *(bool *)asked = true;
+  return -1;
+}
+
+static tb_rc take_key(SSL_CTX *ctx, BIO *bio, const struct ta_tls_files *files,
+                      struct tb_diag *diag) {
+  bool asked = false;
+  EVP_PKEY *key = PEM_read_bio_PrivateKey_ex(bio, NULL, no_passphrase, &asked, library, NULL);
   bool taken = key != NULL && SSL_CTX_use_PrivateKey(ctx, key) == 1;
+  bool read = key != NULL;
 
   EVP_PKEY_free(key);
-  return taken;
+  if (taken) return TB_OK;
+  if (asked)
+    return tb_fail(diag, TB_NOTFOUND, "%s %.100s: encrypted, and the agent takes no passphrase",
+                   ta_pem_names[TA_PEM_KEY], files->path[TA_PEM_KEY]);
+  return read ? mismatch(diag, files) : wrong(diag, TA_PEM_KEY, files);
 }
 
 /* --- revocation --------------------------------------------------------------------------------
@@ -218,12 +260,6 @@ static X509_CRL *next_list(BIO *bio) {
   return NULL;
 }
 
-static bool is_at_end(void) {
-  unsigned long error = ERR_peek_last_error();
-
-  return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
-}
-
 static bool take_lists(SSL_CTX *ctx, BIO *bio) {
   X509_STORE *store = SSL_CTX_get_cert_store(ctx);
   bool any = false, good = true;
@@ -248,22 +284,26 @@ static bool is_revoked(SSL *ssl, X509 *cert) {
   return false;
 }
 
+static tb_rc take(SSL_CTX *ctx, BIO *bio, int which, const struct ta_tls_files *files,
+                  struct tb_diag *diag) {
+  switch (which) {
+  case TA_PEM_CA: return take_ca(ctx, bio) ? TB_OK : wrong(diag, which, files);
+  case TA_PEM_CERT: return take_cert(ctx, bio) ? TB_OK : wrong(diag, which, files);
+  case TA_PEM_KEY: return take_key(ctx, bio, files, diag);
+  default: return take_lists(ctx, bio) ? TB_OK : wrong(diag, which, files);
+  }
+}
+
 static tb_rc take_all(SSL_CTX *ctx, const struct ta_tls_files *files, const struct ta_pems *pems,
                       struct tb_diag *diag) {
-  static bool (*const take[TA_PEMS])(SSL_CTX *, BIO *) = { take_ca, take_cert, take_key,
-                                                           take_lists };
-
   for (int i = 0; i < TA_PEMS; i++) {
     if (pems->bytes[i] == NULL) continue;
     BIO *bio = BIO_new_mem_buf(pems->bytes[i], (int)pems->n[i]);
-    bool taken = bio != NULL && take[i](ctx, bio);
+    tb_rc rc = bio == NULL ? TB_NOMEM : take(ctx, bio, i, files, diag);
     BIO_free(bio);
-    if (!taken) return bio == NULL ? TB_NOMEM : wrong(diag, i, files);
+    if (rc != TB_OK) return rc;
   }
-  if (SSL_CTX_check_private_key(ctx) != 1)
-    return tb_fail(diag, TB_NOTFOUND, "key %.80s does not fit certificate %.80s",
-                   files->path[TA_PEM_KEY], files->path[TA_PEM_CERT]);
-  return TB_OK;
+  return SSL_CTX_check_private_key(ctx) == 1 ? TB_OK : mismatch(diag, files);
 }
 
 static tb_rc load(SSL_CTX *ctx, const struct ta_tls_files *files, struct tb_diag *diag) {
@@ -332,6 +372,7 @@ tb_rc ta_tls_new(const struct ta_tls_files *files, const char *host, struct tb_d
   tb_rc rc = tls == NULL || ctx == NULL ? TB_NOMEM : configure(ctx);
   if (rc == TB_OK) rc = load(ctx, files, diag);
   if (rc == TB_OK) {
+    tls->files = files;
     tls->diag = diag;
     strncpy(tls->host, host, sizeof tls->host - 1);
     rc = start(tls, ctx);
@@ -372,6 +413,40 @@ static bool is_refusal(int alert) {
   }
 }
 
+static bool names_our_certificate(int alert) {
+  switch (alert) {
+  case SSL_AD_BAD_CERTIFICATE:
+  case SSL_AD_UNSUPPORTED_CERTIFICATE:
+  case SSL_AD_CERTIFICATE_REVOKED:
+  case SSL_AD_CERTIFICATE_EXPIRED:
+  case SSL_AD_CERTIFICATE_UNKNOWN:
+  case SSL_AD_UNKNOWN_CA: return true;
+  default: return false;
+  }
+}
+
+static tb_rc refused(struct ta_tls *tls, int alert) {
+  const char *text = SSL_alert_desc_string_long(alert);
+  tb_rc rc = is_refusal(alert) ? TB_REFUSED : TB_PROTOCOL;
+
+  if (names_our_certificate(alert))
+    return tb_fail(tls->diag, rc, "collector refuses %s %.100s: TLS alert %d, %s",
+                   ta_pem_names[TA_PEM_CERT], tls->files->path[TA_PEM_CERT], alert, text);
+  return tb_fail(tls->diag, rc, "collector refuses: TLS alert %d, %s%s", alert, text,
+                 alert == SSL_AD_NO_APPLICATION_PROTOCOL ? OTHER_PORT : "");
+}
+
+static tb_rc broken(struct ta_tls *tls, unsigned long error) {
+  int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+  bool is_alert = ERR_GET_LIB(error) == ERR_LIB_SSL && alert >= 0 && alert <= 255;
+  bool is_plain =
+      ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER;
+
+  if (is_alert) return refused(tls, alert);
+  return tb_fail(tls->diag, TB_PROTOCOL, "TLS: %s%s", error_text(error),
+                 is_plain ? OTHER_PORT : "");
+}
+
 static tb_rc outcome(struct ta_tls *tls, int answer) {
   int what = SSL_get_error(tls->ssl, answer);
 
@@ -380,12 +455,7 @@ static tb_rc outcome(struct ta_tls *tls, int answer) {
     return tb_fail(tls->diag, TB_END, "collector closed the connection");
   if (tls->diag->rc == TB_REFUSED) return TB_REFUSED; /* on_verify has said why */
 
-  unsigned long error = ERR_peek_error();
-  int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
-  if (ERR_GET_LIB(error) != ERR_LIB_SSL || alert < 0 || alert > 255)
-    return tb_fail(tls->diag, TB_PROTOCOL, "TLS: %s", error_text(error));
-  return tb_fail(tls->diag, is_refusal(alert) ? TB_REFUSED : TB_PROTOCOL,
-                 "collector refuses: TLS alert %d, %s", alert, SSL_alert_desc_string_long(alert));
+  return broken(tls, ERR_peek_error());
 }
 
 tb_rc ta_tls_feed(struct ta_tls *tls, const void *bytes, size_t n) {
@@ -401,7 +471,8 @@ tb_rc ta_tls_shake(struct ta_tls *tls) {
   if (answer != 1) return outcome(tls, answer);
   SSL_get0_alpn_selected(tls->ssl, &alpn, &alpn_len);
   if (alpn_len != sizeof TP_ALPN - 1 || memcmp(alpn, TP_ALPN, alpn_len) != 0)
-    return tb_fail(tls->diag, TB_REFUSED, "%s does not speak " TP_ALPN " (no ALPN)", tls->host);
+    return tb_fail(tls->diag, TB_REFUSED, "%s does not speak " TP_ALPN " (no ALPN)" OTHER_PORT,
+                   tls->host);
   return TB_OK;
 }
 

@@ -35,7 +35,7 @@ struct ta_tls;
 /* Before OpenSSL is first called, on whichever thread does; NULL: there is nothing to do. Set before the first new(). */
 extern tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 
-/* Reads the files anew, so a rotated certificate is taken at the next connection. */
+/* Reads the files anew, so a rotated certificate is taken at the next connection. files is lent until free(). */
 TB_MUST tb_rc ta_tls_new(const struct ta_tls_files *files, const char *host, struct tb_diag *diag,
                          struct ta_tls **out);
 void ta_tls_free(struct ta_tls *tls); /* accepts NULL */

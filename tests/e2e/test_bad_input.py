@@ -3,11 +3,15 @@
 code, and the reason stands where its owner looks: for the preload library on stderr, for a program that links the agent
 in ta_strerror(), the log callback and last_error."""
 import contextlib
+import fcntl
 import os
 import platform
+import pty
 import re
 import resource
+import select
 import socket
+import termios
 import unittest
 
 from harness import BUILD, SANITIZE, SOURCE, Case, Collector
@@ -127,16 +131,44 @@ class BadInput(Case):
                     (folder / name).write_text(text)
             return change
 
-        for name in ("ca.pem", "agent.pem", "agent.key"):
+        for name, kind in (("ca.pem", "certificate"), ("agent.pem", "certificate"), ("agent.key", "private key")):
+            cut = (self.certs / name).read_text()[:100] + "\n"
             for change, reason in ((lambda folder: (folder / name).unlink(), "No such file or directory"),
-                                   (replaced(name), "Is a directory"), (replaced(name, ""), name),
-                                   (replaced(name, "no certificate\n"), name)):
+                                   (replaced(name), "Is a directory"), (replaced(name, ""), f"no {kind} in PEM"),
+                                   (replaced(name, "no certificate\n"), f"no {kind} in PEM"), (replaced(name, cut), f"no {kind} in PEM")):
                 folder = self._certs(change)
                 with self.subTest(name=name, reason=reason):
-                    self._expect(f"{folder}/{name}: {reason}" if reason != name else f"{folder}/{name}: ", {"CERTS": folder},
-                                 late=reason == name)
+                    self._expect(f"{folder}/{name}: {reason}", {"CERTS": folder}, late="PEM" in reason)
         self._expect("No such file or directory", {"CERTS": "/nowhere"})
-        self._expect("key values mismatch", {"CERTS": self._certs(lambda f: (f / "reader.key").replace(f / "agent.key"))}, late=True)
+        folder = self._certs(lambda f: (f / "reader.key").replace(f / "agent.key"))
+        self._expect(f"key {folder}/agent.key does not fit certificate {folder}/agent.pem", {"CERTS": folder}, late=True)
+
+    def test_a_revocation_list_that_cannot_be_used_is_named_with_the_reason(self):
+        for crl, reason in (("/nowhere/crl.pem", "/nowhere/crl.pem: No such file or directory"),
+                            (self.folder, f"{self.folder}: Is a directory")):
+            with self.subTest(crl=crl):
+                self._expect(f"revocation list {reason}", {"CRL": crl})
+        self._expect(f"revocation list {self.certs}/ca.pem: no whole list in PEM", {"CRL": self.certs / "ca.pem"}, late=True)
+        self._expect("", {"CRL": ""})  # as if it were not there
+
+    def test_a_passphrase_is_never_asked_for(self):
+        def encrypt(folder):
+            key = folder / "agent.key"
+            self.run_program("openssl", "pkey", "-aes128", "-passout", "pass:secret", "-in", self.certs / "agent.key", "-out", key)
+            key.chmod(0o644)
+
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        self.addCleanup(os.close, theirs)
+
+        def take_terminal():  # to ask at: the program would wait for an answer
+            os.setsid()
+            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+        folder = self._certs(encrypt)
+        done = self._run((self.linked,), self._environment(CERTS=folder), preexec_fn=take_terminal)
+        self.assertIn(f"start: key {folder}/agent.key: encrypted, and the agent takes no passphrase", done.out + done.err)
+        self.assertEqual(select.select([ours], [], [], 0)[0], [], "the terminal was written to")
 
     @unittest.skipIf(os.geteuid() != 0, "another user's file needs root")
     def test_a_certificate_that_may_not_be_read_is_named_with_the_reason(self):
