@@ -13,6 +13,8 @@ pc=$build/pkgconfig/traceagent.pc
 [ -r "$pc" ] || { echo "agent-go: no $pc: build the agent first (cmake --build)" >&2; exit 1; }
 go=$("$top/tools/find-go.sh") || { echo "agent-go: no Go 1.22 or later found; tools/deps.sh fetches one" >&2; exit 1; }
 key=$(cat "$pc" "$top/agent/include/traceagent.h" | sha256sum)
-export CGO_ENABLED=1 GOWORK=off PKG_CONFIG_PATH="$build/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+# The shared library is what tests and the demo want: always the last one built, with the build folder as its run path.
+export CGO_ENABLED=1 GOWORK=off GOFLAGS="$("$go" env GOFLAGS) -tags=traceagent_shared"
+export PKG_CONFIG_PATH="$build/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -DTRACEAGENT_BUILD=${key:0:16}"
 exec "$go" "$@"

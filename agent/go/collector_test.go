@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build cgo && linux && amd64
+
 package traceagent
 
 import (
@@ -20,6 +22,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -150,17 +153,24 @@ func say(conn net.Conn, kind byte, fields ...uint64) error {
 	return err
 }
 
-// certificates writes a CA, a server's and an agent's certificate into a folder of the test.
-func certificates(t *testing.T) string {
+// certificates writes a CA, a server's and an agent's certificate into a folder of the test; expired names those that
+// have ended.
+func certificates(t *testing.T, expired ...string) string {
 	t.Helper()
 	folder := t.TempDir()
-	caKey, ca := certificate(t, folder, "ca", nil, nil)
-	certificate(t, folder, "server", ca, caKey)
-	certificate(t, folder, "agent", ca, caKey)
+	ends := func(name string) time.Time {
+		if slices.Contains(expired, name) {
+			return time.Now().Add(-time.Minute)
+		}
+		return time.Now().Add(time.Hour)
+	}
+	caKey, ca := certificate(t, folder, "ca", ends("ca"), nil, nil)
+	certificate(t, folder, "server", ends("server"), ca, caKey)
+	certificate(t, folder, "agent", ends("agent"), ca, caKey)
 	return folder
 }
 
-func certificate(t *testing.T, folder, name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
+func certificate(t *testing.T, folder, name string, ends time.Time, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -172,7 +182,7 @@ func certificate(t *testing.T, folder, name string, ca *x509.Certificate, caKey 
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: ends,
 		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
 		URIs: []*url.URL{{Scheme: "tracecollect", Opaque: name + "/test"}},
 	}

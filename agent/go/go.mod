@@ -1,3 +1,3 @@
-module tracecollect/agent/go
+module tracecollect.invalid/traceagent
 
 go 1.22

@@ -8,29 +8,28 @@
 //	...
 //	agent.Stop(ctx) // ends the trace, waits until all of it is acknowledged or ctx ends
 //
-// It is a thin layer over libtraceagent, found with pkg-config. The program never waits for the
-// network: batches go into a bounded spool, one cgo call each, and what cannot be kept is dropped as
-// whole generations and told to the collector. With TRACEAGENT_DISABLE=1 in the environment Start does
-// nothing and answers an Agent whose State is "off".
+// It is a thin layer over libtraceagent. pkg-config finds the library, and its archive becomes part of the
+// program; with the build tag traceagent_shared the program loads libtraceagent.so instead. The program never
+// waits for the network: batches go into a bounded spool, one cgo call each. What cannot be kept is dropped as
+// whole generations, counted, and reported to the collector. With TRACEAGENT_DISABLE=1 in the environment Start
+// does nothing and returns an Agent whose State is "off".
+//
+// It traces on linux/amd64 with cgo. Elsewhere everything compiles, and Start returns an error that wraps
+// errors.ErrUnsupported.
+//
+// A collector that cannot be reached, or that refuses the program, is reported with one line on stderr, or to
+// Config.Logger.
 package traceagent
-
-/*
-#cgo pkg-config: traceagent
-#include <stdlib.h>
-#include <traceagent.h>
-*/
-import "C"
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
+	"log/slog"
 	"runtime/trace"
 	"sync"
 	"time"
-	"unsafe"
 )
 
 // Config says where the trace goes and how much it may cost. Fields left zero take the C agent's
@@ -54,6 +53,11 @@ type Config struct {
 	Record time.Duration
 
 	Tee io.Writer // if set, gets the trace as well
+
+	// Logger gets a line when the connection to the collector is made, is lost or is refused, with the reason, and when
+	// trace is lost. Default: a line on stderr when the collector cannot be reached or refuses. The same reason is
+	// not repeated, and after a few lines there is one in ten seconds at most.
+	Logger *slog.Logger
 }
 
 // Status is what the agent has done since Start.
@@ -70,17 +74,17 @@ type Status struct {
 	RecordedGenerations, RecordedBytes         uint64 // of a recorder: kept in memory now
 	ForgottenGenerations, Snaps                uint64 // let go unsent; how often it was asked
 	Stream                                     string // id under which the collector knows the trace
-	LastError                                  string // of the last refusal or lost connection
-	LastLoss                                   string // why the newest of LostGenerations was lost, and what to change
+	LastError                                  string // why acknowledgements do not come: unreachable, refused, a full disk, a limit; "" while they come
+	LastLoss                                   string // why the newest of LostGenerations was lost, and the setting to change
 }
 
 // Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
 // an error: it is an Agent that is off, so that a deferred Stop needs no check.
 type Agent struct {
-	stopping sync.Mutex    // held by Stop
-	mu       sync.Mutex    // of stream and last
-	stream   *C.ta_forward // nil: off, or stopped
-	last     Status        // once stream is nil
+	stopping sync.Mutex // held by Stop
+	mu       sync.Mutex // of stream and last
+	stream   *stream    // nil: off, or stopped
+	last     Status     // once stream is nil
 	tee      io.Writer
 }
 
@@ -90,31 +94,27 @@ const step = 50 * time.Millisecond
 // How long Stop waits for the thread's good-bye after everything is acknowledged or given up.
 const goodbye = 100 * time.Millisecond
 
-var errOff = errors.New("traceagent: the trace is off")
-
-var states = map[C.enum_ta_state]string{
-	C.TA_STATE_CONNECTING: "connecting",
-	C.TA_STATE_STREAMING:  "streaming",
-	C.TA_STATE_WAITING:    "waiting",
-	C.TA_STATE_REFUSED:    "refused",
-	C.TA_STATE_CLOSED:     "closed",
-	C.TA_STATE_OFF:        "off",
-}
+var (
+	errOff       = errors.New("traceagent: the trace is off")
+	errNotAcked  = errors.New("not all was acknowledged")
+	errOnlyKept  = errors.New("not all was acknowledged, the rest is in SpoolDir")
+	errNoRecords = errors.New("traceagent: not a flight recorder: Config.Record is not set")
+)
 
 // Start opens a stream to the collector and begins to trace into it. A collector that is not there is
 // no error: the agent keeps trying. Start fails if the configuration or a certificate is wrong, or if
 // the program is being traced already.
 func Start(config Config) (*Agent, error) {
-	stream, err := open(config)
+	stream, err := open(config) // nil: the agent is off
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("traceagent: %w", err)
 	}
 	agent := &Agent{stream: stream, tee: config.Tee, last: Status{State: "off"}}
 	if stream == nil {
 		return agent, nil
 	}
 	if err := trace.Start((*writer)(agent)); err != nil {
-		C.ta_forward_close(stream, 0)
+		stream.close(0)
 		return nil, fmt.Errorf("traceagent: %w", err)
 	}
 	return agent, nil
@@ -133,15 +133,15 @@ func (a *Agent) Stop(ctx context.Context) error {
 		return nil
 	}
 	trace.Stop() // writes the last generation
-	C.ta_forward_finish(stream)
+	stream.finish()
 	err := wait(ctx, stream)
 
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.last = read(stream)
+	a.last = stream.status()
 	a.last.State = "closed"
 	a.stream = nil
-	C.ta_forward_close(stream, C.int64_t(goodbye.Milliseconds()))
+	a.mu.Unlock()
+	stream.close(goodbye) // unlocked: a logger may ask for the status
 	if err != nil && a.last.LastError != "" {
 		err = fmt.Errorf("%w (%s)", err, a.last.LastError)
 	}
@@ -159,11 +159,8 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	if a.stream == nil {
 		return errOff
 	}
-	ms := C.uint64_t((last + time.Millisecond - 1) / time.Millisecond)
-	if code := C.ta_forward_snap(a.stream, ms); code == C.TA_E_CONFIG {
-		return errors.New("traceagent: not a flight recorder: Config.Record is not set")
-	} else if code != C.TA_OK {
-		return fault(code)
+	if err := a.stream.snap(last); err != nil {
+		return err
 	}
 	return wait(ctx, a.stream)
 }
@@ -178,7 +175,7 @@ func (a *Agent) Status() Status {
 	if a.stream == nil {
 		return a.last
 	}
-	return read(a.stream)
+	return a.stream.status()
 }
 
 // writer is what runtime/trace writes to: one call a batch.
@@ -186,7 +183,7 @@ type writer Agent
 
 func (w *writer) Write(p []byte) (int, error) {
 	if len(p) > 0 {
-		C.ta_forward_write(w.stream, unsafe.Pointer(unsafe.SliceData(p)), C.size_t(len(p)))
+		w.stream.write(p)
 	}
 	if w.tee != nil {
 		return w.tee.Write(p)
@@ -194,100 +191,14 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func open(config Config) (*C.ta_forward, error) {
-	var kept []unsafe.Pointer
-	defer func() {
-		for _, p := range kept {
-			C.free(p)
-		}
-	}()
-	text := func(s string) *C.char {
-		if s == "" {
-			return nil
-		}
-		p := C.CString(s)
-		kept = append(kept, unsafe.Pointer(p))
-		return p
-	}
-	c := C.struct_ta_forward_config{
-		server:       text(config.Server),
-		certs:        text(config.Certs),
-		service:      text(config.Service),
-		instance:     text(config.Instance),
-		spool_bytes:  C.uint64_t(config.SpoolBytes),
-		rate_bytes_s: C.uint64_t(config.RateBytesPerSecond),
-
-		spool_dir:       text(config.SpoolDir),
-		spool_dir_bytes: C.uint64_t(config.SpoolDirBytes),
-		record_ms:       C.uint64_t(config.Record / time.Millisecond),
-	}
-	c.size = C.size_t(unsafe.Sizeof(c))
-
-	runtime.LockOSThread() // the words for an error belong to the thread
-	defer runtime.UnlockOSThread()
-	var stream *C.ta_forward
-	switch code := C.ta_forward_open(&c, &stream); code {
-	case C.TA_OK, C.TA_E_OFF:
-		return stream, nil
-	default:
-		return nil, fault(code)
-	}
-}
-
-func fault(code C.int) error { return errors.New("traceagent: " + C.GoString(C.ta_strerror(code))) }
-
-func wait(ctx context.Context, stream *C.ta_forward) error {
+func wait(ctx context.Context, stream *stream) error {
 	for {
-		code := C.ta_forward_sync(stream, C.int64_t(step.Milliseconds()))
-		if code == C.TA_OK {
-			return nil
+		err := stream.sync(step)
+		if err != errNotAcked && err != errOnlyKept {
+			return err
 		}
-		if code != C.TA_E_TIMEOUT && code != C.TA_E_KEPT {
-			return fault(code)
+		if ended := ctx.Err(); ended != nil {
+			return fmt.Errorf("traceagent: %w: %w", err, ended)
 		}
-		if err := ctx.Err(); err != nil {
-			if code == C.TA_E_KEPT {
-				return fmt.Errorf("traceagent: not all was acknowledged, the rest is in SpoolDir: %w", err)
-			}
-			return fmt.Errorf("traceagent: not all was acknowledged: %w", err)
-		}
-	}
-}
-
-func read(stream *C.ta_forward) Status {
-	var s C.struct_ta_forward_status
-	s.size = C.size_t(unsafe.Sizeof(s))
-	if C.ta_forward_status(stream, &s) != C.TA_OK {
-		return Status{State: "off"}
-	}
-	return Status{
-		State:            states[s.state],
-		ProducedBatches:  uint64(s.produced_batches),
-		ProducedBytes:    uint64(s.produced_bytes),
-		AckedBatches:     uint64(s.acked_batches),
-		AckedBytes:       uint64(s.acked_bytes),
-		AckedGenerations: uint64(s.acked_generations),
-		LostBatches:      uint64(s.lost_batches),
-		LostBytes:        uint64(s.lost_bytes),
-		LostGenerations:  uint64(s.lost_generations),
-		SpoolBytes:       uint64(s.spool_bytes),
-		SpoolBytesPeak:   uint64(s.spool_bytes_peak),
-		Connects:         uint64(s.connects),
-		Reconnects:       uint64(s.reconnects),
-		ResentBatches:    uint64(s.resent_batches),
-		BegunAnew:        uint64(s.begun_anew),
-		DiskBytes:        uint64(s.disk_bytes),
-		DiskFaults:       uint64(s.disk_faults),
-		OldStreams:       uint64(s.old_streams),
-		OldStreamsSent:   uint64(s.old_streams_sent),
-
-		RecordedGenerations:  uint64(s.recorded_generations),
-		RecordedBytes:        uint64(s.recorded_bytes),
-		ForgottenGenerations: uint64(s.forgotten_generations),
-		Snaps:                uint64(s.snaps),
-
-		Stream:    C.GoString(&s.stream[0]),
-		LastError: C.GoString(&s.last_error[0]),
-		LastLoss:  C.GoString(&s.last_loss[0]),
 	}
 }

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build cgo && linux && amd64
+
 package traceagent
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime/trace"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +83,136 @@ func TestTheCollectorGetsTheBytesThatWereWritten(t *testing.T) {
 	if err := agent.Stop(context.Background()); err != nil {
 		t.Errorf("a second Stop: %v", err)
 	}
+}
+
+// heard is a slog.Handler's output, line by line.
+type heard chan string
+
+func (h heard) Write(p []byte) (int, error) {
+	h <- string(p)
+	return len(p), nil
+}
+
+// expect waits for a line with all these words.
+func (h heard) expect(t *testing.T, words ...string) {
+	t.Helper()
+	var line string
+	for deadline := time.After(3 * time.Minute); ; {
+		select {
+		case line = <-h:
+		case <-deadline:
+			t.Fatalf("no line with %q, the last one is %q", words, line)
+		}
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			return
+		}
+	}
+}
+
+func closedPort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestAWrongPortIsSaidOnStderr(t *testing.T) {
+	before := os.Stderr
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	os.Stderr = to
+	server := closedPort(t)
+	agent, err := Start(config(server, certificates(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(from).ReadString('\n') // comes while the program runs
+	agent.Stop(within(t, time.Millisecond))
+	os.Stderr = before
+	to.Close()
+	if want := "traceagent: " + server + ": Connection refused\n"; err != nil || line != want {
+		t.Errorf("line %q, %v, want %q", line, err, want)
+	}
+}
+
+func TestALoggerHearsOfTheConnection(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	lines := make(heard, 100)
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines.expect(t, "level=INFO", "connected", "service=test", "server="+cfg.Server)
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALoggerHearsOfAWrongCA(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certificates(t))
+	lines := make(heard, 100)
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines.expect(t, "level=WARN", "collector's certificate", certs+"/ca.pem")
+	if s := agent.Status(); !strings.Contains(s.LastError, certs+"/ca.pem") {
+		t.Errorf("status %+v", s)
+	}
+	agent.Stop(within(t, time.Millisecond))
+}
+
+func TestAnExpiredCertificateIsNamedWithItsFile(t *testing.T) {
+	for expired, words := range map[string][]string{
+		"agent":  {"collector refuses certificate", "/agent.pem", "expired"},
+		"server": {"collector's certificate", "expired"},
+		"ca":     {"collector's authority", "expired", "/ca.pem"},
+	} {
+		certs := certificates(t, expired)
+		c := listen(t, certs)
+		lines := make(heard, 100)
+		cfg := config(c.listener.Addr().String(), certs)
+		cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
+		agent, err := Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.expect(t, words...)
+		agent.Stop(within(t, time.Millisecond))
+	}
+}
+
+// A handler that hangs costs Stop a second, and the trace nothing.
+func TestALoggerThatHangsHoldsNobodyUp(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	lines := make(heard) // nobody listens
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy(1000)
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if s := agent.Status(); s.AckedBytes != s.ProducedBytes {
+		t.Errorf("status %+v", s)
+	}
+	<-lines // lets it go
 }
 
 func TestTheProgramGoesOnWithoutACollector(t *testing.T) {

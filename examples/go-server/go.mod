@@ -2,6 +2,6 @@ module tracecollect/examples/go-server
 
 go 1.22
 
-require tracecollect/agent/go v0.0.0
+require tracecollect.invalid/traceagent v0.0.0
 
-replace tracecollect/agent/go => ../../agent/go
+replace tracecollect.invalid/traceagent => ../../agent/go

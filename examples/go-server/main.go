@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"tracecollect/agent/go"
+	"tracecollect.invalid/traceagent"
 )
 
 var (

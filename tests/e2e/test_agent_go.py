@@ -10,13 +10,13 @@ MODULE = f"""module program
 
 go 1.22
 
-require tracecollect/agent/go v0.0.0
+require tracecollect.invalid/traceagent v0.0.0
 
-replace tracecollect/agent/go => {PACKAGE}
+replace tracecollect.invalid/traceagent => {PACKAGE}
 """
 PROGRAM = """package main
 
-import _ "tracecollect/agent/go"
+import _ "tracecollect.invalid/traceagent"
 
 func main() {}
 """
@@ -27,7 +27,7 @@ import (
 	"log"
 	"time"
 
-	"tracecollect/agent/go"
+	"tracecollect.invalid/traceagent"
 )
 
 func main() {

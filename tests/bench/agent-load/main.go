@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"tracecollect/agent/go"
+	"tracecollect.invalid/traceagent"
 )
 
 func main() {

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build cgo && linux && amd64 && traceagent_shared
+
+package traceagent
+
+// #cgo pkg-config: traceagent
+import "C"
