@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Go package against the C library of this build: its own tests, vet, formatting, and the README's example."""
+import os
+import pathlib
 import re
+import shutil
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, local_go
+from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
 
 PACKAGE = SOURCE / "agent/go"
 MODULE = f"""module program
@@ -20,6 +23,7 @@ import _ "tracecollect.invalid/traceagent"
 
 func main() {}
 """
+OTHER_BUILDS = (("linux", "amd64", "0"), ("linux", "arm64", "0"), ("darwin", "arm64", "0"), ("windows", "amd64", "0"))
 EXAMPLE = """package main
 
 import (
@@ -53,6 +57,28 @@ class AgentGo(Case):
         self._go("vet", "./...")
         self.assertEqual(self._go("fmt", "./...").out, "")
 
+    def _elsewhere(self, system, machine, cgo, *args):
+        """The go command as on another machine; from our module's folder, without the agent."""
+        environment = {**self.go.environment, "GOOS": system, "GOARCH": machine, "CGO_ENABLED": cgo, "GOWORK": "off"}
+        return self.run_program(self.go.command, *args, cwd=PACKAGE, env=environment)
+
+    def test_it_is_vetted_where_there_is_no_agent(self):
+        for build in OTHER_BUILDS:
+            with self.subTest(build=build):
+                self._elsewhere(*build, "vet", "./...")
+
+    def test_without_cgo_its_tests_pass_and_start_returns_an_error(self):
+        done = self._elsewhere("linux", "amd64", "0", "test", "-count=1", "-v", "./...")
+        self.assertIn("--- PASS: TestStartSaysThatThereIsNoAgent", done.out)
+
+    def test_what_is_exported_is_the_same_everywhere(self):
+        ours = self._elsewhere("linux", "amd64", "1", "doc", "-all", ".").out
+        for name in ("func Start(config Config) (*Agent, error)", "func (a *Agent) Stop(ctx context.Context) error", "Logger *slog.Logger"):
+            self.assertIn(name, ours)
+        for build in OTHER_BUILDS:
+            with self.subTest(build=build):
+                self.assertEqual(self._elsewhere(*build, "doc", "-all", ".").out, ours)
+
     @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into the program")
     def test_the_readmes_example_runs_on_where_it_cannot_be_traced(self):
         # As it stands, and its folder of certificates is not there.
@@ -77,3 +103,121 @@ class AgentGo(Case):
             program = self.folder / f"program-{build.name}"
             self.go.run(self, self.folder, "build", "-trimpath", "-o", program, ".", build=build)
             self.assertIn(f"[{build / 'lib'}]", self.run_program("readelf", "-d", program).out)
+
+
+WORK = """
+	passes := make(chan int)
+	go func() {
+		for i := 0; i < 1000; i++ {
+			passes <- i
+		}
+		close(passes)
+	}()
+	for range passes {
+	}
+"""
+
+
+@unittest.skipIf(SANITIZE, "what is installed is a release build")
+class InstalledModule(Case):
+    """The lines of README and guide, as they stand there, in a new module outside the checkout, against what is installed."""
+
+    def setUp(self):
+        super().setUp()
+        go = local_go()
+        if go is None:
+            self.skipTest("no Go >= 1.22 here")
+        self.prefix = self.folder / "prefix"
+        self.run_program("cmake", "--install", BUILD, "--prefix", self.prefix)
+        self.collector = Collector(self)
+        self.module = self.folder / "hello"
+        self.module.mkdir()
+        flags = self.run_program(go.command, "env", "GOFLAGS").out.strip()
+        self.environment = {**go.environment, "PATH": f"{pathlib.Path(go.command).parent}:{os.environ['PATH']}", "GOPROXY": "off",
+                            "GOFLAGS": f"{flags} -buildvcs=false".strip(), "PKG_CONFIG_PATH": f"{self.prefix}/lib/pkgconfig"}
+        for name in ("GOWORK", "CGO_CFLAGS", "CGO_LDFLAGS"):
+            self.environment.pop(name, None)
+        self._shell("go mod init hello")
+        self._write(self.collector.ready["agents"], self.certs)
+
+    def _write(self, server, certs):
+        """README's code as a program: with the collector and the certificates of this test, and more time at its end."""
+        code = re.search(r"```go\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
+        for ours, theirs in (('"collector:7070"', f'"{server}"'), ('"/etc/myapp/trace"', f'"{certs}"'), ("2*time.Second", "2*time.Minute")):
+            self.assertIn(ours, code)
+            code = code.replace(ours, theirs)
+        (self.module / "main.go").write_text(EXAMPLE % (code + WORK))
+
+    def _lines(self, page, heading, start):
+        """The indented lines of a section that begin so."""
+        section = re.search(rf"(?ms)^## {heading}$(.*?)^## ", (SOURCE / page).read_text()).group(1)
+        lines = [line for line in re.findall(r"^    (.*)$", section, re.M) if line.startswith(start)]
+        self.assertTrue(lines, f"{page} has no line {start}")
+        return lines
+
+    def _shell(self, line):
+        return self.run_program("sh", "-ec", line, cwd=self.module, env=self.environment)
+
+    def _use(self):
+        for line in self._lines("README.md", "Trace a Go program", "go mod"):
+            self._shell(line)
+
+    def _expect_traced(self, *launcher):
+        done = self.run_program(*launcher, expect=0)
+        self.assertEqual(done.err, "")
+        instance = self._instance()
+        wait_until("the archive has what the program did", lambda: 'Reason="chan send"' in self._archived(instance))
+
+    def _archived(self, instance):
+        trace = self.folder / "trace"
+        trace.unlink(missing_ok=True)
+        return self.tracectl("cat", self.collector.fetch(trace, "checkout", instance)).out
+
+    def _instance(self):
+        rows = wait_until("the trace is in the archive", lambda: self.collector.json_lines("list", "--service", "checkout"))
+        return rows[0]["instance"]
+
+    def _needed(self, program):
+        return re.findall(r"NEEDED.*\[(.*)\]", self.run_program("readelf", "-d", program).out)
+
+    def test_the_readmes_lines_trace_a_program(self):
+        self._use()
+        self._shell("go build")
+        self.assertNotIn("libtraceagent.so.0", self._needed(self.module / "hello"))
+        self._expect_traced(self.module / "hello")
+
+    def test_a_workspace_finds_the_module(self):
+        for line in self._lines("docs/guide/trace-a-program.md", "A Go program", "go work"):
+            self._shell(line)
+        self._shell("go vet && go build")
+        self._expect_traced(self.module / "hello")
+
+    def test_the_shared_library_may_be_used_instead(self):
+        self._use()
+        self.environment["CGO_LDFLAGS"] = f"-Wl,-rpath,{self.prefix}/lib"
+        self._shell("go build -tags traceagent_shared")
+        self.assertIn("libtraceagent.so.0", self._needed(self.module / "hello"))
+        self._expect_traced(self.module / "hello")
+
+    def test_a_static_program_is_traced_from_a_root_folder_with_nothing_else_in_it(self):
+        self._use()
+        root = self.folder / "root"
+        shutil.copytree(self.certs, root / "certs")
+        launcher = ["chroot", root, "/hello"] if os.geteuid() == 0 else [root / "hello"]
+        self._write(self.collector.ready["agents"], "/certs" if os.geteuid() == 0 else self.certs)
+        for line in self._lines("docs/guide/trace-a-program.md", "A Go program", "CGO_ENABLED=1"):
+            self._shell(line)
+        shutil.copy(self.module / "hello", root / "hello")
+        self.assertEqual(self._needed(root / "hello"), [])
+        self._expect_traced(*launcher)
+
+    def test_without_cgo_the_program_runs_untraced(self):
+        self._use()
+        self.environment["CGO_ENABLED"] = "0"
+        self._shell("go vet && go build")
+        self.assertIn("built without cgo", self.run_program(self.module / "hello").err)
+
+    def test_a_new_archive_is_linked_anew(self):
+        flag = (self.prefix / "share/tracecollect/go/archive.go").read_text()
+        digest = self.run_program("sha256sum", self.prefix / "lib/libtraceagent.a").out[:16]
+        self.assertIn(f"-DTRACEAGENT_ARCHIVE={digest}\n", flag)
