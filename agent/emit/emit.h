@@ -81,6 +81,7 @@ struct ta_thread {
   uint32_t proc_seq;
   uint32_t pause_turn; /* 0: it has not stopped the world */
   uint64_t call_ticks; /* when its system call began */
+  uint64_t sweeps;     /* its proc does: TA_HELD_SWEEPS, else 0 */
   uint64_t next_id, ids_end;
   struct ta_fill fill[TA_BATCH_USES];
   uint32_t session;             /* it is part of */
@@ -125,8 +126,8 @@ struct ta_emit {
   _Atomic uint32_t given_up[2];                        /* by parity: a turn that is lost */
   atomic_uint given_up_why[2];                         /* enum ta_loss */
   atomic_uint drowsy;                                  /* enum ta_drowsy */
-  atomic_size_t late_bytes; /* posted before there is a turner */
-  atomic_bool due;          /* a turner: so much was posted, or a generation given up */
+  atomic_size_t late_bytes;                            /* posted before there is a turner */
+  atomic_bool due;      /* a turner: so much was posted, or a generation given up */
   _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
   _Atomic uint32_t workers, workers_turn;
   _Atomic uint64_t generations, lost_generations;
@@ -222,26 +223,40 @@ static inline struct ta_thread *ta_enter_running(void) {
   return ta_enter_running_slowly(t);
 }
 
-/* What `now` says: 2 bits hold, 12 a name, the rest a goroutine. */
+/* What `now` says: 2 bits hold, 12 a name, one each whether the goroutine assists and the proc sweeps, the rest a
+ * goroutine. */
 struct ta_held {
   uint64_t id;
   uint32_t name;
+  bool assists, sweeps;
   enum ta_hold hold;
 };
 
+#define TA_HELD_ASSISTS (UINT64_C(1) << 14)
+#define TA_HELD_SWEEPS  (UINT64_C(1) << 15)
+
 static inline struct ta_held ta_held(uint64_t now) {
-  return (struct ta_held){ .id = now >> 14, .name = now >> 2 & 0xfff, .hold = now & 3 };
+  return (struct ta_held){ .id = now >> 16,
+                           .sweeps = (now & TA_HELD_SWEEPS) != 0,
+                           .assists = (now & TA_HELD_ASSISTS) != 0,
+                           .name = now >> 2 & 0xfff,
+                           .hold = now & 3 };
+}
+
+/* On its thread, or before it has one. */
+static inline void ta_go_name(struct ta_go *go, uint32_t name) {
+  uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
+
+  atomic_store_explicit(&go->name, name, memory_order_relaxed);
+  go->held = id << 16 | (go->held & TA_HELD_ASSISTS) | (uint64_t)name << 2;
 }
 
 /* Says what t holds from now on. */
 static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold hold) {
-  uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
-  uint64_t name = atomic_load_explicit(&go->name, memory_order_relaxed);
-
   t->go = go;
   t->hold = hold;
   t->running_turn = hold == TA_HOLDS_RUNNING ? ta_turn(t) : TA_NO_TURN;
-  atomic_store_explicit(&t->now, id << 14 | name << 2 | hold, memory_order_relaxed);
+  atomic_store_explicit(&t->now, go->held | t->sweeps | hold, memory_order_relaxed);
 }
 
 /* Threads' places: for max threads, at most TA_THREADS_MAX; the first call of a process decides. take answers NULL when all are taken. give_back is for a thread that has written its last. */

@@ -74,6 +74,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   t->own = own;
   t->hold = TA_HOLDS_NOTHING;
   t->nested = t->pause_turn = 0;
+  t->sweeps = 0;
   t->next_id = t->ids_end = 0;
   find_stack(t);
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
@@ -113,13 +114,16 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
   find_stack(t);
   enter_lane(t, turn);
   atomic_exchange(&t->claim, turn);
-  if (t->hold == TA_HOLDS_NOTHING) return;
+  if (t->hold == TA_HOLDS_NOTHING) {
+    if (t->sweeps != 0) ta_put_proc_status(t, TW_PROC_IDLE);
+    return;
+  }
 
   /* Nobody else changes what runs. */
   struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
   bool runs = t->hold == TA_HOLDS_RUNNING;
   ta_put_proc_status(t, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL);
-  ta_put_go_status(t, t->go, runs ? TW_GO_RUNNING : TW_GO_SYSCALL);
+  ta_put_go_status(t, t->go, runs ? TW_GO_RUNNING : TW_GO_SYSCALL, d.assists);
   atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
 }
 
@@ -216,11 +220,13 @@ static void end_in_session(struct ta_thread *t, const void *from) {
   while (t != NULL && t->hold == TA_HOLDS_NOTHING && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
   if (t == NULL) return;
   ta_act_pause_end(t);
-  while (t != NULL && t->go != t->own && ta_act_leave_fiber(t, TA_NAME_FIBER, from) == TA_LATE)
+  while (t != NULL && t->go != t->own &&
+         ta_act_leave_fiber(t, TA_WAITS, TA_NAME_FIBER, from) == TA_LATE)
     t = ta_again(t);
   if (t == NULL) return;
   if (t->hold == TA_HOLDS_RUNNING) {
-    ta_act_close_regions(t, from);
+    ta_act_close_ranges(t, from);
+    ta_act_sweep_end(t, 0, 0);
     ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
     if (ta_emit.allocfree) put_stack(t, TA_STACK_FREE);
     ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
@@ -298,7 +304,7 @@ void ta_thread_attach(ta_name name) {
   if (name != 0) name_wanted = name;
   if ((t = ta_enter()) == NULL) return;
   if (name != 0 && atomic_load_explicit(&t->own->name, memory_order_relaxed) != name) {
-    atomic_store_explicit(&t->own->name, name, memory_order_relaxed);
+    ta_go_name(t->own, name);
     if (t->go == t->own) ta_hold(t, t->go, t->hold);
   }
   ta_leave(t);

@@ -111,10 +111,11 @@ static uint8_t woken(const struct ta_thread *t, const struct ta_go *go) {
   return go == t->own ? TA_GO_KEPT_RUNNABLE : TW_GO_RUNNABLE;
 }
 
-/* What runs waits for its turn among the fibers. */
-static void park(struct ta_thread *t, uint32_t reason, const void *from) {
-  ta_put_from(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0, from);
-  ta_change(t, t->go, running, parked(t, t->go), 0, NULL);
+/* What runs waits, or has yielded. */
+static void leave_go(struct ta_thread *t, enum ta_leaving how, uint32_t reason, const void *from) {
+  ta_put_from(t, how == TA_YIELDS ? TW_EV_GO_STOP : TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0,
+              from);
+  ta_change(t, t->go, running, how == TA_YIELDS ? woken(t, t->go) : parked(t, t->go), 0, NULL);
 }
 
 /* go runs on t from now on; *seq was taken for it. */
@@ -132,25 +133,35 @@ static enum ta_change claim(struct ta_thread *t, struct ta_go *go, uint64_t *seq
   return ta_change(t, go, TA_FROM(woken(t, go)), TW_GO_RUNNING, 1, seq);
 }
 
-enum ta_change ta_act_leave_fiber(struct ta_thread *t, uint32_t reason, const void *from) {
+enum ta_change ta_act_leave_fiber(struct ta_thread *t, enum ta_leaving how, uint32_t reason,
+                                  const void *from) {
   uint64_t seq;
   enum ta_change change = claim(t, t->own, &seq);
 
   if (change != TA_CHANGED) return change;
-  park(t, reason, from);
+  leave_go(t, how, reason, from);
   start(t, t->own, seq);
   return TA_CHANGED;
 }
 
-void ta_fiber_block(ta_name reason) {
+static inline __attribute__((always_inline)) void leave_fiber(enum ta_leaving how, ta_name reason,
+                                                              const void *from) {
   struct ta_thread *t = enter_free();
 
   if (t != NULL && t->go == t->own) {
     ta_misuse(t);
   } else {
-    while (t != NULL && ta_act_leave_fiber(t, reason, TA_CALLER) == TA_LATE) t = ta_again(t);
+    while (t != NULL && ta_act_leave_fiber(t, how, reason, from) == TA_LATE) t = ta_again(t);
   }
   if (t != NULL) ta_leave(t);
+}
+
+void ta_fiber_block(ta_name reason) {
+  leave_fiber(TA_WAITS, reason, TA_CALLER);
+}
+
+void ta_fiber_yield(ta_name reason) {
+  leave_fiber(TA_YIELDS, reason, TA_CALLER);
 }
 
 /* One event where the other waits and the version has it; else what that event stands for. */
@@ -168,7 +179,7 @@ static enum ta_change switch_to(struct ta_thread *t, struct ta_go *go, const voi
   }
   enum ta_change change = claim(t, go, &seq);
   if (change != TA_CHANGED) return change;
-  park(t, TA_NAME_FIBER, from);
+  leave_go(t, TA_WAITS, TA_NAME_FIBER, from);
   start(t, go, seq);
   return TA_CHANGED;
 }
@@ -211,14 +222,14 @@ static enum ta_change end_fiber(struct ta_thread *t, const void *from) {
 
   if (ta_emit.version >= 23 &&
       ta_change(t, t->own, kept_waiting, TW_GO_RUNNING, 1, &seq) == TA_CHANGED) {
-    ta_act_close_regions(t, from);
+    ta_act_close_ranges(t, from);
     ta_act_destroy(t, TW_EV_GO_SWITCH_DESTROY, 2, ta_go_id(t->own), seq);
     ta_hold(t, t->own, TA_HOLDS_RUNNING);
     return TA_CHANGED;
   }
   enum ta_change change = claim(t, t->own, &seq);
   if (change != TA_CHANGED) return change;
-  ta_act_close_regions(t, from);
+  ta_act_close_ranges(t, from);
   ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
   start(t, t->own, seq);
   return TA_CHANGED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/emit/go.h"
+#include "agent/emit/emit.h"
 
 #include "agent/emit/reserve.h"
 
@@ -63,10 +63,15 @@ struct ta_go *ta_goes_take(uint32_t name) {
   struct ta_go *go = &ta_goes[place];
   go->regions = 0;
   go->stack = (struct ta_bounds){ 0 };
-  atomic_store_explicit(&go->name, name, memory_order_relaxed);
+  go->held = 0;
   atomic_store_explicit(&go->id, ++last_id, memory_order_relaxed);
+  ta_go_name(go, name);
   mark(place, true);
   return go;
+}
+
+uint64_t ta_goes_number(void) {
+  return ++last_id;
 }
 
 void ta_goes_give(struct ta_go *go, uint64_t id) {

@@ -25,7 +25,7 @@ enum {
   TA_GOES_LOG2 = 18,
   TA_GOES_MAX = 1 << TA_GOES_LOG2,
   TA_REGIONS_MAX = 32, /* open at one time that are written */
-  TA_GO_SEQ_MAX = (1 << 26) - 1,
+  TA_GO_SEQ_MAX = (1 << 24) - 1,
 };
 
 /* Beyond enum tw_go_status: ended, its place not free before the turn is over; and waiting or woken while a thread
@@ -51,39 +51,51 @@ struct ta_go {
   _Atomic uint64_t id; /* on the wire; never used twice */
   _Atomic uint32_t name;
   uint32_t next_free;
+  uint64_t held;    /* what its thread's `now` says of it (agent/emit/emit.h) */
   uint32_t regions; /* open, those beyond TA_REGIONS_MAX too */
   uint16_t region_name[TA_REGIONS_MAX];
   uint64_t region_task[TA_REGIONS_MAX];
   struct ta_bounds stack; /* of a fiber */
-};
+} __attribute__((aligned(64)));
 
 /* The word, taken apart. */
 struct ta_doing {
   uint32_t turn; /* 31 bits */
   uint32_t seq;
-  uint8_t status, entry; /* enum tw_go_status, enum ta_go_status */
-  bool skipped;          /* nobody wrote its status in the turn before this one */
+  uint8_t status, entry;       /* enum tw_go_status, enum ta_go_status */
+  bool skipped;                /* nobody wrote its status in the turn before this one */
+  bool assists, entry_assists; /* it helps the collector to mark: now, and when the turn found it */
 };
 
 static inline uint64_t ta_doing_word(struct ta_doing d) {
-  return (uint64_t)d.turn << 33 | (uint64_t)d.seq << 7 | (uint64_t)d.skipped << 6 |
-         (uint64_t)d.entry << 3 | d.status;
+  return (uint64_t)d.turn << 33 | (uint64_t)d.seq << 9 | (uint64_t)d.entry_assists << 8 |
+         (uint64_t)d.assists << 7 | (uint64_t)d.skipped << 6 | (uint64_t)d.entry << 3 | d.status;
 }
 
 static inline struct ta_doing ta_doing(uint64_t word) {
   return (struct ta_doing){ .turn = (uint32_t)(word >> 33),
-                            .seq = (uint32_t)(word >> 7) & TA_GO_SEQ_MAX,
+                            .seq = (uint32_t)(word >> 9) & TA_GO_SEQ_MAX,
+                            .entry_assists = (word >> 8 & 1) != 0,
+                            .assists = (word >> 7 & 1) != 0,
                             .skipped = (word >> 6 & 1) != 0,
                             .entry = word >> 3 & 7,
                             .status = word & 7 };
 }
 
+/* The word as it is some steps on, with another status, in the same turn. */
+static inline uint64_t ta_doing_step(uint64_t word, uint8_t status, unsigned steps) {
+  return (word & ~UINT64_C(7)) + ((uint64_t)steps << 9 | status);
+}
+
 /* The same goroutine as turn finds it. */
 static inline struct ta_doing ta_doing_in(struct ta_doing d, uint32_t turn) {
   if (d.turn == turn) return d;
-  return (struct ta_doing){
-    .turn = turn, .status = d.status, .entry = d.status, .skipped = d.turn + 1 != turn
-  };
+  return (struct ta_doing){ .turn = turn,
+                            .status = d.status,
+                            .entry = d.status,
+                            .skipped = d.turn + 1 != turn,
+                            .assists = d.assists,
+                            .entry_assists = d.assists };
 }
 
 extern struct ta_go *ta_goes; /* NULL before the first session */
@@ -94,6 +106,7 @@ void ta_goes_reset(void);  /* all free: between two sessions */
 void ta_goes_forget(void); /* in a forked child */
 /* Under the session's lock. take answers NULL when all are in use; the word is still 0. */
 struct ta_go *ta_goes_take(uint32_t name);
+uint64_t ta_goes_number(void); /* of a goroutine that has no place here, also under the lock */
 /* Once for each id: a thread that was left behind and the turner may both give back what that thread ended. */
 void ta_goes_give(struct ta_go *go, uint64_t id);
 struct ta_go *ta_goes_at(uint32_t place); /* NULL: it was never used */

@@ -41,7 +41,8 @@ void ta_region_end(void) {
   ta_leave(t);
 }
 
-void ta_act_close_regions(struct ta_thread *t, const void *from) {
+void ta_act_close_ranges(struct ta_thread *t, const void *from) {
+  ta_act_assist_end(t);
   while (t->go->regions > 0) end_region(t, from);
 }
 

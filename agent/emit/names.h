@@ -27,7 +27,8 @@ enum { TA_NAMES_MAX = 4096, TA_NAMES_BYTES = 256 << 10 };
   X(WAIT_JOIN, "sync (join)")                                                                      \
   X(WAIT_SLEEP, "sleep")                                                                           \
   X(WAIT_POLL, "network")                                                                          \
-  X(FIBER, "coroutine")
+  X(FIBER, "coroutine")                                                                            \
+  X(AGENT, "traceagent")
 
 #define TA_OWN_NAME(id, text) TA_NAME_##id,
 enum ta_own_name { TA_NAME_NONE, TA_OWN_NAMES(TA_OWN_NAME) TA_NAME_OWN_END };

@@ -205,7 +205,7 @@ __attribute__((noinline, cold)) void ta_put_stacked(struct ta_thread *t, uint8_t
 
 /* Statuses. */
 
-void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status) {
+void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status, bool assists) {
   status = ta_wire_status(status);
   bool on_thread = status == TW_GO_RUNNING || status == TW_GO_SYSCALL;
   uint64_t thread = on_thread ? t->system_id : UINT64_MAX;
@@ -214,10 +214,12 @@ void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t statu
     ta_put(t, TW_EV_GO_STATUS_STACK, 4, ta_go_id(go), thread, status, ta_name_stack(t, go));
   else
     ta_put(t, TW_EV_GO_STATUS, 3, ta_go_id(go), thread, status, 0);
+  if (TB_UNLIKELY(assists)) ta_put_then(t, TW_EV_GC_MARK_ASSIST_ACTIVE, 1, ta_go_id(go), 0);
 }
 
 void ta_put_proc_status(struct ta_thread *t, uint8_t status) {
   ta_put(t, TW_EV_PROC_STATUS, 2, t->place, status, 0, 0);
+  if (TB_UNLIKELY(t->sweeps != 0)) ta_put_then(t, TW_EV_GC_SWEEP_ACTIVE, 1, t->place, 0);
   t->proc_turn = ta_turn(t);
   t->proc_seq = 0;
 }
@@ -227,23 +229,24 @@ void ta_put_proc_start(struct ta_thread *t, uint64_t ticks) {
   ta_put_at(t, ticks, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
 }
 
-/* A generation in which there are more is given up. */
-static struct ta_doing step(struct ta_doing d, uint32_t turn, uint8_t to, unsigned steps) {
+/* Of a word in this turn. A generation in which there are more is given up. */
+static uint64_t step(uint64_t word, uint32_t turn, uint8_t to, unsigned steps) {
+  struct ta_doing d = ta_doing(word);
+
   if (TB_UNLIKELY(d.seq + steps > TA_GO_SEQ_MAX)) {
     give_up(turn);
     d.seq = 0;
+    word = ta_doing_word(d);
   }
-  d.seq += steps;
-  d.status = to;
-  return d;
+  return ta_doing_step(word, to, steps);
 }
 
 uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps) {
-  struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
+  uint64_t word = atomic_load_explicit(&t->go->word, memory_order_relaxed);
 
-  d = step(d, ta_turn(t), to, steps);
-  atomic_store_explicit(&t->go->word, ta_doing_word(d), memory_order_release);
-  return d.seq;
+  word = step(word, ta_turn(t), to, steps);
+  atomic_store_explicit(&t->go->word, word, memory_order_release);
+  return ta_doing(word).seq;
 }
 
 /* A wait that has lasted since before this turn was there when the turn came to it. */
@@ -264,8 +267,8 @@ static bool is_stray(struct ta_doing was, uint32_t turn) {
 static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct ta_doing *begun,
                              unsigned from, uint8_t to, unsigned steps, uint64_t *seq) {
   uint32_t turn = ta_turn(t);
-  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
-  struct ta_doing was, is;
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire), is;
+  struct ta_doing was;
 
   do {
     was = ta_doing(word);
@@ -273,11 +276,12 @@ static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct
     if (begun != NULL && !is_same_wait(*begun, was)) return TA_UNFIT;
     if (was.turn > turn) return TA_LATE;
     if (is_stray(was, turn)) return TA_UNFIT;
-    is = step(ta_doing_in(was, turn), turn, to, steps);
-  } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(is),
-                                                  memory_order_acq_rel, memory_order_acquire));
-  if (was.turn != turn) ta_put_go_status(t, go, was.status);
-  if (seq != NULL) *seq = is.seq;
+    is = TB_LIKELY(was.turn == turn) ? word : ta_doing_word(ta_doing_in(was, turn));
+    is = step(is, turn, to, steps);
+  } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, is, memory_order_acq_rel,
+                                                  memory_order_acquire));
+  if (was.turn != turn) ta_put_go_status(t, go, was.status, was.assists);
+  if (seq != NULL) *seq = ta_doing(is).seq;
   return TA_CHANGED;
 }
 

@@ -134,8 +134,8 @@ enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t be
  * generation since t entered it. Answers the last sequence number. */
 uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps);
 
-/* The status of a goroutine and of t's proc, for the first time in this turn. */
-void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status);
+/* The status of a goroutine and of t's proc, for the first time in this turn, and what they are in the middle of. */
+void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status, bool assists);
 void ta_put_proc_status(struct ta_thread *t, uint8_t status);
 /* t's proc goes from idle to running, at that time. */
 void ta_put_proc_start(struct ta_thread *t, uint64_t ticks);

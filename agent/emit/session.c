@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/emit/experiments.h"
+#include "agent/emit/gc.h"
 #include "agent/emit/memory.h"
 #include "agent/emit/rhythm.h"
 #include "agent/emit/samples.h"
@@ -222,6 +223,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   atomic_store(&ta_emit.counts_cycles, clock.factor != 0);
   ta_emit.allocfree = config->allocfree != 0;
   ta_memory_begin();
+  ta_gc_reset(turn);
   atomic_store(&ta_emit.done, turn - 1);
   atomic_store(&ta_emit.ids, TA_NAMES_MAX); /* below are names */
   atomic_store(&ta_emit.workers, 0);

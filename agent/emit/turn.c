@@ -12,6 +12,7 @@
 #include <syslog.h>
 
 #include "agent/emit/experiments.h"
+#include "agent/emit/gc.h"
 #include "agent/emit/memory.h"
 #include "agent/emit/tables.h"
 #include "base/check.h"
@@ -195,22 +196,31 @@ void ta_turner_close_batch(struct ta_turner *k) {
   if (!tw_write_is_empty(&k->write)) ship(k, &k->write);
 }
 
-static tb_rc write_status(struct ta_turner *k, uint32_t turn, uint64_t id, uint32_t name,
-                          uint64_t thread, uint8_t status) {
-  uint64_t time = k->write.time;
-
-  if (ta_emit.version < 23)
-    return tw_write_event(&k->write, TW_EV_GO_STATUS, time, (uint64_t[]){ id, thread, status });
-  return tw_write_event(&k->write, TW_EV_GO_STATUS_STACK, time,
-                        (uint64_t[]){ id, thread, status, ta_name_id(name, turn, TA_AS_STACK) });
-}
-
-/* A batch holds many statuses more than one; the ids of all fit. */
+/* A batch holds many events more than one; the numbers of all fit. */
 static void must(tb_rc rc) {
   TB_CHECK(rc == TB_OK);
 }
 
-/* What t held through all of turn, if it wrote nothing in it; TA_HOLDS_NOTHING: nobody need tell. */
+/* At the turn's beginning, in the batch that is open or, where that is full, in another of no thread. */
+static void write_event(struct ta_turner *k, uint32_t turn, uint8_t type, const uint64_t *args) {
+  if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
+  ta_turner_close_batch(k);
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  must(tw_write_event(&k->write, type, k->write.time, args));
+}
+
+/* What go is in the middle of stands right behind its status. */
+static void write_go(struct ta_turner *k, uint32_t turn, const struct ta_held *go, uint64_t thread,
+                     uint8_t status) {
+  if (ta_emit.version < 23)
+    write_event(k, turn, TW_EV_GO_STATUS, (uint64_t[]){ go->id, thread, status });
+  else
+    write_event(k, turn, TW_EV_GO_STATUS_STACK,
+                (uint64_t[]){ go->id, thread, status, ta_name_id(go->name, turn, TA_AS_STACK) });
+  if (go->assists) write_event(k, turn, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
+}
+
+/* What t held through all of turn, if it wrote nothing in it; nothing at all: nobody need tell. */
 static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
   struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
   uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
@@ -224,14 +234,19 @@ static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
 
 static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn) {
   struct ta_held held = silent(t, turn);
-  uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed);
-  bool runs = held.hold == TA_HOLDS_RUNNING;
-  uint64_t proc[] = { t->place, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL };
+  uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed), place = t->place;
+  static const uint8_t proc[] = { [TA_HOLDS_NOTHING] = TW_PROC_IDLE,
+                                  [TA_HOLDS_RUNNING] = TW_PROC_RUNNING,
+                                  [TA_HOLDS_SYSCALL] = TW_PROC_SYSCALL },
+                       go[] = {
+                         [TA_HOLDS_RUNNING] = TW_GO_RUNNING, [TA_HOLDS_SYSCALL] = TW_GO_SYSCALL
+                       };
 
-  if (held.hold == TA_HOLDS_NOTHING) return;
+  if (held.hold == TA_HOLDS_NOTHING && !held.sweeps) return;
   ta_turner_open_batch(k, turn, (int64_t)thread);
-  must(tw_write_event(&k->write, TW_EV_PROC_STATUS, k->write.time, proc));
-  must(write_status(k, turn, held.id, held.name, thread, runs ? TW_GO_RUNNING : TW_GO_SYSCALL));
+  write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ place, proc[held.hold] });
+  if (held.sweeps) write_event(k, turn, TW_EV_GC_SWEEP_ACTIVE, &place);
+  if (held.hold != TA_HOLDS_NOTHING) write_go(k, turn, &held, thread, go[held.hold]);
   ta_turner_close_batch(k);
 }
 
@@ -259,7 +274,7 @@ static bool end_stray(struct ta_go *go, uint32_t turn) {
 }
 
 /* The status that go had through all of turn, if nobody wrote it and no thread tells it; else TW_GO_BAD. */
-static uint8_t untold(struct ta_go *go, uint32_t turn) {
+static uint8_t untold(struct ta_go *go, uint32_t turn, bool *out_assists) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   uint8_t status;
 
@@ -267,6 +282,7 @@ static uint8_t untold(struct ta_go *go, uint32_t turn) {
     struct ta_doing d = ta_doing(word);
     if (d.turn == turn || d.status == TW_GO_BAD) return TW_GO_BAD;
     status = ta_wire_status(d.turn > turn ? d.entry : d.status);
+    *out_assists = d.turn > turn ? d.entry_assists : d.assists;
     if (status != TW_GO_WAITING && status != TW_GO_RUNNABLE) return TW_GO_BAD;
     if (d.turn > turn) return d.skipped ? status : TW_GO_BAD;
     if (atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(ta_doing_in(d, turn)),
@@ -280,13 +296,10 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
   for (uint32_t i = ta_goes_next(0); i != UINT32_MAX; i = ta_goes_next(i + 1)) {
     struct ta_go *go = &ta_goes[i];
     uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
-    uint32_t name = atomic_load_explicit(&go->name, memory_order_relaxed);
-    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : untold(go, turn);
-    if (status != TW_GO_BAD && write_status(k, turn, id, name, UINT64_MAX, status) == TB_AGAIN) {
-      ta_turner_close_batch(k);
-      ta_turner_open_batch(k, turn, TB_NO_THREAD);
-      must(write_status(k, turn, id, name, UINT64_MAX, status));
-    }
+    struct ta_held held = { .id = id,
+                            .name = atomic_load_explicit(&go->name, memory_order_relaxed) };
+    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : untold(go, turn, &held.assists);
+    if (status != TW_GO_BAD) write_go(k, turn, &held, UINT64_MAX, status);
     struct ta_doing d = ta_doing(atomic_load(&go->word));
     if (d.status == TA_GO_DEAD && d.turn <= turn && d.seq != STRAY) {
       ta_emit_lock();
@@ -294,6 +307,28 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
       ta_emit_unlock();
     }
   }
+  ta_turner_close_batch(k);
+}
+
+/* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by one of
+ * our own, that is there for this. */
+static void write_collection(struct ta_turner *k, uint32_t turn) {
+  enum { PROC = TA_THREADS_MAX, THREAD = 0 }; /* numbers that no thread has */
+  uint64_t seq = ta_gc_active(turn), proc = PROC;
+
+  if (seq == 0) return;
+  ta_emit_lock();
+  uint64_t go = ta_goes_number();
+  ta_emit_unlock();
+  ta_turner_open_batch(k, turn, THREAD);
+  write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ proc, TW_PROC_IDLE });
+  write_event(k, turn, TW_EV_PROC_START, (uint64_t[]){ proc, 1 });
+  write_event(k, turn, TW_EV_GO_CREATE,
+              (uint64_t[]){ go, ta_name_id(TA_NAME_AGENT, turn, TA_AS_STACK), 0 });
+  write_event(k, turn, TW_EV_GO_START, (uint64_t[]){ go, 1 });
+  write_event(k, turn, TW_EV_GC_ACTIVE, &seq);
+  write_event(k, turn, TW_EV_GO_DESTROY, NULL);
+  write_event(k, turn, TW_EV_PROC_STOP, NULL);
   ta_turner_close_batch(k);
 }
 
@@ -368,6 +403,7 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   collect(k, turn);
   finish_threads(k, turn);
   finish_goes(k, turn);
+  write_collection(k, turn);
   ta_tables_write(k, turn, kind == TA_TURN_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
   ta_memory_write(k, turn);
   write_clocks(k, turn);

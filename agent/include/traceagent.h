@@ -327,6 +327,8 @@ TA_API void ta_syscall_end(void);
  * create    ready to run, or waiting if waits is not 0 (from version 23 on).
  * switch    it runs on this thread from now on, and what ran waits; 0: the thread itself. One that waits is woken.
  * block     what runs waits for that reason, the thread itself goes on.
+ * yield     what runs could go on, but has to let others run for that reason (its time is up): it is ready, and the
+ *           thread itself goes on. A switch to it goes on with it.
  * stack     where its stack lies; without it the stacks of its events are the caller alone. Before it first runs.
  * self      what runs: a fiber, or the thread itself. Good for unblock() alone if it is a thread.
  * unblock   it is ready again, woken by the caller, any thread; also if it is in ta_wait_begin().
@@ -336,6 +338,7 @@ TA_API ta_fiber ta_fiber_self(void);
 TA_API void ta_fiber_stack(ta_fiber fiber, const void *low, size_t bytes);
 TA_API void ta_fiber_switch(ta_fiber fiber);
 TA_API void ta_fiber_block(ta_name reason);
+TA_API void ta_fiber_yield(ta_name reason);
 TA_API void ta_fiber_unblock(ta_fiber fiber);
 TA_API void ta_fiber_end(void);
 
@@ -355,6 +358,25 @@ TA_API void ta_label(ta_name label);
 /* The whole program stands still, because of what runs on this thread. */
 TA_API void ta_pause_begin(ta_name kind);
 TA_API void ta_pause_end(void);
+
+/* Garbage collection, of a program with a heap of its own. Each of these is called where something runs, and once: a second
+ * begin, or an end without a begin, is left out and counted in `misused`. What is open at a generation's end is said again
+ * at the head of the next one, so each generation can be read alone.
+ *
+ * gc      a collection, from its first mark to its last. Of the whole program: it may end on another thread than it
+ *         began on.
+ * sweep   freeing what was not marked. Of the thread, whatever runs on it: it ends on the thread it began on, and
+ *         waits and system calls may lie in it. Bytes that were looked at, and those of them that are free now.
+ * assist  what runs is made to mark, because it allocates faster than the collector marks. Of the fiber or thread that
+ *         runs: it may be switched away from meanwhile.
+ *
+ * What is still open when its thread or fiber ends is closed with it; a collection is not. */
+TA_API void ta_gc_begin(void);
+TA_API void ta_gc_end(void);
+TA_API void ta_gc_sweep_begin(void);
+TA_API void ta_gc_sweep_end(uint64_t swept_bytes, uint64_t reclaimed_bytes);
+TA_API void ta_gc_assist_begin(void);
+TA_API void ta_gc_assist_end(void);
 
 /* Figures: how many threads may work at once (GOMAXPROCS); bytes in use, and at which more is done about it. */
 TA_API void ta_workers(unsigned n);

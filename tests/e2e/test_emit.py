@@ -118,6 +118,21 @@ class Emit(Case):
             with self.subTest(file.name):
                 self.same_in_go(file)
 
+    @unittest.skipIf(SANITIZE, "nothing here but readers, which have tests of their own")
+    def test_what_is_open_is_told_anew_in_every_generation(self):
+        """E5: each generation is read alone, by Go's reader, too."""
+        open_at = {"a_collection_goes": r"RangeActive .*GC concurrent mark phase", "sweeps_and": r"RangeActive .*GC incremental sweep",
+                   "the_heap": r"RangeActive .*GC concurrent mark phase", "sweeps_and_assists": r"RangeActive .*GC mark assist"}
+        alone = {file: "" for trace in self.shapes("26-*.trace") if re.search("|".join(open_at), trace.name)
+                 for file in self.generations(trace)}
+        self.assertGreater(len(alone), 20)
+        for file in alone:
+            with self.subTest(file.name):
+                alone[file] = self.same_in_go(file)
+        for shape, pattern in open_at.items():
+            told = [file for file, text in alone.items() if shape in file.name and re.search(pattern, text)]
+            self.assertGreaterEqual(len(told), 3, shape)
+
     # Whole programs.
 
     def fetch(self, collector, service="thread-pool"):
@@ -169,6 +184,20 @@ class Emit(Case):
         text = self.same_in_go(self.fetch(collector, "fibers"))
         self.expect(text, (r"RegionEnd .*Type=\"square\"", items), (r'Reason="channel is full"', 1),
                     (r'Reason="channel is empty"', 1), (r"\tsource @", 1), (r"\tsquarer @", 3), (r"\tsink @", 1))
+        collector.ask("verify")
+
+    def test_a_runtime_of_its_own_tells_its_story(self):
+        """E5: yields, collections, sweeps and assists of a program that schedules and collects itself."""
+        collector = Collector(self)
+        program = self.example("own-runtime")
+        rounds, said = re.match(r"(\d+) rounds, (\d+) collections", self.run_program(
+            program, collector.to, self.certs, 50).out).groups()
+        text = self.same_in_go(self.fetch(collector, "runtime"))
+        begun = len(re.findall(r"RangeBegin .*Name=\"GC concurrent mark phase\"", text))
+        self.assertEqual((rounds, begun), ("50", int(said)))
+        self.expect(text, (r'Running->Runnable Reason="slice is over"', 50), (r'Running->Waiting Reason="receive"', 1),
+                    (r'RangeEnd .*Name="GC incremental sweep" .*reclaimed', begun - 1), (r'RangeEnd .*Name="GC mark assist"', begun),
+                    (r'RangeBegin .*Name="stop-the-world \(roots\)"', begun), (r"\tprocess @", 4))
         collector.ask("verify")
 
     def test_a_libuv_server_shows_its_requests(self):

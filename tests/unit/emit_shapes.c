@@ -351,6 +351,149 @@ static void the_world_stops(void) {
   ta_pause_end();
 }
 
+/* A runtime of its own: what it does with fibers, and with its heap. */
+
+static void fibers_yield(void) {
+  ta_fiber a = ta_fiber_create(ta_name_of("a"), 0), b = ta_fiber_create(ta_name_of("b"), 1);
+
+  for (int i = 0; i < 6; i++) {
+    ta_fiber_switch(a);
+    ta_fiber_yield(ta_name_of("its time is up"));
+    if (i % 3 == 2) turns(i);
+    ta_fiber_switch(b);
+    ta_fiber_yield(0);
+  }
+  on_thread(run_once, &a);
+  ta_fiber_switch(b);
+  ta_fiber_end();
+}
+
+static void the_heap_is_collected(void) {
+  ta_gc_begin();
+  ta_gc_end();
+  turns(1);
+  for (int i = 0; i < 3; i++) {
+    ta_gc_begin();
+    turns(i);
+    ta_heap_alloc(1);
+    turns(i);
+    ta_gc_end();
+    ta_gc_begin();
+    ta_gc_end();
+  }
+  ta_gc_begin();
+  turns(1);
+}
+
+static void *collects(void *arg) {
+  if (arg == NULL)
+    ta_gc_begin();
+  else
+    ta_gc_end();
+  return NULL;
+}
+
+/* Nothing runs in the second generation, and who ends it is new. */
+static void a_collection_goes_from_thread_to_thread(void) {
+  ta_thread_attach(0);
+  for (int i = 0; i < 3; i++) {
+    on_thread(collects, NULL);
+    ta_wait_begin(TA_WAIT_JOIN);
+    turns(3);
+    ta_wait_end();
+    on_thread(collects, &i);
+    turns(1);
+  }
+}
+
+static void *leaves_ranges_open(void *arg) {
+  (void)arg;
+  ta_gc_sweep_begin();
+  ta_fiber_switch(ta_fiber_create(ta_name_of("left in an assist"), 0));
+  ta_gc_assist_begin();
+  ta_fiber_yield(0);
+  ta_gc_assist_begin();
+  ta_wait_begin(TA_WAIT_MUTEX);
+  return NULL;
+}
+
+static void sweeps_and_assists_last_for_generations(void) {
+  ta_fiber f = ta_fiber_create(ta_name_of("mutator"), 0);
+
+  ta_fiber_switch(f);
+  for (int i = 0; i < 4; i++) {
+    ta_gc_assist_begin();
+    ta_gc_sweep_begin();
+    turns(i); /* it is silent */
+    ta_wait_begin(TA_WAIT_MUTEX);
+    turns(i);
+    ta_wait_end();
+    ta_syscall_begin();
+    turns(i);
+    ta_syscall_end();
+    ta_fiber_yield(0);
+    turns(i); /* and stands ready */
+    ta_fiber_switch(f);
+    ta_fiber_block(TA_WAIT_COND);
+    turns(i);
+    ta_gc_sweep_end(4096, 512);
+    ta_fiber_unblock(f);
+    turns(i);
+    ta_fiber_switch(f);
+    ta_gc_assist_end();
+    turns(1);
+  }
+  ta_gc_assist_begin();
+  turns(1);
+  ta_fiber_end();
+  ta_gc_sweep_begin();
+  ta_wait_begin(TA_WAIT_MUTEX);
+  turns(1);
+  ta_syscall_begin(); /* says nothing, and comes in */
+  turns(1);
+  ta_syscall_end();
+  ta_wait_end();
+  ta_gc_sweep_end(1, 1);
+  for (int i = 0; i < 3; i++) {
+    on_thread(leaves_ranges_open, NULL);
+    turns(i);
+  }
+}
+
+enum { COLLECTORS = 4, CYCLES = 300 };
+
+static void *collects_with_others(void *arg) {
+  pthread_mutex_t *lock = arg;
+  ta_fiber f = ta_fiber_create(ta_name_of("mutator"), 0);
+
+  for (int i = 0; i < CYCLES; i++) {
+    pthread_mutex_lock(lock);
+    ta_gc_begin();
+    if (i % 16 == 3) emit_turn();
+    pthread_mutex_unlock(lock);
+    ta_fiber_switch(f);
+    ta_gc_assist_begin();
+    ta_gc_sweep_begin();
+    ta_fiber_yield(0);
+    if (i % 64 == 7) emit_turn();
+    ta_gc_sweep_end(1, 0);
+    ta_fiber_switch(f);
+    ta_gc_assist_end();
+    ta_fiber_block(TA_WAIT_COND);
+    ta_gc_end();
+  }
+  return NULL;
+}
+
+static void many_collect_at_once(void) {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_t threads[COLLECTORS];
+
+  for (int i = 0; i < COLLECTORS; i++)
+    pthread_create(&threads[i], NULL, collects_with_others, &lock);
+  for (int i = 0; i < COLLECTORS; i++) pthread_join(threads[i], NULL);
+}
+
 static void nonsense_is_left_out(void) {
   ta_fiber f = ta_fiber_create(ta_name_of("once"), 0);
 
@@ -360,6 +503,18 @@ static void nonsense_is_left_out(void) {
   ta_pause_end();
   ta_fiber_end();
   ta_fiber_block(TA_WAIT_POLL);
+  ta_fiber_yield(0);
+  ta_gc_end();
+  ta_gc_sweep_end(1, 2);
+  ta_gc_assist_end();
+  ta_gc_begin();
+  ta_gc_begin();
+  ta_gc_sweep_begin();
+  ta_gc_sweep_begin();
+  ta_gc_assist_begin();
+  ta_gc_assist_begin();
+  ta_gc_end();
+  ta_gc_end();
   ta_fiber_switch(0);
   ta_fiber_switch(12345);
   ta_fiber_unblock(f);
@@ -465,6 +620,11 @@ const struct emit_shape emit_shapes[] = {
   SHAPE(texts_are_cut),
   SHAPE(figures),
   SHAPE(the_world_stops),
+  SHAPE(fibers_yield),
+  SHAPE(the_heap_is_collected),
+  SHAPE(a_collection_goes_from_thread_to_thread),
+  SHAPE(sweeps_and_assists_last_for_generations),
+  SHAPE(many_collect_at_once),
   SHAPE(nonsense_is_left_out),
   SHAPE(many_at_once),
 };

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "agent/emit/act.h"
+#include "agent/emit/gc.h"
 #include "support/order_text.h"
 #include "tests/unit/emit_scene.h"
 #include "traceexperiment.h"
@@ -88,7 +89,7 @@ Test(emit_turns, a_thread_that_was_woken_there_leaves_its_fiber_there) {
   ta_fiber_switch(ta_fiber_create(ta_name_of("fiber"), 0));
   struct overlap o = stay_behind();
   in_the_next_turn(wake, &self);
-  cr_assert_eq(ta_act_leave_fiber(o.self, TA_NAME_FIBER, NULL), TA_LATE);
+  cr_assert_eq(ta_act_leave_fiber(o.self, TA_WAITS, TA_NAME_FIBER, NULL), TA_LATE);
   ta_leave(o.self);
   ta_fiber_end();
   pthread_join(o.asker, NULL);
@@ -96,6 +97,36 @@ Test(emit_turns, a_thread_that_was_woken_there_leaves_its_fiber_there) {
   cr_assert_eq(emit_end(&e), 0);
   struct tt_run run = read_trace(&e, 0);
   cr_assert_eq(count(&run, TW_EV_GO_DESTROY), 2); /* the fiber, and the thread that woke us */
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+static void *end_collection(void *arg) {
+  ta_gc_end();
+  ta_gc_begin();
+  return arg;
+}
+
+/* E5: of the old turn nobody has said yet that a collection is under way, and its number is kept for that. */
+Test(emit_turns, a_collection_that_ended_in_the_next_turn_is_told_in_both) {
+  struct ta_gc_event event;
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_gc_begin();
+  emit_turn();
+  struct overlap o = stay_behind();
+  in_the_next_turn(end_collection, NULL);
+  cr_assert_eq(ta_gc_change(o.self, false, &event), TA_LATE);
+  ta_leave(o.self);
+  ta_gc_end();
+  pthread_join(o.asker, NULL);
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0);
+  cr_assert_eq(run.generations, 3);
+  cr_assert_eq(count(&run, TW_EV_GC_BEGIN), 2);
+  cr_assert_eq(count(&run, TW_EV_GC_ACTIVE), 2);
+  cr_assert_eq(count(&run, TW_EV_GC_END), 2);
   tt_run_fini(&run);
   emit_free(&e);
 }

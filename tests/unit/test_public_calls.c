@@ -176,7 +176,23 @@ static void threads_and_fibers(void) {
   COUNTED(ta_fiber_unblock, (0));
   COUNTED(ta_fiber_unblock, (UINT64_MAX));
   COUNTED(ta_fiber_block, (UINT32_MAX));
+  COUNTED(ta_fiber_yield, (UINT32_MAX));
   COUNTED(ta_fiber_end, ());
+}
+
+static void collections(void) {
+  COUNTED(ta_gc_end, ());
+  CALL(ta_gc_begin, ());
+  COUNTED(ta_gc_begin, ());
+  COUNTED(ta_gc_sweep_end, (UINT64_MAX, UINT64_MAX));
+  CALL(ta_gc_sweep_begin, ());
+  COUNTED(ta_gc_sweep_begin, ());
+  COUNTED(ta_gc_assist_end, ());
+  CALL(ta_gc_assist_begin, ());
+  COUNTED(ta_gc_assist_begin, ());
+  CALL(ta_gc_sweep_end, (UINT64_MAX, UINT64_MAX));
+  CALL(ta_gc_assist_end, ());
+  CALL(ta_gc_end, ());
 }
 
 static void marks(void) {
@@ -365,7 +381,7 @@ static int run_all(void) {
   if (mode == IN_HOLD) ta_hold_begin();
   forward();
   emit();
-  if (mode != IN_HOLD) threads_and_fibers(), marks();
+  if (mode != IN_HOLD) threads_and_fibers(), marks(), collections();
   experiments();
   probes();
   passing();
