@@ -30,6 +30,7 @@
 
 #include "agent/emit/fence.h"
 #include "agent/emit/go.h"
+#include "agent/emit/misuse.h"
 #include "agent/emit/names.h"
 #include "agent/emit/pool.h"
 #include "agent/emit/ticks.h"
@@ -156,10 +157,6 @@ struct ta_thread *ta_enter_turn(struct ta_thread *t);
 struct ta_thread *ta_enter_new(void);
 /* Before the program has many keys of pthread_key_create(): an early one costs a thread no memory. */
 void ta_enter_prepare(void);
-
-static inline void ta_misuse(struct ta_thread *t) {
-  atomic_fetch_add_explicit(&t->misused, 1, memory_order_relaxed);
-}
 
 static inline void ta_leave(struct ta_thread *t) {
   atomic_store_explicit(&t->busy, 0, memory_order_release);

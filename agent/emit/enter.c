@@ -154,6 +154,7 @@ static void forget_generation(struct ta_thread *t, uint32_t turn) {
   bool same_session = t->session == ta_emit.session;
 
   ta_drop_lanes(t, same_session);
+  atomic_store(&ta_misuse_untold, true); /* what is open on it is forgotten */
   atomic_store_explicit(&t->now, 0, memory_order_relaxed);
   if (!same_session) return;
   ta_waiters_remove(t);
@@ -207,7 +208,7 @@ struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
   else if (ta_turn_now() != ta_turn(t))
     t = ta_enter_turn(t);
   if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
-  ta_misuse(t);
+  ta_misuse(t, "a call that wants a thread that runs, on one that waits or is in a system call");
   ta_leave(t);
   return NULL;
 }

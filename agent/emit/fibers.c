@@ -24,7 +24,7 @@ static struct ta_thread *enter_free(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL || t->pause_turn == 0) return t;
-  ta_misuse(t);
+  ta_misuse(t, "a fiber's switch, block, yield or end between ta_pause_begin() and ta_pause_end()");
   ta_leave(t);
   return NULL;
 }
@@ -55,7 +55,10 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
 ta_fiber ta_fiber_create(ta_name name, int waits) {
   struct ta_thread *t = ta_enter_running();
 
-  if (t == NULL) return 0;
+  if (t == NULL) {
+    ta_begins_untold();
+    return 0;
+  }
   struct ta_go *go = ta_act_create(t, ta_name_known(name), waits != 0, 0, TA_CALLER);
   ta_fiber fiber = go != NULL ? ta_fiber_of(go) : 0;
   ta_leave(t);
@@ -80,7 +83,7 @@ void ta_fiber_stack(ta_fiber fiber, const void *low, size_t bytes) {
   if (go != NULL && bytes <= STACK_BYTES_MAX && (lies_somewhere || bytes == 0))
     go->stack = (struct ta_bounds){ (uintptr_t)low, (uintptr_t)low + bytes };
   else
-    ta_misuse(t);
+    ta_misuse_end(t, "ta_fiber_stack(): no such fiber, or no such stack");
   ta_leave(t);
 }
 
@@ -99,7 +102,8 @@ void ta_fiber_unblock(ta_fiber fiber) {
     t = ta_again(t);
   }
   if (t == NULL) return;
-  if (change == TA_UNFIT) ta_misuse(t);
+  if (change == TA_UNFIT)
+    ta_misuse_end(t, "ta_fiber_unblock(): no such fiber, or it does not wait");
   ta_leave(t);
 }
 
@@ -149,7 +153,7 @@ static inline __attribute__((always_inline)) void leave_fiber(enum ta_leaving ho
   struct ta_thread *t = enter_free();
 
   if (t != NULL && t->go == t->own) {
-    ta_misuse(t);
+    ta_misuse_end(t, "ta_fiber_block() or ta_fiber_yield(): the thread itself runs, no fiber");
   } else {
     while (t != NULL && ta_act_leave_fiber(t, how, reason, from) == TA_LATE) t = ta_again(t);
   }
@@ -194,8 +198,12 @@ void ta_fiber_switch(ta_fiber fiber) {
     if (change != TA_LATE) break;
     t = ta_again(t);
   }
-  if (t == NULL) return;
-  if (change == TA_UNFIT) ta_misuse(t);
+  if (t == NULL) {
+    ta_begins_untold();
+    return;
+  }
+  if (change == TA_UNFIT)
+    ta_misuse_end(t, "ta_fiber_switch(): no such fiber, or another thread runs it");
   ta_leave(t);
 }
 
@@ -239,7 +247,7 @@ void ta_fiber_end(void) {
   struct ta_thread *t = enter_free();
 
   if (t != NULL && t->go == t->own) {
-    ta_misuse(t);
+    ta_misuse_end(t, "ta_fiber_end(): the thread itself runs, no fiber");
   } else {
     while (t != NULL && end_fiber(t, TA_CALLER) == TA_LATE) t = ta_again(t);
   }

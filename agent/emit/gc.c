@@ -70,7 +70,10 @@ static struct ta_thread *enter_change(bool runs, struct ta_gc_event *out) {
 
   while (t != NULL && (is = ta_gc_change(t, runs, out)) == TA_LATE) t = ta_again(t);
   if (t == NULL || is == TA_CHANGED) return t;
-  ta_misuse(t);
+  if (runs)
+    ta_misuse(t, "ta_gc_begin(): a collection is under way");
+  else
+    ta_misuse_end(t, "ta_gc_end(): no collection is under way");
   ta_leave(t);
   return NULL;
 }
@@ -79,7 +82,10 @@ void ta_gc_begin(void) {
   struct ta_gc_event at;
   struct ta_thread *t = enter_change(true, &at);
 
-  if (t == NULL) return;
+  if (t == NULL) {
+    ta_begins_untold();
+    return;
+  }
   ta_put_at(t, at.ticks, TW_EV_GC_BEGIN, 2, at.seq, ta_put_stack(t, TA_CALLER), 0, 0);
   ta_leave(t);
 }
@@ -103,9 +109,12 @@ static void set_sweeps(struct ta_thread *t, bool sweeps) {
 void ta_gc_sweep_begin(void) {
   struct ta_thread *t = ta_enter_running();
 
-  if (t == NULL) return;
+  if (t == NULL) {
+    ta_begins_untold();
+    return;
+  }
   if (t->sweeps != 0) {
-    ta_misuse(t);
+    ta_misuse(t, "ta_gc_sweep_begin(): this thread sweeps");
   } else {
     ta_put_from(t, TW_EV_GC_SWEEP_BEGIN, 0, 0, 0, 0, TA_CALLER);
     set_sweeps(t, true);
@@ -123,7 +132,7 @@ void ta_gc_sweep_end(uint64_t swept_bytes, uint64_t reclaimed_bytes) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return;
-  if (t->sweeps == 0) ta_misuse(t);
+  if (t->sweeps == 0) ta_misuse_end(t, "ta_gc_sweep_end(): this thread does not sweep");
   ta_act_sweep_end(t, swept_bytes, reclaimed_bytes);
   ta_leave(t);
 }
@@ -146,9 +155,12 @@ static void set_assists(struct ta_thread *t, bool assists) {
 void ta_gc_assist_begin(void) {
   struct ta_thread *t = ta_enter_running();
 
-  if (t == NULL) return;
+  if (t == NULL) {
+    ta_begins_untold();
+    return;
+  }
   if (assists(t)) {
-    ta_misuse(t);
+    ta_misuse(t, "ta_gc_assist_begin(): it assists already");
   } else {
     ta_put_from(t, TW_EV_GC_MARK_ASSIST_BEGIN, 0, 0, 0, 0, TA_CALLER);
     set_assists(t, true);
@@ -166,7 +178,7 @@ void ta_gc_assist_end(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return;
-  if (!assists(t)) ta_misuse(t);
+  if (!assists(t)) ta_misuse_end(t, "ta_gc_assist_end(): it does not assist");
   ta_act_assist_end(t);
   ta_leave(t);
 }

@@ -9,7 +9,10 @@
 void ta_region_begin(ta_name name, ta_task task) {
   struct ta_thread *t = ta_enter_running();
 
-  if (t == NULL) return;
+  if (t == NULL) {
+    ta_begins_untold();
+    return;
+  }
   struct ta_go *go = t->go;
   name = ta_name_known(name);
   if (TB_LIKELY(go->regions < TA_REGIONS_MAX)) {
@@ -37,7 +40,7 @@ void ta_region_end(void) {
   if (t->go->regions > 0)
     end_region(t, TA_CALLER);
   else
-    ta_misuse(t);
+    ta_misuse_end(t, "ta_region_end(): no region is open");
   ta_leave(t);
 }
 
@@ -74,7 +77,7 @@ void ta_log(ta_task task, ta_name key, const char *text) {
     uint64_t value = ta_put_text(t, text);
     ta_put_from(t, TW_EV_USER_LOG, 3, task, ta_string(t, key), value, TA_CALLER);
   } else {
-    ta_misuse(t);
+    ta_misuse(t, "ta_log(): the text is NULL");
   }
   ta_leave(t);
 }
@@ -106,9 +109,12 @@ void ta_pause_begin(ta_name kind) {
     ta_leave(t);
     t = ta_enter();
   }
-  if (t == NULL) return;
+  if (t == NULL) {
+    ta_begins_untold();
+    return;
+  }
   if (t->pause_turn != 0) {
-    ta_misuse(t);
+    ta_misuse(t, "ta_pause_begin(): this thread has stopped the world already");
   } else {
     t->pause_turn = ta_turn(t);
     ta_put_from(t, TW_EV_STW_BEGIN, 1, ta_string(t, kind), 0, 0, TA_CALLER);
@@ -130,7 +136,7 @@ void ta_pause_end(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return;
-  if (t->pause_turn == 0) ta_misuse(t);
+  if (t->pause_turn == 0) ta_misuse_end(t, "ta_pause_end(): this thread has not stopped the world");
   ta_act_pause_end(t);
   ta_leave(t);
 }

@@ -38,7 +38,7 @@ void ta_hold_end(void) {
 bool ta_begin_in_hold(struct ta_thread *t) {
   uint32_t behind = atomic_load(&t->left_behind);
 
-  if (ta_is_held(t)) ta_misuse(t);
+  if (ta_is_held(t)) ta_misuse(t, "another call between ta_hold_begin() and ta_hold_end()");
   if (!ta_is_left_behind(t, behind)) return false;
   if (!atomic_compare_exchange_strong(&t->left_behind, &behind, TA_COMES_BACK)) return false;
   if (!ta_is_held(t)) ta_drop_lanes(t, false);
@@ -108,7 +108,7 @@ static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_even
   ta_sequence *s = sequence_of(row, args);
 
   if (!is_fit(row, args)) {
-    ta_misuse(t);
+    ta_misuse(t, "an event of an experiment: its _seq is no TA_SEQUENCE()");
     ta_leave_inside(t);
     return;
   }
@@ -180,7 +180,9 @@ static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *
   enum tw_substream_kind kind =
       wanted->kind == TA_BYTES_BLOBS ? TW_SUBSTREAM_BLOBS : TW_SUBSTREAM_BYTES;
   if (tw_write_substream(&have->batch->write, kind, name, len) == TB_OK) return have->batch;
-  ta_misuse(t); /* not a name for a sub-stream */
+  ta_misuse(
+      t,
+      "ta_experiment_write() or ta_emit_blob(): not a name for a stream"); /* not a name for a sub-stream */
   ta_pool_give(&ta_emit.pool, have->batch);
   *have = (struct ta_bytes){ 0 };
   return NULL;
@@ -197,13 +199,14 @@ void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *b
   unsigned number = (unsigned)experiment - TW_EXPERIMENT_FIRST;
   if (number >= atomic_load(&ta_own_experiments) || n > WRITE_BYTES_MAX ||
       (bytes == NULL && n > 0)) {
-    ta_misuse(t);
+    ta_misuse(t, "ta_experiment_write(): no such experiment, no bytes, or too many");
   } else {
     struct ta_batch *batch = bytes_batch(t, &wanted, n);
     if (batch != NULL && tw_write_bytes(&batch->write, bytes, n) == TB_AGAIN) {
       ta_post_bytes(t);
       batch = bytes_batch(t, &wanted, n);
-      if (batch != NULL && tw_write_bytes(&batch->write, bytes, n) != TB_OK) ta_misuse(t);
+      if (batch != NULL && tw_write_bytes(&batch->write, bytes, n) != TB_OK)
+        ta_misuse(t, "ta_experiment_write(): too many bytes");
     }
   }
   ta_leave_inside(t);
@@ -234,7 +237,8 @@ void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, u
   bool has_bytes = bytes != NULL || n == 0;
   if (t != NULL && (row->blob < 0 || wanted.name == 0 || n > TW_BLOB_BYTES_MAX || !has_bytes ||
                     !is_fit(row, args))) {
-    ta_misuse(t);
+    ta_misuse(t, "ta_emit_blob(): the event has no blob, the stream no name, or there are no bytes "
+                 "or too many");
     ta_leave_inside(t);
   } else if (t != NULL) {
     struct tw_blob blob = { .id = ta_next_id(t), .bytes = bytes, .len = n };

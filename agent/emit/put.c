@@ -207,6 +207,10 @@ __attribute__((noinline, cold)) void ta_put_stacked(struct ta_thread *t, uint8_t
 
 void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status, bool assists) {
   status = ta_wire_status(status);
+  if (TB_UNLIKELY(status == TW_GO_BAD)) {
+    ta_misuse(t, "the status of a goroutine was not said before its event");
+    return;
+  }
   bool on_thread = status == TW_GO_RUNNING || status == TW_GO_SYSCALL;
   uint64_t thread = on_thread ? t->system_id : UINT64_MAX;
 
@@ -218,6 +222,10 @@ void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t statu
 }
 
 void ta_put_proc_status(struct ta_thread *t, uint8_t status) {
+  if (TB_UNLIKELY(status == TW_PROC_BAD)) {
+    ta_misuse(t, "the status of a proc was not said before its event");
+    return;
+  }
   ta_put(t, TW_EV_PROC_STATUS, 2, t->place, status, 0, 0);
   if (TB_UNLIKELY(t->sweeps != 0)) ta_put_then(t, TW_EV_GC_SWEEP_ACTIVE, 1, t->place, 0);
   t->proc_turn = ta_turn(t);

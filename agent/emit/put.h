@@ -45,6 +45,10 @@ static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t,
                                                             uint64_t b, uint64_t c, uint64_t d) {
   struct ta_lane *lane = t->at;
 
+  if (TA_DEBUG && atomic_load_explicit(&t->busy, memory_order_relaxed) == 0) {
+    ta_misuse(t, "an event outside of a section: ta_leave() has ended it");
+    return;
+  }
   if (TB_UNLIKELY((size_t)(lane->end - lane->pos) < 1 + (n + 1) * (size_t)TW_VARINT_BYTES_MAX) &&
       !ta_next_batch(t, lane))
     return;

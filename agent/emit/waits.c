@@ -23,6 +23,7 @@ static const unsigned waiting = TA_FROM(TA_GO_KEPT_WAITING),
 static struct ta_thread *begin(void) {
   struct ta_thread *t = ta_enter();
 
+  if (t == NULL) ta_begins_untold();
   if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
   t->nested++;
   ta_leave(t);
@@ -39,7 +40,7 @@ static struct ta_thread *end(enum ta_hold hold) {
   else if (t->hold == hold)
     return t;
   else
-    ta_misuse(t);
+    ta_misuse_end(t, "ta_wait_end() or ta_syscall_end(): nothing like that has begun");
   ta_leave(t);
   return NULL;
 }

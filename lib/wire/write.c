@@ -33,6 +33,7 @@ size_t tw_write_close(struct tw_write *w) {
   for (int i = TW_VARINT_BYTES_MAX; i > 1; i--, len >>= 7)
     w->data[-i] = (unsigned char)(len | 0x80);
   w->data[-1] = (unsigned char)len;
+  w->holds = TW_BATCH_END;
   return (size_t)(w->pos - w->room);
 }
 

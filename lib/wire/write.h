@@ -37,7 +37,8 @@ struct tw_write {
 void tw_write_open(struct tw_write *w, unsigned char *room, size_t room_bytes, unsigned version,
                    const struct tw_batch *batch);
 /* Fills the batch's size in; answers how many bytes of room the batch takes, header and all. The size
- * is padded to its full width, as Go's runtime writes it. */
+ * is padded to its full width, as Go's runtime writes it. From here on w takes nothing: TB_BROKEN, until it is opened
+ * again. */
 size_t tw_write_close(struct tw_write *w);
 bool tw_write_is_empty(const struct tw_write *w);
 

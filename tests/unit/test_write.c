@@ -153,3 +153,27 @@ Test(write, an_experiment_keeps_its_bytes) {
   cr_assert_eq(batch.experiment, TW_EXPERIMENT_ALLOC_FREE);
   cr_assert(batch.len == 3 && memcmp(batch.data, "\1\2\3", 3) == 0);
 }
+
+/* E7. */
+Test(write, a_batch_that_was_closed_takes_nothing_until_it_is_opened_again) {
+  static unsigned char bytes[TW_WRITE_ROOM];
+  const struct tw_batch heads[] = { { .gen = 3, .thread = 7, .time = 1000 },
+                                    { .gen = 3, .thread = 7, .time = 1000, .experiment = 2 } };
+  struct tw_clocks clocks = { .frequency = 1, .time = 1000 };
+  struct tw_frame frame = { .pc = 1 };
+  struct tw_write w;
+
+  for (size_t i = 0; i < 2; i++) {
+    for (int opened = 0; opened < 2; opened++) {
+      tw_write_open(&w, bytes, sizeof bytes, 26, &heads[i]);
+      size_t n = tw_write_close(&w);
+      cr_assert_eq(tw_write_event(&w, TW_EV_HEAP_ALLOC, 1000, (uint64_t[]){ 1 }), TB_BROKEN);
+      cr_assert_eq(tw_write_string(&w, 1, "x", 1), TB_BROKEN);
+      cr_assert_eq(tw_write_stack(&w, 1, &frame, 1), TB_BROKEN);
+      cr_assert_eq(tw_write_cpu_sample(&w, &(struct tw_cpu_sample){ 0 }), TB_BROKEN);
+      cr_assert_eq(tw_write_sync(&w, &clocks), TB_BROKEN);
+      cr_assert_eq(tw_write_bytes(&w, "x", 1), TB_BROKEN);
+      cr_assert_eq(tw_write_close(&w), n);
+    }
+  }
+}
