@@ -11,6 +11,8 @@
 
 #define MS UINT64_C(1000000)
 
+enum { HOLD_STAYS_MS = 5000 };
+
 /* What unpacking takes stays within the arena's budget. */
 static void *unpack(struct ta_client *c, const ProtobufCMessageDescriptor *type,
                     const struct tp_frame *frame) {
@@ -62,30 +64,49 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   c->refused = rc == TB_REFUSED;
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", diag.text);
   c->credit_bytes = welcome->credit_bytes;
+  c->acked_seq = welcome->durable_seq;
+  c->hold_text = NULL;
   c->heartbeat_ns = (welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : TA_HEARTBEAT_MS) * MS;
   ta__client_input(c, TA_IN_WELCOME);
   return TB_OK;
 }
 
+static const char *const hold_texts[] = {
+  [TRACECOLLECT__V1__HOLD__HOLD_STREAM_RATE] =
+      "collector slows this stream down: more generations a second than "
+      "agents.stream_generations_rate allows",
+  [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_RATE] =
+      "collector slows this certificate name down: more generations a second than "
+      "agents.identity_generations_rate allows",
+  [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_SHARE] =
+      "collector slows this certificate name down: more generations than its share of the "
+      "archive's work (agents.generations_max)",
+  [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_MEMORY] =
+      "collector slows this certificate name down: its records take "
+      "agents.identity_records_max of memory",
+  [TRACECOLLECT__V1__HOLD__HOLD_MEMORY] =
+      "collector slows all agents down: their records take agents.records_max of memory",
+  [TRACECOLLECT__V1__HOLD__HOLD_DISK_FULL] = "collector stores nothing: its disk is full",
+  [TRACECOLLECT__V1__HOLD__HOLD_STORE] = "collector stores nothing: its log says why",
+  [TRACECOLLECT__V1__HOLD__HOLD_ARCHIVE] =
+      "collector slows all agents down: its archive does not keep up with the disk",
+};
+
+/* The reason stays for a while: the collector repeats it every two seconds while it lasts. */
+static void hold_ends(struct ta_client *c) {
+  if (c->hold_text == NULL || ta_mono_ns() < c->hold_ns + HOLD_STAYS_MS * MS) return;
+  ta__client_forgive(c, c->hold_text);
+  c->hold_text = NULL;
+}
+
 /* The connection goes on, only slower. */
 static void note_hold(struct ta_client *c, Tracecollect__V1__Hold hold) {
-  static const char *const texts[] = {
-    [TRACECOLLECT__V1__HOLD__HOLD_STREAM_RATE] =
-        "collector slows this stream down: more generations a second than "
-        "agents.stream_generations_rate allows",
-    [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_RATE] =
-        "collector slows this certificate name down: more generations a second than "
-        "agents.identity_generations_rate allows",
-    [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_SHARE] =
-        "collector slows this certificate name down: more generations than its share of the "
-        "archive's work (agents.generations_max)",
-    [TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_MEMORY] =
-        "collector slows this certificate name down: its records take "
-        "agents.identity_records_max of memory",
-  };
   unsigned at = (unsigned)hold;
 
-  if (at < sizeof texts / sizeof texts[0] && texts[at] != NULL) ta__client_warn(c, texts[at]);
+  if (at >= sizeof hold_texts / sizeof hold_texts[0] || hold_texts[at] == NULL) return;
+  c->hold_text = hold_texts[at];
+  c->hold_ns = ta_mono_ns();
+  ta__client_warn(c, c->hold_text);
 }
 
 static tb_rc on_ack(struct ta_client *c, const struct tp_frame *frame) {
@@ -94,6 +115,8 @@ static tb_rc on_ack(struct ta_client *c, const struct tp_frame *frame) {
   if (ack == NULL) return TB_PROTOCOL;
   if (c->state == TA_AT_GREETING) return tb_fail(&c->diag, TB_PROTOCOL, "ACK before WELCOME");
   if (ack->credit_bytes > c->credit_bytes) c->credit_bytes = ack->credit_bytes;
+  if (ack->durable_seq > c->acked_seq) hold_ends(c);
+  c->acked_seq = ack->durable_seq;
   note_hold(c, ack->hold);
   return ta_spool_ack(c->spool, ack->durable_seq, &c->diag);
 }

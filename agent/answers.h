@@ -21,5 +21,7 @@ TB_MUST tb_rc ta__answers_read(struct ta_client *c);
 void ta__client_input(struct ta_client *c, enum ta_client_input in);
 void ta__client_warn(struct ta_client *c,
                      const char *text); /* last_error, and a line of the log if it is news */
+/* Acks come again: last_error is empty if it was this text. */
+void ta__client_forgive(struct ta_client *c, const char *text);
 
 #endif

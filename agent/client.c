@@ -101,6 +101,14 @@ void ta__client_warn(struct ta_client *c, const char *text) {
   if (news) say(c, LOG_WARNING, text);
 }
 
+void ta__client_forgive(struct ta_client *c, const char *text) {
+  pthread_mutex_lock(&c->lock);
+  bool last = strcmp(c->told.last_error, text) == 0;
+  if (last) c->told.last_error[0] = 0;
+  pthread_mutex_unlock(&c->lock);
+  if (last) say(c, LOG_INFO, "acks come again");
+}
+
 static void tell_error(struct ta_client *c) {
   if (c->diag.rc != TB_OK) ta__client_warn(c, c->diag.text);
 }

@@ -74,7 +74,7 @@ struct ta_client_status {
   uint64_t begun_anew; /* streams before this one, which the collector no longer had */
   bool refused;        /* for good */
   uint64_t connects, welcomes;
-  char last_error[200];
+  char last_error[200]; /* why acks do not come, empty while they do */
 };
 
 struct ta_client {
@@ -113,9 +113,12 @@ struct ta_client {
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
   uint64_t said_losses,
-      say_losses_ns; /* generations that log() has heard of; when the next line may come */
-  uint64_t rest_ns;  /* the end of this rest, 0: it takes none */
-  uint64_t away_ns;  /* GOAWAY: not before */
+      say_losses_ns;     /* generations that log() has heard of; when the next line may come */
+  uint64_t rest_ns;      /* the end of this rest, 0: it takes none */
+  uint64_t away_ns;      /* GOAWAY: not before */
+  uint64_t acked_seq;    /* on this connection */
+  const char *hold_text; /* why the collector last held us, NULL: that is over */
+  uint64_t hold_ns;      /* when it said so */
   struct ta_rate rate;
 
   pthread_mutex_t lock; /* of told; only run() writes that */

@@ -33,6 +33,9 @@ struct tc_connections_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_submit_sink store;
+  /* What the store's log or archive wait for; NULL: it is not known. */
+  enum tc_shortage (*shortage)(const void *self, bool of_log);
+  const void *shortage_self;
   unsigned loop;                  /* its number: replies come back by it */
   struct tc_tenants *tenants;     /* all loops' */
   struct tc_gate *gate;           /* where handshakes were let in; NULL: there is none */

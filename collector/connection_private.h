@@ -40,11 +40,13 @@ struct connection {
   uint64_t released;            /* record bytes that left memory */
   uint64_t credit_told;         /* last credit mark sent */
   Tracecollect__V1__Hold hold;  /* for the next ACK */
-  enum tc_ingest_hold held_why; /* the last limit that held it */
+  enum tc_ingest_hold held_why; /* the last limit that held it, or memory */
   uint64_t held_from_ms;        /* the wait's begin, or the window's; 0: no limit holds it */
   uint64_t held_ms;             /* of the window that began at hold_window_ms */
   uint64_t hold_window_ms;
   uint64_t hold_window_jobs; /* tc_jobs_done() then */
+  uint64_t moved_seq,
+      moved_ms; /* durable_seq when a window last saw it move, or nothing to store */
   uint64_t opened_ms, heard_ms, spoke_ms;
   uint64_t frame_seen, frame_ms; /* the frame that was begun, and when it was first seen so */
   uint64_t expires_s;            /* its certificate, in Unix time; 0: no handshake yet */

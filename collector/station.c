@@ -181,6 +181,10 @@ uint64_t tc_station_beats(const struct tc_station *st) {
   return atomic_load(&st->loop.beats);
 }
 
+static enum tc_shortage shortage(const void *store, bool of_log) {
+  return tc_store_shortage(store, of_log);
+}
+
 tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out) {
   struct tc_station *st = calloc(1, sizeof *st);
   struct tc_loop_handler handler = { st, on_message, on_drained, on_tick, on_stop };
@@ -204,6 +208,8 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
                                             .config = config,
                                             .metrics = &st->metrics,
                                             .store = store,
+                                            .shortage = shortage,
+                                            .shortage_self = env->store,
                                             .loop = env->number,
                                             .tenants = env->tenants,
                                             .gate = env->gate,

@@ -169,6 +169,12 @@ static const char *health_of(const struct tc_stats *stats) {
   return tc_shortage_of_log(atomic_load(&stats->log_waits));
 }
 
+enum tc_shortage tc_store_shortage(const struct tc_store *store, bool of_log) {
+  const atomic_uint *waits = of_log ? &store->stats.log_waits : &store->stats.archive_waits;
+
+  return (enum tc_shortage)atomic_load_explicit(waits, memory_order_relaxed);
+}
+
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
   const struct tc_stats *stats = &store->stats;
 

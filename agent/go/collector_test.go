@@ -51,6 +51,7 @@ type collector struct {
 	seq      uint64
 	received uint64
 	closed   bool
+	hold     uint64 // not 0: nothing is acked, for this reason
 	fault    error
 }
 
@@ -135,6 +136,9 @@ func (c *collector) take(conn net.Conn, kind byte, seq uint64, payload []byte) e
 	}
 	c.seq = seq
 	c.received += uint64(32 + len(payload))
+	if c.hold != 0 {
+		return say(conn, ack, 1, 0, 2, c.received+window, 3, c.hold)
+	}
 	return say(conn, ack, 1, c.seq, 2, c.received+window)
 }
 

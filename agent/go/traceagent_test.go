@@ -194,6 +194,41 @@ func TestAnExpiredCertificateIsNamedWithItsFile(t *testing.T) {
 	}
 }
 
+func TestLastErrorSaysWhyNothingIsAcked(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	const notYetKnown, diskFull = 99, 6
+	c.hold = diskFull
+	lines := make(heard, 100)
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines.expect(t, "level=WARN", "collector stores nothing: its disk is full")
+	if s := agent.Status(); s.LastError != "collector stores nothing: its disk is full" {
+		t.Errorf("status %+v", s)
+	}
+	hold := func(why uint64) {
+		c.mu.Lock()
+		c.hold = why
+		c.mu.Unlock()
+	}
+	hold(notYetKnown)
+	for agent.Status().ProducedBytes == 0 {
+		busy(1000)
+	}
+	hold(0)
+	for agent.Status().LastError != "" { // a generation a second is acked
+		time.Sleep(10 * time.Millisecond)
+	}
+	lines.expect(t, "level=INFO", "acks come again")
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A handler that hangs costs Stop a second, and the trace nothing.
 func TestALoggerThatHangsHoldsNobodyUp(t *testing.T) {
 	certs := certificates(t)

@@ -130,9 +130,11 @@ struct ta_forward_status {
   uint64_t spool_bytes, spool_bytes_peak;
   uint64_t connects, reconnects;
   uint64_t resent_batches;
-  char stream[33];      /* hex id of the stream */
-  char last_error[200]; /* of the last refusal or lost connection, empty if none */
-  uint64_t faults;      /* failed checks of our own; the first turned the stream off */
+  char stream[33]; /* hex id of the stream */
+  /* Why acks do not come: the connection cannot be made, was refused or lost; or the collector holds it by a limit, or has
+   * no room on its disk. Empty while they come. */
+  char last_error[200];
+  uint64_t faults; /* failed checks of our own; the first turned the stream off */
   /* How often the collector came back without records it had acked, its state wiped or restored from an
    * older copy. Each time the stream goes on under another id, what was acked counts as lost, and the next
    * whole generation is the first of the new one. log() hears of it at LOG_WARNING. */

@@ -45,17 +45,19 @@ static void report(ta_forward *f, uint64_t generations) {
   struct ta_forward_status s = { .size = sizeof s };
 
   if (ta_forward_status(f, &s) != TA_OK) return;
+  for (char *c = s.last_error; *c != 0; c++)
+    if (*c == '"' || *c == '\\') *c = '\''; /* for JSON */
   printf("{\"stream\":\"%s\",\"state\":%d,\"generations\":%" PRIu64 ",\"produced_batches\":%" PRIu64
          ",\"produced_bytes\":%" PRIu64 ",\"acked_batches\":%" PRIu64 ",\"acked_bytes\":%" PRIu64
          ",\"acked_generations\":%" PRIu64 ",\"lost_batches\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
          ",\"lost_generations\":%" PRIu64 ",\"reconnects\":%" PRIu64 ",\"resent_batches\":%" PRIu64
          ",\"begun_anew\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"safe\":%" PRIu64
          ",\"disk_faults\":%" PRIu64 ",\"old_streams\":%" PRIu64 ",\"old_streams_sent\":%" PRIu64
-         ",\"slowed\":%d}\n",
+         ",\"slowed\":%d,\"last_error\":\"%s\"}\n",
          s.stream, (int)s.state, generations, s.produced_batches, s.produced_bytes, s.acked_batches,
          s.acked_bytes, s.acked_generations, s.lost_batches, s.lost_bytes, s.lost_generations,
          s.reconnects, s.resent_batches, s.begun_anew, s.faults, safe, s.disk_faults, s.old_streams,
-         s.old_streams_sent, strncmp(s.last_error, "collector slows", 15) == 0);
+         s.old_streams_sent, strncmp(s.last_error, "collector slows", 15) == 0, s.last_error);
   fflush(stdout);
 }
 

@@ -57,6 +57,7 @@ class Disk(FaultCase):
             wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 300)
             acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
             wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
+            self.expect_reason(agents, "collector stores nothing: its disk is full")
             self.assertIsNone(collector.process.poll())
             began = time.monotonic()
             filler.unlink()
@@ -69,6 +70,9 @@ class Disk(FaultCase):
         print(f"row 8: {mib} MiB disk full {rounds} times, acks go on after at most {max(resumes):.2f} s, "
               f"{sum(w['acked_bytes'] for w in words) / 1e6:.0f} MB acked and there, "
               f"{sum(w['lost_bytes'] for w in words) / 1e6:.0f} MB told as lost", flush=True)
+
+    def expect_reason(self, agents, text):
+        wait_until(f"an agent says {text!r}", lambda: any(agent.status["last_error"] == text for agent in agents))
 
     def fill(self, disk, most=sys.maxsize):
         """To the last page at most; others write there meanwhile."""
@@ -103,6 +107,8 @@ class Disk(FaultCase):
         wait_until("it is felt", lambda: ("log", reason) in self.samples(client))
         acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
         wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
+        full = reason in ("space", "inodes", "quota", "free_min")
+        self.expect_reason(agents, f"collector stores nothing: its {'disk is full' if full else 'log says why'}")
         self.assertLessEqual({why for _, why in self.samples(client)}, {reason})
         self.assertIsNone(collector.process.poll())
         end()

@@ -30,6 +30,7 @@ struct server {
   struct tc_listener *listener;
   SSL_CTX *ctx;
   atomic_size_t count;
+  atomic_uint shortage; /* of the store's log */
   char address[TC_ADDRESS_MAX];
 };
 
@@ -51,6 +52,12 @@ static bool submit(void *self, struct tc_submit *msg) {
   if (!memory_store_submit(&s->store, msg)) return false;
   uv_async_send(&s->host.loop.wake);
   return true;
+}
+
+static enum tc_shortage shortage(const void *self, bool of_log) {
+  const struct server *s = self;
+
+  return of_log ? (enum tc_shortage)atomic_load(&s->shortage) : TC_SHORT_NONE;
 }
 
 enum { DRAIN = 1, FAIL };
@@ -110,11 +117,14 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   cr_assert_eq(tc_tls_context_new(s->host.dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
   s->host.tls.handshake_ms = TT_PATIENCE_MS; /* agents_handshake_timeout is for what follows */
   struct tc_submit_sink store = { s, submit };
+  atomic_init(&s->shortage, TC_SHORT_NONE);
   cr_assert_eq(tc_tenants_new(&s->tenants), TB_OK);
   struct tc_connections_env env = { .tls = &s->host.tls,
                                     .config = &s->config,
                                     .metrics = &s->metrics,
                                     .store = store,
+                                    .shortage = shortage,
+                                    .shortage_self = s,
                                     .tenants = s->tenants };
   cr_assert_eq(tc_connections_new(&env, &s->connections), TB_OK);
   cr_assert_eq(tc_listener_open(&s->host.loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK,
@@ -165,6 +175,21 @@ static uint64_t acked(struct tt_peer *peer, uint64_t until) {
     tracecollect__v1__ack__free_unpacked(ack, NULL);
   }
   return seq;
+}
+
+/* Acks without a reason may come before. */
+static void expect_hold(struct tt_peer *peer, Tracecollect__V1__Hold want) {
+  Tracecollect__V1__Hold hold = TRACECOLLECT__V1__HOLD__HOLD_NONE;
+  struct tp_frame frame;
+
+  while (hold != want) {
+    cr_assert(tt_peer_wait_for(peer, TP_ACK, &frame), "%s", peer->why);
+    Tracecollect__V1__Ack *ack = tracecollect__v1__ack__unpack(NULL, frame.len, frame.payload);
+    cr_assert_not_null(ack);
+    cr_assert_eq(ack->durable_seq, 0);
+    hold = ack->hold;
+    tracecollect__v1__ack__free_unpacked(ack, NULL);
+  }
 }
 
 static void expect_refusal(struct tt_peer *peer, const char *reason) {
@@ -511,6 +536,38 @@ Test(connection, a_hold_is_counted_once_however_long_it_lasts) {
   cr_assert_eq(s->metrics.holds_total, 1);
   s->store.full = false;
   cr_assert_eq(acked(&peer, 3), 3);
+  tt_peer_close(&peer);
+  TT_WAIT_UNTIL(s->count == 0);
+  server_stop(s);
+}
+
+Test(connection, an_agent_learns_why_nothing_is_acked) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+
+  s->store.silent = true;
+  join(s, &peer, 1);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 1, 1, "batch", 5), "%s", peer.why);
+  atomic_store(&s->shortage, TC_SHORT_SPACE);
+  expect_hold(&peer, TRACECOLLECT__V1__HOLD__HOLD_DISK_FULL);
+  atomic_store(&s->shortage, TC_SHORT_FREE_MIN);
+  expect_hold(&peer, TRACECOLLECT__V1__HOLD__HOLD_DISK_FULL);
+  atomic_store(&s->shortage, TC_SHORT_IO);
+  expect_hold(&peer, TRACECOLLECT__V1__HOLD__HOLD_STORE);
+  tt_peer_close(&peer);
+  TT_WAIT_UNTIL(s->count == 0);
+  server_stop(s);
+}
+
+/* As where a disk takes a call and does not return from it: nothing is known to be wrong. */
+Test(connection, a_store_that_is_silent_for_long_is_a_reason) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+
+  s->store.silent = true;
+  join(s, &peer, 1);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 1, 1, "batch", 5), "%s", peer.why);
+  expect_hold(&peer, TRACECOLLECT__V1__HOLD__HOLD_STORE);
   tt_peer_close(&peer);
   TT_WAIT_UNTIL(s->count == 0);
   server_stop(s);
