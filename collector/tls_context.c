@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/pem_fault.h"
+
 enum {
   CHAIN_DEPTH_MAX = 3,
   CHAIN_BYTES_MAX = 32 << 10,
@@ -16,13 +18,8 @@ enum {
   READ_AHEAD_BYTES = 66 << 10,
 };
 
-static tb_rc openssl_fail(struct tb_diag *diag, tb_rc rc, const char *path) {
-  const char *why = ERR_reason_error_string(ERR_peek_error());
-  tb_rc answer =
-      tb_fail(diag, rc, "%s: cannot be used: %s", path, why != NULL ? why : "no reason given");
-
-  ERR_clear_error();
-  return answer;
+static tb_rc pem_fail(struct tb_diag *diag, const char *path, const char *wanted) {
+  return tb_fail(diag, TB_CORRUPT, "%s: %s", path, tc_pem_fault(path, wanted));
 }
 
 /* --- ALPN --------------------------------------------------------------------------------------
@@ -104,7 +101,7 @@ static tb_rc check_chain(SSL_CTX *ctx, const char *path, struct tb_diag *diag) {
   SSL_CTX_get_extra_chain_certs(ctx, &extra);
   if (X509_STORE_CTX_init(check, SSL_CTX_get_cert_store(ctx), SSL_CTX_get0_certificate(ctx),
                           extra) != 1)
-    rc = openssl_fail(diag, TB_CORRUPT, path);
+    rc = pem_fail(diag, path, "certificate");
   else if (X509_verify_cert(check) != 1)
     rc = tb_fail(diag, TB_CORRUPT, "%s: %s", path,
                  X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
@@ -127,13 +124,13 @@ tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms, stru
   TB_TRY(path_of(cert, dir, "server.pem", diag));
   TB_TRY(path_of(key, dir, "server.key", diag));
 
-  if (SSL_CTX_load_verify_file(ctx, ca) != 1) return openssl_fail(diag, TB_CORRUPT, ca);
+  if (SSL_CTX_load_verify_file(ctx, ca) != 1) return pem_fail(diag, ca, "certificate");
   SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(ca));
   if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-    return openssl_fail(diag, TB_CORRUPT, cert);
+    return pem_fail(diag, cert, "certificate");
   if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
       SSL_CTX_check_private_key(ctx) != 1)
-    return openssl_fail(diag, TB_CORRUPT, key);
+    return pem_fail(diag, key, "private key");
   TB_TRY(check_chain(ctx, cert, diag));
   *out = TB_MOVE(ctx);
   return TB_OK;

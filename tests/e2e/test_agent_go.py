@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Go package against the C library of this build: its own tests, vet, formatting, and the README's example."""
+import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
 
 PACKAGE = SOURCE / "agent/go"
 MODULE = f"""module program
@@ -103,6 +105,72 @@ class AgentGo(Case):
             program = self.folder / f"program-{build.name}"
             self.go.run(self, self.folder, "build", "-trimpath", "-o", program, ".", build=build)
             self.assertIn(f"[{build / 'lib'}]", self.run_program("readelf", "-d", program).out)
+
+
+class Reasons(Case):
+    """A traced program and a real collector that it does not get through to: LastError and one line on stderr say why."""
+
+    def setUp(self):
+        super().setUp()
+        go = local_go()
+        if go is None:
+            self.skipTest("no Go >= 1.22 here")
+        self.program = go.program(self, "examples/go-server")
+        self.environment = go.run_environment
+        self.collector = Collector(self)
+
+    def _start(self, server, certs=None):
+        out = open(self.folder / "status", "wb")
+        self.addCleanup(out.close)
+        return self.spawn("server", self.program, "-server", server, "-certs", certs or self.certs, "-service", "shop", stdout=out,
+                          env=self.environment)
+
+    def _status(self):
+        lines = [line for line in (self.folder / "status").read_text().splitlines() if line.endswith("}")]
+        return json.loads(lines[-1]) if lines else {"LastError": ""}
+
+    def _expect(self, reason, server, certs=None):
+        self._start(server, certs)
+        wait_until(f"LastError has {reason!r}", lambda: reason in self._status()["LastError"])
+        wait_until(f"stderr has {reason!r}", lambda: re.search(f"(?m)^traceagent: .*{re.escape(reason)}", self.log("server")))
+
+    def test_nobody_listens(self):
+        self.collector.kill()
+        self._expect("Connection refused", self.collector.ready["agents"])
+
+    def test_the_port_is_another_one(self):
+        self._expect("is it the port for agents?", self.collector.ready["http"])
+
+    def test_the_collector_does_not_know_the_authority(self):
+        other = self.folder / "other"
+        self.tracectl("certs", "init", other)
+        shutil.copy(self.certs / "ca.pem", other / "ca.pem")
+        self._expect(f"collector refuses certificate {other}/agent.pem: TLS alert", self.collector.to, other)
+
+    def test_the_agent_does_not_know_the_authority(self):
+        other = self.folder / "other"
+        self.tracectl("certs", "init", other)
+        for name in ("agent.pem", "agent.key"):
+            shutil.copy(self.certs / name, other / name)
+        self._expect(f"(by CA {other}/ca.pem)", self.collector.to, other)
+
+    def test_the_certificate_is_of_another_role(self):
+        for end in ("pem", "key"):
+            shutil.copy(self.certs / f"reader.{end}", self.certs / f"agent.{end}")
+        self._expect("REFUSE_IDENTITY", self.collector.to)
+
+    def test_a_collector_that_goes_and_comes_is_two_lines(self):
+        server = self._start(self.collector.ready["agents"])
+        wait_until("something is acked", lambda: self._status().get("AckedBytes", 0) > 0)
+        self.collector.kill()
+        wait_until("LastError says so", lambda: self._status()["LastError"] != "")
+        self.collector.start()
+        wait_until("LastError is empty again", lambda: self._status()["LastError"] == "")
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(DEADLINE), 0)
+        said = [line for line in self.log("server").splitlines() if line.startswith("traceagent: ")]
+        self.assertEqual(said[-1:], ["traceagent: connected"])
+        self.assertLessEqual(len(said), 6)  # the ways in which a connection is lost, each once
 
 
 WORK = """

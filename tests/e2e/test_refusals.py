@@ -5,7 +5,7 @@ import shutil
 import socket
 import ssl
 
-from harness import DEADLINE, TRACECTL, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, TRACECTL, Case, Collector, wait_until
 
 ALPN = "tracecollect/1"
 
@@ -92,6 +92,41 @@ class Refusals(Case):
         self.assertEqual(sender.wait(DEADLINE), 0, self.log("send"))
         self.assert_same_bytes(self.collector.fetch(self.folder / "fetched", "good"), trace)
         self.assertEqual(self.collector.stop(), 0)
+
+
+class UnusableFiles(Case):
+    """Collector and reader name a file of certificates that cannot be used, and what is wrong with it."""
+
+    def _wrong(self, name, change):
+        folder = self.folder / "wrong"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.certs, folder)
+        (folder / name).unlink()
+        change(folder / name)
+        return folder
+
+    def _expect(self, name, reason, change):
+        folder = self._wrong(name, change)
+        if name.startswith(("ca", "server")):
+            with self.subTest(program="collector", name=name, reason=reason):
+                done = self.run_program(DAEMON, "--set", f"state={self.folder}/state", "--set", f"certs={folder}",
+                                        "--set", "listen.agents=127.0.0.1:0", "--set", "listen.http=127.0.0.1:0", expect=None)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"{folder}/{name}: {reason}", done.err)
+        if name.startswith(("ca", "reader")):
+            with self.subTest(program="tracectl", name=name, reason=reason):
+                done = self.tracectl("status", "--server", "tls+tcp://127.0.0.1:9", "--certs", folder, expect=None)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"{folder}/{name}: {reason}", done.err)
+
+    def test_each_is_named_with_the_reason(self):
+        for name, kind in (("ca.pem", "certificate"), ("server.pem", "certificate"), ("server.key", "private key"),
+                           ("reader.pem", "certificate"), ("reader.key", "private key")):
+            self._expect(name, "Is a directory", lambda path: path.mkdir())
+            self._expect(name, f"no {kind} in PEM", lambda path: path.write_text(""))
+            self._expect(name, f"no {kind} in PEM", lambda path: path.write_text("something else\n"))
+        for name in ("server.key", "reader.key"):
+            self._expect(name, "does not fit the certificate", lambda path: shutil.copy(self.certs / "agent.key", path))
 
 
 class Outsiders(Case):

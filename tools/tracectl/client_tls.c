@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/client_tls.h"
 
-#include <errno.h>
 #include <openssl/err.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "collector/pem_fault.h"
 #include "collector/tls_revoked.h"
 
 static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
 
-/* A missing file is told apart from a broken one before OpenSSL blurs the two. */
-static tb_rc check(int fits, const char *path, struct tb_diag *diag) {
+static tb_rc check(int fits, const char *path, const char *wanted, struct tb_diag *diag) {
   if (fits == 1) return TB_OK;
-  const char *why = ERR_reason_error_string(ERR_peek_error());
-  tb_rc rc = access(path, R_OK) != 0
-                 ? tb_fail(diag, TB_IO, "%.120s: %s", path, strerror(errno))
-                 : tb_fail(diag, TB_CORRUPT, "%.120s: %s", path, why != NULL ? why : "not usable");
-  ERR_clear_error();
-  return rc;
+  return tb_fail(diag, access(path, R_OK) != 0 ? TB_IO : TB_CORRUPT, "%.120s: %s", path,
+                 tc_pem_fault(path, wanted));
 }
 
 static void revocations_freep(struct tc_revocations **revoked) {
@@ -48,10 +42,10 @@ tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, const cha
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-  TB_TRY(check(SSL_CTX_load_verify_file(ctx, ca), ca, diag));
-  TB_TRY(check(SSL_CTX_use_certificate_chain_file(ctx, cert), cert, diag));
-  TB_TRY(check(SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM), key, diag));
-  TB_TRY(check(SSL_CTX_check_private_key(ctx), key, diag));
+  TB_TRY(check(SSL_CTX_load_verify_file(ctx, ca), ca, "certificate", diag));
+  TB_TRY(check(SSL_CTX_use_certificate_chain_file(ctx, cert), cert, "certificate", diag));
+  TB_TRY(check(SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM), key, "private key", diag));
+  TB_TRY(check(SSL_CTX_check_private_key(ctx), key, "private key", diag));
   if (*crl != '\0') TB_TRY(take_lists(ctx, ca, crl, diag));
   *out = TB_MOVE(ctx);
   return TB_OK;
