@@ -133,6 +133,19 @@ class Emit(Case):
             told = [file for file, text in alone.items() if shape in file.name and re.search(pattern, text)]
             self.assertGreaterEqual(len(told), 3, shape)
 
+    def test_times_rise_while_the_clock_stands(self):
+        """E9: of each thread, as Go's reader has them, though the clock stands and goes back."""
+        trace = self.folder / "standing.trace"
+        self.run_program(BUILD / "tests/standing_clock", trace)
+        last, figures = {}, 0
+        for thread, kind, time in re.findall(r"^M=(\S+) \S+ \S+ (\w+) Time=(\d+)", self.same_in_go(trace), re.M):
+            if thread == "-1":
+                continue
+            self.assertGreater(int(time), last.get(thread, 0))
+            last[thread] = int(time)
+            figures += kind == "Metric"
+        self.assertEqual((len(last), figures), (3, 3 * 3 * 9000))
+
     # Whole programs.
 
     def fetch(self, collector, service="thread-pool"):

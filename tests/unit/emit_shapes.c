@@ -322,6 +322,10 @@ static void texts_are_cut(void) {
     memcpy(text + at, "\xe2\x82\xac", 3);
     ta_log(0, key, text);
   }
+  memset(text, '\xe2', sizeof text - 1); /* no UTF-8 at all */
+  ta_log(0, key, text);
+  memset(text, '\x80', sizeof text - 1);
+  ta_log(0, key, text);
   ta_log(0, key, "");
   ta_log(0, 0, "no key");
   ta_region_begin(ta_name_of(text), 0);
