@@ -169,10 +169,22 @@ static void say_now(void) {
   ta_leave_inside(t);
 }
 
-int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events, unsigned n) {
+static int check_abi(unsigned abi) {
+  char text[120];
+
+  if (abi == TA_EXPERIMENTS_ABI) return TA_OK;
+  snprintf(text, sizeof text,
+           "compiled with version %u of traceexperiment.h, and this library has version %u", abi,
+           (unsigned)TA_EXPERIMENTS_ABI);
+  return ta_forward_fault(TA_E_CONFIG, text);
+}
+
+int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experiment *out, ta_event *events,
+                               unsigned n) {
   KEEP_ERRNO;
   ta_event numbers[TW_OWN_EVENTS_MAX];
 
+  if (check_abi(abi) != TA_OK) return TA_E_CONFIG;
   ta_experiments_lock();
   int error = register_locked(spec, events, n);
   for (unsigned i = 0; error == TA_OK && i < n; i++) numbers[i] = asked.event[i].type;
@@ -183,4 +195,10 @@ int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *event
   for (unsigned i = 0; i < n; i++) events[i] = numbers[i]; /* now: nobody emits them before */
   if (out != NULL) *out = number;
   return TA_OK;
+}
+
+enum { FIRST_ABI = 1 };
+
+int(ta_experiment_register)(const char *spec, ta_experiment *out, ta_event *events, unsigned n) {
+  return ta_experiment_register_abi(FIRST_ABI, spec, out, events, n);
 }

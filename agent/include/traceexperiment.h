@@ -22,7 +22,9 @@
  * stand: MPG and MP on a thread that runs, M and any on every thread. `tracectl tracepoints check SPEC` reads a spec and
  * says what is wrong with it.
  *
- * This interface is an experiment, too: it may change with any release, and TA_EXPERIMENTS_ABI with it.
+ * This interface is an experiment, too: unlike traceagent.h it may change with any release, and TA_EXPERIMENTS_ABI with
+ * it. A program that was compiled with another number than the library's registers nothing: TA_E_CONFIG, ta_strerror() has
+ * both numbers, and what it emits then is left out. The rest of its trace is as it was.
  *
  * Memory    60 KiB for what is registered; batches are the session's.
  * Threads   every call from any thread.
@@ -53,6 +55,12 @@ typedef struct {
  * n is another number of events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
 TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events,
                                   unsigned n);
+/* The same, and says which TA_EXPERIMENTS_ABI the caller was compiled with; the call above is made into it. What was
+ * compiled before there was this says 1. */
+TA_API int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experiment *out,
+                                      ta_event *events, unsigned n);
+#define ta_experiment_register(spec, out, events, n)                                               \
+  ta_experiment_register_abi(TA_EXPERIMENTS_ABI, spec, out, events, n)
 
 /* For a _stack: who calls the emit function, if the session has stacks (stack_depth); else none. */
 #define TA_STACK_HERE UINT32_MAX

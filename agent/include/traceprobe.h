@@ -80,8 +80,9 @@ TA_API int ta_probe_detach(struct ta_probe *probe);
 TA_API int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *probe);
 TA_API int ta_probe_group_done(struct ta_probe_group *group);
 
-/* The probe behind this one at the same event, NULL: none. May be asked at any time, of a probe that is being detached,
- * too, until that is complete. */
+/* The probe behind this one at the same event, NULL: none. It takes no lock and may be asked at any time, whoever attaches
+ * and detaches meanwhile, of a probe that is attached, detached or new. What it answers may be looked at under the lock or
+ * within a probe: elsewhere it may be detached by then, and gone. */
 TA_API struct ta_probe *ta_probe_next(const struct ta_probe *probe);
 
 /* Probes that look at any event: they are told its name and its arguments. Texts and pointers are lent for the call. */

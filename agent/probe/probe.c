@@ -96,7 +96,8 @@ int ta_lock(void) {
 }
 
 static void make_new(struct ta_probe *probe) {
-  probe->next = probe->next_detached = NULL;
+  store(&probe->next, NULL); /* somebody may be asking for it */
+  probe->next_detached = NULL;
   __atomic_store_n(&probe->at, NULL, __ATOMIC_RELEASE);
 }
 
@@ -172,17 +173,30 @@ static int attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct
   return TA_OK;
 }
 
+/* Its next may be asked for at any time. */
+static void fill(struct ta_probe *probe, ta_probe_fn *fn, void *self) {
+  probe->fn = fn;
+  probe->self = self;
+  probe->group = NULL;
+  probe->next_of_group = probe->next_detached = NULL;
+  probe->call = NULL;
+  probe->call_self = NULL;
+  store(&probe->next, NULL);
+}
+
 int ta_probe_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
                     ta_probe_fn *fn, void *self) {
   if (!may_attach(at, probe) || fn == NULL) return TA_E_MISUSE;
-  *probe = (struct ta_probe){ .fn = fn, .self = self };
+  fill(probe, fn, self);
   return attach(group, at, probe);
 }
 
 int ta_call_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
                    ta_call_fn *fn, void *self) {
   if (!may_attach(at, probe) || fn == NULL || at->pack == NULL) return TA_E_MISUSE;
-  *probe = (struct ta_probe){ .fn = at->pack, .self = probe, .call = fn, .call_self = self };
+  fill(probe, at->pack, probe);
+  probe->call = fn;
+  probe->call_self = self;
   return attach(group, at, probe);
 }
 

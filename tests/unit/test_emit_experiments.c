@@ -393,3 +393,31 @@ Test(emit_experiments, run_out_of_numbers_in_words) {
   read_trace(emitted.trace[0].bytes, emitted.trace[0].n);
   emit_free(&emitted);
 }
+
+/* J13: the interface has a version of its own, which the library looks at. */
+Test(emit_experiments, a_program_of_another_version_registers_nothing) {
+  static const unsigned others[] = { 0, TA_EXPERIMENTS_ABI + 1, UINT32_MAX };
+  ta_event events[EVENTS] = { 0 };
+  ta_experiment number = 0;
+  char both[100];
+
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    cr_assert_eq(ta_experiment_register_abi(others[i], spec, &number, events, EVENTS), TA_E_CONFIG);
+    snprintf(both, sizeof both, "version %u of traceexperiment.h, and this library has version %d",
+             others[i], TA_EXPERIMENTS_ABI);
+    cr_assert_not_null(strstr(ta_strerror(TA_E_CONFIG), both), "%s", ta_strerror(TA_E_CONFIG));
+    cr_assert(number == 0 && events[HIT] == 0);
+    ta_experiment_emit(events[HIT], 1, 1, 0, 0);
+  }
+  cr_assert_eq(ta_experiment_register(spec, &number, events, EVENTS), TA_OK);
+  cr_assert_neq(events[HIT], 0);
+}
+
+/* It is a function, too, as programs call it that were compiled before there were versions. */
+Test(emit_experiments, a_program_of_the_first_version_still_registers) {
+  int (*then)(const char *, ta_experiment *, ta_event *, unsigned) = ta_experiment_register;
+  ta_event events[EVENTS] = { 0 };
+
+  cr_assert_eq(then(spec, NULL, events, EVENTS), TA_OK);
+  cr_assert_neq(events[HIT], 0);
+}

@@ -321,6 +321,12 @@ static void ignore_end(void *self, uint64_t gen) {
   (void)self, (void)gen;
 }
 
+#ifdef TC_SANITIZED
+static const bool measures = false; /* a sanitizer keeps notes of its own */
+#else
+static const bool measures = true;
+#endif
+
 static size_t resident_bytes(void) {
   size_t all = 0, resident = 0;
   FILE *file = fopen("/proc/self/statm", "r");
@@ -349,9 +355,7 @@ Test(emit_wire, texts_that_are_used_once_are_not_kept) {
   size_t after = resident_bytes();
   cr_expect_eq(atomic_load(&ta_names_end), names);
   cr_expect_leq(ta_emit.pool.mapped_bytes, ROOM);
-#ifndef TC_SANITIZED
-  cr_expect_lt(after, before + ROOM + SLACK, "%zu bytes more", after - before);
-#endif
+  if (measures) cr_expect_lt(after, before + ROOM + SLACK, "%zu bytes more", after - before);
   cr_assert_eq(ta_emit_stop(60000), 0);
   cr_expect_gt(shipped_bytes, 0);
 }

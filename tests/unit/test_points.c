@@ -250,6 +250,148 @@ Test(points, nothing_runs_behind_an_unlock, .timeout = TT_PATIENCE_S) {
   cr_assert_gt(atomic_load(&passed), 0);
 }
 
+/* K6: one probe at each of three events, attached and detached one by one while threads pass and never stop. Behind the
+ * unlock no call is in progress, and none comes. */
+
+struct watched {
+  atomic_int inside;
+  atomic_bool detached;
+  int plain; /* the changer's again behind the unlock, as ThreadSanitizer sees it */
+};
+
+static void be_watched(struct watched *w) {
+  atomic_fetch_add(&w->inside, 1);
+  cr_assert_not(atomic_load(&w->detached));
+  cr_assert_eq(w->plain, 7);
+  atomic_fetch_sub(&w->inside, 1);
+  atomic_fetch_add(&passed, 1);
+}
+static void watch_happened(void *self, int n) {
+  (void)n;
+  be_watched(self);
+}
+static void watch_end(void *self, double took, const struct timespec *when) {
+  (void)took, (void)when;
+  be_watched(self);
+}
+static void watch_nothing(void *self) {
+  be_watched(self);
+}
+
+static void *pass_all(void *self) {
+  while (!atomic_load(&over)) {
+    happened(1);
+    jobEnd(0.5, NULL);
+    nothing();
+  }
+  return self;
+}
+
+enum { WATCHED = 3 };
+static void attach_one(int which, struct ta_probe *probe, struct watched *w) {
+  int error = which == 0   ? happened_attach(NULL, probe, watch_happened, w)
+              : which == 1 ? jobEnd_attach(NULL, probe, watch_end, w)
+                           : nothing_attach(NULL, probe, watch_nothing, w);
+
+  cr_assert_eq(error, TA_OK);
+}
+
+static void *storm(void *self) {
+  for (int i = 0; i < ROUNDS; i++) {
+    struct watched *w = calloc(WATCHED, sizeof *w);
+    struct ta_probe *probe = calloc(WATCHED, sizeof *probe);
+    unsigned long before = atomic_load(&passed);
+    ta_lock();
+    for (int k = 0; k < WATCHED; k++) {
+      w[k].plain = 7;
+      attach_one(k, &probe[k], &w[k]);
+    }
+    ta_unlock();
+    while (i % 20 == 0 && atomic_load(&passed) == before) sched_yield();
+    for (int k = 0; k < WATCHED; k++) {
+      detach(&probe[k]);
+      atomic_store(&w[k].detached, true);
+      w[k].plain = 0;
+      cr_assert_eq(atomic_load(&w[k].inside), 0);
+    }
+    free(w);
+    free(probe);
+  }
+  return self;
+}
+
+Test(points, no_call_is_in_progress_behind_an_unlock, .timeout = TT_PATIENCE_S) {
+  pthread_t passer[PASSERS], changer[CHANGERS];
+
+  atomic_store(&over, 0);
+  for (int i = 0; i < PASSERS; i++) pthread_create(&passer[i], NULL, pass_all, NULL);
+  for (int i = 0; i < CHANGERS; i++) pthread_create(&changer[i], NULL, storm, NULL);
+  for (int i = 0; i < CHANGERS; i++) pthread_join(changer[i], NULL);
+  atomic_store(&over, 1);
+  for (int i = 0; i < PASSERS; i++) pthread_join(passer[i], NULL);
+  cr_assert_gt(atomic_load(&passed), 0);
+}
+
+/* K9: next is asked for without a lock. Within a probe the whole list may be followed. */
+
+static struct ta_probe anchor;
+static atomic_ulong walked;
+
+static void walk(void *self, int n) {
+  (void)n;
+  for (const struct ta_probe *p = self; p != NULL; p = ta_probe_next(p))
+    cr_assert(p->self == self || *(int *)p->self == 7);
+  atomic_fetch_add(&walked, 1);
+}
+
+static void *ask(void *probe) {
+  while (!atomic_load(&over)) {
+    cr_assert_neq(ta_probe_next(probe), probe);
+    ta_probe_next(&anchor);
+  }
+  return NULL;
+}
+
+static void *change_one(void *self) {
+  struct ta_probe *asked = self;
+
+  for (int i = 0; i < ROUNDS; i++) {
+    struct ta_probe *probe = calloc(1, sizeof *probe);
+    int mine = 7;
+    ta_lock();
+    happened_attach(NULL, asked, look, &mine);
+    happened_attach(NULL, probe, look, &mine);
+    ta_unlock();
+    unsigned long before = atomic_load(&walked);
+    while (i % 50 == 0 && atomic_load(&walked) == before) sched_yield();
+    detach(asked);
+    detach(probe);
+    free(probe);
+  }
+  return NULL;
+}
+
+Test(points, next_is_safe_at_any_time, .timeout = TT_PATIENCE_S) {
+  static struct ta_probe asked[CHANGERS];
+  pthread_t passer[PASSERS], changer[CHANGERS], asker[CHANGERS];
+
+  atomic_store(&over, 0);
+  ta_lock();
+  happened_attach(NULL, &anchor, walk, &anchor);
+  ta_unlock();
+  for (int i = 0; i < PASSERS; i++) pthread_create(&passer[i], NULL, pass_on, NULL);
+  for (int i = 0; i < CHANGERS; i++) {
+    pthread_create(&asker[i], NULL, ask, &asked[i]);
+    pthread_create(&changer[i], NULL, change_one, &asked[i]);
+  }
+  for (int i = 0; i < CHANGERS; i++) pthread_join(changer[i], NULL);
+  atomic_store(&over, 1);
+  for (int i = 0; i < CHANGERS; i++) pthread_join(asker[i], NULL);
+  for (int i = 0; i < PASSERS; i++) pthread_join(passer[i], NULL);
+  detach(&anchor);
+  cr_assert_gt(atomic_load(&walked), 0);
+}
+
 /* One that ends its thread: it has left by that. */
 
 static void end_thread(void *self, int n) {

@@ -229,6 +229,7 @@ static void experiments(void) {
   WANT(TA_E_CONFIG, ta_experiment_register, ("", NULL, NULL, 0));
   WANT(TA_E_CONFIG, ta_experiment_register, (spec, &number, NULL, EVENTS));
   WANT(TA_E_CONFIG, ta_experiment_register, (spec, &number, event, UINT_MAX));
+  WANT(TA_E_CONFIG, ta_experiment_register_abi, (UINT_MAX, spec, &number, event, EVENTS));
   WANT(TA_OK, ta_experiment_register, (spec, &number, event, EVENTS));
   for (unsigned e = 0; e <= UINT8_MAX; e++)
     if (e < event[STEP] || e > event[TEXT]) {

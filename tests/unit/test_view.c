@@ -38,6 +38,26 @@ Test(view, what_the_event_table_says_of_ranges_the_view_says_too) {
   }
 }
 
+/* H1, I16 */
+Test(view, a_system_call_is_a_state_and_a_range) {
+  struct to_event begin = { .type = TW_EV_GO_SYSCALL_BEGIN, .m = 1, .p = 2, .g = 3 };
+  struct to_event_range range;
+  struct to_transition tr;
+
+  to_event_transition(&begin, &tr);
+  cr_assert(tr.id == 3 && tr.from == TO_GO_RUNNING && tr.to == TO_GO_SYSCALL);
+  cr_assert(to_event_range(&begin, &range));
+  cr_assert(range.kind == TO_RANGE_SYSCALL && range.id == 3);
+  cr_assert_eq(range.phase, TO_KIND_RANGE_BEGIN);
+  for (uint8_t type = TW_EV_GO_SYSCALL_END; type <= TW_EV_GO_SYSCALL_END_BLOCKED; type++) {
+    struct to_event end = { .type = type, .m = 1, .p = 2, .g = 3 };
+    to_event_transition(&end, &tr);
+    cr_assert(tr.id == 3 && tr.from == TO_GO_SYSCALL);
+    cr_assert(to_event_range(&end, &range));
+    cr_assert(range.kind == TO_RANGE_SYSCALL && range.phase == TO_KIND_RANGE_END);
+  }
+}
+
 Test(view, a_switch_is_told_as_its_three_steps) {
   struct to_transition tr;
 
