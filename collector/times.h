@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moments as users write them: RFC 3339 (2026-03-01T12:00:00Z, with or without fractions and zone;
  * without a zone it is local), a date alone (its first moment, local), @unix (with fraction), now,
- * and -5m (so long before now). Spans: 10ms, 30s, 5m, 24h, 7d, 1h30m.
+ * and -5m (so long before now). Spans: 10ms, 30s, 5m, 24h, 7d, 1h30m; a number
+ * alone is seconds.
  *
  * Time      wall clock, nanoseconds since 1970.
  * Errors    TB_BROKEN with the reason in diag.

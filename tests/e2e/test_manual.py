@@ -53,6 +53,48 @@ class Manual(Case):
             for function in re.findall(r"^TA_API .*?(ta_\w+)\(", header, re.M):
                 self.assertIn(f"{function}(", page)
 
+    def test_every_verb_has_examples_whose_verbs_and_options_exist(self):
+        pages = self.folder / "man"
+        self.tracectl("help", "--man", pages)
+        for verb in self.verbs:
+            examples = self.tracectl("help", verb).out.split("\nExamples:\n")[1]
+            commands = re.findall(r"(?m)^  (\S.*)$", examples)
+            self.assertGreater(len(commands), 0, verb)
+            page = " ".join(self.page(pages / f"tracectl-{verb}.1").split())
+            for command in commands:
+                self.assertIn(" ".join(command.split()), page)
+                for other, rest in re.findall(r"tracectl ([a-z]+)([^|&;)]*)", command):
+                    self.assertIn(other, self.verbs, command)
+                    for option in OPTION.findall(re.sub(r"'[^']*'", "", rest)):
+                        self.assertIn(option, self.tracectl("help", other).out, command)
+            self.assertIn(f"tracectl {verb}", examples)
+
+    def test_every_complaint_begins_with_the_verb_and_a_slip_is_recognised(self):
+        """A wrong option, a value that is missing, an argument too many: our words, not the C library's."""
+        for verb in self.verbs:
+            terms = " ".join(re.split(r"(?<=\S)  ", line[2:])[0] for line in self.tracectl("help", verb).out.splitlines()
+                             if line.startswith("  -"))
+            wants = re.findall(r"(--[a-z-]+) [^\s-]", terms)
+            for arguments, reason in ((["--no-such-option"], "no option --no-such-option"), (["-Z"], "no option -Z"),
+                                      *(([option], f"{option} needs a value") for option in wants)):
+                with self.subTest(verb=verb, arguments=arguments):
+                    done = self.tracectl(verb, *arguments, expect=2, cwd=self.folder)
+                    self.assertEqual(done.err, f"tracectl {verb}: {reason}\nTry 'tracectl help {verb}'.\n")
+            for option in (option for option in self.options(verb) if len(option) > 5):
+                slip = option[:3] + option[4] + option[3] + option[5:]
+                if slip not in self.options(verb):
+                    done = self.tracectl(verb, slip, expect=2, cwd=self.folder)
+                    self.assertRegex(done.err, rf"no option {slip}; did you mean --[a-z-]+\?\n")
+        for slip, verb in {"stauts": "status", "lits": "list", "fecth": "fetch", "reprot": "report", "tracepoint": "tracepoints"}.items():
+            done = self.tracectl(slip, expect=2)
+            self.assertEqual(done.err, f'tracectl: no verb "{slip}"; did you mean "{verb}"?\n')
+        self.assertIn("'tracectl help' lists them", self.tracectl("xyzzy", expect=2).err)
+        self.assertIn('did you mean "metrics"?', self.tracectl("tables", "metrisc", expect=2).err)
+        self.assertIn("--tls may be one of --tls-ca, --tls-cert", self.tracectl("list", "--tls", "x", expect=2).err)
+        self.assertIn("--json takes no value", self.tracectl("list", "--json=1", expect=2).err)
+        self.assertIn("--to needs a value", self.tracectl("send", "--to", expect=2).err)
+        self.assertIn("-d needs a value", self.tracectl("cat", "-d", expect=2).err)
+
     def test_every_option_that_help_names_is_one(self):
         for verb in self.verbs:
             for option in self.options(verb):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/part.h"
 #include "tools/tracectl/print.h"
 #include "tools/tracectl/remote.h"
@@ -132,7 +132,7 @@ int tk_cmd_cat(int argc, char **argv) {
   struct cat cat = { .mode = find_mode("parsed"), .progress = true, .threads = 1 };
   int opt, code;
 
-  while ((opt = getopt_long(argc, argv, "d:", options, NULL)) != -1) {
+  while ((opt = tk_option_next(argc, argv, "d:", options)) != -1) {
     switch (opt) {
     case 'd':
       if ((cat.mode = find_mode(optarg)) == NULL)

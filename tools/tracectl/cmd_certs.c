@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl certs: a private authority, without a question asked: its certificates, and what it takes back. */
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/certs.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/tracectl.h"
 
 static void say(bool json, const char *dir, const char *name) {
@@ -102,7 +102,7 @@ static int read_options(int argc, char **argv, struct options *o) {
                                            { "new-key", no_argument, NULL, 'k' },
                                            { 0 } };
 
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == '?') return tk_usage_hint("certs");
     if (c == 'j') o->json = true;
     if (c == 'k') o->new_key = true;

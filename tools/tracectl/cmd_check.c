@@ -2,12 +2,12 @@
 /* tracectl check FILE...: whether each trace is whole, in one line or one JSON object. */
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/plain.h"
 #include "tools/tracectl/trace_run.h"
 #include "tools/tracectl/tracectl.h"
@@ -123,7 +123,7 @@ int tk_cmd_check(int argc, char **argv) {
   struct check_options options = { .threads = 1 };
   int c, code = TK_DONE;
 
-  while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+  while ((c = tk_option_next(argc, argv, "", long_options)) != -1) {
     switch (c) {
     case 'j': options.json = true; break;
     case 'P': options.no_progress = true; break;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl fetch: archived generations as one trace, the bytes as the program wrote them. Go's
  * reader takes no trace with a hole in its generations, so a hole begins another file. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "tools/tracectl/fetch_read.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/out_file.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
@@ -222,7 +222,7 @@ int tk_cmd_fetch(int argc, char **argv) {
 
   tb_diag_clear(&diag);
   f.fetch.diag = &diag;
-  for (int c; rc == TB_OK && (c = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
+  for (int c; rc == TB_OK && (c = tk_option_next(argc, argv, "o:", options)) != -1;) {
     if (c == '?') return tk_usage_hint("fetch");
     rc = take_option(&f, c, optarg);
   }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <getopt.h>
+#include <string.h>
 
 #include "tools/tracectl/help.h"
+#include "tools/tracectl/nearest.h"
+#include "tools/tracectl/options.h"
 
 void tk_help_overview(FILE *out) {
   fputs("usage: tracectl VERB [OPTION]... [ARGUMENT]...\n\n", out);
@@ -17,10 +19,19 @@ void tk_help_overview(FILE *out) {
 void tk_help_verb(const struct tk_verb *verb) {
   printf("usage: tracectl %s %s\n\n%s\n", verb->name, verb->args, verb->about);
   if (verb->options[0] != '\0') printf("\nOptions:\n%s", verb->options);
+  puts("\nExamples:");
+  for (const struct tk_example *e = tk_examples; e->verb != NULL; e++)
+    if (strcmp(e->verb, verb->name) == 0) printf("  %s\n      %s\n", e->command, e->about);
 }
 
 int tk_help_unknown(const char *name) {
-  fprintf(stderr, "tracectl: no verb \"%s\"; 'tracectl help' lists them\n", name);
+  struct tk_nearest nearest = { .word = name };
+
+  for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++) tk_nearest_try(&nearest, v->name);
+  if (nearest.best != NULL)
+    fprintf(stderr, "tracectl: no verb \"%s\"; did you mean \"%s\"?\n", name, nearest.best);
+  else
+    fprintf(stderr, "tracectl: no verb \"%s\"; 'tracectl help' lists them\n", name);
   return TK_USAGE;
 }
 
@@ -37,7 +48,7 @@ int tk_cmd_help(int argc, char **argv) {
                                            { 0 } };
   const char *man = NULL, *shell = NULL;
 
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == '?') return tk_usage_hint("help");
     *(c == 'm' ? &man : &shell) = optarg;
   }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl index FILE: its generations, and where each begins. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include "tools/tracectl/human.h"
 #include "tools/tracectl/index.h"
 #include "tools/tracectl/json.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/table.h"
 #include "tools/tracectl/tracectl.h"
 
@@ -95,7 +95,7 @@ int tk_cmd_index(int argc, char **argv) {
   struct index_options o = { .progress = true };
   struct tk_index index;
 
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     switch (c) {
     case 'w': o.write = true; break;
     case 'j': o.json = true; break;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl list: the archive's segments, in order of stream and generation. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "tools/tracectl/json.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
 #include "collector/times.h"
@@ -83,7 +83,7 @@ int tk_cmd_list(int argc, char **argv) {
   tb_rc rc = TB_OK;
 
   tb_diag_clear(&diag);
-  for (int c; rc == TB_OK && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; rc == TB_OK && (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == 'j')
       json = true;
     else if (c == '?')

@@ -2,7 +2,6 @@
 /* tracectl report KIND [FILE]: the analyses of a trace file, or of a collector's live streams. Both
  * are read into a set of reports; what becomes of the set is the same. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "proto/report_trim.h"
 #include "tools/tracectl/condition.h"
 #include "tools/tracectl/json.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/pprof.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/report_live.h"
@@ -293,7 +293,7 @@ int tk_cmd_report(int argc, char **argv) {
   };
   int c, code;
 
-  while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+  while ((c = tk_option_next(argc, argv, "", long_options)) != -1)
     if ((code = parse_option(&o, c, optarg)) != TK_DONE) return code;
   if (optind == argc) return tk_usage("report", "which KIND? syscall, stw or all");
   if ((code = parse_kind(argv[optind], &o)) != TK_DONE) return code;

@@ -4,7 +4,6 @@
  * The stream is opened patiently: write() waits for room, so nothing is dropped, however long the
  * collector is away. Only a refusal by name or --timeout ends that. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "agent/forward.h"
 #include "collector/times.h"
 #include "tools/tracectl/input.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/progress.h"
 #include "tools/tracectl/tracectl.h"
 #include "wire/batch.h"
@@ -72,7 +72,7 @@ static int parse(int argc, char **argv, struct send_options *out) {
   config->size = sizeof *config;
   config->certs = getenv("TRACEAGENT_CERTS");
   if (config->certs == NULL) config->certs = getenv("TRACECTL_CERTS");
-  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+  while ((c = tk_option_next(argc, argv, "", options)) != -1) {
     switch (c) {
     case 't': config->server = optarg; break;
     case 's': config->service = optarg; break;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl snap: what flight recorders keep goes to the archive, and where it lies there. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "collector/times.h"
 #include "tools/tracectl/json.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
 #include "tools/tracectl/tracectl.h"
@@ -143,7 +143,7 @@ int tk_cmd_snap(int argc, char **argv) {
   tb_rc rc;
 
   tb_diag_clear(&diag);
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     rc = take_option(&args, c, optarg, &diag);
     if (rc == TB_NOTFOUND) return tk_usage_hint("snap");
     if (rc != TB_OK) return tk_remote_fail("snap", rc, &diag);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl status: the collector's health, and its streams. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "collector/times.h"
 #include "tools/tracectl/json.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/plain.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
@@ -107,7 +107,7 @@ int tk_cmd_status(int argc, char **argv) {
   struct tb_diag diag;
   bool json = false;
 
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == 'j')
       json = true;
     else if (!tk_client_option(&args, c, optarg))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl tables: what this program is built from, as text, Markdown or JSON. */
 #include <ctype.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tracectl/nearest.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/tables.h"
 #include "tools/tracectl/tracectl.h"
 
@@ -59,13 +60,22 @@ static const struct tk_table_of *find(const char *name) {
   return NULL;
 }
 
+static int unknown(const char *name) {
+  struct tk_nearest nearest = { .word = name };
+
+  for (size_t i = 0; i < tk_tables_count; i++) tk_nearest_try(&nearest, tk_tables[i].name);
+  if (nearest.best != NULL)
+    return tk_usage("tables", "no table \"%s\"; did you mean \"%s\"?", name, nearest.best);
+  return tk_usage("tables", "no table \"%s\"; 'tracectl tables' lists them", name);
+}
+
 int tk_cmd_tables(int argc, char **argv) {
   static const struct option options[] = { { "markdown", no_argument, NULL, 'm' },
                                            { "json", no_argument, NULL, 'j' },
                                            { 0 } };
   enum form form = TEXT;
 
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == '?') return tk_usage_hint("tables");
     form = c == 'm' ? MARKDOWN : JSON;
   }
@@ -74,8 +84,7 @@ int tk_cmd_tables(int argc, char **argv) {
     return TK_DONE;
   }
   for (int i = optind; i < argc; i++)
-    if (find(argv[i]) == NULL)
-      return tk_usage("tables", "no table \"%s\"; 'tracectl tables' lists them", argv[i]);
+    if (find(argv[i]) == NULL) return unknown(argv[i]);
   for (; optind < argc; optind++) {
     const struct tk_table_of *which = find(argv[optind]);
     if (form == MARKDOWN) printf("## %s\n\n%s\n\n", which->name, which->about);

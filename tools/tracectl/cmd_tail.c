@@ -3,7 +3,6 @@
  * their own, while this one waits for ^C or the first of them to end; nothing waits for the other,
  * which may be in the middle of a question that takes seconds. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "collector/times.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/tail.h"
 #include "tools/tracectl/tracectl.h"
@@ -67,6 +67,9 @@ static int parse_option(struct tailing *t, int option, const char *value) {
     if (parse_number(value, &t->ask.goroutine)) return TK_DONE;
     return tk_usage("tail", "--goroutine: \"%s\" is no goroutine's number", value);
   case OPT_MIN_DURATION:
+    /* A number alone would be seconds, and is hardly meant as such here. */
+    if (value[strspn(value, "0123456789")] == '\0')
+      return tk_usage("tail", "--min-duration: \"%s\" wants a unit: 10us, 5ms, 1s", value);
     rc = tc_span_parse(value, &diag, &t->ask.duration_ns);
     return rc == TB_OK ? TK_DONE : tk_usage("tail", "--min-duration: %s", diag.text);
   case OPT_KIND:
@@ -168,7 +171,7 @@ int tk_cmd_tail(int argc, char **argv) {
   struct tb_diag diag;
   int code;
 
-  for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;)
+  for (int c; (c = tk_option_next(argc, argv, "n:", options)) != -1;)
     if ((code = parse_option(&t, c, optarg)) != TK_DONE) return code;
   if (optind < argc) t.ask.topic = argv[optind++];
   if (optind < argc) return tk_usage("tail", "\"%s\" has no place here", argv[optind]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl top: the collector's streams on the whole screen, until q. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/top_poll.h"
 #include "tools/tracectl/top_screen.h"
@@ -107,7 +107,7 @@ static int parse(struct top *t, int argc, char **argv) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == '?') return tk_usage_hint("top");
     if (c == 'w') {
       if (!to_window_find(optarg, &t->window))

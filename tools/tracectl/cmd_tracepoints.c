@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl tracepoints: what C sources declare with //trace: lines, and specs of experiments. */
-#include <getopt.h>
 #include <string.h>
 
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/tracepoints.h"
 
 static const struct work {
@@ -28,7 +28,7 @@ int tk_cmd_tracepoints(int argc, char **argv) {
                                            { 0 } };
   struct tk_tracepoints ask = { .out = "." };
 
-  for (int c; (c = getopt_long(argc, argv, "o:I:", options, NULL)) != -1;) {
+  for (int c; (c = tk_option_next(argc, argv, "o:I:", options)) != -1;) {
     switch (c) {
     case 'm': ask.module = optarg; break;
     case 'o': ask.out = optarg; break;

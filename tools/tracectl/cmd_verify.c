@@ -2,7 +2,6 @@
 /* tracectl verify ARCHIVE: a folder is looked at here; without ARCHIVE the running collector looks. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "collector/verify.h"
+#include "tools/tracectl/options.h"
 #include "tools/tracectl/plain.h"
 #include "tools/tracectl/progress.h"
 #include "tools/tracectl/remote.h"
@@ -189,7 +189,7 @@ int tk_cmd_verify(int argc, char **argv) {
   struct run run = { .progress = true };
   int option;
 
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+  while ((option = tk_option_next(argc, argv, "", options)) != -1) {
     switch (option) {
     case 'r': run.rebuild = true; break;
     case 'j': run.json = true; break;

@@ -98,6 +98,18 @@ static void put_entries(FILE *out, const char *text) {
   }
 }
 
+static void put_examples(FILE *out, const struct tk_verb *verb) {
+  fputs(".SH EXAMPLES\n", out);
+  for (const struct tk_example *e = tk_examples; e->verb != NULL; e++) {
+    if (strcmp(e->verb, verb->name) != 0) continue;
+    fputs(".PP\n", out);
+    put_line(out, e->about);
+    fputs(".PP\n.RS 4\n.nf\n.B \"", out);
+    put_span(out, span(e->command), false);
+    fputs("\"\n.fi\n.RE\n", out);
+  }
+}
+
 static void put_verb(FILE *out, const struct tk_verb *verb) {
   char page[64];
 
@@ -112,6 +124,7 @@ static void put_verb(FILE *out, const struct tk_verb *verb) {
   put_line(out, verb->about);
   if (verb->options[0] != '\0') fputs(".SH OPTIONS\n", out);
   put_entries(out, verb->options);
+  put_examples(out, verb);
   fputs(".SH SEE ALSO\n.BR tracectl (1),\n"
         "which says what the exit codes are and how a collector is found.\n",
         out);

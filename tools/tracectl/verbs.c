@@ -14,6 +14,13 @@ const struct tk_verb tk_verbs[] = {
 };
 #undef TK_CMD
 
+#define TK_EXAMPLE(verb, command, about) { verb, command, about },
+const struct tk_example tk_examples[] = {
+#include "tools/tracectl/examples.def"
+  { NULL, NULL, NULL },
+};
+#undef TK_EXAMPLE
+
 const struct tk_verb *tk_verb_find(const char *name) {
   for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++)
     if (strcmp(v->name, name) == 0) return v;

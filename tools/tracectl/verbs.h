@@ -24,6 +24,11 @@ const struct tk_verb *tk_verb_find(const char *name); /* NULL: none */
 
 enum { TK_ABOUT_BYTES = 1024, TK_OPTIONS_MAX = 4 };
 
+struct tk_example {
+  const char *verb, *command, *about;
+};
+extern const struct tk_example tk_examples[]; /* ends with a row without verb */
+
 struct tk_span {
   const char *at;
   size_t len;
