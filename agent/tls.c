@@ -118,13 +118,28 @@ static bool is_collector(struct ta_tls *tls, X509 *cert) {
 
 static bool is_revoked(SSL *ssl, X509 *cert);
 
+static bool is_of_another_authority(int error) {
+  switch (error) {
+  case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+  case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+  case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+  case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+  case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE: return true;
+  default: return false;
+  }
+}
+
 static int not_trusted(struct ta_tls *tls, const X509_STORE_CTX *store) {
+  int error = X509_STORE_CTX_get_error(store);
+  const char *text = X509_verify_cert_error_string(error), *ca = tls->files->path[TA_PEM_CA];
   bool is_authority = X509_STORE_CTX_get_error_depth(store) > 0;
 
-  tb_fail(tls->diag, TB_REFUSED, "collector's %s: %s (by %s %.100s)",
-          is_authority ? "authority" : "certificate",
-          X509_verify_cert_error_string(X509_STORE_CTX_get_error(store)), ta_pem_names[TA_PEM_CA],
-          tls->files->path[TA_PEM_CA]);
+  if (is_of_another_authority(error))
+    tb_fail(tls->diag, TB_REFUSED, "collector's certificate: not signed by %s %.80s (%s)",
+            ta_pem_names[TA_PEM_CA], ca, text);
+  else
+    tb_fail(tls->diag, TB_REFUSED, "collector's %s: %s (by %s %.80s)",
+            is_authority ? "authority" : "certificate", text, ta_pem_names[TA_PEM_CA], ca);
   return 0;
 }
 

@@ -49,7 +49,7 @@ func newLines(config Config) *lines {
 	l := &lines{pause: linesPause, budget: linesAtOnce}
 	if config.Logger == nil {
 		l.quiet = true
-		l.write = func(_ int, text string) { fmt.Fprintln(os.Stderr, "traceagent:", text) }
+		l.write = func(_ int, text string) { fmt.Fprintln(os.Stderr, "traceagent:", withServer(config, text)) }
 		return l
 	}
 	logger := config.Logger.With("service", config.Service, "server", config.Server)
@@ -57,6 +57,22 @@ func newLines(config Config) *lines {
 		logger.Log(context.Background(), slogLevel(level), "traceagent: "+text)
 	}
 	return l
+}
+
+// withServer puts HOST:PORT in front, where the text does not begin with it or the host.
+func withServer(config Config, text string) string {
+	server := config.Server
+	if server == "" {
+		server = os.Getenv("TRACEAGENT_SERVER")
+	}
+	host := server
+	if colon := strings.LastIndexByte(server, ':'); colon > 0 {
+		host = server[:colon]
+	}
+	if strings.HasPrefix(text, host) {
+		return text
+	}
+	return server + ": " + text
 }
 
 func slogLevel(level int) slog.Level {

@@ -76,3 +76,20 @@ func TestWhatWaitsIsWrittenAtTheEnd(t *testing.T) {
 	l.end()
 	expectLines(t, *got, "6 closing")
 }
+
+func TestALineOnStderrNamesTheServerOnce(t *testing.T) {
+	for _, c := range []struct{ server, text, want string }{
+		{"c:7070", "TLS: wrong version number", "c:7070: TLS: wrong version number"},
+		{"c:7070", "c:7070: Connection refused", "c:7070: Connection refused"},
+		{"nohost:7070", "nohost: Name or service not known", "nohost: Name or service not known"},
+		{"@/run/ready", "ready file /run/ready: No such file or directory", "@/run/ready: ready file /run/ready: No such file or directory"},
+	} {
+		if got := withServer(Config{Server: c.server}, c.text); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	t.Setenv("TRACEAGENT_SERVER", "e:1")
+	if got := withServer(Config{}, "connected"); got != "e:1: connected" {
+		t.Errorf("%q", got)
+	}
+}
