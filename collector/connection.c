@@ -277,7 +277,7 @@ static void on_open(void *self) {
   c->open = true;
   leave_gate(c, false);
   c->opened_ms = c->heard_ms = c->spoke_ms = c->hold_window_ms = c->moved_ms = tc__now_ms(c->set);
-  tc_metric_add(&metrics->connections_total, 1);
+  tc_metric_add(&metrics->connections_opened_total, 1);
   tc_metric_add(&metrics->connections, 1);
   c->expires_s = tc_tls_peer_expires_s(tc_tls_ssl(c->tls));
   if (tc_tls_identity(tc_tls_ssl(c->tls), "agent", &c->diag, c->identity) != TB_OK)

@@ -249,7 +249,7 @@ static void subscriber_left(void *self) {
 static void subscriber_came(struct tc_feed *feed, nng_pipe pipe) {
   atomic_fetch_add(&feed->subscribers, 1);
   atomic_fetch_add(&feed->metrics.feed_subscribers, 1);
-  atomic_fetch_add(&feed->metrics.feed_subscribers_total, 1);
+  atomic_fetch_add(&feed->metrics.feed_subscriptions_total, 1);
   if (!tc_nng_tls_pipe_came(pipe, subscriber_left, feed) && feed->over_tls) subscriber_left(feed);
 }
 

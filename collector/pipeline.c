@@ -22,6 +22,7 @@
 #include "collector/feed.h"
 #include "collector/http.h"
 #include "collector/journal.h"
+#include "collector/metrics_process.h"
 #include "collector/progress.h"
 #include "collector/station.h"
 #include "collector/times.h"
@@ -40,6 +41,7 @@ enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
 struct tc_pipeline {
   uv_loop_t *uv;
   const struct tc_config *config;
+  const char *version;
   struct tc_activation sockets; /* each its listener's, once that is open */
   struct tc_pipeline_sink sink;
   struct tc_reports *reports;
@@ -157,6 +159,7 @@ static tb_rc metrics(void *self, struct tb_buf *out) {
   counts[p->count + 1] = tc_leases_metrics(p->leases);
   counts[p->count + 2] = &p->metrics;
   tc_store_stats(p->store, &stats);
+  TB_TRY(tc_metrics_process(out, p->version));
   return tc_metrics_text(out, counts, p->count + 3, &stats, p->reports);
 }
 
@@ -354,7 +357,7 @@ static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX
   return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
 }
 
-static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true, .peer_role = "reader", .refused = reader_refused };
   tb_rc rc;
 
@@ -372,7 +375,7 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
     .recorders = p->recorders,
     .tls = p->nng_tls,
     .sender = p->count,
-    .version = version,
+    .version = p->version,
     .started_wall_ns = p->started_wall_ns,
   };
   pthread_mutex_lock(&p->archive_lock); /* its first question may come before it has a name here */
@@ -382,7 +385,7 @@ static tb_rc open_readers(struct tc_pipeline *p, const char *version, struct tb_
   return tc_feed_start(p->feed, p->nng_tls, diag);
 }
 
-static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
   const struct tc_config *config = p->config;
   struct tc_http_env env = {
     .tls = &p->tls,
@@ -403,7 +406,7 @@ static tb_rc open_http(struct tc_pipeline *p, const char *version, struct tb_dia
     .archive = { .store = p->store,
                  .reports = p->reports,
                  .started_wall_ns = p->started_wall_ns,
-                 .version = version,
+                 .version = p->version,
                  .durable = strcmp(config->top_sync, "durable") == 0 },
     .feed = p->feed,
     .history = p->history,
@@ -448,15 +451,15 @@ static void open_handles(struct tc_pipeline *p) {
   p->handles = true;
 }
 
-static tb_rc open_stages(struct tc_pipeline *p, const char *version, struct tb_diag *diag) {
+static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(name_revocations(p, diag));
   TB_TRY(open_store(p, diag));
   TB_TRY(open_certificates(p, diag));
   TB_TRY(open_stations(p, diag));
-  TB_TRY(open_readers(p, version, diag));
+  TB_TRY(open_readers(p, diag));
   warn_of_expiry(p);
   look_at_readiness(p);
-  TB_TRY(open_http(p, version, diag));
+  TB_TRY(open_http(p, diag));
   return open_agents(p, diag);
 }
 
@@ -472,6 +475,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   if (p == NULL) return tb_fail(diag, TB_NOMEM, "out of memory");
   p->uv = uv;
   p->config = config;
+  p->version = version;
   p->sockets = *sockets;
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
@@ -479,7 +483,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->stations = calloc(p->count, sizeof(struct tc_station *));
-  if (p->stations != NULL) rc = open_stages(p, version, diag);
+  if (p->stations != NULL) rc = open_stages(p, diag);
   if (rc == TB_OK) {
     *out = p;
     return TB_OK;
@@ -677,7 +681,7 @@ void tc_pipeline_totals(const struct tc_pipeline *p, struct tc_totals *out) {
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_metrics *m = tc_station_metrics(p->stations[i]);
 
-    out->connections += atomic_load(&m->connections_total);
+    out->connections += atomic_load(&m->connections_opened_total);
     out->records += atomic_load(&m->records_received_total);
     out->record_bytes += atomic_load(&m->record_received_bytes_total);
     out->generations += atomic_load(&m->generations_ordered_total) +

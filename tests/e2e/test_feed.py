@@ -67,7 +67,7 @@ class Feed(Case):
         return [json.loads(text) for name, text in lines if name == topic]
 
     def subscribers_so_far(self, collector):
-        return self.metric(collector, "feed_subscribers_total")
+        return self.metric(collector, "feed_subscriptions_total")
 
     def await_subscriber(self, collector, before):
         wait_until("the subscriber is there", lambda: self.subscribers_so_far(collector) > before)

@@ -4,6 +4,7 @@ import hashlib
 import http.client
 import json
 import os
+import pathlib
 import re
 import shutil
 import ssl
@@ -11,7 +12,7 @@ import sys
 import time
 import urllib.request
 
-from harness import SOURCE, Case, Collector, wait_until
+from harness import DAEMON, SOURCE, Case, Collector, wait_until
 
 
 class Http(Case):
@@ -74,12 +75,33 @@ class Http(Case):
         families = self._parse(text)
         for name, (kind, documentation) in families.items():
             with self.subTest(name=name):
-                self.assertRegex(name, r"^(tracecollect|trace)_[a-z0-9_]+$")
+                self.assertRegex(name, r"^(tracecollect|trace|process)_[a-z0-9_]+$")
                 self.assertTrue(documentation.endswith("."))
                 self.assertIn(kind, ("counter", "gauge", "summary"))
                 self.assertNotRegex(name, "_(ns|ms|milliseconds|kib|mib)(_|$)", "base units only")
         self.assertEqual(families["trace_stw_seconds"][0], "summary")
         self.assertGreater(len(families), 40)
+
+    def test_families_keep_their_names_under_openmetrics(self):
+        """There a counter's family has no _total, so that a gauge of the same name would be the same family."""
+        text = self.get("/metrics").decode()
+        kinds = dict(re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text))
+        self.assertEqual(len(kinds), text.count("# TYPE "))
+        families = [name.removesuffix("_total") if kind == "counter" else name for name, kind in kinds.items()]
+        self.assertEqual(len(set(families)), len(families), [name for name in families if families.count(name) > 1])
+
+    def test_the_process_and_its_build_are_shown(self):
+        samples = dict(re.findall(r"(?m)^((?:process|tracecollect_build).+) (\S+)$",
+                                  self.get("/metrics").decode()))
+        proc = pathlib.Path(f"/proc/{self.collector.process.pid}")
+        version = self.run_program(DAEMON, "--version").out.split()[1]
+        self.assertRegex(" ".join(samples), rf'tracecollect_build_info{{version="{version}",go_formats="1.22')
+        self.assertEqual(int(samples["process_max_fds"]), int(re.search(r"Max open files +(\d+)", (proc / "limits").read_text()).group(1)))
+        self.assertLessEqual(abs(int(samples["process_open_fds"]) - len(list((proc / "fd").iterdir()))), 4)
+        self.assertGreater(float(samples["process_cpu_seconds_total"]), 0)
+        self.assertGreater(int(samples["process_virtual_memory_bytes"]), int(samples["process_resident_memory_bytes"]))
+        self.assertGreater(int(samples["process_resident_memory_bytes"]), 1 << 20)
+        self.assertLessEqual(abs(float(samples["process_start_time_seconds"]) - proc.stat().st_mtime), 60)
 
     def _parse(self, text):
         """Families by name, as Prometheus' own client for Python reads them."""

@@ -233,7 +233,7 @@ Test(feed, a_subscriber_filters_by_the_first_bytes_of_the_topic) {
   tracecollect__v1__feed_message__free_unpacked(m, NULL);
   tc_nng_close(sub);
   await_subscribers(&ear, 0);
-  cr_assert_eq(atomic_load(&tc_feed_metrics(ear.feed)->feed_subscribers_total), 1);
+  cr_assert_eq(atomic_load(&tc_feed_metrics(ear.feed)->feed_subscriptions_total), 1);
   tt_ear_close(&ear);
 }
 

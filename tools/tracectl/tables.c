@@ -138,6 +138,9 @@ static void fill_metrics(struct tk_table *t) {
 #undef TC_WAIT_METRIC
 #undef TC_METRIC
 #undef TC_STORE_METRIC
+#define TC_PROCESS_METRIC(type, name, field, about) ROW(t, #name, #type, about);
+#include "collector/process_metrics.def"
+#undef TC_PROCESS_METRIC
 }
 
 static void fill_results(struct tk_table *t) {
