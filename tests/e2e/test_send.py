@@ -78,6 +78,17 @@ class Send(Case):
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "send", "forced"), forced)
         self.assertEqual(collector.stop(), 0)
 
+    def test_a_service_that_is_mistyped_is_recognised(self):
+        collector = Collector(self)
+        collector.send(self.trace("g26-labels"), "checkout", "one")
+        for verb, more in (("report", ["syscall"]), ("fetch", ["-o", self.folder / "none"]), ("list", [])):
+            for service, reason in (("chekcout", 'no service "chekcout"; did you mean "checkout"?'),
+                                    ("payments", 'no service "payments"; there are checkout')):
+                done = collector.ask(verb, *more, "--service", service, expect=0 if verb == "list" else 1)
+                self.assertEqual(done.err, f"tracectl {verb}: {reason}\n")
+        self.assertEqual(collector.ask("list", "--service", "checkout", "--instance", "two").err, "tracectl list: no segments\n")
+        self.assertEqual(collector.stop(), 0)
+
     def test_an_unknown_trace_version_is_archived_without_analysis(self):
         future = self.folder / "future.trace"
         future.write_bytes(self.trace("g26-labels").read_bytes().replace(b"go 1.26 trace", b"go 1.99 trace", 1))

@@ -127,7 +127,9 @@ static tb_rc make_plan(struct fetching *f) {
   if (f->plan.n_absences != 0)
     return tb_fail(diag, TB_NOTFOUND, "nothing is left of what matches: %s",
                    f->plan.absences[0].why);
-  return tb_fail(diag, TB_NOTFOUND, "nothing in the archive matches");
+  return tb_fail(
+      diag, TB_NOTFOUND, "%s",
+      tk_remote_no_match(f->fetch.client, &f->selector, "nothing in the archive matches"));
 }
 
 static tb_rc read_pieces(struct fetching *f, struct tk_out_set *files) {

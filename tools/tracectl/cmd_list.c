@@ -65,7 +65,8 @@ static tb_rc ask(const struct tk_client_args *args, const struct tk_selector *se
     if (listing.segments != 0)
       tk_table_print(&listing.table, stdout, false);
     else
-      fputs("no segments\n", stderr);
+      fprintf(stderr, "tracectl list: %s\n",
+              tk_remote_no_match(client, selector, "no segments"));
   }
   tk_table_fini(&listing.table);
   tk_client_close(client);

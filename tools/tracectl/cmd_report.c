@@ -193,7 +193,9 @@ static int report_once(const struct report_options *o, struct tk_client *client)
   } else {
     code = give_reports(o, &set, NULL);
     if (code == TK_DONE && set.n == 0)
-      code = tk_fail("report", "no stream matches that has a generation in order yet");
+      code = tk_fail("report", "%s",
+                     tk_remote_no_match(client, &o->selector,
+                                        "no stream matches that has a generation in order yet"));
   }
   tk_report_set_fini(&set);
   return code;

@@ -12,6 +12,11 @@ int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag);
 TB_MUST tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector, int option,
                                const char *value, struct tb_diag *diag);
 
+/* Why nothing matched, if that is a service that no stream has: "no service \"chekout\"; did you mean \"checkout\"?".
+ * Else, and where the collector does not answer, otherwise as it is. Lent until the next call. */
+const char *tk_remote_no_match(struct tk_client *client, const struct tk_selector *selector,
+                               const char *otherwise);
+
 /* Every page of the list; each gets one lent answer. A code other than TB_OK ends it. */
 struct tk_list_ask {
   const struct tk_selector *selector;
