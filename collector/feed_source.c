@@ -119,7 +119,7 @@ void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *
     note.thread = verdict->thread;
     note.offset = verdict->offset;
   }
-  if (source->analyses != NULL && verdict->events > 0) {
+  if (source->analyses != NULL && verdict->last_ns != 0) {
     from = to_analyses_wall(source->analyses, verdict->first_ns);
     until = to_analyses_wall(source->analyses, verdict->last_ns);
   }

@@ -68,6 +68,9 @@ struct tc__understood {
   unsigned char *bytes; /* the generation's, charged to the share */
   size_t room;          /* of bytes */
   size_t len, have, fed;
+  bool begun;              /* the reader has it: */
+  uint64_t written_before; /* its events of earlier generations */
+  uint64_t delivered; /* of this one, Syncs and all: verdict.events are those the program wrote */
   struct tc_verdict verdict;
 };
 

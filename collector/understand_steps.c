@@ -46,7 +46,7 @@ static void count_verdict(struct tc__understood *s, tb_rc rc) {
     tc_metric_add(&m->generations_broken_total, 1);
   else
     tc_metric_add(&m->generations_left_out_total, 1);
-  tc_metric_add(&m->events_ordered_total, s->verdict.events);
+  tc_metric_add(&m->events_ordered_total, s->delivered);
 }
 
 static void log_fault(const struct tc__understood *s, const struct tc_reply *stored) {
@@ -61,6 +61,13 @@ static void log_fault(const struct tc__understood *s, const struct tc_reply *sto
                tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
 }
 
+/* Of a generation that does not say what time it was: the agent's word of its end, else its arrival. */
+static uint64_t end_wall_ns(const struct tc__understood *s) {
+  uint64_t said = s->jobs->stored->end_wall_ns;
+
+  return said != 0 ? said : s->jobs->stored_wall_ns;
+}
+
 /* The leases that have this generation's events. */
 static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
   if (s->tapped == NULL) return;
@@ -68,7 +75,7 @@ static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
   if (rc != TB_OK)
     tc_tapped_epoch(s->tapped);
   else if (to_reader_version(s->reader) < 25)
-    tc_tapped_clock(s->tapped, s->verdict.last_ns, s->jobs->stored_wall_ns);
+    tc_tapped_clock(s->tapped, s->verdict.last_ns, end_wall_ns(s));
 }
 
 /* The generation is worked through, one way or the other. */
@@ -78,6 +85,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
 
   v->stream = s->ref;
   v->gen = stored->gen;
+  if (s->begun) v->events = to_reader_written(s->reader) - s->written_before;
   v->code = code_of(rc);
   v->thread = TB_NO_THREAD;
   count_verdict(s, rc);
@@ -85,7 +93,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
   if (rc == TB_OK) {
     /* From 1.25 on each generation says itself what time it was. */
     if (to_reader_version(s->reader) < 25)
-      to_analyses_clock(s->analyses, v->last_ns, s->jobs->stored_wall_ns);
+      to_analyses_clock(s->analyses, v->last_ns, end_wall_ns(s));
   } else {
     v->thread = s->diag.thread;
     /* The reader counts from the header it was fed; the generation may lie further on. */
@@ -121,9 +129,9 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   struct tc__understood *s = self;
   tb_rc rc;
 
-  if (s->verdict.events == 0) s->verdict.first_ns = events[0].time;
+  if (s->verdict.last_ns == 0) s->verdict.first_ns = events[0].time;
   s->verdict.last_ns = events[n - 1].time;
-  s->verdict.events += n;
+  s->delivered += n;
   if (TB_UNLIKELY(s->tapped != NULL)) tc_tapped_events(s->tapped, gen, events, n);
   rc = to_analyses_events(s->analyses, gen, events, n);
   if (rc != TB_OK) s->analyses_failed = true;
@@ -190,6 +198,8 @@ static tb_rc begin_generation(struct tc__understood *s) {
   s->fed = 0;
   s->share_spent = false;
   s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
+  s->begun = false;
+  s->delivered = 0;
   tb_diag_clear(&s->diag);
   if (s->feed != NULL) tc_feed_source_begin(s->feed, stored, stored->new_run || s->new_epoch);
   s->new_epoch = false;
@@ -203,6 +213,8 @@ static tb_rc begin_generation(struct tc__understood *s) {
   }
   TB_TRY(open_generation(s, stored));
   TB_TRY(prepare_analysis(s));
+  s->begun = true;
+  s->written_before = to_reader_written(s->reader);
   return to_reader_feed(s->reader, s->header, sizeof s->header, &used);
 }
 

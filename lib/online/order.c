@@ -170,6 +170,10 @@ uint64_t to__order_events(const struct to_order *order) {
   return order->events;
 }
 
+uint64_t to__order_written(const struct to_order *order) {
+  return order->events - order->added;
+}
+
 static tb_rc deliver(struct to_order *order) {
   size_t n = (size_t)(order->written.next - order->out);
 
@@ -187,6 +191,7 @@ static void put_event(struct to_order *order, struct to_event event) {
 }
 
 static void put_sync(struct to_order *order, to_ns time) {
+  order->added++;
   put_event(order, (struct to_event){ .time = time,
                                       .m = TO_NONE,
                                       .p = TO_NONE,
@@ -319,7 +324,9 @@ TO_HOT tb_rc step(struct to_order *order, struct to_thread *t, struct to_ahead *
   default: __builtin_unreachable(); /* the cursor lets nothing else through */
   }
   tb_rc rc = cursor_next(order, t, pos, ahead, pext);
-  if (TB_LIKELY(rc == TB_OK) || rc == TB_END) *written = (struct to_written){ s.out, s.last };
+  if (TB_UNLIKELY(rc != TB_OK && rc != TB_END)) return rc;
+  if (TB_UNLIKELY(s.out - written->next > 1)) order->added += (uint64_t)(s.out - written->next - 1);
+  *written = (struct to_written){ s.out, s.last };
   return rc;
 }
 

@@ -35,6 +35,7 @@ TB_MUST tb_rc to__order_run(struct to_order *order, unsigned events_max);
 /* The Sync that belongs to no generation: at the end, and before a fault. */
 TB_MUST tb_rc to__order_last_sync(struct to_order *order);
 
-uint64_t to__order_events(const struct to_order *order); /* delivered */
+uint64_t to__order_events(const struct to_order *order);  /* delivered */
+uint64_t to__order_written(const struct to_order *order); /* of them, what stands in the trace */
 
 #endif

@@ -74,6 +74,9 @@ unsigned to_reader_version(const struct to_reader *reader) {
 uint64_t to_reader_events(const struct to_reader *reader) {
   return to__order_events(reader->order);
 }
+uint64_t to_reader_written(const struct to_reader *reader) {
+  return to__order_written(reader->order);
+}
 uint64_t to_reader_generations(const struct to_reader *reader) {
   return reader->generations;
 }

@@ -91,6 +91,9 @@ void to_reader_epoch(struct to_reader *reader);
 
 unsigned to_reader_version(const struct to_reader *reader); /* 0 until the header is read */
 uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync included */
+/* The same without Syncs, and with what one event of the trace became counted once: timed events and CPU samples as the
+ * program wrote them. A trace has this number however it is cut into generations. */
+uint64_t to_reader_written(const struct to_reader *reader);
 /* The generation whose events have all been delivered, with TO_READER_HOLD; NULL: none just now. */
 const struct to_generation *to_reader_holds(const struct to_reader *reader);
 uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */

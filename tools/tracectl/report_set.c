@@ -95,7 +95,7 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
   char why[256];
 
   if (!tk_trace_run(&ask, &run)) return TK_FAILED;
-  if (run.generations > 0 || run.events > 1 || run.rc == TB_OK)
+  if (run.generations > 0 || run.events > 0 || run.rc == TB_OK)
     rc = add_reports(work, run.rc == TB_BROKEN, set);
   if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
   if (run.rc == TB_OK) return TK_DONE;

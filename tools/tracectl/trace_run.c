@@ -123,7 +123,7 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   out->rc = to_reader_new(&mem, &limits, flags, ask->sink, &out->diag, &run.reader);
   if (out->rc == TB_OK) {
     out->rc = run_all(ask, &run, flags);
-    out->events = to_reader_events(run.reader);
+    out->events = to_reader_written(run.reader);
     out->generations = to_reader_generations(run.reader);
     out->version = to_reader_version(run.reader);
     to_reader_free(run.reader);
