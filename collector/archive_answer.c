@@ -79,8 +79,9 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
   s->lost_batches = row->lost_batches;
   s->lost_bytes = row->lost_bytes;
   s->lost_generations = row->lost_generations;
-  s->first_wall_ns = row->first_wall_ns;
-  s->last_wall_ns = row->last_wall_ns;
+  s->first_wall_ns = row->first_arrival_ns;
+  s->last_wall_ns = row->last_arrival_ns;
+  s->newest_wall_ns = row->newest_wall_ns;
   s->produced_batches = row->produced_batches;
   s->produced_bytes = row->produced_bytes;
   s->spool_bytes = row->spool_bytes;
@@ -171,6 +172,9 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   s->events = row->events;
   s->first_wall_ns = row->first_wall_ns;
   s->last_wall_ns = row->last_wall_ns;
+  s->wall_estimated = row->wall_estimated;
+  s->first_arrival_ns = row->first_arrival_ns;
+  s->last_arrival_ns = row->last_arrival_ns;
   s->go_version = row->go_version;
   s->expired = row->expired;
   s->unsafe_experiment = row->unsafe_experiment;
@@ -234,6 +238,8 @@ static tb_rc read_selector(const Tracecollect__V1__Selector *from, struct tb_dia
     .since_wall_ns = from->since_wall_ns,
     .until_wall_ns = from->until_wall_ns,
     .last_ns = from->last_ns,
+    .since_arrival_ns = from->since_arrival_ns,
+    .until_arrival_ns = from->until_arrival_ns,
     .first_gen = from->first_gen,
     .last_gen = from->last_gen,
   };
@@ -260,7 +266,8 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   select.after = ask->after;
   select.limit =
       (unsigned)segments.limit + 1; /* one more than is shown tells whether there are more */
-  TB_TRY(tc_catalog_segments(w->catalog, &select, add_segment, &segments, diag));
+  TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
+      w->catalog, &select, add_segment, &segments, diag));
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)
     TB_TRY(add_detail(w, segments.list.items[i]));
 
@@ -270,6 +277,7 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   list->n_segments = segments.list.count;
   list->segments = (void *)segments.list.items;
   list->more = segments.more;
+  list->newest_first = ask->newest_first;
   list->n_streams = streams.list.count;
   list->streams = (void *)streams.list.items;
   reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_LIST;

@@ -49,6 +49,12 @@ static void describe_part(message_t *m, struct tc__file *file) {
   m->day = file->day;
   m->unsafe_experiment = now->unsafe_experiment;
   m->new_run = file->new_run;
+  m->has_ticks = now->ticks.any;
+  m->first_ticks = now->ticks.first;
+  m->last_ticks = now->ticks.last;
+  m->frequency = now->ticks.frequency;
+  m->snapshot_ticks = now->ticks.snapshot;
+  m->snapshot_wall_ns = now->ticks.snapshot_wall_ns;
 }
 
 static tb_rc add_losses(message_t *m, const struct tc__losses *losses) {
@@ -198,6 +204,8 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
                                 .crc = m->crc,
                                 .crc_of_crcs = m->crc_of_crcs,
                                 .unsafe_experiment = m->unsafe_experiment,
+                                .ticks = { m->first_ticks, m->last_ticks, m->frequency,
+                                           m->snapshot_ticks, m->snapshot_wall_ns, m->has_ticks },
                                 .verdict.thread = TB_NO_THREAD };
   struct tb_diag why = { 0 };
   uint64_t told = tc__told_of(stream, m->gen, m->first_seq);

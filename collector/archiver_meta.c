@@ -40,6 +40,7 @@ static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
   parts->meta.first_seq = gen->first_seq;
   parts->meta.last_seq = gen->last_seq;
   parts->meta.verdict = &parts->verdict;
+  tc_clock_ticks_put(&gen->ticks, &parts->meta);
   parts->verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
   parts->verdict.thread = gen->verdict.thread;
   parts->verdict.offset = gen->verdict.offset;
@@ -144,6 +145,7 @@ static tb_rc change_meta(const struct tc_archiver *archiver, int dir_fd, const c
   tc_meta *meta;
 
   TB_TRY(tc_meta_read(dir_fd, name, diag, &meta));
+  tc_meta_find_clocks(dir_fd, meta);
   tb_rc rc = change(self, meta);
   if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
   if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);

@@ -56,8 +56,9 @@ void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *
   reply->new_run = file->new_run && segment->ngens == 1;
   reply->offset = gen->offset;
   reply->len = gen->bytes;
-  reply->first_wall_ns = gen->first_wall_ns;
-  reply->end_wall_ns = gen->end_wall_ns;
+  struct tc_wall wall = tc_segment_gen_wall(gen);
+  reply->first_wall_ns = wall.first_ns;
+  reply->end_wall_ns = wall.last_ns;
   snprintf(reply->path, sizeof reply->path, "%s", path);
   tc__archive_path(file->day, file->stream->hex, segment->first_gen, reply->final_path);
   tc_outbox_put(&archiver->outbox, reply);
@@ -73,8 +74,8 @@ static void tell_archived(struct tc_archiver *archiver, const struct tc__file *f
   reply->gen = segment->first_gen;
   reply->last_gen = last->gen;
   reply->bytes = segment->bytes;
-  reply->first_wall_ns = segment->first_wall_ns;
-  reply->end_wall_ns = last->end_wall_ns;
+  reply->first_wall_ns = tc_segment_gen_wall(&segment->gens[0]).first_ns;
+  reply->end_wall_ns = tc_segment_gen_wall(last).last_ns;
   snprintf(reply->path, sizeof reply->path, "%s", path);
   tc_outbox_put(&archiver->outbox, reply);
 }

@@ -136,8 +136,9 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
     reply->new_run = !stream->begun || gen->gen != stream->last_gen + 1;
     tc__archive_path(meta->day, stream->hex, recent->first_gen, reply->path);
     memcpy(reply->final_path, reply->path, sizeof reply->final_path);
-    reply->first_wall_ns = meta->first_wall_ns;
-    reply->end_wall_ns = gen->end_wall_ns;
+    struct tc_wall wall = tc_generation_wall(gen, meta->last_wall_ns);
+    reply->first_wall_ns = wall.first_ns;
+    reply->end_wall_ns = wall.last_ns;
     tc_outbox_put(&archiver->outbox, reply);
     stream->begun = true;
     stream->last_gen = gen->gen;

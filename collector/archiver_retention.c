@@ -133,7 +133,7 @@ static bool takes(const struct tc__round *round, const struct plan *plan, const 
     return true;
   bool wants = service != NULL ? plan->service_over > 0
                                : tc_retention_takes(&plan->retention, rules, plan->archive_bytes,
-                                                    plan->disk_free, row->last_wall_ns);
+                                                    plan->disk_free, row->last_arrival_ns);
   return wants && tc_retention_allows(&plan->retention, row->bytes);
 }
 

@@ -72,22 +72,29 @@ static int make_schema(struct tc_catalog *catalog) {
   return code == SQLITE_OK ? sqlite3_exec(catalog->db, sql, NULL, NULL, NULL) : code;
 }
 
+static tb_rc read_version(struct tc_catalog *catalog, struct tb_diag *diag, int *out) {
+  sqlite3_stmt *stmt;
+
+  if (sqlite3_prepare_v2(catalog->db, "PRAGMA user_version", -1, &stmt, NULL) != SQLITE_OK)
+    return tc__catalog_fail(catalog, diag, "open");
+  *out = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
+  sqlite3_finalize(stmt);
+  if (*out == 0 || *out == TC__SCHEMA_VERSION) return TB_OK;
+  return tb_fail(diag, TB_CORRUPT, "catalog.sqlite: has schema %d, this program needs %d", *out,
+                 TC__SCHEMA_VERSION);
+}
+
 static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *diag) {
+  int version = 0;
+
   sqlite3_busy_timeout(catalog->db, 5000);
+  TB_TRY(read_version(catalog, diag, &version));
   if (!writable) {
     if (sqlite3_exec(catalog->db, "PRAGMA query_only=1; SELECT 1 FROM segments LIMIT 1", NULL, NULL,
                      NULL) != SQLITE_OK)
       return tc__catalog_fail(catalog, diag, "open");
     return TB_OK;
   }
-  sqlite3_stmt *stmt;
-  if (sqlite3_prepare_v2(catalog->db, "PRAGMA user_version", -1, &stmt, NULL) != SQLITE_OK)
-    return tc__catalog_fail(catalog, diag, "open");
-  int version = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
-  sqlite3_finalize(stmt);
-  if (version != 0 && version != TC__SCHEMA_VERSION)
-    return tb_fail(diag, TB_CORRUPT, "catalog.sqlite: has schema %d, this program writes %d",
-                   version, TC__SCHEMA_VERSION);
   if (sqlite3_exec(catalog->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL,
                    NULL) != SQLITE_OK ||
       (version == 0 && make_schema(catalog) != SQLITE_OK))
@@ -183,6 +190,9 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
       .verdict = (unsigned)number(stmt, 13),
       .expired = number(stmt, 15) != 0,
       .unsafe_experiment = number(stmt, 16) != 0,
+      .first_arrival_ns = number(stmt, 18),
+      .last_arrival_ns = number(stmt, 19),
+      .wall_estimated = number(stmt, 20) != 0,
     };
     copy_blob(stmt, 1, row.stream, sizeof row.stream);
     copy_text(stmt, 2, row.service, sizeof row.service);
@@ -217,14 +227,23 @@ static void bind_select(sqlite3_stmt *stmt, const struct tc_select *select) {
   bind_some(stmt, 9, select->last_gen);
   bind_some(stmt, 10, select->after);
   sqlite3_bind_int64(stmt, 11, select->limit == 0 ? LIMIT_DEFAULT : (int64_t)select->limit);
+  bind_some(stmt, 12, select->since_arrival_ns);
+  bind_some(stmt, 13, select->until_arrival_ns);
 }
+
+/* When the stream's newest generation ended, as traced. Not the latest of all ends: a wall clock that was set back makes
+ * that one of the past. */
+#define NEWEST_WALL                                                                                \
+  "(SELECT n.last_wall FROM segments n WHERE n.stream = s.stream AND n.generations > 0"            \
+  " ORDER BY n.first_gen DESC LIMIT 1)"
 
 /* Of segments g and their stream s. A segment counts if any part of it lies in the asked span. */
 #define CHOSEN                                                                                     \
   " g.generations > 0 AND (?1 IS NULL OR g.id = ?1) AND (?2 IS NULL OR g.service = ?2)"            \
   " AND (?3 IS NULL OR g.instance = ?3) AND (?4 IS NULL OR g.stream = ?4)"                         \
   " AND (?5 IS NULL OR g.last_wall >= ?5) AND (?6 IS NULL OR g.first_wall <= ?6)"                  \
-  " AND (?7 IS NULL OR g.last_wall >= s.last_wall - ?7)"                                           \
+  " AND (?7 IS NULL OR (g.last_wall >= " NEWEST_WALL " - ?7 AND g.first_wall <= " NEWEST_WALL "))" \
+  " AND (?12 IS NULL OR g.last_arrival >= ?12) AND (?13 IS NULL OR g.first_arrival <= ?13)"        \
   " AND (?8 IS NULL OR g.last_gen >= ?8) AND (?9 IS NULL OR g.first_gen <= ?9)"
 
 tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
@@ -241,6 +260,20 @@ tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *se
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }
 
+tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
+                        tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
+  static const char sql[] = "SELECT " TC__SEGMENT_COLUMNS
+                            "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
+                            " AND (?10 IS NULL OR (g.first_wall, g.id) < (SELECT first_wall, "
+                            "id FROM segments WHERE id = ?10))"
+                            " ORDER BY g.first_wall DESC, g.id DESC LIMIT ?11";
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__NEWEST, sql, diag, &stmt));
+  bind_select(stmt, select);
+  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
+}
+
 static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
   *row = (struct tc_stream_row){
     .go_version = (unsigned)number(stmt, 6),
@@ -253,8 +286,8 @@ static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
     .lost_batches = number(stmt, 13),
     .lost_bytes = number(stmt, 14),
     .lost_generations = number(stmt, 15),
-    .first_wall_ns = number(stmt, 16),
-    .last_wall_ns = number(stmt, 17),
+    .first_arrival_ns = number(stmt, 16),
+    .last_arrival_ns = number(stmt, 17),
     .produced_batches = number(stmt, 18),
     .produced_bytes = number(stmt, 19),
     .spool_bytes = number(stmt, 20),
@@ -264,6 +297,7 @@ static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
              .told = { number(stmt, 25), number(stmt, 26) },
              .open = { number(stmt, 27), number(stmt, 28) } },
     .last_loss = (uint32_t)number(stmt, 29),
+    .newest_wall_ns = number(stmt, 30),
   };
   copy_blob(stmt, 0, row->stream, sizeof row->stream);
   copy_text(stmt, 1, row->service, sizeof row->service);
@@ -282,13 +316,14 @@ tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *sel
       "      WHEN s.ended = 'unclean' THEN 'unclean' ELSE 'waiting' END,"
       " s.go_version, max(s.last_seq, s.live_seq), s.batches, s.bytes, s.generations, s.broken, "
       "s.events,"
-      " s.lost_batches, s.lost_bytes, s.lost_generations, s.first_wall, s.last_wall,"
+      " s.lost_batches, s.lost_bytes, s.lost_generations, s.first_arrival, s.last_arrival,"
       " s.produced_batches, s.produced_bytes, s.spool_bytes, s.cut_seq, s.cut_settled_seq,"
       " s.cut_produced_batches, s.cut_produced_bytes, s.cut_told_batches, s.cut_told_bytes,"
-      " s.cut_open_batches, s.cut_open_bytes, s.last_loss FROM streams s"
+      " s.cut_open_batches, s.cut_open_bytes, s.last_loss, " NEWEST_WALL " FROM streams s"
       " WHERE (?2 IS NULL OR s.service = ?2) AND (?3 IS NULL OR s.instance = ?3) AND (?4 IS NULL "
       "OR s.stream = ?4)"
-      " AND (coalesce(?1, ?5, ?6, ?8, ?9) IS NULL OR EXISTS (SELECT 1 FROM segments g WHERE "
+      " AND (coalesce(?1, ?5, ?6, ?8, ?9, ?12, ?13) IS NULL OR EXISTS (SELECT 1 FROM segments g "
+      "WHERE "
       "g.stream = s.stream AND" CHOSEN "))"
       " ORDER BY s.stream LIMIT ?11";
   sqlite3_stmt *stmt;

@@ -29,7 +29,9 @@ struct tc_segment_row {
   char service[65], instance[65];
   char path[192];
   uint64_t first_gen, last_gen, bytes, batches, events;
-  uint64_t first_wall_ns, last_wall_ns;
+  uint64_t first_wall_ns, last_wall_ns;       /* when it was traced (collector/wall.h) */
+  uint64_t first_arrival_ns, last_arrival_ns; /* when it came, on the collector's clock */
+  bool wall_estimated;
   unsigned go_version;
   unsigned verdict; /* enum VerdictCode */
   char reason[256];
@@ -60,18 +62,23 @@ struct tc_stream_row {
   unsigned go_version;
   uint64_t acked_seq, batches, bytes, generations, broken, events;
   uint64_t lost_batches, lost_bytes, lost_generations;
-  uint64_t first_wall_ns, last_wall_ns;
+  uint64_t first_arrival_ns, last_arrival_ns;
+  uint64_t newest_wall_ns; /* when the newest generation ended, as traced; 0: none */
   uint64_t produced_batches, produced_bytes, spool_bytes;
   uint32_t last_loss; /* LossReason, as the agent last said */
   struct tc_stream_cut cut;
 };
 
-/* Zeroed fields do not restrict. */
+/* Zeroed fields do not restrict. Times are the trace's own; a segment counts if any part of it lies in the asked span, both
+ * ends included. */
 struct tc_select {
   uint64_t segment;
   const char *service, *instance;
   const unsigned char *stream; /* 16 bytes */
-  uint64_t since_wall_ns, until_wall_ns, last_ns;
+  uint64_t since_wall_ns, until_wall_ns;
+  uint64_t
+      last_ns; /* what reaches into the span of this length that ends with the stream's newest generation */
+  uint64_t since_arrival_ns, until_arrival_ns;
   uint64_t first_gen, last_gen;
   uint64_t after; /* segment id */
   unsigned limit;
@@ -83,6 +90,9 @@ typedef tb_rc tc_stream_row_fn(void *self, const struct tc_stream_row *row);
 /* In order of stream, then generation. A code other than TB_OK from each ends the walk. */
 TB_MUST tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
                                   tc_segment_row_fn *each, void *self, struct tb_diag *diag);
+/* By the time each began, the newest first. */
+TB_MUST tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
+                                tc_segment_row_fn *each, void *self, struct tb_diag *diag);
 TB_MUST tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,
                                  tc_stream_row_fn *each, void *self, struct tb_diag *diag);
 

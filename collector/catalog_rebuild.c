@@ -9,6 +9,7 @@
 #include "collector/archive_walk.h"
 #include "collector/catalog_write.h"
 #include "collector/statedir.h"
+#include "collector/wall.h"
 
 enum { ROWS_AT_ONCE = 10000 };
 
@@ -95,6 +96,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
     rebuild->done.unread++;
     meta->expired = false; /* in its row: retention takes it again */
   }
+  tc_meta_find_clocks(file->dir_fd, meta);
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
   if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);

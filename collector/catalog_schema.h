@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog's tables. A row of `segments` says what its meta says; `streams` and `totals` are sums over
+/* The catalog's tables. A row of `segments` says what its meta says: *_arrival when it came, on the collector's clock,
+ * by which retention goes; *_wall when it was traced; `streams` and `totals` are sums over
  * it, kept by triggers, so that status never walks the archive. The columns from live_state on are what
  * is known of a stream while it is connected. */
 #ifndef TC_CATALOG_SCHEMA_H
 #define TC_CATALOG_SCHEMA_H
 
 /* clang-format off */
-enum { TC__SCHEMA_VERSION = 3 };
+enum { TC__SCHEMA_VERSION = 4 };
 
 #define TC__TOTALS_OF(row) \
   "bytes = bytes + (CASE " row ".expired WHEN 0 THEN " row ".bytes ELSE 0 END)," \
@@ -27,8 +28,11 @@ static const char tc__catalog_schema[] =
   "  bytes INTEGER NOT NULL,"
   "  batches INTEGER NOT NULL,"
   "  events INTEGER NOT NULL,"
-  "  first_wall INTEGER NOT NULL,"
+  "  first_arrival INTEGER NOT NULL,"
+  "  last_arrival INTEGER NOT NULL,"
+  "  first_wall INTEGER NOT NULL,"  /* the trace's own clock (collector/wall.h) */
   "  last_wall INTEGER NOT NULL,"
+  "  estimated INTEGER NOT NULL,"
   "  go_version INTEGER NOT NULL,"
   "  verdict INTEGER NOT NULL,"
   "  broken INTEGER NOT NULL,"
@@ -44,10 +48,11 @@ static const char tc__catalog_schema[] =
   "  UNIQUE (stream, first_gen)"
   ") STRICT;"
 
-  "CREATE INDEX IF NOT EXISTS segments_age ON segments (last_wall)"
+  "CREATE INDEX IF NOT EXISTS segments_age ON segments (last_arrival)"
   "  WHERE expired = 0 AND generations > 0;"
-  "CREATE INDEX IF NOT EXISTS segments_service ON segments (service, last_wall)"
+  "CREATE INDEX IF NOT EXISTS segments_service ON segments (service, last_arrival)"
   "  WHERE expired = 0 AND generations > 0;"
+  "CREATE INDEX IF NOT EXISTS segments_time ON segments (first_wall) WHERE generations > 0;"
   "CREATE INDEX IF NOT EXISTS segments_pending ON segments (stream, first_gen)"
   "  WHERE verdict = 0 AND expired = 0;"
 
@@ -66,8 +71,8 @@ static const char tc__catalog_schema[] =
   "  lost_batches INTEGER NOT NULL DEFAULT 0,"
   "  lost_bytes INTEGER NOT NULL DEFAULT 0,"
   "  lost_generations INTEGER NOT NULL DEFAULT 0,"
-  "  first_wall INTEGER NOT NULL DEFAULT 0,"
-  "  last_wall INTEGER NOT NULL DEFAULT 0,"
+  "  first_arrival INTEGER NOT NULL DEFAULT 0,"
+  "  last_arrival INTEGER NOT NULL DEFAULT 0,"
   "  ended TEXT NOT NULL DEFAULT '',"
   "  live_state TEXT NOT NULL DEFAULT '',"
   "  live_peer TEXT NOT NULL DEFAULT '',"
@@ -95,8 +100,8 @@ static const char tc__catalog_schema[] =
   "INSERT OR IGNORE INTO totals VALUES (1, 0, 0, 0);"
 
   "CREATE TRIGGER IF NOT EXISTS segment_in AFTER INSERT ON segments BEGIN"
-  "  INSERT INTO streams (stream, service, instance, identity, first_wall)"
-  "    VALUES (NEW.stream, NEW.service, NEW.instance, NEW.identity, NEW.first_wall)"
+  "  INSERT INTO streams (stream, service, instance, identity, first_arrival)"
+  "    VALUES (NEW.stream, NEW.service, NEW.instance, NEW.identity, NEW.first_arrival)"
   "    ON CONFLICT (stream) DO NOTHING;"
   "  UPDATE streams SET"
   "    go_version = NEW.go_version,"
@@ -109,8 +114,8 @@ static const char tc__catalog_schema[] =
   "    lost_batches = lost_batches + NEW.lost_batches,"
   "    lost_bytes = lost_bytes + NEW.lost_bytes,"
   "    lost_generations = lost_generations + NEW.lost_generations,"
-  "    first_wall = CASE first_wall WHEN 0 THEN NEW.first_wall ELSE min(first_wall, NEW.first_wall) END,"
-  "    last_wall = max(last_wall, NEW.last_wall),"
+  "    first_arrival = CASE first_arrival WHEN 0 THEN NEW.first_arrival ELSE min(first_arrival, NEW.first_arrival) END,"
+  "    last_arrival = max(last_arrival, NEW.last_arrival),"
   "    ended = CASE NEW.ended WHEN '' THEN ended ELSE NEW.ended END"
   "    WHERE stream = NEW.stream;"
   "  UPDATE totals SET " TC__TOTALS_OF("NEW") ";"
@@ -127,7 +132,7 @@ static const char tc__catalog_schema[] =
   "    lost_batches = lost_batches + NEW.lost_batches - OLD.lost_batches,"
   "    lost_bytes = lost_bytes + NEW.lost_bytes - OLD.lost_bytes,"
   "    lost_generations = lost_generations + NEW.lost_generations - OLD.lost_generations,"
-  "    last_wall = max(last_wall, NEW.last_wall),"
+  "    last_arrival = max(last_arrival, NEW.last_arrival),"
   "    ended = CASE NEW.ended WHEN '' THEN ended ELSE NEW.ended END"
   "    WHERE stream = NEW.stream;"
   "  UPDATE totals SET"

@@ -6,6 +6,7 @@
 
 #include "collector/catalog_private.h"
 #include "collector/statedir.h"
+#include "collector/wall.h"
 
 static tb_rc run_fixed(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
                        struct tb_diag *diag) {
@@ -82,21 +83,20 @@ static tb_rc put_produced(struct tc_catalog *catalog, const tc_meta *meta, struc
 }
 
 tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
-  static const char sql[] = "INSERT INTO segments (stream, service, instance, identity, path, "
-                            "first_gen, last_gen, generations, bytes,"
-                            " batches, events, first_wall, last_wall, go_version, verdict, broken, "
-                            "reason, expired, unsafe, sha256,"
-                            " lost_batches, lost_bytes, lost_generations, last_seq, ended)"
-                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
-                            "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"
-                            " ?23, ?24, ?25) ON CONFLICT (stream, first_gen) DO UPDATE SET path = "
-                            "?5, last_gen = ?7, generations = ?8,"
-                            " bytes = ?9, batches = ?10, events = ?11, first_wall = ?12, last_wall "
-                            "= ?13, go_version = ?14, verdict = ?15,"
-                            " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, sha256 = "
-                            "?20, lost_batches = ?21, lost_bytes = ?22,"
-                            " lost_generations = ?23, last_seq = ?24, ended = ?25";
+  static const char sql[] =
+      "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
+      " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
+      " broken, reason, expired, unsafe, sha256, lost_batches, lost_bytes, lost_generations,"
+      " last_seq, ended, first_wall, last_wall, estimated)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) ON CONFLICT (stream, first_gen)"
+      " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
+      " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
+      " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, sha256 = ?20, lost_batches = ?21,"
+      " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
+      " last_wall = ?27, estimated = ?28";
   struct sums sums = sum_up(meta);
+  struct tc_wall wall = tc_meta_wall(meta);
   const char *reason;
   unsigned verdict = tc_meta_verdict(meta, &reason);
   sqlite3_stmt *stmt;
@@ -132,6 +132,9 @@ tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_
     { 22, sums.lost_bytes },
     { 23, sums.lost_generations },
     { 24, sums.last_seq },
+    { 26, wall.first_ns },
+    { 27, wall.last_ns },
+    { 28, wall.estimated },
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sqlite3_bind_int64(stmt, numbers[i].at, (int64_t)numbers[i].value);
@@ -247,13 +250,13 @@ tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
   TB_TRY(tc__catalog_statement(
       catalog, TC__OLDEST,
       "SELECT " TC__SEGMENT_COLUMNS "FROM segments g WHERE g.expired = 0 AND g.generations > 0"
-      " AND (?1 IS NULL OR g.service = ?1) AND (g.last_wall, g.id) > (?3, ?4)"
-      " ORDER BY g.last_wall, g.id LIMIT ?2",
+      " AND (?1 IS NULL OR g.service = ?1) AND (g.last_arrival, g.id) > (?3, ?4)"
+      " ORDER BY g.last_arrival, g.id LIMIT ?2",
       diag, &stmt));
   /* Not to be copied: without memory for that it would be no condition, and another's segments would go. */
   if (service != NULL) sqlite3_bind_text(stmt, 1, service, -1, SQLITE_STATIC);
   sqlite3_bind_int64(stmt, 2, limit);
-  sqlite3_bind_int64(stmt, 3, after != NULL ? (int64_t)after->last_wall_ns : INT64_MIN);
+  sqlite3_bind_int64(stmt, 3, after != NULL ? (int64_t)after->last_arrival_ns : INT64_MIN);
   sqlite3_bind_int64(stmt, 4, after != NULL ? (int64_t)after->id : INT64_MIN);
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }

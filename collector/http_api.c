@@ -77,10 +77,17 @@ static tb_rc read_time(const char *name, const char *value, struct tb_diag *diag
 static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *list,
                                  struct tb_diag *diag) {
   const char *service = "", *instance = "", *since = NULL, *until = NULL;
+  const char *arrived_since = NULL, *arrived_until = NULL;
   const char *limit = "100", *after = "0";
   const struct tc_http_param params[] = {
-    { "service", &service }, { "instance", &instance }, { "since", &since },
-    { "until", &until },     { "limit", &limit },       { "after", &after },
+    { "service", &service },
+    { "instance", &instance },
+    { "since", &since },
+    { "until", &until },
+    { "limit", &limit },
+    { "after", &after },
+    { "arrived_since", &arrived_since },
+    { "arrived_until", &arrived_until },
   };
   uint64_t number;
 
@@ -89,6 +96,8 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
   list->selector->instance = text(instance);
   TB_TRY(read_time("since", since, diag, &list->selector->since_wall_ns));
   TB_TRY(read_time("until", until, diag, &list->selector->until_wall_ns));
+  TB_TRY(read_time("arrived_since", arrived_since, diag, &list->selector->since_arrival_ns));
+  TB_TRY(read_time("arrived_until", arrived_until, diag, &list->selector->until_arrival_ns));
   TB_TRY(tc_http_number("limit", limit, 1, SEGMENTS_MAX, diag, &number));
   list->limit = (uint32_t)number;
   return tc_http_number("after", after, 0, INT64_MAX, diag, &list->after);

@@ -140,6 +140,7 @@ static void write_stream(struct tb_buf *out, const stream_status *s, const strea
   write_text(out, "last_loss", s->last_loss);
   write_count(out, "first_wall_ns", s->first_wall_ns);
   write_count(out, "last_wall_ns", s->last_wall_ns);
+  write_count(out, "newest_wall_ns", s->newest_wall_ns);
   const Tracecollect__V1__SyscallView *r = calls != NULL ? calls->syscall : NULL;
   write_count(out, "blocked_now", r != NULL ? r->blocked_now_total : 0);
   write_count(out, "blocked_idle", r != NULL ? idle_calls(r) : 0);

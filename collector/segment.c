@@ -26,6 +26,19 @@ bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len) {
   return len >= 2 && batch[0] == EXPERIMENTAL_BATCH && batch[1] != EXPERIMENT_READABLE;
 }
 
+struct tc_wall tc_segment_gen_wall(const struct tc_segment_gen *gen) {
+  Tracecollect__V1__GenerationMeta meta = TRACECOLLECT__V1__GENERATION_META__INIT;
+  Tracecollect__V1__Verdict verdict = TRACECOLLECT__V1__VERDICT__INIT;
+
+  verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
+  meta.verdict = &verdict;
+  meta.first_ns = gen->verdict.first_ns;
+  meta.last_ns = gen->verdict.last_ns;
+  meta.end_wall_ns = gen->end_wall_ns;
+  tc_clock_ticks_put(&gen->ticks, &meta);
+  return tc_generation_wall(&meta, gen->first_wall_ns);
+}
+
 unsigned tc_go_version(const unsigned char *header, uint32_t len) {
   static const unsigned known[] = { 22, 23, 25, 26 };
 
@@ -83,6 +96,7 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   TB_TRY(segment_alloc(open_fd, stream_hex, first_gen, diag, &segment));
   segment->header_len = header_len;
   if (header_len > 0) memcpy(segment->header, header, header_len);
+  segment->go_version = tc_go_version(segment->header, (uint32_t)header_len);
   segment->fd = tc_file_create(open_fd, segment->name, O_RDWR);
   tb_rc rc = TB_OK;
   if (segment->fd < 0)
@@ -147,6 +161,7 @@ tb_rc tc_segment_resume(int open_fd, const char *stream_hex, const struct tc_seg
     return rc;
   }
   segment->header_len = now->offset;
+  segment->go_version = tc_go_version(segment->header, (uint32_t)now->offset);
   segment->written = bytes;
   segment->now = *now;
   segment->in_gen = true;
@@ -192,6 +207,7 @@ tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq, 
   now->batches++;
   now->last_seq = seq;
   now->unsafe_experiment |= tc_batch_is_unsafe(payload, len);
+  tc_clock_ticks_take(&now->ticks, segment->go_version, payload, len);
   if (!add_bytes(segment, payload, len, crc))
     return tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
   if (len > 0)

@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "collector/statedir.h"
+#include "collector/wall.h"
 
 enum { TC_SEGMENT_QUEUE = 64 };
 
@@ -34,6 +35,7 @@ struct tc_segment_gen {
   uint32_t crc;         /* of its bytes */
   uint32_t crc_of_crcs; /* as GENEND has it */
   bool unsafe_experiment;
+  struct tc_clock_ticks ticks;
   struct tc_segment_verdict verdict;
 };
 
@@ -44,6 +46,7 @@ struct tc_segment {
   uint64_t first_gen;
   unsigned char header[64];
   size_t header_len;
+  unsigned go_version; /* of the header; 0: unknown */
 
   uint64_t bytes; /* queued ones too */
   uint32_t crc;
@@ -104,6 +107,9 @@ TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex,
 void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]);
 
 TB_MUST tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]);
+
+/* When a generation was traced, its verdict known or not. */
+struct tc_wall tc_segment_gen_wall(const struct tc_segment_gen *gen);
 
 /* Does this batch carry an experiment that Go's own tools cannot read (any but number 1)? */
 bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len);

@@ -118,8 +118,7 @@ struct tc_reply {
   /* STORED, ARCHIVED, LOST; the latter two: gen to last_gen, with bytes, and of LOST batches, and in code
    * the LossReason or in text why the collector gave it up. */
   uint64_t gen, last_gen, batches;
-  uint64_t first_wall_ns,
-      end_wall_ns; /* first record received, and when the agent saw it end; 0: unknown */
+  uint64_t first_wall_ns, end_wall_ns; /* when it was traced (collector/wall.h); 0: unknown */
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   unsigned char stream_id[TC_STREAM_BYTES];
   /* STORED: */

@@ -14,7 +14,7 @@ const streams = new Streams();
 const calls = new Calls();
 const chart = new Chart(
   byId("chart"),
-  (from, until) => showSegments("Segments of that second", { from_ns: from * 1e9, until_ns: until * 1e9 }),
+  (from, until) => showSegments("Segments of that second", { from_ns: from * 1e9, until_ns: until * 1e9, arrived: true }),
   (text) => setText(byId("readout"), text),
 );
 
@@ -24,7 +24,7 @@ const chart = new Chart(
 function showCause(cause) {
   const stream = model.overview.streams.find((s) => s.stream === cause.seen?.stream) ?? model.overview.streams.find((s) => s.stw.some((stop) => stop.id === cause.id));
   const at = cause.seen?.at ?? stream.last_wall_ns;
-  showSegments(`Latest stop by ${cause.reason}`, { service: stream.service, instance: stream.instance, from_ns: at - 1e9, until_ns: at });
+  showSegments(`Latest stop by ${cause.reason}`, { service: stream.service, instance: stream.instance, from_ns: at - 1e9, until_ns: at, arrived: true });
 }
 
 function makeCause() {

@@ -3,7 +3,7 @@
 import { bytes, count, moment } from "/format.js";
 import { byId, element, setText } from "/view.js";
 
-const SLACK_NS = 3e9; // a generation ends, and is received, up to so long after what it tells
+const SLACK_NS = 3e9; // an alert, or a report, names its time less exactly than a generation does
 const LIMIT = 200;
 
 function row(s) {
@@ -13,7 +13,7 @@ function row(s) {
   const generations = s.first_gen === s.last_gen ? count(s.first_gen) : `${count(s.first_gen)}–${count(s.last_gen)}`;
   return element(
     "tr", {},
-    element("td", {}, moment(s.first_wall_ns)),
+    element("td", { title: `${s.wall_estimated ? "estimated: a trace before Go 1.25 does not say when it was; " : ""}received ${moment(s.first_arrival_ns)}` }, `${s.wall_estimated ? "~" : ""}${moment(s.first_wall_ns)}`),
     element("td", {}, `${s.service} / ${s.instance}`),
     element("td", { className: "number" }, generations),
     element("td", { className: "number" }, s.analysis === "ok" ? count(s.events) : s.analysis),
@@ -29,18 +29,19 @@ async function ask(query) {
   return said;
 }
 
-// which: { service, instance, from_ns, until_ns }, all but the times optional.
+// which: { service, instance, from_ns, until_ns, arrived }, all but the times optional. arrived: the times are those of the
+// collector, when it heard of something, and not those of the traced program.
 export async function showSegments(title, which) {
   const dialog = byId("segments");
   const rows = byId("segment-rows");
   const query = new URLSearchParams({ limit: LIMIT });
   if (which.service) query.set("service", which.service);
   if (which.instance) query.set("instance", which.instance);
-  query.set("since", `@${((which.from_ns - SLACK_NS) / 1e9).toFixed(3)}`);
-  query.set("until", `@${((which.until_ns + SLACK_NS) / 1e9).toFixed(3)}`);
+  query.set(which.arrived ? "arrived_since" : "since", `@${((which.from_ns - SLACK_NS) / 1e9).toFixed(3)}`);
+  query.set(which.arrived ? "arrived_until" : "until", `@${((which.until_ns + SLACK_NS) / 1e9).toFixed(3)}`);
 
   setText(byId("segments-title"), title);
-  setText(byId("segments-about"), `received ${moment(which.from_ns - SLACK_NS)} – ${moment(which.until_ns + SLACK_NS)}`);
+  setText(byId("segments-about"), `${which.arrived ? "received" : "traced"} ${moment(which.from_ns - SLACK_NS)} – ${moment(which.until_ns + SLACK_NS)}`);
   setText(byId("segments-empty"), "looking…");
   rows.replaceChildren();
   if (!dialog.open) dialog.showModal();

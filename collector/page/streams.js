@@ -35,7 +35,7 @@ function makeRow(stream) {
   node.dataset.stream = stream.stream;
   button.setAttribute("aria-label", `segments of ${stream.service}, ${stream.instance}`);
   button.addEventListener("click", () =>
-    showSegments(`Latest segments of ${latest.service} / ${latest.instance}`, { service: latest.service, instance: latest.instance, from_ns: latest.last_wall_ns - LOOK_BACK_NS, until_ns: latest.last_wall_ns }),
+    showSegments(`Latest segments of ${latest.service} / ${latest.instance}`, { service: latest.service, instance: latest.instance, from_ns: latest.newest_wall_ns - LOOK_BACK_NS, until_ns: latest.newest_wall_ns }),
   );
   node.update = (s, now) => {
     latest = s;

@@ -5,6 +5,7 @@ Every case runs the real programs of one build (TC_BINARY_DIR) on loopback with 
 Nothing here sleeps for a fixed time: wait_until() polls a condition and gives up at a deadline.
 """
 import ctypes
+import datetime
 import fcntl
 import functools
 import json
@@ -43,6 +44,12 @@ def wait_until(what, condition, seconds=DEADLINE):
         if time.monotonic() > end:
             raise AssertionError(f"waited {seconds} s in vain: {what}")
         time.sleep(0.02)
+
+
+def rfc3339(wall_ns):
+    """A moment as --since takes it, with all nine digits."""
+    whole = datetime.datetime.fromtimestamp(wall_ns // 10**9, datetime.timezone.utc)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{wall_ns % 10**9:09d}Z"
 
 
 def corpus():

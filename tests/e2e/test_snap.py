@@ -5,7 +5,7 @@ import re
 import signal
 import unittest
 
-from harness import BUILD, SANITIZE, Case, Collector, local_go, wait_until
+from harness import BUILD, SANITIZE, Case, Collector, local_go, rfc3339, wait_until
 
 PRELOAD = BUILD / "lib/libtraceagent-preload.so"
 SECOND = 1_000_000_000
@@ -87,6 +87,12 @@ class Snap(Case):
         wait_until("all of it is archived", lambda: self.archived() == sent)
         self.collector.ask("verify")
         self.assertEqual(len(self.read("--service", "flight-recorder")), 2)
+        # FROM and TO are the times that list and fetch mean.
+        for row in (first, second):
+            found = self.collector.json_lines("list", "--since", rfc3339(row["from_wall_ns"]), "--until", rfc3339(row["to_wall_ns"]))
+            generations = {gen for s in found for gen in range(s["first_gen"], s["last_gen"] + 1)}
+            self.assertLessEqual(set(range(row["first_gen"], row["last_gen"] + 1)), generations)
+            self.assertLessEqual(len(generations), row["generations"] + 1)
         self.end(process)
 
     def test_a_snap_of_its_own_comes_when_the_collector_is_back(self):

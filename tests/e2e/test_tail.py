@@ -97,7 +97,7 @@ class Tail(Case):
         total = len(self.cat(trace))
 
         def ask(n, *args):
-            done = collector.ask("tail", "shop/", "--since", "-1h", "--json", "-n", n, *args)
+            done = collector.ask("tail", "shop/", "--since", "@1", "--json", "-n", n, *args)
             return [json.loads(line) for line in done.out.split("\n")[:-1]]
 
         every = ask(total, "--kind", "all")
@@ -162,7 +162,7 @@ class Tail(Case):
         tails = []
         for i, generations in enumerate((1, 6, 14, 20)):  # each begins somewhere else
             wait_until(f"{generations} generations", lambda: self.metric(collector, "generations_ordered_total") >= generations)
-            tails.append(self.tail(collector, "--kind", "all", "--since", "-1h", "--json", "-n", len(want), name=f"tail{i}"))
+            tails.append(self.tail(collector, "--kind", "all", "--since", "@1", "--json", "-n", len(want), name=f"tail{i}"))
         self.assertEqual(sender.wait(DEADLINE), 0, self.log("send"))
         for i, tail in enumerate(tails):
             self.assertEqual(tail.wait(DEADLINE), 0, self.log(f"tail{i}"))

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/catalog_private.h"
 #include "collector/catalog_write.h"
 
 static char dir[] = "/tmp/tc-catalog-XXXXXX";
@@ -30,7 +31,25 @@ static void remove_catalog(void) {
 
 TestSuite(catalog, .init = open_catalog, .fini = remove_catalog);
 
-/* A segment of generations first..last, each 10 bytes, one second of wall clock a generation. */
+static uint64_t second_ns =
+    1000; /* in which generation N is traced from N on, to just before N + 1 */
+static uint64_t set_back_from = UINT64_MAX,
+                set_back_by; /* the program's clock, before this generation */
+static bool says_no_time;    /* as before Go 1.25 */
+
+static void set_clock(Tracecollect__V1__GenerationMeta *gen) {
+  uint64_t began = gen->gen * second_ns - (gen->gen >= set_back_from ? set_back_by : 0);
+
+  gen->first_ns = 1;
+  gen->last_ns = (int64_t)second_ns;
+  gen->clock_ns = says_no_time ? 0 : 1;
+  gen->clock_wall_ns = says_no_time ? 0 : began;
+  gen->end_wall_ns = began + second_ns - 1;
+}
+
+/* A segment of generations first..last, each 10 bytes; all came at arrival_ns. */
+static uint64_t arrival_ns = 1000000;
+
 static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict, bool expired) {
   unsigned char id[16], sha[32] = { 0 };
   Tracecollect__V1__GenerationMeta gens[16];
@@ -51,6 +70,7 @@ static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict
     gens[i].batches = 2;
     gens[i].events = 5;
     gens[i].verdict = &verdicts[i];
+    set_clock(&gens[i]);
     verdicts[i].code = (Tracecollect__V1__VerdictCode)verdict;
     list[i] = &gens[i];
   }
@@ -63,8 +83,7 @@ static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict
   meta.identity = agent;
   meta.day = day;
   meta.bytes = 10 * meta.n_generations;
-  meta.first_wall_ns = first * 1000;
-  meta.last_wall_ns = last * 1000 + 999;
+  meta.first_wall_ns = meta.last_wall_ns = arrival_ns;
   meta.expired = expired;
   cr_assert_eq(tc_catalog_put(catalog, &meta, &diag), TB_OK, "%s", diag.text);
 }
@@ -125,6 +144,102 @@ Test(catalog, since_until_and_last_go_by_the_wall_clock) {
   cr_assert_eq(newest.n, 4);
   cr_assert_eq(newest.first[0], 9);
   cr_assert_eq(newest.first[2], 2);
+}
+
+/* All came at once, long after: that plays no part. */
+Test(catalog, both_ends_of_the_asked_span_belong_to_it) {
+  put(1, 5, 5, 1, false); /* traced from 5000 to 5999 */
+  static const struct {
+    uint64_t since, until;
+    unsigned n;
+  } spans[] = { { 5999, 0, 1 },    { 6000, 0, 0 },    { 0, 5000, 1 },    { 0, 4999, 0 },
+                { 5999, 5999, 1 }, { 5000, 5000, 1 }, { 5100, 5200, 1 }, { 4000, 7000, 1 },
+                { 1, 4999, 0 },    { 6000, 9000, 0 } };
+  for (size_t i = 0; i < sizeof spans / sizeof spans[0]; i++) {
+    struct tc_select select = { .since_wall_ns = spans[i].since, .until_wall_ns = spans[i].until };
+    cr_expect_eq(select_segments(select).n, spans[i].n, "%zu", i);
+  }
+  cr_assert_eq(select_segments((struct tc_select){ .since_arrival_ns = arrival_ns }).n, 1);
+  cr_assert_eq(select_segments((struct tc_select){ .since_arrival_ns = arrival_ns + 1 }).n, 0);
+  cr_assert_eq(select_segments((struct tc_select){ .until_arrival_ns = arrival_ns }).n, 1);
+  cr_assert_eq(select_segments((struct tc_select){ .until_arrival_ns = arrival_ns - 1 }).n, 0);
+}
+
+static struct tc_segment_row one_row;
+
+static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
+  (void)self;
+  one_row = *row;
+  return TB_OK;
+}
+
+Test(catalog, a_row_has_both_times) {
+  put(1, 5, 6, 1, false);
+  cr_assert_eq(tc_catalog_segments(catalog, &(struct tc_select){ 0 }, keep_row, NULL, &diag),
+               TB_OK);
+  cr_assert_eq(one_row.first_wall_ns, 5000);
+  cr_assert_eq(one_row.last_wall_ns, 6999);
+  cr_assert_eq(one_row.first_arrival_ns, arrival_ns);
+  cr_assert(!one_row.wall_estimated);
+  says_no_time = true;
+  put(1, 5, 6, 1, false);
+  cr_assert_eq(tc_catalog_segments(catalog, &(struct tc_select){ 0 }, keep_row, NULL, &diag),
+               TB_OK);
+  cr_assert_eq(one_row.first_wall_ns, 5000);
+  cr_assert_eq(one_row.last_wall_ns, 6999);
+  cr_assert(one_row.wall_estimated);
+}
+
+/* Generations 6 to 10 say that they were traced from 3000 to 7999. */
+Test(catalog, a_clock_that_was_set_back_selects_by_what_each_generation_says) {
+  set_back_from = 6;
+  set_back_by = 3000;
+  put_ten();
+  struct found some = select_segments(
+      (struct tc_select){ .service = "odd", .since_wall_ns = 3000, .until_wall_ns = 3999 });
+  cr_assert_eq(some.n, 2);
+  cr_assert_eq(some.first[0], 3);
+  cr_assert_eq(some.first[1], 6);
+  /* The newest is the newest of the stream, although generation 5 was traced in the same second as 8. */
+  struct found newest = select_segments((struct tc_select){ .service = "odd", .last_ns = 1 });
+  cr_assert_eq(newest.n, 1);
+  cr_assert_eq(newest.first[0], 10);
+  newest = select_segments((struct tc_select){ .service = "odd", .last_ns = 2500 });
+  cr_assert_eq(newest.n, 4, "%u", newest.n);
+  cr_assert_eq(newest.first[0], 5);
+  cr_assert_eq(newest.first[3], 10);
+}
+
+Test(catalog, the_newest_come_first_page_by_page) {
+  struct tc_select select = { .limit = 4 };
+  struct found page = { 0 };
+  uint64_t last_first = UINT64_MAX;
+  unsigned seen = 0;
+
+  put_ten();
+  do {
+    page.n = 0;
+    cr_assert_eq(tc_catalog_newest(catalog, &select, collect, &page, &diag), TB_OK, "%s",
+                 diag.text);
+    for (unsigned i = 0; i < page.n; i++) {
+      cr_assert_leq(page.first[i], last_first);
+      last_first = page.first[i];
+    }
+    seen += page.n;
+    select.after = page.n > 0 ? page.ids[page.n - 1] : 0;
+  } while (page.n > 0);
+  cr_assert_eq(seen, 13);
+}
+
+Test(catalog, one_of_an_earlier_schema_is_refused_so_that_it_is_made_anew) {
+  struct tc_catalog *other = NULL;
+
+  cr_assert_eq(sqlite3_exec(catalog->db, "PRAGMA user_version=3", NULL, NULL, NULL), SQLITE_OK);
+  cr_assert_eq(tc_catalog_open(fd, true, &diag, &other), TB_CORRUPT);
+  cr_assert_not_null(strstr(diag.text, "has schema 3"), "%s", diag.text);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_catalog_open(fd, false, &diag, &other), TB_CORRUPT);
+  cr_assert_not_null(strstr(diag.text, "has schema 3"), "%s", diag.text);
 }
 
 Test(catalog, a_walk_goes_on_after_the_last_segment_it_gave) {

@@ -68,8 +68,11 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   cr_assert_null(strstr(answer, "\"first_gen\":3,"), "%s", answer);
   EXPECT("/api/v1/segments?limit=2&after=2", "", "\"more\":false");
   EXPECT("/api/v1/segments?instance=other", "", "{\"segments\":[],\"more\":false");
-  EXPECT("/api/v1/segments?since=-1h&until=now", "", "\"first_gen\":1,");
-  EXPECT("/api/v1/segments?until=-1h", "", "{\"segments\":[]");
+  EXPECT("/api/v1/segments?arrived_since=-1h&arrived_until=now", "", "\"first_gen\":1,");
+  EXPECT("/api/v1/segments?arrived_until=-1h", "", "{\"segments\":[]");
+  EXPECT("/api/v1/segments?until=-1h", "", "\"first_gen\":1,"); /* their ends say so */
+  EXPECT("/api/v1/segments?since=-1h", "", "{\"segments\":[]");
+  EXPECT("/api/v1/segments?arrived_since=yesterday", "", "HTTP/1.1 400");
   EXPECT("/api/v1/segments?since=yesterday", "", "HTTP/1.1 400");
   cr_assert_not_null(strstr(answer, "since: \\\"yesterday\\\" is not a time"), "%s", answer);
   EXPECT("/api/v1/segments?limit=0", "", "HTTP/1.1 400");

@@ -30,10 +30,11 @@ static int print_json(const struct tk_index *index) {
 
     format_time(row->begin_wall_ns, begin, &began);
     format_time(row->end_wall_ns, end, &ended);
-    json_t *line = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s}", "gen", (json_int_t)row->gen,
+    json_t *line = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:b}", "gen", (json_int_t)row->gen,
                              "offset", (json_int_t)row->offset, "bytes", (json_int_t)row->bytes,
                              "batches", (json_int_t)row->batches, "events", (json_int_t)row->events,
-                             "since_ns", (json_int_t)row->since_ns, "began", began, "ended", ended);
+                             "since_ns", (json_int_t)row->since_ns, "began", began, "ended", ended,
+                             "estimated", row->estimated);
     if (line == NULL) return tk_fail("index", "out of memory");
     json_dumpf(line, stdout, JSON_COMPACT);
     putchar('\n');
@@ -57,7 +58,7 @@ static void print_table(const struct tk_index *index) {
     tk_table_add(&table, "%" PRIu64, row->batches);
     tk_table_add(&table, "%" PRIu64, row->events);
     tk_table_add(&table, "%s", tk_human_ns(row->since_ns, since));
-    tk_table_add(&table, "%s", began);
+    tk_table_add(&table, "%s%s", row->estimated ? "~" : "", began);
   }
   tk_table_print(&table, stdout, false);
   tk_table_fini(&table);

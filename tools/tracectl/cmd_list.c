@@ -1,28 +1,163 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl list: the archive's segments, in order of stream and generation. */
+/* tracectl list: the archive's segments by the time they were traced, the newest last. All are kept until the last page has
+ * come, packed as they came: some 300 bytes a segment. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "collector/times.h"
 #include "tools/tracectl/json.h"
 #include "tools/tracectl/options.h"
 #include "tools/tracectl/remote.h"
 #include "tools/tracectl/table.h"
-#include "collector/times.h"
 #include "tools/tracectl/tracectl.h"
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
 
-struct listing {
-  bool json;
-  struct tk_table table;
-  size_t segments;
+enum { OPT_SORT = 0x2000, OPT_ARRIVAL };
+
+/* What is kept of a segment. */
+struct item {
+  uint64_t id, began_ns, arrived_ns, bytes, events;
+  char *service; /* and, behind its end, the instance; then the packed message */
+  const char *instance;
+  const unsigned char *packed;
+  size_t len;
 };
 
-static void add_row(struct tk_table *table, const segment_info *s) {
-  char size[TK_SIZE_BYTES], first[TC_TIME_BYTES];
+typedef int item_order(const void *a, const void *b);
+
+struct list_args {
+  struct tk_client_args client;
+  struct tk_selector selector;
+  item_order *order;
+  size_t most; /* 0: all */
+  bool json, arrival;
+};
+
+struct listing {
+  const struct list_args *args;
+  struct item *items;
+  size_t n, room;
+};
+
+/* ---- order ---- */
+
+static int compare(uint64_t a, uint64_t b) {
+  return (a > b) - (a < b);
+}
+
+static int by_time(const void *a, const void *b) {
+  const struct item *x = a, *y = b;
+  int order = compare(x->began_ns, y->began_ns);
+
+  return order != 0 ? order : compare(x->id, y->id);
+}
+
+static int by_arrival(const void *a, const void *b) {
+  int order = compare(((const struct item *)a)->arrived_ns, ((const struct item *)b)->arrived_ns);
+
+  return order != 0 ? order : by_time(a, b);
+}
+
+static int by_size(const void *a, const void *b) {
+  int order = compare(((const struct item *)a)->bytes, ((const struct item *)b)->bytes);
+
+  return order != 0 ? order : by_time(a, b);
+}
+
+static int by_events(const void *a, const void *b) {
+  int order = compare(((const struct item *)a)->events, ((const struct item *)b)->events);
+
+  return order != 0 ? order : by_time(a, b);
+}
+
+static int by_service(const void *a, const void *b) {
+  const struct item *x = a, *y = b;
+  int order = strcmp(x->service, y->service);
+
+  if (order == 0) order = strcmp(x->instance, y->instance);
+  return order != 0 ? order : by_time(a, b);
+}
+
+static tb_rc parse_order(const char *key, struct tb_diag *diag, item_order **out) {
+  static const struct {
+    const char *key;
+    item_order *order;
+  } orders[] = { { "time", by_time },
+                 { "arrival", by_arrival },
+                 { "size", by_size },
+                 { "events", by_events },
+                 { "service", by_service } };
+
+  for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+    if (strcmp(key, orders[i].key) != 0) continue;
+    *out = orders[i].order;
+    return TB_OK;
+  }
+  return tb_fail(diag, TB_BROKEN,
+                 "--sort: \"%.80s\" is none of time, arrival, size, events, service", key);
+}
+
+/* ---- taking ---- */
+
+/* An older collector knows the arrival alone, and says it where the trace's time stands now. */
+static bool is_estimated(const segment_info *s) {
+  return s->wall_estimated || s->first_arrival_ns == 0;
+}
+
+static uint64_t arrival_of(const segment_info *s) {
+  return s->first_arrival_ns != 0 ? s->first_arrival_ns : s->first_wall_ns;
+}
+
+static bool fill_item(const segment_info *s, struct item *out) {
+  size_t service = strlen(s->service) + 1, instance = strlen(s->instance) + 1;
+  size_t len = tracecollect__v1__segment_info__get_packed_size(s);
+  char *block = malloc(service + instance + len);
+
+  if (block == NULL) return false;
+  memcpy(block, s->service, service);
+  memcpy(block + service, s->instance, instance);
+  unsigned char *packed = (unsigned char *)block + service + instance;
+  tracecollect__v1__segment_info__pack(s, packed);
+  *out = (struct item){ s->id, s->first_wall_ns, arrival_of(s), s->bytes, s->events,
+                        block, block + service,  packed,        len };
+  return true;
+}
+
+static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
+  struct listing *to = self;
+  bool enough_comes_first = to->args->most != 0 && page->newest_first;
+
+  for (size_t i = 0; i < page->n_segments; i++) {
+    if (to->n == to->room) {
+      size_t room = to->room == 0 ? 256 : 2 * to->room;
+      struct item *grown = reallocarray(to->items, room, sizeof *grown);
+      if (grown == NULL) return TB_NOMEM;
+      to->items = grown;
+      to->room = room;
+    }
+    if (!fill_item(page->segments[i], &to->items[to->n])) return TB_NOMEM;
+    if (++to->n == to->args->most && enough_comes_first) return TB_END;
+  }
+  return TB_OK;
+}
+
+/* ---- printing ---- */
+
+static void add_time(struct tk_table *table, uint64_t wall_ns, bool estimated) {
+  char text[TC_TIME_BYTES];
+
+  tc_time_format(wall_ns, text);
+  tk_table_add(table, "%s%s", estimated && wall_ns != 0 ? "~" : "", text);
+}
+
+static void add_row(struct tk_table *table, const segment_info *s, bool arrival) {
+  char size[TK_SIZE_BYTES];
 
   tk_size_format(s->bytes, size);
-  tc_time_format(s->first_wall_ns, first);
   tk_table_add(table, "%" PRIu64, s->id);
   tk_table_add(table, "%s", s->service);
   tk_table_add(table, "%s", s->instance);
@@ -32,69 +167,111 @@ static void add_row(struct tk_table *table, const segment_info *s) {
     tk_table_add(table, "%" PRIu64 "..%" PRIu64, s->first_gen, s->last_gen);
   tk_table_add(table, "%s", size);
   tk_table_add(table, "%" PRIu64, s->events);
-  tk_table_add(table, "%s", first);
+  add_time(table, s->first_wall_ns, is_estimated(s));
+  if (arrival) add_time(table, arrival_of(s), false);
   tk_table_add(table, s->go_version != 0 ? "1.%u" : "-", s->go_version);
   tk_table_add(table, "%s%s%s%s", s->expired ? "expired" : s->analysis,
                *s->reason != '\0' && !s->expired ? ": " : "", s->expired ? "" : s->reason,
                s->unsafe_experiment ? " (experiment Go's tools cannot read)" : "");
 }
 
-static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
-  struct listing *to = self;
+static tb_rc print_item(const struct list_args *args, struct tk_table *table,
+                        const struct item *item) {
+  segment_info *s = tracecollect__v1__segment_info__unpack(NULL, item->len, item->packed);
+  bool printed = s != NULL;
 
-  for (size_t i = 0; i < page->n_segments; i++) {
-    if (!to->json)
-      add_row(&to->table, page->segments[i]);
-    else if (!tk_json_print(NULL, &page->segments[i]->base))
-      return TB_NOMEM;
-  }
-  to->segments += page->n_segments;
-  return TB_OK;
+  if (printed && args->json)
+    printed = tk_json_print(NULL, &s->base);
+  else if (printed)
+    add_row(table, s, args->arrival);
+  if (s != NULL) tracecollect__v1__segment_info__free_unpacked(s, NULL);
+  return printed ? TB_OK : TB_NOMEM;
 }
 
-static tb_rc ask(const struct tk_client_args *args, const struct tk_selector *selector, bool json,
-                 struct tb_diag *diag) {
-  const struct tk_list_ask list = { .selector = selector, .settle = true };
-  struct listing listing = { .json = json };
+static tb_rc print_all(struct listing *listing, struct tk_client *client) {
+  const struct list_args *args = listing->args;
+  size_t n = listing->n, first;
+  struct tk_table table;
+  tb_rc rc = TB_OK;
+
+  if (n > 0) qsort(listing->items, n, sizeof *listing->items, by_time);
+  first = args->most != 0 && n > args->most ? n - args->most : 0;
+  if (n > 0) qsort(listing->items + first, n - first, sizeof *listing->items, args->order);
+  tk_table_init(&table, args->arrival
+                            ? ">ID,SERVICE,INSTANCE,>GENERATION,>SIZE,>EVENTS,FIRST,ARRIVED,"
+                              "FORMAT,ANALYSIS"
+                            : ">ID,SERVICE,INSTANCE,>GENERATION,>SIZE,>EVENTS,FIRST,FORMAT,"
+                              "ANALYSIS");
+  for (size_t i = first; rc == TB_OK && i < n; i++)
+    rc = print_item(args, &table, &listing->items[i]);
+  if (rc == TB_OK && n == 0 && !args->json)
+    fprintf(stderr, "tracectl list: %s\n",
+            tk_remote_no_match(client, &args->selector, "no segments"));
+  if (rc == TB_OK && n > 0 && !args->json) tk_table_print(&table, stdout, false);
+  tk_table_fini(&table);
+  return rc;
+}
+
+static tb_rc ask(const struct list_args *args, struct tb_diag *diag) {
+  const struct tk_list_ask list = { .selector = &args->selector,
+                                    .settle = true,
+                                    .newest_first = args->most != 0,
+                                    .limit = args->most };
+  struct listing listing = { .args = args };
   struct tk_client *client;
 
-  TB_TRY(tk_client_open(args, diag, &client));
-  tk_table_init(&listing.table, ">ID,SERVICE,INSTANCE,>GENERATION,>SIZE,>EVENTS,FIRST,GO,ANALYSIS");
+  TB_TRY(tk_client_open(&args->client, diag, &client));
   tb_rc rc = tk_remote_list(client, &list, take_page, &listing, diag);
-  if (rc == TB_OK && !json) {
-    if (listing.segments != 0)
-      tk_table_print(&listing.table, stdout, false);
-    else
-      fprintf(stderr, "tracectl list: %s\n",
-              tk_remote_no_match(client, selector, "no segments"));
-  }
-  tk_table_fini(&listing.table);
+  if (rc == TB_OK || rc == TB_END) rc = print_all(&listing, client);
+  for (size_t i = 0; i < listing.n; i++) free(listing.items[i].service);
+  free(listing.items);
   tk_client_close(client);
   return rc;
 }
 
+/* ---- options ---- */
+
+static tb_rc parse_most(const char *text, struct tb_diag *diag, size_t *out) {
+  char *end;
+
+  errno = 0;
+  unsigned long n = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || n == 0)
+    return tb_fail(diag, TB_BROKEN, "-n: \"%.80s\" is not a number of segments, 1 or more", text);
+  *out = n;
+  return TB_OK;
+}
+
+static tb_rc take_option(struct list_args *args, int option, const char *value,
+                         struct tb_diag *diag) {
+  switch (option) {
+  case 'j': args->json = true; return TB_OK;
+  case 'n': return parse_most(value, diag, &args->most);
+  case OPT_SORT: return parse_order(value, diag, &args->order);
+  case OPT_ARRIVAL: args->arrival = true; return TB_OK;
+  default: return tk_remote_option(&args->client, &args->selector, option, value, diag);
+  }
+}
+
 int tk_cmd_list(int argc, char **argv) {
-  static const struct option options[] = {
-    { "json", no_argument, NULL, 'j' }, TK_SELECTOR_OPTIONS, TK_CLIENT_OPTIONS, { 0 }
-  };
-  struct tk_client_args args = { 0 };
-  struct tk_selector selector = { 0 };
+  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+                                           { "sort", required_argument, NULL, OPT_SORT },
+                                           { "arrival", no_argument, NULL, OPT_ARRIVAL },
+                                           TK_SELECTOR_OPTIONS,
+                                           TK_CLIENT_OPTIONS,
+                                           { 0 } };
+  struct list_args args = { .order = by_time };
   struct tb_diag diag;
-  bool json = false;
   tb_rc rc = TB_OK;
 
   tb_diag_clear(&diag);
-  for (int c; rc == TB_OK && (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == 'j')
-      json = true;
-    else if (c == '?')
-      return tk_usage_hint("list");
-    else
-      rc = tk_remote_option(&args, &selector, c, optarg, &diag);
+  for (int c; rc == TB_OK && (c = tk_option_next(argc, argv, "n:", options)) != -1;) {
+    if (c == '?') return tk_usage_hint("list");
+    rc = take_option(&args, c, optarg, &diag);
   }
   if (rc == TB_OK && optind < argc)
     rc = tb_fail(&diag, TB_BROKEN, "\"%.80s\" has no place here", argv[optind]);
-  if (rc == TB_OK) rc = tk_selector_check(&selector, &diag);
-  if (rc == TB_OK) rc = ask(&args, &selector, json, &diag);
+  if (rc == TB_OK) rc = tk_selector_check(&args.selector, &diag);
+  if (rc == TB_OK) rc = ask(&args, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("list", rc, &diag);
 }

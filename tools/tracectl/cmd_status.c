@@ -71,7 +71,7 @@ static void print_text(const status_reply *s) {
   }
   tk_table_init(
       &table,
-      "STATE,SERVICE,INSTANCE,GO,>ACKED,>GENERATIONS,>BROKEN,>LOST,>SIZE,>EVENTS,LAST,PEER");
+      "STATE,SERVICE,INSTANCE,FORMAT,>ACKED,>GENERATIONS,>BROKEN,>LOST,>SIZE,>EVENTS,LAST,PEER");
   for (size_t i = 0; i < s->n_streams; i++) add_row(&table, s->streams[i]);
   fputc('\n', stdout);
   tk_table_print(&table, stdout, false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/fetch_plan.h"
+#include "collector/wall.h"
 #include "proto/frame.pb-c.h"
 #include "proto/loss.h"
 
@@ -12,7 +13,9 @@ typedef Tracecollect__V1__SegmentInfo segment_info;
 typedef Tracecollect__V1__GenerationMeta generation_meta;
 
 void tk_plan_init(struct tk_plan *plan, const struct tk_selector *selector) {
-  *plan = (struct tk_plan){ .selector = selector, .since_wall_ns = selector->since_wall_ns };
+  *plan = (struct tk_plan){ .selector = selector,
+                            .since_wall_ns = selector->since_wall_ns,
+                            .until_wall_ns = selector->until_wall_ns };
 }
 
 void tk_plan_fini(struct tk_plan *plan) {
@@ -82,9 +85,11 @@ static tb_rc take_streams(struct tk_plan *p, const Tracecollect__V1__ListReply *
                           struct tb_diag *diag) {
   if (p->n_streams != 0) return TB_OK;
   for (size_t i = 0; i < page->n_streams; i++) TB_TRY(add_stream(p, page->streams[i], diag));
-  if (page->n_streams == 1 && p->selector->last_ns != 0 &&
-      page->streams[0]->last_wall_ns > p->selector->last_ns)
-    p->since_wall_ns = page->streams[0]->last_wall_ns - p->selector->last_ns;
+  if (page->n_streams != 1 || p->selector->last_ns == 0) return TB_OK;
+  uint64_t newest = page->streams[0]->newest_wall_ns;
+  if (newest == 0) return TB_OK; /* an older collector: it chose whole segments, and that is it */
+  p->until_wall_ns = newest;
+  p->since_wall_ns = newest > p->selector->last_ns ? newest - p->selector->last_ns : 1;
   return TB_OK;
 }
 
@@ -97,44 +102,56 @@ static tb_rc add_piece(struct tk_plan *p, const struct tk_piece *piece, struct t
   return TB_OK;
 }
 
-/* started: when the generation before it ended, as far as is known. */
-static bool is_asked(const struct tk_plan *p, const generation_meta *g, uint64_t started) {
+static bool is_asked(const struct tk_plan *p, const generation_meta *g, uint64_t arrived_ns) {
   const struct tk_selector *s = p->selector;
+  struct tc_wall wall = tc_generation_wall(g, arrived_ns);
 
   if (s->first_gen != 0 && g->gen < s->first_gen) return false;
   if (s->last_gen != 0 && g->gen > s->last_gen) return false;
-  if (g->end_wall_ns == 0) return true;
-  if (p->since_wall_ns != 0 && g->end_wall_ns < p->since_wall_ns) return false;
-  return s->until_wall_ns == 0 || started <= s->until_wall_ns;
+  if (wall.last_ns == 0) return true;
+  if (p->since_wall_ns != 0 && wall.last_ns < p->since_wall_ns) return false;
+  return p->until_wall_ns == 0 || wall.first_ns <= p->until_wall_ns;
 }
 
-/* A file of several generations gives those that are asked for. */
-static tb_rc take_generations(struct tk_plan *p, const segment_info *s, struct tk_piece *piece,
+static tb_rc check_generation(const segment_info *s, const generation_meta *g, uint64_t end,
                               struct tb_diag *diag) {
-  uint64_t started = s->first_wall_ns;
+  if (g->offset >= TK_TRACE_HEADER_BYTES && g->offset <= s->bytes &&
+      g->bytes <= s->bytes - g->offset && (end == 0 || g->offset == end))
+    return TB_OK;
+  return tb_fail(diag, TB_BROKEN, "segment %" PRIu64 ": the index of its generations is broken",
+                 s->id);
+}
+
+/* A file of several generations gives those that are asked for, in more than one piece where the program's clock was set
+ * back meanwhile. */
+static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
+                              const struct tk_piece *whole, struct tb_diag *diag) {
+  struct tk_piece piece = *whole;
+  uint64_t end = 0;
   size_t taken = 0;
 
+  piece.len = 0;
   for (size_t i = 0; i < s->n_generations; i++) {
     const generation_meta *g = s->generations[i];
-    bool asked = is_asked(p, g, started);
-    started = g->end_wall_ns;
-    if (!asked) continue;
-    if (g->offset < TK_TRACE_HEADER_BYTES || g->offset > s->bytes ||
-        g->bytes > s->bytes - g->offset || (taken != 0 && g->offset != piece->offset + piece->len))
-      return tb_fail(diag, TB_BROKEN, "segment %" PRIu64 ": the index of its generations is broken",
-                     s->id);
-    if (taken++ == 0) {
-      piece->first_gen = g->gen;
-      piece->offset = g->offset;
-      piece->len = 0;
+    TB_TRY(check_generation(s, g, end, diag));
+    end = g->offset + g->bytes;
+    if (!is_asked(p, g, s->last_arrival_ns)) {
+      if (piece.len != 0) TB_TRY(add_piece(p, &piece, diag));
+      piece.len = 0;
+      continue;
     }
-    piece->last_gen = g->gen;
-    piece->len += g->bytes;
+    taken++;
+    if (piece.len == 0) {
+      piece.first_gen = g->gen;
+      piece.offset = g->offset;
+    }
+    piece.last_gen = g->gen;
+    piece.len += g->bytes;
+    piece.whole = taken == s->n_generations;
     if (g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN)
       TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
   }
-  piece->whole = taken == s->n_generations;
-  return taken != 0 ? add_piece(p, piece, diag) : TB_OK;
+  return piece.len != 0 ? add_piece(p, &piece, diag) : TB_OK;
 }
 
 static tb_rc take_losses(struct tk_plan *p, const segment_info *s, bool with_reason,
@@ -187,6 +204,8 @@ static const char *why_absent(const struct tk_plan *p, uint64_t first, uint64_t 
   for (size_t i = 0; i < p->n_absences; i++)
     if (p->absences[i].first_gen <= last && p->absences[i].last_gen >= first)
       return p->absences[i].why;
+  if (p->since_wall_ns != 0 || p->until_wall_ns != 0)
+    return "not in the archive, or outside the asked time (a clock that was set)";
   return "not in the archive";
 }
 

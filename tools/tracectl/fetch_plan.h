@@ -37,7 +37,8 @@ struct tk_broken {
 
 struct tk_plan {
   const struct tk_selector *selector;
-  uint64_t since_wall_ns; /* from the selector, or its --last counted back from the stream's end */
+  /* From the selector, or its --last counted back from where the stream's newest generation ends. */
+  uint64_t since_wall_ns, until_wall_ns;
   struct tk_piece *pieces;
   size_t n_pieces, room;
   struct tk_gap *gaps;     /* holes between pieces, and asked generations before and after them */

@@ -22,6 +22,7 @@ struct tk_index_row {
   uint64_t
       events; /* timed events and CPU samples as they stand; of a collector's meta: ordered events */
   uint64_t begin_wall_ns, end_wall_ns;
+  bool estimated;    /* begin and end are: the trace does not say (collector/wall.h) */
   uint64_t since_ns; /* since the trace's first batch */
 };
 
@@ -31,7 +32,7 @@ struct tk_index {
   unsigned version;
   uint64_t header_bytes;
   uint64_t bytes;        /* of the trace */
-  bool of_meta;          /* begin and end are the collector's, a little late */
+  bool of_meta;          /* a collector's */
   char source[PATH_MAX]; /* the file it was read from; "": the trace itself */
   struct tb_diag fault;
 };

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/meta.h"
+#include "collector/wall.h"
 #include "tools/tracectl/index.h"
 #include "wire/batch.h"
 
@@ -44,7 +44,7 @@ static bool fits(const tc_meta *meta, uint64_t size) {
   return true;
 }
 
-static bool take_rows(const tc_meta *meta, struct tk_index *out) {
+static bool take_rows(const tc_meta *meta, bool of_meta, struct tk_index *out) {
   uint64_t begin_wall_ns = meta->first_wall_ns;
 
   out->row = calloc(meta->n_generations, sizeof out->row[0]);
@@ -62,6 +62,11 @@ static bool take_rows(const tc_meta *meta, struct tk_index *out) {
     if (gen->first_ns > meta->generations[0]->first_ns)
       out->row[i].since_ns = (uint64_t)(gen->first_ns - meta->generations[0]->first_ns);
     begin_wall_ns = gen->end_wall_ns;
+    if (!of_meta) continue;
+    struct tc_wall wall = tc_generation_wall(gen, meta->last_wall_ns);
+    out->row[i].begin_wall_ns = wall.first_ns;
+    out->row[i].end_wall_ns = wall.last_ns;
+    out->row[i].estimated = wall.estimated;
   }
   out->version = meta->go_version;
   out->header_bytes = meta->trace_header.len;
@@ -85,7 +90,8 @@ static bool try_load(int folder, const char *name, const char *extension, bool o
   if (!of_meta && (index.st_mtim.tv_sec < trace.st_mtim.tv_sec)) return false;
   tb_diag_clear(&diag);
   if (tc_meta_read(folder, file, &diag, &meta) != TB_OK) return false;
-  bool loaded = fits(meta, (uint64_t)trace.st_size) && take_rows(meta, out);
+  if (of_meta) tc_meta_find_clocks(folder, meta);
+  bool loaded = fits(meta, (uint64_t)trace.st_size) && take_rows(meta, of_meta, out);
   tc_meta_free(meta);
   out->of_meta = of_meta;
   snprintf(out->source, sizeof out->source, "%s", file);

@@ -28,7 +28,6 @@ static bool by_number(const struct tk_part_ask *ask, const struct tk_index_row *
   return row->gen >= s->first_gen && (s->last_gen == 0 || row->gen <= s->last_gen);
 }
 
-/* A collector notes when it heard of a beginning or an end, not when it was: see of_meta. */
 static bool by_time(const struct tk_part_ask *ask, const struct tk_index_row *row) {
   bool too_early =
       ask->from_wall_ns != 0 && row->end_wall_ns != 0 && row->end_wall_ns < ask->from_wall_ns;
@@ -72,10 +71,11 @@ static tb_rc choose(const struct tk_index *index, const struct tk_part_ask *ask,
     last = i;
   }
   if (first == index->n) return nothing(index, diag);
-  if (timed && index->of_meta) {
-    if (first > 0 && by_number(ask, &index->row[first - 1])) first--;
-    if (last + 1 < index->n && by_number(ask, &index->row[last + 1])) last++;
-  }
+  if (timed && first > 0 && index->row[first].estimated && by_number(ask, &index->row[first - 1]))
+    first--;
+  if (timed && last + 1 < index->n && index->row[last].estimated &&
+      by_number(ask, &index->row[last + 1]))
+    last++;
   *out = (struct tk_part){ index->header_bytes, index->row[first].offset,
                            index->row[last].offset + index->row[last].bytes };
   return TB_OK;

@@ -30,6 +30,8 @@ tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk
   list.selector = &which;
   list.settle = ask->settle;
   list.detail = ask->detail;
+  list.newest_first = ask->newest_first;
+  list.limit = ask->limit < UINT32_MAX ? (uint32_t)ask->limit : 0;
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
   request.list = &list;
   for (bool more = true; more;) {

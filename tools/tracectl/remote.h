@@ -9,8 +9,8 @@
 int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag);
 
 /* An option of the client or the selector. TB_NOTFOUND: of neither. */
-TB_MUST tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector, int option,
-                               const char *value, struct tb_diag *diag);
+TB_MUST tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector,
+                               int option, const char *value, struct tb_diag *diag);
 
 /* Why nothing matched, if that is a service that no stream has: "no service \"chekout\"; did you mean \"checkout\"?".
  * Else, and where the collector does not answer, otherwise as it is. Lent until the next call. */
@@ -21,6 +21,8 @@ const char *tk_remote_no_match(struct tk_client *client, const struct tk_selecto
 struct tk_list_ask {
   const struct tk_selector *selector;
   bool settle, detail;
+  bool newest_first; /* if the collector can: the page says so */
+  size_t limit;      /* of segments that are wanted, to ask for less at a time; 0: all */
 };
 typedef tb_rc tk_list_fn(void *self, const Tracecollect__V1__ListReply *page);
 TB_MUST tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask,

@@ -105,6 +105,7 @@ void tk_selector_message(const struct tk_selector *s, Tracecollect__V1__Selector
   out->since_wall_ns = s->since_wall_ns;
   out->until_wall_ns = s->until_wall_ns;
   out->last_ns = s->last_ns;
+  out->since_arrival_ns = s->since_arrival_ns;
   out->first_gen = s->first_gen;
   out->last_gen = s->last_gen;
 }

@@ -42,7 +42,8 @@ enum {
 #define TK_SELECTOR_HELP                                                                          \
   "  --service S, --instance I      of these names\n"                                             \
   "  --stream HEX                   of this stream\n"                                             \
-  "  --since T, --until T           RFC 3339, -5m, now or @UNIX\n"                                \
+  "  --since T, --until T           traced then, by the program's own clock: RFC 3339, -5m, now\n" \
+  "                                 or @UNIX; generations that reach into it\n"                  \
   "  --last SPAN                    the stream's newest 30s, 5m, 1h\n"                            \
   "  --gen A..B                     generations by number; A.. and ..B are open\n"
 
@@ -52,6 +53,7 @@ struct tk_selector {
   unsigned char stream[16];
   bool has_stream;
   uint64_t since_wall_ns, until_wall_ns, last_ns;
+  uint64_t since_arrival_ns; /* for a verb's own use: no option sets it */
   uint64_t first_gen, last_gen;
 };
 

@@ -78,13 +78,13 @@ static void release_lease(struct follower *f) {
   (void)!tk_client_ask(f->client, &request, &diag, &reply); /* else it expires */
 }
 
-static tb_rc replay(struct follower *f, uint64_t since_wall_ns) {
+static tb_rc replay(struct follower *f, uint64_t since_wall_ns, uint64_t since_arrival_ns) {
   struct timespec soon;
   tb_rc rc;
 
   do {
     soon = tc_from_now(CAUGHT_UP_MS);
-    rc = tk_tail_replay(&f->tail, f->client, since_wall_ns, f->diag);
+    rc = tk_tail_replay(&f->tail, f->client, since_wall_ns, since_arrival_ns, f->diag);
   } while (rc == TB_OK && tc_is_past(soon));
   return rc;
 }
@@ -92,13 +92,14 @@ static tb_rc replay(struct follower *f, uint64_t since_wall_ns) {
 /* With the lease open and everything before it shown, or known to be none of ours. */
 static tb_rc begin(struct follower *f) {
   uint64_t since_ns = f->tail.ask->selector.since_wall_ns;
+  /* What came while nobody listened: agents may have kept it for long. */
+  uint64_t arrival_ns = since_ns == 0 ? f->heard_wall_ns - behind_ns : 0;
   bool from_archive = since_ns != 0 || f->began;
 
-  if (since_ns == 0) since_ns = f->heard_wall_ns - behind_ns;
-  if (from_archive) TB_TRY(replay(f, since_ns));
+  if (from_archive) TB_TRY(replay(f, since_ns, arrival_ns));
   TB_TRY(open_lease(f));
   if (from_archive)
-    TB_TRY(tk_tail_replay(&f->tail, f->client, since_ns, f->diag));
+    TB_TRY(tk_tail_replay(&f->tail, f->client, since_ns, arrival_ns, f->diag));
   else
     TB_TRY(tk_tail_baseline(&f->tail, f->client, f->diag));
   f->began = true;

@@ -225,12 +225,13 @@ static tb_rc replay_segment(struct replay *r, struct tk_client *client, const st
 }
 
 tb_rc tk_tail_replay(struct tk_tail *tail, struct tk_client *client, uint64_t since_wall_ns,
-                     struct tb_diag *diag) {
+                     uint64_t since_arrival_ns, struct tb_diag *diag) {
   struct tk_selector selector = { .service =
                                       tail->ask->service_is_prefix || *tail->ask->service == '\0'
                                           ? NULL
                                           : tail->ask->service,
-                                  .since_wall_ns = since_wall_ns };
+                                  .since_wall_ns = since_wall_ns,
+                                  .since_arrival_ns = since_arrival_ns };
   struct tk_list_ask list = { .selector = &selector, .settle = true };
   struct replay r = { .tail = tail, .diag = diag };
   tb_rc rc;
