@@ -198,7 +198,12 @@ func TestLastErrorSaysWhyNothingIsAcked(t *testing.T) {
 	certs := certificates(t)
 	c := listen(t, certs)
 	const notYetKnown, diskFull = 99, 6
-	c.hold = diskFull
+	hold := func(why uint64) {
+		c.mu.Lock()
+		c.hold = why
+		c.mu.Unlock()
+	}
+	hold(diskFull)
 	lines := make(heard, 100)
 	cfg := config(c.listener.Addr().String(), certs)
 	cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
@@ -209,11 +214,6 @@ func TestLastErrorSaysWhyNothingIsAcked(t *testing.T) {
 	lines.expect(t, "level=WARN", "collector stores nothing: its disk is full")
 	if s := agent.Status(); s.LastError != "collector stores nothing: its disk is full" {
 		t.Errorf("status %+v", s)
-	}
-	hold := func(why uint64) {
-		c.mu.Lock()
-		c.hold = why
-		c.mu.Unlock()
 	}
 	hold(notYetKnown)
 	for agent.Status().ProducedBytes == 0 {
