@@ -203,8 +203,8 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  *
  * The law holds here, too: a call cannot fail, block or write a trace that Go's tools refuse. One that makes no sense
  * where it stands (a fiber that runs twice, the end of nothing, a NULL text, a number that was never given out) is left
- * out and counted in `misused`. A generation that finds no memory is given up whole: counted, told to the collector, and
- * the next one is complete again.
+ * out and counted in `misused`; only a debug build of the library (CMake's preset dev) aborts there, and says why. A
+ * generation that finds no memory is given up whole: counted, told to the collector, and the next one is complete again.
  *
  * Memory    spool_bytes of the stream: a quarter for batches, the rest for what is not acked. A thread that writes in a
  *           generation has one batch in it, or two at its end: 576 bytes where it writes little, up to 64 KiB where it
@@ -363,7 +363,8 @@ TA_API void ta_pause_end(void);
 
 /* Garbage collection, of a program with a heap of its own. Each of these is called where something runs, and once: a second
  * begin, or an end without a begin, is left out and counted in `misused`. What is open at a generation's end is said again
- * at the head of the next one, so each generation can be read alone.
+ * at the head of the next one, so each generation can be read alone; of a collection a goroutine called traceagent says
+ * it, which is there for that.
  *
  * gc      a collection, from its first mark to its last. Of the whole program: it may end on another thread than it
  *         began on.

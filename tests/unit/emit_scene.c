@@ -56,13 +56,13 @@ static void end(void *self, uint64_t gen) {
 }
 
 struct ta_outlet emit_outlet(struct emitted *e) {
+  ta_misuse_aborts = false; /* it is on purpose */
   return (struct ta_outlet){ e, write_bytes, lose, end, NULL, NULL, 0 };
 }
 
 int emit_begin(struct emitted *e, const struct ta_emit_config *config, uint64_t memory_bytes) {
   struct ta_outlet out = emit_outlet(e);
 
-  ta_misuse_aborts = false; /* it is on purpose */
   *e = (struct emitted){ 0 };
   return ta_emit_start_to(&out, config, memory_bytes);
 }

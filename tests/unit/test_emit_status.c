@@ -37,7 +37,8 @@ struct old_emit_status {
 enum { CANARY = 0xa5, WAIT_MS = 20000 };
 
 static void say(void) {
-  ta_region_end(); /* misused */
+  ta_misuse_aborts = false;
+  ta_region_end();
   ta_log(0, ta_name_of("key"), "text");
 }
 

@@ -131,6 +131,42 @@ Test(emit_turns, a_collection_that_ended_in_the_next_turn_is_told_in_both) {
   emit_free(&e);
 }
 
+/* E5: behind a hole a new trace begins, which knows of what is open only what it is told. Nothing runs in its first
+ * generation. */
+Test(emit_turns, what_is_open_over_a_lost_generation_is_told_behind_it) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_fiber_switch(ta_fiber_create(ta_name_of("mutator"), 0));
+  ta_gc_begin();
+  ta_gc_sweep_begin();
+  ta_gc_assist_begin();
+  emit_turn();
+  ta_give_up(ta_turn_now(), TA_LOST_NO_BATCH);
+  ta_heap_alloc(1);
+  emit_turn();
+  ta_wait_begin(TA_WAIT_MUTEX);
+  emit_turn();
+  emit_turn();
+  ta_wait_end();
+  ta_gc_assist_end();
+  ta_gc_sweep_end(1, 1);
+  ta_gc_end();
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert_eq(e.lost, 1);
+  cr_assert_eq(e.traces, 2);
+  for (unsigned trace = 0; trace < 2; trace++) {
+    struct tt_run run = read_trace(&e, trace);
+    cr_assert_eq(count(&run, TW_EV_GC_BEGIN), trace == 0);
+    cr_assert_eq(count(&run, TW_EV_GC_ACTIVE), trace == 0 ? 0 : run.generations);
+    cr_assert_eq(count(&run, TW_EV_GC_SWEEP_ACTIVE), trace == 0 ? 0 : run.generations);
+    cr_assert_eq(count(&run, TW_EV_GC_MARK_ASSIST_ACTIVE), trace == 0 ? 0 : run.generations);
+    cr_assert_eq(count(&run, TW_EV_GC_END), trace == 1);
+    tt_run_fini(&run);
+  }
+  emit_free(&e);
+}
+
 static void *drop_one(void *arg) {
   ta_heap_alloc(1);
   return arg;
