@@ -27,6 +27,9 @@ static const struct told_type told_types[64] = {
   [TW_EV_USER_REGION_END] = { TC_FEED_EVENT_REGIONS, "/region/end" },
   [TW_EV_GC_BEGIN] = { TC_FEED_EVENT_GC, "/gc/begin" },
   [TW_EV_GC_END] = { TC_FEED_EVENT_GC, "/gc/end" },
+  [TW_EV_PROC_START] = { TC_FEED_EVENT_PROCS, "/proc/start" },
+  [TW_EV_PROC_STOP] = { TC_FEED_EVENT_PROCS, "/proc/stop" },
+  [TW_EV_PROC_STEAL] = { TC_FEED_EVENT_PROCS, "/proc/stolen" },
 };
 
 uint64_t tc__event_types(unsigned kinds) {
@@ -123,7 +126,7 @@ static tb_rc fill_span(struct tc_feed_source *source, const struct to_span *span
   event->wall_ns = to_analyses_wall(source->analyses, span->end);
   event->goroutine = span->goroutine;
   event->thread = span->thread;
-  event->proc = TO_NONE;
+  event->proc = event->from_thread = TO_NONE;
   event->duration_ns = (uint64_t)(span->end - span->begin);
   event->lower_bound = span->lower_bound;
   if (span->what == TO_WORLD_RESTARTED) {
@@ -175,6 +178,7 @@ static tb_rc fill_event(struct tc_feed_source *source, const struct to_generatio
   event->goroutine = ev->g;
   event->thread = ev->m;
   event->proc = ev->p;
+  event->from_thread = TO_NONE;
   switch (ev->type) {
   case TW_EV_USER_TASK_BEGIN:
     event->task = ev->args[0];
@@ -202,6 +206,11 @@ static tb_rc fill_event(struct tc_feed_source *source, const struct to_generatio
     stack = ev->args[3];
     break;
   case TW_EV_GC_BEGIN: stack = ev->args[1]; break;
+  case TW_EV_PROC_START: event->proc = (int64_t)ev->args[0]; break;
+  case TW_EV_PROC_STEAL:
+    event->proc = (int64_t)ev->args[0];
+    event->from_thread = (int64_t)ev->args[2];
+    break;
   default: break;
   }
   return tc__pack_stack_of(source, gen, stack, out_stack);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tracectl tail: leased events are those of the file, each once, whatever is killed meanwhile."""
 import json
+import re
 import signal
 import time
 import urllib.request
@@ -105,6 +106,7 @@ class Tail(Case):
         for args, want in (
                 (("--kind", "GoBlock"), [e for e in every if e["event"] == "GoBlock"]),
                 (("--kind", "stw", "--kind", "tasks"), [e for e in every if e["event"].startswith(("STW", "UserTask"))]),
+                (("--kind", "procs"), [e for e in every if re.fullmatch("Proc(Start|Stop|Steal|Status)", e["event"])]),
                 (("--goroutine", "22"), [e for e in every if 22 in (e["g"], e.get("goroutine"))]),
                 (("--min-duration", "50us"), [e for e in every if e.get("duration_ns", 0) >= 50000]),
                 (("--min-duration", "10us", "--kind", "syscalls"),

@@ -260,6 +260,40 @@ Test(feed_source, kinds_that_are_not_listed_are_not_told) {
   end();
 }
 
+static void steal_a_proc(void) {
+  sync_event(1000);
+  FEED(.time = 1100, .m = 3, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_START,
+       .args = { 2, 1 });
+  FEED(.time = 1200, .m = 4, .p = 5, .g = TO_NONE, .type = TW_EV_PROC_STEAL,
+       .args = { 2, 2, 3, TW_PROC_SYSCALL });
+  FEED(.time = 1300, .m = 4, .p = 5, .g = TO_NONE, .type = TW_EV_PROC_STOP);
+  FEED(.time = 1400, .m = 4, .p = TO_NONE, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 0 });
+}
+
+/* J1, J3, J5 */
+Test(feed_source, procs_are_published_only_where_they_are_listed) {
+  static const char *const sets[] = { "feed.events=logs,procs", NULL };
+
+  begin(NULL);
+  steal_a_proc();
+  hear("event/logs", 0);
+  cr_assert_eq(count("event/procs"), 0);
+  end();
+
+  begin(sets);
+  steal_a_proc();
+  const Tracecollect__V1__FeedMessage *m = hear("event/procs", 0);
+  cr_assert_eq(m->n_events, 3);
+  cr_assert_str_eq(m->events[0]->id, "/proc/start");
+  cr_assert(m->events[0]->thread == 3 && m->events[0]->proc == 2);
+  cr_assert_str_eq(m->events[1]->id, "/proc/stolen");
+  cr_assert(m->events[1]->thread == 4 && m->events[1]->proc == 2 && m->events[1]->from_thread == 3);
+  cr_assert_str_eq(m->events[2]->id, "/proc/stop");
+  cr_assert(m->events[2]->thread == 4 && m->events[2]->proc == 5);
+  cr_assert_eq(m->events[2]->from_thread, -1);
+  end();
+}
+
 Test(feed_source, events_beyond_the_rate_are_a_gap) {
   static const char *const sets[] = { "feed.events_rate=3", NULL };
 
