@@ -60,6 +60,15 @@ class Docs(Case):
                 count += 1
         self.assertGreater(count, 30)
 
+    def test_the_guide_says_when_a_log_serves_and_when_an_experiment(self):
+        said = (SOURCE / "docs/guide/go-further.md").read_text().split("## Events of your own")[1].split("\n## ")[0]
+        self.assertRegex(said, r"(?s)thousands a second.*\*experiment\*")
+        self.assertRegex(said, r"a few\s+events a second, `ta_log\(\)` is the easy way")
+
+    def test_readme_asks_what_the_library_lacks(self):
+        said = " ".join((SOURCE / "README.md").read_text().split())
+        self.assertRegex(said, r"The library API \(.*`libtraceonline`.*\) is young: tell us what your analysis needs")
+
     def test_c_code_of_the_guides_compiles(self):
         count = 0
         for page in GUIDES:

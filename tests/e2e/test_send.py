@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tracectl send of stored traces: every byte comes back, and each generation has its verdict."""
 import gzip
+import os
+import unittest
 
-from harness import SANITIZE, Case, Collector, corpus, wait_until
+from harness import SANITIZE, Case, Collector, corpus, local_go, wait_until
 
 
 def analysis_of(collector, instance):
@@ -28,6 +30,25 @@ class Send(Case):
                 self.assertEqual({row["analysis"] for row in analysis_of(collector, name)}, {"ok"})
             trace.unlink()
         self.assertEqual(collector.stop(), 0)
+
+    @unittest.skipIf(SANITIZE, "Go's tool would read what the release build archives")
+    def test_each_segment_is_a_trace_of_its_own_to_go(self):
+        go = local_go()
+        if go is None:
+            self.skipTest("no Go >= 1.22 here")
+        collector, utc = Collector(self), {**os.environ, "TZ": "UTC"}
+        for name in ("g22-mix", "g25-mix", "g26-gens"):
+            collector.send(self.trace(name), "send", name)
+            analysis_of(collector, name)
+        self.assertEqual(collector.stop(), 0)
+        segments = sorted(collector.state.glob("archive/*/*/*.trace"))
+        self.assertGreater(len(segments), 26)
+        verdicts = self.tracectl("check", *segments).out.splitlines()
+        self.assertEqual([verdict for verdict in verdicts if ": ok:" not in verdict], [])
+        for segment in segments[::6]:
+            with self.subTest(segment=segment.name):
+                ours = self.tracectl("cat", "-d", "parsed", segment, env=utc).out
+                self.assertTrue(go.parsed(self, segment).out == ours, "Go's tool prints it otherwise")
 
     def test_a_broken_generation_is_kept_as_it_came_and_the_next_stream_is_untouched(self):
         whole = self.trace("g26-gens")

@@ -458,6 +458,32 @@ Test(emit, a_thread_without_a_goroutine_writes_nothing) {
   emit_free(&e);
 }
 
+/* E4: its goroutine is made by its first event, and before that there is none whose status could be told. */
+Test(emit, a_thread_without_a_goroutine_yet_states_its_proc_alone) {
+  struct emitted e;
+  size_t procs = 0, made = SIZE_MAX;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_heap_alloc(1);
+  cr_assert_eq(emit_end(&e), 0);
+  struct tt_run run = read_trace(&e, 0, "a first event");
+  for (size_t i = 0; i < run.count; i++) {
+    uint8_t type = run.events[i].type;
+    if (type == TW_EV_GO_CREATE) made = i;
+    if (type == TW_EV_PROC_STATUS) {
+      cr_assert_eq(made, SIZE_MAX, "it comes first");
+      cr_assert_eq(run.events[i].g, TO_NONE);
+      procs++;
+    }
+    cr_assert_neq(type, TW_EV_GO_STATUS);
+    cr_assert_neq(type, TW_EV_GO_STATUS_STACK);
+  }
+  cr_assert_eq(procs, 1);
+  cr_assert_neq(made, SIZE_MAX);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
 #ifndef __SANITIZE_THREAD__ /* it wants a megabyte for each */
 static void *stays(void *met) {
   ta_heap_alloc(1);

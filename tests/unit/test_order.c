@@ -80,6 +80,17 @@ Test(order, proc_start_without_thread_is_refused) {
           "ProcStart needs a thread");
 }
 
+Test(order, proc_start_needs_an_idle_proc_and_a_thread_without_one) {
+  refused(GO22 RUNNING "EventBatch gen=1 m=1 time=5\n"
+                       "ProcStart dt=1 p=0 p_seq=1\n",
+          "no thread can go on");
+  refused(GO22 RUNNING "EventBatch gen=1 m=1 time=9\n"
+                       "ProcStatus dt=1 p=1 pstatus=2\n"
+                       "EventBatch gen=1 m=0 time=20\n"
+                       "ProcStart dt=1 p=1 p_seq=1\n",
+          "no thread can go on");
+}
+
 /* B3 */
 Test(order, proc_stop_needs_a_proc) {
   refused(GO22 "EventBatch gen=1 m=0 time=0\n"
@@ -383,6 +394,8 @@ Test(order, ranges_open_and_close_once) {
                                         "STWBegin dt=1 kind_string=3 stack=0\n"
                                         "STWEnd dt=1\n");
   cr_assert_eq(find(&run, TW_EV_STW_END)->args[0], 3, "the end knows the kind of the begin");
+  const struct to_event *swept = find(&run, TW_EV_GC_SWEEP_END);
+  cr_assert(swept->args[0] == 10 && swept->args[1] == 20, "bytes swept and reclaimed");
   tt_run_fini(&run);
   refused(GO22 RUNNING "GCSweepBegin dt=1 stack=0\nGCSweepBegin dt=1 stack=0\n",
           "GCSweepBegin: the range is open already");
@@ -423,6 +436,19 @@ Test(order, active_ranges_are_news_in_the_first_generation_only) {
                        "ProcStatus dt=1 p=0 pstatus=1\n"
                        "GCSweepActive dt=1 p=0\n",
           "no such range is open");
+}
+
+/* D4 */
+Test(order, an_assist_under_way_may_be_of_a_goroutine_that_waits) {
+  struct tt_run run = fits(GO22 RUNNING "GoStatus dt=1 g=2 m=18446744073709551615 gstatus=4\n"
+                                        "GCMarkAssistActive dt=1 g=2\n"
+                                        "GoUnblock dt=1 g=2 g_seq=1 stack=0\n"
+                                        "GoStop dt=1 reason_string=0 stack=0\n"
+                                        "GoStart dt=1 g=2 g_seq=2\n"
+                                        "GCMarkAssistEnd dt=1\n");
+  cr_assert_eq(find(&run, TW_EV_GC_MARK_ASSIST_ACTIVE)->g, 1, "the one that says so runs");
+  cr_assert_eq(find(&run, TW_EV_GC_MARK_ASSIST_END)->g, 2);
+  tt_run_fini(&run);
 }
 
 /* What the program says */
@@ -503,6 +529,28 @@ Test(order, times_rise_strictly_whatever_the_clocks_say) {
   tt_run_fini(&run);
 }
 
+/* A6: a tick is 2 ns in the first generation and 4 ns in the second. */
+Test(order, times_are_ticks_of_the_generations_frequency) {
+  struct tt_run run = fits(GO22 "EventBatch gen=1 m=18446744073709551615 time=0\n"
+                                "Frequency freq=500000000\n"
+                                "EventBatch gen=1 m=0 time=100\n"
+                                "ProcStatus dt=10 p=0 pstatus=1\n"
+                                "HeapAlloc dt=50 heapalloc_value=1\n"
+                                "EventBatch gen=2 m=18446744073709551615 time=100\n"
+                                "Frequency freq=250000000\n"
+                                "EventBatch gen=2 m=0 time=100\n"
+                                "ProcStatus dt=10 p=0 pstatus=1\n"
+                                "HeapAlloc dt=50 heapalloc_value=2\n");
+  to_ns times[2] = { 0 };
+  size_t n = 0;
+
+  for (size_t i = 0; i < run.count; i++)
+    if (run.events[i].type == TW_EV_HEAP_ALLOC && n < 2) times[n++] = run.events[i].time;
+  cr_assert_eq(n, 2);
+  cr_assert(times[0] == 320 && times[1] == 640, "%ld %ld", (long)times[0], (long)times[1]);
+  tt_run_fini(&run);
+}
+
 Test(order, a_fault_in_a_threads_next_event_swallows_the_one_before) {
   struct tt_run run = tt_order_text(GO22 RUNNING "Strings\n");
   TT_BROKEN(run, "not an event with a time (event type 4)");
@@ -520,6 +568,16 @@ Test(order, samples_come_in_their_time_between_events) {
                                         "CPUSample time=10 m=0 p=0 g=1 stack=1\n");
   tt_expect_order(&run, "m=0 GoStatus", "m=0 CPUSample", "m=0 GoStop", "m=1 CPUSample");
   cr_assert_eq(run.events[run.count - 2].g, TO_NONE);
+  tt_run_fini(&run);
+}
+
+Test(order, a_sample_may_name_what_nothing_else_names) {
+  struct tt_run run = fits(GO22 RUNNING "EventBatch gen=1 m=18446744073709551615 time=0\n"
+                                        "CPUSamples\n"
+                                        "CPUSample time=60 m=71 p=72 g=73 stack=1\n");
+  const struct to_event *sample = find(&run, TW_EV_CPU_SAMPLE);
+
+  cr_assert(sample->m == 71 && sample->p == 72 && sample->g == 73);
   tt_run_fini(&run);
 }
 

@@ -240,6 +240,59 @@ Test(reader, the_first_frame_that_names_a_pc_wins) {
   stop(&run, &bytes);
 }
 
+struct empty_check {
+  unsigned stops, logs;
+};
+
+static tb_rc look_at_empty(void *self, const struct to_generation *gen,
+                           const struct to_event *events, size_t n) {
+  struct empty_check *check = self;
+
+  for (; n > 0; n--, events++) {
+    struct to_string text;
+    struct to_stack_iter it;
+    struct to_frame frame;
+    if (events->type == TW_EV_GO_STOP) {
+      cr_assert_eq(events->args[1], 0);
+      cr_assert_eq(to_stack_length(gen, 0), 0);
+      cr_assert(!to_generation_stack(gen, 0, &it) || !to_stack_next(&it, &frame));
+      check->stops++;
+    }
+    if (events->type == TW_EV_USER_LOG) {
+      cr_assert(to_generation_string(gen, events->args[2], &text));
+      cr_assert_eq(text.len, 4);
+      cr_assert_arr_eq(text.data, "\0\xff\n\0", 4);
+      check->logs++;
+    }
+  }
+  return TB_OK;
+}
+
+/* A3, A4 */
+Test(reader, stack_0_is_empty_and_strings_hold_any_byte) {
+  struct empty_check check = { 0 };
+  struct to_reader *reader;
+  struct tb_buf bytes;
+  struct tt_run run;
+
+  start(&run, &bytes,
+        "Trace Go1.22\n"
+        "EventBatch gen=1 m=18446744073709551615 time=0\n"
+        "Strings\nString id=7 data=\"\\x00\\xff\\x0a\\x00\"\n"
+        "EventBatch gen=1 m=0 time=0\n"
+        "ProcStatus dt=1 p=0 pstatus=1\n"
+        "GoStatus dt=1 g=1 m=0 gstatus=2\n"
+        "UserLog dt=1 task=0 key_string=0 value_string=7 stack=0\n"
+        "GoStop dt=1 reason_string=0 stack=0\n");
+  cr_assert_eq(to_reader_new(&run.mem, NULL, 0, (struct to_event_sink){ &check, look_at_empty },
+                             &run.diag, &reader),
+               TB_OK);
+  cr_assert_eq(to_reader_read(reader, bytes.data, bytes.len), TB_OK, "%s", run.diag.text);
+  cr_assert(check.stops == 1 && check.logs == 1);
+  to_reader_free(reader);
+  stop(&run, &bytes);
+}
+
 /* With the table of frames made beforehand and without. */
 static tb_rc print_own_stack(void *self, const struct to_generation *gen,
                              const struct to_event *events, size_t n) {

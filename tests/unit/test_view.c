@@ -76,6 +76,22 @@ Test(view, a_status_says_what_was_known_before) {
   cr_assert_str_eq(to_state_name(tr.resource, tr.to), "Syscall");
 }
 
+/* D5 */
+Test(view, metrics_go_by_the_names_of_runtime_metrics) {
+  static const struct {
+    uint8_t type;
+    const char *name;
+  } metrics[] = { { TW_EV_PROCS_CHANGE, "/sched/gomaxprocs:threads" },
+                  { TW_EV_HEAP_ALLOC, "/memory/classes/heap/objects:bytes" },
+                  { TW_EV_HEAP_GOAL, "/gc/heap/goal:bytes" } };
+
+  for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+    struct to_event ev = { .type = metrics[i].type };
+    cr_assert_eq(to_event_kind(&ev), TO_KIND_METRIC);
+    cr_assert_str_eq(to_metric_name(to_event_metric(&ev)), metrics[i].name);
+  }
+}
+
 /* I4, I6, I7 */
 Test(view, the_world_is_stopped_by_a_goroutine_and_garbage_collected_by_nobody) {
   const struct to_range_info *stop = to_range_info(TO_RANGE_STW),

@@ -149,6 +149,43 @@ Test(wire, a_string_section_gives_its_entries_and_names_what_is_wrong) {
   cr_assert_eq(tw_string_next(&section, &string), TB_AGAIN);
 }
 
+Test(wire, a_string_of_more_than_1024_bytes_is_refused) {
+  static unsigned char bytes[1040] = { TW_EV_STRINGS, TW_EV_STRING, 7, 0x80, 0x08 }; /* 1,024 */
+  struct tw_batch batch = { .data = bytes, .len = 5 + 1024 };
+  struct tw_section section;
+  struct tw_string string;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tw_section_open(&section, &batch, 26, &diag);
+  cr_assert_eq(tw_string_next(&section, &string), TB_OK);
+  cr_assert_eq(string.len, 1024);
+  bytes[3]++;
+  batch.len++;
+  tw_section_open(&section, &batch, 26, &diag);
+  cr_assert_eq(tw_string_next(&section, &string), TB_BROKEN);
+  cr_assert_not_null(strstr(diag.text, "1025"), "%s", diag.text);
+}
+
+/* A3 */
+Test(wire, a_stack_of_more_than_128_frames_is_refused) {
+  static unsigned char bytes[600] = { TW_EV_STACKS, TW_EV_STACK, 7, 0x80, 0x01 }; /* 128 frames */
+  struct tw_batch batch = { .data = bytes, .len = 5 + 4 * 128 };
+  struct tw_section section;
+  struct tw_stack stack;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tw_section_open(&section, &batch, 26, &diag);
+  cr_assert_eq(tw_stack_next(&section, &stack), TB_OK);
+  cr_assert_eq(stack.nframes, 128);
+  bytes[3]++;
+  batch.len += 4;
+  tw_section_open(&section, &batch, 26, &diag);
+  cr_assert_eq(tw_stack_next(&section, &stack), TB_BROKEN);
+  cr_assert_not_null(strstr(diag.text, "stack of 129 frames"), "%s", diag.text);
+}
+
 Test(wire, experiments_are_known_by_name) {
   cr_assert_str_eq(tw_experiment_name(TW_EXPERIMENT_ALLOC_FREE), "AllocFree");
   cr_assert_null(tw_experiment_name(TW_EXPERIMENTS));
