@@ -77,6 +77,10 @@ function(tc_add_test_part name)
   tc_test_options(${name})
 endfunction()
 
+# Where each test writes how its cases ended: NAME.tap.
+set(TC_RESULTS ${PROJECT_BINARY_DIR}/results)
+file(MAKE_DIRECTORY ${TC_RESULTS})
+
 # tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [TIMEOUT s])
 # One Criterion binary is one ctest entry. Under TSAN Criterion cannot run (it fails with "Could not initialize
 # inheritable arena"), and under ASAN its own thread may hold the allocator's lock while a test forks, which gcc 12's
@@ -100,8 +104,9 @@ function(tc_add_test)
     target_link_libraries(${T_NAME} PRIVATE -Wl,--no-as-needed PkgConfig::CRITERION -lnanomsg ${T_LIBS})
   endif()
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  # CRITERION_OUTPUTS: one line a case, which tests/requirements/check.py reads.
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
-    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};${TC_SANITIZER_ENVIRONMENT}"
+    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};CRITERION_OUTPUTS=tap:${TC_RESULTS}/${T_NAME}.tap;${TC_SANITIZER_ENVIRONMENT}"
     FAIL_REGULAR_EXPRESSION "(Leak|Address|Thread)Sanitizer;runtime error:")
 endfunction()
 

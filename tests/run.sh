@@ -9,6 +9,9 @@
 # One ctest entry is a binary or a script with many cases. tests/count.awk reads the closing line of each
 # and prints what was skipped; the last line here is "N passed, N failed" over all of them.
 # TEST_ARGS goes to ctest, for instance TEST_ARGS="-R store".
+#
+# A whole release suite ends with tests/requirements/check.py: the tests that docs/requirements.md names have run and
+# passed. It counts as one case.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 suites=("$@")
@@ -50,13 +53,18 @@ for i in "${!suites[@]}"; do
   started=$SECONDS
   select=()
   [ "$suite" = tsan ] && select=(-L 'unit|tsan')
+  results=$PWD/build/$suite/results
+  rm -f "$results"/*
   # shellcheck disable=SC2086 # TEST_ARGS is a list
-  ctest --test-dir "build/$suite" -V --no-tests=error -j2 "${select[@]}" ${TEST_ARGS:-} >"$logs/ctest" 2>&1 </dev/null
+  ctest --test-dir "build/$suite" -V --no-tests=error -j2 --output-junit "$results/ctest.xml" "${select[@]}" ${TEST_ARGS:-} >"$logs/ctest" 2>&1 </dev/null
   rc=$?
   awk -v suite="$suite" -v rc="$rc" -v counts="$logs/counts" -f tests/count.awk "$logs/ctest"
   read -r p f <"$logs/counts"
   echo "== $suite: $p passed, $f failed in $((SECONDS - started)) s"
   passed=$((passed + p)) failed=$((failed + f))
+  if [ "$suite" = release ] && [ -z "${TEST_ARGS:-}" ]; then
+    if tests/requirements/check.py --build "build/$suite" --results; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  fi
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
