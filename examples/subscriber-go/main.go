@@ -2,7 +2,7 @@
 
 // Subscriber-go prints the live feed of a collector as JSON, one message a line, and what was lost.
 // Messages and topics are explained in proto/feed.proto; the build's description of them,
-// build/release/proto/feed.desc, takes the place of generated code.
+// build/release/proto/feed.desc (installed: share/tracecollect/proto/feed.desc), takes the place of generated code.
 package main
 
 import (

@@ -3,7 +3,8 @@
 """Prints the live feed of a collector.
 
 Needs two packages of PyPI, pynng and protobuf, and the build's description of the messages,
-build/release/proto/feed.desc. Messages and topics are explained in proto/feed.proto.
+build/release/proto/feed.desc (installed: share/tracecollect/proto/feed.desc).
+Messages and topics are explained in proto/feed.proto.
 """
 import argparse
 import pathlib
