@@ -25,7 +25,8 @@ configure_file(cmake/traceonline.pc.in pkgconfig/traceonline.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/traceonline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # The service: units, the group, and a configuration that is copied to /etc once. Paths are filled in when
-# installing, since `cmake --install --prefix` may name another folder than the build did.
+# installing, since `cmake --install --prefix` may name another folder than the build did. Nothing
+# is written into the build: two installations may run at once.
 install(FILES deploy/systemd/tracecollectd-agents.socket deploy/systemd/tracecollectd-http.socket
   DESTINATION lib/systemd/system)
 install(FILES deploy/systemd/tracecollect.sysusers DESTINATION lib/sysusers.d RENAME tracecollect.conf)
@@ -35,10 +36,9 @@ foreach(pair tracecollectd.service:lib/systemd/system/tracecollectd.service
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 path)
-  cmake_path(GET path PARENT_PATH folder)
   install(CODE "
     set(BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
     set(DATADIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
-    configure_file(\"${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.in\" \"${PROJECT_BINARY_DIR}/deploy/${path}\" @ONLY)
-    file(INSTALL \"${PROJECT_BINARY_DIR}/deploy/${path}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\")")
+    configure_file(\"${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.in\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${path}\" @ONLY)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${path}\")")
 endforeach()
