@@ -93,6 +93,7 @@ static struct tc_feed_item *make_item(struct tc_feed *feed, const struct tc_feed
   memcpy(item->stream, origin->stream, sizeof item->stream);
   memcpy(item->service, origin->service, sizeof item->service);
   memcpy(item->instance, origin->instance, sizeof item->instance);
+  item->go_version = origin->go_version;
   item->slot = note->slot;
   item->count = note->count;
   item->missed = origin->missed[note->slot];

@@ -49,6 +49,7 @@ uint64_t tc_feed_listener_turns(const struct tc_feed *feed); /* the same of its 
 struct tc_feed_origin {
   unsigned char stream[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  uint32_t go_version;            /* 26: Go 1.26; 0: not known yet */
   uint32_t missed[TC_FEED_SLOTS]; /* the feed's: messages dropped since the last note of the slot */
 };
 

@@ -20,7 +20,7 @@ struct topic {
   /* The open bundle. */
   struct topic *next_open, *prev_open; /* by begin */
   bool open;
-  uint32_t count;
+  uint32_t count, go_version;
   uint64_t begun_ns, seq, gen, from_wall_ns, until_wall_ns;
   unsigned char stream[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
@@ -187,6 +187,7 @@ static void pack_envelope(struct topic *t, struct tc_feed_bundle *out) {
   envelope.stream = (ProtobufCBinaryData){ .len = sizeof t->stream, .data = t->stream };
   envelope.service = t->service;
   envelope.instance = t->instance;
+  envelope.go_version = t->go_version;
   envelope.generation = t->gen;
   envelope.from_wall_ns = t->from_wall_ns;
   envelope.until_wall_ns = t->until_wall_ns;
@@ -243,6 +244,7 @@ static void begin_bundle(struct tc_feed_bundles *b, struct topic *t,
   memcpy(t->stream, item->stream, sizeof t->stream);
   memcpy(t->service, item->service, sizeof t->service);
   memcpy(t->instance, item->instance, sizeof t->instance);
+  t->go_version = item->go_version;
   open_add(b, t);
 }
 

@@ -23,6 +23,7 @@ struct tc_feed_item {
   unsigned char stream[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   enum tc_feed_slot slot;
+  uint32_t go_version;
   uint32_t count, missed; /* missed: messages dropped before it */
   uint64_t gen, from_wall_ns, until_wall_ns;
   uint64_t posted_mono_ns; /* by its port: its wait begins there */

@@ -288,3 +288,7 @@ void tc_feed_source_free(struct tc_feed_source *source) {
   tb_arena_fini(&source->arena);
   free(source);
 }
+
+void tc_feed_source_version(struct tc_feed_source *source, unsigned go_version) {
+  source->origin.go_version = go_version;
+}

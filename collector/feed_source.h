@@ -37,6 +37,8 @@ void tc_feed_source_unwatch(struct tc_feed_source *source);
 /* The generation of stored is about to be ordered. */
 void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *stored,
                           bool new_epoch);
+/* From here on messages say that the trace is in the format of Go 1.N. */
+void tc_feed_source_version(struct tc_feed_source *source, unsigned go_version);
 /* After each slice of events that the analyses, and so their watch, have seen. */
 void tc_feed_source_slice(struct tc_feed_source *source);
 /* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave, and who has come to

@@ -14,6 +14,7 @@
 #include "collector/understand_private.h"
 #include "proto/meta.pb-c.h"
 #include "proto/report_pack.h"
+#include "wire/batch.h"
 
 enum {
   READ_BYTES = 1 << 20,
@@ -161,6 +162,18 @@ static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
   return TB_OK;
 }
 
+/* An unknown version is a version all the same. */
+static void say_version(struct tc__understood *s) {
+  struct tb_diag ignored;
+  unsigned version = 0;
+  size_t used;
+
+  if (s->feed == NULL) return;
+  tb_diag_clear(&ignored);
+  if (tw_header_read(s->header, sizeof s->header, &ignored, &version, &used) == TB_AGAIN) return;
+  if (version != 0) tc_feed_source_version(s->feed, version);
+}
+
 /* Read, not mapped: a read error under a mapping is a SIGBUS, which ends the process, and again after each start. */
 static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *stored) {
   s->have = 0;
@@ -169,6 +182,7 @@ static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *st
   if (tc_read_all(s->fd, s->header, sizeof s->header, 0) != 0)
     return tb_fail(&s->diag, TB_CORRUPT, "%s: the header cannot be read: %s", stored->path,
                    strerror(errno));
+  say_version(s);
   (void)posix_fadvise(s->fd, (off_t)stored->offset, (off_t)stored->len, POSIX_FADV_WILLNEED);
   return take_bytes(s, stored->len);
 }

@@ -194,6 +194,24 @@ class GoSubscriber(Feed):
         self.assertIn("bad certificate", done.err)
         self.assertEqual(self.subscribers_so_far(collector), 0)
 
+    def test_messages_name_the_version_of_the_trace(self):
+        collector = Collector(self)
+        self.subscribe_in_go(collector, name="subscriber")
+        future = self.folder / "future.trace"
+        future.write_bytes(self.trace("g26-labels").read_bytes().replace(b"go 1.26 trace", b"go 1.99 trace", 1))
+        for trace, service, version, last in ((self.trace("g26-annot"), "new", 26, "END"), (self.trace("g22-mix"), "old", 22, "END"),
+                                              (future, "future", 99, "BROKEN")):
+            collector.send(trace, service)
+            self.await_line(f"{service}/one/generation")
+
+            def ended():
+                return [message for message in self.messages(f"{service}/one/generation")
+                        for note in message["generations"] if note["state"] == f"GENERATION_{last}"]
+            wait_until(f"{service} ends", ended)
+            self.assertEqual({message["goVersion"] for message in ended()}, {version})
+        wait_until("its report comes", lambda: self.messages("old/one/report/stw"))
+        self.assertEqual({message["goVersion"] for message in self.messages("old/one/report/stw")}, {22})
+
     def test_the_example_is_vetted_and_formatted(self):
         go = self.go()
         for check in ("vet", "fmt"):
