@@ -121,6 +121,25 @@ class Tail(Case):
         self.assertEqual(live.wait(DEADLINE), 0, self.log("tail"))
         self.assert_same([place(e) for e in self.lines()], [place(e) for e in blocks])
 
+    def test_reasons_have_a_lasting_id_and_people_read_the_usual_word(self):
+        """As `tracectl tables reasons` has them; Go calls a wait for a socket "network"."""
+        known = {row["reason"]: row for row in map(json.loads, self.tracectl("tables", "reasons", "--json").out.splitlines())}
+        collector, trace = Collector(self), self.trace("g26-gens")
+        collector.send(trace, "shop")
+        events = [json.loads(line) for line in self.tracectl("cat", "-d", "json", trace).out.splitlines()]
+        blocks = [event for event in events if event["event"] == "GoBlock"]
+        for event in events:
+            if "reason" in event and event["kind"] == "StateTransition":
+                self.assertEqual(event["reason_id"], known[event["reason"]]["id"], event)
+        self.assertGreater(len({event["reason_id"] for event in blocks}), 3)
+        self.assertIn("/io", {event["reason_id"] for event in blocks})
+        self.assertEqual(known["network"]["shown_as"], "I/O wait")
+        told = collector.ask("tail", "shop/", "--since", "@1", "--kind", "GoBlock", "-n", len(blocks)).out.splitlines()
+        self.assertEqual(len(told), len(blocks))
+        for line, event in zip(told, blocks):
+            self.assertIn(f"->Waiting: {known[event['reason']]['shown_as']}", line)
+        self.assertEqual(collector.stop(), 0)
+
     def check_durations(self, events):
         """Goroutines' states, measured here once more."""
         since = {}

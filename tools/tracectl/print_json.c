@@ -88,6 +88,13 @@ static void put_sync(struct tk_out *out, const struct tk_names *names, const str
   tk_out_byte(out, '}');
 }
 
+/* The trace's own words, and the id that stays when a Go version says it otherwise (`tracectl tables reasons`). */
+static void put_reason(struct tk_out *out, const struct tk_names *names, uint64_t id) {
+  put_string(out, ",\"reason\":", names, id);
+  put_text(out,
+           ",\"reason_id\":", to_reason_info(to_reason_find(names->string(names->self, id)))->id);
+}
+
 static void put_transition(struct tk_out *out, const struct tk_names *names,
                            const struct to_event *ev) {
   struct to_transition tr;
@@ -96,7 +103,7 @@ static void put_transition(struct tk_out *out, const struct tk_names *names,
   put_id(out, tr.resource == TO_RESOURCE_PROC ? ",\"proc\":" : ",\"goroutine\":", tr.id);
   put_text(out, ",\"from\":", to_state_name(tr.resource, tr.from));
   put_text(out, ",\"to\":", to_state_name(tr.resource, tr.to));
-  if (tr.reason != 0) put_string(out, ",\"reason\":", names, tr.reason);
+  if (tr.reason != 0) put_reason(out, names, tr.reason);
   if (tr.stack != to_event_stack(ev)) put_stack(out, ",\"transition_stack\":[", names, tr.stack);
 }
 

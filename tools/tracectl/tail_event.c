@@ -158,6 +158,18 @@ static void put_number(struct tk_out *out, const char *before, uint64_t n) {
   tk_out_u64(out, n);
 }
 
+/* "I/O wait" where Go says "network"; a reason that we do not know in the trace's own words. */
+static void put_reason(struct tk_out *out, const bundle *b, uint64_t index) {
+  const struct to_reason_info *info = to_reason_info(to_reason_find(bundle_string(b, index)));
+
+  if (info->text == NULL) {
+    put_string(out, ": ", b, index);
+    return;
+  }
+  tk_out_text(out, ": ");
+  tk_out_text(out, info->display);
+}
+
 static void say_transition(struct tk_out *out, const bundle *b, const struct to_event *ev) {
   struct to_transition tr;
 
@@ -167,7 +179,7 @@ static void say_transition(struct tk_out *out, const bundle *b, const struct to_
   tk_out_text(out, to_state_name(tr.resource, tr.from));
   tk_out_text(out, "->");
   tk_out_text(out, to_state_name(tr.resource, tr.to));
-  put_string(out, ": ", b, tr.reason);
+  put_reason(out, b, tr.reason);
 }
 
 static void say_range(struct tk_out *out, const bundle *b, const struct to_event *ev) {
