@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A8: wire/events.def against the table of the Go that is installed here: numbers, names, arguments. Go's
- * file is read as text; without a Go, or with one before 1.26, there is nothing to compare with. */
+ * file is read as text; without a Go, or with one before 1.26, there is nothing to compare with: in CI a failure. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -130,8 +130,10 @@ Test(event_table, is_the_one_of_go) {
 
   if (!open_table(&table)) {
     close_table(&table);
-    puts("SKIP event_table: no Go >= 1.26 here");
-    return;
+    if (getenv("CI") != NULL) cr_assert_fail("no Go >= 1.26 here to compare with");
+    puts("SKIP event_table: no Go >= 1.26 here"); /* for count.awk: Criterion is silent about it */
+    fflush(stdout);
+    cr_skip_test("no Go >= 1.26 here");
   }
   for (unsigned number = 0; number < 256; number++) compare(&table, number);
   close_table(&table);

@@ -130,6 +130,19 @@ Test(feed_source, a_generation_has_a_begin_and_an_end) {
   end();
 }
 
+/* I1 */
+Test(feed_source, messages_have_the_version_of_the_trace_once_it_is_known) {
+  begin(NULL);
+  cr_assert_eq(hear("generation", 0)->go_version, 0);
+  tc_feed_source_version(b.source, 26);
+  sync_event(1000);
+  stop(2000, 5000);
+  verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
+  cr_assert_eq(hear("generation", 1)->go_version, 26);
+  cr_assert_eq(hear("event/stw", 0)->go_version, 26);
+  end();
+}
+
 Test(feed_source, a_broken_generation_says_where_and_why) {
   begin(NULL);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN, "goroutine 7 started twice");

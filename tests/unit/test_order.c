@@ -347,6 +347,31 @@ Test(order, statuses_must_agree_with_what_is_known) {
           "goroutine 8, which nothing created");
 }
 
+/* C13 */
+Test(order, a_status_with_a_stack_is_checked_like_one_without_and_keeps_its_stack) {
+  struct tt_run run = fits("Trace Go1.23\n" RUNNING
+                           "GoStatusStack dt=1 g=7 m=18446744073709551615 gstatus=4 stack=6\n"
+                           "GoUnblock dt=1 g=7 g_seq=1 stack=0\n"
+                           "EventBatch gen=2 m=0 time=50\n"
+                           "ProcStatus dt=1 p=0 pstatus=1\n"
+                           "GoStatus dt=1 g=1 m=0 gstatus=2\n"
+                           "GoStatusStack dt=1 g=7 m=18446744073709551615 gstatus=1 stack=8\n");
+  const struct to_event *first = find(&run, TW_EV_GO_STATUS_STACK), *second = NULL;
+  for (const struct to_event *ev = first + 1; ev < run.events + run.count; ev++)
+    if (ev->type == TW_EV_GO_STATUS_STACK) second = ev;
+  cr_assert_not_null(second);
+  cr_assert(first->args[0] == 7 && first->args[3] == 6);
+  cr_assert(second->args[0] == 7 && second->args[3] == 8);
+  tt_run_fini(&run);
+  refused("Trace Go1.23\n" RUNNING "GoStatusStack dt=1 g=1 m=0 gstatus=4 stack=6\n",
+          "goroutine 1 is told to have status 4, but has 2");
+  refused("Trace Go1.23\n" RUNNING "GoStatusStack dt=1 g=3 m=0 gstatus=5 stack=6\n", "no status 5");
+  refused("Trace Go1.23\n" RUNNING "EventBatch gen=2 m=0 time=20\n"
+          "ProcStatus dt=1 p=0 pstatus=1\n"
+          "GoStatusStack dt=1 g=8 m=0 gstatus=2 stack=6\n",
+          "goroutine 8, which nothing created");
+}
+
 Test(order, state_lives_across_generations_and_sequences_start_anew) {
   struct tt_run run = fits(GO22 RUNNING "GoStop dt=1 reason_string=0 stack=0\n"
                                         "EventBatch gen=2 m=0 time=20\n"
@@ -470,6 +495,21 @@ Test(order, a_task_carries_its_parent_and_name_into_the_next_generation) {
   refused(GO22 RUNNING "UserTaskBegin dt=1 task=5 parent_task=0 name_string=1 stack=0\n"
                        "UserTaskBegin dt=1 task=5 parent_task=0 name_string=1 stack=0\n",
           "task 5 begins twice");
+}
+
+/* D7 */
+Test(order, a_tasks_id_may_come_again_and_its_end_without_a_begin) {
+  struct tt_run run =
+      fits(GO22 RUNNING "UserTaskEnd dt=1 task=5 stack=0\n"
+                        "UserTaskBegin dt=1 task=5 parent_task=4 name_string=9 stack=0\n"
+                        "UserTaskEnd dt=1 task=5 stack=0\n"
+                        "UserTaskBegin dt=1 task=5 parent_task=0 name_string=8 stack=0\n");
+  const struct to_event *unbegun = find(&run, TW_EV_USER_TASK_END);
+  cr_assert(unbegun->args[2] == TO_NO_TASK && unbegun->args[3] == 0, "it has no name");
+  cr_assert_eq(unbegun[1].args[1], 4);
+  cr_assert(unbegun[2].args[2] == 4 && unbegun[2].args[3] != 0, "the end knows parent and name");
+  cr_assert_eq(unbegun[3].args[2], 8);
+  tt_run_fini(&run);
 }
 
 /* D8, I18 */
