@@ -24,7 +24,8 @@ while IFS=$'\t' read -r name _ state events sha _ _ _ wire_sha _; do
   file=$work/$name
   [ -e "$file" ] || file=$work/$name.trace
   case $(head -c 8 "$file" | tr -d '\0') in 'go 1.11 '* | 'go 1.19 '* | 'go 1.21 '*) continue ;; esac
-  ours=$("$tracectl" check --json "$file" | sed -E 's/.*"ok":true,"events":([0-9]+).*/ok \1/; s/.*"ok":false,"events":([0-9]+).*/err \1/')
+  # What the reader delivers, as Go counts: `check` counts what the program wrote, which is less.
+  ours="$("$tracectl" check --json "$file" | sed -E 's/.*"ok":true.*/ok/; s/.*"ok":false.*/err/') $("$tracectl" cat --json "$file" 2>/dev/null | wc -l)"
   printed=$("$tracectl" cat -d parsed "$file" 2>/dev/null | sha256sum | cut -d' ' -f1)
   wire=$("$tracectl" cat -d wire "$file" 2>/dev/null | sha256sum | cut -d' ' -f1)
   if [ "$ours $printed $wire" = "$state $events $sha $wire_sha" ]; then
