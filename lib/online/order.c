@@ -170,6 +170,10 @@ uint64_t to__order_events(const struct to_order *order) {
   return order->events;
 }
 
+uint64_t to__order_lone_region_ends(const struct to_order *order) {
+  return order->lone_region_ends;
+}
+
 uint64_t to__order_written(const struct to_order *order) {
   return order->events - order->added;
 }

@@ -36,6 +36,7 @@ TB_MUST tb_rc to__order_run(struct to_order *order, unsigned events_max);
 TB_MUST tb_rc to__order_last_sync(struct to_order *order);
 
 uint64_t to__order_events(const struct to_order *order);  /* delivered */
+uint64_t to__order_lone_region_ends(const struct to_order *order);
 uint64_t to__order_written(const struct to_order *order); /* of them, what stands in the trace */
 
 #endif

@@ -77,6 +77,9 @@ uint64_t to_reader_events(const struct to_reader *reader) {
 uint64_t to_reader_written(const struct to_reader *reader) {
   return to__order_written(reader->order);
 }
+uint64_t to_reader_lone_region_ends(const struct to_reader *reader) {
+  return to__order_lone_region_ends(reader->order);
+}
 uint64_t to_reader_generations(const struct to_reader *reader) {
   return reader->generations;
 }

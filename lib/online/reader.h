@@ -94,6 +94,8 @@ uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync i
 /* The same without Syncs, and with what one event of the trace became counted once: timed events and CPU samples as the
  * program wrote them. A trace has this number however it is cut into generations. */
 uint64_t to_reader_written(const struct to_reader *reader);
+/* Ends of regions whose begin is not in the trace: tracing began within them. They are delivered like others. */
+uint64_t to_reader_lone_region_ends(const struct to_reader *reader);
 /* The generation whose events have all been delivered, with TO_READER_HOLD; NULL: none just now. */
 const struct to_generation *to_reader_holds(const struct to_reader *reader);
 uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */

@@ -70,6 +70,8 @@ TO_HOT tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
                        g->id, (int)(name.len < 40 ? name.len : 40), name.data,
                        (int)(top->name->len < 40 ? top->name->len : 40), top->name->text);
     to__region_drop(o, g);
+  } else {
+    o->lone_region_ends++;
   }
   stage(s);
   return TB_OK;

@@ -156,6 +156,7 @@ struct to_order {
   struct to_parked parked;
   uint64_t events, syncs;
   uint64_t added; /* of events: Syncs, and what a step gives beyond the first */
+  uint64_t lone_region_ends; /* of regions that began before the trace */
   uint64_t exact_tries; /* in Go's own order, failed */
   struct to_limits limits;
   bool pext; /* the processor has that instruction, and fast */

@@ -216,6 +216,7 @@ void tt_order_bytes(struct tt_run *run, const void *bytes, size_t n) {
   if (run->rc != TB_OK) return;
   run->rc = feed(run, reader, bytes, n);
   run->generations = to_reader_generations(reader);
+  run->lone_region_ends = to_reader_lone_region_ends(reader);
   to_reader_free(reader);
 }
 

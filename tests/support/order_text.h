@@ -18,7 +18,7 @@ struct tt_run {
   struct to_event *events; /* all that were delivered */
   size_t count, cap;
   size_t looked_at; /* by tt_expect_order() */
-  uint64_t generations;
+  uint64_t generations, lone_region_ends;
   size_t feed_bytes;       /* at most this many a feed; 0: all at once */
   bool feed_whole_batches; /* so many, and what is left of the batch */
   unsigned flags;

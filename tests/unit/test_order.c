@@ -520,6 +520,7 @@ Test(order, regions_close_innermost_first_by_name_across_generations) {
                                         "ProcStatus dt=1 p=0 pstatus=1\n"
                                         "GoStatus dt=1 g=1 m=0 gstatus=2\n"
                                         "UserRegionEnd dt=1 task=1 name_string=1 stack=0\n");
+  cr_assert_eq(run.lone_region_ends, 1, "the first, whose begin no trace has");
   tt_run_fini(&run);
   refused(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
                        "UserRegionEnd dt=1 task=1 name_string=2 stack=0\n",

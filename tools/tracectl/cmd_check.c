@@ -64,6 +64,7 @@ static void print_json(const char *path, const struct tk_trace_run *run) {
   print_json_text(path);
   printf(",\"ok\":%s,\"events\":%" PRIu64 ",\"generations\":%" PRIu64,
          run->rc == TB_OK ? "true" : "false", run->events, run->generations);
+  if (run->lone_region_ends != 0) printf(",\"lone_region_ends\":%" PRIu64, run->lone_region_ends);
   if (run->version != 0) printf(",\"version\":\"go 1.%u\"", run->version);
   if (run->rc != TB_OK) {
     if (run->diag.gen != TB_NO_GEN) printf(",\"generation\":%" PRIu64, run->diag.gen);

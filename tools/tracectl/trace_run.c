@@ -124,6 +124,7 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   if (out->rc == TB_OK) {
     out->rc = run_all(ask, &run, flags);
     out->events = to_reader_written(run.reader);
+    out->lone_region_ends = to_reader_lone_region_ends(run.reader);
     out->generations = to_reader_generations(run.reader);
     out->version = to_reader_version(run.reader);
     to_reader_free(run.reader);

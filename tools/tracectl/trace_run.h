@@ -21,6 +21,7 @@ struct tk_trace_ask {
 struct tk_trace_run {
   tb_rc rc;            /* of the trace; TB_OK: whole */
   struct tb_diag diag; /* why not */
+  uint64_t lone_region_ends; /* to_reader_lone_region_ends() */
   uint64_t events, generations;
   unsigned version; /* 0: no header */
 };
