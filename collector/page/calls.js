@@ -2,7 +2,7 @@
 // Blocked system calls and alerts: who, for how long, and where in the program.
 import { clock, duration } from "/format.js";
 import { showSegments } from "/segments.js";
-import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
+import { byId, copyButton, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const ALERTS_MAX = 20;
 const PLUMBING = /^(runtime|syscall|internal\/|os\.|golang\.org\/x\/sys)/;
@@ -12,9 +12,9 @@ const PLUMBING = /^(runtime|syscall|internal\/|os\.|golang\.org\/x\/sys)/;
 function stackNodes(stack) {
   if (stack.length === 0) return [element("p", { className: "where" }, "stack unknown")];
   const own = stack.find((f) => !PLUMBING.test(f.function)) ?? stack[0];
-  const frames = stack.map((f) => element("li", { className: f === own ? "own" : "" }, element("span", { className: "function" }, f.function), element("span", { className: "file" }, `${f.file}:${f.line}`)));
+  const frames = stack.map((f) => element("li", { className: f === own ? "own" : "" }, element("span", { className: "function" }, f.function), element("span", { className: "file" }, f.file ? `${f.file}:${f.line}` : "")));
   return [
-    element("details", {}, element("summary", {}, element("span", { className: "function" }, own.function), element("span", { className: "file" }, ` ${own.file.split("/").pop()}:${own.line}`)), element("ol", { className: "frames" }, ...frames)),
+    element("details", {}, element("summary", {}, element("span", { className: "function" }, own.function), element("span", { className: "file" }, own.file ? ` ${own.file.split("/").pop()}:${own.line}` : "")), element("ol", { className: "frames" }, ...frames)),
   ];
 }
 
@@ -32,6 +32,7 @@ function segmentsButton(title, which) {
 
 function makeCall(call) {
   let latest = call;
+  const seen = element("span", { className: "seen muted" });
   const node = entry(
     call.idle ? "call idle" : "call",
     "",
@@ -44,9 +45,12 @@ function makeCall(call) {
       until_ns: latest.until_wall_ns,
     })),
   );
+  node.querySelector(".call-head").append(seen);
   node.update = (now) => {
     latest = now;
     setFigure(node.querySelector(".age"), now.age_ns, `${now.lower_bound ? "≥ " : ""}${duration(now.age_ns)}`);
+    node.classList.toggle("old", now.old);
+    setText(seen, now.old ? `as of ${clock(now.until_wall_ns)}` : "");
   };
   return node;
 }
@@ -60,9 +64,11 @@ export class Calls {
   }
 
   // Those that only wait for signals come last, as the collector sends them.
-  show(calls, total) {
+  // why: what is said where nothing is blocked.
+  show(calls, total, why) {
     this.list.show(calls);
     byId("blocked-empty").hidden = calls.length > 0;
+    setText(byId("blocked-empty"), why);
     setText(byId("blocked-note"), calls.length === 0 ? "" : total > calls.length ? `${calls.length} of ${total}` : "longest first");
   }
 
@@ -75,9 +81,17 @@ export class Calls {
     for (const alert of message.alerts)
       this.alerts.unshift({ ...alert, service: message.service, instance: message.instance, at: message.until_wall_ns || Date.now() * 1e6, key: ++this.number });
     this.alerts.length = Math.min(this.alerts.length, ALERTS_MAX);
+  }
+
+  // Those of the services and instances that are shown.
+  showAlerts(fits) {
+    const shown = this.alerts.filter((a) => fits(`${a.service} ${a.instance}`.toLowerCase()));
+    const others = this.alerts.length - shown.length;
     byId("alerts-card").hidden = this.alerts.length === 0;
     setData(byId("columns"), "cards", this.alerts.length === 0 ? 2 : 3);
-    this.alertList.show(this.alerts);
+    byId("alerts-empty").hidden = shown.length > 0;
+    setText(byId("alerts-empty"), others === 1 ? "The one alert is of another service." : `All ${others} alerts are of other services.`);
+    this.alertList.show(shown);
   }
 
   makeAlert(a) {
@@ -88,7 +102,12 @@ export class Calls {
       duration(a.duration_ns),
       a,
       `${clock(begin)} ${text}`,
-      segmentsButton(`Behind an alert of ${a.service}`, () => ({ service: a.service, instance: a.instance, from_ns: begin, until_ns: begin + a.duration_ns })),
+      element(
+        "span",
+        { className: "buttons" },
+        segmentsButton(`Behind an alert of ${a.service}`, () => ({ service: a.service, instance: a.instance, from_ns: begin, until_ns: begin + a.duration_ns })),
+        ...(a.fetch ? [copyButton("copy fetch line", a.fetch)] : []),
+      ),
     );
   }
 }

@@ -4,6 +4,7 @@
 
 const WINDOW_NS = 10e9; // rates are over so long
 const SECONDS_MAX = 300; // of the chart
+const OLD_NS = 15e9; // a stream whose last data came so long ago, a flight recorder's after a snap, says nothing of now
 
 const byText = new Intl.Collator("en").compare;
 
@@ -21,10 +22,13 @@ export class Model {
     const stops = [];
     for (const s of overview.streams) {
       s.name = `${s.service} ${s.instance}`.toLowerCase();
-      s.blocked_busy = s.blocked_now - s.blocked_idle;
+      s.old = overview.wall_ns - s.last_wall_ns > OLD_NS;
+      s.blocked_busy = s.old ? 0 : s.blocked_now - s.blocked_idle;
       this.sample(s, overview.wall_ns);
       stops.push(...this.stopsSince(s, first));
     }
+    const old = new Set(overview.streams.filter((s) => s.old).map((s) => s.name));
+    for (const call of overview.blocked) call.old = old.has(`${call.service} ${call.instance}`.toLowerCase());
     this.forgetOthers(overview.streams);
     this.seconds.push({ at: overview.wall_ns, stops, sums: null });
     if (this.seconds.length > SECONDS_MAX) this.seconds.shift();

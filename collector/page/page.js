@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: overviews in, figures out.
+import { readAddress, writeAddress } from "/address.js";
 import { Calls } from "/calls.js";
 import { Chart, COLOURS } from "/chart.js";
 import { bytes, count, duration, moment, rate, short } from "/format.js";
@@ -10,7 +11,7 @@ import { Streams } from "/streams.js";
 import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const model = new Model();
-const streams = new Streams();
+const streams = new Streams(chosen);
 const calls = new Calls();
 const chart = new Chart(
   byId("chart"),
@@ -84,15 +85,19 @@ function show() {
   model.show(byId("filter").value.trim().toLowerCase());
   const shown = o.streams.filter((s) => model.fits(s.name));
   const blocked = o.blocked.filter((c) => model.fits(`${c.service} ${c.instance}`.toLowerCase()));
-  const blockedNow = sum(shown, "blocked_now") - sum(shown, "blocked_idle");
+  const blockedNow = sum(shown, "blocked_busy");
   const causes = model.causes(shown);
 
   showTiles(shown, causes, blockedNow);
-  streams.show(shown, o);
-  calls.show(blocked, sum(shown, "blocked_now"));
+  const filter = byId("filter").value.trim();
+  const none = o.streams.length === 0 ? "No stream yet." : shown.length === 0 ? `No service or instance has "${filter}" in its name.` : "";
+  streams.show(shown, o, filter);
+  calls.show(blocked, sum(shown, "blocked_now"), none || "No system call is blocked.");
+  calls.showAlerts((name) => model.fits(name));
   causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
   byId("stops").hidden = causes.length === 0;
   byId("stops-empty").hidden = causes.length > 0;
+  setText(byId("stops-empty"), none || "No stop of the world has been seen yet.");
   chart.show(causes, model.series(causes));
   setText(byId("health"), o.health === "ok" ? "healthy" : o.health);
   setData(byId("health"), "state", o.health === "ok" ? "good" : "bad");
@@ -105,15 +110,33 @@ function showState(state) {
   setData(byId("connection"), "state", state === "live" ? "good" : "bad");
 }
 
+function chosen() {
+  writeAddress({ filter: byId("filter").value.trim(), sort: streams.sort, descending: streams.descending });
+  show();
+}
+
+// Also when a link to this page is opened in it, or the reader goes back.
+function takeAddress() {
+  const { filter, sort, descending } = readAddress();
+  byId("filter").value = filter;
+  streams.orderBy(sort, descending);
+  show();
+}
+
 prepareSegments();
-byId("filter").addEventListener("input", show);
+takeAddress();
+byId("filter").addEventListener("input", chosen);
+addEventListener("hashchange", takeAddress);
 new Live({
   history: (history) => model.remember(history),
   overview(overview) {
     model.take(overview);
     show();
   },
-  alert: (message) => calls.takeAlerts(message),
+  alert(message) {
+    calls.takeAlerts(message);
+    show();
+  },
   gap: (gap) => calls.missed(gap.lost), // overviews are each whole; of alerts one may be missing
   state: showState,
 });

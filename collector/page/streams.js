@@ -15,6 +15,7 @@ const FIGURES = [
   ["events", short, "Events"],
   ["bytes", bytes, "Size"],
   ["generations", count, "Generations"],
+  ["broken", count, "Broken"],
   ["lost_generations", count, "Lost"],
   ["blocked_busy", count, "Blocked"],
 ];
@@ -44,6 +45,8 @@ function makeRow(stream) {
     for (const [name, read] of FIGURES) setFigure(figures.get(name), s[name], read(s[name]));
     figures.get("lost_generations").classList.toggle("bad", s.lost_generations > 0);
     figures.get("lost_generations").title = s.lost_generations > 0 ? s.last_loss : "";
+    figures.get("broken").classList.toggle("bad", s.broken > 0);
+    figures.get("broken").title = s.broken > 0 ? "generations that break a rule of the trace format; they are archived as they came" : "";
     figures.get("blocked_busy").classList.toggle("warn", s.blocked_busy > 0);
     setText(last, s.last_wall_ns ? ago(s.last_wall_ns, now) : "–");
     if (s.last_wall_ns) last.title = moment(s.last_wall_ns);
@@ -72,17 +75,50 @@ function updateRow(node, stream, now) {
 const byText = new Intl.Collator("en", { numeric: true }).compare;
 const byName = (a, b) => (a.state !== "live") - (b.state !== "live") || byText(a.service, b.service) || byText(a.instance, b.instance) || b.first_wall_ns - a.first_wall_ns;
 
+const byKey = (key, descending) => (a, b) => {
+  const order = typeof a[key] === "string" ? byText(a[key], b[key]) : a[key] - b[key];
+  return (descending ? -order : order) || byName(a, b);
+};
+
 export class Streams {
-  constructor() {
+  // sorted() hears of each click on a head of the table.
+  constructor(sorted) {
     this.now = 0;
+    this.sorted = sorted;
+    this.sort = "";
+    this.descending = false;
+    this.heads = [...document.querySelectorAll("#stream-rows th[data-sort]")];
+    for (const head of this.heads) {
+      const button = element("button", { type: "button", className: "plain sort" }, head.textContent);
+      button.addEventListener("click", () => this.choose(head.dataset.sort));
+      head.replaceChildren(button);
+    }
     this.list = new KeyedList(document.querySelector("#stream-rows tbody"), (s) => s.stream, makeRow, (node, s) => updateRow(node, s, this.now));
   }
 
-  show(streams, overview) {
+  // A first click sorts figures from the largest and names from A, a second the other way, a third as it was.
+  choose(key) {
+    const fromLargest = !["service", "instance", "state"].includes(key);
+    if (this.sort !== key) this.orderBy(key, fromLargest);
+    else if (this.descending === fromLargest) this.orderBy(key, !fromLargest);
+    else this.orderBy("", false);
+    this.sorted();
+  }
+
+  orderBy(key, descending) {
+    this.sort = this.heads.some((head) => head.dataset.sort === key) ? key : "";
+    this.descending = descending;
+    for (const head of this.heads)
+      if (head.dataset.sort === this.sort) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+  }
+
+  show(streams, overview, filter) {
     this.now = overview.wall_ns;
-    this.list.show([...streams].sort(byName));
+    this.list.show([...streams].sort(this.sort ? byKey(this.sort, this.descending) : byName));
     byId("stream-rows").hidden = streams.length === 0;
-    byId("streams-empty").hidden = overview.streams.length > 0;
+    byId("streams-empty").hidden = streams.length > 0;
+    setText(byId("streams-empty"), overview.streams.length === 0 ? "No stream yet. An agent connects to the address in the ready file; see the README." : `No service or instance has "${filter}" in its name.`);
     const services = new Set(streams.map((s) => s.service)).size;
     const beyond = overview.streams_total - overview.streams.length;
     setText(byId("streams-note"), `${count(streams.length)} streams of ${count(services)} services${beyond > 0 ? `; ${count(beyond)} older ones are not listed` : ""}`);

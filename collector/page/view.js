@@ -26,6 +26,32 @@ export function setFigure(node, value, text) {
   setText(node, text);
 }
 
+// A button that puts text on the clipboard, and says for a moment that it did.
+export function copyButton(label, text) {
+  const button = element("button", { type: "button", className: "plain link copy", title: text }, label);
+  button.dataset.copies = text;
+  button.addEventListener("click", async () => {
+    setText(button, (await copy(text)) ? "copied" : "not allowed");
+    setTimeout(() => setText(button, label), 1500);
+  });
+  return button;
+}
+
+// The clipboard's own interface is there only over HTTPS and on localhost.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = element("textarea", { value: text });
+    (document.querySelector("dialog[open]") ?? document.body).append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}
+
 // Keeps a parent's children in step with items: make(item) once a key, update(node, item) each time.
 export class KeyedList {
   constructor(parent, key, make, update) {

@@ -85,7 +85,7 @@ class Page(Case):
                            streams: [{ stream: "a", service: "shop", instance: "one" }],
                            stops: [[1001, 0, 0, 4e6], [1003, 0, 0, 1e6]] });
           const overview = { wall_ns: 1003.5e9, streams: [{ stream: "a", service: "shop", instance: "one", bytes: 1,
-                             events: 1, blocked_now: 0, blocked_idle: 0, stw }] };
+                             events: 1, blocked_now: 0, blocked_idle: 0, stw }], blocked: [] };
           model.take(overview);
           return model.series(model.causes(overview.streams));
         })""")
@@ -145,6 +145,11 @@ class Page(Case):
         text = page.ask("document.querySelector('#blocked').textContent")
         self.assertIn(call["stack"][0]["function"], text)
         self.assertIn(f"goroutine {call['goroutine']}", text)
+        # Nothing more comes, as from a flight recorder after its snap: what was blocked then is not blocked "now".
+        wait_until("the calls say of when they are", lambda: page.ask(
+            "[...document.querySelectorAll('#blocked .call')].every((n) => n.classList.contains('old')"
+            " && n.querySelector('.seen').textContent.startsWith('as of '))"))
+        self.assertEqual(self.figure(page, "#tile-blocked"), 0)
         self.quiet(page)
 
     def test_every_figure_leads_to_its_segments(self):
@@ -198,7 +203,7 @@ class Page(Case):
         page = self.page()
         wait_until("both streams are shown", lambda: page.ask(READY) == 2)
         reached = []
-        for _ in range(40):
+        for _ in range(60):
             page.press("Tab")
             reached.append(page.ask("`${document.activeElement.tagName} ${document.activeElement.id}"
                                     " ${document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent}`"))
@@ -217,12 +222,96 @@ class Page(Case):
         self.assertEqual(unnamed, 0)
         self.quiet(page)
 
+    def type_filter(self, page, text):
+        page.ask(f"(() => {{ const f = document.getElementById('filter'); f.value = {json.dumps(text)};"
+                 " f.dispatchEvent(new Event('input')); })()")
+
+    def test_a_filter_narrows_alerts_and_empty_panels_say_why(self):
+        self.collector.stop()
+        self.collector = Collector(self, "alert.stw=1ns", "alert.every=1ms", name="alerting")
+        self.base = f"http://{self.collector.ready['http']}"
+        page = self.page()
+        wait_until("an overview came", lambda: page.ask("document.getElementById('health')?.textContent") == "healthy")
+        self.assertIn("No stream yet", page.ask("document.getElementById('streams-empty').textContent"))
+        self.assertEqual(page.ask("document.getElementById('stops-empty').textContent"), "No stream yet.")
+        self.send_two()
+        services = "[...new Set([...document.querySelectorAll('#alerts .who')].map((n) => n.textContent))].sort()"
+        wait_until("alerts of both are shown", lambda: page.ask(services) == ["shop / one", "till / two"] and page.ask(READY) == 2)
+        self.type_filter(page, "till")
+        self.assertEqual(page.ask(services), ["till / two"])
+        self.type_filter(page, "payments")
+        self.assertEqual(page.ask(services), [])
+        self.assertRegex(page.ask("document.getElementById('alerts-empty').textContent"), r"All \d+ alerts are of other services")
+        for panel in ("streams", "stops", "blocked"):
+            self.assertEqual(page.ask(f"document.getElementById('{panel}-empty').textContent"),
+                             'No service or instance has "payments" in its name.')
+            self.assertFalse(page.ask(f"document.getElementById('{panel}-empty').hidden"))
+        self.type_filter(page, "")
+        wait_until("both are back", lambda: page.ask(READY) == 2)
+        line = page.ask("document.querySelector('#alerts .copy').dataset.copies")
+        self.assertRegex(line, r"^tracectl fetch .*-o ")
+        for width in (1280, 1440):  # no hole: the three cards end where their row does
+            page.look(width, 1080)
+            wait_until("the cards of a row are equally high", lambda: page.ask(
+                "(() => { const rows = {}; for (const c of document.querySelectorAll('#columns > .card')) { const r = c.getBoundingClientRect();"
+                " (rows[Math.round(r.top)] ??= []).push(r); } return Object.values(rows).every((row) => {"
+                " const bottoms = row.map((r) => r.bottom); const columns = document.getElementById('columns').getBoundingClientRect();"
+                " return Math.max(...bottoms) - Math.min(...bottoms) < 2 && Math.abs(Math.max(...row.map((r) => r.right)) - columns.right) < 2; }); })()"))
+            SHOTS.mkdir(parents=True, exist_ok=True)
+            page.screenshot(SHOTS / f"alerts-{width}.png", whole=True)
+        self.quiet(page)
+
+    def test_broken_streams_show_and_a_segments_fetch_line_can_be_copied(self):
+        broken = self.folder / "broken.trace"
+        whole = bytearray(self.trace("g26-gens").read_bytes())
+        whole[len(whole) // 2:len(whole) // 2 + 64] = b"\xff" * 64
+        broken.write_bytes(whole)
+        self.collector.send(broken, "shop", "one")
+        page = self.page()
+        wait_until("the broken generation is shown", lambda: self.figure(page, "#stream-rows .figure-broken") == 1)
+        self.assertTrue(page.ask("document.querySelector('#stream-rows .figure-broken').classList.contains('bad')"))
+        wait_until("it is archived", lambda: len(self.collector.json_lines("list")) == 26)
+        page.ask("document.querySelector('#stream-rows tr:first-child .go button').click()")
+        wait_until("segments are listed", lambda: page.ask("document.querySelectorAll('#segment-rows .copy').length"))
+        line = page.ask("document.querySelector('#segment-rows .copy').dataset.copies")
+        program, verb, segment, option, file = line.split(" ")
+        self.assertEqual((program, verb, option), ("tracectl", "fetch", "-o"))
+        self.collector.ask(verb, segment, option, self.folder / file, "--no-progress")
+        page.ask("document.querySelector('#segment-rows .copy').click()")
+        wait_until("the button answers", lambda: page.ask("document.querySelector('#segment-rows .copy').textContent") != "copy fetch line")
+        self.quiet(page)
+
+    def test_the_address_keeps_filter_and_sort(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        names = "[...document.querySelectorAll('#stream-rows tbody th')].map((n) => n.textContent)"
+        sizes = {row["service"]: row["bytes"] for row in self.collector.json_lines("status") if row["type"] == "stream"}
+        head = "document.querySelector('#stream-rows th[data-sort=bytes]')"
+        for sort, want in (("descending", sorted(sizes, key=sizes.get, reverse=True)), ("ascending", sorted(sizes, key=sizes.get)),
+                           (None, ["shop", "till"])):
+            page.ask(f"{head}.querySelector('button').click()")
+            self.assertEqual(page.ask(f"{head}.getAttribute('aria-sort')"), sort)
+            self.assertEqual(page.ask(names), want)
+            self.assertEqual(page.ask("location.hash"), {"descending": "#sort=bytes&descending=1", "ascending": "#sort=bytes"}.get(sort, ""))
+        self.type_filter(page, "till")
+        page.ask("document.querySelector('#stream-rows th[data-sort=service] button').click()")
+        self.assertEqual(page.ask("location.hash"), "#filter=till&sort=service")
+        address = page.ask("location.href")
+        page.open("about:blank")
+        page.open(address)
+        wait_until("the filter is as it was", lambda: page.ask(names) == ["till"])
+        self.assertEqual(page.ask("document.getElementById('filter').value"), "till")
+        self.assertEqual(page.ask("document.querySelector('#stream-rows th[data-sort=service]').getAttribute('aria-sort')"), "ascending")
+        page.ask("location.hash = '#filter=shop'")
+        wait_until("a link in the page is followed", lambda: page.ask(names) == ["shop"])
+        self.quiet(page)
+
     def test_a_filter_narrows_everything(self):
         self.send_two()
         page = self.page()
         wait_until("both streams are shown", lambda: page.ask(READY) == 2)
-        page.ask("(() => { const f = document.getElementById('filter'); f.value = 'TILL';"
-                 " f.dispatchEvent(new Event('input')); })()")
+        self.type_filter(page, "TILL")
         wait_until("one stream is left", lambda: page.ask(READY) == 1)
         till = next(r for r in self.collector.json_lines("report", "stw") if r["service"] == "till")
         self.assertEqual(page.ask("document.querySelectorAll('#stops tbody tr').length"), len(till["stw"]["reasons"]))

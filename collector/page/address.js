@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reader has chosen, in the page's address: a link shows the same, and a reload keeps it.
+// #filter=shop&sort=events_rate&descending=1
+
+export function readAddress() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  return { filter: said.get("filter") ?? "", sort: said.get("sort") ?? "", descending: said.get("descending") === "1" };
+}
+
+export function writeAddress({ filter, sort, descending }) {
+  const said = new URLSearchParams();
+  if (filter) said.set("filter", filter);
+  if (sort) said.set("sort", sort);
+  if (sort && descending) said.set("descending", "1");
+  const hash = said.size > 0 ? `#${said}` : location.pathname;
+  history.replaceState(null, "", hash);
+}
