@@ -201,6 +201,29 @@ Test(top, a_large_screen_shows_all_of_it) {
   free(m);
 }
 
+Test(top, a_stream_with_broken_generations_stands_out) {
+  struct tk_top_model *m = model_of(2);
+  static const struct tk_selector all;
+  struct answer a;
+
+  answer(&a, 2, 0, 0);
+  a.stream[0].broken = 777;
+  tk_top_take_status(m, &a.reply, &all, 2 * SECOND);
+  for (unsigned columns = 80; columns <= 120; columns += 40) {
+    struct tk_page *page = page_of(m, columns, 50);
+    for (unsigned i = 0; i < page->n; i++) {
+      if (strstr(page->line[i].text, "s00/one") == NULL) continue;
+      cr_assert_eq(page->line[i].look, TK_LOOK_BAD);
+      cr_assert_eq(strstr(page->line[i].text, "777") != NULL, columns == 120, "%s",
+                   page->line[i].text);
+    }
+    cr_assert_eq(lines_with(page, "s00/one"), 1);
+    cr_assert_eq(lines_with(page, "BROKEN"), columns == 120);
+    free(page);
+  }
+  free(m);
+}
+
 Test(top, scrolling_ends_with_the_last_stream) {
   struct tk_top_model *m = model_of(100);
   static const struct tk_page_about about = { .window = "10s" };

@@ -13,7 +13,7 @@
 #include "tools/tracectl/plain.h"
 #include "tools/tracectl/table.h"
 
-enum { LISTS = 4, HEAD_ROWS = 2, KEY_ROWS = 1, ROOMY_ROWS = 30, WIDE_COLUMNS = 112 };
+enum { LISTS = 4, HEAD_ROWS = 2, KEY_ROWS = 1, ROOMY_ROWS = 30, WIDE_COLUMNS = 120 };
 enum list { STREAMS, CALLS, STOPS, ALERTS };
 
 __attribute__((format(printf, 3, 4))) static void put(struct tk_page *page, enum tk_look look,
@@ -82,29 +82,30 @@ static bool is_wide(const struct tk_page *page) {
 }
 
 static enum tk_look look_of(const struct tk_top_stream *s) {
-  if (s->lost_generations > 0 || strcmp(s->state, "unclean") == 0) return TK_LOOK_BAD;
+  if (s->lost_generations > 0 || s->broken > 0 || strcmp(s->state, "unclean") == 0)
+    return TK_LOOK_BAD;
   if (strcmp(s->state, "waiting") == 0) return TK_LOOK_WARN;
   return strcmp(s->state, "live") == 0 ? TK_LOOK_PLAIN : TK_LOOK_DIM;
 }
 
 static void put_stream_heading(struct tk_page *page) {
-  int width = name_width(page, is_wide(page) ? 92 : 60);
+  int width = name_width(page, is_wide(page) ? 101 : 60);
 
   put(page, TK_LOOK_HEADING, "%-8s%-*s%8s%9s%8s%9s%11s%7s%s", "STATE", width, "SERVICE/INSTANCE",
       "MB/S", "EVENTS/S", "BLOCKED", "STW", "STW MAX", "LOST",
-      is_wide(page) ? "   CALL P99       GENS   SPOOL" : "");
+      is_wide(page) ? "   BROKEN   CALL P99       GENS   SPOOL" : "");
 }
 
 static void put_stream(struct tk_page *page, const struct tk_top_stream *s) {
-  int width = name_width(page, is_wide(page) ? 92 : 60);
+  int width = name_width(page, is_wide(page) ? 101 : 60);
   char mb[CELL_BYTES], events[CELL_BYTES], share[CELL_BYTES];
   char blocked[TK_HUMAN_BYTES], max[TK_HUMAN_BYTES], lost[TK_HUMAN_BYTES], more[96] = "";
-  char p99[TK_HUMAN_BYTES], gens[TK_HUMAN_BYTES], spool[TK_SIZE_BYTES];
+  char p99[TK_HUMAN_BYTES], gens[TK_HUMAN_BYTES], spool[TK_SIZE_BYTES], broken[TK_HUMAN_BYTES];
 
   if (is_wide(page)) {
     tk_size_format(s->spool_bytes, spool);
-    snprintf(more, sizeof more, "%11s%11s%10s", tk_human_ns(s->call_p99_ns, p99),
-             tk_human_count(s->generations, gens), spool);
+    snprintf(more, sizeof more, "%9s%11s%11s%10s", count_text(s->broken, broken),
+             tk_human_ns(s->call_p99_ns, p99), tk_human_count(s->generations, gens), spool);
   }
   put(page, look_of(s), "%-8s%-*.*s %7s%9s%8s%9s%11s%7s%s", s->state, width, width, s->who,
       megabytes_text(s->rates.bytes_s, mb), rate_text(s->rates.events_s, events),
@@ -235,8 +236,9 @@ static void put_help(struct tk_page *page) {
     "MB/s and events/s are those of the last five seconds. BLOCKED counts system",
     "calls that lost their P or run longer than syscall.blocked_after. STW is the",
     "share of the window's wall time that the world stood still. LOST counts",
-    "generations that never came. An age with a + is a lower bound.",
-    "Red: something was lost. Yellow: no connection, or a call that is blocked.",
+    "generations that never came. An age with a + is a lower bound. BROKEN (on wide",
+    "screens) counts generations that break a rule of the trace format.",
+    "Red: something was lost or is broken. Yellow: no connection, or a call that is blocked.",
   };
 
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
