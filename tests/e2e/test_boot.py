@@ -8,6 +8,7 @@ import hashlib
 import os
 import pathlib
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -195,13 +196,16 @@ class Boot(Case):
     def test_reload_reads_the_configuration_anew(self):
         config = "/etc/tracecollect/tracecollectd.yaml"
         self._run(f"systemctl start {UNIT}; cp {config} /root/saved.yaml")
+        self.addCleanup(lambda: self.machine.run(f"cp /root/saved.yaml {config}"))
+
+        def logged(pattern):  # systemctl is through when the signal is sent, and the journal writes when it can
+            log = f"journalctl --no-pager -o cat -u {UNIT} -n 20"
+            wait_until(f"the log says {pattern}", lambda: re.search(pattern, self._run(log)))
         self._run(f"printf 'retention:\\n  age: 3d\\n' >>{config}; systemctl reload {UNIT}")
-        log = f"journalctl --no-pager -o cat -u {UNIT} -n 20"
-        self.assertIn("key=retention.age: changed", self._run(log))
+        logged("key=retention.age: changed")
         self._run(f"printf 'bogus: 1\\n' >>{config}; systemctl reload {UNIT}")
-        self.assertRegex(self._run(log), r"tracecollectd.yaml:\d+: bogus: unknown key; the old configuration")
+        logged(r"tracecollectd.yaml:\d+: bogus: unknown key; the old configuration")
         self.assertEqual(self._show("ActiveState"), "active")
-        self._run(f"cp /root/saved.yaml {config}")
 
     def test_one_that_stands_still_is_killed_by_the_watchdog_and_comes_back(self):
         self._drop_in("[Service]\nWatchdogSec=3\n")
