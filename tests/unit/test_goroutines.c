@@ -87,9 +87,23 @@ Test(goroutines, neighbours_do_not_collide) {
   cr_assert_leq(longest_chain(), 2, "at most where two windows meet");
 }
 
-/* A status of one is five bytes at least: what it costs is bounded. */
+enum { MANY = 100000, SECRETS = 8, UNLUCKY_MAX = 2 };
+
+/* With a secret of its own: the chains of ids that lie far apart depend on it. */
+static size_t longest_with_a_new_secret(unsigned shift, const char *what) {
+  to__goroutines_fini(&gs);
+  to__goroutines_init(&gs, &mem);
+  size_t before = mem.bytes;
+  for (uint64_t i = 1; i <= MANY; i++) add((int64_t)(shift == 0 ? random_number() : i << shift));
+  cr_assert_leq((mem.bytes - before) / MANY, 64, "%s: %zu", what, (mem.bytes - before) / MANY);
+  size_t longest = longest_chain();
+  remove_all();
+  return longest;
+}
+
+/* A status of one is five bytes at least: what it costs is bounded. One secret in some hundreds gives ids of this kind
+ * chains that are longer than the limit; the sender does not know which. */
 Test(goroutines, wherever_the_ids_lie_one_costs_at_most_64_bytes) {
-  enum { MANY = 100000 };
   static const struct {
     const char *what;
     unsigned shift; /* id = number << shift; 0: any */
@@ -98,13 +112,10 @@ Test(goroutines, wherever_the_ids_lie_one_costs_at_most_64_bytes) {
   };
 
   for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
-    size_t before = mem.bytes, limit = kinds[kind].shift == 40 ? 64 : 24;
-    for (uint64_t i = 1; i <= MANY; i++)
-      add((int64_t)(kinds[kind].shift == 0 ? random_number() : i << kinds[kind].shift));
-    cr_assert_leq((mem.bytes - before) / MANY, 64, "%s: %zu", kinds[kind].what,
-                  (mem.bytes - before) / MANY);
-    cr_assert_leq(longest_chain(), limit, "%s: %zu", kinds[kind].what, longest_chain());
-    remove_all();
+    size_t limit = kinds[kind].shift == 40 ? 64 : 24, unlucky = 0;
+    for (int i = 0; i < SECRETS; i++)
+      unlucky += longest_with_a_new_secret(kinds[kind].shift, kinds[kind].what) > limit;
+    cr_assert_leq(unlucky, UNLUCKY_MAX, "%s: %zu of %d", kinds[kind].what, unlucky, SECRETS);
   }
 }
 
