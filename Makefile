@@ -50,10 +50,13 @@ install: deps ## install into PREFIX (/usr/local), below DESTDIR if set
 	@cmake --build --preset release
 	@cmake --install build/release
 
+packages: build ## Debian packages: build/packages/*.deb (install them with apt install ./build/packages/*.deb)
+	@tools/packages.sh
+
 format: ## clang-format over our C
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench build/go-tools
 
-.PHONY: help deps build demo test abi fault sim bench fuzz-smoke coverage oracle install format clean
+.PHONY: help deps build demo test abi fault sim bench fuzz-smoke coverage oracle install packages format clean

@@ -1,6 +1,7 @@
 # What `make install` puts where, but for tracectl and the agent, whose folders say so themselves.
 
-install(TARGETS tracecollectd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME agent-dev)
+install(TARGETS tracecollectd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT collector)
 install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Users write their own analyses on these; what is not listed is private to its folder.
 install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h lib/base/seed.h
@@ -23,6 +24,8 @@ set(pc_includedir ${PROJECT_SOURCE_DIR}/lib)
 set(pc_libdir ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY})
 configure_file(cmake/traceonline.pc.in pkgconfig/traceonline.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/traceonline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME collector)
 
 # The service: units, the group, and a configuration that is copied to /etc once. Paths are filled in when
 # installing, since `cmake --install --prefix` may name another folder than the build did. Nothing

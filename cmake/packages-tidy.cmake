@@ -1,0 +1,11 @@
+# What Debian wants of a package's files: manual pages and changes are packed, static libraries have no debug information.
+file(GLOB_RECURSE files LIST_DIRECTORIES false "${CPACK_TEMPORARY_DIRECTORY}/*")
+foreach(file IN LISTS files)
+  if(file MATCHES "/share/man/man[1-8]/[^/]+[1-8]$|/changelog\\.Debian$")
+    execute_process(COMMAND gzip -9n -f ${file} COMMAND_ERROR_IS_FATAL ANY)
+  elseif(file MATCHES "\\.a$")
+    execute_process(COMMAND strip --strip-debug -D ${file} COMMAND_ERROR_IS_FATAL ANY)
+  elseif(file MATCHES "\\.so(\\.[0-9.]+)?$" AND NOT IS_SYMLINK ${file})
+    file(CHMOD ${file} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  endif()
+endforeach()
