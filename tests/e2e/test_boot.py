@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The installed service in a booted Debian: systemd-nspawn over a root made by mmdebstrap.
 
-The packed root is kept in the build folder, so only the first run fetches it. Where the machine has no
-root user, no nspawn or no packages to be had, the cases are skipped and say why.
+Where no root can be made or booted, the cases are skipped and say why.
 """
-import hashlib
 import os
-import pathlib
-import platform
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 import time
 
-from harness import BUILD, DEADLINE, SANITIZE, Case, die_with_parent, wait_until
+from harness import BUILD, Case, wait_until
+from machine import Machine, Unavailable
 
-PACKAGES = ("systemd,dbus,libuv1,libssl3,libnng1,libprotobuf-c1,libsqlite3-0,libyaml-0-2,libhttp-parser2.9,"
-            "libzstd1,zlib1g,libjansson4,libncursesw6")
 UNIT = "tracecollectd.service"
 
 # Each of these the sandbox must not allow. Written as the service's own program by a drop-in.
@@ -31,113 +25,20 @@ FORBIDDEN = (
 )
 
 
-class Unavailable(Exception):
-    """Why nothing can be booted here."""
-
-
-class Machine:
-    """A booted root with our programs installed; one for all cases of a run."""
-
-    shared = None
-
-    @classmethod
-    def get(cls):
-        if cls.shared is None:
-            try:
-                cls.shared = cls()
-            except Unavailable as why:
-                cls.shared = why
-        if isinstance(cls.shared, Unavailable):
-            raise cls.shared
-        return cls.shared
-
-    def __init__(self):
-        self._check()
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-boot-"))
-        self.root = self.folder / "root"
-        self.process = None
-        try:
-            self._fill()
-            self._boot()
-        except BaseException:
-            self.close()
-            raise
-
-    @staticmethod
-    def _check():
-        if SANITIZE:
-            raise Unavailable("a sanitizer needs what the sandbox forbids")
-        if os.geteuid() != 0:
-            raise Unavailable("only root can boot a container")
-        for tool in ("systemd-nspawn", "mmdebstrap", "nsenter"):
-            if shutil.which(tool) is None:
-                raise Unavailable(f"{tool} is not installed")
-        if platform.freedesktop_os_release().get("ID") != "debian":
-            raise Unavailable("the programs of this build run on this Debian only")
-
-    def _packed_root(self):
-        packed = BUILD / f"boot/root-{hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]}.tar"
-        if not packed.exists():
-            packed.parent.mkdir(exist_ok=True)
-            part = packed.with_suffix(".part")
-            done = subprocess.run(["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={PACKAGES}",
-                                   platform.freedesktop_os_release()["VERSION_CODENAME"], str(part)],
-                                  capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise Unavailable(f"mmdebstrap made no root: {done.stderr.strip().splitlines()[-1]}")
-            part.rename(packed)
-        return packed
-
-    def _fill(self):
-        self.root.mkdir()
-        subprocess.run(["tar", "-xf", self._packed_root(), "-C", self.root], check=True)
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, capture_output=True,
-                       env={**os.environ, "DESTDIR": str(self.root)})
-
-    def _boot(self):
-        with open(self.folder / "boot.log", "wb") as log:
-            self.process = subprocess.Popen(
-                ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "-b", "--private-network"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end and self.process.poll() is None:
-            if self._leader() and self.run("systemctl is-active -q multi-user.target").returncode == 0:
-                return
-            time.sleep(0.1)
-        raise Unavailable("systemd-nspawn does not boot: " +
-                          (self.folder / "boot.log").read_text(errors="replace")[-300:].replace("\n", " "))
-
-    def _leader(self):
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        words = children.read_text().split() if children.exists() else []
-        return words[0] if words else None
-
-    def run(self, command):
-        """A shell line inside."""
-        return subprocess.run(["nsenter", "-t", self._leader(), "-a", "sh", "-c", command], capture_output=True,
-                              text=True, check=False, timeout=2 * DEADLINE, stdin=subprocess.DEVNULL)
-
-    def close(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()  # an orderly shutdown inside
-            try:
-                self.process.wait(DEADLINE)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+def install(root):
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, capture_output=True,
+                   env={**os.environ, "DESTDIR": str(root)})
 
 
 def tearDownModule():
-    if isinstance(Machine.shared, Machine):
-        Machine.shared.close()
+    Machine.close_shared()
 
 
 class Boot(Case):
     def setUp(self):
         super().setUp()
         try:
-            self.machine = Machine.get()
+            self.machine = Machine.get(install)
         except Unavailable as why:
             self.skipTest(f"skipped, because {why}")
         self.addCleanup(self._back_to_installed)

@@ -1,22 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages: built, looked at by lintian, installed, upgraded, removed and purged in a root of their own."""
-import hashlib
+"""The Debian packages: built, looked at by lintian, and used from installation to purge in roots of their own.
+
+Where no root can be made or booted, the cases are skipped and say why.
+"""
+import json
 import os
 import pathlib
-import platform
+import re
+import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case
+from harness import BUILD, SANITIZE, SOURCE, Case, local_go, wait_until
+from machine import Machine, Unavailable, check, packed_root
 
-INSIDE = ("libssl-dev,gcc,libc6-dev,pkg-config,cmake,make,libuv1,libnng1,libprotobuf-c1,libsqlite3-0,libyaml-0-2,"
-          "libhttp-parser2.9,libzstd1,zlib1g,libjansson4,libncursesw6")
 NAMES = ("libtraceagent-dev", "libtraceagent0", "tracecollect-preload", "tracecollect-tools", "tracecollectd")
 CONFIGURATION = "/etc/tracecollect/tracecollectd.yaml"
-PROGRAM = """#include <traceagent.h>
-int main(void) { ta_emit_stop(0); return 0; }
+SERVICE = "tracecollectd.service"
+AGENT = "TRACEAGENT_SERVER=127.0.0.1:7070 TRACEAGENT_CERTS=/etc/tracecollect/agent"
+
+# A C program of one's own. With an argument it goes on until a file of that name is there.
+C_PROGRAM = """#include <traceagent.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+  struct ta_forward_config where = { 0 };
+  if (ta_emit_start(&where, NULL) != 0) return 3; /* untraced */
+  do {
+    ta_syscall_begin();
+    usleep(20000);
+    ta_syscall_end();
+  } while (argc > 1 && access(argv[1], F_OK) != 0);
+  return ta_emit_stop(60000) == 0 ? 0 : 2;
+}
 """
 CMAKE = """cmake_minimum_required(VERSION 3.25)
 project(mine LANGUAGES C)
@@ -24,29 +43,33 @@ find_package(traceagent REQUIRED)
 add_executable(mine mine.c)
 target_link_libraries(mine PRIVATE traceagent::traceagent)
 """
+GO_PROGRAM = """package main
+
+import (
+	"context"
+	"log"
+	"syscall"
+	"time"
+
+	"tracecollect.invalid/traceagent"
+)
+
+func main() {
+	agent, err := traceagent.Start(traceagent.Config{Service: "in-go"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pause := syscall.NsecToTimespec(int64(20 * time.Millisecond))
+	syscall.Nanosleep(&pause, nil)
+	if err := agent.Stop(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+"""
 
 
-class Unavailable(Exception):
-    """Why no root can be made here."""
-
-
-def packed_root():
-    if os.geteuid() != 0:
-        raise Unavailable("only root can make a root")
-    if shutil.which("mmdebstrap") is None:
-        raise Unavailable("mmdebstrap is not installed")
-    release = platform.freedesktop_os_release()
-    if release.get("ID") != "debian":
-        raise Unavailable("the packages of this build are this Debian's")
-    packed = BUILD / f"packages-root-{hashlib.sha256(INSIDE.encode()).hexdigest()[:8]}.tar"
-    if not packed.exists():
-        part = packed.with_suffix(".part")
-        done = subprocess.run(["mmdebstrap", "--variant=minbase", "--format=tar", f"--include={INSIDE}",
-                               release["VERSION_CODENAME"], str(part)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Unavailable(f"mmdebstrap made no root: {done.stderr.strip().splitlines()[-1]}")
-        part.rename(packed)
-    return packed
+def tearDownModule():
+    Machine.close_shared()
 
 
 @unittest.skipIf(SANITIZE, "packages are made of the release build")
@@ -54,24 +77,10 @@ class Packages(Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        subprocess.run([SOURCE / "tools/packages.sh", BUILD], check=True, capture_output=True)
-        cls.packages = sorted((SOURCE / "build/packages").glob("*.deb"))
-
-    def _root(self):
-        try:
-            packed = packed_root()
-        except Unavailable as why:
-            self.skipTest(f"skipped, because {why}")
-        root = pathlib.Path(tempfile.mkdtemp(prefix="tc-packages-"))
-        self.addCleanup(shutil.rmtree, root, ignore_errors=True)
-        subprocess.run(["tar", "-xf", packed, "-C", root], check=True)
-        for package in self.packages:
-            shutil.copy(package, root / "tmp")
-        return root
-
-    def _inside(self, root, command):
-        return self.run_program("chroot", root, "sh", "-ec", command,
-                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}).out
+        folder = tempfile.mkdtemp(prefix="tc-packages-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        subprocess.run([SOURCE / "tools/packages.sh", BUILD, folder], check=True, capture_output=True)
+        cls.packages = sorted(pathlib.Path(folder).glob("*.deb"))
 
     def test_there_is_a_package_for_each_part_and_lintian_finds_no_error(self):
         names = [path.name.split("_")[0] for path in self.packages]
@@ -82,16 +91,47 @@ class Packages(Case):
             self.skipTest("skipped, because lintian is not installed")
         self.run_program("lintian", "--fail-on", "error", "--allow-root", *self.packages)
 
-    def test_installed_used_upgraded_removed_and_purged(self):
+    # In a root where systemd does not run, as in a container.
+
+    def _root(self):
+        try:
+            check()
+            packed = packed_root()
+        except Unavailable as why:
+            self.skipTest(f"skipped, because {why}")
+        root = pathlib.Path(tempfile.mkdtemp(prefix="tc-packages-"))
+        self.addCleanup(shutil.rmtree, root, ignore_errors=True)
+        subprocess.run(["tar", "-xf", packed, "-C", root], check=True)
+        self._fill(root)
+        return root
+
+    def _inside(self, root, command):
+        return self.run_program("chroot", root, "sh", "-ec", command,
+                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}).out
+
+    def _fill(self, root):
+        """The packages, and the programs of somebody who uses them."""
+        mine = root / "srv/mine"
+        mine.mkdir(parents=True)
+        for package in self.packages:
+            shutil.copy(package, root / "srv")
+        (mine / "mine.c").write_text(C_PROGRAM)
+        (mine / "CMakeLists.txt").write_text(CMAKE)
+        (mine / "go").mkdir()
+        (mine / "go/main.go").write_text(GO_PROGRAM)
+
+    def test_installed_upgraded_removed_and_purged_where_systemd_does_not_run(self):
         root = self._root()
-        self._inside(root, "dpkg -i /tmp/*.deb; getent group tracecollect; tracecollectd --check-config --config " + CONFIGURATION)
+        self._inside(root, "dpkg -i /srv/*.deb; getent group tracecollect; tracecollectd --check-config --config " + CONFIGURATION)
+        self.assertFalse((root / "etc/tracecollect/certs").exists(), "no two hosts of one image share a key")
+        self.assertIn("libtraceagent.so.0", self._inside(root, "ldconfig -p"))
         self._builds_programs(root)
         configuration = root / CONFIGURATION[1:]
         configuration.write_text(configuration.read_text() + "\n# mine\n")
         state = root / "var/lib/tracecollect"
         state.mkdir()
         (state / "trace").write_text("a trace\n")
-        self._inside(root, "dpkg -i /tmp/*.deb")
+        self._inside(root, "dpkg -i /srv/*.deb")
         self.assertIn("# mine", configuration.read_text(), "an upgrade keeps what its administrator wrote")
         self._inside(root, "dpkg -r " + " ".join(NAMES))
         self.assertIn("# mine", configuration.read_text(), "a removal keeps the configuration")
@@ -100,15 +140,112 @@ class Packages(Case):
         said = self._inside(root, "dpkg -P " + " ".join(NAMES))
         self.assertIn("the traces in /var/lib/tracecollect are kept", said)
         self.assertFalse(configuration.parent.exists())
+        self.assertFalse((root / "etc/credstore").exists())
         self.assertEqual((state / "trace").read_text(), "a trace\n")
 
     def _builds_programs(self, root):
-        mine = root / "root/mine"
-        mine.mkdir()
-        (mine / "mine.c").write_text(PROGRAM)
-        (mine / "CMakeLists.txt").write_text(CMAKE)
-        self._inside(root, "cd /root/mine; cc mine.c $(pkg-config --cflags --libs traceagent) -o shared; ./shared")
-        self._inside(root, "cd /root/mine; cc mine.c $(pkg-config --cflags --libs traceagent-static) -o static; ./static")
-        self._inside(root, "cd /root/mine; cmake -S . -B b >/dev/null; cmake --build b >/dev/null; b/mine")
-        self._inside(root, "LD_PRELOAD=libtraceagent-preload.so TRACEAGENT_DISABLE=1 true")
-        self.assertIn("libtraceagent.so.0", self._inside(root, "ldconfig -p"))
+        self._inside(root, "cd /srv/mine; cc mine.c $(pkg-config --cflags --libs traceagent-static) -o static;"
+                           "cmake -S . -B b >/dev/null; cmake --build b >/dev/null")
+        for program in ("./static", "b/mine"):
+            self._inside(root, f"cd /srv/mine; ldd {program}; result=0; TRACEAGENT_DISABLE=1 {program} || result=$?; test $result = 3")
+
+    # In a machine that systemd has booted.
+
+    def _machine(self):
+        go = local_go()
+        self.goroot = self.run_program(go.command, "env", "GOROOT", env=go.environment).out.strip() if go else None
+        cache = BUILD / "boot/go-cache"
+        cache.mkdir(parents=True, exist_ok=True)
+        binds = [(self.goroot, self.goroot), (cache, "/var/cache/go")] if go else []
+        try:
+            self.machine = Machine.get(self._fill, binds)
+        except Unavailable as why:
+            self.skipTest(f"skipped, because {why}")
+
+    def _run(self, command, expect=0):
+        done = self.machine.run(f"export HOME=/root DEBIAN_FRONTEND=noninteractive; {command}")
+        self.assertEqual(done.returncode, expect, f"{command}\n{done.stdout}\n{done.stderr}\n" +
+                         self.machine.run(f"journalctl --no-pager -n 30 -u {SERVICE}").stdout)
+        return done.stdout.strip()
+
+    def _show(self, name):
+        return self._run(f"systemctl show -P {name} {SERVICE}")
+
+    def _report(self, service):
+        """The second of two commands: the first report of a program's trace."""
+        self.assertRegex(self._run(f"export {AGENT}; tracectl report syscall --service {service}"), r"(?m)^all +[1-9]")
+
+    def test_from_installation_to_purge_where_systemd_runs(self):
+        self._machine()
+        self._run("dpkg -i /srv/*.deb")
+        self.assertEqual((self._show("ActiveState"), self._show("UnitFileState")), ("active", "enabled"))
+        self._first_reports()
+        self._a_member_of_the_group_sends_and_reads()
+        self._an_upgrade_loses_nothing()
+        self._run(f"dpkg -r tracecollectd; dpkg -i /srv/tracecollectd_*-1_*.deb")
+        self.assertEqual(self._show("ActiveState"), "active", "it comes back after a removal")
+        self.assertIn("in-c", self._run("tracectl list"))
+        self._run(f"systemctl disable --now --quiet {SERVICE}; dpkg -i /srv/newer/tracecollectd_*.deb")
+        self.assertEqual(self._show("ActiveState"), "inactive", "an upgrade does not start what is switched off")
+        said = self._run("dpkg -P " + " ".join(NAMES))
+        self.assertIn("the traces in /var/lib/private/tracecollect are kept", said)
+        self._run("test ! -e /etc/tracecollect && test ! -e /etc/credstore/tracecollect.server.key && "
+                  "test -n \"$(find /var/lib/private/tracecollect -name '*.trace*')\"")
+        self.assertNotIn(SERVICE, self._run("systemctl list-unit-files"))
+
+    def _first_reports(self):
+        began = time.monotonic()
+        self._run(f"cd /srv/mine && cc mine.c $(pkg-config --cflags --libs traceagent) -o mine && TRACEAGENT_SERVICE=in-c {AGENT} ./mine")
+        self._report("in-c")
+        in_c = time.monotonic()
+        self._run(f"LD_PRELOAD=libtraceagent-preload.so TRACEAGENT_DELAY_MS=0 {AGENT} sleep 0.1")
+        self._report("sleep")
+        unchanged = time.monotonic()
+        if self.goroot:
+            self._run(f"cd /srv/mine/go && export PATH=$PATH:{shlex.quote(self.goroot)}/bin GOCACHE=/var/cache/go GOPROXY=off GOTOOLCHAIN=local"
+                      " && go mod init example.com/mine && go mod edit -require=tracecollect.invalid/traceagent@v0.0.0"
+                      " -replace=tracecollect.invalid/traceagent=$(pkg-config --variable=gomodule traceagent-static)"
+                      f" && go build -o mine . && {AGENT} ./mine")
+            self._report("in-go")
+        print(f"to the first report: C {in_c - began:.1f} s, unchanged {unchanged - in_c:.1f} s, "
+              f"Go {time.monotonic() - unchanged:.1f} s, each with its build")
+
+    def _a_member_of_the_group_sends_and_reads(self):
+        self._run("useradd -G tracecollect member && useradd stranger")
+        line = shlex.quote(f"export {AGENT}; TRACEAGENT_SERVICE=members /srv/mine/mine && tracectl list --service members")
+        self.assertIn("members", self._run(f"su member -s /bin/sh -c {line}"))
+        self._run(f"su stranger -s /bin/sh -c 'cat /etc/tracecollect/agent/agent.key'", expect=1)
+        self._run(f"su member -s /bin/sh -c 'cat /etc/tracecollect/certs/ca.key'", expect=1)
+
+    def _an_upgrade_loses_nothing(self):
+        """A program sends while the collector's package is exchanged for a newer one."""
+        newer = self.machine.root / "srv/newer"
+        newer.mkdir()
+        for package in self.packages:
+            self._as_newer(package, newer)
+        before = self._show("MainPID")
+        self._run(f"(TRACEAGENT_SERVICE=sends {AGENT} /srv/mine/mine /srv/stop; echo $? >/srv/part; mv /srv/part /srv/result)"
+                  " </dev/null >/srv/sends.log 2>&1 &")
+        wait_until("its trace arrives", lambda: self._generations("sends"))
+        self._run("dpkg -i /srv/newer/*.deb")
+        self.assertRegex(self._run("dpkg-query -W tracecollectd"), r"-2$")
+        self.assertNotEqual(self._show("MainPID"), before, "the newer one runs")
+        count = len(self._generations("sends"))
+        wait_until("its trace goes on", lambda: len(self._generations("sends")) > count)
+        self._run("touch /srv/stop")
+        wait_until("it ends", (self.machine.root / "srv/result").exists)
+        self.assertEqual(self._run("cat /srv/result /srv/sends.log"), "0")
+        generations = self._generations("sends")
+        self.assertEqual(generations, list(range(1, len(generations) + 1)))
+
+    def _generations(self, service):
+        lines = self._run(f"tracectl list --service {service} --json").splitlines()
+        return [number for line in map(json.loads, lines) for number in range(line["first_gen"], line["last_gen"] + 1)]
+
+    def _as_newer(self, package, folder):
+        """The same package with the next release's number."""
+        tree = self.folder / package.stem
+        self.run_program("dpkg-deb", "-R", package, tree)
+        control = tree / "DEBIAN/control"
+        control.write_text(re.sub(r"(\d+\.\d+\.\d+)-1", r"\1-2", control.read_text()))
+        self.run_program("dpkg-deb", "--root-owner-group", "-b", tree, folder)

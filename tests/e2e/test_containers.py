@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/container: both images built by buildah, and the services of compose.yaml run in the order that it says.
+
+The base image is a root of our own, so no registry of images is needed. The services share one network namespace,
+where `collector` is the loopback address. Where no root or image can be made, the case is skipped and says why.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+from harness import BUILD, SANITIZE, SOURCE, Case, wait_until
+from machine import Unavailable, check, packed_root
+
+CONTAINER = SOURCE / "deploy/container"
+BASE = "localhost/debian:12"
+# A network of its own with nothing but loopback, until its input ends.
+NETWORK = "import fcntl,socket,struct,sys;fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sh', b'lo', 0x41));print('up', flush=True);sys.stdin.read()"
+
+
+def compose():
+    sys.path.append(str(SOURCE / "build/python"))
+    import yaml
+    return yaml.safe_load((CONTAINER / "compose.yaml").read_text())["services"]
+
+
+@unittest.skipIf(SANITIZE, "packages are made of the release build")
+class Containers(Case):
+    def setUp(self):
+        super().setUp()
+        try:
+            check("buildah", "nsenter", "unshare")
+            self.base = packed_root(())
+        except Unavailable as why:
+            self.skipTest(f"skipped, because {why}")
+        self.store = self.folder / "store"
+
+    def _buildah(self, verb, *args, **options):
+        """buildah with a store of this test's own, and without what a confined machine forbids."""
+        return self.run_program(*self._command(verb, *args), env=self._environment(), **options).out.strip()
+
+    def _command(self, verb, *args):
+        return ("buildah", "--root", self.store / "images", "--runroot", self.store / "run", "--storage-driver", "vfs", verb, *args)
+
+    @staticmethod
+    def _environment():
+        return {**os.environ, "BUILDAH_ISOLATION": "chroot"}
+
+    def _build_images(self):
+        packages = self.folder / "packages"
+        self.run_program(SOURCE / "tools/packages.sh", BUILD, packages)
+        base = self._buildah("from", "scratch")
+        self._buildah("add", base, self.base, "/")
+        self._buildah("commit", "--rm", base, BASE)
+        for target in ("collector", "traced"):
+            self._buildah("build", "-f", CONTAINER / "Dockerfile", "--build-arg", f"DEBIAN={BASE}", "--target", target, "-t", target,
+                          packages)
+
+    def _container(self, service):
+        """A container of a service of compose.yaml, with its variables; volumes are folders of the store."""
+        name = self._buildah("from", "--add-host", "collector:127.0.0.1", service["build"]["target"])
+        self._buildah("config", *(word for key, value in service.get("environment", {}).items() for word in ("--env", f"{key}={value}")),
+                      "--hostname", service.get("hostname", "container"), name)
+        return name
+
+    def _volumes(self, service):
+        words = []
+        for volume in service["volumes"]:
+            name, *rest = volume.split(":")
+            folder = self.store / "volumes" / name
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                shutil.chown(folder, self.user, self.user)
+            words += ["--volume", ":".join([str(folder), *rest])]
+        return words
+
+    def _run(self, container, service, *command):
+        """The command line that runs a service's command, or its image's, in the network that all share. No process of it
+        outlives the first."""
+        image = json.loads(self._buildah("inspect", container))["OCIv1"]["config"]
+        words = command or service.get("command") or image["Cmd"]
+        return ("nsenter", "-n", "-t", self.network.pid, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+                *self._command("run", *self._volumes(service), container, "--", *words))
+
+    def _open_network(self):
+        self.network = self.spawn("network", "unshare", "-n", sys.executable, "-c", NETWORK, stdin=subprocess.PIPE)
+        wait_until("the network is up", lambda: "up" in self.log("network"))
+
+    def test_the_services_of_compose_yaml_bring_a_trace_of_redis(self):
+        services = compose()
+        self._build_images()
+        self._open_network()
+        certs, collector, redis = (self._container(services[name]) for name in ("certs", "collector", "redis"))
+        self.user = int(self._buildah("run", collector, "--", "id", "-u"))
+        self.assertNotEqual(self.user, 0)
+        self.run_program(*self._run(certs, services["certs"]), env=self._environment())
+        self.assertEqual(sorted(path.name for path in (self.store / "volumes/agent").iterdir()), ["agent.key", "agent.pem", "ca.pem"])
+        self.spawn("collector", *self._run(collector, services["collector"]), env=self._environment())
+        wait_until("the collector is ready", lambda: ": ready" in self.log("collector"))
+        self.spawn("redis", *self._run(redis, services["redis"]), env=self._environment())
+        ask = self._run(collector, services["collector"], "tracectl", "report", "syscall", "--service", "redis")
+        said = wait_until("redis's trace arrives", lambda: self._answer(ask))
+        self.assertRegex(said, r"(?m)^all +[1-9]")
+
+    def _answer(self, ask):
+        done = self.run_program(*ask, env=self._environment(), expect=None)
+        return done.out if done.returncode == 0 and re.search(r"(?m)^all +[1-9]", done.out) else None
