@@ -38,6 +38,7 @@ enum event_field {
   EVENT_TYPE = 17,
   EVENT_ARGS,
   EVENT_POSITION,
+  EVENT_TYPE_NAME,
 };
 
 enum {
@@ -45,7 +46,7 @@ enum {
   NAME_BYTES_MAX = 64,
   ABOUT_BYTES_MAX = STREAM_BYTES + 2 * NAME_BYTES_MAX + 10 * TP_FIELD_BYTES,
   ARGS_MAX = 4,
-  EVENT_BYTES_MAX = 10 * TP_FIELD_BYTES + ARGS_MAX * TW_VARINT_BYTES_MAX,
+  EVENT_BYTES_MAX = 11 * TP_FIELD_BYTES + ARGS_MAX * TW_VARINT_BYTES_MAX,
   SMALL_BYTES_MAX = 8 * TP_FIELD_BYTES,
   TYPE_BYTES_MAX = 2 * TW_EXPERIMENT_NAME_MAX + ARGS_MAX * TW_ARG_LABEL_MAX + 8 * TP_FIELD_BYTES,
 };
@@ -61,7 +62,8 @@ static tb_rc put_string(struct tp_bundle *b, struct to_string text) {
     out = tp_put_bytes(out, BUNDLE_STRINGS, text.data, text.len);
   } else {
     char repaired[3 * TW_STRING_BYTES_MAX];
-    size_t n = tp_utf8_repair(text.data, text.len, repaired);
+    size_t len = text.len < TW_STRING_BYTES_MAX ? text.len : TW_STRING_BYTES_MAX;
+    size_t n = tp_utf8_repair(text.data, len, repaired); /* a type's name may be longer */
     out = tp_put_bytes(out, BUNDLE_STRINGS, repaired, n);
   }
   b->tables.len = (size_t)(out - b->tables.data);
@@ -235,12 +237,32 @@ static tb_rc resolve(struct tp_bundle *b, const struct to_generation *gen,
   }
 }
 
+/* Without memory for the table, events come without names: they are worth more than those. */
+static void know_heap(struct tp_bundle *b, const struct to_generation *gen) {
+  if (b->heap_known) return;
+  b->heap_known = true;
+  if (to_allocfree_generation(&b->heap, gen) == TB_OK) return;
+  to_allocfree_fini(&b->heap);
+  to_allocfree_init(&b->heap, b->mem);
+}
+
+static tb_rc type_name_index(struct tp_bundle *b, const struct to_generation *gen,
+                             const struct to_event *ev, uint64_t *out) {
+  uint64_t id = to_allocfree_type_id(ev);
+
+  *out = 0;
+  if (id == 0) return TB_OK;
+  know_heap(b, gen);
+  const struct to_heap_type *type = to_allocfree_type(&b->heap, id);
+  return type == NULL ? TB_OK : string_index(b, type->name, out);
+}
+
 tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen, const struct to_event *ev,
                     uint64_t position, const struct to_duration *lasted) {
   unsigned char bytes[EVENT_BYTES_MAX], *end = bytes;
   enum tw_arg_type types[ARGS_MAX];
   unsigned n = to_generation_args(gen, ev->type, types);
-  uint64_t args[ARGS_MAX];
+  uint64_t args[ARGS_MAX], type_name;
   size_t args_bytes = 0;
 
   TB_TRY(know_type(b, gen, ev->type));
@@ -248,6 +270,7 @@ tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen, const 
     TB_TRY(resolve(b, gen, ev, types[i], i, &args[i]));
     args_bytes += tp_varint_bytes(args[i]);
   }
+  TB_TRY(type_name_index(b, gen, ev, &type_name));
   TB_TRY(tb_buf_reserve(&b->events, sizeof bytes + TP_FIELD_BYTES));
 
   end = tp_put_number(end, EVENT_TIME, (uint64_t)ev->time);
@@ -262,6 +285,7 @@ tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen, const 
   if (n > 0) end = tp_put_length(end, EVENT_ARGS, args_bytes);
   for (unsigned i = 0; i < n; i++) end = tp_put_varint(end, args[i]);
   end = tp_put_number(end, EVENT_POSITION, position);
+  end = tp_put_number(end, EVENT_TYPE_NAME, type_name);
   unsigned char *out = b->events.data + b->events.len;
   out = tp_put_bytes(out, BUNDLE_EVENTS, bytes, (size_t)(end - bytes));
   b->events.len = (size_t)(out - b->events.data);
@@ -280,6 +304,7 @@ void tp_bundle_init(struct tp_bundle *b, struct tb_mem *mem) {
   tb_map_init(&b->strings, mem, seed);
   tb_map_init(&b->frames, mem, seed);
   tb_map_init(&b->stacks, mem, seed);
+  to_allocfree_init(&b->heap, mem);
 }
 
 void tp_bundle_fini(struct tp_bundle *b) {
@@ -288,6 +313,7 @@ void tp_bundle_fini(struct tp_bundle *b) {
   tb_map_fini(&b->strings);
   tb_map_fini(&b->frames);
   tb_map_fini(&b->stacks);
+  to_allocfree_fini(&b->heap);
 }
 
 static void put_about(struct tp_bundle *b, const struct to_generation *gen,
@@ -324,6 +350,7 @@ tb_rc tp_bundle_begin(struct tp_bundle *b, const struct to_generation *gen,
   tb_map_clear(&b->stacks);
   b->n_frames = 0;
   b->count = 0;
+  b->heap_known = false;
   memset(b->types, 0, sizeof b->types);
   TB_TRY(tb_buf_reserve(&b->tables, ABOUT_BYTES_MAX));
   put_about(b, gen, about);

@@ -6,7 +6,7 @@
  *   while (...) tp_bundle_add(b, gen, ev, position, &lasted);
  *   send(tp_bundle_bytes(b)); tp_bundle_write(b, place);
  *
- * A string, frame or stack is looked up and written when the first event of the bundle refers to it.
+ * A string, frame, stack or type name is looked up and written when the first event of the bundle refers to it.
  *
  * Memory    from mem: the bundle so far and its tables; kept for the next one until fini.
  * Threads   use each object from one thread at a time.
@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "online/allocfree.h"
 #include "online/durations.h"
 #include "online/generation.h"
 
@@ -38,6 +39,8 @@ struct tp_bundle {
   uint32_t n_strings, n_frames, n_stacks;
   uint64_t count; /* events */
   uint64_t types[4];
+  struct to_allocfree heap; /* its table of types; names are the generation's */
+  bool heap_known;          /* it was read for this bundle */
 };
 
 void tp_bundle_init(struct tp_bundle *b, struct tb_mem *mem);

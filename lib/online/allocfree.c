@@ -95,6 +95,10 @@ const struct to_heap_type *to_allocfree_type(const struct to_allocfree *af, uint
   return place == NULL ? NULL : &af->type[*place];
 }
 
+uint64_t to_allocfree_type_id(const struct to_event *ev) {
+  return ev->type == TW_EV_HEAP_OBJECT || ev->type == TW_EV_HEAP_OBJECT_ALLOC ? ev->args[1] : 0;
+}
+
 static const struct what {
   uint8_t event, thing, verb;
 } whats[] = {
@@ -122,7 +126,7 @@ static void fill_span(const struct to_allocfree *af, const struct to_event *ev,
 
 static void fill_object(const struct to_allocfree *af, const struct to_event *ev,
                         struct to_heap_event *out) {
-  out->type = to_allocfree_type(af, ev->args[1]);
+  out->type = to_allocfree_type(af, to_allocfree_type_id(ev));
   if (out->type != NULL) out->bytes = out->type->bytes;
 }
 

@@ -42,6 +42,8 @@ void to_allocfree_fini(struct to_allocfree *af);
 TB_MUST tb_rc to_allocfree_generation(struct to_allocfree *af, const struct to_generation *gen);
 /* NULL: no such type; id 0 stands for "none said". */
 const struct to_heap_type *to_allocfree_type(const struct to_allocfree *af, uint64_t id);
+/* The type that an object's event names: its id, for the table of the event's generation. 0: it names none. */
+uint64_t to_allocfree_type_id(const struct to_event *ev);
 
 enum to_heap_thing { TO_HEAP_SPAN, TO_HEAP_OBJECT, TO_HEAP_STACK };
 enum to_heap_verb {

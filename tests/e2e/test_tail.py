@@ -92,6 +92,31 @@ class Tail(Case):
             self.assertEqual({event["service"] for event in got}, {name})
             self.wait_leases(collector, 0)  # who has enough gives the lease back
 
+    def test_objects_of_the_heap_have_the_names_of_their_types(self):
+        """Go's AllocFree experiment: live, from the archive and of the file; `-d parsed` has Go's numbers alone."""
+        collector, trace = Collector(self), self.trace("g23-alloc")
+        want = [event for event in self.cat(trace) if event["event"] in ("HeapObject", "HeapObjectAlloc")]
+        named = [event for event in want if event["args"]["type"] != 0]
+        self.assertGreater(len(named), 1000)
+        self.assertEqual([event for event in want if ("type_name" in event) != (event["args"]["type"] != 0)], [])
+        by_type = {event["args"]["type"]: event["type_name"] for event in named}
+        self.assertIn("string", by_type.values())
+        self.assertGreater(len(by_type), 20)
+        ask = ("shop/", "--kind", "HeapObject", "--kind", "HeapObjectAlloc", "-n", len(want))
+        live = self.tail(collector, *ask, "--json")
+        self.wait_leases(collector)
+        collector.send(trace, "shop")
+        self.assertEqual(live.wait(DEADLINE), 0, self.log("tail"))
+        self.assert_same([plain(event) for event in self.lines()], [plain(event) for event in want])
+        later = [json.loads(line) for line in collector.ask("tail", *ask, "--since", "@1", "--json").out.splitlines()]
+        self.assert_same([plain(event) for event in later], [plain(event) for event in want])
+        people = collector.ask("tail", *ask, "--since", "@1").out.splitlines()
+        shown = [line.split(" type=", 1)[1].split("  at ")[0] for line in people]
+        self.assert_same(shown, [event.get("type_name", str(event["args"]["type"])) for event in want])
+        parsed = self.tracectl("cat", "-d", "parsed", trace).out
+        self.assertIn("Name=HeapObjectAlloc ", parsed)
+        self.assertNotIn("type_name", parsed)
+
     def test_filters_take_what_they_say(self):
         collector, trace = Collector(self), self.trace("g26-gens")
         collector.send(trace, "shop")

@@ -18,7 +18,8 @@ struct run {
   struct tb_mem mem;
   struct to_durations durations;
   struct tp_bundle bundle;
-  uint64_t position, gen, events, texts;
+  struct to_allocfree heap;
+  uint64_t position, gen, events, texts, type_names;
 };
 
 static unsigned char *load(const char *name, size_t *out_len) {
@@ -47,11 +48,13 @@ static tb_rc order(struct run *run, const char *name, struct to_event_sink sink)
   tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
   to_durations_init(&run->durations, &run->mem);
   tp_bundle_init(&run->bundle, &run->mem);
+  to_allocfree_init(&run->heap, &run->mem);
   cr_assert_eq(to_reader_new(&run->mem, &(struct to_limits){ 0 }, 0, sink, NULL, &reader), TB_OK);
   tb_rc rc = to_reader_read(reader, bytes, len);
   to_reader_free(reader);
   tp_bundle_fini(&run->bundle);
   to_durations_fini(&run->durations);
+  to_allocfree_fini(&run->heap);
   cr_assert_eq(run->mem.bytes, 0);
   free(bytes);
   return rc;
@@ -123,6 +126,17 @@ static void check_args(struct run *run, const Tracecollect__V1__EventBundle *m,
   }
 }
 
+static void check_type_name(struct run *run, const Tracecollect__V1__EventBundle *m,
+                            const Tracecollect__V1__LeasedEvent *got, const struct to_event *ev) {
+  struct to_heap_event heap;
+  bool is_heap = to_allocfree_event(&run->heap, ev, &heap);
+
+  cr_assert_eq(got->type_name != 0, is_heap && heap.type != NULL);
+  if (got->type_name == 0) return;
+  check_text(run, m, got->type_name, heap.type->name);
+  run->type_names++;
+}
+
 static void check_type(const Tracecollect__V1__EventBundle *m, uint32_t type) {
   enum tw_arg_type types[4];
 
@@ -141,7 +155,10 @@ static tb_rc pack_and_check(void *self, const struct to_generation *gen,
   struct to_duration lasted[256];
 
   if (gen == NULL) return TB_OK;
-  if (run->gen != to_generation_number(gen)) run->position = 0;
+  if (run->gen != to_generation_number(gen)) {
+    run->position = 0;
+    cr_assert_eq(to_allocfree_generation(&run->heap, gen), TB_OK);
+  }
   run->gen = to_generation_number(gen);
   cr_assert_eq(tp_bundle_begin(&run->bundle, gen, &whose), TB_OK);
   for (size_t i = 0; i < n; i++) {
@@ -168,6 +185,7 @@ static tb_rc pack_and_check(void *self, const struct to_generation *gen,
     cr_assert_eq(got->lower_bound, lasted[i].known && lasted[i].lower_bound);
     check_type(m, got->type);
     check_args(run, m, got, gen, &events[i]);
+    check_type_name(run, m, got, &events[i]);
   }
   tracecollect__v1__event_bundle__free_unpacked(m, NULL);
   run->position += n;
@@ -189,6 +207,55 @@ Test(bundle, every_event_comes_back_with_its_text_and_its_stack) {
     cr_assert_gt(run.events, 100, "%s", names[i]);
     cr_assert_gt(run.texts, 100, "%s", names[i]);
   }
+}
+
+Test(bundle, an_object_of_the_heap_has_the_name_of_its_type) {
+  struct run run = { 0 };
+
+  cr_assert_eq(order(&run, "g23-alloc.trace.zst", (struct to_event_sink){ &run, pack_and_check }),
+               TB_OK);
+  cr_assert_gt(run.type_names, 100);
+}
+
+/* One object, in a bundle that has so much memory: 0 it has no place, 1 no name, 2 both. */
+static int pack_object(const struct to_generation *gen, const struct to_event *ev, size_t limit) {
+  const struct to_duration none = { 0 };
+  struct tp_bundle bundle;
+  struct tb_mem mem;
+  int got = 0;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, limit);
+  tp_bundle_init(&bundle, &mem);
+  if (tp_bundle_begin(&bundle, gen, &whose) == TB_OK &&
+      tp_bundle_add(&bundle, gen, ev, 0, &none) == TB_OK) {
+    Tracecollect__V1__EventBundle *m = unpack(&bundle);
+    cr_assert_eq(m->events[0]->args[1], ev->args[1]);
+    got = m->events[0]->type_name == 0 ? 1 : 2;
+    tracecollect__v1__event_bundle__free_unpacked(m, NULL);
+  }
+  tp_bundle_fini(&bundle);
+  cr_assert_eq(mem.bytes, 0);
+  return got;
+}
+
+static tb_rc pack_objects(void *self, const struct to_generation *gen,
+                          const struct to_event *events, size_t n) {
+  size_t *got = self;
+  size_t i = 0;
+
+  while (gen != NULL && i < n && to_allocfree_type_id(&events[i]) == 0) i++;
+  if (gen == NULL || i == n) return TB_OK;
+  for (size_t limit = 500; limit < 60000; limit += 499) got[pack_object(gen, &events[i], limit)]++;
+  return TB_END;
+}
+
+Test(bundle, without_memory_for_names_the_objects_come_without_them) {
+  struct run run = { 0 };
+  size_t got[3] = { 0 };
+
+  cr_assert_eq(order(&run, "g23-alloc.trace.zst", (struct to_event_sink){ got, pack_objects }),
+               TB_END);
+  cr_assert(got[0] > 0 && got[1] > 5 && got[2] > 5, "%zu %zu %zu", got[0], got[1], got[2]);
 }
 
 /* At each limit the bundle holds the events that were taken, whole. */

@@ -9,6 +9,7 @@
 #define TK_PRINT_H
 
 #include "base/buf.h"
+#include "online/allocfree.h"
 #include "online/view.h"
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/out.h"
@@ -34,6 +35,8 @@ struct tk_printer {
   struct tk_stack_texts *stacks; /* text of the stacks of one generation: most events share few */
   uint64_t gen;                  /* its number; 0: none yet */
   struct tk_parsed_words words;
+  struct to_allocfree heap; /* of the generation heap_gen, 0: none yet */
+  uint64_t heap_gen;
 };
 
 TB_MUST tb_rc tk_printer_init(struct tk_printer *printer, struct tb_mem *mem, struct tk_out *out,
@@ -54,7 +57,8 @@ struct tk_names {
   bool (*knows_stack)(const void *self, uint64_t id);
   void (*stack)(const void *self, uint64_t id, tk_frame_fn *each, void *arg);
   const struct tw_spec *(*spec)(const void *self, uint8_t type);
-  const char *(*experiment)(const void *self, uint8_t type); /* NULL: of none */
+  const char *(*experiment)(const void *self, uint8_t type);                    /* NULL: of none */
+  struct to_string (*object_type)(const void *self, const struct to_event *ev); /* "": unknown */
 };
 /* The fields of an event's JSON object, without its braces. */
 void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);

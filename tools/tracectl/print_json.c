@@ -152,6 +152,10 @@ static void put_experimental(struct tk_out *out, const struct tk_names *names,
       put_u64(out, ":", ev->args[i]);
   }
   tk_out_byte(out, '}');
+  struct to_string type = names->object_type(names->self, ev);
+  if (type.len == 0) return;
+  tk_out_text(out, ",\"type_name\":");
+  tk_out_json_string(out, type.data, type.len);
 }
 
 static void put_details(struct tk_out *out, const struct tk_names *names, const struct to_event *ev,
@@ -201,51 +205,75 @@ void tk_event_json(struct tk_out *out, const struct tk_names *names, const struc
 
 /* --- a generation's own tables ----------------------------------------------------------------- */
 
-static struct to_string generation_string(const void *gen, uint64_t id) {
+/* A generation with its table of types. */
+struct own {
+  const struct to_generation *gen;
+  const struct to_allocfree *heap;
+};
+
+static const struct to_generation *gen_of(const void *self) {
+  return ((const struct own *)self)->gen;
+}
+
+static struct to_string own_string(const void *self, uint64_t id) {
   struct to_string text = { "", 0 };
 
-  (void)to_generation_string(gen, id, &text); /* the orderer has checked the id */
+  (void)to_generation_string(gen_of(self), id, &text); /* the orderer has checked the id */
   return text;
 }
 
-static struct to_string generation_task_type(const void *gen, uint64_t id) {
-  return to_generation_extra_string(gen, id);
+static struct to_string own_task_type(const void *self, uint64_t id) {
+  return to_generation_extra_string(gen_of(self), id);
 }
 
-static bool generation_knows_stack(const void *gen, uint64_t id) {
+static bool own_knows_stack(const void *self, uint64_t id) {
   struct to_stack_iter it;
 
-  return to_generation_stack(gen, id, &it);
+  return to_generation_stack(gen_of(self), id, &it);
 }
 
-static void generation_stack(const void *gen, uint64_t id, tk_frame_fn *each, void *self) {
+static void own_stack(const void *self, uint64_t id, tk_frame_fn *each, void *arg) {
   struct to_stack_iter it;
   struct to_frame frame;
 
-  if (!to_generation_stack(gen, id, &it)) return;
-  while (to_stack_next(&it, &frame)) each(self, &frame);
+  if (!to_generation_stack(gen_of(self), id, &it)) return;
+  while (to_stack_next(&it, &frame)) each(arg, &frame);
 }
 
-static const struct tw_spec *generation_spec(const void *gen, uint8_t type) {
-  return to_generation_spec(gen, type);
+static const struct tw_spec *own_spec(const void *self, uint8_t type) {
+  return to_generation_spec(gen_of(self), type);
 }
 
-static const char *generation_experiment(const void *gen, uint8_t type) {
-  return to_generation_experiment(gen, type);
+static const char *own_experiment(const void *self, uint8_t type) {
+  return to_generation_experiment(gen_of(self), type);
+}
+
+static struct to_string own_object_type(const void *self, const struct to_event *ev) {
+  const struct to_heap_type *type =
+      to_allocfree_type(((const struct own *)self)->heap, to_allocfree_type_id(ev));
+
+  return type != NULL ? type->name : (struct to_string){ "", 0 };
+}
+
+static tb_rc know_types(struct tk_printer *printer, const struct to_generation *gen) {
+  uint64_t number = gen != NULL ? to_generation_number(gen) : 0;
+
+  if (number == printer->heap_gen) return TB_OK;
+  printer->heap_gen = number;
+  return number == 0 ? TB_OK : to_allocfree_generation(&printer->heap, gen);
 }
 
 tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
                     size_t n) {
-  const struct tk_names names = { gen,
-                                  gen,
-                                  generation_string,
-                                  generation_task_type,
-                                  generation_knows_stack,
-                                  generation_stack,
-                                  generation_spec,
-                                  generation_experiment };
-  struct tk_out *out = ((struct tk_printer *)self)->out;
+  struct tk_printer *printer = self;
+  const struct own own = { gen, &printer->heap };
+  const struct tk_names names = {
+    &own,      gen,      own_string,     own_task_type,  own_knows_stack,
+    own_stack, own_spec, own_experiment, own_object_type
+  };
+  struct tk_out *out = printer->out;
 
+  TB_TRY(know_types(printer, gen));
   for (const struct to_event *ev = events; ev < events + n; ev++) {
     tk_out_byte(out, '{');
     tk_event_json(out, &names, ev);

@@ -55,6 +55,7 @@ tb_rc tk_printer_init(struct tk_printer *printer, struct tb_mem *mem, struct tk_
   printer->stacks->plain = isatty(out->fd);
   cache_init(&printer->stacks->stacks, mem);
   cache_init(&printer->stacks->frames, mem);
+  to_allocfree_init(&printer->heap, mem);
   return TB_OK;
 }
 
@@ -66,6 +67,7 @@ void tk_printer_fini(struct tk_printer *printer) {
   cache_fini(&texts->stacks);
   cache_fini(&texts->frames);
   tb_mem_give(mem, texts, sizeof *texts);
+  to_allocfree_fini(&printer->heap);
   *printer = (struct tk_printer){ 0 };
 }
 

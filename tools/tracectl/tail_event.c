@@ -52,6 +52,7 @@ static void bundle_stack(const void *self, uint64_t index, tk_frame_fn *each, vo
 /* A bundle with what its events are. */
 struct told {
   const bundle *b;
+  const Tracecollect__V1__LeasedEvent *from; /* the event at hand */
   struct tk_tail_types types;
 };
 
@@ -75,6 +76,13 @@ static const struct tw_spec *told_spec(const void *self, uint8_t type) {
 
 static const char *told_experiment(const void *self, uint8_t type) {
   return tk_tail_experiment(&((const struct told *)self)->types, type);
+}
+
+static struct to_string told_object_type(const void *self, const struct to_event *ev) {
+  const struct told *told = self;
+
+  (void)ev; /* made of from */
+  return bundle_string(told->b, told->from->type_name);
 }
 
 /* False: of a type that we do not know, or without its arguments. */
@@ -110,7 +118,8 @@ static void put_hex(struct tk_out *out, const ProtobufCBinaryData *bytes) {
 static void json_line(struct tk_out *out, const struct told *told, const struct to_event *ev,
                       const Tracecollect__V1__LeasedEvent *from) {
   const struct tk_names names = {
-    told, NULL, told_string, told_string, told_knows_stack, told_stack, told_spec, told_experiment
+    told,       NULL,      told_string,     told_string,     told_knows_stack,
+    told_stack, told_spec, told_experiment, told_object_type
   };
   const bundle *b = told->b;
   uint64_t wall_ns = wall_of(b, ev->time);
@@ -200,7 +209,9 @@ static void say_args(struct tk_out *out, const struct told *told, const struct t
   for (unsigned i = 0; i < spec->nargs; i++) {
     tk_out_byte(out, ' ');
     put_name(out, spec->args[i].label);
-    if (spec->args[i].type == TW_ARG_STRING)
+    if (i == 1 && to_allocfree_type_id(ev) != 0 && told->from->type_name != 0)
+      put_string(out, "=", told->b, told->from->type_name);
+    else if (spec->args[i].type == TW_ARG_STRING)
       put_string(out, "=", told->b, ev->args[i]);
     else
       put_number(out, "=", ev->args[i]);
@@ -315,6 +326,7 @@ tb_rc tk_tail_bundle(struct tk_tail *tail, const bundle *b) {
     cursor->gen = b->generation;
     cursor->position = from->position + 1;
     if (!event_of(&told, from, &ev)) continue;
+    told.from = from;
     struct tk_out *out = tk_lines_begin(lines);
     if (lines->json)
       json_line(out, &told, &ev, from);
