@@ -25,5 +25,8 @@ struct to_own_step to__experiment_step(struct to_order *order, const struct to_t
  * experiment's, or without a sequence. */
 bool to__experiment_want(const struct to_order *order, const struct to_thread *t,
                          struct to_want *out);
+/* The same of an event that has just been tried too early: its number's turn, or its handler's answer. */
+bool to__experiment_waits(const struct to_order *order, const struct to_thread *t,
+                          struct to_want *out);
 
 #endif

@@ -150,6 +150,12 @@ void to__order_plain(struct to_order *order) {
   order->pext = false;
 }
 
+tb_rc to__order_handle(struct to_order *order, const struct to_handler *handler) {
+  if (order->n_handlers == TO_HANDLERS_MAX) return TB_BUDGET;
+  order->handlers[order->n_handlers++] = *handler;
+  return TB_OK;
+}
+
 void to__order_free(struct to_order *order) {
   if (order == NULL) return;
   to__frontier_fini(order);

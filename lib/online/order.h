@@ -14,7 +14,7 @@
 #ifndef TO_ORDER_H
 #define TO_ORDER_H
 
-#include "online/reader.h"
+#include "online/handler.h"
 #include "online/tables.h"
 
 struct to_order; /* layout in online/state.h */
@@ -23,6 +23,7 @@ TB_MUST tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits,
                             struct to_event_sink sink, struct tb_diag *diag, struct to_order **out);
 /* Only instructions that every processor has. */
 void to__order_plain(struct to_order *order);
+TB_MUST tb_rc to__order_handle(struct to_order *order, const struct to_handler *handler);
 void to__order_free(struct to_order *order);
 /* A new epoch: everything is forgotten but the number of Syncs. */
 void to__order_clear(struct to_order *order);
@@ -35,7 +36,7 @@ TB_MUST tb_rc to__order_run(struct to_order *order, unsigned events_max);
 /* The Sync that belongs to no generation: at the end, and before a fault. */
 TB_MUST tb_rc to__order_last_sync(struct to_order *order);
 
-uint64_t to__order_events(const struct to_order *order);  /* delivered */
+uint64_t to__order_events(const struct to_order *order); /* delivered */
 uint64_t to__order_lone_region_ends(const struct to_order *order);
 uint64_t to__order_written(const struct to_order *order); /* of them, what stands in the trace */
 

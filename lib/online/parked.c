@@ -61,10 +61,10 @@ static bool same(const struct to_want *a, const struct to_want *b) {
 
 /* What the next event of this thread waits for. It has just been tried. */
 static struct to_want want_of(const struct to_order *order, const struct to_thread *t) {
-  struct to_want number;
+  struct to_want own;
   uint64_t id = 0, seq = 0;
 
-  if (to__experiment_want(order, t, &number)) return number;
+  if (to__experiment_waits(order, t, &own)) return own;
   int used = tw_varint_read(t->args, t->end, &id);
 
   (void)tw_varint_read(t->args + used, t->end, &seq); /* read in vain where there is only one */
@@ -197,4 +197,5 @@ void to__parked_wake(struct to_order *order, const struct to_touched *touched) {
   }
   wake(order, (struct to_want){ (uint64_t)touched->thread, 0, TO_WANT_OWN_P_GONE }, true);
   wake(order, (struct to_want){ 0, order->gc_seq + 1, TO_WANT_GC }, true);
+  if (order->n_handlers > 0) wake(order, (struct to_want){ .kind = TO_WANT_HANDLER }, true);
 }

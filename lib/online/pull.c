@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "online/handler.h"
 
 /* A run for one event delivers a full slice at most, perhaps with a generation's Sync before and its last
  * events after it. */
@@ -51,6 +52,10 @@ tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned f
   }
   *out = pull;
   return TB_OK;
+}
+
+tb_rc to_pull_handle(struct to_pull *pull, const struct to_handler *handler) {
+  return to_reader_handle(pull->reader, handler);
 }
 
 void to_pull_free(struct to_pull *pull) {

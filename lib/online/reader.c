@@ -60,6 +60,10 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
   return TB_OK;
 }
 
+tb_rc to_reader_handle(struct to_reader *reader, const struct to_handler *handler) {
+  return to__order_handle(reader->order, handler);
+}
+
 void to_reader_free(struct to_reader *reader) {
   if (reader == NULL) return;
   to__order_free(reader->order);

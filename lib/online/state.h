@@ -10,8 +10,8 @@
 #define TO_STATE_H
 
 #include "online/goroutines.h"
+#include "online/handler.h"
 #include "online/names.h"
-#include "online/reader.h"
 #include "online/tables.h"
 #include "wire/experiments.h"
 
@@ -64,6 +64,7 @@ enum to_want_kind {
   TO_WANT_P_OUT_OF_SYSCALL,
   TO_WANT_OWN_P_GONE, /* of the thread `id` */
   TO_WANT_GC,
+  TO_WANT_HANDLER,  /* a handler's answer may change with each event */
   TO_WANT_SEQUENCE, /* the first of TW_SEQUENCES_MAX, one for each sequence of an experiment */
 };
 struct to_want {
@@ -108,7 +109,13 @@ struct to_task {
   struct to_name *name;
 };
 
-enum { TO_PROCS_NEAR = 256, TO_SLICE = 64, TO_STEP_EVENTS_MAX = 3, TO_NO_TIMED_EVENT = 0xff };
+enum {
+  TO_PROCS_NEAR = 256,
+  TO_SLICE = 64,
+  TO_STEP_EVENTS_MAX = 3,
+  TO_NO_TIMED_EVENT = 0xff,
+  TO_HANDLERS_MAX = 32
+};
 
 /* The slice so far: where its next event goes, and the time of the last event of all. */
 struct to_written {
@@ -155,13 +162,17 @@ struct to_order {
   struct to_event_sink sink;
   struct to_parked parked;
   uint64_t events, syncs;
-  uint64_t added; /* of events: Syncs, and what a step gives beyond the first */
+  uint64_t added;            /* of events: Syncs, and what a step gives beyond the first */
   uint64_t lone_region_ends; /* of regions that began before the trace */
-  uint64_t exact_tries; /* in Go's own order, failed */
+  uint64_t exact_tries;      /* in Go's own order, failed */
   struct to_limits limits;
   bool pext; /* the processor has that instruction, and fast */
   struct to_written written;
   struct to_event out[TO_SLICE];
+
+  struct to_handler handlers[TO_HANDLERS_MAX];
+  unsigned n_handlers;
+  const struct to_handler *handler[TW_OWN_EVENTS_MAX]; /* by event of this generation; NULL: none */
 };
 
 /* What a rule works on: an event and what `ready` found out about it. */

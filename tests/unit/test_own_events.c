@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "online/handler.h"
 #include "online/view.h"
 #include "tests/support/order_text.h"
 #include "wire/experiments.h"
@@ -308,4 +309,210 @@ Test(own_events, say_what_they_are) {
   tb_buf_fini(&t->bytes);
   cr_assert_eq(t->mem.bytes, 0);
   free(t);
+}
+
+/* --- handlers ---------------------------------------------------------------------------------- */
+
+enum { NOTE = 139, PUSH = 137, POP = 138 };
+
+/* What a handler of the tests remembers: a Note may come only between a Push and its Pop. */
+struct queue {
+  unsigned pushed, asked;
+  const char *order;
+  char said[32];
+};
+
+static tb_rc count_pushes(void *self, const struct to_handled *at) {
+  struct queue *queue = self;
+
+  cr_expect_eq(at->ev->args[0], 5);
+  cr_expect_eq(to_handled_goroutine(at, at->ev->g), TO_GO_RUNNING);
+  cr_expect_eq(to_handled_proc(at, at->ev->p), TO_PROC_RUNNING);
+  cr_expect_eq(to_handled_goroutine(at, 99), TO_GO_UNDETERMINED);
+  queue->pushed++;
+  return TB_OK;
+}
+
+static tb_rc after_a_push(void *self, const struct to_handled *at) {
+  struct queue *queue = self;
+
+  queue->asked++;
+  cr_expect_eq(at->ev->type, NOTE);
+  return queue->pushed > 0 ? TB_OK : TB_AGAIN;
+}
+
+static tb_rc never(void *self, const struct to_handled *at) {
+  (void)self;
+  return to_handled_refuse(at, "this queue takes no notes");
+}
+
+struct handled {
+  struct to_event own[16];
+  size_t n;
+};
+
+static tb_rc keep_own(void *self, const struct to_generation *gen, const struct to_event *ev,
+                      size_t n) {
+  struct handled *got = self;
+
+  (void)gen;
+  for (; n > 0; ev++, n--)
+    if (ev->type >= TW_OWN_EVENT_FIRST && got->n < 16) got->own[got->n++] = *ev;
+  return TB_OK;
+}
+
+/* Thread 3 notes something at 10, by the clock long before thread 1 pushes at 1000. */
+static void note_before_push(struct trace *t) {
+  say_specs(t, specs);
+  begin_batch(t, 3, 10, 0);
+  put(t, NOTE, 2, 7, 0);
+  end_batch(t);
+  begin_thread(t, 1, 1000);
+  put(t, PUSH, 2, 5, 1);
+  end_batch(t);
+  end_generation(t);
+}
+
+static tb_rc read_handled(struct trace *t, const struct to_handler *handlers, size_t n,
+                          uint64_t exact_tries, struct handled *got, struct tb_diag *diag) {
+  struct to_event_sink sink = { got, keep_own };
+  struct to_reader *reader;
+
+  tb_diag_clear(diag);
+  cr_assert_eq(to_reader_new(&t->mem, &(struct to_limits){ .exact_tries = exact_tries }, 0, sink,
+                             diag, &reader),
+               TB_OK);
+  for (size_t i = 0; i < n; i++) cr_assert_eq(to_reader_handle(reader, &handlers[i]), TB_OK);
+  tb_rc rc = to_reader_read(reader, t->bytes.data, t->bytes.len);
+  to_reader_free(reader);
+  return rc;
+}
+
+static void trace_fini(struct trace *t) {
+  tb_buf_fini(&t->bytes);
+  cr_assert_eq(t->mem.bytes, 0);
+  free(t);
+}
+
+static void note_waits(uint64_t exact_tries) {
+  struct queue queue = { 0 };
+  const struct to_handler handlers[] = { { "Queue", "Push", &queue, count_pushes },
+                                         { "Queue", "Note", &queue, after_a_push } };
+  struct trace *t = begin_trace();
+  struct handled got = { 0 };
+  struct tb_diag diag;
+
+  note_before_push(t);
+  cr_assert_eq(read_handled(t, NULL, 0, exact_tries, &got, &diag), TB_OK, "%s", diag.text);
+  cr_assert(got.n == 2 && got.own[0].type == NOTE && got.own[1].type == PUSH, "as the clock says");
+  got.n = 0;
+  cr_assert_eq(read_handled(t, handlers, 2, exact_tries, &got, &diag), TB_OK, "%s", diag.text);
+  cr_assert(got.n == 2 && got.own[0].type == PUSH && got.own[1].type == NOTE);
+  cr_assert_gt(got.own[1].time, got.own[0].time);
+  cr_assert_gt(queue.asked, 1);
+  trace_fini(t);
+}
+
+Test(own_events, wait_as_their_handler_says) {
+  note_waits(0);
+}
+
+Test(own_events, wait_parked_as_their_handler_says) {
+  note_waits(1);
+}
+
+static void note_is_refused(const struct to_handler *handler, uint64_t exact_tries,
+                            const char *words) {
+  struct trace *t = begin_trace();
+  struct handled got = { 0 };
+  struct tb_diag diag;
+
+  note_before_push(t);
+  cr_assert_eq(read_handled(t, handler, 1, exact_tries, &got, &diag), TB_BROKEN);
+  cr_expect_not_null(strstr(diag.text, words), "%s", diag.text);
+  cr_expect(diag.gen == 1 && diag.thread == 3, "%lu %ld", (unsigned long)diag.gen,
+            (long)diag.thread);
+  cr_expect_neq(diag.offset, TB_NO_OFFSET);
+  for (size_t i = 0; i < got.n; i++) cr_expect_neq(got.own[i].type, NOTE);
+  trace_fini(t);
+}
+
+Test(own_events, that_a_handler_refuses_are_broken_with_their_place) {
+  struct queue queue = { 0 };
+
+  note_is_refused(&(struct to_handler){ "Queue", "Note", NULL, never }, 0,
+                  "Note: this queue takes no notes");
+  note_is_refused(&(struct to_handler){ "Queue", "Note", &queue, after_a_push }, 0,
+                  "no thread can go on");
+  note_is_refused(&(struct to_handler){ "Queue", "Note", &queue, after_a_push }, 1,
+                  "no thread can go on");
+}
+
+static tb_rc ends(void *self, const struct to_handled *at) {
+  (void)self, (void)at;
+  return TB_END; /* of a thread's events, to the orderer: no answer of a handler */
+}
+
+static tb_rc runs_short(void *self, const struct to_handled *at) {
+  (void)self, (void)at;
+  return TB_NOMEM;
+}
+
+Test(own_events, end_with_what_their_handler_answers) {
+  struct trace *t = begin_trace();
+  struct handled got = { 0 };
+  struct tb_diag diag;
+
+  note_is_refused(&(struct to_handler){ "Queue", NULL, NULL, ends }, 0,
+                  "Note does not fit its handler's rule");
+  note_before_push(t);
+  cr_assert_eq(
+      read_handled(t, &(struct to_handler){ "Queue", "Push", NULL, runs_short }, 1, 0, &got, &diag),
+      TB_NOMEM);
+  trace_fini(t);
+}
+
+static tb_rc note_name(void *self, const struct to_handled *at) {
+  struct queue *queue = self;
+
+  strncat(queue->said, to_generation_spec(at->gen, at->ev->type)->name, 8);
+  strncat(queue->said, queue->order, 2);
+  return TB_OK;
+}
+
+/* The spec is asked before the handler, each number once, and an experiment's handler where the event has none. */
+Test(own_events, have_their_own_handler_or_their_experiments) {
+  struct queue queue = { .order = "! " };
+  const struct to_handler handlers[] = { { "Queue", NULL, &queue, note_name },
+                                         { "Other", NULL, NULL, never },
+                                         { "Queue", "Push", &(struct queue){ 0 }, count_pushes } };
+  struct trace *t = begin_trace();
+  struct handled got = { 0 };
+  struct tb_diag diag;
+
+  say_specs(t, specs);
+  begin_thread(t, 1, 1000);
+  put(t, PUSH, 2, 5, 1);
+  end_batch(t);
+  begin_batch(t, -1, 10, 0);
+  put(t, POP, 2, 5, 2);
+  end_batch(t);
+  end_generation(t);
+  cr_assert_eq(read_handled(t, handlers, 3, 0, &got, &diag), TB_OK, "%s", diag.text);
+  cr_assert(got.n == 2 && got.own[0].type == PUSH && got.own[1].type == POP);
+  cr_assert_str_eq(queue.said, "Pop! ");
+  trace_fini(t);
+}
+
+Test(own_events, have_32_handlers_at_most) {
+  const struct to_handler handler = { "Queue", NULL, NULL, never };
+  struct to_reader *reader;
+  struct tb_mem mem;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  cr_assert_eq(
+      to_reader_new(&mem, NULL, 0, (struct to_event_sink){ NULL, keep_own }, NULL, &reader), TB_OK);
+  for (int i = 0; i < 32; i++) cr_assert_eq(to_reader_handle(reader, &handler), TB_OK);
+  cr_assert_eq(to_reader_handle(reader, &handler), TB_BUDGET);
+  to_reader_free(reader);
 }
