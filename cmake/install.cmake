@@ -9,7 +9,7 @@ install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def l
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h
   lib/wire/split.h lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h
+install(FILES lib/online/active.h lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h
   lib/online/generation.h lib/online/handler.h lib/online/model.h lib/online/prepare.h lib/online/pull.h lib/online/ranges.def lib/online/reader.h
   lib/online/reasons.def lib/online/substreams.h lib/online/survey.h lib/online/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)

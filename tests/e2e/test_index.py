@@ -71,10 +71,59 @@ class Index(Case):
             self.assertIn(reason, done.err)
         self.assertIn("--gen", self.tracectl("cat", "--from", "@1", self.trace("g22-mix"), expect=1).err)
 
+    def of_goroutine(self, event, goroutine):
+        return goroutine in (event["g"], event.get("goroutine"), event["event"] == "GCMarkAssistActive" and event["scope_id"])
+
+    def active(self, event):
+        """Whom the event is about, but for a status that says of a goroutine that it waits."""
+        waits = event["event"].startswith("GoStatus") and event["to"] not in ("Running", "Syscall")
+        return {event["g"], None if waits else event.get("goroutine")} - {None}
+
+    def test_a_goroutine_is_found_where_it_does_something(self):
+        trace = self.trace("g26-gens")
+        where = {}  # goroutine: generations
+        for line in self.tracectl("cat", "-d", "json", trace).out.splitlines():
+            event = json.loads(line)
+            generation = event.get("generation", 0) if event["event"] == "Sync" else generation
+            for goroutine in self.active(event) if event["event"] != "Sync" else ():
+                where.setdefault(goroutine, set()).add(generation)
+        rows = self.rows(trace)
+        for row in rows:
+            self.assertEqual(row["goroutines"], sum(row["gen"] in gens for gens in where.values()), row)
+        rare = sorted((g for g in where if 1 < len(where[g]) < 20), key=lambda g: len(where[g]))
+        self.assertGreater(len(rare), 2)
+        for goroutine in (rare[0], rare[len(rare) // 2], rare[-1], 1):
+            found = self.tracectl("index", "--json", "--goroutine", goroutine, trace).out.splitlines()
+            self.assertEqual([json.loads(line)["gen"] for line in found], sorted(where[goroutine]))
+        self.assertEqual(self.tracectl("index", "--json", "--goroutine", 999999, trace).out, "")
+
+    def test_only_generations_with_a_goroutine_are_read_for_it(self):
+        trace = self.trace("g26-gens")
+        self.tracectl("index", "--write", trace)
+        goroutine, gens = 19, [1, 3, 5, 8, 11, 13, 15, 18, 20, 23]
+        rows = self.rows(trace)
+        each = [[event for event in map(json.loads, self.tracectl("cat", "--json", "--gen", gen, trace).out.splitlines())
+                 if self.of_goroutine(event, goroutine)] for gen in gens]
+        self.assertTrue(all(each))
+        bytes_ = bytearray(trace.read_bytes())
+        for row in rows:
+            if row["gen"] not in gens:
+                bytes_[row["offset"]:row["offset"] + row["bytes"]] = b"\xee" * row["bytes"]
+        trace.write_bytes(bytes_)
+        os.utime(self.folder / f"{trace.name}.index")
+        for args, want in (((), sum(each, [])), (("--gen", "6..13"), sum(each[3:6], [])), (("--from", rows[14]["began"]), sum(each[6:], []))):
+            got = self.tracectl("cat", "--json", "--goroutine", goroutine, *args, trace).out.splitlines()
+            self.assertEqual([json.loads(line) for line in got], want, args)
+        parsed = self.tracectl("cat", "--goroutine", goroutine, trace).out.splitlines()
+        self.assertEqual(sum(line.startswith("M=") for line in parsed), sum(map(len, each)))
+        for args in (("999999",), (goroutine, "--gen", "6..7")):
+            self.assertIn("does nothing in generations", self.tracectl("cat", "--goroutine", *args, trace, expect=1).err)
+
     def test_usage_is_told(self):
         trace = self.trace("g26-labels")
         for args in (("--gen", "2..1", trace), ("--gen", "x", trace), ("--from", "soon", trace),
-                     ("--from", "now", "--to", "-5m", trace), ("--gen", "1", "-")):
+                     ("--from", "now", "--to", "-5m", trace), ("--gen", "1", "-"), ("--goroutine", "0", trace), ("--goroutine", "g1", trace),
+                     ("--goroutine", "1", "-d", "wire", trace)):
             self.tracectl("cat", *args, expect=2)
         self.tracectl("index", expect=2)
         self.tracectl("index", "--write", "-", expect=2)

@@ -50,6 +50,7 @@ static void look_at(const struct tk_index *index, uint64_t size) {
     const struct tk_index_row *row = &index->row[i];
     FUZZ_CHECK(row->offset >= at && row->offset <= size && row->bytes <= size - row->offset);
     at = row->offset + row->bytes;
+    FUZZ_CHECK(row->active == NULL || tk_index_goroutines(row) < row->active_len);
   }
 }
 
@@ -74,7 +75,9 @@ static void try_trace(const uint8_t *data, size_t size) {
     look_at(&read, size);
     FUZZ_CHECK(read.n == made.n && read.header_bytes == made.header_bytes);
     for (size_t i = 0; i < read.n; i++)
-      FUZZ_CHECK(read.row[i].offset == made.row[i].offset && read.row[i].gen == made.row[i].gen);
+      FUZZ_CHECK(read.row[i].offset == made.row[i].offset && read.row[i].gen == made.row[i].gen &&
+                 read.row[i].active_len == made.row[i].active_len &&
+                 memcmp(read.row[i].active, made.row[i].active, made.row[i].active_len) == 0);
     tk_index_fini(&read);
   } else { /* there is nothing in it, or not all of the file is a trace */
     FUZZ_CHECK(made.n == 0 || made.fault.rc != TB_OK || made.bytes != size);

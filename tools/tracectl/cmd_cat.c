@@ -36,12 +36,14 @@ struct cat {
   const struct mode *mode;
   const char *path;
   struct tk_part_ask ask;
+  struct tk_parts parts;      /* none: all */
   const struct tk_part *part; /* NULL: all */
+  bool any;                   /* a part had events that are wanted */
   bool progress;
   unsigned threads;
 };
 
-static bool print_ordered(const struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
+static bool print_ordered(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
   struct tk_printer printer = { 0 };
   struct tk_part_sink inside = { &cat->ask, { &printer, cat->mode->events }, false };
   struct tb_diag fault; /* of printing itself */
@@ -61,13 +63,12 @@ static bool print_ordered(const struct cat *cat, struct tk_out *out, struct tk_t
                                     .progress = cat->progress && !isatty(STDOUT_FILENO) };
   bool read = tk_trace_run(&ask, run);
   if (fault.rc != TB_OK) run->diag = fault;
-  if (cat->part != NULL && !inside.any && run->rc == TB_OK)
-    run->rc = tb_fail(&run->diag, TB_NOTFOUND, "no event of that time is in it");
+  cat->any |= inside.any;
   tk_printer_fini(&printer);
   return read;
 }
 
-static bool print_file(const struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
+static bool print_file(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
   struct tk_input *in = NULL;
 
   if (!tk_input_open("cat", cat->path, &in)) return false;
@@ -76,17 +77,34 @@ static bool print_file(const struct cat *cat, struct tk_out *out, struct tk_trac
   run->rc = cat->mode->file(in, out, &tk_mem, &run->diag);
   if (run->diag.offset != TB_NO_OFFSET) run->diag.offset = tk_input_offset(in, run->diag.offset);
   tk_input_close(in);
+  cat->any = true;
   return true;
 }
 
-static int cat_file(const struct cat *cat) {
+static bool print_part(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
+  return cat->mode->file != NULL ? print_file(cat, out, run) : print_ordered(cat, out, run);
+}
+
+static bool print_parts(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
+  bool read = true;
+
+  for (size_t i = 0; i < cat->parts.n && read && run->rc == TB_OK && out->error == 0; i++) {
+    cat->part = &cat->parts.part[i];
+    read = print_part(cat, out, run);
+  }
+  if (read && run->rc == TB_OK && !cat->any)
+    run->rc = tb_fail(&run->diag, TB_NOTFOUND, "no event of that time is in it");
+  return read;
+}
+
+static int cat_file(struct cat *cat) {
   struct tk_trace_run run = { 0 };
   char why[300];
 
   struct tk_out *out = malloc(sizeof *out); /* too large for a stack */
   if (out == NULL) return tk_fail("cat", "out of memory");
   tk_out_init(out, STDOUT_FILENO);
-  bool read = cat->mode->file != NULL ? print_file(cat, out, &run) : print_ordered(cat, out, &run);
+  bool read = cat->parts.n > 0 ? print_parts(cat, out, &run) : print_part(cat, out, &run);
   tk_out_flush(out);
   int error = out->error;
   free(out);
@@ -100,16 +118,16 @@ static int cat_file(const struct cat *cat) {
 }
 
 static int cat_part(struct cat *cat) {
-  struct tk_part part;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_part_find("cat", cat->path, &cat->ask, &diag, &part);
+  tb_rc rc = tk_parts_find("cat", cat->path, &cat->ask, &diag, &cat->parts);
   if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
   if (rc == TB_BROKEN) return tk_usage("cat", "%s", diag.text);
   if (rc != TB_OK) return tk_fail("cat", "%s: %s", cat->path, diag.text);
-  cat->part = &part;
-  return cat_file(cat);
+  int code = cat_file(cat);
+  tk_parts_fini(&cat->parts);
+  return code;
 }
 
 static int take_part_option(struct cat *cat, int option, const char *value) {
@@ -148,6 +166,8 @@ int tk_cmd_cat(int argc, char **argv) {
     }
   }
   if (optind + 1 != argc) return tk_usage("cat", "one FILE is wanted");
+  if (cat.ask.goroutine != 0 && cat.mode->file != NULL)
+    return tk_usage("cat", "--goroutine wants events in order: -d parsed or json");
   cat.path = argv[optind];
   return cat.ask.given ? cat_part(&cat) : cat_file(&cat);
 }

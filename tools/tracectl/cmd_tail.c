@@ -64,8 +64,8 @@ static int parse_option(struct tailing *t, int option, const char *value) {
     if (parse_number(value, &t->limit)) return TK_DONE;
     return tk_usage("tail", "-n: \"%s\" is no number of lines", value);
   case OPT_GOROUTINE:
-    if (parse_number(value, &t->ask.goroutine)) return TK_DONE;
-    return tk_usage("tail", "--goroutine: \"%s\" is no goroutine's number", value);
+    rc = tk_selector_goroutine(value, &t->ask.goroutine, &diag);
+    return rc == TB_OK ? TK_DONE : tk_usage("tail", "%s", diag.text);
   case OPT_MIN_DURATION:
     /* A number alone would be seconds, and is hardly meant as such here. */
     if (value[strspn(value, "0123456789")] == '\0')

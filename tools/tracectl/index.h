@@ -24,6 +24,9 @@ struct tk_index_row {
   uint64_t begin_wall_ns, end_wall_ns;
   bool estimated;    /* begin and end are: the trace does not say (collector/wall.h) */
   uint64_t since_ns; /* since the trace's first batch */
+  /* Goroutines that do something in it, packed (online/active.h). NULL: not known. */
+  unsigned char *active;
+  size_t active_len;
 };
 
 struct tk_index {
@@ -37,7 +40,7 @@ struct tk_index {
   struct tb_diag fault;
 };
 
-/* count: events, too, which reads every byte. */
+/* count: events and goroutines, too, which reads every byte. */
 bool tk_index_scan(const char *verb, const char *path, bool count, bool progress,
                    struct tk_index *out);
 /* False: none is written down. */
@@ -45,5 +48,12 @@ bool tk_index_load(const char *path, struct tk_index *out);
 /* As FILE.index, by rename. TB_REFUSED: FILE is packed, and nobody could make use of it. */
 TB_MUST tb_rc tk_index_save(const char *path, const struct tk_index *index, struct tb_diag *diag);
 void tk_index_fini(struct tk_index *index);
+
+/* Every row knows its goroutines. */
+bool tk_index_knows_goroutines(const struct tk_index *index);
+uint64_t tk_index_goroutines(const struct tk_index_row *row);
+bool tk_index_has_goroutine(const struct tk_index_row *row, int64_t goroutine);
+/* What is written down if it has all that is asked for, else what a scan finds. False: as the scan. */
+bool tk_index_find(const char *verb, const char *path, bool goroutines, struct tk_index *out);
 
 #endif

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "collector/wall.h"
+#include "online/active.h"
 #include "tools/tracectl/index.h"
 #include "wire/batch.h"
 
 typedef Tracecollect__V1__GenerationMeta generation_meta;
 
-enum { FORMAT = 1, STREAM_BYTES = 16 };
+/* An index's lists of goroutines take a part of what a meta may hold; where they would take more, it goes without. */
+enum { FORMAT = 1, STREAM_BYTES = 16, ACTIVE_BYTES_MAX = TC_META_BYTES_MAX / 2 };
 
 /* The folder path lies in, open, and its name there. */
 static int open_folder(const char *path, const char **out_name) {
@@ -44,6 +46,21 @@ static bool fits(const tc_meta *meta, uint64_t size) {
   return true;
 }
 
+/* Whole, or not at all: it is looked through without further checks. */
+static bool take_active(const ProtobufCBinaryData *packed, struct tk_index_row *row) {
+  struct to_active_iter it;
+  int64_t goroutine;
+
+  if (!to_active_read(&it, packed->data, packed->len)) return true;
+  while (to_active_next(&it, &goroutine)) continue;
+  if (it.left > 0 || it.pos != it.end) return true;
+  row->active = malloc(packed->len);
+  if (row->active == NULL) return false;
+  memcpy(row->active, packed->data, packed->len);
+  row->active_len = packed->len;
+  return true;
+}
+
 static bool take_rows(const tc_meta *meta, bool of_meta, struct tk_index *out) {
   uint64_t begin_wall_ns = meta->first_wall_ns;
 
@@ -59,6 +76,7 @@ static bool take_rows(const tc_meta *meta, bool of_meta, struct tk_index *out) {
                                          .events = gen->events,
                                          .begin_wall_ns = begin_wall_ns,
                                          .end_wall_ns = gen->end_wall_ns };
+    if (!take_active(&gen->active_goroutines, &out->row[i])) return false;
     if (gen->first_ns > meta->generations[0]->first_ns)
       out->row[i].since_ns = (uint64_t)(gen->first_ns - meta->generations[0]->first_ns);
     begin_wall_ns = gen->end_wall_ns;
@@ -95,6 +113,7 @@ static bool try_load(int folder, const char *name, const char *extension, bool o
   tc_meta_free(meta);
   out->of_meta = of_meta;
   snprintf(out->source, sizeof out->source, "%s", file);
+  if (!loaded) tk_index_fini(out);
   return loaded;
 }
 
@@ -110,7 +129,30 @@ bool tk_index_load(const char *path, struct tk_index *out) {
   return loaded;
 }
 
+bool tk_index_knows_goroutines(const struct tk_index *index) {
+  for (size_t i = 0; i < index->n; i++)
+    if (index->row[i].active == NULL) return false;
+  return true;
+}
+
+uint64_t tk_index_goroutines(const struct tk_index_row *row) {
+  struct to_active_iter it;
+
+  return row->active != NULL && to_active_read(&it, row->active, row->active_len) ? it.left : 0;
+}
+
+bool tk_index_has_goroutine(const struct tk_index_row *row, int64_t goroutine) {
+  struct to_active_iter it;
+  int64_t id;
+
+  if (row->active == NULL || !to_active_read(&it, row->active, row->active_len)) return false;
+  while (to_active_next(&it, &id))
+    if (id == goroutine) return true;
+  return false;
+}
+
 void tk_index_fini(struct tk_index *index) {
+  for (size_t i = 0; i < index->n; i++) free(index->row[i].active);
   free(index->row);
   index->row = NULL;
   index->n = index->room = 0;
@@ -118,7 +160,7 @@ void tk_index_fini(struct tk_index *index) {
 
 /* ---- writing ---- */
 
-static void fill_row(const struct tk_index_row *row, generation_meta *out) {
+static void fill_row(const struct tk_index_row *row, bool active, generation_meta *out) {
   tracecollect__v1__generation_meta__init(out);
   out->gen = row->gen;
   out->offset = row->offset;
@@ -127,6 +169,14 @@ static void fill_row(const struct tk_index_row *row, generation_meta *out) {
   out->events = row->events;
   out->first_ns = (int64_t)row->since_ns;
   out->end_wall_ns = row->end_wall_ns;
+  if (active) out->active_goroutines = (ProtobufCBinaryData){ row->active_len, row->active };
+}
+
+static bool has_room_for_active(const struct tk_index *index) {
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < index->n; i++) bytes += index->row[i].active_len;
+  return bytes <= ACTIVE_BYTES_MAX;
 }
 
 static tb_rc write_meta(const char *path, const tc_meta *meta, struct tb_diag *diag) {
@@ -163,11 +213,12 @@ tb_rc tk_index_save(const char *path, const struct tk_index *index, struct tb_di
   unsigned char *header = calloc(1, index->header_bytes + 1); /* only its length matters */
   unsigned char no_stream[STREAM_BYTES] = { 0 };
   char no_day[] = "1970-01-01";
+  bool active = has_room_for_active(index);
   tb_rc rc = TB_NOMEM;
 
   if (row != NULL && rows != NULL && header != NULL) {
     for (size_t i = 0; i < index->n; i++) {
-      fill_row(&index->row[i], &row[i]);
+      fill_row(&index->row[i], active, &row[i]);
       rows[i] = &row[i];
     }
     meta.format = FORMAT;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "online/active.h"
 #include "tools/tracectl/index.h"
 #include "tools/tracectl/input.h"
 #include "tools/tracectl/progress.h"
@@ -27,6 +28,7 @@ struct scan {
   bool has_clock;
   uint64_t clock_ticks, clock_wall_ns;
   struct tw_experiments experiments;
+  struct to_active active;
 };
 
 static double ns_per_tick(const struct scan *s) {
@@ -44,9 +46,25 @@ static int64_t to_ns(const struct scan *s, uint64_t from_ticks, uint64_t until_t
   return ns > -9e18 && ns < 9e18 ? (int64_t)ns : 0;
 }
 
+static tb_rc keep_active(struct scan *s) {
+  struct tk_index_row *row = last_row(s);
+  struct tb_buf packed;
+
+  tb_buf_init(&packed, &tk_mem);
+  tb_rc rc = to_active_pack(&s->active, &packed);
+  if (rc == TB_OK && (row->active = malloc(packed.len)) == NULL) rc = TB_NOMEM;
+  if (rc == TB_OK) {
+    memcpy(row->active, packed.data, packed.len);
+    row->active_len = packed.len;
+  }
+  tb_buf_fini(&packed);
+  to_active_clear(&s->active);
+  return rc;
+}
+
 /* All of the generation has been seen: ticks become times. */
-static void end_row(struct scan *s) {
-  if (s->index->n == 0 || s->begin_ticks == UINT64_MAX) return;
+static void end_times(struct scan *s) {
+  if (s->begin_ticks == UINT64_MAX) return;
   struct tk_index_row *row = last_row(s);
 
   if (s->begin_ticks > s->first_ticks)
@@ -56,10 +74,16 @@ static void end_row(struct scan *s) {
   if (s->index->n > 1) row[-1].end_wall_ns = row->begin_wall_ns;
 }
 
+static bool end_row(struct scan *s) {
+  if (s->index->n == 0) return true;
+  end_times(s);
+  return !s->count || keep_active(s) == TB_OK;
+}
+
 static bool begin_row(struct scan *s, uint64_t gen, uint64_t offset) {
   struct tk_index *index = s->index;
 
-  end_row(s);
+  if (!end_row(s)) return false;
   if (index->n == index->room) {
     size_t room = index->room * 2 + 64;
     void *more = realloc(index->row, room * sizeof index->row[0]);
@@ -93,7 +117,7 @@ static void take_sync(struct scan *s, const struct tw_batch *batch) {
 }
 
 /* A batch that cannot be read to its end counts up to there: who orders it says why. */
-static void count_events(struct scan *s, const struct tw_batch *batch, enum tw_batch_kind kind) {
+static bool count_events(struct scan *s, const struct tw_batch *batch, enum tw_batch_kind kind) {
   const unsigned char *pos = batch->data, *end = pos + batch->len;
   struct tb_diag diag;
   struct tw_raw ev;
@@ -104,12 +128,14 @@ static void count_events(struct scan *s, const struct tw_batch *batch, enum tw_b
   if (tw_experiments_text(batch->experiment, pos, batch->len, &text, &used) &&
       tw_experiments_read(&s->experiments, text, used, true, &diag) != TB_OK)
     tw_experiments_init(&s->experiments);
-  if (kind != TW_BATCH_EVENTS && kind != TW_BATCH_CPU_SAMPLES) return;
+  if (kind != TW_BATCH_EVENTS && kind != TW_BATCH_CPU_SAMPLES) return true;
   while (pos < end &&
          tw_raw_read_own(pos, (size_t)(end - pos), &s->experiments, &diag, &ev, &used) == TB_OK) {
+    if (to_active_event(&s->active, &ev) != TB_OK) return false;
     last_row(s)->events += ev.type != TW_EV_CPU_SAMPLES;
     pos += used;
   }
+  return true;
 }
 
 static bool take_batch(struct scan *s, const struct tw_item *item) {
@@ -128,9 +154,8 @@ static bool take_batch(struct scan *s, const struct tw_item *item) {
   }
   struct tk_index_row *row = last_row(s);
   row->batches++;
-  if (s->count) count_events(s, &item->batch, kind);
   row->bytes = item->offset + item->len - row->offset;
-  return true;
+  return !s->count || count_events(s, &item->batch, kind);
 }
 
 static bool take_item(struct scan *s, const struct tw_item *item) {
@@ -183,7 +208,7 @@ static tb_rc scan_all(struct scan *s, struct tk_input *in, struct tk_progress *b
   *out_read = got == 0;
   while ((rc = tw_split_finish(&s->split, &item)) == TB_OK)
     if (!take_item(s, &item)) return TB_NOMEM;
-  end_row(s);
+  if (!end_row(s)) return TB_NOMEM;
   s->index->version = s->split.version;
   s->index->fault = s->split.fault;
   return rc == TB_END ? TB_OK : rc;
@@ -200,12 +225,22 @@ bool tk_index_scan(const char *verb, const char *path, bool count, bool progress
   if (!tk_input_open(verb, path, &in)) return false;
   tk_progress_begin(&bar, path, tk_input_size(in), progress);
   tw_split_init(&s.split, &tk_mem);
+  to_active_init(&s.active, &tk_mem);
   tb_rc rc = scan_all(&s, in, &bar, &read);
   tw_split_fini(&s.split);
+  to_active_fini(&s.active);
   tk_progress_end(&bar);
   tk_input_close(in);
   if (rc != TB_OK) tk_fail(verb, "%s: %s", path, tb_rc_text(rc));
   if (rc == TB_OK && read) return true;
   tk_index_fini(out);
   return false;
+}
+
+bool tk_index_find(const char *verb, const char *path, bool goroutines, struct tk_index *out) {
+  if (tk_index_load(path, out)) {
+    if (!goroutines || tk_index_knows_goroutines(out)) return true;
+    tk_index_fini(out);
+  }
+  return tk_index_scan(verb, path, goroutines, false, out);
 }

@@ -17,6 +17,11 @@ static bool parse_number(const char *text, const char *end, uint64_t *out) {
   return errno == 0 && stop == end;
 }
 
+tb_rc tk_selector_goroutine(const char *text, uint64_t *out, struct tb_diag *diag) {
+  if (parse_number(text, text + strlen(text), out) && *out != 0 && *out <= INT64_MAX) return TB_OK;
+  return tb_fail(diag, TB_BROKEN, "--goroutine: \"%.80s\" is no goroutine's number", text);
+}
+
 /* "A..B", "A..", "..B" or "A". */
 static tb_rc parse_generations(struct tk_selector *s, const char *text, struct tb_diag *diag) {
   const char *dots = strstr(text, ".."), *end = text + strlen(text);

@@ -24,27 +24,27 @@ enum {
   TK_OPT_GEN,
 };
 
-#define TK_SELECTOR_STREAM_OPTIONS                                                                \
-  { "service", required_argument, NULL, TK_OPT_SERVICE },                                         \
-      { "instance", required_argument, NULL, TK_OPT_INSTANCE }, {                                 \
-    "stream", required_argument, NULL, TK_OPT_STREAM                                              \
+#define TK_SELECTOR_STREAM_OPTIONS                                                                 \
+  { "service", required_argument, NULL, TK_OPT_SERVICE },                                          \
+      { "instance", required_argument, NULL, TK_OPT_INSTANCE }, {                                  \
+    "stream", required_argument, NULL, TK_OPT_STREAM                                               \
   }
-#define TK_SELECTOR_TIME_OPTIONS                                                                  \
-  { "since", required_argument, NULL, TK_OPT_SINCE }, {                                           \
-    "until", required_argument, NULL, TK_OPT_UNTIL                                                \
+#define TK_SELECTOR_TIME_OPTIONS                                                                   \
+  { "since", required_argument, NULL, TK_OPT_SINCE }, {                                            \
+    "until", required_argument, NULL, TK_OPT_UNTIL                                                 \
   }
-#define TK_SELECTOR_OPTIONS                                                                       \
-  TK_SELECTOR_STREAM_OPTIONS, TK_SELECTOR_TIME_OPTIONS,                                           \
-      { "last", required_argument, NULL, TK_OPT_LAST }, {                                         \
-    "gen", required_argument, NULL, TK_OPT_GEN                                                    \
+#define TK_SELECTOR_OPTIONS                                                                        \
+  TK_SELECTOR_STREAM_OPTIONS, TK_SELECTOR_TIME_OPTIONS,                                            \
+      { "last", required_argument, NULL, TK_OPT_LAST }, {                                          \
+    "gen", required_argument, NULL, TK_OPT_GEN                                                     \
   }
 
-#define TK_SELECTOR_HELP                                                                          \
-  "  --service S, --instance I      of these names\n"                                             \
-  "  --stream HEX                   of this stream\n"                                             \
+#define TK_SELECTOR_HELP                                                                           \
+  "  --service S, --instance I      of these names\n"                                              \
+  "  --stream HEX                   of this stream\n"                                              \
   "  --since T, --until T           traced then, by the program's own clock: RFC 3339, -5m, now\n" \
-  "                                 or @UNIX; generations that reach into it\n"                  \
-  "  --last SPAN                    the stream's newest 30s, 5m, 1h\n"                            \
+  "                                 or @UNIX; generations that reach into it\n"                    \
+  "  --last SPAN                    the stream's newest 30s, 5m, 1h\n"                             \
   "  --gen A..B                     generations by number; A.. and ..B are open\n"
 
 struct tk_selector {
@@ -60,6 +60,8 @@ struct tk_selector {
 /* TB_OK: taken. TB_NOTFOUND: not a selector's option, diag untouched. */
 TB_MUST tb_rc tk_selector_option(struct tk_selector *selector, int option, const char *value,
                                  struct tb_diag *diag);
+/* The value of --goroutine. */
+TB_MUST tb_rc tk_selector_goroutine(const char *text, uint64_t *out, struct tb_diag *diag);
 /* A segment's id, given as an argument. */
 TB_MUST tb_rc tk_selector_segment(struct tk_selector *selector, const char *text,
                                   struct tb_diag *diag);
