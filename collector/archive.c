@@ -234,6 +234,15 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
 
 /* --- public ------------------------------------------------------------------------------------ */
 
+static tb_rc listen_on_all(struct tc_archive *a, struct tb_diag *diag) {
+  const char *urls = a->env.config->listen_archive;
+  char url[TC_URL_BYTES];
+
+  while (tc_urls_next(&urls, url))
+    TB_TRY(tc_nng_listeners_add(&a->listeners, a->socket, url, a->env.tls, diag));
+  return TB_OK;
+}
+
 static tb_rc open_socket(struct tc_archive *a, struct tb_diag *diag) {
   int rv = nng_rep0_open(&a->socket);
 
@@ -243,7 +252,7 @@ static tb_rc open_socket(struct tc_archive *a, struct tb_diag *diag) {
   if (rv != 0) return tb_fail(diag, TB_IO, "archive socket: %s", nng_strerror(rv));
   TB_TRY(tc__lines_open(a, diag));
   for (unsigned i = 0; i < TC__WORKERS; i++) TB_TRY(start_worker(a, i, diag));
-  return tc_nng_listen(a->socket, a->env.config->listen_archive, a->env.tls, diag, &a->listener);
+  return listen_on_all(a, diag);
 }
 
 tb_rc tc_archive_start(const struct tc_archive_env *env, struct tb_diag *diag,
@@ -272,7 +281,7 @@ void tc_archive_stop(struct tc_archive *a) {
   a->stopping = true;
   pthread_cond_broadcast(&a->changed);
   pthread_mutex_unlock(&a->lock);
-  tc_nng_listener_close(a->listener);
+  tc_nng_listeners_close(&a->listeners);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) end_worker(w);
   tc__lines_close(a);
   if (a->socket.id != 0) (void)tc_nng_close(a->socket); /* its callback uses nothing of ours */
@@ -287,9 +296,9 @@ void tc_archive_stop(struct tc_archive *a) {
 }
 
 uint64_t tc_archive_listener_turns(const struct tc_archive *archive) {
-  return tc_nng_listener_turns(archive->listener);
+  return tc_nng_listeners_turns(&archive->listeners);
 }
 
-const char *tc_archive_url(const struct tc_archive *archive) {
-  return tc_nng_listener_url(archive->listener);
+const char *tc_archive_url(const struct tc_archive *archive, unsigned i) {
+  return tc_nng_listeners_url(&archive->listeners, i);
 }

@@ -33,6 +33,7 @@ struct tc_archive_env {
   struct tc_reports *reports;
   struct tc_leases *leases;       /* NULL: none are given */
   struct tc_recorders *recorders; /* NULL: nobody is asked for snaps */
+  const char *feed_urls[TC_URLS_MAX + 1]; /* where the feed listens, for readers; up to a NULL */
   struct tc_nng_tls *tls;         /* needed where listen.archive is tls+tcp:// */
   unsigned sender; /* the store's sender number, = loops; also the loop of its replies */
   uint64_t started_wall_ns;
@@ -48,8 +49,9 @@ TB_MUST tb_rc tc_archive_start(const struct tc_archive_env *env, struct tb_diag 
 void tc_archive_stop(struct tc_archive *archive);
 
 uint64_t tc_archive_listener_turns(
-    const struct tc_archive *archive); /* of its listener's thread, one a second; any thread */
-const char *tc_archive_url(const struct tc_archive *archive); /* with the real port */
+    const struct tc_archive *archive); /* of its listeners' threads, one a second; any thread */
+/* The real URLs, in the order of listen.archive; NULL: no more. */
+const char *tc_archive_url(const struct tc_archive *archive, unsigned i);
 
 /* The store's sink gives every TC_REPLY_BARRIER here, whatever its loop; owns reply. */
 void tc_archive_reply(struct tc_archive *archive, struct tc_reply *reply);

@@ -91,6 +91,12 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
 
 /* --- status ------------------------------------------------------------------------------------ */
 
+/* The environment's strings, which outlive every answer. */
+static void add_feed_urls(struct tc_archive_env *env, Tracecollect__V1__StatusReply *status) {
+  status->feed_urls = (char **)(uintptr_t)env->feed_urls; /* packing only reads them */
+  while (env->feed_urls[status->n_feed_urls] != NULL) status->n_feed_urls++;
+}
+
 static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
                            Tracecollect__V1__Reply *reply) {
   struct stream_list streams = { .arena = &w->arena };
@@ -115,6 +121,7 @@ static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
   status->disk_free_bytes = stats.disk_free_bytes;
   status->n_streams = streams.list.count;
   status->streams = (void *)streams.list.items;
+  add_feed_urls(&w->archive->env, status);
   reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_STATUS;
   reply->status = status;
   return TB_OK;

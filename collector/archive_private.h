@@ -50,7 +50,7 @@ struct tc_archive {
   struct tc_archive_env env;
   bool durable;
   nng_socket socket;
-  struct tc_nng_listener *listener;
+  struct tc_nng_listeners listeners;
   pthread_mutex_t lock;
   pthread_cond_t changed; /* a barrier came, or stopping */
   bool stopping;

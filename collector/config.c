@@ -19,11 +19,13 @@
 #define SECTION_IS_TOP(section)                                                                    \
   (sizeof #section == sizeof "top" && #section[0] == 't' && #section[1] == 'o')
 #define NUMBER_STRING(def) 0
+#define NUMBER_URLS(def)   0
 #define NUMBER_COUNT(def)  (def)
 #define NUMBER_BYTES(def)  (def)
 #define NUMBER_TIME(def)   (def)
 #define NUMBER_BOOL(def)   (def)
 #define TEXT_STRING(def)   (def)
+#define TEXT_URLS(def)     (def)
 #define TEXT_COUNT(def)    NULL
 #define TEXT_BYTES(def)    NULL
 #define TEXT_TIME(def)     NULL
@@ -49,12 +51,16 @@ const struct tc_config_key tc_config_keys[] = {
 const size_t tc_config_keys_count = sizeof tc_config_keys / sizeof tc_config_keys[0];
 
 static const char *const type_names[] = {
-  [TC_TYPE_STRING] = "text", [TC_TYPE_COUNT] = "count", [TC_TYPE_BYTES] = "size",
-  [TC_TYPE_TIME] = "time",   [TC_TYPE_BOOL] = "bool",
+  [TC_TYPE_STRING] = "text", [TC_TYPE_URLS] = "URLs", [TC_TYPE_COUNT] = "count",
+  [TC_TYPE_BYTES] = "size",  [TC_TYPE_TIME] = "time", [TC_TYPE_BOOL] = "bool",
 };
 
 const char *tc_config_type_name(enum tc_config_type type) {
   return type_names[type];
+}
+
+bool tc_config_is_text(enum tc_config_type type) {
+  return type == TC_TYPE_STRING || type == TC_TYPE_URLS;
 }
 
 static void *field(struct tc_config *config, const struct tc_config_key *key) {
@@ -66,7 +72,7 @@ void tc_config_init(struct tc_config *config) {
   *config = (struct tc_config){ 0 };
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
-    if (key->type == TC_TYPE_STRING)
+    if (tc_config_is_text(key->type))
       *(char **)field(config, key) = strdup(key->def_text);
     else if (key->type == TC_TYPE_BOOL)
       *(atomic_bool *)field(config, key) = key->def != 0;
@@ -78,7 +84,7 @@ void tc_config_init(struct tc_config *config) {
 void tc_config_fini(struct tc_config *config) {
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++)
-    if (key->type == TC_TYPE_STRING) free(*(char **)field(config, key));
+    if (tc_config_is_text(key->type)) free(*(char **)field(config, key));
   *config = (struct tc_config){ 0 };
 }
 
@@ -140,7 +146,7 @@ static tb_rc assign_number(_Atomic uint64_t *place, const struct tc_config_key *
 
 tb_rc tc__config_assign(struct tc_config *config, const struct tc_config_key *key,
                         const char *value, struct tc__place at, struct tb_diag *diag) {
-  if (key->type == TC_TYPE_STRING) return replace_string(field(config, key), value, diag);
+  if (tc_config_is_text(key->type)) return replace_string(field(config, key), value, diag);
   if (key->type == TC_TYPE_BOOL) return assign_bool(field(config, key), key, value, at, diag);
   return assign_number(field(config, key), key, value, at, diag);
 }
@@ -236,7 +242,7 @@ void tc_config_print_default(FILE *to) {
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
     const char *indent = *key->section != '\0' ? "  " : "";
-    const char *quote = key->type == TC_TYPE_STRING ? "\"" : "";
+    const char *quote = tc_config_is_text(key->type) ? "\"" : "";
     char value[TC_VALUE_BYTES];
 
     if (strcmp(section, key->section) != 0) fprintf(to, "\n%s:\n", key->section);

@@ -21,6 +21,7 @@
 
 /* Numbers are atomic, since a reload changes them under whoever reads them; texts change at no reload. */
 #define TC_FIELD_STRING char *
+#define TC_FIELD_URLS   char * /* collector/urls.h */
 #define TC_FIELD_COUNT  _Atomic uint64_t
 #define TC_FIELD_BYTES  _Atomic uint64_t
 #define TC_FIELD_TIME   _Atomic uint64_t /* ns */
@@ -32,7 +33,8 @@
   TC_FIELD_##type TC_JOIN_(section, key);
 struct tc_config {
 #include "collector/config.def"
-  bool certs_are_ours; /* top_certs is STATE/certs, which neither the configuration nor credentials named */
+  bool
+      certs_are_ours; /* top_certs is STATE/certs, which neither the configuration nor credentials named */
 };
 #undef TC_KEY
 
@@ -41,7 +43,8 @@ void tc_config_fini(struct tc_config *config);
 TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
 TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
                             struct tb_diag *diag); /* KEY=VALUE */
-/* Afterwards: state and certs are absolute paths, loops is at least 1, feed and archive are URLs. */
+/* Afterwards: state and certs are absolute paths, loops is at least 1, listen.feed and listen.archive have one
+ * to TC_URLS_MAX URLs, one a line, each complete and no two alike. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
 void tc_config_print_default(FILE *to); /* commented YAML that loads back to the defaults */
 
@@ -51,7 +54,15 @@ void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
                       void (*changed)(void *self, const char *key, bool applied), void *self);
 
 /* The table as data, for whoever prints or walks it. */
-enum tc_config_type { TC_TYPE_STRING, TC_TYPE_COUNT, TC_TYPE_BYTES, TC_TYPE_TIME, TC_TYPE_BOOL };
+enum tc_config_type {
+  TC_TYPE_STRING,
+  TC_TYPE_URLS,
+  TC_TYPE_COUNT,
+  TC_TYPE_BYTES,
+  TC_TYPE_TIME,
+  TC_TYPE_BOOL,
+};
+bool tc_config_is_text(enum tc_config_type type); /* its field is a char * */
 
 struct tc_config_key {
   const char *section; /* "" at the top level */
@@ -59,7 +70,7 @@ struct tc_config_key {
   const char *key;     /* "age" */
   enum tc_config_type type;
   uint64_t def, min, max; /* max 0: no upper bound */
-  const char *def_text;   /* STRING only */
+  const char *def_text;   /* of texts only */
   bool reloads;           /* SIGHUP brings a new value into use; else the next start does */
   const char *text;
   size_t offset; /* of the field in struct tc_config */

@@ -13,6 +13,7 @@
 #include "base/hostport.h"
 #include "collector/config.h"
 #include "collector/feed_topic.h"
+#include "collector/urls.h"
 
 static tb_rc own(char **place, char *text, struct tb_diag *diag) {
   if (text == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -51,18 +52,6 @@ static char *managed_folder(const char *variable, const char *otherwise) {
 
   if (folder == NULL || *folder == '\0') return strdup(otherwise);
   return strndup(folder, strcspn(folder, ":"));
-}
-
-static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
-  char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
-  tb_rc rc = folder != NULL ? TB_OK : tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-
-  if (rc == TB_OK && *c->listen_feed == '\0')
-    rc = own(&c->listen_feed, text_of("ipc://%s/feed.sock", folder), diag);
-  if (rc == TB_OK && *c->listen_archive == '\0')
-    rc = own(&c->listen_archive, text_of("ipc://%s/archive.sock", folder), diag);
-  free(folder);
-  return rc;
 }
 
 static bool holds(const char *folder, const char *name) {
@@ -128,6 +117,59 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
   return tb_fail(diag, TB_BROKEN, "%s: \"%.80s\" is not an ipc:// or tls+tcp:// URL", name, url);
 }
 
+/* --- the lists of URLs ------------------------------------------------------------------------- */
+
+static bool has_line(const char *lines, const char *line) {
+  size_t len = strlen(line);
+
+  for (const char *at = lines; (at = strstr(at, line)) != NULL; at += len)
+    if ((at == lines || at[-1] == '\n') && (at[len] == '\n' || at[len] == '\0')) return true;
+  return false;
+}
+
+/* Puts a URL behind those in *lines. */
+static tb_rc add_url(const char *name, const char *url, char **lines, struct tb_diag *diag) {
+  TB_TRY(check_url(name, url, diag));
+  if (has_line(*lines, url) && !tc_url_takes_any_port(url))
+    return tb_fail(diag, TB_BROKEN, "%s: %.120s is there twice", name, url);
+  return own(lines, text_of("%s%s%s", *lines, **lines != '\0' ? "\n" : "", url), diag);
+}
+
+/* Makes of `*list` one URL a line, each complete: "ipc://" alone is this host's own socket, and so is an empty list. */
+static tb_rc spell_out(const char *name, const char *own_socket, char **list,
+                       struct tb_diag *diag) {
+  const char *rest = **list != '\0' ? *list : "ipc://";
+  char url[TC_URL_BYTES], *lines = strdup("");
+  unsigned count = 0;
+  tb_rc rc = lines != NULL ? TB_OK : tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+
+  while (rc == TB_OK && tc_urls_next(&rest, url)) {
+    if (++count > TC_URLS_MAX)
+      rc = tb_fail(diag, TB_BROKEN, "%s: more than %d URLs", name, TC_URLS_MAX);
+    else
+      rc = add_url(name, strcmp(url, "ipc://") == 0 ? own_socket : url, &lines, diag);
+  }
+  if (rc == TB_OK && count == 0) rc = tb_fail(diag, TB_BROKEN, "%s: no URL is in it", name);
+  if (rc == TB_OK) return own(list, lines, diag);
+  free(lines);
+  return rc;
+}
+
+static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
+  char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
+  char *feed = folder != NULL ? text_of("ipc://%s/feed.sock", folder) : NULL;
+  char *archive = folder != NULL ? text_of("ipc://%s/archive.sock", folder) : NULL;
+  tb_rc rc = TB_OK;
+
+  if (feed == NULL || archive == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  if (rc == TB_OK) rc = spell_out("listen.feed", feed, &c->listen_feed, diag);
+  if (rc == TB_OK) rc = spell_out("listen.archive", archive, &c->listen_archive, diag);
+  free(archive);
+  free(feed);
+  free(folder);
+  return rc;
+}
+
 static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
   unsigned bits;
 
@@ -160,15 +202,13 @@ static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
 
 static tb_rc check_addresses(const struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(check_hostport("listen.agents", c->listen_agents, diag));
-  if (*c->listen_http != '\0') TB_TRY(check_hostport("listen.http", c->listen_http, diag));
-  TB_TRY(check_url("listen.feed", c->listen_feed, diag));
-  return check_url("listen.archive", c->listen_archive, diag);
+  return *c->listen_http != '\0' ? check_hostport("listen.http", c->listen_http, diag) : TB_OK;
 }
 
 static tb_rc check_memory(const struct tc_config *c, struct tb_diag *diag) {
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++)
-    if (key->type == TC_TYPE_STRING && *(char *const *)((const char *)c + key->offset) == NULL)
+    if (tc_config_is_text(key->type) && *(char *const *)((const char *)c + key->offset) == NULL)
       return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   return TB_OK;
 }

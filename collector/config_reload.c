@@ -8,7 +8,8 @@
 
 static bool differs(const struct tc_config_key *key, const void *a, const void *b) {
   switch (key->type) {
-  case TC_TYPE_STRING: return strcmp(*(char *const *)a, *(char *const *)b) != 0;
+  case TC_TYPE_STRING:
+  case TC_TYPE_URLS: return strcmp(*(char *const *)a, *(char *const *)b) != 0;
   case TC_TYPE_BOOL: return *(const atomic_bool *)a != *(const atomic_bool *)b;
   default: return *(const _Atomic uint64_t *)a != *(const _Atomic uint64_t *)b;
   }

@@ -106,7 +106,8 @@ int tc_config_format(enum tc_config_type type, uint64_t value, char out[TC_VALUE
   case TC_TYPE_TIME: return format_in(time_units, COUNT(time_units), value, out);
   case TC_TYPE_BOOL: return snprintf(out, TC_VALUE_BYTES, "%s", value != 0 ? "true" : "false");
   case TC_TYPE_COUNT:
-  case TC_TYPE_STRING: break;
+  case TC_TYPE_STRING:
+  case TC_TYPE_URLS: break;
   }
   return snprintf(out, TC_VALUE_BYTES, "%" PRIu64, value);
 }

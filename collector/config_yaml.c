@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is a mapping of scalars and of sections, which are mappings of scalars; nothing deeper.
+/* The file is a mapping of values and of sections, which are mappings of values: scalars, or lists of URLs.
  * The walk follows libyaml's events, because only they know the line of each key. */
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "collector/config.h"
 #include "collector/config_internal.h"
+#include "collector/urls.h"
 
 enum { KEYS_MAX = 256 }; /* rows config.def may grow to before this says so */
 
@@ -47,24 +48,50 @@ static bool is_null(const struct loader *l) {
          (*scalar(l) == '\0' || strcmp(scalar(l), "~") == 0 || strcmp(scalar(l), "null") == 0);
 }
 
+static tb_rc take_scalar(struct loader *l, const struct tc_config_key *key, struct tc__place at) {
+  if (l->event.type != YAML_SCALAR_EVENT)
+    return tc__config_fail(l->diag, at, key->name, "a %s is wanted here, not a list or section",
+                           tc_config_type_name(key->type));
+  if (is_null(l) && !tc_config_is_text(key->type))
+    return tc__config_fail(l->diag, at, key->name, "has no value");
+  if (strlen(scalar(l)) != l->event.data.scalar.length)
+    return tc__config_fail(l->diag, at, key->name, "holds a NUL byte");
+  return tc__config_assign(l->config, key, is_null(l) ? "" : scalar(l), at, l->diag);
+}
+
+/* Items become lines of the text that --set would take. */
+static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct tc__place at) {
+  char list[TC_URLS_MAX * TC_URL_BYTES];
+  size_t len = 0;
+
+  TB_TRY(advance(l));
+  while (l->event.type != YAML_SEQUENCE_END_EVENT) {
+    struct tc__place item = here(l);
+    if (l->event.type != YAML_SCALAR_EVENT || is_null(l))
+      return tc__config_fail(l->diag, item, key->name, "an item of the list is no URL");
+    if (strlen(scalar(l)) != l->event.data.scalar.length)
+      return tc__config_fail(l->diag, item, key->name, "holds a NUL byte");
+    if (len + l->event.data.scalar.length + 2 > sizeof list)
+      return tc__config_fail(l->diag, item, key->name, "the list is too long");
+    len += (size_t)snprintf(list + len, sizeof list - len, "%s\n", scalar(l));
+    TB_TRY(advance(l));
+  }
+  if (len == 0) return tc__config_fail(l->diag, at, key->name, "the list is empty");
+  return tc__config_assign(l->config, key, list, at, l->diag);
+}
+
 /* The current event is the value of `name`, whose own place is at. */
 static tb_rc take_value(struct loader *l, const char *name, struct tc__place at) {
   const struct tc_config_key *key = tc__config_find(name);
 
   if (key == NULL) return tc__config_unknown(l->diag, at, name);
-  if (l->event.type != YAML_SCALAR_EVENT)
-    return tc__config_fail(l->diag, at, name, "a %s is wanted here, not a list or section",
-                           tc_config_type_name(key->type));
-  if (is_null(l) && key->type != TC_TYPE_STRING)
-    return tc__config_fail(l->diag, at, name, "has no value");
-  if (strlen(scalar(l)) != l->event.data.scalar.length)
-    return tc__config_fail(l->diag, at, name, "holds a NUL byte");
-
   size_t *seen = &l->seen_line[key - tc_config_keys];
   if (*seen != 0)
     return tc__config_fail(l->diag, at, name, "repeated; first set on line %zu", *seen);
   *seen = at.line;
-  return tc__config_assign(l->config, key, is_null(l) ? "" : scalar(l), at, l->diag);
+  if (key->type == TC_TYPE_URLS && l->event.type == YAML_SEQUENCE_START_EVENT)
+    return take_list(l, key, at);
+  return take_scalar(l, key, at);
 }
 
 /* Reads the current event as a key into name, below section ("" at the top); moves to its value. */

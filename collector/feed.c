@@ -28,6 +28,18 @@ enum {
 static const uint64_t idle_ns = UINT64_C(1000000000);
 static const uint64_t nap_ns_max = 10000000; /* in which no mailbox fills up */
 
+/* A socket for each kind of listener: whether a subscriber of nng's leaves is learnt in two ways. */
+enum { PLAIN, OVER_TLS, OUTLETS };
+
+struct outlet {
+  struct tc_feed *feed;
+  nng_socket socket;
+  bool is_open;
+  bool over_tls;
+  bool is_left; /* nng would not close it */
+  atomic_uint subscribers;
+};
+
 struct tc_feed {
   const struct tc_config *config;
   struct tc_mailbox *inbox; /* a port each */
@@ -37,12 +49,8 @@ struct tc_feed {
   struct tc_metrics metrics; /* feed_dropped_total and feed_subscribers: added to atomically */
   _Atomic(struct tc_feed_reader *) readers[4];
 
-  nng_socket socket;
-  bool has_socket;
-  bool over_tls;
-  bool is_left; /* nng would not close it */
-  struct tc_nng_listener *listener;
-  atomic_uint subscribers;
+  struct outlet outlets[OUTLETS];
+  struct tc_nng_listeners listeners;
   atomic_ullong turns;
   struct tc_waker waker;
   pthread_t thread;
@@ -66,7 +74,8 @@ static bool reader_listens(const struct tc_feed *feed) {
 }
 
 bool tc_feed_wanted(const struct tc_feed *feed) {
-  return atomic_load(&feed->subscribers) > 0 || reader_listens(feed);
+  return atomic_load(&feed->outlets[PLAIN].subscribers) > 0 ||
+         atomic_load(&feed->outlets[OVER_TLS].subscribers) > 0 || reader_listens(feed);
 }
 
 size_t tc_feed_note_bytes_max(const struct tc_feed *feed) {
@@ -142,12 +151,12 @@ static void send_to_readers(struct tc_feed *feed, const struct tc_feed_bundle *b
   tc_feed_message_let_go(message);
 }
 
-static bool send_to_subscribers(struct tc_feed *feed, const struct tc_feed_bundle *bundle) {
+static bool send_to_subscribers(const struct outlet *outlet, const struct tc_feed_bundle *bundle) {
   nng_msg *msg;
 
   if (nng_msg_alloc(&msg, bundle->len) != 0) return false;
   tc_feed_bundle_write(bundle, nng_msg_body(msg));
-  if (nng_sendmsg(feed->socket, msg, NNG_FLAG_NONBLOCK) == 0) return true;
+  if (nng_sendmsg(outlet->socket, msg, NNG_FLAG_NONBLOCK) == 0) return true;
   nng_msg_free(msg);
   return false;
 }
@@ -160,8 +169,9 @@ static void on_bundle(void *self, const struct tc_feed_bundle *bundle) {
   tc_metric_add(&feed->metrics.feed_bundles_total, 1);
   tc_metric_add(&feed->metrics.feed_bytes_total, bundle->len);
   if (reader_listens(feed)) send_to_readers(feed, bundle);
-  if (atomic_load(&feed->subscribers) > 0 && !send_to_subscribers(feed, bundle))
-    count_dropped(feed, bundle->messages);
+  for (struct outlet *o = feed->outlets; o < feed->outlets + OUTLETS; o++)
+    if (atomic_load(&o->subscribers) > 0 && !send_to_subscribers(o, bundle))
+      count_dropped(feed, bundle->messages);
 }
 
 /* --- the thread -------------------------------------------------------------------------------- */
@@ -241,49 +251,65 @@ static tb_rc start_thread(struct tc_feed *feed, struct tb_diag *diag) {
 
 /* On nng's threads, from here to on_pipe(). */
 static void subscriber_left(void *self) {
-  struct tc_feed *feed = self;
+  struct outlet *outlet = self;
 
-  atomic_fetch_sub(&feed->subscribers, 1);
-  atomic_fetch_sub(&feed->metrics.feed_subscribers, 1);
+  atomic_fetch_sub(&outlet->subscribers, 1);
+  atomic_fetch_sub(&outlet->feed->metrics.feed_subscribers, 1);
 }
 
-static void subscriber_came(struct tc_feed *feed, nng_pipe pipe) {
-  atomic_fetch_add(&feed->subscribers, 1);
-  atomic_fetch_add(&feed->metrics.feed_subscribers, 1);
-  atomic_fetch_add(&feed->metrics.feed_subscriptions_total, 1);
-  if (!tc_nng_tls_pipe_came(pipe, subscriber_left, feed) && feed->over_tls) subscriber_left(feed);
+static void subscriber_came(struct outlet *outlet, nng_pipe pipe) {
+  struct tc_metrics *metrics = &outlet->feed->metrics;
+
+  atomic_fetch_add(&outlet->subscribers, 1);
+  atomic_fetch_add(&metrics->feed_subscribers, 1);
+  atomic_fetch_add(&metrics->feed_subscriptions_total, 1);
+  if (!tc_nng_tls_pipe_came(pipe, subscriber_left, outlet) && outlet->over_tls)
+    subscriber_left(outlet);
 }
 
 /* Of a pipe that ends early nng tells ADD_PRE and REM_POST, never one without the other; of one over TLS its engine tells
  * at once. */
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
-  struct tc_feed *feed = self;
+  struct outlet *outlet = self;
 
   if (event == NNG_PIPE_EV_ADD_PRE)
-    subscriber_came(feed, pipe);
-  else if (!feed->over_tls)
-    subscriber_left(feed);
+    subscriber_came(outlet, pipe);
+  else if (!outlet->over_tls)
+    subscriber_left(outlet);
 }
 
-static int set_queue(const struct tc_feed *feed) {
-  uint64_t most = feed->config->feed_queue_bytes / feed->config->feed_message_bytes_max;
+static int set_queue(const struct tc_config *config, nng_socket socket) {
+  uint64_t most = config->feed_queue_bytes / config->feed_message_bytes_max;
   int messages = most < QUEUE_MIN ? QUEUE_MIN : most > QUEUE_MAX ? QUEUE_MAX : (int)most;
 
-  return nng_socket_set_int(feed->socket, NNG_OPT_SENDBUF, messages);
+  return nng_socket_set_int(socket, NNG_OPT_SENDBUF, messages);
 }
 
-static tb_rc open_socket(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb_diag *diag) {
-  const char *url = feed->config->listen_feed;
-  int rv = nng_pub0_open(&feed->socket);
+static tb_rc open_outlet(struct tc_feed *feed, unsigned kind, struct tb_diag *diag) {
+  struct outlet *o = &feed->outlets[kind];
 
-  feed->over_tls = tls != NULL && strncmp(url, "tls+", 4) == 0;
-  feed->has_socket = rv == 0;
-  if (rv == 0) rv = nng_socket_set_size(feed->socket, NNG_OPT_RECVMAXSZ, RECEIVE_BYTES_MAX);
-  if (rv == 0) rv = set_queue(feed);
-  if (rv == 0) rv = nng_pipe_notify(feed->socket, NNG_PIPE_EV_ADD_PRE, on_pipe, feed);
-  if (rv == 0) rv = nng_pipe_notify(feed->socket, NNG_PIPE_EV_REM_POST, on_pipe, feed);
-  if (rv != 0) return tb_fail(diag, TB_IO, "%.120s: %s", url, nng_strerror(rv));
-  return tc_nng_listen(feed->socket, url, tls, diag, &feed->listener);
+  if (o->is_open) return TB_OK;
+  o->feed = feed;
+  o->over_tls = kind == OVER_TLS;
+  int rv = nng_pub0_open(&o->socket);
+  o->is_open = rv == 0;
+  if (rv == 0) rv = nng_socket_set_size(o->socket, NNG_OPT_RECVMAXSZ, RECEIVE_BYTES_MAX);
+  if (rv == 0) rv = set_queue(feed->config, o->socket);
+  if (rv == 0) rv = nng_pipe_notify(o->socket, NNG_PIPE_EV_ADD_PRE, on_pipe, o);
+  if (rv == 0) rv = nng_pipe_notify(o->socket, NNG_PIPE_EV_REM_POST, on_pipe, o);
+  return rv == 0 ? TB_OK : tb_fail(diag, TB_IO, "feed socket: %s", nng_strerror(rv));
+}
+
+static tb_rc listen_on_all(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb_diag *diag) {
+  const char *urls = feed->config->listen_feed;
+  char url[TC_URL_BYTES];
+
+  while (tc_urls_next(&urls, url)) {
+    unsigned kind = tc_url_is_tls(url) ? OVER_TLS : PLAIN;
+    TB_TRY(open_outlet(feed, kind, diag));
+    TB_TRY(tc_nng_listeners_add(&feed->listeners, feed->outlets[kind].socket, url, tls, diag));
+  }
+  return TB_OK;
 }
 
 /* --- public ------------------------------------------------------------------------------------ */
@@ -314,7 +340,7 @@ tb_rc tc_feed_new(const struct tc_config *config, unsigned ports, struct tc_feed
 }
 
 tb_rc tc_feed_start(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb_diag *diag) {
-  TB_TRY(open_socket(feed, tls, diag));
+  TB_TRY(listen_on_all(feed, tls, diag));
   return start_thread(feed, diag);
 }
 
@@ -326,9 +352,11 @@ void tc_feed_stop(struct tc_feed *feed) {
     pthread_join(feed->thread, NULL);
     feed->runs = false;
   }
-  tc_nng_listener_close(TB_MOVE(feed->listener));
-  if (feed->has_socket) feed->is_left = !tc_nng_close(feed->socket);
-  feed->has_socket = false;
+  tc_nng_listeners_close(&feed->listeners);
+  for (struct outlet *o = feed->outlets; o < feed->outlets + OUTLETS; o++) {
+    if (o->is_open) o->is_left = !tc_nng_close(o->socket);
+    o->is_open = false;
+  }
 }
 
 void tc_feed_free(struct tc_feed *feed) {
@@ -336,7 +364,8 @@ void tc_feed_free(struct tc_feed *feed) {
 
   if (feed == NULL) return;
   tc_feed_stop(feed);
-  if (feed->is_left) return; /* on_pipe() may yet be called */
+  if (feed->outlets[PLAIN].is_left || feed->outlets[OVER_TLS].is_left)
+    return; /* on_pipe() may yet be called */
   for (unsigned i = 0; feed->inbox != NULL && i < feed->ports; i++)
     while ((item = tc_mailbox_take(&feed->inbox[i])) != NULL) free(item);
   tc_feed_bundles_free(feed->bundles);
@@ -354,8 +383,8 @@ tb_rc tc_feed_attach(struct tc_feed *feed, struct tc_feed_reader *reader) {
   return TB_BUDGET;
 }
 
-const char *tc_feed_url(const struct tc_feed *feed) {
-  return tc_nng_listener_url(feed->listener);
+const char *tc_feed_url(const struct tc_feed *feed, unsigned i) {
+  return tc_nng_listeners_url(&feed->listeners, i);
 }
 
 uint64_t tc_feed_turns(const struct tc_feed *feed) {
@@ -363,7 +392,7 @@ uint64_t tc_feed_turns(const struct tc_feed *feed) {
 }
 
 uint64_t tc_feed_listener_turns(const struct tc_feed *feed) {
-  return tc_nng_listener_turns(feed->listener);
+  return tc_nng_listeners_turns(&feed->listeners);
 }
 
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The live feed: what the loops find out, published while it happens.
  *
- *   loop ──note──> port ──mailbox──> feed thread: topics, bundles ──┬──> nng PUB: whoever dials listen.feed
+ *   loop ──note──> port ──mailbox──> feed thread: topics, bundles ──┬──> nng PUB: subscribers of listen.feed
  *                                                                   └──mailbox──> readers in this process
  *
  * A note is one or more messages of one topic, already packed: proto/feed.proto says of what. The feed's
@@ -31,17 +31,18 @@ struct tc_feed;
 
 /* ports: so many threads publish. */
 TB_MUST tb_rc tc_feed_new(const struct tc_config *config, unsigned ports, struct tc_feed **out);
-/* From here on it listens. tls may be NULL where the URL needs none. */
+/* From here on it listens. tls may be NULL where no URL needs it. */
 TB_MUST tb_rc tc_feed_start(struct tc_feed *feed, struct tc_nng_tls *tls, struct tb_diag *diag);
 /* Sends what was published before, then nothing more: notes are dropped from here on. */
 void tc_feed_stop(struct tc_feed *feed); /* accepts NULL and one that was not started */
 void tc_feed_free(struct tc_feed *feed); /* after the publishers' end */
 
-const char *tc_feed_url(const struct tc_feed *feed); /* with the real port, for the ready file */
+/* The real URLs, in the order of listen.feed; NULL: no more. After start; any thread. */
+const char *tc_feed_url(const struct tc_feed *feed, unsigned i);
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed);
 uint64_t
 tc_feed_turns(const struct tc_feed *feed); /* of its thread, at least one a second; any thread */
-uint64_t tc_feed_listener_turns(const struct tc_feed *feed); /* the same of its listener's */
+uint64_t tc_feed_listener_turns(const struct tc_feed *feed); /* the same of its listeners' */
 
 /* --- publishing: the loops --- */
 

@@ -15,7 +15,7 @@
 #include "collector/pipeline.h"
 #include "collector/ready_file.h"
 
-enum { STATUS_MS = 5000 };
+enum { STATUS_MS = 5000, ADDRESSES_TEXT_BYTES = TC_URLS_MAX * TC_URL_BYTES };
 
 struct daemon {
   uv_loop_t *uv;
@@ -39,13 +39,24 @@ static tb_rc publish_ready(const struct daemon *d, struct tb_diag *diag) {
   return tc_ready_file_publish(d->command->ready_file, &a, diag);
 }
 
+static const char *joined(const char *const *urls, char out[ADDRESSES_TEXT_BYTES]) {
+  size_t len = 0;
+
+  *out = '\0';
+  for (; *urls != NULL && len < ADDRESSES_TEXT_BYTES; urls++)
+    len +=
+        (size_t)snprintf(out + len, ADDRESSES_TEXT_BYTES - len, "%s%s", len > 0 ? "," : "", *urls);
+  return out;
+}
+
 static void announce(const struct daemon *d) {
+  char archive[ADDRESSES_TEXT_BYTES], feed[ADDRESSES_TEXT_BYTES];
   struct tc_addresses a;
 
   tc_pipeline_addresses(d->pipeline, &a);
   tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s archive=%s feed=%s http=%s: ready",
-         TC_VERSION, d->config.top_state, a.agents, a.archive, a.feed,
-         a.http[0] != '\0' ? a.http : "off");
+         TC_VERSION, d->config.top_state, a.agents, joined(a.archive, archive),
+         joined(a.feed, feed), a.http[0] != '\0' ? a.http : "off");
   tc_notify("READY=1\nSTATUS=Listening for agents on %s", a.agents);
 }
 

@@ -27,7 +27,6 @@ enum {
    * every reader of the old one. Twice as many after each new listener that has not been seen alive. */
   PATIENCE_MIN = 4,
   PATIENCE_MAX = 64,
-  URL_BYTES = 320,
   GREETING_BYTES = 8,
 };
 
@@ -41,7 +40,7 @@ enum state {
 struct tc_nng_listener {
   nng_socket socket;
   struct tc_nng_tls *tls;
-  char url[URL_BYTES];
+  char url[TC_URL_BYTES];
   nng_listener current;
   nng_sockaddr address;
   pthread_t thread;
@@ -156,7 +155,7 @@ static int start(struct tc_nng_listener *l) {
   int rv = nng_listener_create(&l->current, l->socket, l->url);
 
   if (rv != 0) return rv;
-  if (strncmp(l->url, "ipc://", 6) == 0)
+  if (tc_url_is_ipc(l->url))
     rv = nng_listener_set_int(l->current, NNG_OPT_IPC_PERMISSIONS, SOCKET_MODE);
   else if (l->tls != NULL)
     rv = nng_listener_set_ptr(l->current, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(l->tls));
@@ -275,7 +274,7 @@ static int start_watch(struct tc_nng_listener *l) {
 tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
                     struct tb_diag *diag, struct tc_nng_listener **out) {
   struct tc_nng_listener *l = calloc(1, sizeof *l);
-  bool wants_tls = strncmp(url, "tls+", 4) == 0;
+  bool wants_tls = tc_url_is_tls(url);
   char *real = NULL;
 
   if (l == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -328,4 +327,33 @@ uint64_t tc_nng_listener_turns(const struct tc_nng_listener *l) {
 
 const char *tc_nng_listener_url(const struct tc_nng_listener *l) {
   return l->url;
+}
+
+/* --- lists ------------------------------------------------------------------------------------- */
+
+tb_rc tc_nng_listeners_add(struct tc_nng_listeners *all, nng_socket socket, const char *url,
+                           struct tc_nng_tls *tls, struct tb_diag *diag) {
+  if (all->count == TC_URLS_MAX)
+    return tb_fail(diag, TB_BUDGET, "%.120s: more than %d listeners", url, TC_URLS_MAX);
+  TB_TRY(tc_nng_listen(socket, url, tls, diag, &all->at[all->count]));
+  all->count++;
+  return TB_OK;
+}
+
+void tc_nng_listeners_close(struct tc_nng_listeners *all) {
+  while (all->count > 0) tc_nng_listener_close(all->at[--all->count]);
+}
+
+uint64_t tc_nng_listeners_turns(const struct tc_nng_listeners *all) {
+  uint64_t least = UINT64_MAX;
+
+  for (unsigned i = 0; i < all->count; i++) {
+    uint64_t turns = tc_nng_listener_turns(all->at[i]);
+    if (turns < least) least = turns;
+  }
+  return least;
+}
+
+const char *tc_nng_listeners_url(const struct tc_nng_listeners *all, unsigned i) {
+  return i < all->count ? tc_nng_listener_url(all->at[i]) : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens one nng listener as the configuration says (ipc:// for this host's group, tls+tcp:// for
+/* Opens nng listeners as the configuration says (ipc:// for this host's group, tls+tcp:// for
  * whoever has a reader certificate) and keeps it alive.
  *
  * nng 1.5.2 stops accepting for ever when a peer closes at a certain moment of the greeting: its
@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "collector/nng_engine.h"
+#include "collector/urls.h"
 
 struct tc_nng_listener;
 
@@ -30,5 +31,19 @@ void tc_nng_listener_close(struct tc_nng_listener *listener);
 uint64_t tc_nng_listener_turns(
     const struct tc_nng_listener *listener); /* of its thread, one a second; any thread */
 const char *tc_nng_listener_url(const struct tc_nng_listener *listener); /* port 0 resolved */
+
+/* Those of one list of URLs, in its order, each on the socket that its user chooses. */
+struct tc_nng_listeners {
+  unsigned count;
+  struct tc_nng_listener *at[TC_URLS_MAX];
+};
+
+TB_MUST tb_rc tc_nng_listeners_add(struct tc_nng_listeners *all, nng_socket socket, const char *url,
+                                   struct tc_nng_tls *tls, struct tb_diag *diag);
+void tc_nng_listeners_close(struct tc_nng_listeners *all); /* before their sockets */
+/* Of the one that has turned least: it stands still as soon as one of them does. */
+uint64_t tc_nng_listeners_turns(const struct tc_nng_listeners *all);
+const char *tc_nng_listeners_url(const struct tc_nng_listeners *all,
+                                 unsigned i); /* NULL: no more */
 
 #endif

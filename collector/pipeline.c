@@ -367,6 +367,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   if (rc != TB_OK) return rc;
 
   TB_TRY(tc_leases_start(p->leases, diag));
+  TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
   struct tc_archive_env env = {
     .config = p->config,
     .store = p->store,
@@ -378,11 +379,11 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
     .version = p->version,
     .started_wall_ns = p->started_wall_ns,
   };
+  for (unsigned i = 0; i < TC_URLS_MAX; i++) env.feed_urls[i] = tc_feed_url(p->feed, i);
   pthread_mutex_lock(&p->archive_lock); /* its first question may come before it has a name here */
   rc = tc_archive_start(&env, diag, &p->archive);
   pthread_mutex_unlock(&p->archive_lock);
-  if (rc != TB_OK) return rc;
-  return tc_feed_start(p->feed, p->nng_tls, diag);
+  return rc;
 }
 
 static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
@@ -636,10 +637,12 @@ void tc_pipeline_free(struct tc_pipeline *p) {
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
   *out = (struct tc_addresses){
     .agents = tc_door_address(p->door),
-    .feed = tc_feed_url(p->feed),
-    .archive = tc_archive_url(p->archive),
     .http = p->http != NULL ? tc_http_address(p->http) : "",
   };
+  for (unsigned i = 0; i < TC_URLS_MAX; i++) {
+    out->feed[i] = tc_feed_url(p->feed, i);
+    out->archive[i] = tc_archive_url(p->archive, i);
+  }
 }
 
 /* The main loop asks, so it turns. Threads that answer a reader's question (the archive's, libuv's pool for HTTP) are

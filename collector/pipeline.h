@@ -15,6 +15,7 @@
 
 #include "collector/activation.h"
 #include "collector/config.h"
+#include "collector/urls.h"
 
 struct tc_pipeline;
 
@@ -40,7 +41,8 @@ void tc_pipeline_drain(struct tc_pipeline *p);
 void tc_pipeline_free(struct tc_pipeline *p); /* after ended() and the main loop's last turn */
 
 struct tc_addresses {
-  const char *agents, *feed, *archive, *http; /* http: "" where it is off */
+  const char *agents, *http;                                    /* http: "" where it is off */
+  const char *feed[TC_URLS_MAX + 1], *archive[TC_URLS_MAX + 1]; /* up to a NULL */
 };
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);
 

@@ -20,12 +20,20 @@ void tc_ready_file_drop_stale(const char *path) {
   if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) unlink(path);
 }
 
+/* feed=, feed.2=, feed.3= and so on. */
+static void write_urls(FILE *file, const char *key, const char *const *urls) {
+  fprintf(file, "%s=%s\n", key, urls[0]);
+  for (unsigned i = 1; urls[i] != NULL; i++) fprintf(file, "%s.%u=%s\n", key, i + 1, urls[i]);
+}
+
 static bool write_file(const char *path, const struct tc_addresses *a) {
   FILE *file = fopen(path, "we");
 
   if (file == NULL) return false;
-  fprintf(file, "agents=%s\nfeed=%s\narchive=%s\nhttp=%s\npid=%d\n", a->agents, a->feed, a->archive,
-          a->http, (int)getpid());
+  fprintf(file, "agents=%s\n", a->agents);
+  write_urls(file, "feed", a->feed);
+  write_urls(file, "archive", a->archive);
+  fprintf(file, "http=%s\npid=%d\n", a->http, (int)getpid());
   bool failed = ferror(file) != 0;
   return fclose(file) == 0 && !failed;
 }

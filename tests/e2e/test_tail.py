@@ -326,5 +326,3 @@ class Tail(Case):
             self.assertIn(words, done.err, args)
         done = self.tracectl("tail", "--server", f"@{self.folder}/nothing", "--kind", "all", expect=1)
         self.assertIn("nothing", done.err)
-        done = self.tracectl("tail", "--server", "127.0.0.1:7072", "--certs", self.certs, expect=2)
-        self.assertIn("two", done.err)

@@ -22,9 +22,9 @@ class Top(Case):
         super().setUp()
         self.sockets = (str(self.folder / f"tmux-{n}") for n in itertools.count())
 
-    def start(self, collector, columns=80, rows=24, environment=""):
+    def start(self, collector, columns=80, rows=24, environment="", server=None):
         """A shell that runs top, then says its exit code."""
-        top = f"{TRACECTL} top --server {collector.to} --certs {self.certs} 2>{self.folder}/top.log"
+        top = f"{TRACECTL} top --server {server or collector.to} --certs {self.certs} 2>{self.folder}/top.log"
         self.socket = next(self.sockets)  # a server of its own: one that is ending takes no new session
         self.addCleanup(subprocess.run, ["tmux", "-S", self.socket, "kill-server"], capture_output=True)
         self.tmux("new-session", "-d", "-x", columns, "-y", rows,
@@ -94,6 +94,14 @@ class Top(Case):
             send.kill()
             collector.restart()
             self.wait_for("health: ok")
+
+    def test_alerts_come_where_only_the_archives_port_is_named(self):
+        collector = Collector(self, "alert.stw=1us", "alert.every=0s", "listen.archive=tls+tcp://127.0.0.1:0",
+                              "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
+        self.start(collector, server=collector.ready["archive"].removeprefix("tls+tcp://"))
+        self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs,
+                   "--service", "shop", "--instance", "one", "--rate", "0.01", "--no-progress")
+        self.wait_for("shop/one: world stopped")
 
     def test_a_collector_that_restarts_is_waited_for(self):
         collector = Collector(self)

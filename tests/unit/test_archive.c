@@ -34,7 +34,7 @@ static void close_host(void) {
 TestSuite(archive, .init = open_host, .fini = close_host, .timeout = 240);
 
 static struct tk_client *client(void) {
-  struct tk_client_args args = { .server = tc_archive_url(host.archive) };
+  struct tk_client_args args = { .server = tc_archive_url(host.archive, 0) };
   struct tk_client *c;
 
   cr_assert_eq(tk_client_open(&args, &diag, &c), TB_OK, "%s", diag.text);
@@ -369,7 +369,7 @@ static void close_tls_host(void) {
 TestSuite(archive_tls, .init = open_tls_host, .fini = close_tls_host, .timeout = 240);
 
 Test(archive_tls, a_reader_is_answered) {
-  struct tk_client_args args = { .server = tc_archive_url(host.archive), .certs = certs };
+  struct tk_client_args args = { .server = tc_archive_url(host.archive, 0), .certs = certs };
   const Tracecollect__V1__ReadReply *chunk;
   struct tt_writer w = writer(1, 7);
   struct tk_client *c;
@@ -388,7 +388,7 @@ Test(archive_tls, a_reader_is_answered) {
 Test(archive_tls, an_agent_is_told_that_it_may_not_read) {
   char cert[96], key[96];
   struct tk_client_args args = {
-    .server = tc_archive_url(host.archive), .certs = certs, .tls_cert = cert, .tls_key = key
+    .server = tc_archive_url(host.archive, 0), .certs = certs, .tls_cert = cert, .tls_key = key
   };
   struct tk_client *c;
 

@@ -168,6 +168,46 @@ Test(config, finish_checks_keys_against_each_other) {
                "listen.feed: the socket's path is");
 }
 
+/* A configuration with listen.archive given as `list` in YAML or with --set. */
+static void expect_archive(const char *list, const char *lines) {
+  struct tc_config config;
+  struct tb_diag diag;
+  char text[512];
+
+  snprintf(text, sizeof text, "state: /s\nlisten:\n  archive: %s\n", list);
+  cr_expect_eq(load_text(&config, text, &diag), TB_OK, "%s", diag.text);
+  cr_expect_eq(tc_config_finish(&config, &diag), TB_OK, "%s: %s", list, diag.text);
+  cr_expect_str_eq(config.listen_archive, lines);
+  tc_config_fini(&config);
+}
+
+Test(config, listeners_are_one_or_a_list) {
+  static const char both[] = "ipc:///s/archive.sock\ntls+tcp://0.0.0.0:7072";
+
+  expect_archive("tls+tcp://h:1", "tls+tcp://h:1");
+  expect_archive("[\"ipc://\", \"tls+tcp://0.0.0.0:7072\"]", both);
+  expect_archive("\n    - ipc://\n    - tls+tcp://0.0.0.0:7072", both);
+  expect_archive("\"ipc://,tls+tcp://0.0.0.0:7072\"", both);
+  expect_archive("\"ipc://  tls+tcp://0.0.0.0:7072 \"", both);
+  expect_archive("\"ipc:///a, b,c, tcp://127.0.0.1:0, tcp://127.0.0.1:0\"",
+                 "ipc:///a, b,c\ntcp://127.0.0.1:0\ntcp://127.0.0.1:0");
+}
+
+Test(config, a_list_of_listeners_names_what_is_wrong_in_it) {
+  expect_broken("listen:\n  archive: []\n", ":2: listen.archive: the list is empty");
+  expect_broken("listen:\n  feed:\n    - ipc://\n    - [a]\n", ":4: listen.feed: an item of");
+  expect_broken("listen:\n  feed:\n    - ipc://\n    -\n", ":4: listen.feed: an item of");
+  expect_broken("listen:\n  agents: [a, b]\n", ":2: listen.agents: a text is wanted here");
+  expect_unfit("listen.archive=ipc:// ipc:///tmp/a ipc:///tmp/a",
+               "listen.archive: ipc:///tmp/a is there twice");
+  expect_unfit("listen.archive=ipc://, tcp://10.0.0.1:7072", "listen.archive: plain tcp://");
+  expect_unfit("listen.archive=ipc:// ws://h:1", "is not an ipc:// or tls+tcp:// URL");
+  expect_unfit("listen.archive= , ", "listen.archive: no URL is in it");
+  expect_unfit("listen.feed=tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 "
+               "tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0",
+               "listen.feed: more than 8 URLs");
+}
+
 Test(config, state_defaults_to_systemds_folder_then_to_one_here) {
   struct tc_config config;
   struct tb_diag diag;
@@ -262,7 +302,7 @@ Test(config, the_printed_default_loads_back_to_the_defaults) {
   for (size_t i = 0; i < tc_config_keys_count; i++) {
     const struct tc_config_key *key = &tc_config_keys[i];
     const char *a = (const char *)&defaults + key->offset, *b = (const char *)&loaded + key->offset;
-    if (key->type == TC_TYPE_STRING)
+    if (tc_config_is_text(key->type))
       cr_expect_str_eq(*(char *const *)a, *(char *const *)b, "%s", key->name);
     else if (key->type != TC_TYPE_BOOL)
       cr_expect_eq(*(const uint64_t *)a, *(const uint64_t *)b, "%s", key->name);
@@ -317,7 +357,7 @@ Test(config, a_reload_takes_over_what_may_change_and_names_what_waits_for_the_ne
 
 Test(config, texts_are_for_the_next_start) {
   for (size_t i = 0; i < tc_config_keys_count; i++)
-    cr_expect_not(tc_config_keys[i].type == TC_TYPE_STRING && tc_config_keys[i].reloads,
+    cr_expect_not(tc_config_is_text(tc_config_keys[i].type) && tc_config_keys[i].reloads,
                   "%s: a reader on another thread may hold the old text", tc_config_keys[i].name);
 }
 

@@ -224,7 +224,7 @@ Test(feed, a_subscriber_filters_by_the_first_bytes_of_the_topic) {
 
   strcpy(other.service, "shopping");
   tt_ear_open(&ear, NULL);
-  nng_socket sub = subscribe("shop/", tc_feed_url(ear.feed));
+  nng_socket sub = subscribe("shop/", tc_feed_url(ear.feed, 0));
   await_subscribers(&ear, 1);
   publish(ear.feed, &other, 1);
   publish(ear.feed, &origin, 2);
@@ -247,7 +247,7 @@ Test(feed, a_stopped_subscriber_stops_nobody_and_sees_its_gap) {
 
   tt_ear_open(&ear, small);
   tc_feed_reader_listen(ear.reader, false);
-  nng_socket sub = subscribe("", tc_feed_url(ear.feed));
+  nng_socket sub = subscribe("", tc_feed_url(ear.feed, 0));
   await_subscribers(&ear, 1);
   for (uint64_t i = 1; i <= MESSAGES; i++) {
     publish_sized(ear.feed, 0, &origin, i, EACH);

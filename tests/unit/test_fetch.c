@@ -23,7 +23,7 @@ static void open_with(unsigned generations_max) {
   cr_assert_not_null(mkdtemp(folder));
   cr_assert_eq(chdir(folder), 0);
   tt_host_open(&host, NULL, NULL, generations_max);
-  setenv("TRACECTL_SERVER", tc_archive_url(host.archive), 1);
+  setenv("TRACECTL_SERVER", tc_archive_url(host.archive, 0), 1);
   setenv("TRACECTL_CONFIG", "/dev/null", 1);
 }
 

@@ -9,7 +9,10 @@
 #include "collector/nng_close.h"
 #include "collector/nng_engine.h"
 #include "tools/tracectl/client_tls.h"
+#include "tools/tracectl/find_feed.h"
 #include "tools/tracectl/probe.h"
+
+#define READERS_PORTS " Readers use 7072 (archive) and 7071 (feed), or what listen.* says"
 
 enum {
   CONNECT_MS = 5000,
@@ -48,9 +51,18 @@ static void note_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
 
 /* --- open -------------------------------------------------------------------------------------- */
 
+/* OpenSSL's words for a port that is not for readers. */
+static const char *other_port(const char *refusal) {
+  if (strstr(refusal, "no application protocol") != NULL)
+    return "; is it the port for agents?" READERS_PORTS;
+  if (strstr(refusal, "wrong version number") != NULL)
+    return "; is it the port for HTTP?" READERS_PORTS;
+  return "";
+}
+
 tb_rc tk_link_refused(const struct tk_link *l, struct tb_diag *diag) {
-  return tb_fail(diag, TB_REFUSED, "the handshake with %.70s failed: %.100s", l->where.shown,
-                 l->refusal);
+  return tb_fail(diag, TB_REFUSED, "the handshake with %.70s failed: %.100s%s", l->where.shown,
+                 l->refusal, other_port(l->refusal));
 }
 
 tb_rc tk_link_fail(const struct tk_link *l, int rv, struct tb_diag *diag) {
@@ -132,13 +144,16 @@ static tb_rc connect_to(struct tk_link *l, struct tb_diag *diag) {
     if (!give_up(l, dialer)) return TB_OK;
     waited += patience;
   }
-  return tb_fail(diag, TB_IO, "%.120s does not speak the collector's protocol", l->where.shown);
+  return tb_fail(diag, TB_IO,
+                 "%.90s does not speak this protocol; is it another port?" READERS_PORTS,
+                 l->where.shown);
 }
 
 static tb_rc open_steps(struct tk_link *l, const struct tk_client_args *args, enum tk_socket which,
                         int (*make)(nng_socket *socket, void *self), void *self,
                         struct tb_diag *diag) {
   TB_TRY(tk_where_find(args, which, diag, &l->where));
+  if (l->where.of_archive) TB_TRY(tk_find_feed(args, diag, &l->where));
   TB_TRY(make_tls(l, diag));
   int rv = prepare_socket(l, make, self);
   return rv == 0 ? connect_to(l, diag) : tk_link_fail(l, rv, diag);

@@ -179,7 +179,7 @@ static void put_key(FILE *out, const struct tc_config_key *key) {
   put_line(out, key->text);
   fputs(".br\nType: ", out);
   put_span(out, span(tc_config_type_name(key->type)), false);
-  if (key->type == TC_TYPE_STRING) {
+  if (tc_config_is_text(key->type)) {
     if (key->def_text[0] != '\0') {
       fputs("; default: ", out);
       put_span(out, span(key->def_text), false);
@@ -188,7 +188,7 @@ static void put_key(FILE *out, const struct tc_config_key *key) {
     tc_config_format(key->type, key->def, text);
     fprintf(out, "; default: %s", text);
   }
-  if (key->type != TC_TYPE_STRING && key->type != TC_TYPE_BOOL) {
+  if (!tc_config_is_text(key->type) && key->type != TC_TYPE_BOOL) {
     tc_config_format(key->type, key->min, text);
     fprintf(out, "; at least %s", text);
     tc_config_format(key->type, key->max, text);

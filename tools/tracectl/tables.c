@@ -28,7 +28,7 @@ static void fill_config(struct tk_table *t) {
     bool number =
         key->type == TC_TYPE_COUNT || key->type == TC_TYPE_BYTES || key->type == TC_TYPE_TIME;
     ROW(t, key->name, tc_config_type_name(key->type),
-        key->type == TC_TYPE_STRING ? key->def_text : def, number ? min : "",
+        tc_config_is_text(key->type) ? key->def_text : def, number ? min : "",
         number && key->max != 0 ? max : "", key->reloads ? "reload" : "start", key->text);
   }
 }

@@ -127,7 +127,7 @@ static bool starts(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-static tb_rc take_url(const char *url, struct tb_diag *diag, struct tk_where *out) {
+tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out) {
   const char *rest = strstr(url, "://") + 3;
 
   if (strlen(url) >= sizeof out->url)
@@ -142,13 +142,6 @@ static tb_rc take_url(const char *url, struct tb_diag *diag, struct tk_where *ou
   return tb_hostport_parse(rest, diag, &out->at);
 }
 
-/* A verb that uses the feed needs the archive too, and one port cannot be both. */
-static tb_rc one_of_two(const char *text, struct tb_diag *diag) {
-  return tb_fail(diag, TB_BROKEN,
-                 "--server: \"%.80s\" is one socket, this needs two: give HOST or @READYFILE",
-                 text);
-}
-
 static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *diag,
                        struct tk_where *out) {
   char with_port[TB_HOST_MAX + 16], url[TK_URL_BYTES];
@@ -158,12 +151,12 @@ static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *d
 
   if (strlen(text) > TB_HOST_MAX) return tb_fail(diag, TB_BROKEN, "--server: the host is too long");
   snprintf(with_port, sizeof with_port, "%s%s%s", bare_ipv6 ? "[" : "", text, bare_ipv6 ? "]" : "");
-  if (has_port && which == TK_SOCKET_FEED) return one_of_two(text, diag);
+  out->of_archive = has_port && which == TK_SOCKET_FEED;
   if (!has_port)
     snprintf(with_port + strlen(with_port), 8, ":%d",
              which == TK_SOCKET_FEED ? TK_FEED_PORT : TK_ARCHIVE_PORT);
   snprintf(url, sizeof url, "tls+tcp://%s", with_port);
-  TB_TRY(take_url(url, diag, out));
+  TB_TRY(tk_where_set(url, diag, out));
   snprintf(out->shown, sizeof out->shown, "%s", with_port);
   return TB_OK;
 }
@@ -179,7 +172,7 @@ static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_wh
 
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     snprintf(url, sizeof url, "ipc://%s/%s.sock", folders[i], name);
-    if (access(url + strlen("ipc://"), F_OK) == 0) return take_url(url, diag, out);
+    if (access(url + strlen("ipc://"), F_OK) == 0) return tk_where_set(url, diag, out);
     if (errno == EACCES && denied == NULL) denied = folders[i];
   }
   if (denied != NULL)
@@ -200,10 +193,11 @@ static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag 
     TB_TRY(tk_ready_file_get(text + 1, socket_names[which], diag, url, sizeof url));
     if (strstr(url, "://") == NULL)
       return tb_fail(diag, TB_BROKEN, "%.100s: %s is not a URL", text + 1, socket_names[which]);
-    return take_url(url, diag, out);
+    return tk_where_set(url, diag, out);
   }
   if (strstr(text, "://") == NULL) return take_host(text, which, diag, out);
-  return which == TK_SOCKET_FEED ? one_of_two(text, diag) : take_url(text, diag, out);
+  out->of_archive = which == TK_SOCKET_FEED;
+  return tk_where_set(text, diag, out);
 }
 
 tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which, struct tb_diag *diag,

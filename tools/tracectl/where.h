@@ -22,11 +22,14 @@ struct tk_where {
   char shown[TK_URL_BYTES]; /* for people */
   struct tb_hostport at;    /* of tcp URLs */
   bool tls, ipc;
+  bool of_archive; /* the feed was asked for, and --server names the archive: find_feed.h */
   char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX], crl[PATH_MAX]; /* "" : not named */
 };
 
-/* A URL and HOST:PORT name the archive: of the feed they are TB_BROKEN. */
+/* A URL and HOST:PORT name the archive, whichever is asked for. */
 TB_MUST tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which,
                             struct tb_diag *diag, struct tk_where *out);
+/* Another address, the certificates stay. */
+TB_MUST tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out);
 
 #endif
