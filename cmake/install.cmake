@@ -10,7 +10,7 @@ install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wi
   lib/wire/split.h lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
 install(FILES lib/online/active.h lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h
-  lib/online/generation.h lib/online/handler.h lib/online/model.h lib/online/prepare.h lib/online/pull.h lib/online/ranges.def lib/online/reader.h
+  lib/online/generation.h lib/online/handler.h lib/online/model.h lib/online/prepare.h lib/online/pull.h lib/online/range_time.h lib/online/ranges.def lib/online/reader.h
   lib/online/reasons.def lib/online/substreams.h lib/online/survey.h lib/online/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
 

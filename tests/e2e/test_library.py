@@ -2,15 +2,20 @@
 """G1, G8: the libraries as their users meet them: installed, found by pkg-config with their version, an analysis written on them."""
 import json
 import os
+import re
 import shlex
 import shutil
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case
+from harness import BUILD, SANITIZE, SOURCE, Case, corpus
 
 EXAMPLE = SOURCE / "examples/who-waits/who_waits.c"
 HEAP = SOURCE / "examples/heap-graph/heap_graph.c"
 PULLING = SOURCE / "examples/thread-time/thread_time.c"
+RANGES = SOURCE / "examples/range-time/range_time.c"
+# What Go's own tool prints of ranges and Syncs; `cat -d parsed` prints the same, byte for byte.
+PARSED = re.compile(r'^M=.* (Sync|Range(?:Begin|Active|End)) Time=(\d+) (?:Name="([^"(]+?)(?: \(.*\))?" Scope=(\w+)(?:\((\d+)\))?)?')
+RANGE_IDS = {"stop-the-world": "/stw", "GC concurrent mark phase": "/gc/mark", "GC incremental sweep": "/gc/sweep", "GC mark assist": "/gc/mark-assist"}
 
 
 @unittest.skipIf(SANITIZE, "the example is compiled without the sanitizer's runtime")
@@ -73,6 +78,73 @@ class Library(Case):
         self.assertEqual(spans["Blocked"], blocked)
         self.assertEqual(spans["Syscall"], ended + blocked)
         self.assertGreater(spans["Running"], spans["Syscall"])
+
+    def ranges_of(self, trace):
+        """By the rules of internal/trace/summary.go: what RangeActive restates has been active since the last Sync, or since it was last heard of."""
+        total, since, lower, ended, syncs, marks, begun, now = {}, {}, set(), {}, [], [], None, 0
+        for line in self.tracectl("cat", "-d", "parsed", trace).out.splitlines():
+            if not line.startswith("M="):
+                continue
+            before, now = now, int(re.search(r" Time=(\d+)", line)[1])
+            match = PARSED.match(line)
+            if not match:
+                continue
+            what, name, scope, ident = match[1], match[3], match[4], match[5]
+            if what == "Sync":
+                syncs.append((now, before))
+                continue
+            key = f"{RANGE_IDS[name]} {scope} {ident or 0}"
+            if what == "RangeActive":
+                if key in since:
+                    total[key] += syncs[-1][0] - since[key]
+                else:
+                    lower.add(key)
+                    total.setdefault(key, 0)
+                    if scope == "None":
+                        begun = syncs[-1][0]
+                since[key] = syncs[-1][0]
+            elif what == "RangeBegin":
+                total.setdefault(key, 0)
+                since[key] = now
+                begun = now if scope == "None" else begun
+            elif key in since:
+                total[key] += now - since.pop(key)
+                ended[key] = ended.get(key, 0) + 1
+                if scope == "None":
+                    marks.append((begun, now))
+        for key, time in since.items():
+            total[key] += now - time
+            if " None " in key:
+                marks.append((begun, now))
+        rows = {f"{key}: {ns}{'+' if key in lower else ''} ns, {ended.get(key, 0)} ended{', 1 active' if key in since else ''}"
+                for key, ns in total.items()}
+        spans = [(begin, after) for (begin, _), (_, after) in zip(syncs, syncs[1:])]
+        marking = [(sum(max(0, min(b, end) - max(a, begin)) for a, b in marks), end - begin) for begin, end in spans]
+        return rows, marking, len(lower)
+
+    def test_ranges_last_as_go_counts_them_since_the_last_sync(self):
+        program = self.folder / "range-time"
+        self.run_program("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", RANGES, *self._flags(), "-o", program)
+        traces = [self.unpack(packed) for packed in corpus()]
+        for trace in [trace for trace in traces if "gens" in trace.name]:
+            rows = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()]
+            for first in rows[1::max(1, len(rows) // 8)]:  # as if tracing had begun there: ranges are under way
+                cut = self.folder / f"{trace.stem}-{first['gen']}.trace"
+                bytes_ = trace.read_bytes()
+                cut.write_bytes(bytes_[:16] + bytes_[first["offset"]:])
+                traces.append(cut)
+        lower = marked = 0
+        for trace in traces:
+            want, marking, unseen = self.ranges_of(trace)
+            lines = self.run_program(program, trace).out.splitlines()
+            generations = [tuple(map(int, re.findall(r"\d+", line)[1:3])) for line in lines if line.startswith("generation")]
+            self.assertEqual(generations, marking, trace.name)
+            self.assertEqual({line for line in lines if not line.startswith("generation")}, want, trace.name)
+            lower, marked = lower + unseen, marked + sum(ns > 0 for ns, _ in marking)
+        self.assertGreater(marked, 3)
+        if len(traces) > 30:  # the large corpus is there: data of our own has no range that a cut leaves open
+            self.assertGreater(lower, 3)
+            self.assertGreater(marked, 20)
 
     def test_the_example_over_blobs_compiles_and_says_what_is_wrong_with_its_file(self):
         program = self.folder / "heap-graph"
