@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/archive_private.h"
+#include "collector/clock.h"
 #include "collector/meta.h"
 #include "proto/loss.h"
 #include "proto/unpack.h"
@@ -116,6 +117,7 @@ static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
   TB_TRY(copy_text(&w->arena, a->durable ? "durable" : "process", &status->level));
   TB_TRY(copy_text(&w->arena, stats.health, &status->health));
   status->started_wall_ns = a->env.started_wall_ns;
+  status->wall_ns = tc_wall_ns();
   status->archive_bytes = stats.archive_bytes;
   status->archive_segments = stats.archive_segments;
   status->disk_free_bytes = stats.disk_free_bytes;

@@ -22,7 +22,7 @@ export class Model {
     const stops = [];
     for (const s of overview.streams) {
       s.name = `${s.service} ${s.instance}`.toLowerCase();
-      s.old = overview.wall_ns - s.last_wall_ns > OLD_NS;
+      s.old = s.last_wall_ns > 0 && overview.wall_ns - s.last_wall_ns > OLD_NS; // 0: it has only just come
       s.blocked_busy = s.old ? 0 : s.blocked_now - s.blocked_idle;
       this.sample(s, overview.wall_ns);
       stops.push(...this.stopsSince(s, first));

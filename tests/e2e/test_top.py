@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tracectl top` on a real terminal: tmux, whose screen is read back."""
 import itertools
+import os
 import re
 import shutil
 import signal
@@ -82,6 +83,22 @@ class Top(Case):
         self.wait_for("over: 0")
         self.assertNotIn("-icanon", self.terminal())
         self.assertEqual(self.log("top"), "")
+
+    def test_calls_of_a_stream_that_is_silent_are_not_blocked_now(self):
+        """As from a flight recorder after its snap: the stream is live, and what was blocked then is shown with its time."""
+        collector = Collector(self)
+        growing = self.folder / "growing.trace"
+        os.mkfifo(growing)
+        self.spawn("send", TRACECTL, "send", growing, "--to", collector.to, "--certs", self.certs, "--service", "shop", "--instance", "one",
+                   "--no-progress")
+        with open(growing, "wb", buffering=0) as writer:
+            writer.write(self.trace("g26-gens").read_bytes()[:150_000])
+            self.start(collector, columns=120, rows=40)
+            self.wait_for(r"live +shop/one", r"BLOCKED NOW: 0\n.*shop/one +as of \d\d:\d\d:\d\d ")
+            report = collector.json_lines("report", "syscall", "--window", "10s", "--top", "0")[0]
+            self.assertGreater(report["syscall"]["blocked_now_total"], 0)
+            self.keys("q")
+            self.wait_for("over: 0")
 
     def test_alerts_come_from_the_feed_of_a_restarted_collector_too(self):
         collector = Collector(self, "alert.stw=1us", "alert.every=0s")

@@ -8,6 +8,8 @@
 #include "tools/tracectl/top_page.h"
 
 enum { SECOND = 1000000000 };
+#define AS_OF_NS                                                                                   \
+  (UINT64_C(1767225600) * SECOND + 3723 * UINT64_C(1000000000)) /* 01:02:03 of a day */
 
 typedef Tracecollect__V1__StreamStatus stream_status;
 
@@ -112,7 +114,7 @@ Test(top, streams_that_are_gone_or_not_wanted_are_not_there) {
 }
 
 /* A report of the first stream: calls blocked for 1 ms, 2 ms and so on. */
-static void report_calls(struct tk_top_model *m, size_t n) {
+static void report_calls_of(struct tk_top_model *m, size_t stream, size_t n) {
   Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
   Tracecollect__V1__SyscallReport syscalls = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
   Tracecollect__V1__BlockedCall call[200], *calls[200];
@@ -135,10 +137,15 @@ static void report_calls(struct tk_top_model *m, size_t n) {
   }
   syscalls.blocked_now = calls;
   syscalls.n_blocked_now = syscalls.blocked_now_total = n;
-  report.stream = (ProtobufCBinaryData){ 16, m->stream[0].id };
+  report.stream = (ProtobufCBinaryData){ 16, m->stream[stream].id };
+  report.until_wall_ns = AS_OF_NS;
   report.syscall = &syscalls;
-  tk_top_clear_reports(m);
   tk_top_take_report(m, &report);
+}
+
+static void report_calls(struct tk_top_model *m, size_t n) {
+  tk_top_clear_reports(m);
+  report_calls_of(m, 0, n);
 }
 
 Test(top, blocked_calls_stand_oldest_first_where_the_program_made_them) {
@@ -153,6 +160,60 @@ Test(top, blocked_calls_stand_oldest_first_where_the_program_made_them) {
   cr_assert_str_eq(m->call[0].where, "db.(*conn).read  conn.go:7");
   tk_top_clear_reports(m);
   cr_assert_eq(m->calls + m->calls_total, 0);
+  free(m);
+}
+
+/* Two streams, of which the first had its last data so many seconds before the collector says what time it is. */
+static struct tk_top_model *model_aged(unsigned seconds, uint64_t wall_ns) {
+  static const struct tk_selector all;
+  struct tk_top_model *m = model_of(2);
+  struct answer a;
+
+  answer(&a, 2, 0, 0);
+  a.reply.wall_ns = wall_ns;
+  a.stream[0].last_wall_ns = AS_OF_NS - (uint64_t)seconds * SECOND; /* 0: nothing is archived */
+  a.stream[1].last_wall_ns = AS_OF_NS - SECOND;
+  tk_top_take_status(m, &a.reply, &all, 2 * SECOND);
+  tk_top_clear_reports(m);
+  report_calls_of(m, 0, 3);
+  report_calls_of(m, 1, 2);
+  return m;
+}
+
+Test(top, calls_of_a_stream_that_came_long_ago_are_not_blocked_now) {
+  struct tk_top_model *m = model_aged(16, AS_OF_NS);
+
+  cr_assert_eq(m->calls_total, 2);
+  cr_assert(m->stream[0].blocked_now == 0 && m->stream[1].blocked_now == 2);
+  cr_assert_eq(m->calls, 5);
+  for (size_t i = 0; i < m->calls; i++) {
+    cr_assert_str_eq(m->call[i].who, i < 2 ? "s01/one" : "s00/one", "those of now come first");
+    cr_assert_eq(m->call[i].as_of_wall_ns, i < 2 ? 0 : AS_OF_NS);
+  }
+  struct tk_page *page = page_of(m, 100, 40);
+  cr_assert_eq(lines_with(page, "BLOCKED NOW: 2"), 1);
+  cr_assert_eq(lines_with(page, "as of 01:02:03  db.(*conn).read"), 3);
+  for (unsigned i = 0; i < page->n; i++)
+    if (strstr(page->line[i].text, "as of 0") != NULL)
+      cr_assert_eq(page->line[i].look, TK_LOOK_DIM);
+  free(page);
+  free(m);
+}
+
+Test(top, calls_of_a_stream_are_of_now_up_to_15_seconds_or_where_no_clock_is_known) {
+  struct tk_top_model *m = model_aged(15, AS_OF_NS);
+
+  cr_assert(m->calls_total == 5 && m->call[0].as_of_wall_ns == 0);
+  free(m);
+  m = model_aged(1000, 0);
+  cr_assert(m->calls_total == 5 && m->call[0].as_of_wall_ns == 0, "of an older collector");
+  free(m);
+}
+
+Test(top, calls_of_a_stream_of_which_nothing_is_archived_yet_are_of_now) {
+  struct tk_top_model *m = model_aged((unsigned)(AS_OF_NS / SECOND), AS_OF_NS);
+
+  cr_assert(m->calls_total == 5 && m->call[0].as_of_wall_ns == 0);
   free(m);
 }
 

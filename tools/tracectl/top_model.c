@@ -9,6 +9,8 @@
 
 typedef Tracecollect__V1__StreamStatus stream_status;
 
+#define OLD_NS UINT64_C(15000000000) /* as the page has it: collector/page/model.js */
+
 static void name_who(char out[TK_TOP_WHO_BYTES], const char *service, const char *instance) {
   snprintf(out, TK_TOP_WHO_BYTES, "%.64s/%.64s", service, instance);
 }
@@ -53,7 +55,14 @@ static void take_sample(struct tk_top_stream *s, uint64_t now_ns, uint64_t bytes
   s->rates.events_s = (double)(events - s->sample[0].events) / seconds;
 }
 
-static void take_stream(struct tk_top_model *m, const stream_status *from, uint64_t now_ns) {
+/* By the collector's clock alone; one that does not say what time it is has no old streams. last_wall_ns 0: nothing of the
+ * stream is archived yet, it has only just come. */
+static bool is_old(const stream_status *s, uint64_t wall_ns) {
+  return s->last_wall_ns != 0 && wall_ns > s->last_wall_ns && wall_ns - s->last_wall_ns > OLD_NS;
+}
+
+static void take_stream(struct tk_top_model *m, const stream_status *from, uint64_t now_ns,
+                        uint64_t wall_ns) {
   struct tk_top_stream *s = find_or_add(m, from->stream.data);
 
   m->lost_generations += from->lost_generations;
@@ -62,6 +71,7 @@ static void take_stream(struct tk_top_model *m, const stream_status *from, uint6
     return;
   }
   s->seen = true;
+  s->old = is_old(from, wall_ns);
   name_who(s->who, from->service, from->instance);
   snprintf(s->state, sizeof s->state, "%s", from->state);
   s->go_version = from->go_version;
@@ -128,7 +138,7 @@ void tk_top_take_status(struct tk_top_model *m, const Tracecollect__V1__StatusRe
     if (!tk_top_wants(selector, s)) continue;
     int rank = rank_of(s->state);
     if (rank < 4) (*counts[rank])++;
-    take_stream(m, s, now_ns);
+    take_stream(m, s, now_ns, status->wall_ns);
   }
   forget_unseen(m);
   qsort(m->stream, m->streams, sizeof m->stream[0], by_state_and_name);
@@ -146,19 +156,27 @@ void tk_top_clear_reports(struct tk_top_model *m) {
   }
 }
 
-/* The oldest calls of all streams stay, oldest first. */
-static void take_call(struct tk_top_model *m, const char *who,
+/* What blocks now comes before what blocked then, and the older call before the younger. */
+static bool stands_before(const struct tk_top_call *call, uint64_t age_ns, bool old) {
+  bool is_old = call->as_of_wall_ns != 0;
+
+  return is_old == old ? call->age_ns >= age_ns : old;
+}
+
+/* As many calls of all streams as there is room for. */
+static void take_call(struct tk_top_model *m, const char *who, uint64_t as_of_wall_ns,
                       const Tracecollect__V1__BlockedCall *from) {
   size_t at = m->calls;
   const Tracecollect__V1__Frame *own = tk_frame_own(from->stack, from->n_stack);
 
-  while (at > 0 && m->call[at - 1].age_ns < from->age_ns) at--;
+  while (at > 0 && !stands_before(&m->call[at - 1], from->age_ns, as_of_wall_ns != 0)) at--;
   if (at == TK_TOP_CALLS) return;
   if (m->calls < TK_TOP_CALLS) m->calls++;
   memmove(&m->call[at + 1], &m->call[at], (m->calls - at - 1) * sizeof m->call[0]);
 
   struct tk_top_call *call = &m->call[at];
   *call = (struct tk_top_call){ .age_ns = from->age_ns,
+                                .as_of_wall_ns = as_of_wall_ns,
                                 .goroutine = from->goroutine,
                                 .lower_bound = from->lower_bound };
   snprintf(call->who, sizeof call->who, "%s", who);
@@ -168,7 +186,7 @@ static void take_call(struct tk_top_model *m, const char *who,
     snprintf(call->where, sizeof call->where, "(stack unknown)");
 }
 
-static void take_stop(struct tk_top_model *m, const char *who,
+static void take_stop(struct tk_top_model *m, const struct tk_top_stream *s,
                       const Tracecollect__V1__StwReason *from) {
   struct tk_top_stop *stop = NULL;
 
@@ -180,14 +198,14 @@ static void take_stop(struct tk_top_model *m, const char *who,
     *stop = (struct tk_top_stop){ 0 };
     snprintf(stop->id, sizeof stop->id, "%s", from->id);
   }
-  stop->open += from->open;
+  if (!s->old) stop->open += from->open;
   if (from->stopped == NULL) return;
   stop->count += from->stopped->count;
   stop->total_ns += from->stopped->total_ns;
   if (from->stopped->p99_ns > stop->p99_ns) stop->p99_ns = from->stopped->p99_ns;
   if (from->stopped->max_ns < stop->max_ns) return;
   stop->max_ns = from->stopped->max_ns;
-  snprintf(stop->worst, sizeof stop->worst, "%s", who);
+  snprintf(stop->worst, sizeof stop->worst, "%s", s->who);
 }
 
 static int by_total(const void *a, const void *b) {
@@ -204,15 +222,17 @@ void tk_top_take_report(struct tk_top_model *m, const Tracecollect__V1__StreamRe
 
   if (s == NULL) return;
   if (calls != NULL && rank_of(s->state) != rank_of("closed")) {
-    s->blocked_now = calls->blocked_now_total;
+    uint64_t as_of_wall_ns = s->old ? report->until_wall_ns : 0;
+    if (!s->old) s->blocked_now = calls->blocked_now_total;
     if (calls->calls != NULL) s->call_p99_ns = calls->calls->p99_ns;
-    m->calls_total += calls->blocked_now_total;
-    for (size_t i = 0; i < calls->n_blocked_now; i++) take_call(m, s->who, calls->blocked_now[i]);
+    m->calls_total += s->blocked_now;
+    for (size_t i = 0; i < calls->n_blocked_now; i++)
+      take_call(m, s->who, as_of_wall_ns, calls->blocked_now[i]);
   }
   if (stw == NULL) return;
   s->stw_share = stw->share_of_wall;
   if (stw->stopped != NULL) s->stw_max_ns = stw->stopped->max_ns;
-  for (size_t i = 0; i < stw->n_reasons; i++) take_stop(m, s->who, stw->reasons[i]);
+  for (size_t i = 0; i < stw->n_reasons; i++) take_stop(m, s, stw->reasons[i]);
   qsort(m->stop, m->stops, sizeof m->stop[0], by_total);
 }
 

@@ -43,10 +43,13 @@ struct tk_top_stream {
   } sample[TK_TOP_SAMPLES]; /* oldest first */
   unsigned samples;
   bool seen; /* in the answer at hand */
+  bool
+      old; /* its last data came so long ago, as a flight recorder's after a snap, that it says nothing of now */
 };
 
-struct tk_top_call { /* a system call that is blocked now */
+struct tk_top_call { /* a system call that is blocked */
   uint64_t age_ns;
+  uint64_t as_of_wall_ns; /* of an old stream: when it was; 0: now */
   int64_t goroutine;
   bool lower_bound;
   char who[TK_TOP_WHO_BYTES], where[TK_TOP_WHERE_BYTES];
@@ -73,8 +76,8 @@ struct tk_top_model {
   struct tk_top_stream stream[TK_TOP_STREAMS];
   size_t streams, streams_more; /* by state, then by name */
   struct tk_top_call call[TK_TOP_CALLS];
-  size_t calls;
-  uint64_t calls_total;
+  size_t calls;         /* those of now first, then by age */
+  uint64_t calls_total; /* now */
   struct tk_top_stop stop[TK_TOP_STOPS];
   size_t stops; /* most time first */
   struct tk_top_alert alert[TK_TOP_ALERTS];

@@ -113,6 +113,16 @@ static void put_stream(struct tk_page *page, const struct tk_top_stream *s) {
       tk_human_ns(s->stw_max_ns, max), count_text(s->lost_generations, lost), more);
 }
 
+/* "12:34:56": the time of day says enough. */
+static const char *clock_text(uint64_t wall_ns, char out[TC_TIME_BYTES]) {
+  enum { DAY = 11, SECONDS_END = 19 };
+
+  tc_time_format(wall_ns, out);
+  if (strlen(out) <= SECONDS_END) return out;
+  out[SECONDS_END] = '\0';
+  return out + DAY;
+}
+
 /* As wide as the longest name, as far as that leaves room for the place. */
 static int call_width(const struct tk_page *page, const struct tk_top_model *m) {
   size_t width = 6, most = is_wide(page) ? 40 : 22;
@@ -122,11 +132,15 @@ static int call_width(const struct tk_page *page, const struct tk_top_model *m) 
   return (int)(width < most ? width : most);
 }
 
+/* What blocked when the stream's last data came says when that was, and is no warning. */
 static void put_call(struct tk_page *page, const struct tk_top_call *call, int width) {
-  char age[TK_HUMAN_BYTES];
+  char age[TK_HUMAN_BYTES], at[TC_TIME_BYTES], as_of[TC_TIME_BYTES + 10] = "";
+  bool old = call->as_of_wall_ns != 0;
 
-  put(page, TK_LOOK_WARN, "%9s%s %10" PRId64 "  %-*.*s  %s", tk_human_ns(call->age_ns, age),
-      call->lower_bound ? "+" : " ", call->goroutine, width, width, call->who, call->where);
+  if (old) snprintf(as_of, sizeof as_of, "as of %s  ", clock_text(call->as_of_wall_ns, at));
+  put(page, old ? TK_LOOK_DIM : TK_LOOK_WARN, "%9s%s %10" PRId64 "  %-*.*s  %s%s",
+      tk_human_ns(call->age_ns, age), call->lower_bound ? "+" : " ", call->goroutine, width, width,
+      call->who, as_of, call->where);
 }
 
 static void put_stop(struct tk_page *page, const struct tk_top_stop *stop) {
@@ -139,15 +153,10 @@ static void put_stop(struct tk_page *page, const struct tk_top_stop *stop) {
 }
 
 static void put_alert(struct tk_page *page, const struct tk_top_alert *alert) {
-  char at[TC_TIME_BYTES] = "";
-  const char *clock = at;
+  char at[TC_TIME_BYTES];
 
-  if (alert->wall_ns != 0) tc_time_format(alert->wall_ns, at);
-  if (strlen(at) > 19) {
-    at[19] = '\0'; /* the time of day says enough */
-    clock = at + 11;
-  }
-  put(page, TK_LOOK_BAD, "%-8s  %s", clock, alert->text);
+  put(page, TK_LOOK_BAD, "%-8s  %s", alert->wall_ns != 0 ? clock_text(alert->wall_ns, at) : "",
+      alert->text);
 }
 
 static void put_list(struct tk_page *page, const struct tk_top_model *m,
@@ -237,7 +246,8 @@ static void put_help(struct tk_page *page) {
     "calls that lost their P or run longer than syscall.blocked_after. STW is the",
     "share of the window's wall time that the world stood still. LOST counts",
     "generations that never came. An age with a + is a lower bound. BROKEN (on wide",
-    "screens) counts generations that break a rule of the trace format.",
+    "screens) counts generations that break a rule of the trace format. A call \"as of\"",
+    "some time was blocked when its stream's last data came, over 15 s ago: not now.",
     "Red: something was lost or is broken. Yellow: no connection, or a call that is blocked.",
   };
 
