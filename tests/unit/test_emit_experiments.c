@@ -339,6 +339,50 @@ static uint64_t misused(void) {
   return status.misused;
 }
 
+/* F1: what the guide promises of the two. A log needs no declaration; an experiment takes less room where there is much to
+ * say, and stands where no goroutine runs. */
+enum { READINGS = 2000 };
+
+static void log_readings(const unsigned char *bytes) {
+  char text[64];
+
+  (void)bytes;
+  for (int i = 0; i < READINGS; i++) {
+    snprintf(text, sizeof text, "page %d", i);
+    ta_log(0, ta_name_of("read"), text);
+  }
+}
+
+static void emit_readings(const unsigned char *bytes) {
+  (void)bytes;
+  for (uint64_t i = 0; i < READINGS; i++)
+    ta_experiment_emit(event[HIT], ta_name_of("read"), i, 0, 0);
+}
+
+Test(emit_experiments, take_less_room_than_logs) {
+  size_t logs = cost_of(log_readings, NULL).bytes, own = cost_of(emit_readings, NULL).bytes;
+
+  cr_assert_gt(own, 2 * READINGS, "an event is an event");
+  cr_assert_lt(own, logs / 2, "%zu bytes, of logs %zu", own, logs);
+}
+
+Test(emit_experiments, stand_where_a_log_cannot) {
+  ta_sequence order = { { 0 } };
+
+  begin(26);
+  ta_log(0, ta_name_of("read"), "no declaration");
+  cr_assert_eq(misused(), 0);
+  ta_wait_begin(TA_WAIT_MUTEX);
+  ta_log(0, ta_name_of("read"), "no goroutine runs");
+  ta_experiment_emit(event[EVICT], 1, TA_SEQUENCE(&order), 0, 0);
+  ta_wait_end();
+  cr_assert_eq(misused(), 1, "the log was left out, and nothing else");
+  cr_assert_eq(emit_end(&emitted), 0);
+  struct told told = read_trace(emitted.trace[0].bytes, emitted.trace[0].n);
+  cr_assert_eq(told.count[EVICT], 1);
+  emit_free(&emitted);
+}
+
 Test(emit_experiments, that_make_no_sense_are_left_out_and_counted) {
   begin(26);
   ta_experiment_emit(event[TICK], 0, 0, 0, 0);

@@ -101,6 +101,98 @@ Test(emit_turns, a_thread_that_was_woken_there_leaves_its_fiber_there) {
   emit_free(&e);
 }
 
+static uint64_t generations_ended(void) {
+  struct ta_emit_status status = { .size = sizeof status };
+
+  ta_emit_status(&status);
+  return status.generations;
+}
+
+static void *write_in_the_next(void *arg) {
+  ta_heap_alloc(2);
+  ta_log(0, ta_name_of("said in both"), "by another thread");
+  return arg;
+}
+
+/* The Sync before the first event with this argument, counted from 1; 0: there is no such event. */
+static unsigned generation_of(const struct tt_run *run, uint8_t type, uint64_t arg) {
+  unsigned syncs = 0;
+
+  for (size_t i = 0; i < run->count; i++) {
+    syncs += run->events[i].type == TW_EV_SYNC;
+    if (run->events[i].type == type && run->events[i].args[0] == arg) return syncs;
+  }
+  return 0;
+}
+
+/* E16: each generation has its events and its strings, though the newer is written before the older has ended. */
+Test(emit_turns, two_generations_are_open_and_the_older_waits_for_the_thread_that_is_in_it) {
+  struct ta_emit_config config = { .generation_ms = 60000 };
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &config, 4 << 20), 0);
+  ta_log(0, ta_name_of("said in both"), "by this thread");
+  ta_heap_alloc(1);
+  uint64_t ended = generations_ended();
+  struct overlap o = stay_behind();
+  in_the_next_turn(write_in_the_next, NULL);
+  ta_put(o.self, TW_EV_HEAP_ALLOC, 1, 3, 0, 0, 0);
+  cr_assert_eq(generations_ended(), ended, "a thread is in the older one");
+  ta_leave(o.self);
+  pthread_join(o.asker, NULL);
+  cr_assert_eq(generations_ended(), ended + 1, "it has left");
+  ta_heap_alloc(4);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert(e.lost == 0 && e.traces == 1);
+  struct tt_run run = read_trace(&e, 0);
+  unsigned older = generation_of(&run, TW_EV_HEAP_ALLOC, 1);
+  cr_assert_gt(older, 0);
+  cr_expect_eq(generation_of(&run, TW_EV_HEAP_ALLOC, 3), older);
+  cr_expect_eq(generation_of(&run, TW_EV_HEAP_ALLOC, 2), older + 1);
+  cr_expect_eq(generation_of(&run, TW_EV_HEAP_ALLOC, 4), older + 1);
+  cr_expect_eq(count(&run, TW_EV_USER_LOG), 2,
+               "a string that a table lacks would have broken the trace");
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
+static void *ask_in_vain(void *answer) {
+  *(int *)answer = ta_emit_sync(20);
+  return NULL;
+}
+
+/* E17: what the thread writes between begin and end of its section is one generation's, whoever asks for another. */
+Test(emit_turns, no_generation_ends_while_a_thread_writes_into_it) {
+  struct ta_emit_config config = { .generation_ms = 60000 };
+  struct emitted e;
+  int answer = 0;
+
+  cr_assert_eq(emit_begin(&e, &config, 4 << 20), 0);
+  ta_heap_alloc(1);
+  uint64_t ended = generations_ended();
+  struct ta_thread *self = ta_enter();
+  cr_assert_not_null(self);
+  for (uint64_t i = 10; i < 13; i++) {
+    ta_put(self, TW_EV_HEAP_ALLOC, 1, i, 0, 0, 0);
+    in_the_next_turn(ask_in_vain, &answer);
+    cr_assert_eq(answer, TA_E_TIMEOUT);
+    cr_assert_eq(generations_ended(), ended);
+  }
+  ta_leave(self);
+  emit_turn();
+  cr_assert_gt(generations_ended(), ended);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert(e.lost == 0 && e.traces == 1);
+  struct tt_run run = read_trace(&e, 0);
+  unsigned generation = generation_of(&run, TW_EV_HEAP_ALLOC, 1);
+  cr_assert_gt(generation, 0);
+  for (uint64_t i = 10; i < 13; i++)
+    cr_expect_eq(generation_of(&run, TW_EV_HEAP_ALLOC, i), generation, "event %lu",
+                 (unsigned long)i);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
 static void *end_collection(void *arg) {
   ta_gc_end();
   ta_gc_begin();
