@@ -156,6 +156,88 @@ Test(emit_turns, two_generations_are_open_and_the_older_waits_for_the_thread_tha
   emit_free(&e);
 }
 
+/* E2 */
+enum { RACERS = 4, PRIZES = 16, RACES = 25 };
+static ta_fiber prize[PRIZES];
+static pthread_barrier_t starts, over;
+
+static void *race(void *arg) {
+  uintptr_t first = (uintptr_t)arg;
+
+  for (int i = 0; i < RACES; i++) {
+    pthread_barrier_wait(&starts);
+    for (uintptr_t k = 0; k < PRIZES; k++) ta_fiber_unblock(prize[(first + k) % PRIZES]);
+    pthread_barrier_wait(&over);
+  }
+  return NULL;
+}
+
+/* Each waits again. */
+static void run_prizes(void) {
+  for (int k = 0; k < PRIZES; k++) {
+    ta_fiber_switch(prize[k]);
+    ta_fiber_block(TA_WAIT_POLL);
+  }
+}
+
+/* Of one generation: how often each goroutine was stated, and how often woken. */
+static void expect_one_status(const struct to_event *ev, size_t n) {
+  struct {
+    uint64_t g;
+    unsigned stated, woken;
+  } seen[64] = { 0 };
+  size_t known = 0, at;
+
+  for (; n > 0; ev++, n--) {
+    bool status = ev->type == TW_EV_GO_STATUS || ev->type == TW_EV_GO_STATUS_STACK;
+    if (!status && ev->type != TW_EV_GO_UNBLOCK) continue;
+    for (at = 0; at < known && seen[at].g != ev->args[0]; at++) continue;
+    if (at == known) cr_assert_lt(++known, 64);
+    seen[at].g = ev->args[0];
+    seen[at].stated += status;
+    seen[at].woken += !status;
+  }
+  size_t prizes = 0;
+  for (at = 0; at < known; at++) {
+    cr_expect_eq(seen[at].stated, 1, "goroutine %lu", (unsigned long)seen[at].g);
+    prizes += seen[at].woken == 1;
+  }
+  cr_expect_eq(prizes, PRIZES);
+}
+
+/* Several threads want to be the first to say something of the same goroutines, in each generation anew. */
+Test(emit_turns, one_of_several_threads_states_a_goroutine_in_a_generation) {
+  pthread_t racer[RACERS];
+  struct emitted e;
+
+  pthread_barrier_init(&starts, NULL, RACERS + 1);
+  pthread_barrier_init(&over, NULL, RACERS + 1);
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  for (int k = 0; k < PRIZES; k++) prize[k] = ta_fiber_create(ta_name_of("prize"), 1);
+  for (uintptr_t i = 0; i < RACERS; i++)
+    pthread_create(&racer[i], NULL, race, (void *)(i * PRIZES / RACERS));
+  for (int i = 0; i < RACES; i++) {
+    emit_turn(); /* of what was made in the first generation nothing is stated there */
+    pthread_barrier_wait(&starts);
+    pthread_barrier_wait(&over);
+    run_prizes();
+  }
+  for (int i = 0; i < RACERS; i++) pthread_join(racer[i], NULL);
+  cr_assert_eq(emit_end(&e), 0);
+  cr_assert(e.lost == 0 && e.traces == 1);
+  struct tt_run run = read_trace(&e, 0);
+  size_t begin = 0, generation = 0;
+  for (size_t i = 1; i < run.count; i++) {
+    if (run.events[i].type != TW_EV_SYNC) continue;
+    if (++generation > 1 && generation <= RACES + 1)
+      expect_one_status(run.events + begin, i - begin);
+    begin = i;
+  }
+  cr_assert_geq(generation, RACES + 1);
+  tt_run_fini(&run);
+  emit_free(&e);
+}
+
 static void *ask_in_vain(void *answer) {
   *(int *)answer = ta_emit_sync(20);
   return NULL;
