@@ -6,13 +6,18 @@ install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATIO
 # Users write their own analyses on these; what is not listed is private to its folder.
 install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h lib/base/seed.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
-install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h
-  lib/wire/split.h lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
+install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
+  lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/online/active.h lib/online/allocfree.h lib/online/analyses.def lib/online/analysis.h lib/online/cache.h lib/online/event.h
-  lib/online/generation.h lib/online/handler.h lib/online/model.h lib/online/prepare.h lib/online/pull.h lib/online/range_time.h lib/online/ranges.def lib/online/reader.h
-  lib/online/reasons.def lib/online/substreams.h lib/online/survey.h lib/online/view.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online)
+install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/ranges.def lib/event/reasons.def lib/event/view.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/event)
+install(FILES lib/order/handler.h lib/order/limits.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/order)
+install(FILES lib/trace/active.h lib/trace/cache.h lib/trace/prepare.h lib/trace/pull.h lib/trace/reader.h lib/trace/substreams.h
+  lib/trace/survey.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/trace)
+install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/model.h lib/analysis/range_time.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/analysis)
 
 # pkg-config, as the agent has it: installed, and from the build folder.
 set(pc_prefix ${TC_PC_PREFIX})

@@ -8,12 +8,12 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "collector/certs.h"
-#include "collector/command.h"
-#include "collector/journal.h"
-#include "collector/notify.h"
+#include "collector/base/logger.h"
+#include "collector/daemon/options.h"
+#include "collector/daemon/sd_notify.h"
 #include "collector/pipeline.h"
 #include "collector/ready_file.h"
+#include "tls/authority.h"
 
 enum { STATUS_MS = 5000, ADDRESSES_TEXT_BYTES = TC_URLS_MAX * TC_URL_BYTES };
 

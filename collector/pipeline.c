@@ -14,18 +14,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "collector/archive.h"
-#include "collector/certs.h"
-#include "collector/clock.h"
-#include "collector/door.h"
-#include "collector/expiry.h"
-#include "collector/feed.h"
-#include "collector/http.h"
-#include "collector/journal.h"
-#include "collector/metrics_process.h"
-#include "collector/progress.h"
-#include "collector/station.h"
-#include "collector/times.h"
+#include "base/clock.h"
+#include "collector/base/logger.h"
+#include "collector/daemon/acceptor.h"
+#include "collector/daemon/watchdog.h"
+#include "collector/daemon/worker.h"
+#include "collector/feed/publisher.h"
+#include "collector/http/metrics_process.h"
+#include "collector/http/server.h"
+#include "collector/query/server.h"
+#include "config/times.h"
+#include "tls/authority.h"
+#include "tls/expiry.h"
 
 enum {
   TICK_MS = 100,

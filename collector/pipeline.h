@@ -13,9 +13,9 @@
 
 #include <uv.h>
 
-#include "collector/activation.h"
-#include "collector/config.h"
-#include "collector/urls.h"
+#include "collector/daemon/socket_activation.h"
+#include "config/table.h"
+#include "config/url_list.h"
 
 struct tc_pipeline;
 

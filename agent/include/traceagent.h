@@ -255,7 +255,7 @@ struct ta_emit_config {
  *
  * Samples. With samples_hz each attached thread is interrupted by a signal in every 1/samples_hz s of CPU that it uses,
  * and its stack goes into the trace as a CPU sample. It is the one thing here that the program can notice: see
- * agent/emit/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before
+ * agent/emit/generation/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before
  * goes on hearing of all others' signals. One that the program installs later gets our signals in the place of ours: it
  * should pass those whose si_code is SI_TIMER to the handler that it replaced. Ours stays when the session has ended; where the program has put another in
  * its place by then, a session with samples by that signal is refused (TA_E_CONFIG), since the two might call each

@@ -94,7 +94,7 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
                          uint64_t b, uint64_t c, uint64_t d);
 
 /* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
- * leaves them in, and online/allocfree.h makes addresses, sizes and names of them. A session tells them if its config
+ * leaves them in, and event/allocfree.h makes addresses, sizes and names of them. A session tells them if its config
  * says allocfree, else a call is a look at one word; libtraceagent-preload.so makes the calls for a program's malloc()
  * and free() with TRACEAGENT_MALLOC=1.
  *

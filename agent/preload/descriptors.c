@@ -14,7 +14,7 @@
  * Without /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
 #include <sys/syscall.h>
 
-#include "agent/filter.h"
+#include "agent/host/filter.h"
 #include "agent/preload/preload.h"
 
 enum {

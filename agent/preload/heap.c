@@ -129,7 +129,8 @@ TA_API void free(void *p) {
 }
 
 /* By its name malloc() is whichever the loader found first. */
-extern void *own_malloc(size_t n) __attribute__((alias("malloc"), visibility("hidden"), copy(malloc)));
+extern void *own_malloc(size_t n)
+    __attribute__((alias("malloc"), visibility("hidden"), copy(malloc)));
 
 bool ta_heap_is_behind(void) {
   void *(*volatile first)(size_t) = malloc, *(*volatile ours)(size_t) = own_malloc;

@@ -15,8 +15,8 @@
  *
  * Where the allocator stands before us, in the program itself or preloaded first, nothing says when it is at work. There
  * the threads are made at once, in the constructor, and only the connection waits. */
-#include "agent/clock.h"
-#include "agent/emit/session.h"
+#include "agent/emit/generation/session.h"
+#include "agent/host/clock.h"
 #include "agent/preload/preload.h"
 
 static _Atomic uint64_t begins_ns; /* at the latest */

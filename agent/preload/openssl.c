@@ -2,7 +2,7 @@
 /* OpenSSL, loaded when the first connection is tried, on the agent's own thread: to load and relocate it takes longer
  * than many a program lives.
  *
- * What agent/tls.c calls are the functions below, which hand on to the library's. They are seen by nothing else. A
+ * What agent/net/tls.c calls are the functions below, which hand on to the library's. They are seen by nothing else. A
  * program that brings an OpenSSL of its own, and shows its names, keeps it for itself: the library that is loaded here
  * looks for names in itself first then (RTLD_DEEPBIND). Elsewhere it does not, because sanitizers cannot take it.
  *
@@ -16,9 +16,9 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "agent/net/tls.h"
 #include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
-#include "agent/tls.h"
 
 static struct {
 #define ANSWERS(ret, name, params, args) ret(*name) params;

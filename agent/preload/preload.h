@@ -18,8 +18,8 @@
  *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
  *
  * Who lets go of a lock, posts, signals, comes last to a barrier or ends tells who waited for that, if it waited under our
- * eyes (agent/emit/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was first in the line. Who
- * makes a thread tells that it is there (agent/emit/births.h).
+ * eyes (agent/emit/events/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was first in the line. Who
+ * makes a thread tells that it is there (agent/emit/events/spawn.h).
  *
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
@@ -63,8 +63,8 @@
 #include <threads.h>
 #include <unistd.h>
 
-#include "agent/emit/births.h"
-#include "agent/emit/waiters.h"
+#include "agent/emit/events/spawn.h"
+#include "agent/emit/events/waiters.h"
 #include "base/result.h"
 #include "traceagent.h"
 
@@ -81,7 +81,7 @@ enum ta_tell {
   TA_TELL_OBJECTS, /* what is allocated and freed */
   TA_TELL_STACKS,  /* where threads' stacks lie is wanted */
   TA_TELL_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
-  TA_TELL_LATE,  /* there is a session, and its stream is still to begin (late.c) */
+  TA_TELL_LATE, /* there is a session, and its stream is still to begin (late.c) */
 };
 
 /* Bit set of what is told; 0: there is no session. TA_TELL_EARLY from before our own constructor until the session has
@@ -90,9 +90,10 @@ extern _Atomic unsigned ta_told;
 
 /* This thread. */
 struct ta_here {
-  unsigned agent;       /* the agent's code runs on it, so many times over */
-  bool forks;           /* among it handlers of the program's */
-  unsigned inside;      /* an allocator, or where libc makes a thread: what interrupts it may do neither */
+  unsigned agent; /* the agent's code runs on it, so many times over */
+  bool forks;     /* among it handlers of the program's */
+  unsigned
+      inside; /* an allocator, or where libc makes a thread: what interrupts it may do neither */
   enum ta_tell what;    /* of the call that is being told */
   char *volatile frame; /* of its wrapper; NULL: none */
 };
@@ -211,7 +212,8 @@ bool ta_late_is_owner(void);          /* this is the process whose session it is
 uint64_t ta_late_first_try_ns(void);
 
 static inline bool ta_is_late(void) {
-  return TB_UNLIKELY((atomic_load_explicit(&ta_told, memory_order_relaxed) & 1u << TA_TELL_LATE) != 0);
+  return TB_UNLIKELY((atomic_load_explicit(&ta_told, memory_order_relaxed) & 1u << TA_TELL_LATE) !=
+                     0);
 }
 
 /* Objects of the heap (objects.c): one that was made, one that is about to go. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that a program makes of itself. */
+#include "agent/host/process.h"
 #include "agent/preload/preload.h"
-#include "agent/process.h"
 
 TA_API pid_t fork(void) {
   pid_t pid = TA_REAL(fork)();

@@ -5,12 +5,12 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-#include "agent/emit/caught.h"
-#include "agent/emit/session.h"
+#include "agent/emit/core/caught.h"
+#include "agent/emit/generation/session.h"
+#include "agent/host/process.h"
 #include "agent/preload/preload.h"
 #include "agent/preload/variables.h"
-#include "agent/process.h"
-#include "agent/spool.h"
+#include "agent/spool/spool.h"
 
 enum {
   EXEC_MS = 200,

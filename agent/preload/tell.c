@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "agent/emit/frames.h"
+#include "agent/emit/stacks/frames.h"
+#include "agent/host/process.h"
 #include "agent/preload/preload.h"
-#include "agent/process.h"
 
 TA_AT_FORK _Atomic unsigned ta_told = 1u << TA_TELL_EARLY;
 __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));

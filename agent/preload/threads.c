@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads: who makes one tells it, under the name of the function it runs, until it is given another. That is looked up
  * later, and not here: the loader's lock may be held by whoever waits for the thread that creates this one. */
-#include "agent/emit/frames.h"
-#include "agent/emit/names.h"
+#include "agent/emit/core/names.h"
+#include "agent/emit/stacks/frames.h"
 #include "agent/preload/preload.h"
 
 static pthread_key_t ends;

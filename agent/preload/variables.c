@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "agent/emit/frames.h"
-#include "agent/emit/samples.h"
+#include "agent/emit/generation/samples.h"
+#include "agent/emit/stacks/frames.h"
 #include "agent/preload/preload.h"
 
 enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000, DELAY_MS = 500, DELAY_MS_MAX = 60000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment says to the preload library. TRACEAGENT_SERVER, _CERTS, _INSTANCE and _DISABLE are read where
- * every stream is opened (agent/forward.c).
+ * every stream is opened (agent/api/forward.c).
  *
  * Errors    false, and `fault` says which variable and why.
  */

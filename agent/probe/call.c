@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/keep.h"
+#include "agent/host/keep.h"
 #include "agent/probe/call.h"
 
 /* A size is no address: with SIZE_MAX the end would lie before the beginning. */

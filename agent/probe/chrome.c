@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
-#include "agent/keep.h"
+#include "agent/host/clock.h"
+#include "agent/host/keep.h"
 #include "agent/probe/call.h"
 #include "agent/probe/own_file.h"
 

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
-#include "agent/keep.h"
+#include "agent/host/clock.h"
+#include "agent/host/keep.h"
 #include "traceprobe.h"
 
 enum {

@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#include "agent/keep.h"
-#include "agent/pin.h"
+#include "agent/host/keep.h"
+#include "agent/host/pin.h"
 #include "agent/probe/call.h"
 
 const char ta_trace_abi_2 = 0;

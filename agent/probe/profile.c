@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/keep.h"
+#include "agent/host/keep.h"
 
 enum {
   STACKS_MAX = 4096,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/keep.h"
+#include "agent/host/keep.h"
 #include "agent/probe/gzip.h"
 #include "agent/probe/own_file.h"
 #include "agent/probe/profile.h"

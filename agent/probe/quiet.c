@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "agent/emit/fence.h"
-#include "agent/keep.h"
+#include "agent/emit/core/fence.h"
+#include "agent/host/keep.h"
 
 /* Without a fence a reader's word may still lie in the store buffer of its processor. That drains by itself, in less than a
  * microsecond, and whenever the thread is interrupted. */

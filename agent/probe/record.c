@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/emit/experiments.h"
-#include "agent/emit/frames.h"
-#include "agent/forward.h"
-#include "agent/keep.h"
+#include "agent/api/forward.h"
+#include "agent/emit/events/experiments.h"
+#include "agent/emit/stacks/frames.h"
+#include "agent/host/keep.h"
 #include "agent/probe/call.h"
 #include "traceexperiment.h"
 

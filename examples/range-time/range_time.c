@@ -4,7 +4,7 @@
  *
  *   cc range_time.c $(pkg-config --cflags --libs traceonline) -o range-time
  *
- * A range may go on over many generations; each restates it ("active since the last Sync"). online/range_time.h keeps
+ * A range may go on over many generations; each restates it ("active since the last Sync"). analysis/range_time.h keeps
  * the accounts, so that nothing here knows of that. "+" marks what began before the trace: it lasted longer. */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "online/pull.h"
-#include "online/range_time.h"
+#include "trace/pull.h"
+#include "analysis/range_time.h"
 
 /* The generation that ends at `now`, before the Sync that ends it is handed over: up to the last event before it. */
 static void print_generation(const struct to_range_times *times, uint64_t number, to_ns last) {

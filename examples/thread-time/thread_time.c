@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "online/model.h"
-#include "online/pull.h"
-#include "online/survey.h"
+#include "analysis/model.h"
+#include "trace/pull.h"
+#include "trace/survey.h"
 
 enum { STATES = TO_THREAD_BLOCKED + 1 };
 

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "online/model.h"
-#include "online/reader.h"
+#include "analysis/model.h"
+#include "trace/reader.h"
 #include "wire/spec.h"
 
 enum { ROWS = 4096 };

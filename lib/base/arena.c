@@ -58,7 +58,8 @@ static tb_rc arena_grow(struct tb_arena *arena, size_t bytes) {
 tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void **out) {
   if (bytes > SIZE_MAX - 15) return TB_BUDGET; /* first, so the rounding cannot wrap */
   bytes = (bytes + 15) & ~(size_t)15;
-  if (arena->top == NULL || bytes > arena->top->size - arena->used) TB_TRY(arena_grow(arena, bytes));
+  if (arena->top == NULL || bytes > arena->top->size - arena->used)
+    TB_TRY(arena_grow(arena, bytes));
   *out = arena->top->data + arena->used;
   arena->used += bytes;
   arena->bytes += bytes;

@@ -15,10 +15,10 @@ struct tb_arena_chunk;
 struct tb_arena {
   struct tb_mem *mem;
   struct tb_arena_chunk *top;
-  size_t used;       /* in top */
-  size_t bytes;      /* handed out since the last reset */
+  size_t used;  /* in top */
+  size_t bytes; /* handed out since the last reset */
   size_t chunk_bytes;
-  bool is_short;       /* mem had none (TB_NOMEM) since the last reset */
+  bool is_short; /* mem had none (TB_NOMEM) since the last reset */
 };
 
 void tb_arena_init(struct tb_arena *arena, struct tb_mem *mem, size_t chunk_bytes);

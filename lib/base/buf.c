@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void tb_buf_init(struct tb_buf *buf, struct tb_mem *mem) { *buf = (struct tb_buf){ .mem = mem }; }
+void tb_buf_init(struct tb_buf *buf, struct tb_mem *mem) {
+  *buf = (struct tb_buf){ .mem = mem };
+}
 
 void tb_buf_fini(struct tb_buf *buf) {
   if (buf->mem != NULL) tb_mem_give(buf->mem, buf->data, buf->cap);
@@ -38,9 +40,13 @@ void tb_buf_add(struct tb_buf *buf, const void *bytes, size_t n) {
   buf->len += n;
 }
 
-void tb_buf_text(struct tb_buf *buf, const char *text) { tb_buf_add(buf, text, strlen(text)); }
+void tb_buf_text(struct tb_buf *buf, const char *text) {
+  tb_buf_add(buf, text, strlen(text));
+}
 
-void tb_buf_byte(struct tb_buf *buf, unsigned char byte) { tb_buf_add(buf, &byte, 1); }
+void tb_buf_byte(struct tb_buf *buf, unsigned char byte) {
+  tb_buf_add(buf, &byte, 1);
+}
 
 void tb_buf_printf(struct tb_buf *buf, const char *fmt, ...) {
   va_list args;

@@ -24,7 +24,7 @@ struct tb_map {
 
 /* seed: tb_seed(), unless every key is a number of our own. */
 void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed);
-void tb_map_fini(struct tb_map *map); /* accepts a zeroed map */
+void tb_map_fini(struct tb_map *map);  /* accepts a zeroed map */
 void tb_map_clear(struct tb_map *map); /* keeps the table, unless it was almost empty */
 
 /* The value's place, or NULL. Valid until the next put or remove. */

@@ -37,7 +37,8 @@ int tb_diag_format(const struct tb_diag *diag, char *out, size_t out_bytes) {
     snprintf(gen, sizeof gen, "generation %" PRIu64 "%s", diag->gen, after_gen);
   if (diag->thread != TB_NO_THREAD)
     snprintf(thread, sizeof thread, "thread %" PRId64 "%s", diag->thread, after_thread);
-  if (diag->offset != TB_NO_OFFSET) snprintf(offset, sizeof offset, "offset %" PRIu64 ": ", diag->offset);
+  if (diag->offset != TB_NO_OFFSET)
+    snprintf(offset, sizeof offset, "offset %" PRIu64 ": ", diag->offset);
   return snprintf(out, out_bytes, "%s%s%s%s", gen, thread, offset, diag->text);
 }
 
@@ -62,6 +63,12 @@ static const struct result_row *find_row(tb_rc rc) {
   return &unknown;
 }
 
-const char *tb_rc_name(tb_rc rc) { return find_row(rc)->name; }
-const char *tb_rc_text(tb_rc rc) { return find_row(rc)->text; }
-enum tb_class tb_rc_class(tb_rc rc) { return find_row(rc)->cls; }
+const char *tb_rc_name(tb_rc rc) {
+  return find_row(rc)->name;
+}
+const char *tb_rc_text(tb_rc rc) {
+  return find_row(rc)->text;
+}
+enum tb_class tb_rc_class(tb_rc rc) {
+  return find_row(rc)->cls;
+}

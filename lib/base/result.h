@@ -20,37 +20,37 @@ typedef enum {
 
 enum tb_class { TB_PROGRESS, TB_PEER, TB_HOST };
 
-#define TB_MUST __attribute__((warn_unused_result))
+#define TB_MUST              __attribute__((warn_unused_result))
 #define TB_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define TB_LIKELY(x) __builtin_expect(!!(x), 1)
-#define TB_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TB_LIKELY(x)         __builtin_expect(!!(x), 1)
+#define TB_UNLIKELY(x)       __builtin_expect(!!(x), 0)
 
-#define TB_TRY(expr)                      \
-  do {                                    \
-    tb_rc try_rc_ = (expr);               \
-    if (try_rc_ != TB_OK) return try_rc_; \
+#define TB_TRY(expr)                                                                               \
+  do {                                                                                             \
+    tb_rc try_rc_ = (expr);                                                                        \
+    if (try_rc_ != TB_OK) return try_rc_;                                                          \
   } while (0)
 
 /* TB_CLEANUP(x_freep) struct x *x = NULL; ... *out = TB_MOVE(x); */
 #define TB_CLEANUP(fn) __attribute__((cleanup(fn)))
-#define TB_MOVE(ptr)              \
-  ({                              \
-    __typeof__(ptr) moved_ = (ptr); \
-    (ptr) = NULL;                 \
-    moved_;                       \
+#define TB_MOVE(ptr)                                                                               \
+  ({                                                                                               \
+    __typeof__(ptr) moved_ = (ptr);                                                                \
+    (ptr) = NULL;                                                                                  \
+    moved_;                                                                                        \
   })
 
-#define TB_NO_GEN UINT64_C(0)         /* generation numbers start at 1 */
-#define TB_NO_OFFSET UINT64_MAX       /* of bytes in the trace, its header included */
+#define TB_NO_GEN    UINT64_C(0) /* generation numbers start at 1 */
+#define TB_NO_OFFSET UINT64_MAX  /* of bytes in the trace, its header included */
 #define TB_NO_THREAD INT64_C(-1)
 
 /* Where and why something went wrong, in words for people. */
 struct tb_diag {
-  tb_rc rc;         /* TB_OK: nothing noted */
-  uint64_t gen;     /* TB_NO_GEN: not tied to one */
-  int64_t thread;   /* TB_NO_THREAD: not tied to one */
-  uint64_t offset;  /* byte in the trace; TB_NO_OFFSET: not tied to one */
-  char text[200];   /* one line, no newline, NUL-terminated */
+  tb_rc rc;        /* TB_OK: nothing noted */
+  uint64_t gen;    /* TB_NO_GEN: not tied to one */
+  int64_t thread;  /* TB_NO_THREAD: not tied to one */
+  uint64_t offset; /* byte in the trace; TB_NO_OFFSET: not tied to one */
+  char text[200];  /* one line, no newline, NUL-terminated */
 };
 
 void tb_diag_clear(struct tb_diag *diag);

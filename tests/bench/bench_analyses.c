@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "online/analysis.h"
-#include "online/reader.h"
-#include "proto/report_pack.h"
+#include "analysis/analysis.h"
+#include "pack/report.h"
+#include "trace/reader.h"
 
 enum { ROUNDS = 5, PUBLISH_ROUNDS = 20 };
 

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "collector/metrics.h"
-#include "collector/overview.h"
-#include "online/reader.h"
-#include "proto/report_pack.h"
+#include "collector/http/metrics_text.h"
+#include "collector/http/overview.h"
+#include "pack/report.h"
 #include "support/archive_host.h"
+#include "trace/reader.h"
 
 enum { ROUNDS = 20, STREAMS_MAX = 255 };
 

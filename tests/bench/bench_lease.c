@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/tracectl/client.h"
+#include "tools/tracectl/remote/client.h"
 
 struct count {
   uint64_t events, lost, bytes;

@@ -5,7 +5,7 @@
 #
 # The peer in the same run is the file: the same events printed by `cat -d json`. What a lease costs the
 # loops is the difference to the same send without a reader; what it costs when nobody asks is a test of
-# one pointer a slice of events (collector/understand.c), below what can be measured.
+# one pointer a slice of events (collector/analysis/scheduler.c), below what can be measured.
 . tests/bench/lib.sh
 
 send() {

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collector/http.h"
+#include "collector/http/server.h"
 #include "proto/feed.pb-c.h"
 #include "support/tls_host.h"
 

@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "online/analysis.h"
-#include "online/prepare.h"
-#include "online/reader.h"
+#include "analysis/analysis.h"
+#include "trace/prepare.h"
+#include "trace/reader.h"
 #include "wire/split.h"
 
 struct file {

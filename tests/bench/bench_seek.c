@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "online/cache.h"
-#include "online/pull.h"
-#include "tools/tracectl/index.h"
+#include "tools/tracectl/trace_file/index.h"
+#include "trace/cache.h"
+#include "trace/pull.h"
 
 enum { ROUNDS = 21 };
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "collector/store.h"
+#include "collector/store/store.h"
 #include "proto/frame.pb-c.h"
 
 enum { GENERATION_BYTES = 4 << 20, WINDOW_BYTES = 4 << 20, STREAMS_MAX = 256 };

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "online/generation.h"
-#include "online/reader.h"
+#include "event/generation.h"
 #include "oracle/mutate.h"
+#include "trace/reader.h"
 #include "wire/spec.h"
 
 enum { SEEDS_MAX = 16, MUTANTS = 3000 };

@@ -7,7 +7,7 @@ import unittest
 
 from harness import BUILD, SANITIZE, SOURCE, Case
 
-BYTES_MAX = 160  # of libtraceagent.so's; agent/faults.h speaks of it
+BYTES_MAX = 160  # of libtraceagent.so's; agent/host/faults.h speaks of it
 STEP = 16
 LIBRARY = BUILD / "lib/libtraceagent.so"
 FILLER = """static __thread char room[%d] __attribute__((tls_model("initial-exec")));

@@ -114,8 +114,8 @@ static int end_session(void) {
   printf("{\"generations\":%" PRIu64 ",\"lost_generations\":%" PRIu64 ",\"dropped\":%" PRIu64
          ",\"produced_bytes\":%" PRIu64 ",\"acked_bytes\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
          "}\n",
-         s.generations, s.lost_generations, s.dropped, stream.produced_bytes,
-         stream.acked_bytes, stream.lost_bytes);
+         s.generations, s.lost_generations, s.dropped, stream.produced_bytes, stream.acked_bytes,
+         stream.lost_bytes);
   return ta_emit_stop(END_MS) == TA_OK ? 0 : 1;
 }
 

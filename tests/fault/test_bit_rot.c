@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/archive_walk.h"
-#include "collector/log_scan.h"
-#include "collector/verify.h"
+#include "archive/audit.h"
+#include "archive/walk.h"
+#include "collector/wal/scanner.h"
 #include "proto/frame.pb-c.h"
 #include "support/store_fixture.h"
 

@@ -15,8 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "collector/catalog.h"
-#include "collector/log_scan.h"
+#include "archive/catalog.h"
+#include "collector/wal/scanner.h"
 #include "proto/frame.pb-c.h"
 #include "proto/meta.pb-c.h"
 #include "support/patience.h"

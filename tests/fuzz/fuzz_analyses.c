@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All analyses over whatever the reader lets through: reports of every kind and window hold together, rows are
  * bounded, an epoch drops what is open, all memory comes back. */
+#include "analysis/analysis.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
-#include "online/analysis.h"
-#include "online/reader.h"
+#include "trace/reader.h"
 
 enum { MEMORY_MAX = 64 << 20, FUEL = 100000, ROWS = 3 };
 

@@ -4,10 +4,10 @@
  * it stays. */
 #include <string.h>
 
+#include "event/generation.h"
 #include "fuzz/fuzz.h"
-#include "online/generation.h"
-#include "online/reader.h"
-#include "tools/tracectl/fetch_strip.h"
+#include "tools/tracectl/fetch/strip.h"
+#include "trace/reader.h"
 #include "wire/write.h"
 
 enum { MEMORY_BYTES = 64 << 20 };

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "collector/http_query.h"
-#include "collector/http_range.h"
-#include "collector/http_request.h"
+#include "collector/http/query.h"
+#include "collector/http/range.h"
+#include "collector/http/request.h"
 #include "fuzz/fuzz.h"
 
 enum { HEAD_BYTES_MAX = 8 << 10 };

@@ -9,8 +9,8 @@
 
 #include "base/crc32c.h"
 #include "fuzz/fuzz.h"
-#include "tools/tracectl/index.h"
-#include "tools/tracectl/tracectl.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/index.h"
 
 enum { TRACE_BYTES = 4096, MESSAGE_BYTES_MAX = 64 << 10 };
 

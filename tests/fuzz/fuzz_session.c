@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "collector/ingest.h"
-#include "collector/record.h"
+#include "collector/ingest/record_pool.h"
+#include "collector/ingest/session.h"
 #include "fuzz/fuzz.h"
 
 enum { PAYLOAD_MAX = 3000, HELD_MAX = 1 << 20 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What users build on: whatever the reader lets through, every event can be pulled, viewed, put to the model,
  * its stack asked by depth; the survey and the cache answer; all memory comes back. */
+#include "analysis/model.h"
+#include "event/allocfree.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
-#include "online/allocfree.h"
-#include "online/cache.h"
-#include "online/model.h"
-#include "online/pull.h"
-#include "online/survey.h"
+#include "trace/cache.h"
+#include "trace/pull.h"
+#include "trace/survey.h"
 #include "wire/spec.h"
 
 enum { MEMORY_MAX = 64 << 20, FUEL = 100000, HEADER = 16 };

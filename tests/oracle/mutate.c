@@ -210,7 +210,8 @@ static size_t write_piece(struct tt_rng *rng, const struct piece *piece, unsigne
 
 size_t tt_mutate(struct tt_rng *rng, const struct tt_seed *seeds, size_t nseeds,
                  unsigned char out[TT_MUTANT_BYTES_MAX]) {
-  static struct pieces ps, other; /* 160 KB: to clear them on the stack takes longer than a mutant */
+  static struct pieces ps,
+      other; /* 160 KB: to clear them on the stack takes longer than a mutant */
   size_t len = 0;
 
   cut_pieces(&seeds[tt_below(rng, nseeds)], &ps);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/record.h"
+#include "collector/ingest/record_pool.h"
 #include "proto/frame.h"
 #include "proto/meta.pb-c.h"
 #include "sim/wire.h"

@@ -6,8 +6,8 @@
 #ifndef SIM_AGENTS_H
 #define SIM_AGENTS_H
 
-#include "collector/store.h"
-#include "collector/tenant.h"
+#include "collector/ingest/quota.h"
+#include "collector/store/store.h"
 #include "sim/script.h"
 
 enum { SIM_STREAMS = 4, SIM_UNACKED_MAX = 24, SIM_STORED_MAX = 512 };

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/archive_walk.h"
-#include "collector/meta.h"
-#include "collector/verify.h"
+#include "archive/audit.h"
+#include "archive/meta.h"
+#include "archive/walk.h"
 #include "proto/frame.pb-c.h"
 #include "sim/world.h"
 

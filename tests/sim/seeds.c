@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collector/statedir.h"
+#include "archive/state_dir.h"
 #include "sim/jobs.h"
 #include "sim/oracle.h"
 #include "sim/wire.h"

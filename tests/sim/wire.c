@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/ingest.h"
+#include "collector/ingest/session.h"
 #include "sim/memory.h"
 #include "sim/world.h"
 

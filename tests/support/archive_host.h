@@ -4,8 +4,8 @@
 #ifndef TT_ARCHIVE_HOST_H
 #define TT_ARCHIVE_HOST_H
 
-#include "collector/archive.h"
-#include "collector/reports.h"
+#include "collector/analysis/report_table.h"
+#include "collector/query/server.h"
 #include "support/store_driver.h"
 
 struct tt_host {

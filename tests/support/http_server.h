@@ -3,7 +3,7 @@
 #ifndef TT_HTTP_SERVER_H
 #define TT_HTTP_SERVER_H
 
-#include "collector/http.h"
+#include "collector/http/server.h"
 #include "support/tls_host.h"
 
 enum { TT_HTTP_ANSWER_BYTES = 1 << 20 };

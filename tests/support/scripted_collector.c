@@ -432,7 +432,8 @@ static void *thread_main(void *self) {
       p->listen_fd = -1;
     }
     if (!p->down && p->listen_fd < 0) p->listen_fd = listen_on(p->port);
-    p->is_down = p->listen_fd < 0; /* before a connection is served, which may last until the next down */
+    p->is_down =
+        p->listen_fd < 0; /* before a connection is served, which may last until the next down */
     if (!readable(p, p->listen_fd)) continue;
     p->fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (p->fd < 0) continue;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "online/cache.h"
+#include "trace/cache.h"
 #include "wire/split.h"
 
 struct tt_pack tt_seeds_load(void) {

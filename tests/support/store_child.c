@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive/catalog.h"
 #include "base/crc32c.h"
-#include "collector/catalog.h"
 #include "proto/frame.pb-c.h"
 
 enum { UNACKED_MAX = 40 };

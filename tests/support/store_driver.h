@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "collector/store.h"
+#include "collector/store/store.h"
 
 enum { TT_REPLIES_MAX = 1 << 16 };
 
@@ -26,9 +26,9 @@ struct tt_store {
 
 void tt_store_make(struct tt_store *t); /* folder and configuration, not yet open */
 tb_rc tt_store_start(struct tt_store *t);
-void tt_store_stop(struct tt_store *t);   /* forgets replies too */
+void tt_store_stop(struct tt_store *t);                               /* forgets replies too */
 void tt_store_stop_by(struct tt_store *t, uint64_t deadline_mono_ns); /* as tc_store_close_by() */
-void tt_store_remove(struct tt_store *t); /* stop, and rm -r */
+void tt_store_remove(struct tt_store *t);                             /* stop, and rm -r */
 
 /* Waits up to 10 s for a reply; the n-th (from 0) of that kind. NULL: none came. */
 struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n);

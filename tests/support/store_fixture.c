@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/verify.h"
+#include "archive/audit.h"
 
 struct tt_store tt;
 

@@ -4,7 +4,7 @@
 #ifndef TT_STORE_FIXTURE_H
 #define TT_STORE_FIXTURE_H
 
-#include "collector/catalog.h"
+#include "archive/catalog.h"
 #include "support/store_driver.h"
 
 extern struct tt_store tt;

@@ -3,8 +3,8 @@
 #ifndef TT_TLS_HOST_H
 #define TT_TLS_HOST_H
 
-#include "collector/loop.h"
-#include "collector/tls.h"
+#include "collector/net/event_loop.h"
+#include "collector/net/tls_connection.h"
 
 struct tt_tls_host {
   struct tc_loop loop;

@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/part.h"
-#include "tools/tracectl/print.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/trace_run.h"
-#include "tools/tracectl/tracectl.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/print/print.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/trace_range.h"
+#include "tools/tracectl/trace_file/trace_run.h"
 
 typedef tb_rc events_fn(void *self, const struct to_generation *gen, const struct to_event *events,
                         size_t n);

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/certs.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/tracectl.h"
+#include "tls/authority.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/term/tracectl.h"
 
 static void say(bool json, const char *dir, const char *name) {
   if (!json) {

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/plain.h"
-#include "tools/tracectl/trace_run.h"
-#include "tools/tracectl/tracectl.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/term/plain.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/trace_run.h"
 
 struct check_options {
   bool json, no_progress;

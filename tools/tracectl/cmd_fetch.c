@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tracectl/fetch_read.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/out_file.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/table.h"
-#include "tools/tracectl/tracectl.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/fetch/read.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/out_file.h"
+#include "tools/tracectl/term/table.h"
+#include "tools/tracectl/term/tracectl.h"
 
 struct fetching {
   struct tk_client_args args;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "tools/tracectl/help.h"
-#include "tools/tracectl/nearest.h"
-#include "tools/tracectl/options.h"
+#include "tools/tracectl/args/nearest.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/help/help.h"
 
 void tk_help_overview(FILE *out) {
   fputs("usage: tracectl VERB [OPTION]... [ARGUMENT]...\n\n", out);

@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collector/times.h"
-#include "tools/tracectl/human.h"
-#include "tools/tracectl/index.h"
-#include "tools/tracectl/json.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/selector.h"
-#include "tools/tracectl/table.h"
-#include "tools/tracectl/tracectl.h"
+#include "config/times.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/args/selector.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/term/format_units.h"
+#include "tools/tracectl/term/json.h"
+#include "tools/tracectl/term/table.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/index.h"
 
 struct index_options {
   bool write, json, progress;

@@ -8,16 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/report_trim.h"
-#include "tools/tracectl/condition.h"
-#include "tools/tracectl/json.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/pprof.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/report_live.h"
-#include "tools/tracectl/report_print.h"
-#include "tools/tracectl/trace_run.h"
-#include "tools/tracectl/tracectl.h"
+#include "pack/trim.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/report/condition.h"
+#include "tools/tracectl/report/live.h"
+#include "tools/tracectl/report/pprof.h"
+#include "tools/tracectl/report/text.h"
+#include "tools/tracectl/term/json.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/trace_run.h"
 
 enum {
   CONDITIONS_MAX = 16,

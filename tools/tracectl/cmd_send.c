@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/clock.h"
-#include "agent/forward.h"
-#include "collector/times.h"
-#include "tools/tracectl/input.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/progress.h"
-#include "tools/tracectl/tracectl.h"
+#include "agent/api/forward.h"
+#include "agent/host/clock.h"
+#include "config/times.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/term/progress.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/input.h"
 #include "wire/batch.h"
 
 enum {

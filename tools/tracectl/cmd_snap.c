@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collector/times.h"
-#include "tools/tracectl/json.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/table.h"
-#include "tools/tracectl/tracectl.h"
+#include "config/times.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/json.h"
+#include "tools/tracectl/term/table.h"
+#include "tools/tracectl/term/tracectl.h"
 
 typedef Tracecollect__V1__SnapReply snap_reply;
 typedef Tracecollect__V1__AgentSnap agent_snap;

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/tracectl/nearest.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/tables.h"
-#include "tools/tracectl/tracectl.h"
+#include "tools/tracectl/args/nearest.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/help/tables.h"
+#include "tools/tracectl/term/tracectl.h"
 
 enum form { TEXT, MARKDOWN, JSON };
 

@@ -14,11 +14,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "collector/times.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/tail.h"
-#include "tools/tracectl/tracectl.h"
+#include "config/times.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/tail/tail.h"
+#include "tools/tracectl/term/tracectl.h"
 
 enum { OPT_KIND = 0x2000, OPT_GOROUTINE, OPT_MIN_DURATION, OPT_STRICT };
 

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/top_poll.h"
-#include "tools/tracectl/top_screen.h"
-#include "tools/tracectl/tracectl.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/top/poll.h"
+#include "tools/tracectl/top/screen.h"
 
 enum { AGAIN_MS = 1000 };
 

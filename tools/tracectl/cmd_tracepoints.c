@@ -2,8 +2,9 @@
 /* tracectl tracepoints: what C sources declare with //trace: lines, and specs of experiments. */
 #include <string.h>
 
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/tracepoints.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracepoints/tracepoints.h"
 
 static const struct work {
   const char *name;

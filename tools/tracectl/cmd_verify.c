@@ -10,12 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/verify.h"
-#include "tools/tracectl/options.h"
-#include "tools/tracectl/plain.h"
-#include "tools/tracectl/progress.h"
-#include "tools/tracectl/remote.h"
-#include "tools/tracectl/tracectl.h"
+#include "archive/audit.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/plain.h"
+#include "tools/tracectl/term/progress.h"
+#include "tools/tracectl/term/tracectl.h"
 
 struct run {
   bool json, rebuild, progress;
@@ -49,41 +50,48 @@ static void say_books_json(const char *prefix, const struct tc_verified_books *b
   const struct {
     const char *name;
     const struct tc_sum *sum;
-  } parts[] = { { "produced", &books->produced }, { "archived", &books->archived }, { "taken", &books->taken },
-                { "lost", &books->lost },         { "open", &books->open },         { "spooled", &books->spooled } };
+  } parts[] = { { "produced", &books->produced }, { "archived", &books->archived },
+                { "taken", &books->taken },       { "lost", &books->lost },
+                { "open", &books->open },         { "spooled", &books->spooled } };
 
   for (size_t i = 0; i < (living ? 6 : 4); i++)
-    printf(",\"%s%s_batches\":%" PRIu64 ",\"%s%s_bytes\":%" PRIu64, prefix, parts[i].name, parts[i].sum->batches,
-           prefix, parts[i].name, parts[i].sum->bytes);
+    printf(",\"%s%s_batches\":%" PRIu64 ",\"%s%s_bytes\":%" PRIu64, prefix, parts[i].name,
+           parts[i].sum->batches, prefix, parts[i].name, parts[i].sum->bytes);
 }
 
 static void say_totals(const struct run *run, const struct tc_verified *seen) {
   const struct tc_verified_books *closed = &seen->closed, *live = &seen->live;
 
   if (run->json) {
-    printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64 ",\"fresh\":%" PRIu64
-           ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
-           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems, closed->streams);
+    printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64
+           ",\"fresh\":%" PRIu64 ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
+           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems,
+           closed->streams);
     say_books_json("", closed, false);
-    printf(",\"live_streams\":%" PRIu64 ",\"live_counted\":%" PRIu64, seen->live_streams, live->streams);
+    printf(",\"live_streams\":%" PRIu64 ",\"live_counted\":%" PRIu64, seen->live_streams,
+           live->streams);
     say_books_json("live_", live, true);
     puts("}");
     return;
   }
   printf("%s: %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " expired, %" PRIu64 " problems\n",
-         seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired, seen->problems);
+         seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired,
+         seen->problems);
   if (closed->streams > 0)
-    printf("closed streams: %" PRIu64 ", produced %" PRIu64 " batches = %" PRIu64 " archived + %" PRIu64
-           " expired + %" PRIu64 " lost\n",
-           closed->streams, closed->produced.batches, closed->archived.batches, closed->taken.batches,
-           closed->lost.batches);
+    printf("closed streams: %" PRIu64 ", produced %" PRIu64 " batches = %" PRIu64
+           " archived + %" PRIu64 " expired + %" PRIu64 " lost\n",
+           closed->streams, closed->produced.batches, closed->archived.batches,
+           closed->taken.batches, closed->lost.batches);
   if (seen->live_streams > 0)
-    printf("live streams: %" PRIu64 " of %" PRIu64 " counted, produced %" PRIu64 " batches = %" PRIu64
-           " archived + %" PRIu64 " expired + %" PRIu64 " lost + %" PRIu64 " open + %" PRIu64 " in agents\n",
+    printf("live streams: %" PRIu64 " of %" PRIu64 " counted, produced %" PRIu64
+           " batches = %" PRIu64 " archived + %" PRIu64 " expired + %" PRIu64 " lost + %" PRIu64
+           " open + %" PRIu64 " in agents\n",
            live->streams, seen->live_streams, live->produced.batches, live->archived.batches,
            live->taken.batches, live->lost.batches, live->open.batches, live->spooled.batches);
   if (seen->fresh > 0)
-    fprintf(stderr, "tracectl verify: %" PRIu64 " segments were just being published and are left for the next time\n",
+    fprintf(stderr,
+            "tracectl verify: %" PRIu64
+            " segments were just being published and are left for the next time\n",
             seen->fresh);
 }
 
@@ -111,7 +119,8 @@ static int verify_folder(struct run *run, const char *path) {
   bool is_state;
   int fd = open_state(path, &is_state);
 
-  if (fd < 0 && errno == ENOTSUP) return tk_fail("verify", "%s: is neither a state folder nor its archive/", path);
+  if (fd < 0 && errno == ENOTSUP)
+    return tk_fail("verify", "%s: is neither a state folder nor its archive/", path);
   if (fd < 0) return tk_fail("verify", "%s: %s", path, strerror(errno));
   uint64_t listed;
   tk_progress_begin(&run->bar, path, 0, run->progress);
@@ -149,17 +158,19 @@ static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, s
   if (rc == TB_OK) {
     const Tracecollect__V1__VerifyReply *seen = reply->verify;
     for (size_t i = 0; i < seen->n_problems; i++) say_problem(run, seen->problems[i]);
-    *out = (struct tc_verified){ .segments = seen->segments,
-                                 .bytes = seen->bytes,
-                                 .problems = seen->problem_count,
-                                 .expired = seen->expired,
-                                 .fresh = seen->fresh,
-                                 .closed = { .streams = seen->closed_streams,
-                                             .produced = { seen->produced_batches, seen->produced_bytes },
-                                             .archived = { seen->archived_batches, seen->archived_bytes },
-                                             .taken = { seen->taken_batches, seen->taken_bytes },
-                                             .lost = { seen->lost_batches, seen->lost_bytes } },
-                                 .live_streams = seen->live_streams };
+    *out = (struct tc_verified){
+      .segments = seen->segments,
+      .bytes = seen->bytes,
+      .problems = seen->problem_count,
+      .expired = seen->expired,
+      .fresh = seen->fresh,
+      .closed = { .streams = seen->closed_streams,
+                  .produced = { seen->produced_batches, seen->produced_bytes },
+                  .archived = { seen->archived_batches, seen->archived_bytes },
+                  .taken = { seen->taken_batches, seen->taken_bytes },
+                  .lost = { seen->lost_batches, seen->lost_bytes } },
+      .live_streams = seen->live_streams
+    };
     if (seen->live != NULL) out->live = living_books(seen->live);
   }
   tk_client_close(client);

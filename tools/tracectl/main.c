@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/tracectl/help.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/help/help.h"
 
 struct tb_mem tk_mem;
 

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/api/recovery.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "agent/host/process.h"
+
+enum { RUNS_MIN = 256, RUN_PAGES = 4, READ_BYTES = 2 * TA_PIECE_BYTES };
+
+void ta_heritage_init(struct ta_heritage *h, int root, uint64_t bytes_max,
+                      const struct ta_client_config *config) {
+  *h = (struct ta_heritage){
+    .root = root, .bytes_max = bytes_max, .client_config = *config, .left = 1
+  };
+  h->client.fd = h->client.wake_fd = -1;
+  ta_shelf_init(&h->shelf, root, 0);
+  pthread_mutex_init(&h->lock, NULL);
+}
+
+void ta_heritage_fini(struct ta_heritage *h) {
+  if (h->client_config.server == NULL) return;
+  ta_shelf_leave(&h->shelf);
+  pthread_mutex_destroy(&h->lock);
+  *h = (struct ta_heritage){ 0 };
+}
+
+static void say(struct ta_heritage *h, int level, const char *text) {
+  if (h->client_config.log != NULL) h->client_config.log(h->client_config.log_self, level, text);
+}
+
+/* Reading a stream's files. */
+
+struct reader {
+  struct ta_shelf *shelf;
+  const struct ta_shelf_state *state;
+  struct ta_spool *spool;
+  unsigned char *room;
+};
+
+/* The frames of a run from `at` on, up to the end of what counts. */
+static tb_rc read_frames(const struct reader *r, int fd, uint64_t at, uint64_t end) {
+  struct tp_frame frame;
+
+  while (at < end) {
+    uint64_t want = end - at < READ_BYTES ? end - at : READ_BYTES;
+    ssize_t n = pread(fd, r->room, (size_t)want, (off_t)(TA_SHELF_IMAGE_BYTES + at));
+    if (n <= 0) return TB_CORRUPT;
+    size_t used = 0;
+    for (;;) {
+      tb_rc rc = ta_kept_frame(r->state->salt, r->room + used, (size_t)n - used, &frame);
+      if (rc == TB_AGAIN) break;
+      TB_TRY(rc);
+      TB_TRY(ta_spool_inherit_frame(r->spool, &frame));
+      used += TA_KEPT_HEAD_BYTES + frame.len;
+    }
+    if (used == 0) return TB_CORRUPT;
+    at += used;
+  }
+  return TB_OK;
+}
+
+/* Runs follow each other without a hole; one that is missing or damaged ends what can be sent. */
+static tb_rc read_runs(const struct reader *r) {
+  const struct ta_books *books = &r->state->books;
+  struct ta_run_image run;
+  int fd;
+
+  for (uint64_t id = books->front_id;; id = run.covers + 1) {
+    bool front = id == books->front_id;
+    tb_rc rc = ta_shelf_open_run(r->shelf, r->state->salt, id, &run, &fd);
+    if (rc == TB_NOTFOUND) return TB_OK;
+    TB_TRY(rc);
+    if (!front || books->front_done == 0) {
+      rc = ta_spool_inherit_run(r->spool, &run);
+      if (rc == TB_OK) rc = read_frames(r, fd, front ? books->front_bytes : 0, run.end_bytes);
+    }
+    close(fd);
+    TB_TRY(rc);
+  }
+}
+
+/* What the spool must hold: a page more for each run, and runs are had by the page. */
+static uint64_t memory_wanted(struct ta_shelf *shelf, const struct ta_shelf_state *state) {
+  const struct ta_books *books = &state->books;
+  uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */
+  struct ta_run_image run;
+  int fd;
+
+  for (uint64_t id = books->front_id; ta_shelf_open_run(shelf, state->salt, id, &run, &fd) == TB_OK;
+       id = run.covers + 1) {
+    close(fd);
+    uint64_t skip = id == books->front_id ? books->front_bytes : 0;
+    if (run.end_bytes > skip) bytes += run.end_bytes - skip;
+    bytes += TA_PAGE_BYTES;
+    runs++;
+  }
+  uint64_t for_runs = runs * RUN_PAGES * TA_PAGE_BYTES;
+  return bytes > for_runs ? bytes : for_runs;
+}
+
+tb_rc ta_heritage_load(struct ta_shelf *shelf, const struct ta_shelf_state *state,
+                       struct ta_spool *out) {
+  struct reader r = { shelf, state, out, malloc(READ_BYTES) };
+  tb_rc rc = TB_NOMEM;
+
+  if (r.room != NULL && ta_spool_init(out, memory_wanted(shelf, state)) == TB_OK) {
+    ta_spool_inherit(out, &state->books);
+    rc = read_runs(&r);
+    ta_spool_inherited(out);
+  }
+  free(r.room);
+  return rc;
+}
+
+tb_rc ta_heritage_announce(struct ta_shelf *shelf, struct ta_shelf_state *state,
+                           const struct ta_spool *loaded) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  state->books.given_seq = loaded->acked_seq + loaded->records;
+  return ta_shelf_state(shelf, state, &diag);
+}
+
+/* Sending. */
+
+static bool begin(struct ta_heritage *h) {
+  struct ta_client_config config = h->client_config;
+
+  config.service = h->state.service;
+  config.instance = h->state.instance;
+  pthread_mutex_lock(&h->lock);
+  h->sending = !h->stop && ta_client_init(&h->client, &config, &h->spool) == TB_OK &&
+               ta_client_open(&h->client) == TB_OK;
+  if (h->sending) ta_client_is(&h->client, h->state.stream, h->state.started_wall_ns);
+  pthread_mutex_unlock(&h->lock);
+  return h->sending;
+}
+
+static void send_stream(struct ta_heritage *h) {
+  if (begin(h)) ta_client_run(&h->client);
+  tb_check_keep(&h->keeper);
+  if (ta_process_exiting()) return; /* the thread will not touch TLS again */
+  pthread_mutex_lock(&h->lock);
+  h->sending = false;
+  ta_client_fini(&h->client);
+  pthread_mutex_unlock(&h->lock);
+}
+
+/* The files may go: all is there, or the process went on without them. */
+static bool is_over(struct ta_heritage *h) {
+  return ta_spool_done(&h->spool) || h->spool.superseded;
+}
+
+static void tell_end(struct ta_heritage *h, const char *how, int level) {
+  char text[TA_SHELF_TEXT + 160];
+
+  snprintf(text, sizeof text, "spool on disk: %s of %s %s", h->shelf.name, h->state.instance, how);
+  say(h, level, text);
+}
+
+/* Sends what is in the folder that was taken. */
+static void deliver(struct ta_heritage *h) {
+  tb_rc rc = ta_heritage_load(&h->shelf, &h->state, &h->spool);
+
+  if (rc == TB_CORRUPT) tell_end(h, "is damaged, and sent up to there", LOG_WARNING);
+  bool send = rc != TB_NOMEM && !is_over(h);
+  if (send && ta_heritage_announce(&h->shelf, &h->state, &h->spool) == TB_OK) send_stream(h);
+  if (ta_process_exiting()) return;
+  bool over = rc != TB_NOMEM && is_over(h);
+  tell_end(h, over ? "is sent" : "stays unsent", over ? LOG_INFO : LOG_WARNING);
+  ta_spool_fini(&h->spool);
+  if (over) ta_shelf_remove(&h->shelf);
+  pthread_mutex_lock(&h->lock);
+  h->sent += over;
+  pthread_mutex_unlock(&h->lock);
+}
+
+/* Finding. */
+
+struct found {
+  char name[TA_SHELF_NAME];
+  uint64_t started_wall_ns, bytes;
+};
+
+struct finding {
+  struct ta_heritage *h;
+  struct found *found;
+  size_t n, max;
+};
+
+/* One that has an owner, or is another service's, is none of ours. One that has no owner and says nothing is nobody's:
+ * its process died while it made it. */
+static bool is_ours(struct ta_heritage *h, const char *name) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = ta_shelf_take(&h->shelf, name, &diag, &h->state);
+  if (rc == TB_CORRUPT) ta_shelf_remove(&h->shelf);
+  if (rc == TB_IO) unlinkat(h->root, name, AT_REMOVEDIR); /* only if it is empty */
+  return rc == TB_OK && strcmp(h->state.service, h->client_config.service) == 0;
+}
+
+static void note_stream(void *self, const char *name) {
+  struct finding *f = self;
+
+  if (!ta_shelf_is_stream(name)) return;
+  if (is_ours(f->h, name)) {
+    if (f->n == f->max) {
+      size_t max = f->max == 0 ? 16 : 2 * f->max;
+      struct found *more = realloc(f->found, max * sizeof *more);
+      if (more != NULL) {
+        f->found = more;
+        f->max = max;
+      }
+    }
+    if (f->n < f->max) {
+      struct found *one = &f->found[f->n++];
+      snprintf(one->name, sizeof one->name, "%s", name);
+      one->started_wall_ns = f->h->state.started_wall_ns;
+      one->bytes = ta_shelf_bytes(f->h->root, name);
+    }
+  }
+  ta_shelf_leave(&f->h->shelf);
+}
+
+static int by_age(const void *a, const void *b) {
+  const struct found *x = a, *y = b;
+
+  return (x->started_wall_ns > y->started_wall_ns) - (x->started_wall_ns < y->started_wall_ns);
+}
+
+/* The newest that fit into the directory's half stay. Answers the first of them. */
+static size_t drop_oldest(struct finding *f) {
+  uint64_t bytes = 0;
+  size_t first = f->n;
+
+  while (first > 0 && bytes + f->found[first - 1].bytes <= f->h->bytes_max)
+    bytes += f->found[--first].bytes;
+  for (size_t i = 0; i < first; i++) {
+    char text[TA_SHELF_NAME + 80];
+    if (is_ours(f->h, f->found[i].name)) {
+      snprintf(text, sizeof text, "spool on disk is full: %s goes unsent", f->found[i].name);
+      say(f->h, LOG_WARNING, text);
+      ta_shelf_remove(&f->h->shelf);
+    }
+    ta_shelf_leave(&f->h->shelf);
+  }
+  return first;
+}
+
+/* So many are left; false: the end. */
+static bool goes_on(struct ta_heritage *h, size_t left) {
+  pthread_mutex_lock(&h->lock);
+  bool stop = h->stop;
+  h->left = left;
+  pthread_mutex_unlock(&h->lock);
+  return left > 0 && !stop && !ta_process_exiting() && atomic_load(&h->keeper.where) == NULL;
+}
+
+void ta_heritage_run(struct ta_heritage *h) {
+  struct finding f = { .h = h };
+
+  tb_check_keep(&h->keeper);
+  if (!ta_shelf_list(h->root, note_stream, &f))
+    say(h, LOG_WARNING,
+        "spool on disk: not all of it can be listed; what is not seen stays unsent");
+  if (f.n > 0) qsort(f.found, f.n, sizeof *f.found, by_age);
+  size_t at = drop_oldest(&f);
+  for (; goes_on(h, f.n - at); at++) {
+    if (is_ours(h, f.found[at].name)) deliver(h);
+    ta_shelf_leave(&h->shelf);
+  }
+  free(f.found);
+}
+
+/* From outside. */
+
+void ta_heritage_wake(struct ta_heritage *h) {
+  pthread_mutex_lock(&h->lock);
+  if (h->sending) ta_client_wake(&h->client);
+  pthread_mutex_unlock(&h->lock);
+}
+
+void ta_heritage_stop(struct ta_heritage *h) {
+  pthread_mutex_lock(&h->lock);
+  h->stop = true;
+  if (h->sending) ta_client_stop(&h->client);
+  pthread_mutex_unlock(&h->lock);
+}
+
+void ta_heritage_told(struct ta_heritage *h, uint64_t *out_left, uint64_t *out_sent) {
+  pthread_mutex_lock(&h->lock);
+  *out_left = h->left;
+  *out_sent = h->sent;
+  pthread_mutex_unlock(&h->lock);
+}
+
+void ta_heritage_forked(struct ta_heritage *h) {
+  ta_shelf_forked(&h->shelf);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What earlier processes left in the spool directory: taken over stream by stream, oldest first, and sent.
+ *
+ * A stream is taken if nobody holds its lock and it was of the same service. It is sent as itself, with its own
+ * id, names, numbers and bytes, from the first record that the collector does not have; then its files go. If it was
+ * finished its CLOSE comes last, else the collector finds that it ended unclean. What is older than fits into half
+ * of the directory's bytes goes unsent. A stream that the collector refuses stays, for a process with another
+ * certificate.
+ *
+ * Memory    while a stream is sent, as much as its spool held of it.
+ * Threads   one of its own, from start() until all is sent; the other calls from any.
+ */
+#ifndef TA_API_RECOVERY_H
+#define TA_API_RECOVERY_H
+
+#include "agent/net/client.h"
+#include "agent/persist/directory.h"
+
+struct ta_heritage {
+  int root; /* lent */
+  uint64_t bytes_max;
+  struct ta_client_config client_config; /* of the process that is; names are the stream's own */
+  struct ta_shelf shelf;
+  struct ta_shelf_state state;
+  struct ta_spool spool;
+  struct ta_client client;
+  struct tb_keeper keeper; /* of checks outside client's life */
+
+  pthread_mutex_t lock; /* of the rest, and of client's life */
+  bool sending, stop;
+  uint64_t left, sent; /* streams; left is 1 until the folder was looked through */
+};
+
+void ta_heritage_init(struct ta_heritage *h, int root, uint64_t bytes_max,
+                      const struct ta_client_config *config);
+void ta_heritage_fini(struct ta_heritage *h); /* accepts zeroed memory; run() has returned */
+/* A spool of what a folder that was taken holds, for ta_spool_fini(). TB_CORRUPT, TB_NOMEM: not of all, or of
+ * nothing (then it is zeroed). */
+TB_MUST tb_rc ta_heritage_load(struct ta_shelf *shelf, const struct ta_shelf_state *state,
+                               struct ta_spool *out);
+/* Before any of it goes out: from here on all of its records may have, under the numbers that they have here and have
+ * again for the next who takes over. */
+TB_MUST tb_rc ta_heritage_announce(struct ta_shelf *shelf, struct ta_shelf_state *state,
+                                   const struct ta_spool *loaded);
+/* The thread's body. */
+void ta_heritage_run(struct ta_heritage *h);
+void ta_heritage_wake(struct ta_heritage *h);
+void ta_heritage_stop(struct ta_heritage *h);
+void ta_heritage_told(struct ta_heritage *h, uint64_t *out_left, uint64_t *out_sent);
+void ta_heritage_forked(struct ta_heritage *h);
+
+#endif

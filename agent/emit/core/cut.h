@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of a text a trace may hold: 1024 bytes, and no character of UTF-8 in part. */
+#ifndef TA_EMIT_CORE_CUT_H
+#define TA_EMIT_CORE_CUT_H
+
+#include <stddef.h>
+
+#include "wire/spec.h"
+
+static inline size_t ta_cut(const char *text, size_t len) {
+  if (len <= TW_STRING_BYTES_MAX) return len;
+  len = TW_STRING_BYTES_MAX;
+  while (len > TW_STRING_BYTES_MAX - 4 && ((unsigned char)text[len] & 0xc0) == 0x80) len--;
+  return len;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that make no sense where they stand: left out, and counted in the thread's `misused`. In a debug build of the
+ * agent such a call is a fault of the program's that is to be found, so the first one says what it was and aborts.
+ *
+ * An end without a begin is only counted there, too, where the begin may have been one that nobody was told of: before the
+ * session, in a session before it, on a thread that found no place.
+ *
+ * Threads   any, t on its own.
+ */
+#ifndef TA_EMIT_CORE_MISUSE_H
+#define TA_EMIT_CORE_MISUSE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#ifndef TA_DEBUG
+#define TA_DEBUG 0
+#endif
+
+struct ta_thread;
+
+extern bool ta_misuse_aborts; /* as the build says; tests that misuse on purpose say otherwise */
+
+void ta_misuse(struct ta_thread *t, const char *what);
+void ta_misuse_end(struct ta_thread *t, const char *what);
+
+extern atomic_bool ta_misuse_untold;
+/* What begins here is in no trace. */
+static inline void ta_begins_untold(void) {
+#if TA_DEBUG
+  atomic_store(&ta_misuse_untold, true);
+#endif
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names: short texts that come again and again, as the small numbers that stand in events.
+ *
+ * A name lives as long as the process; its number is its string's and its one-frame stack's id in every
+ * generation. A generation holds only those that were used in it: whoever uses one stamps it with the turn, in
+ * one of two places by the turn's parity, so that the turner can write the tables of the turn that ends while
+ * threads are in the next. Once stamped, a name is only read: no line of memory goes back and forth.
+ *
+ * Memory    static: 4096 names, 256 KiB of text.
+ * Threads   any.
+ * Errors    no room, or not a name: 0, the empty text.
+ */
+#ifndef TA_EMIT_CORE_NAMES_H
+#define TA_EMIT_CORE_NAMES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TA_NAMES_MAX = 4096, TA_NAMES_BYTES = 256 << 10 };
+
+/* Names that are always there, in this order; the waits first (enum ta_wait_reason). */
+#define TA_OWN_NAMES(X)                                                                            \
+  X(WAIT_MUTEX, "sync")                                                                            \
+  X(WAIT_COND, "sync.(*Cond).Wait")                                                                \
+  X(WAIT_JOIN, "sync (join)")                                                                      \
+  X(WAIT_SLEEP, "sleep")                                                                           \
+  X(WAIT_POLL, "network")                                                                          \
+  X(FIBER, "coroutine")                                                                            \
+  X(AGENT, "traceagent")
+
+#define TA_OWN_NAME(id, text) TA_NAME_##id,
+enum ta_own_name { TA_NAME_NONE, TA_OWN_NAMES(TA_OWN_NAME) TA_NAME_OWN_END };
+#undef TA_OWN_NAME
+
+enum ta_name_use { TA_AS_STRING, TA_AS_STACK, TA_NAME_USES };
+
+struct ta_name_row {
+  _Atomic uint32_t used[2][TA_NAME_USES]; /* by parity: the turn */
+  uint32_t at;                            /* of its text */
+  uint16_t len;
+};
+
+extern struct ta_name_row ta_names[TA_NAMES_MAX];
+extern _Atomic uint32_t ta_names_end; /* numbers below are in use; 0: not even our own */
+
+uint32_t ta_names_find(const char *text, size_t len); /* or makes it */
+const char *ta_names_text(uint32_t name, size_t *out_len);
+/* One that is called as the function that begins there, once somebody has looked that up; and where, or 0. */
+uint32_t ta_names_of_function(const void *pc);
+uint64_t ta_names_function(uint32_t name);
+/* Around fork(): the child goes on with the same names. */
+void ta_names_lock(void);
+void ta_names_unlock(void);
+
+/* A number that somebody made up is no name. */
+static inline uint32_t ta_name_known(uint32_t name) {
+  return name < atomic_load_explicit(&ta_names_end, memory_order_acquire) ? name : 0;
+}
+
+/* The id to write: of the string, or of the stack. The name is known. A thread that was left behind in an old turn takes
+ * no newer one's stamp away. */
+static inline uint64_t ta_name_id(uint32_t name, uint32_t turn, enum ta_name_use use) {
+  _Atomic uint32_t *used = &ta_names[name].used[turn & 1][use];
+  uint32_t was = atomic_load_explicit(used, memory_order_relaxed);
+  while (was < turn && !atomic_compare_exchange_weak_explicit(
+                           used, &was, turn, memory_order_relaxed, memory_order_relaxed))
+    ;
+  return name;
+}
+
+static inline bool ta_name_used(uint32_t name, uint32_t turn, enum ta_name_use use) {
+  return atomic_load_explicit(&ta_names[name].used[turn & 1][use], memory_order_relaxed) == turn;
+}
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/core/ticks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+
+enum {
+  TRIES = 5,
+  TICK_LOG2 = 3,
+  SETTLE_NS = 1000000, /* the first measurement, and again so long until it is good enough */
+  SETTLES = 5,
+  SETTLED_PPB = 100000,
+  FINE_PPB = 1000, /* good enough to begin a new measurement: rates do change, slowly */
+  NEAR_PPB = 1000000,
+};
+_Static_assert(1 << TICK_LOG2 == TA_TICK_NS, "a tick is shifted out of nanoseconds");
+
+/* The counter. */
+
+#ifdef __x86_64__
+
+/* What the kernel tells the time by. The names are of those that are read from the counter alone. */
+static bool kernel_counts_cycles(void) {
+  static const char *const names[] = { "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n" };
+  char name[64] = "";
+  int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0) return false;
+  ssize_t n = read(fd, name, sizeof name - 1);
+  close(fd);
+  name[n > 0 ? n : 0] = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
+bool ta_cycles_are_trusted(void) {
+  return (tb_cpu() & TB_CPU_STEADY_CYCLES) != 0 && kernel_counts_cycles();
+}
+
+static uint64_t count(bool cycles) {
+  return cycles ? __rdtsc() : ta_mono_ns();
+}
+
+#else
+
+bool ta_cycles_are_trusted(void) {
+  return false;
+}
+
+static uint64_t count(bool cycles) {
+  (void)cycles;
+  return ta_mono_ns();
+}
+
+#endif
+
+uint64_t ta_ticks_of_kernel(const struct ta_ticks *clock) {
+  return (ta_mono_ns() >> TICK_LOG2) + clock->offset;
+}
+
+/* Moments. */
+
+static struct ta_moment moment_now(bool cycles) {
+  struct ta_moment best = { 0 };
+  uint64_t best_width = UINT64_MAX;
+
+  /* Whoever is interrupted between the readings tries again: the narrowest wins. */
+  for (int i = 0; i < TRIES; i++) {
+    uint64_t before = count(cycles), mono = ta_mono_ns(), between = count(cycles);
+    uint64_t wall = ta_wall_ns(), width = count(cycles) - before;
+    if (width >= best_width) continue;
+    best_width = width;
+    best = (struct ta_moment){ before + (between - before) / 2, between - before, mono, wall };
+  }
+  return best;
+}
+
+struct ta_moment ta_moment_now(const struct ta_ticks *clock, const struct ta_rate *rate) {
+  return moment_now(clock->factor != 0 || rate->learns);
+}
+
+uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *moment) {
+  if (clock->factor == 0) return (moment->mono_ns >> TICK_LOG2) + clock->offset;
+  return ta_ticks_of_cycles(clock, moment->cycles);
+}
+
+/* Rates. */
+
+/* 2^64 ticks a cycle; 0: less than a cycle has a tick, or the counter has not gone on. */
+static uint64_t factor_of(const struct ta_moment *from, const struct ta_moment *to) {
+  uint64_t ns = to->mono_ns - from->mono_ns;
+
+  if (to->cycles <= from->cycles) return 0;
+  unsigned __int128 factor =
+      ((unsigned __int128)ns << (64 - TICK_LOG2)) / (to->cycles - from->cycles);
+  return factor > UINT64_MAX ? 0 : (uint64_t)factor;
+}
+
+/* What the blur of both is of the cycles that should lie between them. */
+static uint64_t error_ppb(uint64_t factor, const struct ta_moment *from,
+                          const struct ta_moment *to) {
+  uint64_t ns = to->mono_ns - from->mono_ns;
+  unsigned __int128 blur = (unsigned __int128)from->blur + to->blur;
+  unsigned __int128 cycles = ((unsigned __int128)ns << (64 - TICK_LOG2)) / factor;
+
+  return (uint64_t)(blur * (1000000000u / 2) / (cycles + 1));
+}
+
+/* A clock of that factor that shows these ticks then. */
+static struct ta_ticks clock_through(uint64_t factor, uint64_t cycles, uint64_t ticks) {
+  struct ta_ticks clock = { .factor = factor };
+
+  clock.offset = ticks - ta_ticks_of_cycles(&clock, cycles);
+  return clock;
+}
+
+struct ta_ticks ta_ticks_from(const struct ta_moment *from, const struct ta_moment *to) {
+  uint64_t factor = factor_of(from, to);
+
+  if (factor == 0) return (struct ta_ticks){ 0 };
+  return clock_through(factor, from->cycles, from->mono_ns >> TICK_LOG2);
+}
+
+/* A program's own timer may interrupt it, and again each time. */
+static void sleep_until(uint64_t mono_ns) {
+  const struct timespec at = { (time_t)(mono_ns / 1000000000), (long)(mono_ns % 1000000000) };
+
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) continue;
+}
+
+struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate) {
+  struct ta_ticks clock = { 0 };
+
+  *rate = (struct ta_rate){ .since = moment_now(cycles) };
+  for (int i = 0; cycles && i < SETTLES; i++) {
+    sleep_until(ta_mono_ns() + SETTLE_NS);
+    struct ta_moment now = moment_now(true);
+    clock = ta_ticks_from(&rate->since, &now);
+    if (clock.factor == 0) break;
+    rate->error_ppb = error_ppb(clock.factor, &rate->since, &now);
+    if (rate->error_ppb <= SETTLED_PPB) break;
+  }
+  return clock;
+}
+
+struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate) {
+  *rate = (struct ta_rate){ .since = moment_now(cycles), .learns = cycles };
+  return (struct ta_ticks){ 0 };
+}
+
+/* After a turn by CLOCK_MONOTONIC: it goes on at the same tick. One that was too short teaches nothing yet. */
+static struct ta_ticks learn(const struct ta_ticks *clock, struct ta_rate *rate,
+                             const struct ta_moment *now) {
+  uint64_t factor = factor_of(&rate->since, now);
+
+  if (factor == 0) return *clock;
+  uint64_t error = error_ppb(factor, &rate->since, now);
+  if (error > SETTLED_PPB) return *clock;
+  rate->learns = false;
+  rate->error_ppb = error;
+  return clock_through(factor, now->cycles, ta_ticks_at(clock, now));
+}
+
+static bool is_like(uint64_t factor, uint64_t before) {
+  return factor > before - before / 8 && factor - before / 8 < before;
+}
+
+/* Of two that are like each other: what lies between is at most a thousandth and what the older may be off. */
+static bool is_near(uint64_t factor, uint64_t before, uint64_t before_error_ppb) {
+  uint64_t apart = factor > before ? factor - before : before - factor;
+
+  return (unsigned __int128)apart * 1000000000u <=
+         (unsigned __int128)before * (NEAR_PPB + before_error_ppb);
+}
+
+/* Goes on at `ticks` or, where the time has been left behind, with CLOCK_MONOTONIC's own. */
+static struct ta_ticks kernel_from(uint64_t ticks, const struct ta_moment *now) {
+  uint64_t ahead = ticks - (now->mono_ns >> TICK_LOG2);
+
+  return (struct ta_ticks){ .offset = (int64_t)ahead > 0 ? ahead : 0 };
+}
+
+struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate,
+                              const struct ta_moment *now) {
+  if (clock->factor == 0) return rate->learns ? learn(clock, rate, now) : *clock;
+  uint64_t ticks = ta_ticks_at(clock, now);
+  if (now->cycles <= rate->since.cycles) return kernel_from(ticks, now);
+  uint64_t error = error_ppb(clock->factor, &rate->since, now);
+  if (error > rate->error_ppb && error > FINE_PPB) return *clock;
+  uint64_t factor = factor_of(&rate->since, now);
+  if (!is_like(factor, clock->factor)) return kernel_from(ticks, now);
+  if (!is_near(factor, clock->factor, rate->error_ppb) && !is_near(factor, rate->doubted, error)) {
+    rate->since = *now; /* a jump lies before it */
+    rate->doubted = factor;
+    return *clock;
+  }
+  rate->doubted = 0;
+  rate->error_ppb = error;
+  if (error <= FINE_PPB) rate->since = *now;
+  return clock_through(factor, now->cycles, ticks);
+}

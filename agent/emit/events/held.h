@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sections that last over several calls: while a thread holds one the generation does not end (agent/emit/core/emit.h).
+ *
+ * A thread that holds is busy, with another number: whoever knows of that may write inside, all others find the thread
+ * busy and say nothing. While something is written the number is the ordinary one, so that a signal handler in the
+ * middle of it is kept out.
+ *
+ * Threads   on its thread.
+ */
+#ifndef TA_EMIT_EVENTS_HELD_H
+#define TA_EMIT_EVENTS_HELD_H
+
+#include "agent/emit/events/put.h"
+
+static inline bool ta_is_held(struct ta_thread *t) {
+  return atomic_load_explicit(&t->busy, memory_order_relaxed) == TA_BUSY_HELD;
+}
+
+/* A section, or one inside what is held; NULL: nothing is to be written. running: on a thread that runs a goroutine. */
+static inline struct ta_thread *ta_enter_inside(bool running) {
+  struct ta_thread *t = ta_self;
+
+  if (TB_LIKELY(t == NULL || !ta_is_held(t))) return running ? ta_enter_running() : ta_enter();
+  if (running && t->hold != TA_HOLDS_RUNNING) {
+    ta_misuse(t,
+              "an event that wants a thread that runs, on one that waits or is in a system call");
+    return NULL;
+  }
+  atomic_store_explicit(&t->busy, 1, memory_order_relaxed);
+  return t;
+}
+
+static inline void ta_leave_inside(struct ta_thread *t) {
+  if (TB_UNLIKELY(t->holds > 0))
+    atomic_store_explicit(&t->busy, TA_BUSY_HELD, memory_order_relaxed);
+  else
+    ta_leave(t);
+}
+
+#endif

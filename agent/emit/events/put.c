@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/events/put.h"
+
+#include <string.h>
+
+#include "agent/emit/core/cut.h"
+#include "agent/emit/events/experiments.h"
+#include "agent/emit/stacks/stacks.h"
+
+enum {
+  STRING_HEAD = 2 + 2 * TW_VARINT_BYTES_MAX, /* of a table's first string */
+  EXPERIMENTS_BYTES_MAX = TW_BATCH_BYTES_MAX,
+};
+
+/* Batches. */
+
+static void give_up(uint32_t turn) {
+  ta_give_up(turn, TA_LOST_NO_BATCH);
+  ta_emit_wake(true);
+}
+
+/* The largest batch that each thread could have two of: one of the generation that ends, one of the next. */
+static enum ta_batch_size fair_size(void) {
+  uint64_t share = ta_emit.pool.mapped_bytes / 2 / (ta_threads_end() + 1);
+  enum ta_batch_size size = TA_BATCH_LARGE;
+
+  while (size > TA_BATCH_SMALL && ta_batch_block_bytes(size) > share) size--;
+  return size;
+}
+
+/* One with room for need_bytes at least, larger if that is fair. NULL: the generation is given up. experiment: 0 for an
+ * ordinary one. */
+static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size size,
+                                   size_t need_bytes, uint8_t experiment) {
+  uint32_t turn = ta_turn(t);
+  enum ta_batch_size fair = fair_size();
+
+  if (ta_given_up(turn)) return NULL;
+  if (size > fair) size = fair;
+  while (size < TA_BATCH_LARGE && !ta_batch_has_room(size, need_bytes)) size++;
+  struct ta_batch *batch = ta_pool_take(&ta_emit.pool, size, need_bytes);
+  if (batch == NULL) {
+    give_up(turn);
+    return NULL;
+  }
+  struct tw_batch head = { .gen = ta_generation_of(turn),
+                           .thread = (int64_t)t->system_id,
+                           .time = t->time - ta_emit.origin,
+                           .experiment = experiment };
+  batch->turn = turn;
+  tw_write_open(&batch->write, batch->room, ta_batch_room_bytes(batch->size), ta_emit.version,
+                &head);
+  return batch;
+}
+
+static void post(struct ta_batch *batch) {
+  struct ta_pool *pool = &ta_emit.pool;
+
+  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.drowsy, memory_order_relaxed) == TA_NOT_STARTED))
+    atomic_fetch_add_explicit(&ta_emit.late_bytes, (size_t)(batch->write.pos - batch->room),
+                              memory_order_relaxed);
+  ta_pool_post(pool, batch);
+  ta_emit_wake(atomic_load_explicit(&pool->taken, memory_order_relaxed) > pool->max / 2);
+}
+
+/* A thread that fills a batch gets a larger one next. Each generation in which it fills none makes the next one's first
+ * batch smaller. */
+static enum ta_batch_size next_size(struct ta_thread *t, enum ta_batch_use use, bool filled) {
+  struct ta_fill *fill = &t->fill[use];
+  uint32_t turn = ta_turn(t), quiet = turn - fill->turn;
+
+  if (filled) {
+    fill->turn = turn;
+    if (fill->size < TA_BATCH_LARGE) fill->size++;
+  } else if (quiet > 1) {
+    fill->turn = turn - 1;
+    fill->size = fill->size >= quiet ? (uint8_t)(fill->size - (quiet - 1)) : TA_BATCH_SMALL;
+  }
+  return fill->size;
+}
+
+bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
+  enum ta_batch_size size = next_size(t, TA_FOR_EVENTS, lane->events != NULL);
+  if (lane->events != NULL) {
+    lane->events->write.pos = lane->pos;
+    post(lane->events);
+  }
+  lane->pos = lane->end = NULL;
+  uint64_t now = ta_now(t);
+  if ((int64_t)(now - t->time) > 0) t->time = now;
+  lane->events = take_batch(t, size, TA_EVENT_BYTES_MAX, 0);
+  if (lane->events == NULL) {
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    return false;
+  }
+  lane->pos = lane->events->write.pos;
+  lane->end = lane->events->write.end;
+  return true;
+}
+
+static void give_back(struct ta_batch **batch) {
+  if (*batch != NULL) ta_pool_give(&ta_emit.pool, *batch);
+  *batch = NULL;
+}
+
+void ta_drop_lanes(struct ta_thread *t, bool give) {
+  for (int i = 0; i < 2; i++) {
+    struct ta_lane *lane = &t->lane[i];
+    if (give) {
+      give_back(&lane->events);
+      give_back(&lane->strings);
+      give_back(&lane->bytes.batch);
+    }
+    *lane = (struct ta_lane){ 0 };
+  }
+}
+
+void ta_post_lane(struct ta_lane *lane) {
+  if (lane->events != NULL) {
+    lane->events->write.pos = lane->pos;
+    ta_pool_post(&ta_emit.pool, lane->events);
+  }
+  if (lane->strings != NULL) ta_pool_post(&ta_emit.pool, lane->strings);
+  if (lane->bytes.batch != NULL) ta_pool_post(&ta_emit.pool, lane->bytes.batch);
+  *lane = (struct ta_lane){ 0 };
+}
+
+/* Experiments. */
+
+struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes) {
+  return take_batch(t, next_size(t, TA_FOR_BYTES, false), need_bytes, experiment);
+}
+
+static bool is_half_full(const struct ta_batch *batch) {
+  return batch->write.pos - batch->room > (ptrdiff_t)ta_batch_room_bytes(batch->size) / 2;
+}
+
+void ta_post_bytes(struct ta_thread *t) {
+  struct ta_bytes *bytes = &t->at->bytes;
+
+  if (bytes->batch != NULL) {
+    if (is_half_full(bytes->batch)) next_size(t, TA_FOR_BYTES, true);
+    post(bytes->batch);
+  }
+  *bytes = (struct ta_bytes){ 0 };
+}
+
+void ta_post_experiments(const struct ta_thread *t) {
+  struct ta_batch *batch =
+      take_batch(t, TA_BATCH_LARGE, EXPERIMENTS_BYTES_MAX, TW_EXPERIMENT_SPECS);
+
+  if (batch == NULL) return;
+  ta_experiments_lock();
+  bool any = ta_experiments_write(&batch->write);
+  ta_experiments_unlock();
+  if (any)
+    post(batch);
+  else
+    ta_pool_give(&ta_emit.pool, batch);
+}
+
+/* Numbers and texts. */
+
+uint64_t ta_next_id(struct ta_thread *t) {
+  if (t->next_id == t->ids_end) {
+    t->next_id = atomic_fetch_add_explicit(&ta_emit.ids, TA_IDS_AT_ONCE, memory_order_relaxed);
+    t->ids_end = t->next_id + TA_IDS_AT_ONCE;
+  }
+  return t->next_id++;
+}
+
+uint64_t ta_put_text(struct ta_thread *t, const char *text) {
+  struct ta_lane *lane = t->at;
+  size_t len = ta_cut(text, strnlen(text, TW_STRING_BYTES_MAX + 1));
+
+  if (len == 0) return 0;
+  uint64_t id = ta_next_id(t);
+  for (bool filled = false;; filled = true) {
+    if (lane->strings == NULL)
+      lane->strings = take_batch(t, next_size(t, TA_FOR_STRINGS, filled), STRING_HEAD + len, 0);
+    if (lane->strings == NULL) return 0;
+    if (tw_write_string(&lane->strings->write, id, text, len) == TB_OK) return id;
+    post(lane->strings);
+    lane->strings = NULL;
+  }
+}
+
+/* Stacks. */
+
+__attribute__((noinline, cold)) uint64_t ta_put_stack(struct ta_thread *t, const void *from) {
+  uint64_t pcs[TA_FRAMES_MAX + TA_FRAMES_OURS] TA_UNSET;
+
+  if (ta_emit.stack_depth == 0) return 0;
+  return ta_stacks_put(ta_turn(t), pcs, ta_frames_here(t, from, pcs, ta_emit.stack_depth));
+}
+
+__attribute__((noinline, cold)) void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n,
+                                                    uint64_t a, uint64_t b, uint64_t c,
+                                                    const void *from) {
+  uint64_t args[] = { a, b, c, 0 };
+
+  args[n] = ta_put_stack(t, from);
+  ta_put(t, type, n + 1, args[0], args[1], args[2], args[3]);
+}
+
+/* Statuses. */
+
+void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status, bool assists) {
+  status = ta_wire_status(status);
+  if (TB_UNLIKELY(status == TW_GO_BAD)) {
+    ta_misuse(t, "the status of a goroutine was not said before its event");
+    return;
+  }
+  bool on_thread = status == TW_GO_RUNNING || status == TW_GO_SYSCALL;
+  uint64_t thread = on_thread ? t->system_id : UINT64_MAX;
+
+  if (ta_emit.version >= 23)
+    ta_put(t, TW_EV_GO_STATUS_STACK, 4, ta_go_id(go), thread, status, ta_name_stack(t, go));
+  else
+    ta_put(t, TW_EV_GO_STATUS, 3, ta_go_id(go), thread, status, 0);
+  if (TB_UNLIKELY(assists)) ta_put_then(t, TW_EV_GC_MARK_ASSIST_ACTIVE, 1, ta_go_id(go), 0);
+}
+
+void ta_put_proc_status(struct ta_thread *t, uint8_t status) {
+  if (TB_UNLIKELY(status == TW_PROC_BAD)) {
+    ta_misuse(t, "the status of a proc was not said before its event");
+    return;
+  }
+  ta_put(t, TW_EV_PROC_STATUS, 2, t->place, status, 0, 0);
+  if (TB_UNLIKELY(t->sweeps != 0)) ta_put_then(t, TW_EV_GC_SWEEP_ACTIVE, 1, t->place, 0);
+  t->proc_turn = ta_turn(t);
+  t->proc_seq = 0;
+}
+
+void ta_put_proc_start(struct ta_thread *t, uint64_t ticks) {
+  if (t->proc_turn != ta_turn(t)) ta_put_proc_status(t, TW_PROC_IDLE);
+  ta_put_at(t, ticks, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
+}
+
+/* Of a word in this turn. A generation in which there are more is given up. */
+static uint64_t step(uint64_t word, uint32_t turn, uint8_t to, unsigned steps) {
+  struct ta_doing d = ta_doing(word);
+
+  if (TB_UNLIKELY(d.seq + steps > TA_GO_SEQ_MAX)) {
+    give_up(turn);
+    d.seq = 0;
+    word = ta_doing_word(d);
+  }
+  return ta_doing_step(word, to, steps);
+}
+
+uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps) {
+  uint64_t word = atomic_load_explicit(&t->go->word, memory_order_relaxed);
+
+  word = step(word, ta_turn(t), to, steps);
+  atomic_store_explicit(&t->go->word, word, memory_order_release);
+  return ta_doing(word).seq;
+}
+
+/* A wait that has lasted since before this turn was there when the turn came to it. */
+static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
+  if (now.turn == begun.turn) return now.seq == begun.seq;
+  return now.seq == 0 && now.entry == TA_GO_KEPT_WAITING;
+}
+
+/* The turner sees each waiting goroutine once a turn. One that it has not seen in the last complete turn was made, or set
+ * waiting, by a thread that was left behind: no generation since knows it (agent/emit/generation/generation.c). */
+static bool is_stray(struct ta_doing was, uint32_t turn) {
+  if (TB_LIKELY(was.turn + 1 >= turn)) return false;
+  if (was.status == TW_GO_RUNNING || was.status == TW_GO_SYSCALL) return false;
+  return was.turn + 2 < turn || ta_turn_before_is_told(turn);
+}
+
+/* begun: NULL, or the word its wait must have begun with. */
+static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct ta_doing *begun,
+                             unsigned from, uint8_t to, unsigned steps, uint64_t *seq) {
+  uint32_t turn = ta_turn(t);
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire), is;
+  struct ta_doing was;
+
+  do {
+    was = ta_doing(word);
+    if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
+    if (begun != NULL && !is_same_wait(*begun, was)) return TA_UNFIT;
+    if (was.turn > turn) return TA_LATE;
+    if (is_stray(was, turn)) return TA_UNFIT;
+    is = TB_LIKELY(was.turn == turn) ? word : ta_doing_word(ta_doing_in(was, turn));
+    is = step(is, turn, to, steps);
+  } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, is, memory_order_acq_rel,
+                                                  memory_order_acquire));
+  if (was.turn != turn) ta_put_go_status(t, go, was.status, was.assists);
+  if (seq != NULL) *seq = ta_doing(is).seq;
+  return TA_CHANGED;
+}
+
+enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
+                         unsigned steps, uint64_t *seq) {
+  return change(t, go, NULL, from, to, steps, seq);
+}
+
+enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t begun,
+                              uint64_t *seq) {
+  struct ta_doing wait = ta_doing(begun);
+
+  return change(t, go, &wait, TA_FROM(TA_GO_KEPT_WAITING), TA_GO_KEPT_RUNNABLE, 1, seq);
+}

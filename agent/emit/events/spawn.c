@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/events/spawn.h"
+
+#include "agent/emit/events/act.h"
+
+enum { ORPHANS_MAX = 16 };
+
+static __thread struct ta_birth mine __attribute__((tls_model("initial-exec")));
+
+/* Under the session's lock. */
+static struct ta_birth orphan[ORPHANS_MAX];
+static atomic_uint orphans;
+
+static void end_an_orphan(void) {
+  struct ta_birth birth = { 0 };
+
+  if (atomic_load_explicit(&orphans, memory_order_relaxed) == 0) return;
+  ta_emit_lock();
+  if (orphans > 0) birth = orphan[--orphans];
+  ta_emit_unlock();
+  ta_birth_fail(birth);
+}
+
+/* A thread without a place says nothing, so nothing is said of it. */
+struct ta_birth ta_birth_begin(ta_name name, ta_name call, const void *from) {
+  struct ta_birth birth = { 0 };
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL) return birth;
+  if (t->hold == TA_HOLDS_RUNNING && !ta_threads_are_all_taken())
+    birth.go = ta_act_create(t, ta_name_known(name), false, call, from);
+  if (birth.go != NULL) {
+    birth.id = ta_go_id(birth.go);
+    birth.session = ta_emit.session;
+  }
+  bool can_switch = t->hold == TA_HOLDS_RUNNING && t->pause_turn == 0;
+  ta_leave(t);
+  if (can_switch) end_an_orphan();
+  return birth;
+}
+
+static bool is_current(struct ta_birth birth) {
+  return birth.go != NULL && birth.session == ta_emit.session && ta_go_id(birth.go) == birth.id;
+}
+
+void ta_birth_fail(struct ta_birth birth) {
+  if (!is_current(birth)) return;
+  ta_fiber self = ta_fiber_self(), unborn = ta_fiber_of(birth.go);
+  ta_fiber_switch(unborn);
+  if (ta_fiber_self() != unborn) return; /* what runs there is none of ours to end */
+  ta_fiber_end();
+  ta_fiber_switch(self);
+}
+
+/* A signal handler may have come first, or comes in between: then this thread has made itself, unless it found the whole
+ * of what was told. */
+void ta_birth_is_mine(struct ta_birth birth) {
+  struct ta_thread *t;
+
+  mine = birth;
+  atomic_signal_fence(memory_order_seq_cst);
+  if (ta_self == NULL || (t = ta_enter()) == NULL) return;
+  bool is_another = t->own != birth.go;
+  ta_leave(t);
+  if (!is_another) return;
+  mine = (struct ta_birth){ 0 };
+  ta_birth_fail(birth);
+}
+
+void ta_birth_is_over(void) {
+  struct ta_birth birth = mine;
+
+  mine = (struct ta_birth){ 0 };
+  if (birth.go == NULL) return;
+  ta_emit_lock();
+  if (orphans < ORPHANS_MAX) orphan[orphans++] = birth;
+  ta_emit_unlock();
+}
+
+struct ta_go *ta_birth_take(void) {
+  struct ta_birth birth = mine;
+
+  mine = (struct ta_birth){ 0 };
+  return is_current(birth) ? birth.go : NULL;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is waited for lies apart from the rest, eight places to a line, because a waker looks at all of them. */
+#include "agent/emit/events/waiters.h"
+
+#include "agent/emit/events/put.h"
+
+enum { TRIES = 4 }; /* at one that waits, where others are woken at the same time */
+
+static const uint32_t nobody = UINT32_MAX;
+
+struct waiter {
+  _Atomic(struct ta_go *) go;
+  _Atomic uint64_t word;  /* the goroutine's, when it began to wait */
+  _Atomic uint64_t since; /* ticks */
+};
+
+_Atomic uint32_t ta_waited[1 << TA_WAITED_BITS];
+static _Atomic uintptr_t waited_for[TA_THREADS_MAX]; /* by the thread's place; 0: nothing */
+static struct waiter waiters[TA_THREADS_MAX];
+static atomic_uint wakers; /* under way */
+
+void ta_waiters_add(const struct ta_thread *t, const void *what) {
+  struct waiter *w = &waiters[t->place];
+
+  atomic_store_explicit(&w->go, t->go, memory_order_relaxed);
+  atomic_store_explicit(&w->word, atomic_load_explicit(&t->go->word, memory_order_relaxed),
+                        memory_order_relaxed);
+  atomic_store_explicit(&w->since, t->time, memory_order_relaxed);
+  atomic_fetch_add(&ta_waited[ta_waited_at((uintptr_t)what)], 1);
+  atomic_store(&waited_for[t->place], (uintptr_t)what);
+}
+
+void ta_waiters_remove(const struct ta_thread *t) {
+  if (atomic_load(&waited_for[t->place]) == 0) return;
+  uintptr_t what = atomic_exchange(&waited_for[t->place], 0);
+  if (what != 0) atomic_fetch_sub(&ta_waited[ta_waited_at(what)], 1);
+}
+
+bool ta_waiters_are_being_woken(void) {
+  return atomic_load(&wakers) != 0;
+}
+
+void ta_waiters_reset(void) {
+  for (uint32_t i = 0; i < ta_threads_end(); i++) atomic_store(&waited_for[i], 0);
+  for (size_t i = 0; i < sizeof ta_waited / sizeof *ta_waited; i++) atomic_store(&ta_waited[i], 0);
+  atomic_store(&wakers, 0);
+}
+
+/* The waiter in that place, if it is there still and nobody else has taken it. */
+static bool wake_at(struct ta_thread *t, uint32_t place, uintptr_t what, ta_name call,
+                    const void *from) {
+  struct waiter *w = &waiters[place];
+  uint64_t seq;
+
+  if (atomic_load(&waited_for[place]) != what) return false;
+  struct ta_go *go = atomic_load_explicit(&w->go, memory_order_relaxed);
+  uint64_t word = atomic_load_explicit(&w->word, memory_order_relaxed);
+  if (!atomic_compare_exchange_strong(&waited_for[place], &what, 0)) return false;
+  atomic_fetch_sub(&ta_waited[ta_waited_at(what)], 1);
+  if (ta_change_wait(t, go, word, &seq) != TA_CHANGED) return false; /* it has gone on itself */
+  ta_put_called(t, TW_EV_GO_UNBLOCK, 2, ta_go_id(go), seq, call, from);
+  return true;
+}
+
+static uint32_t longest(uintptr_t what) {
+  uint32_t found = nobody;
+  uint64_t first = UINT64_MAX;
+
+  for (uint32_t i = 0; i < ta_threads_end(); i++) {
+    if (atomic_load_explicit(&waited_for[i], memory_order_relaxed) != what) continue;
+    uint64_t since = atomic_load_explicit(&waiters[i].since, memory_order_relaxed);
+    if (since < first) first = since, found = i;
+  }
+  return found;
+}
+
+static void wake_one(struct ta_thread *t, uintptr_t what, ta_name call, const void *from) {
+  for (int i = 0; i < TRIES; i++) {
+    uint32_t place = longest(what);
+    if (place == nobody || wake_at(t, place, what, call, from)) return;
+  }
+}
+
+static void wake_all(struct ta_thread *t, uintptr_t what, ta_name call, const void *from) {
+  for (uint32_t i = 0; i < ta_threads_end(); i++)
+    if (atomic_load_explicit(&waited_for[i], memory_order_relaxed) == what)
+      wake_at(t, i, what, call, from);
+}
+
+void ta_wake(const void *what, enum ta_wake how, ta_name call, const void *from) {
+  if (what == NULL || ta_is_off()) return;
+  bool before = ta_in_hook;
+  ta_in_hook = true;
+  struct ta_thread *t = ta_enter();
+  ta_in_hook = before;
+  if (t == NULL) return;
+  atomic_fetch_add(&wakers, 1);
+  if (how == TA_WAKE_ONE)
+    wake_one(t, (uintptr_t)what, call, from);
+  else
+    wake_all(t, (uintptr_t)what, call, from);
+  atomic_fetch_sub(&wakers, 1);
+  ta_leave(t);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that wait for something known, and threads in the kernel.
+ *
+ * A wait gives the proc up: the goroutine is blocked for a reason, nobody runs. On return the thread wakes itself,
+ * unless somebody else has said by then who woke it (waiters.h). A system call keeps the proc; whether it blocked shows
+ * only at its end, and then the loss of the proc is written with the date when it would have been noticed. All of that
+ * lies in the thread's own batch, where only the order counts. So a call that has not ended has its proc as yet:
+ * reports count it as blocked by its length. For anybody else to take the proc from it in the trace, each end of a call
+ * would have to ask whether somebody has. */
+#include "agent/emit/events/act.h"
+#include "agent/emit/events/waiters.h"
+
+/* A system call that lasts longer is one that blocked: when Go's runtime begins to look, too. */
+enum { CALL_BLOCKS_TICKS = 20000 / TA_TICK_NS };
+
+_Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
+_Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in their order");
+
+static const unsigned waiting = TA_FROM(TA_GO_KEPT_WAITING),
+                      runnable = TA_FROM(TA_GO_KEPT_RUNNABLE);
+
+/* A section for a begin; one inside another wait or call counts, and says nothing. */
+static struct ta_thread *begin(void) {
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL) ta_begins_untold();
+  if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
+  t->nested++;
+  ta_leave(t);
+  return NULL;
+}
+
+/* A section for the end of what the thread holds so. */
+static struct ta_thread *end(enum ta_hold hold) {
+  struct ta_thread *t = ta_enter();
+
+  if (t == NULL) return NULL;
+  if (t->nested > 0)
+    t->nested--;
+  else if (t->hold == hold)
+    return t;
+  else
+    ta_misuse_end(t, "ta_wait_end() or ta_syscall_end(): nothing like that has begun");
+  ta_leave(t);
+  return NULL;
+}
+
+static inline __attribute__((always_inline)) void wait_begin(ta_name call, ta_name reason,
+                                                             const void *what, const void *from) {
+  struct ta_thread *t = begin();
+
+  if (t == NULL) return;
+  ta_put_called(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, call, from);
+  ta_put_then(t, TW_EV_PROC_STOP, 0, 0, 0);
+  ta_change_own(t, TA_GO_KEPT_WAITING, 0);
+  ta_hold(t, t->go, TA_HOLDS_NOTHING);
+  if (what != NULL) ta_waiters_add(t, what);
+  ta_leave(t);
+}
+
+void ta_wait_begin(ta_name reason) {
+  wait_begin(0, reason, NULL, TA_CALLER);
+}
+
+void ta_wait_begin_for(ta_name call, ta_name reason, const void *what) {
+  wait_begin(call, reason, what, TA_CALLER);
+}
+
+enum ta_change ta_act_wait_end(struct ta_thread *t) {
+  uint64_t id = ta_go_id(t->go), seq;
+
+  ta_waiters_remove(t);
+  bool wakes_itself = ta_change(t, t->go, waiting, TA_GO_KEPT_RUNNABLE, 1, &seq) == TA_CHANGED;
+  if (wakes_itself) ta_put(t, TW_EV_GO_UNBLOCK, 3, id, seq, 0, 0);
+  enum ta_change change = ta_change(t, t->go, runnable, TW_GO_RUNNING, 1, &seq);
+  if (change != TA_CHANGED) return change;
+  ta_put_proc_start(t, wakes_itself ? t->time + 1 : ta_now(t));
+  ta_put_then(t, TW_EV_GO_START, 2, id, seq);
+  ta_hold(t, t->go, TA_HOLDS_RUNNING);
+  return TA_CHANGED;
+}
+
+void ta_wait_end(void) {
+  struct ta_thread *t = end(TA_HOLDS_NOTHING);
+
+  while (t != NULL && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
+  if (t == NULL) return;
+  ta_act_workers(t);
+  ta_leave(t);
+}
+
+static inline __attribute__((always_inline)) void syscall_begin(ta_name call, const void *from) {
+  struct ta_thread *t = begin();
+
+  if (t == NULL) return;
+  ta_put_called(t, TW_EV_GO_SYSCALL_BEGIN, 1, ++t->proc_seq, 0, call, from);
+  t->call_ticks = t->time;
+  ta_change_own(t, TW_GO_SYSCALL, 0);
+  ta_hold(t, t->go, TA_HOLDS_SYSCALL);
+  ta_leave(t);
+}
+
+void ta_syscall_begin(void) {
+  syscall_begin(0, TA_CALLER);
+}
+
+void ta_syscall_begin_in(ta_name call) {
+  syscall_begin(call, TA_CALLER);
+}
+
+void ta_act_call_end(struct ta_thread *t, uint64_t now) {
+  bool blocked = now > t->call_ticks + CALL_BLOCKS_TICKS;
+  uint64_t seq = ta_change_own(t, TW_GO_RUNNING, blocked ? 1 : 0);
+
+  if (blocked) {
+    ta_put_at(t, t->call_ticks + CALL_BLOCKS_TICKS, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+    ta_put_at(t, now, TW_EV_GO_SYSCALL_END_BLOCKED, 0, 0, 0, 0, 0);
+    ta_put_proc_start(t, t->time + 1);
+    ta_put_then(t, TW_EV_GO_START, 2, ta_go_id(t->go), seq);
+  } else {
+    ta_put_at(t, now, TW_EV_GO_SYSCALL_END, 0, 0, 0, 0, 0);
+  }
+  ta_hold(t, t->go, TA_HOLDS_RUNNING);
+}
+
+void ta_syscall_end(void) {
+  struct ta_thread *t = end(TA_HOLDS_SYSCALL);
+
+  if (t == NULL) return;
+  ta_act_call_end(t, ta_now(t));
+  ta_leave(t);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slow ways into a section: the first of a thread, and the first of a turn. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/emit/core/initial_threads.h"
+#include "agent/emit/events/act.h"
+#include "agent/emit/events/spawn.h"
+#include "agent/emit/events/waiters.h"
+#include "agent/emit/generation/memory.h"
+#include "agent/emit/generation/samples.h"
+#include "agent/emit/stacks/frames.h"
+#include "agent/host/keep.h"
+#include "traceagent.h"
+
+__thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
+static __thread uint32_t name_wanted __attribute__((tls_model("initial-exec")));
+static __thread bool ends __attribute__((tls_model("initial-exec")));
+static __thread bool ended __attribute__((
+    tls_model("initial-exec"))); /* destructors of others may still come after ours */
+static pthread_key_t key;
+static bool key_made;
+
+static uint32_t thread_name(void) {
+  char name[16] = "";
+
+  if (name_wanted != 0) return name_wanted;
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  return ta_names_find(name, strlen(name));
+}
+
+static void enter_lane(struct ta_thread *t, uint32_t turn) {
+  t->at = &t->lane[turn & 1];
+  t->clock = ta_emit.clock[turn & 1];
+  atomic_store_explicit(&t->turn, turn, memory_order_release);
+  t->running_turn = t->hold == TA_HOLDS_RUNNING ? turn : TA_NO_TURN;
+}
+
+static void put_stack(struct ta_thread *t, enum ta_memory what) {
+  if (t->stack.high != 0) ta_memory_put(t, what, t->stack.low, t->stack.high - t->stack.low, 0);
+}
+
+static void find_stack(struct ta_thread *t) {
+  bool wanted = ta_emit.stack_depth != 0 || ta_samples_are_on() || ta_emit.allocfree;
+
+  if (wanted) ta_frames_bounds(t);
+}
+
+static struct ta_go *take_go(uint32_t name) {
+  ta_emit_lock();
+  struct ta_go *go = ta_goes_take(name);
+  ta_emit_unlock();
+  return go;
+}
+
+/* Out again, before it has a goroutine. */
+static bool part(struct ta_thread *t) {
+  ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  t->session = 0;
+  return false;
+}
+
+/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that was told for it; or it
+ * makes itself one. */
+static bool join_session(struct ta_thread *t, uint32_t turn) {
+  uint32_t name = thread_name();
+  struct ta_go *told = ta_birth_take(), *own = told != NULL ? told : take_go(name);
+  uint64_t seq;
+
+  if (own == NULL) return false;
+  t->session = ta_emit.session;
+  t->own = own;
+  t->hold = TA_HOLDS_NOTHING;
+  t->nested = t->pause_turn = 0;
+  t->sweeps = 0;
+  t->next_id = t->ids_end = 0;
+  find_stack(t);
+  if (t->time < ta_emit.origin) t->time = ta_emit.origin;
+  atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
+  atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
+  enter_lane(t, turn);
+  atomic_store(&t->claim, turn);
+
+  ta_put_proc_start(t, ta_now(t));
+  /* Never too late: who told it was in no later turn. But who told it may have ended it. */
+  if (told != NULL &&
+      ta_change(t, told, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
+    told = NULL;
+    t->own = own = take_go(name);
+    if (own == NULL) return part(t);
+  }
+  if (told == NULL) {
+    seq = 1;
+    ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
+    struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
+    atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
+  }
+  ta_put_then(t, TW_EV_GO_START, 2, ta_go_id(own), seq);
+  ta_hold(t, own, TA_HOLDS_RUNNING);
+  if (ta_emit.allocfree) put_stack(t, ta_elders_has(gettid()) ? TA_STACK_EXISTS : TA_STACK_ALLOC);
+  if (ta_samples_are_on()) ta_samples_arm(t);
+  return true;
+}
+
+/* Who was silent for the turn before leaves word for the turner of what it held. */
+static void go_on(struct ta_thread *t, uint32_t turn) {
+  if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < turn) {
+    uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
+    atomic_store_explicit(&t->before, now, memory_order_relaxed);
+    atomic_store_explicit(&t->before_turn, turn - 1, memory_order_relaxed);
+  }
+  find_stack(t);
+  enter_lane(t, turn);
+  atomic_exchange(&t->claim, turn);
+  if (t->hold == TA_HOLDS_NOTHING) {
+    if (t->sweeps != 0) ta_put_proc_status(t, TW_PROC_IDLE);
+    return;
+  }
+
+  /* Nobody else changes what runs. */
+  struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
+  bool runs = t->hold == TA_HOLDS_RUNNING;
+  ta_put_proc_status(t, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL);
+  ta_put_go_status(t, t->go, runs ? TW_GO_RUNNING : TW_GO_SYSCALL, d.assists);
+  atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
+}
+
+/* The turn to enter. The thread stores it before it reads left_behind, so that no older turn leaves it behind from here on;
+ * a turn that has ended without the thread is not entered any more. 0: the session is over. */
+static uint32_t choose_turn(struct ta_thread *t, bool *out_behind) {
+  for (;;) {
+    uint32_t turn = ta_turn_now(), since;
+    if (turn == 0) return 0;
+    atomic_store(&t->turn, turn);
+    since = atomic_load(&t->left_behind);
+    *out_behind = since != 0;
+    if (since == 0 || since == TA_COMES_BACK) return turn;
+    if (since < turn && atomic_compare_exchange_strong(&t->left_behind, &since, TA_COMES_BACK))
+      return turn;
+  }
+}
+
+static void end_silently(struct ta_go *go, uint32_t turn) {
+  struct ta_doing dead = { .turn = turn, .status = TA_GO_DEAD };
+
+  atomic_store(&go->word, ta_doing_word(dead));
+}
+
+/* What it ran is in no trace any more, and what it has written of the lost generation is not read. A fiber that it had just
+ * left may run on another thread by now. */
+static void forget_generation(struct ta_thread *t, uint32_t turn) {
+  bool same_session = t->session == ta_emit.session;
+
+  ta_drop_lanes(t, same_session);
+  atomic_store(&ta_misuse_untold, true); /* what is open on it is forgotten */
+  atomic_store_explicit(&t->now, 0, memory_order_relaxed);
+  if (!same_session) return;
+  ta_waiters_remove(t);
+  end_silently(t->own, turn);
+  if (t->go != t->own && t->hold != TA_HOLDS_NOTHING) end_silently(t->go, turn);
+  t->session = 0;
+}
+
+/* An older turn may have left it behind once more while it came in. It takes no part in that turn. */
+static void be_back(struct ta_thread *t, uint32_t turn) {
+  uint32_t since = TA_COMES_BACK;
+
+  while (!atomic_compare_exchange_strong(&t->left_behind, &since, 0))
+    if (since >= turn) return; /* its own turn has left it behind */
+}
+
+static bool go_on_or_join(struct ta_thread *t, uint32_t turn) {
+  bool known = t->stack.high != 0;
+
+  if (t->session != ta_emit.session) return join_session(t, turn);
+  go_on(t, turn);
+  if (ta_emit.allocfree && !known) put_stack(t, TA_STACK_EXISTS);
+  return true;
+}
+
+struct ta_thread *ta_enter_turn(struct ta_thread *t) {
+  KEEP_ERRNO;
+  bool behind = false;
+  uint32_t turn = choose_turn(t, &behind);
+
+  if (turn == 0) {
+    ta_leave(t);
+    return NULL;
+  }
+  if (behind) forget_generation(t, turn);
+  bool in = go_on_or_join(t, turn);
+  if (behind) be_back(t, turn);
+  if (!in) {
+    atomic_store(&t->turn, 0); /* the next call tries again */
+    atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+    ta_leave(t);
+    return NULL;
+  }
+  if (t->hold == TA_HOLDS_RUNNING) ta_act_workers(t);
+  return t;
+}
+
+struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
+  if (t == NULL)
+    t = ta_enter_new();
+  else if (ta_turn_now() != ta_turn(t))
+    t = ta_enter_turn(t);
+  if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
+  ta_misuse(t, "a call that wants a thread that runs, on one that waits or is in a system call");
+  ta_leave(t);
+  return NULL;
+}
+
+/* The thread's end. */
+
+static void end_in_session(struct ta_thread *t, const void *from) {
+  t->nested = 0;
+  if (t->hold == TA_HOLDS_SYSCALL) ta_act_call_end(t, ta_now(t));
+  while (t != NULL && t->hold == TA_HOLDS_NOTHING && ta_act_wait_end(t) == TA_LATE) t = ta_again(t);
+  if (t == NULL) return;
+  ta_act_pause_end(t);
+  while (t != NULL && t->go != t->own &&
+         ta_act_leave_fiber(t, TA_WAITS, TA_NAME_FIBER, from) == TA_LATE)
+    t = ta_again(t);
+  if (t == NULL) return;
+  if (t->hold == TA_HOLDS_RUNNING) {
+    ta_act_close_ranges(t, from);
+    ta_act_sweep_end(t, 0, 0);
+    ta_act_destroy(t, TW_EV_GO_DESTROY, 0, 0, 0);
+    if (ta_emit.allocfree) put_stack(t, TA_STACK_FREE);
+    ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
+  }
+  ta_post_lane(t->at);
+  ta_leave(t);
+}
+
+static void end_thread(void *self) {
+  KEEP_ERRNO;
+  struct ta_thread *t = self;
+
+  if (t != ta_self) return;  /* the parent's, in a forked child */
+  atomic_store(&t->busy, 0); /* whatever was cut off in the middle of one */
+  t->holds = 0;
+  ta_samples_disarm(t);
+  if (ta_enter() == t) end_in_session(t, TA_CALLER);
+  ta_samples_disarm(t); /* coming in may have been its first time in the session */
+  ta_self = NULL;
+  ta_threads_give_back(t);
+}
+
+/* Others' destructors free what is theirs. So that it is told, ours comes once more after all of them have come once. */
+static void end_at_exit(void *self) {
+  if (ta_emit.allocfree && !ends) {
+    ends = true;
+    if (pthread_setspecific(key, self) == 0) return;
+  }
+  ended = true;
+  end_thread(self);
+}
+
+static void make_key(void) {
+  key_made = pthread_key_create(&key, end_at_exit) == 0;
+}
+
+void ta_enter_prepare(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  pthread_once(&once, make_key);
+}
+
+/* glibc allocates a thread's values of later keys when the first of them is set. */
+static bool may_watch_end(void) {
+  enum { KEYS_WITHOUT_MEMORY = 32 };
+
+  return key_made && (!ta_in_hook || key < KEYS_WITHOUT_MEMORY);
+}
+
+struct ta_thread *ta_enter_new(void) {
+  KEEP_ERRNO;
+
+  if (ended) return NULL;
+  ta_enter_prepare();
+  struct ta_thread *t = may_watch_end() ? ta_threads_take() : NULL;
+  if (t != NULL && pthread_setspecific(key, t) != 0) {
+    ta_threads_give_back(t);
+    t = NULL;
+  }
+  if (t == NULL) {
+    atomic_fetch_add_explicit(&ta_emit.untraced, 1, memory_order_relaxed);
+    return NULL;
+  }
+  ta_self = t;
+  ta_fence_light(&t->busy);
+  return ta_enter_turn(t);
+}
+
+/* Public. */
+
+void ta_thread_attach(ta_name name) {
+  struct ta_thread *t;
+
+  name = ta_name_known(name);
+  if (name != 0) name_wanted = name;
+  if ((t = ta_enter()) == NULL) return;
+  if (name != 0 && atomic_load_explicit(&t->own->name, memory_order_relaxed) != name) {
+    ta_go_name(t->own, name);
+    if (t->go == t->own) ta_hold(t, t->go, t->hold);
+  }
+  ta_leave(t);
+}
+
+void ta_thread_detach(void) {
+  if (ta_self == NULL) return;
+  pthread_setspecific(key, NULL);
+  end_thread(ta_self);
+}

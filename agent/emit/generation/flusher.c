@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/emit/generation/flusher.h"
+
+#include <errno.h>
+#include <semaphore.h>
+
+#include "agent/host/clock.h"
+#include "agent/spool/wanted.h"
+
+enum {
+  REST_NS = 10000000,
+  /* A pause, or a thread in the middle of an event, that lasts longer costs its generation. */
+  PATIENCE_PERIODS = 10,
+  PATIENCE_LEAST_MS = 2000, /* of the second: a thread may be kept from its processor */
+};
+
+static sem_t work;
+static atomic_bool cut;    /* asked for by ta_rhythm_cut() */
+static atomic_ullong snap; /* in ms, agent/spool/wanted.h */
+
+void ta_emit_wake(bool urgent) {
+  unsigned drowsy = atomic_load(&ta_emit.drowsy);
+
+  if (drowsy == TA_AWAKE || (drowsy == TA_RESTS && !urgent)) return;
+  if (drowsy == TA_NOT_STARTED) {
+    if (urgent || atomic_load(&ta_emit.late_bytes) >= TA_DUE_BYTES)
+      atomic_store(&ta_emit.due, true);
+    return;
+  }
+  if (atomic_exchange(&ta_emit.drowsy, TA_AWAKE) != TA_AWAKE) sem_post(&work);
+}
+
+static void wake(void) {
+  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* who runs it looks first */
+    atomic_store(&ta_emit.due, true);
+    return;
+  }
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  sem_post(&work);
+}
+
+void ta_rhythm_wait_for_run(void) {
+  atomic_store(&ta_emit.late_bytes, 0);
+  atomic_store(&ta_emit.due, false);
+  atomic_store(&ta_emit.drowsy, TA_NOT_STARTED);
+}
+
+void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max) {
+  r->period_ns = period_ns;
+  r->bytes_max = bytes_max;
+  pthread_mutex_init(&r->lock, NULL);
+  ta_cond_init(&r->turned);
+  sem_init(&work, 0, 0);
+  atomic_store(&cut, false);
+  atomic_store(&snap, 0);
+}
+
+uint64_t ta_rhythm_patience(const struct ta_rhythm *r) {
+  uint64_t patience = PATIENCE_PERIODS * r->period_ns,
+           least = PATIENCE_LEAST_MS * UINT64_C(1000000);
+
+  return patience > least ? patience : least;
+}
+
+void ta_rhythm_fini(struct ta_rhythm *r) {
+  pthread_cond_destroy(&r->turned);
+  pthread_mutex_destroy(&r->lock);
+}
+
+static uint64_t asked(struct ta_rhythm *r) {
+  pthread_mutex_lock(&r->lock);
+  uint64_t n = r->asked;
+  pthread_mutex_unlock(&r->lock);
+  return n;
+}
+
+static void answer(struct ta_rhythm *r, uint64_t n) {
+  pthread_mutex_lock(&r->lock);
+  r->answered = n;
+  pthread_cond_broadcast(&r->turned);
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
+static uint64_t due_ns(const struct ta_rhythm *r) {
+  bool sooner = r->turner.bytes >= r->bytes_max || ta_given_up(ta_turn_now());
+
+  return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
+}
+
+/* What is let out first has the generation in it that ends now. */
+static void take_snap(struct ta_rhythm *r) {
+  const struct ta_outlet *out = &r->turner.out;
+  uint64_t last_ms;
+
+  if (ta_wanted_take(&snap, &last_ms) && out->snap != NULL) out->snap(out->self, last_ms);
+  if (atomic_exchange(&cut, false)) r->cut = true;
+}
+
+/* Ends the generation if it is time. A pause puts that off, but not for ever; before the first thread has written
+ * anything there is nothing to end. */
+static void turn(struct ta_rhythm *r, uint64_t now) {
+  uint64_t asked_for = asked(r);
+
+  take_snap(r);
+  if (now < due_ns(r) && asked_for == r->answered && !r->cut) return;
+  if (ta_goes_any()) {
+    uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
+    bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PATIENCE_PERIODS * r->period_ns) ||
+                  ta_given_up(ends);
+    if (!ta_turner_turn(&r->turner, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
+      if (r->paused_ns == 0) r->paused_ns = now;
+      return;
+    }
+  }
+  r->paused_ns = 0;
+  r->began_ns = now;
+  r->cut = false;
+  answer(r, asked_for);
+}
+
+/* Looks again at what would have been a reason not to sleep, now that others see that this thread does. */
+static void doze(struct ta_rhythm *r, bool rest) {
+  atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
+  uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;
+  if (r->paused_ns != 0 || (rest && until_ns > rested_ns)) until_ns = rested_ns;
+  struct timespec until = ta_timespec(until_ns);
+  if (rest || atomic_load(&ta_emit.pool.posted) == NULL)
+    while (sem_clockwait(&work, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR)
+      ;
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+}
+
+void ta_rhythm_end(struct ta_rhythm *r) {
+  struct tb_keeper *before = tb_check_keep(&r->keeper);
+
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  take_snap(r);
+  if (!ta_turner_is_lost(&r->turner)) ta_turner_turn(&r->turner, TA_TURN_LAST);
+  pthread_mutex_lock(&r->lock);
+  r->ended = true;
+  pthread_cond_broadcast(&r->turned);
+  pthread_mutex_unlock(&r->lock);
+  tb_check_keep(before);
+}
+
+void ta_rhythm_run(struct ta_rhythm *r) {
+  tb_check_keep(&r->keeper);
+  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  r->began_ns = r->turner.began.mono_ns;
+  while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
+         !ta_turner_is_lost(&r->turner)) {
+    bool busy = ta_turner_collect(&r->turner);
+    turn(r, ta_mono_ns());
+    doze(r, busy || r->paused_ns != 0);
+  }
+  ta_rhythm_end(r);
+}
+
+/* Others' calls. */
+
+uint64_t ta_rhythm_ask(struct ta_rhythm *r) {
+  pthread_mutex_lock(&r->lock);
+  uint64_t n = ++r->asked;
+  pthread_mutex_unlock(&r->lock);
+  wake();
+  return n;
+}
+
+void ta_rhythm_snap(uint64_t last_ms) {
+  ta_wanted_ask(&snap, last_ms);
+  wake();
+}
+
+void ta_rhythm_cut(void) {
+  atomic_store(&cut, true);
+  wake();
+}
+
+void ta_rhythm_stop(struct ta_rhythm *r) {
+  atomic_store(&r->stopping, true);
+  wake();
+}
+
+bool ta_rhythm_wait(struct ta_rhythm *r, uint64_t n, uint64_t until_ns) {
+  struct timespec until = ta_timespec(until_ns);
+  int timed_out = 0;
+
+  pthread_mutex_lock(&r->lock);
+  while (!r->ended && (n == 0 || r->answered < n) && timed_out == 0)
+    timed_out = until_ns == UINT64_MAX ? pthread_cond_wait(&r->turned, &r->lock)
+                                       : pthread_cond_timedwait(&r->turned, &r->lock, &until);
+  bool done = r->ended || (n != 0 && r->answered >= n);
+  pthread_mutex_unlock(&r->lock);
+  return done;
+}

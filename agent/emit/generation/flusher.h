@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When generations end: the thread that sleeps until a batch is full or a generation is due.
+ *
+ * While batches come it looks every 10 ms, and is woken earlier only when half of them are taken: waking somebody is a
+ * system call, which the program's threads should make seldom.
+ *
+ * Threads   run() on one; the rest from any.
+ */
+#ifndef TA_EMIT_GENERATION_FLUSHER_H
+#define TA_EMIT_GENERATION_FLUSHER_H
+
+#include <pthread.h>
+
+#include "agent/emit/generation/generation.h"
+#include "base/check.h"
+
+enum { TA_PERIOD_MS_MIN = 50 };
+
+struct ta_rhythm {
+  struct ta_turner turner;
+  struct tb_keeper keeper; /* a mistake of ours ends the session's trace, not the host */
+  uint64_t period_ns, bytes_max;
+  uint64_t began_ns, paused_ns; /* this turn, and since when its end is put off; 0: it is not */
+  bool cut;                     /* it is to end at once */
+  atomic_bool stopping;
+  pthread_mutex_t lock; /* of what follows */
+  pthread_cond_t turned;
+  uint64_t asked, answered; /* turns that callers wait for */
+  bool ended;
+};
+
+void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max);
+void ta_rhythm_fini(struct ta_rhythm *r);
+
+/* For a thread in the middle of an event: ten periods, two seconds at least. */
+uint64_t ta_rhythm_patience(const struct ta_rhythm *r);
+
+/* Turns generations until stopped, then ends the last one. turner is open. */
+void ta_rhythm_run(struct ta_rhythm *r);
+
+/* Before threads may write: there is no turner yet, and may be none for long. */
+void ta_rhythm_wait_for_run(void);
+/* Ends the last generation, on a thread that has no run() beside it. */
+void ta_rhythm_end(struct ta_rhythm *r);
+
+/* Asks for a turn; the answer is what to wait for. */
+uint64_t ta_rhythm_ask(struct ta_rhythm *r);
+void ta_rhythm_stop(struct ta_rhythm *r);
+
+/* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for a turn. Of several
+ * snaps at a time the last is meant. */
+void ta_rhythm_snap(uint64_t last_ms);
+void ta_rhythm_cut(void);
+/* Until that turn is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
+bool ta_rhythm_wait(struct ta_rhythm *r, uint64_t n, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One turn: the word moves on, everybody leaves the old one, and then the generation is completed with what nobody
+ * wrote: the last batches, the status of whatever was silent for all of it, tables and clocks.
+ *
+ * Why every goroutine and proc is told in every generation: a generation must be readable alone. Who has not entered
+ * the turn that ends has not changed since, and is told as it stood then; but it may enter the next turn at this very
+ * moment. So for a thread: read what it holds, then move its claim to the old turn. If that succeeds it had not gone
+ * on. If it fails the thread left word in `before` ere it took the claim. */
+#include "agent/emit/generation/generation.h"
+
+#include <sched.h>
+#include <syslog.h>
+
+#include "agent/emit/events/experiments.h"
+#include "agent/emit/events/gc.h"
+#include "agent/emit/generation/memory.h"
+#include "agent/emit/generation/tables.h"
+#include "base/check.h"
+
+enum {
+  END_MARK = 52,
+  FIRST_VERSION_WITH_END_MARK = 26,
+  SPINS = 100,
+  NAP_NS = 50000,
+  NAMES_WAIT_NS = 50000000, /* for functions' names, at most; the last time for longer */
+  NAMES_WAIT_LAST_NS = 500000000,
+  PATIENCE_LAST_NS = 1000000000,
+  STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
+};
+
+static void ship(struct ta_turner *k, struct tw_write *w) {
+  size_t n = tw_write_close(w);
+
+  k->out.write(k->out.self, w->room, n);
+  k->bytes += n;
+}
+
+/* First thing in a generation, so that whoever reads it knows each event when it comes. */
+static void write_experiments(struct ta_turner *k, uint32_t turn) {
+  struct tw_batch head = { .gen = ta_generation_of(turn),
+                           .thread = TB_NO_THREAD,
+                           .time = k->time,
+                           .experiment = TW_EXPERIMENT_SPECS };
+
+  if (ta_emit.version < TA_FIRST_VERSION_WITH_EXPERIMENTS) return;
+  tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
+  if (ta_experiments_write(&k->write)) ship(k, &k->write);
+}
+
+void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate) {
+  unsigned char header[TW_HEADER_BYTES];
+
+  k->out = *out;
+  k->began = rate.since;
+  k->rate = rate;
+  k->time = k->bytes = 0;
+  k->later = NULL;
+  k->later_end = &k->later;
+  k->lost = false;
+  tw_header_write(header, ta_emit.version);
+  out->write(out->self, header, sizeof header);
+  write_experiments(k, ta_emit.first_turn);
+}
+
+/* What threads wrote. */
+
+static void ship_batch(struct ta_turner *k, struct ta_batch *batch) {
+  ship(k, &batch->write);
+  ta_pool_give(&ta_emit.pool, batch);
+}
+
+/* Of the turn that ends; what belongs to the next is kept. */
+static bool collect(struct ta_turner *k, uint32_t turn) {
+  struct ta_batch *batch = ta_pool_collect(&ta_emit.pool), *next;
+  bool any = batch != NULL;
+
+  for (; batch != NULL; batch = next) {
+    next = batch->next;
+    if (batch->turn == turn) {
+      ship_batch(k, batch);
+      continue;
+    }
+    if (batch->turn < turn) { /* of a thread that was left behind */
+      ta_pool_give(&ta_emit.pool, batch);
+      continue;
+    }
+    batch->next = NULL;
+    *k->later_end = batch;
+    k->later_end = &batch->next;
+  }
+  return any;
+}
+
+static void ship_later(struct ta_turner *k) {
+  for (struct ta_batch *batch = k->later, *next; batch != NULL; batch = next) {
+    next = batch->next;
+    ship_batch(k, batch);
+  }
+  k->later = NULL;
+  k->later_end = &k->later;
+}
+
+bool ta_turner_collect(struct ta_turner *k) {
+  return collect(k, ta_turn_of(atomic_load(&ta_emit.word)));
+}
+
+static void take_lane(struct ta_turner *k, struct ta_lane *lane) {
+  if (lane->events != NULL) {
+    lane->events->write.pos = lane->pos;
+    ship_batch(k, lane->events);
+  }
+  if (lane->strings != NULL) ship_batch(k, lane->strings);
+  if (lane->bytes.batch != NULL) ship_batch(k, lane->bytes.batch);
+  *lane = (struct ta_lane){ 0 };
+}
+
+/* Leaving the turn. */
+
+/* A thread that comes back clears its lanes first. Until then it is not known which turn it takes part in. */
+static bool has_left(const struct ta_thread *t, uint32_t turn) {
+  if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
+  return atomic_load(&t->busy) == 0 || atomic_load(&t->turn) > turn;
+}
+
+/* The thread may enter a later turn at this very moment. It stores its turn and then reads left_behind; the turner stores
+ * left_behind and then reads the turn. So at least one sees the other's store. If both do, one compare-and-swap wins. */
+static void leave_behind(struct ta_thread *t, uint32_t turn) {
+  uint32_t since = atomic_load(&t->left_behind), ours = turn;
+
+  if (since == TA_COMES_BACK && atomic_load(&t->turn) > turn) {
+    /* It has no part in this one, if that is still the same coming back. */
+    if (atomic_load(&t->left_behind) == TA_COMES_BACK) t->skipped_turn = turn;
+    return;
+  }
+  if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return; /* look again */
+  bool sees = ta_fence_heavy(); /* where it fails the next turn ends the session */
+  if (sees && since == 0 && has_left(t, turn) &&
+      atomic_compare_exchange_strong(&t->left_behind, &ours, 0))
+    return;
+  t->skipped_turn = turn;
+  ta_give_up(turn, TA_LOST_STUCK);
+}
+
+/* A thread that an earlier turn left behind has no part in this one either, unless it is coming in just now: then it is
+ * waited for. */
+static bool stays_behind(struct ta_thread *t, uint32_t turn) {
+  uint32_t since = atomic_load(&t->left_behind);
+
+  if (since == 0 || since == TA_COMES_BACK) return false;
+  if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return false;
+  t->skipped_turn = turn;
+  if (atomic_load(&t->turn) >= turn) ta_give_up(turn, TA_LOST_STUCK); /* it was just coming in */
+  return true;
+}
+
+static void wait_until_left(struct ta_thread *t, uint32_t turn, uint64_t until_ns) {
+  if (stays_behind(t, turn)) return;
+  for (int i = 0; t->skipped_turn != turn && !has_left(t, turn); i++) {
+    if (i < SPINS) {
+      sched_yield();
+    } else if (ta_mono_ns() < until_ns) {
+      nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    } else {
+      leave_behind(t, turn);
+    }
+  }
+}
+
+static void wait_until_all_left(const struct ta_turner *k, uint32_t turn, enum ta_turn_kind kind) {
+  uint64_t patience = k->out.patience_ns;
+
+  if (kind == TA_TURN_LAST && patience > PATIENCE_LAST_NS) patience = PATIENCE_LAST_NS;
+  uint64_t until_ns = ta_mono_ns() + patience;
+  for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn, until_ns);
+}
+
+/* False: somebody has stopped the world. */
+static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
+  uint64_t word = (uint64_t)turn << 32;
+
+  if (kind == TA_TURN_NEXT)
+    return atomic_compare_exchange_strong(&ta_emit.word, &word, word + (UINT64_C(1) << 32));
+  atomic_store(&ta_emit.word, kind == TA_TURN_LAST ? 0 : word + (UINT64_C(1) << 32));
+  return true;
+}
+
+/* What nobody wrote. */
+
+void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
+  struct tw_batch head = { .gen = ta_generation_of(turn), .thread = thread, .time = k->time };
+
+  tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
+}
+
+void ta_turner_close_batch(struct ta_turner *k) {
+  if (!tw_write_is_empty(&k->write)) ship(k, &k->write);
+}
+
+/* A batch holds many events more than one; the numbers of all fit. */
+static void must(tb_rc rc) {
+  TB_CHECK(rc == TB_OK);
+}
+
+/* At the turn's beginning, in the batch that is open or, where that is full, in another of no thread. */
+static void write_event(struct ta_turner *k, uint32_t turn, uint8_t type, const uint64_t *args) {
+  if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
+  ta_turner_close_batch(k);
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  must(tw_write_event(&k->write, type, k->write.time, args));
+}
+
+/* What go is in the middle of stands right behind its status. */
+static void write_go(struct ta_turner *k, uint32_t turn, const struct ta_held *go, uint64_t thread,
+                     uint8_t status) {
+  if (ta_emit.version < 23)
+    write_event(k, turn, TW_EV_GO_STATUS, (uint64_t[]){ go->id, thread, status });
+  else
+    write_event(k, turn, TW_EV_GO_STATUS_STACK,
+                (uint64_t[]){ go->id, thread, status, ta_name_id(go->name, turn, TA_AS_STACK) });
+  if (go->assists) write_event(k, turn, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
+}
+
+/* What t held through all of turn, if it wrote nothing in it; nothing at all: nobody need tell. */
+static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
+  struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
+  uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
+  uint32_t claim = atomic_load(&t->claim);
+
+  if (claim == 0 || claim == turn) return nothing;
+  if (claim < turn && atomic_compare_exchange_strong(&t->claim, &claim, turn)) return ta_held(now);
+  if (atomic_load_explicit(&t->before_turn, memory_order_relaxed) != turn) return nothing;
+  return ta_held(atomic_load_explicit(&t->before, memory_order_relaxed));
+}
+
+static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn) {
+  struct ta_held held = silent(t, turn);
+  uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed), place = t->place;
+  static const uint8_t proc[] = { [TA_HOLDS_NOTHING] = TW_PROC_IDLE,
+                                  [TA_HOLDS_RUNNING] = TW_PROC_RUNNING,
+                                  [TA_HOLDS_SYSCALL] = TW_PROC_SYSCALL },
+                       go[] = {
+                         [TA_HOLDS_RUNNING] = TW_GO_RUNNING, [TA_HOLDS_SYSCALL] = TW_GO_SYSCALL
+                       };
+
+  if (held.hold == TA_HOLDS_NOTHING && !held.sweeps) return;
+  ta_turner_open_batch(k, turn, (int64_t)thread);
+  write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ place, proc[held.hold] });
+  if (held.sweeps) write_event(k, turn, TW_EV_GC_SWEEP_ACTIVE, &place);
+  if (held.hold != TA_HOLDS_NOTHING) write_go(k, turn, &held, thread, go[held.hold]);
+  ta_turner_close_batch(k);
+}
+
+static void finish_threads(struct ta_turner *k, uint32_t turn) {
+  for (uint32_t i = 0; i < ta_threads_end(); i++) {
+    struct ta_thread *t = &ta_threads[i];
+    if (t->skipped_turn != turn) {
+      take_lane(k, &t->lane[turn & 1]);
+      tell_thread(k, t, turn);
+    }
+    if (atomic_load(&t->state) == TA_THREAD_DEAD) ta_threads_free(t);
+  }
+}
+
+/* A goroutine that waits is found in the turn before, if only because the turner came by. One that is not was made, or set
+ * waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its place stays taken,
+ * because that thread may still have to do with it; it gives the place back when it comes in again. */
+static bool end_stray(struct ta_go *go, uint32_t turn) {
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
+  struct ta_doing d = ta_doing(word), dead = { .turn = turn, .seq = STRAY, .status = TA_GO_DEAD };
+  uint8_t status = ta_wire_status(d.status);
+
+  if (d.turn + 1 >= turn || (status != TW_GO_WAITING && status != TW_GO_RUNNABLE)) return false;
+  return atomic_compare_exchange_strong(&go->word, &word, ta_doing_word(dead));
+}
+
+/* The status that go had through all of turn, if nobody wrote it and no thread tells it; else TW_GO_BAD. */
+static uint8_t untold(struct ta_go *go, uint32_t turn, bool *out_assists) {
+  uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
+  uint8_t status;
+
+  for (;;) {
+    struct ta_doing d = ta_doing(word);
+    if (d.turn == turn || d.status == TW_GO_BAD) return TW_GO_BAD;
+    status = ta_wire_status(d.turn > turn ? d.entry : d.status);
+    *out_assists = d.turn > turn ? d.entry_assists : d.assists;
+    if (status != TW_GO_WAITING && status != TW_GO_RUNNABLE) return TW_GO_BAD;
+    if (d.turn > turn) return d.skipped ? status : TW_GO_BAD;
+    if (atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(ta_doing_in(d, turn)),
+                                              memory_order_acq_rel, memory_order_acquire))
+      return status;
+  }
+}
+
+static void finish_goes(struct ta_turner *k, uint32_t turn) {
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  for (uint32_t i = ta_goes_next(0); i != UINT32_MAX; i = ta_goes_next(i + 1)) {
+    struct ta_go *go = &ta_goes[i];
+    uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
+    struct ta_held held = { .id = id,
+                            .name = atomic_load_explicit(&go->name, memory_order_relaxed) };
+    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : untold(go, turn, &held.assists);
+    if (status != TW_GO_BAD) write_go(k, turn, &held, UINT64_MAX, status);
+    struct ta_doing d = ta_doing(atomic_load(&go->word));
+    if (d.status == TA_GO_DEAD && d.turn <= turn && d.seq != STRAY) {
+      ta_emit_lock();
+      ta_goes_give(go, id);
+      ta_emit_unlock();
+    }
+  }
+  ta_turner_close_batch(k);
+}
+
+/* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by one of
+ * our own, that is there for this. */
+static void write_collection(struct ta_turner *k, uint32_t turn) {
+  enum { PROC = TA_THREADS_MAX, THREAD = 0 }; /* numbers that no thread has */
+  uint64_t seq = ta_gc_active(turn), proc = PROC;
+
+  if (seq == 0) return;
+  ta_emit_lock();
+  uint64_t go = ta_goes_number();
+  ta_emit_unlock();
+  ta_turner_open_batch(k, turn, THREAD);
+  write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ proc, TW_PROC_IDLE });
+  write_event(k, turn, TW_EV_PROC_START, (uint64_t[]){ proc, 1 });
+  write_event(k, turn, TW_EV_GO_CREATE,
+              (uint64_t[]){ go, ta_name_id(TA_NAME_AGENT, turn, TA_AS_STACK), 0 });
+  write_event(k, turn, TW_EV_GO_START, (uint64_t[]){ go, 1 });
+  write_event(k, turn, TW_EV_GC_ACTIVE, &seq);
+  write_event(k, turn, TW_EV_GO_DESTROY, NULL);
+  write_event(k, turn, TW_EV_PROC_STOP, NULL);
+  ta_turner_close_batch(k);
+}
+
+static void write_clocks(struct ta_turner *k, uint32_t turn) {
+  struct tw_clocks clocks = { .frequency = TA_TICKS_A_SECOND,
+                              .time = k->time,
+                              .mono_ns = k->began.mono_ns,
+                              .wall_sec = k->began.wall_ns / 1000000000u,
+                              .wall_nsec = k->began.wall_ns % 1000000000u };
+  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  must(tw_write_sync(&k->write, &clocks));
+  ta_turner_close_batch(k);
+}
+
+/* The next turn's clock, in the place of the last one's, which everybody has left. What is known then of the counter's
+ * rate holds if the turn does end. */
+static struct ta_rate make_clock(const struct ta_turner *k, uint32_t turn,
+                                 const struct ta_moment *next) {
+  struct ta_rate rate = k->rate;
+
+  ta_emit.clock[(turn + 1) & 1] = ta_ticks_next(&ta_emit.clock[turn & 1], &rate, next);
+  return rate;
+}
+
+static void begin_turn(struct ta_turner *k, uint32_t turn, const struct ta_moment *now,
+                       struct ta_rate rate) {
+  const struct ta_ticks *clock = &ta_emit.clock[turn & 1];
+
+  atomic_store(&ta_emit.counts_cycles, clock->factor != 0);
+  k->began = *now;
+  k->time = ta_ticks_at(clock, now) - ta_emit.origin;
+  k->rate = rate;
+  k->bytes = 0;
+}
+
+/* Which threads are in the middle of writing an event cannot be known without the fence, now or later. */
+static void give_session_up(struct ta_turner *k, uint64_t gen) {
+  atomic_store(&ta_emit.word, 0);
+  k->lost = true;
+  k->out.lose(k->out.self, gen, TA_LOST_FENCE);
+  k->out.end(k->out.self, gen);
+  atomic_fetch_add(&ta_emit.generations, 1);
+  atomic_fetch_add(&ta_emit.lost_generations, 1);
+  if (k->out.log != NULL)
+    k->out.log(k->out.self, LOG_ERR,
+               "tracing ends: membarrier(2) is no longer allowed, probably by a seccomp filter. "
+               "Install filters before the trace begins, or allow membarrier");
+}
+
+bool ta_turner_is_lost(const struct ta_turner *k) {
+  return k->lost;
+}
+
+bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
+  uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
+  uint64_t gen = ta_generation_of(turn);
+  struct ta_moment next = ta_moment_now(&ta_emit.clock[turn & 1], &k->rate);
+  struct ta_rate rate = make_clock(k, turn, &next);
+  static const unsigned char end_mark = END_MARK;
+
+  if (!move_on(turn, kind)) return false;
+  if (!ta_fence_heavy()) {
+    give_session_up(k, gen);
+    return true;
+  }
+  if (kind == TA_TURN_FORCED && !ta_given_up(turn)) ta_give_up(turn, TA_LOST_PAUSE);
+  wait_until_all_left(k, turn, kind);
+  if (ta_given_up(turn)) {
+    k->out.lose(k->out.self, gen, (enum ta_loss)atomic_load(&ta_emit.given_up_why[turn & 1]));
+    atomic_fetch_add(&ta_emit.lost_generations, 1);
+  }
+  collect(k, turn);
+  finish_threads(k, turn);
+  finish_goes(k, turn);
+  write_collection(k, turn);
+  ta_tables_write(k, turn, kind == TA_TURN_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
+  ta_memory_write(k, turn);
+  write_clocks(k, turn);
+  if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.write(k->out.self, &end_mark, 1);
+  k->out.end(k->out.self, gen);
+  atomic_fetch_add(&ta_emit.generations, 1);
+  atomic_store(&ta_emit.done, turn);
+  begin_turn(k, turn + 1, &next, rate);
+  if (kind != TA_TURN_LAST) {
+    ta_experiments_lock();
+    write_experiments(k, turn + 1);
+    ta_experiments_unlock();
+  }
+  ship_later(k);
+  return true;
+}

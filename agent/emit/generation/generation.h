@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turner: takes what threads have written, and ends generations.
+ *
+ *   ta_turner_open(&k, outlet, rate);
+ *   while (more) {
+ *     ta_turner_collect(&k);
+ *     if (time) ta_turner_turn(&k, TA_TURN_NEXT);
+ *   }
+ *   ta_turner_turn(&k, TA_TURN_LAST);
+ *
+ * It waits for threads that are in the middle of writing an event, but not for ever; they never wait for it.
+ *
+ * Memory    itself: one batch.
+ * Threads   one. The outlet is called from it only.
+ */
+#ifndef TA_EMIT_GENERATION_GENERATION_H
+#define TA_EMIT_GENERATION_GENERATION_H
+
+#include "agent/emit/core/emit.h"
+
+/* Where the trace goes: whole batches, in order, and single end marks. */
+struct ta_outlet {
+  void *self;
+  void (*write)(void *self, const void *bytes, size_t n);
+  /* Before a generation's end: what was written of it, and what is still to come, is lost. */
+  void (*lose)(void *self, uint64_t gen, enum ta_loss why);
+  /* After its last byte. */
+  void (*end)(void *self, uint64_t gen);
+  /* A recorder: lets out what it keeps. NULL: it is none. */
+  void (*snap)(void *self, uint64_t last_ms);
+  /* For people, level as in syslog(3). May be NULL. */
+  void (*log)(void *self, int level, const char *text);
+  /* A thread that stays in the middle of an event for longer is left behind. 0: the default, agent/emit/generation/flusher.c. */
+  uint64_t patience_ns;
+};
+
+struct ta_turner {
+  struct ta_outlet out;
+  struct ta_moment began;              /* of this turn */
+  uint64_t time;                       /* the same on the wire */
+  struct ta_rate rate;                 /* of the counter */
+  uint64_t bytes;                      /* of the generation, shipped so far */
+  bool lost;                           /* see ta_turner_is_lost() */
+  struct ta_batch *later, **later_end; /* of the turn that has begun meanwhile, oldest first */
+  struct tw_write write;
+  unsigned char room[TW_WRITE_ROOM];
+};
+
+enum ta_turn_kind {
+  TA_TURN_NEXT,   /* unless somebody has stopped the world */
+  TA_TURN_FORCED, /* in any case: then the generation is given up */
+  TA_TURN_LAST,
+};
+
+/* rate: as the session's first clock came with it; it began at ta_emit.origin. The lock of experiments is the
+ * caller's. */
+void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate);
+bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
+bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);
+/* The session is given up: it is off, nothing more will be shipped, and what threads may still be writing into stays
+ * theirs for good. */
+bool ta_turner_is_lost(const struct ta_turner *k);
+
+/* Around what is written into k->write, for the turner's parts; an empty batch is none. */
+void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread);
+void ta_turner_close_batch(struct ta_turner *k);
+
+#endif

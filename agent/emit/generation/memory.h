@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lies in memory, told as Go's runtime tells it with GODEBUG=traceallocfree=1: the AllocFree experiment, which any
+ * reader of Go's traces takes.
+ *
+ * An event's id is an address, less where the program itself begins, in units of what such things are aligned to. So the
+ * ids of a heap that grows behind the program are small, and those of mappings far above, or of something below, are
+ * whole addresses. What a type is, C does not know: here it is a size and, if the caller gave one, a name. Two that are
+ * equal in both are one type of their turn, by the place of the two in a table, which is taken by compare-and-swap.
+ *
+ * What one thread frees another may have some hundred nanoseconds later, and nothing but time says which was first: the
+ * clock is read when the object has been.
+ *
+ * Memory    static: 64 KiB a table, one for each parity of the turn, touched by who tells objects.
+ * Threads   put: any that is in a section. write: the turner, when nobody is in that turn.
+ * Errors    no room for a type: 0, which stands for "none said".
+ */
+#ifndef TA_EMIT_GENERATION_MEMORY_H
+#define TA_EMIT_GENERATION_MEMORY_H
+
+#include "agent/emit/events/put.h"
+#include "agent/emit/generation/generation.h"
+#include "traceexperiment.h"
+
+enum { TA_TYPES_MAX = 8192 };
+
+void ta_memory_begin(void); /* of a session, when it is known whether it tells it */
+void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_t bytes,
+                   uint32_t name);
+/* How ids are to be read, and the turn's types, whose table is empty then. */
+void ta_memory_write(struct ta_turner *k, uint32_t turn);
+
+#endif

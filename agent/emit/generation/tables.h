@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of a turn that is over: its strings, its stacks and its samples.
+ *
+ * Threads   the turner's, when nobody is in that turn.
+ */
+#ifndef TA_EMIT_GENERATION_TABLES_H
+#define TA_EMIT_GENERATION_TABLES_H
+
+#include "agent/emit/generation/generation.h"
+
+/* What functions are called is waited for so long at most. */
+void ta_tables_write(struct ta_turner *k, uint32_t turn, uint64_t wait_ns);
+
+#endif

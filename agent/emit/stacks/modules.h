@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program has loaded, and what it had: which file an address belongs to.
+ *
+ * look() asks the loader, which counts what it loads and unloads, and makes a new list when there is one to make. A module
+ * that is gone stays in it until another lies where it was, so that a stack of before can still be told.
+ *
+ * Memory    static: two lists of 512 modules and 48 KiB of names, turn about.
+ * Threads   one at a time.
+ * Errors    modules beyond the room are not in the list.
+ */
+#ifndef TA_EMIT_STACKS_MODULES_H
+#define TA_EMIT_STACKS_MODULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TA_MODULES_MAX = 512, TA_BUILD_ID_MAX = 20 };
+
+struct ta_module {
+  uint64_t bias;       /* where its address 0 lies */
+  uint64_t begin, end; /* of what can be executed */
+  const char *path;    /* lent until the next look() */
+  uint8_t build_id[TA_BUILD_ID_MAX];
+  uint8_t build_id_len; /* 0: it has none */
+};
+
+/* True: addresses that belonged to one module belong to another now. */
+bool ta_modules_look(void);
+const struct ta_module *ta_modules_find(uint64_t pc); /* NULL: none */
+
+#endif

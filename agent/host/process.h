@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all streams of a process share: the ends that the host may come to without asking us.
+ *
+ * exit(): our handler tells every sender thread to leave OpenSSL alone for good and waits for that
+ * at most 200 ms; the threads then sleep until the process is gone. Nothing is flushed: a program
+ * that wants its last records to arrive closes its streams first.
+ *
+ * fork(): in the child the streams of the parent are off; it may open its own. A lock of OpenSSL's that a sender
+ * thread holds at that moment would stay locked in the child for good, for the host's use of OpenSSL, too: so a fork
+ * waits until our threads rest, at most 200 ms. What may last is not done between work_begin and work_end: name
+ * look-ups have a thread of their own (agent/net/lookup.h).
+ *
+ * A child made by _Fork(), clone() or vfork() runs none of fork()'s handlers, and a vfork()ed one has the parent's memory.
+ * It is told by its process id, and leaves everything here alone.
+ *
+ * Threads   any.
+ */
+#ifndef TA_HOST_PROCESS_H
+#define TA_HOST_PROCESS_H
+
+#include <stdbool.h>
+
+/* For data that a fork() writes to, in the parent or in the child. It lies together, because the kernel copies each page
+ * that either of them writes to. */
+#define TA_AT_FORK __attribute__((section("ta_at_fork")))
+/* For functions that run around fork(): a child maps each 64 KiB of code anew that it runs through. The linker puts them
+ * together. */
+#define TA_CODE_AT_FORK __attribute__((cold))
+
+struct ta_member {
+  struct ta_member *next;
+  void (*wake)(struct ta_member *self);
+  void (*forked)(struct ta_member
+                     *self); /* in the child, which must not hold the parent's files; may be NULL */
+  bool quiet;                /* its thread has ended, is parked, or was never made */
+  unsigned epoch;            /* of the process that joined; another one's streams are off */
+};
+
+/* The member is this process's. False: handlers cannot be registered, or the process ends. */
+bool ta_process_own(struct ta_member *member);
+/* The same, and it has a thread, or is about to. */
+bool ta_process_join(struct ta_member *member);
+void ta_process_leave(struct ta_member *member);
+bool ta_process_owns(const struct ta_member *member); /* false in a child */
+/* False in a child that no handler of fork() has run in. Before the first join() or hook_fork(): false. */
+bool ta_process_is_owner(void);
+
+/* Handlers around fork(), for agent/emit: prepare runs when our threads rest. The last call counts. */
+struct ta_fork_hooks {
+  void (*prepare)(void), (*parent)(void), (*child)(void);
+};
+bool ta_process_hook_fork(const struct ta_fork_hooks *hooks); /* false: they cannot be registered */
+
+/* The member's thread says that it is done; wait_quiet waits for that. */
+void ta_process_quiet(struct ta_member *member);
+bool ta_process_wait_quiet(struct ta_member *member, unsigned ms);
+
+/* What a sender thread does, it does between the two. begin waits for a fork that is under way. */
+void ta_process_work_begin(void);
+void ta_process_work_end(void);
+
+/* Around what makes a child and runs no handler of fork(): our threads rest meanwhile, so that none holds a lock of the
+ * loader's or the allocator's that the child needs. In the child, too, the second ends it. After the first join(). */
+void ta_process_hold(void);
+void ta_process_go_on(void);
+
+bool ta_process_exiting(void);
+_Noreturn void ta_process_park(struct ta_member *member);
+
+#endif

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a connection is the table below; what happens inside a state is pump(): receive, read
+ * frames, send what credit and rate allow, flush. A function that finds the connection gone returns
+ * its tb_rc up to turn(), the only place that feeds LOST or REFUSED to the table. */
+#include "agent/net/client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "agent/host/clock.h"
+#include "agent/host/keep.h"
+#include "agent/host/process.h"
+#include "agent/net/answers.h"
+#include "agent/net/snaps.h"
+#include "proto/frame.pb-c.h"
+#include "proto/loss.h"
+
+#define MS UINT64_C(1000000)
+
+enum {
+  CONNECT_MS = 10000,
+  GREET_MS = 10000,
+  LEAVE_MS = 5000,
+  BACK_OFF_MIN_MS = 100,
+  BACK_OFF_MAX_MS = 30000,
+  TRIM_MS = 1000,
+  LOSS_EVERY_MS = 10000, /* between two lines about lost generations */
+  REST_MS = 40,
+  REST_BYTES = 1 << 20,
+  UNPACK_BYTES = 8 << 10,
+  RECEIVE_BYTES = 64 << 10, /* between two looks at them */
+};
+
+typedef tb_rc action(struct ta_client *c);
+static action act_dial, act_secure, act_greet, act_stream, act_leave, act_back_off, act_end;
+
+struct move {
+  enum ta_client_state to;
+  action *act;
+};
+
+static const struct move moves[TA_CLIENT_STATE_COUNT][TA_CLIENT_INPUT_COUNT] = {
+  [TA_AT_IDLE] = { [TA_IN_START] = { TA_AT_CONNECTING, act_dial } },
+  [TA_AT_CONNECTING] = { [TA_IN_CONNECTED] = { TA_AT_SECURING, act_secure },
+                         [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                         [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                         [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_SECURING] = { [TA_IN_SECURED] = { TA_AT_GREETING, act_greet },
+                       [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                       [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                       [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_GREETING] = { [TA_IN_WELCOME] = { TA_AT_STREAMING, act_stream },
+                       [TA_IN_GOAWAY] = { TA_AT_LEAVING, act_leave },
+                       [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                       [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                       [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_STREAMING] = { [TA_IN_GOAWAY] = { TA_AT_LEAVING, act_leave },
+                        [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                        [TA_IN_DONE] = { TA_AT_ENDED, act_end },
+                        [TA_IN_LOST] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_LEAVING] = { [TA_IN_REFUSED] = { TA_AT_ENDED, act_end },
+                      [TA_IN_DONE] = { TA_AT_ENDED, act_end },
+                      [TA_IN_LOST] = { TA_AT_WAITING, act_back_off },
+                      [TA_IN_TIMER] = { TA_AT_WAITING, act_back_off } },
+  [TA_AT_WAITING] = { [TA_IN_TIMER] = { TA_AT_CONNECTING, act_dial } },
+};
+
+#define NAME(name) #name,
+static const char *const state_names[] = { TA_CLIENT_STATES(NAME) };
+static const char *const input_names[] = { TA_CLIENT_INPUTS(NAME) };
+#undef NAME
+
+const char *ta_client_state_name(enum ta_client_state state) {
+  return state_names[state];
+}
+
+/* What others may see. */
+
+static void tell(struct ta_client *c) {
+  pthread_mutex_lock(&c->lock);
+  c->told.state = c->state;
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void say(struct ta_client *c, int level, const char *text) {
+  if (c->config.log != NULL) c->config.log(c->config.log_self, level, text);
+}
+
+void ta__client_warn(struct ta_client *c, const char *text) {
+  pthread_mutex_lock(&c->lock);
+  bool news = strcmp(c->told.last_error, text) != 0;
+  snprintf(c->told.last_error, sizeof c->told.last_error, "%s", text);
+  pthread_mutex_unlock(&c->lock);
+  if (news) say(c, LOG_WARNING, text);
+}
+
+void ta__client_forgive(struct ta_client *c, const char *text) {
+  pthread_mutex_lock(&c->lock);
+  bool last = strcmp(c->told.last_error, text) == 0;
+  if (last) c->told.last_error[0] = 0;
+  pthread_mutex_unlock(&c->lock);
+  if (last) say(c, LOG_INFO, "acks come again");
+}
+
+static void tell_error(struct ta_client *c) {
+  if (c->diag.rc != TB_OK) ta__client_warn(c, c->diag.text);
+}
+
+void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
+  pthread_mutex_lock(&c->lock);
+  *out = c->told;
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* Messages. */
+
+tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
+  unsigned char bytes[TP_HEADER_BYTES + 1024];
+
+  size_t packed = protobuf_c_message_get_packed_size(message);
+  if (!TB_CHECK(packed <= sizeof bytes - TP_HEADER_BYTES)) return TB_PROTOCOL;
+  size_t n = protobuf_c_message_pack(message, bytes + TP_HEADER_BYTES);
+  struct tp_frame frame = { .kind = kind, .payload = bytes + TP_HEADER_BYTES, .len = (uint32_t)n };
+  tp_frame_head(&frame, bytes);
+  return ta_tls_write(c->tls, bytes, TP_HEADER_BYTES + n);
+}
+
+static tb_rc send_heartbeat(struct ta_client *c) {
+  Tracecollect__V1__Heartbeat beat = TRACECOLLECT__V1__HEARTBEAT__INIT;
+  Tracecollect__V1__Counters message;
+  struct ta_counters counters;
+
+  ta_spool_counters(c->spool, &counters);
+  ta_counters_message(&counters, &message);
+  beat.wall_ns = ta_wall_ns();
+  beat.mono_ns = ta_mono_ns();
+  beat.counters = &message;
+  c->beat_ns = beat.mono_ns + c->heartbeat_ns;
+  return ta__client_say(c, TP_HEARTBEAT, &beat.base);
+}
+
+/* Actions: what entering a state does. */
+
+static void limit(struct ta_client *c, uint64_t ms) {
+  c->until_ns = ta_mono_ns() + ms * MS;
+}
+
+static void hang_up(struct ta_client *c) {
+  ta_lookup_give_up(&c->lookup);
+  ta_tls_free(c->tls);
+  c->tls = NULL;
+  if (c->fd >= 0) {
+    shutdown(c->fd, SHUT_RDWR); /* a forked child may hold the socket, too */
+    close(c->fd);
+  }
+  c->fd = -1;
+  c->fd_full = c->flows = false;
+  c->in_n = 0;
+  c->spool->capped = false;
+  ta_spool_unask(c->spool); /* who asked is no longer there */
+  c->snap_refused = 0;
+}
+
+static tb_rc call(struct ta_client *c) {
+  TB_TRY(ta_tls_new(&c->config.files, c->addresses.host, &c->diag, &c->tls));
+  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+}
+
+static tb_rc act_dial(struct ta_client *c) {
+  tb_diag_clear(&c->diag);
+  limit(c, CONNECT_MS);
+  pthread_mutex_lock(&c->lock);
+  c->told.connects++;
+  pthread_mutex_unlock(&c->lock);
+  ta_spool_hope(c->spool, TA_HOPE_TRYING);
+  tb_rc rc = ta_lookup_begin(c->config.server, &c->diag, &c->addresses, &c->lookup);
+  if (rc == TB_AGAIN) return TB_OK;
+  return rc == TB_OK ? call(c) : rc;
+}
+
+/* The addresses may have come. */
+static tb_rc looked_up(struct ta_client *c) {
+  tb_rc rc = ta_lookup_poll(&c->lookup, &c->diag, &c->addresses);
+
+  if (rc == TB_AGAIN) return TB_OK;
+  if (rc == TB_OK) limit(c, CONNECT_MS);
+  return rc == TB_OK ? call(c) : rc;
+}
+
+static tb_rc act_secure(struct ta_client *c) {
+  limit(c, GREET_MS);
+  return TB_OK;
+}
+
+static tb_rc act_greet(struct ta_client *c) {
+  Tracecollect__V1__Hello hello = TRACECOLLECT__V1__HELLO__INIT;
+  Tracecollect__V1__Counters message;
+  struct ta_counters counters;
+  char version[] = TA_VERSION;
+
+  limit(c, GREET_MS);
+  ta_spool_counters(c->spool, &counters);
+  ta_counters_message(&counters, &message);
+  hello.major = TP_MAJOR;
+  hello.minor = TP_MINOR;
+  hello.stream = (ProtobufCBinaryData){ sizeof c->told.stream, c->told.stream };
+  hello.service = (char *)(uintptr_t)c->config.service;
+  hello.instance = (char *)(uintptr_t)c->config.instance;
+  hello.agent_version = version;
+  hello.wall_ns = ta_wall_ns();
+  hello.mono_ns = ta_mono_ns();
+  hello.started_wall_ns = c->started_wall_ns;
+  hello.record_ns = c->spool->recorder.keep_ns;
+  hello.counters = &message;
+  return ta__client_say(c, TP_HELLO, &hello.base);
+}
+
+static tb_rc act_stream(struct ta_client *c) {
+  c->until_ns = UINT64_MAX;
+  c->beat_ns = ta_mono_ns() + c->heartbeat_ns;
+  c->tries = 0;
+  c->sent_bytes = 0;
+  c->flows = true;
+  ta_spool_hope(c->spool, TA_HOPE_WELCOMED);
+  say(c, LOG_INFO, "connected");
+  return TB_OK;
+}
+
+static tb_rc act_leave(struct ta_client *c) {
+  limit(c, LEAVE_MS);
+  return TB_OK;
+}
+
+static uint64_t random_below(struct ta_client *c, uint64_t end) {
+  c->random ^= c->random << 13;
+  c->random ^= c->random >> 7;
+  c->random ^= c->random << 17;
+  return c->random % end;
+}
+
+static tb_rc act_back_off(struct ta_client *c) {
+  uint64_t ms = BACK_OFF_MAX_MS, now = ta_mono_ns();
+
+  if (c->tries < 9 && (uint64_t)BACK_OFF_MIN_MS << c->tries < ms)
+    ms = (uint64_t)BACK_OFF_MIN_MS << c->tries;
+  c->tries++;
+  hang_up(c);
+  ta_spool_hope(c->spool, TA_HOPE_NONE);
+  tell_error(c);
+  if (c->away_ns < now) c->away_ns = now;
+  c->until_ns = c->away_ns + random_below(c, ms * MS);
+  c->away_ns = 0;
+  return TB_OK;
+}
+
+static void flush(struct ta_client *c);
+
+static tb_rc act_end(struct ta_client *c) {
+  c->until_ns = UINT64_MAX;
+  if (c->tls != NULL) {
+    ta_tls_goodbye(c->tls);
+    flush(c);
+  }
+  hang_up(c);
+  tell_error(c);
+  ta_spool_over(c->spool); /* before the state is told: who reads that it ended can write no more */
+  return TB_OK;
+}
+
+void ta__client_input(struct ta_client *c, enum ta_client_input in) {
+  for (;;) {
+    const struct move *move = &moves[c->state][in];
+    if (move->act == NULL) { /* our own mistake: the agent goes, its host stays */
+      tb_diag_clear(&c->diag);
+      tb_fail(&c->diag, TB_PROTOCOL, "agent: %s while %s", input_names[in], state_names[c->state]);
+      move = &(struct move){ TA_AT_ENDED, act_end };
+    }
+    c->state = move->to;
+    tb_rc rc = move->act(c);
+    tell(c);
+    if (rc == TB_OK) return;
+    in = TA_IN_LOST;
+  }
+}
+
+/* Records to the collector. */
+
+/* Under a rate cap one frame at a time: none but that one is owed for. */
+static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
+  if (c->rate.bytes_s > 0) {
+    ta_spool_grant(c->spool, 0, out_need);
+    if (*out_need == 0 || *out_need > room) return 0;
+    c->spool->capped = !ta_rate_allows(&c->rate, ta_mono_ns());
+    if (c->spool->capped) return 0;
+    room = *out_need;
+  }
+  return ta_spool_grant(c->spool, room, out_need);
+}
+
+static void flush(struct ta_client *c) {
+  const unsigned char *bytes;
+  size_t n;
+
+  c->fd_full = false;
+  while ((n = ta_tls_pending(c->tls, &bytes)) > 0) {
+    ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) { /* full, or lost: then receive() says so, after the last words that came */
+      c->fd_full = true;
+      return;
+    }
+    ta_tls_sent(c->tls, (size_t)sent);
+  }
+}
+
+/* Lets more through; false: there is nothing, or not now. */
+static bool grant_more(struct ta_client *c) {
+  uint64_t need;
+
+  if (c->state != TA_AT_STREAMING) return false;
+  if (c->mirror != NULL) ta_mirror_flush(c->mirror);
+  size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
+  if (c->mirror != NULL && granted > 0) ta_mirror_note(c->mirror);
+  c->held = granted == 0 && need > 0;
+  c->sent_bytes += granted;
+  ta_rate_charge(&c->rate, granted);
+  return granted > 0;
+}
+
+/* What is granted goes out whole before more is granted and before any control frame: while some of it
+ * is left, the socket is full. TLS is handed no more before the socket has taken what came before. */
+static tb_rc send_records(struct ta_client *c) {
+  const unsigned char *bytes;
+
+  flush(c);
+  while (c->flows && !c->fd_full && !c->stop) {
+    size_t n = ta_spool_span(c->spool, &bytes);
+    if (n == 0) {
+      if (!grant_more(c)) break;
+      continue;
+    }
+    if (n > TA_TLS_WRITE_BYTES) n = TA_TLS_WRITE_BYTES;
+    TB_TRY(ta_tls_write(c->tls, bytes, n));
+    ta_spool_sent(c->spool, n);
+    flush(c);
+    c->rest_ns = ta_mono_ns() + REST_MS * MS;
+  }
+  return TB_OK;
+}
+
+/* Takes at most RECEIVE_BYTES before they are looked at: a peer that sends faster than we read, and it
+ * needs no certificate for that, must neither fill our memory nor hold our turn. The rest wakes us
+ * again. */
+static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
+  unsigned char *bytes = c->received; /* not on the stack, which would be zeroed each time */
+
+  for (size_t all = 0; all < RECEIVE_BYTES;) {
+    ssize_t n = recv(c->fd, bytes, sizeof c->received, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return TB_OK;
+    if (n < 0) return tb_fail(diag, TB_IO, "receiving: %s", strerror(errno));
+    if (n == 0) return tb_fail(diag, TB_IO, "collector hung up without good-bye");
+    if (c->state != TA_AT_STREAMING) ta_spool_hope(c->spool, TA_HOPE_HEARD);
+    TB_TRY(ta_tls_feed(c->tls, bytes, (size_t)n));
+    if ((size_t)n < sizeof c->received) return TB_OK;
+    all += (size_t)n;
+  }
+  return TB_OK;
+}
+
+static tb_rc shake(struct ta_client *c) {
+  tb_rc rc = ta_tls_shake(c->tls);
+
+  if (rc == TB_OK) ta__client_input(c, TA_IN_SECURED);
+  return rc == TB_AGAIN ? TB_OK : rc;
+}
+
+static tb_rc beat(struct ta_client *c) {
+  uint64_t now = ta_mono_ns();
+
+  if (c->state != TA_AT_STREAMING) return TB_OK;
+  if (now >= c->heard_ns + tp_silence(c->heartbeat_ns))
+    return tb_fail(&c->diag, TB_IO, "collector silent for %" PRIu64 " ms",
+                   (now - c->heard_ns) / MS);
+  if (now < c->beat_ns) return TB_OK;
+  if (!c->fd_full) return send_heartbeat(c);
+  c->beat_ns = now + c->heartbeat_ns; /* what fills the socket says that we live */
+  return TB_OK;
+}
+
+/* One pass over an open connection. What was received is looked at before a lost socket counts: the
+ * reason for the loss may be in it. */
+static tb_rc pump(struct ta_client *c) {
+  struct tb_diag lost;
+
+  tb_diag_clear(&lost);
+  tb_rc rc = receive(c, &lost);
+  if (c->state == TA_AT_SECURING) TB_TRY(shake(c));
+  if (c->state != TA_AT_SECURING && c->tls != NULL) TB_TRY(ta__answers_read(c));
+  if (c->tls == NULL) return TB_OK; /* ended, or lost while it was greeted: the table knows */
+  if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
+  TB_TRY(beat(c));
+  TB_TRY(ta__snaps_answer(c));
+  TB_TRY(send_records(c));
+  bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;
+  if (live && ta_spool_done(c->spool)) ta__client_input(c, TA_IN_DONE);
+  return TB_OK;
+}
+
+/* Refused by an alert: without end for a program (certificates are renewed), the end for a tool. */
+static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
+  if (c->tls != NULL && c->fd >= 0) flush(c); /* our alert, if any */
+  if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
+  tell_error(c); /* before the news: who reads of a refusal finds its reason */
+  pthread_mutex_lock(&c->lock);
+  c->told.refused = true;
+  pthread_mutex_unlock(&c->lock);
+  return TA_IN_REFUSED;
+}
+
+static tb_rc next_address(struct ta_client *c) {
+  tb_diag_clear(&c->diag);
+  close(c->fd);
+  c->fd = -1;
+  limit(c, CONNECT_MS);
+  return ta_dial_next(&c->addresses, &c->diag, &c->fd);
+}
+
+static tb_rc connected(struct ta_client *c) {
+  tb_rc rc = ta_dial_result(&c->addresses, c->fd, &c->diag);
+
+  if (rc == TB_OK) {
+    c->heard_ns = ta_mono_ns();
+    ta__client_input(c, TA_IN_CONNECTED);
+    return TB_OK;
+  }
+  return c->addresses.tried == c->addresses.n ? rc : next_address(c);
+}
+
+/* The thread. */
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* When to look again although nothing happened. */
+static uint64_t next_ns(struct ta_client *c) {
+  uint64_t next = earlier(c->until_ns, c->trim_ns);
+
+  if (c->mirror != NULL) next = earlier(next, c->mirror->due_ns);
+  if (c->lookup != NULL) next = earlier(next, ta_mono_ns() + TA_LOOKUP_POLL_MS * MS);
+  if (c->state != TA_AT_STREAMING) return next;
+  next = earlier(next, earlier(c->beat_ns, c->heard_ns + tp_silence(c->heartbeat_ns)));
+  return c->held && c->spool->capped ? earlier(next, c->rate.due_ns) : next;
+}
+
+/* After records went out the sender rests for a moment: a program that writes one batch after the other
+ * would pay for waking it, and it for waking the collector, at each. What comes meanwhile, acks too, waits
+ * for the end of the rest, unless it is a lot or somebody waits for it. */
+static bool rests(struct ta_client *c, uint64_t now) {
+  return now < c->rest_ns && atomic_load(&c->hurried) == 0 && ta_spool_rest(c->spool, REST_BYTES);
+}
+
+/* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool
+ * knows that we sleep for want of records: not for credit, the socket or the rate cap. */
+static short sleep_until_news(struct ta_client *c) {
+  struct pollfd fds[2] = { { .fd = c->wake_fd, .events = POLLIN }, { .fd = c->fd } };
+  uint64_t next = next_ns(c), now = ta_mono_ns(), wakes;
+
+  fds[1].events = c->state == TA_AT_CONNECTING ? POLLOUT : c->fd_full ? POLLIN | POLLOUT : POLLIN;
+  bool wants = c->state == TA_AT_STREAMING && !c->held && !c->fd_full;
+  if (wants && rests(c, now)) {
+    fds[1].fd = -1;
+    next = earlier(next, c->rest_ns);
+  } else if (wants && !ta_spool_sleep(c->spool)) {
+    next = now;
+  }
+  struct timespec timeout = ta_timespec(next > now ? next - now : 0);
+  ta_process_work_end();
+  int ready = ppoll(fds, 2, next == UINT64_MAX ? NULL : &timeout, NULL);
+  ta_process_work_begin();
+  if (ready <= 0) return 0;
+  if (fds[0].revents != 0 && read(c->wake_fd, &wakes, sizeof wakes) < 0) return 0;
+  return fds[1].revents;
+}
+
+static void time_is_up(struct ta_client *c) {
+  /* An address that swallows what is sent must not hide the next one, at each new try again. */
+  if (c->state == TA_AT_CONNECTING && c->lookup == NULL && c->addresses.tried < c->addresses.n) {
+    if (next_address(c) != TB_OK) ta__client_input(c, TA_IN_LOST);
+    return;
+  }
+  if (c->lookup != NULL)
+    tb_fail(&c->diag, TB_IO, "%.100s: no answer from the resolver", c->config.server);
+  else if (c->state != TA_AT_WAITING)
+    tb_fail(&c->diag, TB_IO, "%.100s: no answer while %s", c->addresses.host,
+            state_names[c->state]);
+  ta__client_input(c, TA_IN_TIMER);
+}
+
+static void turn(struct ta_client *c) {
+  short events = sleep_until_news(c);
+  uint64_t now = ta_mono_ns();
+  tb_rc rc = TB_OK;
+
+  if (ta_process_exiting() || c->stop) return;
+  ta_client_take_snap(c);
+  if (now >= c->trim_ns) {
+    ta_spool_trim(c->spool);
+    c->trim_ns = now + TRIM_MS * MS;
+  }
+  if (c->mirror != NULL && (now >= c->mirror->due_ns || atomic_load(&c->hurried) > 0))
+    ta_mirror_flush(c->mirror);
+  if (now >= c->until_ns) {
+    time_is_up(c);
+    return;
+  }
+  if (c->lookup != NULL)
+    rc = looked_up(c);
+  else if (c->state == TA_AT_CONNECTING && events != 0)
+    rc = connected(c);
+  if (rc == TB_OK && c->tls != NULL && c->state != TA_AT_CONNECTING) rc = pump(c);
+  if (rc != TB_OK) ta__client_input(c, lost_input(c, rc));
+}
+
+/* Whether a check failed; then the stream ends by its words. */
+static bool end_by_mistake(struct ta_client *c) {
+  const char *where = atomic_load(&c->keeper.where);
+
+  if (where == NULL) return false;
+  tb_diag_clear(&c->diag);
+  tb_fail(&c->diag, TB_PROTOCOL, "agent: check failed: %s", where);
+  c->state = TA_AT_ENDED;
+  act_end(c);
+  tell(c);
+  return true;
+}
+
+/* The first loss at once, further ones every LOSS_EVERY_MS at most. */
+static void say_losses(struct ta_client *c) {
+  struct ta_counters counters;
+  uint64_t now = ta_mono_ns();
+  char line[200];
+
+  if (c->config.log == NULL || now < c->say_losses_ns) return;
+  ta_spool_counters(c->spool, &counters);
+  if (counters.lost_generations <= c->said_losses) return;
+  snprintf(line, sizeof line, "%" PRIu64 " generations lost, %" PRIu64 " in all: %s",
+           counters.lost_generations - c->said_losses, counters.lost_generations,
+           tp_loss_text(counters.last_loss));
+  c->said_losses = counters.lost_generations;
+  c->say_losses_ns = now + LOSS_EVERY_MS * MS;
+  say(c, LOG_WARNING, line);
+}
+
+static void run(struct ta_client *c) {
+  tb_check_keep(&c->keeper);
+  c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
+  if (c->mirror != NULL) ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
+  if (ta_mono_ns() >= c->config.first_try_ns) {
+    ta__client_input(c, TA_IN_START);
+  } else {
+    c->state = TA_AT_WAITING;
+    c->until_ns = c->config.first_try_ns;
+    tell(c);
+  }
+  while (c->state != TA_AT_ENDED && !c->stop && !ta_process_exiting())
+    if (!end_by_mistake(c)) {
+      turn(c);
+      say_losses(c);
+    }
+  if (c->mirror != NULL) ta_mirror_end(c->mirror);
+  if (ta_process_exiting()) return;
+  if (c->state != TA_AT_ENDED) act_end(c);
+  ta_tls_thread_end();
+}
+
+void ta_client_run(struct ta_client *c) {
+  ta_process_work_begin();
+  run(c);
+  ta_process_work_end();
+}
+
+void ta_client_keep_only(struct ta_client *c) {
+  KEEP_FROM_FILE_LIMIT;
+  if (c->mirror == NULL) return;
+  ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
+  ta_mirror_end(c->mirror);
+}
+
+/* Outside the thread. */
+
+tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
+                     struct ta_spool *spool) {
+  *c = (struct ta_client){ .config = *config,
+                           .spool = spool,
+                           .started_wall_ns = ta_wall_ns(),
+                           .fd = -1,
+                           .wake_fd = -1,
+                           .until_ns = UINT64_MAX,
+                           .heartbeat_ns = TA_HEARTBEAT_MS * MS };
+  c->rate = ta_rate_of(config->rate_bytes_s);
+  pthread_mutex_init(&c->lock, NULL);
+  if (getrandom(c->told.stream, sizeof c->told.stream, 0) != sizeof c->told.stream ||
+      getrandom(&c->random, sizeof c->random, 0) != sizeof c->random)
+    return TB_IO;
+  c->random |= 1; /* xorshift must not start at 0 */
+  tb_mem_init(&c->mem, tb_mem_libc, NULL, 4 * UNPACK_BYTES);
+  tb_arena_init(&c->arena, &c->mem, UNPACK_BYTES);
+  return TB_OK;
+}
+
+tb_rc ta_client_open(struct ta_client *c) {
+  c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return c->wake_fd >= 0 ? TB_OK : TB_IO;
+}
+
+void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns) {
+  memcpy(c->told.stream, stream, sizeof c->told.stream);
+  c->started_wall_ns = started_wall_ns;
+}
+
+void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror) {
+  c->mirror = mirror;
+}
+
+void ta_client_fini(struct ta_client *c) {
+  if (c->spool == NULL) return;
+  tb_arena_fini(&c->arena);
+  if (c->wake_fd >= 0) close(c->wake_fd);
+  pthread_mutex_destroy(&c->lock);
+  *c = (struct ta_client){ .fd = -1, .wake_fd = -1 };
+}
+
+void ta_client_wake(struct ta_client *c) {
+  if (c->wake_fd < 0) return;
+  ssize_t n = write(c->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+  (void)n; /* full means that a wake is on its way already */
+}
+
+void ta_client_hurry(struct ta_client *c, bool yes) {
+  if (yes)
+    atomic_fetch_add(&c->hurried, 1);
+  else
+    atomic_fetch_sub(&c->hurried, 1);
+  ta_client_wake(c);
+}
+
+void ta_client_stop(struct ta_client *c) {
+  c->stop = true;
+  ta_client_wake(c);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sender: one thread that keeps a connection to the collector and empties the spool into it.
+ *
+ *   connecting > securing > greeting > streaming > (leaving) > waiting > connecting ...
+ *
+ * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
+ * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
+ * bytes go out on a connection than the collector's mark says. Who is silent for almost three heartbeats
+ * is gone. A collector that no longer has what it acked is sent another stream (ta_spool_begin_anew).
+ * Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
+ * of the writer's, ends the stream: the host must not pay for our mistake.
+ *
+ * Memory    the client itself; frames from the collector are at most TA_INBOUND_BYTES.
+ * Threads   run() on one thread; stop(), wake() and status() from any.
+ * Time      monotonic for every timer.
+ * Errors    none to return: all that goes wrong leads to another try, its words are in status().
+ */
+#ifndef TA_NET_CLIENT_H
+#define TA_NET_CLIENT_H
+
+#include "agent/host/rate.h"
+#include "agent/net/lookup.h"
+#include "agent/net/tls.h"
+#include "agent/persist/writer.h"
+#include "agent/spool/spool.h"
+#include "base/arena.h"
+#include "base/check.h"
+
+enum { TA_INBOUND_BYTES = 4096 };
+
+/* TA_STATE(NAME): of a client's life, tracectl's and the tests' names too */
+#define TA_CLIENT_STATES(X)                                                                        \
+  X(IDLE)                                                                                          \
+  X(CONNECTING)                                                                                    \
+  X(SECURING)                                                                                      \
+  X(GREETING)                                                                                      \
+  X(STREAMING)                                                                                     \
+  X(LEAVING)                                                                                       \
+  X(WAITING)                                                                                       \
+  X(ENDED)
+
+#define TA_CLIENT_INPUTS(X)                                                                        \
+  X(START)                                                                                         \
+  X(CONNECTED)                                                                                     \
+  X(SECURED)                                                                                       \
+  X(WELCOME)                                                                                       \
+  X(GOAWAY)                                                                                        \
+  X(LOST)                                                                                          \
+  X(TIMER)                                                                                         \
+  X(REFUSED)                                                                                       \
+  X(DONE)
+
+#define TA_CODE(name) TA_AT_##name,
+enum ta_client_state { TA_CLIENT_STATES(TA_CODE) TA_CLIENT_STATE_COUNT };
+#undef TA_CODE
+#define TA_CODE(name) TA_IN_##name,
+enum ta_client_input { TA_CLIENT_INPUTS(TA_CODE) TA_CLIENT_INPUT_COUNT };
+#undef TA_CODE
+
+struct ta_client_config {
+  const char *server;
+  struct ta_tls_files files;
+  const char *service, *instance;
+  uint64_t rate_bytes_s; /* 0: no cap */
+  uint64_t first_try_ns; /* no connection is tried before */
+  bool refusal_ends;     /* a refused certificate ends it too, not only a REFUSE for good */
+  void (*log)(void *self, int level, const char *text);
+  void *log_self;
+};
+
+struct ta_client_status {
+  enum ta_client_state state;
+  unsigned char stream[16];
+  uint64_t begun_anew; /* streams before this one, which the collector no longer had */
+  bool refused;        /* for good */
+  uint64_t connects, welcomes;
+  char last_error[200]; /* why acks do not come, empty while they do */
+};
+
+struct ta_client {
+  struct ta_client_config config;
+  struct ta_spool *spool;
+  struct ta_mirror *mirror; /* the spool on disk, or NULL */
+  struct tb_keeper keeper;  /* of the writer's and the sender's checks */
+  uint64_t started_wall_ns; /* the stream */
+  int wake_fd;              /* -1: no thread is to be woken yet */
+  atomic_bool stop;
+  atomic_uint hurried;       /* calls that wait for acks */
+  atomic_ullong snap;        /* in ns, agent/spool/wanted.h */
+  void (*_Atomic cut)(void); /* ends the generation soon, or NULL */
+  uint64_t snap_refused;     /* a SNAP's id that is to be told so; 0: none */
+  bool snap_busy;            /* because of too many; else it does not record */
+
+  enum ta_client_state state;
+  uint64_t until_ns;        /* of this state; UINT64_MAX: no limit */
+  struct tb_diag diag;      /* of this connection */
+  struct ta_lookup *lookup; /* connecting: the addresses are still to come */
+  struct ta_addresses addresses;
+  int fd;
+  bool fd_full; /* the socket is full */
+  bool flows;   /* records, from WELCOME on */
+  bool refused; /* by a REFUSE for good */
+  bool held;    /* a record waits for credit or rate */
+  struct ta_tls *tls;
+  unsigned char in[TP_HEADER_BYTES + TA_INBOUND_BYTES];
+  size_t in_n;
+  unsigned char received[16 << 10]; /* as it came from the socket */
+  struct tb_mem mem;
+  struct tb_arena arena; /* of the message being read */
+  uint64_t random;
+  unsigned tries; /* since the last welcome */
+
+  uint64_t credit_bytes, sent_bytes; /* on this connection */
+  uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
+  uint64_t said_losses,
+      say_losses_ns;     /* generations that log() has heard of; when the next line may come */
+  uint64_t rest_ns;      /* the end of this rest, 0: it takes none */
+  uint64_t away_ns;      /* GOAWAY: not before */
+  uint64_t acked_seq;    /* on this connection */
+  const char *hold_text; /* why the collector last held us, NULL: that is over */
+  uint64_t hold_ns;      /* when it said so */
+  struct ta_rate rate;
+
+  pthread_mutex_t lock; /* of told; only run() writes that */
+  struct ta_client_status told;
+};
+
+TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
+                             struct ta_spool *spool);
+/* What only a thread needs: before run(), which may be much later. TB_IO: the system refuses a descriptor. */
+TB_MUST tb_rc ta_client_open(struct ta_client *c);
+/* Before run(): the stream is not a new one. */
+void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);
+/* Before run(): what the spool has is kept on disk, too. */
+void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror);
+void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
+void ta_client_run(struct ta_client *c);
+/* Instead of run(): what the spool has goes to disk, and nowhere else. */
+void ta_client_keep_only(struct ta_client *c);
+void ta_client_wake(struct ta_client *c);
+/* Says that a caller waits for acks from now on, or no more: meanwhile the sender takes no rests. */
+void ta_client_hurry(struct ta_client *c, bool yes);
+/* Asks for a snap (agent/spool/recorder.h): last_ns 0: all. Async-signal-safe. Whoever of the writer, the sender and a
+ * caller that waits comes first takes it. */
+void ta_client_ask_snap(struct ta_client *c, uint64_t last_ns);
+void ta_client_take_snap(struct ta_client *c);
+void ta_client_stop(struct ta_client *c);
+void ta_client_status(struct ta_client *c, struct ta_client_status *out);
+
+const char *ta_client_state_name(enum ta_client_state state);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the words a user wrote to sockets on their way.
+ *
+ * server is HOST:PORT, [ADDRESS]:PORT, or @FILE: a collector's --ready-file, whose line
+ * agents=HOST:PORT counts. The file is read at each look-up, since a collector on port 0 moves.
+ *
+ * Memory    none.
+ * Threads   find() may wait for the resolver: only agent/net/lookup.h's thread calls it.
+ * Errors    TB_NOTFOUND: no such file, line, host or port. TB_IO: no socket, or no connection.
+ *           The reason is in diag.
+ */
+#ifndef TA_NET_DIAL_H
+#define TA_NET_DIAL_H
+
+#include <sys/socket.h>
+
+#include "base/result.h"
+
+enum { TA_ADDRESSES = 8 };
+
+struct ta_addresses {
+  char host[256], port[8];
+  unsigned n, tried;
+  struct {
+    struct sockaddr_storage addr;
+    socklen_t len;
+  } at[TA_ADDRESSES];
+};
+
+/* Takes server apart without asking anybody: TB_OK if it could be dialled one day. */
+TB_MUST tb_rc ta_dial_check(const char *server, struct tb_diag *diag);
+/* TB_AGAIN: it is a name, which find() looks up. */
+TB_MUST tb_rc ta_dial_find_number(const char *server, struct tb_diag *diag,
+                                  struct ta_addresses *out);
+TB_MUST tb_rc ta_dial_find(const char *server, struct tb_diag *diag, struct ta_addresses *out);
+/* A connect begun to the next address not tried; it is through when the socket is writable. */
+TB_MUST tb_rc ta_dial_next(struct ta_addresses *addresses, struct tb_diag *diag, int *out_fd);
+/* Once it is writable. */
+TB_MUST tb_rc ta_dial_result(const struct ta_addresses *addresses, int fd, struct tb_diag *diag);
+
+#endif

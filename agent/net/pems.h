@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of the PEM files, as they are on disk: three, and the revocation lists where they are named.
+ *
+ * They are read anew for each connection, so that a renewed certificate is used. Between two connections a server may have
+ * given up the rights to read them, or have changed its root folder: then what was read at the start is used on.
+ *
+ * Memory    the files' bytes, at most TA_PEM_BYTES_MAX each.
+ * Threads   one at a time.
+ * Errors    TB_NOTFOUND, with the file's name and the reason in diag. TB_NOMEM.
+ */
+#ifndef TA_NET_PEMS_H
+#define TA_NET_PEMS_H
+
+#include <stddef.h>
+
+#include "base/result.h"
+
+enum { TA_PEM_CA, TA_PEM_CERT, TA_PEM_KEY, TA_PEM_CRL, TA_PEMS };
+enum { TA_PEM_BYTES_MAX = 1 << 20 };
+
+/* bytes NULL: not named. */
+struct ta_pems {
+  char *bytes[TA_PEMS];
+  size_t n[TA_PEMS];
+};
+
+extern const char *const ta_pem_names[TA_PEMS];
+
+/* paths[TA_PEM_CRL] may be NULL. */
+TB_MUST tb_rc ta_pems_read(const char *const paths[TA_PEMS], struct tb_diag *diag,
+                           struct ta_pems *out);
+void ta_pems_free(struct ta_pems *pems); /* accepts zeroed memory; a key's bytes are wiped */
+
+#endif

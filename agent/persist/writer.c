@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/persist/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "agent/host/clock.h"
+
+#define MS UINT64_C(1000000)
+
+enum { FLUSH_MS = 100, RETRY_MS = 10000, PUNCH_BYTES = 1 << 20 };
+
+tb_rc ta_mirror_init(struct ta_mirror *m, const struct ta_mirror_config *config,
+                     struct ta_spool *spool) {
+  *m = (struct ta_mirror){ .spool = spool, .log = config->log, .log_self = config->log_self };
+  ta_shelf_init(&m->shelf, config->root, config->bytes_max);
+  snprintf(m->state.service, sizeof m->state.service, "%s", config->service);
+  snprintf(m->state.instance, sizeof m->state.instance, "%s", config->instance);
+  m->room = malloc(TA_PIECE_BYTES);
+  return m->room != NULL ? TB_OK : TB_NOMEM;
+}
+
+void ta_mirror_fini(struct ta_mirror *m) {
+  if (m->spool == NULL) return;
+  ta_shelf_leave(&m->shelf);
+  close(m->shelf.root);
+  free(m->room);
+  *m = (struct ta_mirror){ 0 };
+}
+
+static void tell_fault(struct ta_mirror *m, const char *what, const struct tb_diag *diag) {
+  char text[sizeof diag->text + 64];
+
+  snprintf(text, sizeof text, "spool on disk %s: %s", what, diag->text);
+  if (atomic_fetch_add(&m->told_faults, 1) == 0 && m->log != NULL)
+    m->log(m->log_self, LOG_WARNING, text);
+}
+
+/* Without files nobody can take over from us: no more may be read out of them than was true so far. */
+static void give_up(struct ta_mirror *m) {
+  ta_spool_keep_not(m->spool);
+  ta_shelf_remove(&m->shelf);
+  m->on = m->full = false;
+  m->due_ns = ta_mono_ns() + RETRY_MS * MS;
+  m->told_bytes = 0;
+}
+
+static void fail(struct ta_mirror *m, const struct tb_diag *diag) {
+  if (!m->full) tell_fault(m, "is off", diag);
+  give_up(m);
+}
+
+static tb_rc open_shelf(struct ta_mirror *m, struct tb_diag *diag) {
+  struct ta_books books;
+
+  if (getrandom(&m->state.salt, sizeof m->state.salt, GRND_NONBLOCK) != sizeof m->state.salt)
+    return tb_fail(diag, TB_IO, "no random bytes");
+  tb_rc rc = ta_shelf_make(&m->shelf, m->state.stream, diag);
+  if (rc == TB_AGAIN) return tb_fail(diag, TB_IO, "%s is locked", m->shelf.name);
+  TB_TRY(rc);
+  ta_spool_keep(m->spool);
+  ta_spool_books(m->spool, &books);
+  m->dropped_id = books.front_id - 1;
+  m->punched_bytes = 0;
+  m->on = m->stale = true;
+  m->full = false;
+  return TB_OK;
+}
+
+/* Files that nobody needs go after the state that says so. */
+static tb_rc put_state(struct ta_mirror *m, struct tb_diag *diag) {
+  struct ta_books *books = &m->state.books;
+
+  TB_TRY(ta_shelf_state(&m->shelf, &m->state, diag));
+  m->stale = false;
+  if (books->front_id > m->dropped_id + 1) {
+    ta_shelf_drop(&m->shelf, m->dropped_id + 1, books->front_id - 1);
+    m->dropped_id = books->front_id - 1;
+    m->punched_bytes = 0;
+  }
+  if (books->front_bytes >= m->punched_bytes + PUNCH_BYTES) {
+    ta_shelf_punch(&m->shelf, books->front_id, m->punched_bytes, books->front_bytes);
+    m->punched_bytes = books->front_bytes;
+  }
+  return TB_OK;
+}
+
+static tb_rc look(struct ta_mirror *m, struct tb_diag *diag) {
+  struct ta_books books;
+
+  ta_spool_books(m->spool, &books);
+  if (!m->stale && memcmp(&books, &m->state.books, sizeof books) == 0) return TB_OK;
+  m->state.books = books;
+  return put_state(m, diag);
+}
+
+/* The piece that has no room waits, and so does all behind it. Files get their first state only if they can stand for
+ * the stream: what has a number must be there. */
+static tb_rc wait_for_room(struct ta_mirror *m, const struct ta_piece *piece,
+                           struct tb_diag *diag) {
+  ta_spool_unkept_again(m->spool, piece);
+  if (!ta_spool_has_kept(m->spool)) return TB_IO;
+  if (m->shelf.serial == 0 && !ta_spool_given_kept(m->spool)) return TB_IO;
+  if (!m->full) tell_fault(m, "takes no more", diag);
+  m->full = true;
+  return look(m, diag);
+}
+
+/* The first time, runs before their state: until then the folder is worth nothing. */
+static tb_rc flush(struct ta_mirror *m, struct tb_diag *diag) {
+  struct ta_piece piece;
+
+  if (!m->on) TB_TRY(open_shelf(m, diag));
+  if (m->full) TB_TRY(look(m, diag)); /* what was acked meanwhile makes room */
+  while (ta_spool_unkept(m->spool, m->state.salt, m->room, &piece)) {
+    if (ta_shelf_put(&m->shelf, m->state.salt, &piece, m->room, diag) != TB_OK)
+      return wait_for_room(m, &piece, diag);
+    m->full = false;
+    if (piece.run.covers > piece.run.id)
+      ta_shelf_drop(&m->shelf, piece.run.id + 1, piece.run.covers);
+  }
+  return look(m, diag);
+}
+
+void ta_mirror_flush(struct ta_mirror *m) {
+  uint64_t now = ta_mono_ns();
+  struct tb_diag diag;
+
+  if (m->room == NULL || (!m->on && now < m->due_ns)) return;
+  if (m->full && !ta_spool_has_kept(m->spool)) {
+    give_up(m);
+    return;
+  }
+  if (m->full && now < m->due_ns) return;
+  tb_diag_clear(&diag);
+  m->due_ns = now + FLUSH_MS * MS;
+  if (flush(m, &diag) != TB_OK)
+    fail(m, &diag);
+  else
+    m->told_bytes = m->shelf.bytes;
+}
+
+void ta_mirror_note(struct ta_mirror *m) {
+  struct tb_diag diag;
+
+  if (!m->on) return;
+  tb_diag_clear(&diag);
+  if (look(m, &diag) != TB_OK) fail(m, &diag);
+}
+
+void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16],
+                     uint64_t started_wall_ns) {
+  if (m->room == NULL) return;
+  if (m->on) ta_shelf_remove(&m->shelf);
+  ta_spool_keep_not(m->spool);
+  m->on = m->full = false;
+  memcpy(m->state.stream, stream, sizeof m->state.stream);
+  m->state.started_wall_ns = started_wall_ns;
+  m->due_ns = 0;
+  ta_mirror_flush(m);
+}
+
+void ta_mirror_end(struct ta_mirror *m) {
+  if (m->room == NULL) return;
+  if (!ta_spool_done(m->spool)) ta_mirror_flush(m);
+  m->told_bytes = ta_spool_done(m->spool) ? 0 : m->shelf.bytes;
+  if (m->on && ta_spool_done(m->spool)) ta_shelf_remove(&m->shelf);
+  ta_shelf_leave(&m->shelf); /* from here on it may be taken over */
+  m->on = false;
+}
+
+void ta_mirror_forked(struct ta_mirror *m) {
+  if (m->room != NULL) ta_shelf_forked(&m->shelf);
+}

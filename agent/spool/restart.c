@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector lost what it had acked: its state was wiped, or restored from an older copy. The agent has
+ * freed those records, so the stream can never be whole again there. It goes on as another stream: HEADER, LOSS
+ * for what is gone, then what the spool still holds of whole generations, under new numbers. */
+#include "agent/spool/restart.h"
+
+#include "agent/spool/losses.h"
+#include "base/check.h"
+#include "proto/frame.pb-c.h"
+
+/* Of the old stream, from its front on. */
+struct remains {
+  bool open;             /* more is to come of the last that goes */
+  struct ta_count whole; /* in generations that stay */
+  struct ta_count told;  /* in losses that stay */
+};
+
+/* A generation of which records were acked, or that was given up already. Its LOSS goes with it, and any LOSS at
+ * the front: the one that the new stream begins with counts them all. */
+static bool goes(const struct ta_run *run) {
+  if (run->held) return false;
+  if (run->kind == TA_RUN_GENERATION) return run->acked_records > 0 || run->lost;
+  return run->kind != TA_RUN_CLOSE;
+}
+
+/* A generation whose end was acked is counted already, one that was abandoned too. */
+static bool ends_here(const struct ta_runs *r, const struct ta_run *run) {
+  bool whole = !run->open && r->place[TA_ACKED].at == run->bytes;
+
+  return run->kind == TA_RUN_GENERATION && !run->lost && !whole;
+}
+
+/* Answers the first run that stays, or TA_NONE. */
+static uint32_t remove_front(struct ta_spool *s, struct remains *rest) {
+  struct ta_runs *r = &s->runs;
+  uint32_t at = r->place[TA_ACKED].run;
+
+  while (at != TA_NONE && goes(&r->run[at])) {
+    const struct ta_run *run = &r->run[at];
+    if (ends_here(r, run)) s->counters.lost_generations++;
+    rest->open = run->open;
+    if (r->place[TA_SEALED].run == at) r->place[TA_SEALED].run = TA_NONE;
+    ta__note_gone(s, run);
+    uint32_t next = run->next;
+    ta_runs_give(r, at);
+    at = next;
+  }
+  if (at == TA_NONE) r->last = TA_NONE;
+  return at;
+}
+
+static void count_rest(const struct ta_runs *r, uint32_t at, struct remains *rest) {
+  for (; at != TA_NONE; at = r->run[at].next) {
+    const struct ta_run *run = &r->run[at];
+    if (run->held) return;
+    if (run->kind == TA_RUN_GENERATION && !run->lost) ta_count_add(&rest->whole, run->all);
+    if (run->kind == TA_RUN_LOSS) ta_count_add(&rest->told, run->all);
+  }
+}
+
+/* Nothing is acked of the new stream: what is not kept is lost. */
+static void count_anew(struct ta_counters *c, const struct remains *rest) {
+  c->spooled = rest->whole;
+  c->lost = c->produced;
+  ta_count_sub(&c->lost, c->spooled);
+  c->acked = (struct ta_count){ 0 };
+  c->lost_generations += c->acked_generations;
+  c->acked_generations = 0;
+}
+
+static void put_loss(struct ta_spool *s, uint64_t order, const struct remains *rest) {
+  struct ta_run *loss = ta_runs_prepend(&s->runs, TA_RUN_LOSS, s->gone.first_gen, order);
+
+  loss->last_gen = s->gone.last_gen;
+  loss->first_wall_ns = s->gone.first_wall_ns;
+  loss->last_wall_ns = s->gone.last_wall_ns;
+  loss->reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN;
+  loss->open = rest->open;
+  loss->all = s->counters.lost;
+  ta_count_sub(&loss->all, rest->told);
+}
+
+/* CLOSE tells the counters, which are others now. It is the last. */
+static void put_close(struct ta_spool *s) {
+  struct ta_run *run = &s->runs.run[s->runs.last];
+  struct ta_place *sealed = &s->runs.place[TA_SEALED];
+
+  ta__word_close(s, run);
+  if (sealed->run == s->runs.last && sealed->at > 0) sealed->at = run->bytes;
+  run->sealed_bytes = run->sealed_records = 0;
+}
+
+/* The next frame, which was sealed before or is one of those above. */
+static bool number_next(struct ta_spool *s) {
+  struct ta_place *p = &s->runs.place[TA_GRANTED];
+  struct ta_run *run = &s->runs.run[p->run];
+  unsigned char head[TP_HEADER_BYTES];
+  struct tp_frame frame;
+
+  if (run->kind == TA_RUN_LOSS && run->bytes == 0) ta__word_loss(run);
+  ta_runs_load_head(&s->runs, *p, head);
+  if (run->kind != TA_RUN_GENERATION && run->sealed_records == 0) {
+    ta_run_read_unsealed(head, &frame);
+    ta__seal(s, &frame);
+  } else {
+    if (!TB_CHECK(tp_frame_open(head, NULL, &frame) == TB_OK)) return false;
+    tp_frame_renumber(head, ++s->seq);
+    ta__count_told(s, run, &frame);
+    ta_runs_store_head(&s->runs, *p, head);
+  }
+  ta_runs_step(&s->runs, p, TP_HEADER_BYTES + frame.len);
+  ta_runs_settle(&s->runs, p);
+  return true;
+}
+
+/* What was sealed has numbers in it: they are given anew, up to there. */
+static void number_anew(struct ta_spool *s) {
+  struct ta_place *place = s->runs.place;
+
+  s->seq = s->acked_seq = s->counters.told_seq = 0;
+  s->counters.told = (struct ta_count){ 0 };
+  if (place[TA_SEALED].run == TA_NONE) place[TA_SEALED] = place[TA_ACKED];
+  ta_runs_settle(&s->runs, &place[TA_SEALED]);
+  place[TA_GRANTED] = place[TA_ACKED];
+  while (!ta_place_equal(&place[TA_GRANTED], &place[TA_SEALED]) && number_next(s)) continue;
+  place[TA_SENT] = place[TA_GRANTED] = place[TA_ACKED];
+}
+
+tb_rc ta_spool_begin_anew(struct ta_spool *s) {
+  struct remains rest = { 0 };
+
+  pthread_mutex_lock(&s->lock);
+  tb_rc rc = s->filling ? TB_AGAIN : TB_OK;
+  if (rc == TB_OK) {
+    uint64_t order = ta__records_settled(s);
+    uint32_t first = remove_front(s, &rest);
+    s->runs.place[TA_ACKED] = (struct ta_place){ .run = first, .page = TA_NONE };
+    count_rest(&s->runs, first, &rest);
+    count_anew(&s->counters, &rest);
+    s->settled = s->settled_lost = (struct ta_count){ 0 };
+    if (s->gone.first_gen != 0) put_loss(s, order, &rest);
+    ta_run_slot(ta_runs_prepend(&s->runs, TA_RUN_HEADER, 0, order), TP_HEADER, s->header.bytes,
+                s->header.n);
+    if (s->finished) put_close(s);
+    number_anew(s);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return rc;
+}

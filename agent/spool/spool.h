@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was written and is not acked yet, in bounded memory.
+ *
+ * One writer puts records in, one sender takes them out as ready frames, keeps them until they are
+ * acked and can begin again at the first unacked one. How records lie in memory is agent/spool/runs.h's, what
+ * goes when it is full agent/spool/losses.h's: a generation may be any multiple of the pool and flows through,
+ * whole generations are dropped, and each drop leaves a LOSS record in the place of what it dropped.
+ * Sequence numbers are given when a record is first granted.
+ *
+ *   acked <= sent <= granted <= sealed <= written          (places in the order of records)
+ *
+ * Memory    two mappings made at open, one used from its low end; the kernel gets back what is not in
+ *           use.
+ * Threads   the writer's calls (header, put, end, finish) from one thread at a time, the sender's
+ *           (grant ... trim) from one; the lock is never held while payload is copied.
+ * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what
+ *           was never sent. TB_NOTFOUND from resume: it no longer has what it acked. TB_REFUSED from resume: it
+ *           has more of an inherited stream than we know of. What cannot be kept is no error but a loss.
+ */
+#ifndef TA_SPOOL_SPOOL_H
+#define TA_SPOOL_SPOOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/spool/recorder.h"
+
+enum {
+  TA_GRANT_BYTES = 256 << 10, /* sealed at one time under the lock, or one frame that is larger */
+  TA_SPOOL_BYTES_MIN = 1 << 20,
+};
+
+struct ta_counters {
+  struct ta_count produced, acked, lost, spooled, spooled_peak;
+  uint64_t acked_generations, lost_generations, resent_batches;
+  /* What the records that have numbers, up to told_seq, tell of produced: each batch once, lost or not. */
+  struct ta_count told;
+  uint64_t told_seq;
+  uint32_t last_loss; /* LossReason of the newest of lost_generations */
+};
+
+/* Generations, and when they were written. */
+struct ta_span {
+  uint64_t first_gen, last_gen, first_wall_ns, last_wall_ns; /* first_gen 0: none */
+};
+
+/* How much hope there is that what was put will be acked. */
+enum ta_hope {
+  TA_HOPE_TRYING,   /* the collector has not answered yet */
+  TA_HOPE_HEARD,    /* it has said something */
+  TA_HOPE_WELCOMED, /* a connection stood: for good */
+  TA_HOPE_NONE,     /* the last try failed, and none ever stood */
+};
+
+struct ta_spool {
+  pthread_mutex_t lock;
+  pthread_cond_t moved; /* acks came, or waiting is over */
+  struct ta_runs runs;
+  uint64_t records; /* put so far, lost ones included */
+  uint64_t seq, acked_seq;
+  struct ta_span gone; /* what was freed since the spool was made */
+  struct ta_count settled,
+      settled_lost; /* what records 1 to acked_seq tell of produced, and of lost */
+  bool
+      keeping; /* there is a spool on disk, agent/persist/serializer.h: what is not there yet waits */
+  uint64_t kept_records; /* of records: so many were put when the disk last had all of them */
+  bool inherited; /* nobody writes: what an earlier process left on disk, agent/api/recovery.h */
+  uint64_t inherited_seq; /* the last it may have sent */
+  bool superseded;        /* it sent more than that: it went on without its disk */
+  struct ta_recorder recorder;
+  struct { /* HEADER's payload */
+    unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
+    size_t n;
+  } header;
+  bool filling;                  /* the writer copies a frame, without the lock */
+  bool finished;                 /* CLOSE is in */
+  bool (*impatient)(void *self); /* if set, the writer waits for room until it says so
+                                    (asked every 100 ms), instead of dropping (tracectl send) */
+  void *impatient_self;
+  enum ta_hope hope;
+  uint64_t tried_ns;   /* when the first try began; 0: none did */
+  atomic_bool over;    /* nothing will be sent any more: nobody waits */
+  uint64_t wake_bytes; /* the sender sleeps until so many are put; 0: it is awake */
+  atomic_bool capped;  /* the rate cap holds the sender back: the reason of a loss */
+  struct ta_counters counters;
+};
+
+TB_MUST tb_rc ta_spool_init(struct ta_spool *s, uint64_t bytes);
+void ta_spool_fini(struct ta_spool *s); /* accepts zeroed memory */
+
+/* Writer. The answer is true when the sender sleeps and must be woken. */
+bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n);
+bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n);
+bool ta_spool_end(struct ta_spool *s); /* the generation being written is complete */
+/* The writer itself could not keep all of gen, the generation being written or the next: it goes, and what is put
+ * until its end goes, too. */
+bool ta_spool_lose(struct ta_spool *s, uint64_t gen, uint32_t reason); /* LossReason */
+bool ta_spool_finish(struct ta_spool *s);
+/* Why streams of this process are finished from now on, as CLOSE says it. NULL: because their writers say so. */
+void ta_spool_closes_by(const char *reason);
+
+/* Sender. grant() lets whole frames of at most room bytes through to span() and answers how many
+ * bytes; 0: nothing to send (then *out_need is 0) or the next frame needs more room (*out_need). */
+size_t ta_spool_grant(struct ta_spool *s, uint64_t room, uint64_t *out_need);
+/* The next granted bytes not passed to sent() yet; they stay put until acked. */
+size_t ta_spool_span(struct ta_spool *s, const unsigned char **out_bytes);
+void ta_spool_sent(struct ta_spool *s, size_t n);
+TB_MUST tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *diag);
+/* On a new connection: frees up to what the collector has and begins again behind it. */
+TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag);
+/* After resume() answered TB_NOTFOUND, and before a connection under a new stream id: numbers begin at 1 again,
+ * with the HEADER and one LOSS record for all that was acked; a generation of which records were acked goes
+ * with it, the next one comes whole. What was acked counts as lost from now on. TB_AGAIN: the writer is at
+ * work, nothing was changed. */
+TB_MUST tb_rc ta_spool_begin_anew(struct ta_spool *s);
+/* Says that the sender goes to sleep; false if there is something to send after all. */
+bool ta_spool_sleep(struct ta_spool *s);
+/* The same for a rest: until so many bytes more are put, or a generation ends. False if one has ended by now, or if
+ * half of the pool is taken: memory that acks would free must not wait. */
+bool ta_spool_rest(struct ta_spool *s, uint64_t bytes);
+void ta_spool_trim(struct ta_spool *s);
+void ta_spool_over(struct ta_spool *s);
+void ta_spool_hope(struct ta_spool *s, enum ta_hope hope);
+
+/* Anyone. */
+void ta_spool_counters(struct ta_spool *s, struct ta_counters *out);
+struct Tracecollect__V1__Counters;
+void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__Counters *out);
+bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
+/* Waits until every record put before the call is acked or told as lost. deadline_ns on the
+ * monotonic clock; UINT64_MAX: for ever. TB_AGAIN: the deadline passed; TB_END: over. *out_kept: all of them are
+ * on disk, or were acked. */
+TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);
+/* The same, but TB_AGAIN as soon as there is no hope: the last try failed and none ever succeeded, or the collector has
+ * not answered patience_ns after the first try began. */
+TB_MUST tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
+                                    bool *out_kept);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alert: a threshold was passed. One of a kind in alert.every of the stream's own time; the rest is
+ * counted. A call that is still open is told of once, when a generation ends or a second has passed. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "collector/analysis/feed_private.h"
+#include "pack/text.h"
+
+enum { LINE_BYTES = 1536 };
+
+/* True: this one is shown. */
+static bool pass(struct tc_feed_source *source, struct tc__alert_gate *gate, to_ns now) {
+  tc_metric_add(&source->env.metrics->alerts_total, 1);
+  if (gate->opened_once && now >= gate->opened &&
+      (uint64_t)(now - gate->opened) < source->env.config->alert_every) {
+    gate->suppressed++;
+    tc_metric_add(&source->env.metrics->alerts_suppressed_total, 1);
+    return false;
+  }
+  gate->opened_once = true;
+  gate->opened = now;
+  return true;
+}
+
+static tb_rc fill_text(struct tc_feed_source *source, const struct to_span *span, const char *what,
+                       Tracecollect__V1__Alert *alert) {
+  const char *where = alert->n_stack > 0 ? alert->stack[0]->function : "";
+  void *line;
+
+  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &line));
+  snprintf(line, LINE_BYTES, "%s/%s: %s %s%.3f ms%s%.1024s, goroutine %" PRId64,
+           source->origin.service, source->origin.instance, what, span->lower_bound ? "over " : "",
+           (double)alert->duration_ns / 1e6, where[0] != '\0' ? " in " : "", where,
+           span->goroutine);
+  alert->text = line;
+  return TB_OK;
+}
+
+static tb_rc fill(struct tc_feed_source *source, const struct to_span *span,
+                  Tracecollect__V1__Alert *alert) {
+  bool stw = span->what == TO_WORLD_RESTARTED;
+
+  alert->kind = stw ? TRACECOLLECT__V1__ALERT_KIND__ALERT_STW
+                    : TRACECOLLECT__V1__ALERT_KIND__ALERT_SYSCALL_BLOCKED;
+  alert->id = (char *)(uintptr_t)(stw ? span->id : "/syscall/blocked");
+  alert->duration_ns = (uint64_t)(span->end - span->begin);
+  alert->threshold_ns =
+      stw ? source->env.config->alert_stw : source->env.config->alert_syscall_blocked;
+  alert->open = span->what == TO_SYSCALL_LONG;
+  alert->lower_bound = span->lower_bound;
+  alert->begin_ns = span->begin;
+  alert->begin_wall_ns = to_analyses_wall(source->analyses, span->begin);
+  alert->goroutine = span->goroutine;
+  alert->thread = span->thread;
+  TB_TRY(tp_take_stack(&source->arena, span->stack, &alert->n_stack, &alert->stack));
+  TB_TRY(fill_text(source, span,
+                   stw           ? "world stopped for"
+                   : alert->open ? "system call blocks since"
+                                 : "system call blocked for",
+                   alert));
+  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+}
+
+static void show(struct tc_feed_source *source, const struct to_span *span,
+                 struct tc__alert_gate *gate) {
+  Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT, *list[] = { &alert };
+
+  if (!source->wanted) return;
+  if (fill(source, span, &alert) != TB_OK) {
+    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
+    return;
+  }
+  alert.suppressed = gate->suppressed;
+  gate->suppressed = 0;
+  message.alerts = list;
+  message.n_alerts = 1;
+  tc__source_publish(source, TC_FEED_ALERT, source->gen, alert.begin_wall_ns,
+                     to_analyses_wall(source->analyses, span->end), &message);
+}
+
+/* Blocked is what has lost its P, or runs for syscall.blocked_after. */
+static bool blocks_too_long(const struct tc_feed_source *source, const struct to_span *span) {
+  const struct tc_config *config = source->env.config;
+  uint64_t length = (uint64_t)(span->end - span->begin);
+
+  return config->alert_syscall_blocked > 0 && !span->told &&
+         length >= config->alert_syscall_blocked &&
+         (span->blocked || length >= config->syscall_blocked_after);
+}
+
+void tc__span_alert(struct tc_feed_source *source, const struct to_span *span) {
+  const struct tc_config *config = source->env.config;
+  struct tc__alert_gate *gate = NULL;
+
+  if (span->what == TO_WORLD_RESTARTED) {
+    if (config->alert_stw > 0 && (uint64_t)(span->end - span->begin) >= config->alert_stw)
+      gate = &source->stw_gate;
+  } else if (span->what != TO_SYSCALL_BLOCKED && blocks_too_long(source, span)) {
+    gate = &source->syscall_gate;
+  }
+  if (gate != NULL && pass(source, gate, span->end)) show(source, span, gate);
+}
+
+void tc_feed_source_overdue(struct tc_feed_source *source) {
+  uint64_t age = source->env.config->alert_syscall_blocked;
+  uint64_t blocked = source->env.config->syscall_blocked_after;
+
+  if (age == 0 || source->analyses == NULL) return;
+  if (age < blocked) age = blocked; /* each is told once: not before it counts as blocked */
+  if (age <= INT64_MAX) to_analyses_overdue(source->analyses, (to_ns)age);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event/KIND: some are ordered events as they are, others spans of them; the analyses' watch brings
+ * both. Each is packed at once, with its text and stack, and published with others of its kind: a note
+ * costs a wake of the feed's thread, more than many events. */
+#include <string.h>
+
+#include "collector/analysis/feed_private.h"
+#include "pack/text.h"
+#include "wire/spec.h"
+
+enum {
+  DRAFT_BYTES = 48 << 10,
+  DRAFT_EVENTS = 1024,
+  EVENTS_FIELD = 19, /* FeedMessage.events */
+};
+static const int64_t second_ns = 1000000000;
+
+struct told_type {
+  enum tc_feed_event_kind kind;
+  const char *id;
+};
+static const struct told_type told_types[64] = {
+  [TW_EV_USER_TASK_BEGIN] = { TC_FEED_EVENT_TASKS, "/task/begin" },
+  [TW_EV_USER_TASK_END] = { TC_FEED_EVENT_TASKS, "/task/end" },
+  [TW_EV_USER_LOG] = { TC_FEED_EVENT_LOGS, "/log" },
+  [TW_EV_USER_REGION_BEGIN] = { TC_FEED_EVENT_REGIONS, "/region/begin" },
+  [TW_EV_USER_REGION_END] = { TC_FEED_EVENT_REGIONS, "/region/end" },
+  [TW_EV_GC_BEGIN] = { TC_FEED_EVENT_GC, "/gc/begin" },
+  [TW_EV_GC_END] = { TC_FEED_EVENT_GC, "/gc/end" },
+  [TW_EV_PROC_START] = { TC_FEED_EVENT_PROCS, "/proc/start" },
+  [TW_EV_PROC_STOP] = { TC_FEED_EVENT_PROCS, "/proc/stop" },
+  [TW_EV_PROC_STEAL] = { TC_FEED_EVENT_PROCS, "/proc/stolen" },
+};
+
+uint64_t tc__event_types(unsigned kinds) {
+  uint64_t types = 0;
+
+  for (unsigned type = 0; type < 64; type++)
+    if (told_types[type].id != NULL && (kinds >> told_types[type].kind & 1) != 0)
+      types |= UINT64_C(1) << type;
+  return types;
+}
+
+/* --- drafts ------------------------------------------------------------------------------------ */
+
+static void flush(struct tc_feed_source *source, unsigned kind) {
+  struct tc__draft *draft = &source->events[kind];
+  struct tc_feed_note note = { .slot = (enum tc_feed_slot)(TC_FEED_EVENTS + kind),
+                               .count = draft->count,
+                               .gen = source->gen,
+                               .from_wall_ns = draft->from_wall_ns,
+                               .until_wall_ns = draft->until_wall_ns,
+                               .bytes = draft->bytes.data,
+                               .len = draft->bytes.len };
+
+  if (draft->count == 0) return;
+  tc_feed_publish(source->env.feed, source->env.port, &source->origin, &note);
+  tb_buf_clear(&draft->bytes);
+  draft->count = 0;
+  draft->from_wall_ns = draft->until_wall_ns = 0;
+}
+
+void tc__flush_events(struct tc_feed_source *source) {
+  for (unsigned kind = 0; kind < TC_FEED_EVENT_KINDS; kind++) flush(source, kind);
+  source->drafted = false;
+}
+
+void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns) {
+  source->wanted = tc_feed_wanted(source->env.feed); /* until the next one */
+  if (!source->drafted) return;
+  if (mono_ns - source->flushed_mono_ns < source->env.config->feed_bundle_wait) return;
+  source->flushed_mono_ns = mono_ns;
+  tc__flush_events(source);
+}
+
+/* True: so many of the kind were taken in this second that this one is but a gap. */
+static bool past_rate(struct tc_feed_source *source, enum tc_feed_event_kind kind, to_ns time) {
+  struct tc__draft *draft = &source->events[kind];
+
+  if (time / second_ns != draft->second) {
+    draft->second = time / second_ns;
+    draft->taken = 0;
+  }
+  if (draft->taken++ < source->env.config->feed_events_rate) return false;
+  flush(source, kind); /* the gap lies behind them */
+  tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
+  return true;
+}
+
+static void widen_span(struct tc__draft *draft, const Tracecollect__V1__Event *event) {
+  uint64_t begin = event->wall_ns != 0 ? event->wall_ns - event->duration_ns : 0;
+
+  if (begin != 0 && (draft->from_wall_ns == 0 || begin < draft->from_wall_ns))
+    draft->from_wall_ns = begin;
+  if (event->wall_ns > draft->until_wall_ns) draft->until_wall_ns = event->wall_ns;
+}
+
+/* The event without its stack, which is packed already. */
+static void put(struct tc_feed_source *source, enum tc_feed_event_kind kind,
+                const Tracecollect__V1__Event *event, const struct tb_buf *stack) {
+  struct tc__draft *draft = &source->events[kind];
+  struct tb_buf *out = &draft->bytes;
+  size_t event_bytes = tracecollect__v1__event__get_packed_size(event);
+  size_t most = TC__FIELD_BYTES_MAX + event_bytes + stack->len;
+
+  if (draft->count == DRAFT_EVENTS || out->len + most > DRAFT_BYTES) flush(source, kind);
+  if (tb_buf_reserve(out, most) != TB_OK) {
+    flush(source, kind);
+    tb_buf_clear(out); /* its failure too */
+    tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
+    return;
+  }
+  out->len += tc__put_field(out->data + out->len, EVENTS_FIELD, event_bytes + stack->len);
+  out->len += tracecollect__v1__event__pack(event, out->data + out->len);
+  tb_buf_add(out, stack->data, stack->len);
+  draft->count++;
+  source->drafted = true;
+  widen_span(draft, event);
+}
+
+/* --- from the watch ---------------------------------------------------------------------------- */
+
+static tb_rc fill_span(struct tc_feed_source *source, const struct to_span *span,
+                       Tracecollect__V1__Event *event, const struct tb_buf **out_stack) {
+  event->time_ns = span->end;
+  event->wall_ns = to_analyses_wall(source->analyses, span->end);
+  event->goroutine = span->goroutine;
+  event->thread = span->thread;
+  event->proc = event->from_thread = TO_NONE;
+  event->duration_ns = (uint64_t)(span->end - span->begin);
+  event->lower_bound = span->lower_bound;
+  if (span->what == TO_WORLD_RESTARTED) {
+    event->id = (char *)(uintptr_t)span->id;
+    TB_TRY(tp_take_text(&source->arena, span->reason, &event->reason));
+  } else if (span->what == TO_SYSCALL_BLOCKED) {
+    event->id = (char *)(uintptr_t) "/syscall/blocked";
+  } else {
+    event->id = (char *)(uintptr_t) "/syscall/unblocked";
+    event->from = TRACECOLLECT__V1__GO_STATE__GO_SYSCALL;
+    event->to = TRACECOLLECT__V1__GO_STATE__GO_RUNNABLE;
+  }
+  return tc__pack_stack(source, span->stack, out_stack);
+}
+
+void tc__span_event(struct tc_feed_source *source, const struct to_span *span) {
+  bool stw = span->what == TO_WORLD_RESTARTED;
+  enum tc_feed_event_kind kind = stw ? TC_FEED_EVENT_STW : TC_FEED_EVENT_SYSCALL_BLOCKED;
+  Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
+  const struct tb_buf *stack;
+
+  if ((source->event_kinds >> kind & 1) == 0) return;
+  if (!stw && (span->what == TO_SYSCALL_LONG || !span->blocked)) return;
+  if (past_rate(source, kind, span->end)) return;
+  if (fill_span(source, span, &event, &stack) == TB_OK)
+    put(source, kind, &event, stack);
+  else
+    tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
+}
+
+/* --- from the events --------------------------------------------------------------------------- */
+
+static tb_rc copy_string(struct tc_feed_source *source, const struct to_generation *gen,
+                         uint64_t id, char **out) {
+  struct to_string text;
+
+  if (!to_generation_string(gen, id, &text)) return TB_OK; /* stays empty */
+  return tp_copy_text(&source->arena, text, out);
+}
+
+static tb_rc fill_event(struct tc_feed_source *source, const struct to_generation *gen,
+                        const struct to_event *ev, Tracecollect__V1__Event *event,
+                        const struct tb_buf **out_stack) {
+  uint64_t stack = 0;
+
+  event->time_ns = ev->time;
+  event->wall_ns = source->analyses != NULL ? to_analyses_wall(source->analyses, ev->time) : 0;
+  event->id = (char *)(uintptr_t)told_types[ev->type].id;
+  event->goroutine = ev->g;
+  event->thread = ev->m;
+  event->proc = ev->p;
+  event->from_thread = TO_NONE;
+  switch (ev->type) {
+  case TW_EV_USER_TASK_BEGIN:
+    event->task = ev->args[0];
+    event->parent_task = ev->args[1] != TO_NO_TASK ? ev->args[1] : 0;
+    TB_TRY(copy_string(source, gen, ev->args[2], &event->name));
+    stack = ev->args[3];
+    break;
+  case TW_EV_USER_TASK_END:
+    event->task = ev->args[0];
+    event->parent_task = ev->args[2] != TO_NO_TASK ? ev->args[2] : 0;
+    TB_TRY(
+        tp_copy_text(&source->arena, to_generation_extra_string(gen, ev->args[3]), &event->name));
+    stack = ev->args[1];
+    break;
+  case TW_EV_USER_REGION_BEGIN:
+  case TW_EV_USER_REGION_END:
+    event->task = ev->args[0];
+    TB_TRY(copy_string(source, gen, ev->args[1], &event->name));
+    stack = ev->args[2];
+    break;
+  case TW_EV_USER_LOG:
+    event->task = ev->args[0];
+    TB_TRY(copy_string(source, gen, ev->args[1], &event->name));
+    TB_TRY(copy_string(source, gen, ev->args[2], &event->text));
+    stack = ev->args[3];
+    break;
+  case TW_EV_GC_BEGIN: stack = ev->args[1]; break;
+  case TW_EV_PROC_START: event->proc = (int64_t)ev->args[0]; break;
+  case TW_EV_PROC_STEAL:
+    event->proc = (int64_t)ev->args[0];
+    event->from_thread = (int64_t)ev->args[2];
+    break;
+  default: break;
+  }
+  return tc__pack_stack_of(source, gen, stack, out_stack);
+}
+
+void tc__tell_event(struct tc_feed_source *source, const struct to_generation *gen,
+                    const struct to_event *ev) {
+  enum tc_feed_event_kind kind = told_types[ev->type].kind;
+  Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
+  const struct tb_buf *stack;
+
+  if (past_rate(source, kind, ev->time)) return;
+  if (fill_event(source, gen, ev, &event, &stack) == TB_OK)
+    put(source, kind, &event, stack);
+  else
+    tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by feed_source*.c. */
+#ifndef TC_ANALYSIS_FEED_PRIVATE_H
+#define TC_ANALYSIS_FEED_PRIVATE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "collector/analysis/feed_encoder.h"
+#include "proto/feed.pb-c.h"
+
+/* Messages of one topic, packed and not yet published. */
+struct tc__draft {
+  struct tb_buf bytes;
+  uint32_t count;
+  uint64_t from_wall_ns, until_wall_ns;
+  int64_t second; /* of the stream's clock, in which so many were taken */
+  uint64_t taken;
+};
+
+struct tc__alert_gate {
+  bool opened_once;
+  to_ns opened;
+  uint64_t suppressed;
+};
+
+enum { TC__STACKS_KEPT = 32 };
+
+struct tc__packed_stack {
+  bool known;
+  uint64_t key, gen; /* gen 0: a stack of the analyses */
+  struct tb_buf bytes;
+};
+
+struct tc_feed_source {
+  struct tc_feed_source_env env;
+  struct tc_feed_origin origin;
+  char hex[2 * TC_STREAM_BYTES + 1];
+  struct tb_mem mem;
+  struct tb_arena arena;        /* what is being packed */
+  struct to_analyses *analyses; /* NULL: none now */
+  unsigned event_kinds, windows;
+  uint64_t event_types;     /* bits of enum tw_event below 64, of the kinds published */
+  bool wanted;              /* as of this slice */
+  bool drafted;             /* there may be events not yet published */
+  uint64_t flushed_mono_ns; /* when the last ones were, as pause() saw it */
+  uint64_t gen, from_wall_ns, until_wall_ns; /* being ordered */
+  struct tc__draft events[TC_FEED_EVENT_KINDS];
+  struct tc__packed_stack stacks[TC__STACKS_KEPT];
+  struct tc__alert_gate syscall_gate, stw_gate;
+};
+
+/* A length-delimited field's tag and length; at most TC__FIELD_BYTES_MAX bytes. */
+enum { TC__FIELD_BYTES_MAX = 16 };
+size_t tc__put_field(unsigned char *out, unsigned number, size_t len);
+
+/* Publishes one message with its one list; span 0: unknown. */
+void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, uint64_t gen,
+                        uint64_t from_wall_ns, uint64_t until_wall_ns,
+                        const Tracecollect__V1__FeedMessage *message);
+/* "tracectl fetch ..." for these generations. TB_NOMEM. */
+TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_source *source, uint64_t first_gen,
+                                    uint64_t last_gen, char **out);
+
+/* feed_source_events.c */
+uint64_t tc__event_types(unsigned kinds);
+void tc__tell_event(struct tc_feed_source *source, const struct to_generation *gen,
+                    const struct to_event *ev);
+void tc__span_event(struct tc_feed_source *source, const struct to_span *span);
+void tc__flush_events(struct tc_feed_source *source);
+
+/* feed_source_stacks.c: lent until the next one. */
+TB_MUST tb_rc tc__pack_stack(struct tc_feed_source *source, const struct to_callstack *stack,
+                             const struct tb_buf **out);
+TB_MUST tb_rc tc__pack_stack_of(struct tc_feed_source *source, const struct to_generation *gen,
+                                uint64_t id, const struct tb_buf **out);
+void tc__forget_stacks(struct tc_feed_source *source); /* the analyses are gone */
+
+/* feed_source_alerts.c */
+void tc__span_alert(struct tc_feed_source *source, const struct to_span *span);
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each step takes some ten microseconds: feed a piece of the bytes, order some hundred events. Packing
+ * a report takes longer and begins a slice. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/state_dir.h"
+#include "base/clock.h"
+#include "collector/analysis/private.h"
+#include "collector/base/logger.h"
+#include "pack/report.h"
+#include "proto/meta.pb-c.h"
+#include "wire/batch.h"
+
+enum {
+  READ_BYTES = 1 << 20,
+  FEED_BYTES = 256 << 10,
+  RUN_EVENTS = 512,
+  BYTES_PART = 4, /* of the share, 1/4: what the bytes of all generations in work may take */
+};
+
+/* --- verdicts ---------------------------------------------------------------------------------- */
+
+static Tracecollect__V1__VerdictCode code_of(tb_rc rc) {
+  switch (rc) {
+  case TB_OK: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK;
+  case TB_BROKEN: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
+  case TB_UNSUPPORTED: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNSUPPORTED;
+  case TB_FUEL: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL;
+  case TB_IO:
+    return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* nobody has seen its bytes */
+  case TB_CORRUPT: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE;
+  default: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE;
+  }
+}
+
+static void count_verdict(struct tc__understood *s, tb_rc rc) {
+  struct tc_metrics *m = s->u->env.metrics;
+
+  if (rc == TB_OK)
+    tc_metric_add(&m->generations_ordered_total, 1);
+  else if (rc == TB_BROKEN)
+    tc_metric_add(&m->generations_broken_total, 1);
+  else
+    tc_metric_add(&m->generations_left_out_total, 1);
+  tc_metric_add(&m->events_ordered_total, s->delivered);
+}
+
+static void log_fault(const struct tc__understood *s, const struct tc_reply *stored) {
+  char reason[TC_ESCAPE_MAX + 1], offset[40] = "";
+
+  if (s->verdict.offset != TB_NO_OFFSET)
+    snprintf(offset, sizeof offset, " offset=%" PRIu64, s->verdict.offset);
+  tc_log_about(s->ref, TC_WARN, "understand",
+               "service=%s instance=%s gen=%" PRIu64
+               "%s: %s; archived as it came, analysis resumes at the next generation",
+               s->service, s->instance, stored->gen, offset,
+               tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
+}
+
+/* Of a generation that does not say what time it was: the agent's word of its end, else its arrival. */
+static uint64_t end_wall_ns(const struct tc__understood *s) {
+  uint64_t said = s->jobs->stored->end_wall_ns;
+
+  return said != 0 ? said : s->jobs->stored_wall_ns;
+}
+
+/* The leases that have this generation's events. */
+static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
+  if (s->tapped == NULL) return;
+  tc_tapped_end(s->tapped);
+  if (rc != TB_OK)
+    tc_tapped_epoch(s->tapped);
+  else if (to_reader_version(s->reader) < 25)
+    tc_tapped_clock(s->tapped, s->verdict.last_ns, end_wall_ns(s));
+}
+
+/* The generation is worked through, one way or the other. */
+static void conclude(struct tc__understood *s, tb_rc rc) {
+  const struct tc_reply *stored = s->jobs->stored;
+  struct tc_verdict *v = &s->verdict;
+
+  v->stream = s->ref;
+  v->gen = stored->gen;
+  if (s->begun) v->events = to_reader_written(s->reader) - s->written_before;
+  v->code = code_of(rc);
+  v->thread = TB_NO_THREAD;
+  count_verdict(s, rc);
+  conclude_tapped(s, rc);
+  if (rc == TB_OK) {
+    /* From 1.25 on each generation says itself what time it was. */
+    if (to_reader_version(s->reader) < 25)
+      to_analyses_clock(s->analyses, v->last_ns, end_wall_ns(s));
+  } else {
+    v->thread = s->diag.thread;
+    /* The reader counts from the header it was fed; the generation may lie further on. */
+    v->offset = s->diag.offset;
+    if (v->offset != TB_NO_OFFSET && v->offset >= TC__UNDERSTAND_HEADER_BYTES)
+      v->offset += stored->offset - TC__UNDERSTAND_HEADER_BYTES;
+    snprintf(v->reason, sizeof v->reason, "%s",
+             rc == TB_NOMEM && s->share_spent ? "analysis.memory_max is reached by all streams"
+             : s->diag.text[0] != '\0'        ? s->diag.text
+                                              : tb_rc_text(rc));
+    log_fault(s, stored);
+    s->broken++;
+    if (rc != TB_BROKEN) tc__understood_reader_drop(s); /* what grew too large must not stay */
+    if (s->analyses_failed) {
+      tc__understood_analyses_drop(s);
+      s->analyses_failed = false;
+    }
+    if (s->analyses != NULL) to_analyses_epoch(s->analyses);
+    s->new_epoch = true;
+  }
+  if (s->feed != NULL) {
+    tc_feed_source_overdue(s->feed);
+    tc_feed_source_end(s->feed, v);
+  }
+  tc__understood_bytes_drop(s);
+  s->step = TC__UNDERSTAND_TELL;
+}
+
+/* --- steps ------------------------------------------------------------------------------------- */
+
+static tb_rc on_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                       size_t n) {
+  struct tc__understood *s = self;
+  tb_rc rc;
+
+  if (s->verdict.last_ns == 0) s->verdict.first_ns = events[0].time;
+  s->verdict.last_ns = events[n - 1].time;
+  s->delivered += n;
+  if (TB_UNLIKELY(s->tapped != NULL)) tc_tapped_events(s->tapped, gen, events, n);
+  rc = to_analyses_events(s->analyses, gen, events, n);
+  if (rc != TB_OK) s->analyses_failed = true;
+  if (s->feed != NULL) tc_feed_source_slice(s->feed);
+  return rc;
+}
+
+static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
+  struct tc_understand *u = s->u;
+  void *bytes = u->spare;
+  tb_rc rc = TB_OK;
+
+  s->room = u->spare_bytes;
+  if (len > u->spare_bytes) {
+    tc__understand_spare_drop(u);
+    bytes = NULL;
+    s->room = (size_t)len;
+    rc = tb_mem_resize(&u->share, &bytes, 0, s->room);
+  }
+  if (rc == TB_BUDGET) s->share_spent = true;
+  if (rc != TB_OK) return TB_NOMEM;
+  u->spare = NULL;
+  u->spare_bytes = 0;
+  s->bytes = bytes;
+  s->len = (size_t)len;
+  s->u->bytes_held += s->len;
+  return TB_OK;
+}
+
+/* An unknown version is a version all the same. */
+static void say_version(struct tc__understood *s) {
+  struct tb_diag ignored;
+  unsigned version = 0;
+  size_t used;
+
+  if (s->feed == NULL) return;
+  tb_diag_clear(&ignored);
+  if (tw_header_read(s->header, sizeof s->header, &ignored, &version, &used) == TB_AGAIN) return;
+  if (version != 0) tc_feed_source_version(s->feed, version);
+}
+
+/* Read, not mapped: a read error under a mapping is a SIGBUS, which ends the process, and again after each start. */
+static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *stored) {
+  s->have = 0;
+  s->fd = s->u->env.open_file(s->u->env.files, stored);
+  if (s->fd < 0) return tb_fail(&s->diag, TB_IO, "%s: %s", stored->path, strerror(errno));
+  if (tc_read_all(s->fd, s->header, sizeof s->header, 0) != 0)
+    return tb_fail(&s->diag, TB_CORRUPT, "%s: the header cannot be read: %s", stored->path,
+                   strerror(errno));
+  say_version(s);
+  (void)posix_fadvise(s->fd, (off_t)stored->offset, (off_t)stored->len, POSIX_FADV_WILLNEED);
+  return take_bytes(s, stored->len);
+}
+
+static tb_rc prepare_analysis(struct tc__understood *s) {
+  const struct tc_config *config = s->u->env.config;
+  struct to_analysis_config analysis = { .blocked_after_ns = (to_ns)config->syscall_blocked_after,
+                                         .stacks_max = config->analysis_stacks_max };
+  struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };
+  struct to_event_sink sink = { s, on_events };
+
+  if (s->analyses == NULL) {
+    TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
+    if (s->feed != NULL) tc_feed_source_watch(s->feed, s->analyses);
+  }
+  if (s->reader == NULL)
+    TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
+  return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */
+}
+
+static tb_rc begin_generation(struct tc__understood *s) {
+  const struct tc_reply *stored = s->jobs->stored;
+  const struct tc_tapped_about about = { s->id, s->service, s->instance };
+  size_t used;
+
+  tc_tap_begin(s->u->env.tap, &about, &s->tapped);
+  s->fed = 0;
+  s->share_spent = false;
+  s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
+  s->begun = false;
+  s->delivered = 0;
+  tb_diag_clear(&s->diag);
+  if (s->feed != NULL) tc_feed_source_begin(s->feed, stored, stored->new_run || s->new_epoch);
+  s->new_epoch = false;
+  if (stored->len > s->u->env.config->agents_generation_bytes_max)
+    return tb_fail(&s->diag, TB_BUDGET, "generation of %" PRIu64 " bytes, limit %" PRIu64,
+                   stored->len, s->u->env.config->agents_generation_bytes_max);
+  if (stored->new_run) {
+    if (s->reader != NULL) to_reader_epoch(s->reader);
+    if (s->analyses != NULL) to_analyses_epoch(s->analyses);
+    if (s->tapped != NULL) tc_tapped_epoch(s->tapped);
+  }
+  TB_TRY(open_generation(s, stored));
+  TB_TRY(prepare_analysis(s));
+  s->begun = true;
+  s->written_before = to_reader_written(s->reader);
+  return to_reader_feed(s->reader, s->header, sizeof s->header, &used);
+}
+
+/* Each stream in work holds its generation's bytes. Past their part of the share a generation waits for the others',
+ * but the first one always begins. */
+static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
+  struct tc_understand *u = s->u;
+  size_t max = u->share.bytes_max / BYTES_PART;
+
+  if (u->first_in_line != NULL && u->first_in_line != s) return false;
+  bool has_room = u->bytes_held == 0 || (u->bytes_held < max && len <= max - u->bytes_held);
+  u->first_in_line = has_room ? NULL : s;
+  return has_room;
+}
+
+/* TB_BUDGET: others first. */
+static tb_rc step_next_job(struct tc__understood *s) {
+  const struct tc_reply *stored = s->jobs->stored;
+
+  if (stored->gen == TB_NO_GEN) { /* the stream ended: nothing more to order */
+    s->step = TC__UNDERSTAND_TELL;
+    return TB_OK;
+  }
+  if (!has_room_for_bytes(s, stored->len)) return TB_BUDGET;
+  s->step = TC__UNDERSTAND_READ;
+  tb_rc rc = begin_generation(s);
+  if (rc != TB_OK) conclude(s, rc);
+  return TB_OK;
+}
+
+static void step_read(struct tc__understood *s) {
+  const struct tc_reply *stored = s->jobs->stored;
+  size_t n = s->len - s->have < READ_BYTES ? s->len - s->have : READ_BYTES;
+  uint64_t from = stored->offset + s->have;
+
+  if (tc_read_all(s->fd, s->bytes + s->have, n, from) != 0) {
+    conclude(s, tb_fail(&s->diag, TB_CORRUPT,
+                        "%s: %zu bytes from offset %" PRIu64 " on cannot be read: %s", stored->path,
+                        n, from, strerror(errno)));
+    return;
+  }
+  s->have += n;
+  if (s->have < s->len) return;
+  close(s->fd);
+  s->fd = -1;
+  s->step = TC__UNDERSTAND_FEED;
+}
+
+static void step_feed(struct tc__understood *s) {
+  size_t used = 0, left = s->len - s->fed;
+  tb_rc rc = left > 0 ? to_reader_feed_some(s->reader, s->bytes + s->fed, left, FEED_BYTES, &used)
+                      : to_reader_finish(s->reader);
+
+  s->fed += used;
+  if (rc == TB_AGAIN)
+    s->step = TC__UNDERSTAND_RUN;
+  else if (rc != TB_OK || left == 0)
+    conclude(s, rc);
+}
+
+static void step_run(struct tc__understood *s) {
+  tb_rc rc = to_reader_run(s->reader, RUN_EVENTS);
+
+  if (rc == TB_OK)
+    s->step = TC__UNDERSTAND_FEED;
+  else if (rc != TB_AGAIN)
+    conclude(s, rc);
+}
+
+/* False: the store has no room now. */
+static bool step_tell(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+  struct tc_submit *msg;
+
+  if (s->jobs->stored->gen != TB_NO_GEN &&
+      s->verdict.code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) {
+    msg = tc_submit_new(TC_SUBMIT_VERDICT);
+    if (msg == NULL) return false;
+    msg->loop = u->env.loop;
+    msg->verdict = s->verdict;
+    if (!u->env.store.submit(u->env.store.self, msg)) {
+      tc_submit_free(msg);
+      return false;
+    }
+  }
+  s->step = TC__UNDERSTAND_NEXT_JOB;
+  s->heard_ns = uv_hrtime();
+  /* A stream that lags shows itself once a second; one that keeps up after each generation. */
+  if (s->jobs->next == NULL || s->heard_ns - s->reported_ns >= TC__UNDERSTAND_REPORT_NS)
+    s->report = 0;
+  s->closed = s->jobs->stored->stream_closed;
+  tc__understood_job_drop(s);
+  return true;
+}
+
+void tc__understood_report(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+  /* Kind by kind in each window: the second of a window finds it summed. */
+  enum to_analysis_kind kind = (enum to_analysis_kind)(s->report % TO_ANALYSIS_KINDS);
+  enum to_window window = (enum to_window)(s->report / TO_ANALYSIS_KINDS);
+  struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
+  struct tb_buf buf;
+  tb_rc rc;
+
+  s->report++;
+  if (s->analyses == NULL) return;
+  tb_buf_init(&buf, &s->mem);
+  rc = tp_report_pack(s->analyses, kind, window, TP_REPORT_ROWS_LIVE, &about, &buf);
+  if (rc == TB_OK) {
+    struct tc_report report = {
+      .stream = s->id,
+      .service = s->service,
+      .instance = s->instance,
+      .kind = to_analysis_name(kind),
+      .window = to_window_name(window),
+      .bytes = buf.data,
+      .len = buf.len,
+    };
+    rc = tc_reports_publish(u->env.reports, &report);
+    if (kind == TO_ANALYSIS_STW && window == TO_WINDOW_ALL) {
+      struct tc_history_of of = { s->id, s->service, s->instance, !s->in_history };
+      tc_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses), tc_wall_ns());
+      s->in_history = true;
+    }
+    if (s->feed != NULL) tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);
+  }
+  if (rc != TB_OK) tc_metric_add(&u->env.metrics->reports_refused_total, 1);
+  tb_buf_fini(&buf);
+  if (s->report == TC__UNDERSTAND_REPORTS) s->reported_ns = uv_hrtime();
+}
+
+tb_rc tc__understood_step(struct tc__understood *s) {
+  if (s->jobs == NULL) return TB_END;
+  switch (s->step) {
+  case TC__UNDERSTAND_NEXT_JOB: return step_next_job(s);
+  case TC__UNDERSTAND_READ: step_read(s); break;
+  case TC__UNDERSTAND_FEED: step_feed(s); break;
+  case TC__UNDERSTAND_RUN:
+    step_run(s);
+    if (s->step == TC__UNDERSTAND_RUN && uv_hrtime() - s->reported_ns >= TC__UNDERSTAND_REPORT_NS) {
+      s->report = 0;
+      if (s->feed != NULL) tc_feed_source_overdue(s->feed);
+    }
+    break;
+  case TC__UNDERSTAND_TELL: return step_tell(s) ? TB_OK : TB_AGAIN;
+  }
+  return TB_OK;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ring of stops, 16 bytes each, and beside it the streams and causes that they name by number. A stream's
+ * place is given away once its last stop has left the ring's five minutes, so a number never lies. */
+#include "collector/analysis/pauses_history.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "collector/store/store.h"
+
+enum { CAUSES_MAX = 48, CAUSE_BYTES = 80 };
+static const uint64_t second_ns = 1000000000;
+
+struct stop {
+  uint32_t second;
+  uint16_t stream, cause;
+  uint64_t ns;
+};
+
+struct stream {
+  unsigned char id[TC_STREAM_BYTES];
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  uint32_t heard; /* second of its last totals; 0: the place is free */
+  uint64_t total_ns[CAUSES_MAX];
+};
+
+struct tc_history {
+  pthread_mutex_t lock;
+  struct tb_mem mem;
+  uint32_t since; /* second from which on nothing is missing */
+  struct stop *ring;
+  size_t room, first, count;
+  struct stream *streams;
+  size_t streams_max, streams_used;
+  struct tb_map by_id; /* first half of the id -> number + 1 */
+  char causes[CAUSES_MAX][CAUSE_BYTES];
+  size_t n_causes;
+};
+
+/* --- streams and causes ------------------------------------------------------------------------ */
+
+/* The agents draw them at random; who does not has no history beside one that begins alike. */
+static uint64_t key_of(const unsigned char *id) {
+  uint64_t key;
+
+  memcpy(&key, id, sizeof key);
+  return key;
+}
+
+static bool is_past(uint32_t second, uint32_t now) {
+  return second + TC_HISTORY_SECONDS < now;
+}
+
+static struct stream *free_place(struct tc_history *h, uint32_t now) {
+  if (h->streams_used < h->streams_max) return &h->streams[h->streams_used++];
+  for (size_t i = 0; i < h->streams_used; i++) {
+    if (!is_past(h->streams[i].heard, now)) continue;
+    tb_map_remove(&h->by_id, key_of(h->streams[i].id));
+    return &h->streams[i];
+  }
+  return NULL;
+}
+
+/* NULL: there is no place for it. */
+static struct stream *find_stream(struct tc_history *h, const struct tc_history_of *of,
+                                  uint32_t now, bool *out_fresh) {
+  const uint64_t *known = tb_map_find(&h->by_id, key_of(of->stream));
+  uint64_t *place;
+  struct stream *s;
+
+  *out_fresh = known == NULL;
+  if (known != NULL) {
+    s = &h->streams[*known - 1];
+    return memcmp(s->id, of->stream, sizeof s->id) == 0 ? s : NULL;
+  }
+  s = free_place(h, now);
+  if (s == NULL) return NULL;
+  *s = (struct stream){ 0 };
+  memcpy(s->id, of->stream, sizeof s->id);
+  strncpy(s->service, of->service, TC_NAME_MAX);
+  strncpy(s->instance, of->instance, TC_NAME_MAX);
+  if (tb_map_put(&h->by_id, key_of(of->stream), &place, NULL) != TB_OK) return NULL;
+  *place = (uint64_t)(s - h->streams) + 1;
+  return s;
+}
+
+/* The last one stands for all that found no place. */
+static size_t find_cause(struct tc_history *h, const char *id) {
+  size_t i = 0;
+
+  while (i < h->n_causes && strcmp(h->causes[i], id) != 0) i++;
+  if (i < h->n_causes || strlen(id) >= CAUSE_BYTES) return i < CAUSES_MAX ? i : CAUSES_MAX - 1;
+  if (i == CAUSES_MAX) return CAUSES_MAX - 1;
+  strcpy(h->causes[h->n_causes++], i < CAUSES_MAX - 1 ? id : "/stw/other");
+  return i;
+}
+
+/* --- stops ------------------------------------------------------------------------------------- */
+
+static void drop_first(struct tc_history *h) {
+  h->first = (h->first + 1) % h->room;
+  h->count--;
+}
+
+static void add_stop(struct tc_history *h, struct stop stop) {
+  if (h->count == h->room) {
+    h->since = h->ring[h->first].second + 1;
+    drop_first(h);
+  }
+  h->ring[(h->first + h->count++) % h->room] = stop;
+}
+
+static void drop_past(struct tc_history *h, uint32_t now) {
+  while (h->count > 0 && is_past(h->ring[h->first].second, now)) drop_first(h);
+  if (is_past(h->since, now)) h->since = now - TC_HISTORY_SECONDS;
+}
+
+static void take_totals(struct tc_history *h, struct stream *s, const struct to_stw_report *stw,
+                        bool only_remember, uint32_t now) {
+  uint64_t total[CAUSES_MAX] = { 0 };
+
+  for (size_t i = 0; i < stw->reasons; i++)
+    total[find_cause(h, stw->reason[i].id)] += stw->reason[i].stopped.sum.total_ns;
+  for (size_t c = 0; c < h->n_causes; c++) {
+    if (total[c] > s->total_ns[c] && !only_remember)
+      add_stop(h, (struct stop){ now, (uint16_t)(s - h->streams), (uint16_t)c,
+                                 total[c] - s->total_ns[c] });
+    s->total_ns[c] = total[c];
+  }
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+void tc_history_stops(struct tc_history *h, const struct tc_history_of *of,
+                      const struct to_report *report, uint64_t now_wall_ns) {
+  uint32_t now = (uint32_t)(now_wall_ns / second_ns);
+  bool fresh;
+
+  if (h == NULL) return;
+  pthread_mutex_lock(&h->lock);
+  drop_past(h, now);
+  struct stream *s = find_stream(h, of, now, &fresh);
+  if (s != NULL) {
+    /* One that found no place before, or lost it, comes with all it ever had. */
+    take_totals(h, s, &report->stw, fresh && !of->begins, now);
+    s->heard = now;
+  }
+  pthread_mutex_unlock(&h->lock);
+}
+
+/* Names are [A-Za-z0-9._:-] by protocol, a cause's id is made of letters, digits, - and /: no character of
+ * them means anything in JSON. */
+void tc_history_write(struct tc_history *h, uint64_t now_wall_ns, struct tb_buf *out) {
+  uint32_t now = (uint32_t)(now_wall_ns / second_ns);
+
+  pthread_mutex_lock(&h->lock);
+  drop_past(h, now);
+  tb_buf_printf(out, "{\"since\":%" PRIu32 ",\"until\":%" PRIu32 ",\"streams\":[", h->since, now);
+  for (size_t i = 0; i < h->streams_used; i++) {
+    const struct stream *s = &h->streams[i];
+
+    tb_buf_text(out, i > 0 ? ",{\"stream\":\"" : "{\"stream\":\"");
+    for (size_t k = 0; k < sizeof s->id; k++) tb_buf_printf(out, "%02x", s->id[k]);
+    tb_buf_printf(out, "\",\"service\":\"%s\",\"instance\":\"%s\"}", s->service, s->instance);
+  }
+  tb_buf_text(out, "],\"causes\":[");
+  for (size_t i = 0; i < h->n_causes; i++)
+    tb_buf_printf(out, "%s\"%s\"", i > 0 ? "," : "", h->causes[i]);
+  tb_buf_text(out, "],\"stops\":[");
+  for (size_t i = 0; i < h->count; i++) {
+    const struct stop *stop = &h->ring[(h->first + i) % h->room];
+
+    tb_buf_printf(out, "%s[%" PRIu32 ",%u,%u,%" PRIu64 "]", i > 0 ? "," : "", stop->second,
+                  stop->stream, stop->cause, stop->ns);
+  }
+  tb_buf_text(out, "]}");
+  pthread_mutex_unlock(&h->lock);
+}
+
+/* Half is the ring, half the streams with their places in the map, which doubles as it grows. */
+tb_rc tc_history_new(size_t bytes_max, uint64_t now_wall_ns, struct tc_history **out) {
+  enum { MAP_BYTES = 17 * 4 };
+  struct tc_history *h = calloc(1, sizeof *h);
+  void *ring = NULL, *streams = NULL;
+
+  if (h == NULL) return TB_NOMEM;
+  pthread_mutex_init(&h->lock, NULL);
+  tb_mem_init(&h->mem, tb_mem_libc, NULL, bytes_max);
+  tb_map_init(&h->by_id, &h->mem, tb_seed());
+  h->since = (uint32_t)(now_wall_ns / second_ns);
+  h->room = bytes_max / 2 / sizeof *h->ring;
+  h->streams_max = bytes_max / 2 / (sizeof *h->streams + MAP_BYTES);
+  if (h->streams_max > UINT16_MAX) h->streams_max = UINT16_MAX;
+  tb_rc rc = tb_mem_take(&h->mem, h->room * sizeof *h->ring, &ring);
+  h->ring = ring;
+  if (rc == TB_OK) rc = tb_mem_take(&h->mem, h->streams_max * sizeof *h->streams, &streams);
+  h->streams = streams;
+  if (rc != TB_OK) {
+    tc_history_free(h);
+    return rc;
+  }
+  *out = h;
+  return TB_OK;
+}
+
+void tc_history_free(struct tc_history *h) {
+  if (h == NULL) return;
+  tb_map_fini(&h->by_id);
+  if (h->streams != NULL) tb_mem_give(&h->mem, h->streams, h->streams_max * sizeof *h->streams);
+  if (h->ring != NULL) tb_mem_give(&h->mem, h->ring, h->room * sizeof *h->ring);
+  pthread_mutex_destroy(&h->lock);
+  free(h);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long the world of each stream stood still in each of the last minutes' seconds, by cause: where the
+ * chart of a page begins that is opened now.
+ *
+ *   understand ──totals, as they are published──> history ──> /api/v1/live, event "history"
+ *
+ * What comes are totals since a stream began; what is kept is by how much they grew, in the second in which
+ * they came: so the next overview's totals go on where the history ends.
+ *
+ * Memory    bytes_max, taken at once. Where it is short the oldest stops go first;
+ *           a stream that finds no place has no history.
+ * Threads   any: one lock, held for microseconds by who adds, for milliseconds while a new page is told.
+ * Time      wall clock nanoseconds, handed in.
+ * Errors    new: TB_NOMEM. Nothing else leaves here.
+ */
+#ifndef TC_ANALYSIS_PAUSES_HISTORY_H
+#define TC_ANALYSIS_PAUSES_HISTORY_H
+
+#include "analysis/analysis.h"
+#include "base/buf.h"
+
+enum { TC_HISTORY_SECONDS = 300, TC_HISTORY_BYTES_MIN = 64 << 10 };
+
+struct tc_history;
+
+/* now: when it begins; bytes_max: at least TC_HISTORY_BYTES_MIN. */
+TB_MUST tb_rc tc_history_new(size_t bytes_max, uint64_t now_wall_ns, struct tc_history **out);
+void tc_history_free(struct tc_history *history); /* NULL is fine */
+
+struct tc_history_of {         /* a stream; lent */
+  const unsigned char *stream; /* 16 bytes */
+  const char *service, *instance;
+  bool begins; /* its totals come for the first time: all of it is new */
+};
+
+/* report: kind stw, window all. history NULL: nothing is kept. */
+void tc_history_stops(struct tc_history *history, const struct tc_history_of *of,
+                      const struct to_report *report, uint64_t now_wall_ns);
+
+/* One line of JSON (docs/HTTP.md). */
+void tc_history_write(struct tc_history *history, uint64_t now_wall_ns, struct tb_buf *out);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the understand*.c files share:
+ *
+ *   understand.c         the ring of streams with work, a slice a turn, what comes in
+ *   understand_stream.c  one stream: made, found, forgotten, its memory charged twice
+ *   understand_steps.c   one stream's work: read, feed, run, the verdict told, reports packed
+ */
+#ifndef TC_ANALYSIS_PRIVATE_H
+#define TC_ANALYSIS_PRIVATE_H
+
+#include "analysis/analysis.h"
+#include "base/map.h"
+#include "collector/analysis/feed_encoder.h"
+#include "collector/analysis/scheduler.h"
+#include "trace/reader.h"
+
+enum {
+  TC__UNDERSTAND_HEADER_BYTES = 16, /* of a trace */
+  TC__UNDERSTAND_REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
+  TC__UNDERSTAND_SPARE_BYTES = 32 << 20, /* at most, for each loop */
+  TC__UNDERSTAND_REPORT_NS = 1000000000, /* at least so often, of a stream that lags */
+};
+
+struct tc__understand_job { /* one stored generation */
+  struct tc__understand_job *next;
+  struct tc_reply *stored;
+  uint64_t stored_wall_ns;
+};
+
+enum tc__understand_step {
+  TC__UNDERSTAND_NEXT_JOB,
+  TC__UNDERSTAND_READ,
+  TC__UNDERSTAND_FEED,
+  TC__UNDERSTAND_RUN,
+  TC__UNDERSTAND_TELL
+};
+
+struct tc__understood {
+  struct tc__understood *next; /* in the ring */
+  struct tc_understand *u;
+  bool in_ring;
+  uint32_t ref;
+  unsigned char id[TC_STREAM_BYTES];
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  struct tb_mem mem;
+  size_t mem_told; /* of mem.bytes, what the metric knows */
+  struct tb_diag diag;
+  struct to_reader *reader;
+  struct to_analyses *analyses;
+  struct tc_tapped *tapped;    /* NULL: no lease wants its events */
+  struct tc_feed_source *feed; /* NULL: nobody is told */
+  bool analyses_failed;        /* the fault was theirs, not the reader's */
+  bool share_spent; /* memory was refused because all streams together have taken theirs */
+  bool new_epoch;   /* ordering begins anew with the next generation */
+  bool in_history;  /* its stops so far */
+  bool closed;      /* its last generation has been worked through */
+  uint64_t broken;
+  struct tc__understood *older, *newer; /* in the order of heard_ns */
+  uint64_t heard_ns, reported_ns;
+  int report; /* the next to pack; TC__UNDERSTAND_REPORTS: none */
+
+  struct tc__understand_job *jobs, **jobs_end;
+  size_t waiting;
+  bool left_out; /* the one that came last: the next begins a new epoch */
+  enum tc__understand_step step;
+  unsigned char header[TC__UNDERSTAND_HEADER_BYTES];
+  int fd;               /* -1: none is open */
+  unsigned char *bytes; /* the generation's, charged to the share */
+  size_t room;          /* of bytes */
+  size_t len, have, fed;
+  bool begun;              /* the reader has it: */
+  uint64_t written_before; /* its events of earlier generations */
+  uint64_t delivered; /* of this one, Syncs and all: verdict.events are those the program wrote */
+  struct tc_verdict verdict;
+};
+
+struct tc_understand {
+  struct tc_understand_env env;
+  uv_idle_t work;
+  uv_timer_t retry; /* a verdict found the store's mailbox full */
+  struct tb_mem mem;
+  struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
+  struct tb_map by_ref;
+  struct tc__understood *first_in_line; /* waits for memory; no other begins before it */
+  size_t bytes_held;                    /* of the generations that are worked through */
+  void *
+      spare; /* bytes of the last generation, kept for the next: fresh memory costs a fault a page */
+  size_t spare_bytes;
+  size_t waiting, waiting_max; /* generations of all streams here */
+  struct tc__understood *ring, **ring_end;
+  struct tc__understood *oldest, *newest; /* by when they were last heard of */
+};
+
+/* --- understand_stream.c ------------------------------------------------------------------------ */
+
+/* The stream that `said` is about; made if it is new. */
+TB_MUST tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply *said,
+                                  struct tc__understood **out);
+void tc__understood_heard(struct tc__understood *s); /* something came of it just now */
+/* With its totals. It must not stand in the ring. */
+void tc__understood_forget(struct tc__understood *s);
+void tc__understood_job_drop(struct tc__understood *s); /* the first one */
+void tc__understood_bytes_drop(struct tc__understood *s);
+void tc__understand_spare_drop(struct tc_understand *u);
+void tc__understood_analyses_drop(struct tc__understood *s);
+void tc__understood_reader_drop(struct tc__understood *s);
+void tc__understood_tell_memory(struct tc__understood *s); /* to the metric */
+
+/* --- understand_steps.c ------------------------------------------------------------------------- */
+
+/* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left;
+ * TB_BUDGET: other streams must end a generation first, go on with them. */
+TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
+/* Packs and publishes the next report of those that are due. */
+void tc__understood_report(struct tc__understood *s);
+
+#endif

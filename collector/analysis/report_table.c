@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams in a list by their first publication, found by id in a table of chains, and each with a short list
+ * of reports. Those that have ended are in a list of their own, too: the first to give way. A report is one block with a count of its
+ * holders: the table is one, every reader that found it in a snapshot is another. */
+#include "collector/analysis/report_table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+
+enum {
+  REPORT_NAME_MAX = 64,
+  REPORT_KIND_MAX = 31,
+  REPORT_WINDOW_MAX = 15,
+  ID_PARTS = TC_REPORT_STREAM_BYTES / 4,
+  BUCKETS_MIN = 256
+};
+
+struct snapshot {
+  struct snapshot *next; /* of the same stream */
+  atomic_uint holders;
+  uint64_t published_ns;
+  size_t len;
+  char kind[REPORT_KIND_MAX + 1], window[REPORT_WINDOW_MAX + 1];
+  unsigned char bytes[];
+};
+
+struct stream {
+  struct stream *next, **at;               /* in order of first publication */
+  struct stream *chain;                    /* of the same bucket */
+  struct stream *closed_next, **closed_at; /* in order of their end */
+  unsigned char id[TC_REPORT_STREAM_BYTES];
+  char service[REPORT_NAME_MAX + 1], instance[REPORT_NAME_MAX + 1];
+  bool closed;
+  struct snapshot *reports;
+};
+
+struct tc_reports {
+  pthread_mutex_t lock;
+  uint64_t factors[ID_PARTS];
+  struct stream **buckets;
+  size_t bucket_count, streams; /* bucket_count: a power of two */
+  struct stream *first, **end;
+  struct stream *first_closed, **closed_end;
+  size_t bytes, bytes_max;
+  unsigned closed;
+};
+
+static void snapshot_release(struct snapshot *s) {
+  if (atomic_fetch_sub_explicit(&s->holders, 1, memory_order_acq_rel) == 1) free(s);
+}
+
+/* --- under the lock --------------------------------------------------------------------------- */
+
+static void table_drop_report(struct tc_reports *reports, struct snapshot **at) {
+  struct snapshot *gone = *at;
+
+  *at = gone->next;
+  reports->bytes -= gone->len;
+  snapshot_release(gone);
+}
+
+/* Peers choose the ids, so the factors are secret. */
+static struct stream **table_bucket(const struct tc_reports *reports, const unsigned char *id) {
+  uint32_t part[ID_PARTS];
+  uint64_t hash = 0;
+
+  memcpy(part, id, sizeof part);
+  for (unsigned i = 0; i < ID_PARTS; i++) hash += reports->factors[i] * part[i];
+  return &reports->buckets[(hash >> 32) & (reports->bucket_count - 1)];
+}
+
+static void table_link(struct tc_reports *reports, struct stream *s) {
+  struct stream **bucket = table_bucket(reports, s->id);
+
+  s->chain = *bucket;
+  *bucket = s;
+}
+
+/* Without memory for it chains grow longer, and nothing else. */
+static void table_grow(struct tc_reports *reports) {
+  size_t count = reports->bucket_count * 2;
+  struct stream **buckets = calloc(count, sizeof(struct stream *));
+
+  if (buckets == NULL) return;
+  free(reports->buckets);
+  reports->buckets = buckets;
+  reports->bucket_count = count;
+  for (struct stream *s = reports->first; s != NULL; s = s->next) table_link(reports, s);
+}
+
+static struct stream *table_find(const struct tc_reports *reports, const unsigned char *id) {
+  struct stream *s = *table_bucket(reports, id);
+
+  while (s != NULL && memcmp(s->id, id, sizeof s->id) != 0) s = s->chain;
+  return s;
+}
+
+static void table_open(struct tc_reports *reports, struct stream *s) {
+  if (!s->closed) return;
+  s->closed = false;
+  *s->closed_at = s->closed_next;
+  if (s->closed_next != NULL)
+    s->closed_next->closed_at = s->closed_at;
+  else
+    reports->closed_end = s->closed_at;
+  reports->closed--;
+}
+
+static void table_close(struct tc_reports *reports, struct stream *s) {
+  if (s->closed) return;
+  s->closed = true;
+  s->closed_next = NULL;
+  s->closed_at = reports->closed_end;
+  *reports->closed_end = s;
+  reports->closed_end = &s->closed_next;
+  reports->closed++;
+}
+
+static void table_drop_stream(struct tc_reports *reports, struct stream *gone) {
+  struct stream **link = table_bucket(reports, gone->id);
+
+  while (gone->reports != NULL) table_drop_report(reports, &gone->reports);
+  table_open(reports, gone);
+  while (*link != gone) link = &(*link)->chain;
+  *link = gone->chain;
+  *gone->at = gone->next;
+  if (gone->next != NULL)
+    gone->next->at = gone->at;
+  else
+    reports->end = gone->at;
+  reports->streams--;
+  free(gone);
+}
+
+static bool table_drop_oldest_closed(struct tc_reports *reports) {
+  if (reports->first_closed == NULL) return false;
+  table_drop_stream(reports, reports->first_closed);
+  return true;
+}
+
+static struct stream *table_add(struct tc_reports *reports, const struct tc_report *report) {
+  struct stream *s = calloc(1, sizeof *s);
+
+  if (s == NULL) return NULL;
+  memcpy(s->id, report->stream, sizeof s->id);
+  strncpy(s->service, report->service, REPORT_NAME_MAX);
+  strncpy(s->instance, report->instance, REPORT_NAME_MAX);
+  s->at = reports->end;
+  *reports->end = s;
+  reports->end = &s->next;
+  table_link(reports, s);
+  if (++reports->streams > reports->bucket_count) table_grow(reports);
+  return s;
+}
+
+static tb_rc table_stream(struct tc_reports *reports, const struct tc_report *report,
+                          struct stream **out) {
+  struct stream *s = table_find(reports, report->stream);
+
+  if (s == NULL) s = table_add(reports, report);
+  if (s == NULL) return TB_NOMEM;
+  table_open(reports, s); /* it may have come back: it must not give way to its own report */
+  *out = s;
+  return TB_OK;
+}
+
+/* Kinds and windows stay in order of name, so that every answer lists them alike. */
+static void table_put(struct tc_reports *reports, struct stream *stream, struct snapshot *fresh) {
+  struct snapshot **at = &stream->reports;
+  int order = -1;
+
+  for (; *at != NULL; at = &(*at)->next) {
+    order = strcmp((*at)->kind, fresh->kind);
+    if (order == 0) order = strcmp((*at)->window, fresh->window);
+    if (order >= 0) break;
+  }
+  if (*at != NULL && order == 0) table_drop_report(reports, at);
+  fresh->next = *at;
+  *at = fresh;
+  reports->bytes += fresh->len;
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+tb_rc tc_reports_new(size_t bytes_max, struct tc_reports **out) {
+  struct tc_reports *reports = calloc(1, sizeof *reports);
+
+  if (reports == NULL) return TB_NOMEM;
+  pthread_mutex_init(&reports->lock, NULL);
+  reports->end = &reports->first;
+  reports->closed_end = &reports->first_closed;
+  reports->bucket_count = BUCKETS_MIN;
+  reports->buckets = calloc(BUCKETS_MIN, sizeof(struct stream *));
+  if (reports->buckets == NULL) {
+    tc_reports_free(reports);
+    return TB_NOMEM;
+  }
+  if (getrandom(reports->factors, sizeof reports->factors, 0) != (ssize_t)sizeof reports->factors) {
+    tc_reports_free(reports);
+    return TB_IO;
+  }
+  reports->bytes_max = bytes_max;
+  *out = reports;
+  return TB_OK;
+}
+
+void tc_reports_free(struct tc_reports *reports) {
+  if (reports == NULL) return;
+  while (reports->first != NULL) table_drop_stream(reports, reports->first);
+  free(reports->buckets);
+  pthread_mutex_destroy(&reports->lock);
+  free(reports);
+}
+
+tb_rc tc_reports_publish(struct tc_reports *reports, const struct tc_report *report) {
+  struct snapshot *fresh = malloc(sizeof *fresh + report->len);
+  struct stream *stream;
+  tb_rc rc;
+
+  if (fresh == NULL) return TB_NOMEM;
+  memset(fresh, 0, sizeof *fresh);
+  atomic_init(&fresh->holders, 1);
+  fresh->published_ns = tc_mono_ns();
+  fresh->len = report->len;
+  strncpy(fresh->kind, report->kind, REPORT_KIND_MAX);
+  strncpy(fresh->window, report->window, REPORT_WINDOW_MAX);
+  memcpy(fresh->bytes, report->bytes, report->len);
+
+  pthread_mutex_lock(&reports->lock);
+  rc = table_stream(reports, report, &stream);
+  if (rc == TB_OK) {
+    table_put(reports, stream, fresh);
+    while (reports->bytes > reports->bytes_max && table_drop_oldest_closed(reports)) {
+    }
+    if (reports->bytes > reports->bytes_max) {
+      struct snapshot **at = &stream->reports;
+
+      while (*at != fresh) at = &(*at)->next;
+      table_drop_report(reports, at);
+      rc = TB_BUDGET;
+    }
+    fresh = NULL;
+  }
+  pthread_mutex_unlock(&reports->lock);
+  free(fresh);
+  return rc;
+}
+
+void tc_reports_close(struct tc_reports *reports, const unsigned char *stream) {
+  pthread_mutex_lock(&reports->lock);
+  struct stream *s = table_find(reports, stream);
+  if (s != NULL) {
+    table_close(reports, s);
+    if (reports->closed > TC_REPORTS_CLOSED_MAX) (void)table_drop_oldest_closed(reports);
+  }
+  pthread_mutex_unlock(&reports->lock);
+}
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+
+struct held {
+  struct snapshot *snapshot;
+  unsigned char id[TC_REPORT_STREAM_BYTES];
+  char service[REPORT_NAME_MAX + 1], instance[REPORT_NAME_MAX + 1];
+  bool closed;
+};
+
+static bool text_fits(const char *want, const char *have) {
+  return want == NULL || want[0] == '\0' || strcmp(want, have) == 0;
+}
+
+static bool stream_fits(const struct tc_report_select *select, const struct stream *s) {
+  return text_fits(select->service, s->service) && text_fits(select->instance, s->instance);
+}
+
+static bool report_fits(const struct tc_report_select *select, const struct snapshot *r) {
+  return text_fits(select->kind, r->kind) && text_fits(select->window, r->window);
+}
+
+static size_t walk_stream(struct stream *s, const struct tc_report_select *select,
+                          struct held *held) {
+  size_t n = 0;
+
+  if (s == NULL || !stream_fits(select, s)) return 0;
+  for (struct snapshot *r = s->reports; r != NULL; r = r->next) {
+    if (!report_fits(select, r)) continue;
+    if (held != NULL) {
+      atomic_fetch_add_explicit(&r->holders, 1, memory_order_relaxed);
+      held[n].snapshot = r;
+      held[n].closed = s->closed;
+      memcpy(held[n].id, s->id, sizeof s->id);
+      memcpy(held[n].service, s->service, sizeof s->service);
+      memcpy(held[n].instance, s->instance, sizeof s->instance);
+    }
+    n++;
+  }
+  return n;
+}
+
+/* Counts what fits, or with held != NULL takes it: called twice under one lock. */
+static size_t table_walk(struct tc_reports *reports, const struct tc_report_select *select,
+                         struct held *held) {
+  size_t n = 0;
+
+  if (select->stream != NULL) return walk_stream(table_find(reports, select->stream), select, held);
+  for (struct stream *s = reports->first; s != NULL; s = s->next)
+    n += walk_stream(s, select, held != NULL ? held + n : NULL);
+  return n;
+}
+
+tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_select *select,
+                         tc_report_fn *each, void *self) {
+  struct held *held;
+  size_t n;
+  tb_rc rc = TB_OK;
+
+  pthread_mutex_lock(&reports->lock);
+  n = table_walk(reports, select, NULL);
+  held = calloc(n + 1, sizeof *held);
+  if (held != NULL) table_walk(reports, select, held);
+  pthread_mutex_unlock(&reports->lock);
+  if (held == NULL) return TB_NOMEM;
+
+  for (size_t i = 0; i < n; i++) {
+    struct snapshot *s = held[i].snapshot;
+    struct tc_report report = {
+      .stream = held[i].id,
+      .service = held[i].service,
+      .instance = held[i].instance,
+      .kind = s->kind,
+      .window = s->window,
+      .bytes = s->bytes,
+      .len = s->len,
+      .closed = held[i].closed,
+      .published_ns = s->published_ns,
+    };
+
+    if (rc == TB_OK) rc = each(self, &report);
+    snapshot_release(s);
+  }
+  free(held);
+  return rc;
+}

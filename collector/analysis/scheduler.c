@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream with work stands in a ring; each turn of the loop gives the first one a slice and puts it
+ * behind the others. A slice is a run of steps, and the clock is read after every one. */
+#include "collector/analysis/scheduler.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "collector/analysis/private.h"
+#include "collector/base/logger.h"
+#include "proto/meta.pb-c.h"
+
+enum { RETRY_MS = 1, SWEEP_NS = 2000000 };
+
+static void on_work(uv_idle_t *handle);
+
+static void ring_add(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+
+  if (s->in_ring) return;
+  s->in_ring = true;
+  s->next = NULL;
+  *u->ring_end = s;
+  u->ring_end = &s->next;
+  if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
+}
+
+static struct tc__understood *ring_take(struct tc_understand *u) {
+  struct tc__understood *s = u->ring;
+
+  if (s == NULL) return NULL;
+  u->ring = s->next;
+  if (u->ring == NULL) u->ring_end = &u->ring;
+  s->in_ring = false;
+  return s;
+}
+
+static void on_retry(uv_timer_t *timer) {
+  struct tc_understand *u = timer->data;
+
+  uv_idle_start(&u->work, on_work);
+}
+
+static void on_work(uv_idle_t *handle) {
+  struct tc_understand *u = handle->data;
+  struct tc__understood *s = ring_take(u);
+  uint64_t began = uv_hrtime(), took = 0;
+  tb_rc rc = TB_OK;
+
+  if (s == NULL) {
+    uv_idle_stop(&u->work);
+    return;
+  }
+  if (s->report < TC__UNDERSTAND_REPORTS) {
+    tc__understood_report(s);
+    took = uv_hrtime() - began;
+  }
+  /* The other half is for the step that was begun last. */
+  while (rc == TB_OK && s->report == TC__UNDERSTAND_REPORTS &&
+         took < u->env.config->analysis_slice / 2) {
+    rc = tc__understood_step(s);
+    took = uv_hrtime() - began;
+  }
+  if (s->feed != NULL) tc_feed_source_pause(s->feed, began + took);
+  tc__understood_tell_memory(s);
+  tc_metric_add(&u->env.metrics->analysis_seconds_total, took);
+  tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);
+  if (rc == TB_END) {
+    if (s->closed) tc__understood_forget(s);
+    return;
+  }
+  ring_add(s);
+  if (rc != TB_AGAIN) return;
+  uv_idle_stop(&u->work);
+  uv_timer_start(&u->retry, on_retry, RETRY_MS, 0);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+/* A stream may have as many waiting as there is room left for all: the only one that lags gets half of
+ * it, and whoever comes then finds room. The word that a stream has ended always gets through. */
+static bool has_room(const struct tc__understood *s, const struct tc_reply *stored) {
+  const struct tc_understand *u = s->u;
+  size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;
+
+  return s->waiting < left || stored->gen == TB_NO_GEN || stored->stream_closed;
+}
+
+/* If the store has no room for the verdict either, the generation stays pending until the next start. */
+static void leave_out(struct tc__understood *s, const struct tc_reply *stored) {
+  struct tc_understand *u = s->u;
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  s->left_out = true;
+  tc_metric_add(&u->env.metrics->generations_left_out_total, 1);
+  tc_log_about(s->ref, TC_WARN, "understand",
+               "service=%s instance=%s gen=%" PRIu64
+               ": %zu generations wait before it; archived, not analysed",
+               s->service, s->instance, stored->gen, s->waiting);
+  if (msg == NULL) return;
+  msg->loop = u->env.loop;
+  msg->verdict = (struct tc_verdict){ .stream = s->ref,
+                                      .gen = stored->gen,
+                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
+                                      .thread = TB_NO_THREAD,
+                                      .offset = TB_NO_OFFSET };
+  snprintf(msg->verdict.reason, sizeof msg->verdict.reason,
+           "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
+  if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
+}
+
+static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
+  struct tc__understand_job *job = calloc(1, sizeof *job);
+  struct tc__understood *s;
+
+  if (job == NULL || tc__understood_find(u, stored, &s) != TB_OK) {
+    tc_log(TC_ERROR, "understand", "gen=%" PRIu64 ": out of memory; archived, not analysed",
+           stored->gen);
+    tc_reply_free(stored);
+    free(job);
+    return;
+  }
+  if (!has_room(s, stored)) {
+    leave_out(s, stored);
+    tc_reply_free(stored);
+    free(job);
+    return;
+  }
+  stored->new_run |= s->left_out;
+  s->left_out = false;
+  s->waiting++;
+  u->waiting++;
+  job->stored = stored;
+  job->stored_wall_ns = tc_wall_ns();
+  *s->jobs_end = job;
+  s->jobs_end = &job->next;
+  tc__understood_heard(s);
+  tc_metric_add(&u->env.metrics->generations_waiting, 1);
+  ring_add(s);
+}
+
+void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply) {
+  struct tc__understood *s;
+
+  if (reply->kind == TC_REPLY_STORED) {
+    take_stored(u, reply);
+    return;
+  }
+  if (u->env.feed != NULL && tc_feed_wanted(u->env.feed) &&
+      tc__understood_find(u, reply, &s) == TB_OK)
+    tc_feed_source_told(s->feed, reply);
+  tc_reply_free(reply);
+}
+
+/* Streams that ended without a word, longest silent first; what SWEEP_NS does not suffice for goes at the
+ * next tick. */
+void tc_understand_tick(struct tc_understand *u) {
+  uint64_t began = uv_hrtime();
+  struct tc__understood *newer;
+
+  for (struct tc__understood *s = u->oldest; s != NULL; s = newer) {
+    newer = s->newer;
+    if (began - s->heard_ns < u->env.config->agents_abandon_after) return;
+    if (!s->in_ring) tc__understood_forget(s);
+    if (uv_hrtime() - began >= SWEEP_NS) return;
+  }
+}
+
+bool tc_understand_is_idle(const struct tc_understand *u) {
+  return u->ring == NULL;
+}
+
+tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understand **out) {
+  struct tc_understand *u = calloc(1, sizeof *u);
+
+  if (u == NULL) return TB_NOMEM;
+  u->env = *env;
+  u->ring_end = &u->ring;
+  tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_mem_init(&u->share, tb_mem_libc, NULL,
+              env->config->analysis_memory_max / env->config->top_loops);
+  u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
+  tb_map_init(&u->by_ref, &u->mem,
+              0x9e3779b97f4a7c15u); /* refs are the store's: no secret needed */
+  uv_idle_init(env->uv, &u->work);
+  uv_timer_init(env->uv, &u->retry);
+  u->work.data = u->retry.data = u;
+  *out = u;
+  return TB_OK;
+}
+
+void tc_understand_close(struct tc_understand *u) {
+  uint64_t key, value;
+
+  uv_close((uv_handle_t *)&u->work, NULL);
+  uv_close((uv_handle_t *)&u->retry, NULL);
+  while (ring_take(u) != NULL) {
+  }
+  for (size_t i = 0; tb_map_next(&u->by_ref, &i, &key, &value); i = 0)
+    tc__understood_forget((struct tc__understood *)(uintptr_t)value);
+  tc__understand_spare_drop(u);
+}
+
+void tc_understand_free(struct tc_understand *u) {
+  if (u == NULL) return;
+  tb_map_fini(&u->by_ref);
+  free(u);
+}

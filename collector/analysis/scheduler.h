@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The understand branch of one loop: stored generations to ordered events to figures.
+ *
+ *   STORED ──> queue of file names ──> generation in memory ──> reader ──> analyses ──> reports
+ *                                                              ├──────> verdict for the meta
+ *                                                              └──────> events and alerts for the feed
+ *
+ * A stream's generations are worked through in order on its home loop, one stream after the other, in
+ * slices of at most config analysis.slice: one slice a turn of the loop, so sockets and timers are
+ * served in between. What waits is file names only, analysis.waiting_max of them, hence the store never waits for
+ * us; a generation that finds no room has a verdict that says so. After a fault
+ * the next generation begins a new ordering epoch.
+ *
+ * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:
+ *           analysis.memory_max, in equal shares. The bytes of a generation are
+ *           charged to the latter, a quarter of it at most. A stream without
+ *           news for agents.abandon_after is forgotten, totals included.
+ * Threads   all calls on the loop's thread.
+ * Errors    none leave here: a generation that cannot be understood has a verdict that says why.
+ */
+#ifndef TC_ANALYSIS_SCHEDULER_H
+#define TC_ANALYSIS_SCHEDULER_H
+
+#include <uv.h>
+
+#include "collector/analysis/pauses_history.h"
+#include "collector/analysis/report_table.h"
+#include "collector/feed/publisher.h"
+#include "collector/ingest/connection.h"
+#include "collector/lease/event_tap.h"
+#include "collector/model/counters.h"
+#include "collector/store/store.h"
+
+struct tc_understand;
+
+struct tc_understand_env {
+  uv_loop_t *uv;
+  const struct tc_config *config;
+  struct tc_metrics *metrics;
+  struct tc_reports *reports;
+  struct tc_history *history;                                   /* NULL: none is kept */
+  struct tc_feed *feed;                                         /* NULL: nobody is told */
+  struct tc_tap *tap;                                           /* NULL: there are no leases */
+  struct tc_submit_sink store;                                  /* for verdicts */
+  unsigned loop;                                                /* also its port of the feed */
+  void *files;                                                  /* for open_file() */
+  int (*open_file)(void *files, const struct tc_reply *stored); /* -1: errno */
+};
+
+TB_MUST tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understand **out);
+void tc_understand_close(
+    struct tc_understand *u); /* drops what waits; free() after the last turn */
+void tc_understand_free(struct tc_understand *u);
+
+/* TC_REPLY_STORED; TC_REPLY_ARCHIVED and TC_REPLY_LOST are for the feed. Owns it. */
+void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply);
+void tc_understand_tick(struct tc_understand *u);
+bool tc_understand_is_idle(const struct tc_understand *u);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/analysis/private.h"
+
+void tc__understood_tell_memory(struct tc__understood *s) {
+  size_t bytes = s->mem.bytes + (s->bytes != NULL ? s->len : 0);
+
+  tc_metric_add(&s->u->env.metrics->analysis_bytes, bytes - s->mem_told);
+  s->mem_told = bytes;
+}
+
+void tc__understood_job_drop(struct tc__understood *s) {
+  struct tc__understand_job *job = s->jobs;
+
+  s->jobs = job->next;
+  if (s->jobs == NULL) s->jobs_end = &s->jobs;
+  tc_reply_free(job->stored);
+  free(job);
+  s->waiting--;
+  s->u->waiting--;
+  tc_metric_sub(&s->u->env.metrics->generations_waiting, 1);
+}
+
+void tc__understood_bytes_drop(struct tc__understood *s) {
+  if (s->fd >= 0) close(s->fd);
+  s->fd = -1;
+  if (s->bytes == NULL) return;
+  s->u->bytes_held -= s->len;
+  if (s->room <= TC__UNDERSTAND_SPARE_BYTES && s->room <= s->u->share.bytes_max / 16 &&
+      s->room > s->u->spare_bytes) {
+    tc__understand_spare_drop(s->u);
+    s->u->spare = s->bytes;
+    s->u->spare_bytes = s->room;
+  } else {
+    tb_mem_give(&s->u->share, s->bytes, s->room);
+  }
+  s->bytes = NULL;
+}
+
+void tc__understand_spare_drop(struct tc_understand *u) {
+  tb_mem_give(&u->share, u->spare, u->spare_bytes);
+  u->spare = NULL;
+  u->spare_bytes = 0;
+}
+
+void tc__understood_analyses_drop(struct tc__understood *s) {
+  if (s->feed != NULL) tc_feed_source_unwatch(s->feed);
+  to_analyses_free(s->analyses);
+  s->analyses = NULL;
+}
+
+void tc__understood_reader_drop(struct tc__understood *s) {
+  to_reader_free(s->reader);
+  s->reader = NULL;
+}
+
+static void heard_add(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+
+  s->heard_ns = uv_hrtime();
+  s->newer = NULL;
+  s->older = u->newest;
+  *(s->older != NULL ? &s->older->newer : &u->oldest) = s;
+  u->newest = s;
+}
+
+static void heard_remove(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+
+  *(s->older != NULL ? &s->older->newer : &u->oldest) = s->newer;
+  *(s->newer != NULL ? &s->newer->older : &u->newest) = s->older;
+}
+
+void tc__understood_heard(struct tc__understood *s) {
+  heard_remove(s);
+  heard_add(s);
+}
+
+void tc__understood_forget(struct tc__understood *s) {
+  struct tc_understand *u = s->u;
+
+  assert(!s->in_ring);
+  if (u->first_in_line == s) u->first_in_line = NULL;
+  tb_map_remove(&u->by_ref, s->ref);
+  heard_remove(s);
+  while (s->jobs != NULL) tc__understood_job_drop(s);
+  tc__understood_reader_drop(s);
+  tc__understood_analyses_drop(s);
+  tc_feed_source_free(s->feed);
+  tc_tapped_free(s->tapped);
+  tc__understood_bytes_drop(s);
+  tc__understood_tell_memory(s);
+  assert(s->mem.bytes == 0);
+  tc_reports_close(u->env.reports, s->id);
+  free(s);
+}
+
+/* A stream's memory is charged to it and to all streams together: each of a thousand may be within its
+ * limit and the sum still more than there is. */
+static void *take_share(void *self, void *block, size_t old_bytes, size_t new_bytes) {
+  struct tc__understood *s = self;
+  tb_rc rc = tb_mem_resize(&s->u->share, &block, old_bytes, new_bytes);
+
+  if (rc == TB_BUDGET) s->share_spent = true;
+  return rc == TB_OK ? block : NULL;
+}
+
+static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
+                         struct tc__understood **out) {
+  struct tc_feed_source_env feed = { u->env.feed, u->env.loop, u->env.config, u->env.metrics };
+  struct tc__understood *s = calloc(1, sizeof *s);
+
+  if (s == NULL) return TB_NOMEM;
+  if (u->env.feed != NULL && tc_feed_source_new(&feed, said, &s->feed) != TB_OK) {
+    free(s);
+    return TB_NOMEM;
+  }
+  s->u = u;
+  s->ref = said->stream;
+  s->fd = -1;
+  s->jobs_end = &s->jobs;
+  s->report = TC__UNDERSTAND_REPORTS;
+  heard_add(s);
+  s->reported_ns = s->heard_ns;
+  tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
+  memcpy(s->id, said->stream_id, sizeof s->id);
+  memcpy(s->service, said->service, sizeof s->service);
+  memcpy(s->instance, said->instance, sizeof s->instance);
+  *out = s;
+  return TB_OK;
+}
+
+tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply *said,
+                          struct tc__understood **out) {
+  uint64_t *slot;
+
+  TB_TRY(tb_map_put(&u->by_ref, said->stream, &slot, NULL));
+  if (*slot == 0) {
+    struct tc__understood *fresh;
+    tb_rc rc = stream_make(u, said, &fresh);
+
+    if (rc != TB_OK) {
+      tb_map_remove(&u->by_ref, said->stream);
+      return rc;
+    }
+    *slot = (uintptr_t)fresh;
+  }
+  *out = (struct tc__understood *)(uintptr_t)*slot;
+  return TB_OK;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rate limit in one number: the time at which all that was let through would have been due at exactly this rate.
+ *
+ * Errors    none: a rate of 0 is no limit.
+ * Threads   any.
+ */
+#ifndef TC_BASE_RATE_LIMIT_H
+#define TC_BASE_RATE_LIMIT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tc_pace {
+  atomic_ullong due_ns; /* zeroed: nothing came yet */
+};
+
+#define TC_PACE_BURST_NS UINT64_C(1000000000) /* so much of the rate may come at once */
+
+static inline uint64_t tc_pace_step_ns(uint64_t rate) {
+  return UINT64_C(1000000000) / rate;
+}
+
+/* One more at now_ns, of rate a second. False: it comes too early, and is not counted. */
+static inline bool tc_pace_take(struct tc_pace *pace, uint64_t rate, uint64_t now_ns) {
+  unsigned long long due = atomic_load_explicit(&pace->due_ns, memory_order_relaxed), from;
+
+  if (rate == 0) return true;
+  do {
+    from = due > now_ns ? due : now_ns;
+    if (from + tc_pace_step_ns(rate) - now_ns > TC_PACE_BURST_NS) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&pace->due_ns, &due, from + tc_pace_step_ns(rate),
+                                                  memory_order_relaxed, memory_order_relaxed));
+  return true;
+}
+
+/* Gives back one that was taken and did not come after all. */
+static inline void tc_pace_return(struct tc_pace *pace, uint64_t rate) {
+  if (rate != 0)
+    atomic_fetch_sub_explicit(&pace->due_ns, tc_pace_step_ns(rate), memory_order_relaxed);
+}
+
+/* It limits nothing any more: one that begins anew would let as much through. */
+static inline bool tc_pace_is_idle(struct tc_pace *pace, uint64_t now_ns) {
+  return atomic_load_explicit(&pace->due_ns, memory_order_relaxed) <= now_ns;
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sender, one receiver, fixed slots; the message's ownership goes with it.
+ *
+ * Threads   post() from the one sending thread, take() from the one receiving thread.
+ * Errors    post() false: full, msg stays the caller's, who holds its own input back and tries again
+ *           when the receiver has drained (a later message tells it, or its own timer).
+ */
+#ifndef TC_BASE_SPSC_QUEUE_H
+#define TC_BASE_SPSC_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { TC_MAILBOX_SLOTS = 4096 };
+
+struct tc_mailbox {
+  void (*wake)(void *self); /* called after each post, on the sender's thread; wakes coalesce */
+  void *self;
+  _Alignas(64) atomic_uint tail;
+  _Alignas(64) atomic_uint head;
+  _Alignas(64) void *slot[TC_MAILBOX_SLOTS];
+};
+
+void tc_mailbox_init(struct tc_mailbox *mb, void (*wake)(void *self), void *self);
+bool tc_mailbox_post(struct tc_mailbox *mb, void *msg);
+void *tc_mailbox_take(struct tc_mailbox *mb);          /* NULL: empty */
+bool tc_mailbox_is_empty(const struct tc_mailbox *mb); /* the receiver's, too */
+
+#endif

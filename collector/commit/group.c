@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group: settled reports and records are staged, committed at once, and only then acked and handed on.
+ *
+ * If the commit fails nothing of the group has happened: its records and those behind it are forgotten,
+ * every connection is told to come again, and the log goes on in a new file. Three files given up in a
+ * minute mean that the disk is broken: intake stops for good. A disk without room, or a system without
+ * memory or descriptors, is waited for (shortage.h). */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "collector/commit/private.h"
+#include "proto/frame.pb-c.h"
+
+static const uint64_t POISON_WINDOW_NS = UINT64_C(60000000000), TRIM_EVERY_NS = 100000000,
+                      ASK_AGAIN_NS = 1000000000;
+
+tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
+  /* Lives until the next snapshot: kept in the payload list of the group that makes it. */
+  struct tc_commit *commit = self;
+  size_t n = commit->streams.count;
+  struct parts {
+    Tracecollect__V1__LogStream stream;
+    Tracecollect__V1__LogSettled settled;
+  } * parts;
+  struct tc__payload *memory =
+      malloc(sizeof *memory + n * (sizeof *parts + sizeof(void *)) + 2 * _Alignof(max_align_t));
+
+  if (memory == NULL) return TB_NOMEM;
+  memory->next = commit->payloads;
+  commit->payloads = memory;
+  uintptr_t at = ((uintptr_t)memory->bytes + _Alignof(max_align_t) - 1) &
+                 ~(uintptr_t)(_Alignof(max_align_t) - 1);
+  parts = (struct parts *)at;
+  out->streams = (Tracecollect__V1__LogStream **)(parts + n);
+  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
+    assert(out->n_streams < n);
+    struct parts *part = &parts[out->n_streams];
+    tc_stream_to_log(stream, &part->stream, &part->settled);
+    stream->logged = true;
+    out->streams[out->n_streams++] = &part->stream;
+  }
+  out->next_ref = commit->streams.next_ref;
+  return TB_OK;
+}
+
+static void free_payloads(struct tc_commit *commit) {
+  while (commit->payloads != NULL) {
+    struct tc__payload *next = commit->payloads->next;
+    free(commit->payloads);
+    commit->payloads = next;
+  }
+}
+
+static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head,
+                           const ProtobufCMessage *message) {
+  size_t len = protobuf_c_message_get_packed_size(message);
+  struct tc__payload *payload = malloc(sizeof *payload + len);
+
+  if (payload == NULL) return TB_NOMEM;
+  payload->next = commit->payloads;
+  commit->payloads = payload;
+  protobuf_c_message_pack(message, payload->bytes);
+  head->len = (uint32_t)len;
+  return tc_log_stage(commit->log, head, payload->bytes, tb_crc32c(0, payload->bytes, len));
+}
+
+static tb_rc stage_report(struct tc_commit *commit, struct tc_settled *settled) {
+  const struct tc_checkpoint *checkpoint = settled->checkpoint;
+  Tracecollect__V1__LogSettled message;
+  struct tc_log_head head = {
+    .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
+  };
+
+  if (checkpoint == NULL) {
+    tc_settled_to_log(settled, &message);
+    return stage_message(commit, &head, &message.base);
+  }
+  head.kind = TC_LOG_CHECKPOINT;
+  head.seq = checkpoint->seq;
+  head.len = (uint32_t)checkpoint->len;
+  return tc_log_stage(commit->log, &head, checkpoint->packed,
+                      tb_crc32c(0, checkpoint->packed, checkpoint->len));
+}
+
+static tb_rc stage_settled(struct tc_commit *commit) {
+  for (; commit->settled_staged < commit->nsettled; commit->settled_staged++) {
+    if (tc_log_group_full(commit->log)) break;
+    TB_TRY(stage_report(commit, commit->settled[commit->settled_staged]));
+  }
+  return TB_OK;
+}
+
+static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
+  Tracecollect__V1__LogStream message;
+  Tracecollect__V1__LogSettled settled;
+  struct tc_log_head head = { .kind = TC_LOG_STREAM, .flags = TP_CRITICAL, .ref = stream->ref };
+
+  tc_stream_to_log(stream, &message, &settled);
+  TB_TRY(stage_message(commit, &head, &message.base));
+  stream->logged = true;
+  return TB_OK;
+}
+
+static tb_rc remember_lsn(struct tc_commit *commit, uint64_t lsn) {
+  if (commit->nlsns == commit->lsns_cap) {
+    size_t cap = commit->lsns_cap == 0 ? 256 : 2 * commit->lsns_cap;
+    void *moved = reallocarray(commit->lsns, cap, sizeof *commit->lsns);
+    if (moved == NULL) return TB_NOMEM;
+    commit->lsns = moved;
+    commit->lsns_cap = cap;
+  }
+  commit->lsns[commit->nlsns++] = lsn;
+  return TB_OK;
+}
+
+static tb_rc stage_records(struct tc_commit *commit) {
+  while (commit->backlog != NULL && !tc_log_group_full(commit->log)) {
+    struct tc_record *record = commit->backlog;
+    struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
+    assert(stream != NULL);
+    if (!stream->logged) TB_TRY(stage_stream(commit, stream));
+    struct tc_log_head head = { .kind = record->kind,
+                                .ref = record->stream,
+                                .seq = record->seq,
+                                .gen = record->gen,
+                                .len = record->len };
+    TB_TRY(remember_lsn(commit, 0));
+    tb_rc rc = tc_log_stage(commit->log, &head, record->payload, record->crc);
+    if (rc != TB_OK) {
+      commit->nlsns--;
+      return rc;
+    }
+    commit->lsns[commit->nlsns - 1] = head.lsn;
+    commit->backlog = record->next;
+    if (record->next == NULL) commit->backlog_tail = &commit->backlog;
+    commit->backlog_bytes -= tc_log_record_bytes(record->len);
+    record->next = NULL;
+    *commit->group_tail = record;
+    commit->group_tail = &record->next;
+  }
+  return TB_OK;
+}
+
+static bool ends_unit(unsigned kind) {
+  return kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE;
+}
+
+/* The record is durable. */
+static void record_done(struct tc_commit *commit, const struct tc_record *record, uint64_t lsn) {
+  struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
+
+  assert(stream != NULL && record->seq == stream->durable_seq + 1);
+  stream->durable_seq = record->seq;
+  tc_streams_hold(&commit->streams, stream, lsn, record->seq, ends_unit(record->kind));
+  stream->closed = record->kind == TP_CLOSE;
+  if (record->kind == TP_HEADER) {
+    memcpy(stream->intro.header, record->payload, record->len);
+    stream->intro.header_len = record->len;
+  }
+  tc_count(&commit->opt.stats->records, 1);
+  tc_count(&commit->opt.stats->record_bytes, record->len);
+  tc__due_ack(commit, stream);
+}
+
+static void settled_done(struct tc_commit *commit) {
+  for (size_t i = 0; i < commit->settled_staged; i++) {
+    struct tc_settled *settled = commit->settled[i];
+    struct tc_stream *stream = tc_streams_by_ref(&commit->streams, settled->stream);
+    if (stream != NULL && settled->checkpoint != NULL)
+      tc_streams_checkpoint(&commit->streams, stream, settled->checkpoint);
+    else if (stream != NULL)
+      tc_streams_settle(&commit->streams, stream, settled);
+    tc_settled_free(settled);
+  }
+  commit->nsettled -= commit->settled_staged;
+  memmove(commit->settled, commit->settled + commit->settled_staged,
+          commit->nsettled * sizeof *commit->settled);
+  commit->settled_staged = 0;
+}
+
+static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
+  struct tc_record *record = commit->group;
+
+  settled_done(commit); /* staged before the records */
+  for (size_t i = 0; i < commit->nlsns; i++, record = record->next)
+    record_done(commit, record, commit->lsns[i]);
+  commit->done += commit->nlsns;
+  if (commit->group == NULL) return;
+  /* The records are durable and acked: without memory for the item they would have to wait for the next
+   * start, and the archive behind them too. A handful of bytes is worth an insistent try. */
+  struct tc_work *work;
+  while ((work = tc__commit_work(commit, TC_WORK_RECORDS, 0)) == NULL)
+    tc_waker_sleep(&commit->waker, 1000000, NULL, NULL);
+  work->records.head = commit->group;
+  work->records.wall_ns = wall_ns;
+  work->records.end_lsn = tc_log_durable_lsn(commit->log);
+  commit->group = NULL;
+  commit->group_tail = &commit->group;
+}
+
+static void free_records(struct tc_record **head, struct tc_record ***tail) {
+  while (*head != NULL) {
+    struct tc_record *record = *head;
+    *head = record->next;
+    record->free(record);
+  }
+  *tail = head;
+}
+
+void tc__drop_backlog(struct tc_commit *commit) {
+  free_records(&commit->group, &commit->group_tail);
+  free_records(&commit->backlog, &commit->backlog_tail);
+  commit->backlog_bytes = 0;
+  commit->done = commit->taken;
+}
+
+static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
+  commit->failed = true;
+  atomic_store(&commit->opt.stats->failed, true);
+  commit->failed_untold = commit->opt.loops;
+  snprintf(commit->failed_text, sizeof commit->failed_text, "%s", diag->text);
+}
+
+/* Each loop, and through it who has to end the program: who finds no memory is told in a later turn. */
+void tc__tell_failed(struct tc_commit *commit) {
+  while (commit->failed_untold > 0) {
+    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_untold - 1);
+    if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", commit->failed_text);
+    if (!tc_outbox_put(&commit->outbox, reply)) return;
+    commit->failed_untold--;
+  }
+}
+
+static void group_failed(struct tc_commit *commit, tb_rc rc, const struct tb_diag *diag) {
+  uint64_t now = tc_mono_ns();
+
+  (void)tc__commit_wait_for(commit, tc_shortage_of(rc, commit->opt.dirs->state));
+  if (rc == TB_IO) tc_wait_no_pause(&commit->wait); /* the next file may be good */
+  tc__commit_note_as(commit, TC_ERROR, 0, "%s; connections are closed, agents send again",
+                     diag->text);
+  tc__drop_backlog(commit);
+  commit->settled_staged = 0; /* logged again in the next file */
+  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
+    stream->staged_seq = stream->durable_seq;
+    if (stream->conn == 0) continue;
+    tc__send_away_writer(commit, stream, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
+                         "storing failed; send again what is not acked");
+  }
+  if (tc_rc_is_full(rc)) return; /* the disk has no room, and is not broken */
+  bool often = commit->poison_mono_ns[0] != 0 && now - commit->poison_mono_ns[0] < POISON_WINDOW_NS;
+  commit->poison_mono_ns[0] = commit->poison_mono_ns[1];
+  commit->poison_mono_ns[1] = now;
+  if (often) stop_intake(commit, diag);
+}
+
+bool tc__commit_waits(const struct tc_commit *commit) {
+  return commit->wait.why != TC_SHORT_NONE &&
+         (!commit->disk_has_room || tc_wait_is_pausing(&commit->wait, tc_mono_ns()));
+}
+
+bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why) {
+  atomic_store(&commit->opt.stats->log_waits, why);
+  return tc_wait_failed(&commit->wait, why, tc_mono_ns());
+}
+
+/* Nothing is staged, nothing acked. */
+static void wait_to_begin(struct tc_commit *commit, tb_rc rc, const struct tb_diag *diag) {
+  enum tc_shortage why = tc_shortage_of(rc, commit->opt.dirs->state);
+
+  free_payloads(commit);
+  if (tc__commit_wait_for(commit, why))
+    tc__commit_note_as(commit, TC_ERROR, 0, "%s: %s; nothing is acked until the log can be written",
+                       tc_shortage_text(why), diag->text);
+}
+
+static void wait_for_memory(struct tc_commit *commit) {
+  if (tc__commit_wait_for(commit, TC_SHORT_MEMORY))
+    tc__commit_note_as(commit, TC_ERROR, 0,
+                       "%s: log: a record cannot be staged; nothing is acked until there is memory",
+                       tc_shortage_text(TC_SHORT_MEMORY));
+}
+
+static tb_rc stage_all(struct tc_commit *commit) {
+  TB_TRY(stage_settled(commit));
+  return stage_records(commit);
+}
+
+static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
+  struct tc_stats *stats = commit->opt.stats;
+  uint64_t took = tc_mono_ns() - began_ns;
+
+  tc_count(&stats->commits, 1);
+  tc_count(&stats->commit_ns_total, took);
+  if (took > atomic_load(&stats->commit_ns_max)) tc_gauge(&stats->commit_ns_max, took);
+}
+
+/* What a stream holds for long, though little of it, is put down elsewhere, so that the log can go. */
+static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
+  uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
+
+  for (struct tc_unit *unit = commit->streams.held; unit != NULL && end - unit->first_lsn > max;
+       unit = unit->later) {
+    struct tc_stream *stream = unit->stream;
+    if (stream->units != unit) continue; /* goes with the one before it */
+    if (stream->asked_mono_ns != 0 && now - stream->asked_mono_ns < ASK_AGAIN_NS) continue;
+    if (tc__commit_work(commit, TC_WORK_CHECKPOINT, stream->ref) == NULL) return;
+    stream->asked_mono_ns = now;
+  }
+}
+
+/* One stream that never ends its generation, or tells losses and nothing else, would keep the log of all. */
+static void give_up_holders(struct tc_commit *commit, uint64_t now) {
+  uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
+
+  for (struct tc_unit *unit = commit->streams.held; unit != NULL && end - unit->first_lsn > max;
+       unit = unit->later) {
+    struct tc_stream *stream = unit->stream;
+    if (stream->units != unit) continue; /* goes with the one before it */
+    tc_stream_end_unit(stream);
+    if (unit->asked_mono_ns != 0 && now - unit->asked_mono_ns < ASK_AGAIN_NS) continue;
+    struct tc_work *work = tc__commit_work(commit, TC_WORK_GIVE_UP, stream->ref);
+    if (work == NULL) return;
+    work->give_up_seq = unit->last_seq;
+    unit->asked_mono_ns = now;
+  }
+}
+
+static void trim(struct tc_commit *commit, uint64_t now) {
+  if (tc_log_file_count(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
+  commit->trim_mono_ns = now;
+  ask_checkpoints(commit, now);
+  give_up_holders(commit, now);
+  tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
+}
+
+void tc__commit_group(struct tc_commit *commit) {
+  struct tb_diag diag = { 0 };
+  uint64_t wall = tc_wall_ns(), began = tc_mono_ns();
+
+  if (commit->failed) return;
+  commit->nlsns = 0;
+  tb_rc rc = tc_log_begin(commit->log, wall, &diag);
+  if (tc_rc_is_full(rc) || tc_rc_is_short(rc)) {
+    wait_to_begin(commit, rc, &diag);
+    return;
+  }
+  /* Out of memory in the middle: what is staged so far is a group all the same. */
+  bool whole = rc == TB_OK && stage_all(commit) == TB_OK;
+  if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
+  free_payloads(commit);
+  if (rc == TB_OK) {
+    hand_on(commit, wall);
+    tc_wait_wrote(&commit->wait);
+  } else {
+    group_failed(commit, rc, &diag);
+  }
+  if (rc == TB_OK && !whole) wait_for_memory(commit);
+  commit->group_mono_ns = tc_mono_ns();
+  if (rc == TB_OK) count_commit(commit, began);
+  trim(commit, commit->group_mono_ns);
+  tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log));
+}
+
+void tc__take_settled(struct tc_commit *commit) {
+  struct tc_settled *settled;
+
+  for (;;) {
+    if (commit->nsettled == commit->settled_cap) {
+      size_t cap = commit->settled_cap == 0 ? 64 : 2 * commit->settled_cap;
+      void *moved = reallocarray(commit->settled, cap, sizeof *commit->settled);
+      if (moved == NULL) return;
+      commit->settled = moved;
+      commit->settled_cap = cap;
+    }
+    settled = tc_archiver_take_settled(commit->archiver);
+    if (settled == NULL) return;
+    if (commit->nsettled == 0) commit->settled_mono_ns = tc_mono_ns();
+    commit->settled[commit->nsettled++] = settled;
+  }
+}
+
+void tc__send_acks(struct tc_commit *commit) {
+  struct tc_stream *next, *stream = commit->acks;
+
+  commit->acks = NULL; /* what finds no memory is due again in the next turn */
+  for (; stream != NULL; stream = next) {
+    next = stream->ack_next;
+    stream->ack_due = false;
+    if (stream->refusal.conn != 0 && !tc__say_refusal(commit, stream)) tc__due_ack(commit, stream);
+    if (stream->conn == 0) continue;
+    if (stream->attach_waits) {
+      if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);
+    } else if (!tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref,
+                                stream->loop, stream->durable_seq)) {
+      tc__due_ack(commit, stream);
+    }
+  }
+}

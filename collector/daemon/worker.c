@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/daemon/worker.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100 };
+
+struct tc_station {
+  struct tc_station_env env;
+  struct tc_loop loop;
+  struct tc_tls_loop tls;
+  struct tc_connections *connections;
+  struct tc_tap *tap;
+  struct tc_understand *understand;
+  struct tc_metrics metrics;
+  SSL_CTX *context;
+  bool started, understanding; /* understanding: its handles are open */
+  bool silent;                 /* the store may be gone: nothing is submitted */
+  atomic_size_t taken;         /* connections on their way to us or here */
+  atomic_size_t here;
+  atomic_bool idle, quiet;
+};
+
+/* --- the store on our right -------------------------------------------------------------------- */
+
+static bool submit(void *self, struct tc_submit *msg) {
+  struct tc_station *st = self;
+
+  return !st->silent && tc_store_submit(st->env.store, st->env.number, msg);
+}
+
+static int open_file(void *self, const struct tc_reply *stored) {
+  return tc_store_open_file(self, stored);
+}
+
+/* --- messages ---------------------------------------------------------------------------------- */
+
+static void show_state(struct tc_station *st) {
+  size_t here = tc_connections_count(st->connections);
+
+  atomic_store(&st->here, here);
+  atomic_store(&st->idle, !st->understanding || tc_understand_is_idle(st->understand));
+}
+
+static void quiet_down(struct tc_station *st) {
+  if (st->understanding) tc_understand_close(st->understand);
+  st->understanding = false;
+  st->silent = true; /* a DETACH that found no room may still be tried again */
+  atomic_store(&st->quiet, true);
+}
+
+static void carry_out(struct tc_station *st, struct tc_order *order) {
+  switch (order->kind) {
+  case TC_ORDER_ACCEPT:
+    tc_connections_accept(st->connections, st->context, order->fd, order->peer, order->source);
+    atomic_fetch_sub(&st->taken, 1);
+    break;
+  case TC_ORDER_CONTEXT:
+    SSL_CTX_free(st->context);
+    st->context = order->context;
+    break;
+  case TC_ORDER_RECHECK: tc_connections_recheck(st->connections); break;
+  case TC_ORDER_DRAIN: tc_connections_drain(st->connections, "shutdown"); break;
+  case TC_ORDER_ABORT: tc_connections_abort(st->connections); break;
+  case TC_ORDER_QUIET: quiet_down(st); break;
+  }
+  free(order);
+}
+
+static void on_reply(struct tc_station *st, struct tc_reply *reply) {
+  bool of_stream = reply->kind == TC_REPLY_STORED || reply->kind == TC_REPLY_ARCHIVED ||
+                   reply->kind == TC_REPLY_LOST;
+
+  if (of_stream && st->understanding) {
+    tc_understand_reply(st->understand, reply);
+    return;
+  }
+  tc_connections_reply(st->connections, reply);
+  tc_reply_free(reply);
+}
+
+static void on_message(void *self, enum tc_loop_sender from, void *msg) {
+  struct tc_station *st = self;
+
+  switch (from) {
+  case TC_SENDER_MAIN: carry_out(st, msg); break;
+  case TC_SENDER_LEASES: tc_tap_order(st->tap, msg); break;
+  default: on_reply(st, msg); break;
+  }
+}
+
+static void on_drained(void *self) {
+  struct tc_station *st = self;
+
+  tc_connections_flush(st->connections);
+  show_state(st);
+}
+
+/* What TLS copies, and a reload may have changed. */
+static void follow_config(struct tc_station *st) {
+  const struct tc_config *config = st->env.config;
+
+  st->tls.handshake_ms = config->agents_handshake_timeout / 1000000;
+  st->tls.user_timeout_ms = (unsigned)(tp_silence(config->agents_heartbeat) / 1000000);
+}
+
+static void on_tick(void *self) {
+  struct tc_station *st = self;
+
+  follow_config(st);
+  tc_tls_loop_tick(&st->tls);
+  tc_connections_tick(st->connections);
+  if (st->understanding) tc_understand_tick(st->understand);
+  tc_tap_tick(st->tap);
+  show_state(st);
+}
+
+static void on_stop(void *self) {
+  struct tc_station *st = self;
+
+  quiet_down(st);
+  tc_connections_abort(st->connections);
+  tc_connections_close(st->connections);
+  tc_tls_loop_close(&st->tls);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+static void drop_order(struct tc_order *order) {
+  if (order->kind == TC_ORDER_ACCEPT) close(order->fd);
+  if (order->kind == TC_ORDER_CONTEXT) SSL_CTX_free(order->context);
+  free(order);
+}
+
+static void drop(enum tc_loop_sender from, void *msg) {
+  switch (from) {
+  case TC_SENDER_MAIN: drop_order(msg); break;
+  case TC_SENDER_LEASES: free(msg); break;
+  default: tc_reply_free(msg); break;
+  }
+}
+
+bool tc_station_order(struct tc_station *st, const struct tc_order *order) {
+  struct tc_order *msg = malloc(sizeof *msg);
+
+  if (msg == NULL) return false;
+  *msg = *order;
+  if (order->kind == TC_ORDER_ACCEPT) atomic_fetch_add(&st->taken, 1);
+  if (tc_loop_post(&st->loop, TC_SENDER_MAIN, msg)) return true;
+  if (order->kind == TC_ORDER_ACCEPT) atomic_fetch_sub(&st->taken, 1);
+  free(msg);
+  return false;
+}
+
+bool tc_station_reply(struct tc_station *st, enum tc_from from, struct tc_reply *reply) {
+  return tc_loop_post(&st->loop, from == TC_FROM_COMMIT ? TC_SENDER_COMMIT : TC_SENDER_SEGMENT,
+                      reply);
+}
+
+bool tc_station_tap(struct tc_station *st, struct tc_tap_order *order) {
+  return tc_loop_post(&st->loop, TC_SENDER_LEASES, order);
+}
+
+struct tc_metrics *tc_station_metrics(struct tc_station *st) {
+  return &st->metrics;
+}
+size_t tc_station_connections(const struct tc_station *st) {
+  return atomic_load(&st->taken) + atomic_load(&st->here);
+}
+bool tc_station_is_idle(const struct tc_station *st) {
+  return atomic_load(&st->idle);
+}
+bool tc_station_is_quiet(const struct tc_station *st) {
+  return atomic_load(&st->quiet);
+}
+uint64_t tc_station_beats(const struct tc_station *st) {
+  return atomic_load(&st->loop.beats);
+}
+
+static enum tc_shortage shortage(const void *store, bool of_log) {
+  return tc_store_shortage(store, of_log);
+}
+
+tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out) {
+  struct tc_station *st = calloc(1, sizeof *st);
+  struct tc_loop_handler handler = { st, on_message, on_drained, on_tick, on_stop };
+  const struct tc_config *config = env->config;
+  tb_rc rc;
+
+  if (st == NULL) return TB_NOMEM;
+  rc = tc_loop_open(&st->loop, TICK_MS, handler);
+  if (rc != TB_OK) {
+    free(st);
+    return rc;
+  }
+  st->env = *env;
+  atomic_init(&st->idle, true);
+  tc_tls_loop_init(&st->tls, &st->loop.uv);
+  st->tls.handshakes = env->handshakes;
+  follow_config(st);
+
+  struct tc_submit_sink store = { st, submit };
+  struct tc_connections_env connections = { .tls = &st->tls,
+                                            .config = config,
+                                            .metrics = &st->metrics,
+                                            .store = store,
+                                            .shortage = shortage,
+                                            .shortage_self = env->store,
+                                            .loop = env->number,
+                                            .tenants = env->tenants,
+                                            .gate = env->gate,
+                                            .recorders = env->recorders };
+
+  rc = tc_tap_new(env->leases, env->number, &st->tap);
+  struct tc_understand_env understand = { .uv = &st->loop.uv,
+                                          .config = config,
+                                          .metrics = &st->metrics,
+                                          .reports = env->reports,
+                                          .history = env->history,
+                                          .feed = env->feed,
+                                          .tap = st->tap,
+                                          .store = store,
+                                          .loop = env->number,
+                                          .files = env->store,
+                                          .open_file = open_file };
+
+  if (rc == TB_OK) rc = tc_connections_new(&connections, &st->connections);
+  if (rc == TB_OK) rc = tc_understand_new(&understand, &st->understand);
+  st->understanding = rc == TB_OK;
+  if (rc != TB_OK) {
+    tc_station_close(st);
+    return rc;
+  }
+  *out = st;
+  return TB_OK;
+}
+
+tb_rc tc_station_start(struct tc_station *st) {
+  char name[16]; /* as top and gdb show it */
+
+  TB_TRY(tc_loop_start(&st->loop));
+  st->started = true;
+  snprintf(name, sizeof name, "tc-loop-%u", st->env.number);
+  pthread_setname_np(st->loop.thread, name);
+  return TB_OK;
+}
+
+void tc_station_stop(struct tc_station *st) {
+  tc_loop_stop(&st->loop);
+}
+
+void tc_station_close(struct tc_station *st) {
+  if (st == NULL) return;
+  if (st->started) {
+    tc_loop_join(&st->loop, drop);
+  } else {
+    if (st->understanding) tc_understand_close(st->understand);
+    if (st->connections != NULL) tc_connections_close(st->connections);
+    tc_tls_loop_close(&st->tls);
+    tc_loop_close(&st->loop, drop);
+  }
+  tc_connections_free(st->connections);
+  tc_understand_free(st->understand);
+  tc_tap_free(st->tap);
+  SSL_CTX_free(st->context);
+  free(st);
+}

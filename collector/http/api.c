@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the catalog and the reports, in JSON: the same messages as `tracectl --json` prints. All
+ * of this runs on a worker. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/analysis.h"
+#include "base/clock.h"
+#include "collector/http/private.h"
+#include "collector/http/query.h"
+#include "config/times.h"
+#include "pack/trim.h"
+#include "proto/json.h"
+
+enum { SEGMENTS_MAX = 1000 };
+
+typedef Tracecollect__V1__Request request;
+typedef Tracecollect__V1__Reply reply;
+
+static char *text(const char *lent) {
+  return (char *)(uintptr_t)lent; /* protobuf-c's fields are not const; packing does not write */
+}
+
+static void fail(struct tc__http_job *job, tb_rc rc, const struct tb_diag *diag) {
+  tc__answer_fail_rc(&job->answer, rc, diag->text);
+}
+
+/* NULL: failed, and said so. */
+static const reply *ask(struct tc__http_job *job, struct tc_archive_desk *desk, const request *q) {
+  const reply *r = tc_archive_desk_ask(desk, q);
+
+  if (r->rc == TB_OK) return r;
+  tc__answer_fail_rc(&job->answer, (tb_rc)r->rc, r->error);
+  return NULL;
+}
+
+static bool no_parameters(struct tc__http_job *job) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tc_http_query(job->conn->head.request.query, NULL, 0, &diag);
+  if (rc != TB_OK) fail(job, rc, &diag);
+  return rc == TB_OK;
+}
+
+void tc__api_metrics(struct tc__http_job *job, struct tc_archive_desk *desk) {
+  const struct tc_http_source *source = &job->http->env.source;
+
+  (void)desk;
+  tb_rc rc = source->metrics(source->self, &job->answer.body);
+  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, "");
+}
+
+void tc__api_streams(struct tc__http_job *job, struct tc_archive_desk *desk) {
+  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
+  request q = TRACECOLLECT__V1__REQUEST__INIT;
+
+  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
+  q.status = &status;
+  if (!no_parameters(job)) return;
+  const reply *r = ask(job, desk, &q);
+  if (r == NULL) return;
+  tp_json_message(&job->answer.body, &r->status->base);
+  tb_buf_byte(&job->answer.body, '\n');
+}
+
+/* --- segments ---------------------------------------------------------------------------------- */
+
+static tb_rc read_time(const char *name, const char *value, struct tb_diag *diag, uint64_t *out) {
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  if (value == NULL || tc_time_parse(value, tc_wall_ns(), &why, out) == TB_OK) return TB_OK;
+  return tb_fail(diag, TB_PROTOCOL, "%s: %.150s", name, why.text);
+}
+
+static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *list,
+                                 struct tb_diag *diag) {
+  const char *service = "", *instance = "", *since = NULL, *until = NULL;
+  const char *arrived_since = NULL, *arrived_until = NULL;
+  const char *limit = "100", *after = "0";
+  const struct tc_http_param params[] = {
+    { "service", &service },
+    { "instance", &instance },
+    { "since", &since },
+    { "until", &until },
+    { "limit", &limit },
+    { "after", &after },
+    { "arrived_since", &arrived_since },
+    { "arrived_until", &arrived_until },
+  };
+  uint64_t number;
+
+  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
+  list->selector->service = text(service);
+  list->selector->instance = text(instance);
+  TB_TRY(read_time("since", since, diag, &list->selector->since_wall_ns));
+  TB_TRY(read_time("until", until, diag, &list->selector->until_wall_ns));
+  TB_TRY(read_time("arrived_since", arrived_since, diag, &list->selector->since_arrival_ns));
+  TB_TRY(read_time("arrived_until", arrived_until, diag, &list->selector->until_arrival_ns));
+  TB_TRY(tc_http_number("limit", limit, 1, SEGMENTS_MAX, diag, &number));
+  list->limit = (uint32_t)number;
+  return tc_http_number("after", after, 0, INT64_MAX, diag, &list->after);
+}
+
+void tc__api_segments(struct tc__http_job *job, struct tc_archive_desk *desk) {
+  Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;
+  Tracecollect__V1__Selector selector = TRACECOLLECT__V1__SELECTOR__INIT;
+  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  struct tb_diag diag;
+
+  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
+  q.list = &list;
+  list.selector = &selector;
+  tb_diag_clear(&diag);
+  tb_rc rc = read_segments_query(job->conn->head.request.query, &list, &diag);
+  if (rc != TB_OK) {
+    fail(job, rc, &diag);
+    return;
+  }
+  const reply *r = ask(job, desk, &q);
+  if (r == NULL) return;
+  tp_json_message(&job->answer.body, &r->list->base);
+  tb_buf_byte(&job->answer.body, '\n');
+}
+
+/* --- reports ----------------------------------------------------------------------------------- */
+
+static tb_rc read_kind(const char *path, struct tb_diag *diag, const char **out) {
+  enum to_analysis_kind kind;
+  char known[120] = "";
+
+  *out = path + strlen("/api/v1/report/");
+  if (to_analysis_find(*out, &kind)) return TB_OK;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    size_t n = strlen(known);
+    snprintf(known + n, sizeof known - n, " %s", to_analysis_name((enum to_analysis_kind)k));
+  }
+  return tb_fail(diag, TB_NOTFOUND, "no report \"%.40s\"; there are%s", *out, known);
+}
+
+static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__ReportRequest *report,
+                               uint64_t *rows, struct tb_diag *diag) {
+  const char *service = "", *instance = "", *window = "all", *top = NULL, *kind;
+  const struct tc_http_param params[] = {
+    { "service", &service }, { "instance", &instance }, { "window", &window }, { "top", &top }
+  };
+  enum to_window known;
+
+  TB_TRY(read_kind(r->path, diag, &kind));
+  TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
+  if (!to_window_find(window, &known))
+    return tb_fail(diag, TB_PROTOCOL, "window=%.40s is none of 10s, 1m, 5m, all", window);
+  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, rows));
+  report->kind = text(kind);
+  report->service = text(service);
+  report->instance = text(instance);
+  report->window = text(window);
+  return TB_OK;
+}
+
+void tc__api_report(struct tc__http_job *job, struct tc_archive_desk *desk) {
+  Tracecollect__V1__ReportRequest report = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
+  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  uint64_t rows = TP_REPORT_ROWS_SHOWN;
+  struct tb_diag diag;
+
+  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_REPORT;
+  q.report = &report;
+  tb_diag_clear(&diag);
+  tb_rc rc = read_report_query(&job->conn->head.request, &report, &rows, &diag);
+  if (rc != TB_OK) {
+    fail(job, rc, &diag);
+    return;
+  }
+  const reply *r = ask(job, desk, &q);
+  if (r == NULL) return;
+  if (r->report->n_reports == 0) {
+    tc__answer_fail(&job->answer, 404, "no stream matches that has a generation in order yet");
+    return;
+  }
+  for (size_t i = 0; i < r->report->n_reports; i++) {
+    tp_report_trim(r->report->reports[i], rows);
+    tp_json_message(&job->answer.body, &r->report->reports[i]->base);
+    tb_buf_byte(&job->answer.body, '\n');
+  }
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection: while an answer is under way (busy) the bytes behind its request wait in tls, so
+ * answers leave in the order of their requests whatever each takes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/base/logger.h"
+#include "collector/http/private.h"
+
+enum { OWED_BYTES_MAX = 256 << 10 }; /* no further request is read above it */
+
+static uint64_t now_ms(const struct tc__http_conn *c) {
+  return uv_now(c->http->env.tls->uv);
+}
+
+/* --- answers ----------------------------------------------------------------------------------- */
+
+static bool may_keep(const struct tc__http_conn *c, const struct tc__http_answer *a) {
+  return c->head.request.keep && !c->ending && a->bytes != UINT64_MAX && !c->http->closing;
+}
+
+void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
+  bool keep = may_keep(c, a);
+  char head[1024];
+  size_t n = tc__answer_head(a, &c->head.request, keep, head);
+
+  tc_metric_add(&c->http->env.metrics->http_requests_total, 1);
+  if (!keep) c->ending = true;
+  tc_tls_send(c->tls, head, n);
+}
+
+void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a) {
+  if (a->body.rc != TB_OK) tc__answer_fail_rc(a, a->body.rc, "");
+  a->bytes = a->body.len;
+  if (a->status == 200 && a->tag[0] != '\0' &&
+      tc_http_tag_listed(c->head.request.if_none_match, a->tag, true))
+    a->status = 304;
+  tc__conn_begin(c, a);
+  if (!c->head.request.is_head && a->status != 304) tc_tls_send(c->tls, a->body.data, a->body.len);
+  tc__conn_done(c);
+}
+
+void tc__conn_fail(struct tc__http_conn *c, int status, const char *why) {
+  struct tc__http_answer a;
+
+  tc__answer_init(&a, NULL);
+  tc__answer_fail(&a, status, "%s", why);
+  tc__conn_answer(c, &a);
+  tc__answer_fini(&a);
+}
+
+/* An end with bytes still owed waits for them (on_drained), as long as they move. */
+void tc__conn_done(struct tc__http_conn *c) {
+  c->busy = false;
+  c->since_ms = now_ms(c);
+  if (c->ending) {
+    if (tc_tls_unsent(c->tls) == 0) tc_tls_close(c->tls, NULL);
+    return;
+  }
+  tc_http_head_init(&c->head, c->http->env.limits.head_bytes_max);
+  if (!c->feeding) tc_tls_resume(c->tls); /* what waits behind this request */
+}
+
+/* --- bytes ------------------------------------------------------------------------------------- */
+
+/* The peer's words can no longer be told apart: it hears why, and that is the end. */
+static void end_with(struct tc__http_conn *c, int status, const char *why) {
+  c->ending = true;
+  tc__conn_fail(c, status, why);
+}
+
+static bool may_read_on(const struct tc__http_conn *c) {
+  return !c->busy && !c->ending && tc_tls_unsent(c->tls) <= OWED_BYTES_MAX;
+}
+
+/* One who reads live events has nothing more to ask. */
+static void swallow(struct tc__http_conn *c, size_t n) {
+  c->head.bytes += n;
+  if (c->head.bytes > 2 * c->http->env.limits.head_bytes_max)
+    tc_tls_abort(c->tls, "talks into its live events");
+}
+
+static void take_heads(struct tc__http_conn *c, const unsigned char *bytes, size_t n,
+                       size_t *used) {
+  while (*used < n && may_read_on(c) && c->live == NULL) {
+    size_t took;
+
+    if (c->head.bytes == 0) c->since_ms = now_ms(c);
+    tb_rc rc = tc_http_head_feed(&c->head, bytes + *used, n - *used, &took);
+    *used += took;
+    if (rc == TB_END) {
+      c->busy = true;
+      tc__http_dispatch(c);
+    } else if (rc != TB_OK) {
+      end_with(c, c->head.status, c->head.why);
+    }
+  }
+}
+
+static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *used) {
+  struct tc__http_conn *c = self;
+
+  *used = 0;
+  c->feeding = true;
+  take_heads(c, bytes, n, used);
+  c->feeding = false;
+  if (c->live != NULL) {
+    swallow(c, n - *used);
+    *used = n;
+    return TB_OK;
+  }
+  return may_read_on(c) ? TB_OK : TB_AGAIN;
+}
+
+static void on_open(void *self) {
+  struct tc__http_conn *c = self;
+
+  c->since_ms = now_ms(c);
+}
+
+static void on_drained(void *self) {
+  struct tc__http_conn *c = self;
+
+  if (c->file != NULL)
+    tc__http_file_pump(c);
+  else if (c->live != NULL)
+    tc__live_pump(c);
+  else if (c->ending)
+    tc_tls_close(c->tls, NULL);
+  else if (!c->busy)
+    tc_tls_resume(c->tls);
+}
+
+static void on_closed(void *self, const char *why) {
+  struct tc__http_conn *c = self;
+  char text[TC_ESCAPE_MAX + 1];
+
+  if (why[0] != '\0')
+    tc_log(TC_INFO, "http", "peer=%s: %s", c->peer, tc_escape(text, why, strlen(why)));
+  *c->at = c->next;
+  if (c->next != NULL) c->next->at = c->at;
+  c->http->count--;
+  tc_metric_sub(&c->http->env.metrics->http_connections, 1);
+  tc__live_end(c);
+  c->tls = NULL;
+  if (c->job == NULL) tc__conn_free(c); /* else the job's end does */
+}
+
+void tc__conn_free(struct tc__http_conn *c) {
+  tc__http_file_free(c);
+  free(c);
+}
+
+/* --- time -------------------------------------------------------------------------------------- */
+
+/* why: the peer takes no answer either, and hears nothing more. */
+static void time_out(struct tc__http_conn *c, const char *why) {
+  static const char late[] = "the request took too long";
+
+  tc_metric_add(&c->http->env.metrics->http_timeouts_total, 1);
+  if (why != NULL) {
+    tc_tls_abort(c->tls, why);
+    return;
+  }
+  tc_log(TC_INFO, "http", "peer=%s: %s", c->peer, late);
+  end_with(c, 408, late);
+}
+
+void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
+  const struct tc_http_limits *limits = &c->http->env.limits;
+  size_t owed = tc_tls_unsent(c->tls);
+
+  if (owed != c->owed || owed == 0) c->moved_ms = at_ms;
+  c->owed = owed;
+  if (owed > 0) {
+    if (at_ms - c->moved_ms >= limits->stall_ms) time_out(c, "takes no bytes");
+    return;
+  }
+  if (c->busy || c->ending) return;
+  if (c->head.bytes > 0 && at_ms - c->since_ms >= limits->request_ms)
+    time_out(c, NULL);
+  else if (c->head.bytes == 0 && at_ms - c->since_ms >= limits->idle_ms)
+    tc_tls_close(c->tls, NULL);
+}
+
+void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
+  struct tc__http_conn *c = calloc(1, sizeof *c);
+  struct tc_tls_sink sink = {
+    .self = c, .open = on_open, .bytes = on_bytes, .drained = on_drained, .closed = on_closed
+  };
+
+  if (c == NULL) {
+    close(fd);
+    return;
+  }
+  if (tc_tls_accept(http->env.tls, http->ctx, fd, sink, &c->tls) != TB_OK) {
+    free(c);
+    return;
+  }
+  c->http = http;
+  c->since_ms = c->moved_ms = now_ms(c);
+  snprintf(c->peer, sizeof c->peer, "%s", peer);
+  tc_http_head_init(&c->head, http->env.limits.head_bytes_max);
+  c->next = http->first;
+  if (c->next != NULL) c->next->at = &c->next;
+  c->at = &http->first;
+  http->first = c;
+  http->count++;
+  tc_metric_add(&http->env.metrics->http_connections, 1);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/v1/live: a connection that reads the ring of http_live.h.
+ *
+ * As long as a reader wants overviews, one of all streams is put together once a second on a worker; its
+ * cost does not depend on the number of readers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "collector/http/overview.h"
+#include "collector/http/private.h"
+#include "collector/http/query.h"
+#include "config/times.h"
+
+#define KINDS_DEFAULT "overview,alert,generation"
+
+enum {
+  TURN_BYTES = 64 << 10,
+  TURN_NS = 1000000,
+  OWED_BYTES_MAX = 64 << 10,
+  OVERVIEW_MS = 1000,
+  HISTORY_BYTES_MAX = 64 << 20
+};
+
+/* --- sending ----------------------------------------------------------------------------------- */
+
+/* Readers with something to be sent stand in a queue. Each has a turn of TURN_BYTES; after TURN_NS the
+ * loop looks at its other handles first, so that readers that are behind delay no answer. */
+
+static void queue_add(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+
+  if (c->live_queued) return;
+  c->live_queued = true;
+  c->live_next = NULL;
+  *http->live_queue_end = c;
+  http->live_queue_end = &c->live_next;
+}
+
+static struct tc__http_conn *queue_take(struct tc_http *http) {
+  struct tc__http_conn *c = http->live_queue;
+
+  if (c == NULL) return NULL;
+  http->live_queue = c->live_next;
+  if (http->live_queue == NULL) http->live_queue_end = &http->live_queue;
+  c->live_queued = false;
+  return c;
+}
+
+static void queue_remove(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+  struct tc__http_conn **at = &http->live_queue;
+
+  if (!c->live_queued) return;
+  while (*at != c) at = &(*at)->live_next;
+  *at = c->live_next;
+  if (*at == NULL) http->live_queue_end = at;
+  c->live_queued = false;
+}
+
+/* What is there goes out in one write. True: there may be more. */
+static bool send_turn(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+  size_t gathered = 0, n;
+  const void *text;
+  bool more = false;
+
+  if (tc_tls_unsent(c->tls) >= OWED_BYTES_MAX) return false; /* on_drained() comes back to it */
+  while (tc_live_next(http->live, c->live, &text, &n)) {
+    if (n > TURN_BYTES - gathered) {
+      more = true;
+      break;
+    }
+    memcpy(http->live_text + gathered, text, n);
+    gathered += n;
+  }
+  if (gathered == 0 && !more) return false;
+  tc_tls_send(c->tls, http->live_text, gathered);
+  if (more) tc_tls_send(c->tls, text, n);
+  c->since_ms = uv_now(http->env.tls->uv);
+  return more;
+}
+
+static void on_turn(uv_idle_t *handle) {
+  struct tc_http *http = handle->data;
+  uint64_t end_ns = uv_hrtime() + TURN_NS;
+  struct tc__http_conn *c;
+
+  while ((c = queue_take(http)) != NULL) {
+    if (send_turn(c)) queue_add(c);
+    if (uv_hrtime() >= end_ns) return;
+  }
+  uv_idle_stop(handle);
+}
+
+void tc__live_pump(struct tc__http_conn *c) {
+  if (c->http->closing) return;
+  queue_add(c);
+  uv_idle_start(&c->http->live_turn, on_turn);
+}
+
+void tc__live_pump_all(struct tc_http *http) {
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next)
+    if (c->live != NULL) tc__live_pump(c);
+}
+
+void tc__live_end(struct tc__http_conn *c) {
+  if (c->live == NULL) return;
+  queue_remove(c);
+  tc_live_leave(c->http->live, TB_MOVE(c->live));
+  tc__feed_listen(c->http);
+}
+
+tb_rc tc__live_open(struct tc_http *http) {
+  http->live_queue_end = &http->live_queue;
+  http->live_text = malloc(TURN_BYTES);
+  if (http->live_text == NULL) return TB_NOMEM;
+  return tc_live_new(http->env.limits.live_bytes_max, http->env.archive.started_wall_ns,
+                     &http->live);
+}
+
+void tc__live_start(struct tc_http *http) {
+  uv_idle_init(http->env.tls->uv, &http->live_turn);
+  http->live_turn.data = http;
+}
+
+void tc__live_close(struct tc_http *http) {
+  uv_close((uv_handle_t *)&http->live_turn, NULL);
+}
+
+void tc__live_free(struct tc_http *http) {
+  tc_live_free(http->live);
+  free(http->live_text);
+}
+
+/* --- overviews --------------------------------------------------------------------------------- */
+
+static void make_overview(struct tc__http_job *job, struct tc_archive_desk *desk) {
+  tc_overview_write(desk, job->http->env.archive.reports, &job->answer.body);
+}
+
+static void overview_made(struct tc__http_job *job, bool wanted) {
+  struct tc_http *http = job->http;
+
+  http->overview = false;
+  if (wanted && job->answer.body.rc == TB_OK && job->answer.body.len > 0)
+    tc_live_publish(http->live, "overview", job->answer.body.data, job->answer.body.len);
+  tc__live_pump_all(http);
+}
+
+static void begin_overview(struct tc_http *http) {
+  const struct tc__http_job job = { .run = make_overview, .done = overview_made };
+
+  if (http->overview || !tc_live_wanted(http->live, "overview")) return;
+  http->overview_ms = uv_now(http->env.tls->uv);
+  http->overview = tc__job_begin(http, NULL, &job);
+}
+
+void tc__live_tick(struct tc_http *http) {
+  uint64_t now_ms = uv_now(http->env.tls->uv);
+
+  if (tc_live_readers(http->live) == 0) return;
+  if (now_ms - http->overview_ms >= OVERVIEW_MS) begin_overview(http);
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
+    if (c->live == NULL || now_ms - c->since_ms < http->env.limits.heartbeat_ms) continue;
+    if (tc_tls_unsent(c->tls) < OWED_BYTES_MAX) tc_tls_send(c->tls, ": alive\n\n", 9);
+    c->since_ms = now_ms;
+  }
+}
+
+/* --- a new reader ------------------------------------------------------------------------------ */
+
+/* Not numbered: it is for this reader, and nobody misses it. Whoever comes back has his own. */
+static void send_history(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+  struct tb_mem mem;
+  struct tb_buf text;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, HISTORY_BYTES_MAX);
+  tb_buf_init(&text, &mem);
+  tb_buf_text(&text, "event: history\ndata: ");
+  tc_history_write(http->env.history, tc_wall_ns(), &text);
+  tb_buf_text(&text, "\n\n");
+  if (text.rc == TB_OK) tc_tls_send(c->tls, text.data, text.len);
+  tb_buf_fini(&text);
+}
+
+void tc__live_begin(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+  const char *kinds = KINDS_DEFAULT, *last_id = c->head.request.last_event_id;
+  const struct tc_http_param params[] = { { "kinds", &kinds }, { "last_event_id", &last_id } };
+  struct tc__http_answer a;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (tc_http_query(c->head.request.query, params, 2, &diag) != TB_OK) {
+    tc__conn_fail(c, 400, diag.text);
+    return;
+  }
+  if (tc_live_readers(http->live) >= http->env.limits.live_max) {
+    tc__conn_fail(c, 503, "as many readers as http.live_max allows are here");
+    return;
+  }
+  tc__answer_init(&a, "text/event-stream");
+  a.bytes = UINT64_MAX;
+  if (c->head.request.is_head) {
+    tc__conn_begin(c, &a);
+    tc__conn_done(c);
+  } else if (tc_live_join(http->live, last_id, kinds, &c->live) != TB_OK) {
+    tc__conn_fail(c, 400, "kinds= is too long");
+  } else {
+    tc__feed_listen(http);
+    tc__conn_begin(c, &a);
+    tc_tls_send(c->tls, "retry: 1000\n\n", 13);
+    if (http->env.history != NULL && last_id[0] == '\0' && tc_live_reads(c->live, "history"))
+      send_history(c);
+    tc__live_pump(c);
+    begin_overview(http); /* so that a page need not wait for its first figures */
+  }
+  tc__answer_fini(&a);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the http*.c files share:
+ *
+ *   http.c          the server, its listener and its set of connections
+ *   http_conn.c     one connection: heads in, one answer after the other out
+ *   http_answer.c   what an answer looks like on the wire
+ *   http_routes.c   which path is answered by whom
+ *   http_job.c      work on another thread, for one connection
+ *   http_api.c      answers out of the catalog and the reports
+ *   http_file.c     a segment's file, in chunks
+ *   http_events.c   live events for connections; http_live.c is their ring, history.c what was before
+ *   http_feed.c     messages of the feed as live events
+ */
+#ifndef TC_HTTP_PRIVATE_H
+#define TC_HTTP_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "collector/http/live.h"
+#include "collector/http/range.h"
+#include "collector/http/request.h"
+#include "collector/http/server.h"
+#include "collector/net/tcp_listener.h"
+
+enum { TC__ANSWER_BYTES_MAX = 64 << 20, TC__FILE_CHUNK_BYTES = 256 << 10 };
+
+/* --- an answer --------------------------------------------------------------------------------- */
+
+struct tc__http_answer {
+  int status;
+  const char *type;
+  const char *caching; /* NULL: no-store */
+  const char *policy;  /* Content-Security-Policy; NULL: nothing at all */
+  char tag[72];        /* ETag with its quotes; "": none */
+  char fields[256];    /* more lines of the head, each with its CR LF */
+  uint64_t bytes;      /* Content-Length; UINT64_MAX: until the connection ends */
+  struct tb_mem mem;
+  struct tb_buf body; /* where the answer is not sent in pieces */
+};
+
+void tc__answer_init(struct tc__http_answer *a, const char *type);
+void tc__answer_fini(struct tc__http_answer *a);
+/* Makes it an error, in JSON. */
+void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...) TB_PRINTF(3, 4);
+void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why);
+
+/* --- connections ------------------------------------------------------------------------------- */
+
+struct tc__http_job;
+
+struct tc__http_conn {
+  struct tc__http_conn *next, **at; /* of the server */
+  struct tc_http *http;
+  struct tc_tls *tls; /* NULL: gone, a job is still at work */
+  struct tc_http_head head;
+  bool busy;         /* an answer is under way: what comes behind waits in tls */
+  bool feeding;      /* inside on_bytes(), which goes on by itself */
+  bool ending;       /* no further request is read; closes once all is out */
+  uint64_t since_ms; /* when its head began or, between two, when the last answer was out */
+  uint64_t moved_ms; /* when the bytes it owes last changed */
+  size_t owed;
+  struct tc__http_job *job;    /* at most one at a time */
+  struct tc__http_file *file;  /* being sent */
+  struct tc_live_reader *live; /* reads live events until it ends */
+  bool live_queued;            /* in the server's live_queue */
+  struct tc__http_conn *live_next;
+  char peer[TC_PEER_MAX + 1];
+};
+
+struct tc_http {
+  struct tc_http_env env;
+  struct tc_listener *listener;
+  SSL_CTX *ctx; /* NULL: plain */
+  struct tb_hostport where;
+  struct tc__http_conn *first;
+  size_t count;
+  struct tc_live *live;
+  uv_idle_t live_turn;              /* runs while live_queue is not empty */
+  struct tc__http_conn *live_queue; /* live readers with something to be sent */
+  struct tc__http_conn **live_queue_end;
+  char *live_text;            /* what a reader's turn gathers */
+  bool overview;              /* one is being made */
+  uint64_t overview_ms;       /* when the last one was begun */
+  struct tc__http_feed *feed; /* NULL: none is there */
+  bool closing;
+
+  pthread_mutex_t lock; /* over the rest */
+  pthread_cond_t idle;
+  unsigned jobs_running;
+  bool jobs_refused;
+  struct tc_archive_desk *desks[8]; /* not in use */
+  unsigned desk_count;
+};
+
+/* http_conn.c */
+void tc__conn_accept(struct tc_http *http, int fd, const char *peer);
+void tc__conn_tick(struct tc__http_conn *c, uint64_t now_ms);
+/* Head and body; after it the answer is out and the next request may be read. */
+void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a);
+void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a); /* head only */
+void tc__conn_done(struct tc__http_conn *c); /* the answer is out */
+void tc__conn_fail(struct tc__http_conn *c, int status, const char *why);
+void tc__conn_free(struct tc__http_conn *c); /* for whoever is last to need it */
+
+/* http_answer.c: the head as bytes; answers its length. */
+size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_request *r, bool keep,
+                       char out[1024]);
+
+/* http_routes.c: answers, or makes c busy. */
+void tc__http_dispatch(struct tc__http_conn *c);
+
+/* http_job.c */
+struct tc__http_job {
+  uv_work_t work;
+  struct tc_http *http;
+  struct tc__http_conn *conn; /* NULL: nobody's */
+  /* On a worker. desk is NULL where there was no memory for one or the server is closing; the request
+   * of conn may be read, nothing else of it. */
+  void (*run)(struct tc__http_job *job, struct tc_archive_desk *desk);
+  /* On the loop. False: it was called off, or its connection is gone. */
+  void (*done)(struct tc__http_job *job, bool wanted);
+  struct tc__http_answer answer;
+  void *self; /* run's and done's own */
+};
+
+/* False: no memory; the job was not begun and done() is not called. */
+bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct tc__http_job *like);
+/* done() of a job whose answer is whole. */
+void tc__job_answer(struct tc__http_job *job, bool wanted);
+/* A route whose answer run() makes. */
+void tc__conn_work(struct tc__http_conn *c, const char *type,
+                   void (*run)(struct tc__http_job *job, struct tc_archive_desk *desk));
+void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at work */
+
+/* http_api.c */
+void tc__api_metrics(struct tc__http_job *job, struct tc_archive_desk *desk);
+void tc__api_streams(struct tc__http_job *job, struct tc_archive_desk *desk);
+void tc__api_segments(struct tc__http_job *job, struct tc_archive_desk *desk);
+void tc__api_report(struct tc__http_job *job, struct tc_archive_desk *desk);
+
+/* http_file.c */
+void tc__http_file_begin(struct tc__http_conn *c);
+void tc__http_file_pump(struct tc__http_conn *c); /* sends on, if there is room */
+void tc__http_file_free(struct tc__http_conn *c);
+
+/* http_events.c */
+TB_MUST tb_rc tc__live_open(struct tc_http *http);
+void tc__live_start(struct tc_http *http); /* nothing fails behind it */
+void tc__live_close(struct tc_http *http);
+void tc__live_free(struct tc_http *http);
+void tc__live_begin(struct tc__http_conn *c);
+void tc__live_end(struct tc__http_conn *c);  /* its connection has ended */
+void tc__live_pump(struct tc__http_conn *c); /* it may have something to be sent, or room for it */
+void tc__live_tick(struct tc_http *http);
+void tc__live_pump_all(struct tc_http *http);
+
+/* http_feed.c */
+TB_MUST tb_rc tc__feed_open(struct tc_http *http);
+void tc__feed_listen(struct tc_http *http); /* after a reader came or went */
+void tc__feed_close(struct tc_http *http);
+void tc__feed_free(struct tc_http *http);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/http/query.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool tc_http_percent_undo(char *text, bool plus) {
+  char *to = text;
+
+  for (const char *from = text; *from != '\0'; from++) {
+    char c = *from;
+
+    if (c == '+' && plus) c = ' ';
+    if (c == '%') {
+      int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
+
+      if (low < 0 || high + low == 0) return false;
+      c = (char)(high << 4 | low);
+      from += 2;
+    }
+    *to++ = c;
+  }
+  *to = '\0';
+  return true;
+}
+
+static tb_rc take(char *name, char *value, const struct tc_http_param *params, size_t n,
+                  uint64_t *given, struct tb_diag *diag) {
+  if (!tc_http_percent_undo(name, true) || !tc_http_percent_undo(value, true))
+    return tb_fail(diag, TB_PROTOCOL, "the query is not well encoded");
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(params[i].name, name) != 0) continue;
+    if (*given & UINT64_C(1) << i)
+      return tb_fail(diag, TB_PROTOCOL, "parameter \"%s\" is given twice", name);
+    *given |= UINT64_C(1) << i;
+    if (*value != '\0') *params[i].value = value;
+    return TB_OK;
+  }
+  return tb_fail(diag, TB_PROTOCOL, "no parameter \"%.60s\" here", name);
+}
+
+tb_rc tc_http_query(char *query, const struct tc_http_param *params, size_t n,
+                    struct tb_diag *diag) {
+  uint64_t given = 0;
+
+  for (char *next, *at = query; at != NULL && *at != '\0'; at = next) {
+    next = strchr(at, '&');
+    if (next != NULL) *next++ = '\0';
+    if (*at == '\0') continue;
+    char *value = strchr(at, '=');
+    if (value != NULL)
+      *value++ = '\0';
+    else
+      value = at + strlen(at);
+    TB_TRY(take(at, value, params, n, &given, diag));
+  }
+  return TB_OK;
+}
+
+tb_rc tc_http_number(const char *name, const char *text, uint64_t min, uint64_t max,
+                     struct tb_diag *diag, uint64_t *out) {
+  uint64_t value = 0;
+  bool fits = *text != '\0';
+
+  for (const char *c = text; fits && *c != '\0'; c++) {
+    fits = *c >= '0' && *c <= '9' && value <= max / 10;
+    if (fits) value = value * 10 + (uint64_t)(*c - '0'); /* max is far from where this could wrap */
+  }
+  if (!fits || value < min || value > max)
+    return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is not a whole number from %" PRIu64 " to %" PRIu64,
+                   name, text, min, max);
+  *out = value;
+  return TB_OK;
+}

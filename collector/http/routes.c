@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be asked, as a table. */
+#include <string.h>
+#include <strings.h>
+
+#include "collector/http/page.h"
+#include "collector/http/private.h"
+
+static void answer_healthz(struct tc__http_conn *c) {
+  const struct tc_http_source *source = &c->http->env.source;
+  const char *why = source->unhealthy(source->self);
+  struct tc__http_answer a;
+
+  tc__answer_init(&a, "text/plain; charset=utf-8");
+  a.status = why == NULL ? 200 : 503;
+  tb_buf_printf(&a.body, "%s\n", why == NULL ? "ok" : why);
+  tc__conn_answer(c, &a);
+  tc__answer_fini(&a);
+}
+
+static void answer_readyz(struct tc__http_conn *c) {
+  const struct tc_http_source *source = &c->http->env.source;
+  struct tc_readiness readiness;
+  struct tc__http_answer a;
+
+  source->readiness(source->self, &readiness);
+  tc__answer_init(&a, "application/json");
+  a.status = tc_readiness_is_ready(&readiness) ? 200 : 503;
+  tc_readiness_write(&readiness, &a.body);
+  tc__conn_answer(c, &a);
+  tc__answer_fini(&a);
+}
+
+static void answer_metrics(struct tc__http_conn *c) {
+  tc__conn_work(c, "text/plain; version=0.0.4; charset=utf-8", tc__api_metrics);
+}
+
+static void answer_streams(struct tc__http_conn *c) {
+  tc__conn_work(c, "application/json", tc__api_streams);
+}
+
+static void answer_segments(struct tc__http_conn *c) {
+  tc__conn_work(c, "application/json", tc__api_segments);
+}
+
+static void answer_report(struct tc__http_conn *c) {
+  tc__conn_work(c, "application/x-ndjson", tc__api_report);
+}
+
+static void answer_page(struct tc__http_conn *c) {
+  const struct tc_page_file *file = tc_page_find(c->head.request.path);
+  struct tc__http_answer a;
+
+  if (file == NULL) {
+    tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
+    return;
+  }
+  tc__answer_init(&a, file->type);
+  a.caching = "no-cache"; /* asked for anew each time, and mostly answered 304 */
+  a.policy = TC_PAGE_POLICY;
+  strcpy(a.tag, file->tag);
+  tb_buf_add(&a.body, file->bytes, file->len);
+  tc__conn_answer(c, &a);
+  tc__answer_fini(&a);
+}
+
+static const struct route {
+  const char *path;
+  bool below;        /* path is where the paths begin */
+  bool for_everyone; /* over TLS without a reader certificate too */
+  void (*answer)(struct tc__http_conn *c);
+} routes[] = {
+  { "/healthz", false, true, answer_healthz },
+  { "/readyz", false, false, answer_readyz },
+  { "/metrics", false, false, answer_metrics },
+  { "/api/v1/streams", false, false, answer_streams },
+  { "/api/v1/segments", false, false, answer_segments },
+  { "/api/v1/segments/", true, false, tc__http_file_begin },
+  { "/api/v1/report/", true, false, answer_report },
+  { "/api/v1/live", false, false, tc__live_begin },
+  { "/", true, false, answer_page },
+};
+
+/* "name", "name:port", "[::1]:port": the name must be one of this host's, or the configured one. */
+static bool host_is_ours(const struct tc__http_conn *c) {
+  const char *ours = c->http->where.host;
+  char host[sizeof c->head.request.host];
+  char *end;
+
+  memcpy(host, c->head.request.host, sizeof host);
+  if (host[0] == '[') {
+    end = strchr(host, ']');
+    if (end == NULL) return false;
+    *end = '\0';
+    return strcmp(host + 1, "::1") == 0 || strcmp(host + 1, ours) == 0;
+  }
+  end = strchr(host, ':');
+  if (end != NULL) *end = '\0';
+  return tb_host_is_loopback(host) || strcasecmp(host, ours) == 0;
+}
+
+void tc__http_dispatch(struct tc__http_conn *c) {
+  const char *path = c->head.request.path;
+  const struct route *route = routes;
+  char identity[TC_IDENTITY_BYTES + 1];
+  struct tb_diag diag;
+
+  /* An HTTP/1.0 client names no host: it is no browser either. */
+  if (c->http->ctx == NULL && c->head.request.host[0] != '\0' && !host_is_ours(c)) {
+    tc__conn_fail(c, 421, "this host goes by another name");
+    return;
+  }
+  while (route->below ? strncmp(route->path, path, strlen(route->path)) != 0
+                      : strcmp(route->path, path) != 0)
+    route++; /* the last one fits all */
+  tb_diag_clear(&diag);
+  if (!route->for_everyone && c->http->ctx != NULL &&
+      tc_tls_identity(tc_tls_ssl(c->tls), "reader", &diag, identity) != TB_OK)
+    tc__conn_fail(c, 403, diag.text);
+  else
+    route->answer(c);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/http/server.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "collector/base/logger.h"
+#include "collector/http/private.h"
+
+/* Past connections_max, which those that are closing may still count towards. */
+enum { LEAVING_MAX = 64 };
+
+/* Whoever has been without a whole request the longest; NULL: all have one. */
+static struct tc__http_conn *most_idle(const struct tc_http *http) {
+  struct tc__http_conn *found = NULL;
+
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next)
+    if (!c->busy && !c->ending && c->live == NULL && tc_tls_unsent(c->tls) == 0 &&
+        (found == NULL || c->since_ms < found->since_ms))
+      found = c;
+  return found;
+}
+
+static bool ready(void *self) {
+  const struct tc_http *http = self;
+
+  return http->count < http->env.limits.connections_max + LEAVING_MAX;
+}
+
+static void accepted(void *self, int fd, const char *peer) {
+  struct tc_http *http = self;
+
+  if (http->count >= http->env.limits.connections_max) {
+    struct tc__http_conn *victim = most_idle(http);
+
+    tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
+    if (victim == NULL) { /* all are being answered */
+      tc_log(TC_WARN, "http", "peer=%s: not taken: http.requests_max is %zu", peer,
+             http->env.limits.connections_max);
+      close(fd);
+      return;
+    }
+    victim->ending = true;
+    tc_tls_abort(victim->tls, "gives way to a newer connection: there are http.requests_max");
+  }
+  tc__conn_accept(http, fd, peer);
+}
+
+void tc_http_tick(struct tc_http *http) {
+  struct tc__http_conn *next;
+
+  if (http == NULL || http->closing) return;
+  for (struct tc__http_conn *c = http->first; c != NULL; c = next) {
+    next = c->next;
+    tc__conn_tick(c, uv_now(http->env.tls->uv));
+  }
+  tc__live_tick(http);
+}
+
+/* --- opening and closing ----------------------------------------------------------------------- */
+
+tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
+  const struct tc_tls_terms terms = { .alpn = "http/1.1",
+                                      .alpn_may_be_none = true,
+                                      .peer_may_be_none = true,
+                                      .revoked = http->env.revoked };
+  SSL_CTX *fresh;
+
+  if (http == NULL || tb_host_is_loopback(http->where.host)) return TB_OK;
+  TB_TRY(tc_tls_context_new(http->env.certs, &terms, diag, &fresh));
+  SSL_CTX_free(http->ctx);
+  http->ctx = fresh;
+  return TB_OK;
+}
+
+unsigned tc_http_recheck(struct tc_http *http) {
+  unsigned ended = 0;
+
+  if (http == NULL || http->ctx == NULL) return 0;
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
+    if (!tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
+    c->ending = true;
+    tc_tls_abort(c->tls, "certificate revoked");
+    ended++;
+  }
+  return ended;
+}
+
+static void http_freep(struct tc_http **http) {
+  tc_http_free(*http);
+}
+
+tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct tc_http **out) {
+  TB_CLEANUP(http_freep) struct tc_http *http = calloc(1, sizeof *http);
+  tb_rc rc;
+
+  if (http == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  http->env = *env;
+  pthread_mutex_init(&http->lock, NULL);
+  pthread_cond_init(&http->idle, NULL);
+  TB_TRY(tc__live_open(http));
+  TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
+  TB_TRY(tc_http_reload(http, diag));
+  struct tc_listener_sink sink = { http, ready, accepted };
+  TB_TRY(
+      env->socket != 0
+          ? tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &http->listener)
+          : tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
+  rc = tc__feed_open(http);
+  if (rc != TB_OK) {
+    tc_listener_close(TB_MOVE(http->listener));
+    return tb_fail(diag, rc, "%s", tb_rc_text(rc));
+  }
+  tc__live_start(http);
+  *out = TB_MOVE(http);
+  return TB_OK;
+}
+
+void tc_http_close(struct tc_http *http) {
+  if (http == NULL) return;
+  http->closing = true;
+  tc__feed_close(http);
+  tc__live_close(http);
+  tc_listener_close(TB_MOVE(http->listener));
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) tc_tls_abort(c->tls, NULL);
+  tc__jobs_end(http);
+}
+
+void tc_http_free(struct tc_http *http) {
+  if (http == NULL) return;
+  assert(http->first == NULL && !http->overview);
+  tc__feed_free(http);
+  tc__live_free(http);
+  SSL_CTX_free(http->ctx);
+  pthread_cond_destroy(&http->idle);
+  pthread_mutex_destroy(&http->lock);
+  free(http);
+}
+
+const char *tc_http_address(const struct tc_http *http) {
+  return tc_listener_address(http->listener);
+}

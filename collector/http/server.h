@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP/1.1 server: metrics, health, the API of docs/HTTP.md, live events and the page.
+ *
+ * GET and HEAD only, no bodies. A connection may stay for further requests, sent one by one or all at
+ * once (pipelined); they are answered in their order. On loopback it is plain and answers only to names
+ * of this host (a page elsewhere must not reach it through a name of its own: DNS rebinding). On any
+ * other address it is TLS 1.3, and all but /healthz wants a reader certificate.
+ *
+ * What may block, a question to the catalog or a read of a file, is done by libuv's workers; the loop
+ * only moves bytes. Where connections have no room left, the one that has been without a whole request
+ * the longest gives way, so that peers who say nothing (slowloris) shut nobody out.
+ *
+ * Memory    a connection is some 7 KiB; answers are as large as they are, a file's pass in chunks.
+ * Threads   all calls on the loop's thread. The source's calls come as said there.
+ * Time      uv_now(); tick() keeps the deadlines, to be called some ten times a second.
+ * Errors    open: TB_IO with the address in diag; TB_CORRUPT: certificates.
+ */
+#ifndef TC_HTTP_SERVER_H
+#define TC_HTTP_SERVER_H
+
+#include "collector/analysis/pauses_history.h"
+#include "collector/feed/publisher.h"
+#include "collector/http/health.h"
+#include "collector/http/metrics_text.h"
+#include "collector/net/tls_connection.h"
+#include "collector/query/session.h"
+
+/* Where answers come from. */
+struct tc_http_source {
+  void *self;
+  tb_rc (*metrics)(void *self, struct tb_buf *out); /* on a worker */
+  const char *(*unhealthy)(void *self); /* on the loop; NULL: all is well; else why not */
+  void (*readiness)(void *self, struct tc_readiness *out); /* on the loop */
+};
+
+struct tc_http_limits {
+  size_t connections_max; /* at once */
+  size_t head_bytes_max;  /* of a request */
+  uint64_t request_ms;    /* from its first byte to its last */
+  uint64_t idle_ms;       /* between two requests */
+  uint64_t stall_ms;      /* while nothing of an answer leaves */
+  size_t live_max;        /* readers of live events at once */
+  size_t live_bytes_max;  /* live events kept for readers that are behind, of all together */
+  uint64_t heartbeat_ms;  /* a comment to a live reader where nothing else was said */
+};
+
+struct tc_http_env {
+  struct tc_tls_loop *tls;
+  const char *address;            /* HOST:PORT */
+  int socket;                     /* listens on address already: owned; 0: to be opened */
+  const char *certs;              /* folder; used where address is not loopback */
+  struct tc_revocations *revoked; /* held; NULL: none are asked */
+  struct tc_http_limits limits;
+  struct tc_http_source source;
+  struct tc_metrics *metrics; /* counts there, on the loop's thread */
+  struct tc_archive_desk_env archive;
+  struct tc_feed *feed;       /* NULL: live events are overviews only */
+  struct tc_history *history; /* NULL: a page begins with what it sees itself */
+};
+
+struct tc_http;
+
+TB_MUST tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag,
+                           struct tc_http **out);
+TB_MUST tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag); /* certificates */
+/* Ends readers whose certificate has been taken back; how many. */
+unsigned tc_http_recheck(struct tc_http *http);
+void tc_http_tick(struct tc_http *http);
+/* After tc_feed_stop(). Ends all connections and waits for the question a worker may be at: the store
+ * may be closed afterwards. free() after the loop's last turn. NULL is fine for both. */
+void tc_http_close(struct tc_http *http);
+void tc_http_free(struct tc_http *http);
+
+const char *tc_http_address(const struct tc_http *http);
+
+#endif

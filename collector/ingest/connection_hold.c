@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which connection is held by a limit of its own or of its tenant's, and for how much of the time. A short hold is how the
+ * limits work; one that lasts half of the time is news for the agent and for the operator.
+ *
+ * Where nothing is stored the agent learns why, too: it cannot see a disk. The operator has the store's own lines. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "collector/base/logger.h"
+#include "collector/ingest/connection_private.h"
+
+enum { WINDOW_MS = 2000, STUCK_MS = 10000 };
+
+static const struct {
+  Tracecollect__V1__Hold code;
+  const char *text;
+} reasons[] = {
+  [TC_HOLD_MEMORY] = { TRACECOLLECT__V1__HOLD__HOLD_MEMORY, "" }, /* a metric counts these */
+  [TC_HOLD_TENANT_MEMORY] = { TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_MEMORY,
+                              "records of its name take agents.identity_records_max of memory" },
+  [TC_HOLD_TENANT_SHARE] = { TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_SHARE,
+                             "its name sends more generations than its share of the archive's "
+                             "work (agents.generations_max)" },
+  [TC_HOLD_TENANT_RATE] = { TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_RATE,
+                            "its name sends more generations a second than "
+                            "agents.identity_generations_rate" },
+  [TC_HOLD_STREAM_RATE] = { TRACECOLLECT__V1__HOLD__HOLD_STREAM_RATE,
+                            "it sends more generations a second than "
+                            "agents.stream_generations_rate" },
+};
+
+void tc__hold_begin(struct connection *c) {
+  bool is_limited = c->ingest.hold >= TC_HOLD_MEMORY;
+
+  c->held_from_ms = is_limited ? tc__now_ms(c->set) : 0;
+  if (is_limited) c->held_why = c->ingest.hold;
+}
+
+void tc__hold_end(struct connection *c) {
+  if (c->held_from_ms != 0) c->held_ms += tc__now_ms(c->set) - c->held_from_ms;
+}
+
+static void say(struct connection *c, Tracecollect__V1__Hold why) {
+  c->hold = why;
+  c->ack_due = true; /* it tells the agent */
+  tc__say_ack(c);
+}
+
+static void note(struct connection *c, uint64_t window_ms) {
+  char who[TC_ESCAPE_MAX + 1];
+
+  tc_log_about(tc_log_subject_of(c->identity), TC_WARN, "agents",
+               "peer=%s identity=\"%s\" stream=%" PRIu32 ": held for %" PRIu64 " of %" PRIu64
+               " ms: %s",
+               c->peer, tc_escape(who, c->identity, strlen(c->identity)), c->ingest.stream,
+               c->held_ms, window_ms, reasons[c->held_why].text);
+}
+
+/* ---- the store */
+
+static Tracecollect__V1__Hold hold_of(enum tc_shortage why) {
+  switch (why) {
+  case TC_SHORT_NONE: return TRACECOLLECT__V1__HOLD__HOLD_NONE;
+  case TC_SHORT_FREE_MIN:
+  case TC_SHORT_SPACE:
+  case TC_SHORT_INODES:
+  case TC_SHORT_QUOTA: return TRACECOLLECT__V1__HOLD__HOLD_DISK_FULL;
+  default: return TRACECOLLECT__V1__HOLD__HOLD_STORE;
+  }
+}
+
+static Tracecollect__V1__Hold shortage(const struct connection *c, bool of_log) {
+  const struct tc_connections_env *env = &c->set->env;
+
+  return env->shortage == NULL ? TRACECOLLECT__V1__HOLD__HOLD_NONE
+                               : hold_of(env->shortage(env->shortage_self, of_log));
+}
+
+/* Why nothing of this stream was acked in the window that ends now. */
+static Tracecollect__V1__Hold stuck(struct connection *c, uint64_t now) {
+  bool all_acked = c->submitted_seq <= c->durable_seq && !c->waiting;
+
+  if (all_acked || c->durable_seq != c->moved_seq) {
+    c->moved_seq = c->durable_seq;
+    c->moved_ms = now;
+    return TRACECOLLECT__V1__HOLD__HOLD_NONE;
+  }
+  Tracecollect__V1__Hold why = shortage(c, true);
+  bool for_long = now - c->moved_ms >= STUCK_MS && c->submitted_seq > c->durable_seq;
+  return why == TRACECOLLECT__V1__HOLD__HOLD_NONE && for_long ? TRACECOLLECT__V1__HOLD__HOLD_STORE
+                                                              : why;
+}
+
+/* Where the archive stands still, its share is no fault of the agent's. */
+static Tracecollect__V1__Hold standstill(const struct connection *c) {
+  Tracecollect__V1__Hold why = shortage(c, false);
+
+  return why == TRACECOLLECT__V1__HOLD__HOLD_NONE ? TRACECOLLECT__V1__HOLD__HOLD_ARCHIVE : why;
+}
+
+static bool is_its_own(const struct connection *c) {
+  return c->held_why != TC_HOLD_TENANT_SHARE || tc_jobs_done() != c->hold_window_jobs;
+}
+
+static void look(struct connection *c, uint64_t now, uint64_t window_ms) {
+  Tracecollect__V1__Hold why = stuck(c, now);
+  bool is_held = c->held_ms >= window_ms / 2;
+
+  if (why != TRACECOLLECT__V1__HOLD__HOLD_NONE) {
+    say(c, why);
+  } else if (is_held && !is_its_own(c)) {
+    say(c, standstill(c));
+  } else if (is_held) {
+    if (c->held_why > TC_HOLD_MEMORY) note(c, window_ms);
+    say(c, reasons[c->held_why].code);
+  }
+}
+
+void tc__hold_tick(struct connection *c, uint64_t now) {
+  uint64_t window_ms = now - c->hold_window_ms;
+
+  if (window_ms < WINDOW_MS) return;
+  if (c->waiting && c->held_from_ms != 0) {
+    tc__hold_end(c);
+    c->held_from_ms = now;
+  }
+  if (c->ingest.state == TC_INGEST_STREAMING) look(c, now, window_ms);
+  c->held_ms = 0;
+  c->hold_window_ms = now;
+  c->hold_window_jobs = tc_jobs_done();
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What connections.c (the set of one loop), connection.c (one agent), connection_hold.c (its waits) and
+ * connection_say.c (its answers) share. */
+#ifndef TC_INGEST_CONNECTION_PRIVATE_H
+#define TC_INGEST_CONNECTION_PRIVATE_H
+
+#include "base/map.h"
+#include "collector/ingest/connection.h"
+#include "collector/ingest/record_pool.h"
+#include "collector/ingest/session.h"
+#include "proto/frame.pb-c.h"
+
+/* What a connection waits for: a place in the store's mailbox; memory for the record it has begun, or its tenant's share
+ * of the archive, which records give back as they are freed; the time at which a rate lets it go on. One that waits for
+ * the mailbox holds memory, so no queue may wait for another. */
+enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAIT_RATE, TC__WAITS };
+
+struct connection {
+  struct connection *next, **at; /* of the set */
+  struct tc_connections *set;
+  struct tc_tls *tls; /* NULL: gone, a DETACH waits */
+  uint64_t id;
+  struct tc_ingest ingest;
+  struct tb_diag diag;
+  uint64_t source; /* as the gate knows it */
+  struct tc_tenant *tenant;
+  bool open;     /* handshake done */
+  bool attached; /* the store knows us: a DETACH is owed */
+  bool joined;   /* the recorders know us */
+  bool waiting;  /* in one of the set's queues, not read meanwhile */
+  enum tc__wait wait;
+  struct connection *wait_next, **wait_at;
+  bool ack_due, ending;
+  bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
+  bool dirty;   /* the store spoke of us since the last flush */
+  struct connection *dirty_next;
+  struct tc_counters greeted; /* as HELLO had them; zeroes: it had none */
+  struct tc_recorder agent;   /* as HELLO had it */
+  uint64_t submitted_seq, durable_seq;
+  uint64_t released;            /* record bytes that left memory */
+  uint64_t credit_told;         /* last credit mark sent */
+  Tracecollect__V1__Hold hold;  /* for the next ACK */
+  enum tc_ingest_hold held_why; /* the last limit that held it, or memory */
+  uint64_t held_from_ms;        /* the wait's begin, or the window's; 0: no limit holds it */
+  uint64_t held_ms;             /* of the window that began at hold_window_ms */
+  uint64_t hold_window_ms;
+  uint64_t hold_window_jobs; /* tc_jobs_done() then */
+  uint64_t moved_seq,
+      moved_ms; /* durable_seq when a window last saw it move, or nothing to store */
+  uint64_t opened_ms, heard_ms, spoke_ms;
+  uint64_t frame_seen, frame_ms; /* the frame that was begun, and when it was first seen so */
+  uint64_t expires_s;            /* its certificate, in Unix time; 0: no handshake yet */
+  uint64_t heartbeat_ms, credit; /* as the WELCOME says: a reload is for later connections */
+  char identity[TC_IDENTITY_BYTES + 1];
+  char peer[64];
+};
+
+struct tc_connections {
+  struct tc_connections_env env;
+  struct tc__wait_queue {
+    struct connection *first, **end;
+    size_t count;
+  } waits[TC__WAITS]; /* the longest waiting first */
+  uv_async_t memory;  /* records were freed */
+  struct tc_records_waiter memory_waiter;
+  uv_timer_t retry;
+  struct tb_mem mem;
+  struct tb_map by_id;
+  struct connection *first;
+  struct connection *dirty; /* empty between two drains of the mailbox */
+  size_t count;
+  uint64_t next_id;
+  bool store_failed;
+};
+
+static inline uint64_t tc__now_ms(const struct tc_connections *set) {
+  return uv_now(set->env.tls->uv);
+}
+static inline uint64_t tc__to_ms(uint64_t ns) {
+  return ns / 1000000;
+}
+
+/* connection_say.c */
+void tc__say_welcome(struct connection *c);
+void tc__say_ack(struct connection *c); /* if one is due and the socket is free */
+void tc__say_heartbeat(struct connection *c);
+void tc__say_snap(struct connection *c, const struct tc_snap_order *order);
+void tc__say_goaway(struct connection *c, const char *reason);
+void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, bool permanent,
+                    const char *reason); /* by name, and ends it */
+void tc__end(struct connection *c, const char *why);
+
+/* connection.c */
+TB_MUST tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd); /* owns fd */
+void tc__about_one(struct connection *c, const struct tc_reply *reply);
+void tc__go_on_reading(struct connection *c); /* offers what waits again */
+void tc__send_away(struct connection *c, const char *reason);
+void tc__end_if_acked(struct connection *c); /* one that was sent away */
+void tc__end_if_revoked(struct connection *c);
+void tc__tick_one(struct connection *c, uint64_t now);
+bool tc__detach(struct connection *c); /* false: the store has no room */
+
+/* connection_hold.c */
+void tc__hold_begin(struct connection *c); /* it waits, for ingest.hold */
+void tc__hold_end(struct connection *c);
+void tc__hold_tick(struct connection *c,
+                   uint64_t now); /* reports a connection that is held half of the time */
+
+/* connections.c */
+void tc__wait_for_store(struct connection *c); /* it is offered again when there may be room */
+void tc__waits_no_more(struct connection *c);
+void tc__forget(struct connection *c); /* out of the set, and its memory */
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agents of one loop as a set: by id for the store's replies, in a list for the clock. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/ingest/connection_private.h"
+
+/* A mailbox with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer
+ * is for what neither tells: a mailbox of DETACHes, a wait that began as the last record was freed. */
+enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
+
+void tc__forget(struct connection *c) {
+  assert(!c->dirty);
+  tc__waits_no_more(c);
+  *c->at = c->next;
+  if (c->next != NULL) c->next->at = c->at;
+  c->set->count--;
+  free(c);
+}
+
+/* --- waiting for the store --------------------------------------------------------------------- */
+
+static void wait_add(struct connection *c, enum tc__wait wait, struct connection **at) {
+  struct tc__wait_queue *queue = &c->set->waits[wait];
+
+  c->waiting = true;
+  c->wait = wait;
+  c->wait_at = at;
+  c->wait_next = *at;
+  tc__hold_begin(c);
+  if (c->wait_next != NULL)
+    c->wait_next->wait_at = &c->wait_next;
+  else
+    queue->end = &c->wait_next;
+  *at = c;
+  queue->count++;
+}
+
+void tc__waits_no_more(struct connection *c) {
+  struct tc__wait_queue *queue = &c->set->waits[c->wait];
+
+  if (!c->waiting) return;
+  c->waiting = false;
+  tc__hold_end(c);
+  *c->wait_at = c->wait_next;
+  if (c->wait_next != NULL)
+    c->wait_next->wait_at = c->wait_at;
+  else
+    queue->end = c->wait_at;
+  queue->count--;
+}
+
+static void on_retry(uv_timer_t *timer);
+
+/* By a limit of its own or its tenant's: it gives its turn up, as others' records may find room. */
+static bool is_limited(const struct connection *c) {
+  return c->ingest.hold > TC_HOLD_MEMORY;
+}
+
+static enum tc__wait wait_of(const struct connection *c) {
+  if (c->tls == NULL || c->ingest.whole) return TC__WAIT_MAILBOX;
+  return c->ingest.hold >= TC_HOLD_TENANT_RATE ? TC__WAIT_RATE : TC__WAIT_MEMORY;
+}
+
+static void count_hold(const struct connection *c) {
+  struct tc_metrics *metrics = c->set->env.metrics;
+
+  tc_metric_add(is_limited(c) ? &metrics->limit_holds_total : &metrics->holds_total, 1);
+}
+
+void tc__wait_for_store(struct connection *c) {
+  struct tc_connections *set = c->set;
+  bool gone = c->tls == NULL;
+  enum tc__wait wait = wait_of(c);
+
+  if (!c->waiting && !gone) count_hold(c);
+  if (c->waiting && !gone && c->wait == wait && !is_limited(c)) return;
+  tc__waits_no_more(c);
+  /* What is left of one that has gone is the first: it needs a place in the mailbox and nothing else. */
+  wait_add(c, wait, gone ? &set->waits[wait].first : set->waits[wait].end);
+  if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
+  if (!uv_is_active((uv_handle_t *)&set->retry))
+    uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
+}
+
+/* False: it has to wait on. */
+static bool offer(struct connection *c) {
+  if (c->tls != NULL) {
+    tc__go_on_reading(c);
+    return !c->waiting;
+  }
+  if (!tc__detach(c)) return false;
+  tc__forget(c);
+  return true;
+}
+
+static void offer_mailbox(struct tc_connections *set) {
+  struct connection *c;
+
+  while ((c = set->waits[TC__WAIT_MAILBOX].first) != NULL &&
+         (offer(c) || c->wait != TC__WAIT_MAILBOX)) {
+  }
+}
+
+/* One that finds no memory ends it, unless the limit is its tenant's: then others are tried. */
+static void offer_memory(struct tc_connections *set) {
+  struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
+  size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
+  struct connection *c;
+
+  if (queue->first != NULL) tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
+  while (tries > 0 && (c = queue->first) != NULL) {
+    if (offer(c) || c->wait != TC__WAIT_MEMORY) continue;
+    if (!is_limited(c)) return;
+    tries--;
+  }
+}
+
+/* One that is still too early has gone to the end of its queue. */
+static void offer_rate(struct tc_connections *set) {
+  struct tc__wait_queue *queue = &set->waits[TC__WAIT_RATE];
+  size_t tries = queue->count < RATES_TRIED_MAX ? queue->count : RATES_TRIED_MAX;
+
+  for (; tries > 0 && queue->first != NULL; tries--) (void)!offer(queue->first);
+}
+
+static bool none_waits(const struct tc_connections *set) {
+  for (unsigned i = 0; i < TC__WAITS; i++)
+    if (set->waits[i].first != NULL) return false;
+  return true;
+}
+
+static void offer_all(struct tc_connections *set) {
+  offer_mailbox(set);
+  offer_memory(set);
+  if (none_waits(set)) uv_timer_stop(&set->retry);
+}
+
+static void on_retry(uv_timer_t *timer) {
+  offer_rate(timer->data);
+  offer_all(timer->data);
+}
+
+static void on_memory(uv_async_t *handle) {
+  offer_all(handle->data);
+}
+
+static void wake_for_memory(void *self) {
+  uv_async_send(self);
+}
+
+/* --- the set ----------------------------------------------------------------------------------- */
+
+void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply) {
+  uint64_t *found;
+
+  if (reply->kind == TC_REPLY_FAILED) {
+    set->store_failed = true;
+    return;
+  }
+  found = tb_map_find(&set->by_id, reply->conn);
+  if (found == NULL) return; /* it has gone meanwhile */
+  struct connection *c = (struct connection *)(uintptr_t)*found;
+  tc__about_one(c, reply);
+  if (c->dirty) return;
+  c->dirty = true;
+  c->dirty_next = set->dirty;
+  set->dirty = c;
+}
+
+void tc_connections_flush(struct tc_connections *set) {
+  while (set->dirty != NULL) {
+    struct connection *c = set->dirty;
+
+    set->dirty = c->dirty_next;
+    c->dirty = false;
+    if (c->ingest.state != TC_INGEST_STREAMING) continue;
+    tc__say_ack(c);
+    tc__end_if_acked(c);
+  }
+  offer_all(set);
+}
+
+static void send_snaps(struct tc_connections *set) {
+  struct tc_snap_order order;
+
+  while (set->env.recorders != NULL &&
+         tc_recorders_next(set->env.recorders, set->env.loop, &order)) {
+    const uint64_t *found = tb_map_find(&set->by_id, order.conn);
+    if (found != NULL) tc__say_snap((struct connection *)(uintptr_t)*found, &order);
+  }
+}
+
+void tc_connections_tick(struct tc_connections *set) {
+  uint64_t now = tc__now_ms(set), expires_s = 0;
+  struct connection *next;
+
+  for (struct connection *c = set->first; c != NULL; c = next) {
+    next = c->next;
+    if (c->expires_s != 0 && (expires_s == 0 || c->expires_s < expires_s)) expires_s = c->expires_s;
+    tc__tick_one(c, now);
+  }
+  atomic_store_explicit(&set->env.metrics->agent_certificate_expires_seconds, expires_s,
+                        memory_order_relaxed);
+  send_snaps(set);
+}
+
+static void turn_away(struct tc_connections *set, struct connection *c, uint64_t source) {
+  if (set->env.gate != NULL) tc_gate_leave(set->env.gate, source, false, uv_hrtime());
+  free(c);
+}
+
+void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer,
+                           uint64_t source) {
+  struct connection *c = calloc(1, sizeof *c);
+  uint64_t *slot;
+
+  if (c == NULL) {
+    turn_away(set, c, source);
+    close(fd);
+    return;
+  }
+  c->set = set;
+  c->id = (uint64_t)(set->env.loop + 1) << 48 | ++set->next_id; /* unique over all loops */
+  c->source = source;
+  snprintf(c->peer, sizeof c->peer, "%s", peer);
+  if (tb_map_put(&set->by_id, c->id, &slot, NULL) != TB_OK) {
+    close(fd);
+    turn_away(set, c, source);
+    return;
+  }
+  if (tc__connection_open(c, ctx, fd) != TB_OK) {
+    tb_map_remove(&set->by_id, c->id);
+    turn_away(set, c, source);
+    return;
+  }
+  *slot = (uintptr_t)c;
+  c->next = set->first;
+  if (c->next != NULL) c->next->at = &c->next;
+  c->at = &set->first;
+  set->first = c;
+  set->count++;
+}
+
+void tc_connections_drain(struct tc_connections *set, const char *reason) {
+  struct connection *next;
+
+  for (struct connection *c = set->first; c != NULL; c = next) {
+    next = c->next;
+    if (c->tls == NULL || c->ending) continue;
+    if (c->ingest.state != TC_INGEST_STREAMING) {
+      c->ending = true;
+      tc_tls_abort(c->tls, reason);
+      continue;
+    }
+    if (!c->leaving) tc__send_away(c, reason);
+  }
+}
+
+void tc_connections_recheck(struct tc_connections *set) {
+  for (struct connection *c = set->first; c != NULL; c = c->next) tc__end_if_revoked(c);
+}
+
+void tc_connections_abort(struct tc_connections *set) {
+  for (struct connection *c = set->first; c != NULL; c = c->next) {
+    c->ending = true;
+    if (c->tls != NULL) tc_tls_abort(c->tls, "shutdown");
+  }
+}
+
+size_t tc_connections_count(const struct tc_connections *set) {
+  return set->count;
+}
+
+tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out) {
+  struct tc_connections *set = calloc(1, sizeof *set);
+
+  if (set == NULL) return TB_NOMEM;
+  set->env = *env;
+  tb_mem_init(&set->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&set->by_id, &set->mem, 0x9e3779b97f4a7c15u); /* ids are ours: no secret is needed */
+  for (unsigned i = 0; i < TC__WAITS; i++) set->waits[i].end = &set->waits[i].first;
+  if (uv_async_init(env->tls->uv, &set->memory, on_memory) != 0) {
+    free(set);
+    return TB_IO;
+  }
+  uv_timer_init(env->tls->uv, &set->retry);
+  set->retry.data = set->memory.data = set;
+  set->memory_waiter.wake = wake_for_memory;
+  set->memory_waiter.self = &set->memory;
+  tc_records_waiter_add(&set->memory_waiter);
+  *out = set;
+  return TB_OK;
+}
+
+void tc_connections_close(struct tc_connections *set) {
+  tc_records_waiter_remove(&set->memory_waiter);
+  uv_close((uv_handle_t *)&set->memory, NULL);
+  uv_close((uv_handle_t *)&set->retry, NULL);
+}
+
+void tc_connections_free(struct tc_connections *set) {
+  if (set == NULL) return;
+  while (set->first != NULL) { /* whose DETACH found no room until the end */
+    assert(set->first->tls == NULL);
+    tc__forget(set->first);
+  }
+  tb_map_fini(&set->by_id);
+  free(set);
+}

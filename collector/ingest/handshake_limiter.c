@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bucket of allowed failures for each source, filled by time up to the burst and emptied by failing. A
+ * place whose bucket is full again and that has nothing half-open tells nothing: it may be taken. */
+#include "collector/ingest/handshake_limiter.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { TRIES = 8 }; /* places a source may stand at */
+static const uint64_t SECOND_NS = 1000000000;
+
+struct place {
+  uint64_t source;
+  uint64_t half_open;
+  uint64_t progress_ns; /* when one of them last succeeded, or the first began */
+  uint64_t failures;    /* not forgiven yet */
+  uint64_t forgiven_ns;
+};
+
+struct tc_gate {
+  pthread_mutex_t lock;
+  uint64_t seed;
+  struct place places[TC_GATE_SOURCES];
+};
+
+tb_rc tc_gate_new(uint64_t seed, struct tc_gate **out) {
+  struct tc_gate *gate = calloc(1, sizeof *gate);
+
+  if (gate == NULL) return TB_NOMEM;
+  pthread_mutex_init(&gate->lock, NULL);
+  gate->seed = seed | 1;
+  *out = gate;
+  return TB_OK;
+}
+
+void tc_gate_free(struct tc_gate *gate) {
+  if (gate == NULL) return;
+  pthread_mutex_destroy(&gate->lock);
+  free(gate);
+}
+
+uint64_t tc_gate_source(int fd) {
+  struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
+  socklen_t len = sizeof at;
+  uint64_t source = 0;
+
+  if (getpeername(fd, (struct sockaddr *)&at, &len) != 0) return 0;
+  if (at.ss_family == AF_INET) return ((const struct sockaddr_in *)&at)->sin_addr.s_addr;
+  if (at.ss_family != AF_INET6) return 0;
+  const unsigned char *bytes = ((const struct sockaddr_in6 *)&at)->sin6_addr.s6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)&at)->sin6_addr)) {
+    memcpy(&source, bytes + 12, 4);
+    return source;
+  }
+  memcpy(&source, bytes, sizeof source); /* whoever has one address of a /64 has them all */
+  return source;
+}
+
+static struct place *place_at(struct tc_gate *gate, uint64_t source, unsigned tries) {
+  uint64_t hash = (source ^ gate->seed) * 0x9e3779b97f4a7c15u * gate->seed;
+
+  return &gate->places[((hash >> 32) + tries) % TC_GATE_SOURCES];
+}
+
+static bool is_empty(const struct place *place) {
+  return place->half_open == 0 && place->failures == 0;
+}
+
+static void forgive(struct place *place, const struct tc_gate_limits *limits, uint64_t now_ns) {
+  uint64_t per_failure_ns = SECOND_NS / (limits->failures_rate > 0 ? limits->failures_rate : 1);
+  uint64_t forgiven = (now_ns - place->forgiven_ns) / per_failure_ns;
+
+  if (forgiven >= place->failures) {
+    place->failures = 0;
+    place->forgiven_ns = now_ns;
+  } else {
+    place->failures -= forgiven;
+    place->forgiven_ns += forgiven * per_failure_ns;
+  }
+}
+
+static struct place *find(struct tc_gate *gate, uint64_t source) {
+  for (unsigned i = 0; i < TRIES; i++) {
+    struct place *place = place_at(gate, source, i);
+    if (place->source == source && !is_empty(place)) return place;
+  }
+  return NULL;
+}
+
+static struct place *take_empty(struct tc_gate *gate, uint64_t source,
+                                const struct tc_gate_limits *limits, uint64_t now_ns) {
+  for (unsigned i = 0; i < TRIES; i++) {
+    struct place *place = place_at(gate, source, i);
+    if (place->failures > 0) forgive(place, limits, now_ns);
+    if (!is_empty(place)) continue;
+    *place = (struct place){ .source = source, .forgiven_ns = now_ns };
+    return place;
+  }
+  return NULL;
+}
+
+static enum tc_gate_answer enter(struct place *place, const struct tc_gate_limits *limits,
+                                 uint64_t now_ns) {
+  if (place->failures >= limits->failures_burst) return TC_GATE_CLOSED_FAILING;
+  if (place->half_open >= limits->half_open_max)
+    return now_ns - place->progress_ns < TC_GATE_PATIENCE_NS ? TC_GATE_LATER
+                                                             : TC_GATE_CLOSED_HANGING;
+  if (place->half_open++ == 0) place->progress_ns = now_ns;
+  return TC_GATE_OPEN;
+}
+
+enum tc_gate_answer tc_gate_enter(struct tc_gate *gate, uint64_t source,
+                                  const struct tc_gate_limits *limits, uint64_t now_ns) {
+  enum tc_gate_answer answer = TC_GATE_OPEN;
+
+  pthread_mutex_lock(&gate->lock);
+  struct place *place = find(gate, source);
+  if (place != NULL) forgive(place, limits, now_ns);
+  if (place == NULL) place = take_empty(gate, source, limits, now_ns);
+  if (place != NULL) answer = enter(place, limits, now_ns);
+  pthread_mutex_unlock(&gate->lock);
+  return answer;
+}
+
+void tc_gate_leave(struct tc_gate *gate, uint64_t source, bool failed, uint64_t now_ns) {
+  pthread_mutex_lock(&gate->lock);
+  struct place *place = find(gate, source);
+  if (place != NULL) {
+    place->failures += failed;
+    if (!failed) place->progress_ns = now_ns;
+    place->half_open -= place->half_open > 0;
+  }
+  pthread_mutex_unlock(&gate->lock);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the connections of one identity take together, over all loops: one certificate, or who stole it, must
+ * not take everything.
+ *
+ * Memory    some 200 bytes an identity that has a connection or record bytes in memory; idle entries
+ *           are given up as others are looked for.
+ * Threads   any. A tenant may be used by who is counted in it: between enter and leave, and while bytes
+ *           are charged.
+ * Errors    TB_BUDGET: the identity has all the connections it may have. TB_NOMEM.
+ */
+#ifndef TC_INGEST_QUOTA_H
+#define TC_INGEST_QUOTA_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/result.h"
+#include "collector/base/rate_limit.h"
+
+struct tc_tenants;
+
+struct tc_tenant {
+  atomic_size_t record_bytes; /* in memory, of records that name this tenant */
+  atomic_size_t
+      jobs; /* of the archive: a generation, a loss or a stream's end is a file to write */
+  struct tc_pace pace; /* of its jobs */
+};
+
+/* From the job's record in memory until the archive has taken it up. */
+void tc_job_begun(struct tc_tenant *tenant);
+void tc_job_done(struct tc_tenant *tenant);
+/* Of the whole process: tenants that have a job, and jobs that were done so far. */
+size_t tc_tenants_with_jobs(void);
+uint64_t tc_jobs_done(void);
+
+TB_MUST tb_rc tc_tenants_new(struct tc_tenants **out);
+void tc_tenants_free(struct tc_tenants *tenants); /* nobody is counted any more; NULL is fine */
+
+TB_MUST tb_rc tc_tenants_enter(struct tc_tenants *tenants, const char *identity,
+                               uint64_t connections_max, struct tc_tenant **out);
+void tc_tenants_leave(struct tc_tenants *tenants, struct tc_tenant *tenant);
+
+#endif

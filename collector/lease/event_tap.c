@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream that leases ask for has a line for each of them. A slice of events is gone over once for
+ * durations and once for each line. */
+#include "collector/lease/event_tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pack/bundle.h"
+
+enum { BUNDLE_BYTES = 128 << 10, SLICE_EVENTS_MAX = 256 };
+
+struct lease {
+  uint64_t id;
+  bool unconfirmed; /* the leases' thread does not know yet that we know */
+  uint64_t lost;    /* events, since the last bundle that left */
+  struct tc_lease_filter filter;
+};
+
+struct line {
+  uint64_t lease;
+  struct to_filter filter;
+  struct tp_bundle bundle;
+};
+
+struct tc_tapped {
+  struct tc_tapped *next, **at; /* among the tap's */
+  struct tc_tap *tap;
+  uint64_t version; /* of the tap's leases, when lines were made */
+  struct tp_bundle_about about;
+  struct to_durations durations;
+  uint64_t position; /* of the next event in its generation */
+  struct line *lines;
+  size_t n_lines;
+};
+
+struct tc_tap {
+  struct tc_leases *leases;
+  unsigned loop;
+  struct tb_mem mem;
+  struct lease *lease;
+  size_t n, room;
+  uint64_t version;
+  struct tc_tapped *tapped;
+};
+
+/* --- lines ------------------------------------------------------------------------------------- */
+
+static void line_fini(struct line *line) {
+  tp_bundle_fini(&line->bundle);
+}
+
+/* What is left of the bundle is memory only. */
+static void line_empty(struct tc_tap *tap, struct line *line) {
+  tp_bundle_fini(&line->bundle);
+  tp_bundle_init(&line->bundle, &tap->mem);
+}
+
+static struct lease *find_lease(struct tc_tap *tap, uint64_t id) {
+  for (size_t i = 0; i < tap->n; i++)
+    if (tap->lease[i].id == id) return &tap->lease[i];
+  return NULL;
+}
+
+/* bundle NULL: only the loss is told. */
+static void send(struct tc_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
+  uint64_t events = bundle != NULL ? bundle->count : 0;
+  size_t len = events > 0 ? tp_bundle_bytes(bundle) : 0;
+  struct tc_bundle *b = malloc(sizeof *b + len);
+
+  if (events > 0) bundle->count = 0;
+  if (b != NULL) {
+    *b = (struct tc_bundle){
+      .lease = lease->id, .events = events, .lost_before = lease->lost, .len = len
+    };
+    if (len > 0) tp_bundle_write(bundle, b->bytes);
+    if (tc_leases_post(tap->leases, tap->loop, b)) {
+      lease->lost = 0;
+      return;
+    }
+    free(b);
+  }
+  lease->lost += events;
+}
+
+static void line_send(struct tc_tap *tap, struct line *line) {
+  struct lease *lease = find_lease(tap, line->lease);
+
+  if (line->bundle.count > 0 && lease != NULL) send(tap, lease, &line->bundle);
+}
+
+static void line_add(struct tc_tapped *t, struct line *line, const struct to_generation *gen,
+                     const struct to_event *ev, uint64_t position,
+                     const struct to_duration *lasted) {
+  struct tp_bundle *b = &line->bundle;
+  tb_rc rc = b->count == 0 ? tp_bundle_begin(b, gen, &t->about) : TB_OK;
+
+  if (rc == TB_OK) rc = tp_bundle_add(b, gen, ev, position, lasted);
+  if (rc != TB_OK) { /* no memory: what there is goes, and takes its own with it */
+    struct lease *lease = find_lease(t->tap, line->lease);
+    line_send(t->tap, line);
+    line_empty(t->tap, line);
+    if (lease != NULL) lease->lost++;
+  } else if (tp_bundle_bytes(b) >= BUNDLE_BYTES) {
+    line_send(t->tap, line);
+  }
+}
+
+/* --- streams ----------------------------------------------------------------------------------- */
+
+static bool name_fits(const char *want, bool prefix, const char *have) {
+  if (prefix) return strncmp(want, have, strlen(want)) == 0;
+  return want[0] == '\0' || strcmp(want, have) == 0;
+}
+
+static bool stream_fits(const struct tc_lease_filter *f, const struct tc_tapped_about *about) {
+  if (f->one_stream && memcmp(f->stream, about->stream, sizeof f->stream) != 0) return false;
+  return name_fits(f->service, f->service_is_prefix, about->service) &&
+         name_fits(f->instance, f->instance_is_prefix, about->instance);
+}
+
+static void remove_line(struct tc_tapped *t, uint64_t lease) {
+  for (size_t i = 0; i < t->n_lines; i++) {
+    if (t->lines[i].lease != lease) continue;
+    line_fini(&t->lines[i]);
+    t->lines[i] = t->lines[--t->n_lines];
+    return;
+  }
+}
+
+static bool has_line(const struct tc_tapped *t, uint64_t lease) {
+  for (size_t i = 0; t != NULL && i < t->n_lines; i++)
+    if (t->lines[i].lease == lease) return true;
+  return false;
+}
+
+static bool add_line(struct tc_tapped *t, const struct lease *lease) {
+  struct line *lines = realloc(t->lines, (t->n_lines + 1) * sizeof *lines);
+
+  if (lines == NULL) return false;
+  t->lines = lines;
+  lines[t->n_lines] = (struct line){ .lease = lease->id, .filter = lease->filter.events };
+  tp_bundle_init(&lines[t->n_lines].bundle, &t->tap->mem);
+  t->n_lines++;
+  return true;
+}
+
+static struct tc_tapped *tapped_new(struct tc_tap *tap, const struct tc_tapped_about *about) {
+  struct tc_tapped *t = calloc(1, sizeof *t);
+
+  if (t == NULL) return NULL;
+  t->tap = tap;
+  t->about = (struct tp_bundle_about){ .stream = about->stream,
+                                       .service = about->service,
+                                       .instance = about->instance };
+  to_durations_init(&t->durations, &tap->mem);
+  t->next = tap->tapped;
+  t->at = &tap->tapped;
+  if (t->next != NULL) t->next->at = &t->next;
+  tap->tapped = t;
+  return t;
+}
+
+void tc_tapped_free(struct tc_tapped *t) {
+  if (t == NULL) return;
+  *t->at = t->next;
+  if (t->next != NULL) t->next->at = t->at;
+  for (size_t i = 0; i < t->n_lines; i++) line_fini(&t->lines[i]);
+  to_durations_fini(&t->durations);
+  free(t->lines);
+  free(t);
+}
+
+/* A lease that finds no memory for its line is tried again at the next generation. */
+static void match_leases(struct tc_tap *tap, const struct tc_tapped_about *about,
+                         struct tc_tapped **tapped) {
+  bool all = true;
+
+  for (size_t i = 0; i < tap->n; i++) {
+    const struct lease *lease = &tap->lease[i];
+    if (!stream_fits(&lease->filter, about) || has_line(*tapped, lease->id)) continue;
+    if (*tapped == NULL) *tapped = tapped_new(tap, about);
+    all = *tapped != NULL && add_line(*tapped, lease) && all;
+  }
+  if (*tapped != NULL && all) (*tapped)->version = tap->version;
+}
+
+void tc_tap_begin(struct tc_tap *tap, const struct tc_tapped_about *about,
+                  struct tc_tapped **tapped) {
+  if (tap == NULL || (tap->n == 0 && *tapped == NULL)) return;
+  if (*tapped == NULL || (*tapped)->version != tap->version) match_leases(tap, about, tapped);
+  if (*tapped == NULL) return;
+  (*tapped)->position = 0;
+  if ((*tapped)->n_lines == 0) {
+    tc_tapped_free(*tapped);
+    *tapped = NULL;
+  }
+}
+
+/* --- events ------------------------------------------------------------------------------------ */
+
+static void add_slice(struct tc_tapped *t, const struct to_generation *gen,
+                      const struct to_event *events, size_t n) {
+  struct to_duration lasted[SLICE_EVENTS_MAX];
+
+  for (size_t i = 0; i < n; i++)
+    if (to_durations_event(&t->durations, &events[i], &lasted[i]) != TB_OK)
+      lasted[i] = (struct to_duration){ 0 }; /* its duration stays unknown */
+  for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)
+    for (size_t i = 0; i < n; i++)
+      if (to_filter_fits(&line->filter, &events[i], &lasted[i]))
+        line_add(t, line, gen, &events[i], t->position + i, &lasted[i]);
+  t->position += n;
+}
+
+void tc_tapped_events(struct tc_tapped *t, const struct to_generation *gen,
+                      const struct to_event *events, size_t n) {
+  if (gen == NULL) return;
+  for (size_t part; n > 0; events += part, n -= part) {
+    part = n < SLICE_EVENTS_MAX ? n : SLICE_EVENTS_MAX;
+    add_slice(t, gen, events, part);
+  }
+}
+
+void tc_tapped_end(struct tc_tapped *t) {
+  for (struct line *line = t->lines; line < t->lines + t->n_lines; line++) {
+    line_send(t->tap, line);
+    line_empty(t->tap, line);
+  }
+}
+
+void tc_tapped_epoch(struct tc_tapped *t) {
+  to_durations_epoch(&t->durations);
+}
+
+void tc_tapped_clock(struct tc_tapped *t, to_ns trace_ns, uint64_t wall_ns) {
+  t->about.clock_trace_ns = trace_ns;
+  t->about.clock_wall_ns = wall_ns;
+}
+
+/* --- leases ------------------------------------------------------------------------------------ */
+
+static void confirm(struct tc_tap *tap, struct lease *lease) {
+  struct tc_bundle *word = calloc(1, sizeof *word);
+
+  if (word == NULL) return;
+  word->ready = true;
+  word->lease = lease->id;
+  lease->unconfirmed = !tc_leases_post(tap->leases, tap->loop, word);
+  if (lease->unconfirmed) free(word);
+}
+
+static void add_lease(struct tc_tap *tap, const struct tc_tap_order *order) {
+  if (tap->n == tap->room) {
+    size_t room = tap->room == 0 ? 8 : 2 * tap->room;
+    struct lease *leases = realloc(tap->lease, room * sizeof *leases);
+    if (leases == NULL) return; /* never confirmed: its reader is told that there was no room */
+    tap->lease = leases;
+    tap->room = room;
+  }
+  tap->lease[tap->n] = (struct lease){ .id = order->lease, .filter = order->filter };
+  tap->version++;
+  confirm(tap, &tap->lease[tap->n++]);
+}
+
+static void remove_lease(struct tc_tap *tap, uint64_t id) {
+  for (struct tc_tapped *t = tap->tapped; t != NULL; t = t->next) remove_line(t, id);
+  struct lease *lease = find_lease(tap, id);
+  if (lease != NULL) *lease = tap->lease[--tap->n];
+}
+
+void tc_tap_order(struct tc_tap *tap, struct tc_tap_order *order) {
+  if (order->remove)
+    remove_lease(tap, order->lease);
+  else
+    add_lease(tap, order);
+  free(order);
+}
+
+void tc_tap_tick(struct tc_tap *tap) {
+  for (struct lease *lease = tap->lease; lease < tap->lease + tap->n; lease++) {
+    if (lease->unconfirmed) confirm(tap, lease);
+    if (lease->lost > 0) send(tap, lease, NULL);
+  }
+}
+
+tb_rc tc_tap_new(struct tc_leases *leases, unsigned loop, struct tc_tap **out) {
+  struct tc_tap *tap = calloc(1, sizeof *tap);
+
+  if (tap == NULL) return TB_NOMEM;
+  tap->leases = leases;
+  tap->loop = loop;
+  tb_mem_init(&tap->mem, tb_mem_libc, NULL, TC_TAP_BYTES_MAX);
+  *out = tap;
+  return TB_OK;
+}
+
+void tc_tap_free(struct tc_tap *tap) {
+  if (tap == NULL) return;
+  free(tap->lease);
+  free(tap);
+}

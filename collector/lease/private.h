@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by leases.c (the thread and its mailboxes) and leases_table.c (what becomes of what comes). */
+#ifndef TC_LEASE_PRIVATE_H
+#define TC_LEASE_PRIVATE_H
+
+#include <pthread.h>
+
+#include "collector/base/spsc_queue.h"
+#include "collector/base/wakeup.h"
+#include "collector/lease/broker.h"
+
+struct tc__lease {
+  uint64_t id;      /* 0: free */
+  unsigned unready; /* loops that do not know it yet */
+  struct tc_lease_window window;
+  struct tc_lease_ask *waiting;
+  STACK_OF(X509) * reader; /* who asked last */
+  bool polled;             /* once at least */
+  uint64_t waits_until_ns;
+  uint64_t asked_ns;
+};
+
+struct tc__inbox { /* of a loop */
+  struct tc_mailbox mailbox;
+  atomic_size_t bytes; /* in it */
+};
+
+struct tc_leases {
+  struct tc_leases_env env;
+  struct tc_waker waker;
+  pthread_t thread;
+  bool started;
+  atomic_bool stopping, recheck;
+  atomic_ullong turns;
+  pthread_mutex_t lock; /* of asks */
+  struct tc_lease_ask *asks, **asks_end;
+  bool closed; /* asks are answered at once; under lock */
+  struct tc__lease *lease;
+  size_t max; /* as configured; a reload may free the configuration */
+  size_t window, memory_max;
+  uint64_t expire_ns;
+  size_t bytes; /* of all windows */
+  struct tc_metrics metrics;
+  struct tc__inbox inbox[];
+};
+
+/* All on the leases' thread. */
+void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle); /* owns it */
+void tc__lease_recheck(struct tc_leases *l);
+void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask); /* owns it */
+uint64_t tc__lease_time(struct tc_leases *l); /* answers how long nothing is due, in ns */
+
+/* The answer to an ask that cannot be met. */
+void tc__lease_refuse(struct tc_lease_ask *ask, tb_rc rc, const char *error);
+
+#endif

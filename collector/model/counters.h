@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of lib/metrics/collector.def, as they are counted.
+ *
+ * Each loop counts in a struct of its own. The fields are atomics that only their loop writes, with
+ * plain loads and stores: a scrape reads them from another thread without asking the loop, which may be
+ * in the middle of a slice.
+ *
+ * Threads   tc_metric_*(): the struct's loop.
+ */
+#ifndef TC_MODEL_COUNTERS_H
+#define TC_MODEL_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct tc_metrics {
+#define TC_METRIC(type, field, text) atomic_ullong field;
+#define TC_STORE_METRIC(type, name, field, text)
+#define TC_WAIT_METRIC(type, name, text)
+#include "metrics/collector.def"
+#undef TC_METRIC
+#undef TC_STORE_METRIC
+#undef TC_WAIT_METRIC
+};
+
+static inline void tc_metric_add(atomic_ullong *m, uint64_t n) {
+  atomic_store_explicit(m, atomic_load_explicit(m, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+static inline void tc_metric_sub(atomic_ullong *m, uint64_t n) {
+  tc_metric_add(m, -n);
+}
+
+static inline void tc_metric_peak(atomic_ullong *m, uint64_t value) {
+  if (value > atomic_load_explicit(m, memory_order_relaxed))
+    atomic_store_explicit(m, value, memory_order_relaxed);
+}
+
+#endif

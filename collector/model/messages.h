@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes into the store and what comes out of it: messages of the loops, and the store's replies.
+ *
+ * Memory    a message is one allocation, a record with its payload another.
+ * Threads   a message belongs to one thread at a time.
+ */
+#ifndef TC_MODEL_MESSAGES_H
+#define TC_MODEL_MESSAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/base/logger.h"
+#include "proto/frame.h"
+#include "proto/names.h"
+
+struct tc_tenant;
+
+/* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
+struct tc_record {
+  struct tc_record *next;                 /* for whoever owns it */
+  void (*free)(struct tc_record *record); /* any thread */
+  uint64_t conn;                          /* connection that sent it */
+  uint64_t seq, gen;
+  uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
+  uint32_t len;
+  struct tc_tenant *tenant; /* whose memory it is, free()'s; NULL: nobody's */
+  uint32_t crc;             /* CRC32C of the payload, as its frame proved it: taken once */
+  uint8_t kind;             /* enum tp_kind */
+  bool is_job;              /* counted as a job of its tenant until it is freed */
+  unsigned char payload[];
+};
+
+enum tc_submit_kind {
+  TC_SUBMIT_ATTACH = 1, /* a connection wants to write a stream */
+  TC_SUBMIT_RECORD,
+  TC_SUBMIT_DETACH,  /* the connection is gone */
+  TC_SUBMIT_VERDICT, /* understand branch: what ordering said of a generation */
+  TC_SUBMIT_BARRIER, /* answered when every whole generation submitted before is in the archive and its catalog
+                           (with a full disk: every one acked before) */
+  TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and for its books */
+};
+
+struct tc_attach {
+  unsigned char stream[TC_STREAM_BYTES];
+  char identity[TC_IDENTITY_MAX]; /* SAN URI */
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  char peer[64]; /* address, for status */
+  unsigned loop; /* replies about this connection go there */
+};
+
+struct tc_verdict {
+  uint32_t stream;
+  uint64_t gen;
+  uint32_t code; /* enum VerdictCode of meta.proto */
+  uint64_t events;
+  int64_t first_ns, last_ns;
+  int64_t thread;  /* TB_NO_THREAD */
+  uint64_t offset; /* in the generation's own .trace if single, else from the file's start */
+  char reason[200];
+};
+
+struct tc_counters {
+  uint32_t stream;
+  uint64_t produced_batches, produced_bytes, spool_bytes, spool_batches;
+  uint64_t lost_batches, lost_bytes, lost_generations;
+  uint64_t told_seq, told_batches, told_bytes; /* as message Counters has them */
+  uint32_t last_loss;
+};
+
+struct tc_submit {
+  enum tc_submit_kind kind;
+  uint64_t conn;
+  unsigned loop;
+  union {
+    struct tc_attach attach;
+    struct tc_record *record;
+    struct tc_verdict verdict;
+    struct tc_counters counters;
+    uint64_t barrier; /* cookie */
+  };
+};
+
+enum tc_reply_kind {
+  TC_REPLY_ATTACHED = 1, /* stream, seq = durable_seq, loop_home; records may come */
+  TC_REPLY_REFUSED,      /* code = RefuseCode, text */
+  TC_REPLY_SUPERSEDED,   /* another connection took the stream over; this one is to be ended */
+  TC_REPLY_ACKED,        /* seq: everything of the stream up to it is durable */
+  TC_REPLY_RELEASED, /* bytes: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
+  TC_REPLY_STORED,   /* a generation is complete in a file: ready to be understood */
+  TC_REPLY_ARCHIVED, /* a segment has its last name; before STORED says that its stream is closed */
+  TC_REPLY_LOST,     /* generations that will never come */
+  TC_REPLY_FAILED,   /* the log or the archive cannot be written; nothing is acked from here on */
+  TC_REPLY_BARRIER,  /* barrier: cookie */
+};
+
+struct tc_reply {
+  enum tc_reply_kind kind;
+  uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
+  uint32_t stream;
+  unsigned
+      loop; /* where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while
+                    we run */
+  uint64_t seq;
+  uint64_t bytes;
+  uint64_t barrier;
+  uint32_t code;
+  char text[200];
+  /* STORED, ARCHIVED, LOST; the latter two: gen to last_gen, with bytes, and of LOST batches, and in code
+   * the LossReason or in text why the collector gave it up. */
+  uint64_t gen, last_gen, batches;
+  uint64_t first_wall_ns,
+      end_wall_ns; /* when it was traced (lib/archive/generation_time.h); 0: unknown */
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  unsigned char stream_id[TC_STREAM_BYTES];
+  /* STORED: */
+  bool new_run; /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
+  bool
+      stream_closed; /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
+  char path[192];    /* of the file, below the state folder; tc_store_open_file() opens it */
+  char final_path[192]; /* its name once published; the same as path if it is */
+  uint64_t offset,
+      len; /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
+};
+
+enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
+
+/* Takes reply over when it answers true; false: the receiver's mailbox is full, the store keeps it and
+ * tries again. Frees with tc_reply_free(). */
+struct tc_store_sink {
+  void *self;
+  bool (*reply)(void *self, enum tc_from from, struct tc_reply *reply);
+  void (*note)(void *self,
+               const struct tc_note *note); /* a line for the log, any store thread; NULL: none */
+};
+
+struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
+void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
+void tc_reply_free(struct tc_reply *reply);
+
+#endif

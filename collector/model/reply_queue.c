@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/model/reply_queue.h"
+
+#include <stdlib.h>
+
+struct tc_outbox_item {
+  struct tc_outbox_item *next;
+  struct tc_reply *reply;
+  struct tc_outbox_slot *slot; /* points back here, or NULL */
+};
+
+tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from,
+                     unsigned loops) {
+  *box = (struct tc_outbox){ .sink = sink, .from = from, .loops = loops };
+  /* One queue more: the archive service asks for barriers as sender `loops`. */
+  box->head = calloc(loops + 1, sizeof *box->head);
+  box->tail = calloc(loops + 1, sizeof *box->tail);
+  if (box->head == NULL || box->tail == NULL) return TB_NOMEM;
+  for (unsigned i = 0; i <= loops; i++) box->tail[i] = &box->head[i];
+  return TB_OK;
+}
+
+void tc_outbox_fini(struct tc_outbox *box) {
+  for (unsigned i = 0; box->head != NULL && i <= box->loops; i++) {
+    while (box->head[i] != NULL) {
+      struct tc_outbox_item *item = box->head[i];
+      box->head[i] = item->next;
+      if (item->slot != NULL) item->slot->item = NULL;
+      tc_reply_free(item->reply);
+      free(item);
+    }
+  }
+  free(box->head);
+  free(box->tail);
+  *box = (struct tc_outbox){ 0 };
+}
+
+struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
+                              unsigned loop) {
+  struct tc_reply *reply = calloc(1, sizeof *reply);
+
+  if (reply == NULL) return NULL;
+  reply->kind = kind;
+  reply->conn = conn;
+  reply->stream = stream;
+  reply->loop = loop;
+  return reply;
+}
+
+void tc_reply_free(struct tc_reply *reply) {
+  free(reply);
+}
+
+static bool put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_slot *slot) {
+  if (reply == NULL) return false;
+  unsigned loop = reply->loop <= box->loops ? reply->loop : box->loops;
+  if (box->head[loop] == NULL && box->sink.reply(box->sink.self, box->from, reply)) return true;
+  struct tc_outbox_item *item = calloc(1, sizeof *item);
+  if (item == NULL) {
+    tc_reply_free(reply);
+    return false;
+  }
+  item->reply = reply;
+  item->slot = slot;
+  if (slot != NULL) slot->item = item;
+  *box->tail[loop] = item;
+  box->tail[loop] = &item->next;
+  box->waiting++;
+  return true;
+}
+
+bool tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply) {
+  return put(box, reply, NULL);
+}
+
+bool tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+                     uint32_t stream, unsigned loop, uint64_t seq) {
+  if (slot->item != NULL) {
+    slot->item->reply->seq = seq;
+    return true;
+  }
+  struct tc_reply *reply = tc_reply_new(TC_REPLY_ACKED, conn, stream, loop);
+  if (reply != NULL) reply->seq = seq;
+  return put(box, reply, slot);
+}
+
+void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
+                        uint32_t stream, unsigned loop, uint64_t bytes) {
+  bytes += slot->owed;
+  slot->owed = 0;
+  if (slot->item != NULL) {
+    slot->item->reply->bytes += bytes;
+    return;
+  }
+  struct tc_reply *reply = tc_reply_new(TC_REPLY_RELEASED, conn, stream, loop);
+  if (reply != NULL) reply->bytes = bytes;
+  if (!put(box, reply, slot)) slot->owed = bytes;
+}
+
+void tc_outbox_unjoin(struct tc_outbox_slot *slot) {
+  if (slot->item != NULL) slot->item->slot = NULL;
+  slot->item = NULL;
+  slot->owed = 0;
+}
+
+static void flush_loop(struct tc_outbox *box, unsigned loop) {
+  while (box->head[loop] != NULL) {
+    struct tc_outbox_item *item = box->head[loop];
+    if (!box->sink.reply(box->sink.self, box->from, item->reply)) return;
+    if (item->slot != NULL) item->slot->item = NULL;
+    box->head[loop] = item->next;
+    if (item->next == NULL) box->tail[loop] = &box->head[loop];
+    box->waiting--;
+    free(item);
+  }
+}
+
+void tc_outbox_flush(struct tc_outbox *box) {
+  if (box->waiting == 0) return;
+  for (unsigned loop = 0; loop <= box->loops; loop++) flush_loop(box, loop);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/net/tcp_listener.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/hostport.h"
+#include "collector/base/logger.h"
+
+enum { ACCEPTS_A_TURN = 64, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024 };
+
+struct tc_listener {
+  uv_poll_t poll;
+  uv_timer_t pause;
+  int fd, spare_fd;
+  rlim_t fds_max;       /* a peer that would get this descriptor is turned away */
+  unsigned turned_away; /* in this turn */
+  int handles;          /* that still have to close */
+  struct tc_listener_sink sink;
+  char address[TC_ADDRESS_MAX];
+};
+
+static int open_spare(void) {
+  return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void name_of(const struct sockaddr_storage *from, char out[TC_PEER_MAX + 1]) {
+  char host[INET6_ADDRSTRLEN] = "?";
+
+  if (from->ss_family == AF_INET) {
+    const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+
+    inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+    snprintf(out, TC_PEER_MAX + 1, "%s:%u", host, ntohs(in->sin_port));
+  } else {
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+
+    inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+    snprintf(out, TC_PEER_MAX + 1, "[%s]:%u", host, ntohs(in6->sin6_port));
+  }
+}
+
+/* With the spare one given back there is room to take one peer from the queue and close it. */
+static bool turn_one_away(struct tc_listener *l) {
+  if (l->spare_fd < 0) l->spare_fd = open_spare();
+  if (l->spare_fd < 0) return false;
+  close(l->spare_fd);
+  int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
+  if (fd >= 0) close(fd);
+  l->turned_away += fd >= 0;
+  l->spare_fd = open_spare();
+  return fd >= 0;
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+static void on_pause_over(uv_timer_t *timer) {
+  struct tc_listener *l = timer->data;
+
+  uv_poll_start(&l->poll, UV_READABLE, on_poll);
+}
+
+/* The kernel would call us again at once for whom we cannot take. */
+static void pause_for(struct tc_listener *l, uint64_t ms) {
+  uv_poll_stop(&l->poll);
+  uv_timer_start(&l->pause, on_pause_over, ms, 0);
+}
+
+enum taken { TAKEN, NONE_WAITS, NOT_READY, SHORT };
+
+static enum taken take_one(struct tc_listener *l) {
+  struct sockaddr_storage from;
+  socklen_t len = sizeof from;
+  char peer[TC_PEER_MAX + 1];
+
+  if (!l->sink.ready(l->sink.self)) return NOT_READY;
+  int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) return TAKEN;
+  if (fd < 0 && errno == EAGAIN) return NONE_WAITS;
+  if (fd < 0) return turn_one_away(l) ? TAKEN : SHORT;
+  /* The kernel gives the lowest free number: all below it are in use. */
+  if ((rlim_t)fd >= l->fds_max) {
+    close(fd);
+    l->turned_away++;
+    return TAKEN;
+  }
+  name_of(&from, peer);
+  l->sink.accepted(l->sink.self, fd, peer);
+  return TAKEN;
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events) {
+  struct tc_listener *l = handle->data;
+  enum taken taken = TAKEN;
+
+  (void)status;
+  (void)events;
+  l->turned_away = 0;
+  for (int i = 0; i < ACCEPTS_A_TURN && taken == TAKEN; i++) {
+    if (uv_is_closing((uv_handle_t *)handle)) return; /* by what the sink was told */
+    taken = take_one(l);
+  }
+  if (taken == NOT_READY) pause_for(l, PAUSE_MS);
+  if (taken != SHORT && l->turned_away == 0) return;
+  tc_log(TC_ERROR, "listen",
+         "address=%s: out of descriptors or memory, %u peers were turned away in this turn",
+         l->address, l->turned_away);
+  pause_for(l, SHORT_PAUSE_MS);
+}
+
+static int listen_on(const struct addrinfo *at) {
+  int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+
+  if (fd < 0) return -1;
+  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+      bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+    return fd;
+  int why = errno;
+  close(fd);
+  errno = why;
+  return -1;
+}
+
+static tb_rc bind_address(const struct tb_hostport *where, const char *address,
+                          struct tb_diag *diag, int *out_fd) {
+  struct addrinfo want = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+  struct addrinfo *found;
+  char port[8];
+  int fd = -1;
+
+  snprintf(port, sizeof port, "%u", where->port);
+  int failed = getaddrinfo(where->host, port, &want, &found);
+  if (failed != 0) return tb_fail(diag, TB_IO, "listen on %s: %s", address, gai_strerror(failed));
+  for (struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) fd = listen_on(at);
+  int why = errno;
+  freeaddrinfo(found);
+  if (fd < 0) return tb_fail(diag, TB_IO, "listen on %s: %s", address, strerror(why));
+  *out_fd = fd;
+  return TB_OK;
+}
+
+static unsigned real_port(int fd) {
+  struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
+  socklen_t len = sizeof at;
+
+  if (getsockname(fd, (struct sockaddr *)&at, &len) != 0) return 0;
+  return ntohs(at.ss_family == AF_INET ? ((struct sockaddr_in *)&at)->sin_port
+                                       : ((struct sockaddr_in6 *)&at)->sin6_port);
+}
+
+void tc_listener_keep_free(struct tc_listener *l, unsigned descriptors) {
+  struct rlimit limit;
+
+  l->fds_max = RLIM_INFINITY;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > descriptors)
+    l->fds_max = limit.rlim_cur - descriptors;
+}
+
+tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address, struct tc_listener_sink sink,
+                        struct tb_diag *diag, struct tc_listener **out) {
+  struct tc_listener *l = calloc(1, sizeof *l);
+
+  if (l == NULL || uv_poll_init_socket(uv, &l->poll, fd) != 0) {
+    free(l);
+    close(fd);
+    return tb_fail(diag, TB_NOMEM, "listen on %s: out of memory", address);
+  }
+  l->fd = fd;
+  l->spare_fd = open_spare();
+  l->sink = sink;
+  tc_listener_keep_free(l, 0);
+  snprintf(l->address, sizeof l->address, "%s", address);
+  uv_timer_init(uv, &l->pause);
+  l->poll.data = l->pause.data = l;
+  uv_poll_start(&l->poll, UV_READABLE, on_poll);
+  *out = l;
+  return TB_OK;
+}
+
+tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_sink sink,
+                       struct tb_diag *diag, struct tc_listener **out) {
+  struct tb_hostport where;
+  char real[TC_ADDRESS_MAX];
+  int fd;
+
+  TB_TRY(tb_hostport_parse(address, diag, &where));
+  TB_TRY(bind_address(&where, address, diag, &fd));
+  snprintf(real, sizeof real, strchr(where.host, ':') != NULL ? "[%s]:%u" : "%s:%u", where.host,
+           real_port(fd));
+  return tc_listener_adopt(uv, fd, real, sink, diag, out);
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+  struct tc_listener *l = handle->data;
+
+  if (--l->handles > 0) return;
+  if (l->spare_fd >= 0) close(l->spare_fd);
+  free(l);
+}
+
+void tc_listener_close(struct tc_listener *l) {
+  if (l == NULL) return;
+  l->handles = 2;
+  uv_close((uv_handle_t *)&l->poll, on_handle_closed);
+  /* Now, not with the handle's last turn: peers shall find the port closed. But after libuv has let go
+   * of the number, which another thread may be given next. */
+  close(l->fd);
+  uv_close((uv_handle_t *)&l->pause, on_handle_closed);
+}
+
+const char *tc_listener_address(const struct tc_listener *l) {
+  return l->address;
+}

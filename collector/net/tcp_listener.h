@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A listening TCP socket on a loop: accepted descriptors go to the sink.
+ *
+ * SO_REUSEADDR, so that a restart takes the same port at once; port 0 takes a free one. When the
+ * process is out of descriptors a spare one lets waiting peers be accepted and closed, so that they
+ * hear of it; then nothing is accepted for a moment. Where that cannot be done either the kernel's queue
+ * holds them; it is never asked again and again.
+ *
+ * Threads   all calls on the loop's thread.
+ * Errors    open: TB_IO with address and reason in diag.
+ */
+#ifndef TC_NET_TCP_LISTENER_H
+#define TC_NET_TCP_LISTENER_H
+
+#include <uv.h>
+
+#include "base/result.h"
+
+enum { TC_ADDRESS_MAX = 280, TC_PEER_MAX = 63 };
+
+struct tc_listener_sink {
+  void *self;
+  bool (*ready)(void *self); /* false: accept nothing for a moment; the kernel's queue holds them */
+  void (*accepted)(void *self, int fd, const char *peer); /* owns fd, which does not block */
+};
+
+struct tc_listener;
+
+TB_MUST tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_sink sink,
+                               struct tb_diag *diag, struct tc_listener **out);
+/* As open, on a socket that listens already and is not blocking: owns it, on failure too. address is what
+ * tc_listener_address() will say. */
+TB_MUST tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address,
+                                struct tc_listener_sink sink, struct tb_diag *diag,
+                                struct tc_listener **out);
+/* Peers are turned away when fewer descriptors than these would be left to the process. */
+void tc_listener_keep_free(struct tc_listener *listener, unsigned descriptors);
+void tc_listener_close(
+    struct tc_listener *listener); /* NULL is fine; memory goes with the loop's turn */
+
+/* HOST:PORT with the real port, the host as it was given. */
+const char *tc_listener_address(const struct tc_listener *listener);
+
+#endif

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection is in one of five states, and only ever moves down this list. */
+#include "collector/net/tls_connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum state {
+  HANDSHAKING,
+  OPEN,
+  FLUSHING,  /* ended by us: what was sent before still has to go out */
+  LINGERING, /* our side is shut down; reading on until the peer's is */
+  ENDED,     /* the handle is closing */
+};
+
+/* How a read or write went, below zero. */
+enum { LATER = 0, PEER_ENDED = -1, FAILED = -2 };
+
+struct tc_tls {
+  uv_poll_t poll;
+  struct tc_tls_loop *loop;
+  SSL *ssl; /* NULL: clear */
+  int fd;
+  enum state state;
+  int events;       /* polled for */
+  bool held;        /* the sink said TB_AGAIN */
+  bool wants_write; /* OpenSSL has bytes of its own to send */
+  bool queued;
+  struct tc_tls *queue_next;
+  struct tc_tls *timed_next, **timed_at;
+  uint64_t deadline_ms;
+  struct tc_tls_sink sink;
+  unsigned char *left; /* clear bytes that a held sink did not take */
+  size_t left_len;
+  unsigned char *out; /* clear bytes that the socket did not take */
+  size_t out_len, out_cap;
+  char why[200];
+};
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+/* --- the loop's share -------------------------------------------------------------------------- */
+
+static void timed_add(struct tc_tls *tls, uint64_t ms) {
+  struct tc_tls_loop *loop = tls->loop;
+
+  tls->deadline_ms = uv_now(loop->uv) + ms;
+  if (tls->timed_at != NULL) return;
+  tls->timed_next = loop->timed;
+  if (tls->timed_next != NULL) tls->timed_next->timed_at = &tls->timed_next;
+  tls->timed_at = &loop->timed;
+  loop->timed = tls;
+}
+
+static void timed_remove(struct tc_tls *tls) {
+  if (tls->timed_at == NULL) return;
+  *tls->timed_at = tls->timed_next;
+  if (tls->timed_next != NULL) tls->timed_next->timed_at = tls->timed_at;
+  tls->timed_at = NULL;
+}
+
+static void queue_add(struct tc_tls *tls) {
+  struct tc_tls_loop *loop = tls->loop;
+
+  if (tls->queued) return;
+  tls->queued = true;
+  tls->queue_next = NULL;
+  *loop->queue_end = tls;
+  loop->queue_end = &tls->queue_next;
+}
+
+static void queue_remove(struct tc_tls *tls) {
+  struct tc_tls_loop *loop = tls->loop;
+  struct tc_tls **at = &loop->queue;
+
+  if (!tls->queued) return;
+  while (*at != tls) at = &(*at)->queue_next;
+  *at = tls->queue_next;
+  if (loop->queue_end == &tls->queue_next) loop->queue_end = at;
+  tls->queued = false;
+}
+
+/* --- ends -------------------------------------------------------------------------------------- */
+
+static void on_handle_closed(uv_handle_t *handle) {
+  struct tc_tls *tls = handle->data;
+
+  SSL_free(tls->ssl);
+  ERR_clear_error();
+  close(tls->fd);
+  tls->sink.closed(tls->sink.self, tls->why);
+  free(tls->left);
+  free(tls->out);
+  free(tls);
+}
+
+static void leave_handshake(struct tc_tls *tls) {
+  timed_remove(tls);
+  if (tls->loop->handshakes != NULL) atomic_fetch_sub(tls->loop->handshakes, 1);
+}
+
+static void finish(struct tc_tls *tls) {
+  if (tls->state == ENDED) return;
+  if (tls->state == HANDSHAKING) leave_handshake(tls);
+  tls->state = ENDED;
+  timed_remove(tls);
+  queue_remove(tls);
+  uv_close((uv_handle_t *)&tls->poll, on_handle_closed);
+}
+
+static void note_why(struct tc_tls *tls, const char *why) {
+  if (tls->why[0] == '\0' && why != NULL) snprintf(tls->why, sizeof tls->why, "%s", why);
+}
+
+static void update_poll(struct tc_tls *tls) {
+  int events = 0;
+
+  if (tls->state == ENDED) return;
+  if (tls->state == LINGERING || (!tls->held && tls->state != FLUSHING)) events |= UV_READABLE;
+  if (tls->state != LINGERING && (tls->out_len > 0 || tls->wants_write)) events |= UV_WRITABLE;
+  if (events == tls->events) return;
+  tls->events = events;
+  if (events == 0)
+    uv_poll_stop(&tls->poll);
+  else
+    uv_poll_start(&tls->poll, events, on_poll);
+}
+
+static void shut_our_side(struct tc_tls *tls) {
+  if (tls->state == HANDSHAKING) leave_handshake(tls);
+  if (tls->ssl != NULL && SSL_is_init_finished(tls->ssl)) {
+    ERR_clear_error();
+    SSL_shutdown(tls->ssl);
+    ERR_clear_error();
+  }
+  shutdown(tls->fd, SHUT_WR);
+  tls->state = LINGERING;
+  timed_add(tls, TC_TLS_LINGER_MS);
+  update_poll(tls);
+}
+
+void tc_tls_abort(struct tc_tls *tls, const char *why) {
+  note_why(tls, why);
+  finish(tls);
+}
+
+void tc_tls_close(struct tc_tls *tls, const char *why) {
+  if (tls->state > OPEN) return;
+  note_why(tls, why);
+  queue_remove(tls);
+  if (tls->state == OPEN && tls->out_len > 0) {
+    tls->state = FLUSHING;
+    timed_add(tls, TC_TLS_LINGER_MS);
+    update_poll(tls);
+    return;
+  }
+  shut_our_side(tls);
+}
+
+static void linger(struct tc_tls *tls) {
+  for (int turns = 0; turns < 16; turns++) {
+    ssize_t n = recv(tls->fd, tls->loop->buffer, sizeof tls->loop->buffer, MSG_DONTWAIT);
+
+    if (n > 0) continue;
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) finish(tls);
+    return;
+  }
+}
+
+/* --- bytes ------------------------------------------------------------------------------------- */
+
+static int openssl_said(struct tc_tls *tls, int answer) {
+  char why[sizeof tls->why];
+
+  switch (SSL_get_error(tls->ssl, answer)) {
+  case SSL_ERROR_WANT_READ: return LATER;
+  case SSL_ERROR_WANT_WRITE: tls->wants_write = true; return LATER;
+  case SSL_ERROR_ZERO_RETURN: return PEER_ENDED;
+  default:
+    tc_tls_why(tls->ssl, why, sizeof why);
+    note_why(tls, why);
+    return FAILED;
+  }
+}
+
+static int socket_said(struct tc_tls *tls) {
+  if (errno == EAGAIN || errno == EINTR) return LATER;
+  note_why(tls, strerror(errno));
+  return FAILED;
+}
+
+static int read_some(struct tc_tls *tls, unsigned char *into, size_t room) {
+  if (tls->ssl != NULL) {
+    ERR_clear_error();
+    errno = 0;
+    int n = SSL_read(tls->ssl, into, room < INT32_MAX ? (int)room : INT32_MAX);
+    return n > 0 ? n : openssl_said(tls, n);
+  }
+  ssize_t n = recv(tls->fd, into, room, MSG_DONTWAIT);
+  if (n > 0) return (int)n;
+  return n == 0 ? PEER_ENDED : socket_said(tls);
+}
+
+static int write_some(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
+  int want = n > INT32_MAX ? INT32_MAX : (int)n;
+
+  if (tls->ssl != NULL) {
+    ERR_clear_error();
+    errno = 0;
+    int sent = SSL_write(tls->ssl, bytes, want);
+    return sent > 0 ? sent : openssl_said(tls, sent);
+  }
+  ssize_t sent = send(tls->fd, bytes, (size_t)want, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent >= 0 ? (int)sent : socket_said(tls);
+}
+
+/* Keeps what the sink left behind, so that nothing is read twice or lost while it is held. */
+static void deliver(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
+  size_t used = n;
+  tb_rc rc = tls->sink.bytes(tls->sink.self, bytes, n, &used);
+
+  if (tls->state != OPEN || rc != TB_AGAIN) return;
+  tls->held = true;
+  if (used == n) return;
+  tls->left = malloc(n - used);
+  if (tls->left == NULL) {
+    tc_tls_abort(tls, "out of memory");
+    return;
+  }
+  memcpy(tls->left, bytes + used, n - used);
+  tls->left_len = n - used;
+}
+
+static void deliver_left(struct tc_tls *tls) {
+  unsigned char *bytes = TB_MOVE(tls->left);
+  size_t n = tls->left_len;
+
+  tls->left_len = 0;
+  if (bytes != NULL) deliver(tls, bytes, n);
+  free(bytes);
+}
+
+static void turn(struct tc_tls *tls) {
+  uint64_t end_ns = uv_hrtime() + TC_TLS_TURN_NS;
+  size_t taken = 0;
+
+  deliver_left(tls);
+  while (tls->state == OPEN && !tls->held) {
+    unsigned char *into = NULL;
+    size_t room = tls->sink.room != NULL ? tls->sink.room(tls->sink.self, &into) : 0;
+    if (room == 0) into = tls->loop->buffer;
+    if (room == 0 || room > sizeof tls->loop->buffer) room = sizeof tls->loop->buffer;
+    int n = read_some(tls, into, room);
+
+    if (n == LATER) break;
+    if (n == PEER_ENDED) {
+      tc_tls_close(tls, NULL);
+      return;
+    }
+    if (n == FAILED) {
+      finish(tls);
+      return;
+    }
+    deliver(tls, into, (size_t)n);
+    taken += (size_t)n;
+    if (taken < TC_TLS_TURN_BYTES && uv_hrtime() < end_ns) continue;
+    /* The socket wakes us again for what lies there, but not for what OpenSSL has read ahead. */
+    if (!tls->held) tc_tls_resume(tls);
+    break;
+  }
+  update_poll(tls);
+}
+
+static void flush(struct tc_tls *tls) {
+  size_t at = 0;
+
+  tls->wants_write = false;
+  while (at < tls->out_len) {
+    int n = write_some(tls, tls->out + at, tls->out_len - at);
+
+    if (n == LATER) break;
+    if (n < 0) {
+      finish(tls);
+      return;
+    }
+    at += (size_t)n;
+  }
+  if (at < tls->out_len) {
+    memmove(tls->out, tls->out + at, tls->out_len - at);
+    tls->out_len -= at;
+  } else if (at > 0) {
+    free(tls->out);
+    tls->out = NULL;
+    tls->out_len = tls->out_cap = 0;
+    if (tls->state == FLUSHING) {
+      shut_our_side(tls);
+      return;
+    }
+    tls->sink.drained(tls->sink.self);
+  }
+  update_poll(tls);
+}
+
+static bool keep(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
+  if (n > tls->out_cap - tls->out_len) {
+    size_t cap = (tls->out_len + n) * 2;
+    unsigned char *out = realloc(tls->out, cap);
+
+    if (out == NULL) return false;
+    tls->out = out;
+    tls->out_cap = cap;
+  }
+  memcpy(tls->out + tls->out_len, bytes, n);
+  tls->out_len += n;
+  return true;
+}
+
+void tc_tls_send(struct tc_tls *tls, const void *data, size_t n) {
+  const unsigned char *bytes = data;
+
+  if (tls->state != OPEN) return;
+  while (n > 0 && tls->out_len == 0) {
+    int sent = write_some(tls, bytes, n);
+
+    if (sent == LATER) break;
+    if (sent < 0) {
+      finish(tls);
+      return;
+    }
+    bytes += sent;
+    n -= (size_t)sent;
+  }
+  if (n > 0 && !keep(tls, bytes, n)) {
+    tc_tls_abort(tls, "out of memory");
+    return;
+  }
+  update_poll(tls);
+}
+
+size_t tc_tls_unsent(const struct tc_tls *tls) {
+  return tls->out_len;
+}
+const SSL *tc_tls_ssl(const struct tc_tls *tls) {
+  return tls->ssl;
+}
+
+/* --- events ------------------------------------------------------------------------------------ */
+
+static void handshake(struct tc_tls *tls) {
+  ERR_clear_error();
+  errno = 0;
+  tls->wants_write = false;
+  int answer = SSL_accept(tls->ssl);
+
+  if (answer == 1) {
+    leave_handshake(tls);
+    tls->state = OPEN;
+    tls->sink.open(tls->sink.self);
+    /* The peer's first bytes may have come with its last handshake message. */
+    if (tls->state == OPEN) turn(tls);
+    return;
+  }
+  if (openssl_said(tls, answer) == LATER)
+    update_poll(tls);
+  else
+    shut_our_side(tls); /* the alert is on its way: let it arrive */
+}
+
+/* libuv says EBADF for any EPOLLERR; the socket knows better. To one that lingers, a reset is an end. */
+static void socket_broke(struct tc_tls *tls) {
+  int why = 0;
+  socklen_t len = sizeof why;
+
+  (void)getsockopt(tls->fd, SOL_SOCKET, SO_ERROR, &why, &len);
+  tc_tls_abort(tls, tls->state <= OPEN ? strerror(why != 0 ? why : ECONNRESET) : NULL);
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events) {
+  struct tc_tls *tls = handle->data;
+
+  if (status < 0) {
+    socket_broke(tls);
+    return;
+  }
+  switch (tls->state) {
+  case HANDSHAKING: handshake(tls); break;
+  case OPEN:
+    if (events & UV_WRITABLE) flush(tls);
+    if (tls->state == OPEN && (events & UV_READABLE) && !tls->held) turn(tls);
+    break;
+  case FLUSHING: flush(tls); break;
+  case LINGERING: linger(tls); break;
+  case ENDED: break;
+  }
+}
+
+/* One turn for each that was waiting when the round began; who queues again waits for the next. */
+static void on_again(uv_idle_t *handle) {
+  struct tc_tls_loop *loop = handle->data;
+  size_t waiting = 0;
+
+  for (struct tc_tls *tls = loop->queue; tls != NULL; tls = tls->queue_next) waiting++;
+  for (; waiting > 0 && loop->queue != NULL; waiting--) {
+    struct tc_tls *tls = loop->queue;
+
+    queue_remove(tls);
+    turn(tls);
+  }
+  if (loop->queue == NULL) uv_idle_stop(&loop->again);
+}
+
+void tc_tls_resume(struct tc_tls *tls) {
+  if (tls->state != OPEN) return;
+  tls->held = false;
+  queue_add(tls);
+  uv_idle_start(&tls->loop->again, on_again);
+}
+
+tb_rc tc_tls_accept(struct tc_tls_loop *loop, SSL_CTX *ctx, int fd, struct tc_tls_sink sink,
+                    struct tc_tls **out) {
+  struct tc_tls *tls = calloc(1, sizeof *tls);
+  int on = 1;
+
+  if (tls == NULL) goto no_memory;
+  if (ctx != NULL && ((tls->ssl = SSL_new(ctx)) == NULL || SSL_set_fd(tls->ssl, fd) != 1))
+    goto no_memory;
+  tls->loop = loop;
+  tls->fd = fd;
+  tls->sink = sink;
+  tls->state = ctx != NULL ? HANDSHAKING : OPEN;
+  tls->poll.data = tls;
+  /* Fail on what is not TCP (a test's socket pair), where they mean nothing. */
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (loop->user_timeout_ms != 0)
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &loop->user_timeout_ms,
+                     sizeof loop->user_timeout_ms);
+  if (uv_poll_init_socket(loop->uv, &tls->poll, fd) != 0) {
+    SSL_free(tls->ssl);
+    free(tls);
+    close(fd);
+    return TB_IO;
+  }
+  if (ctx != NULL) {
+    if (loop->handshakes != NULL) atomic_fetch_add(loop->handshakes, 1);
+    timed_add(tls, loop->handshake_ms);
+  }
+  update_poll(tls);
+  *out = tls;
+  return TB_OK;
+
+no_memory:
+  if (tls != NULL) SSL_free(tls->ssl);
+  ERR_clear_error();
+  free(tls);
+  close(fd);
+  return TB_NOMEM;
+}
+
+void tc_tls_loop_init(struct tc_tls_loop *loop, uv_loop_t *uv) {
+  memset(loop, 0, sizeof *loop);
+  loop->uv = uv;
+  loop->queue_end = &loop->queue;
+  loop->handshake_ms = 5000;
+  uv_idle_init(uv, &loop->again);
+  loop->again.data = loop;
+}
+
+void tc_tls_loop_tick(struct tc_tls_loop *loop) {
+  uint64_t now_ms = uv_now(loop->uv);
+  struct tc_tls *next;
+
+  for (struct tc_tls *tls = loop->timed; tls != NULL; tls = next) {
+    next = tls->timed_next;
+    if (now_ms < tls->deadline_ms) continue;
+    if (tls->state == HANDSHAKING) note_why(tls, "handshake took too long");
+    finish(tls);
+  }
+}
+
+void tc_tls_loop_close(struct tc_tls_loop *loop) {
+  uv_close((uv_handle_t *)&loop->again, NULL);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions by kind, and catalog rows as messages. Everything an answer points to lies in the
+ * worker's arena until it has been packed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "archive/meta.h"
+#include "base/clock.h"
+#include "collector/query/private.h"
+#include "proto/loss.h"
+#include "proto/unpack.h"
+
+/* --- arena helpers ----------------------------------------------------------------------------- */
+
+struct list {
+  void **items;
+  size_t count, room;
+};
+
+static tb_rc list_add(struct tb_arena *arena, struct list *list, void *item) {
+  void *place;
+
+  if (list->count == list->room) {
+    size_t room = list->room == 0 ? 16 : 2 * list->room;
+    TB_TRY(tb_arena_take(arena, room * sizeof *list->items, &place));
+    if (list->count != 0) memcpy(place, list->items, list->count * sizeof *list->items);
+    list->items = place;
+    list->room = room;
+  }
+  list->items[list->count++] = item;
+  return TB_OK;
+}
+
+static tb_rc copy_text(struct tb_arena *arena, const char *text, char **out) {
+  void *copy;
+
+  TB_TRY(tb_arena_copy(arena, text, strlen(text) + 1, &copy));
+  *out = copy;
+  return TB_OK;
+}
+
+static tb_rc copy_bytes(struct tb_arena *arena, const void *bytes, size_t n,
+                        ProtobufCBinaryData *out) {
+  void *copy;
+
+  TB_TRY(tb_arena_copy(arena, bytes, n, &copy));
+  *out = (ProtobufCBinaryData){ .len = n, .data = copy };
+  return TB_OK;
+}
+
+/* --- streams ----------------------------------------------------------------------------------- */
+
+struct stream_list {
+  struct tb_arena *arena;
+  struct list list;
+};
+
+static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
+  struct stream_list *to = self;
+  Tracecollect__V1__StreamStatus *s;
+  void *place;
+
+  TB_TRY(tb_arena_take(to->arena, sizeof *s, &place));
+  s = place;
+  tracecollect__v1__stream_status__init(s);
+  TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
+  TB_TRY(copy_text(to->arena, row->service, &s->service));
+  TB_TRY(copy_text(to->arena, row->instance, &s->instance));
+  TB_TRY(copy_text(to->arena, row->identity, &s->identity));
+  TB_TRY(copy_text(to->arena, row->state, &s->state));
+  TB_TRY(copy_text(to->arena, row->peer, &s->peer));
+  s->go_version = row->go_version;
+  s->acked_seq = row->acked_seq;
+  s->batches = row->batches;
+  s->bytes = row->bytes;
+  s->generations = row->generations;
+  s->broken = row->broken;
+  s->events = row->events;
+  s->lost_batches = row->lost_batches;
+  s->lost_bytes = row->lost_bytes;
+  s->lost_generations = row->lost_generations;
+  s->first_wall_ns = row->first_arrival_ns;
+  s->last_wall_ns = row->last_arrival_ns;
+  s->newest_wall_ns = row->newest_wall_ns;
+  s->produced_batches = row->produced_batches;
+  s->produced_bytes = row->produced_bytes;
+  s->spool_bytes = row->spool_bytes;
+  if (row->last_loss != 0) s->last_loss = (char *)(uintptr_t)tp_loss_text(row->last_loss);
+  return list_add(to->arena, &to->list, s);
+}
+
+/* --- status ------------------------------------------------------------------------------------ */
+
+/* The environment's strings, which outlive every answer. */
+static void add_feed_urls(struct tc_archive_env *env, Tracecollect__V1__StatusReply *status) {
+  status->feed_urls = (char **)(uintptr_t)env->feed_urls; /* packing only reads them */
+  while (env->feed_urls[status->n_feed_urls] != NULL) status->n_feed_urls++;
+}
+
+static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
+                           Tracecollect__V1__Reply *reply) {
+  struct stream_list streams = { .arena = &w->arena };
+  const struct tc_archive *a = w->archive;
+  const struct tc_select all = { 0 };
+  struct tc_store_stats stats;
+  void *place;
+
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->status, &place));
+  Tracecollect__V1__StatusReply *status = place;
+  tracecollect__v1__status_reply__init(status);
+  TB_TRY(tc__archive_catalog(w, diag));
+  TB_TRY(tc_catalog_streams(w->catalog, &all, add_stream, &streams, diag));
+  tc_store_stats(a->env.store, &stats);
+
+  TB_TRY(copy_text(&w->arena, a->env.version, &status->version));
+  TB_TRY(copy_text(&w->arena, a->durable ? "durable" : "process", &status->level));
+  TB_TRY(copy_text(&w->arena, stats.health, &status->health));
+  status->started_wall_ns = a->env.started_wall_ns;
+  status->wall_ns = tc_wall_ns();
+  status->archive_bytes = stats.archive_bytes;
+  status->archive_segments = stats.archive_segments;
+  status->disk_free_bytes = stats.disk_free_bytes;
+  status->n_streams = streams.list.count;
+  status->streams = (void *)streams.list.items;
+  add_feed_urls(&w->archive->env, status);
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_STATUS;
+  reply->status = status;
+  return TB_OK;
+}
+
+/* --- list -------------------------------------------------------------------------------------- */
+
+struct segment_list {
+  struct tb_arena *arena;
+  struct list list;
+  size_t limit;
+  bool more;
+};
+
+/* The words `list` and the metas' readers use. */
+static const char *verdict_word(unsigned verdict) {
+  static const char *const words[] = {
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING] = "pending",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK] = "ok",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN] = "broken",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNSUPPORTED] = "unsupported",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE] = "too-large",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL] = "fuel",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND] = "behind",
+    [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE] = "unreadable",
+  };
+
+  return verdict < sizeof words / sizeof words[0] ? words[verdict] : "unknown";
+}
+
+static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
+  struct segment_list *to = self;
+  Tracecollect__V1__SegmentInfo *s;
+  void *place;
+
+  if (to->list.count == to->limit) {
+    to->more = true;
+    return TB_OK;
+  }
+  TB_TRY(tb_arena_take(to->arena, sizeof *s, &place));
+  s = place;
+  tracecollect__v1__segment_info__init(s);
+  s->id = row->id;
+  TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
+  TB_TRY(copy_text(to->arena, row->service, &s->service));
+  TB_TRY(copy_text(to->arena, row->instance, &s->instance));
+  TB_TRY(copy_text(to->arena, row->path, &s->path));
+  TB_TRY(copy_text(to->arena, verdict_word(row->verdict), &s->analysis));
+  TB_TRY(copy_text(to->arena, row->reason, &s->reason));
+  TB_TRY(copy_bytes(to->arena, row->sha256, sizeof row->sha256, &s->sha256));
+  s->first_gen = row->first_gen;
+  s->last_gen = row->last_gen;
+  s->bytes = row->bytes;
+  s->batches = row->batches;
+  s->events = row->events;
+  s->first_wall_ns = row->first_wall_ns;
+  s->last_wall_ns = row->last_wall_ns;
+  s->wall_estimated = row->wall_estimated;
+  s->first_arrival_ns = row->first_arrival_ns;
+  s->last_arrival_ns = row->last_arrival_ns;
+  s->go_version = row->go_version;
+  s->expired = row->expired;
+  s->unsafe_experiment = row->unsafe_experiment;
+  return list_add(to->arena, &to->list, s);
+}
+
+static void meta_freep(tc_meta **meta) {
+  tc_meta_free(*meta);
+}
+
+/* Copies a packed message into the arena: what a meta owns is freed with it. */
+static tb_rc move_in(struct tb_arena *arena, const ProtobufCMessage *message, void **out) {
+  size_t n = protobuf_c_message_get_packed_size(message);
+  ProtobufCAllocator allocator = tp_arena_allocator(arena);
+  void *packed;
+
+  TB_TRY(tb_arena_take(arena, n, &packed));
+  protobuf_c_message_pack(message, packed);
+  *out = protobuf_c_message_unpack(message->descriptor, &allocator, n, packed);
+  return *out != NULL ? TB_OK : arena->is_short ? TB_NOMEM : TB_BUDGET;
+}
+
+/* What only the .meta knows. A meta that cannot be read now (retention or a sealing thread is at
+ * work on it) leaves its segment without detail. */
+static tb_rc add_detail(struct tc__worker *w, Tracecollect__V1__SegmentInfo *s) {
+  TB_CLEANUP(meta_freep) tc_meta *meta = NULL;
+  struct list generations = { 0 }, losses = { 0 };
+  char path[256];
+  void *copy;
+
+  const char *dot = strrchr(s->path, '.');
+  if (dot == NULL) return TB_OK;
+  snprintf(path, sizeof path, "%.*s.meta", (int)(dot - s->path), s->path);
+  if (tc_meta_read(tc_store_dirfd(w->archive->env.store), path, NULL, &meta) != TB_OK) return TB_OK;
+
+  for (size_t i = 0; meta->n_generations > 1 && i < meta->n_generations; i++) {
+    TB_TRY(move_in(&w->arena, &meta->generations[i]->base, &copy));
+    TB_TRY(list_add(&w->arena, &generations, copy));
+  }
+  for (size_t i = 0; i < meta->n_losses; i++) {
+    TB_TRY(move_in(&w->arena, &meta->losses[i]->base, &copy));
+    TB_TRY(list_add(&w->arena, &losses, copy));
+  }
+  s->n_generations = generations.count;
+  s->generations = (void *)generations.items;
+  s->n_losses = losses.count;
+  s->losses = (void *)losses.items;
+  return TB_OK;
+}
+
+static tb_rc read_selector(const Tracecollect__V1__Selector *from, struct tb_diag *diag,
+                           struct tc_select *out) {
+  if (from == NULL) return TB_OK;
+  if (from->stream.len != 0 && from->stream.len != sizeof((struct tc_segment_row){ 0 }).stream)
+    return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+  *out = (struct tc_select){
+    .segment = from->segment,
+    .service = from->service,
+    .instance = from->instance,
+    .stream = from->stream.len != 0 ? from->stream.data : NULL,
+    .since_wall_ns = from->since_wall_ns,
+    .until_wall_ns = from->until_wall_ns,
+    .last_ns = from->last_ns,
+    .since_arrival_ns = from->since_arrival_ns,
+    .until_arrival_ns = from->until_arrival_ns,
+    .first_gen = from->first_gen,
+    .last_gen = from->last_gen,
+  };
+  return TB_OK;
+}
+
+static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListRequest *ask,
+                         struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  struct segment_list segments = { .arena = &w->arena, .limit = TC__SEGMENTS_MAX };
+  struct stream_list streams = { .arena = &w->arena };
+  struct tc_select select = { 0 };
+  void *place;
+
+  TB_TRY(read_selector(ask->selector, diag, &select));
+  if (ask->settle) {
+    TB_TRY(tc__archive_settle(w, diag));
+    TB_TRY(tc__archive_await_rebuild(w, diag));
+  }
+  TB_TRY(tc__archive_catalog(w, diag));
+
+  select.limit = TC__SEGMENTS_MAX;
+  TB_TRY(tc_catalog_streams(w->catalog, &select, add_stream, &streams, diag));
+  if (ask->limit != 0 && ask->limit < TC__SEGMENTS_MAX) segments.limit = ask->limit;
+  select.after = ask->after;
+  select.limit =
+      (unsigned)segments.limit + 1; /* one more than is shown tells whether there are more */
+  TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
+      w->catalog, &select, add_segment, &segments, diag));
+  for (size_t i = 0; ask->detail && i < segments.list.count; i++)
+    TB_TRY(add_detail(w, segments.list.items[i]));
+
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->list, &place));
+  Tracecollect__V1__ListReply *list = place;
+  tracecollect__v1__list_reply__init(list);
+  list->n_segments = segments.list.count;
+  list->segments = (void *)segments.list.items;
+  list->more = segments.more;
+  list->newest_first = ask->newest_first;
+  list->n_streams = streams.list.count;
+  list->streams = (void *)streams.list.items;
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_LIST;
+  reply->list = list;
+  return TB_OK;
+}
+
+/* --- report ------------------------------------------------------------------------------------ */
+
+static tb_rc add_report(void *self, const struct tc_report *report) {
+  struct stream_list *to = self;
+  ProtobufCAllocator allocator = tp_arena_allocator(to->arena);
+  void *message = tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
+
+  if (message == NULL) return to->arena->is_short ? TB_NOMEM : TB_BUDGET;
+  return list_add(to->arena, &to->list, message);
+}
+
+static tb_rc answer_report(struct tc__worker *w, const Tracecollect__V1__ReportRequest *ask,
+                           struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  struct stream_list reports = { .arena = &w->arena };
+  struct tc_report_select select = {
+    .stream = ask->stream.len == TC_REPORT_STREAM_BYTES ? ask->stream.data : NULL,
+    .service = *ask->service != '\0' ? ask->service : NULL,
+    .instance = *ask->instance != '\0' ? ask->instance : NULL,
+    .kind = *ask->kind != '\0' ? ask->kind : NULL,
+    .window = *ask->window != '\0' ? ask->window : NULL,
+  };
+  void *place;
+
+  if (ask->stream.len != 0 && select.stream == NULL)
+    return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+  TB_TRY(tc_reports_collect(w->archive->env.reports, &select, add_report, &reports));
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->report, &place));
+  reply->report = place;
+  tracecollect__v1__report_reply__init(reply->report);
+  reply->report->n_reports = reports.list.count;
+  reply->report->reports = (void *)reports.list.items;
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_REPORT;
+  return TB_OK;
+}
+
+/* --- by kind ----------------------------------------------------------------------------------- */
+
+static tb_rc answer_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
+                         struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_read(w, ask, diag, &reply->read));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_READ;
+  return TB_OK;
+}
+
+static tb_rc answer_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
+                           struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_verify(w, ask, diag, &reply->verify));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_VERIFY;
+  return TB_OK;
+}
+
+static tb_rc answer_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
+                         struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_snap(w, ask, diag, &reply->snap));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_SNAP;
+  return TB_OK;
+}
+
+static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Request *request,
+                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  switch ((int)request->ask_case) {
+  case TRACECOLLECT__V1__REQUEST__ASK_STATUS: return answer_status(w, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_LIST: return answer_list(w, request->list, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_READ: return answer_read(w, request->read, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_REPORT: return answer_report(w, request->report, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_VERIFY: return answer_verify(w, request->verify, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_SNAP: return answer_snap(w, request->snap, diag, reply);
+  default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");
+  }
+}
+
+bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
+                        Tracecollect__V1__Reply *reply) {
+  static char out_of_room[] = "the answer is too large: ask for less at a time";
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  bool lease = tc__archive_is_lease(request);
+  tb_rc rc =
+      lease ? tc__archive_lease(w, request, &diag) : answer_by_kind(w, request, &diag, reply);
+  if (rc == TB_OK) return lease;
+  tc__archive_look_at_catalog(w, &diag);
+
+  tracecollect__v1__reply__init(reply);
+  reply->rc = rc;
+  if (diag.rc == TB_OK) tb_fail(&diag, rc, "%s", rc == TB_BUDGET ? out_of_room : tb_rc_text(rc));
+  if (copy_text(&w->arena, diag.text, &reply->error) != TB_OK) reply->error = out_of_room;
+  return false;
+}

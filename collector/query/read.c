@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment's file, a chunk at a time: the catalog says where it is, its checksum travels along. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/state_dir.h"
+#include "base/crc32c.h"
+#include "collector/query/private.h"
+
+struct found {
+  struct tc_segment_row row;
+  bool any;
+};
+
+static tb_rc keep(void *self, const struct tc_segment_row *row) {
+  struct found *found = self;
+
+  found->row = *row;
+  found->any = true;
+  return TB_OK;
+}
+
+tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
+                       struct tc_segment_row *out_row, int *out_fd) {
+  struct tc_select select = { .segment = id, .limit = 1 };
+  struct found found = { .any = false };
+
+  if (id == 0) return tb_fail(diag, TB_NOTFOUND, "no segment was named");
+  TB_TRY(tc__archive_catalog(w, diag));
+  TB_TRY(tc_catalog_segments(w->catalog, &select, keep, &found, diag));
+  if (!found.any) return tb_fail(diag, TB_NOTFOUND, "no segment %" PRIu64, id);
+  if (found.row.expired)
+    return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes",
+                   id);
+  int fd = openat(tc_store_dirfd(w->archive->env.store), found.row.path,
+                  O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", found.row.path,
+                   strerror(errno));
+  *out_row = found.row;
+  *out_fd = fd;
+  return TB_OK;
+}
+
+static tb_rc read_chunk(struct tc__worker *w, const char *path, int fd,
+                        const Tracecollect__V1__ReadRequest *ask, struct tb_diag *diag,
+                        Tracecollect__V1__ReadReply *reply) {
+  size_t wanted = ask->bytes == 0 ? TC__CHUNK_BYTES : ask->bytes;
+  struct stat st;
+  void *bytes;
+
+  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
+  uint64_t total = (uint64_t)st.st_size;
+  if (ask->offset > total)
+    return tb_fail(diag, TB_NOTFOUND, "offset %" PRIu64 " lies behind the segment's end",
+                   ask->offset);
+  if (wanted > TC__CHUNK_BYTES_MAX) wanted = TC__CHUNK_BYTES_MAX;
+  size_t n = wanted < total - ask->offset ? wanted : (size_t)(total - ask->offset);
+
+  TB_TRY(tb_arena_take(&w->arena, n, &bytes));
+  TB_TRY(tc_read_exactly(fd, path, bytes, n, ask->offset, diag));
+  reply->data = (ProtobufCBinaryData){ .len = n, .data = bytes };
+  reply->crc = tb_crc32c(0, bytes, n);
+  reply->total = total;
+  reply->eof = ask->offset + n == total;
+  return TB_OK;
+}
+
+tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
+                       struct tb_diag *diag, Tracecollect__V1__ReadReply **out) {
+  struct tc_segment_row row;
+  void *place;
+  int fd;
+
+  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
+  Tracecollect__V1__ReadReply *reply = place;
+  tracecollect__v1__read_reply__init(reply);
+  TB_TRY(tc__archive_open(w, ask->segment, diag, &row, &fd));
+  tb_rc rc = read_chunk(w, row.path, fd, ask, diag, reply);
+  close(fd);
+  if (rc == TB_OK) *out = reply;
+  return rc;
+}

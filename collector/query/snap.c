@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker waits here for agents: the ask's own limit on how many at a time leaves the others free. */
+#include <string.h>
+
+#include "collector/query/private.h"
+
+enum { WAIT_MS = 10000 };
+
+static tb_rc copy(struct tb_arena *arena, const void *bytes, size_t n, void *out) {
+  void *place;
+
+  TB_TRY(tb_arena_copy(arena, bytes, n, &place));
+  memcpy(out, &place, sizeof place);
+  return TB_OK;
+}
+
+static tb_rc add(struct tb_arena *arena, const struct tc_snap_row *row,
+                 Tracecollect__V1__AgentSnap **out) {
+  const char *state = tc_snap_state_word(row->done.state);
+  const struct tc_recorder *who = &row->who;
+  void *place;
+
+  TB_TRY(tb_arena_take(arena, sizeof **out, &place));
+  Tracecollect__V1__AgentSnap *a = *out = place;
+  tracecollect__v1__agent_snap__init(a);
+  TB_TRY(copy(arena, who->stream, sizeof who->stream, &a->stream.data));
+  a->stream.len = sizeof who->stream;
+  TB_TRY(copy(arena, who->service, strlen(who->service) + 1, &a->service));
+  TB_TRY(copy(arena, who->instance, strlen(who->instance) + 1, &a->instance));
+  TB_TRY(copy(arena, state, strlen(state) + 1, &a->state));
+  a->record_ns = who->record_ns;
+  a->first_gen = row->done.first_gen;
+  a->last_gen = row->done.last_gen;
+  a->generations = row->done.generations;
+  a->batches = row->done.batches;
+  a->bytes = row->done.bytes;
+  a->lost_generations = row->done.lost_generations;
+  a->from_wall_ns = row->done.from_wall_ns;
+  a->to_wall_ns = row->done.to_wall_ns;
+  return TB_OK;
+}
+
+static tb_rc count_stream(void *self, const struct tc_stream_row *row) {
+  (void)row;
+  (*(size_t *)self)++;
+  return TB_OK;
+}
+
+/* Nobody is connected: whether the name is wrong or the program is not there. */
+static tb_rc say_who_is_missing(struct tc__worker *w, const struct tc_snap_ask *ask,
+                                struct tb_diag *diag) {
+  struct tc_select select = { .service = ask->service,
+                              .instance = ask->instance,
+                              .stream = ask->stream };
+  size_t known = 0;
+
+  tb_diag_clear(diag);
+  TB_TRY(tc__archive_catalog(w, diag));
+  TB_TRY(tc_catalog_streams(w->catalog, &select, count_stream, &known, diag));
+  if (known == 0)
+    return tb_fail(diag, TB_NOTFOUND, "no agent of service \"%.64s\"%s%.64s ever connected",
+                   ask->service, *ask->instance != '\0' ? ", instance " : "", ask->instance);
+  return tb_fail(diag, TB_NOTFOUND,
+                 "no agent of service \"%.64s\"%s%.64s is connected (streams known: %zu)",
+                 ask->service, *ask->instance != '\0' ? ", instance " : "", ask->instance, known);
+}
+
+tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *from,
+                       struct tb_diag *diag, Tracecollect__V1__SnapReply **out) {
+  struct tc_snap_ask ask = { .service = from->service,
+                             .instance = from->instance,
+                             .stream = from->stream.len != 0 ? from->stream.data : NULL,
+                             .last_ns = from->last_ns,
+                             .wait_ms = from->wait_ms != 0 ? from->wait_ms : WAIT_MS };
+  struct tc_recorders *recorders = w->archive->env.recorders;
+  struct tc_snap_row *rows;
+  void *place;
+  size_t n;
+
+  if (from->stream.len != 0 && from->stream.len != TC_STREAM_BYTES)
+    return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+  if (recorders == NULL) return tb_fail(diag, TB_UNSUPPORTED, "nobody is asked for snaps here");
+  tb_rc rc = tc_recorders_ask(recorders, &ask, &w->arena, diag, &rows, &n);
+  if (rc == TB_NOTFOUND) return say_who_is_missing(w, &ask, diag);
+  TB_TRY(rc);
+
+  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
+  *out = place;
+  tracecollect__v1__snap_reply__init(*out);
+  TB_TRY(tb_arena_take(&w->arena, n * sizeof *(*out)->agents, &place));
+  (*out)->agents = place;
+  for (; (*out)->n_agents < n; (*out)->n_agents++)
+    TB_TRY(add(&w->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
+  return TB_OK;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: what lies open of a stream is put on the disk where it is, so that the log need not be
+ * kept for a generation that takes its time; and taken up again by the next start.
+ *
+ * A file that a checkpoint tells of is only ever written behind the bytes that count, so an older
+ * checkpoint of it stays true. The checkpoint is over when the stream is settled past it. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collector/sealer/private.h"
+#include "proto/allocator.h"
+#include "proto/frame.pb-c.h"
+#include "proto/log.pb-c.h"
+
+typedef Tracecollect__V1__LogCheckpoint message_t;
+
+static tb_rc sync_part(struct tc_archiver *archiver, const struct tc__file *file,
+                       struct tb_diag *diag) {
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  if (!archiver->opt.durable) return TB_OK;
+  TB_TRY(tc_segment_sync(file->segment, diag));
+  if (fsync(archiver->opt.dirs->open) == 0) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", file->segment->name, strerror(errno));
+}
+
+static void describe_part(message_t *m, struct tc__file *file) {
+  const struct tc_segment *segment = file->segment;
+  const struct tc_segment_gen *now = &segment->now;
+
+  assert(segment->in_gen && segment->ngens == 0);
+  m->has_part = true;
+  m->gen = now->gen;
+  m->offset = now->offset;
+  m->part_bytes = segment->bytes;
+  m->part_crc = segment->crc;
+  m->batches = now->batches;
+  m->crc = now->crc;
+  m->crc_of_crcs = now->crc_of_crcs;
+  m->first_seq = now->first_seq;
+  m->first_wall_ns = segment->first_wall_ns;
+  m->last_wall_ns = segment->last_wall_ns;
+  m->day = file->day;
+  m->unsafe_experiment = now->unsafe_experiment;
+  m->new_run = file->new_run;
+  m->has_ticks = now->ticks.any;
+  m->first_ticks = now->ticks.first;
+  m->last_ticks = now->ticks.last;
+  m->frequency = now->ticks.frequency;
+  m->snapshot_ticks = now->ticks.snapshot;
+  m->snapshot_wall_ns = now->ticks.snapshot_wall_ns;
+}
+
+static tb_rc add_losses(message_t *m, const struct tc__losses *losses) {
+  for (size_t i = 0; i < losses->n; i++) {
+    Tracecollect__V1__LossMeta *loss = tc__loss_message(&losses->items[i]);
+    if (loss == NULL) return TB_NOMEM;
+    m->losses[m->n_losses++] = loss;
+  }
+  return TB_OK;
+}
+
+static tb_rc fill_losses(message_t *m, const struct tc__stream *stream) {
+  size_t open = stream->open != NULL ? stream->open->losses.n : 0;
+
+  m->losses = calloc(open + stream->losses.n + 1, sizeof(void *));
+  if (m->losses == NULL) return TB_NOMEM;
+  if (open > 0) TB_TRY(add_losses(m, &stream->open->losses));
+  return add_losses(m, &stream->losses);
+}
+
+static tb_rc report(struct tc_archiver *archiver, struct tc__stream *stream, const message_t *m) {
+  size_t len = tracecollect__v1__log_checkpoint__get_packed_size(m);
+  struct tc_checkpoint *checkpoint = malloc(sizeof *checkpoint + len);
+  struct tc_settled *settled = calloc(1, sizeof *settled);
+
+  if (checkpoint == NULL || settled == NULL || len > TP_FRAME_BYTES_MAX ||
+      tc__reserve_settled(archiver) != TB_OK) {
+    free(checkpoint);
+    free(settled);
+    return TB_NOMEM;
+  }
+  *checkpoint = (struct tc_checkpoint){ .seq = m->seq, .lsn = m->lsn, .len = len };
+  tracecollect__v1__log_checkpoint__pack(m, checkpoint->packed);
+  *settled = (struct tc_settled){ .stream = stream->ref, .checkpoint = checkpoint };
+  archiver->settled_wait[archiver->nsettled_wait++] = settled;
+  return TB_OK;
+}
+
+tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *stream,
+                             struct tb_diag *diag) {
+  message_t m;
+
+  if (stream->over) return TB_OK; /* settled with its end */
+  /* What is whole leaves the log by being published. */
+  TB_TRY(tc__seal_border(archiver, stream, diag));
+  TB_TRY(tc__publish_queue(archiver, diag));
+  struct tc__file *file = stream->open;
+  if (file != NULL && file->segment->bytes > archiver->opt.config->log_held_bytes_max)
+    return tc__archive_give_up(archiver, stream, stream->last_seq, diag);
+  tracecollect__v1__log_checkpoint__init(&m);
+  m.seq = stream->last_seq;
+  m.lsn = archiver->end_lsn;
+  m.last_gen = stream->last_gen;
+  m.new_run = stream->run_broken;
+  m.abandoned_gen = stream->abandoned_gen;
+  if (file != NULL) {
+    TB_TRY(sync_part(archiver, file, diag));
+    describe_part(&m, file);
+  }
+  tb_rc rc = fill_losses(&m, stream);
+  if (rc == TB_OK) rc = report(archiver, stream, &m);
+  for (size_t i = 0; i < m.n_losses; i++) free(m.losses[i]);
+  free(m.losses);
+  if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for a checkpoint");
+  if (file != NULL) file->checkpointed = true;
+  return TB_OK;
+}
+
+/* ---- the next start */
+
+/* Some were told after the checkpoint: they are settled since, or not even that, and may have grown by then. */
+static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
+  for (size_t i = 0; i < m->n_losses; i++) {
+    struct tc__loss loss = tc__loss_of(m->losses[i]);
+    uint64_t told = tc__told_of(stream, m->abandoned_gen, loss.seq);
+    if (told > loss.batches) stream->told_batches = told - loss.batches;
+    if (loss.seq > stream->settled.seq && !tc__loss_was_told(stream, &loss))
+      TB_TRY(tc__losses_add(&stream->losses, &loss));
+  }
+  return TB_OK;
+}
+
+static void put_part_aside(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+  char name[TC_FILE_NAME_BYTES];
+
+  tc_segment_name(stream->hex, gen, name);
+  if (renameat(archiver->opt.dirs->open, name, archiver->opt.dirs->quarantine, name) == 0)
+    archiver->quarantine.changed = true;
+  stream->abandoned_gen = gen; /* what still comes of it cannot make it whole */
+  stream->run_broken = true;
+}
+
+/* What the file should have held is lost; what of it is there is kept aside. */
+static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *stream,
+                          const message_t *m, const char *why) {
+  struct tc__loss loss = { .first_gen = m->gen,
+                           .last_gen = m->gen,
+                           .batches = m->batches,
+                           .bytes = m->part_bytes > m->offset ? m->part_bytes - m->offset : 0,
+                           .seq = m->first_seq,
+                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+
+  tc__note_as(archiver, TC_ERROR, stream->ref,
+              "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
+  put_part_aside(archiver, stream, m->gen);
+  tc_count(&archiver->opt.stats->generations_broken, 1);
+  return tc__losses_add(&stream->losses, &loss);
+}
+
+/* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
+ * checkpoint, and will again. */
+static tb_rc fetch_back(struct tc_archiver *archiver, const struct tc__stream *stream, uint64_t gen,
+                        struct tb_diag *diag) {
+  char name[TC_FILE_NAME_BYTES];
+
+  tc_segment_name(stream->hex, gen, name);
+  if (renameat2(archiver->opt.dirs->quarantine, name, archiver->opt.dirs->open, name,
+                RENAME_NOREPLACE) == 0 ||
+      errno == ENOENT || errno == EEXIST)
+    return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
+}
+
+/* Lost, unless it was told as lost later on. */
+static tb_rc give_part_up(struct tc_archiver *archiver, struct tc__stream *stream,
+                          const message_t *m, const char *why) {
+  stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
+  if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why);
+  put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */
+  return TB_OK;
+}
+
+static bool is_consistent(const message_t *m) {
+  return m->part_bytes >= m->offset && tc_day_valid(m->day) && m->first_seq > 0 &&
+         m->first_seq <= m->seq;
+}
+
+static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream,
+                         const message_t *m, struct tb_diag *diag, uint64_t *out_skip_to) {
+  struct tc_segment_gen now = { .gen = m->gen,
+                                .offset = m->offset,
+                                .bytes = m->part_bytes - m->offset,
+                                .batches = m->batches,
+                                .first_wall_ns = m->first_wall_ns,
+                                .first_seq = m->first_seq,
+                                .last_seq = m->seq,
+                                .crc = m->crc,
+                                .crc_of_crcs = m->crc_of_crcs,
+                                .unsafe_experiment = m->unsafe_experiment,
+                                .ticks = { m->first_ticks, m->last_ticks, m->frequency,
+                                           m->snapshot_ticks, m->snapshot_wall_ns, m->has_ticks },
+                                .verdict.thread = TB_NO_THREAD };
+  struct tb_diag why = { 0 };
+  uint64_t told = tc__told_of(stream, m->gen, m->first_seq);
+
+  if (told > 0) { /* given up after the checkpoint */
+    put_part_aside(archiver, stream, m->gen);
+    stream->told_batches = told > m->batches ? told - m->batches : 0;
+    return TB_OK;
+  }
+  if (!is_consistent(m)) {
+    snprintf(why.text, sizeof why.text,
+             "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
+             m->seq);
+    return give_part_up(archiver, stream, m, why.text);
+  }
+  /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
+  TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
+  if (*out_skip_to != 0) return TB_OK;
+  TB_TRY(fetch_back(archiver, stream, m->gen, diag));
+  struct tc__file *file = tc__file_new(stream);
+  if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  tb_rc rc = tc_segment_resume(archiver->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
+                               &file->segment);
+  if (rc != TB_OK) {
+    tc__file_free(file);
+    if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
+    return give_part_up(archiver, stream, m, why.text);
+  }
+  file->segment->first_wall_ns = m->first_wall_ns;
+  file->segment->last_wall_ns = m->last_wall_ns;
+  file->segment->opened_mono_ns = tc_mono_ns();
+  file->new_run = m->new_run;
+  file->checkpointed = true;
+  memcpy(file->day, m->day, sizeof file->day);
+  stream->open = file;
+  return tc__losses_move(&file->losses, &stream->losses);
+}
+
+tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsigned char *packed,
+                         size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
+  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+  struct tc_heap heap;
+
+  *out_skip_to = 0;
+  assert(stream != NULL && stream->open == NULL);
+  tc_heap_init(&heap);
+  message_t *m = tracecollect__v1__log_checkpoint__unpack(&heap.allocator, len, packed);
+  if (m == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+  if (m == NULL || (m->has_part && m->gen == TB_NO_GEN)) {
+    if (m != NULL) tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
+    return TB_BROKEN;
+  }
+  tb_rc rc = tc__learn_told(archiver, stream, diag);
+  if (rc == TB_OK) rc = take_losses(stream, m);
+  stream->last_gen = m->last_gen;
+  stream->last_seq = m->seq;
+  if (m->has_part || m->abandoned_gen != 0) stream->abandoned_gen = m->abandoned_gen;
+  if (!m->has_part)
+    stream->run_broken = m->new_run;
+  else if (rc == TB_OK)
+    rc = resume_part(archiver, stream, m, diag, out_skip_to);
+  tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
+  return rc;
+}
+
+void tc_archiver_note_checkpoint_lost(struct tc_archiver *archiver, uint32_t ref, uint64_t lsn,
+                                      uint64_t seq) {
+  const struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+
+  tc__note_as(archiver, TC_ERROR, ref,
+              "wal: the checkpoint at lsn %" PRIu64 " of stream=%s up to seq=%" PRIu64
+              " cannot be read or does not parse; what only it had is lost",
+              lsn, stream->hex, seq);
+}
+
+bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name) {
+  for (const struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+    if (stream->open != NULL && strcmp(stream->open->segment->name, name) == 0) return true;
+  return false;
+}

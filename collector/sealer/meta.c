@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a meta says, made from a file that is about to be published, and changed where it already lies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/sealer/private.h"
+
+void tc__free_meta(tc_meta *meta) {
+  /* Built by hand below: the parts are ours, the strings are borrowed. */
+  if (meta == NULL) return;
+  for (size_t i = 0; i < meta->n_generations; i++) free(meta->generations[i]);
+  for (size_t i = 0; i < meta->n_losses; i++) free(meta->losses[i]);
+  free(meta->generations);
+  free(meta->losses);
+  free(meta);
+}
+
+struct generation_parts {
+  Tracecollect__V1__GenerationMeta meta;
+  Tracecollect__V1__Verdict verdict;
+};
+
+static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
+  struct generation_parts *parts = calloc(1, sizeof *parts);
+
+  if (parts == NULL) return false;
+  tracecollect__v1__generation_meta__init(&parts->meta);
+  tracecollect__v1__verdict__init(&parts->verdict);
+  parts->meta.gen = gen->gen;
+  parts->meta.offset = gen->offset;
+  parts->meta.bytes = gen->bytes;
+  parts->meta.batches = gen->batches;
+  parts->meta.events = gen->verdict.events;
+  parts->meta.first_ns = gen->verdict.first_ns;
+  parts->meta.last_ns = gen->verdict.last_ns;
+  parts->meta.end_wall_ns = gen->end_wall_ns;
+  parts->meta.crc = gen->crc;
+  parts->meta.first_seq = gen->first_seq;
+  parts->meta.last_seq = gen->last_seq;
+  parts->meta.verdict = &parts->verdict;
+  tc_clock_ticks_put(&gen->ticks, &parts->meta);
+  parts->verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
+  parts->verdict.thread = gen->verdict.thread;
+  parts->verdict.offset = gen->verdict.offset;
+  if (gen->verdict.reason != NULL) parts->verdict.reason = gen->verdict.reason;
+  meta->generations[meta->n_generations++] = &parts->meta;
+  meta->unsafe_experiment |= gen->unsafe_experiment;
+  return true;
+}
+
+Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
+  Tracecollect__V1__LossMeta *out = malloc(sizeof *out);
+
+  if (out == NULL) return NULL;
+  tracecollect__v1__loss_meta__init(out);
+  out->first_gen = loss->first_gen;
+  out->last_gen = loss->last_gen;
+  out->batches = loss->batches;
+  out->bytes = loss->bytes;
+  out->reason = loss->reason;
+  out->seq = loss->seq;
+  out->first_seq = loss->first_seq;
+  return out;
+}
+
+tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
+  struct tc__stream *stream = file->stream;
+  size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
+  tc_meta *meta = calloc(1, sizeof *meta);
+
+  if (meta == NULL) return NULL;
+  tracecollect__v1__segment_meta__init(meta);
+  meta->generations = calloc(ngens + 1, sizeof(void *));
+  meta->losses = calloc(file->losses.n + 1, sizeof(void *));
+  bool good = meta->generations != NULL && meta->losses != NULL;
+  for (size_t i = 0; good && i < ngens; i++) good = add_generation(meta, &file->segment->gens[i]);
+  for (size_t i = 0; good && i < file->losses.n; i++) {
+    Tracecollect__V1__LossMeta *loss = tc__loss_message(&file->losses.items[i]);
+    good = loss != NULL;
+    if (good) meta->losses[meta->n_losses++] = loss;
+  }
+  if (!good) {
+    tc__free_meta(meta);
+    return NULL;
+  }
+  meta->format = 1;
+  meta->stream = (ProtobufCBinaryData){ sizeof stream->id, stream->id };
+  meta->identity = stream->identity;
+  meta->service = stream->service;
+  meta->instance = stream->instance;
+  meta->trace_header = (ProtobufCBinaryData){ stream->header_len, stream->header };
+  meta->go_version = stream->go_version;
+  meta->level = (char *)(uintptr_t)(archiver->opt.durable ? "durable" : "process");
+  meta->run = (char *)(uintptr_t)archiver->opt.run;
+  meta->day = file->day;
+  if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
+  meta->produced_batches = file->produced_batches;
+  meta->produced_bytes = file->produced_bytes;
+  meta->stream_closed = tc__ended_whole(file->ended);
+  if (file->segment == NULL) return meta;
+  meta->bytes = file->segment->bytes;
+  meta->crc = file->segment->crc;
+  meta->sha256 = (ProtobufCBinaryData){ sizeof file->sha256, file->sha256 };
+  if (stream->settled.has_segment)
+    meta->previous_sha256 =
+        (ProtobufCBinaryData){ sizeof stream->settled.sha256, stream->settled.sha256 };
+  meta->first_wall_ns = file->segment->first_wall_ns;
+  meta->last_wall_ns = file->segment->last_wall_ns;
+  return meta;
+}
+
+tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
+                         struct tb_diag *diag) {
+  if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
+  if (!archiver->opt.stats->catalog_stale)
+    tc__note_as(archiver, TC_ERROR, 0, "%s; it will be rebuilt", why->text);
+  archiver->opt.stats->catalog_stale = true;
+  return tc__mark_stale(archiver, diag);
+}
+
+tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+
+  if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
+  if (tc_catalog_put(archiver->catalog, meta, &why) == TB_OK) return TB_OK;
+  return tc__catalog_failed(archiver, &why, diag);
+}
+
+bool tc__catalog_takes_rows(const struct tc_archiver *archiver) {
+  return archiver->catalog != NULL && !archiver->opt.stats->catalog_stale;
+}
+
+tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                    struct tb_diag *diag) {
+  if (!archiver->opt.durable || fsync(dir_fd) == 0) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
+}
+
+/* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
+static tb_rc change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                         tc__meta_change_fn *change, void *self, struct tb_diag *diag,
+                         tc_meta **out) {
+  tc_meta *meta;
+
+  TB_TRY(tc_meta_read(dir_fd, name, diag, &meta));
+  tc_meta_find_clocks(dir_fd, meta);
+  tb_rc rc = change(self, meta);
+  if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
+  if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
+  if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
+  if (rc != TB_OK) {
+    tc_meta_free(meta);
+    return rc;
+  }
+  *out = meta;
+  return TB_OK;
+}
+
+tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
+                uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
+                struct tb_diag *diag) {
+  char name[32];
+  tc_meta *meta;
+  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
+
+  if (out_dir_fd != NULL) *out_dir_fd = -1;
+  tc_meta_name(first_gen, name);
+  if (dir_fd < 0)
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "archive/%s/%s: %s",
+                   day, stream_hex, strerror(errno));
+  tb_rc rc = change_meta(archiver, dir_fd, name, change, self, diag, &meta);
+  if (rc == TB_OK) {
+    /* Whoever comes next says to the log or to the catalog what the meta says now. */
+    if (out_dir_fd == NULL) rc = tc__sync_name(archiver, dir_fd, name, diag);
+    if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
+    tc_meta_free(meta);
+  }
+  if (rc == TB_OK && out_dir_fd != NULL)
+    *out_dir_fd = dir_fd;
+  else
+    close(dir_fd);
+  return rc;
+}

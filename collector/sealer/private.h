@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by archiver*.c and retention's caller there. */
+#ifndef TC_SEALER_PRIVATE_H
+#define TC_SEALER_PRIVATE_H
+
+#include <pthread.h>
+
+#include <string.h>
+
+#include "archive/catalog_write.h"
+#include "base/map.h"
+#include "collector/base/logger.h"
+#include "collector/base/spsc_queue.h"
+#include "collector/base/wakeup.h"
+#include "collector/model/reply_queue.h"
+#include "collector/model/shortage.h"
+#include "collector/sealer/sealer.h"
+#include "collector/segment/reserve.h"
+#include "collector/segment/retention.h"
+#include "collector/segment/writer.h"
+
+struct tc__loss {
+  uint64_t first_gen, last_gen, batches, bytes, seq;
+  uint32_t reason;
+  uint64_t first_seq; /* LOSS_DAMAGED: what the records from here up to seq were nobody knows */
+};
+
+/* What one file tells of losses; an agent that has more to tell has the last ones told as one. */
+enum { TC__LOSSES_MAX = 4096 };
+
+struct tc__losses {
+  struct tc__loss *items;
+  size_t n, cap;
+};
+
+/* A file from its first byte until it is published. */
+struct tc__file {
+  struct tc__file *next; /* in the queue of files to seal */
+  struct tc__stream *stream;
+  struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
+  struct tc__losses losses;   /* told before it */
+  bool new_run;               /* a hole, or nothing, lies before its first generation */
+  bool dirty;                 /* in archiver->dirty */
+  bool checkpointed;          /* the log relies on it */
+  bool offered;               /* its last generation: understand has it */
+  const char *
+      ended; /* "clean", "exec": clean, as its program ran another; "unclean"; NULL: the stream goes on */
+  uint64_t produced_batches, produced_bytes; /* with `ended` */
+  uint64_t settle_seq, abandoned_gen;        /* the stream's at that record */
+  char day[TC_DAY_BYTES];
+  /* while it is sealed */
+  int dir_fd;
+  bool renamed;
+  bool meta_unsure; /* a sync of it failed: it is written anew */
+  unsigned char sha256[32];
+  tc_meta *meta;            /* as written */
+  struct tc__verdict *late; /* came since: the meta is amended once it has its name */
+};
+
+/* A published segment whose verdict is still to come. */
+struct tc__recent {
+  struct tc__recent *next, **at; /* in the stream's list */
+  char day[TC_DAY_BYTES];
+  uint64_t first_gen;
+  size_t ngens;
+  size_t pending, queued; /* verdicts to come, verdicts to be written */
+};
+
+struct tc__stream {
+  struct tc__stream *next, **at; /* in the row of all */
+  uint32_t ref;
+  unsigned home;
+  unsigned char id[TC_STREAM_BYTES];
+  char hex[TC_STREAM_HEX_BYTES];
+  char identity[TC_IDENTITY_MAX + 1], service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  unsigned char header[64];
+  uint32_t header_len;
+  unsigned go_version;
+
+  struct tc__file *open;
+  struct tc__file *queued;  /* the last one waiting to be sealed */
+  uint64_t queued_gen_max;  /* the highest first generation of those that wait */
+  struct tc__losses losses; /* told, not yet in a file */
+  struct tc__losses told;   /* in a meta since the last run, and the log does not know it */
+  bool told_known;
+  uint64_t told_batches;  /* so many of those that come of abandoned_gen are in `told` */
+  uint64_t told_end_seq;  /* and all that come before this record */
+  uint64_t last_gen;      /* of the run that is written */
+  bool run_broken;        /* a hole lies before the next generation */
+  uint64_t abandoned_gen; /* given up here, and not over: each batch that comes of it is lost */
+  bool begun;             /* a generation of it was written or offered since the start */
+  uint64_t last_seq;
+  bool damaged;              /* recovery found a gap in its records: to be put down */
+  struct tc_settled settled; /* as last reported */
+  /* of the meta that has its losses while it has no segment; empty: none */
+  char note_day[TC_DAY_BYTES];
+  uint64_t note_gen;
+  bool note_known;               /* what earlier runs left of it was found, or is not there */
+  char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */
+  struct tc__recent *recents;
+  struct tb_map recent_of_gen; /* generation to its struct tc__recent */
+
+  uint64_t conn;
+  unsigned loop;
+  char peer[64];
+  struct tc_outbox_slot released;
+  struct tc_counters counters;
+  struct tc_counters counted; /* the oldest whose records have not all come; told_seq 0: none */
+  struct tc_stream_cut cut;
+  bool live_dirty, over, closed, ran_another;
+  struct tc__stream *live_next;
+};
+
+struct tc__verdict {
+  struct tc__verdict *next;
+  struct tc__stream *stream;
+  struct tc__recent *recent;
+  struct tc_verdict *verdict;
+};
+
+/* quarantine/ as retention last saw it. */
+struct tc__quarantine {
+  uint64_t files, bytes, oldest_wall_ns;
+  bool changed;                     /* a file came since */
+  struct tc__quarantine_pass *pass; /* NULL: none is under way */
+};
+
+enum { TC__HALF_MAX = 64 };
+
+/* Segments of which the meta says that they expired, and that are not gone yet. */
+struct tc__half_gone {
+  uint64_t ids[TC__HALF_MAX]; /* of their rows */
+  size_t n;
+  bool more;   /* than there is room for: the next start finds them */
+  bool marked; /* retention set the catalog's mark, and nobody else counts on it */
+};
+
+struct tc_archiver {
+  struct tc_archiver_options opt;
+  struct tc_catalog *catalog;
+  bool stale_marked; /* the disk knows, so that the next start does it if this run does not */
+  struct tc__stream *streams; /* in no order */
+  struct tb_mem mem;
+  struct tb_map by_ref;
+
+  struct tc__file *queue, **queue_tail; /* to seal */
+  size_t queued;
+  uint64_t queued_bytes;
+  struct tc__file **dirty;
+  size_t ndirty, dirty_cap;
+  struct tc__verdict *verdicts, **verdicts_tail;
+  struct tc__stream *live, **live_tail;
+
+  struct tc_mailbox inbox, settled_box;
+  struct tc_work *work, **work_tail; /* taken, in order */
+  struct tc_record *at;              /* first record of the first work not yet handled */
+  bool at_begun;                     /* `at` counts: the first work is being handled */
+  uint64_t end_lsn;                  /* records handled so far lie before it in the log */
+  struct tc_settled **settled_wait;  /* not yet posted: the commit thread's mailbox was full */
+  size_t nsettled_wait, settled_wait_cap;
+  struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
+
+  struct tc_outbox outbox;
+  struct tc_waker waker;
+  pthread_t thread;
+  bool started;
+  atomic_bool stop;
+  atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
+  bool told_failed, live_soon;
+  struct tc_wait wait;
+  uint64_t retry_mono_ns, live_mono_ns;
+  uint64_t
+      short_mono_ns; /* something that others may give back is short since then; 0: it is not */
+  struct tc_reserve reserve;
+  uint64_t reserve_mono_ns;
+  struct tc_retention retention;
+  struct tc__round *round;                      /* of retention, that goes on; NULL: none does */
+  uint64_t retained_bytes, slice_bytes;         /* the archive's after the last round, and slice */
+  uint64_t retain_next_ns;                      /* not before, between other work */
+  uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
+  bool retained;                                /* there was one */
+  struct tc__half_gone half_gone;
+  struct tc__quarantine quarantine;
+};
+
+/* A line for the log. Each call is a site of its own; a line about a stream gives its ref. */
+#define tc__note(archiver, ...) tc__note_as(archiver, TC_NOTICE, 0, __VA_ARGS__)
+#define tc__note_as(archiver, level, ref, ...)                                                     \
+  do {                                                                                             \
+    static struct tc_log_site site_;                                                               \
+    tc__note_at((archiver), &site_, (level), (ref), __VA_ARGS__);                                  \
+  } while (0)
+void tc__note_at(struct tc_archiver *archiver, struct tc_log_site *site, enum tc_level level,
+                 uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
+
+struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver,
+                                       uint32_t ref); /* NULL: unknown */
+void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream);
+tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag);
+void tc__unmark_stale(struct tc_archiver *archiver);
+void tc__rebuild_catalog(struct tc_archiver *archiver);
+/* The catalog has changed, and with it the sizes that retention goes by. */
+void tc__take_totals(struct tc_archiver *archiver);
+/* What is known of live streams: marked when it changes, written in bundles. */
+void tc__flush_live(struct tc_archiver *archiver);
+void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream);
+
+/* archiver_records.c: what a durable record does. On failure it may be called again. */
+struct tc__item {
+  unsigned kind;
+  uint64_t seq, gen, wall_ns;
+  const unsigned char *payload;
+  uint32_t len, crc; /* of the payload */
+};
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
+                         const struct tc__item *item, struct tb_diag *diag);
+tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
+                          struct tb_diag *diag);
+/* What the log holds of the stream up to seq is settled: whole generations are sealed, one that is still open is
+ * given up, losses are noted. The stream goes on. */
+tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq,
+                          struct tb_diag *diag);
+/* Moves an open file to quarantine/. */
+tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
+                          struct tb_diag *diag);
+/* The meta of a generation that is about to be published cannot be read: nobody knows whose the trace under that name is. It is
+ * kept in quarantine/, and the place is free. */
+tb_rc tc__put_trace_aside(struct tc_archiver *archiver, const struct tc__stream *stream, int dir_fd,
+                          uint64_t gen, const char *why, struct tb_diag *diag);
+/* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it, and what still comes of
+ * it is lost as well. */
+tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                          bool note_loss, uint64_t seq, struct tb_diag *diag);
+tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag *diag);
+/* Complete generations in open files are sealed too. */
+tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tb_diag *diag);
+tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag);
+struct tc__file *tc__file_new(struct tc__stream *stream); /* NULL: no memory */
+void tc__file_free(struct tc__file *file);
+
+/* archiver_recover.c */
+/* The names in a stream's folder reach the disk, its own and its day's too. False: errno. */
+bool tc__sync_names(int dir_fd);
+/* If a segment of the stream begins with this record, which the last run published without saying so, it
+ * is taken as it is; *out_skip_to: records up to here stand in it. */
+tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
+                          uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
+                          uint64_t *out_skip_to);
+
+/* archiver_checkpoint.c */
+tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *stream,
+                             struct tb_diag *diag);
+
+/* archiver_books.c: whenever counters came, and when a record was archived. */
+void tc__count_in(struct tc_archiver *archiver, struct tc__stream *stream,
+                  const struct tc_counters *counters);
+void tc__cut_books(struct tc_archiver *archiver, struct tc__stream *stream);
+
+/* archiver_losses.c */
+void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
+struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
+/* The same loss told again, as a crash between telling and settling brings it? */
+bool tc__loss_is(const Tracecollect__V1__LossMeta *told, const struct tc__loss *loss);
+/* So many more can be added without asking for memory. */
+tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more);
+tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
+tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
+/* A batch of a generation that was given up is not kept, but counted. */
+tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item);
+/* Those of a meta without a segment, which a segment's meta is about to replace. */
+tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
+
+/* archiver_told.c */
+/* Before the first record comes again. */
+tb_rc tc__learn_told(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
+/* Those of the meta that lie behind what is settled. */
+tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta);
+bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss);
+/* So many batches of gen, from record first_seq on, are told as lost: it was given up. 0: it was not. */
+uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
+/* The record by which gen, open at record seq, was given up later, all of it told as lost; 0: none. */
+uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq);
+/* The next batch of abandoned_gen. */
+bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
+/* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
+tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag);
+
+/* archiver_thread.c: the deadline of a stop is over. */
+bool tc__is_late(const struct tc_archiver *archiver);
+
+/* archiver_publish.c */
+struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
+                                  enum tc_reply_kind kind); /* NULL: no memory */
+void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream,
+                   const struct tc__loss *loss, const char *why);
+void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path);
+/* Reports stream->settled to the log. */
+tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream);
+/* Room for one more report. */
+tb_rc tc__reserve_settled(struct tc_archiver *archiver);
+tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag);
+void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
+
+/* archiver_expire.c */
+enum { TC__EXPIRE_MAX = 32 };
+struct tc__expiry {
+  void *self;
+  /* For each, in order; diag->rc: how it went. */
+  void (*done)(void *self, const struct tc_segment_row *row, const struct tb_diag *diag);
+  uint64_t until_ns; /* by the monotonic clock: no further one is begun */
+};
+/* The first ones of rows, one at least; how many. The catalog's mark is on the disk. */
+size_t tc__expire(struct tc_archiver *archiver, const struct tc_segment_row *rows[], size_t n,
+                  struct tc__expiry *expiry);
+
+/* archiver_meta.c */
+/* Strings and bytes are borrowed from the stream and the file. */
+tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file);
+void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
+Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
+/* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
+ * waited for is a mark on the disk that says so: the log lets go of what a meta says, and the next start must know that
+ * the catalog does not say it. An error: the mark cannot be made now. */
+tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
+                         struct tb_diag *diag);
+tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag);
+bool tc__catalog_takes_rows(const struct tc_archiver *archiver);
+typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
+/* What was done with names in the folder reaches the disk. */
+tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
+                    struct tb_diag *diag);
+/* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with out_dir_fd that is
+ * left to the caller, who has the folder to sync and close (-1 after a failure), and syncs it before the catalog is
+ * committed. */
+tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
+                uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
+                struct tb_diag *diag);
+
+/* archiver_verdicts.c */
+void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tc_verdict *verdict);
+void tc__take_late(struct tc_archiver *archiver, struct tc__file *file); /* it is published */
+void tc__verdicts_free(struct tc__verdict *verdicts);
+/* Verdicts of n generations from first_gen on are to come. NULL: no memory. */
+struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
+                                  size_t n);
+void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
+/* Writes so many at most, the oldest first. */
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, size_t most, struct tb_diag *diag);
+
+/* archiver_retention.c */
+struct tc__round;
+/* Between two works: goes on with a round, or begins one that is due, for 20 ms. Afterwards archiver->round is not NULL
+ * while there is more. */
+void tc__retain(struct tc_archiver *archiver);
+bool tc__retains(const struct tc_archiver *archiver); /* there is more to do */
+uint64_t tc__disk_free(const struct tc_archiver *archiver);
+
+/* archiver_quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it until
+ * the monotonic clock says so. */
+void tc__quarantine_begin(struct tc_archiver *archiver);
+void tc__quarantine_go_on(struct tc_archiver *archiver, uint64_t until_ns);
+void tc__quarantine_free(struct tc__quarantine *quarantine); /* what is under way */
+
+/* Whether a stream that ended so is whole. */
+static inline bool tc__ended_whole(const char *ended) {
+  return ended != NULL && strcmp(ended, "unclean") != 0;
+}
+
+#endif

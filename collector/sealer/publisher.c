@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealing. Files that became whole together are published together, in four steps, each for all of them:
+ * bytes and metas reach the disk; metas, then traces get their names (the commit point); the names reach
+ * the disk; the catalog has its rows. The bytes of all are on their way before the first is waited for.
+ *
+ * Any step may find the disk full: what was done stays done, the rest is tried again. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/sealer/private.h"
+#include "proto/frame.pb-c.h"
+
+enum { PUBLISH_AT_ONCE = 256 };
+
+static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const char *name) {
+  return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s/%s: %s", file->day, file->stream->hex,
+                 name, strerror(errno));
+}
+
+/* The words have its name. */
+static tb_rc fail_meta(struct tb_diag *diag, const struct tc__file *file, tb_rc rc,
+                       const struct tb_diag *why) {
+  return tb_fail(diag, rc, "archive/%s/%s/%s", file->day, file->stream->hex, why->text);
+}
+
+void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {
+  snprintf(out, 192, "archive/%.10s/%.32s/%016" PRIx64 ".trace", day, stream_hex, first_gen);
+}
+
+/* ---- telling others */
+
+struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply_kind kind) {
+  struct tc_reply *reply = tc_reply_new(kind, 0, stream->ref, stream->home);
+
+  if (reply == NULL) return NULL;
+  memcpy(reply->service, stream->service, sizeof reply->service);
+  memcpy(reply->instance, stream->instance, sizeof reply->instance);
+  memcpy(reply->stream_id, stream->id, sizeof reply->stream_id);
+  return reply;
+}
+
+/* The file's last generation. */
+void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path) {
+  const struct tc_segment *segment = file->segment;
+  const struct tc_segment_gen *gen = &segment->gens[segment->ngens - 1];
+  struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_STORED);
+
+  if (reply == NULL) return; /* stays pending: offered again after the next start */
+  reply->gen = gen->gen;
+  reply->new_run = file->new_run && segment->ngens == 1;
+  reply->offset = gen->offset;
+  reply->len = gen->bytes;
+  struct tc_wall wall = tc_segment_gen_wall(gen);
+  reply->first_wall_ns = wall.first_ns;
+  reply->end_wall_ns = wall.last_ns;
+  snprintf(reply->path, sizeof reply->path, "%s", path);
+  tc__archive_path(file->day, file->stream->hex, segment->first_gen, reply->final_path);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+static void tell_archived(struct tc_archiver *archiver, const struct tc__file *file,
+                          const char *path) {
+  const struct tc_segment *segment = file->segment;
+  const struct tc_segment_gen *last = &segment->gens[segment->ngens - 1];
+  struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_ARCHIVED);
+
+  if (reply == NULL) return; /* the feed alone wants to know */
+  reply->gen = segment->first_gen;
+  reply->last_gen = last->gen;
+  reply->bytes = segment->bytes;
+  reply->first_wall_ns = tc_segment_gen_wall(&segment->gens[0]).first_ns;
+  reply->end_wall_ns = tc_segment_gen_wall(last).last_ns;
+  snprintf(reply->path, sizeof reply->path, "%s", path);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream,
+                   const struct tc__loss *loss, const char *why) {
+  struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_LOST);
+
+  if (reply == NULL) return; /* the feed alone wants to know */
+  reply->gen = loss->first_gen;
+  reply->last_gen = loss->last_gen;
+  reply->batches = loss->batches;
+  reply->bytes = loss->bytes;
+  reply->code = loss->reason;
+  snprintf(reply->text, sizeof reply->text, "%s", why);
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+static void tell_closed(struct tc_archiver *archiver, struct tc__stream *stream) {
+  struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
+
+  if (reply == NULL) return;
+  reply->stream_closed = true;
+  tc_outbox_put(&archiver->outbox, reply);
+}
+
+tb_rc tc__reserve_settled(struct tc_archiver *archiver) {
+  if (archiver->nsettled_wait == archiver->settled_wait_cap) {
+    size_t cap = archiver->settled_wait_cap == 0 ? 64 : 2 * archiver->settled_wait_cap;
+    void *moved = reallocarray(archiver->settled_wait, cap, sizeof(struct tc_settled *));
+    if (moved == NULL) return TB_NOMEM;
+    archiver->settled_wait = moved;
+    archiver->settled_wait_cap = cap;
+  }
+  return TB_OK;
+}
+
+tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
+  TB_TRY(tc__reserve_settled(archiver));
+  struct tc_settled *settled = malloc(sizeof *settled);
+  if (settled == NULL) return TB_NOMEM;
+  *settled = stream->settled;
+  archiver->settled_wait[archiver->nsettled_wait++] = settled;
+  return TB_OK;
+}
+
+static tb_rc put_rows(struct tc_archiver *archiver, struct tc__file *first, size_t n,
+                      struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+
+  if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
+  tb_rc rc = tc_catalog_begin(archiver->catalog, &why);
+  for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
+    if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &why);
+  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &why);
+  if (rc != TB_OK) return tc__catalog_failed(archiver, &why, diag);
+  tc__take_totals(archiver);
+  return TB_OK;
+}
+
+/* ---- the four steps */
+
+/* Whose meta tells the losses of a file that gets none: the next one's, so that they are told before what comes behind
+ * them is settled. */
+static struct tc__losses *heir_of(const struct tc__file *file) {
+  for (struct tc__file *other = file->next; other != NULL; other = other->next)
+    if (other->stream == file->stream && other->meta == NULL) return &other->losses;
+  return file->stream->open != NULL ? &file->stream->open->losses : &file->stream->losses;
+}
+
+/* This stream has a generation of that number in the archive already: what is there stays. */
+static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc_segment *segment = file->segment;
+
+  /* Once the bytes are gone from here nothing may fail: it would not be told again. */
+  TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
+  bool tells = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
+  struct tc__losses *heir = tells ? &file->losses : heir_of(file);
+  TB_TRY(tc__losses_reserve(heir, file->losses.n + segment->ngens));
+  TB_TRY(tc__quarantine_file(archiver, segment, diag));
+  for (size_t i = 0; i < segment->ngens; i++) {
+    const struct tc_segment_gen *gen = &segment->gens[i];
+    struct tc__loss loss = { .first_gen = gen->gen,
+                             .last_gen = gen->gen,
+                             .batches = gen->batches,
+                             .bytes = gen->bytes,
+                             .seq = gen->last_seq,
+                             .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+    if (tc__loss_was_told(file->stream, &loss)) continue;
+    TB_TRY(tc__losses_add(&file->losses, &loss));
+    tc__tell_lost(archiver, file->stream, &loss, "is in the archive already");
+  }
+  if (!tells) { /* until they are told the log holds their records */
+    TB_TRY(tc__losses_move(heir, &file->losses));
+    file->settle_seq = 0;
+  }
+  if (file->stream->open != NULL) file->stream->open->new_run = true;
+  for (struct tc__file *other = file->next; other != NULL; other = other->next)
+    if (other->stream == file->stream) other->new_run = true;
+  tc_count(&archiver->opt.stats->generations_broken, segment->ngens);
+  tc__note_as(archiver, TC_WARN, file->stream->ref,
+              "stream=%s gen=%" PRIu64
+              ": is in the archive already; the new bytes are in quarantine",
+              file->stream->hex, segment->first_gen);
+  tc_segment_free(segment);
+  file->segment = NULL;
+  return TB_OK;
+}
+
+/* Is the place taken? A trace without a meta, or with one that is a note of losses as its own did not get its name, is
+ * half a publication of a run that lost power: the log, and so this file, still has all of it. */
+static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bool *out_taken,
+                         struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  char trace[32], name[32];
+  tc_meta *meta = NULL;
+
+  tc_trace_name(file->segment->first_gen, trace);
+  tc_meta_name(file->segment->first_gen, name);
+  *out_taken = false;
+  bool exists = faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!exists && errno != ENOENT) return fail_name(diag, file, trace);
+  tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
+  if (rc == TB_UNREADABLE)
+    return tc__put_trace_aside(archiver, file->stream, file->dir_fd, file->segment->first_gen,
+                               why.text, diag);
+  if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
+  if (rc == TB_OK) {
+    *out_taken = meta->expired || (exists && meta->n_generations > 0);
+    if (!*out_taken && meta->n_generations == 0) rc = tc__losses_take_note(&file->losses, meta);
+    tc_meta_free(meta);
+    if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for the losses of a note");
+  }
+  if (!exists || *out_taken) return TB_OK;
+  tc__note_as(archiver, TC_WARN, file->stream->ref,
+              "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
+              file->stream->hex, trace);
+  return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
+}
+
+/* Chains to the segment before, which may be of the same batch, so settled is advanced here already. */
+static void advance(struct tc__file *file) {
+  struct tc_settled *settled = &file->stream->settled;
+
+  if (file->segment == NULL) return;
+  memcpy(settled->day, file->day, sizeof settled->day);
+  settled->first_gen = file->segment->first_gen;
+  settled->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
+  memcpy(settled->sha256, file->sha256, sizeof settled->sha256);
+  settled->has_segment = true;
+}
+
+/* Opens the file's folder. Whoever made it, we or a run that was killed then, its own name and its day's must be on
+ * the disk before anything counts on what lies in it. */
+static tb_rc open_place(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc__stream *stream = file->stream;
+
+  if (file->dir_fd >= 0) return TB_OK;
+  int fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, stream->hex, true);
+  if (fd < 0) return fail_name(diag, file, "");
+  if (archiver->opt.durable && strcmp(stream->synced_day, file->day) != 0) {
+    if (!tc__sync_names(fd)) {
+      tb_rc rc = fail_name(diag, file, "");
+      close(fd);
+      return rc;
+    }
+    memcpy(stream->synced_day, file->day, sizeof stream->synced_day);
+  }
+  file->dir_fd = fd;
+  return TB_OK;
+}
+
+static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  char name[32];
+  bool taken;
+
+  if (file->segment == NULL || file->meta != NULL) return TB_OK;
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  TB_TRY(open_place(archiver, file, diag));
+  TB_TRY(clear_place(archiver, file, &taken, diag));
+  if (taken) return refuse(archiver, file, diag);
+  if (archiver->opt.durable) tc_segment_to_disk(file->segment, true);
+  TB_TRY(tc_segment_sha256(file->segment, file->sha256));
+  tc_meta *meta = tc__build_meta(archiver, file);
+  if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  tc_meta_name(file->segment->first_gen, name);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, false, diag);
+  if (rc == TB_OK) {
+    /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
+    size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
+    unsigned char *packed = malloc(len + 1);
+    if (packed != NULL)
+      file->meta = tracecollect__v1__segment_meta__unpack(
+          NULL, tracecollect__v1__segment_meta__pack(meta, packed), packed);
+    free(packed);
+    if (file->meta == NULL) rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  }
+  tc__free_meta(meta);
+  if (rc == TB_OK) advance(file);
+  return rc;
+}
+
+static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  char name[32], temp[48], trace[32];
+
+  if (file->segment == NULL || file->renamed) return TB_OK;
+  tc_meta_name(file->segment->first_gen, name);
+  tc_trace_name(file->segment->first_gen, trace);
+  snprintf(temp, sizeof temp, "%s.new", name);
+  tb_rc rc = tc_meta_publish(file->dir_fd, name, diag);
+  /* Else renamed by a try before; the name alone may be that of a note, which is to be replaced. */
+  if (rc != TB_OK &&
+      (faccessat(file->dir_fd, temp, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
+    return rc;
+  if (rc != TB_OK) tb_diag_clear(diag);
+  /* The log has let go of what a checkpoint told of: its file must never be found without a meta. */
+  if (file->checkpointed && archiver->opt.durable && fsync(file->dir_fd) != 0)
+    return fail_name(diag, file, name);
+  if (renameat2(archiver->opt.dirs->open, file->segment->name, file->dir_fd, trace,
+                RENAME_NOREPLACE) != 0)
+    return fail_name(diag, file, trace);
+  file->renamed = true;
+  return TB_OK;
+}
+
+/* The first of these waits for the disk; it takes the others' metadata along in the same journal
+ * commit, so they cost little. (syncfs(2) would wait for what every other program wrote as well.) */
+static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  char name[32];
+
+  if (file->segment == NULL || file->renamed) return TB_OK;
+  tc_meta_name(file->segment->first_gen, name);
+  TB_TRY(tc_segment_sync(file->segment, diag));
+  if (file->meta_unsure) TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, false, diag));
+  tb_rc rc = tc_meta_sync(file->dir_fd, name, &why);
+  if (rc == TB_NOTFOUND) return TB_OK; /* has its name since a try before */
+  file->meta_unsure = rc != TB_OK;
+  return rc == TB_OK ? TB_OK : fail_meta(diag, file, rc, &why);
+}
+
+static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n,
+                     struct tb_diag *diag) {
+  bool durable = archiver->opt.durable;
+  struct tc__file *file = first;
+
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(archiver, file, diag));
+  file = first;
+  for (size_t i = 0; durable && i < n; i++, file = file->next) TB_TRY(sync_file(file, diag));
+  file = first;
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(archiver, file, diag));
+  file = first;
+  for (size_t i = 0; durable && i < n; i++, file = file->next)
+    if (file->dir_fd >= 0 && fsync(file->dir_fd) != 0) return fail_name(diag, file, "");
+  return TB_OK;
+}
+
+/* ---- the stream's end, or losses, where no segment waits that could carry them */
+
+static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
+  if (meta->n_losses < TC__LOSSES_MAX) {
+    Tracecollect__V1__LossMeta *message = tc__loss_message(loss);
+    if (message == NULL) return TB_NOMEM;
+    meta->losses[meta->n_losses++] = message;
+    return TB_OK;
+  }
+  Tracecollect__V1__LossMeta *last = meta->losses[meta->n_losses - 1];
+  struct tc__loss sum = tc__loss_of(last);
+  tc__loss_join(&sum, loss);
+  last->first_gen = sum.first_gen;
+  last->last_gen = sum.last_gen;
+  last->batches = sum.batches;
+  last->bytes = sum.bytes;
+  last->seq = sum.seq;
+  return TB_OK;
+}
+
+/* What was given up from the same record on may have more batches by now. */
+static void raise_loss(Tracecollect__V1__LossMeta *told, const struct tc__loss *loss) {
+  if (loss->last_gen > told->last_gen) told->last_gen = loss->last_gen;
+  if (loss->batches > told->batches) told->batches = loss->batches;
+  if (loss->bytes > told->bytes) told->bytes = loss->bytes;
+}
+
+/* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
+static tb_rc change_end(void *self, tc_meta *meta) {
+  const struct tc__file *file = self;
+  void *moved = reallocarray(meta->losses, meta->n_losses + file->losses.n + 1, sizeof(void *));
+
+  if (moved == NULL) return TB_NOMEM;
+  meta->losses = moved;
+  if (file->ended != NULL) {
+    char *ended = strdup(file->ended);
+    if (ended == NULL) return TB_NOMEM;
+    if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
+    meta->ended = ended;
+    meta->stream_closed = tc__ended_whole(file->ended);
+    meta->produced_batches = file->produced_batches;
+    meta->produced_bytes = file->produced_bytes;
+  }
+  for (size_t i = 0; i < file->losses.n; i++) {
+    /* Before a crash, which brings the same records again, and more behind them. */
+    Tracecollect__V1__LossMeta *told = NULL;
+    for (size_t k = 0; told == NULL && k < meta->n_losses; k++)
+      if (tc__loss_is(meta->losses[k], &file->losses.items[i])) told = meta->losses[k];
+    if (told != NULL)
+      raise_loss(told, &file->losses.items[i]);
+    else
+      TB_TRY(add_loss(meta, &file->losses.items[i]));
+  }
+  return TB_OK;
+}
+
+/* A note of that name, or the meta of a segment: not one whose trace never came, which is made anew. */
+static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_there,
+                       struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  char name[32], trace[32];
+  tc_meta *meta = NULL;
+
+  tc_meta_name(gen, name);
+  tc_trace_name(gen, trace);
+  tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
+  bool looks = rc == TB_OK && meta->n_generations > 0 && !meta->expired;
+  *out_is_there = rc == TB_OK;
+  tc_meta_free(meta);
+  if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT && rc != TB_UNREADABLE)
+    return fail_meta(diag, file, rc, &why);
+  if (!looks || faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return TB_OK;
+  *out_is_there = false;
+  return errno == ENOENT ? TB_OK : fail_name(diag, file, trace);
+}
+
+static tb_rc make_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
+                       struct tb_diag *diag) {
+  char name[32];
+  tc_meta *meta = tc__build_meta(archiver, file);
+
+  if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  tc_meta_name(gen, name);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
+  if (rc == TB_OK) rc = tc__mark_stale(archiver, diag);
+  if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
+  if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
+  if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
+  tc__free_meta(meta);
+  return rc;
+}
+
+static tb_rc add_to_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
+                         struct tb_diag *diag) {
+  TB_TRY(tc__mark_stale(archiver, diag));
+  return tc__amend(archiver, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
+}
+
+/* A stream of which nothing was archived, or whose last meta is damaged, leaves a meta without a trace: its losses are
+ * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says. Until
+ * the catalog has its row, by which the next start finds it, the catalog is marked. */
+static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc__stream *stream = file->stream;
+  bool was_marked = archiver->stale_marked, is_there;
+
+  if (file->losses.n == 0) return TB_OK;
+  uint64_t gen = file->losses.items[0].first_gen;
+  TB_TRY(open_place(archiver, file, diag));
+  TB_TRY(find_meta(file, gen, &is_there, diag));
+  TB_TRY(is_there ? add_to_note(archiver, file, gen, diag) : make_note(archiver, file, gen, diag));
+  if (!was_marked && tc__catalog_takes_rows(archiver)) tc__unmark_stale(archiver);
+  memcpy(stream->note_day, file->day, sizeof file->day);
+  stream->note_gen = gen;
+  return TB_OK;
+}
+
+static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+  struct tc__stream *stream = file->stream;
+  struct tb_diag why = { 0 };
+  const struct tc_settled *last = &stream->settled;
+
+  if (stream->queued != file) file->ended = NULL; /* it went on, and may have come to another end */
+  if (file->ended == NULL && file->losses.n == 0) return TB_OK;
+  /* Of an earlier run: if nothing is settled the log has all that came of it. Where the start has looked, and could not
+   * see all, it is looked for again. */
+  if (!last->has_segment && (last->seq > 0 || stream->told_known))
+    TB_TRY(tc__find_note(archiver, stream, diag));
+  if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
+  tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
+                       last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
+                       NULL, &why);
+  if (rc == TB_OK) return TB_OK;
+  if (rc != TB_NOTFOUND && rc != TB_CORRUPT && rc != TB_UNREADABLE)
+    return tb_fail(diag, rc, "%s", why.text);
+  /* Under the name of a segment it would be in the place of its row. */
+  bool has_name = file->losses.n > 0 && file->losses.items[0].first_gen > last->last_gen;
+  if (has_name) TB_TRY(leave_note(archiver, file, diag));
+  tc__note_as(archiver, TC_WARN, file->stream->ref, "%s; the stream's %s", why.text,
+              has_name             ? "losses have a meta of their own"
+              : file->losses.n > 0 ? "losses are not noted"
+                                   : "end is not noted");
+  return TB_OK;
+}
+
+/* ---- all of it */
+
+static tb_rc remember_recent(struct tc__file *file) {
+  const struct tc_segment *segment = file->segment;
+  size_t pending = 0;
+
+  for (size_t i = 0; i < segment->ngens; i++)
+    pending += segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING;
+  if (pending == 0) return TB_OK;
+  struct tc__recent *recent =
+      tc__recent_add(file->stream, file->day, segment->first_gen, segment->ngens);
+  if (recent == NULL) return TB_NOMEM;
+  recent->pending = pending;
+  return TB_OK;
+}
+
+/* The first of the queue is published: everybody learns of it. */
+static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
+  struct tc__stream *stream = file->stream;
+
+  if (file->settle_seq > stream->settled.seq) {
+    stream->settled.seq = file->settle_seq;
+    stream->settled.abandoned_gen = file->abandoned_gen;
+  }
+  TB_TRY(tc__settle(archiver, stream)); /* may be said twice */
+  if (file->segment != NULL) TB_TRY(remember_recent(file));
+  if (file->segment != NULL) {
+    char path[192];
+    tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
+    tell_archived(archiver, file, path);
+    if (!file->offered) tc__offer(archiver, file, path);
+    tc_count(&archiver->opt.stats->segments_sealed, 1);
+    tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
+  }
+  if (tc__ended_whole(file->ended)) tell_closed(archiver, stream);
+  if (stream->queued == file) stream->queued = NULL;
+  archiver->queue = file->next;
+  if (file->next == NULL) archiver->queue_tail = &archiver->queue;
+  archiver->queued--;
+  tc__take_late(archiver, file);
+  tc__mark_live(archiver, stream);
+  tc__file_free(file);
+  return TB_OK;
+}
+
+static tb_rc publish_some(struct tc_archiver *archiver, size_t n, struct tb_diag *diag) {
+  TB_TRY(to_disk(archiver, archiver->queue, n, diag));
+  TB_TRY(put_rows(archiver, archiver->queue, n, diag));
+  for (size_t i = 0; i < n; i++) {
+    struct tc__file *file = archiver->queue;
+    if (file->segment == NULL) TB_TRY(write_end(archiver, file, diag));
+    TB_TRY(take_leave(archiver, file));
+  }
+  return TB_OK;
+}
+
+static bool is_behind_losses(const struct tc_archiver *archiver, const struct tc__file *file) {
+  for (const struct tc__file *before = archiver->queue; before != file; before = before->next)
+    if (before->segment == NULL && before->losses.n > 0 && before->stream == file->stream)
+      return true;
+  return false;
+}
+
+/* Losses without a segment are noted in the stream's last meta before a segment behind them has its place: a start that
+ * finds it takes all before it as told (sim_seeds, 77241), and noting them again would find another last meta (72125). */
+static size_t count_next(const struct tc_archiver *archiver) {
+  size_t n = 0;
+
+  for (const struct tc__file *file = archiver->queue; file != NULL && n < PUBLISH_AT_ONCE;
+       file = file->next, n++)
+    if (file->segment != NULL && is_behind_losses(archiver, file)) break;
+  return n;
+}
+
+tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag) {
+  while (archiver->queued > 0) {
+    if (tc__is_late(archiver)) return TB_AGAIN;
+    TB_TRY(publish_some(archiver, count_next(archiver), diag));
+    if (archiver->queued == 0) archiver->queued_bytes = 0;
+    tc_count(&archiver->opt.stats->segment_turns, 1);
+  }
+  return TB_OK;
+}

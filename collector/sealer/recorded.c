@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses that are told in a meta are settled once the log says so. A run that dies in between leaves a meta that has
+ * them and a log that brings their records again: the next start must not tell them again, and what was given up, and is
+ * counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
+ * each has the number of its LOSS, or of the first batch that it counts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "archive/walk.h"
+#include "collector/sealer/private.h"
+#include "proto/frame.pb-c.h"
+
+static const struct tc__loss *find_told(const struct tc__stream *stream, uint64_t seq,
+                                        uint32_t reason) {
+  for (size_t i = 0; i < stream->told.n; i++)
+    if (stream->told.items[i].seq == seq && stream->told.items[i].reason == reason)
+      return &stream->told.items[i];
+  return NULL;
+}
+
+bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss) {
+  return find_told(stream, loss->seq, loss->reason) != NULL;
+}
+
+uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq) {
+  const struct tc__loss *told =
+      find_told(stream, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
+
+  return told != NULL && told->first_gen == gen && told->last_gen == gen ? told->batches : 0;
+}
+
+uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq) {
+  uint64_t end = 0;
+
+  for (size_t i = 0; i < stream->told.n; i++) {
+    const struct tc__loss *told = &stream->told.items[i];
+    if (told->seq > seq && told->first_gen <= gen && gen <= told->last_gen &&
+        (end == 0 || told->seq < end))
+      end = told->seq;
+  }
+  return end;
+}
+
+bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item) {
+  uint64_t batches = tc__told_of(stream, item->gen, item->seq);
+
+  if (item->seq < stream->told_end_seq) return true;
+  if (batches > 0) stream->told_batches = batches;
+  if (stream->told_batches == 0) return false;
+  stream->told_batches--;
+  return true;
+}
+
+tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta) {
+  for (size_t i = 0; i < meta->n_losses; i++) {
+    struct tc__loss loss = tc__loss_of(meta->losses[i]);
+    if (loss.seq > stream->settled.seq) TB_TRY(tc__losses_add(&stream->told, &loss));
+  }
+  return TB_OK;
+}
+
+/* A meta that is not there, or damaged, tells nothing; one that cannot be read may. */
+static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out) {
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
+
+  if (rc == TB_OK) return TB_OK;
+  *out = NULL;
+  return rc == TB_NOTFOUND || rc == TB_CORRUPT ? TB_OK : tb_fail(diag, rc, "%s", why.text);
+}
+
+static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__stream *stream,
+                         const char *day, struct tb_diag *diag, int *out) {
+  *out = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+  if (*out >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return TB_OK;
+  return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex, strerror(errno));
+}
+
+/* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where: the catalog does.
+ * Where it cannot, or may lack rows, the stream's folders are looked at; what cannot be, is told: better a loss told twice
+ * than no start. */
+
+struct search {
+  struct tc_archiver *archiver;
+  struct tc__stream *stream;
+  struct tb_diag *diag;
+  bool missed; /* what could not be looked at */
+};
+
+static void miss(void *self, const char *text) {
+  struct search *search = self;
+
+  search->missed = true;
+  tc__note_as(search->archiver, TC_WARN, search->stream->ref,
+              "%s; losses of stream=%s that were told may be told again", text,
+              search->stream->hex);
+}
+
+/* Keeps the newest, as the catalog has it. */
+static tb_rc look_at(void *self, const struct tc_archive_file *file) {
+  struct search *search = self;
+  struct tc__stream *stream = search->stream;
+  struct tb_diag why = { 0 };
+  char text[480];
+  tc_meta *meta;
+
+  if (!tc_name_ends(file->name, ".meta")) return TB_OK;
+  tb_rc rc = read_meta(file->dir_fd, file->name, &why, &meta);
+  if (tc_rc_is_short(rc))
+    return tb_fail(search->diag, rc, "archive/%s/%s/%.100s", file->day, file->stream_hex, why.text);
+  if (rc != TB_OK) {
+    snprintf(text, sizeof text, "archive/%s/%s/%s", file->day, file->stream_hex, why.text);
+    miss(search, text);
+    return TB_OK;
+  }
+  uint64_t gen = strtoull(file->name, NULL, 16);
+  if (meta != NULL && meta->n_generations == 0 &&
+      (stream->note_day[0] == '\0' || gen >= stream->note_gen)) {
+    memcpy(stream->note_day, file->day, TC_DAY_BYTES);
+    stream->note_gen = gen;
+  }
+  tc_meta_free(meta);
+  return TB_OK;
+}
+
+static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
+                       struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  struct search search = { .archiver = archiver, .stream = stream, .diag = &why };
+  tb_rc rc = tc_archive_walk_stream(archiver->opt.dirs->archive, stream->hex, look_at, miss,
+                                    &search, &why);
+
+  if (tc_rc_is_short(rc)) return tb_fail(diag, rc, "%s", why.text);
+  if (rc != TB_OK) miss(&search, why.text);
+  stream->note_known = !search.missed;
+  return TB_OK;
+}
+
+tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+
+  if (stream->note_known || stream->note_day[0] != '\0') return TB_OK;
+  if (!tc__catalog_takes_rows(archiver)) return walk_days(archiver, stream, diag);
+  tb_rc rc =
+      tc_catalog_note(archiver->catalog, stream->id, &why, stream->note_day, &stream->note_gen);
+  if (rc != TB_OK && (rc != TB_NOTFOUND || archiver->stale_marked))
+    return walk_days(archiver, stream, diag);
+  stream->note_known = true;
+  return TB_OK;
+}
+
+/* ---- the next start */
+
+tb_rc tc__learn_told(struct tc_archiver *archiver, struct tc__stream *stream,
+                     struct tb_diag *diag) {
+  const struct tc_settled *settled = &stream->settled;
+  tc_meta *meta = NULL;
+  char name[32];
+  int dir_fd;
+
+  if (stream->told_known) return TB_OK;
+  if (!settled->has_segment) TB_TRY(tc__find_note(archiver, stream, diag));
+  stream->told_known = true;
+  if (!settled->has_segment && stream->note_day[0] == '\0') return TB_OK;
+  const char *day = settled->has_segment ? settled->day : stream->note_day;
+  TB_TRY(open_folder(archiver, stream, day, diag, &dir_fd));
+  if (dir_fd < 0) return TB_OK;
+  tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
+  struct tb_diag why = { 0 };
+  tb_rc rc = read_meta(dir_fd, name, &why, &meta);
+  close(dir_fd);
+  if (rc == TB_UNREADABLE) { /* better a loss told twice than no start */
+    tc__note_as(archiver, TC_ERROR, stream->ref,
+                "archive/%s/%s/%s; losses of the stream that it tells may be told again", day,
+                stream->hex, why.text);
+    return TB_OK;
+  }
+  if (rc == TB_OK && meta != NULL) rc = tc__told_by(stream, meta);
+  tc_meta_free(meta);
+  return rc == TB_OK ? TB_OK
+                     : tb_fail(diag, rc, "%s", rc == TB_NOMEM ? "recovery: no memory" : why.text);
+}

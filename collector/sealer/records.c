@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From records to files: which file a batch goes to, when a generation is whole, what becomes of one
+ * that never will be.
+ *
+ * A full disk may stop any handler; it is called again with the same record. So whatever can fail comes
+ * before whatever is remembered. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collector/sealer/private.h"
+#include "proto/allocator.h"
+#include "proto/frame.pb-c.h"
+
+void tc__file_free(struct tc__file *file) {
+  if (file == NULL) return;
+  if (file->dir_fd >= 0) close(file->dir_fd);
+  tc_segment_free(file->segment);
+  tc_meta_free(file->meta);
+  free(file->losses.items);
+  tc__verdicts_free(file->late);
+  free(file);
+}
+
+static tb_rc mark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
+  if (file->dirty) return TB_OK;
+  if (archiver->ndirty == archiver->dirty_cap) {
+    size_t cap = archiver->dirty_cap == 0 ? 64 : 2 * archiver->dirty_cap;
+    void *moved = reallocarray(archiver->dirty, cap, sizeof(struct tc__file *));
+    if (moved == NULL) return TB_NOMEM;
+    archiver->dirty = moved;
+    archiver->dirty_cap = cap;
+  }
+  archiver->dirty[archiver->ndirty++] = file;
+  file->dirty = true;
+  return TB_OK;
+}
+
+static void unmark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
+  if (!file->dirty) return;
+  file->dirty = false;
+  for (size_t i = archiver->ndirty; i-- > 0;) { /* it came last, as a rule */
+    if (archiver->dirty[i] != file) continue;
+    archiver->dirty[i] = archiver->dirty[--archiver->ndirty];
+    return;
+  }
+}
+
+tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag *diag) {
+  while (archiver->ndirty > 0) {
+    struct tc__file *file = archiver->dirty[archiver->ndirty - 1];
+    TB_TRY(tc_segment_flush(file->segment, diag));
+    if (to_disk && archiver->opt.durable) tc_segment_to_disk(file->segment, false);
+    file->dirty = false;
+    archiver->ndirty--;
+  }
+  return TB_OK;
+}
+
+/* Once the file is published, all up to this record is settled. */
+static void settles(struct tc__file *file, uint64_t seq) {
+  file->settle_seq = seq;
+  file->abandoned_gen = file->stream->abandoned_gen;
+}
+
+static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
+  *archiver->queue_tail = file;
+  archiver->queue_tail = &file->next;
+  archiver->queued++;
+  if (file->segment != NULL) archiver->queued_bytes += file->segment->bytes;
+  struct tc__stream *stream = file->stream;
+  if (stream->queued == NULL) stream->queued_gen_max = 0;
+  stream->queued = file;
+  if (file->segment != NULL && file->segment->first_gen > stream->queued_gen_max)
+    stream->queued_gen_max = file->segment->first_gen;
+}
+
+struct tc__file *tc__file_new(struct tc__stream *stream) {
+  struct tc__file *file = calloc(1, sizeof *file);
+
+  if (file == NULL) return NULL;
+  file->stream = stream;
+  file->dir_fd = -1;
+  return file;
+}
+
+static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
+  struct tc__file *file = stream->open;
+
+  assert(!file->segment->in_gen && file->segment->ngens > 0);
+  stream->open = NULL;
+  settles(file, file->segment->gens[file->segment->ngens - 1].last_seq);
+  enqueue(archiver, file);
+}
+
+/* A number that comes again: a file that still waits to be sealed has its name in open/, and its place
+ * in the archive must be taken before the second one asks for it. */
+static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
+                      struct tb_diag *diag) {
+  if (stream->queued == NULL || gen > stream->queued_gen_max) return TB_OK;
+  for (struct tc__file *file = archiver->queue; file != NULL; file = file->next) {
+    if (file->stream != stream || file->segment == NULL || file->segment->first_gen != gen)
+      continue;
+    TB_TRY(tc__flush_dirty(archiver, true, diag));
+    return tc__publish_queue(archiver, diag);
+  }
+  return TB_OK;
+}
+
+static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
+                       uint64_t wall_ns, struct tb_diag *diag) {
+  TB_TRY(make_way(archiver, stream, gen, diag));
+  struct tc__file *file = tc__file_new(stream);
+
+  if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  tb_rc rc = tc_segment_new(archiver->opt.dirs->open, stream->hex, gen, stream->header,
+                            stream->header_len, diag, &file->segment);
+  if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
+  if (rc != TB_OK) {
+    tc__file_free(file);
+    return rc;
+  }
+  tc_day(wall_ns, file->day);
+  file->segment->first_wall_ns = file->segment->last_wall_ns = wall_ns;
+  file->segment->opened_mono_ns = tc_mono_ns();
+  file->new_run = stream->run_broken || !stream->begun || gen != stream->last_gen + 1;
+  stream->run_broken = false;
+  stream->begun = true;
+  stream->open = file;
+  return TB_OK;
+}
+
+/* The last run gave it up, and told so; the log had no time to. */
+static void stays_given_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+  if (stream->open != NULL && stream->open->segment->ngens > 0) seal_open(archiver, stream);
+  stream->abandoned_gen = gen;
+  stream->run_broken = true;
+}
+
+static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
+                        const struct tc__item *item, struct tb_diag *diag) {
+  uint64_t gen = item->gen;
+
+  struct tc__file *file = stream->open;
+  if (gen != stream->abandoned_gen && (file == NULL || !file->segment->in_gen) &&
+      tc__told_of(stream, gen, item->seq) > 0)
+    stays_given_up(archiver, stream, gen);
+  if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
+    return tc__batch_was_told(stream, item) ? TB_OK : tc__losses_add_late(&stream->losses, item);
+  /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
+   * try that went no further. */
+  if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
+      (gen != stream->last_gen + 1 || stream->run_broken)) {
+    seal_open(archiver, stream);
+    file = NULL;
+  }
+  if (file == NULL) {
+    TB_TRY(open_file(archiver, stream, gen, item->wall_ns, diag));
+    file = stream->open;
+  }
+  /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
+   * bytes stay in the order they came, and ordering will say so. */
+  TB_TRY(mark_dirty(archiver, file));
+  TB_TRY(
+      tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
+  file->segment->last_wall_ns = item->wall_ns;
+  if (file->segment->now.batches == 1) file->segment->now.first_wall_ns = item->wall_ns;
+  return TB_OK;
+}
+
+/* What was cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage only. */
+static void put_rest_aside(struct tc_archiver *archiver, struct tc_segment *rest) {
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_segment_flush(rest, &why);
+
+  if (rc == TB_OK) rc = tc__quarantine_file(archiver, rest, &why);
+  if (rc == TB_OK) return;
+  tc__note_as(archiver, TC_WARN, 0, "%s; what was there of an unfinished generation is not kept",
+              why.text);
+  unlinkat(archiver->opt.dirs->open, rest->name, 0);
+}
+
+tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                          bool note_loss, uint64_t seq, struct tb_diag *diag) {
+  struct tc__file *file = stream->open;
+
+  if (file == NULL || !file->segment->in_gen) return TB_OK;
+  struct tc_segment_gen *now = &file->segment->now;
+  struct tc__loss loss = { .first_gen = now->gen,
+                           .last_gen = now->gen,
+                           .batches = now->batches,
+                           .bytes = now->bytes,
+                           .seq = seq,
+                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  /* Once the bytes are gone from here nothing may fail: the loss would not be told again. */
+  if (file->segment->ngens == 0) TB_TRY(tc__losses_move(&stream->losses, &file->losses));
+  if (file->segment->ngens > 0) {
+    struct tc_segment *rest;
+    TB_TRY(make_way(archiver, stream, now->gen, diag)); /* which may add losses of its own */
+    TB_TRY(tc__losses_reserve(&stream->losses, 1));
+    TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
+    put_rest_aside(archiver, rest);
+    tc_segment_free(rest);
+    unmark_dirty(archiver, file);
+    seal_open(archiver, stream);
+  } else {
+    TB_TRY(tc__losses_reserve(&stream->losses, 1));
+    TB_TRY(tc__quarantine_file(archiver, file->segment, diag));
+    unmark_dirty(archiver, file);
+    stream->open = NULL;
+    tc__file_free(file);
+  }
+  stream->run_broken = true;
+  tc_count(&archiver->opt.stats->generations_broken, 1);
+  tc__note_as(archiver, TC_WARN, stream->ref,
+              "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
+              loss.first_gen, why);
+  if (!note_loss) return TB_OK;
+  stream->abandoned_gen = loss.first_gen;
+  if (tc__loss_was_told(stream, &loss)) return TB_OK;
+  tc__tell_lost(archiver, stream, &loss, why);
+  return tc__losses_add(&stream->losses, &loss);
+}
+
+static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
+  return segment->ngens >= config->segment_generations_max ||
+         segment->bytes >= config->segment_bytes_max ||
+         tc_mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
+}
+
+/* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
+ * offered once it has its place there: it may be refused. */
+static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream *stream,
+                                uint64_t gen) {
+  const struct tc_settled *settled = &stream->settled;
+  struct tc__file *file = stream->open;
+
+  stream->last_gen = gen;
+  file->offered = archiver->opt.config->segment_generations_max > 1 || !settled->has_segment ||
+                  gen > settled->last_gen;
+  if (file->offered) {
+    char path[192];
+    snprintf(path, sizeof path, "open/%s", file->segment->name);
+    tc__offer(archiver, file, path);
+  }
+  if (past_limits(archiver->opt.config, file->segment)) seal_open(archiver, stream);
+}
+
+static tb_rc fail_memory(struct tb_diag *diag) {
+  return tb_fail(diag, TB_NOMEM, "archive: no memory to read a record");
+}
+
+/* Its end has come, and is of no use: no more will come of it. */
+static tb_rc give_up_ended(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                           uint64_t seq, struct tb_diag *diag) {
+  TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
+  stream->abandoned_gen = 0;
+  return TB_OK;
+}
+
+static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
+                      const struct tc__item *item, struct tb_diag *diag) {
+  struct tc__file *file = stream->open;
+
+  if (file == NULL || !file->segment->in_gen) {
+    /* The end of a generation that was given up, or of one without a batch: nothing to keep. */
+    stream->run_broken = true;
+    stream->abandoned_gen = 0;
+    return TB_OK;
+  }
+  struct tc_heap heap;
+  tc_heap_init(&heap);
+  Tracecollect__V1__GenerationEnd *end =
+      tracecollect__v1__generation_end__unpack(&heap.allocator, item->len, item->payload);
+  if (end == NULL && heap.is_short) return fail_memory(diag);
+  if (end == NULL)
+    return give_up_ended(archiver, stream, "its end does not parse", item->seq, diag);
+  struct tc_segment_claim claim = { .gen = item->gen,
+                                    .seq = item->seq,
+                                    .batches = end->batches,
+                                    .bytes = end->bytes,
+                                    .end_wall_ns = end->wall_ns,
+                                    .crc = end->crc };
+  tracecollect__v1__generation_end__free_unpacked(end, NULL);
+  TB_TRY(tc_segment_flush(file->segment, diag)); /* it is read as soon as it is whole */
+  struct tb_diag words = { 0 };
+  tb_rc rc = tc_segment_end(file->segment, &claim, &words);
+  if (rc == TB_BROKEN) return give_up_ended(archiver, stream, words.text, item->seq, diag);
+  if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
+  file->segment->last_wall_ns = item->wall_ns;
+  generation_is_whole(archiver, stream, item->gen);
+  return TB_OK;
+}
+
+static uint64_t less(uint64_t all, uint64_t part) {
+  return all > part ? all - part : 0;
+}
+
+/* Of a generation that was given up here as well, what had been sent is told: each batch when it came. */
+static struct tc__loss loss_told(const struct tc__stream *stream,
+                                 const Tracecollect__V1__Loss *told, uint64_t seq) {
+  bool known = told->first_gen != 0 && told->first_gen == stream->abandoned_gen;
+  struct tc__loss loss = { .first_gen = told->first_gen,
+                           .last_gen = told->last_gen,
+                           .batches = less(told->batches, known ? told->sent_batches : 0),
+                           .bytes = less(told->bytes, known ? told->sent_bytes : 0),
+                           .reason = (uint32_t)told->reason,
+                           .seq = seq };
+
+  if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* ours to say */
+    loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
+  return loss;
+}
+
+static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
+                       const struct tc__item *item, struct tb_diag *diag) {
+  struct tc__loss loss = { .seq = item->seq };
+  struct tc_heap heap;
+
+  tc_heap_init(&heap);
+  Tracecollect__V1__Loss *told =
+      tracecollect__v1__loss__unpack(&heap.allocator, item->len, item->payload);
+  if (told == NULL && heap.is_short) return fail_memory(diag);
+  if (told != NULL) {
+    loss = loss_told(stream, told, item->seq);
+    stream->counters.last_loss = loss.reason;
+    tracecollect__v1__loss__free_unpacked(told, NULL);
+  }
+  /* What lies open was abandoned by the agent; its loss is what it tells here. */
+  TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
+  TB_TRY(tc__losses_reserve(&stream->losses, 1));
+  if (!tc__loss_was_told(stream, &loss)) {
+    TB_TRY(tc__losses_add(&stream->losses, &loss));
+    tc__tell_lost(archiver, stream, &loss, "");
+  }
+  stream->abandoned_gen = 0;
+  if (stream->open != NULL) seal_open(archiver, stream);
+  stream->run_broken = true;
+  return TB_OK;
+}
+
+/* Notes losses, and the end if it is one (else ended is NULL), in the stream's last meta: the one that is
+ * about to be written, or by rewriting it. */
+static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended,
+                      uint64_t seq) {
+  struct tc__file *file = stream->queued, *made = NULL;
+
+  if (file == NULL || file->renamed || file->meta != NULL) {
+    file = made = tc__file_new(stream);
+    if (file == NULL) return TB_NOMEM;
+    tc_day(tc_wall_ns(), file->day);
+  }
+  tb_rc rc = tc__losses_move(&file->losses, &stream->losses);
+  if (rc != TB_OK) {
+    tc__file_free(made);
+    return rc;
+  }
+  if (made != NULL) enqueue(archiver, made);
+  file->ended = ended;
+  file->produced_batches = stream->counters.produced_batches;
+  file->produced_bytes = stream->counters.produced_bytes;
+  settles(file, seq);
+  return TB_OK;
+}
+
+static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+                    const char *ended, uint64_t seq, struct tb_diag *diag) {
+  TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
+  if (stream->open != NULL) {
+    TB_TRY(tc_segment_flush(stream->open->segment, diag));
+    unmark_dirty(archiver, stream->open);
+    seal_open(archiver, stream);
+  }
+  TB_TRY(note_end(archiver, stream, ended, seq)); /* else it is tried again: it is not over yet */
+  stream->over = true;
+  stream->closed = tc__ended_whole(ended);
+  stream->ran_another = strcmp(ended, "exec") == 0;
+  tc__mark_live(archiver, stream);
+  return TB_OK;
+}
+
+tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
+                          struct tb_diag *diag) {
+  static const char why[] = "nobody came back to end it";
+  struct tc__file *file = stream->open;
+
+  if (stream->over) return TB_OK;
+  if (file != NULL) /* with the number of its first record, as below */
+    TB_TRY(tc__quarantine_open(archiver, stream, why, true, file->segment->now.first_seq, diag));
+  return finish(archiver, stream, why, "unclean", stream->last_seq, diag);
+}
+
+/* And how the stream ended. */
+static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
+                           const char **out_ended, struct tb_diag *diag) {
+  struct tc_heap heap;
+
+  tc_heap_init(&heap);
+  Tracecollect__V1__Close *told =
+      tracecollect__v1__close__unpack(&heap.allocator, item->len, item->payload);
+  *out_ended = "clean";
+  if (told == NULL) return heap.is_short ? fail_memory(diag) : TB_OK;
+  if (strcmp(told->reason, "exec") == 0) *out_ended = "exec";
+  if (told->counters != NULL) {
+    stream->counters.produced_batches = told->counters->produced_batches;
+    stream->counters.produced_bytes = told->counters->produced_bytes;
+    stream->counters.spool_batches = stream->counters.spool_bytes = 0;
+  }
+  tracecollect__v1__close__free_unpacked(told, NULL);
+  return TB_OK;
+}
+
+tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
+                         const struct tc__item *item, struct tb_diag *diag) {
+  const char *ended;
+  tb_rc rc = TB_OK;
+
+  switch (item->kind) {
+  case TP_HEADER:
+    if (item->len <= sizeof stream->header) {
+      memcpy(stream->header, item->payload, item->len);
+      stream->header_len = item->len;
+      stream->go_version = tc_go_version(item->payload, item->len);
+    }
+    break;
+  case TP_BATCH: rc = take_batch(archiver, stream, item, diag); break;
+  case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
+  case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
+  case TP_CLOSE:
+    TB_TRY(take_counters(stream, item, &ended, diag));
+    rc = finish(archiver, stream, "the stream was closed in its middle", ended, item->seq, diag);
+    break;
+  default:
+    break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
+  }
+  if (rc != TB_OK) return rc;
+  if (stream->over && item->kind != TP_CLOSE) stream->over = false; /* it came back after all */
+  if (item->seq > stream->last_seq) stream->last_seq = item->seq;   /* a replayed header is older */
+  return TB_OK;
+}
+
+/* What is whole in the open file is sealed; what is not goes on in a file of its own. */
+tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tb_diag *diag) {
+  struct tc__file *file = stream->open, *rest = NULL;
+
+  if (file == NULL || file->segment->ngens == 0) return TB_OK;
+  TB_TRY(tc_segment_flush(file->segment, diag));
+  if (file->segment->in_gen) {
+    TB_TRY(make_way(archiver, stream, file->segment->now.gen, diag));
+    rest = tc__file_new(stream);
+    if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+    tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
+    if (rc != TB_OK) {
+      tc__file_free(rest);
+      return rc;
+    }
+    tc_day(rest->segment->first_wall_ns, rest->day);
+  }
+  unmark_dirty(archiver, file);
+  seal_open(archiver, stream);
+  stream->open = rest;
+  return TB_OK;
+}
+
+tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
+  if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
+  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+    TB_TRY(tc__seal_border(archiver, stream, diag));
+  return TB_OK;
+}
+
+tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq,
+                          struct tb_diag *diag) {
+  uint64_t upto = stream->last_seq;
+
+  if (stream->over) return TB_OK; /* settled with its end */
+  TB_TRY(tc__seal_border(archiver, stream, diag));
+  struct tc__file *file = stream->open;
+  if (file != NULL && file->segment->now.first_seq <= seq) {
+    /* By this number the loss is known, if a crash brings these records again (archiver_told.c). */
+    TB_TRY(tc__quarantine_open(archiver, stream, "its end did not come in time", true,
+                               file->segment->now.first_seq, diag));
+  } else if (file != NULL) { /* a younger one: only what lies before it is meant */
+    TB_TRY(tc__losses_move(&stream->losses, &file->losses));
+    upto = file->segment->now.first_seq - 1;
+  }
+  return note_end(archiver, stream, NULL, upto);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which segments go, and when (archiver_expire.c: how). A round goes on in slices of 20 ms between other work, so that
+ * records never wait long for it, nor it for a time without records. Where segments lie that cannot be taken away, the
+ * round goes on behind them. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "collector/sealer/private.h"
+
+enum {
+  AT_ONCE = 64,   /* rows asked for at once */
+  TOLD_MAX = 4,   /* failures that a round tells of */
+  SIZE_PART = 32, /* so small a part of a size may it be off before a round begins */
+  SLICES_MAX = 10,
+};
+
+static const uint64_t SLICE_NS = 20000000;
+static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
+
+struct tc__round {
+  struct tc_archiver *archiver;
+  struct tc_retention_rules rules;
+  uint64_t service_over; /* bytes that one service is above its share */
+  uint64_t taken, failed;
+  bool is_stuck; /* for lack of room or memory: nothing more can go now */
+  struct tc_segment_row rows[AT_ONCE];
+  size_t nrows;
+  struct tc_segment_row after; /* the last one that was looked at */
+  bool has_after;
+  uint64_t slice_end_ns;
+  char services[AT_ONCE][65];
+  uint64_t over[AT_ONCE];
+  size_t nservices, service; /* service: the next one; before them come the oldest of all */
+  bool at_services;
+};
+
+uint64_t tc__disk_free(const struct tc_archiver *archiver) {
+  struct statvfs fs;
+
+  if (fstatvfs(archiver->opt.dirs->state, &fs) != 0) return UINT64_MAX;
+  return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* Before the first is taken away. */
+static bool begin(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 };
+
+  if (archiver->stale_marked) return true;
+  archiver->half_gone.marked = tc__mark_stale(archiver, &diag) == TB_OK;
+  if (!archiver->half_gone.marked) tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+  return archiver->half_gone.marked;
+}
+
+/* Nothing is half gone any more. Where the catalog failed meanwhile the mark is for that, too. */
+static void end(struct tc_archiver *archiver) {
+  struct tc__half_gone *half = &archiver->half_gone;
+
+  if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(archiver)) return;
+  tc__unmark_stale(archiver);
+  half->marked = false;
+}
+
+/* One segment of a batch has gone, or could not. */
+static void on_done(void *self, const struct tc_segment_row *row, const struct tb_diag *diag) {
+  struct tc__round *round = self;
+
+  if (diag->rc == TB_OK) {
+    round->taken++;
+    round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
+    tc_retention_took(&round->archiver->retention, row->bytes);
+    return;
+  }
+  if (round->failed++ < TOLD_MAX)
+    tc__note_as(round->archiver, TC_ERROR, 0, "retention: %s", diag->text);
+  /* What is corrupt or unreadable is left for the next round or tracectl verify: the disk must not fill. */
+  if (diag->rc != TB_CORRUPT && diag->rc != TB_UNREADABLE && diag->rc != TB_IO)
+    round->is_stuck = true;
+}
+
+static tb_rc collect(void *self, const struct tc_segment_row *row) {
+  struct tc__round *round = self;
+
+  if (round->nrows < AT_ONCE) round->rows[round->nrows++] = *row;
+  return TB_OK;
+}
+
+static tb_rc collect_service(void *self, const char *service, uint64_t service_bytes) {
+  struct tc__round *round = self;
+
+  if (round->nservices == AT_ONCE) return TB_OK;
+  strncpy(round->services[round->nservices], service, sizeof round->services[0] - 1);
+  round->over[round->nservices++] = service_bytes - round->rules.service_bytes;
+  return TB_OK;
+}
+
+/* Its publication is tried again, with the row it has now. */
+static bool is_queued(const struct tc_archiver *archiver, const struct tc_segment_row *row) {
+  for (const struct tc__file *file = archiver->queue; file != NULL; file = file->next)
+    if (file->segment != NULL && file->segment->first_gen == row->first_gen &&
+        memcmp(file->stream->id, row->stream, sizeof row->stream) == 0)
+      return true;
+  return false;
+}
+
+enum step { STEP_DONE, STEP_MORE, STEP_LATER };
+
+/* The figures as they will be when the segments chosen so far are gone. */
+struct plan {
+  struct tc_retention retention;
+  uint64_t archive_bytes, disk_free, service_over, bytes;
+};
+
+static uint64_t less(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+static void choose(struct plan *plan, uint64_t bytes) {
+  plan->archive_bytes = less(plan->archive_bytes, bytes);
+  plan->service_over = less(plan->service_over, bytes);
+  plan->disk_free += bytes;
+  plan->bytes += bytes;
+  tc_retention_took(&plan->retention, bytes);
+}
+
+static bool takes(const struct tc__round *round, const struct plan *plan, const char *service,
+                  const struct tc_segment_row *row) {
+  const struct tc_retention_rules *rules = &round->rules;
+
+  if (service == NULL && tc_retention_is_pressed(rules, plan->archive_bytes, plan->disk_free))
+    return true;
+  bool wants = service != NULL ? plan->service_over > 0
+                               : tc_retention_takes(&plan->retention, rules, plan->archive_bytes,
+                                                    plan->disk_free, row->last_arrival_ns);
+  return wants && tc_retention_allows(&plan->retention, row->bytes);
+}
+
+/* The next ones that the rules take, from rows[*at] on. */
+static size_t choose_some(struct tc__round *round, const char *service, size_t *at,
+                          const struct tc_segment_row *chosen[]) {
+  struct plan plan = { .retention = round->archiver->retention,
+                       .archive_bytes = atomic_load(&round->archiver->opt.stats->archive_bytes),
+                       .disk_free = tc__disk_free(round->archiver),
+                       .service_over = round->service_over };
+  size_t n = 0;
+
+  for (; *at < round->nrows && n < TC__EXPIRE_MAX && plan.bytes < BATCH_BYTES; ++*at) {
+    const struct tc_segment_row *row = &round->rows[*at];
+    if (is_queued(round->archiver, row)) continue;
+    if (!takes(round, &plan, service, row)) break;
+    choose(&plan, row->bytes);
+    chosen[n++] = row;
+  }
+  return n;
+}
+
+/* The round ends; the next one has a new catalog. */
+static void catalog_is_unread(struct tc_archiver *archiver, const struct tb_diag *why) {
+  struct tb_diag diag = { 0 };
+
+  if (tc__catalog_failed(archiver, why, &diag) != TB_OK)
+    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+}
+
+static void go_behind(struct tc__round *round, size_t at) {
+  if (at == 0) return;
+  round->after = round->rows[at - 1];
+  round->has_after = true;
+}
+
+/* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
+ * knows neither what there is nor how much: the rebuilt one does. */
+static enum step take_some(struct tc__round *round, const char *service) {
+  struct tc_archiver *archiver = round->archiver;
+  struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 7 / 8 };
+  const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
+  struct tb_diag diag = { 0 };
+  size_t at = 0, n;
+
+  round->nrows = 0;
+  if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
+  if (tc_catalog_oldest(archiver->catalog, service, round->has_after ? &round->after : NULL,
+                        AT_ONCE, collect, round, &diag) != TB_OK) {
+    catalog_is_unread(archiver, &diag);
+    return STEP_DONE;
+  }
+  while ((n = choose_some(round, service, &at, chosen)) > 0) {
+    if (tc_mono_ns() >= expiry.until_ns) return STEP_LATER;
+    if (!begin(archiver)) return STEP_DONE;
+    size_t done = tc__expire(archiver, chosen, n, &expiry);
+    at = (size_t)(chosen[done - 1] - round->rows) + 1;
+    go_behind(round, at);
+    if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
+    tc__take_totals(archiver);
+    if (round->is_stuck) return STEP_DONE;
+  }
+  go_behind(round, at);
+  return at == AT_ONCE ? STEP_MORE : STEP_DONE;
+}
+
+/* False: the slice is over before all was looked at. */
+static bool take_oldest(struct tc__round *round, const char *service) {
+  enum step step;
+
+  do step = take_some(round, service);
+  while (step == STEP_MORE);
+  if (step == STEP_DONE) round->has_after = false;
+  return step == STEP_DONE;
+}
+
+static void find_services(struct tc__round *round) {
+  struct tb_diag diag = { 0 };
+
+  round->at_services = true;
+  if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->archiver) &&
+      tc_catalog_heavy(round->archiver->catalog, round->rules.service_bytes, collect_service, round,
+                       &diag) != TB_OK)
+    catalog_is_unread(round->archiver, &diag);
+  if (round->nservices > 0) round->service_over = round->over[0];
+}
+
+/* False: to be gone on with. */
+static bool go_on(struct tc__round *round) {
+  round->slice_end_ns = tc_mono_ns() + SLICE_NS;
+  if (!round->at_services) {
+    if (!take_oldest(round, NULL)) return false;
+    find_services(round);
+  }
+  while (round->service < round->nservices) {
+    if (!take_oldest(round, round->services[round->service])) return false;
+    if (++round->service < round->nservices) round->service_over = round->over[round->service];
+  }
+  return true;
+}
+
+static struct tc__round *begin_round(struct tc_archiver *archiver, bool is_timed) {
+  const struct tc_config *config = archiver->opt.config;
+
+  tc_retention_round(&archiver->retention, tc_wall_ns(), tc_mono_ns(),
+                     atomic_load(&archiver->opt.stats->archive_bytes));
+  if (archiver->retention.clock_jumped) {
+    atomic_store(&archiver->opt.stats->clock_jumped, true);
+    tc__note_as(archiver, TC_WARN, 0,
+                "retention: the wall clock jumped by more than an hour; nothing is deleted "
+                "by age for an hour");
+  }
+  if (is_timed) tc__quarantine_begin(archiver);
+  if (!tc__catalog_takes_rows(archiver)) return NULL;
+  struct tc__round *round = calloc(1, sizeof *round);
+  if (round == NULL) return NULL;
+  round->archiver = archiver;
+  round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age,
+                                              .bytes = config->retention_bytes,
+                                              .free_bytes = config->retention_free_bytes,
+                                              .service_bytes = config->retention_service_bytes };
+  return round;
+}
+
+/* Under load there are many small rounds: they are noted together. */
+static void end_round(struct tc__round *round) {
+  struct tc_archiver *archiver = round->archiver;
+  uint64_t now = tc_mono_ns();
+
+  end(archiver);
+  archiver->retained_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
+  archiver->retained_segments += round->taken;
+  if (round->failed > TOLD_MAX)
+    tc__note_as(archiver, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
+                round->failed - TOLD_MAX);
+  if (archiver->retained_segments == 0) return;
+  if (archiver->retained_note_ns != 0 &&
+      now - archiver->retained_note_ns < archiver->opt.config->retention_every)
+    return;
+  archiver->retained_note_ns = now;
+  tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay",
+           archiver->retained_segments);
+  archiver->retained_segments = 0;
+}
+
+/* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next one. */
+static bool is_pressed(const struct tc_archiver *archiver) {
+  const struct tc_config *config = archiver->opt.config;
+  const struct tc_retention_rules rules = {
+    .bytes = config->retention_bytes + config->retention_bytes / SIZE_PART,
+    .free_bytes = config->retention_free_bytes - config->retention_free_bytes / SIZE_PART
+  };
+  uint64_t bytes = atomic_load(&archiver->opt.stats->archive_bytes),
+           free_bytes = atomic_load(&archiver->opt.stats->disk_free_bytes);
+
+  if (free_bytes == 0) free_bytes = UINT64_MAX; /* not looked at yet */
+  return archiver->retained && bytes > archiver->retained_bytes &&
+         tc_retention_is_pressed(&rules, bytes, free_bytes);
+}
+
+static void begin_due(struct tc_archiver *archiver) {
+  uint64_t every = archiver->opt.config->retention_every;
+
+  if (every == 0) return;
+  bool is_timed = tc_retention_is_due(&archiver->retention, every, tc_mono_ns());
+  if (!is_timed && !is_pressed(archiver)) return;
+  archiver->retained = true;
+  archiver->round = begin_round(archiver, is_timed);
+}
+
+bool tc__retains(const struct tc_archiver *archiver) {
+  return archiver->round != NULL || archiver->quarantine.pass != NULL;
+}
+
+/* True: there is more to do. */
+static bool do_slice(struct tc_archiver *archiver) {
+  uint64_t until_ns = tc_mono_ns() + SLICE_NS;
+
+  tc_count(&archiver->opt.stats->segment_turns, 1);
+  tc_count(&archiver->opt.stats->retention_slices, 1);
+  if (archiver->quarantine.pass != NULL) {
+    tc__quarantine_go_on(archiver, until_ns);
+  } else if (go_on(archiver->round)) {
+    end_round(archiver->round);
+    free(TB_MOVE(archiver->round));
+  }
+  return tc__retains(archiver);
+}
+
+/* One slice; more only where the archive has grown more since the last call than that took away. */
+static void do_slices(struct tc_archiver *archiver) {
+  const _Atomic uint64_t *bytes = &archiver->opt.stats->archive_bytes;
+  uint64_t before;
+
+  for (unsigned i = 0; i < SLICES_MAX; i++) {
+    before = atomic_load(bytes);
+    if (!do_slice(archiver) || atomic_load(bytes) <= archiver->slice_bytes) break;
+    if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
+  }
+  archiver->slice_bytes = atomic_load(bytes);
+}
+
+void tc__retain(struct tc_archiver *archiver) {
+  struct tc_stats *stats = archiver->opt.stats;
+  uint64_t began_ns = tc_mono_ns(), took_ns;
+
+  if (!tc__retains(archiver)) begin_due(archiver);
+  if (!tc__retains(archiver)) return;
+  do_slices(archiver);
+  took_ns = tc_mono_ns() - began_ns;
+  archiver->retain_next_ns = began_ns + 2 * took_ns;
+  tc_count(&stats->retention_ns_total, took_ns);
+  if (took_ns > atomic_load(&stats->retention_ns_max)) tc_gauge(&stats->retention_ns_max, took_ns);
+}

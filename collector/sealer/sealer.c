@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and unmaking the archiver, and the streams it knows. The thread is in archiver_thread.c. */
+#include "collector/sealer/sealer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collector/sealer/private.h"
+
+enum { LIVE_ROWS_AT_ONCE = 1000 };
+
+void tc__note_at(struct tc_archiver *archiver, struct tc_log_site *site, enum tc_level level,
+                 uint32_t ref, const char *fmt, ...) {
+  char text[512];
+  va_list args;
+
+  if (archiver->opt.sink.note == NULL) return;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  archiver->opt.sink.note(archiver->opt.sink.self,
+                          &(struct tc_note){ site, level, ref, fmt, text });
+}
+
+/* ---- lifecycle */
+
+static void note_rebuild(void *self, const char *text) {
+  tc__note_as((struct tc_archiver *)self, TC_WARN, 0, "%s", text);
+}
+
+tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
+  if (archiver->stale_marked) return TB_OK;
+  TB_TRY(tc_catalog_mark_stale(archiver->opt.dirs->state, archiver->opt.durable, diag));
+  archiver->stale_marked = true;
+  return TB_OK;
+}
+
+void tc__unmark_stale(struct tc_archiver *archiver) {
+  tc_catalog_unmark_stale(archiver->opt.dirs->state);
+  archiver->stale_marked = false;
+}
+
+/* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
+static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
+  int state_fd = archiver->opt.dirs->state;
+  struct tc_rebuilt done;
+
+  TB_TRY(tc__mark_stale(archiver, diag));
+  archiver->half_gone = (struct tc__half_gone){ 0 }; /* finished here, as far as can be */
+  TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
+                            &done));
+  if (done.unread > 0) return TB_OK;
+  tc__unmark_stale(archiver);
+  return TB_OK;
+}
+
+static tb_rc take_totals(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tc_catalog_totals totals;
+
+  TB_TRY(tc_catalog_totals(archiver->catalog, diag, &totals));
+  tc_gauge(&archiver->opt.stats->archive_bytes, totals.bytes);
+  tc_gauge(&archiver->opt.stats->archive_segments, totals.segments);
+  tc_gauge(&archiver->opt.stats->expired_segments, totals.expired);
+  return TB_OK;
+}
+
+static tb_rc begin_with(struct tc_archiver *archiver, struct tb_diag *diag) {
+  TB_TRY(tc_catalog_open(archiver->opt.dirs->state, true, diag, &archiver->catalog));
+  tb_rc rc = tc_catalog_forget_live(archiver->catalog, diag);
+  if (rc == TB_OK) rc = take_totals(archiver, diag);
+  if (rc == TB_OK) return TB_OK;
+  tc_catalog_close(archiver->catalog);
+  archiver->catalog = NULL;
+  return rc;
+}
+
+/* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
+static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
+  struct tb_diag why = { 0 };
+  int state_fd = archiver->opt.dirs->state;
+  bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+  /* Where it cannot be seen whether the mark is there, it may be. */
+  bool stale =
+      faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+
+  if (!missing && !stale && begin_with(archiver, &why) == TB_OK) return TB_OK;
+  if (!missing)
+    tc__note_as(archiver, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
+                stale ? "catalog.sqlite: a write had failed" : why.text);
+  TB_TRY(make_anew(archiver, diag));
+  return begin_with(archiver, diag);
+}
+
+void tc__take_totals(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 }, words = { 0 };
+
+  if (tc__catalog_takes_rows(archiver) && take_totals(archiver, &diag) == TB_CORRUPT)
+    (void)!tc__catalog_failed(archiver, &diag, &words);
+}
+
+void tc__rebuild_catalog(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 };
+
+  tc_catalog_close(archiver->catalog);
+  archiver->catalog = NULL;
+  tb_rc rc = make_anew(archiver, &diag);
+  if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &archiver->catalog);
+  archiver->opt.stats->catalog_stale = rc != TB_OK;
+  tc__take_totals(archiver);
+  if (rc == TB_OK) return;
+  tc__note_as(archiver, TC_ERROR, 0,
+              "%s; segments are archived, but neither listed nor deleted by age", diag.text);
+}
+
+static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {
+  TB_TRY(tc_waker_init(&archiver->waker, diag));
+  if (tc_outbox_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT, archiver->opt.loops) !=
+      TB_OK)
+    return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  return open_catalog(archiver, diag);
+}
+
+tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,
+                      struct tc_archiver **out) {
+  struct tc_archiver *archiver = calloc(1, sizeof *archiver);
+
+  if (archiver == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  archiver->opt = *options;
+  archiver->waker.fd = -1;
+  tb_mem_init(&archiver->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&archiver->by_ref, &archiver->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
+  archiver->queue_tail = &archiver->queue;
+  archiver->verdicts_tail = &archiver->verdicts;
+  archiver->live_tail = &archiver->live;
+  archiver->work_tail = &archiver->work;
+  archiver->barriers_tail = &archiver->barriers;
+  tc_mailbox_init(&archiver->inbox, tc_waker_wake, &archiver->waker);
+  tc_mailbox_init(&archiver->settled_box, options->wake_commit, options->wake_self);
+  archiver->quarantine.changed = true; /* what earlier runs left */
+  tc_reserve_init(&archiver->reserve, options->dirs->state, options->config->disk_reserve_bytes);
+  tc_retention_init(&archiver->retention, tc_wall_ns(), tc_mono_ns());
+  tb_rc rc = set_up(archiver, diag);
+  if (rc != TB_OK) {
+    tc_archiver_free(archiver);
+    return rc;
+  }
+  *out = archiver;
+  return TB_OK;
+}
+
+static void free_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
+  tc_outbox_unjoin(&stream->released);
+  while (stream->recents != NULL) tc__recent_drop(stream, stream->recents);
+  tb_map_fini(&stream->recent_of_gen);
+  /* Its bytes are in the log; recovery assembles the file anew. */
+  if (stream->open != NULL && !stream->open->checkpointed)
+    unlinkat(archiver->opt.dirs->open, stream->open->segment->name, 0);
+  tc__file_free(stream->open);
+  free(stream->losses.items);
+  free(stream->told.items);
+  free(stream);
+}
+
+void tc_settled_free(struct tc_settled *settled) {
+  if (settled != NULL) free(settled->checkpoint);
+  free(settled);
+}
+
+void tc_work_free(struct tc_work *work) {
+  if (work == NULL) return;
+  if (work->kind == TC_WORK_RECORDS)
+    for (struct tc_record *record = work->records.head, *next; record != NULL; record = next) {
+      next = record->next;
+      record->free(record);
+    }
+  if (work->kind == TC_WORK_STREAM) free(work->intro);
+  if (work->kind == TC_WORK_VERDICT) free(work->verdict);
+  free(work);
+}
+
+static void free_chain(struct tc_work *work) {
+  for (struct tc_work *next; work != NULL; work = next) {
+    next = work->next;
+    tc_work_free(work);
+  }
+}
+
+void tc_archiver_free(struct tc_archiver *archiver) {
+  if (archiver == NULL) return;
+  for (struct tc_work *chain; (chain = tc_mailbox_take(&archiver->inbox)) != NULL;)
+    free_chain(chain);
+  free_chain(archiver->work);
+  free_chain(archiver->barriers);
+  for (struct tc_settled *settled; (settled = tc_mailbox_take(&archiver->settled_box)) != NULL;)
+    tc_settled_free(settled);
+  for (size_t i = 0; i < archiver->nsettled_wait; i++) tc_settled_free(archiver->settled_wait[i]);
+  free(archiver->settled_wait);
+  for (struct tc__verdict *item = archiver->verdicts, *next; item != NULL; item = next) {
+    next = item->next;
+    free(item->verdict);
+    free(item);
+  }
+  for (struct tc__file *file = archiver->queue, *next; file != NULL; file = next) {
+    next = file->next;
+    tc__file_free(file);
+  }
+  free(archiver->round);
+  tc__quarantine_free(&archiver->quarantine);
+  tc_outbox_fini(&archiver->outbox);
+  for (struct tc__stream *stream = archiver->streams, *next; stream != NULL; stream = next) {
+    next = stream->next;
+    free_stream(archiver, stream);
+  }
+  tb_map_fini(&archiver->by_ref);
+  free(archiver->dirty);
+  tc_catalog_close(archiver->catalog);
+  tc_waker_fini(&archiver->waker);
+  free(archiver);
+}
+
+/* ---- streams */
+
+struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver, uint32_t ref) {
+  uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
+
+  return slot == NULL ? NULL : (struct tc__stream *)(uintptr_t)*slot;
+}
+
+void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream) {
+  if (stream->live_dirty) return;
+  stream->live_dirty = true;
+  stream->live_next = NULL;
+  *archiver->live_tail = stream;
+  archiver->live_tail = &stream->live_next;
+}
+
+tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro,
+                             struct tb_diag *diag) {
+  struct tc__stream *stream = calloc(1, sizeof *stream);
+  uint64_t *slot;
+
+  if (stream == NULL || tb_map_put(&archiver->by_ref, intro->ref, &slot, NULL) != TB_OK) {
+    free(stream);
+    return tb_fail(diag, TB_NOMEM, "archive: no memory for a stream");
+  }
+  *slot = (uint64_t)(uintptr_t)stream;
+  stream->next = archiver->streams;
+  if (stream->next != NULL) stream->next->at = &stream->next;
+  stream->at = &archiver->streams;
+  archiver->streams = stream;
+  stream->ref = intro->ref;
+  stream->home = intro->home;
+  memcpy(stream->id, intro->id, sizeof stream->id);
+  tc_hex(intro->id, sizeof intro->id, stream->hex);
+  memcpy(stream->identity, intro->identity, sizeof stream->identity);
+  memcpy(stream->service, intro->service, sizeof stream->service);
+  memcpy(stream->instance, intro->instance, sizeof stream->instance);
+  memcpy(stream->header, intro->header, sizeof stream->header);
+  stream->header_len = intro->header_len;
+  stream->go_version = tc_go_version(intro->header, intro->header_len);
+  stream->settled = intro->settled;
+  stream->settled.stream = intro->ref;
+  stream->abandoned_gen = intro->settled.abandoned_gen;
+  stream->last_gen = intro->settled.last_gen;
+  stream->last_seq = intro->settled.seq;
+  tb_map_init(&stream->recent_of_gen, &archiver->mem, tb_seed());
+  tc_count(&archiver->opt.stats->streams, 1);
+  return TB_OK;
+}
+
+void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
+  struct tc__stream **at = &archiver->live;
+
+  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
+    return; /* nobody writes it; kept until the next start */
+  while (*at != NULL && *at != stream) at = &(*at)->live_next;
+  if (*at == stream) {
+    *at = stream->live_next;
+    if (stream->live_next == NULL) archiver->live_tail = at;
+  }
+  tb_map_remove(&archiver->by_ref, stream->ref);
+  *stream->at = stream->next;
+  if (stream->next != NULL) stream->next->at = stream->at;
+  tc_count(&archiver->opt.stats->streams, (uint64_t)-1);
+  free_stream(archiver, stream);
+}
+
+static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag) {
+  for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && archiver->live != NULL; i++) {
+    struct tc__stream *stream = archiver->live;
+    struct tc_stream_row row = { .go_version = stream->go_version,
+                                 .acked_seq = stream->last_seq,
+                                 .produced_batches = stream->counters.produced_batches,
+                                 .produced_bytes = stream->counters.produced_bytes,
+                                 .spool_bytes = stream->counters.spool_bytes,
+                                 .last_loss = stream->counters.last_loss,
+                                 .cut = stream->cut };
+    memcpy(row.stream, stream->id, sizeof row.stream);
+    memcpy(row.service, stream->service, sizeof row.service);
+    memcpy(row.instance, stream->instance, sizeof row.instance);
+    snprintf(row.identity, sizeof row.identity, "%s", stream->identity);
+    memcpy(row.peer, stream->peer, sizeof row.peer);
+    snprintf(row.state, sizeof row.state, "%s",
+             stream->conn != 0     ? "live"
+             : !stream->over       ? "waiting"
+             : stream->ran_another ? "exec"
+             : stream->closed      ? "closed"
+                                   : "unclean");
+    TB_TRY(tc_catalog_put_live(archiver->catalog, &row, diag));
+    archiver->live = stream->live_next;
+    if (archiver->live == NULL) archiver->live_tail = &archiver->live;
+    stream->live_dirty = false;
+  }
+  return TB_OK;
+}
+
+void tc__flush_live(struct tc_archiver *archiver) {
+  struct tb_diag diag = { 0 }, words = { 0 };
+
+  if (archiver->live == NULL || archiver->catalog == NULL) return;
+  tb_rc rc = tc_catalog_begin(archiver->catalog, &diag);
+  if (rc == TB_OK) rc = write_live_rows(archiver, &diag);
+  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
+  if (rc == TB_CORRUPT) (void)!tc__catalog_failed(archiver, &diag, &words);
+  if (rc != TB_OK) tc_catalog_rollback(archiver->catalog);
+}

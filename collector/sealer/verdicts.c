@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ordering said of a generation joins its meta, whenever that is: before the file is published it
+ * waits in memory, afterwards the meta is rewritten by rename. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/sealer/private.h"
+
+enum { FOLDERS_AT_ONCE = 64 };
+
+static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *verdict) {
+  free(gen->verdict.reason);
+  gen->verdict =
+      (struct tc_segment_verdict){ .code = verdict->code,
+                                   .events = verdict->events,
+                                   .offset = verdict->offset,
+                                   .first_ns = verdict->first_ns,
+                                   .last_ns = verdict->last_ns,
+                                   .thread = verdict->thread,
+                                   .reason = verdict->reason[0] != '\0' ? strdup(verdict->reason)
+                                                                        : NULL };
+}
+
+static struct tc_segment_gen *find_gen(const struct tc__file *file, uint64_t gen) {
+  if (file == NULL || file->segment == NULL) return NULL;
+  /* They follow one another, so the place of each is known. */
+  const struct tc_segment *segment = file->segment;
+  uint64_t i = segment->ngens == 0 ? 0 : gen - segment->gens[0].gen;
+  return i < segment->ngens && segment->gens[i].gen == gen ? &segment->gens[i] : NULL;
+}
+
+/* False: no file that is not yet published has this generation. Else the verdict is taken. */
+static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
+  struct tc_segment_gen *gen = find_gen(file, verdict->gen);
+  struct tc__verdict *item;
+
+  if (gen == NULL) return false;
+  if (file->meta == NULL) {
+    set_verdict(gen, verdict);
+    free(verdict);
+    return true;
+  }
+  /* The disk failed between its meta and its name. */
+  item = calloc(1, sizeof *item);
+  if (item == NULL) {
+    free(verdict); /* stays pending: ordered again after the next start */
+    return true;
+  }
+  *item = (struct tc__verdict){ .next = file->late, .verdict = verdict };
+  file->late = item;
+  return true;
+}
+
+void tc__verdicts_free(struct tc__verdict *verdicts) {
+  while (verdicts != NULL) {
+    struct tc__verdict *next = verdicts->next;
+    free(verdicts->verdict);
+    free(verdicts);
+    verdicts = next;
+  }
+}
+
+void tc__take_late(struct tc_archiver *archiver, struct tc__file *file) {
+  for (struct tc__verdict *item = file->late; item != NULL; item = item->next)
+    tc__take_verdict(archiver, file->stream, TB_MOVE(item->verdict));
+}
+
+void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
+                      struct tc_verdict *verdict) {
+  if (set_in_file(stream->open, verdict)) return;
+  for (struct tc__file *file = archiver->queue; file != NULL; file = file->next)
+    if (file->stream == stream && set_in_file(file, verdict)) return;
+  const uint64_t *slot = tb_map_find(&stream->recent_of_gen, verdict->gen);
+  struct tc__recent *recent = slot == NULL ? NULL : (struct tc__recent *)(uintptr_t)*slot;
+  struct tc__verdict *item = recent == NULL ? NULL : calloc(1, sizeof *item);
+  if (item == NULL) {
+    free(verdict);
+    return;
+  }
+  if (recent->pending > 0) recent->pending--;
+  recent->queued++;
+  *item = (struct tc__verdict){ .stream = stream, .recent = recent, .verdict = verdict };
+  *archiver->verdicts_tail = item;
+  archiver->verdicts_tail = &item->next;
+}
+
+static tb_rc change_verdict(void *self, tc_meta *meta) {
+  const struct tc_verdict *verdict = self;
+
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    if (gen->gen != verdict->gen) continue;
+    gen->events = verdict->events;
+    gen->first_ns = verdict->first_ns;
+    gen->last_ns = verdict->last_ns;
+    if (gen->verdict == NULL) {
+      gen->verdict = malloc(sizeof *gen->verdict);
+      if (gen->verdict == NULL) return TB_NOMEM;
+      tracecollect__v1__verdict__init(gen->verdict);
+    }
+    char *reason = strdup(verdict->reason);
+    if (reason != NULL) {
+      if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
+      gen->verdict->reason = reason;
+    }
+    gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
+    gen->verdict->thread = verdict->thread;
+    gen->verdict->offset = verdict->offset;
+  }
+  return TB_OK;
+}
+
+/* A stream may have a hundred thousand of them, and their verdicts come in any order: neither is looked for in a list. */
+struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
+                                  size_t n) {
+  struct tc__recent *recent = calloc(1, sizeof *recent);
+
+  if (recent == NULL) return NULL;
+  memcpy(recent->day, day, sizeof recent->day);
+  recent->first_gen = first_gen;
+  recent->ngens = n;
+  recent->at = &stream->recents;
+  recent->next = stream->recents;
+  if (recent->next != NULL) recent->next->at = &recent->next;
+  stream->recents = recent;
+  for (size_t i = 0; i < n; i++) {
+    uint64_t *slot;
+    bool fresh;
+    if (tb_map_put(&stream->recent_of_gen, first_gen + i, &slot, &fresh) != TB_OK) {
+      tc__recent_drop(stream, recent);
+      return NULL;
+    }
+    if (fresh) *slot = (uint64_t)(uintptr_t)recent;
+  }
+  return recent;
+}
+
+void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
+  struct tb_map *map = &stream->recent_of_gen;
+
+  for (size_t i = 0; i < recent->ngens; i++) {
+    const uint64_t *slot = tb_map_find(map, recent->first_gen + i);
+    if (slot != NULL && *slot == (uint64_t)(uintptr_t)recent)
+      tb_map_remove(map, recent->first_gen + i);
+  }
+  *recent->at = recent->next;
+  if (recent->next != NULL) recent->next->at = recent->at;
+  free(recent);
+  if (stream->recents != NULL) return;
+  struct tb_mem *mem = map->mem;
+  uint64_t seed = map->seed;
+  tb_map_fini(map); /* gives back what a crowd took */
+  tb_map_init(map, mem, seed);
+}
+
+/* Whoever asks for it from here on reads it from the disk. Without this the archive of a busy collector
+ * would push everything else of its host out of the page cache, and each new segment would take pages
+ * that are new to the machine: in a virtual one the dearest part of writing a file. */
+static void leave_page_cache(struct tc_archiver *archiver, const struct tc__verdict *item) {
+  char path[192];
+
+  if (!archiver->opt.durable) return; /* then it may not be on the disk yet */
+  tc__archive_path(item->recent->day, item->stream->hex, item->recent->first_gen, path);
+  int fd = openat(archiver->opt.dirs->state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return; /* retention took it */
+  (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  close(fd);
+}
+
+/* Folders whose metas have new names since the last sync: synced together, they cost the disk one wait. */
+struct folders {
+  int fds[FOLDERS_AT_ONCE];
+  size_t n;
+  const struct tc__stream *stream; /* whose the last one is, of this day */
+  char day[TC_DAY_BYTES];
+};
+
+static tb_rc sync_folders(const struct tc_archiver *archiver, struct folders *folders,
+                          struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+
+  for (size_t i = 0; i < folders->n; i++) {
+    if (archiver->opt.durable && fsync(folders->fds[i]) != 0)
+      rc = tb_fail(diag, tc_errno_rc(errno), "archive: verdicts: %s", strerror(errno));
+    close(folders->fds[i]);
+  }
+  *folders = (struct folders){ 0 };
+  return rc;
+}
+
+/* Takes the folder of the item's meta; -1: it was not changed. */
+static tb_rc remember_folder(const struct tc_archiver *archiver, struct folders *folders, int fd,
+                             const struct tc__verdict *item, struct tb_diag *diag) {
+  if (fd < 0) return TB_OK;
+  if (folders->stream == item->stream && strcmp(folders->day, item->recent->day) == 0) {
+    close(fd);
+    return TB_OK;
+  }
+  tb_rc rc = folders->n < FOLDERS_AT_ONCE ? TB_OK : sync_folders(archiver, folders, diag);
+  folders->fds[folders->n++] = fd;
+  folders->stream = item->stream;
+  memcpy(folders->day, item->recent->day, TC_DAY_BYTES);
+  return rc;
+}
+
+/* unsynced: words if a folder cannot be synced; all goes on. */
+static tb_rc apply_verdicts(struct tc_archiver *archiver, size_t most, struct folders *folders,
+                            struct tb_diag *unsynced, struct tb_diag *diag) {
+  for (; most > 0 && archiver->verdicts != NULL; most--) {
+    struct tc__verdict *item = archiver->verdicts;
+    int dir_fd;
+    tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
+                         change_verdict, item->verdict, &dir_fd, diag);
+    if (tc_rc_is_full(rc) || tc_rc_is_short(rc) || rc == TB_IO) return rc;
+    if (rc != TB_OK && rc != TB_NOTFOUND) /* else retention took it */
+      tc__note_as(archiver, TC_ERROR, item->stream->ref,
+                  "archive/%s/%s/%s; the verdict on generation %" PRIu64 " is not noted",
+                  item->recent->day, item->stream->hex, diag->text, item->verdict->gen);
+    tb_diag_clear(diag);
+    (void)!remember_folder(archiver, folders, dir_fd, item, unsynced);
+    archiver->verdicts = item->next;
+    if (item->next == NULL) archiver->verdicts_tail = &archiver->verdicts;
+    item->recent->queued--;
+    if (item->recent->pending == 0 && item->recent->queued == 0) {
+      leave_page_cache(archiver, item);
+      tc__recent_drop(item->stream, item->recent);
+    }
+    free(item->verdict);
+    free(item);
+  }
+  return TB_OK;
+}
+
+/* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
+tb_rc tc__apply_verdicts(struct tc_archiver *archiver, size_t most, struct tb_diag *diag) {
+  struct tb_diag words = { 0 }, unsynced = { 0 };
+  struct folders folders = { 0 };
+
+  if (archiver->verdicts == NULL || most == 0) return TB_OK;
+  if (tc__catalog_takes_rows(archiver) && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
+    TB_TRY(tc__catalog_failed(archiver, &words, diag));
+  tb_rc rc = apply_verdicts(archiver, most, &folders, &unsynced, diag), told = TB_OK;
+  if (sync_folders(archiver, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
+    told = tc__catalog_failed(archiver, &unsynced, diag);
+  else if (tc__catalog_takes_rows(archiver) &&
+           tc_catalog_commit(archiver->catalog, &words) != TB_OK)
+    told = tc__catalog_failed(archiver, &words, diag);
+  return rc != TB_OK ? rc : told;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/segment/writer.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+
+enum {
+  EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
+  EXPERIMENT_READABLE = 1, /* AllocFree */
+  COPY_BYTES = 256 << 10,
+  DISK_BYTES =
+      1 << 20, /* a piece on its way to the disk; of whole pages, lest one be written twice */
+};
+
+bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len) {
+  return len >= 2 && batch[0] == EXPERIMENTAL_BATCH && batch[1] != EXPERIMENT_READABLE;
+}
+
+struct tc_wall tc_segment_gen_wall(const struct tc_segment_gen *gen) {
+  Tracecollect__V1__GenerationMeta meta = TRACECOLLECT__V1__GENERATION_META__INIT;
+  Tracecollect__V1__Verdict verdict = TRACECOLLECT__V1__VERDICT__INIT;
+
+  verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
+  meta.verdict = &verdict;
+  meta.first_ns = gen->verdict.first_ns;
+  meta.last_ns = gen->verdict.last_ns;
+  meta.end_wall_ns = gen->end_wall_ns;
+  tc_clock_ticks_put(&gen->ticks, &meta);
+  return tc_generation_wall(&meta, gen->first_wall_ns);
+}
+
+unsigned tc_go_version(const unsigned char *header, uint32_t len) {
+  static const unsigned known[] = { 22, 23, 25, 26 };
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    char want[17] = { 0 };
+    snprintf(want, sizeof want, "go 1.%u trace", known[i]);
+    if (len == 16 && memcmp(header, want, 16) == 0) return known[i];
+  }
+  return 0;
+}
+
+static tb_rc fail_file(const struct tc_segment *segment, struct tb_diag *diag) {
+  return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", segment->name, strerror(errno));
+}
+
+static tb_rc fail_read(const struct tc_segment *segment, uint64_t offset, struct tb_diag *diag) {
+  return tb_fail(diag, tc_read_rc(errno), "open/%s: from offset %" PRIu64 " on: %s", segment->name,
+                 offset, strerror(errno));
+}
+
+static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {
+  segment->crc = tb_crc32c_join(segment->crc, crc, n);
+  segment->bytes += n;
+  return EVP_DigestUpdate(segment->sha, bytes, n) == 1;
+}
+
+void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]) {
+  snprintf(out, TC_FILE_NAME_BYTES, "%.32s-%016" PRIx64 ".part", stream_hex, first_gen);
+}
+
+/* Without its file. */
+static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_gen,
+                           struct tb_diag *diag, struct tc_segment **out) {
+  struct tc_segment *segment = calloc(1, sizeof *segment);
+
+  if (segment == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
+  segment->open_fd = open_fd;
+  segment->fd = -1;
+  segment->first_gen = first_gen;
+  tc_segment_name(stream_hex, first_gen, segment->name);
+  segment->sha = EVP_MD_CTX_new();
+  if (segment->sha == NULL || EVP_DigestInit_ex(segment->sha, EVP_sha256(), NULL) != 1) {
+    tc_segment_free(segment);
+    return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+  }
+  *out = segment;
+  return TB_OK;
+}
+
+tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
+                     size_t header_len, struct tb_diag *diag, struct tc_segment **out) {
+  struct tc_segment *segment;
+
+  assert(header_len <= sizeof segment->header);
+  TB_TRY(segment_alloc(open_fd, stream_hex, first_gen, diag, &segment));
+  segment->header_len = header_len;
+  if (header_len > 0) memcpy(segment->header, header, header_len);
+  segment->go_version = tc_go_version(segment->header, (uint32_t)header_len);
+  segment->fd = tc_file_create(open_fd, segment->name, O_RDWR);
+  tb_rc rc = TB_OK;
+  if (segment->fd < 0)
+    rc = fail_file(segment, diag);
+  else if (!add_bytes(segment, segment->header, header_len,
+                      tb_crc32c(0, segment->header, header_len)))
+    rc = tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+  if (rc != TB_OK) {
+    if (segment->fd >= 0) unlinkat(open_fd, segment->name, 0);
+    tc_segment_free(segment);
+    return rc;
+  }
+  if (header_len > 0)
+    segment->queue[segment->nqueue++] = (struct iovec){ segment->header, header_len };
+  *out = segment;
+  return TB_OK;
+}
+
+/* Takes what lies in the file up to `upto` as its own. */
+static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, struct tb_diag *diag) {
+  static const size_t step = COPY_BYTES;
+  struct stat st;
+
+  if (fstat(segment->fd, &st) != 0) return fail_file(segment, diag);
+  if ((uint64_t)st.st_size < upto)
+    return tb_fail(diag, TB_CORRUPT, "open/%s: has %" PRIu64 " bytes of %" PRIu64, segment->name,
+                   (uint64_t)st.st_size, upto);
+  unsigned char *buf = malloc(step);
+  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
+
+  while (rc == TB_OK && segment->bytes < upto) {
+    size_t n = upto - segment->bytes < step ? (size_t)(upto - segment->bytes) : step;
+    if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
+      rc = fail_read(segment, segment->bytes, diag);
+    else if (!add_bytes(segment, buf, n, tb_crc32c(0, buf, n)))
+      rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+  }
+  free(buf);
+  return rc;
+}
+
+tb_rc tc_segment_resume(int open_fd, const char *stream_hex, const struct tc_segment_gen *now,
+                        uint32_t crc, struct tb_diag *diag, struct tc_segment **out) {
+  struct tc_segment *segment;
+  uint64_t bytes = now->offset + now->bytes;
+
+  TB_TRY(segment_alloc(open_fd, stream_hex, now->gen, diag, &segment));
+  tb_rc rc = TB_OK;
+  segment->fd = openat(open_fd, segment->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (segment->fd < 0)
+    rc = tb_fail(diag, errno == ENOENT ? TB_CORRUPT : tc_errno_rc(errno), "open/%s: %s",
+                 segment->name, strerror(errno));
+  else
+    rc = sum_up(segment, bytes, diag);
+  if (rc == TB_OK && (segment->crc != crc || now->offset > sizeof segment->header))
+    rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
+  if (rc == TB_OK && tc_read_all(segment->fd, segment->header, now->offset, 0) != 0)
+    rc = fail_read(segment, 0, diag);
+  if (rc == TB_OK && ftruncate(segment->fd, (off_t)bytes) != 0) rc = fail_file(segment, diag);
+  if (rc != TB_OK) {
+    tc_segment_free(segment);
+    return rc;
+  }
+  segment->header_len = now->offset;
+  segment->go_version = tc_go_version(segment->header, (uint32_t)now->offset);
+  segment->written = bytes;
+  segment->now = *now;
+  segment->in_gen = true;
+  *out = segment;
+  return TB_OK;
+}
+
+void tc_segment_free(struct tc_segment *segment) {
+  if (segment == NULL) return;
+  if (segment->fd >= 0) close(segment->fd);
+  EVP_MD_CTX_free(segment->sha);
+  EVP_MD_CTX_free(segment->border_sha);
+  for (size_t i = 0; i < segment->ngens; i++) free(segment->gens[i].verdict.reason);
+  free(segment->gens);
+  free(segment);
+}
+
+/* Remembers the border before a generation that begins behind complete ones. */
+static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq,
+                       struct tb_diag *diag) {
+  if (segment->ngens > 0) {
+    if (segment->border_sha == NULL) segment->border_sha = EVP_MD_CTX_new();
+    if (segment->border_sha == NULL || EVP_MD_CTX_copy_ex(segment->border_sha, segment->sha) != 1)
+      return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+    segment->border_crc = segment->crc;
+  }
+  segment->now = (struct tc_segment_gen){
+    .gen = gen, .offset = segment->bytes, .first_seq = seq, .verdict.thread = TB_NO_THREAD
+  };
+  segment->in_gen = true;
+  return TB_OK;
+}
+
+tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq, const void *payload,
+                        uint32_t len, uint32_t crc, struct tb_diag *diag) {
+  if (!segment->in_gen) TB_TRY(begin_gen(segment, gen, seq, diag));
+  if (segment->nqueue == TC_SEGMENT_QUEUE) TB_TRY(tc_segment_flush(segment, diag));
+  struct tc_segment_gen *now = &segment->now;
+  uint32_t le = htole32(crc);
+  now->crc_of_crcs = tb_crc32c(now->crc_of_crcs, &le, sizeof le);
+  now->crc = tb_crc32c_join(now->crc, crc, len);
+  now->bytes += len;
+  now->batches++;
+  now->last_seq = seq;
+  now->unsafe_experiment |= tc_batch_is_unsafe(payload, len);
+  tc_clock_ticks_take(&now->ticks, segment->go_version, payload, len);
+  if (!add_bytes(segment, payload, len, crc))
+    return tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+  if (len > 0)
+    segment->queue[segment->nqueue++] = (struct iovec){ (void *)(uintptr_t)payload, len };
+  return TB_OK;
+}
+
+tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
+  struct iovec *iov = segment->queue;
+  unsigned left = segment->nqueue;
+
+  /* What was written stays out of the queue also when the disk fills in the middle. */
+  while (left > 0) {
+    ssize_t done = pwritev(segment->fd, iov, (int)left, (off_t)segment->written);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      tb_rc rc = fail_file(segment, diag);
+      memmove(segment->queue, iov, left * sizeof *iov);
+      segment->nqueue = left;
+      return rc;
+    }
+    segment->written += (uint64_t)done;
+    for (; left > 0 && (size_t)done >= iov->iov_len; iov++, left--) done -= (ssize_t)iov->iov_len;
+    if (left > 0) {
+      iov->iov_base = (char *)iov->iov_base + done;
+      iov->iov_len -= (size_t)done;
+    }
+  }
+  segment->nqueue = 0;
+  return TB_OK;
+}
+
+void tc_segment_to_disk(struct tc_segment *segment, bool all) {
+  uint64_t from = segment->on_its_way, upto = segment->written;
+
+  if (!all) upto -= upto % DISK_BYTES;
+  if (upto <= from) return;
+  (void)sync_file_range(segment->fd, (off_t)from, (off_t)(upto - from), SYNC_FILE_RANGE_WRITE);
+  segment->on_its_way = upto;
+}
+
+/* The bytes read back, with the checksum they must have. */
+static tb_rc copy_all(const struct tc_segment *segment, int to, struct tb_diag *diag) {
+  static const size_t step = COPY_BYTES;
+  unsigned char *buf = malloc(step);
+  uint32_t crc = 0;
+  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
+
+  for (uint64_t at = 0; rc == TB_OK && at < segment->written;) {
+    size_t n = segment->written - at < step ? (size_t)(segment->written - at) : step;
+    if (tc_read_all(segment->fd, buf, n, at) != 0 || tc_write_all(to, buf, n, at) != 0)
+      rc = fail_file(segment, diag);
+    else
+      crc = tb_crc32c(crc, buf, n);
+    at += n;
+  }
+  free(buf);
+  if (rc != TB_OK || crc == segment->crc) return rc;
+  return tb_fail(diag, TB_IO,
+                 "open/%s: its sync failed, and what was written cannot be read back; the next "
+                 "start makes it anew from the log",
+                 segment->name);
+}
+
+/* Under another name, and then under its own: a checkpoint may rely on the file that is there. The next start removes
+ * what is left of a try. */
+static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
+  char temp[TC_FILE_NAME_BYTES + 8];
+
+  snprintf(temp, sizeof temp, "%s.part", segment->name);
+  unlinkat(segment->open_fd, temp, 0);
+  int fd = tc_file_create(segment->open_fd, temp, O_RDWR);
+  if (fd < 0) return fail_file(segment, diag);
+  tb_rc rc = copy_all(segment, fd, diag);
+  if (rc == TB_OK && fdatasync(fd) != 0) rc = fail_file(segment, diag);
+  if (rc == TB_OK && renameat(segment->open_fd, temp, segment->open_fd, segment->name) != 0)
+    rc = fail_file(segment, diag);
+  if (rc != TB_OK) {
+    close(fd);
+    unlinkat(segment->open_fd, temp, 0);
+    return rc;
+  }
+  close(segment->fd);
+  segment->fd = fd;
+  segment->unsure = false;
+  return TB_OK;
+}
+
+tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag) {
+  assert(segment->nqueue == 0 && segment->written == segment->bytes);
+  if (segment->unsure) return renew(segment, diag);
+  if (fdatasync(segment->fd) == 0) return TB_OK;
+  segment->unsure = true;
+  return fail_file(segment, diag);
+}
+
+tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim,
+                     struct tb_diag *diag) {
+  struct tc_segment_gen *now = &segment->now;
+
+  assert(segment->in_gen);
+  if (claim->gen != now->gen)
+    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 " is open, the end of %" PRIu64 " came",
+                   now->gen, claim->gen);
+  if (claim->batches != now->batches || claim->bytes != now->bytes)
+    return tb_fail(diag, TB_BROKEN,
+                   "generation %" PRIu64 " has %" PRIu64 " batches of %" PRIu64
+                   " bytes, its end says %" PRIu64 " of %" PRIu64,
+                   now->gen, now->batches, now->bytes, claim->batches, claim->bytes);
+  if (claim->crc != now->crc_of_crcs)
+    return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 ": checksum is not what its end says",
+                   now->gen);
+  if (segment->ngens == segment->gens_cap) {
+    size_t cap = segment->gens_cap == 0 ? 1 : 2 * segment->gens_cap;
+    void *moved = reallocarray(segment->gens, cap, sizeof *segment->gens);
+    if (moved == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
+    segment->gens = moved;
+    segment->gens_cap = cap;
+  }
+  now->last_seq = claim->seq;
+  now->end_wall_ns = claim->end_wall_ns;
+  segment->gens[segment->ngens++] = *now;
+  segment->in_gen = false;
+  return TB_OK;
+}
+
+static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb_diag *diag) {
+  static const size_t step = COPY_BYTES;
+  unsigned char *buf = malloc(step);
+  tb_rc rc =
+      buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
+
+  for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
+    size_t n = from->written - at < step ? (size_t)(from->written - at) : step;
+    if (tc_read_all(from->fd, buf, n, at) != 0)
+      rc = fail_read(from, at, diag);
+    else if (tc_write_all(to->fd, buf, n, to->written) != 0)
+      rc = fail_file(to, diag);
+    else if (!add_bytes(to, buf, n, tb_crc32c(0, buf, n)))
+      rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+    at += n;
+    to->written += n;
+  }
+  free(buf);
+  return rc;
+}
+
+tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct tb_diag *diag,
+                     struct tc_segment **out_rest) {
+  struct tc_segment *rest;
+
+  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
+  TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
+                        segment->header_len, diag, &rest));
+  tb_rc rc = copy_rest(segment, rest, diag);
+  if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0)
+    rc = fail_file(segment, diag);
+  if (rc != TB_OK) {
+    unlinkat(rest->open_fd, rest->name, 0);
+    tc_segment_free(rest);
+    return rc;
+  }
+  rest->now = segment->now;
+  rest->now.offset = rest->header_len;
+  rest->in_gen = true;
+  rest->first_wall_ns = segment->now.first_wall_ns;
+  rest->last_wall_ns = segment->last_wall_ns;
+  rest->opened_mono_ns = segment->opened_mono_ns;
+  segment->in_gen = false;
+  segment->bytes = segment->written = segment->now.offset;
+  if (segment->on_its_way > segment->written) segment->on_its_way = segment->written;
+  segment->crc = segment->border_crc;
+  EVP_MD_CTX *spent = segment->sha;
+  segment->sha = segment->border_sha;
+  segment->border_sha = spent;
+  *out_rest = rest;
+  return TB_OK;
+}
+
+tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]) {
+  EVP_MD_CTX *copy = EVP_MD_CTX_new();
+  unsigned len = 32;
+  bool good = copy != NULL && EVP_MD_CTX_copy_ex(copy, segment->sha) == 1 &&
+              EVP_DigestFinal_ex(copy, out, &len) == 1;
+
+  EVP_MD_CTX_free(copy);
+  return good ? TB_OK : TB_NOMEM;
+}

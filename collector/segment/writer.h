@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment while it is written: open/<stream32>-<gen16>.part, the trace header and batches as they came.
+ *
+ *     tc_segment_append()   queues bytes; tc_segment_flush() writes what is queued in one system call
+ *     tc_segment_end()      the generation is whole if it is what GENEND says
+ *     tc_segment_cut()      parts the unfinished generation from the complete ones before it
+ *
+ * Checksums run along with the bytes: CRC32C joined from the batches' own, SHA-256 once over all.
+ *
+ * Memory    queued payloads are borrowed until the flush.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_NOMEM, and those of tc_errno_rc(). end: TB_BROKEN, the counts or the checksum differ.
+ */
+#ifndef TC_SEGMENT_WRITER_H
+#define TC_SEGMENT_WRITER_H
+
+#include <openssl/evp.h>
+#include <sys/uio.h>
+
+#include "archive/generation_time.h"
+#include "archive/state_dir.h"
+#include "base/result.h"
+
+enum { TC_SEGMENT_QUEUE = 64 };
+
+struct tc_segment_verdict {
+  uint32_t code;
+  uint64_t events, offset;
+  int64_t first_ns, last_ns, thread;
+  char *reason; /* malloc, or NULL */
+};
+
+struct tc_segment_gen {
+  uint64_t gen, offset, bytes, batches, first_wall_ns, end_wall_ns, first_seq, last_seq;
+  uint32_t crc;         /* of its bytes */
+  uint32_t crc_of_crcs; /* as GENEND has it */
+  bool unsafe_experiment;
+  struct tc_clock_ticks ticks;
+  struct tc_segment_verdict verdict;
+};
+
+struct tc_segment {
+  int open_fd; /* the folder open/, borrowed */
+  int fd;
+  char name[TC_FILE_NAME_BYTES];
+  uint64_t first_gen;
+  unsigned char header[64];
+  size_t header_len;
+  unsigned go_version; /* of the header; 0: unknown */
+
+  uint64_t bytes; /* queued ones too */
+  uint32_t crc;
+  EVP_MD_CTX *sha;
+  struct tc_segment_gen *gens; /* complete ones */
+  size_t ngens, gens_cap;
+  bool in_gen;
+  struct tc_segment_gen now;
+  EVP_MD_CTX *border_sha; /* as it was before `now`, if a generation lies before it */
+  uint32_t border_crc;
+
+  uint64_t first_wall_ns, last_wall_ns, opened_mono_ns;
+
+  struct iovec queue[TC_SEGMENT_QUEUE];
+  unsigned nqueue;
+  uint64_t written;
+  uint64_t on_its_way; /* so much of it the kernel was told to write to the disk */
+  bool unsure;         /* a sync failed: nobody knows what of it the disk has */
+};
+
+TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
+                             const void *header, size_t header_len, struct tb_diag *diag,
+                             struct tc_segment **out);
+/* One that was written before up to the end of `now`, which is still open; what lies behind is cut off.
+ * TB_CORRUPT: there is no such file, or it is shorter, or it does not have that checksum. TB_IO: it cannot be read now,
+ * which says nothing of what is in it. */
+TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex,
+                                const struct tc_segment_gen *now, uint32_t crc,
+                                struct tb_diag *diag, struct tc_segment **out);
+/* Closes the file; whoever renames or unlinks it did so before. */
+void tc_segment_free(struct tc_segment *segment);
+
+TB_MUST tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq,
+                                const void *payload, uint32_t len, uint32_t crc,
+                                struct tb_diag *diag);
+TB_MUST tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag);
+/* Has the kernel begin to write to the disk what was flushed, in large pieces while more comes: who
+ * syncs the file then waits for the last one only. all: and what is no large piece. Waits for nothing. */
+void tc_segment_to_disk(struct tc_segment *segment, bool all);
+
+/* What was flushed reaches the disk. A failed sync is not just tried again: the kernel may have dropped the pages, and
+ * would say yes. The next call writes all of it to a new file first, if it can still be read and its checksum is right;
+ * else it fails until the next start, for which the log has the records. */
+TB_MUST tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag);
+
+struct tc_segment_claim { /* what GENEND says */
+  uint64_t gen, seq, batches, bytes, end_wall_ns;
+  uint32_t crc;
+};
+TB_MUST tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *claim,
+                             struct tb_diag *diag);
+
+/* After a flush, inside a generation with complete ones before it: moves the unfinished one into a
+ * segment of its own; this one ends at the border. */
+TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex,
+                             struct tb_diag *diag, struct tc_segment **out_rest);
+
+void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]);
+
+TB_MUST tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]);
+
+/* When a generation was traced, its verdict known or not. */
+struct tc_wall tc_segment_gen_wall(const struct tc_segment_gen *gen);
+
+/* Does this batch carry an experiment that Go's own tools cannot read (any but number 1)? */
+bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len);
+
+/* "go 1.26 trace\0\0\0" is 26; 0: a header this program does not know. */
+unsigned tc_go_version(const unsigned char *header, uint32_t len);
+
+#endif

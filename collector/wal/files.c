@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/wal/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/state_dir.h"
+
+static const char spare[] = "spare";
+
+void tc_log_file_name(uint64_t start_lsn, char out[TC_LOG_NAME_BYTES]) {
+  snprintf(out, TC_LOG_NAME_BYTES, "%016" PRIx64 ".wal", start_lsn);
+}
+
+void tc_log_files_init(struct tc_log_files *files, int wal_fd, bool durable) {
+  *files = (struct tc_log_files){ .wal_fd = wal_fd, .durable = durable };
+}
+
+void tc_log_files_fini(struct tc_log_files *files) {
+  free(files->items);
+  *files = (struct tc_log_files){ .wal_fd = -1 };
+}
+
+tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint64_t bytes) {
+  if (files->n == files->cap) {
+    size_t cap = files->cap == 0 ? 16 : 2 * files->cap;
+    void *moved = reallocarray(files->items, cap, sizeof *files->items);
+    if (moved == NULL) return TB_NOMEM;
+    files->items = moved;
+    files->cap = cap;
+  }
+  files->items[files->n++] = (struct tc_log_file){ .start = start, .bytes = bytes };
+  return TB_OK;
+}
+
+/* A file system that cannot write past the page cache says so when the file is opened. */
+static int open_unbuffered(const struct tc_log_files *files, const char *name, int flags) {
+  flags |= O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  int fd = openat(files->wal_fd, name, flags | (files->durable ? O_DIRECT : 0), 0640);
+
+  if (fd >= 0 || errno != EINVAL || !files->durable) return fd;
+  /* The name may have been made all the same. */
+  return openat(files->wal_fd, name, flags & ~O_EXCL, 0640);
+}
+
+/* The spare one, if it has the right size. Its old name may still be what a power cut would leave on the
+ * disk: the new one is made durable before any byte is written under it. */
+static int take_spare(const struct tc_log_files *files, const char *name, uint64_t bytes) {
+  struct stat st;
+  int fd = open_unbuffered(files, spare, 0);
+
+  if (fd < 0) return -1;
+  bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == bytes &&
+              (uint64_t)st.st_blocks * 512 >= bytes;
+  if (fits && renameat2(files->wal_fd, spare, files->wal_fd, name, RENAME_NOREPLACE) == 0)
+    return fd;
+  close(fd);
+  unlinkat(files->wal_fd, spare, 0);
+  return -1;
+}
+
+static int allocate(int fd, uint64_t bytes) {
+  int failed;
+
+  do failed = fallocate(fd, 0, 0, (off_t)bytes);
+  while (failed != 0 && errno == EINTR);
+  if (failed == 0) return 0;
+  return errno == EOPNOTSUPP ? ftruncate(fd, (off_t)bytes) : -1;
+}
+
+tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint64_t bytes,
+                        struct tb_diag *diag, int *out_fd) {
+  char name[TC_LOG_NAME_BYTES];
+
+  TB_TRY(tc_log_files_add(files, start, bytes));
+  tc_log_file_name(start, name);
+  int fd = take_spare(files, name, bytes), why = 0;
+  if (fd < 0) {
+    fd = open_unbuffered(files, name, O_CREAT | O_EXCL);
+    if (fd < 0 || allocate(fd, bytes) != 0) why = errno;
+  }
+  if (why == 0 && fsync(files->wal_fd) != 0) why = errno;
+  if (why == 0) {
+    files->unsynced = false;
+    *out_fd = fd;
+    return TB_OK;
+  }
+  if (fd >= 0) {
+    close(fd);
+    tc_log_files_undo(files);
+  } else {
+    files->n--;
+  }
+  return tb_fail(diag, tc_errno_rc(why), "wal/%s: %s", name, strerror(why));
+}
+
+void tc_log_files_poison(struct tc_log_files *files) {
+  files->items[files->n - 1].poisoned = true;
+}
+
+void tc_log_files_undo(struct tc_log_files *files) {
+  char name[TC_LOG_NAME_BYTES];
+
+  tc_log_file_name(files->items[files->n - 1].start, name);
+  if (unlinkat(files->wal_fd, name, 0) == 0 || errno == ENOENT)
+    files->n--;
+  else
+    tc_log_files_poison(files);
+}
+
+static bool let_go(const struct tc_log_files *files, const struct tc_log_file *file) {
+  char name[TC_LOG_NAME_BYTES];
+
+  tc_log_file_name(file->start, name);
+  if (!file->poisoned &&
+      renameat2(files->wal_fd, name, files->wal_fd, spare, RENAME_NOREPLACE) == 0)
+    return true;
+  return unlinkat(files->wal_fd, name, 0) == 0 || errno == ENOENT;
+}
+
+/* A power cut may take back any of the steps that were not synced. A file that came back without the one behind it would
+ * be believed too much: where it ends, and what of it was sent again, stood there. So the log loses its files from the
+ * oldest on, on the disk too. */
+static bool older_are_gone(struct tc_log_files *files) {
+  if (files->unsynced && fsync(files->wal_fd) != 0) return false;
+  files->unsynced = false;
+  return true;
+}
+
+void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn) {
+  size_t gone = 0;
+
+  while (gone + 1 < files->n && files->items[gone].start + files->items[gone].bytes <= lsn &&
+         older_are_gone(files) && let_go(files, &files->items[gone])) {
+    files->unsynced = files->durable;
+    gone++;
+  }
+  if (gone == 0) return;
+  files->n -= gone;
+  memmove(files->items, files->items + gone, files->n * sizeof *files->items);
+}

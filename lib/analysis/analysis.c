@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each event meets one bit test; most are of no interest to anybody and cost about 1 ns. A slice is
+ * cut at the borders of the windows' slots, so that nothing below looks at the time for that. */
+#include "analysis/analysis.h"
+
+#include <string.h>
+
+#include "analysis/analysis_state.h"
+
+enum { REPORT_CHUNK_BYTES = 16 << 10 };
+
+static const struct {
+  const char *name, *about;
+  const struct to_study *study;
+} analyses[TO_ANALYSIS_KINDS] = {
+#define TO_ANALYSIS(ID, name, about) [TO_ANALYSIS_##ID] = { #name, about, &to__study_##name },
+#include "analysis/analyses.def"
+#undef TO_ANALYSIS
+};
+
+const char *to_analysis_name(enum to_analysis_kind kind) {
+  return analyses[kind].name;
+}
+const char *to_analysis_about(enum to_analysis_kind kind) {
+  return analyses[kind].about;
+}
+
+bool to_analysis_find(const char *name, enum to_analysis_kind *out) {
+  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++)
+    if (strcmp(analyses[i].name, name) == 0) {
+      *out = (enum to_analysis_kind)i;
+      return true;
+    }
+  return false;
+}
+
+tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *config,
+                      struct to_analyses **out) {
+  void *block;
+
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_analyses), &block));
+  struct to_analyses *a = block;
+  a->mem = mem;
+  a->config = *config;
+  to_windows_init(&a->windows, mem);
+  to_stacktable_init(&a->stacks, mem, config->stacks_max);
+  tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
+  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) {
+    tb_rc rc = analyses[i].study->init(a);
+    if (rc != TB_OK) {
+      to_analyses_free(a);
+      return rc;
+    }
+  }
+  *out = a;
+  return TB_OK;
+}
+
+void to_analyses_free(struct to_analyses *a) {
+  if (a == NULL) return;
+  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].study->fini(a);
+  tb_arena_fini(&a->report_arena);
+  to_stacktable_fini(&a->stacks);
+  to_windows_fini(&a->windows);
+  tb_mem_give(a->mem, a, sizeof(*a));
+}
+
+static void note_generation(struct to_analyses *a, const struct to_generation *gen) {
+  struct to_clock clock;
+
+  to_stacktable_generation(&a->stacks);
+  if (!a->in_epoch) {
+    a->in_epoch = true;
+    a->epochs++;
+  }
+  if (to_generation_clock(gen, &clock))
+    to_analyses_clock(a, clock.trace_ns,
+                      (uint64_t)clock.wall_s * UINT64_C(1000000000) + (uint64_t)clock.wall_ns);
+}
+
+static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
+                         const struct to_event *events, size_t n) {
+  uint64_t wanted = TO_STUDY_EVENT(SYNC) | a->watch.events;
+
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) wanted |= analyses[k].study->events;
+  for (const struct to_event *ev = events; ev < events + n; ev++) {
+    if (ev->type >= 64 || (wanted >> ev->type & 1) == 0) continue;
+    if (ev->type == TW_EV_SYNC) note_generation(a, gen);
+    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+      if (analyses[k].study->events >> ev->type & 1) TB_TRY(analyses[k].study->event(a, gen, ev));
+    if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
+  }
+  return TB_OK;
+}
+
+/* How many of n events, n > 0, lie before the open slot's end. */
+static size_t count_before(const struct to_event *events, size_t n, to_ns border) {
+  size_t low = 0;
+
+  if (events[n - 1].time < border) return n;
+  while (low < n) { /* time rises */
+    size_t middle = low + (n - low) / 2;
+    if (events[middle].time < border)
+      low = middle + 1;
+    else
+      n = middle;
+  }
+  return low;
+}
+
+tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
+                         const struct to_event *events, size_t n) {
+  if (gen == NULL) return TB_OK;
+  uint64_t number = to_generation_number(gen);
+
+  while (n > 0) {
+    TB_TRY(to_windows_move(&a->windows, events[0].time));
+    size_t here = count_before(events, n, to_windows_border(&a->windows));
+    if (here == 0) here = n; /* the last slot there is: time ends with it */
+    to_windows_note(&a->windows, here, number, events[here - 1].time);
+    TB_TRY(take_events(a, gen, events, here));
+    events += here;
+    n -= here;
+  }
+  return TB_OK;
+}
+
+void to_analyses_epoch(struct to_analyses *a) {
+  a->in_epoch = false;
+  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].study->epoch(a);
+}
+
+void to_analyses_clock(struct to_analyses *a, to_ns trace_ns, uint64_t wall_ns) {
+  a->has_clock = true;
+  a->clock_trace_ns = trace_ns;
+  a->clock_wall_ns = wall_ns;
+}
+
+void to__sum_join(struct to_sum *into, const struct to_sum *from) {
+  into->count += from->count;
+  into->total_ns += from->total_ns;
+  into->lower_bounds += from->lower_bounds;
+  if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
+}
+
+uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
+  if (!a->has_clock) return 0;
+  return a->clock_wall_ns + ((uint64_t)trace_ns - (uint64_t)a->clock_trace_ns);
+}
+
+void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
+  a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
+}
+
+tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
+                         size_t rows_max, const struct to_report **out) {
+  struct to_view view;
+
+  tb_arena_reset(&a->report_arena);
+  TB_TRY(to_windows_view(&a->windows, window, &view));
+  a->report = (struct to_report){
+    .kind = kind,
+    .window = window,
+    .from = view.from,
+    .until = view.until,
+    .from_wall_ns = to_analyses_wall(a, view.from),
+    .until_wall_ns = to_analyses_wall(a, view.until),
+    .first_gen = view.stretch.first_gen,
+    .last_gen = view.stretch.last_gen,
+    .events = view.stretch.events,
+    .epochs = a->epochs,
+  };
+  TB_TRY(analyses[kind].study->report(a, &view, rows_max));
+  *out = &a->report;
+  return TB_OK;
+}
+
+const struct to_report *to_analyses_last_report(const struct to_analyses *a) {
+  return &a->report;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed, a bucket is one word: histogram, bucket and count side by side. */
+#include "analysis/counters.h"
+
+#include <string.h>
+
+enum { COUNT_BITS = 42, BUCKET_BITS = 16, CAPACITY_MIN = 16 };
+_Static_assert(TO_HISTS_MAX <= 1 << (64 - COUNT_BITS - BUCKET_BITS), "a bucket is one word");
+
+struct packed_cell {
+  struct to_cell cell;
+  uint32_t series;
+};
+
+void to_tally_init(struct to_tally *tally, struct tb_mem *mem) {
+  *tally = (struct to_tally){ .mem = mem };
+  for (unsigned i = 0; i < TO_HISTS_MAX; i++) to_hist_init(&tally->hist[i], mem);
+}
+
+void to_tally_fini(struct to_tally *tally) {
+  if (tally->mem != NULL) {
+    tb_mem_give(tally->mem, tally->cell, tally->capacity * sizeof(*tally->cell));
+    tb_mem_give(tally->mem, tally->used, tally->capacity * sizeof(*tally->used));
+  }
+  for (unsigned i = 0; i < TO_HISTS_MAX; i++) to_hist_fini(&tally->hist[i]);
+  *tally = (struct to_tally){ 0 };
+}
+
+void to_tally_clear(struct to_tally *tally) {
+  for (size_t i = 0; i < tally->used_len; i++) tally->cell[tally->used[i]].count = 0;
+  tally->used_len = 0;
+  for (unsigned i = 0; i < TO_HISTS_MAX; i++) to_hist_clear(&tally->hist[i]);
+}
+
+tb_rc to_tally_reserve(struct to_tally *tally, size_t n) {
+  size_t capacity = tally->capacity < CAPACITY_MIN ? CAPACITY_MIN : tally->capacity;
+  void *block;
+
+  if (n <= tally->capacity) return TB_OK;
+  while (capacity < n) capacity *= 2;
+
+  /* Two blocks grow as one: used is worthless beyond capacity if the second fails. */
+  void *used = NULL;
+  TB_TRY(tb_mem_take(tally->mem, capacity * sizeof(*tally->used), &used));
+  block = tally->cell;
+  tb_rc rc = tb_mem_resize(tally->mem, &block, tally->capacity * sizeof(*tally->cell),
+                           capacity * sizeof(*tally->cell));
+  if (rc != TB_OK) {
+    tb_mem_give(tally->mem, used, capacity * sizeof(*tally->used));
+    return rc;
+  }
+  tally->cell = block;
+  memset(tally->cell + tally->capacity, 0, (capacity - tally->capacity) * sizeof(*tally->cell));
+  if (tally->used_len > 0) memcpy(used, tally->used, tally->used_len * sizeof(*tally->used));
+  tb_mem_give(tally->mem, tally->used, tally->capacity * sizeof(*tally->used));
+  tally->used = used;
+  tally->capacity = capacity;
+  return TB_OK;
+}
+
+static void merge_cell(struct to_tally *into, uint32_t series, const struct to_cell *from) {
+  struct to_cell *cell = &into->cell[series];
+
+  if (cell->count == 0) {
+    into->used[into->used_len++] = series;
+    *cell = *from;
+    return;
+  }
+  cell->count += from->count;
+  cell->total_ns += from->total_ns;
+  cell->lower_bounds += from->lower_bounds;
+  if (from->since < cell->since) cell->since = from->since;
+  if (from->max_ns > cell->max_ns) {
+    cell->max_ns = from->max_ns;
+    cell->tag = from->tag;
+  }
+}
+
+tb_rc to_tally_merge(struct to_tally *into, const struct to_tally *from) {
+  /* Room first: from there on nothing can fail half way. */
+  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
+    TB_TRY(to_hist_reserve_like(&into->hist[h], &from->hist[h]));
+  for (unsigned h = 0; h < TO_HISTS_MAX; h++) TB_TRY(to_hist_merge(&into->hist[h], &from->hist[h]));
+  for (size_t i = 0; i < from->used_len; i++)
+    merge_cell(into, from->used[i], &from->cell[from->used[i]]);
+  return TB_OK;
+}
+
+tb_rc to_tally_pack(const struct to_tally *tally, struct to_packed **out) {
+  size_t buckets = 0, bytes;
+  uint64_t n;
+  void *block;
+
+  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
+    for (unsigned b = 0; to_hist_next(&tally->hist[h], &b, &n); b++) buckets++;
+  bytes = sizeof(struct to_packed) + tally->used_len * sizeof(struct packed_cell) +
+          buckets * sizeof(uint64_t);
+  TB_TRY(tb_mem_take(tally->mem, bytes, &block));
+
+  struct to_packed *packed = block;
+  *packed = (struct to_packed){ .bytes = bytes, .cells = tally->used_len, .buckets = buckets };
+  struct packed_cell *cell = (struct packed_cell *)(packed + 1);
+  for (size_t i = 0; i < tally->used_len; i++)
+    *cell++ = (struct packed_cell){ .cell = tally->cell[tally->used[i]], .series = tally->used[i] };
+  uint64_t *word = (uint64_t *)cell;
+  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
+    for (unsigned b = 0; to_hist_next(&tally->hist[h], &b, &n); b++)
+      *word++ = ((uint64_t)h << BUCKET_BITS | b) << COUNT_BITS | n;
+  *out = packed;
+  return TB_OK;
+}
+
+tb_rc to_tally_merge_packed(struct to_tally *into, const struct to_packed *from) {
+  const struct packed_cell *cell = (const struct packed_cell *)(from + 1);
+  const uint64_t *word = (const uint64_t *)(cell + from->cells);
+
+  for (size_t i = 0; i < from->cells; i++) merge_cell(into, cell[i].series, &cell[i].cell);
+  for (size_t i = 0; i < from->buckets; i++) {
+    unsigned h = (unsigned)(word[i] >> COUNT_BITS >> BUCKET_BITS);
+    unsigned b = (unsigned)(word[i] >> COUNT_BITS) & ((1u << BUCKET_BITS) - 1);
+    TB_TRY(to_hist_add_bucket(&into->hist[h], b, word[i] & ((UINT64_C(1) << COUNT_BITS) - 1)));
+  }
+  return TB_OK;
+}
+
+void to_tally_move(struct to_tally *tally, uint32_t series, uint32_t into) {
+  struct to_cell cell = tally->cell[series];
+
+  if (cell.count == 0) return;
+  tally->cell[series].count = 0;
+  for (size_t i = 0; i < tally->used_len; i++)
+    if (tally->used[i] == series) {
+      tally->used[i] = tally->used[--tally->used_len];
+      break;
+    }
+  merge_cell(tally, into, &cell);
+}
+
+void to_packed_free(struct to_packed *packed, struct tb_mem *mem) {
+  if (packed != NULL) tb_mem_give(mem, packed, packed->bytes);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of many series over one stretch of time, and histograms of some of them.
+ *
+ * A series is a number that its user gives a meaning: one stack's blocked calls, one reason to stop
+ * the world. A tally is dense while it is counted into, and packs into one block of what is not zero.
+ *
+ * Memory    from mem: 40 bytes a series, 4 more for those in use, and the histograms' pages.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM; sums and histograms then are as they were, but for
+ *           to_tally_merge_packed(), which may have added some.
+ */
+#ifndef TO_ANALYSIS_COUNTERS_H
+#define TO_ANALYSIS_COUNTERS_H
+
+#include "analysis/histogram.h"
+#include "event/event.h"
+
+enum { TO_HISTS_MAX = 64 };
+
+struct to_cell {
+  uint64_t count, total_ns, max_ns;
+  to_ns since;           /* the earliest begin of a span counted here */
+  uint32_t tag;          /* of the longest span */
+  uint32_t lower_bounds; /* of count */
+};
+
+struct to_tally {
+  struct tb_mem *mem;
+  struct to_cell *cell; /* by series; count 0: the rest means nothing */
+  uint32_t *used;       /* series whose count is not 0 */
+  size_t capacity, used_len;
+  struct to_hist hist[TO_HISTS_MAX];
+};
+
+void to_tally_init(struct to_tally *tally, struct tb_mem *mem);
+void to_tally_fini(struct to_tally *tally);  /* accepts a zeroed one */
+void to_tally_clear(struct to_tally *tally); /* keeps the memory */
+/* Makes room for series 0 to n-1. */
+TB_MUST tb_rc to_tally_reserve(struct to_tally *tally, size_t n);
+
+static inline void to_tally_add(struct to_tally *tally, uint32_t series, to_ns begin, to_ns end,
+                                uint32_t tag, bool lower_bound) {
+  struct to_cell *cell = &tally->cell[series];
+  uint64_t ns = (uint64_t)end - (uint64_t)begin;
+
+  if (cell->count++ == 0) {
+    tally->used[tally->used_len++] = series;
+    *cell = (struct to_cell){ .count = 1, .since = begin, .tag = tag };
+  }
+  cell->total_ns += ns;
+  cell->lower_bounds += lower_bound;
+  if (begin < cell->since) cell->since = begin;
+  if (ns > cell->max_ns) {
+    cell->max_ns = ns;
+    cell->tag = tag;
+  }
+}
+
+/* Adds all of from, or nothing; into has room for its series. */
+TB_MUST tb_rc to_tally_merge(struct to_tally *into, const struct to_tally *from);
+
+/* Counts what was series as part of into from now on. */
+void to_tally_move(struct to_tally *tally, uint32_t series, uint32_t into);
+
+/* One block: what it takes is in bytes. */
+struct to_packed {
+  size_t bytes;
+  size_t cells, buckets;
+  /* struct packed_cell[cells], uint64_t[buckets] */
+};
+TB_MUST tb_rc to_tally_pack(const struct to_tally *tally, struct to_packed **out);
+TB_MUST tb_rc to_tally_merge_packed(struct to_tally *into, const struct to_packed *from);
+void to_packed_free(struct to_packed *packed, struct tb_mem *mem); /* accepts NULL */
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One map holds when each open thing began, under its id and kind; a goroutine is always in exactly one
+ * state, so one entry for it is enough. Regions of a goroutine nest: they are kept by depth. */
+#include "analysis/durations.h"
+
+#include "wire/spec.h"
+
+enum kind { STATE, STW, GC, SWEEP, ASSIST, TASK, DEPTH };
+
+enum { KIND_BITS = 3, DEPTH_BITS = 16 };
+
+static uint64_t key_of(enum kind kind, uint64_t id) {
+  return id << KIND_BITS | (uint64_t)kind;
+}
+
+static uint64_t region_key(uint64_t g, uint64_t depth) {
+  return g << DEPTH_BITS | (depth & ((1u << DEPTH_BITS) - 1));
+}
+
+/* A moment and whether it is a lower bound, in one word. */
+static uint64_t moment(to_ns time, bool lower_bound) {
+  return (uint64_t)time << 1 | lower_bound;
+}
+
+static void measure(uint64_t begun, to_ns end, struct to_duration *out) {
+  out->known = true;
+  out->lower_bound = (begun & 1) != 0;
+  out->ns = (uint64_t)(end - ((to_ns)begun >> 1));
+}
+
+/* --- one of a kind ----------------------------------------------------------------------------- */
+
+static tb_rc begin(struct to_durations *s, enum kind kind, uint64_t id, to_ns time) {
+  uint64_t *value;
+
+  TB_TRY(tb_map_put(&s->begun, key_of(kind, id), &value, NULL));
+  *value = moment(time, false);
+  return TB_OK;
+}
+
+/* It is under way: how long, nobody says, unless we have seen it begin. */
+static tb_rc restate(struct to_durations *s, enum kind kind, uint64_t id) {
+  uint64_t *value;
+  bool fresh;
+
+  TB_TRY(tb_map_put(&s->begun, key_of(kind, id), &value, &fresh));
+  if (fresh) *value = moment(s->began, true);
+  return TB_OK;
+}
+
+static tb_rc end(struct to_durations *s, enum kind kind, uint64_t id, to_ns time,
+                 struct to_duration *out) {
+  const uint64_t *value = tb_map_find(&s->begun, key_of(kind, id));
+
+  if (value == NULL) return TB_OK;
+  measure(*value, time, out);
+  tb_map_remove(&s->begun, key_of(kind, id));
+  return TB_OK;
+}
+
+/* One state ends and the next begins. */
+static tb_rc move(struct to_durations *s, uint64_t g, to_ns time, struct to_duration *out) {
+  uint64_t *value;
+  bool fresh;
+
+  TB_TRY(tb_map_put(&s->begun, key_of(STATE, g), &value, &fresh));
+  if (!fresh) measure(*value, time, out);
+  *value = moment(time, false);
+  return TB_OK;
+}
+
+/* --- regions ----------------------------------------------------------------------------------- */
+
+/* The depth comes last: it never counts a region that is not there, so a depth is never 0. */
+static tb_rc begin_region(struct to_durations *s, uint64_t g, to_ns time) {
+  const uint64_t *known = tb_map_find(&s->begun, key_of(DEPTH, g));
+  uint64_t depth = known == NULL ? 0 : *known;
+  uint64_t *value;
+
+  TB_TRY(tb_map_put(&s->regions, region_key(g, depth), &value, NULL));
+  *value = moment(time, false);
+  tb_rc rc = tb_map_put(&s->begun, key_of(DEPTH, g), &value, NULL);
+  if (rc != TB_OK) {
+    tb_map_remove(&s->regions, region_key(g, depth));
+    return rc;
+  }
+  *value = depth + 1;
+  return TB_OK;
+}
+
+static void end_region(struct to_durations *s, uint64_t g, to_ns time, struct to_duration *out) {
+  uint64_t *depth = tb_map_find(&s->begun, key_of(DEPTH, g));
+
+  if (depth == NULL) return;
+  const uint64_t *value = tb_map_find(&s->regions, region_key(g, --*depth));
+  if (value != NULL) measure(*value, time, out);
+  tb_map_remove(&s->regions, region_key(g, *depth));
+  if (*depth == 0) tb_map_remove(&s->begun, key_of(DEPTH, g));
+}
+
+static tb_rc destroy(struct to_durations *s, uint64_t g, to_ns time, struct to_duration *out) {
+  struct to_duration none;
+
+  for (const uint64_t *depth; (depth = tb_map_find(&s->begun, key_of(DEPTH, g))) != NULL;)
+    end_region(s, g, time, &none);
+  return end(s, STATE, g, time, out);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+void to_durations_init(struct to_durations *s, struct tb_mem *mem) {
+  uint64_t seed = tb_seed();
+
+  *s = (struct to_durations){ 0 };
+  tb_map_init(&s->begun, mem, seed);
+  tb_map_init(&s->regions, mem, seed);
+}
+
+void to_durations_fini(struct to_durations *s) {
+  tb_map_fini(&s->begun);
+  tb_map_fini(&s->regions);
+}
+
+void to_durations_epoch(struct to_durations *s) {
+  tb_map_clear(&s->begun);
+  tb_map_clear(&s->regions);
+  s->heard = false;
+}
+
+tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
+                         struct to_duration *out) {
+  const uint64_t *a = ev->args;
+  uint64_t self = (uint64_t)ev->g;
+
+  if (!s->heard) s->began = ev->time;
+  s->heard = true;
+  *out = (struct to_duration){ 0 };
+  switch (ev->type) {
+  case TW_EV_GO_CREATE:
+  case TW_EV_GO_CREATE_BLOCKED:
+  case TW_EV_GO_CREATE_SYSCALL: return begin(s, STATE, a[0], ev->time);
+  case TW_EV_GO_STATUS:
+  case TW_EV_GO_STATUS_STACK: return restate(s, STATE, a[0]);
+  case TW_EV_GO_START:
+  case TW_EV_GO_UNBLOCK:
+  case TW_EV_GO_SWITCH: /* of its three events the target's, as is the next */
+  case TW_EV_GO_SWITCH_DESTROY: return move(s, a[0], ev->time, out);
+  case TW_EV_GO_STOP:
+  case TW_EV_GO_BLOCK:
+  case TW_EV_GO_SYSCALL_BEGIN:
+  case TW_EV_GO_SYSCALL_END:
+  case TW_EV_GO_SYSCALL_END_BLOCKED: return move(s, self, ev->time, out);
+  case TW_EV_GO_DESTROY:
+  case TW_EV_GO_DESTROY_SYSCALL: return destroy(s, self, ev->time, out);
+
+  case TW_EV_STW_BEGIN: return begin(s, STW, self, ev->time);
+  case TW_EV_STW_END: return end(s, STW, self, ev->time, out);
+  case TW_EV_GC_ACTIVE: return restate(s, GC, 0);
+  case TW_EV_GC_BEGIN: return begin(s, GC, 0, ev->time);
+  case TW_EV_GC_END: return end(s, GC, 0, ev->time, out);
+  case TW_EV_GC_SWEEP_ACTIVE: return restate(s, SWEEP, a[0]);
+  case TW_EV_GC_SWEEP_BEGIN: return begin(s, SWEEP, (uint64_t)ev->p, ev->time);
+  case TW_EV_GC_SWEEP_END: return end(s, SWEEP, (uint64_t)ev->p, ev->time, out);
+  case TW_EV_GC_MARK_ASSIST_ACTIVE: return restate(s, ASSIST, a[0]);
+  case TW_EV_GC_MARK_ASSIST_BEGIN: return begin(s, ASSIST, self, ev->time);
+  case TW_EV_GC_MARK_ASSIST_END: return end(s, ASSIST, self, ev->time, out);
+
+  case TW_EV_USER_TASK_BEGIN: return begin(s, TASK, a[0], ev->time);
+  case TW_EV_USER_TASK_END: return end(s, TASK, a[0], ev->time, out);
+  case TW_EV_USER_REGION_BEGIN: return begin_region(s, self, ev->time);
+  case TW_EV_USER_REGION_END: end_region(s, self, ev->time, out); return TB_OK;
+  default: return TB_OK;
+  }
+}
+
+static bool find(const struct to_durations *s, enum kind kind, int64_t id, to_ns *out_since,
+                 bool *out_lower_bound) {
+  const uint64_t *value = tb_map_find(&s->begun, key_of(kind, (uint64_t)id));
+
+  if (value == NULL) return false;
+  *out_since = (to_ns)*value >> 1;
+  *out_lower_bound = (*value & 1) != 0;
+  return true;
+}
+
+bool to_durations_state(const struct to_durations *s, int64_t goroutine, to_ns *out_since,
+                        bool *out_lower_bound) {
+  return find(s, STATE, goroutine, out_since, out_lower_bound);
+}
+
+bool to_durations_range(const struct to_durations *s, enum to_range_kind range, int64_t id,
+                        to_ns *out_since, bool *out_lower_bound) {
+  static const enum kind kinds[] = { [TO_RANGE_STW] = STW,
+                                     [TO_RANGE_GC_MARK] = GC,
+                                     [TO_RANGE_GC_SWEEP] = SWEEP,
+                                     [TO_RANGE_GC_MARK_ASSIST] = ASSIST };
+
+  return range < sizeof kinds / sizeof kinds[0] &&
+         find(s, kinds[range], id, out_since, out_lower_bound);
+}

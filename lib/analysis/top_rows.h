@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sorts numbers of rows by what the rows hold, in place and without memory (libc's may take some). */
+#ifndef TO_ANALYSIS_TOP_ROWS_H
+#define TO_ANALYSIS_TOP_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* True if row a stands before row b; equal rows must be told apart (by number), else their order is
+ * any. */
+typedef bool to_rank_fn(const void *rows, uint32_t a, uint32_t b);
+
+void to_rank(uint32_t *numbers, size_t n, to_rank_fn *before, const void *rows);
+
+#endif

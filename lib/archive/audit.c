@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "archive/audit_ledger.h"
+#include "archive/catalog_write.h"
+#include "archive/walk.h"
+#include "base/crc32c.h"
+
+enum { READ_BYTES = 1 << 20, YOUNG_SECONDS = 5 };
+
+struct segment {
+  unsigned char stream[16], sha256[32], previous[32];
+  bool has_previous, expired, listed, young;
+  unsigned verdict;
+  uint64_t first_gen, last_gen, first_seq, bytes, events;
+  char day[TC_DAY_BYTES];
+};
+
+struct verify {
+  const struct tc_verify_sink *sink;
+  struct tc_verified *out;
+  struct tb_diag *diag;
+  bool running; /* a daemon has the folder */
+  time_t begun;
+  bool counting; /* first walk: only sums up what there is to read */
+  uint64_t done, total;
+  struct segment *segments;
+  size_t nsegments, cap;
+  struct tc_ledger ledger;
+  unsigned char *buf;
+};
+
+static void TB_PRINTF(2, 3) problem(struct verify *verify, const char *fmt, ...) {
+  char text[600];
+  va_list args;
+
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  verify->out->problems++;
+  verify->sink->problem(verify->sink->self, text);
+}
+
+static void path_of(const struct segment *segment, const char *ending, char out[192]) {
+  char hex[TC_STREAM_HEX_BYTES];
+
+  tc_hex(segment->stream, sizeof segment->stream, hex);
+  snprintf(out, 192, "archive/%s/%s/%016" PRIx64 "%s", segment->day, hex, segment->first_gen,
+           ending);
+}
+
+/* Whatever has its name is whole. But a meta has its before its trace, the catalog hears of both last, and a
+ * walk may see a segment and not the one published just before it: what came, or was changed, since shortly
+ * before the walk began may lack what belongs to it. */
+static bool is_young(const struct verify *verify, const struct tc_archive_file *file) {
+  struct stat st;
+
+  return verify->running && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         st.st_ctime >= verify->begun - YOUNG_SECONDS;
+}
+
+/* ---- one segment */
+
+/* Runs the checksums over the whole file and over each generation. */
+struct sums {
+  uint32_t crc;
+  EVP_MD_CTX *sha;
+  uint32_t *gens; /* by index */
+};
+
+static void add_to_generations(const tc_meta *meta, struct sums *sums, const unsigned char *bytes,
+                               size_t n, uint64_t at) {
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    uint64_t from = gen->offset > at ? gen->offset : at, upto = gen->offset + gen->bytes;
+    if (upto > at + n) upto = at + n;
+    if (from < upto)
+      sums->gens[i] = tb_crc32c(sums->gens[i], bytes + (from - at), (size_t)(upto - from));
+  }
+}
+
+static tb_rc sum_file(struct verify *verify, int fd, const tc_meta *meta, struct sums *sums,
+                      struct tb_diag *out_fault) {
+  for (uint64_t at = 0; at < meta->bytes;) {
+    size_t n = meta->bytes - at < READ_BYTES ? (size_t)(meta->bytes - at) : READ_BYTES;
+    if (verify->sink->stop != NULL && verify->sink->stop(verify->sink->self)) return TB_END;
+    if (tc_read_exactly(fd, "its trace", verify->buf, n, at, out_fault) != TB_OK) return TB_OK;
+    sums->crc = tb_crc32c(sums->crc, verify->buf, n);
+    if (EVP_DigestUpdate(sums->sha, verify->buf, n) != 1)
+      return tb_fail(verify->diag, TB_NOMEM, "SHA-256 failed");
+    add_to_generations(meta, sums, verify->buf, n, at);
+    at += n;
+    verify->done += n;
+    if (verify->sink->progress != NULL)
+      verify->sink->progress(verify->sink->self, verify->done, verify->total);
+  }
+  return TB_OK;
+}
+
+static void compare_sums(struct verify *verify, const struct tc_archive_file *file,
+                         const tc_meta *meta, struct sums *sums) {
+  unsigned char sha[32];
+  unsigned len = sizeof sha;
+
+  if (sums->crc != meta->crc)
+    problem(verify, "%.150s: CRC32C of the trace is not the meta's", file->path);
+  if (EVP_DigestFinal_ex(sums->sha, sha, &len) != 1 || meta->sha256.len != 32 ||
+      memcmp(sha, meta->sha256.data, 32) != 0)
+    problem(verify, "%.150s: SHA-256 of the trace is not the meta's", file->path);
+  for (size_t i = 0; i < meta->n_generations; i++)
+    if (sums->gens[i] != meta->generations[i]->crc)
+      problem(verify, "%.150s: generation %" PRIu64 " is damaged", file->path,
+              meta->generations[i]->gen);
+}
+
+/* TB_NOTFOUND: there is none. */
+static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *file,
+                         const tc_meta *meta) {
+  char name[32];
+  struct stat st;
+  struct sums sums = { .sha = EVP_MD_CTX_new(),
+                       .gens = calloc(meta->n_generations + 1, sizeof(uint32_t)) };
+  struct tb_diag fault = { 0 };
+  tb_rc rc = TB_OK;
+
+  tc_trace_name(meta->generations[0]->gen, name);
+  int fd = openat(file->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 && errno == ENOENT)
+    rc = TB_NOTFOUND;
+  else if (fd < 0)
+    problem(verify, "%.150s: its trace: %s", file->path, strerror(errno));
+  else if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != meta->bytes)
+    problem(verify, "%.150s: the trace has %lld bytes, the meta says %" PRIu64, file->path,
+            (long long)st.st_size, meta->bytes);
+  else if (sums.sha == NULL || sums.gens == NULL ||
+           EVP_DigestInit_ex(sums.sha, EVP_sha256(), NULL) != 1)
+    rc = tb_fail(verify->diag, TB_NOMEM, "no memory for SHA-256");
+  else {
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    rc = sum_file(verify, fd, meta, &sums, &fault);
+    if (fault.rc != TB_OK)
+      problem(verify, "%.150s: %s", file->path, fault.text);
+    else if (rc == TB_OK)
+      compare_sums(verify, file, meta, &sums);
+    if (rc == TB_OK) verify->out->bytes += meta->bytes;
+  }
+  if (fd >= 0) close(fd);
+  EVP_MD_CTX_free(sums.sha);
+  free(sums.gens);
+  return rc;
+}
+
+/* Generations lie behind the header one after the other and fill the file. */
+static void check_index(struct verify *verify, const struct tc_archive_file *file,
+                        const tc_meta *meta) {
+  uint64_t at = meta->trace_header.len;
+
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    if (gen->offset != at || (i > 0 && gen->gen != meta->generations[i - 1]->gen + 1)) {
+      problem(verify, "%.150s: generation %" PRIu64 " does not follow the one before it",
+              file->path, gen->gen);
+      return;
+    }
+    at += gen->bytes;
+  }
+  if (at != meta->bytes)
+    problem(verify, "%.150s: the generations end at byte %" PRIu64 ", the trace at %" PRIu64,
+            file->path, at, meta->bytes);
+}
+
+static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
+  if (verify->nsegments == verify->cap) {
+    size_t cap = verify->cap == 0 ? 256 : 2 * verify->cap;
+    void *moved = reallocarray(verify->segments, cap, sizeof *verify->segments);
+    if (moved == NULL) return tb_fail(verify->diag, TB_NOMEM, "no memory for %zu segments", cap);
+    verify->segments = moved;
+    verify->cap = cap;
+  }
+  struct segment *segment = &verify->segments[verify->nsegments++];
+  const char *reason;
+  *segment = (struct segment){ .expired = meta->expired,
+                               .young = young,
+                               .verdict = tc_meta_verdict(meta, &reason),
+                               .first_gen = meta->generations[0]->gen,
+                               .bytes = meta->bytes,
+                               .last_gen = meta->generations[meta->n_generations - 1]->gen,
+                               .first_seq = meta->generations[0]->first_seq,
+                               .has_previous = meta->previous_sha256.len == 32 };
+  for (size_t i = 0; i < meta->n_generations; i++) segment->events += meta->generations[i]->events;
+  memcpy(segment->stream, meta->stream.data, sizeof segment->stream);
+  memcpy(segment->day, meta->day, sizeof segment->day);
+  if (meta->sha256.len == 32) memcpy(segment->sha256, meta->sha256.data, 32);
+  if (segment->has_previous) memcpy(segment->previous, meta->previous_sha256.data, 32);
+  return TB_OK;
+}
+
+static void check_place(struct verify *verify, const struct tc_archive_file *file,
+                        const tc_meta *meta) {
+  char hex[TC_STREAM_HEX_BYTES], name[32];
+
+  tc_hex(meta->stream.data, 16, hex);
+  tc_meta_name(meta->generations[0]->gen, name);
+  if (strcmp(file->day, meta->day) != 0 || strcmp(file->stream_hex, hex) != 0 ||
+      strcmp(file->name, name) != 0)
+    problem(verify, "%.150s: belongs to archive/%s/%s/%s", file->path, meta->day, hex, name);
+}
+
+/* The books of this stream cannot be closed now. */
+static tb_rc leave_out(struct verify *verify, const struct tc_archive_file *file) {
+  unsigned char stream[16];
+
+  for (size_t i = 0; i < sizeof stream; i++) {
+    char digits[3] = { file->stream_hex[2 * i], file->stream_hex[2 * i + 1], '\0' };
+    stream[i] = (unsigned char)strtoul(digits, NULL, 16);
+  }
+  return tc_ledger_skip(&verify->ledger, stream);
+}
+
+static tb_rc check_segment(struct verify *verify, const struct tc_archive_file *file,
+                           const tc_meta *meta, bool young) {
+  verify->out->segments++;
+  check_place(verify, file, meta);
+  check_index(verify, file, meta);
+  TB_TRY(remember(verify, meta, young));
+  if (!meta->expired) return check_trace(verify, file, meta);
+  verify->out->expired++;
+  return TB_OK;
+}
+
+/* Retention marks a meta before it takes the trace: it may have done so since the meta was read. */
+static bool is_expired_now(const struct tc_archive_file *file) {
+  tc_meta *meta;
+
+  if (tc_meta_read(file->dir_fd, file->name, NULL, &meta) != TB_OK) return false;
+  bool expired = meta->expired;
+  tc_meta_free(meta);
+  return expired;
+}
+
+/* The segment remembered last has no trace. *out_whole: it is known why, or told; else the segment is left out. */
+static void judge_missing(struct verify *verify, const struct tc_archive_file *file,
+                          bool *out_whole) {
+  struct segment *segment = &verify->segments[verify->nsegments - 1];
+
+  *out_whole = true;
+  if (verify->running && is_expired_now(file)) {
+    segment->expired = true;
+    verify->out->expired++;
+  } else if (segment->young) {
+    *out_whole = false;
+    verify->out->fresh++;
+    verify->out->segments--;
+    verify->nsegments--;
+  } else {
+    problem(verify, "%.150s: its trace: %s", file->path, strerror(ENOENT));
+  }
+}
+
+static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *file) {
+  struct tb_diag why = { 0 };
+  bool young = is_young(verify, file), whole = true;
+  tc_meta *meta;
+
+  tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
+  if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
+  if (rc != TB_OK) {
+    problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
+    return leave_out(verify, file);
+  }
+  if (meta->n_generations > 0) /* else a note of losses: nothing else belongs to it */
+    rc = check_segment(verify, file, meta, young);
+  if (rc == TB_NOTFOUND) {
+    judge_missing(verify, file, &whole);
+    rc = whole ? TB_OK : leave_out(verify, file);
+  }
+  if (rc == TB_OK && whole) rc = tc_ledger_add(&verify->ledger, meta);
+  tc_meta_free(meta);
+  return rc;
+}
+
+static void check_lonely_trace(struct verify *verify, const struct tc_archive_file *file) {
+  char meta[160];
+  size_t stem = strlen(file->name) - strlen(".trace");
+
+  snprintf(meta, sizeof meta, "%.*s.meta", (int)(stem < 128 ? stem : 128), file->name);
+  if (faccessat(file->dir_fd, meta, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    problem(verify, "%.150s: has no meta", file->path);
+}
+
+static tb_rc visit(void *self, const struct tc_archive_file *file) {
+  struct verify *verify = self;
+  struct stat st;
+  bool trace = tc_name_ends(file->name, ".trace"), meta = tc_name_ends(file->name, ".meta");
+
+  if (verify->counting) {
+    if (trace && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+      verify->total += (uint64_t)st.st_size;
+    return TB_OK;
+  }
+  if (!trace && !meta) return TB_OK;
+  if (meta) return check_meta(verify, file);
+  check_lonely_trace(verify, file);
+  return TB_OK;
+}
+
+static void miss_folder(void *self, const char *text) {
+  struct verify *verify = self;
+
+  if (!verify->counting) problem(verify, "%s", text);
+}
+
+/* ---- all of them together */
+
+static int by_seq(const void *a, const void *b) {
+  const struct segment *x = a, *y = b;
+  int stream = memcmp(x->stream, y->stream, sizeof x->stream);
+
+  return stream != 0 ? stream : (x->first_seq > y->first_seq) - (x->first_seq < y->first_seq);
+}
+
+static int by_gen(const void *a, const void *b) {
+  const struct segment *x = a, *y = b;
+  int stream = memcmp(x->stream, y->stream, sizeof x->stream);
+
+  return stream != 0 ? stream : (x->first_gen > y->first_gen) - (x->first_gen < y->first_gen);
+}
+
+/* A segment that cannot be read breaks the chain at the next one: that one is named. */
+static void check_chain(struct verify *verify) {
+  char path[192];
+
+  if (verify->nsegments > 0)
+    qsort(verify->segments, verify->nsegments, sizeof *verify->segments, by_seq);
+  for (size_t i = 0; i < verify->nsegments; i++) {
+    const struct segment *segment = &verify->segments[i];
+    bool first = i == 0 || memcmp(segment[-1].stream, segment->stream, sizeof segment->stream) != 0;
+    bool good =
+        first ? !segment->has_previous
+              : segment->has_previous && memcmp(segment->previous, segment[-1].sha256, 32) == 0;
+    if (good || segment->young) continue;
+    path_of(segment, ".meta", path);
+    problem(verify, "%s: the chain is broken: %s", path,
+            first ? "the segment before it is missing"
+                  : "the segment before it is missing or another one");
+  }
+}
+
+static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
+  struct verify *verify = self;
+  struct segment key = { .first_gen = row->first_gen };
+
+  memcpy(key.stream, row->stream, sizeof key.stream);
+  struct segment *segment = verify->nsegments == 0 ? NULL
+                                                   : bsearch(&key, verify->segments,
+                                                             verify->nsegments, sizeof key, by_gen);
+  if (segment == NULL) {
+    if (!verify->running)
+      problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s has no valid meta", row->id,
+              row->path);
+    return TB_OK;
+  }
+  segment->listed = true;
+  bool same = row->bytes == segment->bytes && row->last_gen == segment->last_gen &&
+              row->expired == segment->expired && row->verdict == segment->verdict &&
+              row->events == segment->events && memcmp(row->sha256, segment->sha256, 32) == 0;
+  /* With a daemon at work a verdict may have come between the two looks. */
+  if (!same && !verify->running)
+    problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s differs from its meta", row->id,
+            row->path);
+  return TB_OK;
+}
+
+static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catalog) {
+  struct tc_catalog *catalog;
+  struct tb_diag why = { 0 };
+  struct tc_select all = { .limit = UINT32_MAX };
+  char path[192];
+
+  if (faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (needs_catalog) problem(verify, "catalog.sqlite: is missing; --rebuild makes it");
+    return TB_OK;
+  }
+  if (verify->nsegments > 0)
+    qsort(verify->segments, verify->nsegments, sizeof *verify->segments, by_gen);
+  tb_rc rc = tc_catalog_open(state_fd, false, &why, &catalog);
+  if (rc == TB_OK) {
+    rc = tc_catalog_segments(catalog, &all, compare_row, verify, &why);
+    tc_catalog_close(catalog);
+  }
+  if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
+  if (rc != TB_OK) {
+    problem(verify, "%s; --rebuild makes it anew", why.text);
+    return TB_OK;
+  }
+  for (size_t i = 0; i < verify->nsegments; i++) {
+    if (verify->segments[i].listed || verify->segments[i].young) continue;
+    path_of(&verify->segments[i], ".meta", path);
+    problem(verify, "%s: is not in the catalog", path);
+  }
+  return TB_OK;
+}
+
+static tb_rc add_living(void *self, const struct tc_stream_row *row) {
+  struct verify *verify = self;
+  bool living = strcmp(row->state, "live") == 0 || strcmp(row->state, "waiting") == 0;
+
+  return living ? tc_ledger_live(&verify->ledger, row->stream, &row->cut) : TB_OK;
+}
+
+/* Before the metas: they will have all that a stream's books say is settled. A catalog that cannot be read is
+ * told when its rows are compared. */
+static tb_rc read_living(struct verify *verify, int state_fd) {
+  struct tc_catalog *catalog;
+  struct tb_diag why = { 0 };
+
+  if (!verify->running || tc_catalog_open(state_fd, false, &why, &catalog) != TB_OK) return TB_OK;
+  tb_rc rc = tc_catalog_streams(catalog, &(struct tc_select){ 0 }, add_living, verify, &why);
+  tc_catalog_close(catalog);
+  return rc == TB_NOMEM ? tb_fail(verify->diag, rc, "no memory for the living streams") : TB_OK;
+}
+
+/* Does a daemon have the folder? */
+static bool is_locked(int state_fd) {
+  int fd = openat(state_fd, "LOCK", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+
+  if (fd >= 0) close(fd);
+  return locked;
+}
+
+static tb_rc open_archive(int state_fd, struct tb_diag *diag, int *out) {
+  *out = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  return *out < 0 ? tb_fail(diag, TB_IO, "archive: %s", strerror(errno)) : TB_OK;
+}
+
+tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
+                struct tb_diag *diag, struct tc_verified *out) {
+  struct verify verify = { .sink = sink,
+                           .out = out,
+                           .diag = diag,
+                           .running = is_locked(state_fd),
+                           .begun = time(NULL),
+                           .counting = true };
+  int archive_fd;
+
+  *out = (struct tc_verified){ 0 };
+  TB_TRY(open_archive(state_fd, diag, &archive_fd));
+  verify.buf = malloc(READ_BYTES);
+  tb_rc rc = verify.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
+  if (rc == TB_OK) rc = read_living(&verify, state_fd);
+  if (rc == TB_OK && sink->progress != NULL)
+    rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
+  verify.counting = false;
+  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
+  if (rc == TB_OK) check_chain(&verify);
+  if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
+  if (rc == TB_OK) tc_ledger_close(&verify.ledger, sink->problem, sink->self, out);
+  close(archive_fd);
+  tc_ledger_fini(&verify.ledger);
+  free(verify.segments);
+  free(verify.buf);
+  return rc;
+}
+
+/* Until it is closed no collector starts in the folder. */
+static tb_rc take_lock(int state_fd, struct tb_diag *diag, int *out) {
+  int fd = openat(state_fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+  if (fd < 0) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(errno));
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    *out = fd;
+    return TB_OK;
+  }
+  int why = errno;
+  close(fd);
+  if (why != EWOULDBLOCK) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(why));
+  return tb_fail(diag, TB_REFUSED,
+                 "catalog.sqlite: a running collector has this folder; stop it first");
+}
+
+tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct tb_diag *diag,
+                        uint64_t *out_segments) {
+  struct tc_rebuilt done = { 0 };
+  int archive_fd = -1, lock_fd;
+
+  TB_TRY(take_lock(state_fd, diag, &lock_fd));
+  tb_rc rc = open_archive(state_fd, diag, &archive_fd);
+  if (rc == TB_OK)
+    rc = tc_catalog_mark_stale(state_fd, true, diag); /* it may be ended in the middle */
+  if (rc == TB_OK)
+    rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done);
+  if (rc == TB_OK && done.unread == 0) tc_catalog_unmark_stale(state_fd);
+  if (archive_fd >= 0) close(archive_fd);
+  close(lock_fd);
+  *out_segments = done.segments;
+  return rc;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Proves an archive: every meta's checksum, every trace against its meta (size, CRC32C, SHA-256, the
+ * CRC32C of each generation), each stream's chain of SHA-256, the catalog's rows against the metas both
+ * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of a
+ * closed one produced is archived, expired or told as lost; what the agent of a living one had produced at its
+ * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the archive service
+ * of a running daemon both come here.
+ *
+ * While a daemon writes the folder, a segment that is being published is left for the next time.
+ *
+ * Memory    about 250 bytes a segment.
+ * Threads   safe beside a running daemon, but with rebuild (refused then).
+ * Errors    TB_IO, TB_NOMEM; TB_REFUSED: rebuild while a daemon has the folder. What is wrong with the
+ *           archive is no error: it goes to the sink.
+ */
+#ifndef TC_ARCHIVE_AUDIT_H
+#define TC_ARCHIVE_AUDIT_H
+
+#include "archive/catalog.h"
+
+struct tc_verify_sink {
+  void *self;
+  void (*problem)(void *self, const char *text);                           /* "PATH: reason" */
+  void (*progress)(void *self, uint64_t done_bytes, uint64_t total_bytes); /* NULL: none */
+  bool (*stop)(void *self); /* NULL: never; true: give up */
+};
+
+struct tc_verified_books {
+  uint64_t streams;
+  struct tc_sum produced, archived, taken, lost; /* taken: by retention */
+  struct tc_sum open, spooled; /* of living streams: in the collector, in the agent */
+};
+
+struct tc_verified {
+  uint64_t segments, bytes, problems;
+  uint64_t expired;                /* of the segments: only their meta is left */
+  uint64_t fresh;                  /* left out: being published */
+  struct tc_verified_books closed; /* streams that told at their end how much they had produced */
+  uint64_t live_streams;           /* connected, or waited for */
+  struct tc_verified_books live;   /* of these, streams that have books: see struct tc_stream_cut */
+};
+
+/* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem
+ * only if needs_catalog. */
+TB_MUST tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
+                        struct tb_diag *diag, struct tc_verified *out);
+
+/* Makes the catalog anew from the metas. */
+TB_MUST tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink,
+                                struct tb_diag *diag, uint64_t *out_segments);
+
+#endif

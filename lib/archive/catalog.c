@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and reading. Numbers are u64 in C and i64 in SQLite: generations and wall clocks stay below
+ * 2^63 in any honest trace, the rest is compared as SQLite does. */
+#include "archive/catalog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/catalog_private.h"
+#include "archive/catalog_schema.h"
+
+enum { LIMIT_DEFAULT = 1000 };
+
+/* Its bytes are wrong, or the disk cannot read them. */
+static bool is_rotten(sqlite3 *db) {
+  int code = sqlite3_extended_errcode(db);
+
+  switch (code) {
+  case SQLITE_IOERR_READ:
+  case SQLITE_IOERR_SHORT_READ:
+  case SQLITE_IOERR_CORRUPTFS: return true;
+  default: return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+  }
+}
+
+tb_rc tc__catalog_fail(struct tc_catalog *catalog, struct tb_diag *diag, const char *what) {
+  bool rot = is_rotten(catalog->db);
+
+  catalog->rotten |= rot;
+  return tb_fail(diag, rot ? TB_CORRUPT : TB_IO, "catalog.sqlite: %s: %s", what,
+                 sqlite3_errmsg(catalog->db));
+}
+
+tb_rc tc__catalog_statement(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
+                            struct tb_diag *diag, sqlite3_stmt **out) {
+  sqlite3_stmt **slot = &catalog->stmt[which];
+
+  if (*slot == NULL &&
+      sqlite3_prepare_v3(catalog->db, sql, -1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
+    return tc__catalog_fail(catalog, diag, "prepare");
+  sqlite3_reset(*slot);
+  sqlite3_clear_bindings(*slot);
+  *out = *slot;
+  return TB_OK;
+}
+
+tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_diag *diag,
+                      const char *what) {
+  int rc = sqlite3_step(stmt);
+
+  if (rc != SQLITE_DONE && rc != SQLITE_ROW) {
+    tb_rc failed = tc__catalog_fail(catalog, diag, what);
+    sqlite3_reset(stmt);
+    return failed;
+  }
+  sqlite3_reset(stmt);
+  return TB_OK;
+}
+
+/* Whole, and with its number, or not at all. */
+static int make_schema(struct tc_catalog *catalog) {
+  char sql[40];
+
+  snprintf(sql, sizeof sql, "PRAGMA user_version=%d; COMMIT", TC__SCHEMA_VERSION);
+  int code = sqlite3_exec(catalog->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+  if (code == SQLITE_OK) code = sqlite3_exec(catalog->db, tc__catalog_schema, NULL, NULL, NULL);
+  return code == SQLITE_OK ? sqlite3_exec(catalog->db, sql, NULL, NULL, NULL) : code;
+}
+
+static tb_rc read_version(struct tc_catalog *catalog, struct tb_diag *diag, int *out) {
+  sqlite3_stmt *stmt;
+
+  if (sqlite3_prepare_v2(catalog->db, "PRAGMA user_version", -1, &stmt, NULL) != SQLITE_OK)
+    return tc__catalog_fail(catalog, diag, "open");
+  *out = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
+  sqlite3_finalize(stmt);
+  if (*out == 0 || *out == TC__SCHEMA_VERSION) return TB_OK;
+  return tb_fail(diag, TB_CORRUPT, "catalog.sqlite: has schema %d, this program needs %d", *out,
+                 TC__SCHEMA_VERSION);
+}
+
+static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *diag) {
+  int version = 0;
+
+  sqlite3_busy_timeout(catalog->db, 5000);
+  TB_TRY(read_version(catalog, diag, &version));
+  if (!writable) {
+    if (sqlite3_exec(catalog->db, "PRAGMA query_only=1; SELECT 1 FROM segments LIMIT 1", NULL, NULL,
+                     NULL) != SQLITE_OK)
+      return tc__catalog_fail(catalog, diag, "open");
+    return TB_OK;
+  }
+  if (sqlite3_exec(catalog->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL,
+                   NULL) != SQLITE_OK ||
+      (version == 0 && make_schema(catalog) != SQLITE_OK))
+    return tc__catalog_fail(catalog, diag, "schema");
+  return TB_OK;
+}
+
+/* Looked at before it is opened: one that is replaced meanwhile is taken for an old one once too often, not too seldom. */
+static ino_t file_of(int dir_fd) {
+  struct stat st;
+
+  return fstatat(dir_fd, "catalog.sqlite", &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
+}
+
+bool tc_catalog_is_rotten(const struct tc_catalog *catalog) {
+  return catalog->rotten;
+}
+
+bool tc_catalog_is_current(const struct tc_catalog *catalog) {
+  return catalog->file != 0 && catalog->file == file_of(catalog->dir_fd);
+}
+
+tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag, struct tc_catalog **out) {
+  struct tc_catalog *catalog = calloc(1, sizeof *catalog);
+  char path[64];
+
+  if (catalog == NULL) return tb_fail(diag, TB_NOMEM, "catalog: no memory");
+  catalog->dir_fd = fcntl(state_fd, F_DUPFD_CLOEXEC, 3);
+  snprintf(path, sizeof path, "/proc/self/fd/%d/catalog.sqlite", catalog->dir_fd);
+  catalog->file = file_of(catalog->dir_fd);
+  int flags = writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE;
+  tb_rc rc = TB_OK;
+  if (catalog->dir_fd < 0)
+    rc = tb_fail(diag, TB_IO, "catalog.sqlite: %s", strerror(errno));
+  else if (sqlite3_open_v2(path, &catalog->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    rc = tc__catalog_fail(catalog, diag, "open");
+  else
+    rc = set_up(catalog, writable, diag);
+  if (rc != TB_OK) {
+    tc_catalog_close(catalog);
+    return rc;
+  }
+  *out = catalog;
+  return TB_OK;
+}
+
+void tc_catalog_close(struct tc_catalog *catalog) {
+  if (catalog == NULL) return;
+  for (size_t i = 0; i < TC__STATEMENTS; i++) sqlite3_finalize(catalog->stmt[i]);
+  sqlite3_close(catalog->db);
+  if (catalog->dir_fd >= 0) close(catalog->dir_fd);
+  free(catalog);
+}
+
+static void copy_text(sqlite3_stmt *stmt, int column, char *out, size_t out_bytes) {
+  const unsigned char *text = sqlite3_column_text(stmt, column);
+
+  snprintf(out, out_bytes, "%s", text == NULL ? "" : (const char *)text);
+}
+
+static void copy_blob(sqlite3_stmt *stmt, int column, unsigned char *out, size_t out_bytes) {
+  const void *blob = sqlite3_column_blob(stmt, column);
+
+  memset(out, 0, out_bytes);
+  if (blob != NULL && (size_t)sqlite3_column_bytes(stmt, column) == out_bytes)
+    memcpy(out, blob, out_bytes);
+}
+
+static uint64_t number(sqlite3_stmt *stmt, int column) {
+  return (uint64_t)sqlite3_column_int64(stmt, column);
+}
+
+tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
+                               tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+  int step;
+
+  while (rc == TB_OK && (step = sqlite3_step(stmt)) != SQLITE_DONE) {
+    if (step != SQLITE_ROW) {
+      rc = tc__catalog_fail(catalog, diag, "read");
+      break;
+    }
+    struct tc_segment_row row = {
+      .id = number(stmt, 0),
+      .first_gen = number(stmt, 5),
+      .last_gen = number(stmt, 6),
+      .bytes = number(stmt, 7),
+      .batches = number(stmt, 8),
+      .events = number(stmt, 9),
+      .first_wall_ns = number(stmt, 10),
+      .last_wall_ns = number(stmt, 11),
+      .go_version = (unsigned)number(stmt, 12),
+      .verdict = (unsigned)number(stmt, 13),
+      .expired = number(stmt, 15) != 0,
+      .unsafe_experiment = number(stmt, 16) != 0,
+      .first_arrival_ns = number(stmt, 18),
+      .last_arrival_ns = number(stmt, 19),
+      .wall_estimated = number(stmt, 20) != 0,
+    };
+    copy_blob(stmt, 1, row.stream, sizeof row.stream);
+    copy_text(stmt, 2, row.service, sizeof row.service);
+    copy_text(stmt, 3, row.instance, sizeof row.instance);
+    copy_text(stmt, 4, row.path, sizeof row.path);
+    copy_text(stmt, 14, row.reason, sizeof row.reason);
+    copy_blob(stmt, 17, row.sha256, sizeof row.sha256);
+    rc = each(self, &row);
+  }
+  sqlite3_reset(stmt);
+  return rc;
+}
+
+/* A parameter that is NULL does not restrict: one prepared statement serves every selector. */
+static void bind_some(sqlite3_stmt *stmt, int at, uint64_t value) {
+  if (value != 0) sqlite3_bind_int64(stmt, at, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
+
+static void bind_text(sqlite3_stmt *stmt, int at, const char *text) {
+  if (text != NULL && *text != '\0') sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
+}
+
+static void bind_select(sqlite3_stmt *stmt, const struct tc_select *select) {
+  bind_some(stmt, 1, select->segment);
+  bind_text(stmt, 2, select->service);
+  bind_text(stmt, 3, select->instance);
+  if (select->stream != NULL) sqlite3_bind_blob(stmt, 4, select->stream, 16, SQLITE_TRANSIENT);
+  bind_some(stmt, 5, select->since_wall_ns);
+  bind_some(stmt, 6, select->until_wall_ns);
+  bind_some(stmt, 7, select->last_ns);
+  bind_some(stmt, 8, select->first_gen);
+  bind_some(stmt, 9, select->last_gen);
+  bind_some(stmt, 10, select->after);
+  sqlite3_bind_int64(stmt, 11, select->limit == 0 ? LIMIT_DEFAULT : (int64_t)select->limit);
+  bind_some(stmt, 12, select->since_arrival_ns);
+  bind_some(stmt, 13, select->until_arrival_ns);
+}
+
+/* When the stream's newest generation ended, as traced. Not the latest of all ends: a wall clock that was set back makes
+ * that one of the past. */
+#define NEWEST_WALL                                                                                \
+  "(SELECT n.last_wall FROM segments n WHERE n.stream = s.stream AND n.generations > 0"            \
+  " ORDER BY n.first_gen DESC LIMIT 1)"
+
+/* Of segments g and their stream s. A segment counts if any part of it lies in the asked span. */
+#define CHOSEN                                                                                     \
+  " g.generations > 0 AND (?1 IS NULL OR g.id = ?1) AND (?2 IS NULL OR g.service = ?2)"            \
+  " AND (?3 IS NULL OR g.instance = ?3) AND (?4 IS NULL OR g.stream = ?4)"                         \
+  " AND (?5 IS NULL OR g.last_wall >= ?5) AND (?6 IS NULL OR g.first_wall <= ?6)"                  \
+  " AND (?7 IS NULL OR (g.last_wall >= " NEWEST_WALL " - ?7 AND g.first_wall <= " NEWEST_WALL "))" \
+  " AND (?12 IS NULL OR g.last_arrival >= ?12) AND (?13 IS NULL OR g.first_arrival <= ?13)"        \
+  " AND (?8 IS NULL OR g.last_gen >= ?8) AND (?9 IS NULL OR g.first_gen <= ?9)"
+
+tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
+                          tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
+  static const char sql[] = "SELECT " TC__SEGMENT_COLUMNS
+                            "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
+                            " AND (?10 IS NULL OR (g.stream, g.first_gen) > (SELECT stream, "
+                            "first_gen FROM segments WHERE id = ?10))"
+                            " ORDER BY g.stream, g.first_gen LIMIT ?11";
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__SEGMENTS, sql, diag, &stmt));
+  bind_select(stmt, select);
+  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
+}
+
+tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
+                        tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
+  static const char sql[] = "SELECT " TC__SEGMENT_COLUMNS
+                            "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
+                            " AND (?10 IS NULL OR (g.first_wall, g.id) < (SELECT first_wall, "
+                            "id FROM segments WHERE id = ?10))"
+                            " ORDER BY g.first_wall DESC, g.id DESC LIMIT ?11";
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__NEWEST, sql, diag, &stmt));
+  bind_select(stmt, select);
+  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
+}
+
+static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
+  *row = (struct tc_stream_row){
+    .go_version = (unsigned)number(stmt, 6),
+    .acked_seq = number(stmt, 7),
+    .batches = number(stmt, 8),
+    .bytes = number(stmt, 9),
+    .generations = number(stmt, 10),
+    .broken = number(stmt, 11),
+    .events = number(stmt, 12),
+    .lost_batches = number(stmt, 13),
+    .lost_bytes = number(stmt, 14),
+    .lost_generations = number(stmt, 15),
+    .first_arrival_ns = number(stmt, 16),
+    .last_arrival_ns = number(stmt, 17),
+    .produced_batches = number(stmt, 18),
+    .produced_bytes = number(stmt, 19),
+    .spool_bytes = number(stmt, 20),
+    .cut = { .seq = number(stmt, 21),
+             .settled_seq = number(stmt, 22),
+             .produced = { number(stmt, 23), number(stmt, 24) },
+             .told = { number(stmt, 25), number(stmt, 26) },
+             .open = { number(stmt, 27), number(stmt, 28) } },
+    .last_loss = (uint32_t)number(stmt, 29),
+    .newest_wall_ns = number(stmt, 30),
+  };
+  copy_blob(stmt, 0, row->stream, sizeof row->stream);
+  copy_text(stmt, 1, row->service, sizeof row->service);
+  copy_text(stmt, 2, row->instance, sizeof row->instance);
+  copy_text(stmt, 3, row->identity, sizeof row->identity);
+  copy_text(stmt, 4, row->peer, sizeof row->peer);
+  copy_text(stmt, 5, row->state, sizeof row->state);
+}
+
+tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,
+                         tc_stream_row_fn *each, void *self, struct tb_diag *diag) {
+  static const char sql[] =
+      "SELECT s.stream, s.service, s.instance, s.identity, s.live_peer,"
+      " CASE WHEN s.live_state <> '' THEN s.live_state WHEN s.ended = 'clean' THEN 'closed'"
+      "      WHEN s.ended = 'exec' THEN 'exec'"
+      "      WHEN s.ended = 'unclean' THEN 'unclean' ELSE 'waiting' END,"
+      " s.go_version, max(s.last_seq, s.live_seq), s.batches, s.bytes, s.generations, s.broken, "
+      "s.events,"
+      " s.lost_batches, s.lost_bytes, s.lost_generations, s.first_arrival, s.last_arrival,"
+      " s.produced_batches, s.produced_bytes, s.spool_bytes, s.cut_seq, s.cut_settled_seq,"
+      " s.cut_produced_batches, s.cut_produced_bytes, s.cut_told_batches, s.cut_told_bytes,"
+      " s.cut_open_batches, s.cut_open_bytes, s.last_loss, " NEWEST_WALL " FROM streams s"
+      " WHERE (?2 IS NULL OR s.service = ?2) AND (?3 IS NULL OR s.instance = ?3) AND (?4 IS NULL "
+      "OR s.stream = ?4)"
+      " AND (coalesce(?1, ?5, ?6, ?8, ?9, ?12, ?13) IS NULL OR EXISTS (SELECT 1 FROM segments g "
+      "WHERE "
+      "g.stream = s.stream AND" CHOSEN "))"
+      " ORDER BY s.stream LIMIT ?11";
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_OK;
+  int step;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__STREAMS, sql, diag, &stmt));
+  bind_select(stmt, select);
+  if (select->limit == 0) sqlite3_bind_int64(stmt, 11, -1);
+  while (rc == TB_OK && (step = sqlite3_step(stmt)) != SQLITE_DONE) {
+    struct tc_stream_row row;
+    if (step != SQLITE_ROW) {
+      rc = tc__catalog_fail(catalog, diag, "read");
+      break;
+    }
+    read_stream(stmt, &row);
+    rc = each(self, &row);
+  }
+  sqlite3_reset(stmt);
+  return rc;
+}

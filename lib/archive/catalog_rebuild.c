@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "archive/catalog_write.h"
+#include "archive/generation_time.h"
+#include "archive/state_dir.h"
+#include "archive/walk.h"
+
+enum { ROWS_AT_ONCE = 10000 };
+
+struct rebuild {
+  struct tc_catalog *catalog;
+  struct tb_diag *diag;
+  void (*note)(void *self, const char *text);
+  void *self;
+  struct tc_rebuilt done;
+  char synced[sizeof((struct tc_archive_file *)NULL)
+                  ->path]; /* the folder that was, with its slash */
+};
+
+/* What the catalog knows must outlive a power cut in the metas, too: a run that could not sync their new names may have
+ * been what made it stale. */
+static tb_rc sync_folder(struct rebuild *rebuild, const struct tc_archive_file *file) {
+  size_t len = strlen(file->path) - strlen(file->name);
+
+  if (strncmp(rebuild->synced, file->path, len) == 0 && rebuild->synced[len] == '\0') return TB_OK;
+  if (fsync(file->dir_fd) != 0)
+    return tb_fail(rebuild->diag, tc_errno_rc(errno), "%.*s: %s", (int)len, file->path,
+                   strerror(errno));
+  memcpy(rebuild->synced, file->path, len);
+  rebuild->synced[len] = '\0';
+  return TB_OK;
+}
+
+/* Retention had marked it, and died before its trace was gone for good. False: it cannot be taken away now. */
+static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *meta) {
+  char trace[32];
+
+  if (!meta->expired || meta->n_generations == 0) return true;
+  tc_trace_name(meta->generations[0]->gen, trace);
+  if (unlinkat(file->dir_fd, trace, 0) != 0) return errno == ENOENT;
+  return fsync(file->dir_fd) == 0;
+}
+
+/* A meta has its name before its trace: if nothing came of that the log has the records, and they are published anew. What
+ * is in the catalog may expire. */
+static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, uint64_t *unread) {
+  char trace[32];
+
+  if (meta->expired || meta->n_generations == 0) return true;
+  tc_trace_name(meta->generations[0]->gen, trace);
+  if (faccessat(file->dir_fd, trace, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  *unread += errno != ENOENT;
+  return false;
+}
+
+static void tell(const struct rebuild *rebuild, const char *text) {
+  if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
+}
+
+static void leave_folder(void *self, const char *text) {
+  struct rebuild *rebuild = self;
+  char words[480];
+
+  snprintf(words, sizeof words, "%s; what is not seen of it is left out of the catalog", text);
+  tell(rebuild, words);
+  rebuild->done.unread++;
+}
+
+static tb_rc put_file(void *self, const struct tc_archive_file *file) {
+  struct rebuild *rebuild = self;
+  struct tb_diag why = { 0 };
+  char text[480];
+  tc_meta *meta;
+
+  if (!tc_name_ends(file->name, ".meta")) return TB_OK;
+  TB_TRY(sync_folder(rebuild, file));
+  tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
+  if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s: %s", file->path, why.text);
+  if (rc != TB_OK) {
+    snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
+    tell(rebuild, text);
+    rebuild->done.unread += rc != TB_CORRUPT;
+    return TB_OK;
+  }
+  if (!is_listed(file, meta, &rebuild->done.unread)) {
+    tc_meta_free(meta);
+    return TB_OK;
+  }
+  if (!finish_expiry(file, meta)) {
+    rebuild->done.unread++;
+    meta->expired = false; /* in its row: retention takes it again */
+  }
+  tc_meta_find_clocks(file->dir_fd, meta);
+  rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
+  if (meta->n_generations > 0) rebuild->done.segments++;
+  tc_meta_free(meta);
+  if (rc == TB_OK && rebuild->done.segments % ROWS_AT_ONCE == ROWS_AT_ONCE - 1) {
+    TB_TRY(tc_catalog_commit(rebuild->catalog, rebuild->diag));
+    rc = tc_catalog_begin(rebuild->catalog, rebuild->diag);
+  }
+  return rc;
+}
+
+static const char stale_mark[] = "catalog.stale";
+
+tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag) {
+  int mark = openat(state_fd, stale_mark, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+  bool good = mark >= 0 && (!durable || fsync(state_fd) == 0);
+  int why = errno;
+
+  if (mark >= 0) close(mark);
+  return good ? TB_OK : tb_fail(diag, tc_errno_rc(why), "%s: %s", stale_mark, strerror(why));
+}
+
+void tc_catalog_unmark_stale(int state_fd) {
+  unlinkat(state_fd, stale_mark, 0);
+}
+
+tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
+                         void (*note)(void *self, const char *text), void *self,
+                         struct tc_rebuilt *out) {
+  static const char *const parts[] = { "catalog.sqlite", "catalog.sqlite-wal",
+                                       "catalog.sqlite-shm" };
+  struct rebuild rebuild = { .diag = diag, .note = note, .self = self };
+
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (unlinkat(state_fd, parts[i], 0) != 0 && errno != ENOENT)
+      return tb_fail(diag, TB_IO, "%s: %s", parts[i], strerror(errno));
+  TB_TRY(tc_catalog_open(state_fd, true, diag, &rebuild.catalog));
+  tb_rc rc = tc_catalog_begin(rebuild.catalog, diag);
+  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, put_file, leave_folder, &rebuild, diag);
+  if (rc == TB_OK) rc = tc_catalog_commit(rebuild.catalog, diag);
+  tc_catalog_close(rebuild.catalog);
+  if (rc == TB_OK) *out = rebuild.done;
+  return rc;
+}

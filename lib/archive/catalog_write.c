@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/catalog_write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "archive/catalog_private.h"
+#include "archive/generation_time.h"
+#include "archive/state_dir.h"
+
+static tb_rc run_fixed(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
+                       struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, which, sql, diag, &stmt));
+  return tc__catalog_run(catalog, stmt, diag, sql);
+}
+
+tb_rc tc_catalog_begin(struct tc_catalog *catalog, struct tb_diag *diag) {
+  return run_fixed(catalog, TC__BEGIN, "BEGIN IMMEDIATE", diag);
+}
+
+tb_rc tc_catalog_commit(struct tc_catalog *catalog, struct tb_diag *diag) {
+  return run_fixed(catalog, TC__COMMIT, "COMMIT", diag);
+}
+
+void tc_catalog_rollback(struct tc_catalog *catalog) {
+  if (sqlite3_get_autocommit(catalog->db) == 0)
+    sqlite3_exec(catalog->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* What a row says of all the meta's generations and losses together. */
+struct sums {
+  uint64_t first_gen, last_gen, batches, events, broken, last_seq;
+  uint64_t lost_batches, lost_bytes, lost_generations;
+};
+
+static struct sums sum_up(const tc_meta *meta) {
+  struct sums sums = { 0 };
+
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    if (i == 0) sums.first_gen = gen->gen;
+    sums.last_gen = gen->gen;
+    sums.batches += gen->batches;
+    sums.events += gen->events;
+    sums.last_seq = gen->last_seq;
+    if (gen->verdict != NULL && gen->verdict->code > TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK)
+      sums.broken++;
+  }
+  for (size_t i = 0; i < meta->n_losses; i++) {
+    const Tracecollect__V1__LossMeta *loss = meta->losses[i];
+    sums.lost_batches += loss->batches;
+    sums.lost_bytes += loss->bytes;
+    if (loss->last_gen >= loss->first_gen)
+      sums.lost_generations += loss->last_gen - loss->first_gen + 1;
+    if (loss->seq > sums.last_seq) sums.last_seq = loss->seq;
+    if (meta->n_generations == 0 && sums.first_gen == 0)
+      sums.first_gen = sums.last_gen = loss->first_gen;
+  }
+  return sums;
+}
+
+static void bind_path(sqlite3_stmt *stmt, int at, const tc_meta *meta, uint64_t first_gen) {
+  char stream[TC_STREAM_HEX_BYTES], path[192];
+
+  tc_hex(meta->stream.data, 16, stream);
+  snprintf(path, sizeof path, "archive/%.10s/%s/%016" PRIx64 ".trace", meta->day, stream,
+           first_gen);
+  sqlite3_bind_text(stmt, at, path, -1, SQLITE_TRANSIENT);
+}
+
+static tb_rc put_produced(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
+  static const char sql[] =
+      "UPDATE streams SET produced_batches = ?2, produced_bytes = ?3 WHERE stream = ?1";
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT_PRODUCED, sql, diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, (int64_t)meta->produced_batches);
+  sqlite3_bind_int64(stmt, 3, (int64_t)meta->produced_bytes);
+  return tc__catalog_run(catalog, stmt, diag, "put produced");
+}
+
+tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
+  static const char sql[] =
+      "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
+      " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
+      " broken, reason, expired, unsafe, sha256, lost_batches, lost_bytes, lost_generations,"
+      " last_seq, ended, first_wall, last_wall, estimated)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) ON CONFLICT (stream, first_gen)"
+      " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
+      " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
+      " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, sha256 = ?20, lost_batches = ?21,"
+      " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
+      " last_wall = ?27, estimated = ?28";
+  struct sums sums = sum_up(meta);
+  struct tc_wall wall = tc_meta_wall(meta);
+  const char *reason;
+  unsigned verdict = tc_meta_verdict(meta, &reason);
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT, sql, diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 2, meta->service, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 3, meta->instance, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 4, meta->identity, -1, SQLITE_STATIC);
+  bind_path(stmt, 5, meta, sums.first_gen);
+  sqlite3_bind_text(stmt, 17, reason, -1, SQLITE_STATIC);
+  sqlite3_bind_blob(stmt, 20, meta->sha256.data != NULL ? (void *)meta->sha256.data : "",
+                    (int)meta->sha256.len, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 25, meta->ended, -1, SQLITE_STATIC);
+  const struct {
+    int at;
+    uint64_t value;
+  } numbers[] = {
+    { 6, sums.first_gen },
+    { 7, sums.last_gen },
+    { 8, meta->n_generations },
+    { 9, meta->bytes },
+    { 10, sums.batches },
+    { 11, sums.events },
+    { 12, meta->first_wall_ns },
+    { 13, meta->last_wall_ns },
+    { 14, meta->go_version },
+    { 15, verdict },
+    { 16, sums.broken },
+    { 18, (uint64_t)meta->expired },
+    { 19, (uint64_t)meta->unsafe_experiment },
+    { 21, sums.lost_batches },
+    { 22, sums.lost_bytes },
+    { 23, sums.lost_generations },
+    { 24, sums.last_seq },
+    { 26, wall.first_ns },
+    { 27, wall.last_ns },
+    { 28, wall.estimated },
+  };
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sqlite3_bind_int64(stmt, numbers[i].at, (int64_t)numbers[i].value);
+  TB_TRY(tc__catalog_run(catalog, stmt, diag, "put segment"));
+  return meta->produced_batches > 0 ? put_produced(catalog, meta, diag) : TB_OK;
+}
+
+tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
+                          struct tb_diag *diag) {
+  static const char sql[] =
+      "INSERT INTO streams (stream, service, instance, identity, live_state, live_peer, live_seq,"
+      " produced_batches, produced_bytes, spool_bytes, go_version, cut_seq, cut_settled_seq,"
+      " cut_produced_batches, cut_produced_bytes, cut_told_batches, cut_told_bytes,"
+      " cut_open_batches, cut_open_bytes, last_loss) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+      "?10, ?11,"
+      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
+      " ON CONFLICT (stream) DO UPDATE SET live_state = ?5, live_peer = ?6, live_seq = ?7,"
+      " produced_batches = ?8, produced_bytes = ?9, spool_bytes = ?10,"
+      " go_version = CASE WHEN ?11 = 0 THEN go_version ELSE ?11 END,"
+      " cut_seq = ?12, cut_settled_seq = ?13, cut_produced_batches = ?14, cut_produced_bytes = ?15,"
+      " cut_told_batches = ?16, cut_told_bytes = ?17, cut_open_batches = ?18, cut_open_bytes = ?19,"
+      " last_loss = ?20";
+  const uint64_t numbers[] = {
+    row->acked_seq,          row->produced_batches, row->produced_bytes,  row->spool_bytes,
+    row->go_version,         row->cut.seq,          row->cut.settled_seq, row->cut.produced.batches,
+    row->cut.produced.bytes, row->cut.told.batches, row->cut.told.bytes,  row->cut.open.batches,
+    row->cut.open.bytes,     row->last_loss,
+  };
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT_LIVE, sql, diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, row->stream, sizeof row->stream, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 2, row->service, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 3, row->instance, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 4, row->identity, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 5, row->state, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 6, row->peer, -1, SQLITE_STATIC);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sqlite3_bind_int64(stmt, 7 + (int)i, (int64_t)numbers[i]);
+  return tc__catalog_run(catalog, stmt, diag, "put stream");
+}
+
+tb_rc tc_catalog_forget_live(struct tc_catalog *catalog, struct tb_diag *diag) {
+  /* Streams without a segment were only known as live ones. */
+  if (sqlite3_exec(
+          catalog->db,
+          "UPDATE streams SET live_state = '', live_peer = '', cut_seq = 0"
+          " WHERE live_state <> '' OR live_peer <> '';"
+          "DELETE FROM streams WHERE generations = 0 AND lost_generations = 0 AND last_seq = 0",
+          NULL, NULL, NULL) != SQLITE_OK)
+    return tc__catalog_fail(catalog, diag, "forget live");
+  return TB_OK;
+}
+
+tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
+                        struct tc_catalog_totals *out) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__TOTALS, "SELECT bytes, segments, expired FROM totals",
+                               diag, &stmt));
+  if (sqlite3_step(stmt) != SQLITE_ROW) {
+    tb_rc rc = tc__catalog_fail(catalog, diag, "totals");
+    sqlite3_reset(stmt);
+    return rc;
+  }
+  out->bytes = (uint64_t)sqlite3_column_int64(stmt, 0);
+  out->segments = (uint64_t)sqlite3_column_int64(stmt, 1);
+  out->expired = (uint64_t)sqlite3_column_int64(stmt, 2);
+  sqlite3_reset(stmt);
+  return TB_OK;
+}
+
+tb_rc tc_catalog_note(struct tc_catalog *catalog, const unsigned char stream[16],
+                      struct tb_diag *diag, char out_day[TC_DAY_BYTES], uint64_t *out_gen) {
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_NOTFOUND;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__NOTE,
+      "SELECT substr(path, length('archive/') + 1, 10), first_gen FROM segments"
+      " WHERE stream = ?1 AND generations = 0 ORDER BY first_gen DESC LIMIT 1",
+      diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, stream, 16, SQLITE_STATIC);
+  int step = sqlite3_step(stmt);
+  if (step == SQLITE_ROW) {
+    snprintf(out_day, TC_DAY_BYTES, "%s", (const char *)sqlite3_column_text(stmt, 0));
+    *out_gen = (uint64_t)sqlite3_column_int64(stmt, 1);
+    rc = TB_OK;
+  } else if (step != SQLITE_DONE) {
+    rc = tc__catalog_fail(catalog, diag, "note");
+  }
+  sqlite3_reset(stmt);
+  return rc;
+}
+
+tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,
+                         struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__PENDING,
+                               "SELECT " TC__SEGMENT_COLUMNS
+                               "FROM segments g WHERE g.verdict = 0 AND g.expired = 0"
+                               " AND g.generations > 0 ORDER BY g.stream, g.first_gen",
+                               diag, &stmt));
+  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
+}
+
+tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
+                        const struct tc_segment_row *after, unsigned limit, tc_segment_row_fn *each,
+                        void *self, struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__OLDEST,
+      "SELECT " TC__SEGMENT_COLUMNS "FROM segments g WHERE g.expired = 0 AND g.generations > 0"
+      " AND (?1 IS NULL OR g.service = ?1) AND (g.last_arrival, g.id) > (?3, ?4)"
+      " ORDER BY g.last_arrival, g.id LIMIT ?2",
+      diag, &stmt));
+  /* Not to be copied: without memory for that it would be no condition, and another's segments would go. */
+  if (service != NULL) sqlite3_bind_text(stmt, 1, service, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, limit);
+  sqlite3_bind_int64(stmt, 3, after != NULL ? (int64_t)after->last_arrival_ns : INT64_MIN);
+  sqlite3_bind_int64(stmt, 4, after != NULL ? (int64_t)after->id : INT64_MIN);
+  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
+}
+
+tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
+                       tb_rc (*each)(void *self, const char *service, uint64_t service_bytes),
+                       void *self, struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_OK;
+  int step = SQLITE_DONE;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__HEAVY,
+      "SELECT service, sum(bytes) FROM segments WHERE expired = 0 AND generations > 0"
+      " GROUP BY service HAVING sum(bytes) > ?1",
+      diag, &stmt));
+  sqlite3_bind_int64(stmt, 1, (int64_t)bytes);
+  while (rc == TB_OK && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+    rc = each(self, (const char *)sqlite3_column_text(stmt, 0),
+              (uint64_t)sqlite3_column_int64(stmt, 1));
+  if (rc == TB_OK && step != SQLITE_DONE) rc = tc__catalog_fail(catalog, diag, "heavy services");
+  sqlite3_reset(stmt);
+  return rc;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The .meta beside each segment: "TCMETA1\n", u32 length, SegmentMeta, u32 CRC32C of the message.
+ *
+ * Memory    a read message is freed with tc_meta_free().
+ * Threads   safe from any thread on different names.
+ * Errors    read: TB_NOTFOUND, TB_CORRUPT, or as tc_errno_rc() says, with the name in diag.
+ */
+#ifndef TC_ARCHIVE_META_H
+#define TC_ARCHIVE_META_H
+
+#include "base/result.h"
+#include "proto/meta.pb-c.h"
+
+typedef Tracecollect__V1__SegmentMeta tc_meta;
+
+enum { TC_META_BYTES_MAX = 64 << 20 };
+
+TB_MUST tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out);
+void tc_meta_free(tc_meta *meta);
+
+/* Writes name.new in dir_fd (fsync if sync, or tc_meta_sync() later); tc_meta_publish() renames it to name. */
+TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
+                            struct tb_diag *diag);
+TB_MUST tb_rc tc_meta_sync(int dir_fd, const char *name,
+                           struct tb_diag *diag); /* TB_NOTFOUND: there is no name.new */
+TB_MUST tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag);
+
+void tc_meta_name(uint64_t first_gen, char out[32]);  /* <gen16>.meta */
+void tc_trace_name(uint64_t first_gen, char out[32]); /* <gen16>.trace */
+
+/* What one code says of all generations: pending if one is, else the first that is not OK. */
+unsigned tc_meta_verdict(const tc_meta *meta, const char **out_reason);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder is looked at before anything in it is made or changed: VERSION first, because a program
+ * that does not know the log must not even leave a lock file behind. */
+#include "archive/state_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static tb_rc fail_path(struct tb_diag *diag, const char *dir, const char *name) {
+  return tb_fail(diag, TB_IO, "%s%s%s: %s", dir, *name == '\0' ? "" : "/", name, strerror(errno));
+}
+
+/* mkdir -p: the parents of a state folder are often missing on a first start. */
+static tb_rc make_parents(const char *path, struct tb_diag *diag) {
+  char part[4096];
+  size_t len = strlen(path);
+
+  if (len == 0 || len >= sizeof part)
+    return tb_fail(diag, TB_IO, "state folder: the path is empty or too long");
+  memcpy(part, path, len + 1);
+  for (size_t i = 1; i <= len; i++) {
+    if (part[i] != '/' && part[i] != '\0') continue;
+    char saved = part[i];
+    part[i] = '\0';
+    if (mkdir(part, 0750) != 0 && errno != EEXIST) return fail_path(diag, part, "");
+    part[i] = saved;
+  }
+  return TB_OK;
+}
+
+static tb_rc check_version(int state_fd, const char *path, struct tb_diag *diag,
+                           bool *out_missing) {
+  char text[32] = "";
+  int fd = openat(state_fd, "VERSION", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+  *out_missing = fd < 0 && errno == ENOENT;
+  if (*out_missing) return TB_OK;
+  if (fd < 0) return fail_path(diag, path, "VERSION");
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  char *end;
+  unsigned long version = strtoul(text, &end, 10);
+  if (n <= 0 || end == text || *end != '\n')
+    return tb_fail(diag, TB_CORRUPT, "%s/VERSION: is not a number and a newline", path);
+  if (version > TC_LOG_VERSION)
+    return tb_fail(
+        diag, TB_UNSUPPORTED,
+        "%s/VERSION: the log has version %lu, this program knows up to %d; nothing was touched",
+        path, version, TC_LOG_VERSION);
+  return TB_OK;
+}
+
+static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag) {
+  char text[32];
+  int n = snprintf(text, sizeof text, "%d\n", TC_LOG_VERSION);
+  int fd =
+      openat(state_fd, "VERSION.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+  if (fd < 0) return fail_path(diag, path, "VERSION.new");
+  bool good = tc_write_all(fd, text, (size_t)n, 0) == 0 && fsync(fd) == 0 &&
+              renameat(state_fd, "VERSION.new", state_fd, "VERSION") == 0 && fsync(state_fd) == 0;
+  close(fd);
+  return good ? TB_OK : fail_path(diag, path, "VERSION");
+}
+
+static tb_rc take_lock(int state_fd, const char *path, struct tb_diag *diag, int *out) {
+  char holder[32] = "";
+  int fd = openat(state_fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+  if (fd < 0) return fail_path(diag, path, "LOCK");
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    int why = errno;
+    ssize_t n = pread(fd, holder, sizeof holder - 1, 0);
+    close(fd);
+    if (why != EWOULDBLOCK) return tb_fail(diag, TB_IO, "%s/LOCK: %s", path, strerror(why));
+    holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
+    return tb_fail(diag, TB_REFUSED, "%s/LOCK: the folder is in use by process %s", path,
+                   *holder != '\0' ? holder : "(unknown)");
+  }
+  int n = snprintf(holder, sizeof holder, "%ld\n", (long)getpid());
+  if (ftruncate(fd, 0) != 0 || tc_write_all(fd, holder, (size_t)n, 0) != 0) {
+    tb_rc rc = fail_path(diag, path, "LOCK");
+    close(fd);
+    return rc;
+  }
+  *out = fd;
+  return TB_OK;
+}
+
+static tb_rc open_part(int state_fd, const char *path, const char *name, struct tb_diag *diag,
+                       int *out) {
+  if (mkdirat(state_fd, name, 0750) != 0 && errno != EEXIST) return fail_path(diag, path, name);
+  *out = openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  return *out < 0 ? fail_path(diag, path, name) : TB_OK;
+}
+
+static tb_rc open_parts(struct tc_statedir *dirs, const char *path, struct tb_diag *diag) {
+  bool no_version;
+
+  TB_TRY(check_version(dirs->state, path, diag, &no_version));
+  TB_TRY(take_lock(dirs->state, path, diag, &dirs->lock));
+  if (no_version) TB_TRY(write_version(dirs->state, path, diag));
+  TB_TRY(open_part(dirs->state, path, "wal", diag, &dirs->wal));
+  TB_TRY(open_part(dirs->state, path, "open", diag, &dirs->open));
+  TB_TRY(open_part(dirs->state, path, "archive", diag, &dirs->archive));
+  TB_TRY(open_part(dirs->state, path, "quarantine", diag, &dirs->quarantine));
+  return fsync(dirs->state) == 0 ? TB_OK : fail_path(diag, path, "");
+}
+
+tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out) {
+  struct tc_statedir dirs = { -1, -1, -1, -1, -1, -1 };
+
+  *out = dirs;
+  TB_TRY(make_parents(path, diag));
+  dirs.state = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dirs.state < 0) return fail_path(diag, path, "");
+  tb_rc rc = open_parts(&dirs, path, diag);
+  if (rc != TB_OK) tc_statedir_close(&dirs);
+  *out = dirs;
+  return rc;
+}
+
+void tc_statedir_close(struct tc_statedir *dirs) {
+  int *fds[] = { &dirs->wal,        &dirs->open, &dirs->archive,
+                 &dirs->quarantine, &dirs->lock, &dirs->state };
+
+  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+    if (*fds[i] >= 0) close(*fds[i]);
+    *fds[i] = -1;
+  }
+}
+
+static int open_below(int parent_fd, const char *name, bool make) {
+  int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+  if (fd >= 0 || errno != ENOENT || !make) return fd;
+  if (mkdirat(parent_fd, name, 0750) != 0 && errno != EEXIST) return -1;
+  return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, bool make) {
+  int day_fd = open_below(archive_fd, day, make);
+
+  if (day_fd < 0) return -1;
+  int fd = open_below(day_fd, stream_hex, make);
+  int why = errno;
+  close(day_fd);
+  errno = why;
+  return fd;
+}
+
+tb_rc tc_errno_rc(int why) {
+  switch (why) {
+  case ENOSPC: return TB_NOSPACE;
+  case EDQUOT:
+  case EFBIG: return TB_QUOTA;
+  case ENOMEM: return TB_NOMEM;
+  case EMFILE:
+  case ENFILE: return TB_NOFILES;
+  case EINTR:
+  case EAGAIN: return TB_BUSY;
+  default: return TB_IO;
+  }
+}
+
+bool tc_rc_is_full(tb_rc rc) {
+  return rc == TB_NOSPACE || rc == TB_QUOTA;
+}
+
+bool tc_rc_is_short(tb_rc rc) {
+  return rc == TB_NOMEM || rc == TB_NOFILES || rc == TB_BUSY;
+}
+
+tb_rc tc_read_rc(int why) {
+  return why == EIO ? TB_UNREADABLE : tc_errno_rc(why);
+}
+
+void tc_hex(const unsigned char *bytes, size_t n, char *out) {
+  static const char digits[] = "0123456789abcdef";
+
+  for (size_t i = 0; i < n; i++) {
+    *out++ = digits[bytes[i] >> 4];
+    *out++ = digits[bytes[i] & 15];
+  }
+  *out = '\0';
+}
+
+void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]) {
+  time_t seconds = (time_t)(wall_ns / 1000000000);
+  struct tm tm;
+
+  if (gmtime_r(&seconds, &tm) == NULL || strftime(out, TC_DAY_BYTES, "%Y-%m-%d", &tm) == 0)
+    memcpy(out, "1970-01-01", TC_DAY_BYTES); /* a year of five digits */
+}
+
+bool tc_day_valid(const char *text) {
+  static const char shape[] = "dddd-dd-dd";
+
+  if (strlen(text) != sizeof shape - 1) return false;
+  for (size_t i = 0; i < sizeof shape - 1; i++) {
+    bool digit = text[i] >= '0' && text[i] <= '9';
+    if (shape[i] == 'd' ? !digit : text[i] != '-') return false;
+  }
+  return true;
+}
+
+tb_rc tc_dir_open(int dir_fd, const char *what, struct tb_diag *diag, DIR **out) {
+  int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+  if (dir == NULL) {
+    tb_rc rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", what, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+  }
+  *out = dir;
+  return TB_OK;
+}
+
+tb_rc tc_dir_next(DIR *dir, const char *what, struct tb_diag *diag, const char **out_name) {
+  for (;;) {
+    errno = 0;
+    const struct dirent *entry = readdir(dir);
+    if (entry == NULL && errno != 0)
+      return tb_fail(diag, tc_errno_rc(errno), "%s: cannot be listed to its end: %s", what,
+                     strerror(errno));
+    if (entry != NULL && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
+      continue;
+    *out_name = entry != NULL ? entry->d_name : NULL;
+    return TB_OK;
+  }
+}
+
+int tc_file_create(int dir_fd, const char *name, int flags) {
+  return openat(dir_fd, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0640);
+}
+
+int tc_write_all(int fd, const void *bytes, size_t n, uint64_t offset) {
+  const unsigned char *p = bytes;
+
+  while (n > 0) {
+    ssize_t done = pwrite(fd, p, n, (off_t)offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return -1;
+    p += done;
+    n -= (size_t)done;
+    offset += (uint64_t)done;
+  }
+  return 0;
+}
+
+int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset) {
+  unsigned char *p = bytes;
+  unsigned failed = 0; /* times, at this place */
+
+  while (n > 0) {
+    ssize_t done = pread(fd, p, n, (off_t)offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EIO && ++failed < TC_READ_TRIES) continue;
+    if (done == 0) errno = EIO;
+    if (done <= 0) return -1;
+    failed = 0;
+    p += done;
+    n -= (size_t)done;
+    offset += (uint64_t)done;
+  }
+  return 0;
+}
+
+tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, uint64_t offset,
+                      struct tb_diag *diag) {
+  struct stat st;
+
+  if (tc_read_all(fd, bytes, n, offset) == 0) return TB_OK;
+  int why = errno;
+  if (fstat(fd, &st) == 0 && (uint64_t)st.st_size < offset + n)
+    return tb_fail(diag, TB_IO, "%s: has %" PRIu64 " bytes only", name, (uint64_t)st.st_size);
+  return tb_fail(diag, tc_read_rc(why),
+                 "%s: %zu bytes from offset %" PRIu64 " on cannot be read: %s", name, n, offset,
+                 strerror(why));
+}

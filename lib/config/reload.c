@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running daemon's configuration and a newer one. Keys that tc_config_finish() checks against each
+ * other apply at the same moment, so that what is in use has been checked, too. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/table.h"
+
+static bool differs(const struct tc_config_key *key, const void *a, const void *b) {
+  switch (key->type) {
+  case TC_TYPE_STRING:
+  case TC_TYPE_URLS: return strcmp(*(char *const *)a, *(char *const *)b) != 0;
+  case TC_TYPE_BOOL: return *(const atomic_bool *)a != *(const atomic_bool *)b;
+  default: return *(const _Atomic uint64_t *)a != *(const _Atomic uint64_t *)b;
+  }
+}
+
+static void take_over(const struct tc_config_key *key, void *to, const void *from) {
+  if (key->type == TC_TYPE_BOOL)
+    *(atomic_bool *)to = *(const atomic_bool *)from;
+  else
+    *(_Atomic uint64_t *)to = *(const _Atomic uint64_t *)from;
+}
+
+void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
+                      void (*changed)(void *self, const char *key, bool applied), void *self) {
+  for (size_t i = 0; i < tc_config_keys_count; i++) {
+    const struct tc_config_key *key = &tc_config_keys[i];
+    void *ours = (char *)running + key->offset;
+    const void *theirs = (const char *)fresh + key->offset;
+
+    if (!differs(key, ours, theirs)) continue;
+    if (key->reloads) take_over(key, ours, theirs);
+    changed(self, key->name, key->reloads);
+  }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's configuration: lib/config/table.def as a struct, filled from YAML and --set.
+ *
+ * init gives the defaults, load and set override them in the order of the calls, finish checks keys
+ * against each other and fills what depends on others. A reload builds a second struct the same way and
+ * hands it to tc_config_reload().
+ *
+ * Memory    strings belong to the struct; tc_config_fini() frees them.
+ * Threads   any may read a finished struct, also while tc_config_reload() changes it; all else before
+ *           others know it.
+ * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown or repeated key, wrong type, out
+ *           of bounds. TB_IO: the file cannot be read. TB_NOMEM.
+ */
+#ifndef TC_CONFIG_TABLE_H
+#define TC_CONFIG_TABLE_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/result.h"
+
+/* Numbers are atomic, since a reload changes them under whoever reads them; texts change at no reload. */
+#define TC_FIELD_STRING char *
+#define TC_FIELD_URLS   char * /* lib/config/url_list.h */
+#define TC_FIELD_COUNT  _Atomic uint64_t
+#define TC_FIELD_BYTES  _Atomic uint64_t
+#define TC_FIELD_TIME   _Atomic uint64_t /* ns */
+#define TC_FIELD_BOOL   atomic_bool
+
+/* Field names join section and key: listen_agents, retention_age, top_state. */
+#define TC_JOIN_(a, b) a##_##b
+#define TC_KEY(section, key, type, def, min, max, applies, text)                                   \
+  TC_FIELD_##type TC_JOIN_(section, key);
+struct tc_config {
+#include "config/table.def"
+  bool
+      certs_are_ours; /* top_certs is STATE/certs, which neither the configuration nor credentials named */
+};
+#undef TC_KEY
+
+void tc_config_init(struct tc_config *config); /* all defaults */
+void tc_config_fini(struct tc_config *config);
+TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
+TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
+                            struct tb_diag *diag); /* KEY=VALUE */
+/* Afterwards: state and certs are absolute paths, loops is at least 1, listen.feed and listen.archive have one
+ * to TC_URLS_MAX URLs, one a line, each complete and no two alike. */
+TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
+void tc_config_print_default(FILE *to); /* commented YAML that loads back to the defaults */
+
+/* Takes over what differs in fresh and may change while the daemon runs. changed() hears of each key that
+ * differs; applied false: it is for the next start, and running keeps its value. */
+void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
+                      void (*changed)(void *self, const char *key, bool applied), void *self);
+
+/* The table as data, for whoever prints or walks it. */
+enum tc_config_type {
+  TC_TYPE_STRING,
+  TC_TYPE_URLS,
+  TC_TYPE_COUNT,
+  TC_TYPE_BYTES,
+  TC_TYPE_TIME,
+  TC_TYPE_BOOL,
+};
+bool tc_config_is_text(enum tc_config_type type); /* its field is a char * */
+
+struct tc_config_key {
+  const char *section; /* "" at the top level */
+  const char *name;    /* dotted: "retention.age" */
+  const char *key;     /* "age" */
+  enum tc_config_type type;
+  uint64_t def, min, max; /* max 0: no upper bound */
+  const char *def_text;   /* of texts only */
+  bool reloads;           /* SIGHUP brings a new value into use; else the next start does */
+  const char *text;
+  size_t offset; /* of the field in struct tc_config */
+};
+
+extern const struct tc_config_key tc_config_keys[];
+extern const size_t tc_config_keys_count;
+
+const char *tc_config_type_name(enum tc_config_type type);
+
+/* Writes a value as the file would say it: 256MiB, 10ms, true, "text". Answers its length. */
+enum { TC_VALUE_BYTES = 32 };
+int tc_config_format(enum tc_config_type type, uint64_t value, char out[TC_VALUE_BYTES]);
+
+/* Units as everywhere: 256MiB, 64KiB, 1GB, plain bytes; 10ms, 30s, 5m, 24h, 7d, 1h30m, plain 0.
+ * false: not one. */
+TB_MUST bool tc_parse_bytes(const char *text, uint64_t *out);
+TB_MUST bool tc_parse_time_ns(const char *text, uint64_t *out);
+
+#endif

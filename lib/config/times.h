@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments as users write them: RFC 3339 (2026-03-01T12:00:00Z, with or without fractions and zone;
+ * without a zone it is local), a date alone (its first moment, local), @unix (with fraction), now,
+ * and -5m (so long before now). Spans: 10ms, 30s, 5m, 24h, 7d, 1h30m; a number
+ * alone is seconds.
+ *
+ * Time      wall clock, nanoseconds since 1970.
+ * Errors    TB_BROKEN with the reason in diag.
+ */
+#ifndef TC_CONFIG_TIMES_H
+#define TC_CONFIG_TIMES_H
+
+#include "base/result.h"
+
+TB_MUST tb_rc tc_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag,
+                            uint64_t *out_wall_ns);
+TB_MUST tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns);
+
+/* "2026-03-01T12:00:00.123Z"; "-" for 0. */
+enum { TC_TIME_BYTES = 40 };
+void tc_time_format(uint64_t wall_ns, char out[TC_TIME_BYTES]);
+
+#endif

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nng hands an engine bytes to move and a configuration of strings. Certificates do not fit through
+ * those strings (they could not be replaced while connections live), so a configuration carries only
+ * the number of its terms, as its "server name", and the terms hold an SSL_CTX that can be swapped.
+ *
+ * nng registers its own engine when it initialises, over ours: one socket is opened and closed
+ * first. */
+#include "nng/tls_engine.h"
+
+#include <arpa/inet.h>
+#include <nng/protocol/pubsub0/sub.h>
+#include <nng/supplemental/tls/engine.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tls/identity.h"
+#include "tls/tls_revocations.h"
+
+enum { GREETING_BYTES = 8, HEAD_BYTES = 8 };
+
+#define TERMS_PREFIX "tracecollect-terms="
+
+struct tc_nng_tls {
+  struct tc_nng_tls *next; /* in all_terms */
+  unsigned number, refs;
+  nng_tls_config *config;
+  SSL_CTX *ctx;
+  bool server;
+  char *peer_role, *peer_host;
+  void (*refused)(void *self, const char *peer, const char *why);
+  void *self;
+};
+
+/* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tc_nng_tls *all_terms;
+/* Whom nng does not name: peers of our listeners whose handshake is done, of all terms. */
+static nng_tls_engine_conn *verified_conns;
+static unsigned last_number;
+static BIO_METHOD *wire_method;
+
+struct nng_tls_engine_config {
+  struct tc_nng_tls *terms; /* NULL: a default configuration nng made for itself, never used */
+};
+
+/* Where a direction stands: a greeting, then messages of 8 bytes of length and that many bytes. */
+struct frames {
+  unsigned greeting_bytes, head_bytes;
+  uint64_t head, left;
+};
+
+/* Bits of a connection's state. */
+enum { SENDING = 1, RECEIVING = 2, ENDING = 4 };
+
+struct nng_tls_engine_conn {
+  SSL *ssl;
+  struct tc_nng_tls *terms;
+  char address[INET6_ADDRSTRLEN + 8]; /* and port */
+  char refusal[160];                  /* why the peer's certificate was not taken */
+  bool verified, told;
+  STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
+  uint32_t pipe;                          /* 0: none yet; under lock */
+  struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
+  int failure;                            /* of the handshake, once our alert is on its way */
+  struct frames out, in;
+  atomic_uint state;
+  uint32_t ending_pipe; /* to be closed; 0: none; under lock, as all that follow */
+  bool closed;
+  void (*left)(void *self);
+  void *left_self;
+};
+
+/* --- terms ------------------------------------------------------------------------------------- */
+
+static struct tc_nng_tls *hold_terms(struct tc_nng_tls *terms) {
+  pthread_mutex_lock(&lock);
+  if (terms != NULL) terms->refs++;
+  pthread_mutex_unlock(&lock);
+  return terms;
+}
+
+static struct tc_nng_tls *find_terms(const char *name) {
+  struct tc_nng_tls *terms = NULL;
+
+  if (strncmp(name, TERMS_PREFIX, strlen(TERMS_PREFIX)) != 0) return NULL;
+  unsigned number = (unsigned)strtoul(name + strlen(TERMS_PREFIX), NULL, 10);
+  pthread_mutex_lock(&lock);
+  for (terms = all_terms; terms != NULL && terms->number != number;) terms = terms->next;
+  if (terms != NULL) terms->refs++;
+  pthread_mutex_unlock(&lock);
+  return terms;
+}
+
+static void drop_terms(struct tc_nng_tls *terms) {
+  if (terms == NULL) return;
+  pthread_mutex_lock(&lock);
+  bool last = --terms->refs == 0;
+  if (last)
+    for (struct tc_nng_tls **at = &all_terms; *at != NULL; at = &(*at)->next)
+      if (*at == terms) {
+        *at = terms->next;
+        break;
+      }
+  pthread_mutex_unlock(&lock);
+  if (!last) return;
+
+  SSL_CTX_free(terms->ctx);
+  free(terms->peer_role);
+  free(terms->peer_host);
+  free(terms);
+}
+
+/* --- bytes: OpenSSL's BIO over nng's stream ---------------------------------------------------- */
+
+static int wire_write(BIO *bio, const char *bytes, int n) {
+  size_t len = (size_t)n;
+  int rv = nng_tls_engine_send(BIO_get_data(bio), (const uint8_t *)bytes, &len);
+
+  BIO_clear_retry_flags(bio);
+  if (rv == 0) return (int)len;
+  if (rv == NNG_EAGAIN) BIO_set_retry_write(bio);
+  return -1;
+}
+
+static int wire_read(BIO *bio, char *bytes, int n) {
+  size_t len = (size_t)n;
+  int rv = nng_tls_engine_recv(BIO_get_data(bio), (uint8_t *)bytes, &len);
+
+  BIO_clear_retry_flags(bio);
+  if (rv == 0) return (int)len;
+  if (rv == NNG_EAGAIN) BIO_set_retry_read(bio);
+  return -1;
+}
+
+static long wire_ctrl(BIO *bio, int command, long number, void *pointer) {
+  (void)bio, (void)number, (void)pointer;
+  return command == BIO_CTRL_FLUSH;
+}
+
+static int wire_create(BIO *bio) {
+  BIO_set_init(bio, 1);
+  return 1;
+}
+
+/* --- connections ------------------------------------------------------------------------------- */
+
+/* Says once why this connection is over, in the words closest to the cause. */
+static void tell(nng_tls_engine_conn *conn) {
+  const char *why = ERR_reason_error_string(ERR_peek_error());
+  long verdict = SSL_get_verify_result(conn->ssl);
+  char text[256];
+
+  if (conn->told) return;
+  conn->told = true;
+  if (conn->refusal[0] != '\0')
+    snprintf(text, sizeof text, "%s", conn->refusal);
+  else if (verdict != X509_V_OK)
+    snprintf(text, sizeof text, "certificate refused: %s", X509_verify_cert_error_string(verdict));
+  else
+    snprintf(text, sizeof text, "%s", why != NULL ? why : "connection ended in the handshake");
+  pthread_mutex_lock(&lock);
+  if (conn->terms->refused != NULL) conn->terms->refused(conn->terms->self, conn->address, text);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Called for each certificate of the peer's chain, its own last. Here a refusal is still an alert. The
+ * context's own question comes first: is it revoked? */
+static int check_peer(int fits, X509_STORE_CTX *store) {
+  SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+  nng_tls_engine_conn *conn = SSL_get_app_data(ssl);
+  char identity[TC_IDENTITY_BYTES + 1];
+  SSL_verify_cb ask = SSL_CTX_get_verify_callback(SSL_get_SSL_CTX(ssl));
+  struct tb_diag diag;
+
+  if (ask != NULL) fits = ask(fits, store);
+  if (!fits || X509_STORE_CTX_get_error_depth(store) != 0) return fits;
+  tb_diag_clear(&diag);
+  if (tc_identity_of(X509_STORE_CTX_get_current_cert(store), conn->terms->peer_role, &diag,
+                     identity) == TB_OK)
+    return 1;
+  snprintf(conn->refusal, sizeof conn->refusal, "%.159s", diag.text);
+  X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+  return 0;
+}
+
+static bool expect_host(SSL *ssl, const char *host) {
+  if (host == NULL) return true;
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1) return true;
+  return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+/* --- whose pipe it is --------------------------------------------------------------------------
+ * nng tells neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that
+ * it asks its connection, on the asker's thread, is whether it is verified: so the connection notes who it
+ * is. */
+
+static _Thread_local nng_tls_engine_conn *asked;
+
+static bool conn_verified(nng_tls_engine_conn *conn) {
+  asked = conn;
+  return conn->verified;
+}
+
+static void keep_chain(nng_tls_engine_conn *conn) {
+  STACK_OF(X509) *chain = SSL_get0_verified_chain(conn->ssl);
+
+  pthread_mutex_lock(&lock);
+  conn->chain = chain != NULL ? X509_chain_up_ref(chain) : NULL;
+  conn->next = verified_conns;
+  if (conn->next != NULL) conn->next->at = &conn->next;
+  conn->at = &verified_conns;
+  verified_conns = conn;
+  pthread_mutex_unlock(&lock);
+}
+
+static void drop_chain(nng_tls_engine_conn *conn) {
+  pthread_mutex_lock(&lock);
+  if (conn->at != NULL) {
+    *conn->at = conn->next;
+    if (conn->next != NULL) conn->next->at = conn->at;
+  }
+  pthread_mutex_unlock(&lock);
+  sk_X509_pop_free(conn->chain, X509_free);
+}
+
+static nng_tls_engine_conn *find_conn(nng_pipe pipe) {
+  nng_tls_engine_conn *conn = verified_conns;
+
+  while (conn != NULL && conn->pipe != pipe.id) conn = conn->next;
+  return conn;
+}
+
+/* An SSL's context never changes; the rest of it is its nng thread's. */
+static bool is_revoked(const nng_tls_engine_conn *conn) {
+  return tc_tls_chain_is_revoked(SSL_get_SSL_CTX(conn->ssl), conn->chain);
+}
+
+bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
+  bool verified, revoked, closed;
+
+  asked = NULL;
+  if (nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) != 0 || asked == NULL) return false;
+  pthread_mutex_lock(&lock);
+  asked->pipe = pipe.id;
+  closed = asked->closed;
+  if (!closed) {
+    asked->left = left;
+    asked->left_self = self;
+  }
+  revoked = is_revoked(asked); /* since its handshake */
+  pthread_mutex_unlock(&lock);
+  asked = NULL;
+  if (closed && left != NULL) left(self);
+  if (revoked) nng_pipe_close(pipe);
+  return true;
+}
+
+/* Each once. */
+static unsigned mark_revoked(void) {
+  unsigned marked = 0;
+
+  pthread_mutex_lock(&lock);
+  for (nng_tls_engine_conn *conn = verified_conns; conn != NULL; conn = conn->next) {
+    if (conn->pipe == 0 || !is_revoked(conn)) continue;
+    conn->ending_pipe = conn->pipe;
+    conn->pipe = 0;
+    atomic_fetch_or(&conn->state, ENDING);
+    marked++;
+  }
+  pthread_mutex_unlock(&lock);
+  return marked;
+}
+
+static bool take_ending(nng_pipe *out) {
+  pthread_mutex_lock(&lock);
+  nng_tls_engine_conn *conn = verified_conns;
+  while (conn != NULL && (conn->ending_pipe == 0 || atomic_load(&conn->state) != ENDING))
+    conn = conn->next;
+  if (conn != NULL) {
+    out->id = conn->ending_pipe;
+    conn->ending_pipe = 0;
+  }
+  pthread_mutex_unlock(&lock);
+  return conn != NULL;
+}
+
+/* Closed outside of the lock: nng's own come before it. */
+void tc_nng_tls_end_revoked(void) {
+  nng_pipe pipe;
+
+  while (take_ending(&pipe)) nng_pipe_close(pipe);
+}
+
+unsigned tc_nng_tls_recheck(void) {
+  unsigned marked = mark_revoked();
+
+  tc_nng_tls_end_revoked();
+  return marked;
+}
+
+STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe) {
+  STACK_OF(X509) *chain = NULL;
+
+  if (pipe.id == 0) return NULL;
+  pthread_mutex_lock(&lock);
+  const nng_tls_engine_conn *conn = find_conn(pipe);
+  if (conn != NULL && conn->chain != NULL) chain = X509_chain_up_ref(conn->chain);
+  pthread_mutex_unlock(&lock);
+  return chain;
+}
+
+static void conn_fini(nng_tls_engine_conn *conn) {
+  drop_chain(conn);
+  SSL_free(conn->ssl);
+  drop_terms(conn->terms);
+  *conn = (nng_tls_engine_conn){ 0 };
+}
+
+/* nng's header says nothing of what it hands an engine, but in each of its versions 1.x (1.5.2 is Debian's) it is
+ * the TLS stream, which answers for the TCP stream below it. A pipe comes only after the handshake. */
+static void keep_address(nng_tls_engine_conn *conn, void *nng_stream) {
+  char host[INET6_ADDRSTRLEN] = "";
+  nng_sockaddr at;
+
+  strcpy(conn->address, "unknown");
+  if (strncmp(nng_version(), "1.", 2) != 0 ||
+      nng_stream_get_addr(nng_stream, NNG_OPT_REMADDR, &at) != 0)
+    return;
+  if (at.s_family == NNG_AF_INET) {
+    inet_ntop(AF_INET, &at.s_in.sa_addr, host, sizeof host);
+    snprintf(conn->address, sizeof conn->address, "%s:%u", host, ntohs(at.s_in.sa_port));
+  } else if (at.s_family == NNG_AF_INET6) {
+    inet_ntop(AF_INET6, at.s_in6.sa_addr, host, sizeof host);
+    snprintf(conn->address, sizeof conn->address, "[%s]:%u", host, ntohs(at.s_in6.sa_port));
+  }
+}
+
+static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine_config *config) {
+  if (config->terms == NULL) return NNG_ECRYPTO;
+
+  conn->terms = hold_terms(config->terms);
+  pthread_mutex_lock(&lock);
+  conn->ssl = SSL_new(conn->terms->ctx);
+  pthread_mutex_unlock(&lock);
+  BIO *bio = BIO_new(wire_method);
+  if (conn->ssl == NULL || bio == NULL || !expect_host(conn->ssl, conn->terms->peer_host)) {
+    BIO_free(bio);
+    conn_fini(conn);
+    return NNG_ENOMEM;
+  }
+  keep_address(conn, nng_stream);
+  BIO_set_data(bio, nng_stream);
+  SSL_set_bio(conn->ssl, bio, bio);
+  SSL_set_app_data(conn->ssl, conn);
+  SSL_set_verify(conn->ssl, SSL_get_verify_mode(conn->ssl), check_peer);
+  if (conn->terms->server)
+    SSL_set_accept_state(conn->ssl);
+  else
+    SSL_set_connect_state(conn->ssl);
+  return 0;
+}
+
+/* nng calls it as soon as a pipe is closed, and perhaps again. */
+static void conn_close(nng_tls_engine_conn *conn) {
+  ERR_clear_error();
+  if (conn->verified) (void)SSL_shutdown(conn->ssl);
+  ERR_clear_error();
+  pthread_mutex_lock(&lock);
+  void (*left)(void *self) = conn->left;
+  void *self = conn->left_self;
+  conn->left = NULL;
+  conn->closed = true;
+  pthread_mutex_unlock(&lock);
+  if (left != NULL) left(self);
+}
+
+/* What a call that did not succeed means to nng; it asks again after NNG_EAGAIN. A peer's end is
+ * never NNG_ECLOSED: nng's listeners and dialers would take it for their own and stop for ever. */
+static int failed(nng_tls_engine_conn *conn, int answer) {
+  switch (SSL_get_error(conn->ssl, answer)) {
+  case SSL_ERROR_WANT_READ:
+  case SSL_ERROR_WANT_WRITE: return NNG_EAGAIN;
+  case SSL_ERROR_ZERO_RETURN: return NNG_ECONNRESET;
+  case SSL_ERROR_SYSCALL: /* the stream ended; a peer that never said a word only looked at the port */
+    if (!conn->verified && SSL_get_state(conn->ssl) != TLS_ST_BEFORE) tell(conn);
+    return NNG_ECONNRESET;
+  default: tell(conn); return conn->verified ? NNG_ECRYPTO : NNG_EPEERAUTH;
+  }
+}
+
+/* nng closes a connection whose handshake has failed at once, with what it has not sent yet: the alert that tells the
+ * peer why. So we fail when we are called again, which nng does when that is sent. */
+static int conn_handshake(nng_tls_engine_conn *conn) {
+  BIO *wire = SSL_get_wbio(conn->ssl);
+  uint64_t written = BIO_number_written(wire);
+
+  if (conn->failure != 0) return conn->failure;
+  ERR_clear_error();
+  int answer = SSL_do_handshake(conn->ssl);
+  if (answer == 1) {
+    if (conn->terms->server) keep_chain(conn);
+    conn->verified = true;
+    return 0;
+  }
+  int rv = failed(conn, answer);
+  if (rv == NNG_EAGAIN || BIO_number_written(wire) == written) return rv;
+  conn->failure = rv;
+  return NNG_EAGAIN;
+}
+
+/* --- messages ----------------------------------------------------------------------------------
+ * nng 1.5.2 loses the end of a message where its pipe is closed in the moment between two parts of it: a part
+ * is done, and nng's thread that is to start the next one finds the stream closed and says nothing. Then the
+ * one thread that frees what is closed waits for that message for ever, and no pipe, descriptor or callback of
+ * the whole process ends from there on. Every message has two parts at least: its length, and the rest.
+ *
+ * So a direction's bit is set from the call that moves a part that is not the last one to the next call. A connection
+ * that is to end answers calls with an error, which is safe, and is closed while no bit is set; an error while the other
+ * direction's bit is set is left to the call that comes there. Pipes that nng closes because TCP failed do not come by
+ * here: there the window stays, but nng's queue of threads lies before it. */
+
+static void pass(struct frames *f, const uint8_t *bytes, size_t n) {
+  while (n > 0) {
+    size_t step = 1;
+
+    if (f->greeting_bytes < GREETING_BYTES) {
+      f->greeting_bytes++;
+    } else if (f->left > 0) {
+      step = n < f->left ? n : (size_t)f->left;
+      f->left -= step;
+    } else {
+      f->head = f->head << 8 | *bytes;
+      if (++f->head_bytes == HEAD_BYTES) {
+        f->left = f->head;
+        f->head = f->head_bytes = 0;
+      }
+    }
+    bytes += step;
+    n -= step;
+  }
+}
+
+static bool is_inside(const struct frames *f) {
+  return f->head_bytes > 0 || f->left > 0;
+}
+
+static bool begins(nng_tls_engine_conn *conn, unsigned bit) {
+  return (atomic_fetch_or(&conn->state, bit) & ENDING) == 0;
+}
+
+static int ends(nng_tls_engine_conn *conn, unsigned bit, int rv) {
+  unsigned other = (SENDING | RECEIVING) & ~bit;
+
+  if (rv != 0 && rv != NNG_EAGAIN) atomic_fetch_or(&conn->state, ENDING);
+  bool busy = (atomic_fetch_and(&conn->state, ~bit) & other) != 0;
+  return busy && rv != 0 ? NNG_EAGAIN : rv;
+}
+
+static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
+  if (!begins(conn, RECEIVING)) return ends(conn, RECEIVING, NNG_ECONNRESET);
+  ERR_clear_error();
+  int answer = SSL_read_ex(conn->ssl, bytes, *n, n);
+  if (answer != 1) return ends(conn, RECEIVING, failed(conn, answer));
+  pass(&conn->in, bytes, *n);
+  return is_inside(&conn->in) ? 0 : ends(conn, RECEIVING, 0);
+}
+
+static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n) {
+  if (!begins(conn, SENDING)) return ends(conn, SENDING, NNG_ECONNRESET);
+  ERR_clear_error();
+  int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
+  if (answer != 1) return ends(conn, SENDING, failed(conn, answer));
+  pass(&conn->out, bytes, *n);
+  return is_inside(&conn->out) ? 0 : ends(conn, SENDING, 0);
+}
+
+/* --- configurations ---------------------------------------------------------------------------- */
+
+static int config_init(nng_tls_engine_config *config, nng_tls_mode mode) {
+  (void)mode;
+  config->terms = NULL;
+  return 0;
+}
+
+static void config_fini(nng_tls_engine_config *config) {
+  drop_terms(config->terms);
+}
+
+/* nng itself sets the dialled host here in the configurations it makes: no terms, and no harm. */
+static int config_server(nng_tls_engine_config *config, const char *name) {
+  drop_terms(config->terms);
+  config->terms = find_terms(name);
+  return 0;
+}
+
+/* nng asks for "none" in the configuration it makes for a listener, which is then replaced. */
+static int config_auth(nng_tls_engine_config *config, nng_tls_auth_mode mode) {
+  (void)config, (void)mode;
+  return 0;
+}
+
+static int config_ca_chain(nng_tls_engine_config *config, const char *certs, const char *crl) {
+  (void)config, (void)certs, (void)crl;
+  return NNG_ENOTSUP;
+}
+
+static int config_own_cert(nng_tls_engine_config *config, const char *cert, const char *key,
+                           const char *password) {
+  (void)config, (void)cert, (void)key, (void)password;
+  return NNG_ENOTSUP;
+}
+
+static int config_version(nng_tls_engine_config *config, nng_tls_version low,
+                          nng_tls_version high) {
+  (void)config, (void)low;
+  return high < NNG_TLS_1_3 ? NNG_ENOTSUP : 0;
+}
+
+static nng_tls_engine_config_ops config_ops = {
+  .size = sizeof(struct nng_tls_engine_config),
+  .init = config_init,
+  .fini = config_fini,
+  .server = config_server,
+  .auth = config_auth,
+  .ca_chain = config_ca_chain,
+  .own_cert = config_own_cert,
+  .version = config_version,
+};
+
+static nng_tls_engine_conn_ops conn_ops = {
+  .size = sizeof(struct nng_tls_engine_conn),
+  .init = conn_init,
+  .fini = conn_fini,
+  .close = conn_close,
+  .handshake = conn_handshake,
+  .recv = conn_recv,
+  .send = conn_send,
+  .verified = conn_verified,
+};
+
+static const nng_tls_engine engine = {
+  .version = NNG_TLS_ENGINE_VERSION,
+  .config_ops = &config_ops,
+  .conn_ops = &conn_ops,
+  .name = "tracecollect",
+  .description = "OpenSSL, TLS 1.3",
+};
+
+static void register_engine(void) {
+  nng_socket first;
+
+  if (nng_sub0_open(&first) != 0) return;
+  nng_close(first);
+  wire_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "nng");
+  if (wire_method == NULL) return;
+  BIO_meth_set_write(wire_method, wire_write);
+  BIO_meth_set_read(wire_method, wire_read);
+  BIO_meth_set_ctrl(wire_method, wire_ctrl);
+  BIO_meth_set_create(wire_method, wire_create);
+  nng_tls_engine_register(&engine);
+}
+
+/* --- public ------------------------------------------------------------------------------------ */
+
+tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
+                     struct tc_nng_tls **out) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  struct tc_nng_tls *tls = calloc(1, sizeof *tls);
+  char name[sizeof TERMS_PREFIX + 16];
+
+  pthread_once(&once, register_engine);
+  if (strcmp(nng_tls_engine_name(), engine.name) != 0) {
+    free(tls);
+    return tb_fail(diag, TB_IO, "nng keeps its own TLS engine %s", nng_tls_engine_name());
+  }
+  if (tls == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+
+  SSL_CTX_up_ref(terms->ctx);
+  *tls = (struct tc_nng_tls){ .refs = 1,
+                              .ctx = terms->ctx,
+                              .server = terms->server,
+                              .peer_role = strdup(terms->peer_role),
+                              .refused = terms->refused,
+                              .self = terms->self };
+  if (terms->peer_host != NULL) tls->peer_host = strdup(terms->peer_host);
+  pthread_mutex_lock(&lock);
+  tls->number = ++last_number;
+  tls->next = all_terms;
+  all_terms = tls;
+  pthread_mutex_unlock(&lock);
+
+  snprintf(name, sizeof name, TERMS_PREFIX "%u", tls->number);
+  nng_tls_mode mode = terms->server ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT;
+  if (tls->peer_role == NULL || (terms->peer_host != NULL && tls->peer_host == NULL) ||
+      nng_tls_config_alloc(&tls->config, mode) != 0 ||
+      nng_tls_config_server_name(tls->config, name) != 0) {
+    tc_nng_tls_free(tls);
+    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  }
+  *out = tls;
+  return TB_OK;
+}
+
+void tc_nng_tls_free(struct tc_nng_tls *tls) {
+  if (tls == NULL) return;
+  pthread_mutex_lock(&lock);
+  tls->refused = NULL; /* connections may still live for a moment; self may not */
+  pthread_mutex_unlock(&lock);
+  if (tls->config != NULL) nng_tls_config_free(tls->config);
+  drop_terms(tls);
+}
+
+void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx) {
+  SSL_CTX_up_ref(ctx);
+  pthread_mutex_lock(&lock);
+  SSL_CTX *old = tls->ctx;
+  tls->ctx = ctx;
+  pthread_mutex_unlock(&lock);
+  SSL_CTX_free(old);
+}
+
+nng_tls_config *tc_nng_tls_config(struct tc_nng_tls *tls) {
+  return tls->config;
+}

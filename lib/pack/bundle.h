@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ordered events as a packed EventBundle (proto/archive.proto), without its number and loss, which only
+ * the lease's window knows: protobuf lets them stand before.
+ *
+ *   tp_bundle_begin(b, gen, &about);
+ *   while (...) tp_bundle_add(b, gen, ev, position, &lasted);
+ *   send(tp_bundle_bytes(b)); tp_bundle_write(b, place);
+ *
+ * A string, frame, stack or type name is looked up and written when the first event of the bundle refers to it.
+ *
+ * Memory    from mem: the bundle so far and its tables; kept for the next one until fini.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM: the event is not in the bundle, which stays whole.
+ */
+#ifndef TP_PACK_BUNDLE_H
+#define TP_PACK_BUNDLE_H
+
+#include "analysis/durations.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "event/allocfree.h"
+#include "event/generation.h"
+
+/* Whose events. */
+struct tp_bundle_about {
+  const unsigned char *stream; /* 16 bytes */
+  const char *service, *instance;
+  to_ns clock_trace_ns;   /* where the generation has no clock of its own */
+  uint64_t clock_wall_ns; /* 0: unknown */
+};
+
+struct tp_bundle {
+  struct tb_mem *mem;
+  struct tb_buf tables; /* whose they are; strings, frames, stacks and types as they come up */
+  struct tb_buf events;
+  struct tb_map strings; /* by where the text stands: index */
+  struct tb_map frames;  /* by program counter */
+  struct tb_map stacks;  /* by id */
+  uint32_t n_strings, n_frames, n_stacks;
+  uint64_t count; /* events */
+  uint64_t types[4];
+  struct to_allocfree heap; /* its table of types; names are the generation's */
+  bool heap_known;          /* it was read for this bundle */
+};
+
+void tp_bundle_init(struct tp_bundle *b, struct tb_mem *mem);
+void tp_bundle_fini(struct tp_bundle *b); /* accepts a zeroed one */
+
+TB_MUST tb_rc tp_bundle_begin(struct tp_bundle *b, const struct to_generation *gen,
+                              const struct tp_bundle_about *about);
+TB_MUST tb_rc tp_bundle_add(struct tp_bundle *b, const struct to_generation *gen,
+                            const struct to_event *ev, uint64_t position,
+                            const struct to_duration *lasted);
+/* The message so far: its size, and the message itself. */
+static inline size_t tp_bundle_bytes(const struct tp_bundle *b) {
+  return b->tables.len + b->events.len;
+}
+void tp_bundle_write(const struct tp_bundle *b, void *out);
+
+#endif

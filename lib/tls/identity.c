@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/identity.h"
+
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+
+static void names_freep(GENERAL_NAMES **names) {
+  GENERAL_NAMES_free(*names);
+}
+
+static bool is_plain(const char *uri, size_t len) {
+  for (size_t i = 0; i < len; i++)
+    if (uri[i] <= ' ' || uri[i] >= 0x7f) return false;
+  return true;
+}
+
+tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
+                     char out[TC_IDENTITY_BYTES + 1]) {
+  TB_CLEANUP(names_freep)
+  GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+  const ASN1_STRING *uri = NULL;
+  char want[64];
+  int uris = 0;
+
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+    const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+
+    if (name->type != GEN_URI) continue;
+    uri = name->d.uniformResourceIdentifier;
+    uris++;
+  }
+  if (uris != 1)
+    return tb_fail(diag, TB_REFUSED, "certificate has %d SAN URIs, exactly one names a peer", uris);
+
+  const char *text = (const char *)ASN1_STRING_get0_data(uri);
+  size_t len = (size_t)ASN1_STRING_length(uri);
+  size_t want_len = (size_t)snprintf(want, sizeof want, "tracecollect:%s/", role);
+  if (len > TC_IDENTITY_BYTES || !is_plain(text, len))
+    return tb_fail(diag, TB_REFUSED, "certificate's SAN URI is not a name of ours");
+  if (len <= want_len || memcmp(text, want, want_len) != 0)
+    return tb_fail(diag, TB_REFUSED, "certificate is for %.*s, here %sNAME is needed", (int)len,
+                   text, want);
+  memcpy(out, text, len);
+  out[len] = '\0';
+  return TB_OK;
+}
+
+void tc_serial_text(const ASN1_INTEGER *serial, char out[TC_SERIAL_MAX + 1]) {
+  const unsigned char *bytes = ASN1_STRING_get0_data(serial);
+  int n = ASN1_STRING_length(serial);
+  size_t used = 0;
+
+  out[0] = '\0';
+  for (int i = 0; i < n && used + 2 <= TC_SERIAL_MAX; i++, used += 2)
+    snprintf(out + used, TC_SERIAL_MAX + 1 - used, "%02X", bytes[i]);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes keys, certificates and revocation lists; shared by the certs*.c files only. dir is for messages;
+ * dialled: a server's name is a host's, too. */
+#ifndef TC_TLS_ISSUE_H
+#define TC_TLS_ISSUE_H
+
+#include <openssl/x509.h>
+#include <stdio.h>
+
+#include "tls/authority.h"
+
+struct tc__draft {
+  int dir_fd;
+  const char *dir;
+  struct tb_diag *diag;
+  X509 *cert;
+  EVP_PKEY *key;
+  X509 *ca; /* the issuer; cert itself for an authority */
+  EVP_PKEY *ca_key;
+  X509_CRL *list;
+};
+
+void tc__draft_finip(struct tc__draft *d);
+TB_MUST tb_rc tc__draft_fail(struct tc__draft *d, const char *file); /* in OpenSSL's words */
+TB_MUST tb_rc tc__draft_authority(struct tc__draft *d);              /* ca and ca_key */
+TB_MUST tb_rc tc__draft_open(struct tc__draft *d, const char *file, FILE **out);
+TB_MUST tb_rc tc__draft_new_key(struct tc__draft *d, const char *name);
+TB_MUST tb_rc tc__draft_number(struct tc__draft *d, const char *name); /* a new serial number */
+/* From now on so many days, and no longer than the authority. */
+TB_MUST tb_rc tc__draft_times(struct tc__draft *d, const char *name, bool authority, long days);
+/* value: OpenSSL's words for a constant extension, never text from outside. */
+bool tc__draft_extend(struct tc__draft *d, int nid, const char *value);
+
+/* Written beside, synced, renamed: a file is there whole or not at all. */
+/* A name, a serial number and what stands between and behind them. */
+enum { TC__CERT_FILE_BYTES = 2 * TC_CERT_NAME_MAX + 16 };
+
+enum tc__pem { TC__PEM_KEY, TC__PEM_CERT, TC__PEM_LIST };
+TB_MUST tb_rc tc__draft_write(struct tc__draft *d, const char *file, enum tc__pem what);
+
+/* The certificate in a file of dir. */
+TB_MUST tb_rc tc__draft_read(struct tc__draft *d, const char *file, X509 **out);
+/* It is of the authority, whose key signed it. */
+bool tc__draft_is_ours(const struct tc__draft *d, X509 *cert);
+/* The authority's list so far; list stays NULL where there is none. */
+TB_MUST tb_rc tc__draft_list(struct tc__draft *d);
+
+/* certs.c. No other process changes the folder until the caller closes out. */
+TB_MUST tb_rc tc__certs_lock(const char *dir, struct tb_diag *diag, int *out);
+bool tc__certs_has(int dir_fd, const char *name, const char *suffix);
+bool tc__certs_name_fits(const char *name);
+
+TB_MUST tb_rc tc__certs_authority(int dir_fd, const char *dir, long days, struct tb_diag *diag);
+/* Of the authority in the folder. */
+TB_MUST tb_rc tc__certs_fingerprint(int dir_fd, const char *dir, struct tb_diag *diag,
+                                    char out[TC_FINGERPRINT_BYTES]);
+TB_MUST tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char *name,
+                              bool dialled, long days, struct tb_diag *diag);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/pem_fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* 0, or an errno. */
+static int look_at(const char *path) {
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+  if (fd < 0) return errno;
+  int error = fstat(fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
+  close(fd);
+  return error;
+}
+
+static bool is_no_pem(unsigned long error) {
+  int lib = ERR_GET_LIB(error), reason = ERR_GET_REASON(error);
+
+  return error == 0 || reason == ERR_R_UNSUPPORTED ||
+         (lib == ERR_LIB_PEM && reason == PEM_R_NO_START_LINE) ||
+         (lib == ERR_LIB_X509 && reason == X509_R_NO_CERTIFICATE_OR_CRL_FOUND);
+}
+
+const char *tc_pem_fault(const char *path, const char *wanted) {
+  unsigned long error = ERR_peek_error();
+  const char *why = ERR_reason_error_string(error);
+  bool is_key = strcmp(wanted, "private key") == 0;
+  int unreadable = look_at(path);
+
+  ERR_clear_error();
+  if (unreadable != 0) return strerror(unreadable);
+  if (is_no_pem(error)) return is_key ? "no private key in PEM" : "no certificate in PEM";
+  if (ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
+    return "does not fit the certificate";
+  return why != NULL ? why : "cannot be used";
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words for a certificate, key or CA that OpenSSL would not take from a file.
+ *
+ * OpenSSL's own blur what a person can mend: a folder in the place of a file, a file of something else, and a key of another
+ * certificate are "no start line", "unsupported" and "system lib".
+ *
+ * Threads   any; of the thread's queue of OpenSSL errors, which it leaves empty. */
+#ifndef TC_TLS_PEM_FAULT_H
+#define TC_TLS_PEM_FAULT_H
+
+const char *tc_pem_fault(const char *path,
+                         const char *wanted); /* wanted: "certificate", "private key" */
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* protobuf-c over malloc, which tells a shortage of memory from a message that does not parse: unpack answers NULL
+ * for both, and what is durable must not be given up for want of a few bytes.
+ *
+ *   struct tc_heap heap;
+ *   tc_heap_init(&heap);
+ *   Close *close = tracecollect__v1__close__unpack(&heap.allocator, len, payload);
+ *   if (close == NULL && heap.is_short) return TB_NOMEM;
+ *   ...
+ *   tracecollect__v1__close__free_unpacked(close, NULL);
+ *
+ * Threads   use each object from one thread at a time.
+ */
+#ifndef TC_PROTO_ALLOCATOR_H
+#define TC_PROTO_ALLOCATOR_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+
+struct tc_heap {
+  ProtobufCAllocator allocator; /* allocator_data is the heap: it must not move once it is used */
+  bool is_short;                /* an allocation failed */
+};
+
+void tc_heap_init(struct tc_heap *heap);
+
+#endif

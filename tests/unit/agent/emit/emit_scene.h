@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of emitting share: a session whose trace stays here.
+ *
+ * Where a generation is lost the collector has a hole, and behind it a new trace begins; so here. */
+#ifndef TT_UNIT_EMIT_EMIT_SCENE_H
+#define TT_UNIT_EMIT_EMIT_SCENE_H
+
+#include "agent/emit/generation/session.h"
+
+enum { EMITTED_TRACES_MAX = 1024 };
+
+struct emitted {
+  struct {
+    unsigned char *bytes; /* a whole trace, header and all */
+    size_t n, room;
+  } trace[EMITTED_TRACES_MAX];
+  unsigned traces;       /* the last one may have no generation */
+  uint64_t lost;         /* generations */
+  enum ta_loss lost_why; /* the last of them */
+  uint64_t ended;
+  /* Of the generation being written. */
+  unsigned char header[TW_HEADER_BYTES];
+  size_t began; /* in the last trace */
+  bool losing;
+};
+
+/* No generation ends by time, unless config says so. 0: it could be started. */
+int emit_begin(struct emitted *e, const struct ta_emit_config *config, uint64_t memory_bytes);
+int emit_begin_version(struct emitted *e, unsigned version);
+struct ta_outlet emit_outlet(struct emitted *e);
+int emit_end(struct emitted *e); /* 0: stopped; from here on e may be looked at */
+void emit_free(struct emitted *e);
+void emit_turn(void); /* a generation ends here */
+
+#endif

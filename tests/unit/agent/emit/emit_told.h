@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was emitted, event by event in order: a line for each with its name, and behind it every stack that it has, from
+ * the innermost function on, as " < FUNCTION FILE:LINE"; files without their folders. Of an experiment's event also every
+ * other argument, as " LABEL=WHAT". */
+#ifndef TT_UNIT_EMIT_EMIT_TOLD_H
+#define TT_UNIT_EMIT_EMIT_TOLD_H
+
+#include "event/event.h"
+#include "tests/unit/agent/emit/emit_scene.h"
+
+/* The session ends; its one trace goes through our reader, which must find no fault. */
+void emit_end_and_read(struct emitted *e, struct to_event_sink sink);
+
+/* No generation ends by time, unless config says so. */
+void emit_told_begin(struct emitted *e, struct ta_emit_config config);
+/* The session ends, and is read. The caller's to free. */
+char *emit_told_end(struct emitted *e);
+
+/* Sessions of run() until one of them is told with these words: what functions are called is there when it is there. */
+void emit_until_told(void (*run)(void), struct ta_emit_config config, const char *words);
+
+#endif

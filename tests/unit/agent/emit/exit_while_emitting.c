@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leaves main() while a thread emits and generations turn, without a word to the agent; for test_emit.c. Answers 5. */
+#include <poll.h>
+#include <pthread.h>
+
+#include "agent/emit/generation/session.h"
+
+static void write_nothing(void *self, const void *bytes, size_t n) {
+  (void)self, (void)bytes, (void)n;
+}
+static void note_nothing(void *self, uint64_t gen) {
+  (void)self, (void)gen;
+}
+static void lose_nothing(void *self, uint64_t gen, enum ta_loss why) {
+  (void)self, (void)gen, (void)why;
+}
+
+static void *emit_for_ever(void *arg) {
+  for (;;) ta_heap_alloc(1);
+  return arg;
+}
+
+int main(void) {
+  struct ta_outlet out = { NULL, write_nothing, lose_nothing, note_nothing, NULL, NULL, 0 };
+  struct ta_emit_config config = { .generation_ms = 50, .generation_bytes = 64 << 10 };
+  struct ta_emit_status status = { .size = sizeof status };
+  pthread_t thread;
+
+  if (ta_emit_start_to(&out, &config, 1 << 20) != 0) return 1;
+  if (pthread_create(&thread, NULL, emit_for_ever, NULL) != 0) return 1;
+  while (ta_emit_status(&status) == 0 && status.generations < 2) poll(NULL, 0, 1);
+  return 5;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* E2: a thread that was told by who makes it goes on as what was told, however long it takes to come; and one that nobody
+ * told, or that comes into another session, is there all the same. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/emit/events/act.h"
+#include "agent/emit/events/spawn.h"
+#include "support/order_text.h"
+#include "tests/unit/agent/emit/emit_scene.h"
+
+struct told {
+  struct tt_run run;
+  size_t made, made_by_nobody; /* goroutines */
+};
+
+static struct told end(struct emitted *e) {
+  struct told told = { 0 };
+
+  cr_assert_eq(emit_end(e), 0);
+  cr_assert_eq(e->traces, 1);
+  tt_order_bytes(&told.run, e->trace[0].bytes, e->trace[0].n);
+  TT_OK(told.run);
+  for (size_t i = 0; i < told.run.count; i++) {
+    if (told.run.events[i].type != TW_EV_GO_CREATE) continue;
+    told.made++;
+    told.made_by_nobody += told.run.events[i].g < 0;
+  }
+  emit_free(e);
+  return told;
+}
+
+/* The first of its type that names that goroutine, or is its own. */
+static const struct to_event *find(const struct told *told, enum tw_event type, uint64_t id) {
+  const struct to_event *found = NULL;
+
+  for (size_t i = 0; i < told->run.count && found == NULL; i++) {
+    const struct to_event *ev = &told->run.events[i];
+    if (ev->type == type && (ev->args[0] == id || ev->g == (int64_t)id)) found = ev;
+  }
+  cr_assert_not_null(found, "no event %d of goroutine %lu", (int)type, (unsigned long)id);
+  return found;
+}
+
+static void *live(void *arg) {
+  ta_birth_is_mine(*(const struct ta_birth *)arg);
+  ta_thread_attach(0);
+  ta_heap_alloc(2);
+  return NULL;
+}
+
+static void make(struct ta_birth birth) {
+  pthread_t thread;
+
+  cr_assert_eq(pthread_create(&thread, NULL, live, &birth), 0);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+static struct ta_birth tell(void) {
+  return ta_birth_begin(ta_name_of("kid"), ta_name_of("make"), NULL);
+}
+
+Test(emit_births, who_makes_a_thread_is_who_made_its_goroutine) {
+  static const unsigned versions[] = { 22, 23, 25, 26 };
+  struct emitted e;
+
+  for (unsigned i = 0; i < 4 * 4; i++) {
+    cr_assert_eq(emit_begin_version(&e, versions[i / 4]), 0);
+    struct ta_birth birth = tell();
+    cr_assert_not_null(birth.go);
+    for (unsigned turns = 0; turns < i % 4; turns++) emit_turn();
+    make(birth);
+    struct told told = end(&e);
+    cr_assert_eq(told.made, 2);
+    cr_assert_eq(told.made_by_nobody, 1); /* this thread's */
+    const struct to_event *made = find(&told, TW_EV_GO_CREATE, birth.id);
+    const struct to_event *runs = find(&told, TW_EV_GO_START, birth.id);
+    cr_assert(made->g >= 0 && made->args[0] == birth.id);
+    cr_assert_eq(made->args[1], ta_name_of("kid"));
+    cr_assert_eq(made->args[2], ta_name_of("make"));
+    cr_assert_neq(made->m, runs->m);
+    cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, runs->m);
+    tt_run_fini(&told.run);
+  }
+}
+
+Test(emit_births, of_a_thread_that_could_not_be_made_the_story_ends) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  emit_turn();
+  ta_birth_fail(birth);
+  ta_heap_alloc(1);
+  struct told told = end(&e);
+  const struct to_event *made = find(&told, TW_EV_GO_CREATE, birth.id);
+  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, made->m);
+  cr_assert_eq(find(&told, TW_EV_HEAP_ALLOC, 1)->g, made->g);
+  tt_run_fini(&told.run);
+}
+
+Test(emit_births, a_thread_that_comes_into_another_session_makes_itself) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  struct told told = end(&e);
+  tt_run_fini(&told.run);
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_birth_fail(birth); /* says nothing */
+  make(birth);
+  told = end(&e);
+  cr_assert_eq(told.made, 1);
+  cr_assert_eq(told.made_by_nobody, 1);
+  tt_run_fini(&told.run);
+}
+
+Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) {
+  struct emitted e;
+
+  cr_assert_null(tell().go);
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_wait_begin(TA_WAIT_MUTEX);
+  struct ta_birth birth = tell();
+  cr_assert_null(birth.go);
+  make(birth);
+  ta_wait_end();
+  struct told told = end(&e);
+  cr_assert_eq(told.made_by_nobody, 2);
+  tt_run_fini(&told.run);
+}
+
+/* Its handler, say, has come before. */
+static void *live_first(void *arg) {
+  ta_heap_alloc(3);
+  return live(arg);
+}
+
+Test(emit_births, a_thread_that_is_there_already_ends_what_was_told_of_it) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  cr_assert_eq(pthread_create(&thread, NULL, live_first, &birth), 0);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  cr_assert_eq(told.made_by_nobody, 2);
+  const struct to_event *kid = find(&told, TW_EV_HEAP_ALLOC, 3);
+  cr_assert_neq(kid->g, (int64_t)birth.id);
+  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, kid->m);
+  cr_assert_eq(find(&told, TW_EV_HEAP_ALLOC, 2)->g, kid->g);
+  tt_run_fini(&told.run);
+}
+
+static void *find_no_place(void *arg) {
+  ta_birth_is_mine(*(const struct ta_birth *)arg);
+  ta_birth_is_over();
+  return NULL;
+}
+
+Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  cr_assert_eq(pthread_create(&thread, NULL, find_no_place, &birth), 0);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  emit_turn();
+  struct ta_birth next = tell();
+  make(next);
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  const struct to_event *made = find(&told, TW_EV_GO_CREATE, next.id);
+  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, made->m);
+  tt_run_fini(&told.run);
+}
+
+/* Somebody else runs what was told. */
+Test(emit_births, who_finds_it_taken_makes_itself) {
+  struct emitted e;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  struct ta_birth birth = tell();
+  ta_fiber_switch(ta_fiber_of(birth.go));
+  make(birth);
+  ta_fiber_end();
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  cr_assert_eq(told.made_by_nobody, 2);
+  tt_run_fini(&told.run);
+}
+
+static pthread_barrier_t meeting;
+
+static void *live_for_long(void *arg) {
+  void *answer = live(arg);
+
+  pthread_barrier_wait(&meeting);
+  pthread_barrier_wait(&meeting);
+  return answer;
+}
+
+Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
+  struct emitted e;
+  pthread_t thread;
+
+  cr_assert_eq(emit_begin_version(&e, 26), 0);
+  ta_fiber fiber = ta_fiber_create(ta_name_of("fiber"), 0);
+  ta_fiber_switch(fiber);
+  struct ta_birth birth = tell();
+  pthread_barrier_init(&meeting, NULL, 2);
+  cr_assert_eq(pthread_create(&thread, NULL, live_for_long, &birth), 0);
+  pthread_barrier_wait(&meeting);
+  ta_birth_fail(birth);
+  cr_assert_eq(ta_fiber_self(), fiber);
+  pthread_barrier_wait(&meeting);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  ta_fiber_end();
+  struct told told = end(&e);
+  cr_assert_eq(told.made, 3);
+  tt_run_fini(&told.run);
+}
+
+/* Many at once, while generations end as fast as they can. */
+
+enum { MAKERS = 4, KIDS = 25 };
+static atomic_int making;
+
+static void *make_kids(void *arg) {
+  for (int i = 0; i < KIDS; i++) {
+    struct ta_birth birth = tell();
+    if (i % 5 == 4)
+      ta_birth_fail(birth);
+    else
+      make(birth);
+  }
+  making--;
+  return arg;
+}
+
+Test(emit_births, whoever_is_made_meanwhile_it_is_a_trace) {
+  struct ta_emit_config config = { .version = 26, .generation_ms = 60000 };
+  pthread_t maker[MAKERS];
+  struct emitted e;
+
+  cr_assert_eq(emit_begin(&e, &config, 32 << 20), 0); /* no generation is lost */
+  making = MAKERS;
+  for (int i = 0; i < MAKERS; i++) pthread_create(&maker[i], NULL, make_kids, NULL);
+  while (making > 0) emit_turn();
+  for (int i = 0; i < MAKERS; i++) pthread_join(maker[i], NULL);
+  struct told told = end(&e);
+  cr_assert_eq(told.made, MAKERS + MAKERS * KIDS);
+  cr_assert_eq(told.made_by_nobody, MAKERS);
+  tt_run_fini(&told.run);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A generation made by hand, for tests that feed ordered events to an analysis without a trace.
+ *
+ * fake_generation.c takes the place of event/generation.c in the test's binary. */
+#ifndef TT_UNIT_ANALYSIS_FAKE_GENERATION_H
+#define TT_UNIT_ANALYSIS_FAKE_GENERATION_H
+
+#include "analysis/analysis.h"
+#include "wire/spec.h"
+
+enum { TT_FAKE_STACKS = 8, TT_FAKE_FRAMES = 4 };
+
+/* String ids: 1 to 4. Stack ids: 1 to TT_FAKE_STACKS; a stack ends at the first frame without pc. */
+struct to_generation {
+  uint64_t number;
+  const char *string[5];
+  struct tt_fake_frame {
+    uint64_t pc, line;
+    const char *function, *file;
+  } stack[TT_FAKE_STACKS + 1][TT_FAKE_FRAMES];
+  struct to_clock clock; /* wall_s 0: none */
+};
+
+/* The analyses with a tb_mem that a test can look at. */
+struct tt_analyses {
+  struct tb_mem mem;
+  struct to_analyses *a;
+};
+void tt_analyses_open(struct tt_analyses *t, to_ns blocked_after_ns, size_t stacks_max);
+/* Asserts that every byte is given back. */
+void tt_analyses_close(struct tt_analyses *t);
+
+/* Feeds one event and asserts that it is taken. */
+#define TT_FEED(t, gen, ...)                                                                       \
+  cr_assert_eq(to_analyses_events((t)->a, (gen), &(struct to_event){ __VA_ARGS__ }, 1), TB_OK)
+
+const struct to_report *tt_report(struct tt_analyses *t, enum to_analysis_kind kind,
+                                  enum to_window window);
+
+#endif

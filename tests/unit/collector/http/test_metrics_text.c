@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collector/base/logger.h"
+#include "collector/http/metrics_text.h"
+#include "proto/report.pb-c.h"
+#include "proto/report_view.pb-c.h"
+
+static struct tb_mem mem;
+
+static char *scrape(struct tc_metrics *const *loops, size_t n, struct tc_reports *reports) {
+  static struct tb_buf out;
+  struct tc_store_stats store = { .commits = 7,
+                                  .commit_ns_total = 1500000000,
+                                  .log_waits = TC_SHORT_INODES };
+
+  tb_buf_fini(&out); /* of the scrape before */
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_buf_init(&out, &mem);
+  cr_assert_eq(tc_metrics_text(&out, loops, n, &store, reports), TB_OK);
+  tb_buf_byte(&out, '\0');
+  return (char *)out.data;
+}
+
+static void expect_line(const char *text, const char *line) {
+  char want[300];
+
+  snprintf(want, sizeof want, "\n%s\n", line);
+  cr_assert_not_null(strstr(text, want), "no line \"%s\" in:\n%s", line, text);
+}
+
+Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
+  struct tc_metrics a = { .records_received_total = 3, .analysis_slice_max_seconds = 5000000 };
+  struct tc_metrics b = { .records_received_total = 4, .analysis_slice_max_seconds = 2000000 };
+  struct tc_metrics *loops[] = { &a, &b };
+  char *text = scrape(loops, 2, NULL);
+
+  expect_line(text, "tracecollect_records_received_total 7");
+  expect_line(text, "tracecollect_analysis_slice_max_seconds 0.005000000");
+  expect_line(text, "tracecollect_commits_total 7");
+  expect_line(text, "tracecollect_commit_seconds_total 1.500000000");
+  expect_line(text, "# TYPE tracecollect_commits_total counter");
+  expect_line(text, "# TYPE tracecollect_connections gauge");
+  expect_line(text, "tracecollect_store_waits{part=\"log\",reason=\"inodes\"} 1");
+  expect_line(text, "tracecollect_store_waits{part=\"log\",reason=\"space\"} 0");
+  expect_line(text, "tracecollect_store_waits{part=\"archive\",reason=\"inodes\"} 0");
+}
+
+/* Every row of metrics.def is there once, with its sentence, and is named as Prometheus asks. */
+Test(metrics, every_row_of_the_table_is_shown) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  char *text = scrape(loops, 1, NULL);
+  const struct {
+    const char *type, *name, *help;
+  } rows[] = {
+#define TC_METRIC(type, field, help)             { #type, #field, help },
+#define TC_STORE_METRIC(type, name, field, help) { #type, #name, help },
+#define TC_WAIT_METRIC(type, name, help)         { #type, #name, help },
+#include "metrics/collector.def"
+#undef TC_WAIT_METRIC
+#undef TC_METRIC
+#undef TC_STORE_METRIC
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    bool counts = strstr(rows[i].type, "COUNTER") != NULL;
+    size_t len = strlen(rows[i].name);
+    char line[400];
+
+    snprintf(line, sizeof line, "# HELP tracecollect_%s %s\n# TYPE tracecollect_%s %s\n",
+             rows[i].name, rows[i].help, rows[i].name, counts ? "counter" : "gauge");
+    char *at = strstr(text, line);
+    cr_assert_not_null(at, "%s", line);
+    cr_assert_null(strstr(at + 1, line), "twice: %s", line);
+    cr_assert_eq(counts, len > 6 && strcmp(rows[i].name + len - 6, "_total") == 0, "%s",
+                 rows[i].name);
+  }
+}
+
+static void publish_stw(struct tc_reports *reports, unsigned id, const char *service,
+                        const char *instance, const char *reason_id, uint64_t count) {
+  Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
+  Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT;
+  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
+  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  Tracecollect__V1__StwReason *rows[] = { &reason };
+  unsigned char stream[16] = { 0 }, bytes[500];
+  char name[100];
+
+  memcpy(stream, &id, sizeof id);
+  snprintf(name, sizeof name, "%s", reason_id);
+  stopped.count = count;
+  stopped.total_ns = 2000000;
+  stopped.p50_ns = 1000;
+  reason.id = name;
+  reason.stopped = &stopped;
+  stw.n_reasons = 1;
+  stw.reasons = rows;
+  m.stw = &stw;
+  struct tc_report report = { .stream = stream,
+                              .service = service,
+                              .instance = instance,
+                              .kind = "stw",
+                              .window = "all",
+                              .bytes = bytes,
+                              .len = tracecollect__v1__stream_report__pack(&m, bytes) };
+  cr_assert_eq(tc_reports_publish(reports, &report), TB_OK);
+}
+
+Test(metrics, traced_programs_show_their_newest_stream) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+  char *text;
+
+  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
+  publish_stw(reports, 1, "shop", "host:1", "/stw/gc/mark-termination", 50);
+  publish_stw(reports, 2, "shop", "host:1", "/stw/gc/mark-termination",
+              3); /* the program was restarted */
+  publish_stw(reports, 3, "evil\"} 1\n", "host:1", "/stw/other", 1);
+  text = scrape(loops, 1, reports);
+  expect_line(text, "# TYPE trace_stw_seconds summary");
+  expect_line(text, "trace_stw_seconds_count{service=\"shop\",instance=\"host:1\","
+                    "reason=\"gc.mark-termination\"} 3");
+  expect_line(text, "trace_stw_seconds{service=\"shop\",instance=\"host:1\","
+                    "reason=\"gc.mark-termination\",quantile=\"0.5\"} 0.000001000");
+  expect_line(text, "trace_stw_seconds_sum{service=\"other\",instance=\"host:1\","
+                    "reason=\"other\"} 0.002000000");
+  cr_assert_null(strstr(text, "evil"));
+  tc_reports_free(reports);
+}
+
+static unsigned count(const char *text, const char *what) {
+  unsigned n = 0;
+
+  for (const char *at = text; (at = strstr(at, what)) != NULL; at++) n++;
+  return n;
+}
+
+Test(metrics, peers_cannot_make_more_series_than_the_limit) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+  char service[32], *text;
+
+  cr_assert_eq(tc_reports_new(16 << 20, &reports), TB_OK);
+  for (unsigned i = 0; i < TC_PEER_SERIES_MAX; i++) {
+    snprintf(service, sizeof service, "s%u", i);
+    publish_stw(reports, i, service, "host:1", "/stw/x", 1);
+    if (i != 199 && i != 200) continue;
+    text = scrape(loops, 1, reports);
+    cr_expect_eq(count(text, "quantile="), i == 199 ? 600 : 0, "quantiles are the first to go");
+    cr_expect_eq(count(text, "\ntrace_stw_seconds_count{"), i + 1);
+    expect_line(text, "tracecollect_peer_series_left_out 0");
+  }
+  text = scrape(loops, 1, reports);
+  cr_assert_eq(count(text, "\ntrace_"), TC_PEER_SERIES_MAX);
+  expect_line(text, "tracecollect_peer_series_left_out 500");
+  tc_reports_free(reports);
+}
+
+Test(metrics, of_too_many_instances_their_service_is_shown) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+  char instance[32], *text;
+
+  cr_assert_eq(tc_reports_new(16 << 20, &reports), TB_OK);
+  for (unsigned i = 0; i < 600; i++) {
+    snprintf(instance, sizeof instance, "h%u", i);
+    publish_stw(reports, i, "shop", instance, "/stw/x", 2);
+  }
+  text = scrape(loops, 1, reports);
+  expect_line(text,
+              "trace_stw_seconds_count{service=\"shop\",instance=\"other\",reason=\"x\"} 1200");
+  expect_line(
+      text, "trace_stw_seconds_sum{service=\"shop\",instance=\"other\",reason=\"x\"} 1.200000000");
+  expect_line(text, "tracecollect_peer_series_left_out 0");
+  tc_reports_free(reports);
+}
+
+/* proto/report_view.proto repeats numbers of report.proto. */
+Test(metrics, a_view_reads_what_a_report_says) {
+  Tracecollect__V1__Distribution blocked = TRACECOLLECT__V1__DISTRIBUTION__INIT;
+  Tracecollect__V1__BlockedCall call = TRACECOLLECT__V1__BLOCKED_CALL__INIT, *calls[] = { &call };
+  Tracecollect__V1__SyscallReport syscall = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
+  Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT, *reasons[] = { &reason };
+  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
+  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  char service[] = "shop", instance[] = "one", why[] = "GC";
+  unsigned char bytes[500], id[] = { 7, 8 };
+
+  blocked.count = 11;
+  call.goroutine = 12;
+  syscall.blocked = &blocked;
+  syscall.n_blocked_now = 1;
+  syscall.blocked_now = calls;
+  syscall.blocked_now_total = 13;
+  reason.reason = why;
+  stw.n_reasons = 1;
+  stw.reasons = reasons;
+  m.stream = (ProtobufCBinaryData){ sizeof id, id };
+  m.service = service;
+  m.instance = instance;
+  m.until_wall_ns = 14;
+  m.syscall = &syscall;
+  m.stw = &stw;
+  size_t len = tracecollect__v1__stream_report__pack(&m, bytes);
+  Tracecollect__V1__ReportView *view = tracecollect__v1__report_view__unpack(NULL, len, bytes);
+
+  cr_assert_not_null(view);
+  cr_expect_eq(view->stream.len, 2);
+  cr_expect_str_eq(view->service, "shop");
+  cr_expect_str_eq(view->instance, "one");
+  cr_expect_eq(view->until_wall_ns, 14);
+  cr_expect_eq(view->syscall->blocked->count, 11);
+  cr_expect_eq(view->syscall->blocked_now[0]->goroutine, 12);
+  cr_expect_eq(view->syscall->blocked_now_total, 13);
+  cr_expect_str_eq(view->stw->reasons[0]->reason, "GC");
+  tracecollect__v1__report_view__free_unpacked(view, NULL);
+}
+
+Test(journal, what_a_peer_says_is_escaped_and_cut) {
+  char out[TC_ESCAPE_MAX + 1], big[1000];
+
+  cr_assert_str_eq(tc_escape(out, "a b\n\"\\\x7f\xff", 8), "a b\\x0a\\x22\\x5c\\x7f\\xff");
+  memset(big, '\n', sizeof big);
+  cr_assert_eq(strlen(tc_escape(out, big, sizeof big)), TC_ESCAPE_MAX);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "collector/segment/writer.h"
+
+static char dir[] = "/tmp/tc-segment-XXXXXX";
+static int fd;
+static struct tc_segment *segment;
+static struct tb_diag diag;
+static const char hex[] = "00112233445566778899aabbccddeeff";
+
+static void open_segment(void) {
+  cr_assert_not_null(mkdtemp(dir));
+  fd = open(dir, O_RDONLY | O_DIRECTORY);
+  cr_assert_eq(tc_segment_new(fd, hex, 5, "go 1.26 trace\0\0\0", 16, &diag, &segment), TB_OK, "%s",
+               diag.text);
+}
+
+static void remove_segment(void) {
+  char command[64];
+
+  tc_segment_free(segment);
+  close(fd);
+  snprintf(command, sizeof command, "rm -r %s", dir);
+  cr_assert_eq(system(command), 0);
+}
+
+TestSuite(segment, .init = open_segment, .fini = remove_segment);
+
+static struct tc_segment_claim claim;
+
+static void append(uint64_t gen, const char *text) {
+  uint32_t len = (uint32_t)strlen(text), crc = tb_crc32c(0, text, len), le = htole32(crc);
+
+  cr_assert_eq(tc_segment_append(segment, gen, ++claim.seq, text, len, crc, &diag), TB_OK, "%s",
+               diag.text);
+  claim.gen = gen;
+  claim.batches++;
+  claim.bytes += len;
+  claim.crc = tb_crc32c(claim.crc, &le, 4);
+}
+
+static tb_rc end(void) {
+  tb_rc rc;
+
+  claim.seq++;
+  rc = tc_segment_end(segment, &claim, &diag);
+  claim = (struct tc_segment_claim){ .seq = claim.seq };
+  return rc;
+}
+
+/* What lies in the file is what its checksums say, and what was said of it. */
+static void expect(struct tc_segment *s, const char *text) {
+  unsigned char got[4096], sha[32], want[32];
+  unsigned len = 32;
+  size_t n = 16 + strlen(text);
+
+  cr_assert_eq(tc_segment_flush(s, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(pread(s->fd, got, sizeof got, 0), (ssize_t)n);
+  cr_assert_eq(memcmp(got + 16, text, n - 16), 0);
+  cr_assert_eq(s->bytes, n);
+  cr_assert_eq(s->crc, tb_crc32c(0, got, n));
+  cr_assert_eq(tc_segment_sha256(s, sha), TB_OK);
+  EVP_Digest(got, n, want, &len, EVP_sha256(), NULL);
+  cr_assert_eq(memcmp(sha, want, 32), 0);
+}
+
+Test(segment, holds_the_header_and_the_batches_as_they_came) {
+  append(5, "one");
+  append(5, "two");
+  cr_assert_eq(end(), TB_OK, "%s", diag.text);
+  expect(segment, "onetwo");
+  cr_assert_eq(segment->gens[0].offset, 16);
+  cr_assert_eq(segment->gens[0].bytes, 6);
+  cr_assert_eq(segment->gens[0].crc, tb_crc32c(0, "onetwo", 6));
+}
+
+Test(segment, more_batches_than_one_call_writes) {
+  char text[10 * 300 + 1] = "", one[300][11];
+
+  for (int i = 0; i < 300; i++) {
+    snprintf(one[i], sizeof one[i], "batch %04d", i);
+    append(5, one[i]);
+    strcat(text, one[i]);
+  }
+  cr_assert_eq(end(), TB_OK);
+  expect(segment, text);
+}
+
+Test(segment, an_end_that_says_something_else_is_told_apart) {
+  static const struct {
+    int batches, bytes;
+    uint32_t crc;
+    uint64_t gen;
+    const char *words;
+  } wrong[] = {
+    { 1, 0, 0, 0, "has 1 batches of 3 bytes, its end says 2 of 3" },
+    { 0, 1, 0, 0, "its end says 1 of 4" },
+    { 0, 0, 1, 0, "checksum is not what its end says" },
+    { 0, 0, 0, 1, "generation 5 is open, the end of 6 came" },
+  };
+
+  append(5, "abc");
+  struct tc_segment_claim right = claim;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    claim = right;
+    claim.batches += wrong[i].batches;
+    claim.bytes += wrong[i].bytes;
+    claim.crc ^= wrong[i].crc;
+    claim.gen += wrong[i].gen;
+    tb_diag_clear(&diag);
+    cr_assert_eq(end(), TB_BROKEN);
+    cr_assert_not_null(strstr(diag.text, wrong[i].words), "%s", diag.text);
+  }
+  claim = right;
+  cr_assert_eq(end(), TB_OK);
+}
+
+Test(segment, a_cut_leaves_two_files_that_each_match_their_sums) {
+  struct tc_segment *rest;
+
+  append(5, "five");
+  cr_assert_eq(end(), TB_OK);
+  append(6, "six");
+  cr_assert_eq(end(), TB_OK);
+  append(7, "sev");
+  cr_assert_eq(tc_segment_flush(segment, &diag), TB_OK);
+  cr_assert_eq(tc_segment_cut(segment, hex, &diag, &rest), TB_OK, "%s", diag.text);
+  expect(segment, "fivesix");
+  expect(rest, "sev");
+  struct tc_segment *whole = segment;
+  segment = rest;
+  append(7, "en");
+  cr_assert_eq(end(), TB_OK, "%s", diag.text);
+  expect(rest, "seven");
+  cr_assert_eq(rest->gens[0].offset, 16);
+  cr_assert_eq(rest->first_gen, 7);
+  tc_segment_free(whole);
+}
+
+Test(segment, experiments_that_go_tools_cannot_read_are_seen) {
+  cr_assert(tc_batch_is_unsafe((const unsigned char *)"\x31\x02", 2));
+  cr_assert(tc_batch_is_unsafe((const unsigned char *)"\x31\x00", 2));
+  cr_assert_not(tc_batch_is_unsafe((const unsigned char *)"\x31\x01", 2));
+  cr_assert_not(tc_batch_is_unsafe((const unsigned char *)"\x01\x02", 2));
+  cr_assert_not(tc_batch_is_unsafe((const unsigned char *)"\x31", 1));
+}
+
+Test(segment, the_header_tells_the_version) {
+  cr_assert_eq(tc_go_version((const unsigned char *)"go 1.26 trace\0\0\0", 16), 26);
+  cr_assert_eq(tc_go_version((const unsigned char *)"go 1.22 trace\0\0\0", 16), 22);
+  cr_assert_eq(tc_go_version((const unsigned char *)"go 1.24 trace\0\0\0", 16), 0);
+  cr_assert_eq(tc_go_version((const unsigned char *)"go 1.26 trace", 13), 0);
+}

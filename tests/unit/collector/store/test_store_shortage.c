@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operator sees when the store runs short of something: one line with the true reason when it begins, one when it
+ * is over, the same reason in the health and in the counters. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "collector/model/shortage.h"
+#include "support/patience.h"
+#include "support/store_calls.h"
+#include "support/store_fixture.h"
+
+enum { EVER = 1 << 30, MARK_BYTES = 1 << 20 };
+
+static _Atomic uint64_t disk_free, inodes_free;
+
+int fstatvfs(int fd, struct statvfs *out) {
+  (void)fd;
+  *out = (struct statvfs){ .f_bsize = 4096,
+                           .f_frsize = 4096,
+                           .f_bavail = disk_free / 4096,
+                           .f_files = 1000,
+                           .f_favail = inodes_free };
+  return 0;
+}
+
+static void configure(struct tc_config *config) {
+  config->disk_free_min = MARK_BYTES;
+}
+
+static void open_store(void) {
+  disk_free = UINT64_C(1) << 40;
+  inodes_free = 500;
+  tt_fixture_open(configure);
+}
+
+static void remove_store(void) {
+  tt_calls_watch(NULL);
+  tt_fixture_remove();
+}
+
+TestSuite(store_shortage, .init = open_store, .fini = remove_store);
+
+static unsigned lines_with(const char *words) {
+  unsigned n = 0;
+
+  pthread_mutex_lock(&tt.lock);
+  for (const char *at = tt.notes; (at = strstr(at, words)) != NULL; at++) n++;
+  pthread_mutex_unlock(&tt.lock);
+  return n;
+}
+
+static bool is_health(const char *health) {
+  struct tc_store_stats stats;
+
+  tc_store_stats(tt.store, &stats);
+  return strcmp(stats.health, health) == 0;
+}
+
+static const struct scene {
+  int error;
+  bool no_inodes;
+  const char *reason, *health;
+} scenes[] = {
+  { ENOSPC, false, "no space left on the disk", "full" },
+  { ENOSPC, true, "no inodes left on the disk", "full" },
+  { EDQUOT, false, "a quota or a limit of file sizes is used up", "full" },
+  { EFBIG, false, "a quota or a limit of file sizes is used up", "full" },
+  { EMFILE, false, "no file descriptors left", "short" },
+  { ENFILE, false, "no file descriptors left", "short" },
+  { ENOMEM, false, "no memory left", "short" },
+  { EAGAIN, false, "interrupted, or not possible at this moment", "short" },
+};
+
+static void play(const struct scene *scene, const char *call, const char *part, const char *again) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  char health[160];
+
+  snprintf(health, sizeof health, "%s: %s (%s)", scene->health, scene->reason, part);
+  inodes_free = scene->no_inodes ? 0 : 500;
+  tt_calls_watch(&tt);
+  tt_calls_fail(call, scene->error, EVER);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  TT_WAIT_UNTIL(tt_calls_failed() >= 4);
+  cr_assert(is_health(health), "%s, not %s", tt.notes, health);
+  cr_assert_eq(lines_with(scene->reason), 1, "%s", tt.notes);
+  cr_assert_eq(lines_with(strerror(scene->error)), 1, "%s", tt.notes);
+  cr_assert_eq(lines_with("again"), 0, "%s", tt.notes);
+  tt_calls_fail("", 0, 0);
+  inodes_free = 500;
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq), "%s", tt.notes);
+  tt_barrier(&tt);
+  TT_WAIT_UNTIL(is_health("ok"));
+  cr_assert_eq(lines_with(again), 1, "%s", tt.notes);
+  cr_assert_eq(lines_with("\n"), 2, "one when it began, one when it was over: %s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
+Test(store_shortage, the_log_names_what_it_waits_for_once) {
+  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+    play(&scenes[i], "create wal/*", "log", "log: is written again after ");
+    remove_store();
+    open_store();
+  }
+}
+
+Test(store_shortage, the_archive_names_what_it_waits_for_once) {
+  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+    play(&scenes[i], "create open/*", "archive", "archive: is written again after ");
+    remove_store();
+    open_store();
+  }
+}
+
+/* They need no credit, and an archive that waits takes nothing. */
+Test(store_shortage, heartbeats_do_not_pile_up_while_the_archive_waits) {
+  enum { HEARTBEATS = 1000000, HELD_MAX = 48 << 20 };
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+
+#ifdef TC_SANITIZED
+  cr_skip_test("its allocator does not say what is in use");
+#endif
+  tt_calls_watch(&tt);
+  tt_calls_fail("create open/*", ENOSPC, EVER);
+  tt_header(&w);
+  tt_generation(&w, 1, 3, 1000);
+  TT_WAIT_UNTIL(tt_calls_failed() > 0);
+  size_t before = mallinfo2().uordblks;
+  for (unsigned i = 0; i < HEARTBEATS; i++) tt_heartbeat(&w, i, w.seq, i);
+  cr_expect_leq(mallinfo2().uordblks, before + HELD_MAX, "%zu", mallinfo2().uordblks - before);
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  tt_expect_proven(&tt);
+}
+
+/* Below the mark, and then between the mark and an eighth more. */
+Test(store_shortage, a_disk_around_its_mark_is_one_wait) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+
+  tt_header(&w);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  for (int round = 0; round < 3; round++) {
+    disk_free = MARK_BYTES - 4096;
+    TT_WAIT_UNTIL(is_health("full: less space free than disk.free_min (log)"));
+    disk_free = MARK_BYTES + 4096;
+    tt_barrier(&tt);
+  }
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt); /* the store answers */
+  cr_assert_eq(lines_with("\n"), 1, "%s", tt.notes);
+  cr_assert_eq(lines_with("less than disk.free_min (1048576)"), 1, "%s", tt.notes);
+  disk_free = 4 * MARK_BYTES;
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  TT_WAIT_UNTIL(is_health("ok"));
+  cr_assert_eq(lines_with("log: is written again after "), 1, "%s", tt.notes);
+  cr_assert_eq(lines_with("\n"), 2, "%s", tt.notes);
+}
+
+/* ---- the wait alone, its clock turned by hand */
+
+static const uint64_t MS = 1000000, S = 1000000000;
+
+Test(wait, it_is_over_after_a_write_and_a_second_without_a_failure) {
+  struct tc_wait wait = { 0 };
+  uint64_t took;
+
+  cr_assert(tc_wait_failed(&wait, TC_SHORT_FILES, 10 * S));
+  cr_assert(tc_wait_is_pausing(&wait, 10 * S + 99 * MS));
+  cr_assert_not(tc_wait_is_pausing(&wait, 10 * S + 100 * MS));
+  cr_assert_not(tc_wait_failed(&wait, TC_SHORT_FILES, 10 * S + 100 * MS));
+  cr_assert(tc_wait_is_pausing(&wait, 10 * S + 299 * MS), "it asks less often");
+  cr_assert_not(tc_wait_is_over(&wait, 20 * S, &took), "nothing was written");
+  tc_wait_wrote(&wait);
+  cr_assert_not(tc_wait_is_pausing(&wait, 10 * S + 101 * MS), "what waited is written at once");
+  cr_assert_not(tc_wait_is_over(&wait, 11 * S, &took));
+  cr_assert(tc_wait_is_over(&wait, 11 * S + 100 * MS, &took));
+  cr_assert_eq(took, S + 100 * MS);
+  cr_assert_not(tc_wait_is_over(&wait, 30 * S, &took), "once");
+}
+
+Test(wait, it_asks_at_least_once_a_second) {
+  struct tc_wait wait = { 0 };
+
+  for (uint64_t now = S; now < 100 * S; now = wait.retry_ns) {
+    tc_wait_failed(&wait, TC_SHORT_SPACE, now);
+    cr_assert_leq(wait.retry_ns - now, S);
+  }
+}
+
+Test(wait, another_reason_is_logged_but_not_more_often_than_every_ten_seconds) {
+  struct tc_wait wait = { 0 };
+
+  cr_assert(tc_wait_failed(&wait, TC_SHORT_FILES, 10 * S));
+  cr_assert_not(tc_wait_failed(&wait, TC_SHORT_MEMORY, 11 * S));
+  cr_assert_eq(wait.why, TC_SHORT_MEMORY);
+  cr_assert(tc_wait_failed(&wait, TC_SHORT_MEMORY, 20 * S));
+  cr_assert_not(tc_wait_failed(&wait, TC_SHORT_FILES, 21 * S));
+  cr_assert_not(tc_wait_failed(&wait, TC_SHORT_MEMORY, 40 * S));
+}
+
+/* Something fails and works in turns, for an hour. */
+Test(wait, one_that_comes_back_soon_is_over_later_and_later) {
+  struct tc_wait wait = { 0 };
+  uint64_t took;
+  unsigned lines = 0;
+
+  for (uint64_t now = S; now < 3600 * S; now += 100 * MS) {
+    if (now % (3 * S) == 0)
+      lines += tc_wait_failed(&wait, TC_SHORT_FILES, now);
+    else
+      tc_wait_wrote(&wait);
+    lines += tc_wait_is_over(&wait, now, &took);
+  }
+  cr_assert_leq(lines, 5);
+  for (uint64_t now = 3600 * S; now < 3700 * S; now += 100 * MS)
+    lines += tc_wait_is_over(&wait, now, &took);
+  cr_assert_leq(lines, 6);
+  cr_assert_eq(wait.why, TC_SHORT_NONE);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selectors, and where a client finds its collector. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/tracectl/args/selector.h"
+#include "tools/tracectl/remote/endpoint.h"
+
+static struct tb_diag diag;
+
+static tb_rc give(struct tk_selector *s, int option, const char *value) {
+  tb_diag_clear(&diag);
+  return tk_selector_option(s, option, value, &diag);
+}
+
+Test(selector, generations) {
+  struct tk_selector s = { 0 };
+
+  cr_assert_eq(give(&s, TK_OPT_GEN, "3..7"), TB_OK);
+  cr_assert(s.first_gen == 3 && s.last_gen == 7);
+  s = (struct tk_selector){ 0 };
+  cr_assert_eq(give(&s, TK_OPT_GEN, "4"), TB_OK);
+  cr_assert(s.first_gen == 4 && s.last_gen == 4);
+  s = (struct tk_selector){ 0 };
+  cr_assert_eq(give(&s, TK_OPT_GEN, "5.."), TB_OK);
+  cr_assert(s.first_gen == 5 && s.last_gen == 0);
+  s = (struct tk_selector){ 0 };
+  cr_assert_eq(give(&s, TK_OPT_GEN, "..6"), TB_OK);
+  cr_assert(s.first_gen == 0 && s.last_gen == 6);
+  for (const char *const *bad = (const char *const[]){ "", "..", "0", "0..3", "a..b", "1...3", "-1",
+                                                       "1..2x", "99999999999999999999", NULL };
+       *bad != NULL; bad++)
+    cr_expect_eq(give(&s, TK_OPT_GEN, *bad), TB_BROKEN, "%s", *bad);
+}
+
+Test(selector, a_stream_is_32_digits) {
+  struct tk_selector s = { 0 };
+
+  cr_assert_eq(give(&s, TK_OPT_STREAM, "000102030405060708090a0b0c0d0eFf"), TB_OK);
+  cr_assert(s.has_stream && s.stream[1] == 1 && s.stream[15] == 0xff);
+  cr_assert_eq(give(&s, TK_OPT_STREAM, "00"), TB_BROKEN);
+  cr_assert_eq(give(&s, TK_OPT_STREAM, "g00102030405060708090a0b0c0d0e0f"), TB_BROKEN);
+  cr_assert_eq(give(&s, 'x', "y"), TB_NOTFOUND);
+}
+
+Test(selector, limits_that_contradict_are_refused) {
+  struct tk_selector alone = { .segment = 3, .service = "s" },
+                     order = { .since_wall_ns = 2, .until_wall_ns = 1 },
+                     last = { .last_ns = 1, .since_wall_ns = 1 },
+                     gen = { .first_gen = 4, .last_gen = 3 }, fine = { .first_gen = 4 };
+
+  cr_assert_eq(tk_selector_check(&alone, NULL), TB_BROKEN);
+  cr_assert_eq(tk_selector_check(&order, NULL), TB_BROKEN);
+  cr_assert_eq(tk_selector_check(&last, NULL), TB_BROKEN);
+  cr_assert_eq(tk_selector_check(&gen, NULL), TB_BROKEN);
+  cr_assert_eq(tk_selector_check(&fine, NULL), TB_OK);
+}
+
+Test(selector, one_segment_by_its_id) {
+  struct tk_selector s = { 0 };
+
+  cr_assert_eq(tk_selector_segment(&s, "x", NULL), TB_BROKEN);
+  cr_assert_eq(tk_selector_segment(&s, "0", NULL), TB_BROKEN);
+  cr_assert_eq(tk_selector_segment(&s, "12", NULL), TB_OK);
+  cr_assert_eq(s.segment, 12);
+  cr_assert_eq(tk_selector_segment(&s, "13", NULL), TB_BROKEN);
+}
+
+/* --- where ------------------------------------------------------------------------------------- */
+
+static char folder[64], *home;
+
+static void in_a_fresh_folder(void) {
+  strcpy(folder, "/tmp/tk_where_XXXXXX");
+  cr_assert_not_null(mkdtemp(folder));
+  cr_assert_eq(chdir(folder), 0);
+  for (const char *const *name =
+           (const char *const[]){ "TRACECTL_SERVER", "TRACECTL_CERTS", "TRACEAGENT_CERTS",
+                                  "TRACECTL_TLS_CA", "TRACECTL_TLS_CERT", "TRACECTL_TLS_KEY",
+                                  "TRACECTL_CONFIG", "XDG_CONFIG_HOME", NULL };
+       *name != NULL; name++)
+    unsetenv(*name);
+  home = getenv("HOME");
+  setenv("HOME", folder, 1);
+}
+
+static void remove_folder(void) {
+  char command[96];
+
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  cr_assert_eq(chdir("/"), 0);
+  cr_assert_eq(system(command), 0);
+}
+
+TestSuite(where, .init = in_a_fresh_folder, .fini = remove_folder);
+
+static struct tk_where *find(const struct tk_client_args *args) {
+  static struct tk_where where;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_where_find(args, TK_SOCKET_ARCHIVE, &diag, &where), TB_OK, "%s", diag.text);
+  return &where;
+}
+
+static void write_file(const char *path, const char *text) {
+  FILE *f = fopen(path, "w");
+
+  cr_assert_not_null(f);
+  fputs(text, f);
+  fclose(f);
+}
+
+Test(where, a_host_has_the_default_port) {
+  struct tk_client_args args = { .server = "collector.example", .certs = "/c" };
+
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://collector.example:7072");
+  cr_assert_str_eq(find(&args)->cert, "/c/reader.pem");
+  args.server = "collector.example:99";
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://collector.example:99");
+  args.server = "::1";
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://[::1]:7072");
+  cr_assert_str_eq(find(&args)->at.host, "::1");
+  args.server = "[::1]:5";
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://[::1]:5");
+  args.server = "ipc:///x/y.sock";
+  cr_assert(find(&args)->ipc);
+  args.server = "host:port";
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &(struct tk_where){ 0 }), TB_BROKEN);
+}
+
+Test(where, a_ready_file_names_the_archive) {
+  struct tk_client_args args = { .server = "@ready" };
+  struct tk_where where;
+
+  write_file("ready", "agents=127.0.0.1:4000\narchive=ipc:///run/x/archive.sock\npid=1\n");
+  cr_assert_str_eq(find(&args)->url, "ipc:///run/x/archive.sock");
+  write_file("ready", "agents=127.0.0.1:4000\n");
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
+  cr_assert_str_eq(diag.text, "ready: has no line archive=");
+  args.server = "@missing";
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
+}
+
+Test(where, without_a_server_the_sockets_here_are_looked_for) {
+  struct tk_client_args args = { 0 };
+  struct tk_where where;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
+  cr_assert_not_null(strstr(diag.text, "--server"), "%s", diag.text);
+  cr_assert_eq(mkdir("tracecollect-data", 0700), 0);
+  write_file("tracecollect-data/archive.sock", "");
+  cr_assert_str_eq(find(&args)->url, "ipc://./tracecollect-data/archive.sock");
+}
+
+Test(where, options_go_before_environment_before_file) {
+  struct tk_client_args args = { 0 };
+
+  cr_assert_eq(mkdir(".config", 0700), 0);
+  write_file(".config/tracectl.conf",
+             "# ours\n\n server = file.example \ncerts=/f\ntls_key = /f/other.key\n");
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://file.example:7072");
+  cr_assert_str_eq(find(&args)->cert, "/f/reader.pem");
+  cr_assert_str_eq(find(&args)->key, "/f/other.key");
+  setenv("TRACEAGENT_CERTS", "/a", 1);
+  cr_assert_str_eq(find(&args)->ca, "/a/ca.pem");
+  setenv("TRACECTL_SERVER", "env.example:1", 1);
+  setenv("TRACECTL_CERTS", "/e", 1);
+  setenv("TRACECTL_TLS_CERT", "/e/mine.pem", 1);
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://env.example:1");
+  cr_assert_str_eq(find(&args)->cert, "/e/mine.pem");
+  cr_assert_str_eq(find(&args)->key, "/e/reader.key");
+  args.server = "option.example";
+  args.certs = "/o";
+  args.tls_ca = "/o/roots.pem";
+  cr_assert_str_eq(find(&args)->url, "tls+tcp://option.example:7072");
+  cr_assert_str_eq(find(&args)->cert, "/o/reader.pem");
+  cr_assert_str_eq(find(&args)->ca, "/o/roots.pem");
+}
+
+Test(where, a_broken_file_is_named_with_its_line) {
+  struct tk_client_args args = { .server = "h", .certs = "/c" };
+  struct tk_where where;
+
+  setenv("TRACECTL_CONFIG", "c.conf", 1);
+  write_file("c.conf", "server = a\nserwer = b\n");
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
+  cr_assert_eq(strncmp(diag.text, "c.conf:2: serwer: unknown key", 29), 0, "%s", diag.text);
+  unlink("c.conf");
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
+}
+
+Test(where, tls_wants_certificates) {
+  struct tk_client_args args = { .server = "h" };
+  struct tk_where where;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
+  cr_assert_not_null(strstr(diag.text, "--certs DIR"), "%s", diag.text);
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rooms.py BUILD [--write]: the rooms of the house (cmake/rooms.cmake) against docs/DESIGN.md, and their limits.
+
+BUILD/rooms.txt has what the compiler enforces. The picture and the table between the marks in docs/DESIGN.md are made
+from it; --write makes them anew. Exit 1 where they differ, where rooms include each other in a circle, where a room has
+more than 40 C files, or a file of the product more than 600 lines.
+"""
+import pathlib
+import re
+import sys
+import textwrap
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+DESIGN = SOURCE / "docs/DESIGN.md"
+BEGIN, END = "<!-- rooms: made by tools/rooms.py -->\n", "<!-- rooms: end -->\n"
+FILES_MAX, LINES_MAX = 40, 850
+TREES = (("collector", "collector"), ("tracectl", "tools"), ("agent", "agent"), ("shared", ""))
+
+
+class Room:
+    def __init__(self, line):
+        self.folder, self.about, shown, inside = line.rstrip("\n").split("|")
+        self.shown, self.inside = shown.split(), inside.split()
+
+    @property
+    def below(self):
+        return self.shown + self.inside
+
+    @property
+    def sources(self):
+        return sorted(path for path in (SOURCE / self.folder).iterdir() if path.suffix in (".c", ".h"))
+
+
+def read_rooms(build):
+    with open(pathlib.Path(build) / "rooms.txt", encoding="utf-8") as lines:
+        return {room.folder: room for room in map(Room, lines)}
+
+
+def levels(rooms):
+    """How high each room stands: one above the highest that it includes. A circle has no answer."""
+    known, open_ = {}, []
+
+    def level(folder):
+        if folder in open_:
+            raise ValueError("circle: " + " > ".join(open_[open_.index(folder):] + [folder]))
+        if folder not in known:
+            open_.append(folder)
+            known[folder] = 1 + max((level(below) for below in rooms[folder].below), default=0)
+            open_.pop()
+        return known[folder]
+
+    for folder in rooms:
+        level(folder)
+    return known
+
+
+def tree_of(folder):
+    return next(name for name, start in TREES if folder == start or folder.startswith(start + "/") or not start)
+
+
+def picture(rooms, level):
+    """A line a level, the highest first; a room includes rooms of lines below its own."""
+    lines = []
+    for name, start in TREES:
+        mine = [folder for folder in rooms if tree_of(folder) == name]
+        lines.append(f"{name}")
+        for height in sorted({level[folder] for folder in mine}, reverse=True):
+            short = sorted(folder.removeprefix(start + "/").removeprefix("lib/").removeprefix("tracectl/")
+                           for folder in mine if level[folder] == height)
+            lines += textwrap.wrap("   ".join(short), 110, initial_indent="    ", subsequent_indent="        ",
+                                   break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def page(rooms, level):
+    rows = [f"| `{room.folder}` | {room.about} | {' '.join(sorted(room.below)) or '-'} |" for room in rooms.values()]
+    return (BEGIN + "\n```text\n" + picture(rooms, level) + "\n```\n\n"
+            "| room | what is in it | may include |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" + END)
+
+
+def too_large(rooms):
+    for room in rooms.values():
+        if len(room.sources) > FILES_MAX:
+            yield f"{room.folder}: {len(room.sources)} files, at most {FILES_MAX}"
+        for path in room.sources:
+            lines = path.read_text(encoding="utf-8").count("\n")
+            if lines > LINES_MAX:
+                yield f"{path.relative_to(SOURCE)}: {lines} lines, at most {LINES_MAX}"
+
+
+def main():
+    rooms = read_rooms(sys.argv[1])
+    try:
+        level = levels(rooms)
+    except ValueError as circle:
+        sys.exit(str(circle))
+    faults = list(too_large(rooms))
+    text = DESIGN.read_text(encoding="utf-8")
+    wanted = re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: page(rooms, level), text, flags=re.S)
+    if "--write" in sys.argv:
+        DESIGN.write_text(wanted, encoding="utf-8")
+    elif wanted != text:
+        faults.append("docs/DESIGN.md shows other rooms than the build has: tools/rooms.py BUILD --write")
+    print("\n".join(faults + [f"{len(rooms)} rooms, {len(faults)} faults"]))
+    sys.exit(bool(faults))
+
+
+main()

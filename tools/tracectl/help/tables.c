@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One function a table; the .def files do the talking. */
+#include "tools/tracectl/help/tables.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analysis/filter.h"
+#include "config/table.h"
+#include "event/view.h"
+#include "proto/frame.h"
+#include "tools/tracectl/remote/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
+#include "wire/spec.h"
+
+static void row(struct tk_table *t, const char *const *cells) {
+  for (size_t i = 0; i < t->columns; i++) tk_table_add(t, "%s", cells[i]);
+}
+#define ROW(table, ...) row(table, (const char *const[]){ __VA_ARGS__ })
+
+static void fill_config(struct tk_table *t) {
+  for (size_t i = 0; i < tc_config_keys_count; i++) {
+    const struct tc_config_key *key = &tc_config_keys[i];
+    char def[TC_VALUE_BYTES], min[TC_VALUE_BYTES], max[TC_VALUE_BYTES];
+
+    tc_config_format(key->type, key->def, def);
+    tc_config_format(key->type, key->min, min);
+    tc_config_format(key->type, key->max, max);
+    bool number =
+        key->type == TC_TYPE_COUNT || key->type == TC_TYPE_BYTES || key->type == TC_TYPE_TIME;
+    ROW(t, key->name, tc_config_type_name(key->type),
+        tc_config_is_text(key->type) ? key->def_text : def, number ? min : "",
+        number && key->max != 0 ? max : "", key->reloads ? "reload" : "start", key->text);
+  }
+}
+
+static const char *kind_name(unsigned kind) {
+  static const char *const names[] = {
+    [TW_KIND_NONE] = "",         [TW_KIND_BATCH] = "batch",
+    [TW_KIND_STRUCT] = "struct", [TW_KIND_STACK] = "stack",
+    [TW_KIND_DATA] = "data",     [TW_KIND_CLOCK] = "clock",
+    [TW_KIND_TIMED] = "timed",   [TW_KIND_EXPERIMENT] = "experiment",
+  };
+
+  return kind < sizeof names / sizeof names[0] ? names[kind] : "";
+}
+
+static void fill_events(struct tk_table *t) {
+  for (unsigned type = 1; type < TW_EV_LIMIT; type++) {
+    const struct tw_spec *spec = &tw_specs[type];
+    char args[160] = "";
+
+    if (spec->name == NULL) continue;
+    if (tw_spec_has_dt(spec)) strcpy(args, "dt");
+    for (unsigned i = 0; i < spec->nargs; i++) {
+      size_t n = strlen(args);
+      snprintf(args + n, sizeof args - n, "%s%s", n == 0 ? "" : ", ", spec->args[i].label);
+    }
+    tk_table_add(t, "%u", type);
+    tk_table_add(t, "%s", spec->name);
+    tk_table_add(t, "1.%u", spec->since);
+    tk_table_add(t, "%s", kind_name(spec->kind));
+    tk_table_add(t, "%s", args);
+    tk_table_add(t, "%s", spec->opens != TW_EV_NONE ? tw_specs[spec->opens].name : "");
+  }
+}
+
+static void fill_rules(struct tk_table *t) {
+#define CTX(thread, proc, goroutine) #thread " " #proc " " #goroutine
+#define RULE(event, always, ready, then, apply)                                                    \
+  ROW(t, tw_specs[TW_EV_##event].name, always, #ready, then, #apply);
+#include "order/rules.def"
+#undef RULE
+#undef CTX
+}
+
+/* Names of the events that end (or, restated in each generation, go on with) a range. */
+static void name_followers(unsigned begin, bool active, char *out, size_t out_bytes) {
+  *out = '\0';
+  for (unsigned type = 1; type < TW_EV_LIMIT; type++) {
+    const char *name = tw_specs[type].name;
+    if (name == NULL || tw_specs[type].opens != begin) continue;
+    if ((strstr(name, "Active") != NULL) != active) continue;
+    size_t n = strlen(out);
+    snprintf(out + n, out_bytes - n, "%s%s", n == 0 ? "" : ", ", name);
+  }
+}
+
+static void fill_ranges(struct tk_table *t) {
+  char ends[120], goes_on[120], since[16];
+
+  for (unsigned kind = 0; kind < TO_RANGES; kind++) {
+    const struct to_range_info *info = to_range_info((enum to_range_kind)kind);
+    name_followers(info->begin, false, ends, sizeof ends);
+    name_followers(info->begin, true, goes_on, sizeof goes_on);
+    snprintf(since, sizeof since, "1.%u", tw_specs[info->begin].since);
+    ROW(t, tw_specs[info->begin].name, ends, goes_on, info->id, to_resource_name(info->scope),
+        to_resource_name(info->effect), since, info->about);
+  }
+}
+
+static void fill_kinds(struct tk_table *t) {
+  for (size_t i = 0; i < to_kinds_count; i++) {
+    char names[512] = "";
+    for (const uint8_t *type = to_kinds[i].types; *type != 0; type++) {
+      size_t n = strlen(names);
+      snprintf(names + n, sizeof names - n, "%s%s", n == 0 ? "" : ", ", tw_spec(*type)->name);
+    }
+    ROW(t, to_kinds[i].name, to_kinds[i].about, names);
+  }
+}
+
+static void fill_reasons(struct tk_table *t) {
+  for (unsigned reason = TO_REASON_OTHER + 1; reason < TO_REASONS; reason++) {
+    const struct to_reason_info *info = to_reason_info((enum to_reason)reason);
+    char since[16];
+    snprintf(since, sizeof since, "1.%u", info->since);
+    ROW(t, info->text, info->display, info->id, since, info->about);
+  }
+}
+
+static void fill_stw_reasons(struct tk_table *t) {
+#define TO_STW_REASON(reason, id) ROW(t, reason, id);
+#include "event/stw_reasons.def"
+#undef TO_STW_REASON
+}
+
+static void fill_analyses(struct tk_table *t) {
+#define TO_ANALYSIS(id, name, about) ROW(t, #name, about);
+#include "analysis/analyses.def"
+#undef TO_ANALYSIS
+}
+
+static void fill_metrics(struct tk_table *t) {
+#define TC_METRIC(type, name, about)              ROW(t, "tracecollect_" #name, #type, about);
+#define TC_STORE_METRIC(type, name, field, about) ROW(t, "tracecollect_" #name, #type, about);
+#define TC_WAIT_METRIC(type, name, about)         ROW(t, "tracecollect_" #name, #type, about);
+#include "metrics/collector.def"
+#undef TC_WAIT_METRIC
+#undef TC_METRIC
+#undef TC_STORE_METRIC
+#define TC_PROCESS_METRIC(type, name, field, about) ROW(t, #name, #type, about);
+#include "metrics/process.def"
+#undef TC_PROCESS_METRIC
+}
+
+static void fill_results(struct tk_table *t) {
+#define TB_RESULT(name, number, cls, text) ROW(t, #name, #number, #cls, text);
+#include "base/result.def"
+#undef TB_RESULT
+}
+
+static void fill_frames(struct tk_table *t) {
+#define TP_ROW(name, number, record, from)                                                         \
+  ROW(t, #number, #name, (record) ? "record" : "control", #from);
+  TP_KINDS(TP_ROW)
+#undef TP_ROW
+}
+
+static void fill_commands(struct tk_table *t) {
+#define TK_CMD(name, fn, args, about, ...) ROW(t, name, args, about);
+#include "tools/tracectl/help/commands.def"
+#undef TK_CMD
+}
+
+const struct tk_table_of tk_tables[] = {
+  { "analyses", "ANALYSIS,ABOUT", "What `tracectl report` finds.", fill_analyses },
+  { "commands", "VERB,ARGUMENTS,ABOUT", "The verbs of tracectl.", fill_commands },
+  { "config", "KEY,TYPE,DEFAULT,>MIN,>MAX,APPLIES,ABOUT",
+    "Every key of the collector's configuration.", fill_config },
+  { "events", ">NUMBER,EVENT,SINCE,KIND,ARGUMENTS,OPENED BY", "Every event of the trace format.",
+    fill_events },
+  { "frames", ">KIND,NAME,CLASS,FROM", "What agent and collector say to each other.", fill_frames },
+  { "kinds", "KIND,ABOUT,EVENTS", "Kinds of events that `tail --kind` and a lease ask for.",
+    fill_kinds },
+  { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
+  { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,SINCE GO,ABOUT",
+    "Every kind of range a trace may hold.", fill_ranges },
+  { "reasons", "REASON,SHOWN AS,ID,SINCE GO,ABOUT",
+    "Why a goroutine stops running: GoBlock and GoStop.", fill_reasons },
+  { "results", "RESULT,>CODE,CLASS,MEANING", "What a call or an answer can say.", fill_results },
+  { "rules", "EVENT,ALWAYS M P G,READY,THEN M P G,APPLY",
+    "How each event fits the scheduler's state.", fill_rules },
+  { "stw-reasons", "REASON,ID",
+    "Why the world stops, by Go's words (since Go 1.22) and in reports.", fill_stw_reasons },
+};
+const size_t tk_tables_count = sizeof tk_tables / sizeof tk_tables[0];

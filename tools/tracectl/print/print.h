@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `tracectl cat` shows a trace: parsed and json print ordered events, wire and footprint the events
+ * as they stand in the file.
+ *
+ * parsed, wire and footprint are byte for byte what `go tool trace -d=MODE` of Go 1.26 prints; the
+ * traps are in docs/FORMAT.md. On a terminal, what is not printable in the names of frames is shown as '?'.
+ */
+#ifndef TK_PRINT_PRINT_H
+#define TK_PRINT_PRINT_H
+
+#include "base/buf.h"
+#include "event/allocfree.h"
+#include "event/view.h"
+#include "tools/tracectl/term/out.h"
+#include "tools/tracectl/trace_file/input.h"
+
+/* What print_parsed.c asks of an event's type, and the words it writes most. */
+enum { TK_STATES = 8, TK_REASONS = 32 };
+struct tk_parsed_words {
+  bool known;
+  uint8_t kind[256];      /* enum to_event_kind */
+  uint8_t stack_arg[256]; /* which argument is the event's stack; none: beyond the last */
+  struct tk_word kinds[TO_KIND_EXPERIMENTAL + 1];
+  struct tk_word from[2][TK_STATES], to[2][TK_STATES]; /* of goroutines, of procs */
+  struct {
+    uint64_t id;         /* a string's */
+    struct tk_word text; /* empty: none yet */
+  } reasons[TK_REASONS]; /* quoted, of one generation, by the low bits of the id */
+};
+
+/* Prints ordered events as they come; its events() is a to_event_sink's. */
+struct tk_printer {
+  struct tk_out *out;
+  struct tb_diag *diag;          /* where a fault of printing itself is noted */
+  struct tk_stack_texts *stacks; /* text of the stacks of one generation: most events share few */
+  uint64_t gen;                  /* its number; 0: none yet */
+  struct tk_parsed_words words;
+  struct to_allocfree heap; /* of the generation heap_gen, 0: none yet */
+  uint64_t heap_gen;
+};
+
+TB_MUST tb_rc tk_printer_init(struct tk_printer *printer, struct tb_mem *mem, struct tk_out *out,
+                              struct tb_diag *diag);
+void tk_printer_fini(struct tk_printer *printer);
+tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct to_event *events,
+                      size_t n);
+tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
+                    size_t n);
+
+/* Where the text is that an event refers to: its generation's tables, or a leased bundle's. */
+typedef void tk_frame_fn(void *self, const struct to_frame *frame);
+struct tk_names {
+  const void *self;
+  const struct to_generation *gen; /* NULL: there is none */
+  struct to_string (*string)(const void *self, uint64_t id);
+  struct to_string (*task_type)(const void *self, uint64_t id); /* of a UserTaskEnd */
+  bool (*knows_stack)(const void *self, uint64_t id);
+  void (*stack)(const void *self, uint64_t id, tk_frame_fn *each, void *arg);
+  const struct tw_spec *(*spec)(const void *self, uint8_t type);
+  const char *(*experiment)(const void *self, uint8_t type);                    /* NULL: of none */
+  struct to_string (*object_type)(const void *self, const struct to_event *ev); /* "": unknown */
+};
+/* The fields of an event's JSON object, without its braces. */
+void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);
+
+/* Another generation: its ids have other texts. */
+void tk_stack_texts_forget(struct tk_printer *printer);
+/* Text of a stack as Go prints one, "\tFUNC @ 0xPC\n\t\tFILE:LINE\n" a frame; lent until the next call.
+ * TB_NOTFOUND: the generation has no such stack. */
+TB_MUST tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen,
+                            uint64_t id, const unsigned char **out_text, size_t *out_len);
+
+/* The other two read the input themselves. TB_OK, or TB_BROKEN and friends with diag. */
+tb_rc tk_print_wire(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
+                    struct tb_diag *diag);
+tb_rc tk_print_footprint(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
+                         struct tb_diag *diag);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/remote/endpoint.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SETTINGS = 6, LINE_BYTES = 2 * PATH_MAX };
+enum setting { SERVER, CERTS, TLS_CA, TLS_CERT, TLS_KEY, TLS_CRL };
+
+struct setting_name {
+  const char *key, *environment, *fallback;
+};
+static const struct setting_name names[SETTINGS] = {
+  [SERVER] = { "server", "TRACECTL_SERVER", NULL },
+  [CERTS] = { "certs", "TRACECTL_CERTS", "TRACEAGENT_CERTS" },
+  [TLS_CA] = { "tls-ca", "TRACECTL_TLS_CA", NULL },
+  [TLS_CERT] = { "tls-cert", "TRACECTL_TLS_CERT", NULL },
+  [TLS_KEY] = { "tls-key", "TRACECTL_TLS_KEY", NULL },
+  [TLS_CRL] = { "tls-crl", "TRACECTL_TLS_CRL", NULL },
+};
+
+/* One source's words; NULL or "": it says nothing about that. */
+struct source {
+  const char *text[SETTINGS];
+};
+
+/* --- sources ----------------------------------------------------------------------------------- */
+
+static bool config_path(char out[PATH_MAX]) {
+  const char *named = getenv("TRACECTL_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
+  const char *home = getenv("HOME");
+
+  if (named != NULL && *named != '\0')
+    snprintf(out, PATH_MAX, "%s", named);
+  else if (xdg != NULL && *xdg == '/')
+    snprintf(out, PATH_MAX, "%s/tracectl.conf", xdg);
+  else if (home != NULL && *home == '/')
+    snprintf(out, PATH_MAX, "%s/.config/tracectl.conf", home);
+  else
+    return false;
+  return named != NULL || access(out, F_OK) == 0;
+}
+
+/* Cuts blanks off both ends, in place. */
+static char *trim(char *text) {
+  text += strspn(text, " \t\r\n");
+  for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL;) text[--n] = '\0';
+  return text;
+}
+
+/* Values are copied into store, which outlives the source. */
+static tb_rc read_line(char *line, char store[SETTINGS][PATH_MAX], struct source *out,
+                       const char *path, unsigned number, struct tb_diag *diag) {
+  char *text = trim(line), *equals = strchr(text, '=');
+
+  if (*text == '\0' || *text == '#') return TB_OK;
+  if (equals == NULL) return tb_fail(diag, TB_BROKEN, "%.100s:%u: not KEY = VALUE", path, number);
+  *equals = '\0';
+  char *key = trim(text), *value = trim(equals + 1);
+  for (char *c = key; *c != '\0'; c++)
+    if (*c == '_') *c = '-';
+  for (int i = 0; i < SETTINGS; i++)
+    if (strcmp(key, names[i].key) == 0) {
+      if (snprintf(store[i], PATH_MAX, "%s", value) >= PATH_MAX)
+        return tb_fail(diag, TB_BROKEN, "%.100s:%u: %s: too long", path, number, key);
+      out->text[i] = store[i];
+      return TB_OK;
+    }
+  return tb_fail(
+      diag, TB_BROKEN,
+      "%.100s:%u: %.40s: unknown key; known are server, certs, tls-ca, tls-cert, tls-key, tls-crl",
+      path, number, key);
+}
+
+static tb_rc read_config(char store[SETTINGS][PATH_MAX], struct source *out, struct tb_diag *diag) {
+  char path[PATH_MAX], line[LINE_BYTES];
+  tb_rc rc = TB_OK;
+
+  if (!config_path(path)) return TB_OK;
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, strerror(errno));
+  for (unsigned number = 1; rc == TB_OK && fgets(line, sizeof line, file) != NULL; number++)
+    rc = read_line(line, store, out, path, number, diag);
+  fclose(file);
+  return rc;
+}
+
+static void read_environment(struct source *out) {
+  for (int i = 0; i < SETTINGS; i++) {
+    out->text[i] = getenv(names[i].environment);
+    if (out->text[i] == NULL && names[i].fallback != NULL) out->text[i] = getenv(names[i].fallback);
+  }
+}
+
+/* --- certificates ------------------------------------------------------------------------------ */
+
+static tb_rc set_path(char out[PATH_MAX], const char *dir, const char *file, struct tb_diag *diag) {
+  int n = dir != NULL ? snprintf(out, PATH_MAX, "%s/%s", dir, file)
+                      : snprintf(out, PATH_MAX, "%s", file);
+
+  return n < PATH_MAX ? TB_OK : tb_fail(diag, TB_BROKEN, "%.60s...: the path is too long", out);
+}
+
+static bool says(const struct source *s, enum setting which) {
+  return s->text[which] != NULL && *s->text[which] != '\0';
+}
+
+static tb_rc take_certs(const struct source *s, struct tb_diag *diag, struct tk_where *out) {
+  if (says(s, CERTS)) {
+    TB_TRY(set_path(out->ca, s->text[CERTS], "ca.pem", diag));
+    TB_TRY(set_path(out->cert, s->text[CERTS], "reader.pem", diag));
+    TB_TRY(set_path(out->key, s->text[CERTS], "reader.key", diag));
+  }
+  if (says(s, TLS_CA)) TB_TRY(set_path(out->ca, NULL, s->text[TLS_CA], diag));
+  if (says(s, TLS_CERT)) TB_TRY(set_path(out->cert, NULL, s->text[TLS_CERT], diag));
+  if (says(s, TLS_KEY)) TB_TRY(set_path(out->key, NULL, s->text[TLS_KEY], diag));
+  if (says(s, TLS_CRL)) TB_TRY(set_path(out->crl, NULL, s->text[TLS_CRL], diag));
+  return TB_OK;
+}
+
+/* --- the server -------------------------------------------------------------------------------- */
+
+static bool starts(const char *text, const char *with) {
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
+tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out) {
+  const char *rest = strstr(url, "://") + 3;
+
+  if (strlen(url) >= sizeof out->url)
+    return tb_fail(diag, TB_BROKEN, "--server: the URL is too long");
+  snprintf(out->url, sizeof out->url, "%s", url);
+  snprintf(out->shown, sizeof out->shown, "%s", url);
+  out->ipc = starts(url, "ipc://");
+  out->tls = starts(url, "tls+tcp://");
+  if (out->ipc) return TB_OK;
+  if (!out->tls && !starts(url, "tcp://"))
+    return tb_fail(diag, TB_BROKEN, "--server: \"%.80s\" is neither ipc:// nor tls+tcp://", url);
+  return tb_hostport_parse(rest, diag, &out->at);
+}
+
+static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *diag,
+                       struct tk_where *out) {
+  char with_port[TB_HOST_MAX + 16], url[TK_URL_BYTES];
+  const char *colon = strchr(text, ':');
+  bool bare_ipv6 = colon != NULL && strchr(colon + 1, ':') != NULL && *text != '[';
+  bool has_port = colon != NULL && !bare_ipv6 && (*text != '[' || strstr(text, "]:") != NULL);
+
+  if (strlen(text) > TB_HOST_MAX) return tb_fail(diag, TB_BROKEN, "--server: the host is too long");
+  snprintf(with_port, sizeof with_port, "%s%s%s", bare_ipv6 ? "[" : "", text, bare_ipv6 ? "]" : "");
+  out->of_archive = has_port && which == TK_SOCKET_FEED;
+  if (!has_port)
+    snprintf(with_port + strlen(with_port), 8, ":%d",
+             which == TK_SOCKET_FEED ? TK_FEED_PORT : TK_ARCHIVE_PORT);
+  snprintf(url, sizeof url, "tls+tcp://%s", with_port);
+  TB_TRY(tk_where_set(url, diag, out));
+  snprintf(out->shown, sizeof out->shown, "%s", with_port);
+  return TB_OK;
+}
+
+static const char *const socket_names[] = {
+  [TK_SOCKET_ARCHIVE] = "archive", [TK_SOCKET_FEED] = "feed"
+};
+
+static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_where *out) {
+  static const char *const folders[] = { "/run/tracecollect", "./tracecollect-data" };
+  const char *name = socket_names[which], *denied = NULL;
+  char url[64];
+
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    snprintf(url, sizeof url, "ipc://%s/%s.sock", folders[i], name);
+    if (access(url + strlen("ipc://"), F_OK) == 0) return tk_where_set(url, diag, out);
+    if (errno == EACCES && denied == NULL) denied = folders[i];
+  }
+  if (denied != NULL)
+    return tb_fail(diag, TB_IO,
+                   "%s: permission denied; whoever reads there is a member of its group", denied);
+  return tb_fail(diag, TB_NOTFOUND,
+                 "no collector here: there is neither %s/%s.sock nor %s/%s.sock; name one with "
+                 "--server",
+                 folders[0], name, folders[1], name);
+}
+
+static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag *diag,
+                         struct tk_where *out) {
+  char url[TK_URL_BYTES];
+
+  if (text == NULL || *text == '\0') return take_local(which, diag, out);
+  if (*text == '@') {
+    TB_TRY(tk_ready_file_get(text + 1, socket_names[which], diag, url, sizeof url));
+    if (strstr(url, "://") == NULL)
+      return tb_fail(diag, TB_BROKEN, "%.100s: %s is not a URL", text + 1, socket_names[which]);
+    return tk_where_set(url, diag, out);
+  }
+  if (strstr(text, "://") == NULL) return take_host(text, which, diag, out);
+  out->of_archive = which == TK_SOCKET_FEED;
+  return tk_where_set(text, diag, out);
+}
+
+tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which, struct tb_diag *diag,
+                    struct tk_where *out) {
+  char(*store)[PATH_MAX] = calloc(SETTINGS, PATH_MAX);
+  struct source file = { 0 }, environment = { 0 };
+  const struct source options = { { args->server, args->certs, args->tls_ca, args->tls_cert,
+                                    args->tls_key, args->tls_crl } };
+  const struct source *by_rank[] = { &file, &environment, &options };
+  const char *server = NULL;
+
+  *out = (struct tk_where){ 0 };
+  if (store == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  tb_rc rc = read_config(store, &file, diag);
+  read_environment(&environment);
+  for (int i = 0; rc == TB_OK && i < 3; i++) {
+    rc = take_certs(by_rank[i], diag, out);
+    if (says(by_rank[i], SERVER)) server = by_rank[i]->text[SERVER];
+  }
+  if (rc == TB_OK) rc = take_server(server, which, diag, out);
+  free(store);
+  if (rc == TB_OK && out->tls && (*out->ca == '\0' || *out->cert == '\0' || *out->key == '\0'))
+    return tb_fail(
+        diag, TB_BROKEN,
+        "%.100s needs certificates: give --certs DIR with ca.pem, reader.pem and reader.key",
+        out->shown);
+  return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a collector's sockets are and with which certificates: from options, TRACECTL_* in the environment and
+ * a file of KEY = VALUE lines, the earlier of these before the later. The file is TRACECTL_CONFIG,
+ * else $XDG_CONFIG_HOME/tracectl.conf, else ~/.config/tracectl.conf; its keys are the options' names.
+ *
+ * Errors    TB_BROKEN: not to be understood. TB_IO, TB_NOTFOUND: a file that was named.
+ */
+#ifndef TK_REMOTE_ENDPOINT_H
+#define TK_REMOTE_ENDPOINT_H
+
+#include <limits.h>
+
+#include "base/hostport.h"
+#include "tools/tracectl/remote/client.h"
+
+enum { TK_URL_BYTES = 320, TK_FEED_PORT = 7071, TK_ARCHIVE_PORT = 7072 };
+
+enum tk_socket { TK_SOCKET_ARCHIVE, TK_SOCKET_FEED };
+
+struct tk_where {
+  char url[TK_URL_BYTES];   /* for nng */
+  char shown[TK_URL_BYTES]; /* for people */
+  struct tb_hostport at;    /* of tcp URLs */
+  bool tls, ipc;
+  bool of_archive; /* the feed was asked for, and --server names the archive: find_feed.h */
+  char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX], crl[PATH_MAX]; /* "" : not named */
+};
+
+/* A URL and HOST:PORT name the archive, whichever is asked for. */
+TB_MUST tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which,
+                            struct tb_diag *diag, struct tk_where *out);
+/* Another address, the certificates stay. */
+TB_MUST tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out);
+
+#endif

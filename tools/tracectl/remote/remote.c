@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/remote/remote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tracectl/args/nearest.h"
+#include "tools/tracectl/term/tracectl.h"
+
+int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag) {
+  const char *text = diag->rc != TB_OK ? diag->text : tb_rc_text(rc);
+
+  return rc == TB_BROKEN ? tk_usage(verb, "%s", text) : tk_fail(verb, "%s", text);
+}
+
+tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector, int option,
+                       const char *value, struct tb_diag *diag) {
+  if (tk_client_option(args, option, value)) return TB_OK;
+  return tk_selector_option(selector, option, value, diag);
+}
+
+tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk_list_fn *each,
+                     void *self, struct tb_diag *diag) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;
+  Tracecollect__V1__Selector which;
+  const Tracecollect__V1__Reply *reply;
+
+  tk_selector_message(ask->selector, &which);
+  list.selector = &which;
+  list.settle = ask->settle;
+  list.detail = ask->detail;
+  list.newest_first = ask->newest_first;
+  list.limit = ask->limit < UINT32_MAX ? (uint32_t)ask->limit : 0;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
+  request.list = &list;
+  for (bool more = true; more;) {
+    TB_TRY(tk_client_ask(client, &request, diag, &reply));
+    const Tracecollect__V1__ListReply *page = reply->list;
+    more = page->more && page->n_segments > 0;
+    if (more)
+      list.after = page->segments[page->n_segments - 1]->id; /* page is lent: before each() */
+    list.settle = false;
+    TB_TRY(each(self, page));
+  }
+  return TB_OK;
+}
+
+/* ---- what is there instead ---- */
+
+enum { SERVICES_SHOWN = 8, NO_MATCH_BYTES = 800 };
+
+static bool is_first(const Tracecollect__V1__StatusReply *s, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (strcmp(s->streams[k]->service, s->streams[i]->service) == 0) return false;
+  return true;
+}
+
+/* "; there are checkout, shop": some of them, each once. */
+static void add_services(const Tracecollect__V1__StatusReply *s, char *out, size_t bytes) {
+  size_t n = strlen(out), shown = 0;
+
+  for (size_t i = 0; i < s->n_streams && n < bytes; i++) {
+    if (!is_first(s, i)) continue;
+    if (shown == SERVICES_SHOWN) {
+      snprintf(out + n, bytes - n, ", ...");
+      return;
+    }
+    n += (size_t)snprintf(out + n, bytes - n, "%s%s", shown++ == 0 ? "; there are " : ", ",
+                          s->streams[i]->service);
+  }
+}
+
+static bool say_unknown(const Tracecollect__V1__StatusReply *s, const char *service, char *out,
+                        size_t bytes) {
+  struct tk_nearest nearest = { .word = service };
+
+  for (size_t i = 0; i < s->n_streams; i++) {
+    if (strcmp(s->streams[i]->service, service) == 0) return false;
+    tk_nearest_try(&nearest, s->streams[i]->service);
+  }
+  snprintf(out, bytes, "no service \"%s\"", service);
+  size_t n = strlen(out);
+  if (nearest.best != NULL)
+    snprintf(out + n, bytes - n, "; did you mean \"%s\"?", nearest.best);
+  else
+    add_services(s, out, bytes);
+  return true;
+}
+
+const char *tk_remote_no_match(struct tk_client *client, const struct tk_selector *selector,
+                               const char *otherwise) {
+  static char text[NO_MATCH_BYTES];
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tb_diag ignored;
+
+  if (selector->service == NULL) return otherwise;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
+  request.status = &status;
+  tb_diag_clear(&ignored);
+  if (tk_client_ask(client, &request, &ignored, &reply) != TB_OK) return otherwise;
+  return say_unknown(reply->status, selector->service, text, sizeof text) ? text : otherwise;
+}

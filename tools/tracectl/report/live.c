@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/report/live.h"
+
+#include "base/buf.h"
+#include "tools/tracectl/term/tracectl.h"
+
+/* A reply is lent until the next question, so it is copied, through its packed form. */
+static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, struct tk_report_set *set) {
+  struct tb_buf packed;
+  tb_rc rc = TB_OK;
+
+  tb_buf_init(&packed, &tk_mem);
+  for (size_t i = 0; i < reply->n_reports && rc == TB_OK; i++) {
+    tb_buf_clear(&packed);
+    rc = tb_buf_reserve(&packed,
+                        tracecollect__v1__stream_report__get_packed_size(reply->reports[i]));
+    if (rc != TB_OK) break;
+    packed.len = tracecollect__v1__stream_report__pack(reply->reports[i], packed.data);
+    rc = tk_report_set_add(set, packed.data, packed.len);
+  }
+  tb_buf_fini(&packed);
+  return rc;
+}
+
+tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
+                     const struct tk_selector *selector, struct tk_report_set *set,
+                     struct tb_diag *diag) {
+  const Tracecollect__V1__ReportReply *reply;
+
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    if (!ask->kind[k]) continue;
+    TB_TRY(tk_client_report(client, to_analysis_name((enum to_analysis_kind)k),
+                            to_window_name(ask->window), selector, diag, &reply));
+    TB_TRY(keep_reply(reply, set));
+  }
+  return TB_OK;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A function is a name in a file, written once. Within one report, which is of one program, a frame whose
+ * counter was seen before is that location, as in Go's own profiles. Another program may have other code at that
+ * counter: reports share a location only where counter, function and line agree. The message is built in one arena
+ * and dropped with it. */
+#include "tools/tracectl/report/pprof.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "proto/pprof.pb-c.h"
+#include "tools/tracectl/term/tracectl.h"
+
+enum { CHUNK_BYTES = 256 << 10 };
+#define OTHER_STACKS "(other stacks)"
+
+/* An array of pointers that grows in the arena. */
+struct list {
+  void **item;
+  size_t n, capacity;
+};
+
+struct profile {
+  struct tb_arena arena;
+  struct tb_map texts, functions, locations; /* hash: index + 1 into the lists */
+  struct tb_map by_pc;                       /* of the report at hand: counter -> index + 1 */
+  struct list samples, location, function, text;
+};
+
+static tb_rc push(struct profile *p, struct list *list, void *item) {
+  if (list->n == list->capacity) {
+    size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+    void *block;
+    TB_TRY(tb_arena_take(&p->arena, capacity * sizeof(void *), &block));
+    if (list->n > 0) memcpy(block, list->item, list->n * sizeof(void *));
+    list->item = block;
+    list->capacity = capacity;
+  }
+  list->item[list->n++] = item;
+  return TB_OK;
+}
+
+#define TAKE(p, type, out)                                                                         \
+  do {                                                                                             \
+    void *block_;                                                                                  \
+    TB_TRY(tb_arena_take(&(p)->arena, sizeof(type), &block_));                                     \
+    (out) = block_;                                                                                \
+  } while (0)
+
+static uint64_t next_key(uint64_t key) {
+  return key * UINT64_C(0x9E3779B97F4A7C15) + 1;
+}
+
+static tb_rc text_index(struct profile *p, const char *text, int64_t *out) {
+  uint64_t key = 1469598103934665603u, *place;
+
+  for (const char *c = text; *c != '\0'; c++) key = (key ^ (unsigned char)*c) * 1099511628211u;
+  for (;; key = next_key(key)) {
+    TB_TRY(tb_map_put(&p->texts, key, &place, NULL));
+    if (*place == 0) {
+      TB_TRY(push(p, &p->text, (void *)(uintptr_t)text));
+      *place = p->text.n;
+    }
+    *out = (int64_t)*place - 1;
+    if (strcmp(p->text.item[*place - 1], text) == 0) return TB_OK;
+  }
+}
+
+static tb_rc function_id(struct profile *p, const char *name, const char *file, uint64_t *out) {
+  Tracecollect__Pprof__Function *f;
+  int64_t name_index, file_index;
+  uint64_t *place;
+
+  TB_TRY(text_index(p, name, &name_index));
+  TB_TRY(text_index(p, file, &file_index));
+  TB_TRY(
+      tb_map_put(&p->functions, (uint64_t)name_index << 32 | (uint64_t)file_index, &place, NULL));
+  if (*place == 0) {
+    TAKE(p, Tracecollect__Pprof__Function, f);
+    tracecollect__pprof__function__init(f);
+    TB_TRY(push(p, &p->function, f));
+    f->id = *place = p->function.n;
+    f->name = f->system_name = name_index;
+    f->filename = file_index;
+  }
+  *out = *place;
+  return TB_OK;
+}
+
+static tb_rc add_location(struct profile *p, uint64_t pc, uint64_t function, uint64_t line) {
+  Tracecollect__Pprof__Location *location;
+  Tracecollect__Pprof__Line *l, **lines;
+
+  TAKE(p, Tracecollect__Pprof__Location, location);
+  TAKE(p, Tracecollect__Pprof__Line, l);
+  TAKE(p, Tracecollect__Pprof__Line *, lines);
+  tracecollect__pprof__location__init(location);
+  tracecollect__pprof__line__init(l);
+  l->function_id = function;
+  l->line = (int64_t)line;
+  lines[0] = l;
+  location->line = lines;
+  location->n_line = 1;
+  location->address = pc;
+  TB_TRY(push(p, &p->location, location));
+  location->id = p->location.n;
+  return TB_OK;
+}
+
+/* The location that says the same of the same counter. */
+static tb_rc same_location(struct profile *p, uint64_t pc, uint64_t function, uint64_t line,
+                           uint64_t *out) {
+  uint64_t *place;
+
+  for (uint64_t key = next_key(next_key(pc) ^ function << 32 ^ line);; key = next_key(key)) {
+    TB_TRY(tb_map_put(&p->locations, key, &place, NULL));
+    if (*place == 0) {
+      TB_TRY(add_location(p, pc, function, line));
+      *place = p->location.n;
+    }
+    const Tracecollect__Pprof__Location *known = p->location.item[*place - 1];
+    *out = *place;
+    if (known->address == pc && known->line[0]->function_id == function &&
+        known->line[0]->line == (int64_t)line)
+      return TB_OK;
+  }
+}
+
+static tb_rc location_id(struct profile *p, uint64_t pc, const char *function, const char *file,
+                         uint64_t line, uint64_t *out) {
+  const uint64_t *known = pc == 0 ? NULL : tb_map_find(&p->by_pc, pc);
+  uint64_t function_of, *place;
+
+  if (known != NULL) {
+    *out = *known;
+    return TB_OK;
+  }
+  TB_TRY(function_id(p, function, file, &function_of));
+  TB_TRY(same_location(p, pc, function_of, line, out));
+  if (pc == 0) return TB_OK;
+  TB_TRY(tb_map_put(&p->by_pc, pc, &place, NULL));
+  *place = *out;
+  return TB_OK;
+}
+
+static tb_rc add_sample(struct profile *p, const Tracecollect__V1__SyscallStack *row) {
+  Tracecollect__Pprof__Sample *sample;
+  void *block;
+
+  TAKE(p, Tracecollect__Pprof__Sample, sample);
+  tracecollect__pprof__sample__init(sample);
+  TB_TRY(tb_arena_take(&p->arena, (row->n_stack + 1) * sizeof(uint64_t), &block));
+  sample->location_id = block;
+  for (size_t i = 0; i < row->n_stack; i++) {
+    const Tracecollect__V1__Frame *f = row->stack[i];
+    TB_TRY(location_id(p, f->pc, f->function, f->file, f->line, &sample->location_id[i]));
+  }
+  sample->n_location_id = row->n_stack;
+  if (row->other) {
+    TB_TRY(location_id(p, 0, OTHER_STACKS, "", 0, &sample->location_id[0]));
+    sample->n_location_id = 1;
+  }
+  TB_TRY(tb_arena_take(&p->arena, 2 * sizeof(int64_t), &block));
+  sample->value = block;
+  sample->value[0] = (int64_t)row->calls->count;
+  sample->value[1] = (int64_t)row->calls->total_ns;
+  sample->n_value = 2;
+  return push(p, &p->samples, sample);
+}
+
+static tb_rc pack_profile(struct profile *p, Tracecollect__V1__StreamReport *const *reports,
+                          size_t n, struct tb_buf *out) {
+  Tracecollect__Pprof__Profile profile = TRACECOLLECT__PPROF__PROFILE__INIT;
+  Tracecollect__Pprof__ValueType types[3];
+  Tracecollect__Pprof__ValueType *sample_types[2] = { &types[0], &types[1] };
+  static const char *const names[3][2] = { { "contentions", "count" },
+                                           { "delay", "nanoseconds" },
+                                           { "trace", "count" } };
+  int64_t empty;
+
+  TB_TRY(text_index(p, "", &empty)); /* the first text must be empty */
+  for (unsigned i = 0; i < 3; i++) {
+    tracecollect__pprof__value_type__init(&types[i]);
+    TB_TRY(text_index(p, names[i][0], &types[i].type));
+    TB_TRY(text_index(p, names[i][1], &types[i].unit));
+  }
+  for (size_t i = 0; i < n; i++) {
+    tb_map_clear(&p->by_pc);
+    for (size_t j = 0; reports[i]->syscall != NULL && j < reports[i]->syscall->n_stacks; j++)
+      if (reports[i]->syscall->stacks[j]->calls != NULL)
+        TB_TRY(add_sample(p, reports[i]->syscall->stacks[j]));
+  }
+  profile.sample_type = sample_types;
+  profile.n_sample_type = 2;
+  profile.period_type = &types[2];
+  profile.period = 1;
+  profile.sample = (Tracecollect__Pprof__Sample **)p->samples.item;
+  profile.n_sample = p->samples.n;
+  profile.location = (Tracecollect__Pprof__Location **)p->location.item;
+  profile.n_location = p->location.n;
+  profile.function = (Tracecollect__Pprof__Function **)p->function.item;
+  profile.n_function = p->function.n;
+  profile.string_table = (char **)p->text.item;
+  profile.n_string_table = p->text.n;
+  TB_TRY(tb_buf_reserve(out, tracecollect__pprof__profile__get_packed_size(&profile)));
+  out->len = tracecollect__pprof__profile__pack(&profile, out->data);
+  return TB_OK;
+}
+
+static tb_rc write_gzip(const char *path, const struct tb_buf *packed, struct tb_diag *diag) {
+  bool to_stdout = strcmp(path, "-") == 0;
+
+  errno = 0;
+  gzFile file = to_stdout ? gzdopen(dup(STDOUT_FILENO), "wb") : gzopen(path, "wb");
+  if (file == NULL)
+    return tb_fail(diag, TB_IO, "%s: %s", path, errno != 0 ? strerror(errno) : "out of memory");
+  size_t written = gzfwrite(packed->data, 1, packed->len, file);
+  int code = gzclose(file);
+  if (written == packed->len && code == Z_OK) return TB_OK;
+  return tb_fail(diag, TB_IO, "%s: %s", path, errno != 0 ? strerror(errno) : "write failed");
+}
+
+tb_rc tk_pprof_write(const char *path, Tracecollect__V1__StreamReport *const *reports, size_t n,
+                     struct tb_diag *diag) {
+  struct profile p = { 0 };
+  struct tb_buf packed;
+
+  tb_arena_init(&p.arena, &tk_mem, CHUNK_BYTES);
+  tb_map_init(&p.texts, &tk_mem, tb_seed());
+  tb_map_init(&p.functions, &tk_mem, tb_seed());
+  tb_map_init(&p.locations, &tk_mem, tb_seed());
+  tb_map_init(&p.by_pc, &tk_mem, tb_seed());
+  tb_buf_init(&packed, &tk_mem);
+  tb_rc rc = pack_profile(&p, reports, n, &packed);
+  if (rc == TB_OK)
+    rc = write_gzip(path, &packed, diag);
+  else
+    rc = tb_fail(diag, rc, "%s", tb_rc_text(rc));
+  tb_buf_fini(&packed);
+  tb_map_fini(&p.texts);
+  tb_map_fini(&p.functions);
+  tb_map_fini(&p.locations);
+  tb_map_fini(&p.by_pc);
+  tb_arena_fini(&p.arena);
+  return rc;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/report/set.h"
+
+#include "base/buf.h"
+#include "pack/report.h"
+#include "proto/unpack.h"
+#include "tools/tracectl/report/go_profile.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/trace_run.h"
+
+enum { CHUNK_BYTES = 64 << 10 };
+
+void tk_report_set_init(struct tk_report_set *set) {
+  *set = (struct tk_report_set){ 0 };
+  tb_arena_init(&set->arena, &tk_mem, CHUNK_BYTES);
+}
+
+void tk_report_set_fini(struct tk_report_set *set) {
+  tb_arena_fini(&set->arena);
+  *set = (struct tk_report_set){ 0 };
+}
+
+void tk_report_set_clear(struct tk_report_set *set) {
+  tb_arena_reset(&set->arena);
+  set->report = NULL;
+  set->profile = NULL;
+  set->n = set->capacity = 0;
+}
+
+tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len) {
+  ProtobufCAllocator allocator = tp_arena_allocator(&set->arena);
+
+  if (set->n == set->capacity) {
+    size_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
+    void *block;
+    TB_TRY(tb_arena_take(&set->arena, capacity * sizeof(*set->report), &block));
+    for (size_t i = 0; i < set->n; i++)
+      ((Tracecollect__V1__StreamReport **)block)[i] = set->report[i];
+    set->report = block;
+    set->capacity = capacity;
+  }
+  Tracecollect__V1__StreamReport *report =
+      tracecollect__v1__stream_report__unpack(&allocator, len, packed);
+  if (report == NULL) return TB_CORRUPT;
+  set->report[set->n++] = report;
+  return TB_OK;
+}
+
+/* ---- files ---- */
+
+struct work {
+  const struct tk_report_ask *ask;
+  struct to_analyses *analyses;
+  struct tk_go_profile profile;
+};
+
+static tb_rc take_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                         size_t n) {
+  struct work *work = self;
+
+  if (work->ask->profile) TB_TRY(tk_go_profile_events(&work->profile, gen, events, n));
+  return to_analyses_events(work->analyses, gen, events, n);
+}
+
+static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *set) {
+  const struct tk_report_ask *ask = work->ask;
+  struct tp_report_about about = { .broken_generations = broken };
+  size_t rows_max = ask->profile ? SIZE_MAX : TP_REPORT_ROWS_LIVE;
+  struct tb_buf packed;
+  tb_rc rc = TB_OK;
+
+  tb_buf_init(&packed, &tk_mem);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
+    if (!ask->kind[k]) continue;
+    tb_buf_clear(&packed);
+    rc = tp_report_pack(work->analyses, (enum to_analysis_kind)k, ask->window, rows_max, &about,
+                        &packed);
+    if (rc == TB_OK) rc = tk_report_set_add(set, packed.data, packed.len);
+  }
+  tb_buf_fini(&packed);
+  for (size_t i = 0; i < set->n && rc == TB_OK && ask->profile; i++)
+    if (set->report[i]->syscall != NULL)
+      rc = tk_go_profile_report(&work->profile, set->report[i], &set->arena, &set->profile);
+  return rc;
+}
+
+static int run_file(struct work *work, const char *path, struct tk_report_set *set) {
+  const struct tk_trace_ask ask = { .verb = "report",
+                                    .path = path,
+                                    .sink = { work, take_events },
+                                    .threads = work->ask->threads,
+                                    .progress = work->ask->progress };
+  struct tk_trace_run run;
+  tb_rc rc = TB_OK;
+  char why[256];
+
+  if (!tk_trace_run(&ask, &run)) return TK_FAILED;
+  if (run.generations > 0 || run.events > 0 || run.rc == TB_OK)
+    rc = add_reports(work, run.rc == TB_BROKEN, set);
+  if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
+  if (run.rc == TB_OK) return TK_DONE;
+  tb_diag_format(&run.diag, why, sizeof(why));
+  return tk_fail("report", "%s: %s", path, why);
+}
+
+int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set) {
+  struct to_analysis_config config = { .blocked_after_ns = ask->blocked_after_ns,
+                                       .stacks_max =
+                                           ask->profile ? UINT32_MAX / 4 : TO_STACKS_MAX_DEFAULT };
+  struct work work = { .ask = ask };
+
+  tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);
+  if (rc != TB_OK) return tk_fail("report", "%s", tb_rc_text(rc));
+  tk_go_profile_init(&work.profile, &tk_mem);
+  int code = run_file(&work, path, set);
+  tk_go_profile_fini(&work.profile);
+  to_analyses_free(work.analyses);
+  return code;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reports that an answer of `tracectl report` is made of, whatever they came from.
+ *
+ * Memory    everything is in the set until tk_report_set_fini().
+ */
+#ifndef TK_REPORT_SET_H
+#define TK_REPORT_SET_H
+
+#include "analysis/analysis.h"
+#include "base/arena.h"
+#include "proto/report.pb-c.h"
+
+struct tk_report_ask {
+  bool kind[TO_ANALYSIS_KINDS]; /* wanted */
+  enum to_window window;
+  to_ns blocked_after_ns; /* of a file: a collector has its own */
+  bool profile; /* of a file: every stack gets its row, and what Go's tool counts is found out */
+  bool progress;
+  unsigned threads; /* of a file: tools/tracectl/trace_file/trace_run.h */
+};
+
+struct tk_report_set {
+  struct tb_arena arena;
+  Tracecollect__V1__StreamReport **report;
+  size_t n, capacity;
+  Tracecollect__V1__StreamReport *profile; /* NULL, or what the profile of a file is made of */
+};
+
+void tk_report_set_init(struct tk_report_set *set);
+void tk_report_set_fini(struct tk_report_set *set); /* accepts a zeroed one */
+void tk_report_set_clear(struct tk_report_set *set);
+
+/* Copies a packed StreamReport in. Errors: TB_NOMEM; TB_CORRUPT: it is none. */
+TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
+
+/* Orders and analyses a whole trace file. TK_DONE; TK_FAILED: said on stderr, and the set holds what
+ * was found before the fault, nothing if that was the header. */
+int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set);
+
+#endif

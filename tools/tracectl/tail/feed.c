@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the feed. nng drops what a slow subscriber does not take, and says nothing; each topic's count
+ * shows it. A count that began anew is another run of the collector's: what it said before is not in it. */
+#include <nng/nng.h>
+
+#include <nng/protocol/pubsub0/sub.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "proto/feed.pb-c.h"
+#include "proto/unpack.h"
+#include "tools/tracectl/remote/link.h"
+#include "tools/tracectl/tail/message.h"
+#include "tools/tracectl/tail/tail.h"
+#include "tools/tracectl/term/tracectl.h"
+
+enum {
+  QUEUE_MESSAGES = 8192, /* nng's largest */
+  MESSAGE_BYTES_MAX = 32 << 20,
+  QUIET_MS = 500, /* then what was written is looked at, and the connection */
+  LOST_MS = 1500,
+};
+
+struct topic {
+  struct topic *next;
+  uint64_t began_wall_ns, seq; /* the next */
+  char name[];
+};
+
+struct subscriber {
+  const struct tk_tail_ask *ask;
+  struct tk_lines *lines;
+  struct tk_link *link;
+  struct tb_arena arena;
+  struct topic *topics;
+};
+
+/* --- counts ------------------------------------------------------------------------------------ */
+
+static struct topic *topic_of(struct subscriber *s, const char *name) {
+  size_t len = strlen(name);
+  struct topic *t;
+
+  for (struct topic **at = &s->topics; (t = *at) != NULL; at = &t->next) {
+    if (strcmp(t->name, name) != 0) continue;
+    *at = t->next;
+    t->next = s->topics;
+    return s->topics = t;
+  }
+  t = calloc(1, sizeof *t + len + 1);
+  if (t == NULL) return NULL;
+  memcpy(t->name, name, len);
+  t->next = s->topics;
+  return s->topics = t;
+}
+
+static tb_rc count(struct subscriber *s, const char *name, const Tracecollect__V1__FeedMessage *m) {
+  struct topic *t = topic_of(s, name);
+
+  if (t == NULL) return TB_NOMEM;
+  if (t->began_wall_ns == m->began_wall_ns && m->seq > t->seq)
+    tk_lines_lost(s->lines, m->seq - t->seq, name);
+  t->began_wall_ns = m->began_wall_ns;
+  t->seq = m->seq + m->count;
+  return TB_OK;
+}
+
+/* --- messages ---------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct tk_tail_ask *ask, const Tracecollect__V1__FeedMessage *m) {
+  if (!tk_tail_wants(ask, m->service, m->instance,
+                     m->stream.len == 16 ? m->stream.data : ask->selector.stream))
+    return false;
+  return (m->n_reports > 0 && ask->reports) || (m->n_generations > 0 && ask->generations) ||
+         (m->n_alerts > 0 && ask->alerts) || (m->n_events > 0 && ask->events);
+}
+
+static tb_rc take(struct subscriber *s, const char *bytes, size_t len) {
+  ProtobufCAllocator allocator = tp_arena_allocator(&s->arena);
+  const char *nul = memchr(bytes, '\0', len);
+  tb_rc rc = TB_OK;
+
+  if (nul == NULL) return tk_lines_note(s->lines, true, "a message without a topic"), TB_OK;
+  size_t topic_len = (size_t)(nul - bytes) + 1;
+  Tracecollect__V1__FeedMessage *m = tracecollect__v1__feed_message__unpack(
+      &allocator, len - topic_len, (const uint8_t *)bytes + topic_len);
+  if (m == NULL)
+    tk_lines_note(s->lines, true, "%.200s: a message that cannot be read", bytes);
+  else if (is_wanted(s->ask, m)) {
+    rc = count(s, bytes, m);
+    if (rc == TB_OK) rc = tk_message_print(s->lines, bytes, m);
+  }
+  tb_arena_reset(&s->arena);
+  return rc;
+}
+
+/* --- the socket -------------------------------------------------------------------------------- */
+
+static int make_socket(nng_socket *socket, void *self) {
+  const struct subscriber *s = self;
+  int rv = nng_sub0_open(socket);
+
+  if (rv == 0) rv = nng_socket_set_size(*socket, NNG_OPT_RECVMAXSZ, MESSAGE_BYTES_MAX);
+  if (rv == 0) rv = nng_socket_set_int(*socket, NNG_OPT_RECVBUF, QUEUE_MESSAGES);
+  if (rv == 0) rv = nng_socket_set_ms(*socket, NNG_OPT_RECVTIMEO, QUIET_MS);
+  return rv == 0
+             ? nng_socket_set(*socket, NNG_OPT_SUB_SUBSCRIBE, s->ask->topic, strlen(s->ask->topic))
+             : rv;
+}
+
+static tb_rc look_at_link(struct subscriber *s, struct tb_diag *diag) {
+  struct tk_link *l = s->link;
+
+  pthread_mutex_lock(&l->lock);
+  tb_rc rc = l->connected || !tc_is_past(tc_after(l->lost_at, LOST_MS)) ? TB_OK : TB_IO;
+  pthread_mutex_unlock(&l->lock);
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "%.120s: the connection was lost", l->where.shown);
+}
+
+static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
+  bool written = false;
+
+  for (;;) {
+    nng_msg *msg;
+    /* What is there already first; what was written is shown before we wait. */
+    int rv = nng_recvmsg(s->link->socket, &msg, written ? NNG_FLAG_NONBLOCK : 0);
+    if (rv == 0) {
+      tb_rc rc = take(s, nng_msg_body(msg), nng_msg_len(msg));
+      nng_msg_free(msg);
+      TB_TRY(rc);
+      written = true;
+    } else if (rv == NNG_EAGAIN || rv == NNG_ETIMEDOUT) {
+      tk_lines_flush(s->lines);
+      written = false;
+      TB_TRY(look_at_link(s, diag));
+    } else {
+      return tk_link_fail(s->link, rv, diag);
+    }
+  }
+}
+
+tb_rc tk_tail_feed(const struct tk_tail_ask *ask, struct tk_lines *lines, struct tb_diag *diag) {
+  struct subscriber s = { .ask = ask, .lines = lines };
+  const struct timespec pause = { .tv_nsec = 250000000 };
+  bool connected = false;
+  tb_rc rc;
+
+  tb_arena_init(&s.arena, &tk_mem, 1 << 20);
+  for (;;) {
+    tb_diag_clear(diag);
+    rc = tk_link_open(&ask->client, TK_SOCKET_FEED, make_socket, &s, diag, &s.link);
+    if (rc == TB_OK) {
+      connected = true;
+      rc = receive(&s, diag);
+      tk_link_close(s.link);
+      if (rc == TB_IO) tk_lines_note(lines, false, "%s; waiting for the collector", diag->text);
+    }
+    if (!connected || (rc != TB_IO && rc != TB_NOTFOUND)) break;
+    nanosleep(&pause, NULL);
+  }
+  for (struct topic *t = s.topics, *next; t != NULL; t = next) {
+    next = t->next;
+    free(t);
+  }
+  tb_arena_fini(&s.arena);
+  return rc;
+}

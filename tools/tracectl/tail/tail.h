@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of `tracectl tail` share.
+ *
+ *   feed (SUB) ────> tail_feed ──────────────┐
+ *   lease (REQ) ──┬> tail_lease ─> tail_event ├─> lines
+ *   archive ──────┴> tail_replay ─────┘      │
+ *
+ * The feed and the lease are each followed on a thread of its own; both write lines, one at a time.
+ *
+ * Threads   tk_lines_*(): any. All else: the thread of its part.
+ * Errors    TB_END: enough lines, or nobody reads them: the part ends. Others: as the client's.
+ */
+#ifndef TK_TAIL_TAIL_H
+#define TK_TAIL_TAIL_H
+
+#include <pthread.h>
+
+#include "analysis/filter.h"
+#include "tools/tracectl/remote/client.h"
+#include "tools/tracectl/term/out.h"
+
+/* --- what is asked for (tail_ask.c) --- */
+
+enum { TK_TAIL_KINDS_MAX = 64 };
+
+struct tk_tail_ask {
+  struct tk_client_args client;
+  struct tk_selector selector;      /* service, instance, stream; since */
+  const char *topic;                /* "": all */
+  char service[256], instance[256]; /* of the topic */
+  bool service_is_prefix, instance_is_prefix;
+  const char *kinds[TK_TAIL_KINDS_MAX]; /* of events, for the lease; none: all */
+  size_t n_kinds;
+  uint64_t goroutine, duration_ns;
+  bool feed, lease;                  /* what is needed */
+  bool reports, generations, alerts; /* what the feed is asked for */
+  bool events;                       /* the feed's, not the lease's */
+  bool json;
+};
+
+/* --kind K. False: no such kind. */
+bool tk_tail_kind(struct tk_tail_ask *ask, const char *kind);
+/* Once after all options: finds out what is needed. TB_BROKEN: usage. */
+TB_MUST tb_rc tk_tail_resolve(struct tk_tail_ask *ask, struct tb_diag *diag);
+void tk_tail_filter(const struct tk_tail_ask *ask, struct to_filter *out);
+bool tk_tail_wants(const struct tk_tail_ask *ask, const char *service, const char *instance,
+                   const unsigned char *stream);
+
+/* --- lines (tail_lines.c) --- */
+
+struct tk_lines {
+  pthread_mutex_t lock;
+  struct tk_out out;
+  uint64_t limit, count; /* limit 0: none */
+  uint64_t lost;
+  bool missing; /* something is, and nobody knows how much */
+  bool json, bold;
+  uint64_t second; /* of second_text; several lines in a row are of the same */
+  char second_text[32];
+};
+
+void tk_lines_init(struct tk_lines *lines, bool json, uint64_t limit);
+/* A line is written between begin and end; TB_END: it was the last, or cannot be written. */
+struct tk_out *tk_lines_begin(struct tk_lines *lines);
+TB_MUST tb_rc tk_lines_end(struct tk_lines *lines);
+/* To be called when there is nothing to do at the moment: shows what was written. */
+void tk_lines_flush(struct tk_lines *lines);
+void tk_lines_lost(struct tk_lines *lines, uint64_t n, const char *of);
+/* Words on stderr; what they tell of makes the output incomplete if missing is true. */
+void tk_lines_note(struct tk_lines *lines, bool missing, const char *fmt, ...) TB_PRINTF(3, 4);
+/* "2026-03-01T12:00:00.123456Z"; between begin and end. */
+void tk_lines_wall(struct tk_lines *lines, uint64_t wall_ns);
+void tk_lines_bold(struct tk_lines *lines, const char *text);
+
+/* --- streams and how far they have been shown (tail_cursor.c) --- */
+
+struct tk_cursor {
+  struct tk_cursor *next;
+  unsigned char stream[16];
+  uint64_t base;     /* generations up to here are from before the beginning */
+  uint64_t gen;      /* the newest that something was shown of; 0: none */
+  uint64_t position; /* of the first event in it that was not */
+};
+
+struct tk_cursors {
+  struct tk_cursor *first;
+};
+
+/* NULL: out of memory. */
+struct tk_cursor *tk_cursor_of(struct tk_cursors *cursors, const unsigned char *stream);
+void tk_cursors_fini(struct tk_cursors *cursors);
+static inline bool tk_cursor_is_new(const struct tk_cursor *c, uint64_t gen, uint64_t position) {
+  return gen > c->gen || (gen == c->gen && position >= c->position);
+}
+/* All of the generation was shown. */
+static inline void tk_cursor_done(struct tk_cursor *c, uint64_t gen) {
+  if (gen < c->gen || gen <= c->base) return;
+  c->gen = gen;
+  c->position = UINT64_MAX;
+}
+
+/* --- events (tail_event.c) --- */
+
+struct tk_tail {
+  const struct tk_tail_ask *ask;
+  struct tk_lines *lines;
+  struct tk_cursors cursors;
+};
+
+/* Its events that are new. TB_NOMEM, TB_END. */
+TB_MUST tb_rc tk_tail_bundle(struct tk_tail *tail, const Tracecollect__V1__EventBundle *bundle);
+
+/* --- the archive (tail_replay.c) --- */
+
+/* Shows all that the archive has, traced from since_wall_ns on and come from since_arrival_ns on (0: any), and cursors do
+ * not know yet. */
+TB_MUST tb_rc tk_tail_replay(struct tk_tail *tail, struct tk_client *client, uint64_t since_wall_ns,
+                             uint64_t since_arrival_ns, struct tb_diag *diag);
+/* Where every stream's archive ends now: cursors' bases. */
+TB_MUST tb_rc tk_tail_baseline(struct tk_tail *tail, struct tk_client *client,
+                               struct tb_diag *diag);
+
+/* --- parts: each runs until TB_END or something that waiting does not mend --- */
+
+TB_MUST tb_rc tk_tail_lease(const struct tk_tail_ask *ask, struct tk_lines *lines,
+                            struct tb_diag *diag);
+TB_MUST tb_rc tk_tail_feed(const struct tk_tail_ask *ask, struct tk_lines *lines,
+                           struct tb_diag *diag);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages on stdout, one JSON object a line (proto/json.h).
+ */
+#ifndef TK_TERM_JSON_H
+#define TK_TERM_JSON_H
+
+#include <stdbool.h>
+
+#include "proto/json.h"
+
+/* type: a field "type" more, in front; NULL: none. False: out of memory. */
+bool tk_json_print(const char *type, const ProtobufCMessage *message);
+
+#endif

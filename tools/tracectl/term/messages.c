@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/tracectl/term/plain.h"
+#include "tools/tracectl/term/tracectl.h"
+
+/* A reason may quote a trace or a peer. */
+void tk_say(const char *verb, const char *fmt, va_list args) {
+  char *text;
+
+  fflush(stdout); /* what is known so far stands before the complaint */
+  if (vasprintf(&text, fmt, args) < 0) text = NULL;
+  if (text != NULL) tk_plain_text(text);
+  fprintf(stderr, "tracectl %s: %s\n", verb, text != NULL ? text : fmt);
+  free(text);
+}
+
+int tk_fail(const char *verb, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  tk_say(verb, fmt, args);
+  va_end(args);
+  return TK_FAILED;
+}
+
+int tk_usage(const char *verb, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  tk_say(verb, fmt, args);
+  va_end(args);
+  return tk_usage_hint(verb);
+}
+
+int tk_usage_hint(const char *verb) {
+  fprintf(stderr, "Try 'tracectl help %s'.\n", verb);
+  return TK_USAGE;
+}
+
+bool tk_reader_is_gone(void) {
+  struct pollfd out = { .fd = STDOUT_FILENO };
+
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}

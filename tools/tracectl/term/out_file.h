@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that appear whole or not at all: written beside their name, renamed together at the end.
+ * What is no regular file (a pipe, /dev/null) and "-" are written straight away.
+ *
+ * ^C removes what is unfinished and ends the program with TK_INTERRUPTED.
+ *
+ * Errors    TB_IO with path and reason in diag.
+ */
+#ifndef TK_TERM_OUT_FILE_H
+#define TK_TERM_OUT_FILE_H
+
+#include <stdio.h>
+
+#include "base/result.h"
+
+enum { TK_OUT_FILES_MAX = 256 };
+
+struct tk_out_set;
+
+TB_MUST tb_rc tk_out_new(struct tb_diag *diag, struct tk_out_set **out);
+void tk_out_free(struct tk_out_set *set); /* removes what was not published */
+
+/* Begins the next file; ends the one before. */
+TB_MUST tb_rc tk_out_begin(struct tk_out_set *set, const char *path, struct tb_diag *diag,
+                           FILE **out);
+/* Ends the last one and gives all their names. */
+TB_MUST tb_rc tk_out_publish(struct tk_out_set *set, struct tb_diag *diag);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tracectl top` knows: the collector's answers of the last seconds, kept so that rates can be told.
+ *
+ * Rates are over the last five seconds, since a program hands over a generation about once a second.
+ *
+ * Memory    copies what it is given; at most TK_TOP_STREAMS streams, the rest is counted.
+ * Threads   use it from one thread at a time.
+ */
+#ifndef TK_TOP_MODEL_H
+#define TK_TOP_MODEL_H
+
+#include "proto/archive.pb-c.h"
+#include "proto/feed.pb-c.h"
+#include "proto/report.pb-c.h"
+#include "tools/tracectl/args/selector.h"
+
+enum {
+  TK_TOP_STREAMS = 512,
+  TK_TOP_CALLS = 128,
+  TK_TOP_STOPS = 32,
+  TK_TOP_ALERTS = 32,
+  TK_TOP_SAMPLES = 6,
+  TK_TOP_WHO_BYTES = 132,
+  TK_TOP_WHERE_BYTES = 200,
+};
+
+struct tk_top_rates {
+  double bytes_s, events_s;
+};
+
+struct tk_top_stream {
+  unsigned char id[16];
+  char who[TK_TOP_WHO_BYTES]; /* service/instance */
+  char state[12];             /* live, waiting, closed, exec, unclean */
+  unsigned go_version;
+  uint64_t generations, broken, lost_generations, spool_bytes;
+  struct tk_top_rates rates;
+  uint64_t blocked_now, call_p99_ns;
+  double stw_share; /* 0..1 */
+  uint64_t stw_max_ns;
+  struct {
+    uint64_t at_ns, bytes, events;
+  } sample[TK_TOP_SAMPLES]; /* oldest first */
+  unsigned samples;
+  bool seen; /* in the answer at hand */
+  bool
+      old; /* its last data came so long ago, as a flight recorder's after a snap, that it says nothing of now */
+};
+
+struct tk_top_call { /* a system call that is blocked */
+  uint64_t age_ns;
+  uint64_t as_of_wall_ns; /* of an old stream: when it was; 0: now */
+  int64_t goroutine;
+  bool lower_bound;
+  char who[TK_TOP_WHO_BYTES], where[TK_TOP_WHERE_BYTES];
+};
+
+struct tk_top_stop { /* stops of the world for one reason, of all streams */
+  char id[64];
+  uint64_t count, total_ns, p99_ns, max_ns, open; /* p99: of the stream where it is worst */
+  char worst[TK_TOP_WHO_BYTES];
+};
+
+struct tk_top_alert {
+  uint64_t wall_ns;
+  char text[TK_TOP_WHERE_BYTES]; /* begins with the stream's name */
+};
+
+struct tk_top_model {
+  char version[24], health[160];
+  uint64_t archive_bytes, archive_segments, disk_free_bytes;
+  unsigned live, waiting, closed, unclean; /* streams */
+  uint64_t lost_generations;
+  char last_loss[TK_TOP_WHERE_BYTES]; /* of the first stream that says why: its name, and why */
+  struct tk_top_rates rates;          /* of all streams */
+  struct tk_top_stream stream[TK_TOP_STREAMS];
+  size_t streams, streams_more; /* by state, then by name */
+  struct tk_top_call call[TK_TOP_CALLS];
+  size_t calls;         /* those of now first, then by age */
+  uint64_t calls_total; /* now */
+  struct tk_top_stop stop[TK_TOP_STOPS];
+  size_t stops; /* most time first */
+  struct tk_top_alert alert[TK_TOP_ALERTS];
+  size_t alerts; /* newest first */
+  uint64_t alerts_total;
+};
+
+bool tk_top_wants(const struct tk_selector *selector, const Tracecollect__V1__StreamStatus *stream);
+/* now_ns: of a clock that never jumps. Streams that the selector leaves out are not there. */
+void tk_top_take_status(struct tk_top_model *model, const Tracecollect__V1__StatusReply *status,
+                        const struct tk_selector *selector, uint64_t now_ns);
+/* Each second, after the status: clears what reports told before, then takes each report. */
+void tk_top_clear_reports(struct tk_top_model *model);
+void tk_top_take_report(struct tk_top_model *model, const Tracecollect__V1__StreamReport *report);
+void tk_top_take_alert(struct tk_top_model *model, const Tracecollect__V1__Alert *alert);
+
+#endif

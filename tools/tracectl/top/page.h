@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One screen of `tracectl top` as lines of text: what to show of a model where there is so much room.
+ *
+ * Threads   use each object from one thread at a time.
+ */
+#ifndef TK_TOP_PAGE_H
+#define TK_TOP_PAGE_H
+
+#include "tools/tracectl/top/model.h"
+
+enum {
+  TK_PAGE_ROWS_MAX = 200,
+  TK_PAGE_LINE_BYTES = 640,
+  TK_PAGE_COLUMNS_MIN = 40,
+  TK_PAGE_ROWS_MIN = 10,
+};
+
+enum tk_look {
+  TK_LOOK_PLAIN,
+  TK_LOOK_TITLE,
+  TK_LOOK_HEADING,
+  TK_LOOK_WARN,
+  TK_LOOK_BAD,
+  TK_LOOK_DIM
+};
+
+struct tk_page_line {
+  enum tk_look look;
+  char text[TK_PAGE_LINE_BYTES]; /* UTF-8, or whatever the traced program said; may be too long */
+};
+
+struct tk_page {
+  unsigned rows, columns; /* given */
+  unsigned scroll;        /* streams above the first one shown; taken back to what there is */
+  unsigned n;             /* lines, at most rows */
+  struct tk_page_line line[TK_PAGE_ROWS_MAX];
+};
+
+struct tk_page_about {
+  const char *window;   /* "10s" */
+  const char *trouble;  /* NULL: the answers are fresh; else why not, for people */
+  const char *deafness; /* likewise: why no alerts come */
+  bool paused, help;
+};
+
+void tk_page_fill(struct tk_page *page, const struct tk_top_model *model,
+                  const struct tk_page_about *about);
+
+#endif

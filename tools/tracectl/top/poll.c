@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/top/poll.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "tools/tracectl/report/live.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/top/alerts.h"
+
+enum { SECOND = 1000000000, STOP_MS = 500 };
+
+struct tk_poll {
+  struct tk_client_args args;
+  struct tk_selector selector;
+  void (*fresh)(void);
+  pthread_t thread;
+  struct tk_client *client; /* the thread's */
+  struct tk_alerts *alerts;
+  pthread_mutex_t lock; /* of all below */
+  pthread_cond_t wake;
+  bool stopping, asked; /* asked: at once, not in a second */
+  enum to_window window;
+  struct tk_top_model *model;
+  bool known;           /* the collector has answered once */
+  uint64_t answered_ns; /* the last time */
+  char fault[200];      /* "": the last round went well */
+  char trouble[300];
+  char deafness[200]; /* "": alerts are heard */
+};
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* ---- a round of questions ---- */
+
+static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
+  request.status = &status;
+  TB_TRY(tk_client_ask(p->client, &request, diag, &reply));
+  pthread_mutex_lock(&p->lock);
+  tk_top_take_status(p->model, reply->status, &p->selector, now_ns());
+  pthread_mutex_unlock(&p->lock);
+  for (size_t i = 0; i < reply->status->n_streams; i++) {
+    const Tracecollect__V1__StreamStatus *s = reply->status->streams[i];
+    if (tk_top_wants(&p->selector, s)) tk_alerts_follow(p->alerts, s->service, s->instance);
+  }
+  return TB_OK;
+}
+
+static tb_rc ask_reports(struct tk_poll *p, struct tb_diag *diag) {
+  struct tk_report_ask ask = { 0 };
+  struct tk_report_set set;
+
+  ask.kind[TO_ANALYSIS_SYSCALL] = ask.kind[TO_ANALYSIS_STW] = true;
+  pthread_mutex_lock(&p->lock);
+  ask.window = p->window;
+  pthread_mutex_unlock(&p->lock);
+  tk_report_set_init(&set);
+  tb_rc rc = tk_report_live(p->client, &ask, &p->selector, &set, diag);
+  if (rc == TB_OK) {
+    pthread_mutex_lock(&p->lock);
+    tk_top_clear_reports(p->model);
+    for (size_t i = 0; i < set.n; i++) tk_top_take_report(p->model, set.report[i]);
+    pthread_mutex_unlock(&p->lock);
+  }
+  tk_report_set_fini(&set);
+  return rc;
+}
+
+static tb_rc ask_all(struct tk_poll *p, struct tb_diag *diag) {
+  if (p->client == NULL) TB_TRY(tk_client_open(&p->args, diag, &p->client));
+  TB_TRY(ask_status(p, diag));
+  return ask_reports(p, diag);
+}
+
+/* A connection that failed once is given up: a new one reads addresses and certificates anew. */
+static void end_round(struct tk_poll *p, tb_rc rc, const struct tb_diag *diag) {
+  if (rc != TB_OK) {
+    tk_client_close(p->client);
+    p->client = NULL;
+  }
+  pthread_mutex_lock(&p->lock);
+  p->fault[0] = '\0';
+  if (rc == TB_OK) {
+    p->known = true;
+    p->answered_ns = now_ns();
+  } else {
+    snprintf(p->fault, sizeof p->fault, "%s", diag->rc != TB_OK ? diag->text : tb_rc_text(rc));
+  }
+  pthread_mutex_unlock(&p->lock);
+  p->fresh();
+}
+
+/* ---- alerts ---- */
+
+static void take_alert(void *self, const Tracecollect__V1__Alert *alert) {
+  struct tk_poll *p = self;
+
+  pthread_mutex_lock(&p->lock);
+  tk_top_take_alert(p->model, alert);
+  pthread_mutex_unlock(&p->lock);
+  p->fresh();
+}
+
+static void take_deafness(void *self, const char *why) {
+  struct tk_poll *p = self;
+
+  pthread_mutex_lock(&p->lock);
+  snprintf(p->deafness, sizeof p->deafness, "%s", why != NULL ? why : "");
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- the thread ---- */
+
+static bool wait_for_next(struct tk_poll *p) {
+  struct timespec until;
+
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec++;
+  pthread_mutex_lock(&p->lock);
+  while (!p->stopping && !p->asked)
+    if (pthread_cond_timedwait(&p->wake, &p->lock, &until) != 0) break;
+  p->asked = false;
+  bool goes_on = !p->stopping;
+  pthread_mutex_unlock(&p->lock);
+  return goes_on;
+}
+
+static void *run(void *self) {
+  struct tk_poll *p = self;
+
+  do {
+    struct tb_diag diag;
+    tb_diag_clear(&diag);
+    end_round(p, ask_all(p, &diag), &diag);
+  } while (wait_for_next(p));
+  tk_client_close(p->client);
+  return NULL;
+}
+
+/* ---- for the screen ---- */
+
+static void free_poll(struct tk_poll *p) {
+  pthread_cond_destroy(&p->wake);
+  pthread_mutex_destroy(&p->lock);
+  free(p->model);
+  free(p);
+}
+
+/* pthread_timedjoin_np() knows the wall clock only. */
+static struct timespec deadline(void) {
+  struct timespec until;
+
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += STOP_MS * 1000000L;
+  if (until.tv_nsec >= SECOND) until.tv_sec++, until.tv_nsec -= SECOND;
+  return until;
+}
+
+tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector *selector,
+                    enum to_window window, void (*fresh)(void), struct tb_diag *diag,
+                    struct tk_poll **out) {
+  struct tk_poll *p = calloc(1, sizeof *p);
+
+  if (p == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  p->args = *args;
+  p->selector = *selector;
+  p->window = window;
+  p->fresh = fresh;
+  p->model = calloc(1, sizeof *p->model);
+  pthread_mutex_init(&p->lock, NULL);
+  tc_cond_init(&p->wake);
+  if (p->model == NULL) {
+    free_poll(p);
+    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  }
+  struct tk_alert_sink sink = { p, take_alert, take_deafness };
+  tb_rc rc = tk_alerts_start(&p->args, sink, diag, &p->alerts);
+  if (rc == TB_OK && pthread_create(&p->thread, NULL, run, p) == 0) {
+    *out = p;
+    return TB_OK;
+  }
+  struct timespec until = deadline();
+  if (rc == TB_OK && !tk_alerts_stop(p->alerts, &until))
+    return tb_fail(diag, TB_NOMEM, "no thread");
+  free_poll(p);
+  return tb_fail(diag, TB_NOMEM, "no thread");
+}
+
+bool tk_poll_stop(struct tk_poll *p) {
+  struct timespec until = deadline();
+
+  pthread_mutex_lock(&p->lock);
+  p->stopping = true;
+  pthread_cond_signal(&p->wake);
+  pthread_mutex_unlock(&p->lock);
+  if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) {
+    pthread_detach(p->thread);
+    return false;
+  }
+  if (!tk_alerts_stop(p->alerts, &until)) return false;
+  free_poll(p);
+  return true;
+}
+
+void tk_poll_set_window(struct tk_poll *p, enum to_window window) {
+  pthread_mutex_lock(&p->lock);
+  p->window = window;
+  p->asked = true;
+  pthread_cond_signal(&p->wake);
+  pthread_mutex_unlock(&p->lock);
+}
+
+const struct tk_top_model *tk_poll_look(struct tk_poll *p) {
+  pthread_mutex_lock(&p->lock);
+  if (p->fault[0] != '\0' && p->known)
+    snprintf(p->trouble, sizeof p->trouble, "no answer for %llu s: %s; trying again",
+             (unsigned long long)((now_ns() - p->answered_ns) / SECOND), p->fault);
+  else
+    snprintf(p->trouble, sizeof p->trouble, "%s", p->fault);
+  return p->model;
+}
+
+const char *tk_poll_trouble(const struct tk_poll *p) {
+  return p->trouble[0] != '\0' ? p->trouble : NULL;
+}
+
+const char *tk_poll_deafness(const struct tk_poll *p) {
+  return p->deafness[0] != '\0' ? p->deafness : NULL;
+}
+
+void tk_poll_done(struct tk_poll *p) {
+  pthread_mutex_unlock(&p->lock);
+}

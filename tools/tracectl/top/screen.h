@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The terminal under `tracectl top`: lines out, keys in, and as it was when the program ends, however
+ * that happens (a SIGKILL aside).
+ *
+ * SIGINT, SIGTERM and SIGHUP come out of tk_screen_key() as TK_KEY_END.
+ *
+ * Threads   one screen a process, used from one thread; tk_screen_wake() from any.
+ * Errors    open: false, with words in why.
+ */
+#ifndef TK_TOP_SCREEN_H
+#define TK_TOP_SCREEN_H
+
+#include "tools/tracectl/top/page.h"
+
+enum { TK_KEY_NONE = -1, TK_KEY_END = -2, TK_KEY_WOKEN = -3, TK_KEY_RESIZED = -4 };
+enum { TK_KEY_UP = 0x1001, TK_KEY_DOWN, TK_KEY_PAGE_UP, TK_KEY_PAGE_DOWN, TK_KEY_HOME };
+
+bool tk_screen_open(const char **why);
+void tk_screen_close(void);
+
+/* Sets rows and columns of the page. */
+void tk_screen_size(struct tk_page *page);
+void tk_screen_show(const struct tk_page *page);
+
+int tk_screen_key(int timeout_ms); /* a character, or one of the above */
+void tk_screen_wake(void);
+
+#endif

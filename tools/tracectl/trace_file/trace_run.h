@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Orders a whole trace file, "-" or packed file into a sink, with progress. */
+#ifndef TK_TRACE_FILE_TRACE_RUN_H
+#define TK_TRACE_FILE_TRACE_RUN_H
+
+#include "tools/tracectl/trace_file/input.h"
+#include "trace/reader.h"
+
+enum { TK_THREADS_MAX = 2 };
+
+struct tk_trace_ask {
+  const char *verb, *path;
+  const struct tk_part *part; /* NULL: all of the file */
+  struct to_event_sink sink;
+  uint64_t memory_max; /* the memory used stays below it; one thread only. 0: no limit */
+  unsigned threads;    /* 2: the next generation of a file is prepared on a second one (ahead.h) */
+  bool frames;         /* by it, with the table of all frames: the sink asks for stacks */
+  bool progress;
+};
+
+struct tk_trace_run {
+  tb_rc rc;                  /* of the trace; TB_OK: whole */
+  struct tb_diag diag;       /* why not */
+  uint64_t lone_region_ends; /* to_reader_lone_region_ends() */
+  uint64_t events, generations;
+  unsigned version; /* 0: no header */
+};
+
+/* False: the file could not be read (said on stderr). The sink is called by the caller's thread alone. */
+bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out);
+
+/* The value of --threads. False: it is none, which the other one says. */
+bool tk_threads_parse(const char *text, unsigned *out);
+int tk_threads_usage(const char *verb, const char *text);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tracectl tracepoints` was asked; each of its works is a row in cmd_tracepoints.c and a function of this kind. */
+#ifndef TK_TRACEPOINTS_TRACEPOINTS_H
+#define TK_TRACEPOINTS_TRACEPOINTS_H
+
+#include "tools/tracectl/term/tracectl.h"
+
+enum { TK_FOLDERS_MAX = 64 };
+
+struct tk_tracepoints {
+  const char *module, *out;
+  const char *folder[TK_FOLDERS_MAX]; /* -I */
+  unsigned folders;
+  bool json;
+  char **file; /* what it is to work on */
+  int files;
+};
+
+typedef int tk_tracepoints_fn(const struct tk_tracepoints *ask);
+
+tk_tracepoints_fn tk_tracepoints_gen, tk_tracepoints_list, tk_tracepoints_check,
+    tk_tracepoints_experiment;
+
+#endif

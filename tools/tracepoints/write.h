@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tracectl tracepoints gen` makes of a module's events: MODULE.trace.h, which its sources include,
+ * MODULE.trace.c, which is compiled into it, and MODULE.trace.spec, of which readers are made.
+ *
+ * Errors    those of stdio stay in the file, for whoever closes it.
+ */
+#ifndef TK_TRACEPOINTS_WRITE_H
+#define TK_TRACEPOINTS_WRITE_H
+
+#include <stdio.h>
+
+#include "tools/tracepoints/points.h"
+
+/* imported: of other modules, in the order of their imports. */
+void tk_points_write_header(FILE *out, const char *module, const struct tk_points *own,
+                            const struct tk_points *imported);
+void tk_points_write_source(FILE *out, const char *module, const struct tk_points *own,
+                            const struct tk_points *imported);
+
+/* The events as those of an experiment (wire/experiments.h), which is what ta_record_event_attach() records. quoted: as a
+ * text of C. One whose name, or its module's, is too long for that is none. */
+void tk_points_write_spec(FILE *out, const char *module, const struct tk_points *own, bool quoted);
+bool tk_point_is_event(const char *module, const struct tk_point *point);
+
+#endif
