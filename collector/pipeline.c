@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opened from right to left, so that each stage finds its right neighbour; ended from left to right,
  * so that what was taken in still gets through. */
-#include "collector/pipeline.h"
+#include "collector/pipeline_private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,57 +30,8 @@
 enum {
   TICK_MS = 100,
   READINESS_TICKS = 10,
-  EXPIRY_WARNING_S = 86400,
   DRAIN_TICK_MS = 10,
   REPORTS_BYTES_MAX = 256 << 20,
-};
-
-/* A drain goes down this list; each stage has a share of the deadline. */
-enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
-
-struct tc_pipeline {
-  uv_loop_t *uv;
-  const struct tc_config *config;
-  const char *version;
-  struct tc_activation sockets; /* each its listener's, once that is open */
-  struct tc_pipeline_sink sink;
-  struct tc_reports *reports;
-  struct tc_history *history; /* NULL: without HTTP nobody asks */
-  struct tc_store *store;
-  struct tc_station **stations;
-  struct tc_progress progress;
-  unsigned count;
-  atomic_uint handshakes;
-  struct tc_gate *gate;
-  struct tc_tenants *tenants;
-  struct tc_recorders *recorders;
-  struct tc_metrics metrics;   /* the main loop's own */
-  atomic_bool replies_welcome; /* stations run */
-
-  pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
-  struct tc_archive *archive;
-  struct tc_feed *feed;
-  struct tc_leases *leases;
-  struct tc_nng_tls *nng_tls;
-  struct tc_revocations *revoked;
-  uint64_t warned_mono_ns; /* of what is about to expire */
-  struct tc_tls_loop tls;  /* of the main loop: HTTP */
-  struct tc_http *http;
-  struct tc_readiness readiness;
-  unsigned readiness_ticks; /* until it is looked at again */
-  uint64_t started_wall_ns;
-  struct tc_door *door;
-  uv_timer_t tick;
-  uv_async_t failure;
-  bool handles;      /* tick and failure are open */
-  uint64_t segments; /* sealed, once the store is closed */
-
-  enum drain drain;
-  uint64_t drain_began_ms;
-  uint64_t deadline_mono_ns; /* the store ends its work by then; 0: it was not asked to drain */
-  atomic_bool failure_taken; /* two threads may fail at once: the first one writes the text */
-  atomic_bool store_failed;
-  char failure_text[200]; /* written before store_failed */
 };
 
 /* --- store to stations ------------------------------------------------------------------------- */
@@ -185,141 +136,6 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   return tc_store_open(p->config, p->count, sink, diag, &p->store);
 }
 
-/* --- certificates ------------------------------------------------------------------------------ */
-
-static void lists_freep(STACK_OF(X509_CRL) * *lists) {
-  tc_revocations_drop(*lists);
-}
-
-/* Looks again at all connections that are open. revoked.h has the new lists by then: they decide on those that come
- * meanwhile. */
-static void recheck(struct tc_pipeline *p) {
-  struct tc_order order = { .kind = TC_ORDER_RECHECK };
-
-  for (unsigned i = 0; i < p->count; i++)
-    if (!tc_station_order(p->stations[i], &order))
-      tc_log(TC_ERROR, "agents", "loop %u takes no orders: its revoked connections stay", i);
-  unsigned readers = tc_nng_tls_recheck(); /* before the leases, which answer who waits */
-  tc_leases_recheck(p->leases);
-  if (readers > 0) tc_log(TC_WARN, "readers", "closed=%u: certificate revoked", readers);
-  tc_metric_add(&p->metrics.revoked_ended_total, readers + tc_http_recheck(p->http));
-}
-
-static void count_revocations(struct tc_pipeline *p) {
-  struct tc_revocations_facts facts;
-
-  tc_revocations_facts(p->revoked, &facts);
-  atomic_store(&p->metrics.revoked_certificates, facts.certificates);
-  atomic_store(&p->metrics.revocation_next_update_seconds, facts.next_update_s);
-}
-
-static void use_revocations(struct tc_pipeline *p, STACK_OF(X509_CRL) * lists) {
-  tc_revocations_take(p->revoked, lists);
-  count_revocations(p);
-  recheck(p);
-}
-
-/* Named here, since others hold them; read once the folder of certificates is there. */
-static tb_rc name_revocations(struct tc_pipeline *p, struct tb_diag *diag) {
-  const char *certs = p->config->top_certs, *named = p->config->tls_crl;
-  bool given = *named != '\0';
-  char path[PATH_MAX], ca[PATH_MAX];
-
-  if (snprintf(ca, sizeof ca, "%s/ca.pem", certs) >= PATH_MAX ||
-      snprintf(path, sizeof path, "%s%s", given ? named : certs, given ? "" : "/crl.pem") >=
-          PATH_MAX)
-    return tb_fail(diag, TB_IO, "%.300s: path too long", certs);
-  return tc_revocations_new(path, !given, ca, diag, &p->revoked);
-}
-
-/* A folder of our own, which is filled at the first start. */
-static tb_rc make_certificates(const char *folder, struct tb_diag *diag) {
-  char made[TC_FINGERPRINT_BYTES];
-
-  TB_TRY(tc_certs_ensure(folder, diag, made));
-  if (*made != '\0')
-    tc_log(TC_WARN, "tls",
-           "certificates=%s sha256=%s: a new authority was made, since there was none; agents need "
-           "ca.pem, agent.pem and agent.key from there",
-           folder, made);
-  return TB_OK;
-}
-
-static tb_rc open_certificates(struct tc_pipeline *p, struct tb_diag *diag) {
-  STACK_OF(X509_CRL) * lists;
-
-  if (p->config->certs_are_ours) TB_TRY(make_certificates(p->config->top_certs, diag));
-  TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
-  tc_revocations_take(p->revoked, lists);
-  count_revocations(p);
-  return TB_OK;
-}
-
-static void warn_of(const char *what, uint64_t expires_s, const char *then) {
-  int days;
-
-  if (tc_expiry_is_near(expires_s, tc_wall_ns(), &days))
-    tc_log(TC_WARN, "tls", "%s expires in %d days; %s", what, days, then);
-}
-
-static void warn_of_expiry(struct tc_pipeline *p) {
-  uint64_t next_s = atomic_load(&p->metrics.revocation_next_update_seconds);
-
-  p->warned_mono_ns = tc_mono_ns();
-  warn_of("the collector's certificate", atomic_load(&p->metrics.certificate_expires_seconds),
-          "then no agent connects: renew it (tracectl certs renew) and reload");
-  warn_of("the authority's certificate", atomic_load(&p->metrics.authority_expires_seconds),
-          "no agent or reader can connect then: renew it (tracectl certs renew), give it to all, "
-          "and reload");
-  if (next_s != 0 && next_s < tc_wall_ns() / 1000000000)
-    tc_log(TC_WARN, "tls", "%s should have been replaced by now; it stays in use",
-           tc_revocations_path(p->revoked));
-}
-
-/* Of the file of lists alone: certificates wait for a SIGHUP, since a pair is two files. */
-static void watch_revocations(struct tc_pipeline *p) {
-  STACK_OF(X509_CRL) *lists = NULL;
-  struct tb_diag diag;
-
-  if (!tc_revocations_changed(p->revoked)) return;
-  tb_diag_clear(&diag);
-  bool done = tc_revocations_read(p->revoked, &diag, &lists) == TB_OK;
-  tc_pipeline_count_reload(p, done);
-  if (!done) {
-    tc_log(TC_ERROR, "tls", "%s; the old revocations stay in use", diag.text);
-    return;
-  }
-  use_revocations(p, lists);
-  tc_log(TC_NOTICE, "tls", "revocations=%s certificates=%" PRIu64 ": read anew",
-         tc_revocations_path(p->revoked), (uint64_t)atomic_load(&p->metrics.revoked_certificates));
-}
-
-static void watch_certificates(struct tc_pipeline *p) {
-  watch_revocations(p);
-  tc_nng_tls_end_revoked();
-  if (tc_mono_ns() - p->warned_mono_ns >= EXPIRY_WARNING_S * UINT64_C(1000000000))
-    warn_of_expiry(p);
-}
-
-static tb_rc agent_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
-  const struct tc_tls_terms terms = { .alpn = TP_ALPN, .revoked = p->revoked };
-
-  return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
-}
-
-static void order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
-  atomic_store(&p->metrics.certificate_expires_seconds, tc_tls_context_expires_s(ctx));
-  atomic_store(&p->metrics.authority_expires_seconds, tc_tls_context_authority_expires_s(ctx));
-  for (unsigned i = 0; i < p->count; i++) {
-    struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
-
-    SSL_CTX_up_ref(ctx);
-    if (tc_station_order(p->stations[i], &order)) continue;
-    SSL_CTX_free(ctx);
-    tc_log(TC_ERROR, "agents", "loop %u takes no orders: it keeps its old certificate", i);
-  }
-}
-
 static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   uint64_t seed;
 
@@ -336,8 +152,8 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
     TB_TRY(tc_station_open(&env, &p->stations[i]));
   }
   SSL_CTX *ctx;
-  TB_TRY(agent_context(p, diag, &ctx));
-  order_context(p, ctx);
+  TB_TRY(tc__pipeline_agent_context(p, diag, &ctx));
+  tc__pipeline_order_context(p, ctx);
   SSL_CTX_free(ctx);
   for (unsigned i = 0; i < p->count; i++) TB_TRY(tc_station_start(p->stations[i]));
   atomic_store(&p->replies_welcome, true);
@@ -351,17 +167,11 @@ static void reader_refused(void *self, const char *peer, const char *why) {
   tc_log(TC_WARN, "readers", "peer=%s: refused: %s", peer, tc_escape(text, why, strlen(why)));
 }
 
-static tb_rc reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
-  const struct tc_tls_terms terms = { .alpn = NULL, .revoked = p->revoked };
-
-  return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
-}
-
 static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true, .peer_role = "reader", .refused = reader_refused };
   tb_rc rc;
 
-  TB_TRY(reader_context(p, diag, &terms.ctx));
+  TB_TRY(tc__pipeline_reader_context(p, diag, &terms.ctx));
   rc = tc_nng_tls_new(&terms, diag, &p->nng_tls);
   SSL_CTX_free(terms.ctx);
   if (rc != TB_OK) return rc;
@@ -440,7 +250,7 @@ static void on_tick(uv_timer_t *timer) {
   tc_log_overdue();
   if (p->store == NULL || --p->readiness_ticks > 0) return;
   look_at_readiness(p);
-  if (p->drain == RUNNING) watch_certificates(p);
+  if (p->drain == RUNNING) tc__pipeline_watch_certificates(p);
 }
 
 static void open_handles(struct tc_pipeline *p) {
@@ -453,12 +263,12 @@ static void open_handles(struct tc_pipeline *p) {
 }
 
 static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
-  TB_TRY(name_revocations(p, diag));
+  TB_TRY(tc__pipeline_name_revocations(p, diag));
   TB_TRY(open_store(p, diag));
-  TB_TRY(open_certificates(p, diag));
+  TB_TRY(tc__pipeline_open_certificates(p, diag));
   TB_TRY(open_stations(p, diag));
   TB_TRY(open_readers(p, diag));
-  warn_of_expiry(p);
+  tc__pipeline_warn_of_expiry(p);
   look_at_readiness(p);
   TB_TRY(open_http(p, diag));
   return open_agents(p, diag);
@@ -494,33 +304,6 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   uv_run(uv, UV_RUN_DEFAULT);
   tc_pipeline_free(p);
   return rc;
-}
-
-/* --- reload ------------------------------------------------------------------------------------ */
-
-static void context_freep(SSL_CTX **ctx) {
-  SSL_CTX_free(*ctx);
-}
-
-/* What can fail comes first: either all of them change or none. */
-tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
-  TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
-  TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;
-  TB_CLEANUP(lists_freep) STACK_OF(X509_CRL) *lists = NULL;
-
-  TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
-  TB_TRY(reader_context(p, diag, &readers));
-  TB_TRY(agent_context(p, diag, &agents));
-  TB_TRY(tc_http_reload(p->http, diag));
-  tc_nng_tls_swap(p->nng_tls, readers);
-  order_context(p, agents);
-  use_revocations(p, TB_MOVE(lists));
-  warn_of_expiry(p);
-  return TB_OK;
-}
-
-void tc_pipeline_count_reload(struct tc_pipeline *p, bool done) {
-  tc_metric_add(done ? &p->metrics.reloads_total : &p->metrics.reloads_failed_total, 1);
 }
 
 /* --- the end ----------------------------------------------------------------------------------- */

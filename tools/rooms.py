@@ -14,7 +14,7 @@ import textwrap
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 DESIGN = SOURCE / "docs/DESIGN.md"
 BEGIN, END = "<!-- rooms: made by tools/rooms.py -->\n", "<!-- rooms: end -->\n"
-FILES_MAX, LINES_MAX = 40, 850
+FILES_MAX, LINES_MAX = 40, 600
 TREES = (("collector", "collector"), ("tracectl", "tools"), ("agent", "agent"), ("shared", ""))
 
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/api/private.h"
 #include "agent/api/recovery.h"
 #include "agent/host/clock.h"
 #include "agent/host/faults.h"
@@ -28,228 +29,22 @@
 #include "wire/split.h"
 
 enum {
-  NAME_MAX_BYTES = 64,
   SPLIT_BYTES_MAX = 256 << 10,
   RAW_BYTES_MAX = 64 << 10,
   HEADER_BYTES_MAX = 64,
   STACK_BYTES = 512 << 10,
   SPOOL_BYTES = 16 << 20,
-  DISK_FOR_SPOOL = 4, /* times spool_bytes */
-  TIDY_MS = 200,      /* past the deadline of close(), for the thread to end */
-  RECORD_MS_MAX = 3600000,
+  DISK_FOR_SPOOL = 4,            /* times spool_bytes */
+  TIDY_MS = 200,                 /* past the deadline of close(), for the thread to end */
   KEPT_STREAM_BYTES = 128 << 10, /* of a program that was never connected, on disk */
   KEPT_STREAMS_MAX = 256,
   FIRST_VERSION_WITH_END_MARK = 26,
-};
-
-enum { TEXT_SERVER, TEXT_CA, TEXT_CERT, TEXT_KEY, TEXT_SERVICE, TEXT_INSTANCE, TEXT_CRL, TEXTS };
-
-struct ta_forward {
-  struct ta_member member; /* first: wake() is handed it */
-  atomic_uint holders;
-  atomic_bool closed;
-  struct ta_spool spool;
-  struct ta_client client;
-  struct tb_mem mem;
-  struct tw_split split;
-  uint64_t gen;      /* being written, 0: none */
-  uint64_t gen_last; /* that was written */
-  bool header_put;
-  bool runs; /* its thread does */
-  char *text[TEXTS];
-  struct ta_mirror mirror;     /* zeroed: there is no spool on disk */
-  struct ta_heritage heritage; /* what was left there */
-  struct ta_member heir;       /* its thread */
 };
 
 #define KEEP_CHECKS(f)                                                                             \
   TB_CLEANUP(restore_keeper) struct tb_keeper *keeper_before = tb_check_keep(&(f)->client.keeper)
 static void restore_keeper(struct tb_keeper *const *before) {
   tb_check_keep(*before);
-}
-
-/* Configuration. */
-
-static int fault(int error, const char *fmt, ...) TB_PRINTF(2, 3);
-
-static int fault(int error, const char *fmt, ...) {
-  va_list args;
-
-  va_start(args, fmt);
-  ta_fault_say(fmt, args);
-  va_end(args);
-  return error;
-}
-
-int ta_forward_fault(int error, const char *text) {
-  return fault(error, "%s", text);
-}
-
-static bool is_name(const char *text) {
-  size_t n = strlen(text);
-
-  for (size_t i = 0; i < n; i++)
-    if (!isalnum((unsigned char)text[i]) && strchr("._:-", text[i]) == NULL) return false;
-  return n >= 1 && n <= NAME_MAX_BYTES;
-}
-
-static char *default_instance(void) {
-  char host[NAME_MAX_BYTES - 11], *text;
-
-  if (gethostname(host, sizeof host) != 0) strcpy(host, "host");
-  host[sizeof host - 1] = 0;
-  for (char *c = host; *c != 0; c++)
-    if (!isalnum((unsigned char)*c) && strchr("._-", *c) == NULL) *c = '-';
-  return asprintf(&text, "%s:%ld", host, (long)getpid()) < 0 ? NULL : text;
-}
-
-static const char *or_env(const char *value, const char *name, bool use_env) {
-  return value != NULL || !use_env ? value : secure_getenv(name);
-}
-
-/* The texts: taken from a field, made from the folder, or the default. The first error stays. */
-
-static const char *const text_names[TEXTS] = { "server",  "ca",       "cert", "key",
-                                               "service", "instance", "crl" };
-
-static void take_text(struct ta_forward *f, int text, const char *value, int *error) {
-  if (*error != TA_OK) return;
-  if (value == NULL) {
-    *error = fault(TA_E_CONFIG, "%s is not given", text_names[text]);
-    return;
-  }
-  f->text[text] = strdup(value);
-  if (f->text[text] == NULL) *error = TA_E_NOMEM;
-}
-
-static void take_path(struct ta_forward *f, int text, const char *file, const char *folder,
-                      const char *name, int *error) {
-  if (file != NULL || folder == NULL) {
-    take_text(f, text, file, error);
-    return;
-  }
-  if (*error != TA_OK || asprintf(&f->text[text], "%s/%s", folder, name) >= 0) return;
-  f->text[text] = NULL;
-  *error = TA_E_NOMEM;
-}
-
-static void take_instance(struct ta_forward *f, const char *value, int *error) {
-  if (value != NULL) {
-    take_text(f, TEXT_INSTANCE, value, error);
-    return;
-  }
-  if (*error != TA_OK) return;
-  f->text[TEXT_INSTANCE] = default_instance();
-  if (f->text[TEXT_INSTANCE] == NULL) *error = TA_E_NOMEM;
-}
-
-struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *config) {
-  struct ta_forward_config all = { 0 };
-  size_t first =
-      offsetof(struct ta_forward_config, record_ms) + sizeof all.record_ms; /* in 0.1.0 */
-
-  all.size = sizeof all;
-  if (config == NULL) return all;
-  size_t size = config->size == 0 ? first : config->size;
-  memcpy(&all, config, size < sizeof all ? size : sizeof all);
-  all.size = sizeof all;
-  return all;
-}
-
-static int take_config(struct ta_forward *f, const struct ta_forward_config *config, bool use_env) {
-  const char *certs = or_env(config->certs, "TRACEAGENT_CERTS", use_env);
-  const char *crl = secure_getenv("TRACEAGENT_CRL"); /* of tracectl send, too */
-  struct tb_diag diag;
-  int error = TA_OK;
-
-  take_text(f, TEXT_SERVER, or_env(config->server, "TRACEAGENT_SERVER", use_env), &error);
-  take_path(f, TEXT_CA, config->ca, certs, "ca.pem", &error);
-  take_path(f, TEXT_CERT, config->cert, certs, "agent.pem", &error);
-  take_path(f, TEXT_KEY, config->key, certs, "agent.key", &error);
-  if (crl != NULL && *crl != 0) take_text(f, TEXT_CRL, crl, &error);
-  take_text(f, TEXT_SERVICE, or_env(config->service, "TRACEAGENT_SERVICE", use_env), &error);
-  take_instance(f, or_env(config->instance, "TRACEAGENT_INSTANCE", use_env), &error);
-  if (error != TA_OK) return error;
-  for (int i = TEXT_SERVICE; i <= TEXT_INSTANCE; i++)
-    if (!is_name(f->text[i]))
-      return fault(TA_E_CONFIG, "%s \"%.80s\" is not 1 to 64 of A-Z a-z 0-9 . _ : -", text_names[i],
-                   f->text[i]);
-  if (config->spool_bytes != 0 && config->spool_bytes < TA_SPOOL_BYTES_MIN)
-    return fault(TA_E_CONFIG, "spool_bytes is below %d", TA_SPOOL_BYTES_MIN);
-  if (config->spool_dir_bytes != 0 && config->spool_dir_bytes < 2 * TA_SPOOL_BYTES_MIN)
-    return fault(TA_E_CONFIG, "spool_dir_bytes is below %d", 2 * TA_SPOOL_BYTES_MIN);
-  tb_diag_clear(&diag);
-  if (ta_dial_check(f->text[TEXT_SERVER], &diag) != TB_OK)
-    return fault(TA_E_CONFIG, "server: %s", diag.text);
-  return TA_OK;
-}
-
-/* record_ms, or what the environment says. */
-static int take_record(const struct ta_forward_config *config, bool use_env, uint64_t *out_ms) {
-  const char *text = or_env(NULL, "TRACEAGENT_RECORD_MS", use_env && config->record_ms == 0);
-  char *end = NULL;
-
-  *out_ms = config->record_ms;
-  if (text != NULL && *text != 0) {
-    errno = 0;
-    *out_ms = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end != 0 || errno != 0)
-      return fault(TA_E_CONFIG, "TRACEAGENT_RECORD_MS: \"%.40s\" is not a number", text);
-  }
-  if (*out_ms > RECORD_MS_MAX)
-    return fault(TA_E_CONFIG, "record_ms is above %d, an hour", RECORD_MS_MAX);
-  return TA_OK;
-}
-
-/* A tool of ours that forwards for nobody else may use up what it has. */
-static int check_limits(uint64_t spool_bytes, bool is_guest) {
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  return !is_guest || ta_limits_check(spool_bytes, &diag) == TB_OK
-             ? TA_OK
-             : fault(TA_E_CONFIG, "%s", diag.text);
-}
-
-/* A mistake in the files is told at once, not in some later status. */
-static int check_files(const struct ta_client_config *client) {
-  struct ta_tls *tls = NULL;
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  tb_rc rc = ta_tls_new(&client->files, "", &diag, &tls);
-  ta_tls_free(tls);
-  return rc == TB_OK ? TA_OK : fault(rc == TB_NOMEM ? TA_E_NOMEM : TA_E_CERT, "%s", diag.text);
-}
-
-static bool is_same(const char *a, const char *b) {
-  return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
-/* Without OpenSSL: that they can be read. What was read is kept for when the program may read them no more, and in a
- * child for when that was so before it was made. */
-static int keep_files(struct ta_client_config *client) {
-  static struct ta_pems kept;
-  static char *of[TA_PEMS];
-  struct ta_pems fresh;
-  struct tb_diag diag;
-  bool same = true;
-
-  client->files.kept = &kept;
-  for (int i = 0; i < TA_PEMS; i++) same &= is_same(of[i], client->files.path[i]);
-  tb_diag_clear(&diag);
-  tb_rc rc = ta_pems_read(client->files.path, &diag, &fresh);
-  if (rc != TB_OK && same) return TA_OK;
-  if (rc != TB_OK) return fault(rc == TB_NOMEM ? TA_E_NOMEM : TA_E_CERT, "%s", diag.text);
-  ta_pems_free(&kept);
-  kept = fresh;
-  for (int i = 0; i < TA_PEMS && !same; i++) {
-    free(of[i]);
-    of[i] = NULL;
-    if (client->files.path[i] == NULL) continue;
-    if ((of[i] = strdup(client->files.path[i])) == NULL) return TA_E_NOMEM;
-  }
-  return TA_OK;
 }
 
 /* The thread. */
@@ -325,7 +120,7 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
 
   tb_diag_clear(&diag);
   if (ta_shelf_root(dir, &diag, &root) != TB_OK)
-    return fault(TA_E_CONFIG, "spool_dir: %s", diag.text);
+    return ta__fault(TA_E_CONFIG, "spool_dir: %s", diag.text);
   struct ta_mirror_config mirror = { .root = root,
                                      .bytes_max = bytes / 2,
                                      .service = f->text[TEXT_SERVICE],
@@ -370,7 +165,7 @@ struct patience {
 
 /* The system would not give us what a stream needs. */
 static int system_fault(const char *what) {
-  return fault(TA_E_SYSTEM, "%s: %s", what, strerror(errno));
+  return ta__fault(TA_E_SYSTEM, "%s: %s", what, strerror(errno));
 }
 
 static int run(struct ta_forward *f) {
@@ -388,12 +183,12 @@ static int run(struct ta_forward *f) {
 
 static int prepare(struct ta_forward *f, const struct ta_forward_config *config,
                    const struct patience *patience, bool late) {
-  int error = take_config(f, config, patience == NULL);
+  int error = ta__forward_take_config(f, config, patience == NULL);
   uint64_t record_ms;
 
-  if (error == TA_OK) error = take_record(config, patience == NULL, &record_ms);
+  if (error == TA_OK) error = ta__forward_take_record(config, patience == NULL, &record_ms);
   uint64_t spool_bytes = config->spool_bytes == 0 ? SPOOL_BYTES : config->spool_bytes;
-  if (error == TA_OK) error = check_limits(spool_bytes, patience == NULL);
+  if (error == TA_OK) error = ta__forward_check_limits(spool_bytes, patience == NULL);
   if (error != TA_OK) return error;
   if (ta_spool_init(&f->spool, spool_bytes) != TB_OK) return TA_E_NOMEM;
   if (patience != NULL) {
@@ -415,13 +210,13 @@ static int prepare(struct ta_forward *f, const struct ta_forward_config *config,
     .log = config->log,
     .log_self = config->log_self,
   };
-  error = late ? keep_files(&client) : check_files(&client);
+  error = late ? ta__forward_keep_files(&client) : ta__forward_check_files(&client);
   if (error != TA_OK) return error;
   if (ta_client_init(&f->client, &client, &f->spool) != TB_OK)
     return system_fault("no random bytes");
-  const char *dir = or_env(config->spool_dir, "TRACEAGENT_SPOOL_DIR", patience == NULL);
+  const char *dir = ta__or_env(config->spool_dir, "TRACEAGENT_SPOOL_DIR", patience == NULL);
   if (dir != NULL && *dir != 0 && record_ms != 0)
-    return fault(TA_E_CONFIG, "spool_dir: a flight recorder (record_ms) keeps nothing on disk");
+    return ta__fault(TA_E_CONFIG, "spool_dir: a flight recorder (record_ms) keeps nothing on disk");
   if (dir != NULL && *dir != 0 && (error = open_disk(f, config, dir)) != TA_OK) return error;
   f->member.quiet = true; /* it has no thread yet */
   f->member.wake = wake_member;
@@ -572,10 +367,6 @@ static void put_item(struct ta_forward *f, const struct tw_item *item) {
   }
 }
 
-static bool mistaken(const struct ta_forward *f) {
-  return atomic_load(&f->client.keeper.where) != NULL;
-}
-
 /* A check failed in this call or before: nothing more is kept or sent. */
 static int turn_off(struct ta_forward *f) {
   ta_spool_over(&f->spool);
@@ -585,7 +376,7 @@ static int turn_off(struct ta_forward *f) {
 
 static int usable(struct ta_forward *f) {
   if (f == NULL) return TA_E_MISUSE;
-  if (!ta_process_owns(&f->member) || mistaken(f)) return TA_E_OFF;
+  if (!ta_process_owns(&f->member) || ta__forward_is_mistaken(f)) return TA_E_OFF;
   return f->closed ? TA_E_CLOSED : TA_OK;
 }
 
@@ -593,7 +384,7 @@ static int usable(struct ta_forward *f) {
 static int over_error(struct ta_forward *f) {
   struct ta_client_status status;
 
-  if (mistaken(f)) return TA_E_OFF;
+  if (ta__forward_is_mistaken(f)) return TA_E_OFF;
   ta_client_status(&f->client, &status);
   if (status.refused) return TA_E_REFUSED;
   return status.state == TA_AT_ENDED ? TA_E_OFF : TA_E_TIMEOUT; /* the writer lost patience */
@@ -618,7 +409,7 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
     from += used;
     n -= used;
     put_item(f, &item);
-    if (mistaken(f)) return turn_off(f);
+    if (ta__forward_is_mistaken(f)) return turn_off(f);
     if (f->spool.impatient != NULL && f->spool.over) return over_error(f);
   }
 }
@@ -635,7 +426,7 @@ int ta_forward_snap(ta_forward *f, uint64_t last_ms) {
   KEEP_ERRNO;
 
   if (f == NULL) return TA_E_MISUSE;
-  if (!ta_process_owns(&f->member) || mistaken(f)) return TA_E_OFF;
+  if (!ta_process_owns(&f->member) || ta__forward_is_mistaken(f)) return TA_E_OFF;
   if (!ta_forward_records(f)) return TA_E_CONFIG;
   ta_client_ask_snap(&f->client, last_ms > RECORD_MS_MAX ? 0 : last_ms * UINT64_C(1000000));
   return TA_OK;
@@ -740,95 +531,3 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
 }
 
 /* Telling. */
-
-static enum ta_state public_state(const struct ta_forward *f,
-                                  const struct ta_client_status *client) {
-  if (mistaken(f)) return TA_STATE_OFF;
-  switch (client->state) {
-  case TA_AT_STREAMING:
-  case TA_AT_LEAVING: return TA_STATE_STREAMING;
-  case TA_AT_WAITING: return TA_STATE_WAITING;
-  case TA_AT_ENDED:
-    if (client->refused) return TA_STATE_REFUSED;
-    return f->closed ? TA_STATE_CLOSED : TA_STATE_OFF;
-  default: return TA_STATE_CONNECTING;
-  }
-}
-
-int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
-  KEEP_ERRNO;
-  if (f == NULL || out == NULL) return TA_E_MISUSE;
-  struct ta_forward_status status = { .size = out->size };
-  struct ta_client_status client;
-  struct ta_counters counters;
-  struct ta_recorded recorded;
-
-  if (!ta_process_owns(&f->member)) return TA_E_OFF;
-  ta_spool_recorded(&f->spool, &recorded);
-  ta_client_status(&f->client, &client);
-  ta_spool_counters(&f->spool, &counters);
-  status.state = public_state(f, &client);
-  status.produced_batches = counters.produced.batches;
-  status.produced_bytes = counters.produced.bytes;
-  status.acked_batches = counters.acked.batches;
-  status.acked_bytes = counters.acked.bytes;
-  status.acked_generations = counters.acked_generations;
-  status.lost_batches = counters.lost.batches;
-  status.lost_bytes = counters.lost.bytes;
-  status.lost_generations = counters.lost_generations;
-  status.spool_bytes = counters.spooled.bytes;
-  status.spool_bytes_peak = counters.spooled_peak.bytes;
-  status.connects = client.connects;
-  status.reconnects = client.welcomes > 0 ? client.welcomes - 1 : 0;
-  status.resent_batches = counters.resent_batches;
-  status.faults = atomic_load(&f->client.keeper.failed);
-  status.begun_anew = client.begun_anew;
-  if (f->mirror.spool != NULL) {
-    status.disk_bytes = atomic_load(&f->mirror.told_bytes);
-    status.disk_faults = atomic_load(&f->mirror.told_faults);
-    ta_heritage_told(&f->heritage, &status.old_streams, &status.old_streams_sent);
-  }
-  status.recorded_generations = recorded.generations;
-  status.recorded_bytes = recorded.bytes;
-  status.forgotten_generations = recorded.forgotten_generations;
-  status.snaps = recorded.snaps;
-  for (size_t i = 0; i < sizeof client.stream; i++)
-    snprintf(status.stream + 2 * i, 3, "%02x", client.stream[i]);
-  if (counters.lost_generations > 0)
-    snprintf(status.last_loss, sizeof status.last_loss, "%s", tp_loss_text(counters.last_loss));
-  memcpy(status.last_error, client.last_error, sizeof status.last_error);
-  memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
-  return TA_OK;
-}
-
-const char *ta_version(void) {
-  return TA_VERSION;
-}
-
-/* The thread's own words, or those for the code. */
-static const char *own_or(const char *text) {
-  const char *own = ta_fault_text();
-
-  return own != NULL ? own : text;
-}
-
-const char *ta_strerror(int error) {
-  switch (error) {
-  case TA_OK: return "done";
-  case TA_E_CONFIG: return own_or("configuration is incomplete or wrong");
-  case TA_E_NOMEM: return "out of memory";
-  case TA_E_TIMEOUT: return "not all was acked before the deadline";
-  case TA_E_OFF: return own_or("the agent is off");
-  case TA_E_REFUSED: return "the collector refused for good";
-  case TA_E_CERT: return own_or("certificate or key cannot be used");
-  case TA_E_CLOSED: return "the stream is closed";
-  case TA_E_BUSY: return "a session of emitting is open already";
-  case TA_E_KEPT: return "not all was acked before the deadline; it is on disk, for the next start";
-  case TA_E_SYSTEM: return own_or("the system refuses what a stream needs");
-  case TA_E_THREAD: return "no thread could be started";
-  case TA_E_MISUSE: return "the call makes no sense here";
-  case TA_E_FILE: return "the file cannot be written";
-  case TA_E_UNEXPECTED: return "another event came than was expected";
-  default: return "unknown error";
-  }
-}

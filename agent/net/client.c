@@ -18,6 +18,7 @@
 #include "agent/host/keep.h"
 #include "agent/host/process.h"
 #include "agent/net/answers.h"
+#include "agent/net/sending.h"
 #include "agent/net/snaps.h"
 #include "proto/frame.pb-c.h"
 #include "proto/loss.h"
@@ -32,7 +33,6 @@ enum {
   BACK_OFF_MAX_MS = 30000,
   TRIM_MS = 1000,
   LOSS_EVERY_MS = 10000, /* between two lines about lost generations */
-  REST_MS = 40,
   REST_BYTES = 1 << 20,
   UNPACK_BYTES = 8 << 10,
   RECEIVE_BYTES = 64 << 10, /* between two looks at them */
@@ -260,13 +260,11 @@ static tb_rc act_back_off(struct ta_client *c) {
   return TB_OK;
 }
 
-static void flush(struct ta_client *c);
-
 static tb_rc act_end(struct ta_client *c) {
   c->until_ns = UINT64_MAX;
   if (c->tls != NULL) {
     ta_tls_goodbye(c->tls);
-    flush(c);
+    ta__client_flush(c);
   }
   hang_up(c);
   tell_error(c);
@@ -288,71 +286,6 @@ void ta__client_input(struct ta_client *c, enum ta_client_input in) {
     if (rc == TB_OK) return;
     in = TA_IN_LOST;
   }
-}
-
-/* Records to the collector. */
-
-/* Under a rate cap one frame at a time: none but that one is owed for. */
-static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
-  if (c->rate.bytes_s > 0) {
-    ta_spool_grant(c->spool, 0, out_need);
-    if (*out_need == 0 || *out_need > room) return 0;
-    c->spool->capped = !ta_rate_allows(&c->rate, ta_mono_ns());
-    if (c->spool->capped) return 0;
-    room = *out_need;
-  }
-  return ta_spool_grant(c->spool, room, out_need);
-}
-
-static void flush(struct ta_client *c) {
-  const unsigned char *bytes;
-  size_t n;
-
-  c->fd_full = false;
-  while ((n = ta_tls_pending(c->tls, &bytes)) > 0) {
-    ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) { /* full, or lost: then receive() says so, after the last words that came */
-      c->fd_full = true;
-      return;
-    }
-    ta_tls_sent(c->tls, (size_t)sent);
-  }
-}
-
-/* Lets more through; false: there is nothing, or not now. */
-static bool grant_more(struct ta_client *c) {
-  uint64_t need;
-
-  if (c->state != TA_AT_STREAMING) return false;
-  if (c->mirror != NULL) ta_mirror_flush(c->mirror);
-  size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
-  if (c->mirror != NULL && granted > 0) ta_mirror_note(c->mirror);
-  c->held = granted == 0 && need > 0;
-  c->sent_bytes += granted;
-  ta_rate_charge(&c->rate, granted);
-  return granted > 0;
-}
-
-/* What is granted goes out whole before more is granted and before any control frame: while some of it
- * is left, the socket is full. TLS is handed no more before the socket has taken what came before. */
-static tb_rc send_records(struct ta_client *c) {
-  const unsigned char *bytes;
-
-  flush(c);
-  while (c->flows && !c->fd_full && !c->stop) {
-    size_t n = ta_spool_span(c->spool, &bytes);
-    if (n == 0) {
-      if (!grant_more(c)) break;
-      continue;
-    }
-    if (n > TA_TLS_WRITE_BYTES) n = TA_TLS_WRITE_BYTES;
-    TB_TRY(ta_tls_write(c->tls, bytes, n));
-    ta_spool_sent(c->spool, n);
-    flush(c);
-    c->rest_ns = ta_mono_ns() + REST_MS * MS;
-  }
-  return TB_OK;
 }
 
 /* Takes at most RECEIVE_BYTES before they are looked at: a peer that sends faster than we read, and it
@@ -408,7 +341,7 @@ static tb_rc pump(struct ta_client *c) {
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
   TB_TRY(beat(c));
   TB_TRY(ta__snaps_answer(c));
-  TB_TRY(send_records(c));
+  TB_TRY(ta__client_send_records(c));
   bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;
   if (live && ta_spool_done(c->spool)) ta__client_input(c, TA_IN_DONE);
   return TB_OK;
@@ -416,7 +349,7 @@ static tb_rc pump(struct ta_client *c) {
 
 /* Refused by an alert: without end for a program (certificates are renewed), the end for a tool. */
 static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
-  if (c->tls != NULL && c->fd >= 0) flush(c); /* our alert, if any */
+  if (c->tls != NULL && c->fd >= 0) ta__client_flush(c); /* our alert, if any */
   if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
   tell_error(c); /* before the news: who reads of a refusal finds its reason */
   pthread_mutex_lock(&c->lock);

@@ -19,10 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nng/frames.h"
 #include "tls/identity.h"
 #include "tls/tls_revocations.h"
-
-enum { GREETING_BYTES = 8, HEAD_BYTES = 8 };
 
 #define TERMS_PREFIX "tracecollect-terms="
 
@@ -49,12 +48,6 @@ struct nng_tls_engine_config {
   struct tc_nng_tls *terms; /* NULL: a default configuration nng made for itself, never used */
 };
 
-/* Where a direction stands: a greeting, then messages of 8 bytes of length and that many bytes. */
-struct frames {
-  unsigned greeting_bytes, head_bytes;
-  uint64_t head, left;
-};
-
 /* Bits of a connection's state. */
 enum { SENDING = 1, RECEIVING = 2, ENDING = 4 };
 
@@ -68,7 +61,7 @@ struct nng_tls_engine_conn {
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
   int failure;                            /* of the handshake, once our alert is on its way */
-  struct frames out, in;
+  struct tc_nng_frames out, in;
   atomic_uint state;
   uint32_t ending_pipe; /* to be closed; 0: none; under lock, as all that follow */
   bool closed;
@@ -425,31 +418,6 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
  * direction's bit is set is left to the call that comes there. Pipes that nng closes because TCP failed do not come by
  * here: there the window stays, but nng's queue of threads lies before it. */
 
-static void pass(struct frames *f, const uint8_t *bytes, size_t n) {
-  while (n > 0) {
-    size_t step = 1;
-
-    if (f->greeting_bytes < GREETING_BYTES) {
-      f->greeting_bytes++;
-    } else if (f->left > 0) {
-      step = n < f->left ? n : (size_t)f->left;
-      f->left -= step;
-    } else {
-      f->head = f->head << 8 | *bytes;
-      if (++f->head_bytes == HEAD_BYTES) {
-        f->left = f->head;
-        f->head = f->head_bytes = 0;
-      }
-    }
-    bytes += step;
-    n -= step;
-  }
-}
-
-static bool is_inside(const struct frames *f) {
-  return f->head_bytes > 0 || f->left > 0;
-}
-
 static bool begins(nng_tls_engine_conn *conn, unsigned bit) {
   return (atomic_fetch_or(&conn->state, bit) & ENDING) == 0;
 }
@@ -467,8 +435,8 @@ static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
   ERR_clear_error();
   int answer = SSL_read_ex(conn->ssl, bytes, *n, n);
   if (answer != 1) return ends(conn, RECEIVING, failed(conn, answer));
-  pass(&conn->in, bytes, *n);
-  return is_inside(&conn->in) ? 0 : ends(conn, RECEIVING, 0);
+  tc_nng_frames_pass(&conn->in, bytes, *n);
+  return tc_nng_frames_is_inside(&conn->in) ? 0 : ends(conn, RECEIVING, 0);
 }
 
 static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n) {
@@ -476,8 +444,8 @@ static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n)
   ERR_clear_error();
   int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
   if (answer != 1) return ends(conn, SENDING, failed(conn, answer));
-  pass(&conn->out, bytes, *n);
-  return is_inside(&conn->out) ? 0 : ends(conn, SENDING, 0);
+  tc_nng_frames_pass(&conn->out, bytes, *n);
+  return tc_nng_frames_is_inside(&conn->out) ? 0 : ends(conn, SENDING, 0);
 }
 
 /* --- configurations ---------------------------------------------------------------------------- */

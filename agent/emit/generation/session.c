@@ -16,22 +16,19 @@
 #include "agent/emit/generation/flusher.h"
 #include "agent/emit/generation/memory.h"
 #include "agent/emit/generation/samples.h"
+#include "agent/emit/generation/settings.h"
 #include "agent/emit/generation/status.h"
+#include "agent/emit/generation/stream_outlet.h"
 #include "agent/emit/stacks/stacks.h"
 #include "agent/emit/stacks/symbols.h"
 #include "agent/host/keep.h"
 #include "agent/host/pin.h"
 #include "agent/host/process.h"
 #include "agent/host/spawn.h"
-#include "proto/frame.pb-c.h"
 
 enum {
-  FIRST_BYTES =
-      offsetof(struct ta_emit_config, allocfree) + sizeof(int), /* of the config in 0.1.0 */
   PERIOD_MS = 1000,
-  PERIOD_MS_MAX = 60000,
   GENERATION_BYTES = 4 << 20,
-  GENERATION_BYTES_MIN = 64 << 10,
   MEMORY_BYTES = 16 << 20,
   MEMORY_BYTES_MIN = 2 << 20,
   VERSION = 26,
@@ -99,27 +96,6 @@ static int start_thread(struct session *s) {
 }
 
 /* Starting and stopping. */
-
-static int check_config(const struct ta_emit_config *c) {
-  static const unsigned versions[] = { 22, 23, 25, 26 };
-  bool known = c->version == 0;
-
-  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-    if (c->version == versions[i]) known = true;
-  if (!known) return ta_forward_fault(TA_E_CONFIG, "version is none of 22, 23, 25, 26");
-  if (c->generation_ms != 0 &&
-      (c->generation_ms < TA_PERIOD_MS_MIN || c->generation_ms > PERIOD_MS_MAX))
-    return ta_forward_fault(TA_E_CONFIG, "generation_ms is not 50 to 60000");
-  if (c->generation_bytes != 0 && c->generation_bytes < GENERATION_BYTES_MIN)
-    return ta_forward_fault(TA_E_CONFIG, "generation_bytes is below 65536");
-  if (c->stack_depth > TA_FRAMES_MAX)
-    return ta_forward_fault(TA_E_CONFIG, "stack_depth is above 128");
-  if (c->samples_hz > TA_SAMPLES_HZ_MAX)
-    return ta_forward_fault(TA_E_CONFIG, "samples_hz is above 1000");
-  if (c->allocfree != 0 && c->version != 0 && c->version < TA_FIRST_VERSION_WITH_EXPERIMENTS)
-    return ta_forward_fault(TA_E_CONFIG, "allocfree needs version 23 or later");
-  return TA_OK;
-}
 
 /* In a forked child no turner runs, and of the threads only the forking one is left. */
 static TA_CODE_AT_FORK void lock_for_fork(void) {
@@ -294,20 +270,12 @@ static void end_change(struct session *s) {
   close_gate_and_tell();
 }
 
-static struct ta_emit_config config_or_default(const struct ta_emit_config *config) {
-  struct ta_emit_config all = { 0 };
-  size_t size = config == NULL ? 0 : config->size == 0 ? FIRST_BYTES : config->size;
-
-  if (config != NULL) memcpy(&all, config, size < sizeof all ? size : sizeof all);
-  return all;
-}
-
 int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *config,
                      uint64_t memory_bytes) {
   KEEP_ERRNO;
-  struct ta_emit_config c = config_or_default(config);
+  struct ta_emit_config c = ta_emit_config_of(config);
   struct session *s = NULL;
-  int error = check_config(&c);
+  int error = ta_emit_config_check(&c);
 
   if (error != TA_OK) return error;
   if (!ta_pin()) return TA_E_NOMEM;
@@ -315,37 +283,6 @@ int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *c
   error = open_session(out, &c, memory_bytes, NULL, false, &s);
   end_change(s);
   return error;
-}
-
-/* The outlet of a stream. */
-
-static void write_on(void *self, const void *bytes, size_t n) {
-  ta_forward_write(self, bytes, n); /* what cannot be taken is counted there */
-}
-
-static void lose_on(void *self, uint64_t gen, enum ta_loss why) {
-  static const Tracecollect__V1__LossReason reasons[] = {
-    [TA_LOST_NO_BATCH] = TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH,
-    [TA_LOST_PAUSE] = TRACECOLLECT__V1__LOSS_REASON__LOSS_PAUSE,
-    [TA_LOST_STUCK] = TRACECOLLECT__V1__LOSS_REASON__LOSS_STUCK_THREAD,
-    [TA_LOST_FENCE] = TRACECOLLECT__V1__LOSS_REASON__LOSS_DISABLED,
-  };
-
-  ta_forward_lose_generation(self, gen, reasons[why]);
-}
-
-static void end_on(void *self, uint64_t gen) {
-  (void)gen;
-  ta_forward_end_generation(self);
-}
-
-static void snap_on(void *self, uint64_t last_ms) {
-  ta_forward_snap(self, last_ms);
-  ta_forward_take_snap(self);
-}
-
-static void log_on(void *self, int level, const char *text) {
-  ta_forward_log(self, level, text);
 }
 
 static int start_stream(const struct ta_forward_config *where, const struct ta_emit_config *how,
@@ -360,9 +297,7 @@ static int start_stream(const struct ta_forward_config *where, const struct ta_e
   if (error != TA_OK) return error;
   bool records = ta_forward_records(forward);
   if (records) ta_forward_cut_by(forward, ta_rhythm_cut);
-  struct ta_outlet out = {
-    forward, write_on, lose_on, end_on, records ? snap_on : NULL, log_on, 0
-  };
+  struct ta_outlet out = ta_stream_outlet(forward, records);
   error = open_session(&out, how, memory / 4, forward, late, out_session);
   if (error == TA_OK) return error;
   if (late)
@@ -374,9 +309,9 @@ static int start_stream(const struct ta_forward_config *where, const struct ta_e
 
 static int start(const struct ta_forward_config *where, const struct ta_emit_config *how,
                  bool late) {
-  struct ta_emit_config c = config_or_default(how);
+  struct ta_emit_config c = ta_emit_config_of(how);
   struct session *s = NULL;
-  int error = check_config(&c);
+  int error = ta_emit_config_check(&c);
 
   if (error != TA_OK) return error;
   if (!ta_pin()) return TA_E_NOMEM;

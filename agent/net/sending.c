@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/net/sending.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "agent/host/clock.h"
+
+enum { REST_MS = 40 };
+
+/* Under a rate cap one frame at a time: none but that one is owed for. */
+static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
+  if (c->rate.bytes_s > 0) {
+    ta_spool_grant(c->spool, 0, out_need);
+    if (*out_need == 0 || *out_need > room) return 0;
+    c->spool->capped = !ta_rate_allows(&c->rate, ta_mono_ns());
+    if (c->spool->capped) return 0;
+    room = *out_need;
+  }
+  return ta_spool_grant(c->spool, room, out_need);
+}
+
+void ta__client_flush(struct ta_client *c) {
+  const unsigned char *bytes;
+  size_t n;
+
+  c->fd_full = false;
+  while ((n = ta_tls_pending(c->tls, &bytes)) > 0) {
+    ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) { /* full, or lost: then receive() says so, after the last words that came */
+      c->fd_full = true;
+      return;
+    }
+    ta_tls_sent(c->tls, (size_t)sent);
+  }
+}
+
+/* Lets more through; false: there is nothing, or not now. */
+static bool grant_more(struct ta_client *c) {
+  uint64_t need;
+
+  if (c->state != TA_AT_STREAMING) return false;
+  if (c->mirror != NULL) ta_mirror_flush(c->mirror);
+  size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
+  if (c->mirror != NULL && granted > 0) ta_mirror_note(c->mirror);
+  c->held = granted == 0 && need > 0;
+  c->sent_bytes += granted;
+  ta_rate_charge(&c->rate, granted);
+  return granted > 0;
+}
+
+/* What is granted goes out whole before more is granted and before any control frame: while some of it
+ * is left, the socket is full. TLS is handed no more before the socket has taken what came before. */
+tb_rc ta__client_send_records(struct ta_client *c) {
+  const unsigned char *bytes;
+
+  ta__client_flush(c);
+  while (c->flows && !c->fd_full && !c->stop) {
+    size_t n = ta_spool_span(c->spool, &bytes);
+    if (n == 0) {
+      if (!grant_more(c)) break;
+      continue;
+    }
+    if (n > TA_TLS_WRITE_BYTES) n = TA_TLS_WRITE_BYTES;
+    TB_TRY(ta_tls_write(c->tls, bytes, n));
+    ta_spool_sent(c->spool, n);
+    ta__client_flush(c);
+    c->rest_ns = ta_mono_ns() + REST_MS * UINT64_C(1000000);
+  }
+  return TB_OK;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector's certificates and revocation lists: opened, watched, read anew. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "collector/base/logger.h"
+#include "collector/pipeline_private.h"
+#include "tls/authority.h"
+#include "tls/expiry.h"
+
+enum { EXPIRY_WARNING_S = 86400 };
+
+/* --- certificates ------------------------------------------------------------------------------ */
+
+static void lists_freep(STACK_OF(X509_CRL) * *lists) {
+  tc_revocations_drop(*lists);
+}
+
+/* Looks again at all connections that are open. revoked.h has the new lists by then: they decide on those that come
+ * meanwhile. */
+static void recheck(struct tc_pipeline *p) {
+  struct tc_order order = { .kind = TC_ORDER_RECHECK };
+
+  for (unsigned i = 0; i < p->count; i++)
+    if (!tc_station_order(p->stations[i], &order))
+      tc_log(TC_ERROR, "agents", "loop %u takes no orders: its revoked connections stay", i);
+  unsigned readers = tc_nng_tls_recheck(); /* before the leases, which answer who waits */
+  tc_leases_recheck(p->leases);
+  if (readers > 0) tc_log(TC_WARN, "readers", "closed=%u: certificate revoked", readers);
+  tc_metric_add(&p->metrics.revoked_ended_total, readers + tc_http_recheck(p->http));
+}
+
+static void count_revocations(struct tc_pipeline *p) {
+  struct tc_revocations_facts facts;
+
+  tc_revocations_facts(p->revoked, &facts);
+  atomic_store(&p->metrics.revoked_certificates, facts.certificates);
+  atomic_store(&p->metrics.revocation_next_update_seconds, facts.next_update_s);
+}
+
+static void use_revocations(struct tc_pipeline *p, STACK_OF(X509_CRL) * lists) {
+  tc_revocations_take(p->revoked, lists);
+  count_revocations(p);
+  recheck(p);
+}
+
+/* Named here, since others hold them; read once the folder of certificates is there. */
+tb_rc tc__pipeline_name_revocations(struct tc_pipeline *p, struct tb_diag *diag) {
+  const char *certs = p->config->top_certs, *named = p->config->tls_crl;
+  bool given = *named != '\0';
+  char path[PATH_MAX], ca[PATH_MAX];
+
+  if (snprintf(ca, sizeof ca, "%s/ca.pem", certs) >= PATH_MAX ||
+      snprintf(path, sizeof path, "%s%s", given ? named : certs, given ? "" : "/crl.pem") >=
+          PATH_MAX)
+    return tb_fail(diag, TB_IO, "%.300s: path too long", certs);
+  return tc_revocations_new(path, !given, ca, diag, &p->revoked);
+}
+
+/* A folder of our own, which is filled at the first start. */
+static tb_rc make_certificates(const char *folder, struct tb_diag *diag) {
+  char made[TC_FINGERPRINT_BYTES];
+
+  TB_TRY(tc_certs_ensure(folder, diag, made));
+  if (*made != '\0')
+    tc_log(TC_WARN, "tls",
+           "certificates=%s sha256=%s: a new authority was made, since there was none; agents need "
+           "ca.pem, agent.pem and agent.key from there",
+           folder, made);
+  return TB_OK;
+}
+
+tb_rc tc__pipeline_open_certificates(struct tc_pipeline *p, struct tb_diag *diag) {
+  STACK_OF(X509_CRL) * lists;
+
+  if (p->config->certs_are_ours) TB_TRY(make_certificates(p->config->top_certs, diag));
+  TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
+  tc_revocations_take(p->revoked, lists);
+  count_revocations(p);
+  return TB_OK;
+}
+
+static void warn_of(const char *what, uint64_t expires_s, const char *then) {
+  int days;
+
+  if (tc_expiry_is_near(expires_s, tc_wall_ns(), &days))
+    tc_log(TC_WARN, "tls", "%s expires in %d days; %s", what, days, then);
+}
+
+void tc__pipeline_warn_of_expiry(struct tc_pipeline *p) {
+  uint64_t next_s = atomic_load(&p->metrics.revocation_next_update_seconds);
+
+  p->warned_mono_ns = tc_mono_ns();
+  warn_of("the collector's certificate", atomic_load(&p->metrics.certificate_expires_seconds),
+          "then no agent connects: renew it (tracectl certs renew) and reload");
+  warn_of("the authority's certificate", atomic_load(&p->metrics.authority_expires_seconds),
+          "no agent or reader can connect then: renew it (tracectl certs renew), give it to all, "
+          "and reload");
+  if (next_s != 0 && next_s < tc_wall_ns() / 1000000000)
+    tc_log(TC_WARN, "tls", "%s should have been replaced by now; it stays in use",
+           tc_revocations_path(p->revoked));
+}
+
+/* Of the file of lists alone: certificates wait for a SIGHUP, since a pair is two files. */
+static void watch_revocations(struct tc_pipeline *p) {
+  STACK_OF(X509_CRL) *lists = NULL;
+  struct tb_diag diag;
+
+  if (!tc_revocations_changed(p->revoked)) return;
+  tb_diag_clear(&diag);
+  bool done = tc_revocations_read(p->revoked, &diag, &lists) == TB_OK;
+  tc_pipeline_count_reload(p, done);
+  if (!done) {
+    tc_log(TC_ERROR, "tls", "%s; the old revocations stay in use", diag.text);
+    return;
+  }
+  use_revocations(p, lists);
+  tc_log(TC_NOTICE, "tls", "revocations=%s certificates=%" PRIu64 ": read anew",
+         tc_revocations_path(p->revoked), (uint64_t)atomic_load(&p->metrics.revoked_certificates));
+}
+
+void tc__pipeline_watch_certificates(struct tc_pipeline *p) {
+  watch_revocations(p);
+  tc_nng_tls_end_revoked();
+  if (tc_mono_ns() - p->warned_mono_ns >= EXPIRY_WARNING_S * UINT64_C(1000000000))
+    tc__pipeline_warn_of_expiry(p);
+}
+
+tb_rc tc__pipeline_agent_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
+  const struct tc_tls_terms terms = { .alpn = TP_ALPN, .revoked = p->revoked };
+
+  return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
+}
+
+void tc__pipeline_order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
+  atomic_store(&p->metrics.certificate_expires_seconds, tc_tls_context_expires_s(ctx));
+  atomic_store(&p->metrics.authority_expires_seconds, tc_tls_context_authority_expires_s(ctx));
+  for (unsigned i = 0; i < p->count; i++) {
+    struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
+
+    SSL_CTX_up_ref(ctx);
+    if (tc_station_order(p->stations[i], &order)) continue;
+    SSL_CTX_free(ctx);
+    tc_log(TC_ERROR, "agents", "loop %u takes no orders: it keeps its old certificate", i);
+  }
+}
+
+tb_rc tc__pipeline_reader_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
+  const struct tc_tls_terms terms = { .alpn = NULL, .revoked = p->revoked };
+
+  return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
+}
+
+/* --- reload ------------------------------------------------------------------------------------ */
+
+static void context_freep(SSL_CTX **ctx) {
+  SSL_CTX_free(*ctx);
+}
+
+/* What can fail comes first: either all of them change or none. */
+tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
+  TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
+  TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;
+  TB_CLEANUP(lists_freep) STACK_OF(X509_CRL) *lists = NULL;
+
+  TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
+  TB_TRY(tc__pipeline_reader_context(p, diag, &readers));
+  TB_TRY(tc__pipeline_agent_context(p, diag, &agents));
+  TB_TRY(tc_http_reload(p->http, diag));
+  tc_nng_tls_swap(p->nng_tls, readers);
+  tc__pipeline_order_context(p, agents);
+  use_revocations(p, TB_MOVE(lists));
+  tc__pipeline_warn_of_expiry(p);
+  return TB_OK;
+}
+
+void tc_pipeline_count_reload(struct tc_pipeline *p, bool done) {
+  tc_metric_add(done ? &p->metrics.reloads_total : &p->metrics.reloads_failed_total, 1);
+}
