@@ -96,7 +96,10 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
 
   if (strncmp(url, ipc, sizeof ipc - 1) == 0) {
     size_t n = strlen(url) - (sizeof ipc - 1);
-    if (n == 0) return tb_fail(diag, TB_BROKEN, "%s: \"%s\" has no path", name, url);
+    /* "ipc://, 0.0.0.0:7072" is a list whose second URL has no scheme. */
+    if (n == 0 || strchr(", \t\r\n", url[sizeof ipc - 1]) != NULL)
+      return tb_fail(diag, TB_BROKEN, "%s: \"%.120s\" has no path%s", name, url,
+                     n > 0 ? "; each URL needs its scheme" : "");
     if (n < sizeof((struct sockaddr_un){ 0 }).sun_path) return TB_OK;
     return tb_fail(
         diag, TB_BROKEN,

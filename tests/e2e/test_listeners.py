@@ -90,6 +90,9 @@ class Listeners(Case):
                              "--certs", self.certs, "--service", "shop", expect=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("is it the port for agents?", done.err)
+        self.spawn("send", TRACECTL, "send", self.trace("g26-labels"), "--to", self.ready["http"], "--certs", self.certs,
+                   "--service", "shop", "--no-progress")
+        wait_until("it says why it waits", lambda: "is it the port for agents?; trying again" in self.log("send"))
 
     def test_a_port_that_is_taken_is_named(self):
         other = Collector(self, f"listen.archive=ipc:// {self.ready['archive.2']}", name="other", wait=False)

@@ -119,8 +119,31 @@ static bool out_of_time(const struct send_options *options) {
   return ta_mono_ns() >= options->until_ns;
 }
 
-static bool impatient(void *options) {
-  return out_of_time(options);
+struct sender {
+  ta_forward *f;
+  struct tk_input *in;
+  const struct send_options *options;
+  struct tk_progress bar;
+  uint64_t taken;
+  char trouble[sizeof((struct ta_forward_status){ 0 }).last_error]; /* that was said */
+};
+
+/* Without a word a wrong address would look like a slow collector. Each reason is said once. */
+static void say_trouble(struct sender *s) {
+  if (s->f == NULL) return;
+  struct ta_forward_status status = status_of(s->f);
+
+  if (status.state == TA_STATE_STREAMING || status.last_error[0] == 0) return;
+  if (strcmp(status.last_error, s->trouble) == 0) return;
+  memcpy(s->trouble, status.last_error, sizeof s->trouble);
+  tk_fail("send", "%s: %s; trying again", s->options->path, s->trouble);
+}
+
+static bool impatient(void *self) {
+  struct sender *s = self;
+
+  say_trouble(s);
+  return out_of_time(s->options);
 }
 
 /* Why the stream did not arrive; the spool's rest goes with it. */
@@ -186,14 +209,6 @@ static int read_head(struct head *head, struct tk_input *in, const struct send_o
                  diag.text);
 }
 
-struct sender {
-  ta_forward *f;
-  struct tk_input *in;
-  const struct send_options *options;
-  struct tk_progress bar;
-  uint64_t taken;
-};
-
 static int forward_some(struct sender *s, const unsigned char *bytes, size_t n) {
   int error = TA_OK;
 
@@ -224,12 +239,13 @@ static int forward_all(struct sender *s, const struct head *head) {
 }
 
 static int send_input(struct tk_input *in, const struct head *head, struct send_options *options) {
+  struct sender sender = { .in = in, .options = options };
   ta_forward *f;
 
-  int error = ta_forward_open_patient(&options->config, impatient, options, &f);
+  int error = ta_forward_open_patient(&options->config, impatient, &sender, &f);
   if (error == TA_E_CONFIG) return tk_usage("send", "%s", ta_strerror(error));
   if (error != TA_OK) return tk_fail("send", "%s", ta_strerror(error));
-  struct sender sender = { .f = f, .in = in, .options = options };
+  sender.f = f;
   error = forward_all(&sender, head);
   if (error == TA_E_CLOSED) { /* the input failed; what came of it is sent all the same */
     ta_forward_close(f, GOODBYE_MS);
@@ -237,7 +253,7 @@ static int send_input(struct tk_input *in, const struct head *head, struct send_
   }
   if (error == TA_OK) ta_forward_finish(f);
   while (error == TA_OK && (error = ta_forward_sync(f, SYNC_STEP_MS)) == TA_E_TIMEOUT)
-    if (!out_of_time(options)) error = TA_OK;
+    if (!impatient(&sender)) error = TA_OK;
   if (error != TA_OK) return give_up(f, error, options);
   struct ta_forward_status status = status_of(f);
   ta_forward_close(f, GOODBYE_MS);

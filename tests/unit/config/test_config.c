@@ -203,6 +203,8 @@ Test(config, a_list_of_listeners_names_what_is_wrong_in_it) {
   expect_unfit("listen.archive=ipc://, tcp://10.0.0.1:7072", "listen.archive: plain tcp://");
   expect_unfit("listen.archive=ipc:// ws://h:1", "is not an ipc:// or tls+tcp:// URL");
   expect_unfit("listen.archive= , ", "listen.archive: no URL is in it");
+  expect_unfit("listen.archive=ipc://, 0.0.0.0:7072",
+               "listen.archive: \"ipc://, 0.0.0.0:7072\" has no path");
   expect_unfit("listen.feed=tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 "
                "tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0",
                "listen.feed: more than 8 URLs");
