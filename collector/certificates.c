@@ -25,7 +25,7 @@ static void recheck(struct tc_pipeline *p) {
   struct tc_order order = { .kind = TC_ORDER_RECHECK };
 
   for (unsigned i = 0; i < p->count; i++)
-    if (!tc_station_order(p->stations[i], &order))
+    if (!tc_worker_order(p->workers[i], &order))
       tc_log(TC_ERROR, "agents", "loop %u takes no orders: its revoked connections stay", i);
   unsigned readers = tc_nng_tls_recheck(); /* before the leases, which answer who waits */
   tc_leases_recheck(p->leases);
@@ -142,7 +142,7 @@ void tc__pipeline_order_context(struct tc_pipeline *p, SSL_CTX *ctx) {
     struct tc_order order = { .kind = TC_ORDER_CONTEXT, .context = ctx };
 
     SSL_CTX_up_ref(ctx);
-    if (tc_station_order(p->stations[i], &order)) continue;
+    if (tc_worker_order(p->workers[i], &order)) continue;
     SSL_CTX_free(ctx);
     tc_log(TC_ERROR, "agents", "loop %u takes no orders: it keeps its old certificate", i);
   }

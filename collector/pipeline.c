@@ -34,7 +34,7 @@ enum {
   REPORTS_BYTES_MAX = 256 << 20,
 };
 
-/* --- store to stations ------------------------------------------------------------------------- */
+/* --- store to workers ------------------------------------------------------------------------- */
 
 static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   struct tc_pipeline *p = self;
@@ -58,7 +58,7 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
     tc_reply_free(reply);
     return true;
   }
-  return tc_station_reply(p->stations[reply->loop], from, reply);
+  return tc_worker_reply(p->workers[reply->loop], from, reply);
 }
 
 static void on_note(void *self, const struct tc_note *note) {
@@ -105,7 +105,7 @@ static tb_rc metrics(void *self, struct tb_buf *out) {
   struct tc_metrics *counts[256 + 3];
   struct tc_store_stats stats;
 
-  for (unsigned i = 0; i < p->count; i++) counts[i] = tc_station_metrics(p->stations[i]);
+  for (unsigned i = 0; i < p->count; i++) counts[i] = tc_worker_metrics(p->workers[i]);
   counts[p->count] = tc_feed_metrics(p->feed);
   counts[p->count + 1] = tc_leases_metrics(p->leases);
   counts[p->count + 2] = &p->metrics;
@@ -114,12 +114,12 @@ static tb_rc metrics(void *self, struct tb_buf *out) {
   return tc_metrics_text(out, counts, p->count + 3, &stats, p->reports);
 }
 
-/* --- leases to stations ------------------------------------------------------------------------ */
+/* --- leases to workers ------------------------------------------------------------------------ */
 
-static bool order_tap(void *self, unsigned loop, struct tc_tap_order *order) {
+static bool order_tap(void *self, unsigned loop, struct tc_event_tap_order *order) {
   struct tc_pipeline *p = self;
 
-  return tc_station_tap(p->stations[loop], order);
+  return tc_worker_tap(p->workers[loop], order);
 }
 
 /* --- opening ----------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
   if (p->config->listen_http[0] != '\0')
-    TB_TRY(tc_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
+    TB_TRY(tc_pauses_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
   TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
   TB_TRY(tc_leases_new(&leases, diag, &p->leases));
   return tc_store_open(p->config, p->count, sink, diag, &p->store);
@@ -141,21 +141,21 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
 
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
-  TB_TRY(tc_gate_new(seed, &p->gate));
-  TB_TRY(tc_tenants_new(&p->tenants));
+  TB_TRY(tc_handshake_limiter_new(seed, &p->limiter));
+  TB_TRY(tc_quotas_new(&p->quotas));
   TB_TRY(tc_recorders_new(&p->recorders));
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_station_env env = { p->config, p->reports,     p->history, p->feed, p->leases,
-                                  p->store,  &p->handshakes, p->tenants, p->gate, p->recorders,
-                                  i };
+    struct tc_worker_env env = { p->config, p->reports,     p->history, p->feed,    p->leases,
+                                 p->store,  &p->handshakes, p->quotas,  p->limiter, p->recorders,
+                                 i };
 
-    TB_TRY(tc_station_open(&env, &p->stations[i]));
+    TB_TRY(tc_worker_open(&env, &p->workers[i]));
   }
   SSL_CTX *ctx;
   TB_TRY(tc__pipeline_agent_context(p, diag, &ctx));
   tc__pipeline_order_context(p, ctx);
   SSL_CTX_free(ctx);
-  for (unsigned i = 0; i < p->count; i++) TB_TRY(tc_station_start(p->stations[i]));
+  for (unsigned i = 0; i < p->count; i++) TB_TRY(tc_worker_start(p->workers[i]));
   atomic_store(&p->replies_welcome, true);
   return TB_OK;
 }
@@ -228,18 +228,18 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
 }
 
 static tb_rc open_agents(struct tc_pipeline *p, struct tb_diag *diag) {
-  struct tc_door_env env = {
+  struct tc_acceptor_env env = {
     .uv = p->uv,
     .config = p->config,
     .socket = &p->sockets.agents,
-    .gate = p->gate,
-    .stations = p->stations,
+    .limiter = p->limiter,
+    .workers = p->workers,
     .count = p->count,
     .handshakes = &p->handshakes,
     .metrics = &p->metrics,
   };
 
-  return tc_door_open(&env, diag, &p->door);
+  return tc_acceptor_open(&env, diag, &p->acceptor);
 }
 
 static void on_tick(uv_timer_t *timer) {
@@ -293,8 +293,8 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   p->started_wall_ns = tc_wall_ns();
   pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
-  p->stations = calloc(p->count, sizeof(struct tc_station *));
-  if (p->stations != NULL) rc = open_stages(p, diag);
+  p->workers = calloc(p->count, sizeof(struct tc_worker *));
+  if (p->workers != NULL) rc = open_stages(p, diag);
   if (rc == TB_OK) {
     *out = p;
     return TB_OK;
@@ -312,7 +312,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
 static void end_stages(struct tc_pipeline *p) {
   struct tc_archive *archive;
 
-  tc_door_close(p->door);
+  tc_acceptor_close(p->acceptor);
   pthread_mutex_lock(&p->archive_lock);
   archive = TB_MOVE(p->archive);
   pthread_mutex_unlock(&p->archive_lock);
@@ -329,9 +329,9 @@ static void end_stages(struct tc_pipeline *p) {
     p->segments = stats.segments_sealed;
   }
   tc_store_close_by(TB_MOVE(p->store), p->deadline_mono_ns);
-  for (unsigned i = 0; p->stations != NULL && i < p->count; i++) {
-    if (p->stations[i] == NULL) continue;
-    tc_station_stop(p->stations[i]);
+  for (unsigned i = 0; p->workers != NULL && i < p->count; i++) {
+    if (p->workers[i] == NULL) continue;
+    tc_worker_stop(p->workers[i]);
   }
   if (p->handles) {
     tc_tls_loop_close(&p->tls);
@@ -346,18 +346,18 @@ static void order_all(struct tc_pipeline *p, enum tc_order_kind kind) {
   struct tc_order order = { .kind = kind };
 
   for (unsigned i = 0; i < p->count; i++)
-    if (!tc_station_order(p->stations[i], &order))
+    if (!tc_worker_order(p->workers[i], &order))
       tc_log(TC_ERROR, "main", "loop %u takes no orders", i);
 }
 
-static bool all_stations(struct tc_pipeline *p, bool (*is)(const struct tc_station *)) {
+static bool all_stations(struct tc_pipeline *p, bool (*is)(const struct tc_worker *)) {
   for (unsigned i = 0; i < p->count; i++)
-    if (!is(p->stations[i])) return false;
+    if (!is(p->workers[i])) return false;
   return true;
 }
 
-static bool is_empty(const struct tc_station *st) {
-  return tc_station_connections(st) == 0;
+static bool is_empty(const struct tc_worker *st) {
+  return tc_worker_connections(st) == 0;
 }
 
 /* Moves on when a stage is done, or its share of the deadline, in percent, is used up. */
@@ -377,11 +377,11 @@ static void on_drain_tick(uv_timer_t *timer) {
     p->drain = UNDERSTANDING;
   }
   if (p->drain == UNDERSTANDING) {
-    if (!all_stations(p, tc_station_is_idle) && used < 60) return;
+    if (!all_stations(p, tc_worker_is_idle) && used < 60) return;
     order_all(p, TC_ORDER_QUIET);
     p->drain = QUIETING;
   }
-  if (!all_stations(p, tc_station_is_quiet) && used < 70) return;
+  if (!all_stations(p, tc_worker_is_quiet) && used < 70) return;
   end_stages(p);
   p->sink.ended(p->sink.self);
 }
@@ -391,7 +391,7 @@ void tc_pipeline_drain(struct tc_pipeline *p) {
   p->drain = DRAINING;
   p->drain_began_ms = uv_now(p->uv);
   p->deadline_mono_ns = tc_mono_ns() + p->config->shutdown_deadline;
-  tc_door_close(p->door);
+  tc_acceptor_close(p->acceptor);
   order_all(p, TC_ORDER_DRAIN);
   uv_timer_start(&p->tick, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
@@ -399,19 +399,19 @@ void tc_pipeline_drain(struct tc_pipeline *p) {
 void tc_pipeline_free(struct tc_pipeline *p) {
   if (p == NULL) return;
   assert(!p->handles && "drained first");
-  for (unsigned i = 0; p->stations != NULL && i < p->count; i++) tc_station_close(p->stations[i]);
+  for (unsigned i = 0; p->workers != NULL && i < p->count; i++) tc_worker_close(p->workers[i]);
   tc_feed_free(p->feed);
   tc_leases_free(p->leases);
   tc_http_free(p->http);
-  tc_door_free(p->door);
-  tc_gate_free(p->gate);
-  tc_tenants_free(p->tenants);
+  tc_acceptor_free(p->acceptor);
+  tc_handshake_limiter_free(p->limiter);
+  tc_quotas_free(p->quotas);
   tc_recorders_free(p->recorders);
-  tc_history_free(p->history);
+  tc_pauses_history_free(p->history);
   tc_reports_free(p->reports);
   tc_revocations_let_go(p->revoked);
   pthread_mutex_destroy(&p->archive_lock);
-  free(p->stations);
+  free(p->workers);
   free(p);
 }
 
@@ -419,7 +419,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
 
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
   *out = (struct tc_addresses){
-    .agents = tc_door_address(p->door),
+    .agents = tc_acceptor_address(p->acceptor),
     .http = p->http != NULL ? tc_http_address(p->http) : "",
   };
   for (unsigned i = 0; i < TC_URLS_MAX; i++) {
@@ -434,11 +434,11 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
   static const char *const others[] = { "tc-commit", "tc-segment",  "tc-feed",
                                         "tc-leases", "tc-listener", "tc-listener" };
-  uint64_t turns[TC_PROGRESS_THREADS_MAX];
+  uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;
 
   tc_store_stats(p->store, &stats);
-  for (unsigned i = 0; i < p->count; i++) turns[i] = tc_station_beats(p->stations[i]);
+  for (unsigned i = 0; i < p->count; i++) turns[i] = tc_worker_beats(p->workers[i]);
   turns[p->count] = stats.commit_turns;
   turns[p->count + 1] = stats.segment_turns;
   turns[p->count + 2] = tc_feed_turns(p->feed);
@@ -446,7 +446,7 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 4] = tc_feed_listener_turns(p->feed);
   turns[p->count + 5] = tc_archive_listener_turns(p->archive);
 
-  int stuck = tc_progress_stuck(&p->progress, turns, p->count + 6);
+  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 6);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);
@@ -465,7 +465,7 @@ void tc_pipeline_totals(const struct tc_pipeline *p, struct tc_totals *out) {
     out->health = stats.health;
   }
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_metrics *m = tc_station_metrics(p->stations[i]);
+    struct tc_metrics *m = tc_worker_metrics(p->workers[i]);
 
     out->connections += atomic_load(&m->connections_opened_total);
     out->records += atomic_load(&m->records_received_total);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole line, from sockets to answers. The one file that knows every stage:
  *
- *   listener > station { tls > ingest > connection } > store > station { understand } > reports
+ *   listener > worker { tls > ingest > connection } > store > worker { understand } > reports
  *                                                        └──> catalog > archive service
  *
  * Threads   all calls on the main loop's thread.

@@ -23,17 +23,17 @@ struct tc_pipeline {
   struct tc_activation sockets; /* each its listener's, once that is open */
   struct tc_pipeline_sink sink;
   struct tc_reports *reports;
-  struct tc_history *history; /* NULL: without HTTP nobody asks */
+  struct tc_pauses_history *history; /* NULL: without HTTP nobody asks */
   struct tc_store *store;
-  struct tc_station **stations;
-  struct tc_progress progress;
+  struct tc_worker **workers;
+  struct tc_watchdog progress;
   unsigned count;
   atomic_uint handshakes;
-  struct tc_gate *gate;
-  struct tc_tenants *tenants;
+  struct tc_handshake_limiter *limiter;
+  struct tc_quotas *quotas;
   struct tc_recorders *recorders;
   struct tc_metrics metrics;   /* the main loop's own */
-  atomic_bool replies_welcome; /* stations run */
+  atomic_bool replies_welcome; /* workers run */
 
   pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
   struct tc_archive *archive;
@@ -47,7 +47,7 @@ struct tc_pipeline {
   struct tc_readiness readiness;
   unsigned readiness_ticks; /* until it is looked at again */
   uint64_t started_wall_ns;
-  struct tc_door *door;
+  struct tc_acceptor *acceptor;
   uv_timer_t tick;
   uv_async_t failure;
   bool handles;      /* tick and failure are open */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 static void *take(void *self, size_t bytes) {
-  struct tc_heap *heap = self;
+  struct tp_allocator *heap = self;
   void *place = malloc(bytes);
 
   if (place == NULL) heap->is_short = true;
@@ -16,6 +16,7 @@ static void give(void *self, void *place) {
   free(place);
 }
 
-void tc_heap_init(struct tc_heap *heap) {
-  *heap = (struct tc_heap){ .allocator = { .alloc = take, .free = give, .allocator_data = heap } };
+void tp_allocator_init(struct tp_allocator *heap) {
+  *heap =
+      (struct tp_allocator){ .allocator = { .alloc = take, .free = give, .allocator_data = heap } };
 }

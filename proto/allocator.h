@@ -2,8 +2,8 @@
 /* protobuf-c over malloc, which tells a shortage of memory from a message that does not parse: unpack answers NULL
  * for both, and what is durable must not be given up for want of a few bytes.
  *
- *   struct tc_heap heap;
- *   tc_heap_init(&heap);
+ *   struct tp_allocator heap;
+ *   tp_allocator_init(&heap);
  *   Close *close = tracecollect__v1__close__unpack(&heap.allocator, len, payload);
  *   if (close == NULL && heap.is_short) return TB_NOMEM;
  *   ...
@@ -17,11 +17,11 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 
-struct tc_heap {
+struct tp_allocator {
   ProtobufCAllocator allocator; /* allocator_data is the heap: it must not move once it is used */
   bool is_short;                /* an allocation failed */
 };
 
-void tc_heap_init(struct tc_heap *heap);
+void tp_allocator_init(struct tp_allocator *heap);
 
 #endif

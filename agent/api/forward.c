@@ -53,8 +53,8 @@ static void let_go(struct ta_forward *f) {
   if (atomic_fetch_sub(&f->holders, 1) > 1) return;
   ta_process_leave(&f->member);
   ta_process_leave(&f->heir);
-  ta_heritage_fini(&f->heritage);
-  ta_mirror_fini(&f->mirror);
+  ta_recovery_fini(&f->heritage);
+  ta_spool_writer_fini(&f->mirror);
   ta_client_fini(&f->client);
   tw_split_fini(&f->split);
   ta_spool_fini(&f->spool);
@@ -81,21 +81,21 @@ static struct ta_forward *of_heir(struct ta_member *heir) {
 }
 
 static void wake_heir(struct ta_member *heir) {
-  ta_heritage_wake(&of_heir(heir)->heritage);
+  ta_recovery_wake(&of_heir(heir)->heritage);
 }
 
 static void forked_member(struct ta_member *member) {
-  ta_mirror_forked(&((struct ta_forward *)(void *)member)->mirror);
+  ta_spool_writer_forked(&((struct ta_forward *)(void *)member)->mirror);
 }
 
 static void forked_heir(struct ta_member *heir) {
-  ta_heritage_forked(&of_heir(heir)->heritage);
+  ta_recovery_forked(&of_heir(heir)->heritage);
 }
 
 static void *heir_main(void *self) {
   struct ta_forward *f = self;
 
-  ta_heritage_run(&f->heritage);
+  ta_recovery_run(&f->heritage);
   if (ta_process_exiting()) ta_process_park(&f->heir);
   ta_process_quiet(&f->heir);
   let_go(f);
@@ -119,16 +119,16 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
   int root;
 
   tb_diag_clear(&diag);
-  if (ta_shelf_root(dir, &diag, &root) != TB_OK)
+  if (ta_spool_dir_root(dir, &diag, &root) != TB_OK)
     return ta__fault(TA_E_CONFIG, "spool_dir: %s", diag.text);
-  struct ta_mirror_config mirror = { .root = root,
-                                     .bytes_max = bytes / 2,
-                                     .service = f->text[TEXT_SERVICE],
-                                     .instance = f->text[TEXT_INSTANCE],
-                                     .log = config->log,
-                                     .log_self = config->log_self };
-  if (ta_mirror_init(&f->mirror, &mirror, &f->spool) != TB_OK) return TA_E_NOMEM;
-  ta_heritage_init(&f->heritage, root, bytes / 2, &f->client.config);
+  struct ta_spool_writer_config mirror = { .root = root,
+                                           .bytes_max = bytes / 2,
+                                           .service = f->text[TEXT_SERVICE],
+                                           .instance = f->text[TEXT_INSTANCE],
+                                           .log = config->log,
+                                           .log_self = config->log_self };
+  if (ta_spool_writer_init(&f->mirror, &mirror, &f->spool) != TB_OK) return TA_E_NOMEM;
+  ta_recovery_init(&f->heritage, root, bytes / 2, &f->client.config);
   ta_client_keep(&f->client, &f->mirror);
   f->heir.wake = wake_heir;
   f->heir.forked = forked_heir;
@@ -153,7 +153,7 @@ static bool may_leave_files(const struct ta_forward *f) {
   if (dir == NULL && fd >= 0) close(fd);
   if (dir == NULL) return false;
   for (const struct dirent *entry; streams < most && (entry = readdir(dir)) != NULL;)
-    streams += ta_shelf_is_stream(entry->d_name);
+    streams += ta_spool_dir_is_stream(entry->d_name);
   closedir(dir);
   return streams < most;
 }
@@ -516,7 +516,7 @@ int ta_forward_free(ta_forward *f, int error) {
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
   ta_client_stop(&f->client);
-  if (f->mirror.spool != NULL) ta_heritage_stop(&f->heritage);
+  if (f->mirror.spool != NULL) ta_recovery_stop(&f->heritage);
   if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
   if (f->mirror.spool != NULL) ta_process_wait_quiet(&f->heir, TIDY_MS);
   let_go(f);

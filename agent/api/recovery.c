@@ -13,32 +13,32 @@
 
 enum { RUNS_MIN = 256, RUN_PAGES = 4, READ_BYTES = 2 * TA_PIECE_BYTES };
 
-void ta_heritage_init(struct ta_heritage *h, int root, uint64_t bytes_max,
+void ta_recovery_init(struct ta_recovery *h, int root, uint64_t bytes_max,
                       const struct ta_client_config *config) {
-  *h = (struct ta_heritage){
+  *h = (struct ta_recovery){
     .root = root, .bytes_max = bytes_max, .client_config = *config, .left = 1
   };
   h->client.fd = h->client.wake_fd = -1;
-  ta_shelf_init(&h->shelf, root, 0);
+  ta_spool_dir_init(&h->shelf, root, 0);
   pthread_mutex_init(&h->lock, NULL);
 }
 
-void ta_heritage_fini(struct ta_heritage *h) {
+void ta_recovery_fini(struct ta_recovery *h) {
   if (h->client_config.server == NULL) return;
-  ta_shelf_leave(&h->shelf);
+  ta_spool_dir_leave(&h->shelf);
   pthread_mutex_destroy(&h->lock);
-  *h = (struct ta_heritage){ 0 };
+  *h = (struct ta_recovery){ 0 };
 }
 
-static void say(struct ta_heritage *h, int level, const char *text) {
+static void say(struct ta_recovery *h, int level, const char *text) {
   if (h->client_config.log != NULL) h->client_config.log(h->client_config.log_self, level, text);
 }
 
 /* Reading a stream's files. */
 
 struct reader {
-  struct ta_shelf *shelf;
-  const struct ta_shelf_state *state;
+  struct ta_spool_dir *shelf;
+  const struct ta_spool_dir_state *state;
   struct ta_spool *spool;
   unsigned char *room;
 };
@@ -49,7 +49,7 @@ static tb_rc read_frames(const struct reader *r, int fd, uint64_t at, uint64_t e
 
   while (at < end) {
     uint64_t want = end - at < READ_BYTES ? end - at : READ_BYTES;
-    ssize_t n = pread(fd, r->room, (size_t)want, (off_t)(TA_SHELF_IMAGE_BYTES + at));
+    ssize_t n = pread(fd, r->room, (size_t)want, (off_t)(TA_SPOOL_DIR_IMAGE_BYTES + at));
     if (n <= 0) return TB_CORRUPT;
     size_t used = 0;
     for (;;) {
@@ -73,7 +73,7 @@ static tb_rc read_runs(const struct reader *r) {
 
   for (uint64_t id = books->front_id;; id = run.covers + 1) {
     bool front = id == books->front_id;
-    tb_rc rc = ta_shelf_open_run(r->shelf, r->state->salt, id, &run, &fd);
+    tb_rc rc = ta_spool_dir_open_run(r->shelf, r->state->salt, id, &run, &fd);
     if (rc == TB_NOTFOUND) return TB_OK;
     TB_TRY(rc);
     if (!front || books->front_done == 0) {
@@ -86,14 +86,14 @@ static tb_rc read_runs(const struct reader *r) {
 }
 
 /* What the spool must hold: a page more for each run, and runs are had by the page. */
-static uint64_t memory_wanted(struct ta_shelf *shelf, const struct ta_shelf_state *state) {
+static uint64_t memory_wanted(struct ta_spool_dir *shelf, const struct ta_spool_dir_state *state) {
   const struct ta_books *books = &state->books;
   uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */
   struct ta_run_image run;
   int fd;
 
-  for (uint64_t id = books->front_id; ta_shelf_open_run(shelf, state->salt, id, &run, &fd) == TB_OK;
-       id = run.covers + 1) {
+  for (uint64_t id = books->front_id;
+       ta_spool_dir_open_run(shelf, state->salt, id, &run, &fd) == TB_OK; id = run.covers + 1) {
     close(fd);
     uint64_t skip = id == books->front_id ? books->front_bytes : 0;
     if (run.end_bytes > skip) bytes += run.end_bytes - skip;
@@ -104,7 +104,7 @@ static uint64_t memory_wanted(struct ta_shelf *shelf, const struct ta_shelf_stat
   return bytes > for_runs ? bytes : for_runs;
 }
 
-tb_rc ta_heritage_load(struct ta_shelf *shelf, const struct ta_shelf_state *state,
+tb_rc ta_recovery_load(struct ta_spool_dir *shelf, const struct ta_spool_dir_state *state,
                        struct ta_spool *out) {
   struct reader r = { shelf, state, out, malloc(READ_BYTES) };
   tb_rc rc = TB_NOMEM;
@@ -118,18 +118,18 @@ tb_rc ta_heritage_load(struct ta_shelf *shelf, const struct ta_shelf_state *stat
   return rc;
 }
 
-tb_rc ta_heritage_announce(struct ta_shelf *shelf, struct ta_shelf_state *state,
+tb_rc ta_recovery_announce(struct ta_spool_dir *shelf, struct ta_spool_dir_state *state,
                            const struct ta_spool *loaded) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   state->books.given_seq = loaded->acked_seq + loaded->records;
-  return ta_shelf_state(shelf, state, &diag);
+  return ta_spool_dir_state(shelf, state, &diag);
 }
 
 /* Sending. */
 
-static bool begin(struct ta_heritage *h) {
+static bool begin(struct ta_recovery *h) {
   struct ta_client_config config = h->client_config;
 
   config.service = h->state.service;
@@ -142,7 +142,7 @@ static bool begin(struct ta_heritage *h) {
   return h->sending;
 }
 
-static void send_stream(struct ta_heritage *h) {
+static void send_stream(struct ta_recovery *h) {
   if (begin(h)) ta_client_run(&h->client);
   tb_check_keep(&h->keeper);
   if (ta_process_exiting()) return; /* the thread will not touch TLS again */
@@ -153,29 +153,29 @@ static void send_stream(struct ta_heritage *h) {
 }
 
 /* The files may go: all is there, or the process went on without them. */
-static bool is_over(struct ta_heritage *h) {
+static bool is_over(struct ta_recovery *h) {
   return ta_spool_done(&h->spool) || h->spool.superseded;
 }
 
-static void tell_end(struct ta_heritage *h, const char *how, int level) {
-  char text[TA_SHELF_TEXT + 160];
+static void tell_end(struct ta_recovery *h, const char *how, int level) {
+  char text[TA_SPOOL_DIR_TEXT + 160];
 
   snprintf(text, sizeof text, "spool on disk: %s of %s %s", h->shelf.name, h->state.instance, how);
   say(h, level, text);
 }
 
 /* Sends what is in the folder that was taken. */
-static void deliver(struct ta_heritage *h) {
-  tb_rc rc = ta_heritage_load(&h->shelf, &h->state, &h->spool);
+static void deliver(struct ta_recovery *h) {
+  tb_rc rc = ta_recovery_load(&h->shelf, &h->state, &h->spool);
 
   if (rc == TB_CORRUPT) tell_end(h, "is damaged, and sent up to there", LOG_WARNING);
   bool send = rc != TB_NOMEM && !is_over(h);
-  if (send && ta_heritage_announce(&h->shelf, &h->state, &h->spool) == TB_OK) send_stream(h);
+  if (send && ta_recovery_announce(&h->shelf, &h->state, &h->spool) == TB_OK) send_stream(h);
   if (ta_process_exiting()) return;
   bool over = rc != TB_NOMEM && is_over(h);
   tell_end(h, over ? "is sent" : "stays unsent", over ? LOG_INFO : LOG_WARNING);
   ta_spool_fini(&h->spool);
-  if (over) ta_shelf_remove(&h->shelf);
+  if (over) ta_spool_dir_remove(&h->shelf);
   pthread_mutex_lock(&h->lock);
   h->sent += over;
   pthread_mutex_unlock(&h->lock);
@@ -184,24 +184,24 @@ static void deliver(struct ta_heritage *h) {
 /* Finding. */
 
 struct found {
-  char name[TA_SHELF_NAME];
+  char name[TA_SPOOL_DIR_NAME];
   uint64_t started_wall_ns, bytes;
 };
 
 struct finding {
-  struct ta_heritage *h;
+  struct ta_recovery *h;
   struct found *found;
   size_t n, max;
 };
 
 /* One that has an owner, or is another service's, is none of ours. One that has no owner and says nothing is nobody's:
  * its process died while it made it. */
-static bool is_ours(struct ta_heritage *h, const char *name) {
+static bool is_ours(struct ta_recovery *h, const char *name) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = ta_shelf_take(&h->shelf, name, &diag, &h->state);
-  if (rc == TB_CORRUPT) ta_shelf_remove(&h->shelf);
+  tb_rc rc = ta_spool_dir_take(&h->shelf, name, &diag, &h->state);
+  if (rc == TB_CORRUPT) ta_spool_dir_remove(&h->shelf);
   if (rc == TB_IO) unlinkat(h->root, name, AT_REMOVEDIR); /* only if it is empty */
   return rc == TB_OK && strcmp(h->state.service, h->client_config.service) == 0;
 }
@@ -209,7 +209,7 @@ static bool is_ours(struct ta_heritage *h, const char *name) {
 static void note_stream(void *self, const char *name) {
   struct finding *f = self;
 
-  if (!ta_shelf_is_stream(name)) return;
+  if (!ta_spool_dir_is_stream(name)) return;
   if (is_ours(f->h, name)) {
     if (f->n == f->max) {
       size_t max = f->max == 0 ? 16 : 2 * f->max;
@@ -223,10 +223,10 @@ static void note_stream(void *self, const char *name) {
       struct found *one = &f->found[f->n++];
       snprintf(one->name, sizeof one->name, "%s", name);
       one->started_wall_ns = f->h->state.started_wall_ns;
-      one->bytes = ta_shelf_bytes(f->h->root, name);
+      one->bytes = ta_spool_dir_bytes(f->h->root, name);
     }
   }
-  ta_shelf_leave(&f->h->shelf);
+  ta_spool_dir_leave(&f->h->shelf);
 }
 
 static int by_age(const void *a, const void *b) {
@@ -243,19 +243,19 @@ static size_t drop_oldest(struct finding *f) {
   while (first > 0 && bytes + f->found[first - 1].bytes <= f->h->bytes_max)
     bytes += f->found[--first].bytes;
   for (size_t i = 0; i < first; i++) {
-    char text[TA_SHELF_NAME + 80];
+    char text[TA_SPOOL_DIR_NAME + 80];
     if (is_ours(f->h, f->found[i].name)) {
       snprintf(text, sizeof text, "spool on disk is full: %s goes unsent", f->found[i].name);
       say(f->h, LOG_WARNING, text);
-      ta_shelf_remove(&f->h->shelf);
+      ta_spool_dir_remove(&f->h->shelf);
     }
-    ta_shelf_leave(&f->h->shelf);
+    ta_spool_dir_leave(&f->h->shelf);
   }
   return first;
 }
 
 /* So many are left; false: the end. */
-static bool goes_on(struct ta_heritage *h, size_t left) {
+static bool goes_on(struct ta_recovery *h, size_t left) {
   pthread_mutex_lock(&h->lock);
   bool stop = h->stop;
   h->left = left;
@@ -263,44 +263,44 @@ static bool goes_on(struct ta_heritage *h, size_t left) {
   return left > 0 && !stop && !ta_process_exiting() && atomic_load(&h->keeper.where) == NULL;
 }
 
-void ta_heritage_run(struct ta_heritage *h) {
+void ta_recovery_run(struct ta_recovery *h) {
   struct finding f = { .h = h };
 
   tb_check_keep(&h->keeper);
-  if (!ta_shelf_list(h->root, note_stream, &f))
+  if (!ta_spool_dir_list(h->root, note_stream, &f))
     say(h, LOG_WARNING,
         "spool on disk: not all of it can be listed; what is not seen stays unsent");
   if (f.n > 0) qsort(f.found, f.n, sizeof *f.found, by_age);
   size_t at = drop_oldest(&f);
   for (; goes_on(h, f.n - at); at++) {
     if (is_ours(h, f.found[at].name)) deliver(h);
-    ta_shelf_leave(&h->shelf);
+    ta_spool_dir_leave(&h->shelf);
   }
   free(f.found);
 }
 
 /* From outside. */
 
-void ta_heritage_wake(struct ta_heritage *h) {
+void ta_recovery_wake(struct ta_recovery *h) {
   pthread_mutex_lock(&h->lock);
   if (h->sending) ta_client_wake(&h->client);
   pthread_mutex_unlock(&h->lock);
 }
 
-void ta_heritage_stop(struct ta_heritage *h) {
+void ta_recovery_stop(struct ta_recovery *h) {
   pthread_mutex_lock(&h->lock);
   h->stop = true;
   if (h->sending) ta_client_stop(&h->client);
   pthread_mutex_unlock(&h->lock);
 }
 
-void ta_heritage_told(struct ta_heritage *h, uint64_t *out_left, uint64_t *out_sent) {
+void ta_recovery_told(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_sent) {
   pthread_mutex_lock(&h->lock);
   *out_left = h->left;
   *out_sent = h->sent;
   pthread_mutex_unlock(&h->lock);
 }
 
-void ta_heritage_forked(struct ta_heritage *h) {
-  ta_shelf_forked(&h->shelf);
+void ta_recovery_forked(struct ta_recovery *h) {
+  ta_spool_dir_forked(&h->shelf);
 }

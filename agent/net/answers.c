@@ -38,7 +38,7 @@ static tb_rc begin_anew(struct ta_client *c, struct tb_diag *forgot) {
   memcpy(c->told.stream, stream, sizeof stream);
   c->told.begun_anew++;
   pthread_mutex_unlock(&c->lock);
-  if (c->mirror != NULL) ta_mirror_begin(c->mirror, stream, c->started_wall_ns);
+  if (c->mirror != NULL) ta_spool_writer_begin(c->mirror, stream, c->started_wall_ns);
   return tb_fail(&c->diag, TB_IO, "%s: goes on as a new stream, what was acked counts as lost",
                  forgot->text);
 }

@@ -450,7 +450,7 @@ static void turn(struct ta_client *c) {
     c->trim_ns = now + TRIM_MS * MS;
   }
   if (c->mirror != NULL && (now >= c->mirror->due_ns || atomic_load(&c->hurried) > 0))
-    ta_mirror_flush(c->mirror);
+    ta_spool_writer_flush(c->mirror);
   if (now >= c->until_ns) {
     time_is_up(c);
     return;
@@ -496,7 +496,7 @@ static void say_losses(struct ta_client *c) {
 static void run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
-  if (c->mirror != NULL) ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
+  if (c->mirror != NULL) ta_spool_writer_begin(c->mirror, c->told.stream, c->started_wall_ns);
   if (ta_mono_ns() >= c->config.first_try_ns) {
     ta__client_input(c, TA_IN_START);
   } else {
@@ -509,7 +509,7 @@ static void run(struct ta_client *c) {
       turn(c);
       say_losses(c);
     }
-  if (c->mirror != NULL) ta_mirror_end(c->mirror);
+  if (c->mirror != NULL) ta_spool_writer_end(c->mirror);
   if (ta_process_exiting()) return;
   if (c->state != TA_AT_ENDED) act_end(c);
   ta_tls_thread_end();
@@ -524,8 +524,8 @@ void ta_client_run(struct ta_client *c) {
 void ta_client_keep_only(struct ta_client *c) {
   KEEP_FROM_FILE_LIMIT;
   if (c->mirror == NULL) return;
-  ta_mirror_begin(c->mirror, c->told.stream, c->started_wall_ns);
-  ta_mirror_end(c->mirror);
+  ta_spool_writer_begin(c->mirror, c->told.stream, c->started_wall_ns);
+  ta_spool_writer_end(c->mirror);
 }
 
 /* Outside the thread. */
@@ -560,7 +560,7 @@ void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t 
   c->started_wall_ns = started_wall_ns;
 }
 
-void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror) {
+void ta_client_keep(struct ta_client *c, struct ta_spool_writer *mirror) {
   c->mirror = mirror;
 }
 

@@ -80,10 +80,10 @@ struct ta_client_status {
 struct ta_client {
   struct ta_client_config config;
   struct ta_spool *spool;
-  struct ta_mirror *mirror; /* the spool on disk, or NULL */
-  struct tb_keeper keeper;  /* of the writer's and the sender's checks */
-  uint64_t started_wall_ns; /* the stream */
-  int wake_fd;              /* -1: no thread is to be woken yet */
+  struct ta_spool_writer *mirror; /* the spool on disk, or NULL */
+  struct tb_keeper keeper;        /* of the writer's and the sender's checks */
+  uint64_t started_wall_ns;       /* the stream */
+  int wake_fd;                    /* -1: no thread is to be woken yet */
   atomic_bool stop;
   atomic_uint hurried;       /* calls that wait for acks */
   atomic_ullong snap;        /* in ns, agent/spool/wanted.h */
@@ -132,7 +132,7 @@ TB_MUST tb_rc ta_client_open(struct ta_client *c);
 /* Before run(): the stream is not a new one. */
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);
 /* Before run(): what the spool has is kept on disk, too. */
-void ta_client_keep(struct ta_client *c, struct ta_mirror *mirror);
+void ta_client_keep(struct ta_client *c, struct ta_spool_writer *mirror);
 void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
 void ta_client_run(struct ta_client *c);
 /* Instead of run(): what the spool has goes to disk, and nowhere else. */

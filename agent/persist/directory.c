@@ -24,8 +24,8 @@ struct image_on_disk {
   struct ta_run_image run;
   uint32_t unused[5], crc;
 };
-_Static_assert(sizeof(struct image_on_disk) == TA_SHELF_IMAGE_BYTES, "frames begin behind it");
-_Static_assert(sizeof(struct ta_shelf_state) <= STATE_AT, "two fit in the file");
+_Static_assert(sizeof(struct image_on_disk) == TA_SPOOL_DIR_IMAGE_BYTES, "frames begin behind it");
+_Static_assert(sizeof(struct ta_spool_dir_state) <= STATE_AT, "two fit in the file");
 
 static tb_rc failed(struct tb_diag *diag, const char *what, const char *name) {
   return tb_fail(diag, TB_IO, "%s %.60s: %s", what, name, strerror(errno));
@@ -49,7 +49,7 @@ static tb_rc write_all(int fd, const void *bytes, size_t n, uint64_t at, struct 
 
 /* Folders. */
 
-tb_rc ta_shelf_root(const char *path, struct tb_diag *diag, int *out_fd) {
+tb_rc ta_spool_dir_root(const char *path, struct tb_diag *diag, int *out_fd) {
   struct stat st;
 
   if (mkdir(path, 0700) != 0 && errno != EEXIST) return failed(diag, "making", path);
@@ -71,8 +71,8 @@ tb_rc ta_shelf_root(const char *path, struct tb_diag *diag, int *out_fd) {
   return rc;
 }
 
-void ta_shelf_init(struct ta_shelf *s, int root, uint64_t bytes_max) {
-  *s = (struct ta_shelf){ .root = root, .dir = -1, .run_fd = -1, .bytes_max = bytes_max };
+void ta_spool_dir_init(struct ta_spool_dir *s, int root, uint64_t bytes_max) {
+  *s = (struct ta_spool_dir){ .root = root, .dir = -1, .run_fd = -1, .bytes_max = bytes_max };
   atomic_store(&s->lock_fd, -1);
 }
 
@@ -81,7 +81,7 @@ static void close_fd(int *fd) {
   *fd = -1;
 }
 
-void ta_shelf_leave(struct ta_shelf *s) {
+void ta_spool_dir_leave(struct ta_spool_dir *s) {
   int lock = atomic_exchange(&s->lock_fd, -1);
 
   close_fd(&s->run_fd);
@@ -91,14 +91,14 @@ void ta_shelf_leave(struct ta_shelf *s) {
   s->bytes = 0;
 }
 
-void ta_shelf_forked(struct ta_shelf *s) {
+void ta_spool_dir_forked(struct ta_spool_dir *s) {
   int lock = atomic_exchange(&s->lock_fd, -1);
 
   close_fd(&lock); /* the parent's copy keeps the lock */
 }
 
 /* Opens the folder, and its lock file with the lock. */
-static tb_rc enter(struct ta_shelf *s, const char *folder, int flags, struct tb_diag *diag) {
+static tb_rc enter(struct ta_spool_dir *s, const char *folder, int flags, struct tb_diag *diag) {
   s->dir = openat(s->root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->dir < 0) return failed(diag, "opening", s->name);
   int fd = openat(s->dir, state_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
@@ -109,20 +109,21 @@ static tb_rc enter(struct ta_shelf *s, const char *folder, int flags, struct tb_
 }
 
 /* When this stream's files were given up, some may have stayed. */
-static void remove_rest(const struct ta_shelf *s) {
-  struct ta_shelf rest;
+static void remove_rest(const struct ta_spool_dir *s) {
+  struct ta_spool_dir rest;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  ta_shelf_init(&rest, s->root, 0);
+  ta_spool_dir_init(&rest, s->root, 0);
   memcpy(rest.name, s->name, sizeof rest.name);
-  if (enter(&rest, rest.name, 0, &diag) == TB_OK) ta_shelf_remove(&rest);
-  ta_shelf_leave(&rest);
+  if (enter(&rest, rest.name, 0, &diag) == TB_OK) ta_spool_dir_remove(&rest);
+  ta_spool_dir_leave(&rest);
 }
 
 /* It has its name when it has its lock: nobody finds one that seems to be nobody's. */
-tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct tb_diag *diag) {
-  char fresh[TA_SHELF_NAME + 1];
+tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
+                        struct tb_diag *diag) {
+  char fresh[TA_SPOOL_DIR_NAME + 1];
 
   for (int i = 0; i < 16; i++) snprintf(s->name + 2 * i, 3, "%02x", stream[i]);
   snprintf(fresh, sizeof fresh, ".%s", s->name);
@@ -131,7 +132,7 @@ tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct t
   remove_rest(s);
   TB_TRY(enter(s, fresh, O_CREAT, diag));
   /* What the files are worth can be said also when the disk is full, where the file system can promise that. */
-  (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_shelf_state));
+  (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_spool_dir_state));
   if (renameat(s->root, fresh, s->root, s->name) == 0) return TB_OK;
   tb_rc rc = failed(diag, "naming", fresh);
   unlinkat(s->dir, state_name, 0);
@@ -139,15 +140,16 @@ tb_rc ta_shelf_make(struct ta_shelf *s, const unsigned char stream[16], struct t
   return rc;
 }
 
-static bool read_state(int fd, uint64_t at, struct ta_shelf_state *out) {
+static bool read_state(int fd, uint64_t at, struct ta_spool_dir_state *out) {
   if (pread(fd, out, sizeof *out, (off_t)at) != sizeof *out) return false;
-  out->service[TA_SHELF_TEXT - 1] = out->instance[TA_SHELF_TEXT - 1] = 0;
-  return out->magic == MAGIC && out->crc == tb_crc32c(0, out, offsetof(struct ta_shelf_state, crc));
+  out->service[TA_SPOOL_DIR_TEXT - 1] = out->instance[TA_SPOOL_DIR_TEXT - 1] = 0;
+  return out->magic == MAGIC &&
+         out->crc == tb_crc32c(0, out, offsetof(struct ta_spool_dir_state, crc));
 }
 
-tb_rc ta_shelf_take(struct ta_shelf *s, const char *name, struct tb_diag *diag,
-                    struct ta_shelf_state *out) {
-  struct ta_shelf_state one, two;
+tb_rc ta_spool_dir_take(struct ta_spool_dir *s, const char *name, struct tb_diag *diag,
+                        struct ta_spool_dir_state *out) {
+  struct ta_spool_dir_state one, two;
 
   snprintf(s->name, sizeof s->name, "%s", name);
   TB_TRY(enter(s, s->name, 0, diag));
@@ -161,16 +163,17 @@ tb_rc ta_shelf_take(struct ta_shelf *s, const char *name, struct tb_diag *diag,
 
 /* What a stream is worth. */
 
-tb_rc ta_shelf_state(struct ta_shelf *s, struct ta_shelf_state *state, struct tb_diag *diag) {
+tb_rc ta_spool_dir_state(struct ta_spool_dir *s, struct ta_spool_dir_state *state,
+                         struct tb_diag *diag) {
   state->magic = MAGIC;
   state->serial = ++s->serial;
-  state->crc = tb_crc32c(0, state, offsetof(struct ta_shelf_state, crc));
+  state->crc = tb_crc32c(0, state, offsetof(struct ta_spool_dir_state, crc));
   return write_all(atomic_load(&s->lock_fd), state, sizeof *state, s->serial % 2 * STATE_AT, diag);
 }
 
 /* Runs. */
 
-static tb_rc open_for_writing(struct ta_shelf *s, uint64_t id, struct tb_diag *diag) {
+static tb_rc open_for_writing(struct ta_spool_dir *s, uint64_t id, struct tb_diag *diag) {
   char name[RUN_NAME];
 
   if (s->run_fd >= 0 && s->run_id == id) return TB_OK;
@@ -191,7 +194,7 @@ static uint64_t size_of(int fd) {
 }
 
 /* What the run's file takes now, when it took `before`: whatever was done to it, and however far that came. */
-static void account(struct ta_shelf *s, uint64_t before) {
+static void account(struct ta_spool_dir *s, uint64_t before) {
   uint64_t now = size_of(s->run_fd), gone = before > now ? before - now : 0;
 
   s->bytes += now > before ? now - before : 0;
@@ -200,35 +203,35 @@ static void account(struct ta_shelf *s, uint64_t before) {
 
 /* Frames first, then the image that lets them count. An image is written within a page, so that no death of the
  * process can tear it. */
-static tb_rc write_piece(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
+static tb_rc write_piece(struct ta_spool_dir *s, uint32_t salt, const struct ta_piece *piece,
                          const void *frames, struct tb_diag *diag) {
   struct image_on_disk image = { .run = piece->run };
 
   if (s->bytes + piece->n > s->bytes_max)
     return tb_fail(diag, TB_IO, "spool directory: its %" PRIu64 " bytes are in use", s->bytes_max);
   if (piece->n > 0)
-    TB_TRY(write_all(s->run_fd, frames, piece->n, TA_SHELF_IMAGE_BYTES + piece->at, diag));
+    TB_TRY(write_all(s->run_fd, frames, piece->n, TA_SPOOL_DIR_IMAGE_BYTES + piece->at, diag));
   image.crc = tb_crc32c(salt, &image, offsetof(struct image_on_disk, crc));
   TB_TRY(write_all(s->run_fd, &image, sizeof image, 0, diag));
   s->run_fresh = false;
   return TB_OK;
 }
 
-tb_rc ta_shelf_put(struct ta_shelf *s, uint32_t salt, const struct ta_piece *piece,
-                   const void *frames, struct tb_diag *diag) {
+tb_rc ta_spool_dir_put(struct ta_spool_dir *s, uint32_t salt, const struct ta_piece *piece,
+                       const void *frames, struct tb_diag *diag) {
   TB_TRY(open_for_writing(s, piece->run.id, diag));
   uint64_t before = size_of(s->run_fd);
   tb_rc rc = write_piece(s, salt, piece, frames, diag);
   bool dropped = piece->run.kind == TA_RUN_LOSS || piece->run.lost;
   if (rc == TB_OK && dropped &&
-      ftruncate(s->run_fd, (off_t)(TA_SHELF_IMAGE_BYTES + piece->run.end_bytes)) != 0)
+      ftruncate(s->run_fd, (off_t)(TA_SPOOL_DIR_IMAGE_BYTES + piece->run.end_bytes)) != 0)
     rc = failed(diag, "shortening", s->name);
   account(s, before);
-  if (rc != TB_OK && s->run_fresh) ta_shelf_drop(s, s->run_id, s->run_id);
+  if (rc != TB_OK && s->run_fresh) ta_spool_dir_drop(s, s->run_id, s->run_id);
   return rc;
 }
 
-void ta_shelf_drop(struct ta_shelf *s, uint64_t first_id, uint64_t last_id) {
+void ta_spool_dir_drop(struct ta_spool_dir *s, uint64_t first_id, uint64_t last_id) {
   char name[RUN_NAME];
   struct stat st;
 
@@ -241,17 +244,17 @@ void ta_shelf_drop(struct ta_shelf *s, uint64_t first_id, uint64_t last_id) {
   }
 }
 
-void ta_shelf_punch(struct ta_shelf *s, uint64_t id, uint64_t from, uint64_t to) {
+void ta_spool_dir_punch(struct ta_spool_dir *s, uint64_t id, uint64_t from, uint64_t to) {
   if (s->run_fd < 0 || s->run_id != id) return;
   uint64_t before = size_of(s->run_fd);
   /* Not every file system can: then it stays until the run goes. */
   if (fallocate(s->run_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                (off_t)(TA_SHELF_IMAGE_BYTES + from), (off_t)(to - from)) == 0)
+                (off_t)(TA_SPOOL_DIR_IMAGE_BYTES + from), (off_t)(to - from)) == 0)
     account(s, before);
 }
 
-tb_rc ta_shelf_open_run(struct ta_shelf *s, uint32_t salt, uint64_t id, struct ta_run_image *out,
-                        int *out_fd) {
+tb_rc ta_spool_dir_open_run(struct ta_spool_dir *s, uint32_t salt, uint64_t id,
+                            struct ta_run_image *out, int *out_fd) {
   struct image_on_disk image;
   char name[RUN_NAME];
 
@@ -272,7 +275,7 @@ tb_rc ta_shelf_open_run(struct ta_shelf *s, uint32_t salt, uint64_t id, struct t
 
 /* Lists. */
 
-bool ta_shelf_list(int dir, void (*each)(void *self, const char *name), void *self) {
+bool ta_spool_dir_list(int dir, void (*each)(void *self, const char *name), void *self) {
   int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *list = fd < 0 ? NULL : fdopendir(fd);
   const struct dirent *entry;
@@ -288,8 +291,9 @@ bool ta_shelf_list(int dir, void (*each)(void *self, const char *name), void *se
   return whole;
 }
 
-bool ta_shelf_is_stream(const char *name) {
-  return strlen(name) == TA_SHELF_NAME - 1 && strspn(name, "0123456789abcdef") == TA_SHELF_NAME - 1;
+bool ta_spool_dir_is_stream(const char *name) {
+  return strlen(name) == TA_SPOOL_DIR_NAME - 1 &&
+         strspn(name, "0123456789abcdef") == TA_SPOOL_DIR_NAME - 1;
 }
 
 struct sum {
@@ -305,11 +309,11 @@ static void add_size(void *self, const char *name) {
     sum->bytes += (uint64_t)st.st_blocks * 512;
 }
 
-uint64_t ta_shelf_bytes(int root, const char *name) {
+uint64_t ta_spool_dir_bytes(int root, const char *name) {
   struct sum sum = { .dir = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) };
 
   if (sum.dir < 0) return 0;
-  ta_shelf_list(sum.dir, add_size, &sum);
+  ta_spool_dir_list(sum.dir, add_size, &sum);
   close(sum.dir);
   return sum.bytes;
 }
@@ -326,14 +330,14 @@ static void unlink_run(void *self, const char *name) {
 }
 
 /* The state goes last: without it nobody would ever look at the rest. While something is left it stays, empty. */
-void ta_shelf_remove(struct ta_shelf *s) {
+void ta_spool_dir_remove(struct ta_spool_dir *s) {
   struct removal removal = { .dir = s->dir, .whole = true };
 
-  if (s->dir >= 0 && ta_shelf_list(s->dir, unlink_run, &removal) && removal.whole) {
+  if (s->dir >= 0 && ta_spool_dir_list(s->dir, unlink_run, &removal) && removal.whole) {
     unlinkat(s->dir, state_name, 0);
     unlinkat(s->root, s->name, AT_REMOVEDIR);
   } else if (s->dir >= 0 && ftruncate(atomic_load(&s->lock_fd), 0) != 0) {
     unlinkat(s->dir, state_name, 0); /* better files for ever than files that are sent twice */
   }
-  ta_shelf_leave(s);
+  ta_spool_dir_leave(s);
 }

@@ -14,25 +14,25 @@
 
 enum { FLUSH_MS = 100, RETRY_MS = 10000, PUNCH_BYTES = 1 << 20 };
 
-tb_rc ta_mirror_init(struct ta_mirror *m, const struct ta_mirror_config *config,
-                     struct ta_spool *spool) {
-  *m = (struct ta_mirror){ .spool = spool, .log = config->log, .log_self = config->log_self };
-  ta_shelf_init(&m->shelf, config->root, config->bytes_max);
+tb_rc ta_spool_writer_init(struct ta_spool_writer *m, const struct ta_spool_writer_config *config,
+                           struct ta_spool *spool) {
+  *m = (struct ta_spool_writer){ .spool = spool, .log = config->log, .log_self = config->log_self };
+  ta_spool_dir_init(&m->shelf, config->root, config->bytes_max);
   snprintf(m->state.service, sizeof m->state.service, "%s", config->service);
   snprintf(m->state.instance, sizeof m->state.instance, "%s", config->instance);
   m->room = malloc(TA_PIECE_BYTES);
   return m->room != NULL ? TB_OK : TB_NOMEM;
 }
 
-void ta_mirror_fini(struct ta_mirror *m) {
+void ta_spool_writer_fini(struct ta_spool_writer *m) {
   if (m->spool == NULL) return;
-  ta_shelf_leave(&m->shelf);
+  ta_spool_dir_leave(&m->shelf);
   close(m->shelf.root);
   free(m->room);
-  *m = (struct ta_mirror){ 0 };
+  *m = (struct ta_spool_writer){ 0 };
 }
 
-static void tell_fault(struct ta_mirror *m, const char *what, const struct tb_diag *diag) {
+static void tell_fault(struct ta_spool_writer *m, const char *what, const struct tb_diag *diag) {
   char text[sizeof diag->text + 64];
 
   snprintf(text, sizeof text, "spool on disk %s: %s", what, diag->text);
@@ -41,25 +41,25 @@ static void tell_fault(struct ta_mirror *m, const char *what, const struct tb_di
 }
 
 /* Without files nobody can take over from us: no more may be read out of them than was true so far. */
-static void give_up(struct ta_mirror *m) {
+static void give_up(struct ta_spool_writer *m) {
   ta_spool_keep_not(m->spool);
-  ta_shelf_remove(&m->shelf);
+  ta_spool_dir_remove(&m->shelf);
   m->on = m->full = false;
   m->due_ns = ta_mono_ns() + RETRY_MS * MS;
   m->told_bytes = 0;
 }
 
-static void fail(struct ta_mirror *m, const struct tb_diag *diag) {
+static void fail(struct ta_spool_writer *m, const struct tb_diag *diag) {
   if (!m->full) tell_fault(m, "is off", diag);
   give_up(m);
 }
 
-static tb_rc open_shelf(struct ta_mirror *m, struct tb_diag *diag) {
+static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_books books;
 
   if (getrandom(&m->state.salt, sizeof m->state.salt, GRND_NONBLOCK) != sizeof m->state.salt)
     return tb_fail(diag, TB_IO, "no random bytes");
-  tb_rc rc = ta_shelf_make(&m->shelf, m->state.stream, diag);
+  tb_rc rc = ta_spool_dir_make(&m->shelf, m->state.stream, diag);
   if (rc == TB_AGAIN) return tb_fail(diag, TB_IO, "%s is locked", m->shelf.name);
   TB_TRY(rc);
   ta_spool_keep(m->spool);
@@ -72,24 +72,24 @@ static tb_rc open_shelf(struct ta_mirror *m, struct tb_diag *diag) {
 }
 
 /* Files that nobody needs go after the state that says so. */
-static tb_rc put_state(struct ta_mirror *m, struct tb_diag *diag) {
+static tb_rc put_state(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_books *books = &m->state.books;
 
-  TB_TRY(ta_shelf_state(&m->shelf, &m->state, diag));
+  TB_TRY(ta_spool_dir_state(&m->shelf, &m->state, diag));
   m->stale = false;
   if (books->front_id > m->dropped_id + 1) {
-    ta_shelf_drop(&m->shelf, m->dropped_id + 1, books->front_id - 1);
+    ta_spool_dir_drop(&m->shelf, m->dropped_id + 1, books->front_id - 1);
     m->dropped_id = books->front_id - 1;
     m->punched_bytes = 0;
   }
   if (books->front_bytes >= m->punched_bytes + PUNCH_BYTES) {
-    ta_shelf_punch(&m->shelf, books->front_id, m->punched_bytes, books->front_bytes);
+    ta_spool_dir_punch(&m->shelf, books->front_id, m->punched_bytes, books->front_bytes);
     m->punched_bytes = books->front_bytes;
   }
   return TB_OK;
 }
 
-static tb_rc look(struct ta_mirror *m, struct tb_diag *diag) {
+static tb_rc look(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_books books;
 
   ta_spool_books(m->spool, &books);
@@ -100,7 +100,7 @@ static tb_rc look(struct ta_mirror *m, struct tb_diag *diag) {
 
 /* The piece that has no room waits, and so does all behind it. Files get their first state only if they can stand for
  * the stream: what has a number must be there. */
-static tb_rc wait_for_room(struct ta_mirror *m, const struct ta_piece *piece,
+static tb_rc wait_for_room(struct ta_spool_writer *m, const struct ta_piece *piece,
                            struct tb_diag *diag) {
   ta_spool_unkept_again(m->spool, piece);
   if (!ta_spool_has_kept(m->spool)) return TB_IO;
@@ -111,22 +111,22 @@ static tb_rc wait_for_room(struct ta_mirror *m, const struct ta_piece *piece,
 }
 
 /* The first time, runs before their state: until then the folder is worth nothing. */
-static tb_rc flush(struct ta_mirror *m, struct tb_diag *diag) {
+static tb_rc flush(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_piece piece;
 
   if (!m->on) TB_TRY(open_shelf(m, diag));
   if (m->full) TB_TRY(look(m, diag)); /* what was acked meanwhile makes room */
   while (ta_spool_unkept(m->spool, m->state.salt, m->room, &piece)) {
-    if (ta_shelf_put(&m->shelf, m->state.salt, &piece, m->room, diag) != TB_OK)
+    if (ta_spool_dir_put(&m->shelf, m->state.salt, &piece, m->room, diag) != TB_OK)
       return wait_for_room(m, &piece, diag);
     m->full = false;
     if (piece.run.covers > piece.run.id)
-      ta_shelf_drop(&m->shelf, piece.run.id + 1, piece.run.covers);
+      ta_spool_dir_drop(&m->shelf, piece.run.id + 1, piece.run.covers);
   }
   return look(m, diag);
 }
 
-void ta_mirror_flush(struct ta_mirror *m) {
+void ta_spool_writer_flush(struct ta_spool_writer *m) {
   uint64_t now = ta_mono_ns();
   struct tb_diag diag;
 
@@ -144,7 +144,7 @@ void ta_mirror_flush(struct ta_mirror *m) {
     m->told_bytes = m->shelf.bytes;
 }
 
-void ta_mirror_note(struct ta_mirror *m) {
+void ta_spool_writer_note(struct ta_spool_writer *m) {
   struct tb_diag diag;
 
   if (!m->on) return;
@@ -152,27 +152,27 @@ void ta_mirror_note(struct ta_mirror *m) {
   if (look(m, &diag) != TB_OK) fail(m, &diag);
 }
 
-void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16],
-                     uint64_t started_wall_ns) {
+void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream[16],
+                           uint64_t started_wall_ns) {
   if (m->room == NULL) return;
-  if (m->on) ta_shelf_remove(&m->shelf);
+  if (m->on) ta_spool_dir_remove(&m->shelf);
   ta_spool_keep_not(m->spool);
   m->on = m->full = false;
   memcpy(m->state.stream, stream, sizeof m->state.stream);
   m->state.started_wall_ns = started_wall_ns;
   m->due_ns = 0;
-  ta_mirror_flush(m);
+  ta_spool_writer_flush(m);
 }
 
-void ta_mirror_end(struct ta_mirror *m) {
+void ta_spool_writer_end(struct ta_spool_writer *m) {
   if (m->room == NULL) return;
-  if (!ta_spool_done(m->spool)) ta_mirror_flush(m);
+  if (!ta_spool_done(m->spool)) ta_spool_writer_flush(m);
   m->told_bytes = ta_spool_done(m->spool) ? 0 : m->shelf.bytes;
-  if (m->on && ta_spool_done(m->spool)) ta_shelf_remove(&m->shelf);
-  ta_shelf_leave(&m->shelf); /* from here on it may be taken over */
+  if (m->on && ta_spool_done(m->spool)) ta_spool_dir_remove(&m->shelf);
+  ta_spool_dir_leave(&m->shelf); /* from here on it may be taken over */
   m->on = false;
 }
 
-void ta_mirror_forked(struct ta_mirror *m) {
-  if (m->room != NULL) ta_shelf_forked(&m->shelf);
+void ta_spool_writer_forked(struct ta_spool_writer *m) {
+  if (m->room != NULL) ta_spool_dir_forked(&m->shelf);
 }

@@ -17,10 +17,10 @@
 
 #include "agent/persist/directory.h"
 
-struct ta_mirror {
+struct ta_spool_writer {
   struct ta_spool *spool;
-  struct ta_shelf shelf;
-  struct ta_shelf_state state;
+  struct ta_spool_dir shelf;
+  struct ta_spool_dir_state state;
   unsigned char *room; /* NULL: there is no disk */
   bool on;
   bool full;              /* the last piece could not be written */
@@ -33,7 +33,7 @@ struct ta_mirror {
   _Atomic uint64_t told_bytes, told_faults;
 };
 
-struct ta_mirror_config {
+struct ta_spool_writer_config {
   int root; /* taken over */
   uint64_t bytes_max;
   const char *service, *instance;
@@ -41,17 +41,19 @@ struct ta_mirror_config {
   void *log_self;
 };
 
-TB_MUST tb_rc ta_mirror_init(struct ta_mirror *m, const struct ta_mirror_config *config,
-                             struct ta_spool *spool);
-void ta_mirror_fini(struct ta_mirror *m); /* accepts zeroed memory; the files stay */
+TB_MUST tb_rc ta_spool_writer_init(struct ta_spool_writer *m,
+                                   const struct ta_spool_writer_config *config,
+                                   struct ta_spool *spool);
+void ta_spool_writer_fini(struct ta_spool_writer *m); /* accepts zeroed memory; the files stay */
 
 /* Files for a stream from now on; those of another one before it go. */
-void ta_mirror_begin(struct ta_mirror *m, const unsigned char stream[16], uint64_t started_wall_ns);
-void ta_mirror_flush(struct ta_mirror *m);
+void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream[16],
+                           uint64_t started_wall_ns);
+void ta_spool_writer_flush(struct ta_spool_writer *m);
 /* Numbers were given: to be called before they go out. */
-void ta_mirror_note(struct ta_mirror *m);
+void ta_spool_writer_note(struct ta_spool_writer *m);
 /* Nothing more will be sent here: what was not stays, for somebody else. The last call but fini(). */
-void ta_mirror_end(struct ta_mirror *m);
-void ta_mirror_forked(struct ta_mirror *m);
+void ta_spool_writer_end(struct ta_spool_writer *m);
+void ta_spool_writer_forked(struct ta_spool_writer *m);
 
 #endif

@@ -148,7 +148,7 @@ void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *f
     if (TB_UNLIKELY(ta_is_waited_for(what))) ta_tell_wake(TA_CALL_##name, what, how, TA_FRAME);    \
   } while (0)
 /* A thread that is about to be made, by the function that it runs. */
-struct ta_birth ta_tell_birth(enum ta_call call, ta_name name, char *frame);
+struct ta_spawned ta_tell_birth(enum ta_call call, ta_name name, char *frame);
 #define TA_FRAME ((char *)__builtin_frame_address(0))
 
 /* What is waited for: the address of a lock, where that alone does not say it. */

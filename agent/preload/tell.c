@@ -77,12 +77,12 @@ void ta_tell_end(char *frame) {
   if (ta_is_late()) ta_late_look();
 }
 
-struct ta_birth ta_tell_birth(enum ta_call call, ta_name name, char *frame) {
+struct ta_spawned ta_tell_birth(enum ta_call call, ta_name name, char *frame) {
   const void *pc = __builtin_return_address(0);
 
   begin_stack(pc, frame);
-  struct ta_birth birth =
-      ta_birth_begin(name, atomic_load_explicit(&names[call], memory_order_relaxed), pc);
+  struct ta_spawned birth =
+      ta_spawned_begin(name, atomic_load_explicit(&names[call], memory_order_relaxed), pc);
   end_stack();
   return birth;
 }

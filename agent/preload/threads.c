@@ -13,7 +13,7 @@ static void say_end(void *self) {
   if (ta_tells(TA_TELL_JOIN) && ta_is_waited_for(self))
     ta_tell_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
   ta_agent_begins();
-  ta_birth_is_over();
+  ta_spawned_is_over();
   ta_agent_ends();
 }
 
@@ -38,7 +38,7 @@ struct start {
   } run;
   void *arg;
   ta_name name;
-  struct ta_birth birth;
+  struct ta_spawned birth;
   bool agents; /* one of the agent's own */
   struct ta_parting parting;
   bool inside; /* an allocator makes it, for itself */
@@ -55,7 +55,7 @@ static struct start begin(void *self) {
     return s;
   }
   if (s.inside) ta_here.inside++;
-  ta_birth_is_mine(s.birth);
+  ta_spawned_is_mine(s.birth);
   unsigned told = atomic_load(&ta_told);
   if ((told & 1u << TA_TELL_STACKS) != 0) ta_frames_learn();
   if ((told & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(s.name);
@@ -87,7 +87,7 @@ static struct start *hand(struct start s, const void *function) {
 
 static void take_back(struct start *handed) {
   ta_agent_begins();
-  ta_birth_fail(handed->birth);
+  ta_spawned_fail(handed->birth);
   free(handed);
   ta_agent_ends();
 }

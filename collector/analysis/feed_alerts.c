@@ -10,20 +10,20 @@
 enum { LINE_BYTES = 1536 };
 
 /* True: this one is shown. */
-static bool pass(struct tc_feed_source *source, struct tc__alert_gate *gate, to_ns now) {
+static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter, to_ns now) {
   tc_metric_add(&source->env.metrics->alerts_total, 1);
-  if (gate->opened_once && now >= gate->opened &&
-      (uint64_t)(now - gate->opened) < source->env.config->alert_every) {
-    gate->suppressed++;
+  if (limiter->opened_once && now >= limiter->opened &&
+      (uint64_t)(now - limiter->opened) < source->env.config->alert_every) {
+    limiter->suppressed++;
     tc_metric_add(&source->env.metrics->alerts_suppressed_total, 1);
     return false;
   }
-  gate->opened_once = true;
-  gate->opened = now;
+  limiter->opened_once = true;
+  limiter->opened = now;
   return true;
 }
 
-static tb_rc fill_text(struct tc_feed_source *source, const struct to_span *span, const char *what,
+static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_span *span, const char *what,
                        Tracecollect__V1__Alert *alert) {
   const char *where = alert->n_stack > 0 ? alert->stack[0]->function : "";
   void *line;
@@ -37,7 +37,7 @@ static tb_rc fill_text(struct tc_feed_source *source, const struct to_span *span
   return TB_OK;
 }
 
-static tb_rc fill(struct tc_feed_source *source, const struct to_span *span,
+static tb_rc fill(struct tc_feed_encoder *source, const struct to_span *span,
                   Tracecollect__V1__Alert *alert) {
   bool stw = span->what == TO_WORLD_RESTARTED;
 
@@ -62,8 +62,8 @@ static tb_rc fill(struct tc_feed_source *source, const struct to_span *span,
   return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
 }
 
-static void show(struct tc_feed_source *source, const struct to_span *span,
-                 struct tc__alert_gate *gate) {
+static void show(struct tc_feed_encoder *source, const struct to_span *span,
+                 struct tc__alert_gate *limiter) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT, *list[] = { &alert };
 
@@ -72,8 +72,8 @@ static void show(struct tc_feed_source *source, const struct to_span *span,
     tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
     return;
   }
-  alert.suppressed = gate->suppressed;
-  gate->suppressed = 0;
+  alert.suppressed = limiter->suppressed;
+  limiter->suppressed = 0;
   message.alerts = list;
   message.n_alerts = 1;
   tc__source_publish(source, TC_FEED_ALERT, source->gen, alert.begin_wall_ns,
@@ -81,7 +81,7 @@ static void show(struct tc_feed_source *source, const struct to_span *span,
 }
 
 /* Blocked is what has lost its P, or runs for syscall.blocked_after. */
-static bool blocks_too_long(const struct tc_feed_source *source, const struct to_span *span) {
+static bool blocks_too_long(const struct tc_feed_encoder *source, const struct to_span *span) {
   const struct tc_config *config = source->env.config;
   uint64_t length = (uint64_t)(span->end - span->begin);
 
@@ -90,20 +90,20 @@ static bool blocks_too_long(const struct tc_feed_source *source, const struct to
          (span->blocked || length >= config->syscall_blocked_after);
 }
 
-void tc__span_alert(struct tc_feed_source *source, const struct to_span *span) {
+void tc__span_alert(struct tc_feed_encoder *source, const struct to_span *span) {
   const struct tc_config *config = source->env.config;
-  struct tc__alert_gate *gate = NULL;
+  struct tc__alert_gate *limiter = NULL;
 
   if (span->what == TO_WORLD_RESTARTED) {
     if (config->alert_stw > 0 && (uint64_t)(span->end - span->begin) >= config->alert_stw)
-      gate = &source->stw_gate;
+      limiter = &source->stw_gate;
   } else if (span->what != TO_SYSCALL_BLOCKED && blocks_too_long(source, span)) {
-    gate = &source->syscall_gate;
+    limiter = &source->syscall_gate;
   }
-  if (gate != NULL && pass(source, gate, span->end)) show(source, span, gate);
+  if (limiter != NULL && pass(source, limiter, span->end)) show(source, span, limiter);
 }
 
-void tc_feed_source_overdue(struct tc_feed_source *source) {
+void tc_feed_encoder_overdue(struct tc_feed_encoder *source) {
   uint64_t age = source->env.config->alert_syscall_blocked;
   uint64_t blocked = source->env.config->syscall_blocked_after;
 

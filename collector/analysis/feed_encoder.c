@@ -35,7 +35,7 @@ size_t tc__put_field(unsigned char *out, unsigned number, size_t len) {
   return n + put_varint(out + n, len);
 }
 
-void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, uint64_t gen,
+void tc__source_publish(struct tc_feed_encoder *source, enum tc_feed_slot slot, uint64_t gen,
                         uint64_t from_wall_ns, uint64_t until_wall_ns,
                         const Tracecollect__V1__FeedMessage *message) {
   size_t len = tracecollect__v1__feed_message__get_packed_size(message);
@@ -55,7 +55,7 @@ void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, u
   tc_feed_publish(source->env.feed, source->env.port, &source->origin, &note);
 }
 
-static void publish_generation(struct tc_feed_source *source, uint64_t from_wall_ns,
+static void publish_generation(struct tc_feed_encoder *source, uint64_t from_wall_ns,
                                uint64_t until_wall_ns, Tracecollect__V1__GenerationNote *note) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
 
@@ -69,7 +69,7 @@ static void publish_generation(struct tc_feed_source *source, uint64_t from_wall
 }
 
 /* Names that HELLO takes need no quotes in a shell. */
-tb_rc tc__source_fetch_line(struct tc_feed_source *source, uint64_t first_gen, uint64_t last_gen,
+tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t first_gen, uint64_t last_gen,
                             char **out) {
   void *line;
 
@@ -83,8 +83,8 @@ tb_rc tc__source_fetch_line(struct tc_feed_source *source, uint64_t first_gen, u
 
 /* --- generations ------------------------------------------------------------------------------- */
 
-void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *stored,
-                          bool new_epoch) {
+void tc_feed_encoder_begin(struct tc_feed_encoder *source, const struct tc_reply *stored,
+                           bool new_epoch) {
   Tracecollect__V1__GenerationNote note = TRACECOLLECT__V1__GENERATION_NOTE__INIT;
 
   source->gen = stored->gen;
@@ -99,7 +99,7 @@ void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *
   publish_generation(source, source->from_wall_ns, source->until_wall_ns, &note);
 }
 
-void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *verdict) {
+void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict *verdict) {
   bool ok = verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK;
   Tracecollect__V1__GenerationNote note = TRACECOLLECT__V1__GENERATION_NOTE__INIT;
   uint64_t from = 0, until = 0;
@@ -127,14 +127,14 @@ void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *
                      from != 0 ? until : source->until_wall_ns, &note);
 }
 
-static tb_rc tell_archived(struct tc_feed_source *source, const struct tc_reply *reply,
+static tb_rc tell_archived(struct tc_feed_encoder *source, const struct tc_reply *reply,
                            Tracecollect__V1__GenerationNote *note) {
   note->state = TRACECOLLECT__V1__GENERATION_STATE__GENERATION_ARCHIVED;
   note->path = (char *)(uintptr_t)reply->path;
   return tc__source_fetch_line(source, reply->gen, reply->last_gen, &note->fetch);
 }
 
-void tc_feed_source_told(struct tc_feed_source *source, const struct tc_reply *reply) {
+void tc_feed_encoder_told(struct tc_feed_encoder *source, const struct tc_reply *reply) {
   Tracecollect__V1__GenerationNote note = TRACECOLLECT__V1__GENERATION_NOTE__INIT;
 
   if (!tc_feed_wanted(source->env.feed)) return;
@@ -159,7 +159,7 @@ void tc_feed_source_told(struct tc_feed_source *source, const struct tc_reply *r
 /* --- reports ----------------------------------------------------------------------------------- */
 
 /* A report that is too long for a message is packed again with shorter lists. */
-static tb_rc pack_shorter(struct tc_feed_source *source, enum to_analysis_kind kind,
+static tb_rc pack_shorter(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                           enum to_window window, uint64_t broken, size_t bytes_max,
                           struct tb_buf *out) {
   const struct tp_report_about about = { source->origin.stream, source->origin.service,
@@ -173,7 +173,7 @@ static tb_rc pack_shorter(struct tc_feed_source *source, enum to_analysis_kind k
   return TB_BUDGET;
 }
 
-static tb_rc publish_report(struct tc_feed_source *source, enum tc_feed_slot slot,
+static tb_rc publish_report(struct tc_feed_encoder *source, enum tc_feed_slot slot,
                             const void *bytes, size_t len) {
   const struct to_report *report = to_analyses_last_report(source->analyses);
   unsigned char head[TC__FIELD_BYTES_MAX], *field;
@@ -195,9 +195,9 @@ static tb_rc publish_report(struct tc_feed_source *source, enum tc_feed_slot slo
   return TB_OK;
 }
 
-void tc_feed_source_report(struct tc_feed_source *source, enum to_analysis_kind kind,
-                           enum to_window window, uint64_t broken_generations, const void *bytes,
-                           size_t len) {
+void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kind kind,
+                            enum to_window window, uint64_t broken_generations, const void *bytes,
+                            size_t len) {
   enum tc_feed_slot slot = (enum tc_feed_slot)(TC_FEED_REPORTS + kind);
   size_t bytes_max = tc_feed_note_bytes_max(source->env.feed) - TC__FIELD_BYTES_MAX;
   struct tb_buf shorter;
@@ -219,23 +219,23 @@ void tc_feed_source_report(struct tc_feed_source *source, enum to_analysis_kind 
 /* --- the whole --------------------------------------------------------------------------------- */
 
 static void on_span(void *self, const struct to_span *span) {
-  struct tc_feed_source *source = self;
+  struct tc_feed_encoder *source = self;
 
   if (source->wanted) tc__span_event(source, span);
   tc__span_alert(source, span);
 }
 
 static void on_event(void *self, const struct to_generation *gen, const struct to_event *ev) {
-  struct tc_feed_source *source = self;
+  struct tc_feed_encoder *source = self;
 
   if (source->wanted) tc__tell_event(source, gen, ev);
 }
 
-void tc_feed_source_slice(struct tc_feed_source *source) {
+void tc_feed_encoder_slice(struct tc_feed_encoder *source) {
   if (source->wanted) tb_arena_reset(&source->arena);
 }
 
-void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *analyses) {
+void tc_feed_encoder_watch(struct tc_feed_encoder *source, struct to_analyses *analyses) {
   uint64_t syscall_ns = source->env.config->alert_syscall_blocked;
   struct to_watch watch = { .self = source,
                             .span = on_span,
@@ -249,14 +249,14 @@ void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *ana
   to_analyses_watch(analyses, &watch);
 }
 
-void tc_feed_source_unwatch(struct tc_feed_source *source) {
+void tc_feed_encoder_unwatch(struct tc_feed_encoder *source) {
   tc__forget_stacks(source);
   source->analyses = NULL;
 }
 
-tb_rc tc_feed_source_new(const struct tc_feed_source_env *env, const struct tc_reply *said,
-                         struct tc_feed_source **out) {
-  struct tc_feed_source *source = calloc(1, sizeof *source);
+tb_rc tc_feed_encoder_new(const struct tc_feed_encoder_env *env, const struct tc_reply *said,
+                          struct tc_feed_encoder **out) {
+  struct tc_feed_encoder *source = calloc(1, sizeof *source);
   tb_rc rc = source != NULL ? TB_OK : TB_NOMEM;
 
   if (rc == TB_OK) rc = tc_feed_event_list(env->config->feed_events, NULL, &source->event_kinds);
@@ -281,7 +281,7 @@ tb_rc tc_feed_source_new(const struct tc_feed_source_env *env, const struct tc_r
   return TB_OK;
 }
 
-void tc_feed_source_free(struct tc_feed_source *source) {
+void tc_feed_encoder_free(struct tc_feed_encoder *source) {
   if (source == NULL) return;
   tc__forget_stacks(source);
   for (unsigned i = 0; i < TC_FEED_EVENT_KINDS; i++) tb_buf_fini(&source->events[i].bytes);
@@ -289,6 +289,6 @@ void tc_feed_source_free(struct tc_feed_source *source) {
   free(source);
 }
 
-void tc_feed_source_version(struct tc_feed_source *source, unsigned go_version) {
+void tc_feed_encoder_version(struct tc_feed_encoder *source, unsigned go_version) {
   source->origin.go_version = go_version;
 }

@@ -16,45 +16,45 @@
 #include "collector/feed/publisher.h"
 #include "collector/model/messages.h"
 
-struct tc_feed_source_env {
+struct tc_feed_encoder_env {
   struct tc_feed *feed;
   unsigned port;
   const struct tc_config *config;
   struct tc_metrics *metrics;
 };
 
-struct tc_feed_source;
+struct tc_feed_encoder;
 
 /* said: any message of the store about the stream, for its names. */
-TB_MUST tb_rc tc_feed_source_new(const struct tc_feed_source_env *env, const struct tc_reply *said,
-                                 struct tc_feed_source **out);
-void tc_feed_source_free(struct tc_feed_source *source); /* NULL is fine */
+TB_MUST tb_rc tc_feed_encoder_new(const struct tc_feed_encoder_env *env,
+                                  const struct tc_reply *said, struct tc_feed_encoder **out);
+void tc_feed_encoder_free(struct tc_feed_encoder *source); /* NULL is fine */
 
 /* Of the analyses' spans and events from here on; whenever they are made anew. */
-void tc_feed_source_watch(struct tc_feed_source *source, struct to_analyses *analyses);
+void tc_feed_encoder_watch(struct tc_feed_encoder *source, struct to_analyses *analyses);
 /* They are gone. */
-void tc_feed_source_unwatch(struct tc_feed_source *source);
+void tc_feed_encoder_unwatch(struct tc_feed_encoder *source);
 
 /* The generation of stored is about to be ordered. */
-void tc_feed_source_begin(struct tc_feed_source *source, const struct tc_reply *stored,
-                          bool new_epoch);
+void tc_feed_encoder_begin(struct tc_feed_encoder *source, const struct tc_reply *stored,
+                           bool new_epoch);
 /* From here on messages say that the trace is in the format of Go 1.N. */
-void tc_feed_source_version(struct tc_feed_source *source, unsigned go_version);
+void tc_feed_encoder_version(struct tc_feed_encoder *source, unsigned go_version);
 /* After each slice of events that the analyses, and so their watch, have seen. */
-void tc_feed_source_slice(struct tc_feed_source *source);
+void tc_feed_encoder_slice(struct tc_feed_encoder *source);
 /* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave, and who has come to
  * listen is heard. */
-void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns);
+void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 /* Alerts for calls that are open too long. */
-void tc_feed_source_overdue(struct tc_feed_source *source);
-void tc_feed_source_end(struct tc_feed_source *source, const struct tc_verdict *verdict);
+void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
+void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict *verdict);
 
 /* After tp_report_pack() of the same kind and window, which gave the bytes. */
-void tc_feed_source_report(struct tc_feed_source *source, enum to_analysis_kind kind,
-                           enum to_window window, uint64_t broken_generations, const void *bytes,
-                           size_t len);
+void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kind kind,
+                            enum to_window window, uint64_t broken_generations, const void *bytes,
+                            size_t len);
 
 /* TC_REPLY_ARCHIVED, TC_REPLY_LOST */
-void tc_feed_source_told(struct tc_feed_source *source, const struct tc_reply *reply);
+void tc_feed_encoder_told(struct tc_feed_encoder *source, const struct tc_reply *reply);
 
 #endif

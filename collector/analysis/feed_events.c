@@ -43,7 +43,7 @@ uint64_t tc__event_types(unsigned kinds) {
 
 /* --- drafts ------------------------------------------------------------------------------------ */
 
-static void flush(struct tc_feed_source *source, unsigned kind) {
+static void flush(struct tc_feed_encoder *source, unsigned kind) {
   struct tc__draft *draft = &source->events[kind];
   struct tc_feed_note note = { .slot = (enum tc_feed_slot)(TC_FEED_EVENTS + kind),
                                .count = draft->count,
@@ -60,12 +60,12 @@ static void flush(struct tc_feed_source *source, unsigned kind) {
   draft->from_wall_ns = draft->until_wall_ns = 0;
 }
 
-void tc__flush_events(struct tc_feed_source *source) {
+void tc__flush_events(struct tc_feed_encoder *source) {
   for (unsigned kind = 0; kind < TC_FEED_EVENT_KINDS; kind++) flush(source, kind);
   source->drafted = false;
 }
 
-void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns) {
+void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns) {
   source->wanted = tc_feed_wanted(source->env.feed); /* until the next one */
   if (!source->drafted) return;
   if (mono_ns - source->flushed_mono_ns < source->env.config->feed_bundle_wait) return;
@@ -74,7 +74,7 @@ void tc_feed_source_pause(struct tc_feed_source *source, uint64_t mono_ns) {
 }
 
 /* True: so many of the kind were taken in this second that this one is but a gap. */
-static bool past_rate(struct tc_feed_source *source, enum tc_feed_event_kind kind, to_ns time) {
+static bool past_rate(struct tc_feed_encoder *source, enum tc_feed_event_kind kind, to_ns time) {
   struct tc__draft *draft = &source->events[kind];
 
   if (time / second_ns != draft->second) {
@@ -96,7 +96,7 @@ static void widen_span(struct tc__draft *draft, const Tracecollect__V1__Event *e
 }
 
 /* The event without its stack, which is packed already. */
-static void put(struct tc_feed_source *source, enum tc_feed_event_kind kind,
+static void put(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
                 const Tracecollect__V1__Event *event, const struct tb_buf *stack) {
   struct tc__draft *draft = &source->events[kind];
   struct tb_buf *out = &draft->bytes;
@@ -120,7 +120,7 @@ static void put(struct tc_feed_source *source, enum tc_feed_event_kind kind,
 
 /* --- from the watch ---------------------------------------------------------------------------- */
 
-static tb_rc fill_span(struct tc_feed_source *source, const struct to_span *span,
+static tb_rc fill_span(struct tc_feed_encoder *source, const struct to_span *span,
                        Tracecollect__V1__Event *event, const struct tb_buf **out_stack) {
   event->time_ns = span->end;
   event->wall_ns = to_analyses_wall(source->analyses, span->end);
@@ -142,7 +142,7 @@ static tb_rc fill_span(struct tc_feed_source *source, const struct to_span *span
   return tc__pack_stack(source, span->stack, out_stack);
 }
 
-void tc__span_event(struct tc_feed_source *source, const struct to_span *span) {
+void tc__span_event(struct tc_feed_encoder *source, const struct to_span *span) {
   bool stw = span->what == TO_WORLD_RESTARTED;
   enum tc_feed_event_kind kind = stw ? TC_FEED_EVENT_STW : TC_FEED_EVENT_SYSCALL_BLOCKED;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
@@ -159,7 +159,7 @@ void tc__span_event(struct tc_feed_source *source, const struct to_span *span) {
 
 /* --- from the events --------------------------------------------------------------------------- */
 
-static tb_rc copy_string(struct tc_feed_source *source, const struct to_generation *gen,
+static tb_rc copy_string(struct tc_feed_encoder *source, const struct to_generation *gen,
                          uint64_t id, char **out) {
   struct to_string text;
 
@@ -167,7 +167,7 @@ static tb_rc copy_string(struct tc_feed_source *source, const struct to_generati
   return tp_copy_text(&source->arena, text, out);
 }
 
-static tb_rc fill_event(struct tc_feed_source *source, const struct to_generation *gen,
+static tb_rc fill_event(struct tc_feed_encoder *source, const struct to_generation *gen,
                         const struct to_event *ev, Tracecollect__V1__Event *event,
                         const struct tb_buf **out_stack) {
   uint64_t stack = 0;
@@ -216,7 +216,7 @@ static tb_rc fill_event(struct tc_feed_source *source, const struct to_generatio
   return tc__pack_stack_of(source, gen, stack, out_stack);
 }
 
-void tc__tell_event(struct tc_feed_source *source, const struct to_generation *gen,
+void tc__tell_event(struct tc_feed_encoder *source, const struct to_generation *gen,
                     const struct to_event *ev) {
   enum tc_feed_event_kind kind = told_types[ev->type].kind;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;

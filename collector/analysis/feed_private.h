@@ -31,8 +31,8 @@ struct tc__packed_stack {
   struct tb_buf bytes;
 };
 
-struct tc_feed_source {
-  struct tc_feed_source_env env;
+struct tc_feed_encoder {
+  struct tc_feed_encoder_env env;
   struct tc_feed_origin origin;
   char hex[2 * TC_STREAM_BYTES + 1];
   struct tb_mem mem;
@@ -54,28 +54,28 @@ enum { TC__FIELD_BYTES_MAX = 16 };
 size_t tc__put_field(unsigned char *out, unsigned number, size_t len);
 
 /* Publishes one message with its one list; span 0: unknown. */
-void tc__source_publish(struct tc_feed_source *source, enum tc_feed_slot slot, uint64_t gen,
+void tc__source_publish(struct tc_feed_encoder *source, enum tc_feed_slot slot, uint64_t gen,
                         uint64_t from_wall_ns, uint64_t until_wall_ns,
                         const Tracecollect__V1__FeedMessage *message);
 /* "tracectl fetch ..." for these generations. TB_NOMEM. */
-TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_source *source, uint64_t first_gen,
+TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t first_gen,
                                     uint64_t last_gen, char **out);
 
 /* feed_source_events.c */
 uint64_t tc__event_types(unsigned kinds);
-void tc__tell_event(struct tc_feed_source *source, const struct to_generation *gen,
+void tc__tell_event(struct tc_feed_encoder *source, const struct to_generation *gen,
                     const struct to_event *ev);
-void tc__span_event(struct tc_feed_source *source, const struct to_span *span);
-void tc__flush_events(struct tc_feed_source *source);
+void tc__span_event(struct tc_feed_encoder *source, const struct to_span *span);
+void tc__flush_events(struct tc_feed_encoder *source);
 
 /* feed_source_stacks.c: lent until the next one. */
-TB_MUST tb_rc tc__pack_stack(struct tc_feed_source *source, const struct to_callstack *stack,
+TB_MUST tb_rc tc__pack_stack(struct tc_feed_encoder *source, const struct to_callstack *stack,
                              const struct tb_buf **out);
-TB_MUST tb_rc tc__pack_stack_of(struct tc_feed_source *source, const struct to_generation *gen,
+TB_MUST tb_rc tc__pack_stack_of(struct tc_feed_encoder *source, const struct to_generation *gen,
                                 uint64_t id, const struct tb_buf **out);
-void tc__forget_stacks(struct tc_feed_source *source); /* the analyses are gone */
+void tc__forget_stacks(struct tc_feed_encoder *source); /* the analyses are gone */
 
 /* feed_source_alerts.c */
-void tc__span_alert(struct tc_feed_source *source, const struct to_span *span);
+void tc__span_alert(struct tc_feed_encoder *source, const struct to_span *span);
 
 #endif

@@ -20,7 +20,7 @@ static tb_rc pack(struct tc__packed_stack *place, size_t n, Tracecollect__V1__Fr
   return TB_OK;
 }
 
-static struct tc__packed_stack *find(struct tc_feed_source *source, uint64_t key, uint64_t gen,
+static struct tc__packed_stack *find(struct tc_feed_encoder *source, uint64_t key, uint64_t gen,
                                      bool *out_known) {
   size_t at = (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % TC__STACKS_KEPT;
   struct tc__packed_stack *place = &source->stacks[at];
@@ -37,7 +37,7 @@ static struct tc__packed_stack *find(struct tc_feed_source *source, uint64_t key
   return place;
 }
 
-tb_rc tc__pack_stack(struct tc_feed_source *source, const struct to_callstack *stack,
+tb_rc tc__pack_stack(struct tc_feed_encoder *source, const struct to_callstack *stack,
                      const struct tb_buf **out) {
   Tracecollect__V1__Frame **frames;
   bool known;
@@ -53,8 +53,8 @@ tb_rc tc__pack_stack(struct tc_feed_source *source, const struct to_callstack *s
   return TB_OK;
 }
 
-tb_rc tc__pack_stack_of(struct tc_feed_source *source, const struct to_generation *gen, uint64_t id,
-                        const struct tb_buf **out) {
+tb_rc tc__pack_stack_of(struct tc_feed_encoder *source, const struct to_generation *gen,
+                        uint64_t id, const struct tb_buf **out) {
   Tracecollect__V1__Frame **frames;
   bool known;
   size_t n;
@@ -69,7 +69,7 @@ tb_rc tc__pack_stack_of(struct tc_feed_source *source, const struct to_generatio
   return TB_OK;
 }
 
-void tc__forget_stacks(struct tc_feed_source *source) {
+void tc__forget_stacks(struct tc_feed_encoder *source) {
   for (unsigned i = 0; i < TC__STACKS_KEPT; i++) {
     tb_buf_fini(&source->stacks[i].bytes);
     source->stacks[i] = (struct tc__packed_stack){ .known = false };

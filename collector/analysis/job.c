@@ -72,11 +72,11 @@ static uint64_t end_wall_ns(const struct tc__understood *s) {
 /* The leases that have this generation's events. */
 static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
   if (s->tapped == NULL) return;
-  tc_tapped_end(s->tapped);
+  tc_tap_event_end(s->tapped);
   if (rc != TB_OK)
-    tc_tapped_epoch(s->tapped);
+    tc_tap_event_epoch(s->tapped);
   else if (to_reader_version(s->reader) < 25)
-    tc_tapped_clock(s->tapped, s->verdict.last_ns, end_wall_ns(s));
+    tc_tap_event_clock(s->tapped, s->verdict.last_ns, end_wall_ns(s));
 }
 
 /* The generation is worked through, one way or the other. */
@@ -99,8 +99,8 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
     v->thread = s->diag.thread;
     /* The reader counts from the header it was fed; the generation may lie further on. */
     v->offset = s->diag.offset;
-    if (v->offset != TB_NO_OFFSET && v->offset >= TC__UNDERSTAND_HEADER_BYTES)
-      v->offset += stored->offset - TC__UNDERSTAND_HEADER_BYTES;
+    if (v->offset != TB_NO_OFFSET && v->offset >= TC__SCHEDULER_HEADER_BYTES)
+      v->offset += stored->offset - TC__SCHEDULER_HEADER_BYTES;
     snprintf(v->reason, sizeof v->reason, "%s",
              rc == TB_NOMEM && s->share_spent ? "analysis.memory_max is reached by all streams"
              : s->diag.text[0] != '\0'        ? s->diag.text
@@ -116,11 +116,11 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
     s->new_epoch = true;
   }
   if (s->feed != NULL) {
-    tc_feed_source_overdue(s->feed);
-    tc_feed_source_end(s->feed, v);
+    tc_feed_encoder_overdue(s->feed);
+    tc_feed_encoder_end(s->feed, v);
   }
   tc__understood_bytes_drop(s);
-  s->step = TC__UNDERSTAND_TELL;
+  s->step = TC__SCHEDULER_TELL;
 }
 
 /* --- steps ------------------------------------------------------------------------------------- */
@@ -133,21 +133,21 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   if (s->verdict.last_ns == 0) s->verdict.first_ns = events[0].time;
   s->verdict.last_ns = events[n - 1].time;
   s->delivered += n;
-  if (TB_UNLIKELY(s->tapped != NULL)) tc_tapped_events(s->tapped, gen, events, n);
+  if (TB_UNLIKELY(s->tapped != NULL)) tc_tap_event_events(s->tapped, gen, events, n);
   rc = to_analyses_events(s->analyses, gen, events, n);
   if (rc != TB_OK) s->analyses_failed = true;
-  if (s->feed != NULL) tc_feed_source_slice(s->feed);
+  if (s->feed != NULL) tc_feed_encoder_slice(s->feed);
   return rc;
 }
 
 static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
   void *bytes = u->spare;
   tb_rc rc = TB_OK;
 
   s->room = u->spare_bytes;
   if (len > u->spare_bytes) {
-    tc__understand_spare_drop(u);
+    tc__scheduler_spare_drop(u);
     bytes = NULL;
     s->room = (size_t)len;
     rc = tb_mem_resize(&u->share, &bytes, 0, s->room);
@@ -171,7 +171,7 @@ static void say_version(struct tc__understood *s) {
   if (s->feed == NULL) return;
   tb_diag_clear(&ignored);
   if (tw_header_read(s->header, sizeof s->header, &ignored, &version, &used) == TB_AGAIN) return;
-  if (version != 0) tc_feed_source_version(s->feed, version);
+  if (version != 0) tc_feed_encoder_version(s->feed, version);
 }
 
 /* Read, not mapped: a read error under a mapping is a SIGBUS, which ends the process, and again after each start. */
@@ -196,7 +196,7 @@ static tb_rc prepare_analysis(struct tc__understood *s) {
 
   if (s->analyses == NULL) {
     TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
-    if (s->feed != NULL) tc_feed_source_watch(s->feed, s->analyses);
+    if (s->feed != NULL) tc_feed_encoder_watch(s->feed, s->analyses);
   }
   if (s->reader == NULL)
     TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
@@ -205,17 +205,17 @@ static tb_rc prepare_analysis(struct tc__understood *s) {
 
 static tb_rc begin_generation(struct tc__understood *s) {
   const struct tc_reply *stored = s->jobs->stored;
-  const struct tc_tapped_about about = { s->id, s->service, s->instance };
+  const struct tc_tap_event_about about = { s->id, s->service, s->instance };
   size_t used;
 
-  tc_tap_begin(s->u->env.tap, &about, &s->tapped);
+  tc_event_tap_begin(s->u->env.tap, &about, &s->tapped);
   s->fed = 0;
   s->share_spent = false;
   s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
   s->begun = false;
   s->delivered = 0;
   tb_diag_clear(&s->diag);
-  if (s->feed != NULL) tc_feed_source_begin(s->feed, stored, stored->new_run || s->new_epoch);
+  if (s->feed != NULL) tc_feed_encoder_begin(s->feed, stored, stored->new_run || s->new_epoch);
   s->new_epoch = false;
   if (stored->len > s->u->env.config->agents_generation_bytes_max)
     return tb_fail(&s->diag, TB_BUDGET, "generation of %" PRIu64 " bytes, limit %" PRIu64,
@@ -223,7 +223,7 @@ static tb_rc begin_generation(struct tc__understood *s) {
   if (stored->new_run) {
     if (s->reader != NULL) to_reader_epoch(s->reader);
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
-    if (s->tapped != NULL) tc_tapped_epoch(s->tapped);
+    if (s->tapped != NULL) tc_tap_event_epoch(s->tapped);
   }
   TB_TRY(open_generation(s, stored));
   TB_TRY(prepare_analysis(s));
@@ -235,7 +235,7 @@ static tb_rc begin_generation(struct tc__understood *s) {
 /* Each stream in work holds its generation's bytes. Past their part of the share a generation waits for the others',
  * but the first one always begins. */
 static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
   size_t max = u->share.bytes_max / BYTES_PART;
 
   if (u->first_in_line != NULL && u->first_in_line != s) return false;
@@ -249,11 +249,11 @@ static tb_rc step_next_job(struct tc__understood *s) {
   const struct tc_reply *stored = s->jobs->stored;
 
   if (stored->gen == TB_NO_GEN) { /* the stream ended: nothing more to order */
-    s->step = TC__UNDERSTAND_TELL;
+    s->step = TC__SCHEDULER_TELL;
     return TB_OK;
   }
   if (!has_room_for_bytes(s, stored->len)) return TB_BUDGET;
-  s->step = TC__UNDERSTAND_READ;
+  s->step = TC__SCHEDULER_READ;
   tb_rc rc = begin_generation(s);
   if (rc != TB_OK) conclude(s, rc);
   return TB_OK;
@@ -274,7 +274,7 @@ static void step_read(struct tc__understood *s) {
   if (s->have < s->len) return;
   close(s->fd);
   s->fd = -1;
-  s->step = TC__UNDERSTAND_FEED;
+  s->step = TC__SCHEDULER_FEED;
 }
 
 static void step_feed(struct tc__understood *s) {
@@ -284,7 +284,7 @@ static void step_feed(struct tc__understood *s) {
 
   s->fed += used;
   if (rc == TB_AGAIN)
-    s->step = TC__UNDERSTAND_RUN;
+    s->step = TC__SCHEDULER_RUN;
   else if (rc != TB_OK || left == 0)
     conclude(s, rc);
 }
@@ -293,14 +293,14 @@ static void step_run(struct tc__understood *s) {
   tb_rc rc = to_reader_run(s->reader, RUN_EVENTS);
 
   if (rc == TB_OK)
-    s->step = TC__UNDERSTAND_FEED;
+    s->step = TC__SCHEDULER_FEED;
   else if (rc != TB_AGAIN)
     conclude(s, rc);
 }
 
 /* False: the store has no room now. */
 static bool step_tell(struct tc__understood *s) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
   struct tc_submit *msg;
 
   if (s->jobs->stored->gen != TB_NO_GEN &&
@@ -314,10 +314,10 @@ static bool step_tell(struct tc__understood *s) {
       return false;
     }
   }
-  s->step = TC__UNDERSTAND_NEXT_JOB;
+  s->step = TC__SCHEDULER_NEXT_JOB;
   s->heard_ns = uv_hrtime();
   /* A stream that lags shows itself once a second; one that keeps up after each generation. */
-  if (s->jobs->next == NULL || s->heard_ns - s->reported_ns >= TC__UNDERSTAND_REPORT_NS)
+  if (s->jobs->next == NULL || s->heard_ns - s->reported_ns >= TC__SCHEDULER_REPORT_NS)
     s->report = 0;
   s->closed = s->jobs->stored->stream_closed;
   tc__understood_job_drop(s);
@@ -325,7 +325,7 @@ static bool step_tell(struct tc__understood *s) {
 }
 
 void tc__understood_report(struct tc__understood *s) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
   /* Kind by kind in each window: the second of a window finds it summed. */
   enum to_analysis_kind kind = (enum to_analysis_kind)(s->report % TO_ANALYSIS_KINDS);
   enum to_window window = (enum to_window)(s->report / TO_ANALYSIS_KINDS);
@@ -349,31 +349,33 @@ void tc__understood_report(struct tc__understood *s) {
     };
     rc = tc_reports_publish(u->env.reports, &report);
     if (kind == TO_ANALYSIS_STW && window == TO_WINDOW_ALL) {
-      struct tc_history_of of = { s->id, s->service, s->instance, !s->in_history };
-      tc_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses), tc_wall_ns());
+      struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
+      tc_pauses_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses),
+                              tc_wall_ns());
       s->in_history = true;
     }
-    if (s->feed != NULL) tc_feed_source_report(s->feed, kind, window, s->broken, buf.data, buf.len);
+    if (s->feed != NULL)
+      tc_feed_encoder_report(s->feed, kind, window, s->broken, buf.data, buf.len);
   }
   if (rc != TB_OK) tc_metric_add(&u->env.metrics->reports_refused_total, 1);
   tb_buf_fini(&buf);
-  if (s->report == TC__UNDERSTAND_REPORTS) s->reported_ns = uv_hrtime();
+  if (s->report == TC__SCHEDULER_REPORTS) s->reported_ns = uv_hrtime();
 }
 
 tb_rc tc__understood_step(struct tc__understood *s) {
   if (s->jobs == NULL) return TB_END;
   switch (s->step) {
-  case TC__UNDERSTAND_NEXT_JOB: return step_next_job(s);
-  case TC__UNDERSTAND_READ: step_read(s); break;
-  case TC__UNDERSTAND_FEED: step_feed(s); break;
-  case TC__UNDERSTAND_RUN:
+  case TC__SCHEDULER_NEXT_JOB: return step_next_job(s);
+  case TC__SCHEDULER_READ: step_read(s); break;
+  case TC__SCHEDULER_FEED: step_feed(s); break;
+  case TC__SCHEDULER_RUN:
     step_run(s);
-    if (s->step == TC__UNDERSTAND_RUN && uv_hrtime() - s->reported_ns >= TC__UNDERSTAND_REPORT_NS) {
+    if (s->step == TC__SCHEDULER_RUN && uv_hrtime() - s->reported_ns >= TC__SCHEDULER_REPORT_NS) {
       s->report = 0;
-      if (s->feed != NULL) tc_feed_source_overdue(s->feed);
+      if (s->feed != NULL) tc_feed_encoder_overdue(s->feed);
     }
     break;
-  case TC__UNDERSTAND_TELL: return step_tell(s) ? TB_OK : TB_AGAIN;
+  case TC__SCHEDULER_TELL: return step_tell(s) ? TB_OK : TB_AGAIN;
   }
   return TB_OK;
 }

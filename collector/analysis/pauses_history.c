@@ -27,7 +27,7 @@ struct stream {
   uint64_t total_ns[CAUSES_MAX];
 };
 
-struct tc_history {
+struct tc_pauses_history {
   pthread_mutex_t lock;
   struct tb_mem mem;
   uint32_t since; /* second from which on nothing is missing */
@@ -51,10 +51,10 @@ static uint64_t key_of(const unsigned char *id) {
 }
 
 static bool is_past(uint32_t second, uint32_t now) {
-  return second + TC_HISTORY_SECONDS < now;
+  return second + TC_PAUSES_HISTORY_SECONDS < now;
 }
 
-static struct stream *free_place(struct tc_history *h, uint32_t now) {
+static struct stream *free_place(struct tc_pauses_history *h, uint32_t now) {
   if (h->streams_used < h->streams_max) return &h->streams[h->streams_used++];
   for (size_t i = 0; i < h->streams_used; i++) {
     if (!is_past(h->streams[i].heard, now)) continue;
@@ -65,8 +65,9 @@ static struct stream *free_place(struct tc_history *h, uint32_t now) {
 }
 
 /* NULL: there is no place for it. */
-static struct stream *find_stream(struct tc_history *h, const struct tc_history_of *of,
-                                  uint32_t now, bool *out_fresh) {
+static struct stream *find_stream(struct tc_pauses_history *h,
+                                  const struct tc_pauses_history_of *of, uint32_t now,
+                                  bool *out_fresh) {
   const uint64_t *known = tb_map_find(&h->by_id, key_of(of->stream));
   uint64_t *place;
   struct stream *s;
@@ -88,7 +89,7 @@ static struct stream *find_stream(struct tc_history *h, const struct tc_history_
 }
 
 /* The last one stands for all that found no place. */
-static size_t find_cause(struct tc_history *h, const char *id) {
+static size_t find_cause(struct tc_pauses_history *h, const char *id) {
   size_t i = 0;
 
   while (i < h->n_causes && strcmp(h->causes[i], id) != 0) i++;
@@ -100,12 +101,12 @@ static size_t find_cause(struct tc_history *h, const char *id) {
 
 /* --- stops ------------------------------------------------------------------------------------- */
 
-static void drop_first(struct tc_history *h) {
+static void drop_first(struct tc_pauses_history *h) {
   h->first = (h->first + 1) % h->room;
   h->count--;
 }
 
-static void add_stop(struct tc_history *h, struct stop stop) {
+static void add_stop(struct tc_pauses_history *h, struct stop stop) {
   if (h->count == h->room) {
     h->since = h->ring[h->first].second + 1;
     drop_first(h);
@@ -113,13 +114,13 @@ static void add_stop(struct tc_history *h, struct stop stop) {
   h->ring[(h->first + h->count++) % h->room] = stop;
 }
 
-static void drop_past(struct tc_history *h, uint32_t now) {
+static void drop_past(struct tc_pauses_history *h, uint32_t now) {
   while (h->count > 0 && is_past(h->ring[h->first].second, now)) drop_first(h);
-  if (is_past(h->since, now)) h->since = now - TC_HISTORY_SECONDS;
+  if (is_past(h->since, now)) h->since = now - TC_PAUSES_HISTORY_SECONDS;
 }
 
-static void take_totals(struct tc_history *h, struct stream *s, const struct to_stw_report *stw,
-                        bool only_remember, uint32_t now) {
+static void take_totals(struct tc_pauses_history *h, struct stream *s,
+                        const struct to_stw_report *stw, bool only_remember, uint32_t now) {
   uint64_t total[CAUSES_MAX] = { 0 };
 
   for (size_t i = 0; i < stw->reasons; i++)
@@ -134,8 +135,8 @@ static void take_totals(struct tc_history *h, struct stream *s, const struct to_
 
 /* --- public ------------------------------------------------------------------------------------ */
 
-void tc_history_stops(struct tc_history *h, const struct tc_history_of *of,
-                      const struct to_report *report, uint64_t now_wall_ns) {
+void tc_pauses_history_stops(struct tc_pauses_history *h, const struct tc_pauses_history_of *of,
+                             const struct to_report *report, uint64_t now_wall_ns) {
   uint32_t now = (uint32_t)(now_wall_ns / second_ns);
   bool fresh;
 
@@ -153,7 +154,8 @@ void tc_history_stops(struct tc_history *h, const struct tc_history_of *of,
 
 /* Names are [A-Za-z0-9._:-] by protocol, a cause's id is made of letters, digits, - and /: no character of
  * them means anything in JSON. */
-void tc_history_write(struct tc_history *h, uint64_t now_wall_ns, struct tb_buf *out) {
+void tc_pauses_history_write(struct tc_pauses_history *h, uint64_t now_wall_ns,
+                             struct tb_buf *out) {
   uint32_t now = (uint32_t)(now_wall_ns / second_ns);
 
   pthread_mutex_lock(&h->lock);
@@ -181,9 +183,10 @@ void tc_history_write(struct tc_history *h, uint64_t now_wall_ns, struct tb_buf 
 }
 
 /* Half is the ring, half the streams with their places in the map, which doubles as it grows. */
-tb_rc tc_history_new(size_t bytes_max, uint64_t now_wall_ns, struct tc_history **out) {
+tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
+                            struct tc_pauses_history **out) {
   enum { MAP_BYTES = 17 * 4 };
-  struct tc_history *h = calloc(1, sizeof *h);
+  struct tc_pauses_history *h = calloc(1, sizeof *h);
   void *ring = NULL, *streams = NULL;
 
   if (h == NULL) return TB_NOMEM;
@@ -199,14 +202,14 @@ tb_rc tc_history_new(size_t bytes_max, uint64_t now_wall_ns, struct tc_history *
   if (rc == TB_OK) rc = tb_mem_take(&h->mem, h->streams_max * sizeof *h->streams, &streams);
   h->streams = streams;
   if (rc != TB_OK) {
-    tc_history_free(h);
+    tc_pauses_history_free(h);
     return rc;
   }
   *out = h;
   return TB_OK;
 }
 
-void tc_history_free(struct tc_history *h) {
+void tc_pauses_history_free(struct tc_pauses_history *h) {
   if (h == NULL) return;
   tb_map_fini(&h->by_id);
   if (h->streams != NULL) tb_mem_give(&h->mem, h->streams, h->streams_max * sizeof *h->streams);

@@ -19,25 +19,28 @@
 #include "analysis/analysis.h"
 #include "base/buf.h"
 
-enum { TC_HISTORY_SECONDS = 300, TC_HISTORY_BYTES_MIN = 64 << 10 };
+enum { TC_PAUSES_HISTORY_SECONDS = 300, TC_PAUSES_HISTORY_BYTES_MIN = 64 << 10 };
 
-struct tc_history;
+struct tc_pauses_history;
 
-/* now: when it begins; bytes_max: at least TC_HISTORY_BYTES_MIN. */
-TB_MUST tb_rc tc_history_new(size_t bytes_max, uint64_t now_wall_ns, struct tc_history **out);
-void tc_history_free(struct tc_history *history); /* NULL is fine */
+/* now: when it begins; bytes_max: at least TC_PAUSES_HISTORY_BYTES_MIN. */
+TB_MUST tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
+                                    struct tc_pauses_history **out);
+void tc_pauses_history_free(struct tc_pauses_history *history); /* NULL is fine */
 
-struct tc_history_of {         /* a stream; lent */
+struct tc_pauses_history_of {  /* a stream; lent */
   const unsigned char *stream; /* 16 bytes */
   const char *service, *instance;
   bool begins; /* its totals come for the first time: all of it is new */
 };
 
 /* report: kind stw, window all. history NULL: nothing is kept. */
-void tc_history_stops(struct tc_history *history, const struct tc_history_of *of,
-                      const struct to_report *report, uint64_t now_wall_ns);
+void tc_pauses_history_stops(struct tc_pauses_history *history,
+                             const struct tc_pauses_history_of *of, const struct to_report *report,
+                             uint64_t now_wall_ns);
 
 /* One line of JSON (docs/HTTP.md). */
-void tc_history_write(struct tc_history *history, uint64_t now_wall_ns, struct tb_buf *out);
+void tc_pauses_history_write(struct tc_pauses_history *history, uint64_t now_wall_ns,
+                             struct tb_buf *out);
 
 #endif

@@ -15,29 +15,29 @@
 #include "trace/reader.h"
 
 enum {
-  TC__UNDERSTAND_HEADER_BYTES = 16, /* of a trace */
-  TC__UNDERSTAND_REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
-  TC__UNDERSTAND_SPARE_BYTES = 32 << 20, /* at most, for each loop */
-  TC__UNDERSTAND_REPORT_NS = 1000000000, /* at least so often, of a stream that lags */
+  TC__SCHEDULER_HEADER_BYTES = 16, /* of a trace */
+  TC__SCHEDULER_REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
+  TC__SCHEDULER_SPARE_BYTES = 32 << 20, /* at most, for each loop */
+  TC__SCHEDULER_REPORT_NS = 1000000000, /* at least so often, of a stream that lags */
 };
 
-struct tc__understand_job { /* one stored generation */
-  struct tc__understand_job *next;
+struct tc__scheduler_job { /* one stored generation */
+  struct tc__scheduler_job *next;
   struct tc_reply *stored;
   uint64_t stored_wall_ns;
 };
 
-enum tc__understand_step {
-  TC__UNDERSTAND_NEXT_JOB,
-  TC__UNDERSTAND_READ,
-  TC__UNDERSTAND_FEED,
-  TC__UNDERSTAND_RUN,
-  TC__UNDERSTAND_TELL
+enum tc__scheduler_step {
+  TC__SCHEDULER_NEXT_JOB,
+  TC__SCHEDULER_READ,
+  TC__SCHEDULER_FEED,
+  TC__SCHEDULER_RUN,
+  TC__SCHEDULER_TELL
 };
 
 struct tc__understood {
   struct tc__understood *next; /* in the ring */
-  struct tc_understand *u;
+  struct tc_scheduler *u;
   bool in_ring;
   uint32_t ref;
   unsigned char id[TC_STREAM_BYTES];
@@ -47,9 +47,9 @@ struct tc__understood {
   struct tb_diag diag;
   struct to_reader *reader;
   struct to_analyses *analyses;
-  struct tc_tapped *tapped;    /* NULL: no lease wants its events */
-  struct tc_feed_source *feed; /* NULL: nobody is told */
-  bool analyses_failed;        /* the fault was theirs, not the reader's */
+  struct tc_tap_event *tapped;  /* NULL: no lease wants its events */
+  struct tc_feed_encoder *feed; /* NULL: nobody is told */
+  bool analyses_failed;         /* the fault was theirs, not the reader's */
   bool share_spent; /* memory was refused because all streams together have taken theirs */
   bool new_epoch;   /* ordering begins anew with the next generation */
   bool in_history;  /* its stops so far */
@@ -57,13 +57,13 @@ struct tc__understood {
   uint64_t broken;
   struct tc__understood *older, *newer; /* in the order of heard_ns */
   uint64_t heard_ns, reported_ns;
-  int report; /* the next to pack; TC__UNDERSTAND_REPORTS: none */
+  int report; /* the next to pack; TC__SCHEDULER_REPORTS: none */
 
-  struct tc__understand_job *jobs, **jobs_end;
+  struct tc__scheduler_job *jobs, **jobs_end;
   size_t waiting;
   bool left_out; /* the one that came last: the next begins a new epoch */
-  enum tc__understand_step step;
-  unsigned char header[TC__UNDERSTAND_HEADER_BYTES];
+  enum tc__scheduler_step step;
+  unsigned char header[TC__SCHEDULER_HEADER_BYTES];
   int fd;               /* -1: none is open */
   unsigned char *bytes; /* the generation's, charged to the share */
   size_t room;          /* of bytes */
@@ -74,10 +74,10 @@ struct tc__understood {
   struct tc_verdict verdict;
 };
 
-struct tc_understand {
-  struct tc_understand_env env;
+struct tc_scheduler {
+  struct tc_scheduler_env env;
   uv_idle_t work;
-  uv_timer_t retry; /* a verdict found the store's mailbox full */
+  uv_timer_t retry; /* a verdict found the store's queue full */
   struct tb_mem mem;
   struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
   struct tb_map by_ref;
@@ -94,14 +94,14 @@ struct tc_understand {
 /* --- understand_stream.c ------------------------------------------------------------------------ */
 
 /* The stream that `said` is about; made if it is new. */
-TB_MUST tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply *said,
+TB_MUST tb_rc tc__understood_find(struct tc_scheduler *u, const struct tc_reply *said,
                                   struct tc__understood **out);
 void tc__understood_heard(struct tc__understood *s); /* something came of it just now */
 /* With its totals. It must not stand in the ring. */
 void tc__understood_forget(struct tc__understood *s);
 void tc__understood_job_drop(struct tc__understood *s); /* the first one */
 void tc__understood_bytes_drop(struct tc__understood *s);
-void tc__understand_spare_drop(struct tc_understand *u);
+void tc__scheduler_spare_drop(struct tc_scheduler *u);
 void tc__understood_analyses_drop(struct tc__understood *s);
 void tc__understood_reader_drop(struct tc__understood *s);
 void tc__understood_tell_memory(struct tc__understood *s); /* to the metric */

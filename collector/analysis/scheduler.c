@@ -16,7 +16,7 @@ enum { RETRY_MS = 1, SWEEP_NS = 2000000 };
 static void on_work(uv_idle_t *handle);
 
 static void ring_add(struct tc__understood *s) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
 
   if (s->in_ring) return;
   s->in_ring = true;
@@ -26,7 +26,7 @@ static void ring_add(struct tc__understood *s) {
   if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
 }
 
-static struct tc__understood *ring_take(struct tc_understand *u) {
+static struct tc__understood *ring_take(struct tc_scheduler *u) {
   struct tc__understood *s = u->ring;
 
   if (s == NULL) return NULL;
@@ -37,13 +37,13 @@ static struct tc__understood *ring_take(struct tc_understand *u) {
 }
 
 static void on_retry(uv_timer_t *timer) {
-  struct tc_understand *u = timer->data;
+  struct tc_scheduler *u = timer->data;
 
   uv_idle_start(&u->work, on_work);
 }
 
 static void on_work(uv_idle_t *handle) {
-  struct tc_understand *u = handle->data;
+  struct tc_scheduler *u = handle->data;
   struct tc__understood *s = ring_take(u);
   uint64_t began = uv_hrtime(), took = 0;
   tb_rc rc = TB_OK;
@@ -52,17 +52,17 @@ static void on_work(uv_idle_t *handle) {
     uv_idle_stop(&u->work);
     return;
   }
-  if (s->report < TC__UNDERSTAND_REPORTS) {
+  if (s->report < TC__SCHEDULER_REPORTS) {
     tc__understood_report(s);
     took = uv_hrtime() - began;
   }
   /* The other half is for the step that was begun last. */
-  while (rc == TB_OK && s->report == TC__UNDERSTAND_REPORTS &&
+  while (rc == TB_OK && s->report == TC__SCHEDULER_REPORTS &&
          took < u->env.config->analysis_slice / 2) {
     rc = tc__understood_step(s);
     took = uv_hrtime() - began;
   }
-  if (s->feed != NULL) tc_feed_source_pause(s->feed, began + took);
+  if (s->feed != NULL) tc_feed_encoder_pause(s->feed, began + took);
   tc__understood_tell_memory(s);
   tc_metric_add(&u->env.metrics->analysis_seconds_total, took);
   tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);
@@ -81,7 +81,7 @@ static void on_work(uv_idle_t *handle) {
 /* A stream may have as many waiting as there is room left for all: the only one that lags gets half of
  * it, and whoever comes then finds room. The word that a stream has ended always gets through. */
 static bool has_room(const struct tc__understood *s, const struct tc_reply *stored) {
-  const struct tc_understand *u = s->u;
+  const struct tc_scheduler *u = s->u;
   size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;
 
   return s->waiting < left || stored->gen == TB_NO_GEN || stored->stream_closed;
@@ -89,7 +89,7 @@ static bool has_room(const struct tc__understood *s, const struct tc_reply *stor
 
 /* If the store has no room for the verdict either, the generation stays pending until the next start. */
 static void leave_out(struct tc__understood *s, const struct tc_reply *stored) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
 
   s->left_out = true;
@@ -110,8 +110,8 @@ static void leave_out(struct tc__understood *s, const struct tc_reply *stored) {
   if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
 }
 
-static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
-  struct tc__understand_job *job = calloc(1, sizeof *job);
+static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
+  struct tc__scheduler_job *job = calloc(1, sizeof *job);
   struct tc__understood *s;
 
   if (job == NULL || tc__understood_find(u, stored, &s) != TB_OK) {
@@ -140,7 +140,7 @@ static void take_stored(struct tc_understand *u, struct tc_reply *stored) {
   ring_add(s);
 }
 
-void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply) {
+void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
   struct tc__understood *s;
 
   if (reply->kind == TC_REPLY_STORED) {
@@ -149,13 +149,13 @@ void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply) {
   }
   if (u->env.feed != NULL && tc_feed_wanted(u->env.feed) &&
       tc__understood_find(u, reply, &s) == TB_OK)
-    tc_feed_source_told(s->feed, reply);
+    tc_feed_encoder_told(s->feed, reply);
   tc_reply_free(reply);
 }
 
 /* Streams that ended without a word, longest silent first; what SWEEP_NS does not suffice for goes at the
  * next tick. */
-void tc_understand_tick(struct tc_understand *u) {
+void tc_scheduler_tick(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime();
   struct tc__understood *newer;
 
@@ -167,12 +167,12 @@ void tc_understand_tick(struct tc_understand *u) {
   }
 }
 
-bool tc_understand_is_idle(const struct tc_understand *u) {
+bool tc_scheduler_is_idle(const struct tc_scheduler *u) {
   return u->ring == NULL;
 }
 
-tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understand **out) {
-  struct tc_understand *u = calloc(1, sizeof *u);
+tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler **out) {
+  struct tc_scheduler *u = calloc(1, sizeof *u);
 
   if (u == NULL) return TB_NOMEM;
   u->env = *env;
@@ -190,7 +190,7 @@ tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understan
   return TB_OK;
 }
 
-void tc_understand_close(struct tc_understand *u) {
+void tc_scheduler_close(struct tc_scheduler *u) {
   uint64_t key, value;
 
   uv_close((uv_handle_t *)&u->work, NULL);
@@ -199,10 +199,10 @@ void tc_understand_close(struct tc_understand *u) {
   }
   for (size_t i = 0; tb_map_next(&u->by_ref, &i, &key, &value); i = 0)
     tc__understood_forget((struct tc__understood *)(uintptr_t)value);
-  tc__understand_spare_drop(u);
+  tc__scheduler_spare_drop(u);
 }
 
-void tc_understand_free(struct tc_understand *u) {
+void tc_scheduler_free(struct tc_scheduler *u) {
   if (u == NULL) return;
   tb_map_fini(&u->by_ref);
   free(u);

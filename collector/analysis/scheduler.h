@@ -31,30 +31,29 @@
 #include "collector/model/counters.h"
 #include "collector/store/store.h"
 
-struct tc_understand;
+struct tc_scheduler;
 
-struct tc_understand_env {
+struct tc_scheduler_env {
   uv_loop_t *uv;
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_reports *reports;
-  struct tc_history *history;                                   /* NULL: none is kept */
+  struct tc_pauses_history *history;                            /* NULL: none is kept */
   struct tc_feed *feed;                                         /* NULL: nobody is told */
-  struct tc_tap *tap;                                           /* NULL: there are no leases */
+  struct tc_event_tap *tap;                                     /* NULL: there are no leases */
   struct tc_submit_sink store;                                  /* for verdicts */
   unsigned loop;                                                /* also its port of the feed */
   void *files;                                                  /* for open_file() */
   int (*open_file)(void *files, const struct tc_reply *stored); /* -1: errno */
 };
 
-TB_MUST tb_rc tc_understand_new(const struct tc_understand_env *env, struct tc_understand **out);
-void tc_understand_close(
-    struct tc_understand *u); /* drops what waits; free() after the last turn */
-void tc_understand_free(struct tc_understand *u);
+TB_MUST tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler **out);
+void tc_scheduler_close(struct tc_scheduler *u); /* drops what waits; free() after the last turn */
+void tc_scheduler_free(struct tc_scheduler *u);
 
 /* TC_REPLY_STORED; TC_REPLY_ARCHIVED and TC_REPLY_LOST are for the feed. Owns it. */
-void tc_understand_reply(struct tc_understand *u, struct tc_reply *reply);
-void tc_understand_tick(struct tc_understand *u);
-bool tc_understand_is_idle(const struct tc_understand *u);
+void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply);
+void tc_scheduler_tick(struct tc_scheduler *u);
+bool tc_scheduler_is_idle(const struct tc_scheduler *u);
 
 #endif

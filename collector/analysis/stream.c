@@ -14,7 +14,7 @@ void tc__understood_tell_memory(struct tc__understood *s) {
 }
 
 void tc__understood_job_drop(struct tc__understood *s) {
-  struct tc__understand_job *job = s->jobs;
+  struct tc__scheduler_job *job = s->jobs;
 
   s->jobs = job->next;
   if (s->jobs == NULL) s->jobs_end = &s->jobs;
@@ -30,9 +30,9 @@ void tc__understood_bytes_drop(struct tc__understood *s) {
   s->fd = -1;
   if (s->bytes == NULL) return;
   s->u->bytes_held -= s->len;
-  if (s->room <= TC__UNDERSTAND_SPARE_BYTES && s->room <= s->u->share.bytes_max / 16 &&
+  if (s->room <= TC__SCHEDULER_SPARE_BYTES && s->room <= s->u->share.bytes_max / 16 &&
       s->room > s->u->spare_bytes) {
-    tc__understand_spare_drop(s->u);
+    tc__scheduler_spare_drop(s->u);
     s->u->spare = s->bytes;
     s->u->spare_bytes = s->room;
   } else {
@@ -41,14 +41,14 @@ void tc__understood_bytes_drop(struct tc__understood *s) {
   s->bytes = NULL;
 }
 
-void tc__understand_spare_drop(struct tc_understand *u) {
+void tc__scheduler_spare_drop(struct tc_scheduler *u) {
   tb_mem_give(&u->share, u->spare, u->spare_bytes);
   u->spare = NULL;
   u->spare_bytes = 0;
 }
 
 void tc__understood_analyses_drop(struct tc__understood *s) {
-  if (s->feed != NULL) tc_feed_source_unwatch(s->feed);
+  if (s->feed != NULL) tc_feed_encoder_unwatch(s->feed);
   to_analyses_free(s->analyses);
   s->analyses = NULL;
 }
@@ -59,7 +59,7 @@ void tc__understood_reader_drop(struct tc__understood *s) {
 }
 
 static void heard_add(struct tc__understood *s) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
 
   s->heard_ns = uv_hrtime();
   s->newer = NULL;
@@ -69,7 +69,7 @@ static void heard_add(struct tc__understood *s) {
 }
 
 static void heard_remove(struct tc__understood *s) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
 
   *(s->older != NULL ? &s->older->newer : &u->oldest) = s->newer;
   *(s->newer != NULL ? &s->newer->older : &u->newest) = s->older;
@@ -81,7 +81,7 @@ void tc__understood_heard(struct tc__understood *s) {
 }
 
 void tc__understood_forget(struct tc__understood *s) {
-  struct tc_understand *u = s->u;
+  struct tc_scheduler *u = s->u;
 
   assert(!s->in_ring);
   if (u->first_in_line == s) u->first_in_line = NULL;
@@ -90,8 +90,8 @@ void tc__understood_forget(struct tc__understood *s) {
   while (s->jobs != NULL) tc__understood_job_drop(s);
   tc__understood_reader_drop(s);
   tc__understood_analyses_drop(s);
-  tc_feed_source_free(s->feed);
-  tc_tapped_free(s->tapped);
+  tc_feed_encoder_free(s->feed);
+  tc_tap_event_free(s->tapped);
   tc__understood_bytes_drop(s);
   tc__understood_tell_memory(s);
   assert(s->mem.bytes == 0);
@@ -109,13 +109,13 @@ static void *take_share(void *self, void *block, size_t old_bytes, size_t new_by
   return rc == TB_OK ? block : NULL;
 }
 
-static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
+static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
                          struct tc__understood **out) {
-  struct tc_feed_source_env feed = { u->env.feed, u->env.loop, u->env.config, u->env.metrics };
+  struct tc_feed_encoder_env feed = { u->env.feed, u->env.loop, u->env.config, u->env.metrics };
   struct tc__understood *s = calloc(1, sizeof *s);
 
   if (s == NULL) return TB_NOMEM;
-  if (u->env.feed != NULL && tc_feed_source_new(&feed, said, &s->feed) != TB_OK) {
+  if (u->env.feed != NULL && tc_feed_encoder_new(&feed, said, &s->feed) != TB_OK) {
     free(s);
     return TB_NOMEM;
   }
@@ -123,7 +123,7 @@ static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
   s->ref = said->stream;
   s->fd = -1;
   s->jobs_end = &s->jobs;
-  s->report = TC__UNDERSTAND_REPORTS;
+  s->report = TC__SCHEDULER_REPORTS;
   heard_add(s);
   s->reported_ns = s->heard_ns;
   tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
@@ -134,7 +134,7 @@ static tb_rc stream_make(struct tc_understand *u, const struct tc_reply *said,
   return TB_OK;
 }
 
-tb_rc tc__understood_find(struct tc_understand *u, const struct tc_reply *said,
+tb_rc tc__understood_find(struct tc_scheduler *u, const struct tc_reply *said,
                           struct tc__understood **out) {
   uint64_t *slot;
 

@@ -11,37 +11,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tc_pace {
+struct tc_rate_limit {
   atomic_ullong due_ns; /* zeroed: nothing came yet */
 };
 
-#define TC_PACE_BURST_NS UINT64_C(1000000000) /* so much of the rate may come at once */
+#define TC_RATE_LIMIT_BURST_NS UINT64_C(1000000000) /* so much of the rate may come at once */
 
-static inline uint64_t tc_pace_step_ns(uint64_t rate) {
+static inline uint64_t tc_rate_limit_step_ns(uint64_t rate) {
   return UINT64_C(1000000000) / rate;
 }
 
 /* One more at now_ns, of rate a second. False: it comes too early, and is not counted. */
-static inline bool tc_pace_take(struct tc_pace *pace, uint64_t rate, uint64_t now_ns) {
+static inline bool tc_rate_limit_take(struct tc_rate_limit *pace, uint64_t rate, uint64_t now_ns) {
   unsigned long long due = atomic_load_explicit(&pace->due_ns, memory_order_relaxed), from;
 
   if (rate == 0) return true;
   do {
     from = due > now_ns ? due : now_ns;
-    if (from + tc_pace_step_ns(rate) - now_ns > TC_PACE_BURST_NS) return false;
-  } while (!atomic_compare_exchange_weak_explicit(&pace->due_ns, &due, from + tc_pace_step_ns(rate),
+    if (from + tc_rate_limit_step_ns(rate) - now_ns > TC_RATE_LIMIT_BURST_NS) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&pace->due_ns, &due,
+                                                  from + tc_rate_limit_step_ns(rate),
                                                   memory_order_relaxed, memory_order_relaxed));
   return true;
 }
 
 /* Gives back one that was taken and did not come after all. */
-static inline void tc_pace_return(struct tc_pace *pace, uint64_t rate) {
+static inline void tc_rate_limit_return(struct tc_rate_limit *pace, uint64_t rate) {
   if (rate != 0)
-    atomic_fetch_sub_explicit(&pace->due_ns, tc_pace_step_ns(rate), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pace->due_ns, tc_rate_limit_step_ns(rate), memory_order_relaxed);
 }
 
 /* It limits nothing any more: one that begins anew would let as much through. */
-static inline bool tc_pace_is_idle(struct tc_pace *pace, uint64_t now_ns) {
+static inline bool tc_rate_limit_is_idle(struct tc_rate_limit *pace, uint64_t now_ns) {
   return atomic_load_explicit(&pace->due_ns, memory_order_relaxed) <= now_ns;
 }
 

@@ -11,19 +11,19 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { TC_MAILBOX_SLOTS = 4096 };
+enum { TC_SPSC_QUEUE_SLOTS = 4096 };
 
-struct tc_mailbox {
+struct tc_spsc_queue {
   void (*wake)(void *self); /* called after each post, on the sender's thread; wakes coalesce */
   void *self;
   _Alignas(64) atomic_uint tail;
   _Alignas(64) atomic_uint head;
-  _Alignas(64) void *slot[TC_MAILBOX_SLOTS];
+  _Alignas(64) void *slot[TC_SPSC_QUEUE_SLOTS];
 };
 
-void tc_mailbox_init(struct tc_mailbox *mb, void (*wake)(void *self), void *self);
-bool tc_mailbox_post(struct tc_mailbox *mb, void *msg);
-void *tc_mailbox_take(struct tc_mailbox *mb);          /* NULL: empty */
-bool tc_mailbox_is_empty(const struct tc_mailbox *mb); /* the receiver's, too */
+void tc_spsc_queue_init(struct tc_spsc_queue *mb, void (*wake)(void *self), void *self);
+bool tc_spsc_queue_post(struct tc_spsc_queue *mb, void *msg);
+void *tc_spsc_queue_take(struct tc_spsc_queue *mb);          /* NULL: empty */
+bool tc_spsc_queue_is_empty(const struct tc_spsc_queue *mb); /* the receiver's, too */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sleeper says that it will sleep, then looks once more; the waker posts, then looks whether someone
+/* The sleeper says that it will sleep, then looks once more; the wakeup posts, then looks whether someone
  * sleeps. Both steps in the middle are exchanges on `asleep`, so one of the two sees the other. */
 #include "collector/base/wakeup.h"
 
@@ -10,36 +10,36 @@
 #include <time.h>
 #include <unistd.h>
 
-tb_rc tc_waker_init(struct tc_waker *waker, struct tb_diag *diag) {
-  atomic_init(&waker->asleep, false);
-  waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  return waker->fd < 0 ? tb_fail(diag, TB_IO, "eventfd: %s", strerror(errno)) : TB_OK;
+tb_rc tc_wakeup_init(struct tc_wakeup *wakeup, struct tb_diag *diag) {
+  atomic_init(&wakeup->asleep, false);
+  wakeup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return wakeup->fd < 0 ? tb_fail(diag, TB_IO, "eventfd: %s", strerror(errno)) : TB_OK;
 }
 
-void tc_waker_fini(struct tc_waker *waker) {
-  if (waker->fd >= 0) close(waker->fd);
-  waker->fd = -1;
+void tc_wakeup_fini(struct tc_wakeup *wakeup) {
+  if (wakeup->fd >= 0) close(wakeup->fd);
+  wakeup->fd = -1;
 }
 
-void tc_waker_wake(void *self) {
-  struct tc_waker *waker = self;
+void tc_wakeup_wake(void *self) {
+  struct tc_wakeup *wakeup = self;
   uint64_t one = 1;
 
-  if (!atomic_exchange(&waker->asleep, false)) return;
-  ssize_t n = write(waker->fd, &one, sizeof one);
+  if (!atomic_exchange(&wakeup->asleep, false)) return;
+  ssize_t n = write(wakeup->fd, &one, sizeof one);
   (void)n; /* EAGAIN: 2^64 wakes are waiting already */
 }
 
-void tc_waker_sleep(struct tc_waker *waker, uint64_t timeout_ns, bool (*work)(void *self),
-                    void *self) {
-  struct pollfd pfd = { .fd = waker->fd, .events = POLLIN };
+void tc_wakeup_sleep(struct tc_wakeup *wakeup, uint64_t timeout_ns, bool (*work)(void *self),
+                     void *self) {
+  struct pollfd pfd = { .fd = wakeup->fd, .events = POLLIN };
   struct timespec limit = { .tv_sec = (time_t)(timeout_ns / 1000000000),
                             .tv_nsec = (long)(timeout_ns % 1000000000) };
   uint64_t count;
 
-  atomic_exchange(&waker->asleep, true);
+  atomic_exchange(&wakeup->asleep, true);
   if (work == NULL || !work(self)) ppoll(&pfd, 1, &limit, NULL);
-  atomic_store(&waker->asleep, false);
-  ssize_t n = read(waker->fd, &count, sizeof count);
+  atomic_store(&wakeup->asleep, false);
+  ssize_t n = read(wakeup->fd, &count, sizeof count);
   (void)n; /* EAGAIN: nobody wrote */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lets a thread sleep until another has something for it; wakes coalesce into one system call.
  *
- * Threads   tc_waker_wake() from any, tc_waker_sleep() from the one that owns it.
+ * Threads   tc_wakeup_wake() from any, tc_wakeup_sleep() from the one that owns it.
  */
 #ifndef TC_BASE_WAKEUP_H
 #define TC_BASE_WAKEUP_H
@@ -10,18 +10,18 @@
 
 #include "base/result.h"
 
-struct tc_waker {
+struct tc_wakeup {
   int fd; /* eventfd */
   atomic_bool asleep;
 };
 
-TB_MUST tb_rc tc_waker_init(struct tc_waker *waker, struct tb_diag *diag);
-void tc_waker_fini(struct tc_waker *waker); /* accepts one whose fd is -1 */
-void tc_waker_wake(void *waker);            /* struct tc_waker; fits struct tc_mailbox */
+TB_MUST tb_rc tc_wakeup_init(struct tc_wakeup *wakeup, struct tb_diag *diag);
+void tc_wakeup_fini(struct tc_wakeup *wakeup); /* accepts one whose fd is -1 */
+void tc_wakeup_wake(void *wakeup);             /* struct tc_wakeup; fits struct tc_spsc_queue */
 
 /* Sleeps until woken, at most timeout_ns; work(self) true: there is something already, do not
  * sleep; NULL: sleep in any case. */
-void tc_waker_sleep(struct tc_waker *waker, uint64_t timeout_ns, bool (*work)(void *self),
-                    void *self);
+void tc_wakeup_sleep(struct tc_wakeup *wakeup, uint64_t timeout_ns, bool (*work)(void *self),
+                     void *self);
 
 #endif

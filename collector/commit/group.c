@@ -194,7 +194,7 @@ static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
    * start, and the archive behind them too. A handful of bytes is worth an insistent try. */
   struct tc_work *work;
   while ((work = tc__commit_work(commit, TC_WORK_RECORDS, 0)) == NULL)
-    tc_waker_sleep(&commit->waker, 1000000, NULL, NULL);
+    tc_wakeup_sleep(&commit->wakeup, 1000000, NULL, NULL);
   work->records.head = commit->group;
   work->records.wall_ns = wall_ns;
   work->records.end_lsn = tc_log_durable_lsn(commit->log);
@@ -230,7 +230,7 @@ void tc__tell_failed(struct tc_commit *commit) {
   while (commit->failed_untold > 0) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_untold - 1);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", commit->failed_text);
-    if (!tc_outbox_put(&commit->outbox, reply)) return;
+    if (!tc_reply_queue_put(&commit->outbox, reply)) return;
     commit->failed_untold--;
   }
 }
@@ -376,7 +376,7 @@ void tc__take_settled(struct tc_commit *commit) {
       commit->settled = moved;
       commit->settled_cap = cap;
     }
-    settled = tc_archiver_take_settled(commit->archiver);
+    settled = tc_sealer_take_settled(commit->archiver);
     if (settled == NULL) return;
     if (commit->nsettled == 0) commit->settled_mono_ns = tc_mono_ns();
     commit->settled[commit->nsettled++] = settled;
@@ -394,8 +394,8 @@ void tc__send_acks(struct tc_commit *commit) {
     if (stream->conn == 0) continue;
     if (stream->attach_waits) {
       if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);
-    } else if (!tc_outbox_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref,
-                                stream->loop, stream->durable_seq)) {
+    } else if (!tc_reply_queue_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref,
+                                     stream->loop, stream->durable_seq)) {
       tc__due_ack(commit, stream);
     }
   }

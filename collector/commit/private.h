@@ -18,14 +18,14 @@ struct tc__payload { /* of a control record, until its group is committed */
 
 struct tc_commit {
   struct tc_commit_options opt;
-  struct tc_archiver *archiver;
+  struct tc_sealer *archiver;
   struct tc_streams streams;
   struct tc_log *log;
-  struct tc_outbox outbox;
-  struct tc_mailbox *inboxes; /* by sender */
-  unsigned next_sender;       /* whose inbox is taken from next */
-  struct tc_submit *held;     /* nothing more is taken in before there is memory for this one */
-  struct tc_waker waker;
+  struct tc_reply_queue outbox;
+  struct tc_spsc_queue *inboxes; /* by sender */
+  unsigned next_sender;          /* whose inbox is taken from next */
+  struct tc_submit *held;        /* nothing more is taken in before there is memory for this one */
+  struct tc_wakeup wakeup;
   pthread_t thread;
   bool started;
   atomic_bool stop;

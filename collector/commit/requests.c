@@ -35,7 +35,7 @@ static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, uns
     reply->code = code;
     snprintf(reply->text, sizeof reply->text, "%s", text);
   }
-  return tc_outbox_put(&commit->outbox, reply);
+  return tc_reply_queue_put(&commit->outbox, reply);
 }
 
 /* Counted where connections come and go, not told step by step: a step that found no memory would be off for ever. */
@@ -45,8 +45,8 @@ static void count_live(struct tc_commit *commit) {
 
 /* The stream has no connection from here on. */
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
-  tc_outbox_unjoin(&stream->acked);
-  tc_outbox_unjoin(&stream->released);
+  tc_reply_queue_unjoin(&stream->acked);
+  tc_reply_queue_unjoin(&stream->released);
   tc_streams_disconnect(&commit->streams, stream);
   count_live(commit);
   stream->attach_waits = false;
@@ -76,7 +76,7 @@ void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_ATTACHED, stream->conn, stream->ref, stream->loop);
 
   if (reply != NULL) reply->seq = stream->durable_seq;
-  stream->attach_waits = !tc_outbox_put(&commit->outbox, reply);
+  stream->attach_waits = !tc_reply_queue_put(&commit->outbox, reply);
   if (stream->attach_waits) tc__due_ack(commit, stream);
 }
 
@@ -113,15 +113,15 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
  * no memory to say so. */
 static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
   if (stream->conn == 0) return true;
-  return tc_outbox_put(&commit->outbox,
-                       tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
+  return tc_reply_queue_put(
+      &commit->outbox, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
 }
 
 /* The stream is conn's from here on; NULL: no memory, it is nobody's. */
 static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *stream,
                                  uint64_t conn) {
-  tc_outbox_unjoin(&stream->acked);
-  tc_outbox_unjoin(&stream->released);
+  tc_reply_queue_unjoin(&stream->acked);
+  tc_reply_queue_unjoin(&stream->released);
   struct tc_work *work = NULL;
   if (tc_streams_connect(&commit->streams, stream, conn) == TB_OK)
     work = tc__commit_work(commit, TC_WORK_ATTACHED, stream->ref);
@@ -191,8 +191,8 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
     return;
   }
   if (record->seq <= stream->staged_seq) {
-    tc_outbox_released(&commit->outbox, &stream->released, stream->conn, stream->ref, stream->loop,
-                       (uint64_t)record->len + TP_HEADER_BYTES);
+    tc_reply_queue_released(&commit->outbox, &stream->released, stream->conn, stream->ref,
+                            stream->loop, (uint64_t)record->len + TP_HEADER_BYTES);
     record->free(record);
     if (stream->staged_seq == stream->durable_seq) tc__due_ack(commit, stream);
     return;

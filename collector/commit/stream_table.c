@@ -56,8 +56,8 @@ static void unit_drop(struct tc_streams *streams, struct tc_stream *stream) {
 }
 
 static void stream_free(struct tc_streams *streams, struct tc_stream *stream) {
-  tc_outbox_unjoin(&stream->acked);
-  tc_outbox_unjoin(&stream->released);
+  tc_reply_queue_unjoin(&stream->acked);
+  tc_reply_queue_unjoin(&stream->released);
   while (stream->units != NULL) unit_drop(streams, stream);
   free(stream);
 }

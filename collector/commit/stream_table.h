@@ -43,7 +43,7 @@ struct tc_stream {
     uint32_t code;
     const char *text;
   } refusal;
-  struct tc_outbox_slot acked, released;
+  struct tc_reply_queue_slot acked, released;
 
   uint64_t asked_mono_ns;              /* when a checkpoint was last asked for */
   struct tc_unit *units, **units_tail; /* what the log must keep */

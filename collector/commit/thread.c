@@ -39,14 +39,14 @@ void tc__commit_note_at(struct tc_commit *commit, struct tc_log_site *site, enum
 }
 
 static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
-  TB_TRY(tc_waker_init(&commit->waker, diag));
+  TB_TRY(tc_wakeup_init(&commit->wakeup, diag));
   if (tc_streams_init(&commit->streams) != TB_OK)
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
   commit->inboxes = aligned_alloc(64, (commit->opt.loops + 1) * sizeof *commit->inboxes);
   for (unsigned i = 0; commit->inboxes != NULL && i <= commit->opt.loops; i++)
-    tc_mailbox_init(&commit->inboxes[i], tc_waker_wake, &commit->waker);
-  if (commit->inboxes == NULL ||
-      tc_outbox_init(&commit->outbox, commit->opt.sink, TC_FROM_COMMIT, commit->opt.loops) != TB_OK)
+    tc_spsc_queue_init(&commit->inboxes[i], tc_wakeup_wake, &commit->wakeup);
+  if (commit->inboxes == NULL || tc_reply_queue_init(&commit->outbox, commit->opt.sink,
+                                                     TC_FROM_COMMIT, commit->opt.loops) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "store: no memory");
   return TB_OK;
 }
@@ -57,7 +57,7 @@ tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *dia
 
   if (commit == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
   commit->opt = *options;
-  commit->waker.fd = -1;
+  commit->wakeup.fd = -1;
   commit->disk_has_room = true;
   commit->backlog_tail = &commit->backlog;
   commit->group_tail = &commit->group;
@@ -97,13 +97,13 @@ struct tc_log *tc_commit_log(struct tc_commit *commit) {
 }
 
 void tc_commit_wake(void *commit) {
-  tc_waker_wake(&((struct tc_commit *)commit)->waker);
+  tc_wakeup_wake(&((struct tc_commit *)commit)->wakeup);
 }
 
 void tc_commit_free(struct tc_commit *commit) {
   if (commit == NULL) return;
   for (unsigned i = 0; commit->inboxes != NULL && i <= commit->opt.loops; i++)
-    for (struct tc_submit *msg; (msg = tc_mailbox_take(&commit->inboxes[i])) != NULL;)
+    for (struct tc_submit *msg; (msg = tc_spsc_queue_take(&commit->inboxes[i])) != NULL;)
       tc_submit_free(msg);
   free(commit->inboxes);
   tc_submit_free(commit->held);
@@ -120,9 +120,9 @@ void tc_commit_free(struct tc_commit *commit) {
   free(commit->settled);
   free(commit->lsns);
   tc_streams_fini(&commit->streams);
-  tc_outbox_fini(&commit->outbox);
+  tc_reply_queue_fini(&commit->outbox);
   tc_log_free(commit->log);
-  tc_waker_fini(&commit->waker);
+  tc_wakeup_fini(&commit->wakeup);
   free(commit);
 }
 
@@ -189,12 +189,12 @@ static bool has_room(const struct tc_commit *commit) {
 }
 
 /* A sender's share of a round. False: it had no more. */
-static bool take_share(struct tc_commit *commit, struct tc_mailbox *inbox) {
+static bool take_share(struct tc_commit *commit, struct tc_spsc_queue *inbox) {
   uint64_t until_bytes = commit->backlog_bytes + SHARE_BYTES;
 
   for (unsigned n = 0; n < SHARE_MESSAGES && commit->backlog_bytes < until_bytes; n++) {
     if (!has_room(commit)) return true;
-    struct tc_submit *msg = tc_mailbox_take(inbox);
+    struct tc_submit *msg = tc_spsc_queue_take(inbox);
     if (msg == NULL) return false;
     if (tc__intake(commit, msg)) continue;
     commit->held = msg;
@@ -219,7 +219,7 @@ static void take_in(struct tc_commit *commit) {
 }
 
 static void post_work(struct tc_commit *commit) {
-  if (commit->work == NULL || !tc_archiver_post(commit->archiver, commit->work)) return;
+  if (commit->work == NULL || !tc_sealer_post(commit->archiver, commit->work)) return;
   commit->work = NULL;
   commit->work_tail = &commit->work;
   commit->nwork = 0;
@@ -262,7 +262,7 @@ static void rest(struct tc_commit *commit) {
   }
   if (commit->nsettled > 0 && wait > SETTLED_WAIT_NS) wait = SETTLED_WAIT_NS;
   /* With one held back, what came behind it is no reason to wake. */
-  tc_waker_sleep(&commit->waker, wait, commit->held != NULL ? NULL : has_work, commit);
+  tc_wakeup_sleep(&commit->wakeup, wait, commit->held != NULL ? NULL : has_work, commit);
 }
 
 static void turn(struct tc_commit *commit) {
@@ -275,7 +275,7 @@ static void turn(struct tc_commit *commit) {
   tc__send_acks(commit);
   tc__pass_barriers(commit);
   post_work(commit);
-  tc_outbox_flush(&commit->outbox);
+  tc_reply_queue_flush(&commit->outbox);
 }
 
 static bool is_late(const struct tc_commit *commit) {
@@ -294,19 +294,18 @@ static void *run(void *self) {
     take_in(commit);
     if (commit->backlog != NULL && !tc__commit_waits(commit)) tc__commit_group(commit);
     tc__send_acks(commit);
-    tc_outbox_flush(&commit->outbox);
+    tc_reply_queue_flush(&commit->outbox);
   } while (commit->backlog != NULL && !commit->failed && !tc__commit_waits(commit) &&
            !is_late(commit));
   tc__pass_barriers(commit);
   while (commit->work != NULL && !is_late(commit)) {
     post_work(commit);
-    if (commit->work != NULL) tc_waker_sleep(&commit->waker, RETRY_NS, NULL, NULL);
+    if (commit->work != NULL) tc_wakeup_sleep(&commit->wakeup, RETRY_NS, NULL, NULL);
   }
   return NULL;
 }
 
-tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
-                      struct tb_diag *diag) {
+tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *archiver, struct tb_diag *diag) {
   uint64_t now = tc_mono_ns();
 
   commit->archiver = archiver;
@@ -324,7 +323,7 @@ void tc_commit_stop(struct tc_commit *commit, uint64_t deadline_mono_ns) {
   if (!commit->started) return;
   commit->deadline_mono_ns = deadline_mono_ns;
   atomic_store(&commit->stop, true);
-  tc_waker_wake(&commit->waker);
+  tc_wakeup_wake(&commit->wakeup);
   pthread_join(commit->thread, NULL);
   commit->started = false;
 }
@@ -334,9 +333,9 @@ void tc_commit_finish(struct tc_commit *commit) {
   tc__take_settled(commit);
   if (commit->nsettled > 0) tc__commit_group(commit);
   tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
-  tc_outbox_flush(&commit->outbox);
+  tc_reply_queue_flush(&commit->outbox);
 }
 
 bool tc_commit_submit(struct tc_commit *commit, unsigned sender, struct tc_submit *msg) {
-  return tc_mailbox_post(&commit->inboxes[sender], msg);
+  return tc_spsc_queue_post(&commit->inboxes[sender], msg);
 }

@@ -32,7 +32,7 @@ TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, ui
 struct tc_log *tc_commit_log(struct tc_commit *commit);
 void tc_commit_wake(void *commit); /* struct tc_commit; the archiver has settled reports */
 
-TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_archiver *archiver,
+TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *archiver,
                               struct tb_diag *diag);
 /* Commits what was submitted, hands it on, ends the thread; at the deadline it ends with what is done, 0: there is none.
  * What was acked is in the log by then. */

@@ -3,10 +3,10 @@
 
 #include <assert.h>
 
-int tc_progress_stuck(struct tc_progress *progress, const uint64_t *turns, size_t n) {
+int tc_watchdog_stuck(struct tc_watchdog *progress, const uint64_t *turns, size_t n) {
   int stuck = -1;
 
-  assert(n <= TC_PROGRESS_THREADS_MAX);
+  assert(n <= TC_WATCHDOG_THREADS_MAX);
   for (size_t i = n; i-- > 0;) {
     if (turns[i] == progress->turns[i]) stuck = (int)i;
     progress->turns[i] = turns[i];

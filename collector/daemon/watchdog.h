@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 enum {
-  TC_PROGRESS_THREADS_MAX = 262
+  TC_WATCHDOG_THREADS_MAX = 262
 }; /* loops, the store's two, the feed's, the leases', two listeners' */
 
-struct tc_progress {
-  uint64_t turns[TC_PROGRESS_THREADS_MAX]; /* when last asked; a new one has not turned */
+struct tc_watchdog {
+  uint64_t turns[TC_WATCHDOG_THREADS_MAX]; /* when last asked; a new one has not turned */
 };
 
 /* The first of n threads that has not turned since the last question; -1: all have. */
-int tc_progress_stuck(struct tc_progress *progress, const uint64_t *turns, size_t n);
+int tc_watchdog_stuck(struct tc_watchdog *progress, const uint64_t *turns, size_t n);
 
 #endif

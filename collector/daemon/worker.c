@@ -9,13 +9,13 @@
 
 enum { TICK_MS = 100 };
 
-struct tc_station {
-  struct tc_station_env env;
+struct tc_worker {
+  struct tc_worker_env env;
   struct tc_loop loop;
   struct tc_tls_loop tls;
   struct tc_connections *connections;
-  struct tc_tap *tap;
-  struct tc_understand *understand;
+  struct tc_event_tap *tap;
+  struct tc_scheduler *understand;
   struct tc_metrics metrics;
   SSL_CTX *context;
   bool started, understanding; /* understanding: its handles are open */
@@ -28,7 +28,7 @@ struct tc_station {
 /* --- the store on our right -------------------------------------------------------------------- */
 
 static bool submit(void *self, struct tc_submit *msg) {
-  struct tc_station *st = self;
+  struct tc_worker *st = self;
 
   return !st->silent && tc_store_submit(st->env.store, st->env.number, msg);
 }
@@ -39,21 +39,21 @@ static int open_file(void *self, const struct tc_reply *stored) {
 
 /* --- messages ---------------------------------------------------------------------------------- */
 
-static void show_state(struct tc_station *st) {
+static void show_state(struct tc_worker *st) {
   size_t here = tc_connections_count(st->connections);
 
   atomic_store(&st->here, here);
-  atomic_store(&st->idle, !st->understanding || tc_understand_is_idle(st->understand));
+  atomic_store(&st->idle, !st->understanding || tc_scheduler_is_idle(st->understand));
 }
 
-static void quiet_down(struct tc_station *st) {
-  if (st->understanding) tc_understand_close(st->understand);
+static void quiet_down(struct tc_worker *st) {
+  if (st->understanding) tc_scheduler_close(st->understand);
   st->understanding = false;
   st->silent = true; /* a DETACH that found no room may still be tried again */
   atomic_store(&st->quiet, true);
 }
 
-static void carry_out(struct tc_station *st, struct tc_order *order) {
+static void carry_out(struct tc_worker *st, struct tc_order *order) {
   switch (order->kind) {
   case TC_ORDER_ACCEPT:
     tc_connections_accept(st->connections, st->context, order->fd, order->peer, order->source);
@@ -71,12 +71,12 @@ static void carry_out(struct tc_station *st, struct tc_order *order) {
   free(order);
 }
 
-static void on_reply(struct tc_station *st, struct tc_reply *reply) {
+static void on_reply(struct tc_worker *st, struct tc_reply *reply) {
   bool of_stream = reply->kind == TC_REPLY_STORED || reply->kind == TC_REPLY_ARCHIVED ||
                    reply->kind == TC_REPLY_LOST;
 
   if (of_stream && st->understanding) {
-    tc_understand_reply(st->understand, reply);
+    tc_scheduler_reply(st->understand, reply);
     return;
   }
   tc_connections_reply(st->connections, reply);
@@ -84,24 +84,24 @@ static void on_reply(struct tc_station *st, struct tc_reply *reply) {
 }
 
 static void on_message(void *self, enum tc_loop_sender from, void *msg) {
-  struct tc_station *st = self;
+  struct tc_worker *st = self;
 
   switch (from) {
   case TC_SENDER_MAIN: carry_out(st, msg); break;
-  case TC_SENDER_LEASES: tc_tap_order(st->tap, msg); break;
+  case TC_SENDER_LEASES: tc_event_tap_order(st->tap, msg); break;
   default: on_reply(st, msg); break;
   }
 }
 
 static void on_drained(void *self) {
-  struct tc_station *st = self;
+  struct tc_worker *st = self;
 
   tc_connections_flush(st->connections);
   show_state(st);
 }
 
 /* What TLS copies, and a reload may have changed. */
-static void follow_config(struct tc_station *st) {
+static void follow_config(struct tc_worker *st) {
   const struct tc_config *config = st->env.config;
 
   st->tls.handshake_ms = config->agents_handshake_timeout / 1000000;
@@ -109,18 +109,18 @@ static void follow_config(struct tc_station *st) {
 }
 
 static void on_tick(void *self) {
-  struct tc_station *st = self;
+  struct tc_worker *st = self;
 
   follow_config(st);
   tc_tls_loop_tick(&st->tls);
   tc_connections_tick(st->connections);
-  if (st->understanding) tc_understand_tick(st->understand);
-  tc_tap_tick(st->tap);
+  if (st->understanding) tc_scheduler_tick(st->understand);
+  tc_event_tap_tick(st->tap);
   show_state(st);
 }
 
 static void on_stop(void *self) {
-  struct tc_station *st = self;
+  struct tc_worker *st = self;
 
   quiet_down(st);
   tc_connections_abort(st->connections);
@@ -144,7 +144,7 @@ static void drop(enum tc_loop_sender from, void *msg) {
   }
 }
 
-bool tc_station_order(struct tc_station *st, const struct tc_order *order) {
+bool tc_worker_order(struct tc_worker *st, const struct tc_order *order) {
   struct tc_order *msg = malloc(sizeof *msg);
 
   if (msg == NULL) return false;
@@ -156,28 +156,28 @@ bool tc_station_order(struct tc_station *st, const struct tc_order *order) {
   return false;
 }
 
-bool tc_station_reply(struct tc_station *st, enum tc_from from, struct tc_reply *reply) {
+bool tc_worker_reply(struct tc_worker *st, enum tc_from from, struct tc_reply *reply) {
   return tc_loop_post(&st->loop, from == TC_FROM_COMMIT ? TC_SENDER_COMMIT : TC_SENDER_SEGMENT,
                       reply);
 }
 
-bool tc_station_tap(struct tc_station *st, struct tc_tap_order *order) {
+bool tc_worker_tap(struct tc_worker *st, struct tc_event_tap_order *order) {
   return tc_loop_post(&st->loop, TC_SENDER_LEASES, order);
 }
 
-struct tc_metrics *tc_station_metrics(struct tc_station *st) {
+struct tc_metrics *tc_worker_metrics(struct tc_worker *st) {
   return &st->metrics;
 }
-size_t tc_station_connections(const struct tc_station *st) {
+size_t tc_worker_connections(const struct tc_worker *st) {
   return atomic_load(&st->taken) + atomic_load(&st->here);
 }
-bool tc_station_is_idle(const struct tc_station *st) {
+bool tc_worker_is_idle(const struct tc_worker *st) {
   return atomic_load(&st->idle);
 }
-bool tc_station_is_quiet(const struct tc_station *st) {
+bool tc_worker_is_quiet(const struct tc_worker *st) {
   return atomic_load(&st->quiet);
 }
-uint64_t tc_station_beats(const struct tc_station *st) {
+uint64_t tc_worker_beats(const struct tc_worker *st) {
   return atomic_load(&st->loop.beats);
 }
 
@@ -185,8 +185,8 @@ static enum tc_shortage shortage(const void *store, bool of_log) {
   return tc_store_shortage(store, of_log);
 }
 
-tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out) {
-  struct tc_station *st = calloc(1, sizeof *st);
+tb_rc tc_worker_open(const struct tc_worker_env *env, struct tc_worker **out) {
+  struct tc_worker *st = calloc(1, sizeof *st);
   struct tc_loop_handler handler = { st, on_message, on_drained, on_tick, on_stop };
   const struct tc_config *config = env->config;
   tb_rc rc;
@@ -211,35 +211,35 @@ tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out)
                                             .shortage = shortage,
                                             .shortage_self = env->store,
                                             .loop = env->number,
-                                            .tenants = env->tenants,
-                                            .gate = env->gate,
+                                            .quotas = env->quotas,
+                                            .limiter = env->limiter,
                                             .recorders = env->recorders };
 
-  rc = tc_tap_new(env->leases, env->number, &st->tap);
-  struct tc_understand_env understand = { .uv = &st->loop.uv,
-                                          .config = config,
-                                          .metrics = &st->metrics,
-                                          .reports = env->reports,
-                                          .history = env->history,
-                                          .feed = env->feed,
-                                          .tap = st->tap,
-                                          .store = store,
-                                          .loop = env->number,
-                                          .files = env->store,
-                                          .open_file = open_file };
+  rc = tc_event_tap_new(env->leases, env->number, &st->tap);
+  struct tc_scheduler_env understand = { .uv = &st->loop.uv,
+                                         .config = config,
+                                         .metrics = &st->metrics,
+                                         .reports = env->reports,
+                                         .history = env->history,
+                                         .feed = env->feed,
+                                         .tap = st->tap,
+                                         .store = store,
+                                         .loop = env->number,
+                                         .files = env->store,
+                                         .open_file = open_file };
 
   if (rc == TB_OK) rc = tc_connections_new(&connections, &st->connections);
-  if (rc == TB_OK) rc = tc_understand_new(&understand, &st->understand);
+  if (rc == TB_OK) rc = tc_scheduler_new(&understand, &st->understand);
   st->understanding = rc == TB_OK;
   if (rc != TB_OK) {
-    tc_station_close(st);
+    tc_worker_close(st);
     return rc;
   }
   *out = st;
   return TB_OK;
 }
 
-tb_rc tc_station_start(struct tc_station *st) {
+tb_rc tc_worker_start(struct tc_worker *st) {
   char name[16]; /* as top and gdb show it */
 
   TB_TRY(tc_loop_start(&st->loop));
@@ -249,23 +249,23 @@ tb_rc tc_station_start(struct tc_station *st) {
   return TB_OK;
 }
 
-void tc_station_stop(struct tc_station *st) {
+void tc_worker_stop(struct tc_worker *st) {
   tc_loop_stop(&st->loop);
 }
 
-void tc_station_close(struct tc_station *st) {
+void tc_worker_close(struct tc_worker *st) {
   if (st == NULL) return;
   if (st->started) {
     tc_loop_join(&st->loop, drop);
   } else {
-    if (st->understanding) tc_understand_close(st->understand);
+    if (st->understanding) tc_scheduler_close(st->understand);
     if (st->connections != NULL) tc_connections_close(st->connections);
     tc_tls_loop_close(&st->tls);
     tc_loop_close(&st->loop, drop);
   }
   tc_connections_free(st->connections);
-  tc_understand_free(st->understand);
-  tc_tap_free(st->tap);
+  tc_scheduler_free(st->understand);
+  tc_event_tap_free(st->tap);
   SSL_CTX_free(st->context);
   free(st);
 }

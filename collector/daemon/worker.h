@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One loop with what lives on it: its agents' connections and its streams' understanding.
  *
- *   main, leases ──orders──> station <──replies── store
+ *   main, leases ──orders──> worker <──replies── store
  *
  * Memory    owns its loop, connections, understanding and counters.
  * Threads   open and close on the main thread, while the loop does not run; order from the main thread,
@@ -15,27 +15,26 @@
 #include "collector/ingest/connection.h"
 #include "collector/net/event_loop.h"
 
-struct tc_station;
+struct tc_worker;
 
-struct tc_station_env {
+struct tc_worker_env {
   const struct tc_config *config;
   struct tc_reports *reports;
-  struct tc_history *history;
+  struct tc_pauses_history *history;
   struct tc_feed *feed;
   struct tc_leases *leases;
   struct tc_store *store;
-  atomic_uint *handshakes; /* at this moment, of all stations */
-  struct tc_tenants *tenants;
-  struct tc_gate *gate;
+  atomic_uint *handshakes; /* at this moment, of all workers */
+  struct tc_quotas *quotas;
+  struct tc_handshake_limiter *limiter;
   struct tc_recorders *recorders;
   unsigned number; /* its loop's, and its sender's at the store */
 };
 
-TB_MUST tb_rc tc_station_open(const struct tc_station_env *env, struct tc_station **out);
-TB_MUST tb_rc tc_station_start(struct tc_station *station);
-void tc_station_stop(struct tc_station *station); /* any thread */
-void tc_station_close(
-    struct tc_station *station); /* joins a started and stopped one; NULL is fine */
+TB_MUST tb_rc tc_worker_open(const struct tc_worker_env *env, struct tc_worker **out);
+TB_MUST tb_rc tc_worker_start(struct tc_worker *worker);
+void tc_worker_stop(struct tc_worker *worker);  /* any thread */
+void tc_worker_close(struct tc_worker *worker); /* joins a started and stopped one; NULL is fine */
 
 enum tc_order_kind {
   TC_ORDER_ACCEPT,  /* fd, peer: a new connection */
@@ -50,22 +49,22 @@ struct tc_order {
   enum tc_order_kind kind;
   int fd;
   char peer[64];
-  uint64_t source;  /* the gate's */
+  uint64_t source;  /* the limiter's */
   SSL_CTX *context; /* counted */
 };
 
 /* Owns what the order holds, if it answers true; false: no room or no memory. */
-bool tc_station_order(struct tc_station *station, const struct tc_order *order);
+bool tc_worker_order(struct tc_worker *worker, const struct tc_order *order);
 /* Takes reply over when it answers true. */
-bool tc_station_reply(struct tc_station *station, enum tc_from from, struct tc_reply *reply);
+bool tc_worker_reply(struct tc_worker *worker, enum tc_from from, struct tc_reply *reply);
 
 /* From the leases' thread. Takes order over when it answers true. */
-bool tc_station_tap(struct tc_station *station, struct tc_tap_order *order);
+bool tc_worker_tap(struct tc_worker *worker, struct tc_event_tap_order *order);
 
-struct tc_metrics *tc_station_metrics(struct tc_station *station);
-size_t tc_station_connections(const struct tc_station *station);
-bool tc_station_is_idle(const struct tc_station *station);  /* no generation waits */
-bool tc_station_is_quiet(const struct tc_station *station); /* the order was carried out */
-uint64_t tc_station_beats(const struct tc_station *station);
+struct tc_metrics *tc_worker_metrics(struct tc_worker *worker);
+size_t tc_worker_connections(const struct tc_worker *worker);
+bool tc_worker_is_idle(const struct tc_worker *worker);  /* no generation waits */
+bool tc_worker_is_quiet(const struct tc_worker *worker); /* the order was carried out */
+uint64_t tc_worker_beats(const struct tc_worker *worker);
 
 #endif

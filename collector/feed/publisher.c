@@ -26,7 +26,7 @@ enum {
   TAKE_AT_ONCE = 256, /* items of a port before the next one's */
 };
 static const uint64_t idle_ns = UINT64_C(1000000000);
-static const uint64_t nap_ns_max = 10000000; /* in which no mailbox fills up */
+static const uint64_t nap_ns_max = 10000000; /* in which no queue fills up */
 
 /* A socket for each kind of listener: whether a subscriber of nng's leaves is learnt in two ways. */
 enum { PLAIN, OVER_TLS, OUTLETS };
@@ -42,7 +42,7 @@ struct outlet {
 
 struct tc_feed {
   const struct tc_config *config;
-  struct tc_mailbox *inbox; /* a port each */
+  struct tc_spsc_queue *inbox; /* a port each */
   unsigned ports;
   atomic_size_t backlog; /* bytes of items, until they are sent */
   struct tc_feed_bundles *bundles;
@@ -52,7 +52,7 @@ struct tc_feed {
   struct outlet outlets[OUTLETS];
   struct tc_nng_listeners listeners;
   atomic_ullong turns;
-  struct tc_waker waker;
+  struct tc_wakeup wakeup;
   pthread_t thread;
   bool runs;
   atomic_bool stop;
@@ -120,7 +120,7 @@ void tc_feed_publish(struct tc_feed *feed, unsigned port, struct tc_feed_origin 
   struct tc_feed_item *item = make_item(feed, origin, note);
 
   assert(port < feed->ports);
-  if (item != NULL && tc_mailbox_post(&feed->inbox[port], item)) {
+  if (item != NULL && tc_spsc_queue_post(&feed->inbox[port], item)) {
     origin->missed[note->slot] = 0;
     return;
   }
@@ -193,7 +193,7 @@ static bool take_items(struct tc_feed *feed) {
     struct tc_feed_item *item;
     unsigned taken = 0;
 
-    while (taken < TAKE_AT_ONCE && (item = tc_mailbox_take(&feed->inbox[port])) != NULL) {
+    while (taken < TAKE_AT_ONCE && (item = tc_spsc_queue_take(&feed->inbox[port])) != NULL) {
       add_item(feed, item);
       taken++;
     }
@@ -218,7 +218,7 @@ static void rest(struct tc_feed *feed, uint64_t ns) {
   if (ns <= nap_ns_max)
     nanosleep(&nap, NULL);
   else
-    tc_waker_sleep(&feed->waker, ns < idle_ns ? ns : idle_ns, has_work, feed);
+    tc_wakeup_sleep(&feed->wakeup, ns < idle_ns ? ns : idle_ns, has_work, feed);
 }
 
 static void *run(void *self) {
@@ -325,12 +325,12 @@ tb_rc tc_feed_new(const struct tc_config *config, unsigned ports, struct tc_feed
   if (feed == NULL) return TB_NOMEM;
   feed->config = config;
   feed->ports = ports;
-  feed->waker.fd = -1;
-  feed->inbox = aligned_alloc(_Alignof(struct tc_mailbox), (ports + 1) * sizeof *feed->inbox);
+  feed->wakeup.fd = -1;
+  feed->inbox = aligned_alloc(_Alignof(struct tc_spsc_queue), (ports + 1) * sizeof *feed->inbox);
   tb_rc rc = feed->inbox != NULL ? tc_feed_bundles_new(&limits, sink, &feed->bundles) : TB_NOMEM;
   for (unsigned i = 0; feed->inbox != NULL && i < ports; i++)
-    tc_mailbox_init(&feed->inbox[i], tc_waker_wake, &feed->waker);
-  if (rc == TB_OK) rc = tc_waker_init(&feed->waker, NULL);
+    tc_spsc_queue_init(&feed->inbox[i], tc_wakeup_wake, &feed->wakeup);
+  if (rc == TB_OK) rc = tc_wakeup_init(&feed->wakeup, NULL);
   if (rc != TB_OK) {
     tc_feed_free(feed);
     return rc;
@@ -348,7 +348,7 @@ void tc_feed_stop(struct tc_feed *feed) {
   if (feed == NULL) return;
   atomic_store(&feed->stop, true);
   if (feed->runs) {
-    tc_waker_wake(&feed->waker);
+    tc_wakeup_wake(&feed->wakeup);
     pthread_join(feed->thread, NULL);
     feed->runs = false;
   }
@@ -367,9 +367,9 @@ void tc_feed_free(struct tc_feed *feed) {
   if (feed->outlets[PLAIN].is_left || feed->outlets[OVER_TLS].is_left)
     return; /* on_pipe() may yet be called */
   for (unsigned i = 0; feed->inbox != NULL && i < feed->ports; i++)
-    while ((item = tc_mailbox_take(&feed->inbox[i])) != NULL) free(item);
+    while ((item = tc_spsc_queue_take(&feed->inbox[i])) != NULL) free(item);
   tc_feed_bundles_free(feed->bundles);
-  tc_waker_fini(&feed->waker);
+  tc_wakeup_fini(&feed->wakeup);
   free(feed->inbox);
   free(feed);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The live feed: what the loops find out, published while it happens.
  *
- *   loop ──note──> port ──mailbox──> feed thread: topics, bundles ──┬──> nng PUB: subscribers of listen.feed
- *                                                                   └──mailbox──> readers in this process
+ *   loop ──note──> port ──queue──> feed thread: topics, bundles ──┬──> nng PUB: subscribers of listen.feed
+ *                                                                   └──queue──> readers in this process
  *
  * A note is one or more messages of one topic, already packed: proto/feed.proto says of what. The feed's
  * thread numbers them by topic, joins small ones, and sends. nng keeps a queue for each
- * subscriber and drops the oldest when it is full; a reader of ours has a mailbox and loses the newest.
+ * subscriber and drops the oldest when it is full; a reader of ours has a queue and loses the newest.
  * Nobody who is slow is waited for: each finds the gap in the topic's count.
  *
  * ipc:// sockets get mode 0660; tls+tcp:// takes reader certificates only (nng_engine.h).

@@ -6,7 +6,7 @@
 #include "collector/base/spsc_queue.h"
 
 struct tc_feed_reader {
-  struct tc_mailbox inbox;
+  struct tc_spsc_queue inbox;
   atomic_size_t bytes; /* in inbox */
   atomic_bool listens;
 };
@@ -19,7 +19,7 @@ tb_rc tc_feed_reader_new(void (*wake)(void *self), void *self, struct tc_feed_re
   struct tc_feed_reader *reader = aligned_alloc(_Alignof(struct tc_feed_reader), sizeof *reader);
 
   if (reader == NULL) return TB_NOMEM;
-  tc_mailbox_init(&reader->inbox, wake, self);
+  tc_spsc_queue_init(&reader->inbox, wake, self);
   atomic_init(&reader->bytes, 0);
   atomic_init(&reader->listens, false);
   *out = reader;
@@ -43,7 +43,7 @@ bool tc_feed_reader_listens(const struct tc_feed_reader *reader) {
 }
 
 struct tc_feed_message *tc_feed_reader_take(struct tc_feed_reader *reader) {
-  struct tc_feed_message *message = tc_mailbox_take(&reader->inbox);
+  struct tc_feed_message *message = tc_spsc_queue_take(&reader->inbox);
 
   if (message != NULL) atomic_fetch_sub(&reader->bytes, message->len);
   return message;
@@ -54,7 +54,7 @@ bool tc_feed_reader_give(struct tc_feed_reader *reader, struct tc_feed_message *
   if (atomic_load(&reader->bytes) + message->len > TC_FEED_READER_BYTES) return false;
   atomic_fetch_add(&reader->bytes, message->len);
   atomic_fetch_add_explicit(&message->holders, 1, memory_order_relaxed);
-  if (tc_mailbox_post(&reader->inbox, message)) return true;
+  if (tc_spsc_queue_post(&reader->inbox, message)) return true;
   atomic_fetch_sub(&reader->bytes, message->len);
   tc_feed_message_let_go(message);
   return false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reader of the live feed in this process, on a loop of its own choice.
  *
- *   feed thread ──mailbox──> tc_feed_reader_take() on the reader's thread
+ *   feed thread ──queue──> tc_feed_reader_take() on the reader's thread
  *
  * It gets every message as a subscriber does, topic NUL protobuf, and filters for itself. While it does
- * not listen it costs nothing. Messages that find its mailbox full are lost to it alone, as the
+ * not listen it costs nothing. Messages that find its queue full are lost to it alone, as the
  * topic's count shows.
  *
  * Memory    a message is shared and lives until its last holder lets go of it. What waits in the
- *           mailbox is at most TC_FEED_READER_BYTES.
+ *           queue is at most TC_FEED_READER_BYTES.
  * Threads   new before tc_feed_attach(); listen: any; take: the reader's one thread. wake() is called on
  *           the feed's thread (uv_async_send() fits).
  * Errors    new: TB_NOMEM.

@@ -26,8 +26,9 @@ static void fail(struct tc__http_job *job, tb_rc rc, const struct tb_diag *diag)
 }
 
 /* NULL: failed, and said so. */
-static const reply *ask(struct tc__http_job *job, struct tc_archive_desk *desk, const request *q) {
-  const reply *r = tc_archive_desk_ask(desk, q);
+static const reply *ask(struct tc__http_job *job, struct tc_query_session *session,
+                        const request *q) {
+  const reply *r = tc_query_session_ask(session, q);
 
   if (r->rc == TB_OK) return r;
   tc__answer_fail_rc(&job->answer, (tb_rc)r->rc, r->error);
@@ -43,22 +44,22 @@ static bool no_parameters(struct tc__http_job *job) {
   return rc == TB_OK;
 }
 
-void tc__api_metrics(struct tc__http_job *job, struct tc_archive_desk *desk) {
+void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session) {
   const struct tc_http_source *source = &job->http->env.source;
 
-  (void)desk;
+  (void)session;
   tb_rc rc = source->metrics(source->self, &job->answer.body);
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, "");
 }
 
-void tc__api_streams(struct tc__http_job *job, struct tc_archive_desk *desk) {
+void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
   request q = TRACECOLLECT__V1__REQUEST__INIT;
 
   q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
   q.status = &status;
   if (!no_parameters(job)) return;
-  const reply *r = ask(job, desk, &q);
+  const reply *r = ask(job, session, &q);
   if (r == NULL) return;
   tp_json_message(&job->answer.body, &r->status->base);
   tb_buf_byte(&job->answer.body, '\n');
@@ -103,7 +104,7 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
   return tc_http_number("after", after, 0, INT64_MAX, diag, &list->after);
 }
 
-void tc__api_segments(struct tc__http_job *job, struct tc_archive_desk *desk) {
+void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__Selector selector = TRACECOLLECT__V1__SELECTOR__INIT;
   request q = TRACECOLLECT__V1__REQUEST__INIT;
@@ -118,7 +119,7 @@ void tc__api_segments(struct tc__http_job *job, struct tc_archive_desk *desk) {
     fail(job, rc, &diag);
     return;
   }
-  const reply *r = ask(job, desk, &q);
+  const reply *r = ask(job, session, &q);
   if (r == NULL) return;
   tp_json_message(&job->answer.body, &r->list->base);
   tb_buf_byte(&job->answer.body, '\n');
@@ -159,7 +160,7 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   return TB_OK;
 }
 
-void tc__api_report(struct tc__http_job *job, struct tc_archive_desk *desk) {
+void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__ReportRequest report = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
   request q = TRACECOLLECT__V1__REQUEST__INIT;
   uint64_t rows = TP_REPORT_ROWS_SHOWN;
@@ -173,7 +174,7 @@ void tc__api_report(struct tc__http_job *job, struct tc_archive_desk *desk) {
     fail(job, rc, &diag);
     return;
   }
-  const reply *r = ask(job, desk, &q);
+  const reply *r = ask(job, session, &q);
   if (r == NULL) return;
   if (r->report->n_reports == 0) {
     tc__answer_fail(&job->answer, 404, "no stream matches that has a generation in order yet");

@@ -135,8 +135,8 @@ void tc__live_free(struct tc_http *http) {
 
 /* --- overviews --------------------------------------------------------------------------------- */
 
-static void make_overview(struct tc__http_job *job, struct tc_archive_desk *desk) {
-  tc_overview_write(desk, job->http->env.archive.reports, &job->answer.body);
+static void make_overview(struct tc__http_job *job, struct tc_query_session *session) {
+  tc_overview_write(session, job->http->env.archive.reports, &job->answer.body);
 }
 
 static void overview_made(struct tc__http_job *job, bool wanted) {
@@ -179,7 +179,7 @@ static void send_history(struct tc__http_conn *c) {
   tb_mem_init(&mem, tb_mem_libc, NULL, HISTORY_BYTES_MAX);
   tb_buf_init(&text, &mem);
   tb_buf_text(&text, "event: history\ndata: ");
-  tc_history_write(http->env.history, tc_wall_ns(), &text);
+  tc_pauses_history_write(http->env.history, tc_wall_ns(), &text);
   tb_buf_text(&text, "\n\n");
   if (text.rc == TB_OK) tc_tls_send(c->tls, text.data, text.len);
   tb_buf_fini(&text);

@@ -30,11 +30,11 @@ void tc__http_file_free(struct tc__http_conn *c) {
 
 /* --- chunks ------------------------------------------------------------------------------------ */
 
-static void read_chunk(struct tc__http_job *job, struct tc_archive_desk *desk) {
+static void read_chunk(struct tc__http_job *job, struct tc_query_session *session) {
   struct tc__http_file *f = job->self;
   size_t want = f->left < TC__FILE_CHUNK_BYTES ? (size_t)f->left : TC__FILE_CHUNK_BYTES;
 
-  (void)desk;
+  (void)session;
   tb_rc rc = tc_read_exactly(f->fd, f->row.path, f->buffer, want, f->at, &f->fault);
   f->chunk = rc == TB_OK ? want : 0;
 }
@@ -69,7 +69,7 @@ void tc__http_file_pump(struct tc__http_conn *c) {
 
 /* --- the head ---------------------------------------------------------------------------------- */
 
-static void open_segment(struct tc__http_job *job, struct tc_archive_desk *desk) {
+static void open_segment(struct tc__http_job *job, struct tc_query_session *session) {
   struct tc__http_file *f = job->self;
   struct tc_http_request *r = &job->conn->head.request;
   struct tb_diag diag;
@@ -81,7 +81,7 @@ static void open_segment(struct tc__http_job *job, struct tc_archive_desk *desk)
     rc = tc_http_number("segment", r->path + strlen("/api/v1/segments/"), 1, INT64_MAX, &diag, &id);
     if (rc == TB_PROTOCOL) rc = TB_NOTFOUND;
   }
-  if (rc == TB_OK) rc = tc_archive_desk_open(desk, id, &diag, &f->row, &f->fd);
+  if (rc == TB_OK) rc = tc_query_session_open(session, id, &diag, &f->row, &f->fd);
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
 }
 

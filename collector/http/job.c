@@ -8,31 +8,31 @@
 
 /* --- a worker's turn --------------------------------------------------------------------------- */
 
-/* False: the server is closing. desk is NULL where there is no memory for one. */
-static bool turn_begin(struct tc_http *http, struct tc_archive_desk **out_desk) {
+/* False: the server is closing. session is NULL where there is no memory for one. */
+static bool turn_begin(struct tc_http *http, struct tc_query_session **out_desk) {
   bool welcome;
 
   *out_desk = NULL;
   pthread_mutex_lock(&http->lock);
   welcome = !http->jobs_refused;
   if (welcome) http->jobs_running++;
-  if (welcome && http->desk_count > 0) *out_desk = http->desks[--http->desk_count];
+  if (welcome && http->desk_count > 0) *out_desk = http->sessions[--http->desk_count];
   pthread_mutex_unlock(&http->lock);
-  if (welcome && *out_desk == NULL) *out_desk = tc_archive_desk_new(&http->env.archive);
+  if (welcome && *out_desk == NULL) *out_desk = tc_query_session_new(&http->env.archive);
   return welcome;
 }
 
-/* While jobs_running counts us the store is open, so a desk too many goes first. */
-static void turn_end(struct tc_http *http, struct tc_archive_desk *desk) {
+/* While jobs_running counts us the store is open, so a session too many goes first. */
+static void turn_end(struct tc_http *http, struct tc_query_session *session) {
   bool kept = false;
 
   pthread_mutex_lock(&http->lock);
-  if (desk != NULL && http->desk_count < sizeof http->desks / sizeof http->desks[0]) {
-    http->desks[http->desk_count++] = desk;
+  if (session != NULL && http->desk_count < sizeof http->sessions / sizeof http->sessions[0]) {
+    http->sessions[http->desk_count++] = session;
     kept = true;
   }
   pthread_mutex_unlock(&http->lock);
-  if (!kept) tc_archive_desk_free(desk);
+  if (!kept) tc_query_session_free(session);
   pthread_mutex_lock(&http->lock);
   if (--http->jobs_running == 0) pthread_cond_broadcast(&http->idle);
   pthread_mutex_unlock(&http->lock);
@@ -40,14 +40,14 @@ static void turn_end(struct tc_http *http, struct tc_archive_desk *desk) {
 
 static void on_work(uv_work_t *work) {
   struct tc__http_job *job = work->data;
-  struct tc_archive_desk *desk;
+  struct tc_query_session *session;
 
-  if (!turn_begin(job->http, &desk)) return;
-  if (desk != NULL)
-    job->run(job, desk);
+  if (!turn_begin(job->http, &session)) return;
+  if (session != NULL)
+    job->run(job, session);
   else
     tc__answer_fail_rc(&job->answer, TB_NOMEM, "");
-  turn_end(job->http, desk);
+  turn_end(job->http, session);
 }
 
 /* --- on the loop ------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ void tc__job_answer(struct tc__http_job *job, bool wanted) {
 }
 
 void tc__conn_work(struct tc__http_conn *c, const char *type,
-                   void (*run)(struct tc__http_job *job, struct tc_archive_desk *desk)) {
+                   void (*run)(struct tc__http_job *job, struct tc_query_session *session)) {
   const struct tc__http_job job = { .run = run, .done = tc__job_answer, .answer.type = type };
 
   if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
@@ -100,5 +100,5 @@ void tc__jobs_end(struct tc_http *http) {
   http->jobs_refused = true;
   while (http->jobs_running > 0) pthread_cond_wait(&http->idle, &http->lock);
   pthread_mutex_unlock(&http->lock);
-  while (http->desk_count > 0) tc_archive_desk_free(http->desks[--http->desk_count]);
+  while (http->desk_count > 0) tc_query_session_free(http->sessions[--http->desk_count]);
 }

@@ -263,7 +263,7 @@ static tb_rc write_all(struct tb_buf *out, const Tracecollect__V1__StatusReply *
   return TB_OK;
 }
 
-void tc_overview_write(struct tc_archive_desk *desk, struct tc_reports *reports,
+void tc_overview_write(struct tc_query_session *session, struct tc_reports *reports,
                        struct tb_buf *out) {
   Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
@@ -272,7 +272,7 @@ void tc_overview_write(struct tc_archive_desk *desk, struct tc_reports *reports,
 
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
   request.status = &status;
-  const Tracecollect__V1__Reply *reply = tc_archive_desk_ask(desk, &request);
+  const Tracecollect__V1__Reply *reply = tc_query_session_ask(session, &request);
   if (reply->rc != TB_OK) return;
   tb_mem_init(&mem, tb_mem_libc, NULL, REPORTS_MEMORY_MAX);
   tb_arena_init(&arena, &mem, 256 << 10);

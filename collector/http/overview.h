@@ -16,7 +16,7 @@
 enum { TC_OVERVIEW_STREAMS_MAX = 500, TC_OVERVIEW_BLOCKED_MAX = 100, TC_OVERVIEW_FRAMES_MAX = 32 };
 
 /* Nothing is written where the catalog cannot be asked. */
-void tc_overview_write(struct tc_archive_desk *desk, struct tc_reports *reports,
+void tc_overview_write(struct tc_query_session *session, struct tc_reports *reports,
                        struct tb_buf *out);
 
 #endif

@@ -89,7 +89,7 @@ struct tc_http {
   pthread_cond_t idle;
   unsigned jobs_running;
   bool jobs_refused;
-  struct tc_archive_desk *desks[8]; /* not in use */
+  struct tc_query_session *sessions[8]; /* not in use */
   unsigned desk_count;
 };
 
@@ -115,9 +115,9 @@ struct tc__http_job {
   uv_work_t work;
   struct tc_http *http;
   struct tc__http_conn *conn; /* NULL: nobody's */
-  /* On a worker. desk is NULL where there was no memory for one or the server is closing; the request
+  /* On a worker. session is NULL where there was no memory for one or the server is closing; the request
    * of conn may be read, nothing else of it. */
-  void (*run)(struct tc__http_job *job, struct tc_archive_desk *desk);
+  void (*run)(struct tc__http_job *job, struct tc_query_session *session);
   /* On the loop. False: it was called off, or its connection is gone. */
   void (*done)(struct tc__http_job *job, bool wanted);
   struct tc__http_answer answer;
@@ -130,14 +130,14 @@ bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct t
 void tc__job_answer(struct tc__http_job *job, bool wanted);
 /* A route whose answer run() makes. */
 void tc__conn_work(struct tc__http_conn *c, const char *type,
-                   void (*run)(struct tc__http_job *job, struct tc_archive_desk *desk));
+                   void (*run)(struct tc__http_job *job, struct tc_query_session *session));
 void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at work */
 
 /* http_api.c */
-void tc__api_metrics(struct tc__http_job *job, struct tc_archive_desk *desk);
-void tc__api_streams(struct tc__http_job *job, struct tc_archive_desk *desk);
-void tc__api_segments(struct tc__http_job *job, struct tc_archive_desk *desk);
-void tc__api_report(struct tc__http_job *job, struct tc_archive_desk *desk);
+void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_report(struct tc__http_job *job, struct tc_query_session *session);
 
 /* http_file.c */
 void tc__http_file_begin(struct tc__http_conn *c);

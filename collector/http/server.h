@@ -53,9 +53,9 @@ struct tc_http_env {
   struct tc_http_limits limits;
   struct tc_http_source source;
   struct tc_metrics *metrics; /* counts there, on the loop's thread */
-  struct tc_archive_desk_env archive;
-  struct tc_feed *feed;       /* NULL: live events are overviews only */
-  struct tc_history *history; /* NULL: a page begins with what it sees itself */
+  struct tc_query_session_env archive;
+  struct tc_feed *feed;              /* NULL: live events are overviews only */
+  struct tc_pauses_history *history; /* NULL: a page begins with what it sees itself */
 };
 
 struct tc_http;

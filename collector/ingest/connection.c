@@ -239,17 +239,18 @@ static void take_limits(struct connection *c) {
 }
 
 static void leave_gate(struct connection *c, bool failed) {
-  if (c->set->env.gate != NULL) tc_gate_leave(c->set->env.gate, c->source, failed, uv_hrtime());
+  if (c->set->env.limiter != NULL)
+    tc_handshake_limiter_leave(c->set->env.limiter, c->source, failed, uv_hrtime());
 }
 
 static void enter_tenant(struct connection *c) {
   const struct tc_config *config = c->set->env.config;
   uint64_t most = config->agents_identity_connections_max;
-  tb_rc rc = tc_tenants_enter(c->set->env.tenants, c->identity, most, &c->tenant);
+  tb_rc rc = tc_quotas_enter(c->set->env.quotas, c->identity, most, &c->quota);
   char reason[96];
 
   if (rc == TB_OK) {
-    c->ingest.tenant = c->tenant;
+    c->ingest.quota = c->quota;
     take_limits(c);
     return;
   }
@@ -301,7 +302,7 @@ static void on_closed(void *self, const char *why) {
   c->ending = true;
   tc_ingest_fini(&c->ingest);
   if (c->joined) tc_recorders_leave(c->set->env.recorders, c->id);
-  if (c->tenant != NULL) tc_tenants_leave(c->set->env.tenants, c->tenant);
+  if (c->quota != NULL) tc_quotas_leave(c->set->env.quotas, c->quota);
   tb_map_remove(&c->set->by_id, c->id);
   if (!c->open) {
     tc_metric_add(&metrics->handshakes_failed_total, 1);

@@ -2,7 +2,7 @@
 /* The agents of one loop: TLS below, ingest above, and between them the conversation of
  * docs/PROTOCOL.md: WELCOME, acks with credit, heartbeats, REFUSE, GOAWAY.
  *
- * Answers are coalesced: what the store said in one drain of its mailbox becomes one ACK a connection
+ * Answers are coalesced: what the store said in one drain of its queue becomes one ACK a connection
  * (tc_connections_flush()). While the store is behind, a connection is not read: it waits in a queue
  * until the store has answered or a record was freed. A connection that does wrong is refused by name and lingers (collector/net/tls_connection.h);
  * no other connection notices.
@@ -36,10 +36,10 @@ struct tc_connections_env {
   /* What the store's log or archive wait for; NULL: it is not known. */
   enum tc_shortage (*shortage)(const void *self, bool of_log);
   const void *shortage_self;
-  unsigned loop;                  /* its number: replies come back by it */
-  struct tc_tenants *tenants;     /* all loops' */
-  struct tc_gate *gate;           /* where handshakes were let in; NULL: there is none */
-  struct tc_recorders *recorders; /* where agents are asked for snaps; NULL: nowhere */
+  unsigned loop;                        /* its number: replies come back by it */
+  struct tc_quotas *quotas;             /* all loops' */
+  struct tc_handshake_limiter *limiter; /* where handshakes were let in; NULL: there is none */
+  struct tc_recorders *recorders;       /* where agents are asked for snaps; NULL: nowhere */
 };
 
 TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out);
@@ -47,7 +47,7 @@ TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc
 void tc_connections_close(struct tc_connections *set);
 void tc_connections_free(struct tc_connections *set);
 
-/* Owns fd. peer: address for people; source: what the gate let in, left when the handshake is over. */
+/* Owns fd. peer: address for people; source: what the limiter let in, left when the handshake is over. */
 void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, const char *peer,
                            uint64_t source);
 /* About one of them, or about all (FAILED). reply is lent. */

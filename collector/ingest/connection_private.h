@@ -10,9 +10,9 @@
 #include "collector/ingest/session.h"
 #include "proto/frame.pb-c.h"
 
-/* What a connection waits for: a place in the store's mailbox; memory for the record it has begun, or its tenant's share
+/* What a connection waits for: a place in the store's queue; memory for the record it has begun, or its quota's share
  * of the archive, which records give back as they are freed; the time at which a rate lets it go on. One that waits for
- * the mailbox holds memory, so no queue may wait for another. */
+ * the queue holds memory, so no queue may wait for another. */
 enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAIT_RATE, TC__WAITS };
 
 struct connection {
@@ -22,8 +22,8 @@ struct connection {
   uint64_t id;
   struct tc_ingest ingest;
   struct tb_diag diag;
-  uint64_t source; /* as the gate knows it */
-  struct tc_tenant *tenant;
+  uint64_t source; /* as the limiter knows it */
+  struct tc_quota *quota;
   bool open;     /* handshake done */
   bool attached; /* the store knows us: a DETACH is owed */
   bool joined;   /* the recorders know us */
@@ -67,7 +67,7 @@ struct tc_connections {
   struct tb_mem mem;
   struct tb_map by_id;
   struct connection *first;
-  struct connection *dirty; /* empty between two drains of the mailbox */
+  struct connection *dirty; /* empty between two drains of the queue */
   size_t count;
   uint64_t next_id;
   bool store_failed;

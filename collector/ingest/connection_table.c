@@ -7,8 +7,8 @@
 
 #include "collector/ingest/connection_private.h"
 
-/* A mailbox with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer
- * is for what neither tells: a mailbox of DETACHes, a wait that began as the last record was freed. */
+/* A queue with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer
+ * is for what neither tells: a queue of DETACHes, a wait that began as the last record was freed. */
 enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
 void tc__forget(struct connection *c) {
@@ -54,7 +54,7 @@ void tc__waits_no_more(struct connection *c) {
 
 static void on_retry(uv_timer_t *timer);
 
-/* By a limit of its own or its tenant's: it gives its turn up, as others' records may find room. */
+/* By a limit of its own or its quota's: it gives its turn up, as others' records may find room. */
 static bool is_limited(const struct connection *c) {
   return c->ingest.hold > TC_HOLD_MEMORY;
 }
@@ -78,7 +78,7 @@ void tc__wait_for_store(struct connection *c) {
   if (!c->waiting && !gone) count_hold(c);
   if (c->waiting && !gone && c->wait == wait && !is_limited(c)) return;
   tc__waits_no_more(c);
-  /* What is left of one that has gone is the first: it needs a place in the mailbox and nothing else. */
+  /* What is left of one that has gone is the first: it needs a place in the queue and nothing else. */
   wait_add(c, wait, gone ? &set->waits[wait].first : set->waits[wait].end);
   if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
   if (!uv_is_active((uv_handle_t *)&set->retry))
@@ -104,7 +104,7 @@ static void offer_mailbox(struct tc_connections *set) {
   }
 }
 
-/* One that finds no memory ends it, unless the limit is its tenant's: then others are tried. */
+/* One that finds no memory ends it, unless the limit is its quota's: then others are tried. */
 static void offer_memory(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
   size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
@@ -208,7 +208,8 @@ void tc_connections_tick(struct tc_connections *set) {
 }
 
 static void turn_away(struct tc_connections *set, struct connection *c, uint64_t source) {
-  if (set->env.gate != NULL) tc_gate_leave(set->env.gate, source, false, uv_hrtime());
+  if (set->env.limiter != NULL)
+    tc_handshake_limiter_leave(set->env.limiter, source, false, uv_hrtime());
   free(c);
 }
 

@@ -5,9 +5,9 @@
  * an IPv6 /64, may have so many half-open at once, and so many failed ones in a second; past the latter it
  * is closed unheard. Past the former the question is whether its handshakes get anywhere: a herd of agents
  * behind one address waits its turn, since theirs take milliseconds; one who lets them hang for
- * TC_GATE_PATIENCE_NS is closed unheard, so that others do not wait behind it.
+ * TC_HANDSHAKE_LIMITER_PATIENCE_NS is closed unheard, so that others do not wait behind it.
  *
- * Memory    a table of TC_GATE_SOURCES places. Once that many sources misbehave at the same time the next
+ * Memory    a table of TC_HANDSHAKE_LIMITER_SOURCES places. Once that many sources misbehave at the same time the next
  *           is let through: what all have together is limited elsewhere.
  * Threads   any.
  * Time      monotonic nanoseconds, handed in.
@@ -17,31 +17,33 @@
 
 #include "base/result.h"
 
-enum { TC_GATE_SOURCES = 4096, TC_GATE_PATIENCE_NS = 1000000000 };
+enum { TC_HANDSHAKE_LIMITER_SOURCES = 4096, TC_HANDSHAKE_LIMITER_PATIENCE_NS = 1000000000 };
 
-struct tc_gate;
+struct tc_handshake_limiter;
 
-struct tc_gate_limits {
+struct tc_handshake_limiter_limits {
   uint64_t half_open_max;
   uint64_t failures_rate, failures_burst; /* a second; at once */
 };
 
 /* seed: secret, so that no peer can choose who shares its place. */
-TB_MUST tb_rc tc_gate_new(uint64_t seed, struct tc_gate **out);
-void tc_gate_free(struct tc_gate *gate); /* NULL is fine */
+TB_MUST tb_rc tc_handshake_limiter_new(uint64_t seed, struct tc_handshake_limiter **out);
+void tc_handshake_limiter_free(struct tc_handshake_limiter *limiter); /* NULL is fine */
 
 /* The source of a connected socket; what is not TCP is one source. */
-uint64_t tc_gate_source(int fd);
+uint64_t tc_handshake_limiter_source(int fd);
 
-enum tc_gate_answer {
-  TC_GATE_OPEN,  /* come in, and tc_gate_leave() when the handshake is over */
-  TC_GATE_LATER, /* ask again in some milliseconds */
-  TC_GATE_CLOSED_HANGING,
-  TC_GATE_CLOSED_FAILING,
+enum tc_handshake_limiter_answer {
+  TC_HANDSHAKE_LIMITER_OPEN, /* come in, and tc_handshake_limiter_leave() when the handshake is over */
+  TC_HANDSHAKE_LIMITER_LATER, /* ask again in some milliseconds */
+  TC_HANDSHAKE_LIMITER_CLOSED_HANGING,
+  TC_HANDSHAKE_LIMITER_CLOSED_FAILING,
 };
 
-enum tc_gate_answer tc_gate_enter(struct tc_gate *gate, uint64_t source,
-                                  const struct tc_gate_limits *limits, uint64_t now_ns);
-void tc_gate_leave(struct tc_gate *gate, uint64_t source, bool failed, uint64_t now_ns);
+enum tc_handshake_limiter_answer
+tc_handshake_limiter_enter(struct tc_handshake_limiter *limiter, uint64_t source,
+                           const struct tc_handshake_limiter_limits *limits, uint64_t now_ns);
+void tc_handshake_limiter_leave(struct tc_handshake_limiter *limiter, uint64_t source, bool failed,
+                                uint64_t now_ns);
 
 #endif

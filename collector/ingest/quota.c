@@ -10,7 +10,7 @@
 enum { BUCKETS = 1024 };
 
 struct entry {
-  struct tc_tenant tenant; /* first: what others hold */
+  struct tc_quota quota; /* first: what others hold */
   struct entry *next;
   uint64_t connections;
   char identity[];
@@ -20,7 +20,7 @@ struct entry {
 static atomic_size_t with_jobs;
 static atomic_ullong jobs_done;
 
-size_t tc_tenants_with_jobs(void) {
+size_t tc_quotas_with_jobs(void) {
   return atomic_load_explicit(&with_jobs, memory_order_relaxed);
 }
 
@@ -28,55 +28,55 @@ uint64_t tc_jobs_done(void) {
   return atomic_load_explicit(&jobs_done, memory_order_relaxed);
 }
 
-void tc_job_begun(struct tc_tenant *tenant) {
-  if (atomic_fetch_add_explicit(&tenant->jobs, 1, memory_order_relaxed) == 0)
+void tc_job_begun(struct tc_quota *quota) {
+  if (atomic_fetch_add_explicit(&quota->jobs, 1, memory_order_relaxed) == 0)
     atomic_fetch_add_explicit(&with_jobs, 1, memory_order_relaxed);
 }
 
-void tc_job_done(struct tc_tenant *tenant) {
+void tc_job_done(struct tc_quota *quota) {
   atomic_fetch_add_explicit(&jobs_done, 1, memory_order_relaxed);
-  if (atomic_fetch_sub_explicit(&tenant->jobs, 1, memory_order_relaxed) == 1)
+  if (atomic_fetch_sub_explicit(&quota->jobs, 1, memory_order_relaxed) == 1)
     atomic_fetch_sub_explicit(&with_jobs, 1, memory_order_relaxed);
 }
 
-struct tc_tenants {
+struct tc_quotas {
   pthread_mutex_t lock;
   struct entry *buckets[BUCKETS];
 };
 
-tb_rc tc_tenants_new(struct tc_tenants **out) {
-  struct tc_tenants *tenants = calloc(1, sizeof *tenants);
+tb_rc tc_quotas_new(struct tc_quotas **out) {
+  struct tc_quotas *quotas = calloc(1, sizeof *quotas);
 
-  if (tenants == NULL) return TB_NOMEM;
-  pthread_mutex_init(&tenants->lock, NULL);
-  *out = tenants;
+  if (quotas == NULL) return TB_NOMEM;
+  pthread_mutex_init(&quotas->lock, NULL);
+  *out = quotas;
   return TB_OK;
 }
 
-void tc_tenants_free(struct tc_tenants *tenants) {
-  if (tenants == NULL) return;
+void tc_quotas_free(struct tc_quotas *quotas) {
+  if (quotas == NULL) return;
   for (size_t i = 0; i < BUCKETS; i++)
-    for (struct entry *entry = tenants->buckets[i], *next; entry != NULL; entry = next) {
+    for (struct entry *entry = quotas->buckets[i], *next; entry != NULL; entry = next) {
       next = entry->next;
       free(entry);
     }
-  pthread_mutex_destroy(&tenants->lock);
-  free(tenants);
+  pthread_mutex_destroy(&quotas->lock);
+  free(quotas);
 }
 
 /* Names come with a certificate of ours, so nobody chooses them to share a bucket. */
-static struct entry **bucket_of(struct tc_tenants *tenants, const char *identity) {
+static struct entry **bucket_of(struct tc_quotas *quotas, const char *identity) {
   uint64_t hash = 0xcbf29ce484222325u;
 
   for (; *identity != '\0'; identity++) hash = (hash ^ (unsigned char)*identity) * 0x100000001b3u;
-  return &tenants->buckets[hash % BUCKETS];
+  return &quotas->buckets[hash % BUCKETS];
 }
 
-/* A thread that frees the last record does not look at its tenant afterwards. A name cannot escape its rate by coming
+/* A thread that frees the last record does not look at its quota afterwards. A name cannot escape its rate by coming
  * back. */
 static bool is_idle(struct entry *entry) {
-  return entry->connections == 0 && atomic_load(&entry->tenant.record_bytes) == 0 &&
-         tc_pace_is_idle(&entry->tenant.pace, tc_mono_ns());
+  return entry->connections == 0 && atomic_load(&entry->quota.record_bytes) == 0 &&
+         tc_rate_limit_is_idle(&entry->quota.pace, tc_mono_ns());
 }
 
 static struct entry *find(struct entry **at, const char *identity) {
@@ -107,12 +107,12 @@ static struct entry *make(struct entry **at, const char *identity) {
   return entry;
 }
 
-tb_rc tc_tenants_enter(struct tc_tenants *tenants, const char *identity, uint64_t connections_max,
-                       struct tc_tenant **out) {
+tb_rc tc_quotas_enter(struct tc_quotas *quotas, const char *identity, uint64_t connections_max,
+                      struct tc_quota **out) {
   tb_rc rc = TB_OK;
 
-  pthread_mutex_lock(&tenants->lock);
-  struct entry **bucket = bucket_of(tenants, identity);
+  pthread_mutex_lock(&quotas->lock);
+  struct entry **bucket = bucket_of(quotas, identity);
   struct entry *entry = find(bucket, identity);
   if (entry == NULL) entry = make(bucket, identity);
   if (entry == NULL)
@@ -121,15 +121,15 @@ tb_rc tc_tenants_enter(struct tc_tenants *tenants, const char *identity, uint64_
     rc = TB_BUDGET;
   else
     entry->connections++;
-  pthread_mutex_unlock(&tenants->lock);
-  if (rc == TB_OK) *out = &entry->tenant;
+  pthread_mutex_unlock(&quotas->lock);
+  if (rc == TB_OK) *out = &entry->quota;
   return rc;
 }
 
-void tc_tenants_leave(struct tc_tenants *tenants, struct tc_tenant *tenant) {
-  struct entry *entry = (struct entry *)tenant;
+void tc_quotas_leave(struct tc_quotas *quotas, struct tc_quota *quota) {
+  struct entry *entry = (struct entry *)quota;
 
-  pthread_mutex_lock(&tenants->lock);
+  pthread_mutex_lock(&quotas->lock);
   entry->connections--;
-  pthread_mutex_unlock(&tenants->lock);
+  pthread_mutex_unlock(&quotas->lock);
 }

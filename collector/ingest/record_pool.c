@@ -86,15 +86,15 @@ static void wake_waiters(void) {
   pthread_mutex_unlock(&waiters_lock);
 }
 
-struct tc_record *tc_record_new(uint32_t len, struct tc_tenant *tenant) {
+struct tc_record *tc_record_new(uint32_t len, struct tc_quota *quota) {
   size_t bytes = sizeof(struct tc_record) + len;
   struct tc_record *record = is_of_stock(bytes) ? take_stock() : NULL;
 
   if (record == NULL) record = malloc(is_of_stock(bytes) ? STOCK_BYTES : bytes);
   if (record == NULL) return NULL;
   atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
-  if (tenant != NULL) atomic_fetch_add_explicit(&tenant->record_bytes, bytes, memory_order_relaxed);
-  *record = (struct tc_record){ .free = tc_record_free, .len = len, .tenant = tenant };
+  if (quota != NULL) atomic_fetch_add_explicit(&quota->record_bytes, bytes, memory_order_relaxed);
+  *record = (struct tc_record){ .free = tc_record_free, .len = len, .quota = quota };
   return record;
 }
 
@@ -102,10 +102,10 @@ void tc_record_free(struct tc_record *record) {
   if (record == NULL) return;
   size_t bytes = sizeof *record + record->len;
   atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
-  /* A tenant without bytes may be forgotten: they are given back last. */
-  if (record->is_job) tc_job_done(record->tenant);
-  if (record->tenant != NULL)
-    atomic_fetch_sub_explicit(&record->tenant->record_bytes, bytes, memory_order_release);
+  /* A quota without bytes may be forgotten: they are given back last. */
+  if (record->is_job) tc_job_done(record->quota);
+  if (record->quota != NULL)
+    atomic_fetch_sub_explicit(&record->quota->record_bytes, bytes, memory_order_release);
   if (!is_of_stock(bytes) || !put_stock(record)) free(record);
   /* Either the waiter finds this record's memory free, or it is seen here. */
   atomic_thread_fence(memory_order_seq_cst);

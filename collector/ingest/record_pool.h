@@ -5,7 +5,7 @@
  * loop's thread and freed on a store's, some thousand a second, and the allocator would give their pages
  * back to the system and fault them in again each time (0.2 ms a MB).
  *
- * Memory    every record in use is counted, and charged to its tenant until it is freed; the stock holds up to
+ * Memory    every record in use is counted, and charged to its quota until it is freed; the stock holds up to
  *           TC_RECORDS_KEPT beside them.
  * Threads   any.
  * Errors    NULL: no memory.
@@ -18,8 +18,8 @@
 
 enum { TC_RECORDS_KEPT = 128 }; /* of 66 KiB */
 
-/* len, tenant, free and nothing else are set. tenant may be NULL. */
-struct tc_record *tc_record_new(uint32_t len, struct tc_tenant *tenant);
+/* len, quota, free and nothing else are set. quota may be NULL. */
+struct tc_record *tc_record_new(uint32_t len, struct tc_quota *quota);
 void tc_record_free(struct tc_record *record); /* accepts NULL */
 
 /* Wakes a loop whose connections wait for memory. */

@@ -22,27 +22,27 @@ static tb_rc hold(struct tc_ingest *in, enum tc_ingest_hold why) {
 static bool is_job(const struct tc_ingest *in) {
   enum tp_kind kind = in->frame.kind;
 
-  return in->tenant != NULL && in->state == TC_INGEST_STREAMING && in->frame.seq >= in->expected &&
+  return in->quota != NULL && in->state == TC_INGEST_STREAMING && in->frame.seq >= in->expected &&
          (kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE);
 }
 
-/* The archive works in the order of arrival. As each tenant has an equal part of the jobs that wait, it has an equal part
+/* The archive works in the order of arrival. As each quota has an equal part of the jobs that wait, it has an equal part
  * of the archive's time, and one with few jobs does not wait behind one with many. */
 static bool has_share(const struct tc_ingest *in) {
-  size_t mine = atomic_load_explicit(&in->tenant->jobs, memory_order_relaxed);
+  size_t mine = atomic_load_explicit(&in->quota->jobs, memory_order_relaxed);
 
-  size_t tenants = tc_tenants_with_jobs(); /* 0: its last job has just ended */
+  size_t quotas = tc_quotas_with_jobs(); /* 0: its last job has just ended */
 
-  return in->jobs_max == 0 || mine == 0 || tenants == 0 || mine < in->jobs_max / tenants;
+  return in->jobs_max == 0 || mine == 0 || quotas == 0 || mine < in->jobs_max / quotas;
 }
 
 static tb_rc job_begin(struct tc_ingest *in) {
   uint64_t now = tc_mono_ns();
 
   if (!has_share(in)) return hold(in, TC_HOLD_TENANT_SHARE);
-  if (!tc_pace_take(&in->pace, in->stream_rate, now)) return hold(in, TC_HOLD_STREAM_RATE);
-  if (tc_pace_take(&in->tenant->pace, in->tenant_rate, now)) return TB_OK;
-  tc_pace_return(&in->pace, in->stream_rate);
+  if (!tc_rate_limit_take(&in->pace, in->stream_rate, now)) return hold(in, TC_HOLD_STREAM_RATE);
+  if (tc_rate_limit_take(&in->quota->pace, in->tenant_rate, now)) return TB_OK;
+  tc_rate_limit_return(&in->pace, in->stream_rate);
   return hold(in, TC_HOLD_TENANT_RATE);
 }
 
@@ -51,11 +51,11 @@ static tb_rc record_begin(struct tc_ingest *in) {
   bool job = is_job(in);
 
   if (tc_records_held_bytes() + bytes > in->held_max) return hold(in, TC_HOLD_MEMORY);
-  if (in->tenant != NULL && atomic_load(&in->tenant->record_bytes) + bytes > in->tenant_held_max)
+  if (in->quota != NULL && atomic_load(&in->quota->record_bytes) + bytes > in->tenant_held_max)
     return hold(in, TC_HOLD_TENANT_MEMORY);
   if (job) TB_TRY(job_begin(in));
   in->hold = TC_HOLD_NONE;
-  struct tc_record *record = tc_record_new(in->frame.len, in->tenant);
+  struct tc_record *record = tc_record_new(in->frame.len, in->quota);
   if (record == NULL) return tb_fail(in->diag, TB_NOMEM, "no memory for a record");
   record->conn = in->conn;
   record->seq = in->frame.seq;
@@ -63,7 +63,7 @@ static tb_rc record_begin(struct tc_ingest *in) {
   record->stream = in->stream;
   record->kind = (uint8_t)in->frame.kind;
   record->is_job = job;
-  if (job) tc_job_begun(in->tenant);
+  if (job) tc_job_begun(in->quota);
   in->record = record;
   in->filled = 0;
   return TB_OK;

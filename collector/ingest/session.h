@@ -25,7 +25,7 @@ enum tc_ingest_hold {
   TC_HOLD_NONE,
   TC_HOLD_MEMORY,        /* agents.records_max */
   TC_HOLD_TENANT_MEMORY, /* agents.identity_records_max */
-  TC_HOLD_TENANT_SHARE,  /* the tenant's share of agents.generations_max */
+  TC_HOLD_TENANT_SHARE,  /* the quota's share of agents.generations_max */
   TC_HOLD_TENANT_RATE,   /* agents.identity_generations_rate */
   TC_HOLD_STREAM_RATE,   /* agents.stream_generations_rate */
 };
@@ -46,13 +46,13 @@ struct tc_ingest {
   struct tc_ingest_sink sink;
   struct tb_diag *diag;
   size_t held_max;
-  struct tc_tenant *tenant; /* NULL until it is known */
+  struct tc_quota *quota; /* NULL until it is known */
   size_t tenant_held_max;
   /* Of generations; 0: no limit. */
   uint64_t stream_rate, tenant_rate, jobs_max;
-  struct tc_pace pace;      /* of this stream's jobs */
-  enum tc_ingest_hold hold; /* why the last TB_AGAIN; NONE: the sink's, or no answer to HELLO */
-  uint64_t frames;          /* whole ones so far */
+  struct tc_rate_limit pace; /* of this stream's jobs */
+  enum tc_ingest_hold hold;  /* why the last TB_AGAIN; NONE: the sink's, or no answer to HELLO */
+  uint64_t frames;           /* whole ones so far */
   enum tc_ingest_state state;
   uint64_t conn;
   uint32_t stream;
@@ -68,7 +68,7 @@ struct tc_ingest {
 };
 
 /* held_max: above so many bytes held by all connections no new record is begun; tenant_held_max: by those of
- * its tenant, once that is set. All three may be set at any time. */
+ * its quota, once that is set. All three may be set at any time. */
 void tc_ingest_init(struct tc_ingest *in, uint64_t conn, size_t held_max,
                     struct tc_ingest_sink sink, struct tb_diag *diag);
 void tc_ingest_fini(struct tc_ingest *in);

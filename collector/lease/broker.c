@@ -14,7 +14,7 @@ static const uint64_t IDLE_NS = 1000000000; /* a turn a second, for the watchdog
 /* --- what comes -------------------------------------------------------------------------------- */
 
 static struct tc_bundle *take_from(struct tc__inbox *inbox) {
-  struct tc_bundle *bundle = tc_mailbox_take(&inbox->mailbox);
+  struct tc_bundle *bundle = tc_spsc_queue_take(&inbox->queue);
 
   if (bundle != NULL) atomic_fetch_sub(&inbox->bytes, bundle->len);
   return bundle;
@@ -57,7 +57,7 @@ static bool has_work(void *self) {
 
   if (atomic_load(&l->stopping) || atomic_load(&l->recheck)) return true;
   for (unsigned i = 0; i < l->env.loops; i++)
-    if (!tc_mailbox_is_empty(&l->inbox[i].mailbox)) return true;
+    if (!tc_spsc_queue_is_empty(&l->inbox[i].queue)) return true;
   pthread_mutex_lock(&l->lock);
   bool asked = l->asks != NULL;
   pthread_mutex_unlock(&l->lock);
@@ -73,7 +73,7 @@ static void *run(void *self) {
     take_asks(l);
     if (atomic_exchange(&l->recheck, false)) tc__lease_recheck(l);
     uint64_t sleep_ns = tc__lease_time(l);
-    if (!more) tc_waker_sleep(&l->waker, sleep_ns < IDLE_NS ? sleep_ns : IDLE_NS, has_work, l);
+    if (!more) tc_wakeup_sleep(&l->wakeup, sleep_ns < IDLE_NS ? sleep_ns : IDLE_NS, has_work, l);
   }
   return NULL;
 }
@@ -92,7 +92,7 @@ void tc_leases_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
   if (closed)
     tc__lease_refuse(ask, TB_IO, "the collector is shutting down");
   else
-    tc_waker_wake(&l->waker);
+    tc_wakeup_wake(&l->wakeup);
 }
 
 bool tc_leases_post(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle) {
@@ -100,7 +100,7 @@ bool tc_leases_post(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle
   size_t len = bundle->len;
 
   if (atomic_fetch_add(&inbox->bytes, len) + len <= TC_LEASE_TRANSIT_BYTES &&
-      tc_mailbox_post(&inbox->mailbox, bundle))
+      tc_spsc_queue_post(&inbox->queue, bundle))
     return true;
   atomic_fetch_sub(&inbox->bytes, len);
   return false;
@@ -112,7 +112,7 @@ uint64_t tc_leases_turns(const struct tc_leases *l) {
 
 void tc_leases_recheck(struct tc_leases *l) {
   atomic_store(&l->recheck, true);
-  tc_waker_wake(&l->waker);
+  tc_wakeup_wake(&l->wakeup);
 }
 
 struct tc_metrics *tc_leases_metrics(struct tc_leases *l) {
@@ -135,10 +135,10 @@ tb_rc tc_leases_new(const struct tc_leases_env *env, struct tb_diag *diag, struc
   l->lease = calloc(l->max, sizeof *l->lease);
   pthread_mutex_init(&l->lock, NULL);
   for (unsigned i = 0; i < env->loops; i++) {
-    tc_mailbox_init(&l->inbox[i].mailbox, tc_waker_wake, &l->waker);
+    tc_spsc_queue_init(&l->inbox[i].queue, tc_wakeup_wake, &l->wakeup);
     atomic_init(&l->inbox[i].bytes, 0);
   }
-  tb_rc rc = tc_waker_init(&l->waker, diag);
+  tb_rc rc = tc_wakeup_init(&l->wakeup, diag);
   if (rc == TB_OK && l->lease == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   if (rc != TB_OK) {
     tc_leases_free(l);
@@ -163,7 +163,7 @@ tb_rc tc_leases_start(struct tc_leases *l, struct tb_diag *diag) {
 void tc_leases_stop(struct tc_leases *l) {
   if (l == NULL || !l->started) return;
   atomic_store(&l->stopping, true);
-  tc_waker_wake(&l->waker);
+  tc_wakeup_wake(&l->wakeup);
   pthread_join(l->thread, NULL);
   l->started = false;
 
@@ -192,7 +192,7 @@ void tc_leases_free(struct tc_leases *l) {
       tc_lease_window_fini(&l->lease[i].window);
       sk_X509_pop_free(l->lease[i].reader, X509_free);
     }
-  tc_waker_fini(&l->waker);
+  tc_wakeup_fini(&l->wakeup);
   pthread_mutex_destroy(&l->lock);
   free(l->lease);
   free(l);

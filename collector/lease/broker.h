@@ -38,7 +38,7 @@ struct tc_lease_filter {
 };
 
 /* To a loop's tap. */
-struct tc_tap_order {
+struct tc_event_tap_order {
   bool remove;
   uint64_t lease;
   struct tc_lease_filter filter;
@@ -78,7 +78,7 @@ struct tc_leases_env {
   unsigned loops;
   void *self;
   /* Gives an order to a loop's tap, owned if true; false: no room, or the loop has ended. */
-  bool (*order)(void *self, unsigned loop, struct tc_tap_order *order);
+  bool (*order)(void *self, unsigned loop, struct tc_event_tap_order *order);
   struct tc_revocations *revoked; /* must outlive the leases; NULL: none are asked */
 };
 

@@ -23,9 +23,9 @@ struct line {
   struct tp_bundle bundle;
 };
 
-struct tc_tapped {
-  struct tc_tapped *next, **at; /* among the tap's */
-  struct tc_tap *tap;
+struct tc_tap_event {
+  struct tc_tap_event *next, **at; /* among the tap's */
+  struct tc_event_tap *tap;
   uint64_t version; /* of the tap's leases, when lines were made */
   struct tp_bundle_about about;
   struct to_durations durations;
@@ -34,14 +34,14 @@ struct tc_tapped {
   size_t n_lines;
 };
 
-struct tc_tap {
+struct tc_event_tap {
   struct tc_leases *leases;
   unsigned loop;
   struct tb_mem mem;
   struct lease *lease;
   size_t n, room;
   uint64_t version;
-  struct tc_tapped *tapped;
+  struct tc_tap_event *tapped;
 };
 
 /* --- lines ------------------------------------------------------------------------------------- */
@@ -51,19 +51,19 @@ static void line_fini(struct line *line) {
 }
 
 /* What is left of the bundle is memory only. */
-static void line_empty(struct tc_tap *tap, struct line *line) {
+static void line_empty(struct tc_event_tap *tap, struct line *line) {
   tp_bundle_fini(&line->bundle);
   tp_bundle_init(&line->bundle, &tap->mem);
 }
 
-static struct lease *find_lease(struct tc_tap *tap, uint64_t id) {
+static struct lease *find_lease(struct tc_event_tap *tap, uint64_t id) {
   for (size_t i = 0; i < tap->n; i++)
     if (tap->lease[i].id == id) return &tap->lease[i];
   return NULL;
 }
 
 /* bundle NULL: only the loss is told. */
-static void send(struct tc_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
+static void send(struct tc_event_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
   uint64_t events = bundle != NULL ? bundle->count : 0;
   size_t len = events > 0 ? tp_bundle_bytes(bundle) : 0;
   struct tc_bundle *b = malloc(sizeof *b + len);
@@ -83,13 +83,13 @@ static void send(struct tc_tap *tap, struct lease *lease, struct tp_bundle *bund
   lease->lost += events;
 }
 
-static void line_send(struct tc_tap *tap, struct line *line) {
+static void line_send(struct tc_event_tap *tap, struct line *line) {
   struct lease *lease = find_lease(tap, line->lease);
 
   if (line->bundle.count > 0 && lease != NULL) send(tap, lease, &line->bundle);
 }
 
-static void line_add(struct tc_tapped *t, struct line *line, const struct to_generation *gen,
+static void line_add(struct tc_tap_event *t, struct line *line, const struct to_generation *gen,
                      const struct to_event *ev, uint64_t position,
                      const struct to_duration *lasted) {
   struct tp_bundle *b = &line->bundle;
@@ -113,13 +113,13 @@ static bool name_fits(const char *want, bool prefix, const char *have) {
   return want[0] == '\0' || strcmp(want, have) == 0;
 }
 
-static bool stream_fits(const struct tc_lease_filter *f, const struct tc_tapped_about *about) {
+static bool stream_fits(const struct tc_lease_filter *f, const struct tc_tap_event_about *about) {
   if (f->one_stream && memcmp(f->stream, about->stream, sizeof f->stream) != 0) return false;
   return name_fits(f->service, f->service_is_prefix, about->service) &&
          name_fits(f->instance, f->instance_is_prefix, about->instance);
 }
 
-static void remove_line(struct tc_tapped *t, uint64_t lease) {
+static void remove_line(struct tc_tap_event *t, uint64_t lease) {
   for (size_t i = 0; i < t->n_lines; i++) {
     if (t->lines[i].lease != lease) continue;
     line_fini(&t->lines[i]);
@@ -128,13 +128,13 @@ static void remove_line(struct tc_tapped *t, uint64_t lease) {
   }
 }
 
-static bool has_line(const struct tc_tapped *t, uint64_t lease) {
+static bool has_line(const struct tc_tap_event *t, uint64_t lease) {
   for (size_t i = 0; t != NULL && i < t->n_lines; i++)
     if (t->lines[i].lease == lease) return true;
   return false;
 }
 
-static bool add_line(struct tc_tapped *t, const struct lease *lease) {
+static bool add_line(struct tc_tap_event *t, const struct lease *lease) {
   struct line *lines = realloc(t->lines, (t->n_lines + 1) * sizeof *lines);
 
   if (lines == NULL) return false;
@@ -145,8 +145,9 @@ static bool add_line(struct tc_tapped *t, const struct lease *lease) {
   return true;
 }
 
-static struct tc_tapped *tapped_new(struct tc_tap *tap, const struct tc_tapped_about *about) {
-  struct tc_tapped *t = calloc(1, sizeof *t);
+static struct tc_tap_event *tapped_new(struct tc_event_tap *tap,
+                                       const struct tc_tap_event_about *about) {
+  struct tc_tap_event *t = calloc(1, sizeof *t);
 
   if (t == NULL) return NULL;
   t->tap = tap;
@@ -161,7 +162,7 @@ static struct tc_tapped *tapped_new(struct tc_tap *tap, const struct tc_tapped_a
   return t;
 }
 
-void tc_tapped_free(struct tc_tapped *t) {
+void tc_tap_event_free(struct tc_tap_event *t) {
   if (t == NULL) return;
   *t->at = t->next;
   if (t->next != NULL) t->next->at = t->at;
@@ -172,8 +173,8 @@ void tc_tapped_free(struct tc_tapped *t) {
 }
 
 /* A lease that finds no memory for its line is tried again at the next generation. */
-static void match_leases(struct tc_tap *tap, const struct tc_tapped_about *about,
-                         struct tc_tapped **tapped) {
+static void match_leases(struct tc_event_tap *tap, const struct tc_tap_event_about *about,
+                         struct tc_tap_event **tapped) {
   bool all = true;
 
   for (size_t i = 0; i < tap->n; i++) {
@@ -185,21 +186,21 @@ static void match_leases(struct tc_tap *tap, const struct tc_tapped_about *about
   if (*tapped != NULL && all) (*tapped)->version = tap->version;
 }
 
-void tc_tap_begin(struct tc_tap *tap, const struct tc_tapped_about *about,
-                  struct tc_tapped **tapped) {
+void tc_event_tap_begin(struct tc_event_tap *tap, const struct tc_tap_event_about *about,
+                        struct tc_tap_event **tapped) {
   if (tap == NULL || (tap->n == 0 && *tapped == NULL)) return;
   if (*tapped == NULL || (*tapped)->version != tap->version) match_leases(tap, about, tapped);
   if (*tapped == NULL) return;
   (*tapped)->position = 0;
   if ((*tapped)->n_lines == 0) {
-    tc_tapped_free(*tapped);
+    tc_tap_event_free(*tapped);
     *tapped = NULL;
   }
 }
 
 /* --- events ------------------------------------------------------------------------------------ */
 
-static void add_slice(struct tc_tapped *t, const struct to_generation *gen,
+static void add_slice(struct tc_tap_event *t, const struct to_generation *gen,
                       const struct to_event *events, size_t n) {
   struct to_duration lasted[SLICE_EVENTS_MAX];
 
@@ -213,8 +214,8 @@ static void add_slice(struct tc_tapped *t, const struct to_generation *gen,
   t->position += n;
 }
 
-void tc_tapped_events(struct tc_tapped *t, const struct to_generation *gen,
-                      const struct to_event *events, size_t n) {
+void tc_tap_event_events(struct tc_tap_event *t, const struct to_generation *gen,
+                         const struct to_event *events, size_t n) {
   if (gen == NULL) return;
   for (size_t part; n > 0; events += part, n -= part) {
     part = n < SLICE_EVENTS_MAX ? n : SLICE_EVENTS_MAX;
@@ -222,25 +223,25 @@ void tc_tapped_events(struct tc_tapped *t, const struct to_generation *gen,
   }
 }
 
-void tc_tapped_end(struct tc_tapped *t) {
+void tc_tap_event_end(struct tc_tap_event *t) {
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++) {
     line_send(t->tap, line);
     line_empty(t->tap, line);
   }
 }
 
-void tc_tapped_epoch(struct tc_tapped *t) {
+void tc_tap_event_epoch(struct tc_tap_event *t) {
   to_durations_epoch(&t->durations);
 }
 
-void tc_tapped_clock(struct tc_tapped *t, to_ns trace_ns, uint64_t wall_ns) {
+void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns) {
   t->about.clock_trace_ns = trace_ns;
   t->about.clock_wall_ns = wall_ns;
 }
 
 /* --- leases ------------------------------------------------------------------------------------ */
 
-static void confirm(struct tc_tap *tap, struct lease *lease) {
+static void confirm(struct tc_event_tap *tap, struct lease *lease) {
   struct tc_bundle *word = calloc(1, sizeof *word);
 
   if (word == NULL) return;
@@ -250,7 +251,7 @@ static void confirm(struct tc_tap *tap, struct lease *lease) {
   if (lease->unconfirmed) free(word);
 }
 
-static void add_lease(struct tc_tap *tap, const struct tc_tap_order *order) {
+static void add_lease(struct tc_event_tap *tap, const struct tc_event_tap_order *order) {
   if (tap->n == tap->room) {
     size_t room = tap->room == 0 ? 8 : 2 * tap->room;
     struct lease *leases = realloc(tap->lease, room * sizeof *leases);
@@ -263,13 +264,13 @@ static void add_lease(struct tc_tap *tap, const struct tc_tap_order *order) {
   confirm(tap, &tap->lease[tap->n++]);
 }
 
-static void remove_lease(struct tc_tap *tap, uint64_t id) {
-  for (struct tc_tapped *t = tap->tapped; t != NULL; t = t->next) remove_line(t, id);
+static void remove_lease(struct tc_event_tap *tap, uint64_t id) {
+  for (struct tc_tap_event *t = tap->tapped; t != NULL; t = t->next) remove_line(t, id);
   struct lease *lease = find_lease(tap, id);
   if (lease != NULL) *lease = tap->lease[--tap->n];
 }
 
-void tc_tap_order(struct tc_tap *tap, struct tc_tap_order *order) {
+void tc_event_tap_order(struct tc_event_tap *tap, struct tc_event_tap_order *order) {
   if (order->remove)
     remove_lease(tap, order->lease);
   else
@@ -277,25 +278,25 @@ void tc_tap_order(struct tc_tap *tap, struct tc_tap_order *order) {
   free(order);
 }
 
-void tc_tap_tick(struct tc_tap *tap) {
+void tc_event_tap_tick(struct tc_event_tap *tap) {
   for (struct lease *lease = tap->lease; lease < tap->lease + tap->n; lease++) {
     if (lease->unconfirmed) confirm(tap, lease);
     if (lease->lost > 0) send(tap, lease, NULL);
   }
 }
 
-tb_rc tc_tap_new(struct tc_leases *leases, unsigned loop, struct tc_tap **out) {
-  struct tc_tap *tap = calloc(1, sizeof *tap);
+tb_rc tc_event_tap_new(struct tc_leases *leases, unsigned loop, struct tc_event_tap **out) {
+  struct tc_event_tap *tap = calloc(1, sizeof *tap);
 
   if (tap == NULL) return TB_NOMEM;
   tap->leases = leases;
   tap->loop = loop;
-  tb_mem_init(&tap->mem, tb_mem_libc, NULL, TC_TAP_BYTES_MAX);
+  tb_mem_init(&tap->mem, tb_mem_libc, NULL, TC_EVENT_TAP_BYTES_MAX);
   *out = tap;
   return TB_OK;
 }
 
-void tc_tap_free(struct tc_tap *tap) {
+void tc_event_tap_free(struct tc_event_tap *tap) {
   if (tap == NULL) return;
   free(tap->lease);
   free(tap);

@@ -4,12 +4,12 @@
  *   understand ──events──> tap ──bundles──> leases (their thread)
  *                           └──<──orders───────┘
  *
- * A stream that no lease asks for has no struct tc_tapped: its events pass a NULL check a slice. What a
+ * A stream that no lease asks for has no struct tc_tap_event: its events pass a NULL check a slice. What a
  * lease takes is packed at once, since strings and stacks are gone with their generation, and leaves
  * as bundles of some 128 KiB and at the generation's end. Nobody is waited for: a bundle that finds no
  * room on the way is dropped, and the next one tells how many events it held.
  *
- * Memory    bundles being filled and open spans: at most TC_TAP_BYTES_MAX.
+ * Memory    bundles being filled and open spans: at most TC_EVENT_TAP_BYTES_MAX.
  * Threads   all calls on the loop's thread.
  * Errors    new: TB_NOMEM. Nothing else leaves here: what has no memory is counted as lost.
  */
@@ -19,36 +19,36 @@
 #include "collector/lease/broker.h"
 #include "event/generation.h"
 
-enum { TC_TAP_BYTES_MAX = 64 << 20 };
+enum { TC_EVENT_TAP_BYTES_MAX = 64 << 20 };
 
-struct tc_tap;
+struct tc_event_tap;
 
-TB_MUST tb_rc tc_tap_new(struct tc_leases *leases, unsigned loop, struct tc_tap **out);
-void tc_tap_free(struct tc_tap *tap); /* after its last stream; NULL is fine */
+TB_MUST tb_rc tc_event_tap_new(struct tc_leases *leases, unsigned loop, struct tc_event_tap **out);
+void tc_event_tap_free(struct tc_event_tap *tap); /* after its last stream; NULL is fine */
 
-void tc_tap_order(struct tc_tap *tap, struct tc_tap_order *order); /* owns it */
+void tc_event_tap_order(struct tc_event_tap *tap, struct tc_event_tap_order *order); /* owns it */
 /* Tries again to send what had no room. */
-void tc_tap_tick(struct tc_tap *tap);
+void tc_event_tap_tick(struct tc_event_tap *tap);
 
-struct tc_tapped;
+struct tc_tap_event;
 
-struct tc_tapped_about {       /* the stream; lent until tc_tapped_free() */
+struct tc_tap_event_about {    /* the stream; lent until tc_tap_event_free() */
   const unsigned char *stream; /* TC_STREAM_BYTES */
   const char *service, *instance;
 };
 
 /* A generation of a stream begins: *tapped is made, changed or freed as leases are now. NULL: none wants
  * it. tap NULL: there never are any. */
-void tc_tap_begin(struct tc_tap *tap, const struct tc_tapped_about *about,
-                  struct tc_tapped **tapped);
-void tc_tapped_events(struct tc_tapped *t, const struct to_generation *gen,
-                      const struct to_event *events, size_t n);
+void tc_event_tap_begin(struct tc_event_tap *tap, const struct tc_tap_event_about *about,
+                        struct tc_tap_event **tapped);
+void tc_tap_event_events(struct tc_tap_event *t, const struct to_generation *gen,
+                         const struct to_event *events, size_t n);
 /* It has ended, or broke. */
-void tc_tapped_end(struct tc_tapped *t);
+void tc_tap_event_end(struct tc_tap_event *t);
 /* Ordering begins anew: open spans are void. */
-void tc_tapped_epoch(struct tc_tapped *t);
+void tc_tap_event_epoch(struct tc_tap_event *t);
 /* One instant on both clocks, for generations that carry no clock. */
-void tc_tapped_clock(struct tc_tapped *t, to_ns trace_ns, uint64_t wall_ns);
-void tc_tapped_free(struct tc_tapped *t); /* NULL is fine */
+void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns);
+void tc_tap_event_free(struct tc_tap_event *t); /* NULL is fine */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by leases.c (the thread and its mailboxes) and leases_table.c (what becomes of what comes). */
+/* Shared by leases.c (the thread and its queues) and leases_table.c (what becomes of what comes). */
 #ifndef TC_LEASE_PRIVATE_H
 #define TC_LEASE_PRIVATE_H
 
@@ -21,13 +21,13 @@ struct tc__lease {
 };
 
 struct tc__inbox { /* of a loop */
-  struct tc_mailbox mailbox;
+  struct tc_spsc_queue queue;
   atomic_size_t bytes; /* in it */
 };
 
 struct tc_leases {
   struct tc_leases_env env;
-  struct tc_waker waker;
+  struct tc_wakeup wakeup;
   pthread_t thread;
   bool started;
   atomic_bool stopping, recheck;

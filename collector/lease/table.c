@@ -87,8 +87,8 @@ static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
 
 /* --- leases begin and end ---------------------------------------------------------------------- */
 
-static bool give_order(struct tc_leases *l, unsigned loop, const struct tc_tap_order *order) {
-  struct tc_tap_order *copy = malloc(sizeof *copy);
+static bool give_order(struct tc_leases *l, unsigned loop, const struct tc_event_tap_order *order) {
+  struct tc_event_tap_order *copy = malloc(sizeof *copy);
 
   if (copy == NULL) return false;
   *copy = *order;
@@ -99,7 +99,7 @@ static bool give_order(struct tc_leases *l, unsigned loop, const struct tc_tap_o
 
 /* A loop that does not hear of it goes on sending bundles, and is told again for each. */
 static void call_off(struct tc_leases *l, uint64_t id) {
-  struct tc_tap_order order = { .remove = true, .lease = id };
+  struct tc_event_tap_order order = { .remove = true, .lease = id };
 
   for (unsigned i = 0; i < l->env.loops; i++) (void)give_order(l, i, &order);
 }
@@ -152,7 +152,7 @@ static struct tc__lease *take_free(struct tc_leases *l) {
 }
 
 static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
-  struct tc_tap_order order = { .filter = ask->filter };
+  struct tc_event_tap_order order = { .filter = ask->filter };
   struct tc__lease *lease = take_free(l);
   size_t bytes = l->window;
   char text[80];
@@ -237,7 +237,7 @@ void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
 
 void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle) {
   struct tc__lease *lease = find(l, bundle->lease);
-  struct tc_tap_order stop = { .remove = true, .lease = bundle->lease };
+  struct tc_event_tap_order stop = { .remove = true, .lease = bundle->lease };
 
   if (lease != NULL && !bundle->ready) {
     add_bundle(l, lease, bundle);

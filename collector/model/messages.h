@@ -14,7 +14,7 @@
 #include "proto/frame.h"
 #include "proto/names.h"
 
-struct tc_tenant;
+struct tc_quota;
 
 /* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
 struct tc_record {
@@ -24,10 +24,10 @@ struct tc_record {
   uint64_t seq, gen;
   uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
-  struct tc_tenant *tenant; /* whose memory it is, free()'s; NULL: nobody's */
-  uint32_t crc;             /* CRC32C of the payload, as its frame proved it: taken once */
-  uint8_t kind;             /* enum tp_kind */
-  bool is_job;              /* counted as a job of its tenant until it is freed */
+  struct tc_quota *quota; /* whose memory it is, free()'s; NULL: nobody's */
+  uint32_t crc;           /* CRC32C of the payload, as its frame proved it: taken once */
+  uint8_t kind;           /* enum tp_kind */
+  bool is_job;            /* counted as a job of its quota until it is freed */
   unsigned char payload[];
 };
 
@@ -125,7 +125,7 @@ struct tc_reply {
 
 enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
 
-/* Takes reply over when it answers true; false: the receiver's mailbox is full, the store keeps it and
+/* Takes reply over when it answers true; false: the receiver's queue is full, the store keeps it and
  * tries again. Frees with tc_reply_free(). */
 struct tc_store_sink {
   void *self;

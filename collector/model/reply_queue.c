@@ -3,15 +3,15 @@
 
 #include <stdlib.h>
 
-struct tc_outbox_item {
-  struct tc_outbox_item *next;
+struct tc_reply_queue_item {
+  struct tc_reply_queue_item *next;
   struct tc_reply *reply;
-  struct tc_outbox_slot *slot; /* points back here, or NULL */
+  struct tc_reply_queue_slot *slot; /* points back here, or NULL */
 };
 
-tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_from from,
-                     unsigned loops) {
-  *box = (struct tc_outbox){ .sink = sink, .from = from, .loops = loops };
+tb_rc tc_reply_queue_init(struct tc_reply_queue *box, struct tc_store_sink sink, enum tc_from from,
+                          unsigned loops) {
+  *box = (struct tc_reply_queue){ .sink = sink, .from = from, .loops = loops };
   /* One queue more: the archive service asks for barriers as sender `loops`. */
   box->head = calloc(loops + 1, sizeof *box->head);
   box->tail = calloc(loops + 1, sizeof *box->tail);
@@ -20,10 +20,10 @@ tb_rc tc_outbox_init(struct tc_outbox *box, struct tc_store_sink sink, enum tc_f
   return TB_OK;
 }
 
-void tc_outbox_fini(struct tc_outbox *box) {
+void tc_reply_queue_fini(struct tc_reply_queue *box) {
   for (unsigned i = 0; box->head != NULL && i <= box->loops; i++) {
     while (box->head[i] != NULL) {
-      struct tc_outbox_item *item = box->head[i];
+      struct tc_reply_queue_item *item = box->head[i];
       box->head[i] = item->next;
       if (item->slot != NULL) item->slot->item = NULL;
       tc_reply_free(item->reply);
@@ -32,7 +32,7 @@ void tc_outbox_fini(struct tc_outbox *box) {
   }
   free(box->head);
   free(box->tail);
-  *box = (struct tc_outbox){ 0 };
+  *box = (struct tc_reply_queue){ 0 };
 }
 
 struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
@@ -51,11 +51,12 @@ void tc_reply_free(struct tc_reply *reply) {
   free(reply);
 }
 
-static bool put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_slot *slot) {
+static bool put(struct tc_reply_queue *box, struct tc_reply *reply,
+                struct tc_reply_queue_slot *slot) {
   if (reply == NULL) return false;
   unsigned loop = reply->loop <= box->loops ? reply->loop : box->loops;
   if (box->head[loop] == NULL && box->sink.reply(box->sink.self, box->from, reply)) return true;
-  struct tc_outbox_item *item = calloc(1, sizeof *item);
+  struct tc_reply_queue_item *item = calloc(1, sizeof *item);
   if (item == NULL) {
     tc_reply_free(reply);
     return false;
@@ -69,12 +70,12 @@ static bool put(struct tc_outbox *box, struct tc_reply *reply, struct tc_outbox_
   return true;
 }
 
-bool tc_outbox_put(struct tc_outbox *box, struct tc_reply *reply) {
+bool tc_reply_queue_put(struct tc_reply_queue *box, struct tc_reply *reply) {
   return put(box, reply, NULL);
 }
 
-bool tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
-                     uint32_t stream, unsigned loop, uint64_t seq) {
+bool tc_reply_queue_acked(struct tc_reply_queue *box, struct tc_reply_queue_slot *slot,
+                          uint64_t conn, uint32_t stream, unsigned loop, uint64_t seq) {
   if (slot->item != NULL) {
     slot->item->reply->seq = seq;
     return true;
@@ -84,8 +85,8 @@ bool tc_outbox_acked(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_
   return put(box, reply, slot);
 }
 
-void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint64_t conn,
-                        uint32_t stream, unsigned loop, uint64_t bytes) {
+void tc_reply_queue_released(struct tc_reply_queue *box, struct tc_reply_queue_slot *slot,
+                             uint64_t conn, uint32_t stream, unsigned loop, uint64_t bytes) {
   bytes += slot->owed;
   slot->owed = 0;
   if (slot->item != NULL) {
@@ -97,15 +98,15 @@ void tc_outbox_released(struct tc_outbox *box, struct tc_outbox_slot *slot, uint
   if (!put(box, reply, slot)) slot->owed = bytes;
 }
 
-void tc_outbox_unjoin(struct tc_outbox_slot *slot) {
+void tc_reply_queue_unjoin(struct tc_reply_queue_slot *slot) {
   if (slot->item != NULL) slot->item->slot = NULL;
   slot->item = NULL;
   slot->owed = 0;
 }
 
-static void flush_loop(struct tc_outbox *box, unsigned loop) {
+static void flush_loop(struct tc_reply_queue *box, unsigned loop) {
   while (box->head[loop] != NULL) {
-    struct tc_outbox_item *item = box->head[loop];
+    struct tc_reply_queue_item *item = box->head[loop];
     if (!box->sink.reply(box->sink.self, box->from, item->reply)) return;
     if (item->slot != NULL) item->slot->item = NULL;
     box->head[loop] = item->next;
@@ -115,7 +116,7 @@ static void flush_loop(struct tc_outbox *box, unsigned loop) {
   }
 }
 
-void tc_outbox_flush(struct tc_outbox *box) {
+void tc_reply_queue_flush(struct tc_reply_queue *box) {
   if (box->waiting == 0) return;
   for (unsigned loop = 0; loop <= box->loops; loop++) flush_loop(box, loop);
 }

@@ -15,7 +15,7 @@ static void on_wake(uv_async_t *handle) {
   void *msg;
 
   for (unsigned from = 0; from < TC_SENDERS; from++)
-    while ((msg = tc_mailbox_take(&loop->inbox[from])) != NULL) h->message(h->self, from, msg);
+    while ((msg = tc_spsc_queue_take(&loop->inbox[from])) != NULL) h->message(h->self, from, msg);
   h->drained(h->self);
 
   if (!atomic_load(&loop->stopping) || uv_is_closing((uv_handle_t *)handle)) return;
@@ -41,7 +41,8 @@ tb_rc tc_loop_open(struct tc_loop *loop, unsigned tick_ms, struct tc_loop_handle
   loop->handler = handler;
   atomic_init(&loop->stopping, false);
   atomic_init(&loop->beats, 0);
-  for (unsigned i = 0; i < TC_SENDERS; i++) tc_mailbox_init(&loop->inbox[i], wake_up, &loop->wake);
+  for (unsigned i = 0; i < TC_SENDERS; i++)
+    tc_spsc_queue_init(&loop->inbox[i], wake_up, &loop->wake);
   if (uv_loop_init(&loop->uv) != 0) return TB_IO;
   if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) {
     uv_loop_close(&loop->uv);
@@ -77,7 +78,7 @@ static void drop_messages(struct tc_loop *loop, void (*drop)(enum tc_loop_sender
   void *msg;
 
   for (unsigned from = 0; from < TC_SENDERS; from++)
-    while ((msg = tc_mailbox_take(&loop->inbox[from])) != NULL) drop(from, msg);
+    while ((msg = tc_spsc_queue_take(&loop->inbox[from])) != NULL) drop(from, msg);
 }
 
 void tc_loop_close(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg)) {
@@ -89,7 +90,7 @@ void tc_loop_close(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, 
 }
 
 bool tc_loop_post(struct tc_loop *loop, enum tc_loop_sender from, void *msg) {
-  return tc_mailbox_post(&loop->inbox[from], msg);
+  return tc_spsc_queue_post(&loop->inbox[from], msg);
 }
 
 void tc_loop_stop(struct tc_loop *loop) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One libuv loop on a thread of its own, with a mailbox for each thread that may speak to it.
+/* One libuv loop on a thread of its own, with a queue for each thread that may speak to it.
  *
  * Everything a connection owns belongs to its loop; what comes from outside comes as a message.
  *
@@ -26,7 +26,7 @@ enum tc_loop_sender {
 struct tc_loop_handler {
   void *self;
   void (*message)(void *self, enum tc_loop_sender from, void *msg); /* owns msg */
-  void (*drained)(void *self);                                      /* all mailboxes are empty */
+  void (*drained)(void *self);                                      /* all queues are empty */
   void (*tick)(void *self);
   void (*stop)(void *self); /* close every handle you made; the loop ends when they are gone */
 };
@@ -39,7 +39,7 @@ struct tc_loop {
   struct tc_loop_handler handler;
   atomic_bool stopping;
   atomic_ullong beats; /* ticks done: the watchdog looks whether they go on */
-  struct tc_mailbox inbox[TC_SENDERS];
+  struct tc_spsc_queue inbox[TC_SENDERS];
 };
 
 /* After open() the caller may put its own handles on loop->uv, and must close them before close()

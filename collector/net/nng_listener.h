@@ -4,7 +4,7 @@
  *
  * nng 1.5.2 stops accepting for ever when a peer closes at a certain moment of the greeting: its
  * listener takes the peer's NNG_ECLOSED for its own. So a tick looks at the listener's error count;
- * when that has moved, it knocks on its own door, and where nobody minds the door any more, a new
+ * when that has moved, it knocks on its own acceptor, and where nobody minds the acceptor any more, a new
  * listener takes the old one's place. Readers reconnect and ask again by themselves.
  *
  * Threads   open and close on one thread; the tick has one of its own.

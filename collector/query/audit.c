@@ -47,16 +47,16 @@ static void end(struct tc_archive *a) {
 }
 
 static tb_rc look(struct tc__worker *w, bool rebuild, struct findings *findings,
-                  struct tb_diag *diag, struct tc_verified *out) {
-  struct tc_verify_sink sink = { .self = findings, .problem = note_problem, .stop = is_stopping };
+                  struct tb_diag *diag, struct tc_audited *out) {
+  struct tc_audit_sink sink = { .self = findings, .problem = note_problem, .stop = is_stopping };
   int state_fd = tc_store_dirfd(w->archive->env.store);
   uint64_t listed;
 
-  if (rebuild) TB_TRY(tc_verify_rebuild(state_fd, &sink, diag, &listed));
-  return tc_verify(state_fd, true, &sink, diag, out);
+  if (rebuild) TB_TRY(tc_audit_rebuild(state_fd, &sink, diag, &listed));
+  return tc_audit(state_fd, true, &sink, diag, out);
 }
 
-static void say_closed(const struct tc_verified_books *books,
+static void say_closed(const struct tc_audited_accounting *books,
                        Tracecollect__V1__VerifyReply *reply) {
   reply->closed_streams = books->streams;
   reply->produced_batches = books->produced.batches;
@@ -69,7 +69,7 @@ static void say_closed(const struct tc_verified_books *books,
   reply->lost_bytes = books->lost.bytes;
 }
 
-static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_verified_books *books,
+static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_audited_accounting *books,
                                                    Tracecollect__V1__VerifiedBooks *out) {
   tracecollect__v1__verified_books__init(out);
   out->streams = books->streams;
@@ -91,7 +91,7 @@ static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_verified_book
 tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
                          struct tb_diag *diag, Tracecollect__V1__VerifyReply **out) {
   struct findings findings = { .worker = w };
-  struct tc_verified seen = { 0 };
+  struct tc_audited seen = { 0 };
   Tracecollect__V1__VerifiedBooks *living;
   void *place;
 

@@ -40,7 +40,7 @@ static bool is_past(const struct timespec *at) {
   return now.tv_sec > at->tv_sec || (now.tv_sec == at->tv_sec && now.tv_nsec >= at->tv_nsec);
 }
 
-/* The store's mailbox for this sender takes one caller at a time: the lock is held. */
+/* The store's queue for this sender takes one caller at a time: the lock is held. */
 static tb_rc submit_barrier(struct tc__worker *w, const struct timespec *deadline,
                             struct tb_diag *diag) {
   struct tc_archive *a = w->archive;

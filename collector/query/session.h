@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The archive's answers for questions from inside the daemon: no socket, no thread, the same words.
  *
- * Memory    a desk owns a read-only catalog connection and the arena of its last answer.
+ * Memory    a session owns a read-only catalog connection and the arena of its last answer.
  * Threads   one at a time; a question may block on files, so it is for workers, not for loops.
  * Errors    in the reply, as over the socket (proto/archive.proto).
  */
@@ -12,9 +12,9 @@
 #include "collector/query/server.h"
 #include "proto/archive.pb-c.h"
 
-struct tc_archive_desk;
+struct tc_query_session;
 
-struct tc_archive_desk_env {
+struct tc_query_session_env {
   struct tc_store *store;
   struct tc_reports *reports;
   uint64_t started_wall_ns;
@@ -23,16 +23,17 @@ struct tc_archive_desk_env {
 };
 
 /* NULL: no memory. */
-struct tc_archive_desk *tc_archive_desk_new(const struct tc_archive_desk_env *env);
-void tc_archive_desk_free(struct tc_archive_desk *desk); /* before the store's end; NULL is fine */
+struct tc_query_session *tc_query_session_new(const struct tc_query_session_env *env);
+void tc_query_session_free(
+    struct tc_query_session *session); /* before the store's end; NULL is fine */
 
-/* The reply lives until the desk's next question. Not settled, and no verify. */
-const Tracecollect__V1__Reply *tc_archive_desk_ask(struct tc_archive_desk *desk,
-                                                   const Tracecollect__V1__Request *request);
+/* The reply lives until the session's next question. Not settled, and no verify. */
+const Tracecollect__V1__Reply *tc_query_session_ask(struct tc_query_session *session,
+                                                    const Tracecollect__V1__Request *request);
 
 /* A segment's row and its file, opened for reading; the caller closes it. TB_NOTFOUND, TB_IO. */
-TB_MUST tb_rc tc_archive_desk_open(struct tc_archive_desk *desk, uint64_t segment,
-                                   struct tb_diag *diag, struct tc_segment_row *out_row,
-                                   int *out_fd);
+TB_MUST tb_rc tc_query_session_open(struct tc_query_session *session, uint64_t segment,
+                                    struct tb_diag *diag, struct tc_segment_row *out_row,
+                                    int *out_fd);
 
 #endif

@@ -39,7 +39,7 @@ static void add_told(const struct tc__stream *stream, struct tc_sum *sum) {
   }
 }
 
-static bool count_open(const struct tc_archiver *archiver, const struct tc__stream *stream,
+static bool count_open(const struct tc_sealer *archiver, const struct tc__stream *stream,
                        struct tc_sum *sum) {
   uint64_t settled_seq = stream->settled.seq;
 
@@ -51,7 +51,7 @@ static bool count_open(const struct tc_archiver *archiver, const struct tc__stre
   return add_losses(&stream->losses, settled_seq, sum);
 }
 
-void tc__cut_books(struct tc_archiver *archiver, struct tc__stream *stream) {
+void tc__cut_books(struct tc_sealer *archiver, struct tc__stream *stream) {
   const struct tc_counters *counted = &stream->counted;
   struct tc_stream_cut cut = { .seq = counted->told_seq,
                                .settled_seq = stream->settled.seq,
@@ -65,7 +65,7 @@ void tc__cut_books(struct tc_archiver *archiver, struct tc__stream *stream) {
   stream->counted.told_seq = 0;
 }
 
-void tc__count_in(struct tc_archiver *archiver, struct tc__stream *stream,
+void tc__count_in(struct tc_sealer *archiver, struct tc__stream *stream,
                   const struct tc_counters *counters) {
   uint32_t last_loss = stream->counters.last_loss;
 

@@ -21,7 +21,7 @@
 
 typedef Tracecollect__V1__LogCheckpoint message_t;
 
-static tb_rc sync_part(struct tc_archiver *archiver, const struct tc__file *file,
+static tb_rc sync_part(struct tc_sealer *archiver, const struct tc__file *file,
                        struct tb_diag *diag) {
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (!archiver->opt.durable) return TB_OK;
@@ -75,7 +75,7 @@ static tb_rc fill_losses(message_t *m, const struct tc__stream *stream) {
   return add_losses(m, &stream->losses);
 }
 
-static tb_rc report(struct tc_archiver *archiver, struct tc__stream *stream, const message_t *m) {
+static tb_rc report(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m) {
   size_t len = tracecollect__v1__log_checkpoint__get_packed_size(m);
   struct tc_checkpoint *checkpoint = malloc(sizeof *checkpoint + len);
   struct tc_settled *settled = calloc(1, sizeof *settled);
@@ -93,7 +93,7 @@ static tb_rc report(struct tc_archiver *archiver, struct tc__stream *stream, con
   return TB_OK;
 }
 
-tb_rc tc__archive_checkpoint(struct tc_archiver *archiver, struct tc__stream *stream,
+tb_rc tc__archive_checkpoint(struct tc_sealer *archiver, struct tc__stream *stream,
                              struct tb_diag *diag) {
   message_t m;
 
@@ -137,7 +137,7 @@ static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   return TB_OK;
 }
 
-static void put_part_aside(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+static void put_part_aside(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
@@ -148,8 +148,8 @@ static void put_part_aside(struct tc_archiver *archiver, struct tc__stream *stre
 }
 
 /* What the file should have held is lost; what of it is there is kept aside. */
-static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *stream,
-                          const message_t *m, const char *why) {
+static tb_rc part_is_lost(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m,
+                          const char *why) {
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen,
                            .batches = m->batches,
@@ -166,7 +166,7 @@ static tb_rc part_is_lost(struct tc_archiver *archiver, struct tc__stream *strea
 
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
  * checkpoint, and will again. */
-static tb_rc fetch_back(struct tc_archiver *archiver, const struct tc__stream *stream, uint64_t gen,
+static tb_rc fetch_back(struct tc_sealer *archiver, const struct tc__stream *stream, uint64_t gen,
                         struct tb_diag *diag) {
   char name[TC_FILE_NAME_BYTES];
 
@@ -179,8 +179,8 @@ static tb_rc fetch_back(struct tc_archiver *archiver, const struct tc__stream *s
 }
 
 /* Lost, unless it was told as lost later on. */
-static tb_rc give_part_up(struct tc_archiver *archiver, struct tc__stream *stream,
-                          const message_t *m, const char *why) {
+static tb_rc give_part_up(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m,
+                          const char *why) {
   stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
   if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why);
   put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */
@@ -192,8 +192,8 @@ static bool is_consistent(const message_t *m) {
          m->first_seq <= m->seq;
 }
 
-static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream,
-                         const message_t *m, struct tb_diag *diag, uint64_t *out_skip_to) {
+static tb_rc resume_part(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m,
+                         struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc_segment_gen now = { .gen = m->gen,
                                 .offset = m->offset,
                                 .bytes = m->part_bytes - m->offset,
@@ -244,14 +244,14 @@ static tb_rc resume_part(struct tc_archiver *archiver, struct tc__stream *stream
   return tc__losses_move(&file->losses, &stream->losses);
 }
 
-tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsigned char *packed,
-                         size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
-  struct tc_heap heap;
+tb_rc tc_sealer_resume(struct tc_sealer *archiver, uint32_t ref, const unsigned char *packed,
+                       size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
+  struct tc__stream *stream = tc__sealer_stream(archiver, ref);
+  struct tp_allocator heap;
 
   *out_skip_to = 0;
   assert(stream != NULL && stream->open == NULL);
-  tc_heap_init(&heap);
+  tp_allocator_init(&heap);
   message_t *m = tracecollect__v1__log_checkpoint__unpack(&heap.allocator, len, packed);
   if (m == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   if (m == NULL || (m->has_part && m->gen == TB_NO_GEN)) {
@@ -271,9 +271,9 @@ tb_rc tc_archiver_resume(struct tc_archiver *archiver, uint32_t ref, const unsig
   return rc;
 }
 
-void tc_archiver_note_checkpoint_lost(struct tc_archiver *archiver, uint32_t ref, uint64_t lsn,
-                                      uint64_t seq) {
-  const struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+void tc_sealer_note_checkpoint_lost(struct tc_sealer *archiver, uint32_t ref, uint64_t lsn,
+                                    uint64_t seq) {
+  const struct tc__stream *stream = tc__sealer_stream(archiver, ref);
 
   tc__note_as(archiver, TC_ERROR, ref,
               "wal: the checkpoint at lsn %" PRIu64 " of stream=%s up to seq=%" PRIu64
@@ -281,7 +281,7 @@ void tc_archiver_note_checkpoint_lost(struct tc_archiver *archiver, uint32_t ref
               lsn, stream->hex, seq);
 }
 
-bool tc_archiver_has_part(const struct tc_archiver *archiver, const char *name) {
+bool tc_sealer_has_part(const struct tc_sealer *archiver, const char *name) {
   for (const struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && strcmp(stream->open->segment->name, name) == 0) return true;
   return false;

@@ -33,7 +33,7 @@ struct item {
 };
 
 struct batch {
-  struct tc_archiver *archiver;
+  struct tc_sealer *archiver;
   struct item items[TC__EXPIRE_MAX];
   size_t n;
   struct folder folders[TC__EXPIRE_MAX];
@@ -138,7 +138,7 @@ static tb_rc put_row(struct batch *batch, struct item *item) {
 
 /* The catalog has its mark already, so a failure here only means that it is rebuilt. */
 static void put_rows(struct batch *batch) {
-  struct tc_archiver *archiver = batch->archiver;
+  struct tc_sealer *archiver = batch->archiver;
   struct tb_diag why = { 0 }, ignored = { 0 };
 
   if (tc__catalog_takes_rows(archiver) && tc_catalog_begin(archiver->catalog, &why) != TB_OK)
@@ -185,7 +185,7 @@ static void end(struct batch *batch, struct tc__expiry *expiry) {
     if (batch->folders[i].fd >= 0) close(batch->folders[i].fd);
 }
 
-size_t tc__expire(struct tc_archiver *archiver, const struct tc_segment_row *rows[], size_t n,
+size_t tc__expire(struct tc_sealer *archiver, const struct tc_segment_row *rows[], size_t n,
                   struct tc__expiry *expiry) {
   struct batch batch;
 

@@ -65,7 +65,7 @@ Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
   return out;
 }
 
-tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
+tc_meta *tc__build_meta(struct tc_sealer *archiver, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
   size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
   tc_meta *meta = calloc(1, sizeof *meta);
@@ -111,7 +111,7 @@ tc_meta *tc__build_meta(struct tc_archiver *archiver, struct tc__file *file) {
   return meta;
 }
 
-tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why,
+tb_rc tc__catalog_failed(struct tc_sealer *archiver, const struct tb_diag *why,
                          struct tb_diag *diag) {
   if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
   if (!archiver->opt.stats->catalog_stale)
@@ -120,7 +120,7 @@ tb_rc tc__catalog_failed(struct tc_archiver *archiver, const struct tb_diag *why
   return tc__mark_stale(archiver, diag);
 }
 
-tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_diag *diag) {
+tb_rc tc__put_row(struct tc_sealer *archiver, const tc_meta *meta, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
   if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
@@ -128,18 +128,18 @@ tb_rc tc__put_row(struct tc_archiver *archiver, const tc_meta *meta, struct tb_d
   return tc__catalog_failed(archiver, &why, diag);
 }
 
-bool tc__catalog_takes_rows(const struct tc_archiver *archiver) {
+bool tc__catalog_takes_rows(const struct tc_sealer *archiver) {
   return archiver->catalog != NULL && !archiver->opt.stats->catalog_stale;
 }
 
-tb_rc tc__sync_name(const struct tc_archiver *archiver, int dir_fd, const char *name,
+tb_rc tc__sync_name(const struct tc_sealer *archiver, int dir_fd, const char *name,
                     struct tb_diag *diag) {
   if (!archiver->opt.durable || fsync(dir_fd) == 0) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
 }
 
 /* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
-static tb_rc change_meta(const struct tc_archiver *archiver, int dir_fd, const char *name,
+static tb_rc change_meta(const struct tc_sealer *archiver, int dir_fd, const char *name,
                          tc__meta_change_fn *change, void *self, struct tb_diag *diag,
                          tc_meta **out) {
   tc_meta *meta;
@@ -158,7 +158,7 @@ static tb_rc change_meta(const struct tc_archiver *archiver, int dir_fd, const c
   return TB_OK;
 }
 
-tb_rc tc__amend(struct tc_archiver *archiver, const char *stream_hex, const char *day,
+tb_rc tc__amend(struct tc_sealer *archiver, const char *stream_hex, const char *day,
                 uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
                 struct tb_diag *diag) {
   char name[32];

@@ -46,7 +46,7 @@ struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply
 }
 
 /* The file's last generation. */
-void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *path) {
+void tc__offer(struct tc_sealer *archiver, struct tc__file *file, const char *path) {
   const struct tc_segment *segment = file->segment;
   const struct tc_segment_gen *gen = &segment->gens[segment->ngens - 1];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_STORED);
@@ -61,10 +61,10 @@ void tc__offer(struct tc_archiver *archiver, struct tc__file *file, const char *
   reply->end_wall_ns = wall.last_ns;
   snprintf(reply->path, sizeof reply->path, "%s", path);
   tc__archive_path(file->day, file->stream->hex, segment->first_gen, reply->final_path);
-  tc_outbox_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&archiver->outbox, reply);
 }
 
-static void tell_archived(struct tc_archiver *archiver, const struct tc__file *file,
+static void tell_archived(struct tc_sealer *archiver, const struct tc__file *file,
                           const char *path) {
   const struct tc_segment *segment = file->segment;
   const struct tc_segment_gen *last = &segment->gens[segment->ngens - 1];
@@ -77,10 +77,10 @@ static void tell_archived(struct tc_archiver *archiver, const struct tc__file *f
   reply->first_wall_ns = tc_segment_gen_wall(&segment->gens[0]).first_ns;
   reply->end_wall_ns = tc_segment_gen_wall(last).last_ns;
   snprintf(reply->path, sizeof reply->path, "%s", path);
-  tc_outbox_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&archiver->outbox, reply);
 }
 
-void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream,
+void tc__tell_lost(struct tc_sealer *archiver, const struct tc__stream *stream,
                    const struct tc__loss *loss, const char *why) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_LOST);
 
@@ -91,18 +91,18 @@ void tc__tell_lost(struct tc_archiver *archiver, const struct tc__stream *stream
   reply->bytes = loss->bytes;
   reply->code = loss->reason;
   snprintf(reply->text, sizeof reply->text, "%s", why);
-  tc_outbox_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&archiver->outbox, reply);
 }
 
-static void tell_closed(struct tc_archiver *archiver, struct tc__stream *stream) {
+static void tell_closed(struct tc_sealer *archiver, struct tc__stream *stream) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
 
   if (reply == NULL) return;
   reply->stream_closed = true;
-  tc_outbox_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&archiver->outbox, reply);
 }
 
-tb_rc tc__reserve_settled(struct tc_archiver *archiver) {
+tb_rc tc__reserve_settled(struct tc_sealer *archiver) {
   if (archiver->nsettled_wait == archiver->settled_wait_cap) {
     size_t cap = archiver->settled_wait_cap == 0 ? 64 : 2 * archiver->settled_wait_cap;
     void *moved = reallocarray(archiver->settled_wait, cap, sizeof(struct tc_settled *));
@@ -113,7 +113,7 @@ tb_rc tc__reserve_settled(struct tc_archiver *archiver) {
   return TB_OK;
 }
 
-tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
+tb_rc tc__settle(struct tc_sealer *archiver, struct tc__stream *stream) {
   TB_TRY(tc__reserve_settled(archiver));
   struct tc_settled *settled = malloc(sizeof *settled);
   if (settled == NULL) return TB_NOMEM;
@@ -122,7 +122,7 @@ tb_rc tc__settle(struct tc_archiver *archiver, struct tc__stream *stream) {
   return TB_OK;
 }
 
-static tb_rc put_rows(struct tc_archiver *archiver, struct tc__file *first, size_t n,
+static tb_rc put_rows(struct tc_sealer *archiver, struct tc__file *first, size_t n,
                       struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
@@ -147,7 +147,7 @@ static struct tc__losses *heir_of(const struct tc__file *file) {
 }
 
 /* This stream has a generation of that number in the archive already: what is there stays. */
-static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc refuse(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
   /* Once the bytes are gone from here nothing may fail: it would not be told again. */
@@ -187,7 +187,7 @@ static tb_rc refuse(struct tc_archiver *archiver, struct tc__file *file, struct 
 
 /* Is the place taken? A trace without a meta, or with one that is a note of losses as its own did not get its name, is
  * half a publication of a run that lost power: the log, and so this file, still has all of it. */
-static tb_rc clear_place(struct tc_archiver *archiver, struct tc__file *file, bool *out_taken,
+static tb_rc clear_place(struct tc_sealer *archiver, struct tc__file *file, bool *out_taken,
                          struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   char trace[32], name[32];
@@ -230,7 +230,7 @@ static void advance(struct tc__file *file) {
 
 /* Opens the file's folder. Whoever made it, we or a run that was killed then, its own name and its day's must be on
  * the disk before anything counts on what lies in it. */
-static tb_rc open_place(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc open_place(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
 
   if (file->dir_fd >= 0) return TB_OK;
@@ -248,7 +248,7 @@ static tb_rc open_place(struct tc_archiver *archiver, struct tc__file *file, str
   return TB_OK;
 }
 
-static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc prepare(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
   char name[32];
   bool taken;
 
@@ -278,7 +278,7 @@ static tb_rc prepare(struct tc_archiver *archiver, struct tc__file *file, struct
   return rc;
 }
 
-static tb_rc give_names(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc give_names(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
   char name[32], temp[48], trace[32];
 
   if (file->segment == NULL || file->renamed) return TB_OK;
@@ -317,7 +317,7 @@ static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
   return rc == TB_OK ? TB_OK : fail_meta(diag, file, rc, &why);
 }
 
-static tb_rc to_disk(struct tc_archiver *archiver, struct tc__file *first, size_t n,
+static tb_rc to_disk(struct tc_sealer *archiver, struct tc__file *first, size_t n,
                      struct tb_diag *diag) {
   bool durable = archiver->opt.durable;
   struct tc__file *file = first;
@@ -409,7 +409,7 @@ static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_t
   return errno == ENOENT ? TB_OK : fail_name(diag, file, trace);
 }
 
-static tb_rc make_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
+static tb_rc make_note(struct tc_sealer *archiver, struct tc__file *file, uint64_t gen,
                        struct tb_diag *diag) {
   char name[32];
   tc_meta *meta = tc__build_meta(archiver, file);
@@ -425,7 +425,7 @@ static tb_rc make_note(struct tc_archiver *archiver, struct tc__file *file, uint
   return rc;
 }
 
-static tb_rc add_to_note(struct tc_archiver *archiver, struct tc__file *file, uint64_t gen,
+static tb_rc add_to_note(struct tc_sealer *archiver, struct tc__file *file, uint64_t gen,
                          struct tb_diag *diag) {
   TB_TRY(tc__mark_stale(archiver, diag));
   return tc__amend(archiver, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
@@ -434,7 +434,7 @@ static tb_rc add_to_note(struct tc_archiver *archiver, struct tc__file *file, ui
 /* A stream of which nothing was archived, or whose last meta is damaged, leaves a meta without a trace: its losses are
  * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says. Until
  * the catalog has its row, by which the next start finds it, the catalog is marked. */
-static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc leave_note(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
   bool was_marked = archiver->stale_marked, is_there;
 
@@ -449,7 +449,7 @@ static tb_rc leave_note(struct tc_archiver *archiver, struct tc__file *file, str
   return TB_OK;
 }
 
-static tb_rc write_end(struct tc_archiver *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc write_end(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
   struct tb_diag why = { 0 };
   const struct tc_settled *last = &stream->settled;
@@ -494,7 +494,7 @@ static tb_rc remember_recent(struct tc__file *file) {
 }
 
 /* The first of the queue is published: everybody learns of it. */
-static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
+static tb_rc take_leave(struct tc_sealer *archiver, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
 
   if (file->settle_seq > stream->settled.seq) {
@@ -522,7 +522,7 @@ static tb_rc take_leave(struct tc_archiver *archiver, struct tc__file *file) {
   return TB_OK;
 }
 
-static tb_rc publish_some(struct tc_archiver *archiver, size_t n, struct tb_diag *diag) {
+static tb_rc publish_some(struct tc_sealer *archiver, size_t n, struct tb_diag *diag) {
   TB_TRY(to_disk(archiver, archiver->queue, n, diag));
   TB_TRY(put_rows(archiver, archiver->queue, n, diag));
   for (size_t i = 0; i < n; i++) {
@@ -533,7 +533,7 @@ static tb_rc publish_some(struct tc_archiver *archiver, size_t n, struct tb_diag
   return TB_OK;
 }
 
-static bool is_behind_losses(const struct tc_archiver *archiver, const struct tc__file *file) {
+static bool is_behind_losses(const struct tc_sealer *archiver, const struct tc__file *file) {
   for (const struct tc__file *before = archiver->queue; before != file; before = before->next)
     if (before->segment == NULL && before->losses.n > 0 && before->stream == file->stream)
       return true;
@@ -542,7 +542,7 @@ static bool is_behind_losses(const struct tc_archiver *archiver, const struct tc
 
 /* Losses without a segment are noted in the stream's last meta before a segment behind them has its place: a start that
  * finds it takes all before it as told (sim_seeds, 77241), and noting them again would find another last meta (72125). */
-static size_t count_next(const struct tc_archiver *archiver) {
+static size_t count_next(const struct tc_sealer *archiver) {
   size_t n = 0;
 
   for (const struct tc__file *file = archiver->queue; file != NULL && n < PUBLISH_AT_ONCE;
@@ -551,7 +551,7 @@ static size_t count_next(const struct tc_archiver *archiver) {
   return n;
 }
 
-tb_rc tc__publish_queue(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc__publish_queue(struct tc_sealer *archiver, struct tb_diag *diag) {
   while (archiver->queued > 0) {
     if (tc__is_late(archiver)) return TB_AGAIN;
     TB_TRY(publish_some(archiver, count_next(archiver), diag));

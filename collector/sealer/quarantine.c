@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "collector/sealer/private.h"
 
-tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment *segment,
+tb_rc tc__quarantine_file(struct tc_sealer *archiver, const struct tc_segment *segment,
                           struct tb_diag *diag) {
   if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
                segment->name) != 0)
@@ -22,7 +22,7 @@ tb_rc tc__quarantine_file(struct tc_archiver *archiver, const struct tc_segment 
   return TB_OK;
 }
 
-tb_rc tc__put_trace_aside(struct tc_archiver *archiver, const struct tc__stream *stream, int dir_fd,
+tb_rc tc__put_trace_aside(struct tc_sealer *archiver, const struct tc__stream *stream, int dir_fd,
                           uint64_t gen, const char *why, struct tb_diag *diag) {
   char trace[32], name[TC_FILE_NAME_BYTES];
 
@@ -107,7 +107,7 @@ static bool is_part(const char *name) {
 }
 
 /* A part that cannot be looked at costs no other its turn; it is looked at again. */
-static tb_rc look_at(struct tc_archiver *archiver, const char *name, struct tb_diag *diag) {
+static tb_rc look_at(struct tc_sealer *archiver, const char *name, struct tb_diag *diag) {
   struct tc__quarantine_pass *pass = archiver->quarantine.pass;
   struct stat st;
 
@@ -123,7 +123,7 @@ static tb_rc look_at(struct tc_archiver *archiver, const char *name, struct tb_d
 }
 
 /* TB_AGAIN: there are more, and the time is over. */
-static tb_rc list_some(struct tc_archiver *archiver, uint64_t until_ns, struct tb_diag *diag) {
+static tb_rc list_some(struct tc_sealer *archiver, uint64_t until_ns, struct tb_diag *diag) {
   struct tc__quarantine_pass *pass = archiver->quarantine.pass;
   const char *name;
 
@@ -139,7 +139,7 @@ static tb_rc list_some(struct tc_archiver *archiver, uint64_t until_ns, struct t
 }
 
 /* Deletes the oldest while the rules say so. */
-static tb_rc delete_some(struct tc_archiver *archiver, uint64_t until_ns) {
+static tb_rc delete_some(struct tc_sealer *archiver, uint64_t until_ns) {
   struct tc__quarantine_pass *pass = archiver->quarantine.pass;
   uint64_t disk_free = tc__disk_free(archiver);
 
@@ -162,7 +162,7 @@ static tb_rc delete_some(struct tc_archiver *archiver, uint64_t until_ns) {
   return TB_OK;
 }
 
-static void end_pass(struct tc_archiver *archiver) {
+static void end_pass(struct tc_sealer *archiver) {
   struct tc__quarantine *seen = &archiver->quarantine;
   const struct tc__quarantine_pass *pass = seen->pass;
 
@@ -186,7 +186,7 @@ void tc__quarantine_free(struct tc__quarantine *quarantine) {
   free(pass);
 }
 
-void tc__quarantine_go_on(struct tc_archiver *archiver, uint64_t until_ns) {
+void tc__quarantine_go_on(struct tc_sealer *archiver, uint64_t until_ns) {
   struct tb_diag diag = { 0 };
   tb_rc rc = list_some(archiver, until_ns, &diag);
 
@@ -201,7 +201,7 @@ void tc__quarantine_go_on(struct tc_archiver *archiver, uint64_t until_ns) {
   tc__quarantine_free(&archiver->quarantine);
 }
 
-void tc__quarantine_begin(struct tc_archiver *archiver) {
+void tc__quarantine_begin(struct tc_sealer *archiver) {
   const struct tc_config *config = archiver->opt.config;
   struct tc__quarantine *seen = &archiver->quarantine;
   const struct tc_retention_rules rules = { .age_ns = config->retention_age,

@@ -72,7 +72,7 @@ static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_me
   return rc == TB_NOTFOUND || rc == TB_CORRUPT ? TB_OK : tb_fail(diag, rc, "%s", why.text);
 }
 
-static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__stream *stream,
+static tb_rc open_folder(const struct tc_sealer *archiver, const struct tc__stream *stream,
                          const char *day, struct tb_diag *diag, int *out) {
   *out = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
   if (*out >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return TB_OK;
@@ -84,7 +84,7 @@ static tb_rc open_folder(const struct tc_archiver *archiver, const struct tc__st
  * than no start. */
 
 struct search {
-  struct tc_archiver *archiver;
+  struct tc_sealer *archiver;
   struct tc__stream *stream;
   struct tb_diag *diag;
   bool missed; /* what could not be looked at */
@@ -126,7 +126,7 @@ static tb_rc look_at(void *self, const struct tc_archive_file *file) {
   return TB_OK;
 }
 
-static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
+static tb_rc walk_days(struct tc_sealer *archiver, struct tc__stream *stream,
                        struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   struct search search = { .archiver = archiver, .stream = stream, .diag = &why };
@@ -139,7 +139,7 @@ static tb_rc walk_days(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
-tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+tb_rc tc__find_note(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
   if (stream->note_known || stream->note_day[0] != '\0') return TB_OK;
@@ -154,8 +154,7 @@ tb_rc tc__find_note(struct tc_archiver *archiver, struct tc__stream *stream, str
 
 /* ---- the next start */
 
-tb_rc tc__learn_told(struct tc_archiver *archiver, struct tc__stream *stream,
-                     struct tb_diag *diag) {
+tb_rc tc__learn_told(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag) {
   const struct tc_settled *settled = &stream->settled;
   tc_meta *meta = NULL;
   char name[32];

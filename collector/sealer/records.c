@@ -28,7 +28,7 @@ void tc__file_free(struct tc__file *file) {
   free(file);
 }
 
-static tb_rc mark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
+static tb_rc mark_dirty(struct tc_sealer *archiver, struct tc__file *file) {
   if (file->dirty) return TB_OK;
   if (archiver->ndirty == archiver->dirty_cap) {
     size_t cap = archiver->dirty_cap == 0 ? 64 : 2 * archiver->dirty_cap;
@@ -42,7 +42,7 @@ static tb_rc mark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
   return TB_OK;
 }
 
-static void unmark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
+static void unmark_dirty(struct tc_sealer *archiver, struct tc__file *file) {
   if (!file->dirty) return;
   file->dirty = false;
   for (size_t i = archiver->ndirty; i-- > 0;) { /* it came last, as a rule */
@@ -52,7 +52,7 @@ static void unmark_dirty(struct tc_archiver *archiver, struct tc__file *file) {
   }
 }
 
-tb_rc tc__flush_dirty(struct tc_archiver *archiver, bool to_disk, struct tb_diag *diag) {
+tb_rc tc__flush_dirty(struct tc_sealer *archiver, bool to_disk, struct tb_diag *diag) {
   while (archiver->ndirty > 0) {
     struct tc__file *file = archiver->dirty[archiver->ndirty - 1];
     TB_TRY(tc_segment_flush(file->segment, diag));
@@ -69,7 +69,7 @@ static void settles(struct tc__file *file, uint64_t seq) {
   file->abandoned_gen = file->stream->abandoned_gen;
 }
 
-static void enqueue(struct tc_archiver *archiver, struct tc__file *file) {
+static void enqueue(struct tc_sealer *archiver, struct tc__file *file) {
   *archiver->queue_tail = file;
   archiver->queue_tail = &file->next;
   archiver->queued++;
@@ -90,7 +90,7 @@ struct tc__file *tc__file_new(struct tc__stream *stream) {
   return file;
 }
 
-static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
+static void seal_open(struct tc_sealer *archiver, struct tc__stream *stream) {
   struct tc__file *file = stream->open;
 
   assert(!file->segment->in_gen && file->segment->ngens > 0);
@@ -101,7 +101,7 @@ static void seal_open(struct tc_archiver *archiver, struct tc__stream *stream) {
 
 /* A number that comes again: a file that still waits to be sealed has its name in open/, and its place
  * in the archive must be taken before the second one asks for it. */
-static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
+static tb_rc make_way(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen,
                       struct tb_diag *diag) {
   if (stream->queued == NULL || gen > stream->queued_gen_max) return TB_OK;
   for (struct tc__file *file = archiver->queue; file != NULL; file = file->next) {
@@ -113,7 +113,7 @@ static tb_rc make_way(struct tc_archiver *archiver, struct tc__stream *stream, u
   return TB_OK;
 }
 
-static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen,
+static tb_rc open_file(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen,
                        uint64_t wall_ns, struct tb_diag *diag) {
   TB_TRY(make_way(archiver, stream, gen, diag));
   struct tc__file *file = tc__file_new(stream);
@@ -137,13 +137,13 @@ static tb_rc open_file(struct tc_archiver *archiver, struct tc__stream *stream, 
 }
 
 /* The last run gave it up, and told so; the log had no time to. */
-static void stays_given_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t gen) {
+static void stays_given_up(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen) {
   if (stream->open != NULL && stream->open->segment->ngens > 0) seal_open(archiver, stream);
   stream->abandoned_gen = gen;
   stream->run_broken = true;
 }
 
-static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
+static tb_rc take_batch(struct tc_sealer *archiver, struct tc__stream *stream,
                         const struct tc__item *item, struct tb_diag *diag) {
   uint64_t gen = item->gen;
 
@@ -175,7 +175,7 @@ static tb_rc take_batch(struct tc_archiver *archiver, struct tc__stream *stream,
 }
 
 /* What was cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage only. */
-static void put_rest_aside(struct tc_archiver *archiver, struct tc_segment *rest) {
+static void put_rest_aside(struct tc_sealer *archiver, struct tc_segment *rest) {
   struct tb_diag why = { 0 };
   tb_rc rc = tc_segment_flush(rest, &why);
 
@@ -186,7 +186,7 @@ static void put_rest_aside(struct tc_archiver *archiver, struct tc_segment *rest
   unlinkat(archiver->opt.dirs->open, rest->name, 0);
 }
 
-tb_rc tc__quarantine_open(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+tb_rc tc__quarantine_open(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
@@ -237,7 +237,7 @@ static bool past_limits(const struct tc_config *config, const struct tc_segment 
 
 /* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
  * offered once it has its place there: it may be refused. */
-static void generation_is_whole(struct tc_archiver *archiver, struct tc__stream *stream,
+static void generation_is_whole(struct tc_sealer *archiver, struct tc__stream *stream,
                                 uint64_t gen) {
   const struct tc_settled *settled = &stream->settled;
   struct tc__file *file = stream->open;
@@ -258,14 +258,14 @@ static tb_rc fail_memory(struct tb_diag *diag) {
 }
 
 /* Its end has come, and is of no use: no more will come of it. */
-static tb_rc give_up_ended(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+static tb_rc give_up_ended(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
                            uint64_t seq, struct tb_diag *diag) {
   TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
   stream->abandoned_gen = 0;
   return TB_OK;
 }
 
-static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
+static tb_rc take_end(struct tc_sealer *archiver, struct tc__stream *stream,
                       const struct tc__item *item, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
@@ -275,8 +275,8 @@ static tb_rc take_end(struct tc_archiver *archiver, struct tc__stream *stream,
     stream->abandoned_gen = 0;
     return TB_OK;
   }
-  struct tc_heap heap;
-  tc_heap_init(&heap);
+  struct tp_allocator heap;
+  tp_allocator_init(&heap);
   Tracecollect__V1__GenerationEnd *end =
       tracecollect__v1__generation_end__unpack(&heap.allocator, item->len, item->payload);
   if (end == NULL && heap.is_short) return fail_memory(diag);
@@ -319,12 +319,12 @@ static struct tc__loss loss_told(const struct tc__stream *stream,
   return loss;
 }
 
-static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
+static tb_rc take_loss(struct tc_sealer *archiver, struct tc__stream *stream,
                        const struct tc__item *item, struct tb_diag *diag) {
   struct tc__loss loss = { .seq = item->seq };
-  struct tc_heap heap;
+  struct tp_allocator heap;
 
-  tc_heap_init(&heap);
+  tp_allocator_init(&heap);
   Tracecollect__V1__Loss *told =
       tracecollect__v1__loss__unpack(&heap.allocator, item->len, item->payload);
   if (told == NULL && heap.is_short) return fail_memory(diag);
@@ -348,7 +348,7 @@ static tb_rc take_loss(struct tc_archiver *archiver, struct tc__stream *stream,
 
 /* Notes losses, and the end if it is one (else ended is NULL), in the stream's last meta: the one that is
  * about to be written, or by rewriting it. */
-static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, const char *ended,
+static tb_rc note_end(struct tc_sealer *archiver, struct tc__stream *stream, const char *ended,
                       uint64_t seq) {
   struct tc__file *file = stream->queued, *made = NULL;
 
@@ -370,7 +370,7 @@ static tb_rc note_end(struct tc_archiver *archiver, struct tc__stream *stream, c
   return TB_OK;
 }
 
-static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, const char *why,
+static tb_rc finish(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
                     const char *ended, uint64_t seq, struct tb_diag *diag) {
   TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
   if (stream->open != NULL) {
@@ -386,7 +386,7 @@ static tb_rc finish(struct tc_archiver *archiver, struct tc__stream *stream, con
   return TB_OK;
 }
 
-tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *stream,
+tb_rc tc__archive_abandon(struct tc_sealer *archiver, struct tc__stream *stream,
                           struct tb_diag *diag) {
   static const char why[] = "nobody came back to end it";
   struct tc__file *file = stream->open;
@@ -400,9 +400,9 @@ tb_rc tc__archive_abandon(struct tc_archiver *archiver, struct tc__stream *strea
 /* And how the stream ended. */
 static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
                            const char **out_ended, struct tb_diag *diag) {
-  struct tc_heap heap;
+  struct tp_allocator heap;
 
-  tc_heap_init(&heap);
+  tp_allocator_init(&heap);
   Tracecollect__V1__Close *told =
       tracecollect__v1__close__unpack(&heap.allocator, item->len, item->payload);
   *out_ended = "clean";
@@ -417,7 +417,7 @@ static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *ite
   return TB_OK;
 }
 
-tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream,
+tb_rc tc__archive_record(struct tc_sealer *archiver, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag) {
   const char *ended;
   tb_rc rc = TB_OK;
@@ -447,8 +447,7 @@ tb_rc tc__archive_record(struct tc_archiver *archiver, struct tc__stream *stream
 }
 
 /* What is whole in the open file is sealed; what is not goes on in a file of its own. */
-tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
-                      struct tb_diag *diag) {
+tb_rc tc__seal_border(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 
   if (file == NULL || file->segment->ngens == 0) return TB_OK;
@@ -470,14 +469,14 @@ tb_rc tc__seal_border(struct tc_archiver *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
-tb_rc tc__seal_borders(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc__seal_borders(struct tc_sealer *archiver, struct tb_diag *diag) {
   if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
     TB_TRY(tc__seal_border(archiver, stream, diag));
   return TB_OK;
 }
 
-tb_rc tc__archive_give_up(struct tc_archiver *archiver, struct tc__stream *stream, uint64_t seq,
+tb_rc tc__archive_give_up(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t seq,
                           struct tb_diag *diag) {
   uint64_t upto = stream->last_seq;
 

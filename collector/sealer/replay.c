@@ -42,7 +42,7 @@ bool tc__sync_names(int dir_fd) {
 
 /* Whether meta is of a segment of this stream, with its whole trace beside it. If so, its names are on the disk: the
  * last run may have died before it came to that, and the log will not keep the records any longer. */
-static tb_rc is_published(struct tc_archiver *archiver, const struct tc__stream *stream, int dir_fd,
+static tb_rc is_published(struct tc_sealer *archiver, const struct tc__stream *stream, int dir_fd,
                           const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
   *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&
          meta->sha256.len == 32;
@@ -54,8 +54,8 @@ static tb_rc is_published(struct tc_archiver *archiver, const struct tc__stream 
 
 /* The meta of a segment of this stream that begins with gen; NULL: there is none. What cannot be read now may be there:
  * that is an error. */
-static tb_rc find_published(struct tc_archiver *archiver, struct tc__stream *stream,
-                            const char *day, uint64_t gen, struct tb_diag *diag, tc_meta **out) {
+static tb_rc find_published(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
+                            uint64_t gen, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
   char name[32];
   bool published = false;
@@ -78,7 +78,7 @@ static tb_rc find_published(struct tc_archiver *archiver, struct tc__stream *str
   return tb_fail(diag, rc, "%s", why.text);
 }
 
-static tb_rc adopt(struct tc_archiver *archiver, struct tc__stream *stream, const tc_meta *meta,
+static tb_rc adopt(struct tc_sealer *archiver, struct tc__stream *stream, const tc_meta *meta,
                    uint64_t *out_skip_to, struct tb_diag *diag) {
   const Tracecollect__V1__GenerationMeta *first = meta->generations[0],
                                          *last = meta->generations[meta->n_generations - 1];
@@ -112,7 +112,7 @@ static size_t count_pending(const tc_meta *meta) {
   return n;
 }
 
-static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
+static tb_rc offer_meta(struct tc_sealer *archiver, struct tc__stream *stream,
                         const tc_meta *meta) {
   if (count_pending(meta) == 0) {
     stream->begun = false; /* as below */
@@ -139,14 +139,14 @@ static tb_rc offer_meta(struct tc_archiver *archiver, struct tc__stream *stream,
     struct tc_wall wall = tc_generation_wall(gen, meta->last_wall_ns);
     reply->first_wall_ns = wall.first_ns;
     reply->end_wall_ns = wall.last_ns;
-    tc_outbox_put(&archiver->outbox, reply);
+    tc_reply_queue_put(&archiver->outbox, reply);
     stream->begun = true;
     stream->last_gen = gen->gen;
   }
   return TB_OK;
 }
 
-tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
+tb_rc tc__adopt_published(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to) {
   tc_meta *meta;
@@ -163,7 +163,7 @@ tb_rc tc__adopt_published(struct tc_archiver *archiver, struct tc__stream *strea
 
 /* What the last run published from this record on cannot be taken as it is: an earlier segment's names did not reach
  * the disk, these did. Nobody was told of it, and the log still has all of its records: it is made anew. */
-static tb_rc take_back(struct tc_archiver *archiver, struct tc__stream *stream, const char *day,
+static tb_rc take_back(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
                        uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];
   tc_meta *meta = NULL;
@@ -197,7 +197,7 @@ static tb_rc take_back(struct tc_archiver *archiver, struct tc__stream *stream, 
   return rc;
 }
 
-const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver, uint32_t ref) {
+const struct tc_settled *tc_sealer_settled(const struct tc_sealer *archiver, uint32_t ref) {
   const uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
 
   assert(slot != NULL);
@@ -205,7 +205,7 @@ const struct tc_settled *tc_archiver_settled(const struct tc_archiver *archiver,
 }
 
 /* A log may hold more whole generations than there are descriptors. Where the disk has no place for them they stay. */
-static tb_rc publish_replayed(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc publish_replayed(struct tc_sealer *archiver, struct tb_diag *diag) {
   tb_rc rc = tc__flush_dirty(archiver, true, diag);
 
   if (rc == TB_OK) rc = tc__publish_queue(archiver, diag);
@@ -214,10 +214,10 @@ static tb_rc publish_replayed(struct tc_archiver *archiver, struct tb_diag *diag
   return TB_OK;
 }
 
-tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned kind, uint64_t seq,
-                         uint64_t gen, const unsigned char *payload, uint32_t len, uint32_t crc,
-                         uint64_t wall_ns, struct tb_diag *diag, uint64_t *out_skip_to) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+tb_rc tc_sealer_replay(struct tc_sealer *archiver, uint32_t ref, unsigned kind, uint64_t seq,
+                       uint64_t gen, const unsigned char *payload, uint32_t len, uint32_t crc,
+                       uint64_t wall_ns, struct tb_diag *diag, uint64_t *out_skip_to) {
+  struct tc__stream *stream = tc__sealer_stream(archiver, ref);
 
   *out_skip_to = 0;
   assert(stream != NULL);
@@ -242,13 +242,13 @@ tb_rc tc_archiver_replay(struct tc_archiver *archiver, uint32_t ref, unsigned ki
   return archiver->queued < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(archiver, diag);
 }
 
-tb_rc tc_archiver_replay_flush(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc_sealer_replay_flush(struct tc_sealer *archiver, struct tb_diag *diag) {
   return tc__flush_dirty(archiver, false, diag);
 }
 
-tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_t first_seq,
-                             uint64_t last_seq, struct tb_diag *diag) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, ref);
+tb_rc tc_sealer_replay_gap(struct tc_sealer *archiver, uint32_t ref, uint64_t first_seq,
+                           uint64_t last_seq, struct tb_diag *diag) {
+  struct tc__stream *stream = tc__sealer_stream(archiver, ref);
 
   assert(stream != NULL);
   TB_TRY(tc__learn_told(archiver, stream, diag));
@@ -271,7 +271,7 @@ tb_rc tc_archiver_replay_gap(struct tc_archiver *archiver, uint32_t ref, uint64_
 
 /* What recovery found out must not be found out again: the damaged file goes, and its gap would be a
  * hole that nobody knows of. */
-static tb_rc put_gaps_down(struct tc_archiver *archiver) {
+static tb_rc put_gaps_down(struct tc_sealer *archiver) {
   for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next) {
     if (!stream->damaged) continue;
     struct tc_work *work = calloc(1, sizeof *work);
@@ -285,8 +285,7 @@ static tb_rc put_gaps_down(struct tc_archiver *archiver) {
   return TB_OK;
 }
 
-tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
-                              struct tb_diag *diag) {
+tb_rc tc_sealer_replay_done(struct tc_sealer *archiver, uint64_t end_lsn, struct tb_diag *diag) {
   archiver->end_lsn = end_lsn;
   tc__take_totals(archiver); /* with what was adopted */
   if (put_gaps_down(archiver) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
@@ -298,7 +297,7 @@ tb_rc tc_archiver_replay_done(struct tc_archiver *archiver, uint64_t end_lsn,
 }
 
 struct pending {
-  struct tc_archiver *archiver;
+  struct tc_sealer *archiver;
   tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
                      const char *service, const char *instance, uint32_t *out_ref);
   void *self;
@@ -312,7 +311,7 @@ struct pending {
 
 /* The row's meta, NULL: tracectl verify tells what is wrong with it, there is nothing to offer. If it has more verdicts
  * than its row it got them in the last run, which may have been killed before their name was on the disk: it is now. */
-static tb_rc read_meta(const struct tc_archiver *archiver, const char *day, const char *hex,
+static tb_rc read_meta(const struct tc_sealer *archiver, const char *day, const char *hex,
                        uint64_t first_gen, struct tb_diag *diag, tc_meta **out) {
   char name[32];
   int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
@@ -366,7 +365,7 @@ static tb_rc offer(struct pending *pending, const struct tc_segment_row *row) {
   }
   rc = pending->stream_of(pending->self, row->stream, meta->identity, row->service, row->instance,
                           &ref);
-  struct tc__stream *stream = rc == TB_OK ? tc__archiver_stream(pending->archiver, ref) : NULL;
+  struct tc__stream *stream = rc == TB_OK ? tc__sealer_stream(pending->archiver, ref) : NULL;
   if (stream != NULL) rc = offer_meta(pending->archiver, stream, meta);
   if (rc == TB_OK && count_pending(meta) < meta->n_generations)
     return remember_ahead(pending, meta);
@@ -386,7 +385,7 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
 }
 
 static tb_rc put_ahead(struct pending *pending) {
-  struct tc_archiver *archiver = pending->archiver;
+  struct tc_sealer *archiver = pending->archiver;
   struct tb_diag why = { 0 };
 
   if (pending->nahead == 0 || !tc__catalog_takes_rows(archiver)) return TB_OK;
@@ -399,7 +398,7 @@ static tb_rc put_ahead(struct pending *pending) {
 
 /* A catalog that cannot be read to its end is made anew, and gone on with behind the row that was offered last. */
 static tb_rc offer_rows(struct pending *pending) {
-  struct tc_archiver *archiver = pending->archiver;
+  struct tc_sealer *archiver = pending->archiver;
   struct tb_diag why = { 0 };
 
   if (!tc__catalog_takes_rows(archiver)) return TB_OK;
@@ -412,11 +411,11 @@ static tb_rc offer_rows(struct pending *pending) {
   return tc_catalog_pending(archiver->catalog, offer_row, pending, pending->diag);
 }
 
-tb_rc tc_archiver_offer_pending(struct tc_archiver *archiver,
-                                tb_rc (*stream_of)(void *self, const unsigned char id[16],
-                                                   const char *identity, const char *service,
-                                                   const char *instance, uint32_t *out_ref),
-                                void *self, struct tb_diag *diag) {
+tb_rc tc_sealer_offer_pending(struct tc_sealer *archiver,
+                              tb_rc (*stream_of)(void *self, const unsigned char id[16],
+                                                 const char *identity, const char *service,
+                                                 const char *instance, uint32_t *out_ref),
+                              void *self, struct tb_diag *diag) {
   struct pending pending = {
     .archiver = archiver, .stream_of = stream_of, .self = self, .diag = diag
   };

@@ -21,7 +21,7 @@ static const uint64_t SLICE_NS = 20000000;
 static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
 
 struct tc__round {
-  struct tc_archiver *archiver;
+  struct tc_sealer *archiver;
   struct tc_retention_rules rules;
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
@@ -37,7 +37,7 @@ struct tc__round {
   bool at_services;
 };
 
-uint64_t tc__disk_free(const struct tc_archiver *archiver) {
+uint64_t tc__disk_free(const struct tc_sealer *archiver) {
   struct statvfs fs;
 
   if (fstatvfs(archiver->opt.dirs->state, &fs) != 0) return UINT64_MAX;
@@ -45,7 +45,7 @@ uint64_t tc__disk_free(const struct tc_archiver *archiver) {
 }
 
 /* Before the first is taken away. */
-static bool begin(struct tc_archiver *archiver) {
+static bool begin(struct tc_sealer *archiver) {
   struct tb_diag diag = { 0 };
 
   if (archiver->stale_marked) return true;
@@ -55,7 +55,7 @@ static bool begin(struct tc_archiver *archiver) {
 }
 
 /* Nothing is half gone any more. Where the catalog failed meanwhile the mark is for that, too. */
-static void end(struct tc_archiver *archiver) {
+static void end(struct tc_sealer *archiver) {
   struct tc__half_gone *half = &archiver->half_gone;
 
   if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(archiver)) return;
@@ -97,7 +97,7 @@ static tb_rc collect_service(void *self, const char *service, uint64_t service_b
 }
 
 /* Its publication is tried again, with the row it has now. */
-static bool is_queued(const struct tc_archiver *archiver, const struct tc_segment_row *row) {
+static bool is_queued(const struct tc_sealer *archiver, const struct tc_segment_row *row) {
   for (const struct tc__file *file = archiver->queue; file != NULL; file = file->next)
     if (file->segment != NULL && file->segment->first_gen == row->first_gen &&
         memcmp(file->stream->id, row->stream, sizeof row->stream) == 0)
@@ -157,7 +157,7 @@ static size_t choose_some(struct tc__round *round, const char *service, size_t *
 }
 
 /* The round ends; the next one has a new catalog. */
-static void catalog_is_unread(struct tc_archiver *archiver, const struct tb_diag *why) {
+static void catalog_is_unread(struct tc_sealer *archiver, const struct tb_diag *why) {
   struct tb_diag diag = { 0 };
 
   if (tc__catalog_failed(archiver, why, &diag) != TB_OK)
@@ -173,7 +173,7 @@ static void go_behind(struct tc__round *round, size_t at) {
 /* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
  * knows neither what there is nor how much: the rebuilt one does. */
 static enum step take_some(struct tc__round *round, const char *service) {
-  struct tc_archiver *archiver = round->archiver;
+  struct tc_sealer *archiver = round->archiver;
   struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 7 / 8 };
   const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   struct tb_diag diag = { 0 };
@@ -235,7 +235,7 @@ static bool go_on(struct tc__round *round) {
   return true;
 }
 
-static struct tc__round *begin_round(struct tc_archiver *archiver, bool is_timed) {
+static struct tc__round *begin_round(struct tc_sealer *archiver, bool is_timed) {
   const struct tc_config *config = archiver->opt.config;
 
   tc_retention_round(&archiver->retention, tc_wall_ns(), tc_mono_ns(),
@@ -260,7 +260,7 @@ static struct tc__round *begin_round(struct tc_archiver *archiver, bool is_timed
 
 /* Under load there are many small rounds: they are noted together. */
 static void end_round(struct tc__round *round) {
-  struct tc_archiver *archiver = round->archiver;
+  struct tc_sealer *archiver = round->archiver;
   uint64_t now = tc_mono_ns();
 
   end(archiver);
@@ -280,7 +280,7 @@ static void end_round(struct tc__round *round) {
 }
 
 /* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next one. */
-static bool is_pressed(const struct tc_archiver *archiver) {
+static bool is_pressed(const struct tc_sealer *archiver) {
   const struct tc_config *config = archiver->opt.config;
   const struct tc_retention_rules rules = {
     .bytes = config->retention_bytes + config->retention_bytes / SIZE_PART,
@@ -294,7 +294,7 @@ static bool is_pressed(const struct tc_archiver *archiver) {
          tc_retention_is_pressed(&rules, bytes, free_bytes);
 }
 
-static void begin_due(struct tc_archiver *archiver) {
+static void begin_due(struct tc_sealer *archiver) {
   uint64_t every = archiver->opt.config->retention_every;
 
   if (every == 0) return;
@@ -304,12 +304,12 @@ static void begin_due(struct tc_archiver *archiver) {
   archiver->round = begin_round(archiver, is_timed);
 }
 
-bool tc__retains(const struct tc_archiver *archiver) {
+bool tc__retains(const struct tc_sealer *archiver) {
   return archiver->round != NULL || archiver->quarantine.pass != NULL;
 }
 
 /* True: there is more to do. */
-static bool do_slice(struct tc_archiver *archiver) {
+static bool do_slice(struct tc_sealer *archiver) {
   uint64_t until_ns = tc_mono_ns() + SLICE_NS;
 
   tc_count(&archiver->opt.stats->segment_turns, 1);
@@ -324,7 +324,7 @@ static bool do_slice(struct tc_archiver *archiver) {
 }
 
 /* One slice; more only where the archive has grown more since the last call than that took away. */
-static void do_slices(struct tc_archiver *archiver) {
+static void do_slices(struct tc_sealer *archiver) {
   const _Atomic uint64_t *bytes = &archiver->opt.stats->archive_bytes;
   uint64_t before;
 
@@ -336,7 +336,7 @@ static void do_slices(struct tc_archiver *archiver) {
   archiver->slice_bytes = atomic_load(bytes);
 }
 
-void tc__retain(struct tc_archiver *archiver) {
+void tc__retain(struct tc_sealer *archiver) {
   struct tc_stats *stats = archiver->opt.stats;
   uint64_t began_ns = tc_mono_ns(), took_ns;
 

@@ -16,7 +16,7 @@
 
 enum { LIVE_ROWS_AT_ONCE = 1000 };
 
-void tc__note_at(struct tc_archiver *archiver, struct tc_log_site *site, enum tc_level level,
+void tc__note_at(struct tc_sealer *archiver, struct tc_log_site *site, enum tc_level level,
                  uint32_t ref, const char *fmt, ...) {
   char text[512];
   va_list args;
@@ -32,23 +32,23 @@ void tc__note_at(struct tc_archiver *archiver, struct tc_log_site *site, enum tc
 /* ---- lifecycle */
 
 static void note_rebuild(void *self, const char *text) {
-  tc__note_as((struct tc_archiver *)self, TC_WARN, 0, "%s", text);
+  tc__note_as((struct tc_sealer *)self, TC_WARN, 0, "%s", text);
 }
 
-tb_rc tc__mark_stale(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc__mark_stale(struct tc_sealer *archiver, struct tb_diag *diag) {
   if (archiver->stale_marked) return TB_OK;
   TB_TRY(tc_catalog_mark_stale(archiver->opt.dirs->state, archiver->opt.durable, diag));
   archiver->stale_marked = true;
   return TB_OK;
 }
 
-void tc__unmark_stale(struct tc_archiver *archiver) {
+void tc__unmark_stale(struct tc_sealer *archiver) {
   tc_catalog_unmark_stale(archiver->opt.dirs->state);
   archiver->stale_marked = false;
 }
 
 /* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
-static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc make_anew(struct tc_sealer *archiver, struct tb_diag *diag) {
   int state_fd = archiver->opt.dirs->state;
   struct tc_rebuilt done;
 
@@ -61,7 +61,7 @@ static tb_rc make_anew(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-static tb_rc take_totals(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc take_totals(struct tc_sealer *archiver, struct tb_diag *diag) {
   struct tc_catalog_totals totals;
 
   TB_TRY(tc_catalog_totals(archiver->catalog, diag, &totals));
@@ -71,7 +71,7 @@ static tb_rc take_totals(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-static tb_rc begin_with(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc begin_with(struct tc_sealer *archiver, struct tb_diag *diag) {
   TB_TRY(tc_catalog_open(archiver->opt.dirs->state, true, diag, &archiver->catalog));
   tb_rc rc = tc_catalog_forget_live(archiver->catalog, diag);
   if (rc == TB_OK) rc = take_totals(archiver, diag);
@@ -82,7 +82,7 @@ static tb_rc begin_with(struct tc_archiver *archiver, struct tb_diag *diag) {
 }
 
 /* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
-static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc open_catalog(struct tc_sealer *archiver, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   int state_fd = archiver->opt.dirs->state;
   bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
@@ -98,14 +98,14 @@ static tb_rc open_catalog(struct tc_archiver *archiver, struct tb_diag *diag) {
   return begin_with(archiver, diag);
 }
 
-void tc__take_totals(struct tc_archiver *archiver) {
+void tc__take_totals(struct tc_sealer *archiver) {
   struct tb_diag diag = { 0 }, words = { 0 };
 
   if (tc__catalog_takes_rows(archiver) && take_totals(archiver, &diag) == TB_CORRUPT)
     (void)!tc__catalog_failed(archiver, &diag, &words);
 }
 
-void tc__rebuild_catalog(struct tc_archiver *archiver) {
+void tc__rebuild_catalog(struct tc_sealer *archiver) {
   struct tb_diag diag = { 0 };
 
   tc_catalog_close(archiver->catalog);
@@ -119,21 +119,21 @@ void tc__rebuild_catalog(struct tc_archiver *archiver) {
               "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
-static tb_rc set_up(struct tc_archiver *archiver, struct tb_diag *diag) {
-  TB_TRY(tc_waker_init(&archiver->waker, diag));
-  if (tc_outbox_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT, archiver->opt.loops) !=
-      TB_OK)
+static tb_rc set_up(struct tc_sealer *archiver, struct tb_diag *diag) {
+  TB_TRY(tc_wakeup_init(&archiver->wakeup, diag));
+  if (tc_reply_queue_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT,
+                          archiver->opt.loops) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory");
   return open_catalog(archiver, diag);
 }
 
-tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag *diag,
-                      struct tc_archiver **out) {
-  struct tc_archiver *archiver = calloc(1, sizeof *archiver);
+tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *diag,
+                    struct tc_sealer **out) {
+  struct tc_sealer *archiver = calloc(1, sizeof *archiver);
 
   if (archiver == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   archiver->opt = *options;
-  archiver->waker.fd = -1;
+  archiver->wakeup.fd = -1;
   tb_mem_init(&archiver->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&archiver->by_ref, &archiver->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   archiver->queue_tail = &archiver->queue;
@@ -141,22 +141,22 @@ tb_rc tc_archiver_new(const struct tc_archiver_options *options, struct tb_diag 
   archiver->live_tail = &archiver->live;
   archiver->work_tail = &archiver->work;
   archiver->barriers_tail = &archiver->barriers;
-  tc_mailbox_init(&archiver->inbox, tc_waker_wake, &archiver->waker);
-  tc_mailbox_init(&archiver->settled_box, options->wake_commit, options->wake_self);
+  tc_spsc_queue_init(&archiver->inbox, tc_wakeup_wake, &archiver->wakeup);
+  tc_spsc_queue_init(&archiver->settled_box, options->wake_commit, options->wake_self);
   archiver->quarantine.changed = true; /* what earlier runs left */
   tc_reserve_init(&archiver->reserve, options->dirs->state, options->config->disk_reserve_bytes);
   tc_retention_init(&archiver->retention, tc_wall_ns(), tc_mono_ns());
   tb_rc rc = set_up(archiver, diag);
   if (rc != TB_OK) {
-    tc_archiver_free(archiver);
+    tc_sealer_free(archiver);
     return rc;
   }
   *out = archiver;
   return TB_OK;
 }
 
-static void free_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
-  tc_outbox_unjoin(&stream->released);
+static void free_stream(struct tc_sealer *archiver, struct tc__stream *stream) {
+  tc_reply_queue_unjoin(&stream->released);
   while (stream->recents != NULL) tc__recent_drop(stream, stream->recents);
   tb_map_fini(&stream->recent_of_gen);
   /* Its bytes are in the log; recovery assembles the file anew. */
@@ -192,13 +192,13 @@ static void free_chain(struct tc_work *work) {
   }
 }
 
-void tc_archiver_free(struct tc_archiver *archiver) {
+void tc_sealer_free(struct tc_sealer *archiver) {
   if (archiver == NULL) return;
-  for (struct tc_work *chain; (chain = tc_mailbox_take(&archiver->inbox)) != NULL;)
+  for (struct tc_work *chain; (chain = tc_spsc_queue_take(&archiver->inbox)) != NULL;)
     free_chain(chain);
   free_chain(archiver->work);
   free_chain(archiver->barriers);
-  for (struct tc_settled *settled; (settled = tc_mailbox_take(&archiver->settled_box)) != NULL;)
+  for (struct tc_settled *settled; (settled = tc_spsc_queue_take(&archiver->settled_box)) != NULL;)
     tc_settled_free(settled);
   for (size_t i = 0; i < archiver->nsettled_wait; i++) tc_settled_free(archiver->settled_wait[i]);
   free(archiver->settled_wait);
@@ -213,7 +213,7 @@ void tc_archiver_free(struct tc_archiver *archiver) {
   }
   free(archiver->round);
   tc__quarantine_free(&archiver->quarantine);
-  tc_outbox_fini(&archiver->outbox);
+  tc_reply_queue_fini(&archiver->outbox);
   for (struct tc__stream *stream = archiver->streams, *next; stream != NULL; stream = next) {
     next = stream->next;
     free_stream(archiver, stream);
@@ -221,19 +221,19 @@ void tc_archiver_free(struct tc_archiver *archiver) {
   tb_map_fini(&archiver->by_ref);
   free(archiver->dirty);
   tc_catalog_close(archiver->catalog);
-  tc_waker_fini(&archiver->waker);
+  tc_wakeup_fini(&archiver->wakeup);
   free(archiver);
 }
 
 /* ---- streams */
 
-struct tc__stream *tc__archiver_stream(struct tc_archiver *archiver, uint32_t ref) {
+struct tc__stream *tc__sealer_stream(struct tc_sealer *archiver, uint32_t ref) {
   uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
 
   return slot == NULL ? NULL : (struct tc__stream *)(uintptr_t)*slot;
 }
 
-void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream) {
+void tc__mark_live(struct tc_sealer *archiver, struct tc__stream *stream) {
   if (stream->live_dirty) return;
   stream->live_dirty = true;
   stream->live_next = NULL;
@@ -241,8 +241,8 @@ void tc__mark_live(struct tc_archiver *archiver, struct tc__stream *stream) {
   archiver->live_tail = &stream->live_next;
 }
 
-tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_stream_intro *intro,
-                             struct tb_diag *diag) {
+tb_rc tc_sealer_add_stream(struct tc_sealer *archiver, const struct tc_stream_intro *intro,
+                           struct tb_diag *diag) {
   struct tc__stream *stream = calloc(1, sizeof *stream);
   uint64_t *slot;
 
@@ -275,7 +275,7 @@ tb_rc tc_archiver_add_stream(struct tc_archiver *archiver, const struct tc_strea
   return TB_OK;
 }
 
-void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream) {
+void tc__forget_stream(struct tc_sealer *archiver, struct tc__stream *stream) {
   struct tc__stream **at = &archiver->live;
 
   if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
@@ -292,7 +292,7 @@ void tc__forget_stream(struct tc_archiver *archiver, struct tc__stream *stream) 
   free_stream(archiver, stream);
 }
 
-static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc write_live_rows(struct tc_sealer *archiver, struct tb_diag *diag) {
   for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && archiver->live != NULL; i++) {
     struct tc__stream *stream = archiver->live;
     struct tc_stream_row row = { .go_version = stream->go_version,
@@ -321,7 +321,7 @@ static tb_rc write_live_rows(struct tc_archiver *archiver, struct tb_diag *diag)
   return TB_OK;
 }
 
-void tc__flush_live(struct tc_archiver *archiver) {
+void tc__flush_live(struct tc_sealer *archiver) {
   struct tb_diag diag = { 0 }, words = { 0 };
 
   if (archiver->live == NULL || archiver->catalog == NULL) return;

@@ -19,28 +19,28 @@ static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 static const uint64_t RESERVE_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
-bool tc__is_late(const struct tc_archiver *archiver) {
+bool tc__is_late(const struct tc_sealer *archiver) {
   uint64_t deadline = atomic_load_explicit(&archiver->deadline_mono_ns, memory_order_relaxed);
 
   return deadline != 0 && tc_mono_ns() >= deadline;
 }
 
-static void release(struct tc_archiver *archiver, struct tc_record *record) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
+static void release(struct tc_sealer *archiver, struct tc_record *record) {
+  struct tc__stream *stream = tc__sealer_stream(archiver, record->stream);
 
   if (stream != NULL && stream->conn == record->conn && record->conn != 0)
-    tc_outbox_released(&archiver->outbox, &stream->released, record->conn, record->stream,
-                       stream->loop, (uint64_t)record->len + TP_HEADER_BYTES);
+    tc_reply_queue_released(&archiver->outbox, &stream->released, record->conn, record->stream,
+                            stream->loop, (uint64_t)record->len + TP_HEADER_BYTES);
   record->free(record);
 }
 
 /* The records are freed once all their bytes are written: queues of segments point into them. */
-static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, struct tb_diag *diag) {
+static tb_rc do_records(struct tc_sealer *archiver, struct tc_work *work, struct tb_diag *diag) {
   if (!archiver->at_begun) archiver->at = work->records.head;
   archiver->at_begun = true;
   for (; archiver->at != NULL; archiver->at = archiver->at->next) {
     struct tc_record *record = archiver->at;
-    struct tc__stream *stream = tc__archiver_stream(archiver, record->stream);
+    struct tc__stream *stream = tc__sealer_stream(archiver, record->stream);
     if (stream == NULL) continue;
     if (tc__is_late(archiver)) return TB_AGAIN;
     struct tc__item item = { .kind = record->kind,
@@ -57,7 +57,7 @@ static tb_rc do_records(struct tc_archiver *archiver, struct tc_work *work, stru
   return TB_OK;
 }
 
-static void free_records(struct tc_archiver *archiver, struct tc_work *work) {
+static void free_records(struct tc_sealer *archiver, struct tc_work *work) {
   while (work->records.head != NULL) {
     struct tc_record *record = work->records.head;
     work->records.head = record->next;
@@ -65,10 +65,10 @@ static void free_records(struct tc_archiver *archiver, struct tc_work *work) {
   }
 }
 
-static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct tb_diag *diag) {
-  struct tc__stream *stream = tc__archiver_stream(archiver, work->stream);
+static tb_rc do_work(struct tc_sealer *archiver, struct tc_work *work, struct tb_diag *diag) {
+  struct tc__stream *stream = tc__sealer_stream(archiver, work->stream);
 
-  if (work->kind == TC_WORK_STREAM) return tc_archiver_add_stream(archiver, work->intro, diag);
+  if (work->kind == TC_WORK_STREAM) return tc_sealer_add_stream(archiver, work->intro, diag);
   if (work->kind == TC_WORK_RECORDS) {
     TB_TRY(do_records(archiver, work, diag));
     TB_TRY(tc__flush_dirty(archiver, true, diag));
@@ -81,14 +81,14 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
   if (stream == NULL) return TB_OK;
   switch (work->kind) {
   case TC_WORK_ATTACHED:
-    tc_outbox_unjoin(&stream->released);
+    tc_reply_queue_unjoin(&stream->released);
     archiver->live_soon = true;
     stream->conn = work->attached.conn;
     stream->loop = work->attached.loop;
     memcpy(stream->peer, work->attached.peer, sizeof stream->peer);
     break;
   case TC_WORK_DETACHED:
-    tc_outbox_unjoin(&stream->released);
+    tc_reply_queue_unjoin(&stream->released);
     archiver->live_soon = true;
     stream->conn = 0;
     stream->peer[0] = '\0';
@@ -110,8 +110,8 @@ static tb_rc do_work(struct tc_archiver *archiver, struct tc_work *work, struct 
   return TB_OK;
 }
 
-static bool take_inbox(struct tc_archiver *archiver) {
-  struct tc_work *chain = tc_mailbox_take(&archiver->inbox);
+static bool take_inbox(struct tc_sealer *archiver) {
+  struct tc_work *chain = tc_spsc_queue_take(&archiver->inbox);
 
   if (chain == NULL) return false;
   *archiver->work_tail = chain;
@@ -120,34 +120,34 @@ static bool take_inbox(struct tc_archiver *archiver) {
   return true;
 }
 
-static void answer_barriers(struct tc_archiver *archiver) {
+static void answer_barriers(struct tc_sealer *archiver) {
   tc__flush_live(archiver); /* who asks next sees the streams as they are now */
   while (archiver->barriers != NULL) {
     struct tc_work *work = archiver->barriers;
     struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
     if (reply != NULL) reply->barrier = work->barrier.cookie;
-    if (!tc_outbox_put(&archiver->outbox, reply)) return; /* no memory: by a later turn */
+    if (!tc_reply_queue_put(&archiver->outbox, reply)) return; /* no memory: by a later turn */
     archiver->barriers = work->next;
     free(work);
   }
   archiver->barriers_tail = &archiver->barriers;
 }
 
-static bool has_inbox(struct tc_archiver *archiver) {
-  return !tc_mailbox_is_empty(&archiver->inbox);
+static bool has_inbox(struct tc_sealer *archiver) {
+  return !tc_spsc_queue_is_empty(&archiver->inbox);
 }
 
 /* Each generation that is published comes back as a verdict. While more records wait a few more are written than came, so
  * that verdicts neither pile up nor hold the records up. */
-static tb_rc publish(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc publish(struct tc_sealer *archiver, struct tb_diag *diag) {
   size_t verdicts = archiver->queued + archiver->queued / 4 + 1;
 
   TB_TRY(tc__publish_queue(archiver, diag));
-  tc_outbox_flush(&archiver->outbox); /* what was published can be ordered meanwhile */
+  tc_reply_queue_flush(&archiver->outbox); /* what was published can be ordered meanwhile */
   return tc__apply_verdicts(archiver, verdicts, diag);
 }
 
-static tb_rc apply_more_verdicts(struct tc_archiver *archiver, uint64_t until_ns,
+static tb_rc apply_more_verdicts(struct tc_sealer *archiver, uint64_t until_ns,
                                  struct tb_diag *diag) {
   while (archiver->verdicts != NULL && !has_inbox(archiver) && !tc__is_late(archiver) &&
          tc_mono_ns() < until_ns) {
@@ -158,20 +158,20 @@ static tb_rc apply_more_verdicts(struct tc_archiver *archiver, uint64_t until_ns
 }
 
 /* A small archive grows in small steps, so that retention can keep its size. */
-static bool is_much_queued(const struct tc_archiver *archiver) {
+static bool is_much_queued(const struct tc_sealer *archiver) {
   uint64_t size = archiver->opt.config->retention_bytes;
 
   return archiver->queued >= SEAL_FROM || (size != 0 && archiver->queued_bytes >= size / 64);
 }
 
 /* Half of the time at most: the works that wait may be many and small. */
-static void retain_between(struct tc_archiver *archiver) {
+static void retain_between(struct tc_sealer *archiver) {
   if (!atomic_load(&archiver->stop) && tc_mono_ns() >= archiver->retain_next_ns)
     tc__retain(archiver);
 }
 
 /* Ends after TURN_NS, so that what is sealed is published and settled however much more comes; a stop works all off. */
-static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
+static tb_rc work_off(struct tc_sealer *archiver, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&archiver->stop) ? UINT64_MAX : tc_mono_ns() + TURN_NS;
 
   while (archiver->work != NULL || take_inbox(archiver)) {
@@ -192,22 +192,22 @@ static tb_rc work_off(struct tc_archiver *archiver, struct tb_diag *diag) {
       TB_TRY(publish(archiver, diag));
       answer_barriers(archiver);
     }
-    tc_outbox_flush(&archiver->outbox);
+    tc_reply_queue_flush(&archiver->outbox);
     retain_between(archiver);
     if (tc_mono_ns() >= until_ns) break;
   }
   TB_TRY(publish(archiver, diag));
   if (archiver->barriers != NULL)
     answer_barriers(archiver); /* of a turn in which the disk failed */
-  tc_outbox_flush(&archiver->outbox);
+  tc_reply_queue_flush(&archiver->outbox);
   return apply_more_verdicts(archiver, until_ns, diag);
 }
 
-static void post_settled(struct tc_archiver *archiver) {
+static void post_settled(struct tc_sealer *archiver) {
   size_t done = 0;
 
   while (done < archiver->nsettled_wait &&
-         tc_mailbox_post(&archiver->settled_box, archiver->settled_wait[done]))
+         tc_spsc_queue_post(&archiver->settled_box, archiver->settled_wait[done]))
     done++;
   if (done == 0) return;
   archiver->nsettled_wait -= done;
@@ -215,8 +215,7 @@ static void post_settled(struct tc_archiver *archiver) {
           archiver->nsettled_wait * sizeof(struct tc_settled *));
 }
 
-static void wait_for(struct tc_archiver *archiver, enum tc_shortage why,
-                     const struct tb_diag *diag) {
+static void wait_for(struct tc_sealer *archiver, enum tc_shortage why, const struct tb_diag *diag) {
   atomic_store(&archiver->opt.stats->archive_waits, why);
   if (tc_wait_failed(&archiver->wait, why, tc_mono_ns()))
     tc__note_as(archiver, TC_ERROR, 0, "%s: %s; the archive waits, the log keeps what is acked",
@@ -224,12 +223,12 @@ static void wait_for(struct tc_archiver *archiver, enum tc_shortage why,
 }
 
 /* The reserve alone is no room. */
-static bool has_room(const struct tc_archiver *archiver) {
+static bool has_room(const struct tc_sealer *archiver) {
   return archiver->wait.why != TC_SHORT_SPACE ||
          tc__disk_free(archiver) >= archiver->opt.config->disk_free_min;
 }
 
-static void look_at_wait(struct tc_archiver *archiver) {
+static void look_at_wait(struct tc_sealer *archiver) {
   enum tc_shortage why = archiver->wait.why;
   uint64_t took_ns;
 
@@ -243,7 +242,7 @@ static void look_at_wait(struct tc_archiver *archiver) {
 
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
  * credit for. Anything else is told, and tried again all the same. */
-static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *diag) {
+static void react(struct tc_sealer *archiver, tb_rc rc, const struct tb_diag *diag) {
   if (rc == TB_OK) tc_wait_wrote(&archiver->wait);
   if (!tc_rc_is_short(rc)) archiver->short_mono_ns = 0;
   if (rc == TB_OK || rc == TB_AGAIN) {
@@ -262,28 +261,28 @@ static void react(struct tc_archiver *archiver, tb_rc rc, const struct tb_diag *
   for (unsigned loop = 0; loop < archiver->opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    archiver->told_failed &= tc_outbox_put(&archiver->outbox, reply);
+    archiver->told_failed &= tc_reply_queue_put(&archiver->outbox, reply);
   }
 }
 
 static bool has_work(void *self) {
-  struct tc_archiver *archiver = self;
+  struct tc_sealer *archiver = self;
   unsigned head = atomic_load(&archiver->inbox.head), tail = atomic_load(&archiver->inbox.tail);
 
   return head != tail || atomic_load(&archiver->stop);
 }
 
 /* The last turn left some for the next one. */
-static bool is_behind(const struct tc_archiver *archiver) {
+static bool is_behind(const struct tc_sealer *archiver) {
   return archiver->work != NULL || archiver->verdicts != NULL;
 }
 
-static void retain_while_idle(struct tc_archiver *archiver) {
+static void retain_while_idle(struct tc_sealer *archiver) {
   do tc__retain(archiver);
   while (tc__retains(archiver) && !is_behind(archiver) && !has_work(archiver));
 }
 
-static void turn(struct tc_archiver *archiver) {
+static void turn(struct tc_sealer *archiver) {
   struct tb_diag diag = { 0 };
   uint64_t now = tc_mono_ns();
 
@@ -307,10 +306,10 @@ static void turn(struct tc_archiver *archiver) {
                     archiver->opt.config->disk_free_min);
   }
   if (!atomic_load(&archiver->stop)) retain_while_idle(archiver);
-  tc_outbox_flush(&archiver->outbox);
+  tc_reply_queue_flush(&archiver->outbox);
 }
 
-static uint64_t sleep_ns(const struct tc_archiver *archiver) {
+static uint64_t sleep_ns(const struct tc_sealer *archiver) {
   if (archiver->outbox.waiting > 0 || archiver->nsettled_wait > 0 || archiver->barriers != NULL)
     return OUTBOX_RETRY_NS;
   if (tc__retains(archiver)) return NO_REST_NS; /* with what came meanwhile */
@@ -320,7 +319,7 @@ static uint64_t sleep_ns(const struct tc_archiver *archiver) {
 }
 
 static void *run(void *self) {
-  struct tc_archiver *archiver = self;
+  struct tc_sealer *archiver = self;
 
   for (;;) {
     bool stop = atomic_load(&archiver->stop);
@@ -328,8 +327,8 @@ static void *run(void *self) {
     turn(archiver);
     if (stop) break; /* one whole turn after the last post */
     /* With work held back by a full disk new work is no reason to wake. */
-    tc_waker_sleep(&archiver->waker, sleep_ns(archiver),
-                   archiver->retry_mono_ns != 0 ? NULL : has_work, archiver);
+    tc_wakeup_sleep(&archiver->wakeup, sleep_ns(archiver),
+                    archiver->retry_mono_ns != 0 ? NULL : has_work, archiver);
   }
   struct tb_diag diag = { 0 };
   if (archiver->work == NULL && !tc__is_late(archiver) &&
@@ -338,13 +337,13 @@ static void *run(void *self) {
   if (tc__is_late(archiver))
     tc__note(archiver, "shutdown: the archive is not done in shutdown.deadline; what is left is in "
                        "the log, the next start goes on with it");
-  tc_outbox_flush(&archiver->outbox);
+  tc_reply_queue_flush(&archiver->outbox);
   post_settled(archiver);
   tc__flush_live(archiver);
   return NULL;
 }
 
-tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag) {
+tb_rc tc_sealer_start(struct tc_sealer *archiver, struct tb_diag *diag) {
   int rc = tc_thread_start(&archiver->thread, NULL, run, archiver);
 
   if (rc != 0) return tb_fail(diag, TB_IO, "segment thread: %s", strerror(rc));
@@ -353,23 +352,23 @@ tb_rc tc_archiver_start(struct tc_archiver *archiver, struct tb_diag *diag) {
   return TB_OK;
 }
 
-void tc_archiver_set_deadline(struct tc_archiver *archiver, uint64_t mono_ns) {
+void tc_sealer_set_deadline(struct tc_sealer *archiver, uint64_t mono_ns) {
   atomic_store(&archiver->deadline_mono_ns, mono_ns);
 }
 
-void tc_archiver_stop(struct tc_archiver *archiver, uint64_t deadline_mono_ns) {
+void tc_sealer_stop(struct tc_sealer *archiver, uint64_t deadline_mono_ns) {
   if (!archiver->started) return;
-  tc_archiver_set_deadline(archiver, deadline_mono_ns);
+  tc_sealer_set_deadline(archiver, deadline_mono_ns);
   atomic_store(&archiver->stop, true);
-  tc_waker_wake(&archiver->waker);
+  tc_wakeup_wake(&archiver->wakeup);
   pthread_join(archiver->thread, NULL);
   archiver->started = false;
 }
 
-bool tc_archiver_post(struct tc_archiver *archiver, struct tc_work *chain) {
-  return tc_mailbox_post(&archiver->inbox, chain);
+bool tc_sealer_post(struct tc_sealer *archiver, struct tc_work *chain) {
+  return tc_spsc_queue_post(&archiver->inbox, chain);
 }
 
-struct tc_settled *tc_archiver_take_settled(struct tc_archiver *archiver) {
-  return tc_mailbox_take(&archiver->settled_box);
+struct tc_settled *tc_sealer_take_settled(struct tc_sealer *archiver) {
+  return tc_spsc_queue_take(&archiver->settled_box);
 }

@@ -64,12 +64,12 @@ void tc__verdicts_free(struct tc__verdict *verdicts) {
   }
 }
 
-void tc__take_late(struct tc_archiver *archiver, struct tc__file *file) {
+void tc__take_late(struct tc_sealer *archiver, struct tc__file *file) {
   for (struct tc__verdict *item = file->late; item != NULL; item = item->next)
     tc__take_verdict(archiver, file->stream, TB_MOVE(item->verdict));
 }
 
-void tc__take_verdict(struct tc_archiver *archiver, struct tc__stream *stream,
+void tc__take_verdict(struct tc_sealer *archiver, struct tc__stream *stream,
                       struct tc_verdict *verdict) {
   if (set_in_file(stream->open, verdict)) return;
   for (struct tc__file *file = archiver->queue; file != NULL; file = file->next)
@@ -160,7 +160,7 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
 /* Whoever asks for it from here on reads it from the disk. Without this the archive of a busy collector
  * would push everything else of its host out of the page cache, and each new segment would take pages
  * that are new to the machine: in a virtual one the dearest part of writing a file. */
-static void leave_page_cache(struct tc_archiver *archiver, const struct tc__verdict *item) {
+static void leave_page_cache(struct tc_sealer *archiver, const struct tc__verdict *item) {
   char path[192];
 
   if (!archiver->opt.durable) return; /* then it may not be on the disk yet */
@@ -179,7 +179,7 @@ struct folders {
   char day[TC_DAY_BYTES];
 };
 
-static tb_rc sync_folders(const struct tc_archiver *archiver, struct folders *folders,
+static tb_rc sync_folders(const struct tc_sealer *archiver, struct folders *folders,
                           struct tb_diag *diag) {
   tb_rc rc = TB_OK;
 
@@ -193,7 +193,7 @@ static tb_rc sync_folders(const struct tc_archiver *archiver, struct folders *fo
 }
 
 /* Takes the folder of the item's meta; -1: it was not changed. */
-static tb_rc remember_folder(const struct tc_archiver *archiver, struct folders *folders, int fd,
+static tb_rc remember_folder(const struct tc_sealer *archiver, struct folders *folders, int fd,
                              const struct tc__verdict *item, struct tb_diag *diag) {
   if (fd < 0) return TB_OK;
   if (folders->stream == item->stream && strcmp(folders->day, item->recent->day) == 0) {
@@ -208,7 +208,7 @@ static tb_rc remember_folder(const struct tc_archiver *archiver, struct folders 
 }
 
 /* unsynced: words if a folder cannot be synced; all goes on. */
-static tb_rc apply_verdicts(struct tc_archiver *archiver, size_t most, struct folders *folders,
+static tb_rc apply_verdicts(struct tc_sealer *archiver, size_t most, struct folders *folders,
                             struct tb_diag *unsynced, struct tb_diag *diag) {
   for (; most > 0 && archiver->verdicts != NULL; most--) {
     struct tc__verdict *item = archiver->verdicts;
@@ -236,7 +236,7 @@ static tb_rc apply_verdicts(struct tc_archiver *archiver, size_t most, struct fo
 }
 
 /* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
-tb_rc tc__apply_verdicts(struct tc_archiver *archiver, size_t most, struct tb_diag *diag) {
+tb_rc tc__apply_verdicts(struct tc_sealer *archiver, size_t most, struct tb_diag *diag) {
   struct tb_diag words = { 0 }, unsynced = { 0 };
   struct folders folders = { 0 };
 

@@ -19,7 +19,7 @@ struct tc_recovered {
   bool had_log;
 };
 
-TB_MUST tb_rc tc_recover(struct tc_commit *commit, struct tc_archiver *archiver,
+TB_MUST tb_rc tc_recover(struct tc_commit *commit, struct tc_sealer *archiver,
                          const struct tc_statedir *dirs, unsigned loops, struct tb_diag *diag,
                          struct tc_recovered *out);
 

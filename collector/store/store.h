@@ -33,7 +33,7 @@ void tc_store_close(struct tc_store *store);
 /* The same until then (CLOCK_MONOTONIC; 0: no end): what is not archived by then is in the log, and the next start's. */
 void tc_store_close_by(struct tc_store *store, uint64_t deadline_mono_ns);
 
-/* Owns msg when it answers true; false: mailbox full, try again after the next reply or 1 ms. */
+/* Owns msg when it answers true; false: queue full, try again after the next reply or 1 ms. */
 bool tc_store_submit(struct tc_store *store, unsigned sender, struct tc_submit *msg);
 
 int tc_store_dirfd(const struct tc_store *store); /* the state folder */

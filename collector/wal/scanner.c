@@ -246,14 +246,14 @@ static tb_rc previous_end_of(struct tc_log_scan *scan, const struct tc_log_scan_
                              struct tb_diag *diag, uint64_t *out) {
   struct tc_log_entry first;
   const unsigned char *payload;
-  struct tc_heap heap;
+  struct tp_allocator heap;
 
   *out = 0;
   tb_rc rc = record_at(scan, file, 0, file->bytes, diag, &first);
   if (rc == TB_OK) rc = tc_log_scan_payload(scan, &first, diag, &payload);
   if (rc == TB_NOTFOUND || rc == TB_CORRUPT) return TB_OK;
   TB_TRY(rc);
-  tc_heap_init(&heap);
+  tp_allocator_init(&heap);
   Tracecollect__V1__LogSnapshot *snapshot =
       tracecollect__v1__log_snapshot__unpack(&heap.allocator, first.head.len - 4, payload + 4);
   if (snapshot == NULL)

@@ -62,9 +62,8 @@ static void report(void) {
   if (ta_emit_forward_status(&s) != TA_OK) return;
   printf("keeps %" PRIu64 " generations, %" PRIu64 " KiB; forgot %" PRIu64 ", sent %" PRIu64
          " on %" PRIu64 " requests, lost %" PRIu64 "\n",
-         s.recorded_generations, s.recorded_bytes >> 10,
-         s.forgotten_generations, s.acked_generations, s.snaps,
-         s.lost_generations);
+         s.recorded_generations, s.recorded_bytes >> 10, s.forgotten_generations,
+         s.acked_generations, s.snaps, s.lost_generations);
   fflush(stdout);
 }
 

@@ -109,8 +109,7 @@ int main(int argc, char **argv) {
   const unsigned char *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (bytes == MAP_FAILED) return perror(a.path), 1;
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  if (to_substreams_new(&mem, (struct to_fault_sink){ &a, complain }, &a.s) !=
-          TB_OK ||
+  if (to_substreams_new(&mem, (struct to_fault_sink){ &a, complain }, &a.s) != TB_OK ||
       to_reader_new(&mem, NULL, TO_READER_BYTES_STAY, (struct to_event_sink){ &a, events }, &diag,
                     &reader) != TB_OK)
     return fprintf(stderr, "out of memory\n"), 1;

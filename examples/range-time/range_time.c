@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "trace/pull.h"
 #include "analysis/range_time.h"
+#include "trace/pull.h"
 
 /* The generation that ends at `now`, before the Sync that ends it is handed over: up to the last event before it. */
 static void print_generation(const struct to_range_times *times, uint64_t number, to_ns last) {

@@ -43,7 +43,7 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   a->mem = mem;
   a->config = *config;
   to_windows_init(&a->windows, mem);
-  to_stacktable_init(&a->stacks, mem, config->stacks_max);
+  to_stack_table_init(&a->stacks, mem, config->stacks_max);
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
   for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) {
     tb_rc rc = analyses[i].study->init(a);
@@ -60,7 +60,7 @@ void to_analyses_free(struct to_analyses *a) {
   if (a == NULL) return;
   for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].study->fini(a);
   tb_arena_fini(&a->report_arena);
-  to_stacktable_fini(&a->stacks);
+  to_stack_table_fini(&a->stacks);
   to_windows_fini(&a->windows);
   tb_mem_give(a->mem, a, sizeof(*a));
 }
@@ -68,7 +68,7 @@ void to_analyses_free(struct to_analyses *a) {
 static void note_generation(struct to_analyses *a, const struct to_generation *gen) {
   struct to_clock clock;
 
-  to_stacktable_generation(&a->stacks);
+  to_stack_table_generation(&a->stacks);
   if (!a->in_epoch) {
     a->in_epoch = true;
     a->epochs++;

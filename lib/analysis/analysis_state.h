@@ -78,7 +78,7 @@ struct to_analyses {
   struct to_analysis_config config;
   struct to_watch watch; /* span NULL: nobody */
   struct to_windows windows;
-  struct to_stacktable stacks;
+  struct to_stack_table stacks;
   struct to_syscall syscall;
   struct to_stw stw;
   struct tb_arena report_arena;

@@ -5,34 +5,34 @@
 #include <string.h>
 
 enum { COUNT_BITS = 42, BUCKET_BITS = 16, CAPACITY_MIN = 16 };
-_Static_assert(TO_HISTS_MAX <= 1 << (64 - COUNT_BITS - BUCKET_BITS), "a bucket is one word");
+_Static_assert(TO_HISTOGRAMS_MAX <= 1 << (64 - COUNT_BITS - BUCKET_BITS), "a bucket is one word");
 
 struct packed_cell {
   struct to_cell cell;
   uint32_t series;
 };
 
-void to_tally_init(struct to_tally *tally, struct tb_mem *mem) {
-  *tally = (struct to_tally){ .mem = mem };
-  for (unsigned i = 0; i < TO_HISTS_MAX; i++) to_hist_init(&tally->hist[i], mem);
+void to_counters_init(struct to_counters *tally, struct tb_mem *mem) {
+  *tally = (struct to_counters){ .mem = mem };
+  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_init(&tally->hist[i], mem);
 }
 
-void to_tally_fini(struct to_tally *tally) {
+void to_counters_fini(struct to_counters *tally) {
   if (tally->mem != NULL) {
     tb_mem_give(tally->mem, tally->cell, tally->capacity * sizeof(*tally->cell));
     tb_mem_give(tally->mem, tally->used, tally->capacity * sizeof(*tally->used));
   }
-  for (unsigned i = 0; i < TO_HISTS_MAX; i++) to_hist_fini(&tally->hist[i]);
-  *tally = (struct to_tally){ 0 };
+  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_fini(&tally->hist[i]);
+  *tally = (struct to_counters){ 0 };
 }
 
-void to_tally_clear(struct to_tally *tally) {
+void to_counters_clear(struct to_counters *tally) {
   for (size_t i = 0; i < tally->used_len; i++) tally->cell[tally->used[i]].count = 0;
   tally->used_len = 0;
-  for (unsigned i = 0; i < TO_HISTS_MAX; i++) to_hist_clear(&tally->hist[i]);
+  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_clear(&tally->hist[i]);
 }
 
-tb_rc to_tally_reserve(struct to_tally *tally, size_t n) {
+tb_rc to_counters_reserve(struct to_counters *tally, size_t n) {
   size_t capacity = tally->capacity < CAPACITY_MIN ? CAPACITY_MIN : tally->capacity;
   void *block;
 
@@ -58,7 +58,7 @@ tb_rc to_tally_reserve(struct to_tally *tally, size_t n) {
   return TB_OK;
 }
 
-static void merge_cell(struct to_tally *into, uint32_t series, const struct to_cell *from) {
+static void merge_cell(struct to_counters *into, uint32_t series, const struct to_cell *from) {
   struct to_cell *cell = &into->cell[series];
 
   if (cell->count == 0) {
@@ -76,23 +76,24 @@ static void merge_cell(struct to_tally *into, uint32_t series, const struct to_c
   }
 }
 
-tb_rc to_tally_merge(struct to_tally *into, const struct to_tally *from) {
+tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from) {
   /* Room first: from there on nothing can fail half way. */
-  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
-    TB_TRY(to_hist_reserve_like(&into->hist[h], &from->hist[h]));
-  for (unsigned h = 0; h < TO_HISTS_MAX; h++) TB_TRY(to_hist_merge(&into->hist[h], &from->hist[h]));
+  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
+    TB_TRY(to_histogram_reserve_like(&into->hist[h], &from->hist[h]));
+  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
+    TB_TRY(to_histogram_merge(&into->hist[h], &from->hist[h]));
   for (size_t i = 0; i < from->used_len; i++)
     merge_cell(into, from->used[i], &from->cell[from->used[i]]);
   return TB_OK;
 }
 
-tb_rc to_tally_pack(const struct to_tally *tally, struct to_packed **out) {
+tb_rc to_counters_pack(const struct to_counters *tally, struct to_packed **out) {
   size_t buckets = 0, bytes;
   uint64_t n;
   void *block;
 
-  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
-    for (unsigned b = 0; to_hist_next(&tally->hist[h], &b, &n); b++) buckets++;
+  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
+    for (unsigned b = 0; to_histogram_next(&tally->hist[h], &b, &n); b++) buckets++;
   bytes = sizeof(struct to_packed) + tally->used_len * sizeof(struct packed_cell) +
           buckets * sizeof(uint64_t);
   TB_TRY(tb_mem_take(tally->mem, bytes, &block));
@@ -103,14 +104,14 @@ tb_rc to_tally_pack(const struct to_tally *tally, struct to_packed **out) {
   for (size_t i = 0; i < tally->used_len; i++)
     *cell++ = (struct packed_cell){ .cell = tally->cell[tally->used[i]], .series = tally->used[i] };
   uint64_t *word = (uint64_t *)cell;
-  for (unsigned h = 0; h < TO_HISTS_MAX; h++)
-    for (unsigned b = 0; to_hist_next(&tally->hist[h], &b, &n); b++)
+  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
+    for (unsigned b = 0; to_histogram_next(&tally->hist[h], &b, &n); b++)
       *word++ = ((uint64_t)h << BUCKET_BITS | b) << COUNT_BITS | n;
   *out = packed;
   return TB_OK;
 }
 
-tb_rc to_tally_merge_packed(struct to_tally *into, const struct to_packed *from) {
+tb_rc to_counters_merge_packed(struct to_counters *into, const struct to_packed *from) {
   const struct packed_cell *cell = (const struct packed_cell *)(from + 1);
   const uint64_t *word = (const uint64_t *)(cell + from->cells);
 
@@ -118,12 +119,12 @@ tb_rc to_tally_merge_packed(struct to_tally *into, const struct to_packed *from)
   for (size_t i = 0; i < from->buckets; i++) {
     unsigned h = (unsigned)(word[i] >> COUNT_BITS >> BUCKET_BITS);
     unsigned b = (unsigned)(word[i] >> COUNT_BITS) & ((1u << BUCKET_BITS) - 1);
-    TB_TRY(to_hist_add_bucket(&into->hist[h], b, word[i] & ((UINT64_C(1) << COUNT_BITS) - 1)));
+    TB_TRY(to_histogram_add_bucket(&into->hist[h], b, word[i] & ((UINT64_C(1) << COUNT_BITS) - 1)));
   }
   return TB_OK;
 }
 
-void to_tally_move(struct to_tally *tally, uint32_t series, uint32_t into) {
+void to_counters_move(struct to_counters *tally, uint32_t series, uint32_t into) {
   struct to_cell cell = tally->cell[series];
 
   if (cell.count == 0) return;

@@ -7,7 +7,7 @@
  * Memory    from mem: 40 bytes a series, 4 more for those in use, and the histograms' pages.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM; sums and histograms then are as they were, but for
- *           to_tally_merge_packed(), which may have added some.
+ *           to_counters_merge_packed(), which may have added some.
  */
 #ifndef TO_ANALYSIS_COUNTERS_H
 #define TO_ANALYSIS_COUNTERS_H
@@ -15,7 +15,7 @@
 #include "analysis/histogram.h"
 #include "event/event.h"
 
-enum { TO_HISTS_MAX = 64 };
+enum { TO_HISTOGRAMS_MAX = 64 };
 
 struct to_cell {
   uint64_t count, total_ns, max_ns;
@@ -24,22 +24,22 @@ struct to_cell {
   uint32_t lower_bounds; /* of count */
 };
 
-struct to_tally {
+struct to_counters {
   struct tb_mem *mem;
   struct to_cell *cell; /* by series; count 0: the rest means nothing */
   uint32_t *used;       /* series whose count is not 0 */
   size_t capacity, used_len;
-  struct to_hist hist[TO_HISTS_MAX];
+  struct to_histogram hist[TO_HISTOGRAMS_MAX];
 };
 
-void to_tally_init(struct to_tally *tally, struct tb_mem *mem);
-void to_tally_fini(struct to_tally *tally);  /* accepts a zeroed one */
-void to_tally_clear(struct to_tally *tally); /* keeps the memory */
+void to_counters_init(struct to_counters *tally, struct tb_mem *mem);
+void to_counters_fini(struct to_counters *tally);  /* accepts a zeroed one */
+void to_counters_clear(struct to_counters *tally); /* keeps the memory */
 /* Makes room for series 0 to n-1. */
-TB_MUST tb_rc to_tally_reserve(struct to_tally *tally, size_t n);
+TB_MUST tb_rc to_counters_reserve(struct to_counters *tally, size_t n);
 
-static inline void to_tally_add(struct to_tally *tally, uint32_t series, to_ns begin, to_ns end,
-                                uint32_t tag, bool lower_bound) {
+static inline void to_counters_add(struct to_counters *tally, uint32_t series, to_ns begin,
+                                   to_ns end, uint32_t tag, bool lower_bound) {
   struct to_cell *cell = &tally->cell[series];
   uint64_t ns = (uint64_t)end - (uint64_t)begin;
 
@@ -57,10 +57,10 @@ static inline void to_tally_add(struct to_tally *tally, uint32_t series, to_ns b
 }
 
 /* Adds all of from, or nothing; into has room for its series. */
-TB_MUST tb_rc to_tally_merge(struct to_tally *into, const struct to_tally *from);
+TB_MUST tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from);
 
 /* Counts what was series as part of into from now on. */
-void to_tally_move(struct to_tally *tally, uint32_t series, uint32_t into);
+void to_counters_move(struct to_counters *tally, uint32_t series, uint32_t into);
 
 /* One block: what it takes is in bytes. */
 struct to_packed {
@@ -68,8 +68,8 @@ struct to_packed {
   size_t cells, buckets;
   /* struct packed_cell[cells], uint64_t[buckets] */
 };
-TB_MUST tb_rc to_tally_pack(const struct to_tally *tally, struct to_packed **out);
-TB_MUST tb_rc to_tally_merge_packed(struct to_tally *into, const struct to_packed *from);
+TB_MUST tb_rc to_counters_pack(const struct to_counters *tally, struct to_packed **out);
+TB_MUST tb_rc to_counters_merge_packed(struct to_counters *into, const struct to_packed *from);
 void to_packed_free(struct to_packed *packed, struct tb_mem *mem); /* accepts NULL */
 
 #endif

@@ -16,60 +16,62 @@
 #include "base/mem.h"
 
 enum {
-  TO_HIST_DIGIT_BITS = 10, /* 2^10 buckets a power of two: half a bucket is below 0.05 % */
-  TO_HIST_PAGE = 256,
-  TO_HIST_PAGES = (65 - TO_HIST_DIGIT_BITS) * (1 << TO_HIST_DIGIT_BITS) / TO_HIST_PAGE,
-  TO_HIST_BUCKETS = TO_HIST_PAGES * TO_HIST_PAGE,
+  TO_HISTOGRAM_DIGIT_BITS = 10, /* 2^10 buckets a power of two: half a bucket is below 0.05 % */
+  TO_HISTOGRAM_PAGE = 256,
+  TO_HISTOGRAM_PAGES =
+      (65 - TO_HISTOGRAM_DIGIT_BITS) * (1 << TO_HISTOGRAM_DIGIT_BITS) / TO_HISTOGRAM_PAGE,
+  TO_HISTOGRAM_BUCKETS = TO_HISTOGRAM_PAGES * TO_HISTOGRAM_PAGE,
 };
-_Static_assert(TO_HIST_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
+_Static_assert(TO_HISTOGRAM_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
 
-enum { TO_HIST_WORDS = (TO_HIST_PAGES + 63) / 64 };
+enum { TO_HISTOGRAM_WORDS = (TO_HISTOGRAM_PAGES + 63) / 64 };
 
-struct to_hist {
+struct to_histogram {
   struct tb_mem *mem;
   uint64_t **page; /* NULL until the first value; of a page: nothing since the clear */
   uint64_t count;
-  uint64_t in_use[TO_HIST_WORDS]; /* a bit a page that is not NULL */
-  uint64_t *spare;                /* pages of zeros; the first word of each is the next one */
+  uint64_t in_use[TO_HISTOGRAM_WORDS]; /* a bit a page that is not NULL */
+  uint64_t *spare;                     /* pages of zeros; the first word of each is the next one */
 };
 
-void to_hist_init(struct to_hist *hist, struct tb_mem *mem);
-void to_hist_fini(struct to_hist *hist); /* accepts a zeroed one */
+void to_histogram_init(struct to_histogram *hist, struct tb_mem *mem);
+void to_histogram_fini(struct to_histogram *hist); /* accepts a zeroed one */
 /* Keeps the memory. Its cost, like that of a merge or a walk, follows from the pages with values in them,
  * not from those that an earlier trace has filled. */
-void to_hist_clear(struct to_hist *hist);
+void to_histogram_clear(struct to_histogram *hist);
 
-static inline unsigned to_hist_bucket(uint64_t value) {
+static inline unsigned to_histogram_bucket(uint64_t value) {
   unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
-  unsigned shift = bits <= TO_HIST_DIGIT_BITS + 1 ? 0 : bits - (TO_HIST_DIGIT_BITS + 1);
-  return (shift << TO_HIST_DIGIT_BITS) + (unsigned)(value >> shift);
+  unsigned shift = bits <= TO_HISTOGRAM_DIGIT_BITS + 1 ? 0 : bits - (TO_HISTOGRAM_DIGIT_BITS + 1);
+  return (shift << TO_HISTOGRAM_DIGIT_BITS) + (unsigned)(value >> shift);
 }
-uint64_t to_hist_bucket_top(unsigned bucket); /* the largest value in it */
+uint64_t to_histogram_bucket_top(unsigned bucket); /* the largest value in it */
 
 /* Makes room for values in this bucket. */
-TB_MUST tb_rc to_hist_reserve(struct to_hist *hist, unsigned bucket);
+TB_MUST tb_rc to_histogram_reserve(struct to_histogram *hist, unsigned bucket);
 /* n more values in this bucket. */
-TB_MUST static inline tb_rc to_hist_add_bucket(struct to_hist *hist, unsigned bucket, uint64_t n) {
-  if (TB_UNLIKELY(hist->page == NULL || hist->page[bucket / TO_HIST_PAGE] == NULL))
-    TB_TRY(to_hist_reserve(hist, bucket));
-  hist->page[bucket / TO_HIST_PAGE][bucket % TO_HIST_PAGE] += n;
+TB_MUST static inline tb_rc to_histogram_add_bucket(struct to_histogram *hist, unsigned bucket,
+                                                    uint64_t n) {
+  if (TB_UNLIKELY(hist->page == NULL || hist->page[bucket / TO_HISTOGRAM_PAGE] == NULL))
+    TB_TRY(to_histogram_reserve(hist, bucket));
+  hist->page[bucket / TO_HISTOGRAM_PAGE][bucket % TO_HISTOGRAM_PAGE] += n;
   hist->count += n;
   return TB_OK;
 }
-TB_MUST static inline tb_rc to_hist_add(struct to_hist *hist, uint64_t value) {
-  return to_hist_add_bucket(hist, to_hist_bucket(value), 1);
+TB_MUST static inline tb_rc to_histogram_add(struct to_histogram *hist, uint64_t value) {
+  return to_histogram_add_bucket(hist, to_histogram_bucket(value), 1);
 }
 
-/* Adds all of from; cannot fail after to_hist_reserve_like(). */
-TB_MUST tb_rc to_hist_reserve_like(struct to_hist *into, const struct to_hist *from);
-TB_MUST tb_rc to_hist_merge(struct to_hist *into, const struct to_hist *from);
+/* Adds all of from; cannot fail after to_histogram_reserve_like(). */
+TB_MUST tb_rc to_histogram_reserve_like(struct to_histogram *into, const struct to_histogram *from);
+TB_MUST tb_rc to_histogram_merge(struct to_histogram *into, const struct to_histogram *from);
 
-/* for (unsigned b = 0; to_hist_next(h, &b, &n); b++) over the buckets that are not empty, rising. */
-bool to_hist_next(const struct to_hist *hist, unsigned *bucket, uint64_t *out_n);
+/* for (unsigned b = 0; to_histogram_next(h, &b, &n); b++) over the buckets that are not empty, rising. */
+bool to_histogram_next(const struct to_histogram *hist, unsigned *bucket, uint64_t *out_n);
 
 /* The smallest values that at least permille[i]/1000 of all values do not exceed, for n rising
  * permilles; 0 of an empty one. */
-void to_hist_quantiles(const struct to_hist *hist, const unsigned *permille, size_t n,
-                       uint64_t *out);
+void to_histogram_quantiles(const struct to_histogram *hist, const unsigned *permille, size_t n,
+                            uint64_t *out);
 
 #endif

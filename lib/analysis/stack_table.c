@@ -33,10 +33,10 @@ static uint64_t mix_text(uint64_t hash, struct to_string text) {
   return mix(mix(hash, word), text.len);
 }
 
-void to_stacktable_init(struct to_stacktable *table, struct tb_mem *mem, size_t stacks_max) {
+void to_stack_table_init(struct to_stack_table *table, struct tb_mem *mem, size_t stacks_max) {
   uint64_t seed = tb_seed();
 
-  *table = (struct to_stacktable){ .mem = mem, .epoch = 1, .stacks_max = stacks_max };
+  *table = (struct to_stack_table){ .mem = mem, .epoch = 1, .stacks_max = stacks_max };
   tb_arena_init(&table->arena, mem, ARENA_CHUNK_BYTES);
   tb_map_init(&table->by_identity, mem, seed);
   tb_map_init(&table->frames, mem, seed);
@@ -44,7 +44,7 @@ void to_stacktable_init(struct to_stacktable *table, struct tb_mem *mem, size_t 
   tb_map_init(&table->by_id, mem, seed);
 }
 
-void to_stacktable_fini(struct to_stacktable *table) {
+void to_stack_table_fini(struct to_stack_table *table) {
   tb_arena_fini(&table->arena);
   tb_map_fini(&table->by_identity);
   tb_map_fini(&table->frames);
@@ -52,10 +52,10 @@ void to_stacktable_fini(struct to_stacktable *table) {
   tb_map_fini(&table->by_id);
   if (table->mem != NULL)
     tb_mem_give(table->mem, table->stack, table->capacity * sizeof(*table->stack));
-  *table = (struct to_stacktable){ 0 };
+  *table = (struct to_stack_table){ 0 };
 }
 
-void to_stacktable_generation(struct to_stacktable *table) {
+void to_stack_table_generation(struct to_stack_table *table) {
   tb_map_clear(&table->by_id);
   table->epoch++;
 }
@@ -78,7 +78,7 @@ static bool same_text(const void *kept, const void *wanted) {
   return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
 }
 
-static tb_rc keep_text(struct to_stacktable *table, struct to_string *text) {
+static tb_rc keep_text(struct to_stack_table *table, struct to_string *text) {
   uint64_t *place;
   void *block;
 
@@ -102,7 +102,7 @@ static bool same_frame(const void *kept, const void *wanted) {
 }
 
 /* NULL: not kept, and add says to leave it so. */
-static tb_rc keep_frame(struct to_stacktable *table, struct to_frame frame, bool add,
+static tb_rc keep_frame(struct to_stack_table *table, struct to_frame frame, bool add,
                         const struct to_frame **out_frame) {
   uint64_t key = mix(mix(table->frames.seed, frame.pc), frame.line);
   uint64_t *place;
@@ -149,12 +149,12 @@ static bool same_stack(const void *kept, const void *wanted) {
   return true;
 }
 
-static bool table_is_full(const struct to_stacktable *table) {
+static bool table_is_full(const struct to_stack_table *table) {
   return table->count > TO_STACK_OTHER + table->stacks_max ||
          table->arena.bytes / STACK_BYTES_MEAN > table->stacks_max;
 }
 
-static tb_rc add_stack(struct to_stacktable *table, const struct to_frame *const *frames, size_t n,
+static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *const *frames, size_t n,
                        const struct kept_stack **out) {
   void *block;
 
@@ -177,7 +177,7 @@ static tb_rc add_stack(struct to_stacktable *table, const struct to_frame *const
 }
 
 /* The two indices that are always there. */
-static tb_rc add_first_stacks(struct to_stacktable *table) {
+static tb_rc add_first_stacks(struct to_stack_table *table) {
   const struct kept_stack *kept;
 
   while (table->count <= TO_STACK_OTHER) TB_TRY(add_stack(table, NULL, 0, &kept));
@@ -185,7 +185,7 @@ static tb_rc add_first_stacks(struct to_stacktable *table) {
 }
 
 /* The frames' kept copies. Without add, *out_found says whether all of them were there. */
-static tb_rc find_frames(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
+static tb_rc find_frames(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                          bool add, struct wanted_stack *wanted, bool *out_found) {
   struct to_stack_iter it;
   struct to_frame frame;
@@ -201,7 +201,7 @@ static tb_rc find_frames(struct to_stacktable *table, const struct to_generation
   return TB_OK;
 }
 
-static tb_rc identify(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
+static tb_rc identify(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                       uint32_t *out_index) {
   struct wanted_stack wanted = { .len = 0 };
   bool add = !table_is_full(table); /* else one of those kept, or none */
@@ -234,8 +234,8 @@ static tb_rc identify(struct to_stacktable *table, const struct to_generation *g
   return TB_OK;
 }
 
-tb_rc to_stacktable_find(struct to_stacktable *table, const struct to_generation *gen, uint64_t id,
-                         uint32_t *out_index) {
+tb_rc to_stack_table_find(struct to_stack_table *table, const struct to_generation *gen,
+                          uint64_t id, uint32_t *out_index) {
   struct to_stack_recent *recent = &table->recent[id % TO_STACK_RECENT];
   uint64_t *known = tb_map_find(&table->by_id, id);
 
@@ -251,7 +251,8 @@ tb_rc to_stacktable_find(struct to_stacktable *table, const struct to_generation
   return TB_OK;
 }
 
-const struct to_callstack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index) {
+const struct to_callstack *to_stack_table_stack(const struct to_stack_table *table,
+                                                uint32_t index) {
   static const struct to_callstack none = { 0 };
 
   if (index == TO_STACK_EMPTY) return &none;

@@ -24,7 +24,7 @@ enum {
   TO_STACK_RECENT = 256,
 };
 
-struct to_stacktable {
+struct to_stack_table {
   struct tb_mem *mem;
   struct tb_arena arena; /* stacks, frames and text */
   struct tb_map by_identity, frames, texts;
@@ -38,26 +38,26 @@ struct to_stacktable {
   size_t count, capacity, stacks_max;
 };
 
-void to_stacktable_init(struct to_stacktable *table, struct tb_mem *mem, size_t stacks_max);
-void to_stacktable_fini(struct to_stacktable *table);
+void to_stack_table_init(struct to_stack_table *table, struct tb_mem *mem, size_t stacks_max);
+void to_stack_table_fini(struct to_stack_table *table);
 
 /* Another generation begins: ids known so far are void. */
-void to_stacktable_generation(struct to_stacktable *table);
+void to_stack_table_generation(struct to_stack_table *table);
 
 /* The index of a stack of the generation. */
-TB_MUST tb_rc to_stacktable_find(struct to_stacktable *table, const struct to_generation *gen,
-                                 uint64_t id, uint32_t *out_index);
-TB_MUST static inline tb_rc to_stacktable_index(struct to_stacktable *table,
-                                                const struct to_generation *gen, uint64_t id,
-                                                uint32_t *out_index) {
+TB_MUST tb_rc to_stack_table_find(struct to_stack_table *table, const struct to_generation *gen,
+                                  uint64_t id, uint32_t *out_index);
+TB_MUST static inline tb_rc to_stack_table_index(struct to_stack_table *table,
+                                                 const struct to_generation *gen, uint64_t id,
+                                                 uint32_t *out_index) {
   const struct to_stack_recent *recent = &table->recent[id % TO_STACK_RECENT];
 
   if (TB_UNLIKELY(recent->id != id || recent->epoch != table->epoch))
-    return to_stacktable_find(table, gen, id, out_index);
+    return to_stack_table_find(table, gen, id, out_index);
   *out_index = recent->index;
   return TB_OK;
 }
 /* NULL for TO_STACK_OTHER. Valid as long as the table. */
-const struct to_callstack *to_stacktable_stack(const struct to_stacktable *table, uint32_t index);
+const struct to_callstack *to_stack_table_stack(const struct to_stack_table *table, uint32_t index);
 
 #endif

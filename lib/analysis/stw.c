@@ -180,7 +180,7 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
   struct to_stw_stop stop = { .g = ev->g, .begin = ev->time, .own_procs = ev->p != TO_NONE };
 
   TB_TRY(find_kind(a, gen, ev->args[0], &stop.kind));
-  TB_TRY(to_stacktable_index(&a->stacks, gen, ev->args[1], &stop.stack));
+  TB_TRY(to_stack_table_index(&a->stacks, gen, ev->args[1], &stop.stack));
   if (s->stops == TO_STW_OPEN_MAX) { /* a world stops once at a time: only a made-up trace does */
     s->kind[s->stop[0].kind].open--;
     memmove(s->stop, s->stop + 1, --s->stops * sizeof(*s->stop));
@@ -204,7 +204,7 @@ static void tell(const struct to_analyses *a, const struct to_stw_stop *stop,
                           .end = end->time,
                           .goroutine = stop->g,
                           .thread = end->m,
-                          .stack = to_stacktable_stack(&a->stacks, stop->stack),
+                          .stack = to_stack_table_stack(&a->stacks, stop->stack),
                           .reason = kind->text,
                           .id = kind->id };
 
@@ -308,7 +308,7 @@ static tb_rc report_reasons(struct to_analyses *a, const struct to_view *view) {
       .open = kind->open,
     };
   }
-  to_rank(rank, r->reasons, reason_before, found);
+  to_top_rows(rank, r->reasons, reason_before, found);
   TB_TRY(tb_arena_take(&a->report_arena, (r->reasons + 1) * sizeof(*listed), &block));
   listed = block;
   for (size_t i = 0; i < r->reasons; i++) listed[i] = found[rank[i]];
@@ -348,10 +348,10 @@ static tb_rc report_stoppers(struct to_analyses *a, const struct to_view *view, 
       .goroutine = s->who[i].g,
       .reason = s->kind[s->who[i].kind].text,
       .stopped = to_view_sum(view, s->who[i].series),
-      .stack = to_stacktable_stack(&a->stacks, cell->tag),
+      .stack = to_stack_table_stack(&a->stacks, cell->tag),
     };
   }
-  to_rank(rank, n, stopper_before, found);
+  to_top_rows(rank, n, stopper_before, found);
   r->stoppers = n < rows_max ? n : rows_max;
   r->stoppers_total = n + (other.stopped.count > 0);
   for (size_t i = r->stoppers; i < n; i++) to__sum_join(&other.stopped, &found[rank[i]].stopped);

@@ -127,7 +127,7 @@ static tb_rc begin_call(struct to_analyses *a, const struct to_generation *gen, 
   uint32_t stack, row;
 
   if (m == TO_NONE) return TB_OK; /* no thread, no system call */
-  TB_TRY(to_stacktable_index(&a->stacks, gen, stack_id, &stack));
+  TB_TRY(to_stack_table_index(&a->stacks, gen, stack_id, &stack));
   TB_TRY(find_row(a, stack, &row));
   TB_TRY(take_place(s, a->mem, m, &call));
   s->open += !call->open;
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void tell(struct to_analyses *a, const struct t
                           .blocked = blocked,
                           .lower_bound = call->lower_bound,
                           .told = call->told,
-                          .stack = to_stacktable_stack(&a->stacks, call->stack) };
+                          .stack = to_stack_table_stack(&a->stacks, call->stack) };
 
   a->watch.span(a->watch.self, &span);
 }
@@ -278,7 +278,7 @@ static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size
   rank = block;
   for (uint32_t i = 0; i < s->row_of_len; i++) {
     if (s->row_of[i] == 0 || to_view_cell(view, s->row_of[i]) == NULL) continue;
-    struct to_syscall_row row = { .stack = to_stacktable_stack(&a->stacks, i),
+    struct to_syscall_row row = { .stack = to_stack_table_stack(&a->stacks, i),
                                   .calls = to_view_sum(view, s->row_of[i]),
                                   .blocked = to_view_sum(view, s->row_of[i] + 1) };
     to__sum_join(&all.calls, &row.calls);
@@ -292,7 +292,7 @@ static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size
   }
   r->calls = to_view_distribution(view, s->calls_hist, all.calls);
   r->blocked = to_view_distribution(view, s->blocked_hist, all.blocked);
-  to_rank(rank, n, row_before, found);
+  to_top_rows(rank, n, row_before, found);
   r->rows = n < rows_max ? n : rows_max;
   r->rows_total = n + (other.calls.count > 0);
   for (size_t i = r->rows; i < n; i++) {
@@ -333,7 +333,7 @@ static tb_rc report_blocked_now(struct to_analyses *a, size_t rows_max) {
   for (size_t i = 0; i < s->places && s->open > 0; i++)
     if (s->call[i].open && (s->call[i].lost_proc || age(&s->call[i], now) >= after))
       rank[n++] = (uint32_t)i;
-  to_rank(rank, n, call_before, s->call);
+  to_top_rows(rank, n, call_before, s->call);
   r->open = s->open;
   r->blocked_now_total = n;
   r->blocked_now = n < rows_max ? n : rows_max;
@@ -348,7 +348,7 @@ static tb_rc report_blocked_now(struct to_analyses *a, size_t rows_max) {
       .age_ns = age(call, now),
       .lost_proc = call->lost_proc,
       .lower_bound = call->lower_bound,
-      .stack = to_stacktable_stack(&a->stacks, call->stack),
+      .stack = to_stack_table_stack(&a->stacks, call->stack),
     };
   }
   r->call = listed;

@@ -2,7 +2,7 @@
 /* Heap sort: n log n at worst, whatever a peer sends. */
 #include "analysis/top_rows.h"
 
-static void sift_down(uint32_t *numbers, size_t root, size_t n, to_rank_fn *before,
+static void sift_down(uint32_t *numbers, size_t root, size_t n, to_top_rows_fn *before,
                       const void *rows) {
   for (size_t child; (child = 2 * root + 1) < n; root = child) {
     if (child + 1 < n && before(rows, numbers[child], numbers[child + 1])) child++;
@@ -13,7 +13,7 @@ static void sift_down(uint32_t *numbers, size_t root, size_t n, to_rank_fn *befo
   }
 }
 
-void to_rank(uint32_t *numbers, size_t n, to_rank_fn *before, const void *rows) {
+void to_top_rows(uint32_t *numbers, size_t n, to_top_rows_fn *before, const void *rows) {
   for (size_t i = n / 2; i-- > 0;) sift_down(numbers, i, n, before, rows);
   for (size_t last = n; last-- > 1;) {
     uint32_t swap = numbers[0];

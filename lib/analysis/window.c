@@ -36,29 +36,29 @@ bool to_window_find(const char *name, enum to_window *out) {
 
 void to_windows_init(struct to_windows *w, struct tb_mem *mem) {
   *w = (struct to_windows){ .mem = mem };
-  to_tally_init(&w->open, mem);
-  to_tally_init(&w->closed, mem);
-  to_tally_init(&w->scratch, mem);
+  to_counters_init(&w->open, mem);
+  to_counters_init(&w->closed, mem);
+  to_counters_init(&w->scratch, mem);
 }
 
 void to_windows_fini(struct to_windows *w) {
   for (size_t i = 0; i < w->slots; i++) to_packed_free(w->slot[i].packed, w->mem);
-  to_tally_fini(&w->open);
-  to_tally_fini(&w->closed);
-  to_tally_fini(&w->scratch);
+  to_counters_fini(&w->open);
+  to_counters_fini(&w->closed);
+  to_counters_fini(&w->scratch);
   *w = (struct to_windows){ 0 };
 }
 
 tb_rc to_windows_series(struct to_windows *w, uint32_t *out_series) {
-  TB_TRY(to_tally_reserve(&w->open, w->series + 1));
-  TB_TRY(to_tally_reserve(&w->closed, w->series + 1));
-  TB_TRY(to_tally_reserve(&w->scratch, w->series + 1));
+  TB_TRY(to_counters_reserve(&w->open, w->series + 1));
+  TB_TRY(to_counters_reserve(&w->closed, w->series + 1));
+  TB_TRY(to_counters_reserve(&w->scratch, w->series + 1));
   *out_series = (uint32_t)w->series++;
   return TB_OK;
 }
 
 unsigned to_windows_hist(struct to_windows *w) {
-  assert(w->hists < TO_HISTS_MAX);
+  assert(w->hists < TO_HISTOGRAMS_MAX);
   return w->hists++;
 }
 
@@ -84,13 +84,13 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
   w->viewed = false;
-  to_tally_clear(&w->scratch);
+  to_counters_clear(&w->scratch);
   for (size_t i = first; i < first + n; i++) {
-    TB_TRY(to_tally_merge_packed(&w->scratch, w->slot[i].packed));
+    TB_TRY(to_counters_merge_packed(&w->scratch, w->slot[i].packed));
     if (i > first) stretch_join(&joined.stretch, &w->slot[i].stretch);
     joined.end = w->slot[i].end;
   }
-  TB_TRY(to_tally_pack(&w->scratch, &joined.packed));
+  TB_TRY(to_counters_pack(&w->scratch, &joined.packed));
   for (size_t i = first; i < first + n; i++) to_packed_free(w->slot[i].packed, w->mem);
   w->slot[first] = joined;
   memmove(&w->slot[first + 1], &w->slot[first + n], (w->slots - first - n) * sizeof(*w->slot));
@@ -128,15 +128,15 @@ static tb_rc close_slot(struct to_windows *w, to_ns now) {
   drop_old(w, now);
   for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
   assert(w->slots < TO_SLOTS_MAX);
-  TB_TRY(to_tally_pack(&w->open, &slot.packed));
-  tb_rc rc = to_tally_merge(&w->closed, &w->open);
+  TB_TRY(to_counters_pack(&w->open, &slot.packed));
+  tb_rc rc = to_counters_merge(&w->closed, &w->open);
   if (rc != TB_OK) {
     to_packed_free(slot.packed, w->mem);
     return rc;
   }
   stretch_join(&w->closed_stretch, &w->open_stretch);
   w->slot[w->slots++] = slot;
-  to_tally_clear(&w->open);
+  to_counters_clear(&w->open);
   w->open_stretch = (struct to_stretch){ 0 };
   return TB_OK;
 }
@@ -177,7 +177,7 @@ bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_
   to_ns oldest = w->slots > 0 ? w->slot[0].begin : w->open_begin;
 
   if (last >= oldest) return false;
-  to_tally_move(&w->closed, series, into);
+  to_counters_move(&w->closed, series, into);
   return true;
 }
 
@@ -194,11 +194,11 @@ static struct to_stretch view_stretch(const struct to_windows *w, enum to_window
 
 static tb_rc fill_scratch(struct to_windows *w, enum to_window window, to_ns begin) {
   w->viewed = false;
-  to_tally_clear(&w->scratch);
-  if (window == TO_WINDOW_ALL) TB_TRY(to_tally_merge(&w->scratch, &w->closed));
+  to_counters_clear(&w->scratch);
+  if (window == TO_WINDOW_ALL) TB_TRY(to_counters_merge(&w->scratch, &w->closed));
   for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
-    if (w->slot[i].begin >= begin) TB_TRY(to_tally_merge_packed(&w->scratch, w->slot[i].packed));
-  TB_TRY(to_tally_merge(&w->scratch, &w->open));
+    if (w->slot[i].begin >= begin) TB_TRY(to_counters_merge_packed(&w->scratch, w->slot[i].packed));
+  TB_TRY(to_counters_merge(&w->scratch, &w->open));
   w->viewed = true;
   w->viewed_window = window;
   return TB_OK;
@@ -237,7 +237,7 @@ struct to_distribution to_view_distribution(const struct to_view *view, unsigned
   static const unsigned permille[] = { 500, 900, 990 };
   uint64_t ns[3];
 
-  to_hist_quantiles(&view->windows->scratch.hist[hist], permille, 3, ns);
+  to_histogram_quantiles(&view->windows->scratch.hist[hist], permille, 3, ns);
   for (unsigned i = 0; i < 3; i++) /* a bucket's top may lie above the largest value */
     if (ns[i] > sum.max_ns) ns[i] = sum.max_ns;
   return (struct to_distribution){ .sum = sum, .p50_ns = ns[0], .p90_ns = ns[1], .p99_ns = ns[2] };

@@ -36,7 +36,8 @@ struct to_slot {
 
 struct to_windows {
   struct tb_mem *mem;
-  struct to_tally open, closed, scratch; /* the open slot; all closed ones since ever; a view's */
+  struct to_counters open, closed,
+      scratch; /* the open slot; all closed ones since ever; a view's */
   struct to_stretch open_stretch, closed_stretch;
   to_ns open_begin, open_end;
   to_ns first, last;                 /* of all events; no event yet: open_end == open_begin */
@@ -53,7 +54,7 @@ void to_windows_init(struct to_windows *w, struct tb_mem *mem);
 void to_windows_fini(struct to_windows *w);
 
 TB_MUST tb_rc to_windows_series(struct to_windows *w, uint32_t *out_series);
-/* A new histogram. No more than TO_HISTS_MAX: asking for another is our own bug. */
+/* A new histogram. No more than TO_HISTOGRAMS_MAX: asking for another is our own bug. */
 unsigned to_windows_hist(struct to_windows *w);
 
 /* Events from this time on follow: closes the open slot if it ends before. */
@@ -69,11 +70,11 @@ void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last)
  * first, since that can fail. */
 static inline void to_windows_add(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
                                   uint32_t tag, bool lower_bound) {
-  to_tally_add(&w->open, series, begin, end, tag, lower_bound);
+  to_counters_add(&w->open, series, begin, end, tag, lower_bound);
 }
 TB_MUST static inline tb_rc to_windows_record(struct to_windows *w, unsigned hist, to_ns begin,
                                               to_ns end) {
-  return to_hist_add(&w->open.hist[hist], (uint64_t)end - (uint64_t)begin);
+  return to_histogram_add(&w->open.hist[hist], (uint64_t)end - (uint64_t)begin);
 }
 
 /* Counts what series had as part of into, so that the number can be used again. False: the series,

@@ -30,8 +30,8 @@ struct segment {
 };
 
 struct verify {
-  const struct tc_verify_sink *sink;
-  struct tc_verified *out;
+  const struct tc_audit_sink *sink;
+  struct tc_audited *out;
   struct tb_diag *diag;
   bool running; /* a daemon has the folder */
   time_t begun;
@@ -447,8 +447,8 @@ static tb_rc open_archive(int state_fd, struct tb_diag *diag, int *out) {
   return *out < 0 ? tb_fail(diag, TB_IO, "archive: %s", strerror(errno)) : TB_OK;
 }
 
-tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
-                struct tb_diag *diag, struct tc_verified *out) {
+tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sink,
+               struct tb_diag *diag, struct tc_audited *out) {
   struct verify verify = { .sink = sink,
                            .out = out,
                            .diag = diag,
@@ -457,7 +457,7 @@ tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *s
                            .counting = true };
   int archive_fd;
 
-  *out = (struct tc_verified){ 0 };
+  *out = (struct tc_audited){ 0 };
   TB_TRY(open_archive(state_fd, diag, &archive_fd));
   verify.buf = malloc(READ_BYTES);
   tb_rc rc = verify.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
@@ -492,8 +492,8 @@ static tb_rc take_lock(int state_fd, struct tb_diag *diag, int *out) {
                  "catalog.sqlite: a running collector has this folder; stop it first");
 }
 
-tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink, struct tb_diag *diag,
-                        uint64_t *out_segments) {
+tb_rc tc_audit_rebuild(int state_fd, const struct tc_audit_sink *sink, struct tb_diag *diag,
+                       uint64_t *out_segments) {
   struct tc_rebuilt done = { 0 };
   int archive_fd = -1, lock_fd;
 

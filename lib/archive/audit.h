@@ -18,35 +18,37 @@
 
 #include "archive/catalog.h"
 
-struct tc_verify_sink {
+struct tc_audit_sink {
   void *self;
   void (*problem)(void *self, const char *text);                           /* "PATH: reason" */
   void (*progress)(void *self, uint64_t done_bytes, uint64_t total_bytes); /* NULL: none */
   bool (*stop)(void *self); /* NULL: never; true: give up */
 };
 
-struct tc_verified_books {
+struct tc_audited_accounting {
   uint64_t streams;
   struct tc_sum produced, archived, taken, lost; /* taken: by retention */
   struct tc_sum open, spooled; /* of living streams: in the collector, in the agent */
 };
 
-struct tc_verified {
+struct tc_audited {
   uint64_t segments, bytes, problems;
-  uint64_t expired;                /* of the segments: only their meta is left */
-  uint64_t fresh;                  /* left out: being published */
-  struct tc_verified_books closed; /* streams that told at their end how much they had produced */
-  uint64_t live_streams;           /* connected, or waited for */
-  struct tc_verified_books live;   /* of these, streams that have books: see struct tc_stream_cut */
+  uint64_t expired; /* of the segments: only their meta is left */
+  uint64_t fresh;   /* left out: being published */
+  struct tc_audited_accounting
+      closed;            /* streams that told at their end how much they had produced */
+  uint64_t live_streams; /* connected, or waited for */
+  struct tc_audited_accounting
+      live; /* of these, streams that have books: see struct tc_stream_cut */
 };
 
 /* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem
  * only if needs_catalog. */
-TB_MUST tb_rc tc_verify(int state_fd, bool needs_catalog, const struct tc_verify_sink *sink,
-                        struct tb_diag *diag, struct tc_verified *out);
+TB_MUST tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sink,
+                       struct tb_diag *diag, struct tc_audited *out);
 
 /* Makes the catalog anew from the metas. */
-TB_MUST tb_rc tc_verify_rebuild(int state_fd, const struct tc_verify_sink *sink,
-                                struct tb_diag *diag, uint64_t *out_segments);
+TB_MUST tb_rc tc_audit_rebuild(int state_fd, const struct tc_audit_sink *sink, struct tb_diag *diag,
+                               uint64_t *out_segments);
 
 #endif

@@ -144,12 +144,12 @@ static void join(struct tc_ledger_entry *sum, const struct tc_ledger_entry *entr
 /* One stream's books, and how many batches nobody knows the fate of. */
 struct page {
   const unsigned char *stream;
-  struct tc_verified_books books;
+  struct tc_audited_accounting books;
   uint64_t damaged_records;
 };
 
 static bool adds_up(const struct page *page) {
-  const struct tc_verified_books *b = &page->books;
+  const struct tc_audited_accounting *b = &page->books;
   struct tc_sum found = b->archived;
 
   tc_sum_add(&found, b->taken);
@@ -164,7 +164,7 @@ static bool adds_up(const struct page *page) {
 
 static void tell(const struct page *page, bool live, void (*problem)(void *self, const char *text),
                  void *self) {
-  const struct tc_verified_books *b = &page->books;
+  const struct tc_audited_accounting *b = &page->books;
   const struct {
     const char *name;
     struct tc_sum sum;
@@ -185,7 +185,7 @@ static void tell(const struct page *page, bool live, void (*problem)(void *self,
   problem(self, text);
 }
 
-static void books_add(struct tc_verified_books *sum, const struct tc_verified_books *more) {
+static void books_add(struct tc_audited_accounting *sum, const struct tc_audited_accounting *more) {
   sum->streams++;
   tc_sum_add(&sum->produced, more->produced);
   tc_sum_add(&sum->archived, more->archived);
@@ -219,7 +219,7 @@ static struct page living_page(const struct tc_ledger_live *live, const struct k
 
 static void close_page(const struct page *page, bool live,
                        void (*problem)(void *self, const char *text), void *self,
-                       struct tc_verified *out) {
+                       struct tc_audited *out) {
   books_add(live ? &out->live : &out->closed, &page->books);
   if (adds_up(page)) return;
   out->problems++;
@@ -227,7 +227,7 @@ static void close_page(const struct page *page, bool live,
 }
 
 void tc_ledger_close(struct tc_ledger *ledger, void (*problem)(void *self, const char *text),
-                     void *self, struct tc_verified *out) {
+                     void *self, struct tc_audited *out) {
   static const struct kept nothing = { 0 };
 
   if (ledger->n > 0) qsort(ledger->entries, ledger->n, sizeof *ledger->entries, by_stream);

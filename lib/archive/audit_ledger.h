@@ -34,6 +34,6 @@ TB_MUST tb_rc tc_ledger_skip(struct tc_ledger *ledger, const unsigned char strea
 
 /* Tells each stream that does not add up; adds the others' sums to out. */
 void tc_ledger_close(struct tc_ledger *ledger, void (*problem)(void *self, const char *text),
-                     void *self, struct tc_verified *out);
+                     void *self, struct tc_audited *out);
 
 #endif

@@ -45,8 +45,8 @@ static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, stru
                    n - HEAD_BYTES - TAIL_BYTES);
   if (tb_crc32c(0, bytes + HEAD_BYTES, len) != get_u32(bytes + HEAD_BYTES + len))
     return tb_fail(diag, TB_CORRUPT, "%s: checksum is wrong", name);
-  struct tc_heap heap;
-  tc_heap_init(&heap);
+  struct tp_allocator heap;
+  tp_allocator_init(&heap);
   tc_meta *meta = tracecollect__v1__segment_meta__unpack(&heap.allocator, len, bytes + HEAD_BYTES);
   if (meta == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "%s: no memory", name);
   if (meta == NULL) return tb_fail(diag, TB_CORRUPT, "%s: message does not parse", name);

@@ -67,9 +67,9 @@ static tb_rc add_samples(struct to_generation *gen, struct tw_section *section) 
   while ((rc = tw_cpu_sample_next(section, &sample)) == TB_OK) {
     TB_TRY(to__vec_add(gen->mem, &gen->samples, sizeof(struct to_sample), &slot));
     *(struct to_sample *)slot = (struct to_sample){ sample.m, sample.p, sample.g, sample.stack };
-    TB_TRY(to__vec_add(gen->mem, &gen->sample_times, sizeof(struct to_keyed), &slot));
+    TB_TRY(to__vec_add(gen->mem, &gen->sample_times, sizeof(struct to_heap_entry), &slot));
     /* Raw ticks until the frequency is known. */
-    *(struct to_keyed *)slot = (struct to_keyed){ .time = (to_ns)sample.time };
+    *(struct to_heap_entry *)slot = (struct to_heap_entry){ .time = (to_ns)sample.time };
   }
   return rc;
 }
@@ -214,7 +214,7 @@ static tb_rc check_frames(struct to_generation *gen, struct tb_diag *diag) {
 
 static void sort_samples(struct to_generation *gen) {
   struct to_sample *samples = gen->samples.items;
-  struct to_keyed *times = gen->sample_times.items;
+  struct to_heap_entry *times = gen->sample_times.items;
 
   for (size_t i = 0; i < gen->sample_times.count; i++) {
     times[i].time = to__ticks_ns(gen->ns_per_tick, (uint64_t)times[i].time);

@@ -48,7 +48,7 @@ void to__generation_fini(struct to_generation *gen) {
   vec_fini(gen->mem, &gen->strings, sizeof(struct to_string));
   vec_fini(gen->mem, &gen->stacks, sizeof(struct to_stack));
   vec_fini(gen->mem, &gen->samples, sizeof(struct to_sample));
-  vec_fini(gen->mem, &gen->sample_times, sizeof(struct to_keyed));
+  vec_fini(gen->mem, &gen->sample_times, sizeof(struct to_heap_entry));
   vec_fini(gen->mem, &gen->experimental, sizeof(struct to_experimental));
   vec_fini(gen->mem, &gen->extra_strings, sizeof(struct to_string));
   tb_mem_give(gen->mem, gen->experiments, sizeof *gen->experiments);

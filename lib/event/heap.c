@@ -8,12 +8,12 @@ enum { INSERTION_MAX = 12, NINTHER_MIN = 50, SHIFT_MIN = 50, SHIFTS_MAX = 5, SWA
 
 enum hint { UNKNOWN, RISING, FALLING };
 
-static inline bool before(const struct to_keyed *e, size_t i, size_t j) {
+static inline bool before(const struct to_heap_entry *e, size_t i, size_t j) {
   return e[i].time < e[j].time;
 }
 
-static inline void swap(struct to_keyed *e, size_t i, size_t j) {
-  struct to_keyed kept = e[i];
+static inline void swap(struct to_heap_entry *e, size_t i, size_t j) {
+  struct to_heap_entry kept = e[i];
   e[i] = e[j];
   e[j] = kept;
 }
@@ -22,12 +22,12 @@ static unsigned bit_length(uint64_t n) {
   return n == 0 ? 0 : 64 - (unsigned)__builtin_clzll(n);
 }
 
-static void insertion_sort(struct to_keyed *e, size_t lo, size_t hi) {
+static void insertion_sort(struct to_heap_entry *e, size_t lo, size_t hi) {
   for (size_t i = lo + 1; i < hi; i++)
     for (size_t j = i; j > lo && before(e, j, j - 1); j--) swap(e, j, j - 1);
 }
 
-static void sink(struct to_keyed *e, size_t base, size_t root, size_t n) {
+static void sink(struct to_heap_entry *e, size_t base, size_t root, size_t n) {
   for (;;) {
     size_t child = 2 * root + 1;
     if (child >= n) return;
@@ -38,7 +38,7 @@ static void sink(struct to_keyed *e, size_t base, size_t root, size_t n) {
   }
 }
 
-static void heap_sort(struct to_keyed *e, size_t lo, size_t hi) {
+static void heap_sort(struct to_heap_entry *e, size_t lo, size_t hi) {
   size_t n = hi - lo;
 
   for (size_t i = (n - 1) / 2 + 1; i-- > 0;) sink(e, lo, i, n);
@@ -49,7 +49,7 @@ static void heap_sort(struct to_keyed *e, size_t lo, size_t hi) {
 }
 
 /* The middle one of three positions. */
-static size_t median(const struct to_keyed *e, size_t a, size_t b, size_t c, int *swaps) {
+static size_t median(const struct to_heap_entry *e, size_t a, size_t b, size_t c, int *swaps) {
   size_t kept;
 
   if (before(e, b, a)) kept = a, a = b, b = kept, ++*swaps;
@@ -58,7 +58,8 @@ static size_t median(const struct to_keyed *e, size_t a, size_t b, size_t c, int
   return b;
 }
 
-static size_t choose_pivot(const struct to_keyed *e, size_t lo, size_t hi, enum hint *out_hint) {
+static size_t choose_pivot(const struct to_heap_entry *e, size_t lo, size_t hi,
+                           enum hint *out_hint) {
   size_t n = hi - lo, quarter = n / 4;
   size_t i = lo + quarter, j = lo + quarter * 2, k = lo + quarter * 3;
   int swaps = 0;
@@ -73,12 +74,12 @@ static size_t choose_pivot(const struct to_keyed *e, size_t lo, size_t hi, enum 
   return j;
 }
 
-static void reverse(struct to_keyed *e, size_t lo, size_t hi) {
+static void reverse(struct to_heap_entry *e, size_t lo, size_t hi) {
   for (size_t i = lo, j = hi - 1; i < j; i++, j--) swap(e, i, j);
 }
 
 /* Swaps three entries around the middle with pseudo-random ones: breaks patterns that make bad pivots. */
-static void scatter(struct to_keyed *e, size_t lo, size_t hi) {
+static void scatter(struct to_heap_entry *e, size_t lo, size_t hi) {
   size_t n = hi - lo, middle = lo + n / 4 * 2;
   uint64_t state = n, mask = (UINT64_C(1) << bit_length(n)) - 1;
 
@@ -93,7 +94,7 @@ static void scatter(struct to_keyed *e, size_t lo, size_t hi) {
 }
 
 /* True if a few shifts of neighbours were enough to sort the part. */
-static bool sort_by_shifts(struct to_keyed *e, size_t lo, size_t hi) {
+static bool sort_by_shifts(struct to_heap_entry *e, size_t lo, size_t hi) {
   size_t i = lo + 1;
 
   for (int shift = 0; shift < SHIFTS_MAX; shift++) {
@@ -110,7 +111,7 @@ static bool sort_by_shifts(struct to_keyed *e, size_t lo, size_t hi) {
 }
 
 /* Equal entries to the left, greater ones to the right; answers where the right part begins. */
-static size_t split_equal(struct to_keyed *e, size_t lo, size_t hi, size_t pivot) {
+static size_t split_equal(struct to_heap_entry *e, size_t lo, size_t hi, size_t pivot) {
   size_t i = lo + 1, j = hi - 1;
 
   swap(e, lo, pivot);
@@ -123,7 +124,8 @@ static size_t split_equal(struct to_keyed *e, size_t lo, size_t hi, size_t pivot
 }
 
 /* Smaller entries to the left of the pivot's final place, which is answered. */
-static size_t split(struct to_keyed *e, size_t lo, size_t hi, size_t pivot, bool *out_was_split) {
+static size_t split(struct to_heap_entry *e, size_t lo, size_t hi, size_t pivot,
+                    bool *out_was_split) {
   size_t i = lo + 1, j = hi - 1;
 
   *out_was_split = true;
@@ -139,7 +141,7 @@ static size_t split(struct to_keyed *e, size_t lo, size_t hi, size_t pivot, bool
   return j;
 }
 
-static void sort_part(struct to_keyed *e, size_t lo, size_t hi, unsigned bad_pivots_left) {
+static void sort_part(struct to_heap_entry *e, size_t lo, size_t hi, unsigned bad_pivots_left) {
   bool balanced = true, was_split = true;
 
   for (;;) {
@@ -176,6 +178,6 @@ static void sort_part(struct to_keyed *e, size_t lo, size_t hi, unsigned bad_piv
   }
 }
 
-void to__sort(struct to_keyed *entries, size_t n) {
+void to__sort(struct to_heap_entry *entries, size_t n) {
   if (n > 1) sort_part(entries, 0, n, bit_length(n));
 }

@@ -10,11 +10,11 @@
 
 #include "event/event.h"
 
-struct to_keyed {
+struct to_heap_entry {
   to_ns time;
   void *value;
 };
 
-void to__sort(struct to_keyed *entries, size_t n);
+void to__sort(struct to_heap_entry *entries, size_t n);
 
 #endif

@@ -67,7 +67,7 @@ struct to_generation {
   struct to_ids stack_ids;
   uint64_t stack_string_max;          /* largest string id that a frame names */
   struct to_vec samples;              /* struct to_sample */
-  struct to_vec sample_times;         /* struct to_keyed, sorted */
+  struct to_vec sample_times;         /* struct to_heap_entry, sorted */
   struct to_vec experimental;         /* struct to_experimental */
   struct tw_experiments *experiments; /* what they are; NULL: never told */
   struct to_vec extra_strings;        /* struct to_string in `extra` */

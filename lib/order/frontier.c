@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/frontier.h"
 
-static void swap(struct to_keyed *heap, size_t i, size_t j) {
-  struct to_keyed kept = heap[i];
+static void swap(struct to_heap_entry *heap, size_t i, size_t j) {
+  struct to_heap_entry kept = heap[i];
   heap[i] = heap[j];
   heap[j] = kept;
 }
 
-static size_t rise(struct to_keyed *heap, size_t place) {
+static size_t rise(struct to_heap_entry *heap, size_t place) {
   for (size_t above; place > 0 && heap[above = (place - 1) / 2].time > heap[place].time;
        place = above)
     swap(heap, place, above);
   return place;
 }
 
-static void fall(struct to_keyed *heap, size_t n, size_t place) {
+static void fall(struct to_heap_entry *heap, size_t n, size_t place) {
   for (;;) {
     size_t least = place, left = 2 * place + 1, right = left + 1;
     if (left < n && heap[left].time < heap[least].time) least = left;
@@ -25,7 +25,7 @@ static void fall(struct to_keyed *heap, size_t n, size_t place) {
   }
 }
 
-static const struct to_keyed nobody = { INT64_MAX, NULL };
+static const struct to_heap_entry nobody = { INT64_MAX, NULL };
 
 /* The root's children and theirs are looked at without asking whether they are there. */
 enum { FAMILY = 7 };
@@ -58,13 +58,13 @@ void to__frontier_fini(struct to_order *order) {
 }
 
 void to__frontier_add(struct to_order *order, struct to_thread *t) {
-  order->frontier[order->frontier_len++] = (struct to_keyed){ t->time, t };
+  order->frontier[order->frontier_len++] = (struct to_heap_entry){ t->time, t };
   rise(order->frontier, order->frontier_len - 1);
   frontier_turn(order);
 }
 
 void to__frontier_update(struct to_order *order, size_t place) {
-  struct to_keyed *heap = order->frontier;
+  struct to_heap_entry *heap = order->frontier;
 
   heap[place].time = to__frontier_at(order, place)->time;
   if (rise(heap, place) == place) fall(heap, order->frontier_len, place);
@@ -76,7 +76,7 @@ void to__frontier_fall(struct to_order *order, size_t place) {
 }
 
 void to__frontier_remove(struct to_order *order, size_t place) {
-  struct to_keyed *heap = order->frontier;
+  struct to_heap_entry *heap = order->frontier;
 
   for (; place > 0; place = (place - 1) / 2) swap(heap, place, (place - 1) / 2);
   heap[0] = heap[--order->frontier_len];

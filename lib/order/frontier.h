@@ -23,7 +23,7 @@ void to__frontier_fall(struct to_order *order, size_t place);
 
 /* Until when the root goes on: after a change of the heap or of the next CPU sample. */
 TO_HOT void frontier_turn(struct to_order *order) {
-  const struct to_keyed *heap = order->frontier;
+  const struct to_heap_entry *heap = order->frontier;
   to_ns end = order->sample_time;
 
   if (heap[1].time < end) end = heap[1].time;
@@ -36,15 +36,15 @@ TO_HOT void frontier_turn(struct to_order *order) {
  * after the end of the turn, and no CPU sample is due at it: so a thread is, and it is before that sample, too. */
 TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_thread *t,
                                              to_ns time) {
-  struct to_keyed *heap = order->frontier;
+  struct to_heap_entry *heap = order->frontier;
   to_ns left = heap[1].time, right = heap[2].time;
   to_ns first = right < left ? right : left, other = right < left ? left : right;
-  struct to_keyed *child = right < left ? heap + 2 : heap + 1;
-  struct to_keyed *below = child + (child - heap) + 1;
+  struct to_heap_entry *child = right < left ? heap + 2 : heap + 1;
+  struct to_heap_entry *below = child + (child - heap) + 1;
   struct to_thread *next = child->value;
 
-  heap[0] = (struct to_keyed){ first, next };
-  *child = (struct to_keyed){ time, t };
+  heap[0] = (struct to_heap_entry){ first, next };
+  *child = (struct to_heap_entry){ time, t };
   if (TB_UNLIKELY(below[0].time < time || below[1].time < time)) {
     to__frontier_fall(order, (size_t)(child - heap));
     frontier_turn(order);

@@ -10,27 +10,27 @@ enum { SPILL_BYTES = TW_BATCH_BYTES_MAX + TO_BATCH_SLACK };
 
 /* Where the work of one call goes. */
 struct into {
-  struct to_gather *gather;
+  struct to_builder *gather;
   struct to_generation *gen;
   struct tb_diag *diag;
 };
 
-void to__gather_init(struct to_gather *gather, struct tb_mem *mem, bool bytes_stay,
-                     uint64_t generation_bytes_max) {
-  *gather = (struct to_gather){ .mem = mem,
-                                .bytes_stay = bytes_stay,
-                                .generation_bytes_max = generation_bytes_max };
+void to__builder_init(struct to_builder *gather, struct tb_mem *mem, bool bytes_stay,
+                      uint64_t generation_bytes_max) {
+  *gather = (struct to_builder){ .mem = mem,
+                                 .bytes_stay = bytes_stay,
+                                 .generation_bytes_max = generation_bytes_max };
   tw_split_init(&gather->split, mem);
 }
 
-void to__gather_fini(struct to_gather *gather) {
+void to__builder_fini(struct to_builder *gather) {
   if (gather->mem == NULL) return;
   tw_split_fini(&gather->split);
   tb_mem_give(gather->mem, gather->spill_bytes, gather->spill_bytes == NULL ? 0 : SPILL_BYTES);
-  *gather = (struct to_gather){ 0 };
+  *gather = (struct to_builder){ 0 };
 }
 
-void to__gather_begin(struct to_gather *gather) {
+void to__builder_begin(struct to_builder *gather) {
   gather->ended = gather->spilled = gather->any_generation = gather->headless = false;
   gather->late_rc = TB_OK;
   tw_split_reset(&gather->split);
@@ -49,7 +49,7 @@ static tb_rc generation_ready(const struct into *to) {
 }
 
 /* The batch's own bytes serve if they stay and a little can be read past them. */
-static bool batch_stays(const struct to_gather *gather, const struct tw_item *item,
+static bool batch_stays(const struct to_builder *gather, const struct tw_item *item,
                         size_t fed_after) {
   return item->stays && gather->bytes_stay && fed_after >= TO_BATCH_SLACK;
 }
@@ -90,7 +90,7 @@ static tb_rc take_batch_126(const struct into *to, const struct tw_item *item, s
 }
 
 static tb_rc spill_batch(const struct into *to, const struct tw_item *item, size_t fed_after) {
-  struct to_gather *gather = to->gather;
+  struct to_builder *gather = to->gather;
 
   gather->spill = item->batch;
   gather->spill_offset = item->offset + (item->len - item->batch.len);
@@ -119,7 +119,7 @@ static tb_rc take_batch_before_126(const struct into *to, const struct tw_item *
 
 /* The bytes cannot be cut into batches from here on. */
 static tb_rc take_fault(const struct into *to) {
-  struct to_gather *gather = to->gather;
+  struct to_builder *gather = to->gather;
   struct tb_diag fault = gather->split.fault;
 
   fault.gen = to->gen->number;
@@ -134,7 +134,7 @@ static tb_rc take_fault(const struct into *to) {
 }
 
 static tb_rc take_header(const struct into *to) {
-  struct to_gather *gather = to->gather;
+  struct to_builder *gather = to->gather;
   unsigned version = gather->split.version;
 
   if (gather->version != 0 && gather->version != version) {
@@ -156,8 +156,8 @@ static tb_rc take_item(const struct into *to, const struct tw_item *item, size_t
   return take_batch_before_126(to, item, fed_after);
 }
 
-tb_rc to__gather_feed(struct to_gather *gather, struct to_generation *gen, struct tb_diag *diag,
-                      const void *bytes, size_t n, size_t enough, size_t *out_used) {
+tb_rc to__builder_feed(struct to_builder *gather, struct to_generation *gen, struct tb_diag *diag,
+                       const void *bytes, size_t n, size_t enough, size_t *out_used) {
   const struct into to = { gather, gen, diag };
   const unsigned char *pos = bytes;
   struct tw_item item;
@@ -187,7 +187,8 @@ static tb_rc end_of_bytes(const struct into *to) {
   return TB_END;
 }
 
-tb_rc to__gather_finish(struct to_gather *gather, struct to_generation *gen, struct tb_diag *diag) {
+tb_rc to__builder_finish(struct to_builder *gather, struct to_generation *gen,
+                         struct tb_diag *diag) {
   const struct into to = { gather, gen, diag };
   struct tw_item item;
 
@@ -205,7 +206,7 @@ tb_rc to__gather_finish(struct to_gather *gather, struct to_generation *gen, str
   return end_of_bytes(&to);
 }
 
-tb_rc to__gather_next(struct to_gather *gather, struct to_generation *gen, struct tb_diag *diag) {
+tb_rc to__builder_next(struct to_builder *gather, struct to_generation *gen, struct tb_diag *diag) {
   const struct into to = { gather, gen, diag };
 
   gen->version = gather->version;

@@ -15,7 +15,7 @@
 #include "event/tables.h"
 #include "wire/split.h"
 
-struct to_gather {
+struct to_builder {
   struct tb_mem *mem;
   uint64_t generation_bytes_max; /* 0: no limit */
   bool bytes_stay;               /* what is fed needs no copy */
@@ -35,22 +35,22 @@ struct to_gather {
   unsigned char *spill_bytes; /* its copy, if it does not stay */
 };
 
-void to__gather_init(struct to_gather *gather, struct tb_mem *mem, bool bytes_stay,
-                     uint64_t generation_bytes_max);
-void to__gather_fini(struct to_gather *gather);
+void to__builder_init(struct to_builder *gather, struct tb_mem *mem, bool bytes_stay,
+                      uint64_t generation_bytes_max);
+void to__builder_fini(struct to_builder *gather);
 /* The next file of the same stream, from its header on. */
-void to__gather_begin(struct to_gather *gather);
+void to__builder_begin(struct to_builder *gather);
 
-/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__gather_next(). TB_END: the trace is
+/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__builder_next(). TB_END: the trace is
  * over, what follows is not looked at. feed() stops behind the batch with which `enough` bytes or more are taken. */
-TB_MUST tb_rc to__gather_feed(struct to_gather *gather, struct to_generation *gen,
-                              struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
-                              size_t *out_used);
+TB_MUST tb_rc to__builder_feed(struct to_builder *gather, struct to_generation *gen,
+                               struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
+                               size_t *out_used);
 /* No more bytes will come. */
-TB_MUST tb_rc to__gather_finish(struct to_gather *gather, struct to_generation *gen,
-                                struct tb_diag *diag);
+TB_MUST tb_rc to__builder_finish(struct to_builder *gather, struct to_generation *gen,
+                                 struct tb_diag *diag);
 /* After TB_AGAIN: begins another generation, gen, with what the one before has left over. */
-TB_MUST tb_rc to__gather_next(struct to_gather *gather, struct to_generation *gen,
-                              struct tb_diag *diag);
+TB_MUST tb_rc to__builder_next(struct to_builder *gather, struct to_generation *gen,
+                               struct tb_diag *diag);
 
 #endif

@@ -148,11 +148,11 @@ struct to_order {
 
   /* The frontier: a min-heap by time of the threads that have events left; behind it, at the end of
    * time, some places without thread. */
-  struct to_keyed *frontier;
+  struct to_heap_entry *frontier;
   size_t frontier_len, frontier_cap;
   to_ns turn_end;    /* the root's thread goes on up to here: then another or a CPU sample is due */
   to_ns sample_time; /* of the next CPU sample; the end of time if none is left */
-  const struct to_keyed *sample, *samples_end;
+  const struct to_heap_entry *sample, *samples_end;
 
   uint8_t arg_counts[256]; /* after dt, by event type; TO_NO_TIMED_EVENT: none such */
   uint8_t longer_end[256]; /* with so many bytes that go on, eight bytes do not hold them all */

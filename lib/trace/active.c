@@ -66,15 +66,15 @@ static tb_rc put_number(struct tb_buf *out, uint64_t value) {
 
 tb_rc to_active_pack(const struct to_active *active, struct tb_buf *out) {
   struct tb_mem *mem = active->ids.mem;
-  size_t n = 0, bytes = active->ids.count * sizeof(struct to_keyed);
+  size_t n = 0, bytes = active->ids.count * sizeof(struct to_heap_entry);
   uint64_t id, last = 0;
   void *block = NULL;
   tb_rc rc = TB_OK;
 
   if (bytes > 0) TB_TRY(tb_mem_take(mem, bytes, &block));
-  struct to_keyed *ids = block;
+  struct to_heap_entry *ids = block;
   for (size_t i = 0; tb_map_next(&active->ids, &i, &id, &(uint64_t){ 0 });)
-    ids[n++] = (struct to_keyed){ (to_ns)id, NULL };
+    ids[n++] = (struct to_heap_entry){ (to_ns)id, NULL };
   to__sort(ids, n);
   rc = put_number(out, n);
   for (size_t i = 0; i < n && rc == TB_OK; i++) {

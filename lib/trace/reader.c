@@ -25,7 +25,7 @@ struct to_reader {
   bool order_begun;
   bool held; /* ordered to its end, and not let go of yet */
   uint64_t generations;
-  struct to_gather gather;
+  struct to_builder gather;
   struct to_generation own;
   struct to_generation *gen; /* own, or an adopted one */
   struct to_order *order;
@@ -46,8 +46,8 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
   reader->diag = diag;
   reader->flags = flags;
   if (limits != NULL) reader->limits = *limits;
-  to__gather_init(&reader->gather, mem, (flags & TO_READER_BYTES_STAY) != 0,
-                  reader->limits.generation_bytes_max);
+  to__builder_init(&reader->gather, mem, (flags & TO_READER_BYTES_STAY) != 0,
+                   reader->limits.generation_bytes_max);
   to__generation_init(&reader->own, mem);
   reader->gen = &reader->own;
   tb_rc rc = to__order_new(mem, &reader->limits, sink, diag, &reader->order);
@@ -68,7 +68,7 @@ void to_reader_free(struct to_reader *reader) {
   if (reader == NULL) return;
   to__order_free(reader->order);
   to__generation_fini(&reader->own);
-  to__gather_fini(&reader->gather);
+  to__builder_fini(&reader->gather);
   tb_mem_give(reader->mem, reader, sizeof *reader);
 }
 
@@ -140,7 +140,7 @@ tb_rc to_reader_feed_some(struct to_reader *reader, const void *bytes, size_t n,
   *out_used = 0;
   if (reader->phase == FEEDING) {
     tb_rc rc =
-        to__gather_feed(&reader->gather, reader->gen, reader->diag, bytes, n, enough, out_used);
+        to__builder_feed(&reader->gather, reader->gen, reader->diag, bytes, n, enough, out_used);
     rc = settle(reader, rc, reader->gather.headless);
     if (rc != TB_OK) return rc;
   }
@@ -157,7 +157,7 @@ tb_rc to_reader_finish(struct to_reader *reader) {
   if (reader->phase == FAILED) return reader->failed_rc;
   if (reader->phase == ORDERING) return TB_AGAIN;
   if (reader->phase == DONE) return TB_OK;
-  tb_rc rc = to__gather_finish(&reader->gather, reader->gen, reader->diag);
+  tb_rc rc = to__builder_finish(&reader->gather, reader->gen, reader->diag);
   return settle(reader, rc, reader->gather.headless);
 }
 
@@ -183,7 +183,7 @@ static tb_rc next_generation(struct to_reader *reader) {
     return TB_OK;
   }
   to__generation_clear(reader->gen);
-  tb_rc rc = to__gather_next(&reader->gather, reader->gen, reader->diag);
+  tb_rc rc = to__builder_next(&reader->gather, reader->gen, reader->diag);
   return settle(reader, rc, reader->gather.headless);
 }
 
@@ -243,7 +243,7 @@ tb_rc to_reader_begin(struct to_reader *reader) {
   reader->phase = FEEDING;
   reader->held = false;
   reader->gen = &reader->own;
-  to__gather_begin(&reader->gather);
+  to__builder_begin(&reader->gather);
   to__generation_clear(reader->gen);
   return TB_OK;
 }

@@ -267,14 +267,14 @@ static tb_rc add_batch(struct to_substreams *s, const struct to_experimental *ba
 /* --- is it whole? ------------------------------------------------------------------------------- */
 
 static tb_rc sort_pieces(struct to_substreams *s, struct blob *b) {
-  struct to_keyed *sorted;
+  struct to_heap_entry *sorted;
   void *block;
   size_t n = 0;
 
   TB_TRY(tb_arena_take(&s->parts, b->count * sizeof *sorted, &block));
   sorted = block;
   for (struct piece *p = b->first; p != NULL; p = p->next)
-    sorted[n++] = (struct to_keyed){ .time = (to_ns)p->at, .value = p };
+    sorted[n++] = (struct to_heap_entry){ .time = (to_ns)p->at, .value = p };
   to__sort(sorted, n);
   b->first = sorted[0].value;
   b->last = sorted[n - 1].value;

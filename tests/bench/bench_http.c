@@ -106,7 +106,7 @@ static void fill(struct tt_host *host, const char *trace, unsigned streams) {
 
 struct bench {
   struct tt_host host;
-  struct tc_archive_desk *desk;
+  struct tc_query_session *session;
 };
 
 static void scrape(struct bench *b, struct tb_buf *out) {
@@ -118,7 +118,7 @@ static void scrape(struct bench *b, struct tb_buf *out) {
 }
 
 static void overview(struct bench *b, struct tb_buf *out) {
-  tc_overview_write(b->desk, b->host.reports, out);
+  tc_overview_write(b->session, b->host.reports, out);
   must(out->len > 0, "overview");
 }
 
@@ -147,15 +147,15 @@ int main(int argc, char **argv) {
 
   must(streams >= 1 && streams <= STREAMS_MAX, "bench_http TRACE STREAMS");
   tt_host_open(&b.host, NULL, NULL, 1);
-  struct tc_archive_desk_env env = {
+  struct tc_query_session_env env = {
     .store = b.host.store.store, .reports = b.host.reports, .started_wall_ns = 1, .version = "bench"
   };
-  b.desk = tc_archive_desk_new(&env);
-  must(b.desk != NULL, "memory");
+  b.session = tc_query_session_new(&env);
+  must(b.session != NULL, "memory");
   fill(&b.host, argv[1], streams);
   measure(&b, "metrics", scrape);
   measure(&b, "overview", overview);
-  tc_archive_desk_free(b.desk);
+  tc_query_session_free(b.session);
   tt_host_close(&b.host);
   return 0;
 }

@@ -12,7 +12,7 @@ import urllib.request
 from harness import DEADLINE, SANITIZE, TRACECTL, Case, Collector, wait_until
 
 HOSTILE, OTHER = "127.0.0.1", "127.0.0.2"  # two sources, as the collector sees it
-HANGING_S = 1  # TC_GATE_PATIENCE_NS
+HANGING_S = 1  # TC_HANDSHAKE_LIMITER_PATIENCE_NS
 
 
 class Hostile(Case):

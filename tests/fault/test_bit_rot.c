@@ -222,14 +222,14 @@ static void count_problem(void *self, const char *text) {
   snprintf(self, 600, "%s", text);
 }
 
-static struct tc_verified verify(char last[600]) {
-  struct tc_verify_sink sink = { .self = last, .problem = count_problem };
+static struct tc_audited verify(char last[600]) {
+  struct tc_audit_sink sink = { .self = last, .problem = count_problem };
   struct tb_diag diag = { 0 };
-  struct tc_verified seen;
+  struct tc_audited seen;
   int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
 
   last[0] = '\0';
-  cr_assert_eq(tc_verify(fd, false, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_audit(fd, false, &sink, &diag, &seen), TB_OK, "%s", diag.text);
   close(fd);
   return seen;
 }
@@ -256,7 +256,7 @@ Test(bit_rot, of_the_archive_is_noticed_and_names_what_it_hit) {
     uint64_t bit = draw(8 * files.bytes[hit]);
     int fd = open(files.path[hit], O_RDWR);
     flip(fd, bit);
-    struct tc_verified seen = verify(last);
+    struct tc_audited seen = verify(last);
     cr_assert_geq(seen.problems, 1, "%s, bit %lu: not noticed", files.path[hit], bit);
     flip(fd, bit);
     close(fd);

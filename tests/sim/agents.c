@@ -298,9 +298,9 @@ void sim_agents_stop(struct sim_agents *agents) {
   if (tc_records_held_bytes() > 0)
     sim_violation("I9: %zu bytes of records are left", tc_records_held_bytes());
   for (unsigned i = 0; i < SIM_STREAMS; i++)
-    if (atomic_load(&agents->tenants[i].record_bytes) > 0)
+    if (atomic_load(&agents->quotas[i].record_bytes) > 0)
       sim_violation("I9: stream %u: %zu bytes are still charged to its agent", i,
-                    atomic_load(&agents->tenants[i].record_bytes));
+                    atomic_load(&agents->quotas[i].record_bytes));
 }
 
 bool sim_agents_end_soon(struct sim_agents *agents) {

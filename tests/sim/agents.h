@@ -22,7 +22,7 @@ struct sim_agents {
   bool impatient;         /* it may give up what lies open, and tell that it is lost */
   bool wired; /* agents talk to it over connections (sim/wire.h); else records are handed to it */
   struct sim_wire *wires;
-  struct tc_tenant tenants[SIM_STREAMS]; /* what is charged to each agent */
+  struct tc_quota quotas[SIM_STREAMS]; /* what is charged to each agent */
   uint64_t last_conn, barrier;
   struct sim_agent {
     uint64_t conn; /* 0: none */

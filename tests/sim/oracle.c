@@ -192,9 +192,9 @@ static void expect_no_rest(int state_fd) {
 
 uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
   struct proof proof = { .agents = agents };
-  struct tc_verify_sink sink = { .problem = note_problem };
+  struct tc_audit_sink sink = { .problem = note_problem };
   struct tb_diag diag = { 0 };
-  struct tc_verified seen = { 0 };
+  struct tc_audited seen = { 0 };
   int state_fd = open(SIM_STATE, O_RDONLY | O_DIRECTORY);
   int archive_fd = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY);
 
@@ -205,7 +205,7 @@ uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
     sim_violation("I4: %s", diag.text);
   expect_all_seen(&proof);
   expect_no_rest(state_fd);
-  if (verify && tc_verify(state_fd, true, &sink, &diag, &seen) != TB_OK)
+  if (verify && tc_audit(state_fd, true, &sink, &diag, &seen) != TB_OK)
     sim_violation("tracectl verify: %s", diag.text);
   close(archive_fd);
   close(state_fd);

@@ -151,7 +151,7 @@ void sim_wire_open(struct sim_agents *agents, unsigned stream, uint64_t conn,
   wire->stream = stream;
   wire->conn = conn;
   tc_ingest_init(&wire->ingest, conn, HELD_BYTES_MAX, sink, &wire->diag);
-  wire->ingest.tenant = &agents->tenants[stream];
+  wire->ingest.quota = &agents->quotas[stream];
   wire->ingest.tenant_held_max = AGENT_HELD_BYTES_MAX;
   hello.major = 1;
   hello.stream = (ProtobufCBinaryData){ TC_STREAM_BYTES, (uint8_t *)(uintptr_t)id };

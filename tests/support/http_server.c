@@ -57,7 +57,7 @@ struct tc_http_limits tt_http_limits(void) {
 }
 
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
-                              const struct tc_archive_desk_env *archive) {
+                              const struct tc_query_session_env *archive) {
   struct tt_http *s = calloc(1, sizeof *s);
   struct tc_loop_handler handler = { .self = s, .tick = on_tick, .stop = on_stop };
   struct tb_diag diag;

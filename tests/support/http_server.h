@@ -22,7 +22,7 @@ struct tc_http_limits tt_http_limits(void);
 
 /* archive and feed may be zeroed where no question goes there. */
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
-                              const struct tc_archive_desk_env *archive);
+                              const struct tc_query_session_env *archive);
 void tt_http_stop(struct tt_http *server);
 
 int tt_http_dial(const struct tt_http *server); /* a socket whose reads end after 20 s */

@@ -18,7 +18,7 @@ struct tt_store {
   struct tc_reply *replies[TT_REPLIES_MAX];
   unsigned nreplies;
   unsigned sender;     /* submits: 0, the loop; 1, the archive service */
-  bool refuse_replies; /* as a loop with a full mailbox does */
+  bool refuse_replies; /* as a loop with a full queue does */
   void (*elsewhere)(void *self, struct tc_reply *reply); /* takes replies to other loops than 0 */
   void *elsewhere_self;
   char notes[4096];

@@ -53,14 +53,14 @@ static void note_problem(void *self, const char *text) {
 
 void tt_expect_proven(struct tt_store *t) {
   static char problems[8192];
-  struct tc_verify_sink sink = { .self = problems, .problem = note_problem };
+  struct tc_audit_sink sink = { .self = problems, .problem = note_problem };
   struct tb_diag diag = { 0 };
-  struct tc_verified seen;
+  struct tc_audited seen;
 
   tt_store_stop(t);
   problems[0] = '\0';
   int fd = open(t->dir, O_RDONLY | O_DIRECTORY);
-  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_audit(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   close(fd);
 }

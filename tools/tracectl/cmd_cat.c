@@ -36,17 +36,17 @@ static const struct mode *find_mode(const char *name) {
 struct cat {
   const struct mode *mode;
   const char *path;
-  struct tk_part_ask ask;
-  struct tk_parts parts;      /* none: all */
-  const struct tk_part *part; /* NULL: all */
-  bool any;                   /* a part had events that are wanted */
+  struct tk_trace_range_ask ask;
+  struct tk_trace_ranges parts;      /* none: all */
+  const struct tk_trace_range *part; /* NULL: all */
+  bool any;                          /* a part had events that are wanted */
   bool progress;
   unsigned threads;
 };
 
 static bool print_ordered(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
   struct tk_printer printer = { 0 };
-  struct tk_part_sink inside = { &cat->ask, { &printer, cat->mode->events }, false };
+  struct tk_trace_range_sink inside = { &cat->ask, { &printer, cat->mode->events }, false };
   struct tb_diag fault; /* of printing itself */
 
   tb_diag_clear(&fault);
@@ -54,7 +54,7 @@ static bool print_ordered(struct cat *cat, struct tk_out *out, struct tk_trace_r
     tk_fail("cat", "out of memory");
     return false;
   }
-  struct to_event_sink sink = { &inside, tk_part_events };
+  struct to_event_sink sink = { &inside, tk_trace_range_events };
   const struct tk_trace_ask ask = { .verb = "cat",
                                     .path = cat->path,
                                     .part = cat->part,
@@ -135,7 +135,7 @@ static int take_part_option(struct cat *cat, int option, const char *value) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_part_option(&cat->ask, option, value, &diag);
+  tb_rc rc = tk_trace_range_option(&cat->ask, option, value, &diag);
   if (rc == TB_NOTFOUND) return tk_usage_hint("cat");
   return rc == TB_OK ? TK_DONE : tk_remote_fail("cat", rc, &diag);
 }
@@ -145,7 +145,7 @@ int tk_cmd_cat(int argc, char **argv) {
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'q' },
     { "threads", required_argument, NULL, 't' },
-    TK_PART_OPTIONS,
+    TK_TRACE_RANGE_OPTIONS,
     { NULL, 0, NULL, 0 },
   };
   struct cat cat = { .mode = find_mode("parsed"), .progress = true, .threads = 1 };

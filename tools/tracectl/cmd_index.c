@@ -59,7 +59,7 @@ static void print_table(const struct index_options *o, const struct tk_index *in
   tk_table_init(&table, ">GENERATION,>OFFSET,>BYTES,>BATCHES,>EVENTS,>GOROUTINES,>SINCE,BEGAN");
   for (size_t i = 0; i < index->n; i++) {
     const struct tk_index_row *row = &index->row[i];
-    char since[TK_HUMAN_BYTES], began[TC_TIME_BYTES];
+    char since[TK_FORMAT_BYTES], began[TC_TIME_BYTES];
 
     if (!is_shown(o, row)) continue;
     tc_time_format(row->begin_wall_ns, began);
@@ -72,7 +72,7 @@ static void print_table(const struct index_options *o, const struct tk_index *in
       tk_table_add(&table, "%" PRIu64, tk_index_goroutines(row));
     else
       tk_table_add(&table, "?");
-    tk_table_add(&table, "%s", tk_human_ns(row->since_ns, since));
+    tk_table_add(&table, "%s", tk_format_ns(row->since_ns, since));
     tk_table_add(&table, "%s%s", row->estimated ? "~" : "", began);
   }
   tk_table_print(&table, stdout, false);

@@ -46,7 +46,8 @@ static void say_progress(void *self, uint64_t done, uint64_t total) {
   tk_progress_at(&run->bar, done);
 }
 
-static void say_books_json(const char *prefix, const struct tc_verified_books *books, bool living) {
+static void say_books_json(const char *prefix, const struct tc_audited_accounting *books,
+                           bool living) {
   const struct {
     const char *name;
     const struct tc_sum *sum;
@@ -59,8 +60,8 @@ static void say_books_json(const char *prefix, const struct tc_verified_books *b
            parts[i].sum->batches, prefix, parts[i].name, parts[i].sum->bytes);
 }
 
-static void say_totals(const struct run *run, const struct tc_verified *seen) {
-  const struct tc_verified_books *closed = &seen->closed, *live = &seen->live;
+static void say_totals(const struct run *run, const struct tc_audited *seen) {
+  const struct tc_audited_accounting *closed = &seen->closed, *live = &seen->live;
 
   if (run->json) {
     printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64
@@ -114,8 +115,8 @@ static int open_state(const char *path, bool *out_is_state) {
 
 static int verify_folder(struct run *run, const char *path) {
   struct tb_diag diag = { 0 };
-  struct tc_verified seen = { 0 };
-  struct tc_verify_sink sink = { .self = run, .problem = say_problem, .progress = say_progress };
+  struct tc_audited seen = { 0 };
+  struct tc_audit_sink sink = { .self = run, .problem = say_problem, .progress = say_progress };
   bool is_state;
   int fd = open_state(path, &is_state);
 
@@ -124,8 +125,8 @@ static int verify_folder(struct run *run, const char *path) {
   if (fd < 0) return tk_fail("verify", "%s: %s", path, strerror(errno));
   uint64_t listed;
   tk_progress_begin(&run->bar, path, 0, run->progress);
-  tb_rc rc = run->rebuild ? tc_verify_rebuild(fd, &sink, &diag, &listed) : TB_OK;
-  if (rc == TB_OK) rc = tc_verify(fd, is_state, &sink, &diag, &seen);
+  tb_rc rc = run->rebuild ? tc_audit_rebuild(fd, &sink, &diag, &listed) : TB_OK;
+  if (rc == TB_OK) rc = tc_audit(fd, is_state, &sink, &diag, &seen);
   tk_progress_end(&run->bar);
   close(fd);
   if (rc != TB_OK) return tk_fail("verify", "%s: %s", path, diag.text);
@@ -133,8 +134,9 @@ static int verify_folder(struct run *run, const char *path) {
   return seen.problems == 0 ? TK_DONE : TK_FAILED;
 }
 
-static struct tc_verified_books living_books(const Tracecollect__V1__VerifiedBooks *from) {
-  return (struct tc_verified_books){ .streams = from->streams,
+static struct tc_audited_accounting living_books(const Tracecollect__V1__VerifiedBooks *from) {
+  return (
+      struct tc_audited_accounting){ .streams = from->streams,
                                      .produced = { from->produced_batches, from->produced_bytes },
                                      .archived = { from->archived_batches, from->archived_bytes },
                                      .taken = { from->taken_batches, from->taken_bytes },
@@ -144,7 +146,7 @@ static struct tc_verified_books living_books(const Tracecollect__V1__VerifiedBoo
 }
 
 static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, struct tb_diag *diag,
-                           struct tc_verified *out) {
+                           struct tc_audited *out) {
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__VerifyRequest verify = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
   const Tracecollect__V1__Reply *reply;
@@ -158,7 +160,7 @@ static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, s
   if (rc == TB_OK) {
     const Tracecollect__V1__VerifyReply *seen = reply->verify;
     for (size_t i = 0; i < seen->n_problems; i++) say_problem(run, seen->problems[i]);
-    *out = (struct tc_verified){
+    *out = (struct tc_audited){
       .segments = seen->segments,
       .bytes = seen->bytes,
       .problems = seen->problem_count,
@@ -178,7 +180,7 @@ static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, s
 }
 
 static int verify_remote(struct run *run, const struct tk_client_args *args) {
-  struct tc_verified seen;
+  struct tc_audited seen;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);

@@ -16,7 +16,7 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-void ta_elders_note(void) {
+void ta_initial_threads_note(void) {
   DIR *threads = opendir("/proc/self/task");
   const struct dirent *entry;
 
@@ -29,6 +29,6 @@ void ta_elders_note(void) {
   qsort(elders, count, sizeof *elders, by_number);
 }
 
-bool ta_elders_has(pid_t thread) {
+bool ta_initial_threads_has(pid_t thread) {
   return bsearch(&thread, elders, count, sizeof *elders, by_number) != NULL;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-void ta_elders_note(void); /* where /proc cannot be read: who calls, and those it gave */
-bool ta_elders_has(pid_t thread);
+void ta_initial_threads_note(void); /* where /proc cannot be read: who calls, and those it gave */
+bool ta_initial_threads_has(pid_t thread);
 
 #endif

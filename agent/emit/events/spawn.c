@@ -5,25 +5,25 @@
 
 enum { ORPHANS_MAX = 16 };
 
-static __thread struct ta_birth mine __attribute__((tls_model("initial-exec")));
+static __thread struct ta_spawned mine __attribute__((tls_model("initial-exec")));
 
 /* Under the session's lock. */
-static struct ta_birth orphan[ORPHANS_MAX];
+static struct ta_spawned orphan[ORPHANS_MAX];
 static atomic_uint orphans;
 
 static void end_an_orphan(void) {
-  struct ta_birth birth = { 0 };
+  struct ta_spawned birth = { 0 };
 
   if (atomic_load_explicit(&orphans, memory_order_relaxed) == 0) return;
   ta_emit_lock();
   if (orphans > 0) birth = orphan[--orphans];
   ta_emit_unlock();
-  ta_birth_fail(birth);
+  ta_spawned_fail(birth);
 }
 
 /* A thread without a place says nothing, so nothing is said of it. */
-struct ta_birth ta_birth_begin(ta_name name, ta_name call, const void *from) {
-  struct ta_birth birth = { 0 };
+struct ta_spawned ta_spawned_begin(ta_name name, ta_name call, const void *from) {
+  struct ta_spawned birth = { 0 };
   struct ta_thread *t = ta_enter();
 
   if (t == NULL) return birth;
@@ -39,11 +39,11 @@ struct ta_birth ta_birth_begin(ta_name name, ta_name call, const void *from) {
   return birth;
 }
 
-static bool is_current(struct ta_birth birth) {
+static bool is_current(struct ta_spawned birth) {
   return birth.go != NULL && birth.session == ta_emit.session && ta_go_id(birth.go) == birth.id;
 }
 
-void ta_birth_fail(struct ta_birth birth) {
+void ta_spawned_fail(struct ta_spawned birth) {
   if (!is_current(birth)) return;
   ta_fiber self = ta_fiber_self(), unborn = ta_fiber_of(birth.go);
   ta_fiber_switch(unborn);
@@ -54,7 +54,7 @@ void ta_birth_fail(struct ta_birth birth) {
 
 /* A signal handler may have come first, or comes in between: then this thread has made itself, unless it found the whole
  * of what was told. */
-void ta_birth_is_mine(struct ta_birth birth) {
+void ta_spawned_is_mine(struct ta_spawned birth) {
   struct ta_thread *t;
 
   mine = birth;
@@ -63,23 +63,23 @@ void ta_birth_is_mine(struct ta_birth birth) {
   bool is_another = t->own != birth.go;
   ta_leave(t);
   if (!is_another) return;
-  mine = (struct ta_birth){ 0 };
-  ta_birth_fail(birth);
+  mine = (struct ta_spawned){ 0 };
+  ta_spawned_fail(birth);
 }
 
-void ta_birth_is_over(void) {
-  struct ta_birth birth = mine;
+void ta_spawned_is_over(void) {
+  struct ta_spawned birth = mine;
 
-  mine = (struct ta_birth){ 0 };
+  mine = (struct ta_spawned){ 0 };
   if (birth.go == NULL) return;
   ta_emit_lock();
   if (orphans < ORPHANS_MAX) orphan[orphans++] = birth;
   ta_emit_unlock();
 }
 
-struct ta_go *ta_birth_take(void) {
-  struct ta_birth birth = mine;
+struct ta_go *ta_spawned_take(void) {
+  struct ta_spawned birth = mine;
 
-  mine = (struct ta_birth){ 0 };
+  mine = (struct ta_spawned){ 0 };
   return is_current(birth) ? birth.go : NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that are told by who makes them: in Go's trace, who created the goroutine, with which stack.
  *
- *   struct ta_birth birth = ta_birth_begin(name, call, from);   -- before pthread_create(), which hands it on
+ *   struct ta_spawned birth = ta_spawned_begin(name, call, from);   -- before pthread_create(), which hands it on
  *   ...
- *   ta_birth_is_mine(birth);                                    -- the new thread, before anything else
+ *   ta_spawned_is_mine(birth);                                    -- the new thread, before anything else
  *
  * The goroutine is there, ready to run, until its thread comes in; in as many generations as that takes. A thread that
  * comes into another session, or that nobody told, makes itself one; so does one whose signal handler was there before it
@@ -20,7 +20,7 @@
 #include "traceagent.h"
 
 /* go NULL: it was not told. */
-struct ta_birth {
+struct ta_spawned {
   struct ta_go *go;
   uint64_t id;
   uint32_t session;
@@ -28,14 +28,14 @@ struct ta_birth {
 
 /* call: the event's stack where the session has none. from: as for ta_wake(). Who is in the middle of a wait or a call
  * makes a thread without saying so. */
-struct ta_birth ta_birth_begin(ta_name name, ta_name call, const void *from);
+struct ta_spawned ta_spawned_begin(ta_name name, ta_name call, const void *from);
 /* There will be no thread: it ends at once. By a thread that runs a goroutine, or nothing is said. */
-void ta_birth_fail(struct ta_birth birth);
+void ta_spawned_fail(struct ta_spawned birth);
 
-void ta_birth_is_mine(struct ta_birth birth);
+void ta_spawned_is_mine(struct ta_spawned birth);
 /* The thread ends. */
-void ta_birth_is_over(void);
+void ta_spawned_is_over(void);
 /* For enter.c: what was told of this thread in this session, once; NULL: nothing. */
-struct ta_go *ta_birth_take(void);
+struct ta_go *ta_spawned_take(void);
 
 #endif

@@ -66,7 +66,7 @@ static bool part(struct ta_thread *t) {
  * makes itself one. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
-  struct ta_go *told = ta_birth_take(), *own = told != NULL ? told : take_go(name);
+  struct ta_go *told = ta_spawned_take(), *own = told != NULL ? told : take_go(name);
   uint64_t seq;
 
   if (own == NULL) return false;
@@ -99,7 +99,8 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   }
   ta_put_then(t, TW_EV_GO_START, 2, ta_go_id(own), seq);
   ta_hold(t, own, TA_HOLDS_RUNNING);
-  if (ta_emit.allocfree) put_stack(t, ta_elders_has(gettid()) ? TA_STACK_EXISTS : TA_STACK_ALLOC);
+  if (ta_emit.allocfree)
+    put_stack(t, ta_initial_threads_has(gettid()) ? TA_STACK_EXISTS : TA_STACK_ALLOC);
   if (ta_samples_are_on()) ta_samples_arm(t);
   return true;
 }

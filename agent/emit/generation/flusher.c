@@ -15,7 +15,7 @@ enum {
 };
 
 static sem_t work;
-static atomic_bool cut;    /* asked for by ta_rhythm_cut() */
+static atomic_bool cut;    /* asked for by ta_flusher_cut() */
 static atomic_ullong snap; /* in ms, agent/spool/wanted.h */
 
 void ta_emit_wake(bool urgent) {
@@ -39,13 +39,13 @@ static void wake(void) {
   sem_post(&work);
 }
 
-void ta_rhythm_wait_for_run(void) {
+void ta_flusher_wait_for_run(void) {
   atomic_store(&ta_emit.late_bytes, 0);
   atomic_store(&ta_emit.due, false);
   atomic_store(&ta_emit.drowsy, TA_NOT_STARTED);
 }
 
-void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max) {
+void ta_flusher_init(struct ta_flusher *r, uint64_t period_ns, uint64_t bytes_max) {
   r->period_ns = period_ns;
   r->bytes_max = bytes_max;
   pthread_mutex_init(&r->lock, NULL);
@@ -55,26 +55,26 @@ void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max)
   atomic_store(&snap, 0);
 }
 
-uint64_t ta_rhythm_patience(const struct ta_rhythm *r) {
+uint64_t ta_flusher_patience(const struct ta_flusher *r) {
   uint64_t patience = PATIENCE_PERIODS * r->period_ns,
            least = PATIENCE_LEAST_MS * UINT64_C(1000000);
 
   return patience > least ? patience : least;
 }
 
-void ta_rhythm_fini(struct ta_rhythm *r) {
+void ta_flusher_fini(struct ta_flusher *r) {
   pthread_cond_destroy(&r->turned);
   pthread_mutex_destroy(&r->lock);
 }
 
-static uint64_t asked(struct ta_rhythm *r) {
+static uint64_t asked(struct ta_flusher *r) {
   pthread_mutex_lock(&r->lock);
   uint64_t n = r->asked;
   pthread_mutex_unlock(&r->lock);
   return n;
 }
 
-static void answer(struct ta_rhythm *r, uint64_t n) {
+static void answer(struct ta_flusher *r, uint64_t n) {
   pthread_mutex_lock(&r->lock);
   r->answered = n;
   pthread_cond_broadcast(&r->turned);
@@ -82,14 +82,14 @@ static void answer(struct ta_rhythm *r, uint64_t n) {
 }
 
 /* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
-static uint64_t due_ns(const struct ta_rhythm *r) {
+static uint64_t due_ns(const struct ta_flusher *r) {
   bool sooner = r->turner.bytes >= r->bytes_max || ta_given_up(ta_turn_now());
 
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
 
 /* What is let out first has the generation in it that ends now. */
-static void take_snap(struct ta_rhythm *r) {
+static void take_snap(struct ta_flusher *r) {
   const struct ta_outlet *out = &r->turner.out;
   uint64_t last_ms;
 
@@ -99,7 +99,7 @@ static void take_snap(struct ta_rhythm *r) {
 
 /* Ends the generation if it is time. A pause puts that off, but not for ever; before the first thread has written
  * anything there is nothing to end. */
-static void turn(struct ta_rhythm *r, uint64_t now) {
+static void turn(struct ta_flusher *r, uint64_t now) {
   uint64_t asked_for = asked(r);
 
   take_snap(r);
@@ -120,7 +120,7 @@ static void turn(struct ta_rhythm *r, uint64_t now) {
 }
 
 /* Looks again at what would have been a reason not to sleep, now that others see that this thread does. */
-static void doze(struct ta_rhythm *r, bool rest) {
+static void doze(struct ta_flusher *r, bool rest) {
   atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
   uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;
   if (r->paused_ns != 0 || (rest && until_ns > rested_ns)) until_ns = rested_ns;
@@ -131,7 +131,7 @@ static void doze(struct ta_rhythm *r, bool rest) {
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
 }
 
-void ta_rhythm_end(struct ta_rhythm *r) {
+void ta_flusher_end(struct ta_flusher *r) {
   struct tb_keeper *before = tb_check_keep(&r->keeper);
 
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
@@ -144,7 +144,7 @@ void ta_rhythm_end(struct ta_rhythm *r) {
   tb_check_keep(before);
 }
 
-void ta_rhythm_run(struct ta_rhythm *r) {
+void ta_flusher_run(struct ta_flusher *r) {
   tb_check_keep(&r->keeper);
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
   r->began_ns = r->turner.began.mono_ns;
@@ -154,12 +154,12 @@ void ta_rhythm_run(struct ta_rhythm *r) {
     turn(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }
-  ta_rhythm_end(r);
+  ta_flusher_end(r);
 }
 
 /* Others' calls. */
 
-uint64_t ta_rhythm_ask(struct ta_rhythm *r) {
+uint64_t ta_flusher_ask(struct ta_flusher *r) {
   pthread_mutex_lock(&r->lock);
   uint64_t n = ++r->asked;
   pthread_mutex_unlock(&r->lock);
@@ -167,22 +167,22 @@ uint64_t ta_rhythm_ask(struct ta_rhythm *r) {
   return n;
 }
 
-void ta_rhythm_snap(uint64_t last_ms) {
+void ta_flusher_snap(uint64_t last_ms) {
   ta_wanted_ask(&snap, last_ms);
   wake();
 }
 
-void ta_rhythm_cut(void) {
+void ta_flusher_cut(void) {
   atomic_store(&cut, true);
   wake();
 }
 
-void ta_rhythm_stop(struct ta_rhythm *r) {
+void ta_flusher_stop(struct ta_flusher *r) {
   atomic_store(&r->stopping, true);
   wake();
 }
 
-bool ta_rhythm_wait(struct ta_rhythm *r, uint64_t n, uint64_t until_ns) {
+bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns) {
   struct timespec until = ta_timespec(until_ns);
   int timed_out = 0;
 

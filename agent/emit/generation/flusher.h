@@ -16,7 +16,7 @@
 
 enum { TA_PERIOD_MS_MIN = 50 };
 
-struct ta_rhythm {
+struct ta_flusher {
   struct ta_turner turner;
   struct tb_keeper keeper; /* a mistake of ours ends the session's trace, not the host */
   uint64_t period_ns, bytes_max;
@@ -29,29 +29,29 @@ struct ta_rhythm {
   bool ended;
 };
 
-void ta_rhythm_init(struct ta_rhythm *r, uint64_t period_ns, uint64_t bytes_max);
-void ta_rhythm_fini(struct ta_rhythm *r);
+void ta_flusher_init(struct ta_flusher *r, uint64_t period_ns, uint64_t bytes_max);
+void ta_flusher_fini(struct ta_flusher *r);
 
 /* For a thread in the middle of an event: ten periods, two seconds at least. */
-uint64_t ta_rhythm_patience(const struct ta_rhythm *r);
+uint64_t ta_flusher_patience(const struct ta_flusher *r);
 
 /* Turns generations until stopped, then ends the last one. turner is open. */
-void ta_rhythm_run(struct ta_rhythm *r);
+void ta_flusher_run(struct ta_flusher *r);
 
 /* Before threads may write: there is no turner yet, and may be none for long. */
-void ta_rhythm_wait_for_run(void);
+void ta_flusher_wait_for_run(void);
 /* Ends the last generation, on a thread that has no run() beside it. */
-void ta_rhythm_end(struct ta_rhythm *r);
+void ta_flusher_end(struct ta_flusher *r);
 
 /* Asks for a turn; the answer is what to wait for. */
-uint64_t ta_rhythm_ask(struct ta_rhythm *r);
-void ta_rhythm_stop(struct ta_rhythm *r);
+uint64_t ta_flusher_ask(struct ta_flusher *r);
+void ta_flusher_stop(struct ta_flusher *r);
 
 /* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for a turn. Of several
  * snaps at a time the last is meant. */
-void ta_rhythm_snap(uint64_t last_ms);
-void ta_rhythm_cut(void);
+void ta_flusher_snap(uint64_t last_ms);
+void ta_flusher_cut(void);
 /* Until that turn is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
-bool ta_rhythm_wait(struct ta_rhythm *r, uint64_t n, uint64_t until_ns);
+bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns);
 
 #endif

@@ -42,7 +42,7 @@ void ta_memory_begin(void) {
   if (!ta_emit.allocfree) return;
   clear(&types[0]);
   clear(&types[1]);
-  ta_elders_note();
+  ta_initial_threads_note();
   start = (uintptr_t)getauxval(AT_PHDR) & ~(uintptr_t)(PAGE_BYTES - 1);
 }
 

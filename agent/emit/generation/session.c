@@ -37,7 +37,7 @@ enum {
 };
 
 struct session {
-  struct ta_rhythm rhythm;
+  struct ta_flusher rhythm;
   ta_forward *forward; /* NULL: the outlet is the caller's */
   pthread_t thread;
   bool has_thread;
@@ -86,7 +86,7 @@ static void close_gate_and_tell(void) {
 static void *thread_main(void *self) {
   struct session *s = self;
 
-  ta_rhythm_run(&s->rhythm);
+  ta_flusher_run(&s->rhythm);
   return NULL;
 }
 
@@ -140,8 +140,8 @@ static struct session *new_session(const struct ta_emit_config *c) {
 
   if (s == NULL) return NULL;
   uint64_t period_ms = c->generation_ms != 0 ? c->generation_ms : PERIOD_MS;
-  ta_rhythm_init(&s->rhythm, period_ms * 1000000,
-                 c->generation_bytes != 0 ? c->generation_bytes : GENERATION_BYTES);
+  ta_flusher_init(&s->rhythm, period_ms * 1000000,
+                  c->generation_bytes != 0 ? c->generation_bytes : GENERATION_BYTES);
   return s;
 }
 
@@ -149,7 +149,7 @@ static struct session *new_session(const struct ta_emit_config *c) {
 static void free_session(struct session *s) {
   if (!ta_turner_is_lost(&s->rhythm.turner) && !ta_threads_any_left_behind())
     ta_pool_fini(&ta_emit.pool);
-  ta_rhythm_fini(&s->rhythm);
+  ta_flusher_fini(&s->rhythm);
   free(s);
 }
 
@@ -213,9 +213,9 @@ static int begin(struct session *s, const struct ta_outlet *out,
   if (error != TA_OK) return error;
   ta_experiments_lock();
   struct ta_outlet to = *out;
-  if (to.patience_ns == 0) to.patience_ns = ta_rhythm_patience(&s->rhythm);
+  if (to.patience_ns == 0) to.patience_ns = ta_flusher_patience(&s->rhythm);
   ta_turner_open(&s->rhythm.turner, &to, rate);
-  if (s->late) ta_rhythm_wait_for_run();
+  if (s->late) ta_flusher_wait_for_run();
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   ta_experiments_unlock();
   if (s->late) return TA_OK;
@@ -296,7 +296,7 @@ static int start_stream(const struct ta_forward_config *where, const struct ta_e
   int error = late ? ta_forward_open_late(&stream, &forward) : ta_forward_open(&stream, &forward);
   if (error != TA_OK) return error;
   bool records = ta_forward_records(forward);
-  if (records) ta_forward_cut_by(forward, ta_rhythm_cut);
+  if (records) ta_forward_cut_by(forward, ta_flusher_cut);
   struct ta_outlet out = ta_stream_outlet(forward, records);
   error = open_session(&out, how, memory / 4, forward, late, out_session);
   if (error == TA_OK) return error;
@@ -337,7 +337,7 @@ static int run_late(struct session *s, uint64_t first_try_ns) {
   int error = s->forward != NULL ? ta_forward_run(s->forward, first_try_ns) : TA_OK;
 
   if (error == TA_OK) error = start_thread(s);
-  if (error != TA_OK) ta_rhythm_end(&s->rhythm);
+  if (error != TA_OK) ta_flusher_end(&s->rhythm);
   return error;
 }
 
@@ -386,7 +386,7 @@ void ta_emit_abandon(void) {
   }
   close_gate();
   if (!ours) return;
-  ta_rhythm_end(&s->rhythm);
+  ta_flusher_end(&s->rhythm);
   ta_symbols_close();
   if (s->forward != NULL) ta_forward_abandon(s->forward);
   free_session(s);
@@ -426,10 +426,10 @@ int ta_emit_sync(int64_t deadline_ms) {
   struct session *s = use();
 
   if (s == NULL) return TA_E_OFF;
-  uint64_t n = ta_rhythm_ask(&s->rhythm);
-  int error = !ta_rhythm_wait(&s->rhythm, n, until) ? TA_E_TIMEOUT
-              : s->forward != NULL                  ? ta_forward_sync(s->forward, left_ms(until))
-                                                    : TA_OK;
+  uint64_t n = ta_flusher_ask(&s->rhythm);
+  int error = !ta_flusher_wait(&s->rhythm, n, until) ? TA_E_TIMEOUT
+              : s->forward != NULL                   ? ta_forward_sync(s->forward, left_ms(until))
+                                                     : TA_OK;
   leave(s);
   return error;
 }
@@ -440,7 +440,7 @@ int ta_emit_snap(uint64_t last_ms) {
 
   if (ta_is_off()) return TA_E_OFF;
   if (!atomic_load(&recording)) return TA_E_CONFIG;
-  ta_rhythm_snap(last_ms);
+  ta_flusher_snap(last_ms);
   return TA_OK;
 }
 
@@ -515,9 +515,9 @@ static int stop(int64_t deadline_ms, uint64_t patience_ns) {
   int error = begin_stop(until, &s);
   if (error != TA_OK) return error;
   wait_until_started(s);
-  ta_rhythm_stop(&s->rhythm);
-  return ta_rhythm_wait(&s->rhythm, 0, until > least ? until : least) ? end(s, until, patience_ns)
-                                                                      : give_stop_up(s);
+  ta_flusher_stop(&s->rhythm);
+  return ta_flusher_wait(&s->rhythm, 0, until > least ? until : least) ? end(s, until, patience_ns)
+                                                                       : give_stop_up(s);
 }
 
 int ta_emit_stop(int64_t deadline_ms) {

@@ -51,13 +51,13 @@ static void remove_name(void *self, const char *name) {
 struct streams {
   int root;
   unsigned n;
-  char name[TA_SHELF_NAME];
+  char name[TA_SPOOL_DIR_NAME];
 };
 
 static void note_stream(void *self, const char *name) {
   struct streams *all = self;
 
-  cr_assert(ta_shelf_is_stream(name));
+  cr_assert(ta_spool_dir_is_stream(name));
   strcpy(all->name, name);
   all->n++;
 }
@@ -65,7 +65,7 @@ static void note_stream(void *self, const char *name) {
 static struct streams streams_of(struct host *h) {
   struct streams all = { .root = open(h->spool, O_RDONLY | O_DIRECTORY) };
 
-  ta_shelf_list(all.root, note_stream, &all);
+  ta_spool_dir_list(all.root, note_stream, &all);
   close(all.root);
   return all;
 }
@@ -77,7 +77,7 @@ static void end(struct host *h) {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", h->spool, all.name);
     int dir = open(path, O_RDONLY | O_DIRECTORY);
-    ta_shelf_list(dir, remove_name, &dir);
+    ta_spool_dir_list(dir, remove_name, &dir);
     close(dir);
     rmdir(path); /* or its thread was still at it: once more, then */
   }
@@ -129,13 +129,14 @@ Test(forward_disk, what_is_not_acked_is_kept) {
 }
 
 /* Its owner's thread lets go of it when it ends. */
-static bool becomes_free(struct ta_shelf *shelf, const char *name, struct ta_shelf_state *out) {
+static bool becomes_free(struct ta_spool_dir *shelf, const char *name,
+                         struct ta_spool_dir_state *out) {
   struct tb_diag diag;
 
   for (int left = TT_PATIENCE_S * 20; left > 0; left--) {
     tb_diag_clear(&diag);
-    if (ta_shelf_take(shelf, name, &diag, out) == TB_OK) return true;
-    ta_shelf_leave(shelf);
+    if (ta_spool_dir_take(shelf, name, &diag, out) == TB_OK) return true;
+    ta_spool_dir_leave(shelf);
     usleep(50000);
   }
   return false;
@@ -144,23 +145,23 @@ static bool becomes_free(struct ta_shelf *shelf, const char *name, struct ta_she
 Test(forward_disk, nobody_takes_what_has_an_owner) {
   struct host h = begin();
   ta_forward *f = open_stream(&h, 0);
-  struct ta_shelf_state state;
-  struct ta_shelf shelf;
+  struct ta_spool_dir_state state;
+  struct ta_spool_dir shelf;
   struct tb_diag diag;
 
   write_generations(f, 1);
   cr_assert(becomes_kept(f));
   tb_diag_clear(&diag);
   int root = open(h.spool, O_RDONLY | O_DIRECTORY);
-  ta_shelf_init(&shelf, root, 0);
-  cr_assert_eq(ta_shelf_take(&shelf, status_of(f).stream, &diag, &state), TB_AGAIN);
-  ta_shelf_leave(&shelf);
-  char name[TA_SHELF_NAME];
+  ta_spool_dir_init(&shelf, root, 0);
+  cr_assert_eq(ta_spool_dir_take(&shelf, status_of(f).stream, &diag, &state), TB_AGAIN);
+  ta_spool_dir_leave(&shelf);
+  char name[TA_SPOOL_DIR_NAME];
   strcpy(name, status_of(f).stream);
   close_kept(f);
   cr_assert(becomes_free(&shelf, name, &state));
   cr_assert_str_eq(state.service, "shop");
-  ta_shelf_leave(&shelf);
+  ta_spool_dir_leave(&shelf);
   close(root);
   end(&h);
 }

@@ -41,7 +41,7 @@ struct life {
   char dir[64];
   unsigned char stream[16], noise[BATCH];
   struct ta_spool spool;
-  struct ta_mirror mirror;
+  struct ta_spool_writer mirror;
   struct archive there;
   uint64_t gen, random;
   unsigned char *wire; /* sent and not arrived yet */
@@ -63,7 +63,7 @@ static int open_root(struct life *l) {
   int root = -1;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(ta_shelf_root(l->dir, &diag, &root), TB_OK, "%s", diag.text);
+  cr_assert_eq(ta_spool_dir_root(l->dir, &diag, &root), TB_OK, "%s", diag.text);
   return root;
 }
 
@@ -75,12 +75,12 @@ static struct life *begin(uint64_t seed, uint64_t disk_bytes) {
   l->random = seed;
   for (size_t i = 0; i < sizeof l->noise; i++) l->noise[i] = (unsigned char)(i * 7 + i / 256);
   for (size_t i = 0; i < sizeof l->stream; i++) l->stream[i] = (unsigned char)(seed + i);
-  struct ta_mirror_config config = {
+  struct ta_spool_writer_config config = {
     .root = open_root(l), .bytes_max = disk_bytes, .service = "shop", .instance = "a:1"
   };
   cr_assert_eq(ta_spool_init(&l->spool, MIB), TB_OK);
-  cr_assert_eq(ta_mirror_init(&l->mirror, &config, &l->spool), TB_OK);
-  ta_mirror_begin(&l->mirror, l->stream, 7);
+  cr_assert_eq(ta_spool_writer_init(&l->mirror, &config, &l->spool), TB_OK);
+  ta_spool_writer_begin(&l->mirror, l->stream, 7);
   cr_assert(l->mirror.on);
   ta_spool_header(&l->spool, "go 1.26 trace\0\0", 16);
   return l;
@@ -88,7 +88,7 @@ static struct life *begin(uint64_t seed, uint64_t disk_bytes) {
 
 static void end(struct life *l) {
   ta_spool_fini(&l->spool);
-  ta_mirror_fini(&l->mirror);
+  ta_spool_writer_fini(&l->mirror);
   nftw(l->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
   free(l->wire);
   free(l);
@@ -96,12 +96,12 @@ static void end(struct life *l) {
 
 /* The process is gone: its locks with it, the files stay as they are. */
 static void die(struct life *l) {
-  ta_mirror_fini(&l->mirror);
+  ta_spool_writer_fini(&l->mirror);
   ta_spool_fini(&l->spool);
   l->wire_n = 0;
 }
 
-static bool find_name(struct life *l, char out[TA_SHELF_NAME]) {
+static bool find_name(struct life *l, char out[TA_SPOOL_DIR_NAME]) {
   struct stat st;
   char path[128];
 
@@ -111,28 +111,28 @@ static bool find_name(struct life *l, char out[TA_SHELF_NAME]) {
 }
 
 /* Takes over; the spool is what was left. */
-static tb_rc inherit(struct life *l, struct ta_shelf *shelf) {
+static tb_rc inherit(struct life *l, struct ta_spool_dir *shelf) {
   tb_rc rc;
 
-  struct ta_shelf_state state;
-  char name[TA_SHELF_NAME];
+  struct ta_spool_dir_state state;
+  char name[TA_SPOOL_DIR_NAME];
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   cr_assert(find_name(l, name));
-  ta_shelf_init(shelf, open_root(l), 0);
-  cr_assert_eq(ta_shelf_take(shelf, name, &diag, &state), TB_OK, "%s", diag.text);
+  ta_spool_dir_init(shelf, open_root(l), 0);
+  cr_assert_eq(ta_spool_dir_take(shelf, name, &diag, &state), TB_OK, "%s", diag.text);
   cr_assert_str_eq(state.instance, "a:1");
   cr_assert_eq(memcmp(state.stream, l->stream, 16), 0);
-  rc = ta_heritage_load(shelf, &state, &l->spool);
-  cr_assert_eq(ta_heritage_announce(shelf, &state, &l->spool), TB_OK);
+  rc = ta_recovery_load(shelf, &state, &l->spool);
+  cr_assert_eq(ta_recovery_announce(shelf, &state, &l->spool), TB_OK);
   return rc;
 }
 
-static void let_go(struct ta_shelf *shelf) {
+static void let_go(struct ta_spool_dir *shelf) {
   int root = shelf->root;
 
-  ta_shelf_leave(shelf);
+  ta_spool_dir_leave(shelf);
   close(root);
 }
 
@@ -202,9 +202,9 @@ static uint64_t produced(struct life *l) {
 static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   uint64_t need;
 
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   ta_spool_grant(&l->spool, bytes, &need);
-  ta_mirror_note(&l->mirror);
+  ta_spool_writer_note(&l->mirror);
   send_granted(l, records);
 }
 
@@ -247,7 +247,7 @@ static void deliver(struct life *l) {
 }
 
 /* So does the heir, when some of it has arrived. */
-static void die_on_the_way(struct life *l, struct ta_shelf *shelf) {
+static void die_on_the_way(struct life *l, struct ta_spool_dir *shelf) {
   struct tb_diag diag;
   uint64_t need;
 
@@ -267,13 +267,13 @@ Test(spool_disk, a_program_dies_at_any_moment) {
 
   for (uint64_t seed = 1; seed <= 150; seed++) {
     struct life *l = begin(seed, 64 * MIB);
-    struct ta_shelf shelf;
+    struct ta_spool_dir shelf;
     l->gen = 1;
     for (uint64_t steps = below(l, 200); steps > 0; steps--) step(l);
     bool finished = below(l, 4) == 0;
     if (finished) ta_spool_end(&l->spool);
     if (finished) ta_spool_finish(&l->spool);
-    ta_mirror_flush(&l->mirror);
+    ta_spool_writer_flush(&l->mirror);
     cr_assert_eq(l->spool.kept_records, l->spool.records);
     uint64_t had = produced(l);
     if (!finished) put(l, (unsigned)below(l, 3)); /* of this nothing is known */
@@ -308,17 +308,17 @@ static void ack_all(struct life *l) {
  * on without files, and has them again when there is room. */
 Test(spool_disk, a_full_disk_keeps_what_it_has) {
   struct life *l = begin(1, 200000);
-  struct ta_shelf shelf;
-  char name[TA_SHELF_NAME];
+  struct ta_spool_dir shelf;
+  char name[TA_SPOOL_DIR_NAME];
 
   l->gen = 1;
   put(l, 3);
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   uint64_t vouched = l->spool.records;
   cr_assert_eq(l->spool.kept_records, vouched);
   put(l, 12);
   ta_spool_end(&l->spool);
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   cr_assert(l->mirror.on && l->mirror.full);
   cr_assert_eq(l->mirror.told_faults, 1);
   cr_assert_eq(l->spool.kept_records, vouched);
@@ -336,7 +336,7 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   l->mirror.due_ns = 0; /* the next try */
   l->gen++;
   put(l, 2);
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   cr_assert(l->mirror.on);
   die(l);
   cr_assert_eq(inherit(l, &shelf), TB_OK);
@@ -350,15 +350,15 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
 /* The same, and it gets its room back while nothing was acked. */
 Test(spool_disk, a_disk_that_was_full_goes_on) {
   struct life *l = begin(1, 200000);
-  struct ta_shelf shelf;
+  struct ta_spool_dir shelf;
 
   l->gen = 1;
   put(l, 12);
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   cr_assert(l->mirror.full);
   l->mirror.shelf.bytes_max = MIB;
   l->mirror.due_ns = 0;
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   cr_assert_not(l->mirror.full);
   cr_assert_eq(l->spool.kept_records, l->spool.records);
   die(l);
@@ -375,17 +375,17 @@ Test(spool_disk, a_disk_that_was_full_goes_on) {
 Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
   for (int given = 0; given < 2; given++) {
     struct life *l = begin(1, 0);
-    struct ta_shelf shelf;
-    char name[TA_SHELF_NAME];
+    struct ta_spool_dir shelf;
+    char name[TA_SPOOL_DIR_NAME];
     uint64_t need;
     l->gen = 1;
     put(l, 12);
-    ta_mirror_flush(&l->mirror);
+    ta_spool_writer_flush(&l->mirror);
     cr_assert_not(l->mirror.on, "there is no room at all");
     if (given) cr_assert_gt(ta_spool_grant(&l->spool, MIB, &need), 200000);
     l->mirror.shelf.bytes_max = 200000;
     l->mirror.due_ns = 0;
-    ta_mirror_flush(&l->mirror);
+    ta_spool_writer_flush(&l->mirror);
     cr_assert_eq(l->mirror.on, !given);
     cr_assert_eq(find_name(l, name), !given);
     if (!given) {
@@ -410,8 +410,8 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
 
   for (uint64_t seed = 1; seed <= 100; seed++) {
     struct life *l = begin(seed, 64 * MIB);
-    struct ta_shelf shelf;
-    char name[TA_SHELF_NAME];
+    struct ta_spool_dir shelf;
+    char name[TA_SPOOL_DIR_NAME];
     uint64_t vouched = 0;
     l->gen = 1;
     for (uint64_t steps = below(l, 200); steps > 0; steps--) {
@@ -445,13 +445,13 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
 /* The process went on without its files, which it could not even delete: nobody sends from them. */
 Test(spool_disk, files_of_the_past_are_not_sent) {
   struct life *l = begin(1, 64 * MIB);
-  struct ta_shelf shelf;
+  struct ta_spool_dir shelf;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   l->gen = 1;
   put(l, 3);
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   die(l);
   cr_assert_eq(inherit(l, &shelf), TB_OK);
   cr_assert_eq(ta_spool_resume(&l->spool, 2, &diag), TB_REFUSED, "%s", diag.text);
@@ -468,7 +468,7 @@ static struct life *begin_with_files(void) {
     put(l, 2);
     ta_spool_end(&l->spool);
   }
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   return l;
 }
 
@@ -476,18 +476,18 @@ static struct life *begin_with_files(void) {
 Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) {
   for (unsigned bad = 1; bad <= 5; bad++) {
     struct life *l = begin_with_files();
-    struct ta_shelf shelf;
-    struct ta_shelf_state state;
+    struct ta_spool_dir shelf;
+    struct ta_spool_dir_state state;
     struct tb_diag diag;
-    char name[TA_SHELF_NAME];
+    char name[TA_SPOOL_DIR_NAME];
     tb_diag_clear(&diag);
     bad_entry = bad;
-    ta_shelf_remove(&l->mirror.shelf);
+    ta_spool_dir_remove(&l->mirror.shelf);
     cr_assert_eq(bad_entry, 0);
     cr_assert(find_name(l, name));
-    ta_shelf_init(&shelf, open_root(l), 0);
-    cr_assert_eq(ta_shelf_take(&shelf, name, &diag, &state), TB_CORRUPT);
-    ta_shelf_remove(&shelf);
+    ta_spool_dir_init(&shelf, open_root(l), 0);
+    cr_assert_eq(ta_spool_dir_take(&shelf, name, &diag, &state), TB_CORRUPT);
+    ta_spool_dir_remove(&shelf);
     cr_assert_not(find_name(l, name));
     close(shelf.root);
     end(l);
@@ -497,10 +497,10 @@ Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) 
 /* Nor is it in the way of the same stream's next files. */
 Test(spool_disk, files_begin_anew_where_some_were_left) {
   struct life *l = begin_with_files();
-  struct ta_shelf shelf;
+  struct ta_spool_dir shelf;
 
   bad_entry = 1;
-  ta_mirror_begin(&l->mirror, l->stream, 7); /* it gives up those it has */
+  ta_spool_writer_begin(&l->mirror, l->stream, 7); /* it gives up those it has */
   cr_assert_eq(bad_entry, 0);
   cr_assert(l->mirror.on);
   uint64_t had = produced(l);
@@ -522,12 +522,12 @@ struct flipping {
 static void flip_one(void *self, const char *name) {
   struct flipping *f = self;
   struct archive before = f->l->there;
-  struct ta_shelf shelf;
-  struct ta_shelf_state state;
+  struct ta_spool_dir shelf;
+  struct ta_spool_dir_state state;
   struct tb_diag diag;
   struct stat st;
   unsigned char byte;
-  char folder[TA_SHELF_NAME];
+  char folder[TA_SPOOL_DIR_NAME];
   int fd = openat(f->dir, name, O_RDWR);
 
   cr_assert_eq(fstat(fd, &st), 0);
@@ -539,10 +539,10 @@ static void flip_one(void *self, const char *name) {
     cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
     tb_diag_clear(&diag);
     cr_assert(find_name(f->l, folder));
-    ta_shelf_init(&shelf, open_root(f->l), 0);
-    tb_rc rc = ta_shelf_take(&shelf, folder, &diag, &state);
+    ta_spool_dir_init(&shelf, open_root(f->l), 0);
+    tb_rc rc = ta_spool_dir_take(&shelf, folder, &diag, &state);
     if (rc == TB_OK) {
-      rc = ta_heritage_load(&shelf, &state, &f->l->spool);
+      rc = ta_recovery_load(&shelf, &state, &f->l->spool);
       cr_assert_leq(produced(f->l), f->had);
       if (ta_spool_resume(&f->l->spool, f->l->there.seq, &diag) == TB_OK) deliver(f->l);
       ta_spool_fini(&f->l->spool);
@@ -560,19 +560,19 @@ static void flip_one(void *self, const char *name) {
 Test(spool_disk, damage_is_noticed) {
   struct life *l = begin(3, 64 * MIB);
   struct flipping f = { .l = l };
-  char name[TA_SHELF_NAME], path[128];
+  char name[TA_SPOOL_DIR_NAME], path[128];
 
   for (l->gen = 1; l->gen <= 4; l->gen++) {
     put(l, 2);
     ta_spool_end(&l->spool);
   }
-  ta_mirror_flush(&l->mirror);
+  ta_spool_writer_flush(&l->mirror);
   f.had = produced(l);
   cr_assert(find_name(l, name));
   snprintf(path, sizeof path, "%s/%s", l->dir, name);
   die(l);
   f.dir = open(path, O_RDONLY | O_DIRECTORY);
-  ta_shelf_list(f.dir, flip_one, &f);
+  ta_spool_dir_list(f.dir, flip_one, &f);
   close(f.dir);
   cr_assert_eq(f.flips, 6 * 20);
   cr_assert_geq(f.noticed, 5 * 20); /* of the state there are two */

@@ -50,15 +50,15 @@ static void note_problem(void *self, const char *text) {
   snprintf(problems + len, sizeof problems - len, "%s\n", text);
 }
 
-static const struct tc_verify_sink sink = { .problem = note_problem };
+static const struct tc_audit_sink sink = { .problem = note_problem };
 
-static struct tc_verified verify(void) {
+static struct tc_audited verify(void) {
   struct tb_diag diag = { 0 };
-  struct tc_verified seen;
+  struct tc_audited seen;
   int fd = open(t.dir, O_RDONLY | O_DIRECTORY);
 
   problems[0] = '\0';
-  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_audit(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
   close(fd);
   return seen;
 }
@@ -80,12 +80,12 @@ static void rebuild(void) {
   uint64_t segments;
   int fd = open(t.dir, O_RDONLY | O_DIRECTORY);
 
-  cr_assert_eq(tc_verify_rebuild(fd, &sink, &diag, &segments), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_audit_rebuild(fd, &sink, &diag, &segments), TB_OK, "%s", diag.text);
   close(fd);
 }
 
 Test(verify, a_good_archive_has_no_problem) {
-  struct tc_verified seen = verify();
+  struct tc_audited seen = verify();
 
   cr_assert_eq(seen.problems, 0, "%s", problems);
   cr_assert_eq(seen.segments, STREAMS * GENERATIONS);
@@ -197,7 +197,7 @@ static void try_to_start(void *self, const char *text) {
 
 Test(verify, no_collector_starts_while_the_catalog_is_rebuilt) {
   tb_rc started = TB_OK;
-  struct tc_verify_sink meanwhile = { .self = &started, .problem = try_to_start };
+  struct tc_audit_sink meanwhile = { .self = &started, .problem = try_to_start };
   struct tb_diag diag = { 0 };
   char meta[192], full[300];
   uint64_t segments;
@@ -207,7 +207,7 @@ Test(verify, no_collector_starts_while_the_catalog_is_rebuilt) {
   snprintf(full, sizeof full, "%s/%s", t.dir, meta);
   cr_assert_eq(unlink(full), 0);
   cr_assert_eq(mkdir(full, 0700), 0);
-  cr_assert_eq(tc_verify_rebuild(fd, &meanwhile, &diag, &segments), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_audit_rebuild(fd, &meanwhile, &diag, &segments), TB_OK, "%s", diag.text);
   cr_assert_eq(started, TB_REFUSED);
   close(fd);
   cr_assert_eq(rmdir(full), 0);
@@ -217,12 +217,12 @@ Test(verify, no_collector_starts_while_the_catalog_is_rebuilt) {
 
 Test(verify, rebuilding_is_refused_beside_a_daemon_and_looking_is_not) {
   struct tb_diag diag = { 0 };
-  struct tc_verified seen;
+  struct tc_audited seen;
   uint64_t segments;
 
   cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
-  cr_assert_eq(tc_verify_rebuild(tc_store_dirfd(t.store), &sink, &diag, &segments), TB_REFUSED);
-  cr_assert_eq(tc_verify(tc_store_dirfd(t.store), true, &sink, &diag, &seen), TB_OK);
+  cr_assert_eq(tc_audit_rebuild(tc_store_dirfd(t.store), &sink, &diag, &segments), TB_REFUSED);
+  cr_assert_eq(tc_audit(tc_store_dirfd(t.store), true, &sink, &diag, &seen), TB_OK);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   cr_assert_eq(seen.fresh + seen.segments, STREAMS * GENERATIONS);
 }

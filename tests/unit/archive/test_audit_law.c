@@ -34,16 +34,16 @@ static void note_problem(void *self, const char *text) {
   snprintf(problems + len, sizeof problems - len, "%s\n", text);
 }
 
-static struct tc_verified verify(bool rebuild) {
-  struct tc_verify_sink sink = { .problem = note_problem };
+static struct tc_audited verify(bool rebuild) {
+  struct tc_audit_sink sink = { .problem = note_problem };
   struct tb_diag diag = { 0 };
-  struct tc_verified seen;
+  struct tc_audited seen;
   uint64_t listed;
   int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
 
   problems[0] = '\0';
-  if (rebuild) cr_assert_eq(tc_verify_rebuild(fd, &sink, &diag, &listed), TB_OK, "%s", diag.text);
-  cr_assert_eq(tc_verify(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  if (rebuild) cr_assert_eq(tc_audit_rebuild(fd, &sink, &diag, &listed), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_audit(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
   close(fd);
   return seen;
 }
@@ -75,7 +75,7 @@ Test(verify_law, the_books_of_closed_streams_add_up) {
   tt_barrier(&tt);
   cr_assert_gt(live.seq, 0);
   tt_store_stop(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   cr_assert_eq(seen.closed.streams, 2, "the third is still open");
   expect_sum(seen.closed.produced, 2 * BATCHES, 2 * BYTES);
@@ -95,7 +95,7 @@ Test(verify_law, what_retention_took_is_accounted_for) {
   cr_assert_eq(tt_store_start(&tt), TB_OK);
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") <= 2);
   tt_store_stop(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   cr_assert_geq(seen.closed.taken.batches, 3);
   expect_sum(seen.closed.produced, seen.closed.archived.batches + seen.closed.taken.batches + 5,
@@ -116,7 +116,7 @@ Test(verify_law, a_segment_that_nobody_deleted_by_the_rules_is_missed) {
   /* The first of a stream whose later metas were forged along with it: the chain begins anew. */
   snprintf(command, sizeof command, "find %s/archive -name '0000000000000001.*' -delete", tt.dir);
   cr_assert_eq(system(command), 0);
-  struct tc_verified seen = verify(true);
+  struct tc_audited seen = verify(true);
   cr_assert_geq(seen.problems, 1);
   cr_assert_not_null(strstr(problems, "stream 01010101010101010101010101010101: produced 9 batches "
                                       "of 9000 bytes, but archived 6 of 6000, expired 0 of 0, lost "
@@ -159,7 +159,7 @@ static struct tt_writer write_living(unsigned id) {
   return w;
 }
 
-static void expect_living(const struct tc_verified *seen, uint64_t lost, uint64_t open,
+static void expect_living(const struct tc_audited *seen, uint64_t lost, uint64_t open,
                           uint64_t spooled) {
   cr_assert_eq(seen->problems, 0, "%s", problems);
   cr_assert_eq(seen->live_streams, 1);
@@ -176,7 +176,7 @@ Test(verify_law, the_books_of_a_living_stream_add_up) {
   cr_assert_eq(verify(false).live.streams, 0, "its agent has not counted yet");
   tt_heartbeat(&w, BATCHES + 2 + 4, w.seq, BATCHES + 2);
   tt_barrier(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 2, 4);
   cr_assert_eq(seen.segments, 3, "what is acked is looked at, however young");
   /* What comes after the heartbeat changes nothing in what was true then. */
@@ -206,7 +206,7 @@ Test(verify_law, counters_wait_for_the_records_they_tell_of) {
   tt_fill(batch, sizeof batch, 6, 0);
   for (int i = 0; i < 3; i++) tt_batch(&w, 6, batch, sizeof batch);
   tt_barrier(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 2, 1);
 }
 
@@ -217,7 +217,7 @@ Test(verify_law, losses_that_wait_for_a_file_are_open) {
   tt_loss(&w, 6, 8, 7, 7000);
   tt_heartbeat(&w, BATCHES + 7, w.seq, BATCHES + 7);
   tt_barrier(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 7, 0);
   tt_generation(&w, 9, 3, 1000); /* its meta has them now */
   tt_barrier(&tt);
@@ -303,7 +303,7 @@ static void expect_nine_lost(struct tt_writer *w) {
   tt_close_with(w, BATCHES + 9 + 3, BYTES + 9000 + 3000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   expect_sum(seen.closed.lost, 5 + 9, 5000 + 9000);
 }
@@ -372,7 +372,7 @@ Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   tt_close_with(&again, 12, 12000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   expect_sum(seen.closed.lost, 9, 9000);
 }
@@ -399,7 +399,7 @@ Test(verify_law, a_stream_that_came_back_ends_as_its_agent_says) {
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   tt_store_stop(&tt);
-  struct tc_verified seen = verify(false);
+  struct tc_audited seen = verify(false);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   cr_assert_eq(seen.closed.streams, 1);
   expect_sum(seen.closed.lost, 5 + 9, 5000 + 9000);

@@ -36,14 +36,14 @@ static to_ns time_of(int pattern, size_t i, size_t n) {
 }
 
 Test(keyed, sorts_into_the_permutation_of_go) {
-  struct to_keyed *entries = calloc(LENGTH_MAX + 1, sizeof *entries);
+  struct to_heap_entry *entries = calloc(LENGTH_MAX + 1, sizeof *entries);
 
   for (int pattern = 0; pattern < PATTERNS; pattern++) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     state = (uint64_t)pattern;
     for (size_t n = 0; n <= LENGTH_MAX; n += 1 + n / 9) {
       for (size_t i = 0; i < n; i++)
-        entries[i] = (struct to_keyed){ time_of(pattern, i, n), (void *)(uintptr_t)i };
+        entries[i] = (struct to_heap_entry){ time_of(pattern, i, n), (void *)(uintptr_t)i };
       to__sort(entries, n);
       for (size_t i = 0; i < n; i++) {
         cr_assert(i == 0 || entries[i - 1].time <= entries[i].time);
@@ -61,10 +61,11 @@ Test(keyed, sorts_a_killer_of_pivots_into_the_permutation_of_go) {
                                  2,  17, 38, 0,  26, 9,  38, 7,  13, 22, 1,  25, 29, 37, 0,  9,  5,
                                  3,  12, 20, 19, 11, 6,  9,  29, 1,  3,  11, 17, 11, 8,  31 };
   enum { N = sizeof times / sizeof *times };
-  struct to_keyed entries[N];
+  struct to_heap_entry entries[N];
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
-  for (size_t i = 0; i < N; i++) entries[i] = (struct to_keyed){ times[i], (void *)(uintptr_t)i };
+  for (size_t i = 0; i < N; i++)
+    entries[i] = (struct to_heap_entry){ times[i], (void *)(uintptr_t)i };
   to__sort(entries, N);
   for (size_t i = 0; i < N; i++)
     hash = (hash ^ (uintptr_t)entries[i].value) * UINT64_C(0x100000001b3);

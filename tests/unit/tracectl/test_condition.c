@@ -79,12 +79,12 @@ Test(human, three_digits_and_a_unit) {
                { 45600000000, "45.6 s" },
                { 90000000000, "1.50 m" },
                { 7200000000000, "2.00 h" } };
-  char text[TK_HUMAN_BYTES];
+  char text[TK_FORMAT_BYTES];
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-    cr_assert_str_eq(tk_human_ns(rows[i].ns, text), rows[i].text);
-  cr_assert_str_eq(tk_human_count(0, text), "0");
-  cr_assert_str_eq(tk_human_count(999, text), "999");
-  cr_assert_str_eq(tk_human_count(1234567, text), "1,234,567");
-  cr_assert_str_eq(tk_human_count(UINT64_MAX, text), "18,446,744,073,709,551,615");
+    cr_assert_str_eq(tk_format_ns(rows[i].ns, text), rows[i].text);
+  cr_assert_str_eq(tk_format_count(0, text), "0");
+  cr_assert_str_eq(tk_format_count(999, text), "999");
+  cr_assert_str_eq(tk_format_count(1234567, text), "1,234,567");
+  cr_assert_str_eq(tk_format_count(UINT64_MAX, text), "18,446,744,073,709,551,615");
 }

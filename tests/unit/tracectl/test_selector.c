@@ -75,7 +75,7 @@ Test(selector, one_segment_by_its_id) {
 static char folder[64], *home;
 
 static void in_a_fresh_folder(void) {
-  strcpy(folder, "/tmp/tk_where_XXXXXX");
+  strcpy(folder, "/tmp/tk_endpoint_XXXXXX");
   cr_assert_not_null(mkdtemp(folder));
   cr_assert_eq(chdir(folder), 0);
   for (const char *const *name =
@@ -98,11 +98,11 @@ static void remove_folder(void) {
 
 TestSuite(where, .init = in_a_fresh_folder, .fini = remove_folder);
 
-static struct tk_where *find(const struct tk_client_args *args) {
-  static struct tk_where where;
+static struct tk_endpoint *find(const struct tk_client_args *args) {
+  static struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_where_find(args, TK_SOCKET_ARCHIVE, &diag, &where), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_endpoint_find(args, TK_SOCKET_ARCHIVE, &diag, &where), TB_OK, "%s", diag.text);
   return &where;
 }
 
@@ -129,29 +129,30 @@ Test(where, a_host_has_the_default_port) {
   args.server = "ipc:///x/y.sock";
   cr_assert(find(&args)->ipc);
   args.server = "host:port";
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &(struct tk_where){ 0 }), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &(struct tk_endpoint){ 0 }),
+               TB_BROKEN);
 }
 
 Test(where, a_ready_file_names_the_archive) {
   struct tk_client_args args = { .server = "@ready" };
-  struct tk_where where;
+  struct tk_endpoint where;
 
   write_file("ready", "agents=127.0.0.1:4000\narchive=ipc:///run/x/archive.sock\npid=1\n");
   cr_assert_str_eq(find(&args)->url, "ipc:///run/x/archive.sock");
   write_file("ready", "agents=127.0.0.1:4000\n");
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
   cr_assert_str_eq(diag.text, "ready: has no line archive=");
   args.server = "@missing";
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
 }
 
 Test(where, without_a_server_the_sockets_here_are_looked_for) {
   struct tk_client_args args = { 0 };
-  struct tk_where where;
+  struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
   cr_assert_not_null(strstr(diag.text, "--server"), "%s", diag.text);
   cr_assert_eq(mkdir("tracecollect-data", 0700), 0);
   write_file("tracecollect-data/archive.sock", "");
@@ -185,23 +186,23 @@ Test(where, options_go_before_environment_before_file) {
 
 Test(where, a_broken_file_is_named_with_its_line) {
   struct tk_client_args args = { .server = "h", .certs = "/c" };
-  struct tk_where where;
+  struct tk_endpoint where;
 
   setenv("TRACECTL_CONFIG", "c.conf", 1);
   write_file("c.conf", "server = a\nserwer = b\n");
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
   cr_assert_eq(strncmp(diag.text, "c.conf:2: serwer: unknown key", 29), 0, "%s", diag.text);
   unlink("c.conf");
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
 }
 
 Test(where, tls_wants_certificates) {
   struct tk_client_args args = { .server = "h" };
-  struct tk_where where;
+  struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_where_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
   cr_assert_not_null(strstr(diag.text, "--certs DIR"), "%s", diag.text);
 }

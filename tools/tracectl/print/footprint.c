@@ -43,7 +43,7 @@ static void print_table(struct tk_out *out, char cells[][COLUMNS][CELL_BYTES], s
   }
 }
 
-static void print_usage(struct tk_out *out, struct to_keyed *order, unsigned version,
+static void print_usage(struct tk_out *out, struct to_heap_entry *order, unsigned version,
                         uint64_t bytes, uint64_t count) {
   static const char *const head[COLUMNS] = { "Event", "Bytes", "%", "Count", "%" };
   static char cells[TYPES + 2][COLUMNS][CELL_BYTES];
@@ -78,7 +78,7 @@ static void print_usage(struct tk_out *out, struct to_keyed *order, unsigned ver
 tb_rc tk_print_footprint(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                          struct tb_diag *diag) {
   TB_CLEANUP(tk_wire_close) struct tk_wire_events events = { 0 };
-  struct to_keyed order[TYPES];
+  struct to_heap_entry order[TYPES];
   struct usage usage[TYPES];
   struct tw_raw ev;
   uint64_t count = 0;
@@ -93,7 +93,7 @@ tb_rc tk_print_footprint(struct tk_input *in, struct tk_out *out, struct tb_mem 
   }
   if (rc != TB_END) return rc;
   for (unsigned i = 0; i < TYPES; i++)
-    order[i] = (struct to_keyed){ -(int64_t)usage[i].bytes, &usage[i] };
+    order[i] = (struct to_heap_entry){ -(int64_t)usage[i].bytes, &usage[i] };
   to__sort(order, TYPES);
   print_usage(out, order, events.version, events.offset + (uint64_t)(events.end - events.pos),
               count);

@@ -108,7 +108,7 @@ static bool says(const struct source *s, enum setting which) {
   return s->text[which] != NULL && *s->text[which] != '\0';
 }
 
-static tb_rc take_certs(const struct source *s, struct tb_diag *diag, struct tk_where *out) {
+static tb_rc take_certs(const struct source *s, struct tb_diag *diag, struct tk_endpoint *out) {
   if (says(s, CERTS)) {
     TB_TRY(set_path(out->ca, s->text[CERTS], "ca.pem", diag));
     TB_TRY(set_path(out->cert, s->text[CERTS], "reader.pem", diag));
@@ -127,7 +127,7 @@ static bool starts(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out) {
+tb_rc tk_endpoint_set(const char *url, struct tb_diag *diag, struct tk_endpoint *out) {
   const char *rest = strstr(url, "://") + 3;
 
   if (strlen(url) >= sizeof out->url)
@@ -143,7 +143,7 @@ tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out) 
 }
 
 static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *diag,
-                       struct tk_where *out) {
+                       struct tk_endpoint *out) {
   char with_port[TB_HOST_MAX + 16], url[TK_URL_BYTES];
   const char *colon = strchr(text, ':');
   bool bare_ipv6 = colon != NULL && strchr(colon + 1, ':') != NULL && *text != '[';
@@ -156,7 +156,7 @@ static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *d
     snprintf(with_port + strlen(with_port), 8, ":%d",
              which == TK_SOCKET_FEED ? TK_FEED_PORT : TK_ARCHIVE_PORT);
   snprintf(url, sizeof url, "tls+tcp://%s", with_port);
-  TB_TRY(tk_where_set(url, diag, out));
+  TB_TRY(tk_endpoint_set(url, diag, out));
   snprintf(out->shown, sizeof out->shown, "%s", with_port);
   return TB_OK;
 }
@@ -165,14 +165,14 @@ static const char *const socket_names[] = {
   [TK_SOCKET_ARCHIVE] = "archive", [TK_SOCKET_FEED] = "feed"
 };
 
-static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_where *out) {
+static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_endpoint *out) {
   static const char *const folders[] = { "/run/tracecollect", "./tracecollect-data" };
   const char *name = socket_names[which], *denied = NULL;
   char url[64];
 
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     snprintf(url, sizeof url, "ipc://%s/%s.sock", folders[i], name);
-    if (access(url + strlen("ipc://"), F_OK) == 0) return tk_where_set(url, diag, out);
+    if (access(url + strlen("ipc://"), F_OK) == 0) return tk_endpoint_set(url, diag, out);
     if (errno == EACCES && denied == NULL) denied = folders[i];
   }
   if (denied != NULL)
@@ -185,7 +185,7 @@ static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_wh
 }
 
 static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag *diag,
-                         struct tk_where *out) {
+                         struct tk_endpoint *out) {
   char url[TK_URL_BYTES];
 
   if (text == NULL || *text == '\0') return take_local(which, diag, out);
@@ -193,15 +193,15 @@ static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag 
     TB_TRY(tk_ready_file_get(text + 1, socket_names[which], diag, url, sizeof url));
     if (strstr(url, "://") == NULL)
       return tb_fail(diag, TB_BROKEN, "%.100s: %s is not a URL", text + 1, socket_names[which]);
-    return tk_where_set(url, diag, out);
+    return tk_endpoint_set(url, diag, out);
   }
   if (strstr(text, "://") == NULL) return take_host(text, which, diag, out);
   out->of_archive = which == TK_SOCKET_FEED;
-  return tk_where_set(text, diag, out);
+  return tk_endpoint_set(text, diag, out);
 }
 
-tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which, struct tb_diag *diag,
-                    struct tk_where *out) {
+tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
+                       struct tb_diag *diag, struct tk_endpoint *out) {
   char(*store)[PATH_MAX] = calloc(SETTINGS, PATH_MAX);
   struct source file = { 0 }, environment = { 0 };
   const struct source options = { { args->server, args->certs, args->tls_ca, args->tls_cert,
@@ -209,7 +209,7 @@ tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which, str
   const struct source *by_rank[] = { &file, &environment, &options };
   const char *server = NULL;
 
-  *out = (struct tk_where){ 0 };
+  *out = (struct tk_endpoint){ 0 };
   if (store == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   tb_rc rc = read_config(store, &file, diag);
   read_environment(&environment);

@@ -17,7 +17,7 @@ enum { TK_URL_BYTES = 320, TK_FEED_PORT = 7071, TK_ARCHIVE_PORT = 7072 };
 
 enum tk_socket { TK_SOCKET_ARCHIVE, TK_SOCKET_FEED };
 
-struct tk_where {
+struct tk_endpoint {
   char url[TK_URL_BYTES];   /* for nng */
   char shown[TK_URL_BYTES]; /* for people */
   struct tb_hostport at;    /* of tcp URLs */
@@ -27,9 +27,9 @@ struct tk_where {
 };
 
 /* A URL and HOST:PORT name the archive, whichever is asked for. */
-TB_MUST tb_rc tk_where_find(const struct tk_client_args *args, enum tk_socket which,
-                            struct tb_diag *diag, struct tk_where *out);
+TB_MUST tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
+                               struct tb_diag *diag, struct tk_endpoint *out);
 /* Another address, the certificates stay. */
-TB_MUST tb_rc tk_where_set(const char *url, struct tb_diag *diag, struct tk_where *out);
+TB_MUST tb_rc tk_endpoint_set(const char *url, struct tb_diag *diag, struct tk_endpoint *out);
 
 #endif

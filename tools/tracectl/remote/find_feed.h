@@ -8,6 +8,6 @@
 /* Moves where from the archive to the feed: by the same transport, and at the same host. TB_NOTFOUND: the feed does not
  * listen there. Else what tk_client_ask() answers. */
 TB_MUST tb_rc tk_find_feed(const struct tk_client_args *args, struct tb_diag *diag,
-                           struct tk_where *where);
+                           struct tk_endpoint *where);
 
 #endif

@@ -152,7 +152,7 @@ static tb_rc connect_to(struct tk_link *l, struct tb_diag *diag) {
 static tb_rc open_steps(struct tk_link *l, const struct tk_client_args *args, enum tk_socket which,
                         int (*make)(nng_socket *socket, void *self), void *self,
                         struct tb_diag *diag) {
-  TB_TRY(tk_where_find(args, which, diag, &l->where));
+  TB_TRY(tk_endpoint_find(args, which, diag, &l->where));
   if (l->where.of_archive) TB_TRY(tk_find_feed(args, diag, &l->where));
   TB_TRY(make_tls(l, diag));
   int rv = prepare_socket(l, make, self);

@@ -20,7 +20,7 @@
 #include "tools/tracectl/remote/endpoint.h"
 
 struct tk_link {
-  struct tk_where where;
+  struct tk_endpoint where;
   nng_socket socket;
   bool socket_open;
   struct tc_nng_tls *tls;

@@ -29,7 +29,7 @@ static int try_connect(int family, const struct sockaddr *at, socklen_t at_bytes
   return error;
 }
 
-static tb_rc probe_ipc(const struct tk_where *where, int ms, struct tb_diag *diag) {
+static tb_rc probe_ipc(const struct tk_endpoint *where, int ms, struct tb_diag *diag) {
   struct sockaddr_un at = { .sun_family = AF_UNIX };
   const char *path = where->url + strlen("ipc://");
 
@@ -41,7 +41,7 @@ static tb_rc probe_ipc(const struct tk_where *where, int ms, struct tb_diag *dia
   return tb_fail(diag, TB_IO, "no collector answers on %.120s: %s", where->shown, strerror(error));
 }
 
-static tb_rc probe_tcp(const struct tk_where *where, int ms, struct tb_diag *diag) {
+static tb_rc probe_tcp(const struct tk_endpoint *where, int ms, struct tb_diag *diag) {
   struct addrinfo *found = NULL, hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
   char port[8];
   int error = ETIMEDOUT;
@@ -57,6 +57,6 @@ static tb_rc probe_tcp(const struct tk_where *where, int ms, struct tb_diag *dia
   return tb_fail(diag, TB_IO, "no collector answers on %.120s: %s", where->shown, strerror(error));
 }
 
-tb_rc tk_probe(const struct tk_where *where, int ms, struct tb_diag *diag) {
+tb_rc tk_probe(const struct tk_endpoint *where, int ms, struct tb_diag *diag) {
   return where->ipc ? probe_ipc(where, ms, diag) : probe_tcp(where, ms, diag);
 }

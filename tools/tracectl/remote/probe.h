@@ -10,6 +10,6 @@
 
 #include "tools/tracectl/remote/endpoint.h"
 
-TB_MUST tb_rc tk_probe(const struct tk_where *where, int ms, struct tb_diag *diag);
+TB_MUST tb_rc tk_probe(const struct tk_endpoint *where, int ms, struct tb_diag *diag);
 
 #endif

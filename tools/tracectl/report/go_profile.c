@@ -35,7 +35,7 @@ struct call {
 void tk_go_profile_init(struct tk_go_profile *p, struct tb_mem *mem) {
   *p = (struct tk_go_profile){ 0 };
   tb_arena_init(&p->arena, mem, CHUNK_BYTES);
-  to_stacktable_init(&p->stacks, mem, (1 << STACK_BITS) - 2);
+  to_stack_table_init(&p->stacks, mem, (1 << STACK_BITS) - 2);
   tb_map_init(&p->goroutines, mem, tb_seed());
   tb_map_init(&p->entries, mem, tb_seed());
   tb_map_init(&p->calls, mem, tb_seed());
@@ -43,7 +43,7 @@ void tk_go_profile_init(struct tk_go_profile *p, struct tb_mem *mem) {
 
 void tk_go_profile_fini(struct tk_go_profile *p) {
   tb_arena_fini(&p->arena);
-  to_stacktable_fini(&p->stacks);
+  to_stack_table_fini(&p->stacks);
   tb_map_fini(&p->goroutines);
   tb_map_fini(&p->entries);
   tb_map_fini(&p->calls);
@@ -80,7 +80,7 @@ static tb_rc begin_call(struct tk_go_profile *p, const struct to_generation *gen
   TB_TRY(find_or_make(p, &p->calls, (uint64_t)m, sizeof(struct call), &found));
   struct call *call = found;
   *call = (struct call){ .g = g, .begin = time, .open = true };
-  return to_stacktable_index(&p->stacks, gen, stack_id, &call->stack);
+  return to_stack_table_index(&p->stacks, gen, stack_id, &call->stack);
 }
 
 static tb_rc end_call(struct tk_go_profile *p, int64_t m, to_ns time, bool runs_on) {
@@ -128,7 +128,7 @@ static tb_rc take_event(struct tk_go_profile *p, const struct to_generation *gen
   const uint64_t *place;
 
   switch (ev->type) {
-  case TW_EV_SYNC: to_stacktable_generation(&p->stacks); return TB_OK;
+  case TW_EV_SYNC: to_stack_table_generation(&p->stacks); return TB_OK;
   case TW_EV_GO_SYSCALL_BEGIN:
     TB_TRY(find_goroutine(p, ev->g, &goroutine));
     goroutine->has_run = true; /* it does, up to here */
@@ -187,7 +187,7 @@ static size_t find_stack(const struct tk_go_profile *p, const Tracecollect__V1__
                          size_t *hint) {
   for (size_t tried = 0; tried < p->stacks.count; tried++, ++*hint) {
     if (*hint >= p->stacks.count) *hint = 0;
-    const struct to_callstack *stack = to_stacktable_stack(&p->stacks, (uint32_t)*hint);
+    const struct to_callstack *stack = to_stack_table_stack(&p->stacks, (uint32_t)*hint);
     if (stack != NULL && same_stack(stack, row)) return *hint;
   }
   return TO_STACK_OTHER;

@@ -19,7 +19,7 @@
 
 struct tk_go_profile {
   struct tb_arena arena;
-  struct to_stacktable stacks;
+  struct to_stack_table stacks;
   struct tb_map goroutines, entries, calls; /* by id; by goroutine and stack; by thread */
 };
 

@@ -47,16 +47,16 @@ static void heading(Style *style, const char *text) {
 
 /* Right-aligned; one-letter units give way by a column, so that the digits stand in line. */
 static void time_cell(int width, uint64_t ns) {
-  char text[TK_HUMAN_BYTES];
-  size_t len = strlen(tk_human_ns(ns, text));
+  char text[TK_FORMAT_BYTES];
+  size_t len = strlen(tk_format_ns(ns, text));
   bool pad = len >= 2 && text[len - 2] == ' ';
 
   printf("%*s%s", width - pad, text, pad ? " " : "");
 }
 
 static void count_cell(int width, uint64_t n) {
-  char text[TK_HUMAN_BYTES];
-  printf("%*s", width, tk_human_count(n, text));
+  char text[TK_FORMAT_BYTES];
+  printf("%*s", width, tk_format_count(n, text));
 }
 
 /* Text of the traced program, cut to width characters. Answers how many were written. */
@@ -107,10 +107,10 @@ static void put_stack(Style *style, unsigned column, Frame *const *frames, size_
 
 static void put_list_title(Style *style, const char *title, size_t shown, uint64_t total,
                            const char *order) {
-  char line[LINE_BYTES], count[TK_HUMAN_BYTES];
+  char line[LINE_BYTES], count[TK_FORMAT_BYTES];
 
   if (shown < total)
-    snprintf(line, sizeof(line), "%s: %zu of %s, %s", title, shown, tk_human_count(total, count),
+    snprintf(line, sizeof(line), "%s: %zu of %s, %s", title, shown, tk_format_count(total, count),
              order);
   else
     snprintf(line, sizeof(line), "%s: %zu, %s", title, shown, order);
@@ -149,25 +149,25 @@ static void distribution_row(const char *name, const Distribution *d) {
 }
 
 static void lower_bounds_note(const Distribution *d) {
-  char count[TK_HUMAN_BYTES];
+  char count[TK_FORMAT_BYTES];
 
   if (d != NULL && d->lower_bounds > 0)
     printf("%s of them began before the first sync: their times are lower bounds.\n",
-           tk_human_count(d->lower_bounds, count));
+           tk_format_count(d->lower_bounds, count));
 }
 
 /* ---- syscall ---- */
 
 static void print_blocked_now(const Tracecollect__V1__SyscallReport *r, Style *style) {
   size_t n = listed(style, r->n_blocked_now);
-  char after[TK_HUMAN_BYTES], order[LINE_BYTES];
+  char after[TK_FORMAT_BYTES], order[LINE_BYTES];
 
   if (r->blocked_now_total == 0) {
     printf("\nNothing is blocked now; %" PRIu64 " calls are open.\n", r->open);
     return;
   }
   snprintf(order, sizeof(order), "oldest first (without their P, or open for %s)",
-           tk_human_ns(r->blocked_after_ns, after));
+           tk_format_ns(r->blocked_after_ns, after));
   put_list_title(style, "Blocked now", n, r->blocked_now_total, order);
   heading(style, "       age  goroutine     thread  why     stack");
   for (size_t i = 0; i < n; i++) {
@@ -264,7 +264,7 @@ static void print_stw(const Tracecollect__V1__StwReport *r, Style *style) {
 /* ---- all ---- */
 
 static void print_title(const Report *report, const char *source, Style *style) {
-  char line[LINE_BYTES], span[TK_HUMAN_BYTES], events[TK_HUMAN_BYTES], until[TC_TIME_BYTES];
+  char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
   uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
 
   if (source != NULL)
@@ -273,7 +273,7 @@ static void print_title(const Report *report, const char *source, Style *style) 
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
   tk_plain_text(line);
   heading(style, line);
-  printf("window %s: %s", report->window, tk_human_ns(ns, span));
+  printf("window %s: %s", report->window, tk_format_ns(ns, span));
   if (report->until_wall_ns != 0) {
     tc_time_format(report->until_wall_ns, until);
     printf(" until %s", until);
@@ -283,7 +283,7 @@ static void print_title(const Report *report, const char *source, Style *style) 
     printf("generation %" PRIu64, report->first_gen);
   else
     printf("generations %" PRIu64 " to %" PRIu64, report->first_gen, report->last_gen);
-  printf(", %s events\n", tk_human_count(report->events, events));
+  printf(", %s events\n", tk_format_count(report->events, events));
   if (report->broken_generations > 0)
     printf("%" PRIu64 " broken generations are not in it.\n", report->broken_generations);
 }

@@ -257,11 +257,11 @@ static void say(struct tk_out *out, const struct told *told, const struct to_eve
 }
 
 static void put_duration(struct tk_out *out, const Tracecollect__V1__LeasedEvent *from) {
-  char text[TK_HUMAN_BYTES];
+  char text[TK_FORMAT_BYTES];
 
   if (from->duration_ns == 0) return;
   tk_out_text(out, from->lower_bound ? "  at least " : "  ");
-  tk_out_text(out, tk_human_ns(from->duration_ns, text));
+  tk_out_text(out, tk_format_ns(from->duration_ns, text));
 }
 
 /* Where it happened: the program's own innermost frame. */

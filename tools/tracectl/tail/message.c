@@ -26,17 +26,17 @@ static void text(struct line *l, const char *words) {
 }
 
 static void number(struct line *l, const char *before, uint64_t n) {
-  char human[TK_HUMAN_BYTES];
+  char human[TK_FORMAT_BYTES];
 
   tk_out_text(l->out, before);
-  tk_out_text(l->out, tk_human_count(n, human));
+  tk_out_text(l->out, tk_format_count(n, human));
 }
 
 static void duration(struct line *l, const char *before, uint64_t ns) {
-  char human[TK_HUMAN_BYTES];
+  char human[TK_FORMAT_BYTES];
 
   tk_out_text(l->out, before);
-  tk_out_text(l->out, tk_human_ns(ns, human));
+  tk_out_text(l->out, tk_format_ns(ns, human));
 }
 
 /* --- for people -------------------------------------------------------------------------------- */

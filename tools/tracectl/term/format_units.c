@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const char *tk_human_ns(uint64_t ns, char out[TK_HUMAN_BYTES]) {
+const char *tk_format_ns(uint64_t ns, char out[TK_FORMAT_BYTES]) {
   static const struct {
     double ns;
     const char *name;
@@ -12,17 +12,17 @@ const char *tk_human_ns(uint64_t ns, char out[TK_HUMAN_BYTES]) {
                 { 1e9, "s" }, { 60e9, "m" }, { 3600e9, "h" } };
   unsigned u = 0;
 
-  if (ns == 0) return snprintf(out, TK_HUMAN_BYTES, "-"), out;
+  if (ns == 0) return snprintf(out, TK_FORMAT_BYTES, "-"), out;
   /* A unit begins where it would print as 1.00, not as 1000 of the one below. */
   while (u + 1 < sizeof(units) / sizeof(*units) && (double)ns >= units[u + 1].ns * 0.9995) u++;
   double value = (double)ns / units[u].ns;
   int decimals = u == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  snprintf(out, TK_HUMAN_BYTES, "%.*f %s", decimals, value, units[u].name);
+  snprintf(out, TK_FORMAT_BYTES, "%.*f %s", decimals, value, units[u].name);
   return out;
 }
 
-const char *tk_human_count(uint64_t n, char out[TK_HUMAN_BYTES]) {
-  char digits[TK_HUMAN_BYTES], *to = out;
+const char *tk_format_count(uint64_t n, char out[TK_FORMAT_BYTES]) {
+  char digits[TK_FORMAT_BYTES], *to = out;
   int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
 
   for (int i = 0; i < len; i++) {

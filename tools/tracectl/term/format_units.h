@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-enum { TK_HUMAN_BYTES = 32 };
+enum { TK_FORMAT_BYTES = 32 };
 
 /* Three digits and a unit: "412 ns", "1.23 us", "45.6 ms", "12.3 s", "4.50 m", "3.21 h"; "-" for 0. */
-const char *tk_human_ns(uint64_t ns, char out[TK_HUMAN_BYTES]);
+const char *tk_format_ns(uint64_t ns, char out[TK_FORMAT_BYTES]);
 /* "1,234,567". */
-const char *tk_human_count(uint64_t n, char out[TK_HUMAN_BYTES]);
+const char *tk_format_count(uint64_t n, char out[TK_FORMAT_BYTES]);
 
 #endif

@@ -63,9 +63,9 @@ static const char *share_text(double share, char out[CELL_BYTES]) {
 }
 
 /* "-" for nothing, so that what there is stands out. */
-static const char *count_text(uint64_t n, char out[TK_HUMAN_BYTES]) {
+static const char *count_text(uint64_t n, char out[TK_FORMAT_BYTES]) {
   if (n == 0) return "-";
-  return tk_human_count(n, out);
+  return tk_format_count(n, out);
 }
 
 /* ---- the lists ---- */
@@ -99,18 +99,18 @@ static void put_stream_heading(struct tk_page *page) {
 static void put_stream(struct tk_page *page, const struct tk_top_stream *s) {
   int width = name_width(page, is_wide(page) ? 101 : 60);
   char mb[CELL_BYTES], events[CELL_BYTES], share[CELL_BYTES];
-  char blocked[TK_HUMAN_BYTES], max[TK_HUMAN_BYTES], lost[TK_HUMAN_BYTES], more[96] = "";
-  char p99[TK_HUMAN_BYTES], gens[TK_HUMAN_BYTES], spool[TK_SIZE_BYTES], broken[TK_HUMAN_BYTES];
+  char blocked[TK_FORMAT_BYTES], max[TK_FORMAT_BYTES], lost[TK_FORMAT_BYTES], more[96] = "";
+  char p99[TK_FORMAT_BYTES], gens[TK_FORMAT_BYTES], spool[TK_SIZE_BYTES], broken[TK_FORMAT_BYTES];
 
   if (is_wide(page)) {
     tk_size_format(s->spool_bytes, spool);
     snprintf(more, sizeof more, "%9s%11s%11s%10s", count_text(s->broken, broken),
-             tk_human_ns(s->call_p99_ns, p99), tk_human_count(s->generations, gens), spool);
+             tk_format_ns(s->call_p99_ns, p99), tk_format_count(s->generations, gens), spool);
   }
   put(page, look_of(s), "%-8s%-*.*s %7s%9s%8s%9s%11s%7s%s", s->state, width, width, s->who,
       megabytes_text(s->rates.bytes_s, mb), rate_text(s->rates.events_s, events),
       count_text(s->blocked_now, blocked), share_text(s->stw_share, share),
-      tk_human_ns(s->stw_max_ns, max), count_text(s->lost_generations, lost), more);
+      tk_format_ns(s->stw_max_ns, max), count_text(s->lost_generations, lost), more);
 }
 
 /* "12:34:56": the time of day says enough. */
@@ -134,21 +134,21 @@ static int call_width(const struct tk_page *page, const struct tk_top_model *m) 
 
 /* What blocked when the stream's last data came says when that was, and is no warning. */
 static void put_call(struct tk_page *page, const struct tk_top_call *call, int width) {
-  char age[TK_HUMAN_BYTES], at[TC_TIME_BYTES], as_of[TC_TIME_BYTES + 10] = "";
+  char age[TK_FORMAT_BYTES], at[TC_TIME_BYTES], as_of[TC_TIME_BYTES + 10] = "";
   bool old = call->as_of_wall_ns != 0;
 
   if (old) snprintf(as_of, sizeof as_of, "as of %s  ", clock_text(call->as_of_wall_ns, at));
   put(page, old ? TK_LOOK_DIM : TK_LOOK_WARN, "%9s%s %10" PRId64 "  %-*.*s  %s%s",
-      tk_human_ns(call->age_ns, age), call->lower_bound ? "+" : " ", call->goroutine, width, width,
+      tk_format_ns(call->age_ns, age), call->lower_bound ? "+" : " ", call->goroutine, width, width,
       call->who, as_of, call->where);
 }
 
 static void put_stop(struct tk_page *page, const struct tk_top_stop *stop) {
-  char count[TK_HUMAN_BYTES], total[TK_HUMAN_BYTES], p99[TK_HUMAN_BYTES], max[TK_HUMAN_BYTES];
+  char count[TK_FORMAT_BYTES], total[TK_FORMAT_BYTES], p99[TK_FORMAT_BYTES], max[TK_FORMAT_BYTES];
 
   put(page, stop->open > 0 ? TK_LOOK_WARN : TK_LOOK_PLAIN, "%8s%10s%9s%9s  %-28s %s",
-      tk_human_count(stop->count, count), tk_human_ns(stop->total_ns, total),
-      tk_human_ns(stop->p99_ns, p99), tk_human_ns(stop->max_ns, max), stop->id,
+      tk_format_count(stop->count, count), tk_format_ns(stop->total_ns, total),
+      tk_format_ns(stop->p99_ns, p99), tk_format_ns(stop->max_ns, max), stop->id,
       stop->open > 0 ? "(stopped now)" : stop->worst);
 }
 
@@ -161,7 +161,7 @@ static void put_alert(struct tk_page *page, const struct tk_top_alert *alert) {
 
 static void put_list(struct tk_page *page, const struct tk_top_model *m,
                      const struct tk_page_about *about, enum list list, size_t rows) {
-  char count[TK_HUMAN_BYTES];
+  char count[TK_FORMAT_BYTES];
 
   switch (list) {
   case STREAMS:
@@ -172,7 +172,7 @@ static void put_list(struct tk_page *page, const struct tk_top_model *m,
     break;
   case CALLS:
     put(page, TK_LOOK_HEADING, "      AGE   GOROUTINE  BLOCKED NOW: %s",
-        tk_human_count(m->calls_total, count));
+        tk_format_count(m->calls_total, count));
     if (m->calls == 0) put(page, TK_LOOK_DIM, "no system call is blocked");
     for (size_t i = 0; i < m->calls && i < rows; i++)
       put_call(page, &m->call[i], call_width(page, m));
@@ -184,7 +184,7 @@ static void put_list(struct tk_page *page, const struct tk_top_model *m,
     for (size_t i = 0; i < m->stops && i < rows; i++) put_stop(page, &m->stop[i]);
     break;
   case ALERTS:
-    put(page, TK_LOOK_HEADING, "ALERTS: %s", tk_human_count(m->alerts_total, count));
+    put(page, TK_LOOK_HEADING, "ALERTS: %s", tk_format_count(m->alerts_total, count));
     if (m->alerts == 0 && about->deafness != NULL)
       put(page, TK_LOOK_WARN, "the feed: %s", about->deafness);
     else if (m->alerts == 0)
@@ -210,7 +210,7 @@ static void share_rows(size_t room, const size_t wanted[LISTS], size_t out[LISTS
 static void put_head(struct tk_page *page, const struct tk_top_model *m,
                      const struct tk_page_about *about) {
   char mb[CELL_BYTES], events[CELL_BYTES], archive[TK_SIZE_BYTES], room[TK_SIZE_BYTES];
-  char segments[TK_HUMAN_BYTES], lost[TK_HUMAN_BYTES];
+  char segments[TK_FORMAT_BYTES], lost[TK_FORMAT_BYTES];
 
   if (m->version[0] == '\0') {
     put(page, TK_LOOK_TITLE, "tracectl top");
@@ -229,8 +229,8 @@ static void put_head(struct tk_page *page, const struct tk_top_model *m,
   bool well = strcmp(m->health, "ok") == 0;
   put(page, well ? TK_LOOK_PLAIN : TK_LOOK_BAD,
       "health: %s  archive: %s, %s segments, %s free  lost: %s", m->health, archive,
-      tk_human_count(m->archive_segments, segments), room,
-      m->lost_generations == 0 ? "none" : tk_human_count(m->lost_generations, lost));
+      tk_format_count(m->archive_segments, segments), room,
+      m->lost_generations == 0 ? "none" : tk_format_count(m->lost_generations, lost));
   if (*m->last_loss != 0) put(page, TK_LOOK_BAD, "lost by %s", m->last_loss);
 }
 

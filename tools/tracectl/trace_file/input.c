@@ -36,7 +36,7 @@ struct tk_input {
   unsigned char *plain;
   size_t unfinished; /* ZSTD_decompressStream's hint: 0 between frames */
   /* in part */
-  struct tk_part part; /* end 0: all of it is given */
+  struct tk_trace_range part; /* end 0: all of it is given */
   const unsigned char *held;
   size_t held_len;
   uint64_t held_at; /* offset of held[0] in the trace */
@@ -204,7 +204,7 @@ static int next_whole(struct tk_input *in, const unsigned char **bytes, size_t *
 
 /* What is wanted from here on: bytes up to *out_until, given or passed over. False: nothing. */
 static bool next_run(const struct tk_input *in, uint64_t *out_until, bool *out_given) {
-  const struct tk_part *part = &in->part;
+  const struct tk_trace_range *part = &in->part;
   bool header = in->held_at < part->header, before = in->held_at < part->begin;
 
   *out_until = header ? part->header : before ? part->begin : part->end;
@@ -233,7 +233,7 @@ int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n) {
   return 0;
 }
 
-void tk_input_part(struct tk_input *in, const struct tk_part *part) {
+void tk_input_part(struct tk_input *in, const struct tk_trace_range *part) {
   in->part = *part;
 }
 

@@ -30,10 +30,10 @@ void tk_input_release(struct tk_input *in, uint64_t upto);
 
 /* Before the first next(): from now on only the first header bytes are given, and those from begin up to
  * end; the rest of a mapped file is never touched. Offsets are those of the unpacked trace. */
-struct tk_part {
+struct tk_trace_range {
   uint64_t header, begin, end;
 };
-void tk_input_part(struct tk_input *in, const struct tk_part *part);
+void tk_input_part(struct tk_input *in, const struct tk_trace_range *part);
 /* Where a byte stands in the trace, counted in bytes that next() gave. */
 uint64_t tk_input_offset(const struct tk_input *in, uint64_t given);
 

@@ -14,7 +14,8 @@
 
 enum { SLICE_EVENTS_MAX = 64 };
 
-tb_rc tk_part_option(struct tk_part_ask *ask, int option, const char *value, struct tb_diag *diag) {
+tb_rc tk_trace_range_option(struct tk_trace_range_ask *ask, int option, const char *value,
+                            struct tb_diag *diag) {
   ask->given = true;
   switch (option) {
   case TK_OPT_GEN: return tk_selector_option(&ask->gens, option, value, diag);
@@ -27,13 +28,13 @@ tb_rc tk_part_option(struct tk_part_ask *ask, int option, const char *value, str
 
 /* ---- which generations ---- */
 
-static bool by_number(const struct tk_part_ask *ask, const struct tk_index_row *row) {
+static bool by_number(const struct tk_trace_range_ask *ask, const struct tk_index_row *row) {
   const struct tk_selector *s = &ask->gens;
 
   return row->gen >= s->first_gen && (s->last_gen == 0 || row->gen <= s->last_gen);
 }
 
-static bool by_time(const struct tk_part_ask *ask, const struct tk_index_row *row) {
+static bool by_time(const struct tk_trace_range_ask *ask, const struct tk_index_row *row) {
   bool too_early =
       ask->from_wall_ns != 0 && row->end_wall_ns != 0 && row->end_wall_ns < ask->from_wall_ns;
   bool too_late = ask->to_wall_ns != 0 && row->begin_wall_ns > ask->to_wall_ns;
@@ -63,8 +64,8 @@ static tb_rc nothing(const struct tk_index *index, struct tb_diag *diag) {
 }
 
 /* Runs of rows that have the goroutine. */
-static void add_runs(const struct tk_index *index, const struct tk_part_ask *ask, size_t first,
-                     size_t last, struct tk_parts *out) {
+static void add_runs(const struct tk_index *index, const struct tk_trace_range_ask *ask,
+                     size_t first, size_t last, struct tk_trace_ranges *out) {
   bool follows = false;
 
   for (size_t i = first; i <= last; i++) {
@@ -74,13 +75,13 @@ static void add_runs(const struct tk_index *index, const struct tk_part_ask *ask
       out->part[out->n - 1].end = row->offset + row->bytes;
     else if (has)
       out->part[out->n++] =
-          (struct tk_part){ index->header_bytes, row->offset, row->offset + row->bytes };
+          (struct tk_trace_range){ index->header_bytes, row->offset, row->offset + row->bytes };
     follows = has;
   }
 }
 
-static tb_rc choose(const struct tk_index *index, const struct tk_part_ask *ask,
-                    struct tb_diag *diag, struct tk_parts *out) {
+static tb_rc choose(const struct tk_index *index, const struct tk_trace_range_ask *ask,
+                    struct tb_diag *diag, struct tk_trace_ranges *out) {
   bool timed = ask->from_wall_ns != 0 || ask->to_wall_ns != 0;
   size_t first = index->n, last = 0;
 
@@ -107,13 +108,13 @@ static tb_rc choose(const struct tk_index *index, const struct tk_part_ask *ask,
                  ask->goroutine, index->row[first].gen, index->row[last].gen);
 }
 
-void tk_parts_fini(struct tk_parts *parts) {
+void tk_parts_fini(struct tk_trace_ranges *parts) {
   free(parts->part);
-  *parts = (struct tk_parts){ 0 };
+  *parts = (struct tk_trace_ranges){ 0 };
 }
 
-tb_rc tk_parts_find(const char *verb, const char *path, const struct tk_part_ask *ask,
-                    struct tb_diag *diag, struct tk_parts *out) {
+tb_rc tk_parts_find(const char *verb, const char *path, const struct tk_trace_range_ask *ask,
+                    struct tb_diag *diag, struct tk_trace_ranges *out) {
   struct tk_index index;
 
   TB_TRY(tk_selector_check(&ask->gens, diag));
@@ -136,11 +137,11 @@ static uint64_t wall_of(const struct to_clock *clock, to_ns time) {
          (uint64_t)(time - clock->trace_ns);
 }
 
-static bool is_inside(const struct tk_part_ask *ask, uint64_t wall_ns) {
+static bool is_inside(const struct tk_trace_range_ask *ask, uint64_t wall_ns) {
   return wall_ns >= ask->from_wall_ns && (ask->to_wall_ns == 0 || wall_ns <= ask->to_wall_ns);
 }
 
-static tb_rc hand_on_of(struct tk_part_sink *s, const struct to_generation *gen,
+static tb_rc hand_on_of(struct tk_trace_range_sink *s, const struct to_generation *gen,
                         const struct to_event *events, size_t n) {
   struct to_event of[SLICE_EVENTS_MAX];
   size_t found = 0;
@@ -156,9 +157,9 @@ static tb_rc hand_on_of(struct tk_part_sink *s, const struct to_generation *gen,
 }
 
 /* Times rise within a slice, so what is wanted of it is one run. */
-tb_rc tk_part_events(void *self, const struct to_generation *gen, const struct to_event *events,
-                     size_t n) {
-  struct tk_part_sink *s = self;
+tb_rc tk_trace_range_events(void *self, const struct to_generation *gen,
+                            const struct to_event *events, size_t n) {
+  struct tk_trace_range_sink *s = self;
   struct to_clock clock;
   size_t first = 0, end = n;
 

@@ -11,14 +11,14 @@
 #include "tools/tracectl/trace_file/input.h"
 
 enum { TK_OPT_FROM = 0x2000, TK_OPT_TO, TK_OPT_GOROUTINE };
-#define TK_PART_OPTIONS                                                                            \
+#define TK_TRACE_RANGE_OPTIONS                                                                     \
   { "gen", required_argument, NULL, TK_OPT_GEN },                                                  \
       { "from", required_argument, NULL, TK_OPT_FROM },                                            \
       { "to", required_argument, NULL, TK_OPT_TO }, {                                              \
     "goroutine", required_argument, NULL, TK_OPT_GOROUTINE                                         \
   }
 
-struct tk_part_ask {
+struct tk_trace_range_ask {
   struct tk_selector gens;
   uint64_t from_wall_ns, to_wall_ns; /* 0: open */
   uint64_t goroutine;                /* 0: any */
@@ -26,28 +26,29 @@ struct tk_part_ask {
 };
 
 /* TB_NOTFOUND: not one of its options. */
-TB_MUST tb_rc tk_part_option(struct tk_part_ask *ask, int option, const char *value,
-                             struct tb_diag *diag);
+TB_MUST tb_rc tk_trace_range_option(struct tk_trace_range_ask *ask, int option, const char *value,
+                                    struct tb_diag *diag);
 /* Runs of generations that follow each other, in their order. Zeroed to begin with. */
-struct tk_parts {
-  struct tk_part *part;
+struct tk_trace_ranges {
+  struct tk_trace_range *part;
   size_t n;
 };
 /* Looks the generations up, in the index beside the file or by passing over the file. Several parts only for a
  * goroutine: those between are of generations in which it does nothing. */
-TB_MUST tb_rc tk_parts_find(const char *verb, const char *path, const struct tk_part_ask *ask,
-                            struct tb_diag *diag, struct tk_parts *out);
-void tk_parts_fini(struct tk_parts *parts);
+TB_MUST tb_rc tk_parts_find(const char *verb, const char *path,
+                            const struct tk_trace_range_ask *ask, struct tb_diag *diag,
+                            struct tk_trace_ranges *out);
+void tk_parts_fini(struct tk_trace_ranges *parts);
 
 /* A sink that hands on only events from --from up to --to; those of a generation without a wall clock all. And of these,
  * with --goroutine, only what it does and what is done to it.
  * The Sync that ends a trace comes if anything came before it. */
-struct tk_part_sink {
-  const struct tk_part_ask *ask;
+struct tk_trace_range_sink {
+  const struct tk_trace_range_ask *ask;
   struct to_event_sink to;
   bool any; /* something was handed on */
 };
-tb_rc tk_part_events(void *self, const struct to_generation *gen, const struct to_event *events,
-                     size_t n);
+tb_rc tk_trace_range_events(void *self, const struct to_generation *gen,
+                            const struct to_event *events, size_t n);
 
 #endif

@@ -10,7 +10,7 @@ enum { TK_THREADS_MAX = 2 };
 
 struct tk_trace_ask {
   const char *verb, *path;
-  const struct tk_part *part; /* NULL: all of the file */
+  const struct tk_trace_range *part; /* NULL: all of the file */
   struct to_event_sink sink;
   uint64_t memory_max; /* the memory used stays below it; one thread only. 0: no limit */
   unsigned threads;    /* 2: the next generation of a file is prepared on a second one (ahead.h) */

@@ -44,21 +44,21 @@ static const struct to_event *find(const struct told *told, enum tw_event type, 
 }
 
 static void *live(void *arg) {
-  ta_birth_is_mine(*(const struct ta_birth *)arg);
+  ta_spawned_is_mine(*(const struct ta_spawned *)arg);
   ta_thread_attach(0);
   ta_heap_alloc(2);
   return NULL;
 }
 
-static void make(struct ta_birth birth) {
+static void make(struct ta_spawned birth) {
   pthread_t thread;
 
   cr_assert_eq(pthread_create(&thread, NULL, live, &birth), 0);
   cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-static struct ta_birth tell(void) {
-  return ta_birth_begin(ta_name_of("kid"), ta_name_of("make"), NULL);
+static struct ta_spawned tell(void) {
+  return ta_spawned_begin(ta_name_of("kid"), ta_name_of("make"), NULL);
 }
 
 Test(emit_births, who_makes_a_thread_is_who_made_its_goroutine) {
@@ -67,7 +67,7 @@ Test(emit_births, who_makes_a_thread_is_who_made_its_goroutine) {
 
   for (unsigned i = 0; i < 4 * 4; i++) {
     cr_assert_eq(emit_begin_version(&e, versions[i / 4]), 0);
-    struct ta_birth birth = tell();
+    struct ta_spawned birth = tell();
     cr_assert_not_null(birth.go);
     for (unsigned turns = 0; turns < i % 4; turns++) emit_turn();
     make(birth);
@@ -89,9 +89,9 @@ Test(emit_births, of_a_thread_that_could_not_be_made_the_story_ends) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   emit_turn();
-  ta_birth_fail(birth);
+  ta_spawned_fail(birth);
   ta_heap_alloc(1);
   struct told told = end(&e);
   const struct to_event *made = find(&told, TW_EV_GO_CREATE, birth.id);
@@ -104,11 +104,11 @@ Test(emit_births, a_thread_that_comes_into_another_session_makes_itself) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   struct told told = end(&e);
   tt_run_fini(&told.run);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  ta_birth_fail(birth); /* says nothing */
+  ta_spawned_fail(birth); /* says nothing */
   make(birth);
   told = end(&e);
   cr_assert_eq(told.made, 1);
@@ -122,7 +122,7 @@ Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) 
   cr_assert_null(tell().go);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_wait_begin(TA_WAIT_MUTEX);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   cr_assert_null(birth.go);
   make(birth);
   ta_wait_end();
@@ -142,7 +142,7 @@ Test(emit_births, a_thread_that_is_there_already_ends_what_was_told_of_it) {
   pthread_t thread;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   cr_assert_eq(pthread_create(&thread, NULL, live_first, &birth), 0);
   cr_assert_eq(pthread_join(thread, NULL), 0);
   struct told told = end(&e);
@@ -156,8 +156,8 @@ Test(emit_births, a_thread_that_is_there_already_ends_what_was_told_of_it) {
 }
 
 static void *find_no_place(void *arg) {
-  ta_birth_is_mine(*(const struct ta_birth *)arg);
-  ta_birth_is_over();
+  ta_spawned_is_mine(*(const struct ta_spawned *)arg);
+  ta_spawned_is_over();
   return NULL;
 }
 
@@ -166,11 +166,11 @@ Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next
   pthread_t thread;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   cr_assert_eq(pthread_create(&thread, NULL, find_no_place, &birth), 0);
   cr_assert_eq(pthread_join(thread, NULL), 0);
   emit_turn();
-  struct ta_birth next = tell();
+  struct ta_spawned next = tell();
   make(next);
   struct told told = end(&e);
   cr_assert_eq(told.made, 3);
@@ -184,7 +184,7 @@ Test(emit_births, who_finds_it_taken_makes_itself) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   ta_fiber_switch(ta_fiber_of(birth.go));
   make(birth);
   ta_fiber_end();
@@ -211,11 +211,11 @@ Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_fiber fiber = ta_fiber_create(ta_name_of("fiber"), 0);
   ta_fiber_switch(fiber);
-  struct ta_birth birth = tell();
+  struct ta_spawned birth = tell();
   pthread_barrier_init(&meeting, NULL, 2);
   cr_assert_eq(pthread_create(&thread, NULL, live_for_long, &birth), 0);
   pthread_barrier_wait(&meeting);
-  ta_birth_fail(birth);
+  ta_spawned_fail(birth);
   cr_assert_eq(ta_fiber_self(), fiber);
   pthread_barrier_wait(&meeting);
   cr_assert_eq(pthread_join(thread, NULL), 0);
@@ -232,9 +232,9 @@ static atomic_int making;
 
 static void *make_kids(void *arg) {
   for (int i = 0; i < KIDS; i++) {
-    struct ta_birth birth = tell();
+    struct ta_spawned birth = tell();
     if (i % 5 == 4)
-      ta_birth_fail(birth);
+      ta_spawned_fail(birth);
     else
       make(birth);
   }

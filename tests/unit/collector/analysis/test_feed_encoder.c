@@ -23,7 +23,7 @@ struct bench {
   struct tt_ear ear;
   struct tt_analyses t;
   struct tc_metrics metrics;
-  struct tc_feed_source *source;
+  struct tc_feed_encoder *source;
 };
 static struct bench b;
 
@@ -34,15 +34,15 @@ static void begin(const char *const *sets) {
   struct tc_reply stored = { .gen = 1, .len = 100, .first_wall_ns = 10, .end_wall_ns = 20 };
 
   tt_ear_open(&b.ear, sets);
-  struct tc_feed_source_env env = { b.ear.feed, 0, &b.ear.config, &b.metrics };
-  cr_assert_eq(tc_feed_source_new(&env, &said, &b.source), TB_OK);
+  struct tc_feed_encoder_env env = { b.ear.feed, 0, &b.ear.config, &b.metrics };
+  cr_assert_eq(tc_feed_encoder_new(&env, &said, &b.source), TB_OK);
   tt_analyses_open(&b.t, 10 * MS, 100);
-  tc_feed_source_watch(b.source, b.t.a);
-  tc_feed_source_begin(b.source, &stored, true);
+  tc_feed_encoder_watch(b.source, b.t.a);
+  tc_feed_encoder_begin(b.source, &stored, true);
 }
 
 static void end(void) {
-  tc_feed_source_free(b.source);
+  tc_feed_encoder_free(b.source);
   tt_analyses_close(&b.t);
   tt_ear_close(&b.ear);
 }
@@ -51,7 +51,7 @@ static void end(void) {
   do {                                                                                             \
     struct to_event event_ = { __VA_ARGS__ };                                                      \
     cr_assert_eq(to_analyses_events(b.t.a, &gen1, &event_, 1), TB_OK);                             \
-    tc_feed_source_slice(b.source);                                                                \
+    tc_feed_encoder_slice(b.source);                                                               \
   } while (0)
 
 static void sync_event(to_ns time) {
@@ -80,14 +80,14 @@ static void verdict(uint32_t code, const char *reason) {
                           .offset = 77 };
 
   strcpy(v.reason, reason);
-  tc_feed_source_overdue(b.source);
-  tc_feed_source_end(b.source, &v);
+  tc_feed_encoder_overdue(b.source);
+  tc_feed_encoder_end(b.source, &v);
 }
 
 static const Tracecollect__V1__FeedMessage *hear(const char *kind, size_t n) {
   char topic[128];
 
-  tc_feed_source_pause(b.source, UINT64_MAX);
+  tc_feed_encoder_pause(b.source, UINT64_MAX);
   snprintf(topic, sizeof topic, "shop/host:1/%s", kind);
   return tt_ear_wait(&b.ear, topic, n);
 }
@@ -134,7 +134,7 @@ Test(feed_source, a_generation_has_a_begin_and_an_end) {
 Test(feed_source, messages_have_the_version_of_the_trace_once_it_is_known) {
   begin(NULL);
   cr_assert_eq(hear("generation", 0)->go_version, 0);
-  tc_feed_source_version(b.source, 26);
+  tc_feed_encoder_version(b.source, 26);
   sync_event(1000);
   stop(2000, 5000);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
@@ -167,8 +167,8 @@ Test(feed_source, what_the_store_tells_is_told) {
                            .text = "its end does not parse" };
 
   begin(NULL);
-  tc_feed_source_told(b.source, &archived);
-  tc_feed_source_told(b.source, &lost);
+  tc_feed_encoder_told(b.source, &archived);
+  tc_feed_encoder_told(b.source, &lost);
   const Tracecollect__V1__GenerationNote *note = hear_generation(1);
   cr_assert_eq(note->state, TRACECOLLECT__V1__GENERATION_STATE__GENERATION_ARCHIVED);
   cr_assert_str_eq(note->path, "archive/x/y/z.trace");
@@ -219,7 +219,7 @@ Test(feed_source, a_stack_number_means_another_stack_in_the_next_generation) {
   sync_event(1000);
   for (int i = 0; i < 2; i++)
     FEED(.time = 1100 + i, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 1 });
-  tc_feed_source_begin(b.source, &stored, false);
+  tc_feed_encoder_begin(b.source, &stored, false);
   struct to_event log = {
     .time = 1200, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 1 }
   };
@@ -266,7 +266,7 @@ Test(feed_source, kinds_that_are_not_listed_are_not_told) {
   sync_event(1000);
   stop(2000, 5000);
   FEED(.time = 6000, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 0 });
-  tc_feed_source_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_ALL, 0, "", 0);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_ALL, 0, "", 0);
   hear("event/logs", 0);
   cr_assert_eq(count("event/stw"), 0);
   cr_assert_eq(count("report/stw"), 0);
@@ -337,7 +337,7 @@ Test(feed_source, a_report_is_the_message_that_report_proto_says) {
   stop(2000, 5000);
   tb_buf_init(&buf, &b.t.mem);
   cr_assert_eq(tp_report_pack(b.t.a, TO_ANALYSIS_STW, TO_WINDOW_10S, 10, &about, &buf), TB_OK);
-  tc_feed_source_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_10S, 0, buf.data, buf.len);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_10S, 0, buf.data, buf.len);
   tb_buf_fini(&buf);
   const Tracecollect__V1__FeedMessage *m = hear("report/stw", 0);
   cr_assert_eq(m->n_reports, 1);
@@ -387,7 +387,7 @@ Test(feed_source, a_report_too_long_for_a_message_has_shorter_lists) {
   tb_buf_init(&buf, &b.t.mem);
   cr_assert_eq(tp_report_pack(b.t.a, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 256, &about, &buf), TB_OK);
   cr_assert_gt(buf.len, 16 << 10);
-  tc_feed_source_report(b.source, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 0, buf.data, buf.len);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 0, buf.data, buf.len);
   tb_buf_fini(&buf);
   const Tracecollect__V1__StreamReport *r = hear("report/syscall", 0)->reports[0];
   cr_assert_eq(r->syscall->calls->count, 4 * TT_FAKE_STACKS, "the sums are whole");

@@ -8,19 +8,19 @@
 
 static const uint64_t second = 1000000000, began = UINT64_C(1700000000) * 1000000000;
 
-static struct tc_history *history;
+static struct tc_pauses_history *history;
 static struct tb_mem mem;
 static struct tb_buf text;
 
 static void open_history(void) {
-  cr_assert_eq(tc_history_new(TC_HISTORY_BYTES_MIN, began, &history), TB_OK);
+  cr_assert_eq(tc_pauses_history_new(TC_PAUSES_HISTORY_BYTES_MIN, began, &history), TB_OK);
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_buf_init(&text, &mem);
 }
 
 static void close_history(void) {
   tb_buf_fini(&text);
-  tc_history_free(history);
+  tc_pauses_history_free(history);
 }
 
 TestSuite(history, .init = open_history, .fini = close_history);
@@ -30,16 +30,16 @@ static void note(unsigned n, bool begins, uint64_t at, const char *cause, uint64
   unsigned char id[16];
   struct to_stw_reason reason = { .id = cause, .stopped.sum.total_ns = total_ns };
   struct to_report report = { .stw = { .reasons = 1, .reason = &reason } };
-  struct tc_history_of of = { id, "shop", "host-1", begins };
+  struct tc_pauses_history_of of = { id, "shop", "host-1", begins };
 
   memset(id, 0, sizeof id);
   memcpy(id, &n, sizeof n);
-  tc_history_stops(history, &of, &report, began + at * second);
+  tc_pauses_history_stops(history, &of, &report, began + at * second);
 }
 
 static const char *written(uint64_t at) {
   tb_buf_clear(&text);
-  tc_history_write(history, began + at * second, &text);
+  tc_pauses_history_write(history, began + at * second, &text);
   tb_buf_byte(&text, 0);
   cr_assert_eq(text.rc, TB_OK);
   return (const char *)text.data;
@@ -65,13 +65,13 @@ Test(history, totals_become_what_was_added_in_their_second) {
 Test(history, what_is_past_goes) {
   note(1, true, 1, "/stw/a", 500);
   note(1, false, 200, "/stw/a", 600);
-  expect(1 + TC_HISTORY_SECONDS, "[[1700000001,0,0,500],[1700000200,0,0,100]]");
-  expect(2 + TC_HISTORY_SECONDS, "\"since\":1700000002,");
-  expect(2 + TC_HISTORY_SECONDS, "[[1700000200,0,0,100]]");
+  expect(1 + TC_PAUSES_HISTORY_SECONDS, "[[1700000001,0,0,500],[1700000200,0,0,100]]");
+  expect(2 + TC_PAUSES_HISTORY_SECONDS, "\"since\":1700000002,");
+  expect(2 + TC_PAUSES_HISTORY_SECONDS, "[[1700000200,0,0,100]]");
 }
 
 Test(history, a_ring_that_is_full_says_from_where_on_nothing_is_missing) {
-  uint64_t stops = TC_HISTORY_BYTES_MIN / 2 / 16 + 20;
+  uint64_t stops = TC_PAUSES_HISTORY_BYTES_MIN / 2 / 16 + 20;
 
   for (uint64_t i = 1; i <= stops; i++) note(1, i == 1, 1 + i / 10, "/stw/a", i);
   expect(stops / 10 + 1, "\"since\":1700000004,"); /* of the third some have gone */

@@ -25,7 +25,7 @@ struct bench {
   struct tc_config config;
   struct tc_metrics metrics;
   struct tc_reports *reports;
-  struct tc_understand *u;
+  struct tc_scheduler *u;
   bool full; /* the store has no room */
   struct tc_verdict verdicts[GENS_MAX];
   size_t verdict_count;
@@ -111,14 +111,14 @@ static void bench_begin_with(struct bench *b, uint64_t memory_max, uint64_t wait
   uv_loop_init(&b->uv);
   cr_assert_eq(tc_reports_new(1 << 20, &b->reports), TB_OK);
   struct tc_submit_sink store = { b, submit };
-  struct tc_understand_env env = { .uv = &b->uv,
-                                   .config = &b->config,
-                                   .metrics = &b->metrics,
-                                   .reports = b->reports,
-                                   .store = store,
-                                   .files = b,
-                                   .open_file = open_file };
-  cr_assert_eq(tc_understand_new(&env, &b->u), TB_OK);
+  struct tc_scheduler_env env = { .uv = &b->uv,
+                                  .config = &b->config,
+                                  .metrics = &b->metrics,
+                                  .reports = b->reports,
+                                  .store = store,
+                                  .files = b,
+                                  .open_file = open_file };
+  cr_assert_eq(tc_scheduler_new(&env, &b->u), TB_OK);
 }
 
 static void bench_begin_within(struct bench *b, uint64_t memory_max) {
@@ -134,10 +134,10 @@ static void bench_begin(struct bench *b) {
 }
 
 static void bench_end(struct bench *b) {
-  tc_understand_close(b->u);
+  tc_scheduler_close(b->u);
   uv_run(&b->uv, UV_RUN_DEFAULT);
   cr_assert_eq(uv_loop_close(&b->uv), 0);
-  tc_understand_free(b->u);
+  tc_scheduler_free(b->u);
   cr_assert_eq(b->metrics.analysis_bytes, 0, "all memory has come back");
   cr_assert_eq(b->metrics.generations_waiting, 0);
   tc_reports_free(b->reports);
@@ -161,7 +161,7 @@ static void store_generation_of(struct bench *b, unsigned char stream, size_t i,
   strcpy(stored->instance, "host:1");
   stored->offset = b->at[i];
   stored->len = b->at[i + 1] - b->at[i];
-  tc_understand_reply(b->u, stored);
+  tc_scheduler_reply(b->u, stored);
 }
 
 static void store_generation(struct bench *b, size_t i, bool new_run, bool last) {
@@ -171,7 +171,7 @@ static void store_generation(struct bench *b, size_t i, bool new_run, bool last)
 static unsigned turn_until_idle(struct bench *b) {
   unsigned turns = 0;
 
-  for (; !tc_understand_is_idle(b->u); turns++) uv_run(&b->uv, UV_RUN_NOWAIT);
+  for (; !tc_scheduler_is_idle(b->u); turns++) uv_run(&b->uv, UV_RUN_NOWAIT);
   return turns;
 }
 
@@ -396,9 +396,9 @@ Test(understand, a_verdict_waits_for_room_in_the_store) {
   store_generation(&b, 0, true, false);
   for (int i = 0; i < 200; i++) uv_run(&b.uv, UV_RUN_NOWAIT);
   cr_assert_eq(b.verdict_count, 0);
-  cr_assert_not(tc_understand_is_idle(b.u));
+  cr_assert_not(tc_scheduler_is_idle(b.u));
   b.full = false;
-  while (!tc_understand_is_idle(b.u)) uv_run(&b.uv, UV_RUN_ONCE);
+  while (!tc_scheduler_is_idle(b.u)) uv_run(&b.uv, UV_RUN_ONCE);
   cr_assert_eq(b.verdict_count, 1);
   bench_end(&b);
 }
@@ -456,11 +456,11 @@ Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   bench_begin(&b);
   for (unsigned char i = 1; i <= STREAMS; i++) store_generation_of(&b, i, 0, true, false);
   turn_until_idle(&b);
-  tc_understand_tick(b.u);
+  tc_scheduler_tick(b.u);
   cr_assert_gt(b.metrics.analysis_bytes, 0, "not before their time");
   b.config.agents_abandon_after = 1;
   for (int ticks = 0; ticks < STREAMS / 2 && b.metrics.analysis_bytes > 0; ticks++)
-    tc_understand_tick(b.u);
+    tc_scheduler_tick(b.u);
   cr_assert_eq(b.metrics.analysis_bytes, 0);
   bench_end(&b);
 }

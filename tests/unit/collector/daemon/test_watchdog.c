@@ -32,15 +32,15 @@ static void let_turn(struct turner *t) {
   sem_wait(&t->gone);
 }
 
-static int ask(struct tc_progress *progress, struct turner *turners) {
+static int ask(struct tc_watchdog *progress, struct turner *turners) {
   uint64_t turns[THREADS];
 
   for (int i = 0; i < THREADS; i++) turns[i] = atomic_load(&turners[i].turns);
-  return tc_progress_stuck(progress, turns, THREADS);
+  return tc_watchdog_stuck(progress, turns, THREADS);
 }
 
 Test(progress, a_thread_that_stands_still_is_named_until_it_turns_again) {
-  struct tc_progress progress = { { 0 } };
+  struct tc_watchdog progress = { { 0 } };
   struct turner turners[THREADS];
 
   for (int i = 0; i < THREADS; i++) {
@@ -71,8 +71,8 @@ Test(progress, a_thread_that_stands_still_is_named_until_it_turns_again) {
 }
 
 Test(progress, a_count_that_wrapped_or_began_anew_has_moved) {
-  struct tc_progress progress = { { UINT64_MAX, 7 } };
+  struct tc_watchdog progress = { { UINT64_MAX, 7 } };
   uint64_t turns[] = { 0, 3 };
 
-  cr_expect_eq(tc_progress_stuck(&progress, turns, 2), -1);
+  cr_expect_eq(tc_watchdog_stuck(&progress, turns, 2), -1);
 }

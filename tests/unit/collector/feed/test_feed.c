@@ -127,7 +127,7 @@ Test(feed, a_reader_that_does_not_come_loses_messages_and_sees_how_many) {
   }
   while (atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) < MESSAGES) sched_yield();
   for (size_t i = 0; i == 0 || ear.heard[ear.count - 1].message->generation < MESSAGES + 1; i++) {
-    if (i == 0) { /* the mailbox has room again */
+    if (i == 0) { /* the queue has room again */
       tt_ear_wait(&ear, topic, 0);
       publish(ear.feed, &origin, MESSAGES + 1);
     }

@@ -26,7 +26,7 @@ struct server {
   struct tc_metrics metrics;
   struct memory_store store;
   struct tc_connections *connections;
-  struct tc_tenants *tenants;
+  struct tc_quotas *quotas;
   struct tc_listener *listener;
   SSL_CTX *ctx;
   atomic_size_t count;
@@ -118,14 +118,14 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   s->host.tls.handshake_ms = TT_PATIENCE_MS; /* agents_handshake_timeout is for what follows */
   struct tc_submit_sink store = { s, submit };
   atomic_init(&s->shortage, TC_SHORT_NONE);
-  cr_assert_eq(tc_tenants_new(&s->tenants), TB_OK);
+  cr_assert_eq(tc_quotas_new(&s->quotas), TB_OK);
   struct tc_connections_env env = { .tls = &s->host.tls,
                                     .config = &s->config,
                                     .metrics = &s->metrics,
                                     .store = store,
                                     .shortage = shortage,
                                     .shortage_self = s,
-                                    .tenants = s->tenants };
+                                    .quotas = s->quotas };
   cr_assert_eq(tc_connections_new(&env, &s->connections), TB_OK);
   cr_assert_eq(tc_listener_open(&s->host.loop.uv, "127.0.0.1:0", sink, &diag, &s->listener), TB_OK,
                "%s", diag.text);
@@ -141,7 +141,7 @@ static void server_stop(struct server *s) {
   SSL_CTX_free(s->ctx);
   tc_config_fini(&s->config);
   cr_assert_eq(tc_records_held_bytes(), 0, "no record's memory is left");
-  tc_tenants_free(s->tenants);
+  tc_quotas_free(s->quotas);
   free(s);
 }
 

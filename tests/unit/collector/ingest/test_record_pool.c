@@ -54,10 +54,10 @@ static void no_wake(void *self) {
 
 /* The store's side: checks and frees what the other side filled. */
 static void *store_thread(void *arg) {
-  struct tc_mailbox *box = arg;
+  struct tc_spsc_queue *box = arg;
 
   for (unsigned i = 0; i < ROUNDS;) {
-    struct tc_record *record = tc_mailbox_take(box);
+    struct tc_record *record = tc_spsc_queue_take(box);
     if (record == NULL) {
       sched_yield();
       continue;
@@ -71,22 +71,22 @@ static void *store_thread(void *arg) {
 }
 
 static void *loop_thread(void *arg) {
-  struct tc_mailbox *box = arg;
+  struct tc_spsc_queue *box = arg;
 
   for (unsigned i = 0; i < ROUNDS; i++) {
     struct tc_record *record = tc_record_new(LARGE - i % 20000, NULL);
     record->payload[0] = record->payload[record->len - 1] = (unsigned char)i;
-    while (!tc_mailbox_post(box, record)) sched_yield();
+    while (!tc_spsc_queue_post(box, record)) sched_yield();
   }
   return NULL;
 }
 
 Test(record, loops_take_what_the_store_frees) {
-  static struct tc_mailbox boxes[2];
+  static struct tc_spsc_queue boxes[2];
   pthread_t threads[4];
 
   for (int i = 0; i < 2; i++) {
-    tc_mailbox_init(&boxes[i], no_wake, NULL);
+    tc_spsc_queue_init(&boxes[i], no_wake, NULL);
     cr_assert_eq(pthread_create(&threads[2 * i], NULL, loop_thread, &boxes[i]), 0);
     cr_assert_eq(pthread_create(&threads[2 * i + 1], NULL, store_thread, &boxes[i]), 0);
   }

@@ -349,15 +349,15 @@ static unsigned offer_ends(struct talk *t, unsigned n) {
   return taken;
 }
 
-static void join(struct talk *t, struct tc_tenant *tenant) {
+static void join(struct talk *t, struct tc_quota *quota) {
   talk_begin(t);
   attach(t, 0, 1 << 20);
-  t->in.tenant = tenant;
+  t->in.quota = quota;
   t->in.tenant_held_max = 1 << 20;
 }
 
 Test(ingest, a_stream_and_a_name_have_so_many_generations_a_second) {
-  struct tc_tenant name = { 0 };
+  struct tc_quota name = { 0 };
   struct talk a;
 
   join(&a, &name);
@@ -372,11 +372,11 @@ Test(ingest, a_stream_and_a_name_have_so_many_generations_a_second) {
   cr_expect_eq(offer_ends(&a, 100), 100);
   talk_end(&a);
   cr_expect_eq(atomic_load(&name.jobs), 0);
-  cr_expect_eq(tc_tenants_with_jobs(), 0);
+  cr_expect_eq(tc_quotas_with_jobs(), 0);
 }
 
 Test(ingest, what_is_no_generation_has_no_limit) {
-  struct tc_tenant name = { 0 };
+  struct tc_quota name = { 0 };
   struct talk a;
 
   join(&a, &name);
@@ -389,7 +389,7 @@ Test(ingest, what_is_no_generation_has_no_limit) {
 }
 
 Test(ingest, each_name_has_its_share_of_the_archives_jobs) {
-  struct tc_tenant greedy = { 0 }, other = { 0 };
+  struct tc_quota greedy = { 0 }, other = { 0 };
   struct talk a, b;
   size_t used;
 
@@ -412,11 +412,11 @@ Test(ingest, each_name_has_its_share_of_the_archives_jobs) {
   tc_job_done(&greedy);
   talk_end(&a);
   talk_end(&b);
-  cr_expect_eq(tc_tenants_with_jobs(), 0);
+  cr_expect_eq(tc_quotas_with_jobs(), 0);
 }
 
 Test(ingest, one_tenants_limit_pauses_that_tenant_only) {
-  struct tc_tenant greedy = { 0 }, other = { 0 };
+  struct tc_quota greedy = { 0 }, other = { 0 };
   struct talk a, b;
   size_t used;
 
@@ -424,8 +424,8 @@ Test(ingest, one_tenants_limit_pauses_that_tenant_only) {
   talk_begin(&b);
   attach(&a, 0, 1 << 20);
   attach(&b, 0, 1 << 20);
-  a.in.tenant = &greedy;
-  b.in.tenant = &other;
+  a.in.quota = &greedy;
+  b.in.quota = &other;
   a.in.tenant_held_max = b.in.tenant_held_max = 2000;
   struct tc_record *held = tc_record_new(1900, &greedy); /* another connection's of the same name */
   say(&a, TP_BATCH, 1, "one", 3);

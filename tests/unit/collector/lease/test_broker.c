@@ -19,7 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct {
   unsigned loop;
-  struct tc_tap_order order;
+  struct tc_event_tap_order order;
 } orders[ORDERS_MAX];
 static size_t n_orders;
 static bool loops_are_full;
@@ -32,7 +32,7 @@ struct reader {
   uint64_t first_number, events;
 };
 
-static bool take_order(void *self, unsigned loop, struct tc_tap_order *order) {
+static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
   (void)self;
   pthread_mutex_lock(&lock);
   bool full = loops_are_full || n_orders == ORDERS_MAX;

@@ -16,21 +16,21 @@ enum { ORDERS_MAX = 16, DEADLINE_S = 60 };
 
 static struct tc_config config;
 static struct tc_leases *leases;
-static struct tc_tap *tap;
-static struct tc_tapped *tapped;
+static struct tc_event_tap *tap;
+static struct tc_tap_event *tapped;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static struct tc_tap_order *orders[ORDERS_MAX];
+static struct tc_event_tap_order *orders[ORDERS_MAX];
 static size_t n_orders;
 
 static unsigned char *trace;
 static size_t trace_len;
 static const unsigned char stream_id[16] = "sixteen bytes id";
-static const struct tc_tapped_about shop = { stream_id, "shop", "host:1" };
+static const struct tc_tap_event_about shop = { stream_id, "shop", "host:1" };
 
 /* --- the leases' side -------------------------------------------------------------------------- */
 
-static bool take_order(void *self, unsigned loop, struct tc_tap_order *order) {
+static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
   (void)self, (void)loop;
   pthread_mutex_lock(&lock);
   orders[n_orders++] = order;
@@ -76,7 +76,7 @@ static void ask(struct reader *r, enum tc_lease_ask_kind kind) {
   while (!r->answered || n_orders > 0) {
     struct timespec until;
     if (n_orders > 0) {
-      tc_tap_order(tap, orders[--n_orders]);
+      tc_event_tap_order(tap, orders[--n_orders]);
       continue;
     }
     clock_gettime(CLOCK_REALTIME, &until);
@@ -124,10 +124,10 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   (void)self;
   if (gen == NULL) return TB_OK;
   if (to_generation_number(gen) != run.gen) {
-    if (tapped != NULL) tc_tapped_end(tapped);
+    if (tapped != NULL) tc_tap_event_end(tapped);
     run.gen = to_generation_number(gen);
     if (run.gen == run.until) return TB_END;
-    tc_tap_begin(tap, &shop, &tapped);
+    tc_event_tap_begin(tap, &shop, &tapped);
   } else if (run.in_the_middle != NULL) {
     run.in_the_middle();
     run.in_the_middle = NULL;
@@ -137,7 +137,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
     run.blocks += events[i].type == TW_EV_GO_BLOCK;
     run.logs += events[i].type == TW_EV_USER_LOG;
   }
-  if (tapped != NULL) tc_tapped_events(tapped, gen, events, n);
+  if (tapped != NULL) tc_tap_event_events(tapped, gen, events, n);
   return TB_OK;
 }
 
@@ -153,7 +153,7 @@ static void order(uint64_t until) {
                              (struct to_event_sink){ NULL, on_events }, NULL, &reader),
                TB_OK);
   cr_assert_eq(to_reader_read(reader, trace, trace_len), until == 0 ? TB_OK : TB_END);
-  if (until == 0 && tapped != NULL) tc_tapped_end(tapped);
+  if (until == 0 && tapped != NULL) tc_tap_event_end(tapped);
   to_reader_free(reader);
 }
 
@@ -178,7 +178,7 @@ static void make(void) {
 
   tb_diag_clear(&diag);
   cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK);
-  cr_assert_eq(tc_tap_new(leases, 0, &tap), TB_OK);
+  cr_assert_eq(tc_event_tap_new(leases, 0, &tap), TB_OK);
   cr_assert_eq(tc_leases_start(leases, &diag), TB_OK);
 }
 
@@ -189,8 +189,8 @@ static void init(void) {
 
 static void fini(void) {
   tc_leases_stop(leases);
-  tc_tapped_free(tapped);
-  tc_tap_free(tap);
+  tc_tap_event_free(tapped);
+  tc_event_tap_free(tap);
   tc_leases_free(leases);
   for (size_t i = 0; i < n_orders; i++) free(orders[i]);
   tc_config_fini(&config);
@@ -307,7 +307,7 @@ Test(tap, what_finds_no_room_on_the_way_is_lost_and_told) {
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
   do { /* as the loop does; what is lost last is told when there is room */
-    tc_tap_tick(tap);
+    tc_event_tap_tick(tap);
     r.ask = (struct tc_lease_ask){ .lease = r.lease, .after = r.last, .bytes_max = 1 << 20 };
     ask(&r, TC_LEASE_NEXT);
     cr_assert_eq(r.rc, TB_OK);

@@ -13,7 +13,7 @@
 
 enum { PEERS = 40, LOOK_MS = 350, DEADLINE_MS = 30000 };
 
-struct door {
+struct acceptor {
   uv_loop_t uv;
   uv_prepare_t turn;
   uv_timer_t timer;
@@ -29,32 +29,32 @@ static bool ready(void *self) {
 }
 
 static void accepted(void *self, int fd, const char *peer) {
-  struct door *d = self;
+  struct acceptor *d = self;
 
   cr_assert(strncmp(peer, "127.0.0.1:", 10) == 0);
   d->accepted[d->accepted_count++] = fd;
 }
 
 static void on_turn(uv_prepare_t *handle) {
-  ((struct door *)handle->data)->turns++;
+  ((struct acceptor *)handle->data)->turns++;
 }
 
 static void on_timer(uv_timer_t *timer) {
   uv_stop(timer->loop);
 }
 
-static void run_for(struct door *d, uint64_t ms) {
+static void run_for(struct acceptor *d, uint64_t ms) {
   uv_timer_start(&d->timer, on_timer, ms, 0);
   uv_run(&d->uv, UV_RUN_DEFAULT);
 }
 
 /* All peers wait in the kernel's queue before the loop turns for the first time. */
-static void open_door(struct door *d) {
+static void open_door(struct acceptor *d) {
   struct tc_listener_sink sink = { d, ready, accepted };
   struct sockaddr_in at = { .sin_family = AF_INET };
   struct tb_diag diag;
 
-  *d = (struct door){ .turns = 0 };
+  *d = (struct acceptor){ .turns = 0 };
   tb_diag_clear(&diag);
   cr_assert_eq(uv_loop_init(&d->uv), 0);
   cr_assert_eq(tc_listener_open(&d->uv, "127.0.0.1:0", sink, &diag, &d->listener), TB_OK, "%s",
@@ -75,7 +75,7 @@ static void open_door(struct door *d) {
 }
 
 /* So that exactly n more descriptors can be had. */
-static void leave(struct door *d, unsigned n) {
+static void leave(struct acceptor *d, unsigned n) {
   struct rlimit limit = d->limit;
   int next = dup(0);
 
@@ -84,7 +84,7 @@ static void leave(struct door *d, unsigned n) {
   cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static unsigned closed_by_us(struct door *d) {
+static unsigned closed_by_us(struct acceptor *d) {
   unsigned n = 0;
   char byte;
 
@@ -93,7 +93,7 @@ static unsigned closed_by_us(struct door *d) {
   return n;
 }
 
-static void close_door(struct door *d) {
+static void close_door(struct acceptor *d) {
   setrlimit(RLIMIT_NOFILE, &d->limit);
   for (unsigned i = 0; i < d->accepted_count; i++) close(d->accepted[i]);
   for (int i = 0; i < PEERS; i++) close(d->peers[i]);
@@ -105,7 +105,7 @@ static void close_door(struct door *d) {
 }
 
 Test(listener, without_descriptors_peers_hear_of_it_and_the_loop_rests) {
-  struct door d;
+  struct acceptor d;
 
   open_door(&d);
   leave(&d, 0);
@@ -118,7 +118,7 @@ Test(listener, without_descriptors_peers_hear_of_it_and_the_loop_rests) {
 }
 
 Test(listener, the_last_descriptors_are_kept_for_others) {
-  struct door d;
+  struct acceptor d;
 
   open_door(&d);
   leave(&d, 15);
@@ -135,7 +135,7 @@ Test(listener, the_last_descriptors_are_kept_for_others) {
 Test(listener, who_comes_after_the_shortage_is_taken) {
   struct sockaddr_storage at;
   socklen_t len = sizeof at;
-  struct door d;
+  struct acceptor d;
 
   open_door(&d);
   leave(&d, 0);
@@ -154,7 +154,7 @@ Test(listener, a_socket_that_listens_already_is_taken_over) {
   struct tc_listener_sink sink = { NULL, ready, accepted };
   struct sockaddr_in at = { .sin_family = AF_INET };
   struct tc_listener *listener;
-  struct door d = { .turns = 0 };
+  struct acceptor d = { .turns = 0 };
   socklen_t len = sizeof at;
   struct tb_diag diag;
 
