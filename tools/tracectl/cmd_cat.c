@@ -122,12 +122,12 @@ static int cat_part(struct cat *cat) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_parts_find("cat", cat->path, &cat->ask, &diag, &cat->parts);
+  tb_rc rc = tk_trace_ranges_find("cat", cat->path, &cat->ask, &diag, &cat->parts);
   if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
   if (rc == TB_BROKEN) return tk_usage("cat", "%s", diag.text);
   if (rc != TB_OK) return tk_fail("cat", "%s: %s", cat->path, diag.text);
   int code = cat_file(cat);
-  tk_parts_fini(&cat->parts);
+  tk_trace_ranges_fini(&cat->parts);
   return code;
 }
 

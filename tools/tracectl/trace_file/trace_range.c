@@ -80,6 +80,11 @@ static void add_runs(const struct tk_index *index, const struct tk_trace_range_a
   }
 }
 
+void tk_trace_ranges_fini(struct tk_trace_ranges *parts) {
+  free(parts->part);
+  *parts = (struct tk_trace_ranges){ 0 };
+}
+
 static tb_rc choose(const struct tk_index *index, const struct tk_trace_range_ask *ask,
                     struct tb_diag *diag, struct tk_trace_ranges *out) {
   bool timed = ask->from_wall_ns != 0 || ask->to_wall_ns != 0;
@@ -103,18 +108,14 @@ static tb_rc choose(const struct tk_index *index, const struct tk_trace_range_as
   if (out->part == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   add_runs(index, ask, first, last, out);
   if (out->n > 0) return TB_OK;
+  tk_trace_ranges_fini(out);
   return tb_fail(diag, TB_NOTFOUND,
                  "goroutine %" PRIu64 " does nothing in generations %" PRIu64 "..%" PRIu64,
                  ask->goroutine, index->row[first].gen, index->row[last].gen);
 }
 
-void tk_parts_fini(struct tk_trace_ranges *parts) {
-  free(parts->part);
-  *parts = (struct tk_trace_ranges){ 0 };
-}
-
-tb_rc tk_parts_find(const char *verb, const char *path, const struct tk_trace_range_ask *ask,
-                    struct tb_diag *diag, struct tk_trace_ranges *out) {
+tb_rc tk_trace_ranges_find(const char *verb, const char *path, const struct tk_trace_range_ask *ask,
+                           struct tb_diag *diag, struct tk_trace_ranges *out) {
   struct tk_index index;
 
   TB_TRY(tk_selector_check(&ask->gens, diag));

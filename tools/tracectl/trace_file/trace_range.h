@@ -35,10 +35,10 @@ struct tk_trace_ranges {
 };
 /* Looks the generations up, in the index beside the file or by passing over the file. Several parts only for a
  * goroutine: those between are of generations in which it does nothing. */
-TB_MUST tb_rc tk_parts_find(const char *verb, const char *path,
-                            const struct tk_trace_range_ask *ask, struct tb_diag *diag,
-                            struct tk_trace_ranges *out);
-void tk_parts_fini(struct tk_trace_ranges *parts);
+TB_MUST tb_rc tk_trace_ranges_find(const char *verb, const char *path,
+                                   const struct tk_trace_range_ask *ask, struct tb_diag *diag,
+                                   struct tk_trace_ranges *out);
+void tk_trace_ranges_fini(struct tk_trace_ranges *parts);
 
 /* A sink that hands on only events from --from up to --to; those of a generation without a wall clock all. And of these,
  * with --goroutine, only what it does and what is done to it.
