@@ -53,7 +53,7 @@ static void let_go(struct ta_forward *f) {
   if (atomic_fetch_sub(&f->holders, 1) > 1) return;
   ta_process_leave(&f->member);
   ta_process_leave(&f->heir);
-  ta_recovery_fini(&f->heritage);
+  ta_recovery_fini(&f->recovery);
   ta_spool_writer_fini(&f->mirror);
   ta_client_fini(&f->client);
   tw_split_fini(&f->split);
@@ -81,7 +81,7 @@ static struct ta_forward *of_heir(struct ta_member *heir) {
 }
 
 static void wake_heir(struct ta_member *heir) {
-  ta_recovery_wake(&of_heir(heir)->heritage);
+  ta_recovery_wake(&of_heir(heir)->recovery);
 }
 
 static void forked_member(struct ta_member *member) {
@@ -89,13 +89,13 @@ static void forked_member(struct ta_member *member) {
 }
 
 static void forked_heir(struct ta_member *heir) {
-  ta_recovery_forked(&of_heir(heir)->heritage);
+  ta_recovery_forked(&of_heir(heir)->recovery);
 }
 
 static void *heir_main(void *self) {
   struct ta_forward *f = self;
 
-  ta_recovery_run(&f->heritage);
+  ta_recovery_run(&f->recovery);
   if (ta_process_exiting()) ta_process_park(&f->heir);
   ta_process_quiet(&f->heir);
   let_go(f);
@@ -128,7 +128,7 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
                                            .log = config->log,
                                            .log_self = config->log_self };
   if (ta_spool_writer_init(&f->mirror, &mirror, &f->spool) != TB_OK) return TA_E_NOMEM;
-  ta_recovery_init(&f->heritage, root, bytes / 2, &f->client.config);
+  ta_recovery_init(&f->recovery, root, bytes / 2, &f->client.config);
   ta_client_keep(&f->client, &f->mirror);
   f->heir.wake = wake_heir;
   f->heir.forked = forked_heir;
@@ -145,7 +145,7 @@ static void start_heir(struct ta_forward *f) {
 /* A folder that only short programs write to is not tidied up by any of them: they leave no more in it than so many
  * streams, of half the folder's bytes. */
 static bool may_leave_files(const struct ta_forward *f) {
-  uint64_t most = f->heritage.bytes_max / KEPT_STREAM_BYTES, streams = 0;
+  uint64_t most = f->recovery.bytes_max / KEPT_STREAM_BYTES, streams = 0;
   int fd = openat(f->mirror.shelf.root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
@@ -273,7 +273,7 @@ int ta_forward_run(ta_forward *f, uint64_t first_try_ns) {
   KEEP_CHECKS(f);
 
   if (!ta_process_owns(&f->member)) return TA_E_OFF;
-  f->client.config.first_try_ns = f->heritage.client_config.first_try_ns = first_try_ns;
+  f->client.config.first_try_ns = f->recovery.client_config.first_try_ns = first_try_ns;
   return run(f);
 }
 
@@ -516,7 +516,7 @@ int ta_forward_free(ta_forward *f, int error) {
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
   ta_client_stop(&f->client);
-  if (f->mirror.spool != NULL) ta_recovery_stop(&f->heritage);
+  if (f->mirror.spool != NULL) ta_recovery_stop(&f->recovery);
   if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
   if (f->mirror.spool != NULL) ta_process_wait_quiet(&f->heir, TIDY_MS);
   let_go(f);

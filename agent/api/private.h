@@ -30,7 +30,7 @@ struct ta_forward {
   bool runs; /* its thread does */
   char *text[TEXTS];
   struct ta_spool_writer mirror; /* zeroed: there is no spool on disk */
-  struct ta_recovery heritage;   /* what was left there */
+  struct ta_recovery recovery;   /* what was left there */
   struct ta_member heir;         /* its thread */
 };
 

@@ -149,7 +149,7 @@ int ta__forward_take_record(const struct ta_forward_config *config, bool use_env
   return TA_OK;
 }
 
-/* A tool of ours that forwards for nobody else may use up what it has. */
+/* Our own tools may use up what they have; a guest in another program may not. */
 int ta__forward_check_limits(uint64_t spool_bytes, bool is_guest) {
   struct tb_diag diag;
 
@@ -159,7 +159,7 @@ int ta__forward_check_limits(uint64_t spool_bytes, bool is_guest) {
              : ta__fault(TA_E_CONFIG, "%s", diag.text);
 }
 
-/* A mistake in the files is told at once, not in some later status. */
+/* A mistake in the files is an error of the call, not of some later status. */
 int ta__forward_check_files(const struct ta_client_config *client) {
   struct ta_tls *tls = NULL;
   struct tb_diag diag;

@@ -54,7 +54,7 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   if (f->mirror.spool != NULL) {
     status.disk_bytes = atomic_load(&f->mirror.told_bytes);
     status.disk_faults = atomic_load(&f->mirror.told_faults);
-    ta_recovery_told(&f->heritage, &status.old_streams, &status.old_streams_sent);
+    ta_recovery_told(&f->recovery, &status.old_streams, &status.old_streams_sent);
   }
   status.recorded_generations = recorded.generations;
   status.recorded_bytes = recorded.bytes;

@@ -230,7 +230,7 @@ void tc__tell_failed(struct tc_commit *commit) {
   while (commit->failed_untold > 0) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_untold - 1);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", commit->failed_text);
-    if (!tc_reply_queue_put(&commit->outbox, reply)) return;
+    if (!tc_reply_queue_put(&commit->replies, reply)) return;
     commit->failed_untold--;
   }
 }
@@ -376,7 +376,7 @@ void tc__take_settled(struct tc_commit *commit) {
       commit->settled = moved;
       commit->settled_cap = cap;
     }
-    settled = tc_sealer_take_settled(commit->archiver);
+    settled = tc_sealer_take_settled(commit->sealer);
     if (settled == NULL) return;
     if (commit->nsettled == 0) commit->settled_mono_ns = tc_mono_ns();
     commit->settled[commit->nsettled++] = settled;
@@ -394,7 +394,7 @@ void tc__send_acks(struct tc_commit *commit) {
     if (stream->conn == 0) continue;
     if (stream->attach_waits) {
       if (stream->staged_seq == stream->durable_seq) tc__answer_attach(commit, stream);
-    } else if (!tc_reply_queue_acked(&commit->outbox, &stream->acked, stream->conn, stream->ref,
+    } else if (!tc_reply_queue_acked(&commit->replies, &stream->acked, stream->conn, stream->ref,
                                      stream->loop, stream->durable_seq)) {
       tc__due_ack(commit, stream);
     }

@@ -18,10 +18,10 @@ struct tc__payload { /* of a control record, until its group is committed */
 
 struct tc_commit {
   struct tc_commit_options opt;
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   struct tc_streams streams;
   struct tc_log *log;
-  struct tc_reply_queue outbox;
+  struct tc_reply_queue replies;
   struct tc_spsc_queue *inboxes; /* by sender */
   unsigned next_sender;          /* whose inbox is taken from next */
   struct tc_submit *held;        /* nothing more is taken in before there is memory for this one */
@@ -48,8 +48,8 @@ struct tc_commit {
     unsigned loop;
   } * barriers, **barriers_tail;
 
-  struct tc_work *work, **work_tail; /* for the archiver */
-  size_t nwork; /* in it: more than a turn's where the archiver takes nothing */
+  struct tc_work *work, **work_tail; /* for the sealer */
+  size_t nwork;                      /* in it: more than a turn's where the sealer takes nothing */
 
   uint64_t group_mono_ns;   /* end of the last commit */
   uint64_t settled_mono_ns; /* since when a report waits */
@@ -85,7 +85,7 @@ void tc__send_away_writer(struct tc_commit *commit, struct tc_stream *stream, ui
 /* What a shortage left unsaid. False: it still does. */
 bool tc__say_refusal(struct tc_commit *commit, struct tc_stream *stream);
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
-/* Barriers that what lies before them is done for go to the archiver, behind it. */
+/* Barriers that what lies before them is done for go to the sealer, behind it. */
 void tc__pass_barriers(struct tc_commit *commit);
 void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 

@@ -35,7 +35,7 @@ static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, uns
     reply->code = code;
     snprintf(reply->text, sizeof reply->text, "%s", text);
   }
-  return tc_reply_queue_put(&commit->outbox, reply);
+  return tc_reply_queue_put(&commit->replies, reply);
 }
 
 /* Counted where connections come and go, not told step by step: a step that found no memory would be off for ever. */
@@ -76,7 +76,7 @@ void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_ATTACHED, stream->conn, stream->ref, stream->loop);
 
   if (reply != NULL) reply->seq = stream->durable_seq;
-  stream->attach_waits = !tc_reply_queue_put(&commit->outbox, reply);
+  stream->attach_waits = !tc_reply_queue_put(&commit->replies, reply);
   if (stream->attach_waits) tc__due_ack(commit, stream);
 }
 
@@ -114,7 +114,7 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
 static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
   if (stream->conn == 0) return true;
   return tc_reply_queue_put(
-      &commit->outbox, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
+      &commit->replies, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
 }
 
 /* The stream is conn's from here on; NULL: no memory, it is nobody's. */
@@ -191,7 +191,7 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
     return;
   }
   if (record->seq <= stream->staged_seq) {
-    tc_reply_queue_released(&commit->outbox, &stream->released, stream->conn, stream->ref,
+    tc_reply_queue_released(&commit->replies, &stream->released, stream->conn, stream->ref,
                             stream->loop, (uint64_t)record->len + TP_HEADER_BYTES);
     record->free(record);
     if (stream->staged_seq == stream->durable_seq) tc__due_ack(commit, stream);

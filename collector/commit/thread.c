@@ -45,7 +45,7 @@ static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
   commit->inboxes = aligned_alloc(64, (commit->opt.loops + 1) * sizeof *commit->inboxes);
   for (unsigned i = 0; commit->inboxes != NULL && i <= commit->opt.loops; i++)
     tc_spsc_queue_init(&commit->inboxes[i], tc_wakeup_wake, &commit->wakeup);
-  if (commit->inboxes == NULL || tc_reply_queue_init(&commit->outbox, commit->opt.sink,
+  if (commit->inboxes == NULL || tc_reply_queue_init(&commit->replies, commit->opt.sink,
                                                      TC_FROM_COMMIT, commit->opt.loops) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "store: no memory");
   return TB_OK;
@@ -120,7 +120,7 @@ void tc_commit_free(struct tc_commit *commit) {
   free(commit->settled);
   free(commit->lsns);
   tc_streams_fini(&commit->streams);
-  tc_reply_queue_fini(&commit->outbox);
+  tc_reply_queue_fini(&commit->replies);
   tc_log_free(commit->log);
   tc_wakeup_fini(&commit->wakeup);
   free(commit);
@@ -219,7 +219,7 @@ static void take_in(struct tc_commit *commit) {
 }
 
 static void post_work(struct tc_commit *commit) {
-  if (commit->work == NULL || !tc_sealer_post(commit->archiver, commit->work)) return;
+  if (commit->work == NULL || !tc_sealer_post(commit->sealer, commit->work)) return;
   commit->work = NULL;
   commit->work_tail = &commit->work;
   commit->nwork = 0;
@@ -248,7 +248,7 @@ static bool has_work(void *self) {
 static void rest(struct tc_commit *commit) {
   uint64_t now = tc_mono_ns(), wait = LOOK_EVERY_NS;
 
-  bool retry = commit->outbox.waiting > 0 || commit->work != NULL || commit->acks != NULL ||
+  bool retry = commit->replies.waiting > 0 || commit->work != NULL || commit->acks != NULL ||
                commit->failed_untold > 0;
   if (retry || commit->held != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !tc__commit_waits(commit) && !commit->failed) {
@@ -275,7 +275,7 @@ static void turn(struct tc_commit *commit) {
   tc__send_acks(commit);
   tc__pass_barriers(commit);
   post_work(commit);
-  tc_reply_queue_flush(&commit->outbox);
+  tc_reply_queue_flush(&commit->replies);
 }
 
 static bool is_late(const struct tc_commit *commit) {
@@ -294,7 +294,7 @@ static void *run(void *self) {
     take_in(commit);
     if (commit->backlog != NULL && !tc__commit_waits(commit)) tc__commit_group(commit);
     tc__send_acks(commit);
-    tc_reply_queue_flush(&commit->outbox);
+    tc_reply_queue_flush(&commit->replies);
   } while (commit->backlog != NULL && !commit->failed && !tc__commit_waits(commit) &&
            !is_late(commit));
   tc__pass_barriers(commit);
@@ -305,10 +305,10 @@ static void *run(void *self) {
   return NULL;
 }
 
-tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *archiver, struct tb_diag *diag) {
+tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t now = tc_mono_ns();
 
-  commit->archiver = archiver;
+  commit->sealer = sealer;
   for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next)
     stream->contact_mono_ns = now;
   tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log)); /* what recovery found */
@@ -329,11 +329,11 @@ void tc_commit_stop(struct tc_commit *commit, uint64_t deadline_mono_ns) {
 }
 
 void tc_commit_finish(struct tc_commit *commit) {
-  if (commit->archiver == NULL || commit->failed) return;
+  if (commit->sealer == NULL || commit->failed) return;
   tc__take_settled(commit);
   if (commit->nsettled > 0) tc__commit_group(commit);
   tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
-  tc_reply_queue_flush(&commit->outbox);
+  tc_reply_queue_flush(&commit->replies);
 }
 
 bool tc_commit_submit(struct tc_commit *commit, unsigned sender, struct tc_submit *msg) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commit thread: takes what the loops submit, makes records durable group by group, acks them, and
- * hands them on to the archiver. It owns the stream table and the log.
+ * hands them on to the sealer. It owns the stream table and the log.
  *
  * Threads   submit: one calling thread per sender. Before start and after stop: the starting thread.
  */
@@ -30,14 +30,14 @@ struct tc_streams *tc_commit_streams(struct tc_commit *commit);
 TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
                                  struct tb_diag *diag);
 struct tc_log *tc_commit_log(struct tc_commit *commit);
-void tc_commit_wake(void *commit); /* struct tc_commit; the archiver has settled reports */
+void tc_commit_wake(void *commit); /* struct tc_commit; the sealer has settled reports */
 
-TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *archiver,
+TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer,
                               struct tb_diag *diag);
 /* Commits what was submitted, hands it on, ends the thread; at the deadline it ends with what is done, 0: there is none.
  * What was acked is in the log by then. */
 void tc_commit_stop(struct tc_commit *commit, uint64_t deadline_mono_ns);
-/* After the archiver stopped too: its last reports go to the log. */
+/* After the sealer stopped too: its last reports go to the log. */
 void tc_commit_finish(struct tc_commit *commit);
 void tc_commit_free(struct tc_commit *commit);
 

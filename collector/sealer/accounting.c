@@ -39,11 +39,11 @@ static void add_told(const struct tc__stream *stream, struct tc_sum *sum) {
   }
 }
 
-static bool count_open(const struct tc_sealer *archiver, const struct tc__stream *stream,
+static bool count_open(const struct tc_sealer *sealer, const struct tc__stream *stream,
                        struct tc_sum *sum) {
   uint64_t settled_seq = stream->settled.seq;
 
-  for (const struct tc__file *file = stream->queued == NULL ? NULL : archiver->queue; file != NULL;
+  for (const struct tc__file *file = stream->queued == NULL ? NULL : sealer->queue; file != NULL;
        file = file->next)
     if (file->stream == stream && !add_file(file, settled_seq, sum)) return false;
   if (stream->open != NULL && !add_file(stream->open, settled_seq, sum)) return false;
@@ -51,7 +51,7 @@ static bool count_open(const struct tc_sealer *archiver, const struct tc__stream
   return add_losses(&stream->losses, settled_seq, sum);
 }
 
-void tc__cut_books(struct tc_sealer *archiver, struct tc__stream *stream) {
+void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream) {
   const struct tc_counters *counted = &stream->counted;
   struct tc_stream_cut cut = { .seq = counted->told_seq,
                                .settled_seq = stream->settled.seq,
@@ -60,12 +60,12 @@ void tc__cut_books(struct tc_sealer *archiver, struct tc__stream *stream) {
 
   if (counted->told_seq == 0 || stream->last_seq < counted->told_seq) return;
   /* Later records cannot have come before the counters that do not know them. */
-  if (stream->last_seq == counted->told_seq && count_open(archiver, stream, &cut.open))
+  if (stream->last_seq == counted->told_seq && count_open(sealer, stream, &cut.open))
     stream->cut = cut;
   stream->counted.told_seq = 0;
 }
 
-void tc__count_in(struct tc_sealer *archiver, struct tc__stream *stream,
+void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
                   const struct tc_counters *counters) {
   uint32_t last_loss = stream->counters.last_loss;
 
@@ -75,5 +75,5 @@ void tc__count_in(struct tc_sealer *archiver, struct tc__stream *stream,
   /* Where records are long in coming, the first to be reached counts: later ones would put it off for ever. */
   if (stream->counted.told_seq != 0) return;
   stream->counted = *counters;
-  tc__cut_books(archiver, stream);
+  tc__cut_books(sealer, stream);
 }

@@ -21,12 +21,12 @@
 
 typedef Tracecollect__V1__LogCheckpoint message_t;
 
-static tb_rc sync_part(struct tc_sealer *archiver, const struct tc__file *file,
+static tb_rc sync_part(struct tc_sealer *sealer, const struct tc__file *file,
                        struct tb_diag *diag) {
   TB_TRY(tc_segment_flush(file->segment, diag));
-  if (!archiver->opt.durable) return TB_OK;
+  if (!sealer->opt.durable) return TB_OK;
   TB_TRY(tc_segment_sync(file->segment, diag));
-  if (fsync(archiver->opt.dirs->open) == 0) return TB_OK;
+  if (fsync(sealer->opt.dirs->open) == 0) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", file->segment->name, strerror(errno));
 }
 
@@ -75,13 +75,13 @@ static tb_rc fill_losses(message_t *m, const struct tc__stream *stream) {
   return add_losses(m, &stream->losses);
 }
 
-static tb_rc report(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m) {
+static tb_rc report(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m) {
   size_t len = tracecollect__v1__log_checkpoint__get_packed_size(m);
   struct tc_checkpoint *checkpoint = malloc(sizeof *checkpoint + len);
   struct tc_settled *settled = calloc(1, sizeof *settled);
 
   if (checkpoint == NULL || settled == NULL || len > TP_FRAME_BYTES_MAX ||
-      tc__reserve_settled(archiver) != TB_OK) {
+      tc__reserve_settled(sealer) != TB_OK) {
     free(checkpoint);
     free(settled);
     return TB_NOMEM;
@@ -89,33 +89,33 @@ static tb_rc report(struct tc_sealer *archiver, struct tc__stream *stream, const
   *checkpoint = (struct tc_checkpoint){ .seq = m->seq, .lsn = m->lsn, .len = len };
   tracecollect__v1__log_checkpoint__pack(m, checkpoint->packed);
   *settled = (struct tc_settled){ .stream = stream->ref, .checkpoint = checkpoint };
-  archiver->settled_wait[archiver->nsettled_wait++] = settled;
+  sealer->settled_wait[sealer->nsettled_wait++] = settled;
   return TB_OK;
 }
 
-tb_rc tc__archive_checkpoint(struct tc_sealer *archiver, struct tc__stream *stream,
+tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                              struct tb_diag *diag) {
   message_t m;
 
   if (stream->over) return TB_OK; /* settled with its end */
   /* What is whole leaves the log by being published. */
-  TB_TRY(tc__seal_border(archiver, stream, diag));
-  TB_TRY(tc__publish_queue(archiver, diag));
+  TB_TRY(tc__seal_border(sealer, stream, diag));
+  TB_TRY(tc__publish_queue(sealer, diag));
   struct tc__file *file = stream->open;
-  if (file != NULL && file->segment->bytes > archiver->opt.config->log_held_bytes_max)
-    return tc__archive_give_up(archiver, stream, stream->last_seq, diag);
+  if (file != NULL && file->segment->bytes > sealer->opt.config->log_held_bytes_max)
+    return tc__archive_give_up(sealer, stream, stream->last_seq, diag);
   tracecollect__v1__log_checkpoint__init(&m);
   m.seq = stream->last_seq;
-  m.lsn = archiver->end_lsn;
+  m.lsn = sealer->end_lsn;
   m.last_gen = stream->last_gen;
   m.new_run = stream->run_broken;
   m.abandoned_gen = stream->abandoned_gen;
   if (file != NULL) {
-    TB_TRY(sync_part(archiver, file, diag));
+    TB_TRY(sync_part(sealer, file, diag));
     describe_part(&m, file);
   }
   tb_rc rc = fill_losses(&m, stream);
-  if (rc == TB_OK) rc = report(archiver, stream, &m);
+  if (rc == TB_OK) rc = report(sealer, stream, &m);
   for (size_t i = 0; i < m.n_losses; i++) free(m.losses[i]);
   free(m.losses);
   if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for a checkpoint");
@@ -137,18 +137,18 @@ static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   return TB_OK;
 }
 
-static void put_part_aside(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen) {
+static void put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
-  if (renameat(archiver->opt.dirs->open, name, archiver->opt.dirs->quarantine, name) == 0)
-    archiver->quarantine.changed = true;
+  if (renameat(sealer->opt.dirs->open, name, sealer->opt.dirs->quarantine, name) == 0)
+    sealer->quarantine.changed = true;
   stream->abandoned_gen = gen; /* what still comes of it cannot make it whole */
   stream->run_broken = true;
 }
 
 /* What the file should have held is lost; what of it is there is kept aside. */
-static tb_rc part_is_lost(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m,
+static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                           const char *why) {
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen,
@@ -157,21 +157,21 @@ static tb_rc part_is_lost(struct tc_sealer *archiver, struct tc__stream *stream,
                            .seq = m->first_seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
-  tc__note_as(archiver, TC_ERROR, stream->ref,
+  tc__note_as(sealer, TC_ERROR, stream->ref,
               "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
-  put_part_aside(archiver, stream, m->gen);
-  tc_count(&archiver->opt.stats->generations_broken, 1);
+  put_part_aside(sealer, stream, m->gen);
+  tc_count(&sealer->opt.stats->generations_broken, 1);
   return tc__losses_add(&stream->losses, &loss);
 }
 
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
  * checkpoint, and will again. */
-static tb_rc fetch_back(struct tc_sealer *archiver, const struct tc__stream *stream, uint64_t gen,
+static tb_rc fetch_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
                         struct tb_diag *diag) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
-  if (renameat2(archiver->opt.dirs->quarantine, name, archiver->opt.dirs->open, name,
+  if (renameat2(sealer->opt.dirs->quarantine, name, sealer->opt.dirs->open, name,
                 RENAME_NOREPLACE) == 0 ||
       errno == ENOENT || errno == EEXIST)
     return TB_OK;
@@ -179,11 +179,11 @@ static tb_rc fetch_back(struct tc_sealer *archiver, const struct tc__stream *str
 }
 
 /* Lost, unless it was told as lost later on. */
-static tb_rc give_part_up(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m,
+static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                           const char *why) {
   stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
-  if (stream->told_end_seq == 0) return part_is_lost(archiver, stream, m, why);
-  put_part_aside(archiver, stream, m->gen); /* where it was, before retention took it */
+  if (stream->told_end_seq == 0) return part_is_lost(sealer, stream, m, why);
+  put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
   return TB_OK;
 }
 
@@ -192,7 +192,7 @@ static bool is_consistent(const message_t *m) {
          m->first_seq <= m->seq;
 }
 
-static tb_rc resume_part(struct tc_sealer *archiver, struct tc__stream *stream, const message_t *m,
+static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                          struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tc_segment_gen now = { .gen = m->gen,
                                 .offset = m->offset,
@@ -211,7 +211,7 @@ static tb_rc resume_part(struct tc_sealer *archiver, struct tc__stream *stream, 
   uint64_t told = tc__told_of(stream, m->gen, m->first_seq);
 
   if (told > 0) { /* given up after the checkpoint */
-    put_part_aside(archiver, stream, m->gen);
+    put_part_aside(sealer, stream, m->gen);
     stream->told_batches = told > m->batches ? told - m->batches : 0;
     return TB_OK;
   }
@@ -219,20 +219,20 @@ static tb_rc resume_part(struct tc_sealer *archiver, struct tc__stream *stream, 
     snprintf(why.text, sizeof why.text,
              "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
              m->seq);
-    return give_part_up(archiver, stream, m, why.text);
+    return give_part_up(sealer, stream, m, why.text);
   }
   /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
-  TB_TRY(tc__adopt_published(archiver, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
+  TB_TRY(tc__adopt_published(sealer, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
-  TB_TRY(fetch_back(archiver, stream, m->gen, diag));
+  TB_TRY(fetch_back(sealer, stream, m->gen, diag));
   struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  tb_rc rc = tc_segment_resume(archiver->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
+  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
                                &file->segment);
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
-    return give_part_up(archiver, stream, m, why.text);
+    return give_part_up(sealer, stream, m, why.text);
   }
   file->segment->first_wall_ns = m->first_wall_ns;
   file->segment->last_wall_ns = m->last_wall_ns;
@@ -244,9 +244,9 @@ static tb_rc resume_part(struct tc_sealer *archiver, struct tc__stream *stream, 
   return tc__losses_move(&file->losses, &stream->losses);
 }
 
-tb_rc tc_sealer_resume(struct tc_sealer *archiver, uint32_t ref, const unsigned char *packed,
+tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t ref, const unsigned char *packed,
                        size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
-  struct tc__stream *stream = tc__sealer_stream(archiver, ref);
+  struct tc__stream *stream = tc__sealer_stream(sealer, ref);
   struct tp_allocator heap;
 
   *out_skip_to = 0;
@@ -258,7 +258,7 @@ tb_rc tc_sealer_resume(struct tc_sealer *archiver, uint32_t ref, const unsigned 
     if (m != NULL) tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
     return TB_BROKEN;
   }
-  tb_rc rc = tc__learn_told(archiver, stream, diag);
+  tb_rc rc = tc__learn_told(sealer, stream, diag);
   if (rc == TB_OK) rc = take_losses(stream, m);
   stream->last_gen = m->last_gen;
   stream->last_seq = m->seq;
@@ -266,23 +266,23 @@ tb_rc tc_sealer_resume(struct tc_sealer *archiver, uint32_t ref, const unsigned 
   if (!m->has_part)
     stream->run_broken = m->new_run;
   else if (rc == TB_OK)
-    rc = resume_part(archiver, stream, m, diag, out_skip_to);
+    rc = resume_part(sealer, stream, m, diag, out_skip_to);
   tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
   return rc;
 }
 
-void tc_sealer_note_checkpoint_lost(struct tc_sealer *archiver, uint32_t ref, uint64_t lsn,
+void tc_sealer_note_checkpoint_lost(struct tc_sealer *sealer, uint32_t ref, uint64_t lsn,
                                     uint64_t seq) {
-  const struct tc__stream *stream = tc__sealer_stream(archiver, ref);
+  const struct tc__stream *stream = tc__sealer_stream(sealer, ref);
 
-  tc__note_as(archiver, TC_ERROR, ref,
+  tc__note_as(sealer, TC_ERROR, ref,
               "wal: the checkpoint at lsn %" PRIu64 " of stream=%s up to seq=%" PRIu64
               " cannot be read or does not parse; what only it had is lost",
               lsn, stream->hex, seq);
 }
 
-bool tc_sealer_has_part(const struct tc_sealer *archiver, const char *name) {
-  for (const struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+bool tc_sealer_has_part(const struct tc_sealer *sealer, const char *name) {
+  for (const struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && strcmp(stream->open->segment->name, name) == 0) return true;
   return false;
 }

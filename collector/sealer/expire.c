@@ -33,7 +33,7 @@ struct item {
 };
 
 struct batch {
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   struct item items[TC__EXPIRE_MAX];
   size_t n;
   struct folder folders[TC__EXPIRE_MAX];
@@ -83,14 +83,14 @@ static tb_rc open_folder(struct batch *batch, struct item *item) {
   if (!tc_day_valid(folder->day))
     return tb_fail(&item->diag, TB_CORRUPT, "%s: has no day", item->row->path);
   folder->fd =
-      tc_statedir_stream(batch->archiver->opt.dirs->archive, folder->day, folder->hex, false);
+      tc_statedir_stream(batch->sealer->opt.dirs->archive, folder->day, folder->hex, false);
   return folder->fd >= 0 ? TB_OK : fail_errno(item, "");
 }
 
 static void sync_folders(struct batch *batch) {
   const struct folder *synced = NULL;
 
-  if (!batch->archiver->opt.durable) return;
+  if (!batch->sealer->opt.durable) return;
   for (size_t i = 0; i < batch->n; i++) {
     struct item *item = &batch->items[i];
     if (!goes_on(item) || item->folder == synced) continue;
@@ -112,8 +112,8 @@ static tb_rc write_mark(struct batch *batch, struct item *item) {
 
 /* The first of these waits for the disk and takes the others' metadata along. */
 static tb_rc sync_mark(struct batch *batch, struct item *item) {
-  return batch->archiver->opt.durable ? tc_meta_sync(item->folder->fd, item->name, &item->diag)
-                                      : TB_OK;
+  return batch->sealer->opt.durable ? tc_meta_sync(item->folder->fd, item->name, &item->diag)
+                                    : TB_OK;
 }
 
 static tb_rc name_mark(struct batch *batch, struct item *item) {
@@ -133,19 +133,19 @@ static tb_rc unlink_trace(struct batch *batch, struct item *item) {
 }
 
 static tb_rc put_row(struct batch *batch, struct item *item) {
-  return tc__put_row(batch->archiver, item->meta, &item->diag);
+  return tc__put_row(batch->sealer, item->meta, &item->diag);
 }
 
 /* The catalog has its mark already, so a failure here only means that it is rebuilt. */
 static void put_rows(struct batch *batch) {
-  struct tc_sealer *archiver = batch->archiver;
+  struct tc_sealer *sealer = batch->sealer;
   struct tb_diag why = { 0 }, ignored = { 0 };
 
-  if (tc__catalog_takes_rows(archiver) && tc_catalog_begin(archiver->catalog, &why) != TB_OK)
-    (void)!tc__catalog_failed(archiver, &why, &ignored);
+  if (tc__catalog_takes_rows(sealer) && tc_catalog_begin(sealer->catalog, &why) != TB_OK)
+    (void)!tc__catalog_failed(sealer, &why, &ignored);
   for_all(batch, put_row);
-  if (tc__catalog_takes_rows(archiver) && tc_catalog_commit(archiver->catalog, &why) != TB_OK)
-    (void)!tc__catalog_failed(archiver, &why, &ignored);
+  if (tc__catalog_takes_rows(sealer) && tc_catalog_commit(sealer->catalog, &why) != TB_OK)
+    (void)!tc__catalog_failed(sealer, &why, &ignored);
 }
 
 /* ---- the batch */
@@ -176,8 +176,8 @@ static void end(struct batch *batch, struct tc__expiry *expiry) {
   for (size_t i = 0; i < batch->n; i++) {
     struct item *item = &batch->items[i];
     if (item->diag.rc == TB_NOTFOUND) /* there is no such segment */
-      batch->archiver->opt.stats->catalog_stale = true;
-    if (item->begun) remember_half(&batch->archiver->half_gone, item->row->id, !goes_on(item));
+      batch->sealer->opt.stats->catalog_stale = true;
+    if (item->begun) remember_half(&batch->sealer->half_gone, item->row->id, !goes_on(item));
     expiry->done(expiry->self, item->row, &item->diag);
     tc_meta_free(item->meta);
   }
@@ -185,11 +185,11 @@ static void end(struct batch *batch, struct tc__expiry *expiry) {
     if (batch->folders[i].fd >= 0) close(batch->folders[i].fd);
 }
 
-size_t tc__expire(struct tc_sealer *archiver, const struct tc_segment_row *rows[], size_t n,
+size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[], size_t n,
                   struct tc__expiry *expiry) {
   struct batch batch;
 
-  batch.archiver = archiver;
+  batch.sealer = sealer;
   batch.n = batch.nfolders = 0;
   do begin(&batch, rows[batch.n]);
   while (batch.n < n && batch.n < TC__EXPIRE_MAX && tc_mono_ns() < expiry->until_ns);

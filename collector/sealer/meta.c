@@ -65,7 +65,7 @@ Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
   return out;
 }
 
-tc_meta *tc__build_meta(struct tc_sealer *archiver, struct tc__file *file) {
+tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
   size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
   tc_meta *meta = calloc(1, sizeof *meta);
@@ -92,8 +92,8 @@ tc_meta *tc__build_meta(struct tc_sealer *archiver, struct tc__file *file) {
   meta->instance = stream->instance;
   meta->trace_header = (ProtobufCBinaryData){ stream->header_len, stream->header };
   meta->go_version = stream->go_version;
-  meta->level = (char *)(uintptr_t)(archiver->opt.durable ? "durable" : "process");
-  meta->run = (char *)(uintptr_t)archiver->opt.run;
+  meta->level = (char *)(uintptr_t)(sealer->opt.durable ? "durable" : "process");
+  meta->run = (char *)(uintptr_t)sealer->opt.run;
   meta->day = file->day;
   if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
   meta->produced_batches = file->produced_batches;
@@ -111,35 +111,35 @@ tc_meta *tc__build_meta(struct tc_sealer *archiver, struct tc__file *file) {
   return meta;
 }
 
-tb_rc tc__catalog_failed(struct tc_sealer *archiver, const struct tb_diag *why,
+tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why,
                          struct tb_diag *diag) {
-  if (archiver->catalog != NULL) tc_catalog_rollback(archiver->catalog);
-  if (!archiver->opt.stats->catalog_stale)
-    tc__note_as(archiver, TC_ERROR, 0, "%s; it will be rebuilt", why->text);
-  archiver->opt.stats->catalog_stale = true;
-  return tc__mark_stale(archiver, diag);
+  if (sealer->catalog != NULL) tc_catalog_rollback(sealer->catalog);
+  if (!sealer->opt.stats->catalog_stale)
+    tc__note_as(sealer, TC_ERROR, 0, "%s; it will be rebuilt", why->text);
+  sealer->opt.stats->catalog_stale = true;
+  return tc__mark_stale(sealer, diag);
 }
 
-tb_rc tc__put_row(struct tc_sealer *archiver, const tc_meta *meta, struct tb_diag *diag) {
+tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
-  if (tc_catalog_put(archiver->catalog, meta, &why) == TB_OK) return TB_OK;
-  return tc__catalog_failed(archiver, &why, diag);
+  if (!tc__catalog_takes_rows(sealer)) return tc__mark_stale(sealer, diag);
+  if (tc_catalog_put(sealer->catalog, meta, &why) == TB_OK) return TB_OK;
+  return tc__catalog_failed(sealer, &why, diag);
 }
 
-bool tc__catalog_takes_rows(const struct tc_sealer *archiver) {
-  return archiver->catalog != NULL && !archiver->opt.stats->catalog_stale;
+bool tc__catalog_takes_rows(const struct tc_sealer *sealer) {
+  return sealer->catalog != NULL && !sealer->opt.stats->catalog_stale;
 }
 
-tb_rc tc__sync_name(const struct tc_sealer *archiver, int dir_fd, const char *name,
+tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
                     struct tb_diag *diag) {
-  if (!archiver->opt.durable || fsync(dir_fd) == 0) return TB_OK;
+  if (!sealer->opt.durable || fsync(dir_fd) == 0) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
 }
 
 /* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
-static tb_rc change_meta(const struct tc_sealer *archiver, int dir_fd, const char *name,
+static tb_rc change_meta(const struct tc_sealer *sealer, int dir_fd, const char *name,
                          tc__meta_change_fn *change, void *self, struct tb_diag *diag,
                          tc_meta **out) {
   tc_meta *meta;
@@ -148,7 +148,7 @@ static tb_rc change_meta(const struct tc_sealer *archiver, int dir_fd, const cha
   tc_meta_find_clocks(dir_fd, meta);
   tb_rc rc = change(self, meta);
   if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
-  if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, archiver->opt.durable, diag);
+  if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, sealer->opt.durable, diag);
   if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
   if (rc != TB_OK) {
     tc_meta_free(meta);
@@ -158,23 +158,23 @@ static tb_rc change_meta(const struct tc_sealer *archiver, int dir_fd, const cha
   return TB_OK;
 }
 
-tb_rc tc__amend(struct tc_sealer *archiver, const char *stream_hex, const char *day,
+tb_rc tc__amend(struct tc_sealer *sealer, const char *stream_hex, const char *day,
                 uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
                 struct tb_diag *diag) {
   char name[32];
   tc_meta *meta;
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream_hex, false);
+  int dir_fd = tc_statedir_stream(sealer->opt.dirs->archive, day, stream_hex, false);
 
   if (out_dir_fd != NULL) *out_dir_fd = -1;
   tc_meta_name(first_gen, name);
   if (dir_fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : tc_errno_rc(errno), "archive/%s/%s: %s",
                    day, stream_hex, strerror(errno));
-  tb_rc rc = change_meta(archiver, dir_fd, name, change, self, diag, &meta);
+  tb_rc rc = change_meta(sealer, dir_fd, name, change, self, diag, &meta);
   if (rc == TB_OK) {
     /* Whoever comes next says to the log or to the catalog what the meta says now. */
-    if (out_dir_fd == NULL) rc = tc__sync_name(archiver, dir_fd, name, diag);
-    if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
+    if (out_dir_fd == NULL) rc = tc__sync_name(sealer, dir_fd, name, diag);
+    if (rc == TB_OK) rc = tc__put_row(sealer, meta, diag);
     tc_meta_free(meta);
   }
   if (rc == TB_OK && out_dir_fd != NULL)

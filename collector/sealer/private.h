@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by archiver*.c and retention's caller there. */
+/* Shared by sealer*.c and retention's caller there. */
 #ifndef TC_SEALER_PRIVATE_H
 #define TC_SEALER_PRIVATE_H
 
@@ -40,7 +40,7 @@ struct tc__file {
   struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
   struct tc__losses losses;   /* told before it */
   bool new_run;               /* a hole, or nothing, lies before its first generation */
-  bool dirty;                 /* in archiver->dirty */
+  bool dirty;                 /* in sealer->dirty */
   bool checkpointed;          /* the log relies on it */
   bool offered;               /* its last generation: understand has it */
   const char *
@@ -160,7 +160,7 @@ struct tc_sealer {
   size_t nsettled_wait, settled_wait_cap;
   struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
 
-  struct tc_reply_queue outbox;
+  struct tc_reply_queue replies;
   struct tc_wakeup wakeup;
   pthread_t thread;
   bool started;
@@ -184,25 +184,25 @@ struct tc_sealer {
 };
 
 /* A line for the log. Each call is a site of its own; a line about a stream gives its ref. */
-#define tc__note(archiver, ...) tc__note_as(archiver, TC_NOTICE, 0, __VA_ARGS__)
-#define tc__note_as(archiver, level, ref, ...)                                                     \
+#define tc__note(sealer, ...) tc__note_as(sealer, TC_NOTICE, 0, __VA_ARGS__)
+#define tc__note_as(sealer, level, ref, ...)                                                       \
   do {                                                                                             \
     static struct tc_log_site site_;                                                               \
-    tc__note_at((archiver), &site_, (level), (ref), __VA_ARGS__);                                  \
+    tc__note_at((sealer), &site_, (level), (ref), __VA_ARGS__);                                    \
   } while (0)
-void tc__note_at(struct tc_sealer *archiver, struct tc_log_site *site, enum tc_level level,
+void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_level level,
                  uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
 
-struct tc__stream *tc__sealer_stream(struct tc_sealer *archiver, uint32_t ref); /* NULL: unknown */
-void tc__forget_stream(struct tc_sealer *archiver, struct tc__stream *stream);
-tb_rc tc__mark_stale(struct tc_sealer *archiver, struct tb_diag *diag);
-void tc__unmark_stale(struct tc_sealer *archiver);
-void tc__rebuild_catalog(struct tc_sealer *archiver);
+struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref); /* NULL: unknown */
+void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream);
+tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag);
+void tc__unmark_stale(struct tc_sealer *sealer);
+void tc__rebuild_catalog(struct tc_sealer *sealer);
 /* The catalog has changed, and with it the sizes that retention goes by. */
-void tc__take_totals(struct tc_sealer *archiver);
+void tc__take_totals(struct tc_sealer *sealer);
 /* What is known of live streams: marked when it changes, written in bundles. */
-void tc__flush_live(struct tc_sealer *archiver);
-void tc__mark_live(struct tc_sealer *archiver, struct tc__stream *stream);
+void tc__flush_live(struct tc_sealer *sealer);
+void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
 
 /* archiver_records.c: what a durable record does. On failure it may be called again. */
 struct tc__item {
@@ -211,29 +211,29 @@ struct tc__item {
   const unsigned char *payload;
   uint32_t len, crc; /* of the payload */
 };
-tb_rc tc__archive_record(struct tc_sealer *archiver, struct tc__stream *stream,
+tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag);
-tb_rc tc__archive_abandon(struct tc_sealer *archiver, struct tc__stream *stream,
+tb_rc tc__archive_abandon(struct tc_sealer *sealer, struct tc__stream *stream,
                           struct tb_diag *diag);
 /* What the log holds of the stream up to seq is settled: whole generations are sealed, one that is still open is
  * given up, losses are noted. The stream goes on. */
-tb_rc tc__archive_give_up(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t seq,
+tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t seq,
                           struct tb_diag *diag);
 /* Moves an open file to quarantine/. */
-tb_rc tc__quarantine_file(struct tc_sealer *archiver, const struct tc_segment *segment,
+tb_rc tc__quarantine_file(struct tc_sealer *sealer, const struct tc_segment *segment,
                           struct tb_diag *diag);
 /* The meta of a generation that is about to be published cannot be read: nobody knows whose the trace under that name is. It is
  * kept in quarantine/, and the place is free. */
-tb_rc tc__put_trace_aside(struct tc_sealer *archiver, const struct tc__stream *stream, int dir_fd,
+tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           uint64_t gen, const char *why, struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it, and what still comes of
  * it is lost as well. */
-tb_rc tc__quarantine_open(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
+tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
-tb_rc tc__flush_dirty(struct tc_sealer *archiver, bool to_disk, struct tb_diag *diag);
+tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
-tb_rc tc__seal_border(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag);
-tb_rc tc__seal_borders(struct tc_sealer *archiver, struct tb_diag *diag);
+tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
+tb_rc tc__seal_borders(struct tc_sealer *sealer, struct tb_diag *diag);
 struct tc__file *tc__file_new(struct tc__stream *stream); /* NULL: no memory */
 void tc__file_free(struct tc__file *file);
 
@@ -242,18 +242,18 @@ void tc__file_free(struct tc__file *file);
 bool tc__sync_names(int dir_fd);
 /* If a segment of the stream begins with this record, which the last run published without saying so, it
  * is taken as it is; *out_skip_to: records up to here stand in it. */
-tb_rc tc__adopt_published(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
+tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to);
 
 /* archiver_checkpoint.c */
-tb_rc tc__archive_checkpoint(struct tc_sealer *archiver, struct tc__stream *stream,
+tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                              struct tb_diag *diag);
 
 /* archiver_books.c: whenever counters came, and when a record was archived. */
-void tc__count_in(struct tc_sealer *archiver, struct tc__stream *stream,
+void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
                   const struct tc_counters *counters);
-void tc__cut_books(struct tc_sealer *archiver, struct tc__stream *stream);
+void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream);
 
 /* archiver_losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
@@ -271,7 +271,7 @@ tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
 /* archiver_told.c */
 /* Before the first record comes again. */
-tb_rc tc__learn_told(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag);
+tb_rc tc__learn_told(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 /* Those of the meta that lie behind what is settled. */
 tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta);
 bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss);
@@ -282,22 +282,22 @@ uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t
 /* The next batch of abandoned_gen. */
 bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
 /* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
-tb_rc tc__find_note(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag);
+tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 
 /* archiver_thread.c: the deadline of a stop is over. */
-bool tc__is_late(const struct tc_sealer *archiver);
+bool tc__is_late(const struct tc_sealer *sealer);
 
 /* archiver_publish.c */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
                                   enum tc_reply_kind kind); /* NULL: no memory */
-void tc__tell_lost(struct tc_sealer *archiver, const struct tc__stream *stream,
+void tc__tell_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
                    const struct tc__loss *loss, const char *why);
-void tc__offer(struct tc_sealer *archiver, struct tc__file *file, const char *path);
+void tc__offer(struct tc_sealer *sealer, struct tc__file *file, const char *path);
 /* Reports stream->settled to the log. */
-tb_rc tc__settle(struct tc_sealer *archiver, struct tc__stream *stream);
+tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream);
 /* Room for one more report. */
-tb_rc tc__reserve_settled(struct tc_sealer *archiver);
-tb_rc tc__publish_queue(struct tc_sealer *archiver, struct tb_diag *diag);
+tb_rc tc__reserve_settled(struct tc_sealer *sealer);
+tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag);
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
 
 /* archiver_expire.c */
@@ -309,56 +309,55 @@ struct tc__expiry {
   uint64_t until_ns; /* by the monotonic clock: no further one is begun */
 };
 /* The first ones of rows, one at least; how many. The catalog's mark is on the disk. */
-size_t tc__expire(struct tc_sealer *archiver, const struct tc_segment_row *rows[], size_t n,
+size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[], size_t n,
                   struct tc__expiry *expiry);
 
 /* archiver_meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
-tc_meta *tc__build_meta(struct tc_sealer *archiver, struct tc__file *file);
+tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
 Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
 /* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
  * waited for is a mark on the disk that says so: the log lets go of what a meta says, and the next start must know that
  * the catalog does not say it. An error: the mark cannot be made now. */
-tb_rc tc__catalog_failed(struct tc_sealer *archiver, const struct tb_diag *why,
-                         struct tb_diag *diag);
-tb_rc tc__put_row(struct tc_sealer *archiver, const tc_meta *meta, struct tb_diag *diag);
-bool tc__catalog_takes_rows(const struct tc_sealer *archiver);
+tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why, struct tb_diag *diag);
+tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag);
+bool tc__catalog_takes_rows(const struct tc_sealer *sealer);
 typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
 /* What was done with names in the folder reaches the disk. */
-tb_rc tc__sync_name(const struct tc_sealer *archiver, int dir_fd, const char *name,
+tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
                     struct tb_diag *diag);
 /* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with out_dir_fd that is
  * left to the caller, who has the folder to sync and close (-1 after a failure), and syncs it before the catalog is
  * committed. */
-tb_rc tc__amend(struct tc_sealer *archiver, const char *stream_hex, const char *day,
+tb_rc tc__amend(struct tc_sealer *sealer, const char *stream_hex, const char *day,
                 uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
                 struct tb_diag *diag);
 
 /* archiver_verdicts.c */
-void tc__take_verdict(struct tc_sealer *archiver, struct tc__stream *stream,
+void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
                       struct tc_verdict *verdict);
-void tc__take_late(struct tc_sealer *archiver, struct tc__file *file); /* it is published */
+void tc__take_late(struct tc_sealer *sealer, struct tc__file *file); /* it is published */
 void tc__verdicts_free(struct tc__verdict *verdicts);
 /* Verdicts of n generations from first_gen on are to come. NULL: no memory. */
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n);
 void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
 /* Writes so many at most, the oldest first. */
-tb_rc tc__apply_verdicts(struct tc_sealer *archiver, size_t most, struct tb_diag *diag);
+tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *diag);
 
 /* archiver_retention.c */
 struct tc__round;
-/* Between two works: goes on with a round, or begins one that is due, for 20 ms. Afterwards archiver->round is not NULL
+/* Between two works: goes on with a round, or begins one that is due, for 20 ms. Afterwards sealer->round is not NULL
  * while there is more. */
-void tc__retain(struct tc_sealer *archiver);
-bool tc__retains(const struct tc_sealer *archiver); /* there is more to do */
-uint64_t tc__disk_free(const struct tc_sealer *archiver);
+void tc__retain(struct tc_sealer *sealer);
+bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
+uint64_t tc__disk_free(const struct tc_sealer *sealer);
 
 /* archiver_quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it until
  * the monotonic clock says so. */
-void tc__quarantine_begin(struct tc_sealer *archiver);
-void tc__quarantine_go_on(struct tc_sealer *archiver, uint64_t until_ns);
+void tc__quarantine_begin(struct tc_sealer *sealer);
+void tc__quarantine_go_on(struct tc_sealer *sealer, uint64_t until_ns);
 void tc__quarantine_free(struct tc__quarantine *quarantine); /* what is under way */
 
 /* Whether a stream that ended so is whole. */

@@ -46,7 +46,7 @@ struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply
 }
 
 /* The file's last generation. */
-void tc__offer(struct tc_sealer *archiver, struct tc__file *file, const char *path) {
+void tc__offer(struct tc_sealer *sealer, struct tc__file *file, const char *path) {
   const struct tc_segment *segment = file->segment;
   const struct tc_segment_gen *gen = &segment->gens[segment->ngens - 1];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_STORED);
@@ -61,11 +61,10 @@ void tc__offer(struct tc_sealer *archiver, struct tc__file *file, const char *pa
   reply->end_wall_ns = wall.last_ns;
   snprintf(reply->path, sizeof reply->path, "%s", path);
   tc__archive_path(file->day, file->stream->hex, segment->first_gen, reply->final_path);
-  tc_reply_queue_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&sealer->replies, reply);
 }
 
-static void tell_archived(struct tc_sealer *archiver, const struct tc__file *file,
-                          const char *path) {
+static void tell_archived(struct tc_sealer *sealer, const struct tc__file *file, const char *path) {
   const struct tc_segment *segment = file->segment;
   const struct tc_segment_gen *last = &segment->gens[segment->ngens - 1];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_ARCHIVED);
@@ -77,10 +76,10 @@ static void tell_archived(struct tc_sealer *archiver, const struct tc__file *fil
   reply->first_wall_ns = tc_segment_gen_wall(&segment->gens[0]).first_ns;
   reply->end_wall_ns = tc_segment_gen_wall(last).last_ns;
   snprintf(reply->path, sizeof reply->path, "%s", path);
-  tc_reply_queue_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&sealer->replies, reply);
 }
 
-void tc__tell_lost(struct tc_sealer *archiver, const struct tc__stream *stream,
+void tc__tell_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
                    const struct tc__loss *loss, const char *why) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_LOST);
 
@@ -91,48 +90,48 @@ void tc__tell_lost(struct tc_sealer *archiver, const struct tc__stream *stream,
   reply->bytes = loss->bytes;
   reply->code = loss->reason;
   snprintf(reply->text, sizeof reply->text, "%s", why);
-  tc_reply_queue_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&sealer->replies, reply);
 }
 
-static void tell_closed(struct tc_sealer *archiver, struct tc__stream *stream) {
+static void tell_closed(struct tc_sealer *sealer, struct tc__stream *stream) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
 
   if (reply == NULL) return;
   reply->stream_closed = true;
-  tc_reply_queue_put(&archiver->outbox, reply);
+  tc_reply_queue_put(&sealer->replies, reply);
 }
 
-tb_rc tc__reserve_settled(struct tc_sealer *archiver) {
-  if (archiver->nsettled_wait == archiver->settled_wait_cap) {
-    size_t cap = archiver->settled_wait_cap == 0 ? 64 : 2 * archiver->settled_wait_cap;
-    void *moved = reallocarray(archiver->settled_wait, cap, sizeof(struct tc_settled *));
+tb_rc tc__reserve_settled(struct tc_sealer *sealer) {
+  if (sealer->nsettled_wait == sealer->settled_wait_cap) {
+    size_t cap = sealer->settled_wait_cap == 0 ? 64 : 2 * sealer->settled_wait_cap;
+    void *moved = reallocarray(sealer->settled_wait, cap, sizeof(struct tc_settled *));
     if (moved == NULL) return TB_NOMEM;
-    archiver->settled_wait = moved;
-    archiver->settled_wait_cap = cap;
+    sealer->settled_wait = moved;
+    sealer->settled_wait_cap = cap;
   }
   return TB_OK;
 }
 
-tb_rc tc__settle(struct tc_sealer *archiver, struct tc__stream *stream) {
-  TB_TRY(tc__reserve_settled(archiver));
+tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream) {
+  TB_TRY(tc__reserve_settled(sealer));
   struct tc_settled *settled = malloc(sizeof *settled);
   if (settled == NULL) return TB_NOMEM;
   *settled = stream->settled;
-  archiver->settled_wait[archiver->nsettled_wait++] = settled;
+  sealer->settled_wait[sealer->nsettled_wait++] = settled;
   return TB_OK;
 }
 
-static tb_rc put_rows(struct tc_sealer *archiver, struct tc__file *first, size_t n,
+static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n,
                       struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (!tc__catalog_takes_rows(archiver)) return tc__mark_stale(archiver, diag);
-  tb_rc rc = tc_catalog_begin(archiver->catalog, &why);
+  if (!tc__catalog_takes_rows(sealer)) return tc__mark_stale(sealer, diag);
+  tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
   for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
-    if (first->meta != NULL) rc = tc_catalog_put(archiver->catalog, first->meta, &why);
-  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &why);
-  if (rc != TB_OK) return tc__catalog_failed(archiver, &why, diag);
-  tc__take_totals(archiver);
+    if (first->meta != NULL) rc = tc_catalog_put(sealer->catalog, first->meta, &why);
+  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &why);
+  if (rc != TB_OK) return tc__catalog_failed(sealer, &why, diag);
+  tc__take_totals(sealer);
   return TB_OK;
 }
 
@@ -147,7 +146,7 @@ static struct tc__losses *heir_of(const struct tc__file *file) {
 }
 
 /* This stream has a generation of that number in the archive already: what is there stays. */
-static tb_rc refuse(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
   /* Once the bytes are gone from here nothing may fail: it would not be told again. */
@@ -155,7 +154,7 @@ static tb_rc refuse(struct tc_sealer *archiver, struct tc__file *file, struct tb
   bool tells = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
   struct tc__losses *heir = tells ? &file->losses : heir_of(file);
   TB_TRY(tc__losses_reserve(heir, file->losses.n + segment->ngens));
-  TB_TRY(tc__quarantine_file(archiver, segment, diag));
+  TB_TRY(tc__quarantine_file(sealer, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
     struct tc__loss loss = { .first_gen = gen->gen,
@@ -166,7 +165,7 @@ static tb_rc refuse(struct tc_sealer *archiver, struct tc__file *file, struct tb
                              .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
     if (tc__loss_was_told(file->stream, &loss)) continue;
     TB_TRY(tc__losses_add(&file->losses, &loss));
-    tc__tell_lost(archiver, file->stream, &loss, "is in the archive already");
+    tc__tell_lost(sealer, file->stream, &loss, "is in the archive already");
   }
   if (!tells) { /* until they are told the log holds their records */
     TB_TRY(tc__losses_move(heir, &file->losses));
@@ -175,8 +174,8 @@ static tb_rc refuse(struct tc_sealer *archiver, struct tc__file *file, struct tb
   if (file->stream->open != NULL) file->stream->open->new_run = true;
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
     if (other->stream == file->stream) other->new_run = true;
-  tc_count(&archiver->opt.stats->generations_broken, segment->ngens);
-  tc__note_as(archiver, TC_WARN, file->stream->ref,
+  tc_count(&sealer->opt.stats->generations_broken, segment->ngens);
+  tc__note_as(sealer, TC_WARN, file->stream->ref,
               "stream=%s gen=%" PRIu64
               ": is in the archive already; the new bytes are in quarantine",
               file->stream->hex, segment->first_gen);
@@ -187,7 +186,7 @@ static tb_rc refuse(struct tc_sealer *archiver, struct tc__file *file, struct tb
 
 /* Is the place taken? A trace without a meta, or with one that is a note of losses as its own did not get its name, is
  * half a publication of a run that lost power: the log, and so this file, still has all of it. */
-static tb_rc clear_place(struct tc_sealer *archiver, struct tc__file *file, bool *out_taken,
+static tb_rc clear_place(struct tc_sealer *sealer, struct tc__file *file, bool *out_taken,
                          struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   char trace[32], name[32];
@@ -200,7 +199,7 @@ static tb_rc clear_place(struct tc_sealer *archiver, struct tc__file *file, bool
   if (!exists && errno != ENOENT) return fail_name(diag, file, trace);
   tb_rc rc = tc_meta_read(file->dir_fd, name, &why, &meta);
   if (rc == TB_UNREADABLE)
-    return tc__put_trace_aside(archiver, file->stream, file->dir_fd, file->segment->first_gen,
+    return tc__put_trace_aside(sealer, file->stream, file->dir_fd, file->segment->first_gen,
                                why.text, diag);
   if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
   if (rc == TB_OK) {
@@ -210,7 +209,7 @@ static tb_rc clear_place(struct tc_sealer *archiver, struct tc__file *file, bool
     if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for the losses of a note");
   }
   if (!exists || *out_taken) return TB_OK;
-  tc__note_as(archiver, TC_WARN, file->stream->ref,
+  tc__note_as(sealer, TC_WARN, file->stream->ref,
               "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
               file->stream->hex, trace);
   return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
@@ -230,13 +229,13 @@ static void advance(struct tc__file *file) {
 
 /* Opens the file's folder. Whoever made it, we or a run that was killed then, its own name and its day's must be on
  * the disk before anything counts on what lies in it. */
-static tb_rc open_place(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc open_place(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
 
   if (file->dir_fd >= 0) return TB_OK;
-  int fd = tc_statedir_stream(archiver->opt.dirs->archive, file->day, stream->hex, true);
+  int fd = tc_statedir_stream(sealer->opt.dirs->archive, file->day, stream->hex, true);
   if (fd < 0) return fail_name(diag, file, "");
-  if (archiver->opt.durable && strcmp(stream->synced_day, file->day) != 0) {
+  if (sealer->opt.durable && strcmp(stream->synced_day, file->day) != 0) {
     if (!tc__sync_names(fd)) {
       tb_rc rc = fail_name(diag, file, "");
       close(fd);
@@ -248,18 +247,18 @@ static tb_rc open_place(struct tc_sealer *archiver, struct tc__file *file, struc
   return TB_OK;
 }
 
-static tb_rc prepare(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc prepare(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   char name[32];
   bool taken;
 
   if (file->segment == NULL || file->meta != NULL) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
-  TB_TRY(open_place(archiver, file, diag));
-  TB_TRY(clear_place(archiver, file, &taken, diag));
-  if (taken) return refuse(archiver, file, diag);
-  if (archiver->opt.durable) tc_segment_to_disk(file->segment, true);
+  TB_TRY(open_place(sealer, file, diag));
+  TB_TRY(clear_place(sealer, file, &taken, diag));
+  if (taken) return refuse(sealer, file, diag);
+  if (sealer->opt.durable) tc_segment_to_disk(file->segment, true);
   TB_TRY(tc_segment_sha256(file->segment, file->sha256));
-  tc_meta *meta = tc__build_meta(archiver, file);
+  tc_meta *meta = tc__build_meta(sealer, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(file->segment->first_gen, name);
   tb_rc rc = tc_meta_write(file->dir_fd, name, meta, false, diag);
@@ -278,7 +277,7 @@ static tb_rc prepare(struct tc_sealer *archiver, struct tc__file *file, struct t
   return rc;
 }
 
-static tb_rc give_names(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc give_names(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   char name[32], temp[48], trace[32];
 
   if (file->segment == NULL || file->renamed) return TB_OK;
@@ -292,9 +291,9 @@ static tb_rc give_names(struct tc_sealer *archiver, struct tc__file *file, struc
     return rc;
   if (rc != TB_OK) tb_diag_clear(diag);
   /* The log has let go of what a checkpoint told of: its file must never be found without a meta. */
-  if (file->checkpointed && archiver->opt.durable && fsync(file->dir_fd) != 0)
+  if (file->checkpointed && sealer->opt.durable && fsync(file->dir_fd) != 0)
     return fail_name(diag, file, name);
-  if (renameat2(archiver->opt.dirs->open, file->segment->name, file->dir_fd, trace,
+  if (renameat2(sealer->opt.dirs->open, file->segment->name, file->dir_fd, trace,
                 RENAME_NOREPLACE) != 0)
     return fail_name(diag, file, trace);
   file->renamed = true;
@@ -317,16 +316,16 @@ static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
   return rc == TB_OK ? TB_OK : fail_meta(diag, file, rc, &why);
 }
 
-static tb_rc to_disk(struct tc_sealer *archiver, struct tc__file *first, size_t n,
+static tb_rc to_disk(struct tc_sealer *sealer, struct tc__file *first, size_t n,
                      struct tb_diag *diag) {
-  bool durable = archiver->opt.durable;
+  bool durable = sealer->opt.durable;
   struct tc__file *file = first;
 
-  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(archiver, file, diag));
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(sealer, file, diag));
   file = first;
   for (size_t i = 0; durable && i < n; i++, file = file->next) TB_TRY(sync_file(file, diag));
   file = first;
-  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(archiver, file, diag));
+  for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(sealer, file, diag));
   file = first;
   for (size_t i = 0; durable && i < n; i++, file = file->next)
     if (file->dir_fd >= 0 && fsync(file->dir_fd) != 0) return fail_name(diag, file, "");
@@ -409,47 +408,47 @@ static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_t
   return errno == ENOENT ? TB_OK : fail_name(diag, file, trace);
 }
 
-static tb_rc make_note(struct tc_sealer *archiver, struct tc__file *file, uint64_t gen,
+static tb_rc make_note(struct tc_sealer *sealer, struct tc__file *file, uint64_t gen,
                        struct tb_diag *diag) {
   char name[32];
-  tc_meta *meta = tc__build_meta(archiver, file);
+  tc_meta *meta = tc__build_meta(sealer, file);
 
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(gen, name);
   tb_rc rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
-  if (rc == TB_OK) rc = tc__mark_stale(archiver, diag);
+  if (rc == TB_OK) rc = tc__mark_stale(sealer, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
-  if (rc == TB_OK) rc = tc__put_row(archiver, meta, diag);
+  if (rc == TB_OK) rc = tc__put_row(sealer, meta, diag);
   tc__free_meta(meta);
   return rc;
 }
 
-static tb_rc add_to_note(struct tc_sealer *archiver, struct tc__file *file, uint64_t gen,
+static tb_rc add_to_note(struct tc_sealer *sealer, struct tc__file *file, uint64_t gen,
                          struct tb_diag *diag) {
-  TB_TRY(tc__mark_stale(archiver, diag));
-  return tc__amend(archiver, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
+  TB_TRY(tc__mark_stale(sealer, diag));
+  return tc__amend(sealer, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
 }
 
 /* A stream of which nothing was archived, or whose last meta is damaged, leaves a meta without a trace: its losses are
  * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says. Until
  * the catalog has its row, by which the next start finds it, the catalog is marked. */
-static tb_rc leave_note(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc leave_note(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
-  bool was_marked = archiver->stale_marked, is_there;
+  bool was_marked = sealer->stale_marked, is_there;
 
   if (file->losses.n == 0) return TB_OK;
   uint64_t gen = file->losses.items[0].first_gen;
-  TB_TRY(open_place(archiver, file, diag));
+  TB_TRY(open_place(sealer, file, diag));
   TB_TRY(find_meta(file, gen, &is_there, diag));
-  TB_TRY(is_there ? add_to_note(archiver, file, gen, diag) : make_note(archiver, file, gen, diag));
-  if (!was_marked && tc__catalog_takes_rows(archiver)) tc__unmark_stale(archiver);
+  TB_TRY(is_there ? add_to_note(sealer, file, gen, diag) : make_note(sealer, file, gen, diag));
+  if (!was_marked && tc__catalog_takes_rows(sealer)) tc__unmark_stale(sealer);
   memcpy(stream->note_day, file->day, sizeof file->day);
   stream->note_gen = gen;
   return TB_OK;
 }
 
-static tb_rc write_end(struct tc_sealer *archiver, struct tc__file *file, struct tb_diag *diag) {
+static tb_rc write_end(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
   struct tb_diag why = { 0 };
   const struct tc_settled *last = &stream->settled;
@@ -459,9 +458,9 @@ static tb_rc write_end(struct tc_sealer *archiver, struct tc__file *file, struct
   /* Of an earlier run: if nothing is settled the log has all that came of it. Where the start has looked, and could not
    * see all, it is looked for again. */
   if (!last->has_segment && (last->seq > 0 || stream->told_known))
-    TB_TRY(tc__find_note(archiver, stream, diag));
-  if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(archiver, file, diag);
-  tb_rc rc = tc__amend(archiver, stream->hex, last->has_segment ? last->day : stream->note_day,
+    TB_TRY(tc__find_note(sealer, stream, diag));
+  if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(sealer, file, diag);
+  tb_rc rc = tc__amend(sealer, stream->hex, last->has_segment ? last->day : stream->note_day,
                        last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
                        NULL, &why);
   if (rc == TB_OK) return TB_OK;
@@ -469,8 +468,8 @@ static tb_rc write_end(struct tc_sealer *archiver, struct tc__file *file, struct
     return tb_fail(diag, rc, "%s", why.text);
   /* Under the name of a segment it would be in the place of its row. */
   bool has_name = file->losses.n > 0 && file->losses.items[0].first_gen > last->last_gen;
-  if (has_name) TB_TRY(leave_note(archiver, file, diag));
-  tc__note_as(archiver, TC_WARN, file->stream->ref, "%s; the stream's %s", why.text,
+  if (has_name) TB_TRY(leave_note(sealer, file, diag));
+  tc__note_as(sealer, TC_WARN, file->stream->ref, "%s; the stream's %s", why.text,
               has_name             ? "losses have a meta of their own"
               : file->losses.n > 0 ? "losses are not noted"
                                    : "end is not noted");
@@ -494,47 +493,47 @@ static tb_rc remember_recent(struct tc__file *file) {
 }
 
 /* The first of the queue is published: everybody learns of it. */
-static tb_rc take_leave(struct tc_sealer *archiver, struct tc__file *file) {
+static tb_rc take_leave(struct tc_sealer *sealer, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
 
   if (file->settle_seq > stream->settled.seq) {
     stream->settled.seq = file->settle_seq;
     stream->settled.abandoned_gen = file->abandoned_gen;
   }
-  TB_TRY(tc__settle(archiver, stream)); /* may be said twice */
+  TB_TRY(tc__settle(sealer, stream)); /* may be said twice */
   if (file->segment != NULL) TB_TRY(remember_recent(file));
   if (file->segment != NULL) {
     char path[192];
     tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
-    tell_archived(archiver, file, path);
-    if (!file->offered) tc__offer(archiver, file, path);
-    tc_count(&archiver->opt.stats->segments_sealed, 1);
-    tc_count(&archiver->opt.stats->segment_bytes, file->segment->bytes);
+    tell_archived(sealer, file, path);
+    if (!file->offered) tc__offer(sealer, file, path);
+    tc_count(&sealer->opt.stats->segments_sealed, 1);
+    tc_count(&sealer->opt.stats->segment_bytes, file->segment->bytes);
   }
-  if (tc__ended_whole(file->ended)) tell_closed(archiver, stream);
+  if (tc__ended_whole(file->ended)) tell_closed(sealer, stream);
   if (stream->queued == file) stream->queued = NULL;
-  archiver->queue = file->next;
-  if (file->next == NULL) archiver->queue_tail = &archiver->queue;
-  archiver->queued--;
-  tc__take_late(archiver, file);
-  tc__mark_live(archiver, stream);
+  sealer->queue = file->next;
+  if (file->next == NULL) sealer->queue_tail = &sealer->queue;
+  sealer->queued--;
+  tc__take_late(sealer, file);
+  tc__mark_live(sealer, stream);
   tc__file_free(file);
   return TB_OK;
 }
 
-static tb_rc publish_some(struct tc_sealer *archiver, size_t n, struct tb_diag *diag) {
-  TB_TRY(to_disk(archiver, archiver->queue, n, diag));
-  TB_TRY(put_rows(archiver, archiver->queue, n, diag));
+static tb_rc publish_some(struct tc_sealer *sealer, size_t n, struct tb_diag *diag) {
+  TB_TRY(to_disk(sealer, sealer->queue, n, diag));
+  TB_TRY(put_rows(sealer, sealer->queue, n, diag));
   for (size_t i = 0; i < n; i++) {
-    struct tc__file *file = archiver->queue;
-    if (file->segment == NULL) TB_TRY(write_end(archiver, file, diag));
-    TB_TRY(take_leave(archiver, file));
+    struct tc__file *file = sealer->queue;
+    if (file->segment == NULL) TB_TRY(write_end(sealer, file, diag));
+    TB_TRY(take_leave(sealer, file));
   }
   return TB_OK;
 }
 
-static bool is_behind_losses(const struct tc_sealer *archiver, const struct tc__file *file) {
-  for (const struct tc__file *before = archiver->queue; before != file; before = before->next)
+static bool is_behind_losses(const struct tc_sealer *sealer, const struct tc__file *file) {
+  for (const struct tc__file *before = sealer->queue; before != file; before = before->next)
     if (before->segment == NULL && before->losses.n > 0 && before->stream == file->stream)
       return true;
   return false;
@@ -542,21 +541,21 @@ static bool is_behind_losses(const struct tc_sealer *archiver, const struct tc__
 
 /* Losses without a segment are noted in the stream's last meta before a segment behind them has its place: a start that
  * finds it takes all before it as told (sim_seeds, 77241), and noting them again would find another last meta (72125). */
-static size_t count_next(const struct tc_sealer *archiver) {
+static size_t count_next(const struct tc_sealer *sealer) {
   size_t n = 0;
 
-  for (const struct tc__file *file = archiver->queue; file != NULL && n < PUBLISH_AT_ONCE;
+  for (const struct tc__file *file = sealer->queue; file != NULL && n < PUBLISH_AT_ONCE;
        file = file->next, n++)
-    if (file->segment != NULL && is_behind_losses(archiver, file)) break;
+    if (file->segment != NULL && is_behind_losses(sealer, file)) break;
   return n;
 }
 
-tb_rc tc__publish_queue(struct tc_sealer *archiver, struct tb_diag *diag) {
-  while (archiver->queued > 0) {
-    if (tc__is_late(archiver)) return TB_AGAIN;
-    TB_TRY(publish_some(archiver, count_next(archiver), diag));
-    if (archiver->queued == 0) archiver->queued_bytes = 0;
-    tc_count(&archiver->opt.stats->segment_turns, 1);
+tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag) {
+  while (sealer->queued > 0) {
+    if (tc__is_late(sealer)) return TB_AGAIN;
+    TB_TRY(publish_some(sealer, count_next(sealer), diag));
+    if (sealer->queued == 0) sealer->queued_bytes = 0;
+    tc_count(&sealer->opt.stats->segment_turns, 1);
   }
   return TB_OK;
 }

@@ -13,27 +13,27 @@
 #include "base/clock.h"
 #include "collector/sealer/private.h"
 
-tb_rc tc__quarantine_file(struct tc_sealer *archiver, const struct tc_segment *segment,
+tb_rc tc__quarantine_file(struct tc_sealer *sealer, const struct tc_segment *segment,
                           struct tb_diag *diag) {
-  if (renameat(archiver->opt.dirs->open, segment->name, archiver->opt.dirs->quarantine,
+  if (renameat(sealer->opt.dirs->open, segment->name, sealer->opt.dirs->quarantine,
                segment->name) != 0)
     return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", segment->name, strerror(errno));
-  archiver->quarantine.changed = true;
+  sealer->quarantine.changed = true;
   return TB_OK;
 }
 
-tb_rc tc__put_trace_aside(struct tc_sealer *archiver, const struct tc__stream *stream, int dir_fd,
+tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           uint64_t gen, const char *why, struct tb_diag *diag) {
   char trace[32], name[TC_FILE_NAME_BYTES];
 
   tc_trace_name(gen, trace);
   tc_segment_name(stream->hex, gen, name);
-  if (renameat(dir_fd, trace, archiver->opt.dirs->quarantine, name) != 0)
+  if (renameat(dir_fd, trace, sealer->opt.dirs->quarantine, name) != 0)
     return errno == ENOENT
                ? TB_OK
                : tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
-  archiver->quarantine.changed = true;
-  tc__note_as(archiver, TC_ERROR, stream->ref,
+  sealer->quarantine.changed = true;
+  tc__note_as(sealer, TC_ERROR, stream->ref,
               "stream=%s gen=%" PRIu64 ": %s; its trace is in quarantine/%s, and it is made anew "
               "from the log",
               stream->hex, gen, why, name);
@@ -107,14 +107,14 @@ static bool is_part(const char *name) {
 }
 
 /* A part that cannot be looked at costs no other its turn; it is looked at again. */
-static tb_rc look_at(struct tc_sealer *archiver, const char *name, struct tb_diag *diag) {
-  struct tc__quarantine_pass *pass = archiver->quarantine.pass;
+static tb_rc look_at(struct tc_sealer *sealer, const char *name, struct tb_diag *diag) {
+  struct tc__quarantine_pass *pass = sealer->quarantine.pass;
   struct stat st;
 
   if (!is_part(name)) return TB_OK;
-  if (fstatat(archiver->opt.dirs->quarantine, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (fstatat(sealer->opt.dirs->quarantine, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return TB_OK;
-    tc__note_as(archiver, TC_ERROR, 0, "retention: quarantine/%s: %s", name, strerror(errno));
+    tc__note_as(sealer, TC_ERROR, 0, "retention: quarantine/%s: %s", name, strerror(errno));
     pass->unseen = true;
   } else if (S_ISREG(st.st_mode) && add_part(pass, name, &st) != TB_OK) {
     return tb_fail(diag, TB_NOMEM, "quarantine: no memory for its names");
@@ -123,15 +123,15 @@ static tb_rc look_at(struct tc_sealer *archiver, const char *name, struct tb_dia
 }
 
 /* TB_AGAIN: there are more, and the time is over. */
-static tb_rc list_some(struct tc_sealer *archiver, uint64_t until_ns, struct tb_diag *diag) {
-  struct tc__quarantine_pass *pass = archiver->quarantine.pass;
+static tb_rc list_some(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag) {
+  struct tc__quarantine_pass *pass = sealer->quarantine.pass;
   const char *name;
 
   while (pass->dir != NULL) {
     if (tc_mono_ns() >= until_ns) return TB_AGAIN;
     TB_TRY(tc_dir_next(pass->dir, "quarantine", diag, &name));
     if (name != NULL)
-      TB_TRY(look_at(archiver, name, diag));
+      TB_TRY(look_at(sealer, name, diag));
     else
       closedir(TB_MOVE(pass->dir));
   }
@@ -139,18 +139,18 @@ static tb_rc list_some(struct tc_sealer *archiver, uint64_t until_ns, struct tb_
 }
 
 /* Deletes the oldest while the rules say so. */
-static tb_rc delete_some(struct tc_sealer *archiver, uint64_t until_ns) {
-  struct tc__quarantine_pass *pass = archiver->quarantine.pass;
-  uint64_t disk_free = tc__disk_free(archiver);
+static tb_rc delete_some(struct tc_sealer *sealer, uint64_t until_ns) {
+  struct tc__quarantine_pass *pass = sealer->quarantine.pass;
+  uint64_t disk_free = tc__disk_free(sealer);
 
   while (pass->n > 0) {
     struct part *oldest = &pass->parts[0];
-    if (!tc_retention_takes(&archiver->retention, &pass->rules, pass->bytes, disk_free,
+    if (!tc_retention_takes(&sealer->retention, &pass->rules, pass->bytes, disk_free,
                             oldest->wall_ns))
       return TB_OK;
     if (tc_mono_ns() >= until_ns) return TB_AGAIN;
-    if (unlinkat(archiver->opt.dirs->quarantine, oldest->name, 0) != 0 && errno != ENOENT) {
-      tc__note_as(archiver, TC_ERROR, 0, "quarantine/%s: %s", oldest->name, strerror(errno));
+    if (unlinkat(sealer->opt.dirs->quarantine, oldest->name, 0) != 0 && errno != ENOENT) {
+      tc__note_as(sealer, TC_ERROR, 0, "quarantine/%s: %s", oldest->name, strerror(errno));
       return TB_OK;
     }
     pass->bytes -= oldest->bytes;
@@ -162,19 +162,19 @@ static tb_rc delete_some(struct tc_sealer *archiver, uint64_t until_ns) {
   return TB_OK;
 }
 
-static void end_pass(struct tc_sealer *archiver) {
-  struct tc__quarantine *seen = &archiver->quarantine;
+static void end_pass(struct tc_sealer *sealer) {
+  struct tc__quarantine *seen = &sealer->quarantine;
   const struct tc__quarantine_pass *pass = seen->pass;
 
   seen->files = pass->n;
   seen->bytes = pass->bytes;
   seen->changed |= pass->unseen;
   if (pass->n > 0) seen->oldest_wall_ns = pass->parts[0].wall_ns;
-  tc_gauge(&archiver->opt.stats->quarantine_bytes, seen->bytes);
-  tc_gauge(&archiver->opt.stats->quarantine_files, seen->files);
-  tc_count(&archiver->opt.stats->quarantine_expired, pass->gone);
+  tc_gauge(&sealer->opt.stats->quarantine_bytes, seen->bytes);
+  tc_gauge(&sealer->opt.stats->quarantine_files, seen->files);
+  tc_count(&sealer->opt.stats->quarantine_expired, pass->gone);
   if (pass->gone > 0)
-    tc__note(archiver, "retention: %zu unfinished generations deleted from quarantine", pass->gone);
+    tc__note(sealer, "retention: %zu unfinished generations deleted from quarantine", pass->gone);
 }
 
 void tc__quarantine_free(struct tc__quarantine *quarantine) {
@@ -186,24 +186,24 @@ void tc__quarantine_free(struct tc__quarantine *quarantine) {
   free(pass);
 }
 
-void tc__quarantine_go_on(struct tc_sealer *archiver, uint64_t until_ns) {
+void tc__quarantine_go_on(struct tc_sealer *sealer, uint64_t until_ns) {
   struct tb_diag diag = { 0 };
-  tb_rc rc = list_some(archiver, until_ns, &diag);
+  tb_rc rc = list_some(sealer, until_ns, &diag);
 
-  if (rc == TB_OK) rc = delete_some(archiver, until_ns);
+  if (rc == TB_OK) rc = delete_some(sealer, until_ns);
   if (rc == TB_AGAIN) return;
   if (rc == TB_OK) {
-    end_pass(archiver);
+    end_pass(sealer);
   } else {
-    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
-    archiver->quarantine.changed = true; /* it is looked at again */
+    tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
+    sealer->quarantine.changed = true; /* it is looked at again */
   }
-  tc__quarantine_free(&archiver->quarantine);
+  tc__quarantine_free(&sealer->quarantine);
 }
 
-void tc__quarantine_begin(struct tc_sealer *archiver) {
-  const struct tc_config *config = archiver->opt.config;
-  struct tc__quarantine *seen = &archiver->quarantine;
+void tc__quarantine_begin(struct tc_sealer *sealer) {
+  const struct tc_config *config = sealer->opt.config;
+  struct tc__quarantine *seen = &sealer->quarantine;
   const struct tc_retention_rules rules = { .age_ns = config->retention_age,
                                             .bytes = config->retention_quarantine_bytes,
                                             .free_bytes = config->retention_free_bytes };
@@ -212,11 +212,11 @@ void tc__quarantine_begin(struct tc_sealer *archiver) {
 
   if (seen->pass != NULL) return;
   if (!seen->changed &&
-      (seen->files == 0 || !tc_retention_takes(&archiver->retention, &rules, seen->bytes,
-                                               tc__disk_free(archiver), seen->oldest_wall_ns)))
+      (seen->files == 0 || !tc_retention_takes(&sealer->retention, &rules, seen->bytes,
+                                               tc__disk_free(sealer), seen->oldest_wall_ns)))
     return;
-  if (tc_dir_open(archiver->opt.dirs->quarantine, "quarantine", &diag, &dir) != TB_OK) {
-    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+  if (tc_dir_open(sealer->opt.dirs->quarantine, "quarantine", &diag, &dir) != TB_OK) {
+    tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
     return;
   }
   seen->pass = calloc(1, sizeof *seen->pass);

@@ -72,9 +72,9 @@ static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_me
   return rc == TB_NOTFOUND || rc == TB_CORRUPT ? TB_OK : tb_fail(diag, rc, "%s", why.text);
 }
 
-static tb_rc open_folder(const struct tc_sealer *archiver, const struct tc__stream *stream,
+static tb_rc open_folder(const struct tc_sealer *sealer, const struct tc__stream *stream,
                          const char *day, struct tb_diag *diag, int *out) {
-  *out = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+  *out = tc_statedir_stream(sealer->opt.dirs->archive, day, stream->hex, false);
   if (*out >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex, strerror(errno));
 }
@@ -84,7 +84,7 @@ static tb_rc open_folder(const struct tc_sealer *archiver, const struct tc__stre
  * than no start. */
 
 struct search {
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   struct tc__stream *stream;
   struct tb_diag *diag;
   bool missed; /* what could not be looked at */
@@ -94,7 +94,7 @@ static void miss(void *self, const char *text) {
   struct search *search = self;
 
   search->missed = true;
-  tc__note_as(search->archiver, TC_WARN, search->stream->ref,
+  tc__note_as(search->sealer, TC_WARN, search->stream->ref,
               "%s; losses of stream=%s that were told may be told again", text,
               search->stream->hex);
 }
@@ -126,12 +126,11 @@ static tb_rc look_at(void *self, const struct tc_archive_file *file) {
   return TB_OK;
 }
 
-static tb_rc walk_days(struct tc_sealer *archiver, struct tc__stream *stream,
-                       struct tb_diag *diag) {
+static tb_rc walk_days(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
-  struct search search = { .archiver = archiver, .stream = stream, .diag = &why };
-  tb_rc rc = tc_archive_walk_stream(archiver->opt.dirs->archive, stream->hex, look_at, miss,
-                                    &search, &why);
+  struct search search = { .sealer = sealer, .stream = stream, .diag = &why };
+  tb_rc rc =
+      tc_archive_walk_stream(sealer->opt.dirs->archive, stream->hex, look_at, miss, &search, &why);
 
   if (tc_rc_is_short(rc)) return tb_fail(diag, rc, "%s", why.text);
   if (rc != TB_OK) miss(&search, why.text);
@@ -139,40 +138,40 @@ static tb_rc walk_days(struct tc_sealer *archiver, struct tc__stream *stream,
   return TB_OK;
 }
 
-tb_rc tc__find_note(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
   if (stream->note_known || stream->note_day[0] != '\0') return TB_OK;
-  if (!tc__catalog_takes_rows(archiver)) return walk_days(archiver, stream, diag);
+  if (!tc__catalog_takes_rows(sealer)) return walk_days(sealer, stream, diag);
   tb_rc rc =
-      tc_catalog_note(archiver->catalog, stream->id, &why, stream->note_day, &stream->note_gen);
-  if (rc != TB_OK && (rc != TB_NOTFOUND || archiver->stale_marked))
-    return walk_days(archiver, stream, diag);
+      tc_catalog_note(sealer->catalog, stream->id, &why, stream->note_day, &stream->note_gen);
+  if (rc != TB_OK && (rc != TB_NOTFOUND || sealer->stale_marked))
+    return walk_days(sealer, stream, diag);
   stream->note_known = true;
   return TB_OK;
 }
 
 /* ---- the next start */
 
-tb_rc tc__learn_told(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+tb_rc tc__learn_told(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   const struct tc_settled *settled = &stream->settled;
   tc_meta *meta = NULL;
   char name[32];
   int dir_fd;
 
   if (stream->told_known) return TB_OK;
-  if (!settled->has_segment) TB_TRY(tc__find_note(archiver, stream, diag));
+  if (!settled->has_segment) TB_TRY(tc__find_note(sealer, stream, diag));
   stream->told_known = true;
   if (!settled->has_segment && stream->note_day[0] == '\0') return TB_OK;
   const char *day = settled->has_segment ? settled->day : stream->note_day;
-  TB_TRY(open_folder(archiver, stream, day, diag, &dir_fd));
+  TB_TRY(open_folder(sealer, stream, day, diag, &dir_fd));
   if (dir_fd < 0) return TB_OK;
   tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
   struct tb_diag why = { 0 };
   tb_rc rc = read_meta(dir_fd, name, &why, &meta);
   close(dir_fd);
   if (rc == TB_UNREADABLE) { /* better a loss told twice than no start */
-    tc__note_as(archiver, TC_ERROR, stream->ref,
+    tc__note_as(sealer, TC_ERROR, stream->ref,
                 "archive/%s/%s/%s; losses of the stream that it tells may be told again", day,
                 stream->hex, why.text);
     return TB_OK;

@@ -28,37 +28,37 @@ void tc__file_free(struct tc__file *file) {
   free(file);
 }
 
-static tb_rc mark_dirty(struct tc_sealer *archiver, struct tc__file *file) {
+static tb_rc mark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
   if (file->dirty) return TB_OK;
-  if (archiver->ndirty == archiver->dirty_cap) {
-    size_t cap = archiver->dirty_cap == 0 ? 64 : 2 * archiver->dirty_cap;
-    void *moved = reallocarray(archiver->dirty, cap, sizeof(struct tc__file *));
+  if (sealer->ndirty == sealer->dirty_cap) {
+    size_t cap = sealer->dirty_cap == 0 ? 64 : 2 * sealer->dirty_cap;
+    void *moved = reallocarray(sealer->dirty, cap, sizeof(struct tc__file *));
     if (moved == NULL) return TB_NOMEM;
-    archiver->dirty = moved;
-    archiver->dirty_cap = cap;
+    sealer->dirty = moved;
+    sealer->dirty_cap = cap;
   }
-  archiver->dirty[archiver->ndirty++] = file;
+  sealer->dirty[sealer->ndirty++] = file;
   file->dirty = true;
   return TB_OK;
 }
 
-static void unmark_dirty(struct tc_sealer *archiver, struct tc__file *file) {
+static void unmark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
   if (!file->dirty) return;
   file->dirty = false;
-  for (size_t i = archiver->ndirty; i-- > 0;) { /* it came last, as a rule */
-    if (archiver->dirty[i] != file) continue;
-    archiver->dirty[i] = archiver->dirty[--archiver->ndirty];
+  for (size_t i = sealer->ndirty; i-- > 0;) { /* it came last, as a rule */
+    if (sealer->dirty[i] != file) continue;
+    sealer->dirty[i] = sealer->dirty[--sealer->ndirty];
     return;
   }
 }
 
-tb_rc tc__flush_dirty(struct tc_sealer *archiver, bool to_disk, struct tb_diag *diag) {
-  while (archiver->ndirty > 0) {
-    struct tc__file *file = archiver->dirty[archiver->ndirty - 1];
+tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag) {
+  while (sealer->ndirty > 0) {
+    struct tc__file *file = sealer->dirty[sealer->ndirty - 1];
     TB_TRY(tc_segment_flush(file->segment, diag));
-    if (to_disk && archiver->opt.durable) tc_segment_to_disk(file->segment, false);
+    if (to_disk && sealer->opt.durable) tc_segment_to_disk(file->segment, false);
     file->dirty = false;
-    archiver->ndirty--;
+    sealer->ndirty--;
   }
   return TB_OK;
 }
@@ -69,11 +69,11 @@ static void settles(struct tc__file *file, uint64_t seq) {
   file->abandoned_gen = file->stream->abandoned_gen;
 }
 
-static void enqueue(struct tc_sealer *archiver, struct tc__file *file) {
-  *archiver->queue_tail = file;
-  archiver->queue_tail = &file->next;
-  archiver->queued++;
-  if (file->segment != NULL) archiver->queued_bytes += file->segment->bytes;
+static void enqueue(struct tc_sealer *sealer, struct tc__file *file) {
+  *sealer->queue_tail = file;
+  sealer->queue_tail = &file->next;
+  sealer->queued++;
+  if (file->segment != NULL) sealer->queued_bytes += file->segment->bytes;
   struct tc__stream *stream = file->stream;
   if (stream->queued == NULL) stream->queued_gen_max = 0;
   stream->queued = file;
@@ -90,36 +90,36 @@ struct tc__file *tc__file_new(struct tc__stream *stream) {
   return file;
 }
 
-static void seal_open(struct tc_sealer *archiver, struct tc__stream *stream) {
+static void seal_open(struct tc_sealer *sealer, struct tc__stream *stream) {
   struct tc__file *file = stream->open;
 
   assert(!file->segment->in_gen && file->segment->ngens > 0);
   stream->open = NULL;
   settles(file, file->segment->gens[file->segment->ngens - 1].last_seq);
-  enqueue(archiver, file);
+  enqueue(sealer, file);
 }
 
 /* A number that comes again: a file that still waits to be sealed has its name in open/, and its place
  * in the archive must be taken before the second one asks for it. */
-static tb_rc make_way(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen,
+static tb_rc make_way(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen,
                       struct tb_diag *diag) {
   if (stream->queued == NULL || gen > stream->queued_gen_max) return TB_OK;
-  for (struct tc__file *file = archiver->queue; file != NULL; file = file->next) {
+  for (struct tc__file *file = sealer->queue; file != NULL; file = file->next) {
     if (file->stream != stream || file->segment == NULL || file->segment->first_gen != gen)
       continue;
-    TB_TRY(tc__flush_dirty(archiver, true, diag));
-    return tc__publish_queue(archiver, diag);
+    TB_TRY(tc__flush_dirty(sealer, true, diag));
+    return tc__publish_queue(sealer, diag);
   }
   return TB_OK;
 }
 
-static tb_rc open_file(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen,
+static tb_rc open_file(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen,
                        uint64_t wall_ns, struct tb_diag *diag) {
-  TB_TRY(make_way(archiver, stream, gen, diag));
+  TB_TRY(make_way(sealer, stream, gen, diag));
   struct tc__file *file = tc__file_new(stream);
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  tb_rc rc = tc_segment_new(archiver->opt.dirs->open, stream->hex, gen, stream->header,
+  tb_rc rc = tc_segment_new(sealer->opt.dirs->open, stream->hex, gen, stream->header,
                             stream->header_len, diag, &file->segment);
   if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
   if (rc != TB_OK) {
@@ -137,36 +137,36 @@ static tb_rc open_file(struct tc_sealer *archiver, struct tc__stream *stream, ui
 }
 
 /* The last run gave it up, and told so; the log had no time to. */
-static void stays_given_up(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t gen) {
-  if (stream->open != NULL && stream->open->segment->ngens > 0) seal_open(archiver, stream);
+static void stays_given_up(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen) {
+  if (stream->open != NULL && stream->open->segment->ngens > 0) seal_open(sealer, stream);
   stream->abandoned_gen = gen;
   stream->run_broken = true;
 }
 
-static tb_rc take_batch(struct tc_sealer *archiver, struct tc__stream *stream,
+static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
                         const struct tc__item *item, struct tb_diag *diag) {
   uint64_t gen = item->gen;
 
   struct tc__file *file = stream->open;
   if (gen != stream->abandoned_gen && (file == NULL || !file->segment->in_gen) &&
       tc__told_of(stream, gen, item->seq) > 0)
-    stays_given_up(archiver, stream, gen);
+    stays_given_up(sealer, stream, gen);
   if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
     return tc__batch_was_told(stream, item) ? TB_OK : tc__losses_add_late(&stream->losses, item);
   /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
    * try that went no further. */
   if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
       (gen != stream->last_gen + 1 || stream->run_broken)) {
-    seal_open(archiver, stream);
+    seal_open(sealer, stream);
     file = NULL;
   }
   if (file == NULL) {
-    TB_TRY(open_file(archiver, stream, gen, item->wall_ns, diag));
+    TB_TRY(open_file(sealer, stream, gen, item->wall_ns, diag));
     file = stream->open;
   }
   /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
    * bytes stay in the order they came, and ordering will say so. */
-  TB_TRY(mark_dirty(archiver, file));
+  TB_TRY(mark_dirty(sealer, file));
   TB_TRY(
       tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
   file->segment->last_wall_ns = item->wall_ns;
@@ -175,18 +175,18 @@ static tb_rc take_batch(struct tc_sealer *archiver, struct tc__stream *stream,
 }
 
 /* What was cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage only. */
-static void put_rest_aside(struct tc_sealer *archiver, struct tc_segment *rest) {
+static void put_rest_aside(struct tc_sealer *sealer, struct tc_segment *rest) {
   struct tb_diag why = { 0 };
   tb_rc rc = tc_segment_flush(rest, &why);
 
-  if (rc == TB_OK) rc = tc__quarantine_file(archiver, rest, &why);
+  if (rc == TB_OK) rc = tc__quarantine_file(sealer, rest, &why);
   if (rc == TB_OK) return;
-  tc__note_as(archiver, TC_WARN, 0, "%s; what was there of an unfinished generation is not kept",
+  tc__note_as(sealer, TC_WARN, 0, "%s; what was there of an unfinished generation is not kept",
               why.text);
-  unlinkat(archiver->opt.dirs->open, rest->name, 0);
+  unlinkat(sealer->opt.dirs->open, rest->name, 0);
 }
 
-tb_rc tc__quarantine_open(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
+tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
@@ -203,29 +203,29 @@ tb_rc tc__quarantine_open(struct tc_sealer *archiver, struct tc__stream *stream,
   if (file->segment->ngens == 0) TB_TRY(tc__losses_move(&stream->losses, &file->losses));
   if (file->segment->ngens > 0) {
     struct tc_segment *rest;
-    TB_TRY(make_way(archiver, stream, now->gen, diag)); /* which may add losses of its own */
+    TB_TRY(make_way(sealer, stream, now->gen, diag)); /* which may add losses of its own */
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
-    put_rest_aside(archiver, rest);
+    put_rest_aside(sealer, rest);
     tc_segment_free(rest);
-    unmark_dirty(archiver, file);
-    seal_open(archiver, stream);
+    unmark_dirty(sealer, file);
+    seal_open(sealer, stream);
   } else {
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
-    TB_TRY(tc__quarantine_file(archiver, file->segment, diag));
-    unmark_dirty(archiver, file);
+    TB_TRY(tc__quarantine_file(sealer, file->segment, diag));
+    unmark_dirty(sealer, file);
     stream->open = NULL;
     tc__file_free(file);
   }
   stream->run_broken = true;
-  tc_count(&archiver->opt.stats->generations_broken, 1);
-  tc__note_as(archiver, TC_WARN, stream->ref,
+  tc_count(&sealer->opt.stats->generations_broken, 1);
+  tc__note_as(sealer, TC_WARN, stream->ref,
               "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
               loss.first_gen, why);
   if (!note_loss) return TB_OK;
   stream->abandoned_gen = loss.first_gen;
   if (tc__loss_was_told(stream, &loss)) return TB_OK;
-  tc__tell_lost(archiver, stream, &loss, why);
+  tc__tell_lost(sealer, stream, &loss, why);
   return tc__losses_add(&stream->losses, &loss);
 }
 
@@ -237,20 +237,19 @@ static bool past_limits(const struct tc_config *config, const struct tc_segment 
 
 /* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
  * offered once it has its place there: it may be refused. */
-static void generation_is_whole(struct tc_sealer *archiver, struct tc__stream *stream,
-                                uint64_t gen) {
+static void generation_is_whole(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen) {
   const struct tc_settled *settled = &stream->settled;
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
-  file->offered = archiver->opt.config->segment_generations_max > 1 || !settled->has_segment ||
+  file->offered = sealer->opt.config->segment_generations_max > 1 || !settled->has_segment ||
                   gen > settled->last_gen;
   if (file->offered) {
     char path[192];
     snprintf(path, sizeof path, "open/%s", file->segment->name);
-    tc__offer(archiver, file, path);
+    tc__offer(sealer, file, path);
   }
-  if (past_limits(archiver->opt.config, file->segment)) seal_open(archiver, stream);
+  if (past_limits(sealer->opt.config, file->segment)) seal_open(sealer, stream);
 }
 
 static tb_rc fail_memory(struct tb_diag *diag) {
@@ -258,14 +257,14 @@ static tb_rc fail_memory(struct tb_diag *diag) {
 }
 
 /* Its end has come, and is of no use: no more will come of it. */
-static tb_rc give_up_ended(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
+static tb_rc give_up_ended(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                            uint64_t seq, struct tb_diag *diag) {
-  TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
+  TB_TRY(tc__quarantine_open(sealer, stream, why, true, seq, diag));
   stream->abandoned_gen = 0;
   return TB_OK;
 }
 
-static tb_rc take_end(struct tc_sealer *archiver, struct tc__stream *stream,
+static tb_rc take_end(struct tc_sealer *sealer, struct tc__stream *stream,
                       const struct tc__item *item, struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
@@ -280,8 +279,7 @@ static tb_rc take_end(struct tc_sealer *archiver, struct tc__stream *stream,
   Tracecollect__V1__GenerationEnd *end =
       tracecollect__v1__generation_end__unpack(&heap.allocator, item->len, item->payload);
   if (end == NULL && heap.is_short) return fail_memory(diag);
-  if (end == NULL)
-    return give_up_ended(archiver, stream, "its end does not parse", item->seq, diag);
+  if (end == NULL) return give_up_ended(sealer, stream, "its end does not parse", item->seq, diag);
   struct tc_segment_claim claim = { .gen = item->gen,
                                     .seq = item->seq,
                                     .batches = end->batches,
@@ -292,10 +290,10 @@ static tb_rc take_end(struct tc_sealer *archiver, struct tc__stream *stream,
   TB_TRY(tc_segment_flush(file->segment, diag)); /* it is read as soon as it is whole */
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
-  if (rc == TB_BROKEN) return give_up_ended(archiver, stream, words.text, item->seq, diag);
+  if (rc == TB_BROKEN) return give_up_ended(sealer, stream, words.text, item->seq, diag);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
   file->segment->last_wall_ns = item->wall_ns;
-  generation_is_whole(archiver, stream, item->gen);
+  generation_is_whole(sealer, stream, item->gen);
   return TB_OK;
 }
 
@@ -319,7 +317,7 @@ static struct tc__loss loss_told(const struct tc__stream *stream,
   return loss;
 }
 
-static tb_rc take_loss(struct tc_sealer *archiver, struct tc__stream *stream,
+static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
                        const struct tc__item *item, struct tb_diag *diag) {
   struct tc__loss loss = { .seq = item->seq };
   struct tp_allocator heap;
@@ -334,21 +332,21 @@ static tb_rc take_loss(struct tc_sealer *archiver, struct tc__stream *stream,
     tracecollect__v1__loss__free_unpacked(told, NULL);
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
-  TB_TRY(tc__quarantine_open(archiver, stream, "abandoned by the agent", false, item->seq, diag));
+  TB_TRY(tc__quarantine_open(sealer, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
   if (!tc__loss_was_told(stream, &loss)) {
     TB_TRY(tc__losses_add(&stream->losses, &loss));
-    tc__tell_lost(archiver, stream, &loss, "");
+    tc__tell_lost(sealer, stream, &loss, "");
   }
   stream->abandoned_gen = 0;
-  if (stream->open != NULL) seal_open(archiver, stream);
+  if (stream->open != NULL) seal_open(sealer, stream);
   stream->run_broken = true;
   return TB_OK;
 }
 
 /* Notes losses, and the end if it is one (else ended is NULL), in the stream's last meta: the one that is
  * about to be written, or by rewriting it. */
-static tb_rc note_end(struct tc_sealer *archiver, struct tc__stream *stream, const char *ended,
+static tb_rc note_end(struct tc_sealer *sealer, struct tc__stream *stream, const char *ended,
                       uint64_t seq) {
   struct tc__file *file = stream->queued, *made = NULL;
 
@@ -362,7 +360,7 @@ static tb_rc note_end(struct tc_sealer *archiver, struct tc__stream *stream, con
     tc__file_free(made);
     return rc;
   }
-  if (made != NULL) enqueue(archiver, made);
+  if (made != NULL) enqueue(sealer, made);
   file->ended = ended;
   file->produced_batches = stream->counters.produced_batches;
   file->produced_bytes = stream->counters.produced_bytes;
@@ -370,31 +368,31 @@ static tb_rc note_end(struct tc_sealer *archiver, struct tc__stream *stream, con
   return TB_OK;
 }
 
-static tb_rc finish(struct tc_sealer *archiver, struct tc__stream *stream, const char *why,
+static tb_rc finish(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                     const char *ended, uint64_t seq, struct tb_diag *diag) {
-  TB_TRY(tc__quarantine_open(archiver, stream, why, true, seq, diag));
+  TB_TRY(tc__quarantine_open(sealer, stream, why, true, seq, diag));
   if (stream->open != NULL) {
     TB_TRY(tc_segment_flush(stream->open->segment, diag));
-    unmark_dirty(archiver, stream->open);
-    seal_open(archiver, stream);
+    unmark_dirty(sealer, stream->open);
+    seal_open(sealer, stream);
   }
-  TB_TRY(note_end(archiver, stream, ended, seq)); /* else it is tried again: it is not over yet */
+  TB_TRY(note_end(sealer, stream, ended, seq)); /* else it is tried again: it is not over yet */
   stream->over = true;
   stream->closed = tc__ended_whole(ended);
   stream->ran_another = strcmp(ended, "exec") == 0;
-  tc__mark_live(archiver, stream);
+  tc__mark_live(sealer, stream);
   return TB_OK;
 }
 
-tb_rc tc__archive_abandon(struct tc_sealer *archiver, struct tc__stream *stream,
+tb_rc tc__archive_abandon(struct tc_sealer *sealer, struct tc__stream *stream,
                           struct tb_diag *diag) {
   static const char why[] = "nobody came back to end it";
   struct tc__file *file = stream->open;
 
   if (stream->over) return TB_OK;
   if (file != NULL) /* with the number of its first record, as below */
-    TB_TRY(tc__quarantine_open(archiver, stream, why, true, file->segment->now.first_seq, diag));
-  return finish(archiver, stream, why, "unclean", stream->last_seq, diag);
+    TB_TRY(tc__quarantine_open(sealer, stream, why, true, file->segment->now.first_seq, diag));
+  return finish(sealer, stream, why, "unclean", stream->last_seq, diag);
 }
 
 /* And how the stream ended. */
@@ -417,7 +415,7 @@ static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *ite
   return TB_OK;
 }
 
-tb_rc tc__archive_record(struct tc_sealer *archiver, struct tc__stream *stream,
+tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag) {
   const char *ended;
   tb_rc rc = TB_OK;
@@ -430,12 +428,12 @@ tb_rc tc__archive_record(struct tc_sealer *archiver, struct tc__stream *stream,
       stream->go_version = tc_go_version(item->payload, item->len);
     }
     break;
-  case TP_BATCH: rc = take_batch(archiver, stream, item, diag); break;
-  case TP_GENEND: rc = take_end(archiver, stream, item, diag); break;
-  case TP_LOSS: rc = take_loss(archiver, stream, item, diag); break;
+  case TP_BATCH: rc = take_batch(sealer, stream, item, diag); break;
+  case TP_GENEND: rc = take_end(sealer, stream, item, diag); break;
+  case TP_LOSS: rc = take_loss(sealer, stream, item, diag); break;
   case TP_CLOSE:
     TB_TRY(take_counters(stream, item, &ended, diag));
-    rc = finish(archiver, stream, "the stream was closed in its middle", ended, item->seq, diag);
+    rc = finish(sealer, stream, "the stream was closed in its middle", ended, item->seq, diag);
     break;
   default:
     break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
@@ -447,13 +445,13 @@ tb_rc tc__archive_record(struct tc_sealer *archiver, struct tc__stream *stream,
 }
 
 /* What is whole in the open file is sealed; what is not goes on in a file of its own. */
-tb_rc tc__seal_border(struct tc_sealer *archiver, struct tc__stream *stream, struct tb_diag *diag) {
+tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 
   if (file == NULL || file->segment->ngens == 0) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (file->segment->in_gen) {
-    TB_TRY(make_way(archiver, stream, file->segment->now.gen, diag));
+    TB_TRY(make_way(sealer, stream, file->segment->now.gen, diag));
     rest = tc__file_new(stream);
     if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
     tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
@@ -463,33 +461,33 @@ tb_rc tc__seal_border(struct tc_sealer *archiver, struct tc__stream *stream, str
     }
     tc_day(rest->segment->first_wall_ns, rest->day);
   }
-  unmark_dirty(archiver, file);
-  seal_open(archiver, stream);
+  unmark_dirty(sealer, file);
+  seal_open(sealer, stream);
   stream->open = rest;
   return TB_OK;
 }
 
-tb_rc tc__seal_borders(struct tc_sealer *archiver, struct tb_diag *diag) {
-  if (archiver->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
-  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
-    TB_TRY(tc__seal_border(archiver, stream, diag));
+tb_rc tc__seal_borders(struct tc_sealer *sealer, struct tb_diag *diag) {
+  if (sealer->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
+  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
+    TB_TRY(tc__seal_border(sealer, stream, diag));
   return TB_OK;
 }
 
-tb_rc tc__archive_give_up(struct tc_sealer *archiver, struct tc__stream *stream, uint64_t seq,
+tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t seq,
                           struct tb_diag *diag) {
   uint64_t upto = stream->last_seq;
 
   if (stream->over) return TB_OK; /* settled with its end */
-  TB_TRY(tc__seal_border(archiver, stream, diag));
+  TB_TRY(tc__seal_border(sealer, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
     /* By this number the loss is known, if a crash brings these records again (archiver_told.c). */
-    TB_TRY(tc__quarantine_open(archiver, stream, "its end did not come in time", true,
+    TB_TRY(tc__quarantine_open(sealer, stream, "its end did not come in time", true,
                                file->segment->now.first_seq, diag));
   } else if (file != NULL) { /* a younger one: only what lies before it is meant */
     TB_TRY(tc__losses_move(&stream->losses, &file->losses));
     upto = file->segment->now.first_seq - 1;
   }
-  return note_end(archiver, stream, NULL, upto);
+  return note_end(sealer, stream, NULL, upto);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archiver while the log is replayed: records take the same way as live ones, except where the last
+/* The sealer while the log is replayed: records take the same way as live ones, except where the last
  * run published a segment and died before it could say so. */
 #include <assert.h>
 #include <errno.h>
@@ -42,24 +42,24 @@ bool tc__sync_names(int dir_fd) {
 
 /* Whether meta is of a segment of this stream, with its whole trace beside it. If so, its names are on the disk: the
  * last run may have died before it came to that, and the log will not keep the records any longer. */
-static tb_rc is_published(struct tc_sealer *archiver, const struct tc__stream *stream, int dir_fd,
+static tb_rc is_published(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
   *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&
          meta->sha256.len == 32;
   if (*out && !meta->expired) TB_TRY(trace_matches(dir_fd, meta, gen, diag, out));
-  if (!*out || !archiver->opt.durable || tc__sync_names(dir_fd)) return TB_OK;
+  if (!*out || !sealer->opt.durable || tc__sync_names(dir_fd)) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", meta->day, stream->hex,
                  strerror(errno));
 }
 
 /* The meta of a segment of this stream that begins with gen; NULL: there is none. What cannot be read now may be there:
  * that is an error. */
-static tb_rc find_published(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
+static tb_rc find_published(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                             uint64_t gen, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
   char name[32];
   bool published = false;
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+  int dir_fd = tc_statedir_stream(sealer->opt.dirs->archive, day, stream->hex, false);
 
   *out = NULL;
   if (dir_fd < 0 && errno == ENOENT) return TB_OK;
@@ -68,7 +68,7 @@ static tb_rc find_published(struct tc_sealer *archiver, struct tc__stream *strea
                    strerror(errno));
   tc_meta_name(gen, name);
   tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
-  if (rc == TB_OK) rc = is_published(archiver, stream, dir_fd, *out, gen, &why, &published);
+  if (rc == TB_OK) rc = is_published(sealer, stream, dir_fd, *out, gen, &why, &published);
   close(dir_fd);
   if (rc != TB_OK || !published) {
     tc_meta_free(*out);
@@ -78,13 +78,13 @@ static tb_rc find_published(struct tc_sealer *archiver, struct tc__stream *strea
   return tb_fail(diag, rc, "%s", why.text);
 }
 
-static tb_rc adopt(struct tc_sealer *archiver, struct tc__stream *stream, const tc_meta *meta,
+static tb_rc adopt(struct tc_sealer *sealer, struct tc__stream *stream, const tc_meta *meta,
                    uint64_t *out_skip_to, struct tb_diag *diag) {
   const Tracecollect__V1__GenerationMeta *first = meta->generations[0],
                                          *last = meta->generations[meta->n_generations - 1];
   struct tc_settled *settled = &stream->settled;
 
-  TB_TRY(tc__put_row(archiver, meta, diag));
+  TB_TRY(tc__put_row(sealer, meta, diag));
   memcpy(settled->day, meta->day, TC_DAY_BYTES);
   memcpy(settled->sha256, meta->sha256.data, sizeof settled->sha256);
   settled->has_segment = true;
@@ -97,7 +97,7 @@ static tb_rc adopt(struct tc_sealer *archiver, struct tc__stream *stream, const 
   stream->losses.n = stream->told.n = 0; /* those that came before it stand in it */
   TB_TRY(tc__told_by(stream, meta));
   *out_skip_to = last->last_seq;
-  return tc__settle(archiver, stream);
+  return tc__settle(sealer, stream);
 }
 
 static bool is_pending(const Tracecollect__V1__GenerationMeta *gen) {
@@ -112,8 +112,7 @@ static size_t count_pending(const tc_meta *meta) {
   return n;
 }
 
-static tb_rc offer_meta(struct tc_sealer *archiver, struct tc__stream *stream,
-                        const tc_meta *meta) {
+static tb_rc offer_meta(struct tc_sealer *sealer, struct tc__stream *stream, const tc_meta *meta) {
   if (count_pending(meta) == 0) {
     stream->begun = false; /* as below */
     return TB_OK;
@@ -139,23 +138,23 @@ static tb_rc offer_meta(struct tc_sealer *archiver, struct tc__stream *stream,
     struct tc_wall wall = tc_generation_wall(gen, meta->last_wall_ns);
     reply->first_wall_ns = wall.first_ns;
     reply->end_wall_ns = wall.last_ns;
-    tc_reply_queue_put(&archiver->outbox, reply);
+    tc_reply_queue_put(&sealer->replies, reply);
     stream->begun = true;
     stream->last_gen = gen->gen;
   }
   return TB_OK;
 }
 
-tb_rc tc__adopt_published(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
+tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to) {
   tc_meta *meta;
   tb_rc rc = TB_OK;
 
-  TB_TRY(find_published(archiver, stream, day, gen, diag, &meta));
+  TB_TRY(find_published(sealer, stream, day, gen, diag, &meta));
   if (meta != NULL && meta->generations[0]->first_seq == first_seq) {
-    rc = adopt(archiver, stream, meta, out_skip_to, diag);
-    if (rc == TB_OK && !meta->expired) rc = offer_meta(archiver, stream, meta);
+    rc = adopt(sealer, stream, meta, out_skip_to, diag);
+    if (rc == TB_OK && !meta->expired) rc = offer_meta(sealer, stream, meta);
   }
   tc_meta_free(meta);
   return rc;
@@ -163,11 +162,11 @@ tb_rc tc__adopt_published(struct tc_sealer *archiver, struct tc__stream *stream,
 
 /* What the last run published from this record on cannot be taken as it is: an earlier segment's names did not reach
  * the disk, these did. Nobody was told of it, and the log still has all of its records: it is made anew. */
-static tb_rc take_back(struct tc_sealer *archiver, struct tc__stream *stream, const char *day,
+static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                        uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];
   tc_meta *meta = NULL;
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, stream->hex, false);
+  int dir_fd = tc_statedir_stream(sealer->opt.dirs->archive, day, stream->hex, false);
 
   if (dir_fd < 0 && errno == ENOENT) return TB_OK;
   if (dir_fd < 0)
@@ -180,7 +179,7 @@ static tb_rc take_back(struct tc_sealer *archiver, struct tc__stream *stream, co
   bool ours = has_meta ? meta->generations[0]->first_seq == first_seq : rc != TB_OK;
   tc_meta_free(meta);
   if (rc == TB_UNREADABLE) {
-    rc = tc__put_trace_aside(archiver, stream, dir_fd, gen, diag->text, diag);
+    rc = tc__put_trace_aside(sealer, stream, dir_fd, gen, diag->text, diag);
     if (rc == TB_OK) tb_diag_clear(diag);
     close(dir_fd);
     return rc;
@@ -197,39 +196,38 @@ static tb_rc take_back(struct tc_sealer *archiver, struct tc__stream *stream, co
   return rc;
 }
 
-const struct tc_settled *tc_sealer_settled(const struct tc_sealer *archiver, uint32_t ref) {
-  const uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
+const struct tc_settled *tc_sealer_settled(const struct tc_sealer *sealer, uint32_t ref) {
+  const uint64_t *slot = tb_map_find(&sealer->by_ref, ref);
 
   assert(slot != NULL);
   return &((const struct tc__stream *)(uintptr_t)*slot)->settled;
 }
 
 /* A log may hold more whole generations than there are descriptors. Where the disk has no place for them they stay. */
-static tb_rc publish_replayed(struct tc_sealer *archiver, struct tb_diag *diag) {
-  tb_rc rc = tc__flush_dirty(archiver, true, diag);
+static tb_rc publish_replayed(struct tc_sealer *sealer, struct tb_diag *diag) {
+  tb_rc rc = tc__flush_dirty(sealer, true, diag);
 
-  if (rc == TB_OK) rc = tc__publish_queue(archiver, diag);
+  if (rc == TB_OK) rc = tc__publish_queue(sealer, diag);
   if (!tc_rc_is_full(rc)) return rc;
   tb_diag_clear(diag);
   return TB_OK;
 }
 
-tb_rc tc_sealer_replay(struct tc_sealer *archiver, uint32_t ref, unsigned kind, uint64_t seq,
+tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, uint64_t seq,
                        uint64_t gen, const unsigned char *payload, uint32_t len, uint32_t crc,
                        uint64_t wall_ns, struct tb_diag *diag, uint64_t *out_skip_to) {
-  struct tc__stream *stream = tc__sealer_stream(archiver, ref);
+  struct tc__stream *stream = tc__sealer_stream(sealer, ref);
 
   *out_skip_to = 0;
   assert(stream != NULL);
-  if (kind != TP_HEADER)
-    TB_TRY(tc__learn_told(archiver, stream, diag)); /* of an idle one: nothing */
+  if (kind != TP_HEADER) TB_TRY(tc__learn_told(sealer, stream, diag)); /* of an idle one: nothing */
   if (kind == TP_BATCH && (stream->open == NULL || !stream->open->segment->in_gen)) {
     char day[TC_DAY_BYTES];
     tc_day(wall_ns, day);
     if (stream->open == NULL && stream->queued == NULL)
-      TB_TRY(tc__adopt_published(archiver, stream, day, gen, seq, diag, out_skip_to));
+      TB_TRY(tc__adopt_published(sealer, stream, day, gen, seq, diag, out_skip_to));
     if (*out_skip_to != 0) return TB_OK;
-    TB_TRY(take_back(archiver, stream, day, gen, seq, diag));
+    TB_TRY(take_back(sealer, stream, day, gen, seq, diag));
   }
   struct tc__item item = { .kind = kind,
                            .seq = seq,
@@ -238,21 +236,21 @@ tb_rc tc_sealer_replay(struct tc_sealer *archiver, uint32_t ref, unsigned kind, 
                            .payload = payload,
                            .len = len,
                            .crc = crc };
-  TB_TRY(tc__archive_record(archiver, stream, &item, diag));
-  return archiver->queued < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(archiver, diag);
+  TB_TRY(tc__archive_record(sealer, stream, &item, diag));
+  return sealer->queued < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(sealer, diag);
 }
 
-tb_rc tc_sealer_replay_flush(struct tc_sealer *archiver, struct tb_diag *diag) {
-  return tc__flush_dirty(archiver, false, diag);
+tb_rc tc_sealer_replay_flush(struct tc_sealer *sealer, struct tb_diag *diag) {
+  return tc__flush_dirty(sealer, false, diag);
 }
 
-tb_rc tc_sealer_replay_gap(struct tc_sealer *archiver, uint32_t ref, uint64_t first_seq,
+tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t first_seq,
                            uint64_t last_seq, struct tb_diag *diag) {
-  struct tc__stream *stream = tc__sealer_stream(archiver, ref);
+  struct tc__stream *stream = tc__sealer_stream(sealer, ref);
 
   assert(stream != NULL);
-  TB_TRY(tc__learn_told(archiver, stream, diag));
-  tc__note_as(archiver, TC_ERROR, ref,
+  TB_TRY(tc__learn_told(sealer, stream, diag));
+  tc__note_as(sealer, TC_ERROR, ref,
               "stream=%s seq=%" PRIu64 "..%" PRIu64
               ": these records are damaged in the log; their generations are lost",
               stream->hex, first_seq, last_seq);
@@ -263,41 +261,41 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *archiver, uint32_t ref, uint64_t fi
                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED };
   if (stream->open != NULL && stream->open->segment->in_gen)
     gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
-  TB_TRY(tc__quarantine_open(archiver, stream, "records of it are damaged in the log", true,
-                             last_seq, diag));
+  TB_TRY(tc__quarantine_open(sealer, stream, "records of it are damaged in the log", true, last_seq,
+                             diag));
   stream->run_broken = stream->damaged = true;
   return tc__loss_was_told(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
 }
 
 /* What recovery found out must not be found out again: the damaged file goes, and its gap would be a
  * hole that nobody knows of. */
-static tb_rc put_gaps_down(struct tc_sealer *archiver) {
-  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next) {
+static tb_rc put_gaps_down(struct tc_sealer *sealer) {
+  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
     if (!stream->damaged) continue;
     struct tc_work *work = calloc(1, sizeof *work);
     if (work == NULL) return TB_NOMEM;
     work->kind = TC_WORK_CHECKPOINT;
     work->stream = stream->ref;
-    *archiver->work_tail = work;
-    archiver->work_tail = &work->next;
+    *sealer->work_tail = work;
+    sealer->work_tail = &work->next;
     stream->damaged = false;
   }
   return TB_OK;
 }
 
-tb_rc tc_sealer_replay_done(struct tc_sealer *archiver, uint64_t end_lsn, struct tb_diag *diag) {
-  archiver->end_lsn = end_lsn;
-  tc__take_totals(archiver); /* with what was adopted */
-  if (put_gaps_down(archiver) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct tb_diag *diag) {
+  sealer->end_lsn = end_lsn;
+  tc__take_totals(sealer); /* with what was adopted */
+  if (put_gaps_down(sealer) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
-  for (struct tc__stream *stream = archiver->streams; stream != NULL; stream = stream->next)
+  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
   /* The disk has the log to read, and what was taken up to write once somebody is there to wait for it. */
-  return tc__flush_dirty(archiver, false, diag);
+  return tc__flush_dirty(sealer, false, diag);
 }
 
 struct pending {
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   tb_rc (*stream_of)(void *self, const unsigned char id[16], const char *identity,
                      const char *service, const char *instance, uint32_t *out_ref);
   void *self;
@@ -311,17 +309,17 @@ struct pending {
 
 /* The row's meta, NULL: tracectl verify tells what is wrong with it, there is nothing to offer. If it has more verdicts
  * than its row it got them in the last run, which may have been killed before their name was on the disk: it is now. */
-static tb_rc read_meta(const struct tc_sealer *archiver, const char *day, const char *hex,
+static tb_rc read_meta(const struct tc_sealer *sealer, const char *day, const char *hex,
                        uint64_t first_gen, struct tb_diag *diag, tc_meta **out) {
   char name[32];
-  int dir_fd = tc_statedir_stream(archiver->opt.dirs->archive, day, hex, false);
+  int dir_fd = tc_statedir_stream(sealer->opt.dirs->archive, day, hex, false);
   tb_rc rc = TB_OK;
 
   *out = NULL;
   if (dir_fd < 0) return TB_OK;
   tc_meta_name(first_gen, name);
   if (tc_meta_read(dir_fd, name, NULL, out) == TB_OK &&
-      count_pending(*out) < (*out)->n_generations && archiver->opt.durable && fsync(dir_fd) != 0)
+      count_pending(*out) < (*out)->n_generations && sealer->opt.durable && fsync(dir_fd) != 0)
     rc = tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, hex, strerror(errno));
   close(dir_fd);
   return rc;
@@ -358,15 +356,15 @@ static tb_rc offer(struct pending *pending, const struct tc_segment_row *row) {
   day[TC_DAY_BYTES - 1] = '\0';
   if (!tc_day_valid(day)) return TB_OK;
   tc_hex(row->stream, sizeof row->stream, hex);
-  tb_rc rc = read_meta(pending->archiver, day, hex, row->first_gen, pending->diag, &meta);
+  tb_rc rc = read_meta(pending->sealer, day, hex, row->first_gen, pending->diag, &meta);
   if (rc != TB_OK || meta == NULL || meta->n_generations == 0) {
     tc_meta_free(meta);
     return rc;
   }
   rc = pending->stream_of(pending->self, row->stream, meta->identity, row->service, row->instance,
                           &ref);
-  struct tc__stream *stream = rc == TB_OK ? tc__sealer_stream(pending->archiver, ref) : NULL;
-  if (stream != NULL) rc = offer_meta(pending->archiver, stream, meta);
+  struct tc__stream *stream = rc == TB_OK ? tc__sealer_stream(pending->sealer, ref) : NULL;
+  if (stream != NULL) rc = offer_meta(pending->sealer, stream, meta);
   if (rc == TB_OK && count_pending(meta) < meta->n_generations)
     return remember_ahead(pending, meta);
   tc_meta_free(meta);
@@ -385,40 +383,38 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
 }
 
 static tb_rc put_ahead(struct pending *pending) {
-  struct tc_sealer *archiver = pending->archiver;
+  struct tc_sealer *sealer = pending->sealer;
   struct tb_diag why = { 0 };
 
-  if (pending->nahead == 0 || !tc__catalog_takes_rows(archiver)) return TB_OK;
-  tb_rc rc = tc_catalog_begin(archiver->catalog, &why);
+  if (pending->nahead == 0 || !tc__catalog_takes_rows(sealer)) return TB_OK;
+  tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
   for (size_t i = 0; rc == TB_OK && i < pending->nahead; i++)
-    rc = tc_catalog_put(archiver->catalog, pending->ahead[i], &why);
-  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &why);
-  return rc == TB_OK ? TB_OK : tc__catalog_failed(archiver, &why, pending->diag);
+    rc = tc_catalog_put(sealer->catalog, pending->ahead[i], &why);
+  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &why);
+  return rc == TB_OK ? TB_OK : tc__catalog_failed(sealer, &why, pending->diag);
 }
 
 /* A catalog that cannot be read to its end is made anew, and gone on with behind the row that was offered last. */
 static tb_rc offer_rows(struct pending *pending) {
-  struct tc_sealer *archiver = pending->archiver;
+  struct tc_sealer *sealer = pending->sealer;
   struct tb_diag why = { 0 };
 
-  if (!tc__catalog_takes_rows(archiver)) return TB_OK;
-  tb_rc rc = tc_catalog_pending(archiver->catalog, offer_row, pending, &why);
+  if (!tc__catalog_takes_rows(sealer)) return TB_OK;
+  tb_rc rc = tc_catalog_pending(sealer->catalog, offer_row, pending, &why);
   if (rc == TB_OK || pending->has_failed) return rc;
   if (rc != TB_CORRUPT) return tb_fail(pending->diag, rc, "%s", why.text);
-  TB_TRY(tc__catalog_failed(archiver, &why, pending->diag));
-  tc__rebuild_catalog(archiver);
-  if (!tc__catalog_takes_rows(archiver)) return TB_OK; /* told; the next start offers them */
-  return tc_catalog_pending(archiver->catalog, offer_row, pending, pending->diag);
+  TB_TRY(tc__catalog_failed(sealer, &why, pending->diag));
+  tc__rebuild_catalog(sealer);
+  if (!tc__catalog_takes_rows(sealer)) return TB_OK; /* told; the next start offers them */
+  return tc_catalog_pending(sealer->catalog, offer_row, pending, pending->diag);
 }
 
-tb_rc tc_sealer_offer_pending(struct tc_sealer *archiver,
+tb_rc tc_sealer_offer_pending(struct tc_sealer *sealer,
                               tb_rc (*stream_of)(void *self, const unsigned char id[16],
                                                  const char *identity, const char *service,
                                                  const char *instance, uint32_t *out_ref),
                               void *self, struct tb_diag *diag) {
-  struct pending pending = {
-    .archiver = archiver, .stream_of = stream_of, .self = self, .diag = diag
-  };
+  struct pending pending = { .sealer = sealer, .stream_of = stream_of, .self = self, .diag = diag };
 
   tb_rc rc = offer_rows(&pending);
   if (rc == TB_OK) rc = put_ahead(&pending); /* not while rows are walked */

@@ -21,7 +21,7 @@ static const uint64_t SLICE_NS = 20000000;
 static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
 
 struct tc__round {
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   struct tc_retention_rules rules;
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
@@ -37,29 +37,29 @@ struct tc__round {
   bool at_services;
 };
 
-uint64_t tc__disk_free(const struct tc_sealer *archiver) {
+uint64_t tc__disk_free(const struct tc_sealer *sealer) {
   struct statvfs fs;
 
-  if (fstatvfs(archiver->opt.dirs->state, &fs) != 0) return UINT64_MAX;
+  if (fstatvfs(sealer->opt.dirs->state, &fs) != 0) return UINT64_MAX;
   return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
 /* Before the first is taken away. */
-static bool begin(struct tc_sealer *archiver) {
+static bool begin(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };
 
-  if (archiver->stale_marked) return true;
-  archiver->half_gone.marked = tc__mark_stale(archiver, &diag) == TB_OK;
-  if (!archiver->half_gone.marked) tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
-  return archiver->half_gone.marked;
+  if (sealer->stale_marked) return true;
+  sealer->half_gone.marked = tc__mark_stale(sealer, &diag) == TB_OK;
+  if (!sealer->half_gone.marked) tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
+  return sealer->half_gone.marked;
 }
 
 /* Nothing is half gone any more. Where the catalog failed meanwhile the mark is for that, too. */
-static void end(struct tc_sealer *archiver) {
-  struct tc__half_gone *half = &archiver->half_gone;
+static void end(struct tc_sealer *sealer) {
+  struct tc__half_gone *half = &sealer->half_gone;
 
-  if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(archiver)) return;
-  tc__unmark_stale(archiver);
+  if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(sealer)) return;
+  tc__unmark_stale(sealer);
   half->marked = false;
 }
 
@@ -70,11 +70,11 @@ static void on_done(void *self, const struct tc_segment_row *row, const struct t
   if (diag->rc == TB_OK) {
     round->taken++;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
-    tc_retention_took(&round->archiver->retention, row->bytes);
+    tc_retention_took(&round->sealer->retention, row->bytes);
     return;
   }
   if (round->failed++ < TOLD_MAX)
-    tc__note_as(round->archiver, TC_ERROR, 0, "retention: %s", diag->text);
+    tc__note_as(round->sealer, TC_ERROR, 0, "retention: %s", diag->text);
   /* What is corrupt or unreadable is left for the next round or tracectl verify: the disk must not fill. */
   if (diag->rc != TB_CORRUPT && diag->rc != TB_UNREADABLE && diag->rc != TB_IO)
     round->is_stuck = true;
@@ -97,8 +97,8 @@ static tb_rc collect_service(void *self, const char *service, uint64_t service_b
 }
 
 /* Its publication is tried again, with the row it has now. */
-static bool is_queued(const struct tc_sealer *archiver, const struct tc_segment_row *row) {
-  for (const struct tc__file *file = archiver->queue; file != NULL; file = file->next)
+static bool is_queued(const struct tc_sealer *sealer, const struct tc_segment_row *row) {
+  for (const struct tc__file *file = sealer->queue; file != NULL; file = file->next)
     if (file->segment != NULL && file->segment->first_gen == row->first_gen &&
         memcmp(file->stream->id, row->stream, sizeof row->stream) == 0)
       return true;
@@ -140,15 +140,15 @@ static bool takes(const struct tc__round *round, const struct plan *plan, const 
 /* The next ones that the rules take, from rows[*at] on. */
 static size_t choose_some(struct tc__round *round, const char *service, size_t *at,
                           const struct tc_segment_row *chosen[]) {
-  struct plan plan = { .retention = round->archiver->retention,
-                       .archive_bytes = atomic_load(&round->archiver->opt.stats->archive_bytes),
-                       .disk_free = tc__disk_free(round->archiver),
+  struct plan plan = { .retention = round->sealer->retention,
+                       .archive_bytes = atomic_load(&round->sealer->opt.stats->archive_bytes),
+                       .disk_free = tc__disk_free(round->sealer),
                        .service_over = round->service_over };
   size_t n = 0;
 
   for (; *at < round->nrows && n < TC__EXPIRE_MAX && plan.bytes < BATCH_BYTES; ++*at) {
     const struct tc_segment_row *row = &round->rows[*at];
-    if (is_queued(round->archiver, row)) continue;
+    if (is_queued(round->sealer, row)) continue;
     if (!takes(round, &plan, service, row)) break;
     choose(&plan, row->bytes);
     chosen[n++] = row;
@@ -157,11 +157,11 @@ static size_t choose_some(struct tc__round *round, const char *service, size_t *
 }
 
 /* The round ends; the next one has a new catalog. */
-static void catalog_is_unread(struct tc_sealer *archiver, const struct tb_diag *why) {
+static void catalog_is_unread(struct tc_sealer *sealer, const struct tb_diag *why) {
   struct tb_diag diag = { 0 };
 
-  if (tc__catalog_failed(archiver, why, &diag) != TB_OK)
-    tc__note_as(archiver, TC_ERROR, 0, "retention: %s", diag.text);
+  if (tc__catalog_failed(sealer, why, &diag) != TB_OK)
+    tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
 }
 
 static void go_behind(struct tc__round *round, size_t at) {
@@ -173,27 +173,27 @@ static void go_behind(struct tc__round *round, size_t at) {
 /* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
  * knows neither what there is nor how much: the rebuilt one does. */
 static enum step take_some(struct tc__round *round, const char *service) {
-  struct tc_sealer *archiver = round->archiver;
+  struct tc_sealer *sealer = round->sealer;
   struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 7 / 8 };
   const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   struct tb_diag diag = { 0 };
   size_t at = 0, n;
 
   round->nrows = 0;
-  if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
-  if (tc_catalog_oldest(archiver->catalog, service, round->has_after ? &round->after : NULL,
-                        AT_ONCE, collect, round, &diag) != TB_OK) {
-    catalog_is_unread(archiver, &diag);
+  if (!tc__catalog_takes_rows(sealer)) return STEP_DONE;
+  if (tc_catalog_oldest(sealer->catalog, service, round->has_after ? &round->after : NULL, AT_ONCE,
+                        collect, round, &diag) != TB_OK) {
+    catalog_is_unread(sealer, &diag);
     return STEP_DONE;
   }
   while ((n = choose_some(round, service, &at, chosen)) > 0) {
     if (tc_mono_ns() >= expiry.until_ns) return STEP_LATER;
-    if (!begin(archiver)) return STEP_DONE;
-    size_t done = tc__expire(archiver, chosen, n, &expiry);
+    if (!begin(sealer)) return STEP_DONE;
+    size_t done = tc__expire(sealer, chosen, n, &expiry);
     at = (size_t)(chosen[done - 1] - round->rows) + 1;
     go_behind(round, at);
-    if (!tc__catalog_takes_rows(archiver)) return STEP_DONE;
-    tc__take_totals(archiver);
+    if (!tc__catalog_takes_rows(sealer)) return STEP_DONE;
+    tc__take_totals(sealer);
     if (round->is_stuck) return STEP_DONE;
   }
   go_behind(round, at);
@@ -214,10 +214,10 @@ static void find_services(struct tc__round *round) {
   struct tb_diag diag = { 0 };
 
   round->at_services = true;
-  if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->archiver) &&
-      tc_catalog_heavy(round->archiver->catalog, round->rules.service_bytes, collect_service, round,
+  if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->sealer) &&
+      tc_catalog_heavy(round->sealer->catalog, round->rules.service_bytes, collect_service, round,
                        &diag) != TB_OK)
-    catalog_is_unread(round->archiver, &diag);
+    catalog_is_unread(round->sealer, &diag);
   if (round->nservices > 0) round->service_over = round->over[0];
 }
 
@@ -235,22 +235,22 @@ static bool go_on(struct tc__round *round) {
   return true;
 }
 
-static struct tc__round *begin_round(struct tc_sealer *archiver, bool is_timed) {
-  const struct tc_config *config = archiver->opt.config;
+static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
+  const struct tc_config *config = sealer->opt.config;
 
-  tc_retention_round(&archiver->retention, tc_wall_ns(), tc_mono_ns(),
-                     atomic_load(&archiver->opt.stats->archive_bytes));
-  if (archiver->retention.clock_jumped) {
-    atomic_store(&archiver->opt.stats->clock_jumped, true);
-    tc__note_as(archiver, TC_WARN, 0,
+  tc_retention_round(&sealer->retention, tc_wall_ns(), tc_mono_ns(),
+                     atomic_load(&sealer->opt.stats->archive_bytes));
+  if (sealer->retention.clock_jumped) {
+    atomic_store(&sealer->opt.stats->clock_jumped, true);
+    tc__note_as(sealer, TC_WARN, 0,
                 "retention: the wall clock jumped by more than an hour; nothing is deleted "
                 "by age for an hour");
   }
-  if (is_timed) tc__quarantine_begin(archiver);
-  if (!tc__catalog_takes_rows(archiver)) return NULL;
+  if (is_timed) tc__quarantine_begin(sealer);
+  if (!tc__catalog_takes_rows(sealer)) return NULL;
   struct tc__round *round = calloc(1, sizeof *round);
   if (round == NULL) return NULL;
-  round->archiver = archiver;
+  round->sealer = sealer;
   round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age,
                                               .bytes = config->retention_bytes,
                                               .free_bytes = config->retention_free_bytes,
@@ -260,91 +260,91 @@ static struct tc__round *begin_round(struct tc_sealer *archiver, bool is_timed) 
 
 /* Under load there are many small rounds: they are noted together. */
 static void end_round(struct tc__round *round) {
-  struct tc_sealer *archiver = round->archiver;
+  struct tc_sealer *sealer = round->sealer;
   uint64_t now = tc_mono_ns();
 
-  end(archiver);
-  archiver->retained_bytes = atomic_load(&archiver->opt.stats->archive_bytes);
-  archiver->retained_segments += round->taken;
+  end(sealer);
+  sealer->retained_bytes = atomic_load(&sealer->opt.stats->archive_bytes);
+  sealer->retained_segments += round->taken;
   if (round->failed > TOLD_MAX)
-    tc__note_as(archiver, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
+    tc__note_as(sealer, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
                 round->failed - TOLD_MAX);
-  if (archiver->retained_segments == 0) return;
-  if (archiver->retained_note_ns != 0 &&
-      now - archiver->retained_note_ns < archiver->opt.config->retention_every)
+  if (sealer->retained_segments == 0) return;
+  if (sealer->retained_note_ns != 0 &&
+      now - sealer->retained_note_ns < sealer->opt.config->retention_every)
     return;
-  archiver->retained_note_ns = now;
-  tc__note(archiver, "retention: %" PRIu64 " segments deleted, their metas stay",
-           archiver->retained_segments);
-  archiver->retained_segments = 0;
+  sealer->retained_note_ns = now;
+  tc__note(sealer, "retention: %" PRIu64 " segments deleted, their metas stay",
+           sealer->retained_segments);
+  sealer->retained_segments = 0;
 }
 
 /* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next one. */
-static bool is_pressed(const struct tc_sealer *archiver) {
-  const struct tc_config *config = archiver->opt.config;
+static bool is_pressed(const struct tc_sealer *sealer) {
+  const struct tc_config *config = sealer->opt.config;
   const struct tc_retention_rules rules = {
     .bytes = config->retention_bytes + config->retention_bytes / SIZE_PART,
     .free_bytes = config->retention_free_bytes - config->retention_free_bytes / SIZE_PART
   };
-  uint64_t bytes = atomic_load(&archiver->opt.stats->archive_bytes),
-           free_bytes = atomic_load(&archiver->opt.stats->disk_free_bytes);
+  uint64_t bytes = atomic_load(&sealer->opt.stats->archive_bytes),
+           free_bytes = atomic_load(&sealer->opt.stats->disk_free_bytes);
 
   if (free_bytes == 0) free_bytes = UINT64_MAX; /* not looked at yet */
-  return archiver->retained && bytes > archiver->retained_bytes &&
+  return sealer->retained && bytes > sealer->retained_bytes &&
          tc_retention_is_pressed(&rules, bytes, free_bytes);
 }
 
-static void begin_due(struct tc_sealer *archiver) {
-  uint64_t every = archiver->opt.config->retention_every;
+static void begin_due(struct tc_sealer *sealer) {
+  uint64_t every = sealer->opt.config->retention_every;
 
   if (every == 0) return;
-  bool is_timed = tc_retention_is_due(&archiver->retention, every, tc_mono_ns());
-  if (!is_timed && !is_pressed(archiver)) return;
-  archiver->retained = true;
-  archiver->round = begin_round(archiver, is_timed);
+  bool is_timed = tc_retention_is_due(&sealer->retention, every, tc_mono_ns());
+  if (!is_timed && !is_pressed(sealer)) return;
+  sealer->retained = true;
+  sealer->round = begin_round(sealer, is_timed);
 }
 
-bool tc__retains(const struct tc_sealer *archiver) {
-  return archiver->round != NULL || archiver->quarantine.pass != NULL;
+bool tc__retains(const struct tc_sealer *sealer) {
+  return sealer->round != NULL || sealer->quarantine.pass != NULL;
 }
 
 /* True: there is more to do. */
-static bool do_slice(struct tc_sealer *archiver) {
+static bool do_slice(struct tc_sealer *sealer) {
   uint64_t until_ns = tc_mono_ns() + SLICE_NS;
 
-  tc_count(&archiver->opt.stats->segment_turns, 1);
-  tc_count(&archiver->opt.stats->retention_slices, 1);
-  if (archiver->quarantine.pass != NULL) {
-    tc__quarantine_go_on(archiver, until_ns);
-  } else if (go_on(archiver->round)) {
-    end_round(archiver->round);
-    free(TB_MOVE(archiver->round));
+  tc_count(&sealer->opt.stats->segment_turns, 1);
+  tc_count(&sealer->opt.stats->retention_slices, 1);
+  if (sealer->quarantine.pass != NULL) {
+    tc__quarantine_go_on(sealer, until_ns);
+  } else if (go_on(sealer->round)) {
+    end_round(sealer->round);
+    free(TB_MOVE(sealer->round));
   }
-  return tc__retains(archiver);
+  return tc__retains(sealer);
 }
 
 /* One slice; more only where the archive has grown more since the last call than that took away. */
-static void do_slices(struct tc_sealer *archiver) {
-  const _Atomic uint64_t *bytes = &archiver->opt.stats->archive_bytes;
+static void do_slices(struct tc_sealer *sealer) {
+  const _Atomic uint64_t *bytes = &sealer->opt.stats->archive_bytes;
   uint64_t before;
 
   for (unsigned i = 0; i < SLICES_MAX; i++) {
     before = atomic_load(bytes);
-    if (!do_slice(archiver) || atomic_load(bytes) <= archiver->slice_bytes) break;
+    if (!do_slice(sealer) || atomic_load(bytes) <= sealer->slice_bytes) break;
     if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
   }
-  archiver->slice_bytes = atomic_load(bytes);
+  sealer->slice_bytes = atomic_load(bytes);
 }
 
-void tc__retain(struct tc_sealer *archiver) {
-  struct tc_stats *stats = archiver->opt.stats;
+void tc__retain(struct tc_sealer *sealer) {
+  struct tc_stats *stats = sealer->opt.stats;
   uint64_t began_ns = tc_mono_ns(), took_ns;
 
-  if (!tc__retains(archiver)) begin_due(archiver);
-  if (!tc__retains(archiver)) return;
-  do_slices(archiver);
+  if (!tc__retains(sealer)) begin_due(sealer);
+  if (!tc__retains(sealer)) return;
+  do_slices(sealer);
   took_ns = tc_mono_ns() - began_ns;
-  archiver->retain_next_ns = began_ns + 2 * took_ns;
+  sealer->retain_next_ns = began_ns + 2 * took_ns;
   tc_count(&stats->retention_ns_total, took_ns);
   if (took_ns > atomic_load(&stats->retention_ns_max)) tc_gauge(&stats->retention_ns_max, took_ns);
 }

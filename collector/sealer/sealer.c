@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and unmaking the archiver, and the streams it knows. The thread is in archiver_thread.c. */
+/* Making and unmaking the sealer, and the streams it knows. The thread is in archiver_thread.c. */
 #include "collector/sealer/sealer.h"
 
 #include <errno.h>
@@ -16,17 +16,16 @@
 
 enum { LIVE_ROWS_AT_ONCE = 1000 };
 
-void tc__note_at(struct tc_sealer *archiver, struct tc_log_site *site, enum tc_level level,
+void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_level level,
                  uint32_t ref, const char *fmt, ...) {
   char text[512];
   va_list args;
 
-  if (archiver->opt.sink.note == NULL) return;
+  if (sealer->opt.sink.note == NULL) return;
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  archiver->opt.sink.note(archiver->opt.sink.self,
-                          &(struct tc_note){ site, level, ref, fmt, text });
+  sealer->opt.sink.note(sealer->opt.sink.self, &(struct tc_note){ site, level, ref, fmt, text });
 }
 
 /* ---- lifecycle */
@@ -35,133 +34,133 @@ static void note_rebuild(void *self, const char *text) {
   tc__note_as((struct tc_sealer *)self, TC_WARN, 0, "%s", text);
 }
 
-tb_rc tc__mark_stale(struct tc_sealer *archiver, struct tb_diag *diag) {
-  if (archiver->stale_marked) return TB_OK;
-  TB_TRY(tc_catalog_mark_stale(archiver->opt.dirs->state, archiver->opt.durable, diag));
-  archiver->stale_marked = true;
+tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag) {
+  if (sealer->stale_marked) return TB_OK;
+  TB_TRY(tc_catalog_mark_stale(sealer->opt.dirs->state, sealer->opt.durable, diag));
+  sealer->stale_marked = true;
   return TB_OK;
 }
 
-void tc__unmark_stale(struct tc_sealer *archiver) {
-  tc_catalog_unmark_stale(archiver->opt.dirs->state);
-  archiver->stale_marked = false;
+void tc__unmark_stale(struct tc_sealer *sealer) {
+  tc_catalog_unmark_stale(sealer->opt.dirs->state);
+  sealer->stale_marked = false;
 }
 
 /* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
-static tb_rc make_anew(struct tc_sealer *archiver, struct tb_diag *diag) {
-  int state_fd = archiver->opt.dirs->state;
+static tb_rc make_anew(struct tc_sealer *sealer, struct tb_diag *diag) {
+  int state_fd = sealer->opt.dirs->state;
   struct tc_rebuilt done;
 
-  TB_TRY(tc__mark_stale(archiver, diag));
-  archiver->half_gone = (struct tc__half_gone){ 0 }; /* finished here, as far as can be */
-  TB_TRY(tc_catalog_rebuild(state_fd, archiver->opt.dirs->archive, diag, note_rebuild, archiver,
-                            &done));
+  TB_TRY(tc__mark_stale(sealer, diag));
+  sealer->half_gone = (struct tc__half_gone){ 0 }; /* finished here, as far as can be */
+  TB_TRY(
+      tc_catalog_rebuild(state_fd, sealer->opt.dirs->archive, diag, note_rebuild, sealer, &done));
   if (done.unread > 0) return TB_OK;
-  tc__unmark_stale(archiver);
+  tc__unmark_stale(sealer);
   return TB_OK;
 }
 
-static tb_rc take_totals(struct tc_sealer *archiver, struct tb_diag *diag) {
+static tb_rc take_totals(struct tc_sealer *sealer, struct tb_diag *diag) {
   struct tc_catalog_totals totals;
 
-  TB_TRY(tc_catalog_totals(archiver->catalog, diag, &totals));
-  tc_gauge(&archiver->opt.stats->archive_bytes, totals.bytes);
-  tc_gauge(&archiver->opt.stats->archive_segments, totals.segments);
-  tc_gauge(&archiver->opt.stats->expired_segments, totals.expired);
+  TB_TRY(tc_catalog_totals(sealer->catalog, diag, &totals));
+  tc_gauge(&sealer->opt.stats->archive_bytes, totals.bytes);
+  tc_gauge(&sealer->opt.stats->archive_segments, totals.segments);
+  tc_gauge(&sealer->opt.stats->expired_segments, totals.expired);
   return TB_OK;
 }
 
-static tb_rc begin_with(struct tc_sealer *archiver, struct tb_diag *diag) {
-  TB_TRY(tc_catalog_open(archiver->opt.dirs->state, true, diag, &archiver->catalog));
-  tb_rc rc = tc_catalog_forget_live(archiver->catalog, diag);
-  if (rc == TB_OK) rc = take_totals(archiver, diag);
+static tb_rc begin_with(struct tc_sealer *sealer, struct tb_diag *diag) {
+  TB_TRY(tc_catalog_open(sealer->opt.dirs->state, true, diag, &sealer->catalog));
+  tb_rc rc = tc_catalog_forget_live(sealer->catalog, diag);
+  if (rc == TB_OK) rc = take_totals(sealer, diag);
   if (rc == TB_OK) return TB_OK;
-  tc_catalog_close(archiver->catalog);
-  archiver->catalog = NULL;
+  tc_catalog_close(sealer->catalog);
+  sealer->catalog = NULL;
   return rc;
 }
 
 /* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
-static tb_rc open_catalog(struct tc_sealer *archiver, struct tb_diag *diag) {
+static tb_rc open_catalog(struct tc_sealer *sealer, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
-  int state_fd = archiver->opt.dirs->state;
+  int state_fd = sealer->opt.dirs->state;
   bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
   /* Where it cannot be seen whether the mark is there, it may be. */
   bool stale =
       faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 
-  if (!missing && !stale && begin_with(archiver, &why) == TB_OK) return TB_OK;
+  if (!missing && !stale && begin_with(sealer, &why) == TB_OK) return TB_OK;
   if (!missing)
-    tc__note_as(archiver, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
+    tc__note_as(sealer, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
                 stale ? "catalog.sqlite: a write had failed" : why.text);
-  TB_TRY(make_anew(archiver, diag));
-  return begin_with(archiver, diag);
+  TB_TRY(make_anew(sealer, diag));
+  return begin_with(sealer, diag);
 }
 
-void tc__take_totals(struct tc_sealer *archiver) {
+void tc__take_totals(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 }, words = { 0 };
 
-  if (tc__catalog_takes_rows(archiver) && take_totals(archiver, &diag) == TB_CORRUPT)
-    (void)!tc__catalog_failed(archiver, &diag, &words);
+  if (tc__catalog_takes_rows(sealer) && take_totals(sealer, &diag) == TB_CORRUPT)
+    (void)!tc__catalog_failed(sealer, &diag, &words);
 }
 
-void tc__rebuild_catalog(struct tc_sealer *archiver) {
+void tc__rebuild_catalog(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };
 
-  tc_catalog_close(archiver->catalog);
-  archiver->catalog = NULL;
-  tb_rc rc = make_anew(archiver, &diag);
-  if (rc == TB_OK) rc = tc_catalog_open(archiver->opt.dirs->state, true, &diag, &archiver->catalog);
-  archiver->opt.stats->catalog_stale = rc != TB_OK;
-  tc__take_totals(archiver);
+  tc_catalog_close(sealer->catalog);
+  sealer->catalog = NULL;
+  tb_rc rc = make_anew(sealer, &diag);
+  if (rc == TB_OK) rc = tc_catalog_open(sealer->opt.dirs->state, true, &diag, &sealer->catalog);
+  sealer->opt.stats->catalog_stale = rc != TB_OK;
+  tc__take_totals(sealer);
   if (rc == TB_OK) return;
-  tc__note_as(archiver, TC_ERROR, 0,
+  tc__note_as(sealer, TC_ERROR, 0,
               "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
-static tb_rc set_up(struct tc_sealer *archiver, struct tb_diag *diag) {
-  TB_TRY(tc_wakeup_init(&archiver->wakeup, diag));
-  if (tc_reply_queue_init(&archiver->outbox, archiver->opt.sink, TC_FROM_SEGMENT,
-                          archiver->opt.loops) != TB_OK)
+static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
+  TB_TRY(tc_wakeup_init(&sealer->wakeup, diag));
+  if (tc_reply_queue_init(&sealer->replies, sealer->opt.sink, TC_FROM_SEGMENT, sealer->opt.loops) !=
+      TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  return open_catalog(archiver, diag);
+  return open_catalog(sealer, diag);
 }
 
 tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *diag,
                     struct tc_sealer **out) {
-  struct tc_sealer *archiver = calloc(1, sizeof *archiver);
+  struct tc_sealer *sealer = calloc(1, sizeof *sealer);
 
-  if (archiver == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  archiver->opt = *options;
-  archiver->wakeup.fd = -1;
-  tb_mem_init(&archiver->mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_map_init(&archiver->by_ref, &archiver->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
-  archiver->queue_tail = &archiver->queue;
-  archiver->verdicts_tail = &archiver->verdicts;
-  archiver->live_tail = &archiver->live;
-  archiver->work_tail = &archiver->work;
-  archiver->barriers_tail = &archiver->barriers;
-  tc_spsc_queue_init(&archiver->inbox, tc_wakeup_wake, &archiver->wakeup);
-  tc_spsc_queue_init(&archiver->settled_box, options->wake_commit, options->wake_self);
-  archiver->quarantine.changed = true; /* what earlier runs left */
-  tc_reserve_init(&archiver->reserve, options->dirs->state, options->config->disk_reserve_bytes);
-  tc_retention_init(&archiver->retention, tc_wall_ns(), tc_mono_ns());
-  tb_rc rc = set_up(archiver, diag);
+  if (sealer == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
+  sealer->opt = *options;
+  sealer->wakeup.fd = -1;
+  tb_mem_init(&sealer->mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_map_init(&sealer->by_ref, &sealer->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
+  sealer->queue_tail = &sealer->queue;
+  sealer->verdicts_tail = &sealer->verdicts;
+  sealer->live_tail = &sealer->live;
+  sealer->work_tail = &sealer->work;
+  sealer->barriers_tail = &sealer->barriers;
+  tc_spsc_queue_init(&sealer->inbox, tc_wakeup_wake, &sealer->wakeup);
+  tc_spsc_queue_init(&sealer->settled_box, options->wake_commit, options->wake_self);
+  sealer->quarantine.changed = true; /* what earlier runs left */
+  tc_reserve_init(&sealer->reserve, options->dirs->state, options->config->disk_reserve_bytes);
+  tc_retention_init(&sealer->retention, tc_wall_ns(), tc_mono_ns());
+  tb_rc rc = set_up(sealer, diag);
   if (rc != TB_OK) {
-    tc_sealer_free(archiver);
+    tc_sealer_free(sealer);
     return rc;
   }
-  *out = archiver;
+  *out = sealer;
   return TB_OK;
 }
 
-static void free_stream(struct tc_sealer *archiver, struct tc__stream *stream) {
+static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   tc_reply_queue_unjoin(&stream->released);
   while (stream->recents != NULL) tc__recent_drop(stream, stream->recents);
   tb_map_fini(&stream->recent_of_gen);
   /* Its bytes are in the log; recovery assembles the file anew. */
   if (stream->open != NULL && !stream->open->checkpointed)
-    unlinkat(archiver->opt.dirs->open, stream->open->segment->name, 0);
+    unlinkat(sealer->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
   free(stream->losses.items);
   free(stream->told.items);
@@ -192,69 +191,69 @@ static void free_chain(struct tc_work *work) {
   }
 }
 
-void tc_sealer_free(struct tc_sealer *archiver) {
-  if (archiver == NULL) return;
-  for (struct tc_work *chain; (chain = tc_spsc_queue_take(&archiver->inbox)) != NULL;)
+void tc_sealer_free(struct tc_sealer *sealer) {
+  if (sealer == NULL) return;
+  for (struct tc_work *chain; (chain = tc_spsc_queue_take(&sealer->inbox)) != NULL;)
     free_chain(chain);
-  free_chain(archiver->work);
-  free_chain(archiver->barriers);
-  for (struct tc_settled *settled; (settled = tc_spsc_queue_take(&archiver->settled_box)) != NULL;)
+  free_chain(sealer->work);
+  free_chain(sealer->barriers);
+  for (struct tc_settled *settled; (settled = tc_spsc_queue_take(&sealer->settled_box)) != NULL;)
     tc_settled_free(settled);
-  for (size_t i = 0; i < archiver->nsettled_wait; i++) tc_settled_free(archiver->settled_wait[i]);
-  free(archiver->settled_wait);
-  for (struct tc__verdict *item = archiver->verdicts, *next; item != NULL; item = next) {
+  for (size_t i = 0; i < sealer->nsettled_wait; i++) tc_settled_free(sealer->settled_wait[i]);
+  free(sealer->settled_wait);
+  for (struct tc__verdict *item = sealer->verdicts, *next; item != NULL; item = next) {
     next = item->next;
     free(item->verdict);
     free(item);
   }
-  for (struct tc__file *file = archiver->queue, *next; file != NULL; file = next) {
+  for (struct tc__file *file = sealer->queue, *next; file != NULL; file = next) {
     next = file->next;
     tc__file_free(file);
   }
-  free(archiver->round);
-  tc__quarantine_free(&archiver->quarantine);
-  tc_reply_queue_fini(&archiver->outbox);
-  for (struct tc__stream *stream = archiver->streams, *next; stream != NULL; stream = next) {
+  free(sealer->round);
+  tc__quarantine_free(&sealer->quarantine);
+  tc_reply_queue_fini(&sealer->replies);
+  for (struct tc__stream *stream = sealer->streams, *next; stream != NULL; stream = next) {
     next = stream->next;
-    free_stream(archiver, stream);
+    free_stream(sealer, stream);
   }
-  tb_map_fini(&archiver->by_ref);
-  free(archiver->dirty);
-  tc_catalog_close(archiver->catalog);
-  tc_wakeup_fini(&archiver->wakeup);
-  free(archiver);
+  tb_map_fini(&sealer->by_ref);
+  free(sealer->dirty);
+  tc_catalog_close(sealer->catalog);
+  tc_wakeup_fini(&sealer->wakeup);
+  free(sealer);
 }
 
 /* ---- streams */
 
-struct tc__stream *tc__sealer_stream(struct tc_sealer *archiver, uint32_t ref) {
-  uint64_t *slot = tb_map_find(&archiver->by_ref, ref);
+struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref) {
+  uint64_t *slot = tb_map_find(&sealer->by_ref, ref);
 
   return slot == NULL ? NULL : (struct tc__stream *)(uintptr_t)*slot;
 }
 
-void tc__mark_live(struct tc_sealer *archiver, struct tc__stream *stream) {
+void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream) {
   if (stream->live_dirty) return;
   stream->live_dirty = true;
   stream->live_next = NULL;
-  *archiver->live_tail = stream;
-  archiver->live_tail = &stream->live_next;
+  *sealer->live_tail = stream;
+  sealer->live_tail = &stream->live_next;
 }
 
-tb_rc tc_sealer_add_stream(struct tc_sealer *archiver, const struct tc_stream_intro *intro,
+tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intro *intro,
                            struct tb_diag *diag) {
   struct tc__stream *stream = calloc(1, sizeof *stream);
   uint64_t *slot;
 
-  if (stream == NULL || tb_map_put(&archiver->by_ref, intro->ref, &slot, NULL) != TB_OK) {
+  if (stream == NULL || tb_map_put(&sealer->by_ref, intro->ref, &slot, NULL) != TB_OK) {
     free(stream);
     return tb_fail(diag, TB_NOMEM, "archive: no memory for a stream");
   }
   *slot = (uint64_t)(uintptr_t)stream;
-  stream->next = archiver->streams;
+  stream->next = sealer->streams;
   if (stream->next != NULL) stream->next->at = &stream->next;
-  stream->at = &archiver->streams;
-  archiver->streams = stream;
+  stream->at = &sealer->streams;
+  sealer->streams = stream;
   stream->ref = intro->ref;
   stream->home = intro->home;
   memcpy(stream->id, intro->id, sizeof stream->id);
@@ -270,31 +269,31 @@ tb_rc tc_sealer_add_stream(struct tc_sealer *archiver, const struct tc_stream_in
   stream->abandoned_gen = intro->settled.abandoned_gen;
   stream->last_gen = intro->settled.last_gen;
   stream->last_seq = intro->settled.seq;
-  tb_map_init(&stream->recent_of_gen, &archiver->mem, tb_seed());
-  tc_count(&archiver->opt.stats->streams, 1);
+  tb_map_init(&stream->recent_of_gen, &sealer->mem, tb_seed());
+  tc_count(&sealer->opt.stats->streams, 1);
   return TB_OK;
 }
 
-void tc__forget_stream(struct tc_sealer *archiver, struct tc__stream *stream) {
-  struct tc__stream **at = &archiver->live;
+void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
+  struct tc__stream **at = &sealer->live;
 
   if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
     return; /* nobody writes it; kept until the next start */
   while (*at != NULL && *at != stream) at = &(*at)->live_next;
   if (*at == stream) {
     *at = stream->live_next;
-    if (stream->live_next == NULL) archiver->live_tail = at;
+    if (stream->live_next == NULL) sealer->live_tail = at;
   }
-  tb_map_remove(&archiver->by_ref, stream->ref);
+  tb_map_remove(&sealer->by_ref, stream->ref);
   *stream->at = stream->next;
   if (stream->next != NULL) stream->next->at = stream->at;
-  tc_count(&archiver->opt.stats->streams, (uint64_t)-1);
-  free_stream(archiver, stream);
+  tc_count(&sealer->opt.stats->streams, (uint64_t)-1);
+  free_stream(sealer, stream);
 }
 
-static tb_rc write_live_rows(struct tc_sealer *archiver, struct tb_diag *diag) {
-  for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && archiver->live != NULL; i++) {
-    struct tc__stream *stream = archiver->live;
+static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
+  for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && sealer->live != NULL; i++) {
+    struct tc__stream *stream = sealer->live;
     struct tc_stream_row row = { .go_version = stream->go_version,
                                  .acked_seq = stream->last_seq,
                                  .produced_batches = stream->counters.produced_batches,
@@ -313,21 +312,21 @@ static tb_rc write_live_rows(struct tc_sealer *archiver, struct tb_diag *diag) {
              : stream->ran_another ? "exec"
              : stream->closed      ? "closed"
                                    : "unclean");
-    TB_TRY(tc_catalog_put_live(archiver->catalog, &row, diag));
-    archiver->live = stream->live_next;
-    if (archiver->live == NULL) archiver->live_tail = &archiver->live;
+    TB_TRY(tc_catalog_put_live(sealer->catalog, &row, diag));
+    sealer->live = stream->live_next;
+    if (sealer->live == NULL) sealer->live_tail = &sealer->live;
     stream->live_dirty = false;
   }
   return TB_OK;
 }
 
-void tc__flush_live(struct tc_sealer *archiver) {
+void tc__flush_live(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 }, words = { 0 };
 
-  if (archiver->live == NULL || archiver->catalog == NULL) return;
-  tb_rc rc = tc_catalog_begin(archiver->catalog, &diag);
-  if (rc == TB_OK) rc = write_live_rows(archiver, &diag);
-  if (rc == TB_OK) rc = tc_catalog_commit(archiver->catalog, &diag);
-  if (rc == TB_CORRUPT) (void)!tc__catalog_failed(archiver, &diag, &words);
-  if (rc != TB_OK) tc_catalog_rollback(archiver->catalog);
+  if (sealer->live == NULL || sealer->catalog == NULL) return;
+  tb_rc rc = tc_catalog_begin(sealer->catalog, &diag);
+  if (rc == TB_OK) rc = write_live_rows(sealer, &diag);
+  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &diag);
+  if (rc == TB_CORRUPT) (void)!tc__catalog_failed(sealer, &diag, &words);
+  if (rc != TB_OK) tc_catalog_rollback(sealer->catalog);
 }

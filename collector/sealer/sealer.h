@@ -7,7 +7,7 @@
  * Recovery uses the same object on the starting thread, before tc_sealer_start(): it adds streams and
  * records as the log has them, and what was whole when the last run died is sealed by the thread.
  *
- * Memory    work items belong to the archiver once posted; RELEASED tells when records have left memory.
+ * Memory    work items belong to the sealer once posted; RELEASED tells when records have left memory.
  * Threads   its own one after start; post() from the commit thread, take_settled() too.
  * Errors    a full disk holds the work back until there is space, a shortage of memory or descriptors for
  *           half a minute. After that it is told once by TC_REPLY_FAILED, as other write errors are at
@@ -108,51 +108,51 @@ struct tc_sealer_options {
 
 TB_MUST tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *diag,
                             struct tc_sealer **out);
-TB_MUST tb_rc tc_sealer_start(struct tc_sealer *archiver, struct tb_diag *diag);
+TB_MUST tb_rc tc_sealer_start(struct tc_sealer *sealer, struct tb_diag *diag);
 /* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. What is not done at
  * the deadline stays in the log, for the next start; 0: all is done. */
-void tc_sealer_stop(struct tc_sealer *archiver, uint64_t deadline_mono_ns);
+void tc_sealer_stop(struct tc_sealer *sealer, uint64_t deadline_mono_ns);
 /* Before the caller itself stops posting: from the deadline on no work is begun. */
-void tc_sealer_set_deadline(struct tc_sealer *archiver, uint64_t mono_ns);
-void tc_sealer_free(struct tc_sealer *archiver);
+void tc_sealer_set_deadline(struct tc_sealer *sealer, uint64_t mono_ns);
+void tc_sealer_free(struct tc_sealer *sealer);
 
 /* A chain of work in order; false: full, the chain stays the caller's. */
-bool tc_sealer_post(struct tc_sealer *archiver, struct tc_work *chain);
-struct tc_settled *tc_sealer_take_settled(struct tc_sealer *archiver); /* NULL: none */
+bool tc_sealer_post(struct tc_sealer *sealer, struct tc_work *chain);
+struct tc_settled *tc_sealer_take_settled(struct tc_sealer *sealer); /* NULL: none */
 void tc_work_free(struct tc_work *work);
 
 /* ---- recovery, before start */
-TB_MUST tb_rc tc_sealer_add_stream(struct tc_sealer *archiver, const struct tc_stream_intro *intro,
+TB_MUST tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intro *intro,
                                    struct tb_diag *diag);
 /* Takes up the open file of a checkpoint (LogCheckpoint, packed). If it is not what the checkpoint says, its
  * generation is lost and noted so: either way the stream's records up to the checkpoint's are done with.
  * *out_skip_to: as below. TB_BROKEN: it does not parse, nothing was done. */
-TB_MUST tb_rc tc_sealer_resume(struct tc_sealer *archiver, uint32_t stream,
+TB_MUST tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t stream,
                                const unsigned char *packed, size_t len, struct tb_diag *diag,
                                uint64_t *out_skip_to);
 /* To the log: the records up to seq that only this checkpoint has are lost. */
-void tc_sealer_note_checkpoint_lost(struct tc_sealer *archiver, uint32_t stream, uint64_t lsn,
+void tc_sealer_note_checkpoint_lost(struct tc_sealer *sealer, uint32_t stream, uint64_t lsn,
                                     uint64_t seq);
 /* Is this name in open/ one that was taken up? */
-bool tc_sealer_has_part(const struct tc_sealer *archiver, const char *name);
+bool tc_sealer_has_part(const struct tc_sealer *sealer, const char *name);
 /* How far the stream is settled, segments it took as they were included; of a stream that was added. */
-const struct tc_settled *tc_sealer_settled(const struct tc_sealer *archiver, uint32_t stream);
+const struct tc_settled *tc_sealer_settled(const struct tc_sealer *sealer, uint32_t stream);
 /* One durable record; the payload is borrowed until tc_sealer_replay_flush(). *out_skip_to: records up to this seq are in a
  * segment already that the last run published without saying so; 0: none. */
-TB_MUST tb_rc tc_sealer_replay(struct tc_sealer *archiver, uint32_t stream, unsigned kind,
+TB_MUST tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t stream, unsigned kind,
                                uint64_t seq, uint64_t gen, const unsigned char *payload,
                                uint32_t len, uint32_t payload_crc, uint64_t wall_ns,
                                struct tb_diag *diag, uint64_t *out_skip_to);
 /* Writes what is borrowed to its files. */
-TB_MUST tb_rc tc_sealer_replay_flush(struct tc_sealer *archiver, struct tb_diag *diag);
+TB_MUST tb_rc tc_sealer_replay_flush(struct tc_sealer *sealer, struct tb_diag *diag);
 /* Records of the stream are missing in the log before the next one: its open generation is lost. */
-TB_MUST tb_rc tc_sealer_replay_gap(struct tc_sealer *archiver, uint32_t stream, uint64_t first_seq,
+TB_MUST tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t stream, uint64_t first_seq,
                                    uint64_t last_seq, struct tb_diag *diag);
 /* end_lsn: what was replayed lies before it, what will be logged behind it. */
-TB_MUST tb_rc tc_sealer_replay_done(struct tc_sealer *archiver, uint64_t end_lsn,
+TB_MUST tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn,
                                     struct tb_diag *diag);
 /* Offers what is archived but not yet understood; finds or makes streams through `stream_of`. */
-TB_MUST tb_rc tc_sealer_offer_pending(struct tc_sealer *archiver,
+TB_MUST tb_rc tc_sealer_offer_pending(struct tc_sealer *sealer,
                                       tb_rc (*stream_of)(void *self, const unsigned char id[16],
                                                          const char *identity, const char *service,
                                                          const char *instance, uint32_t *out_ref),

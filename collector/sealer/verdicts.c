@@ -64,15 +64,15 @@ void tc__verdicts_free(struct tc__verdict *verdicts) {
   }
 }
 
-void tc__take_late(struct tc_sealer *archiver, struct tc__file *file) {
+void tc__take_late(struct tc_sealer *sealer, struct tc__file *file) {
   for (struct tc__verdict *item = file->late; item != NULL; item = item->next)
-    tc__take_verdict(archiver, file->stream, TB_MOVE(item->verdict));
+    tc__take_verdict(sealer, file->stream, TB_MOVE(item->verdict));
 }
 
-void tc__take_verdict(struct tc_sealer *archiver, struct tc__stream *stream,
+void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
                       struct tc_verdict *verdict) {
   if (set_in_file(stream->open, verdict)) return;
-  for (struct tc__file *file = archiver->queue; file != NULL; file = file->next)
+  for (struct tc__file *file = sealer->queue; file != NULL; file = file->next)
     if (file->stream == stream && set_in_file(file, verdict)) return;
   const uint64_t *slot = tb_map_find(&stream->recent_of_gen, verdict->gen);
   struct tc__recent *recent = slot == NULL ? NULL : (struct tc__recent *)(uintptr_t)*slot;
@@ -84,8 +84,8 @@ void tc__take_verdict(struct tc_sealer *archiver, struct tc__stream *stream,
   if (recent->pending > 0) recent->pending--;
   recent->queued++;
   *item = (struct tc__verdict){ .stream = stream, .recent = recent, .verdict = verdict };
-  *archiver->verdicts_tail = item;
-  archiver->verdicts_tail = &item->next;
+  *sealer->verdicts_tail = item;
+  sealer->verdicts_tail = &item->next;
 }
 
 static tb_rc change_verdict(void *self, tc_meta *meta) {
@@ -160,12 +160,12 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
 /* Whoever asks for it from here on reads it from the disk. Without this the archive of a busy collector
  * would push everything else of its host out of the page cache, and each new segment would take pages
  * that are new to the machine: in a virtual one the dearest part of writing a file. */
-static void leave_page_cache(struct tc_sealer *archiver, const struct tc__verdict *item) {
+static void leave_page_cache(struct tc_sealer *sealer, const struct tc__verdict *item) {
   char path[192];
 
-  if (!archiver->opt.durable) return; /* then it may not be on the disk yet */
+  if (!sealer->opt.durable) return; /* then it may not be on the disk yet */
   tc__archive_path(item->recent->day, item->stream->hex, item->recent->first_gen, path);
-  int fd = openat(archiver->opt.dirs->state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  int fd = openat(sealer->opt.dirs->state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return; /* retention took it */
   (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   close(fd);
@@ -179,12 +179,12 @@ struct folders {
   char day[TC_DAY_BYTES];
 };
 
-static tb_rc sync_folders(const struct tc_sealer *archiver, struct folders *folders,
+static tb_rc sync_folders(const struct tc_sealer *sealer, struct folders *folders,
                           struct tb_diag *diag) {
   tb_rc rc = TB_OK;
 
   for (size_t i = 0; i < folders->n; i++) {
-    if (archiver->opt.durable && fsync(folders->fds[i]) != 0)
+    if (sealer->opt.durable && fsync(folders->fds[i]) != 0)
       rc = tb_fail(diag, tc_errno_rc(errno), "archive: verdicts: %s", strerror(errno));
     close(folders->fds[i]);
   }
@@ -193,14 +193,14 @@ static tb_rc sync_folders(const struct tc_sealer *archiver, struct folders *fold
 }
 
 /* Takes the folder of the item's meta; -1: it was not changed. */
-static tb_rc remember_folder(const struct tc_sealer *archiver, struct folders *folders, int fd,
+static tb_rc remember_folder(const struct tc_sealer *sealer, struct folders *folders, int fd,
                              const struct tc__verdict *item, struct tb_diag *diag) {
   if (fd < 0) return TB_OK;
   if (folders->stream == item->stream && strcmp(folders->day, item->recent->day) == 0) {
     close(fd);
     return TB_OK;
   }
-  tb_rc rc = folders->n < FOLDERS_AT_ONCE ? TB_OK : sync_folders(archiver, folders, diag);
+  tb_rc rc = folders->n < FOLDERS_AT_ONCE ? TB_OK : sync_folders(sealer, folders, diag);
   folders->fds[folders->n++] = fd;
   folders->stream = item->stream;
   memcpy(folders->day, item->recent->day, TC_DAY_BYTES);
@@ -208,25 +208,25 @@ static tb_rc remember_folder(const struct tc_sealer *archiver, struct folders *f
 }
 
 /* unsynced: words if a folder cannot be synced; all goes on. */
-static tb_rc apply_verdicts(struct tc_sealer *archiver, size_t most, struct folders *folders,
+static tb_rc apply_verdicts(struct tc_sealer *sealer, size_t most, struct folders *folders,
                             struct tb_diag *unsynced, struct tb_diag *diag) {
-  for (; most > 0 && archiver->verdicts != NULL; most--) {
-    struct tc__verdict *item = archiver->verdicts;
+  for (; most > 0 && sealer->verdicts != NULL; most--) {
+    struct tc__verdict *item = sealer->verdicts;
     int dir_fd;
-    tb_rc rc = tc__amend(archiver, item->stream->hex, item->recent->day, item->recent->first_gen,
+    tb_rc rc = tc__amend(sealer, item->stream->hex, item->recent->day, item->recent->first_gen,
                          change_verdict, item->verdict, &dir_fd, diag);
     if (tc_rc_is_full(rc) || tc_rc_is_short(rc) || rc == TB_IO) return rc;
     if (rc != TB_OK && rc != TB_NOTFOUND) /* else retention took it */
-      tc__note_as(archiver, TC_ERROR, item->stream->ref,
+      tc__note_as(sealer, TC_ERROR, item->stream->ref,
                   "archive/%s/%s/%s; the verdict on generation %" PRIu64 " is not noted",
                   item->recent->day, item->stream->hex, diag->text, item->verdict->gen);
     tb_diag_clear(diag);
-    (void)!remember_folder(archiver, folders, dir_fd, item, unsynced);
-    archiver->verdicts = item->next;
-    if (item->next == NULL) archiver->verdicts_tail = &archiver->verdicts;
+    (void)!remember_folder(sealer, folders, dir_fd, item, unsynced);
+    sealer->verdicts = item->next;
+    if (item->next == NULL) sealer->verdicts_tail = &sealer->verdicts;
     item->recent->queued--;
     if (item->recent->pending == 0 && item->recent->queued == 0) {
-      leave_page_cache(archiver, item);
+      leave_page_cache(sealer, item);
       tc__recent_drop(item->stream, item->recent);
     }
     free(item->verdict);
@@ -236,18 +236,17 @@ static tb_rc apply_verdicts(struct tc_sealer *archiver, size_t most, struct fold
 }
 
 /* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
-tb_rc tc__apply_verdicts(struct tc_sealer *archiver, size_t most, struct tb_diag *diag) {
+tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *diag) {
   struct tb_diag words = { 0 }, unsynced = { 0 };
   struct folders folders = { 0 };
 
-  if (archiver->verdicts == NULL || most == 0) return TB_OK;
-  if (tc__catalog_takes_rows(archiver) && tc_catalog_begin(archiver->catalog, &words) != TB_OK)
-    TB_TRY(tc__catalog_failed(archiver, &words, diag));
-  tb_rc rc = apply_verdicts(archiver, most, &folders, &unsynced, diag), told = TB_OK;
-  if (sync_folders(archiver, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
-    told = tc__catalog_failed(archiver, &unsynced, diag);
-  else if (tc__catalog_takes_rows(archiver) &&
-           tc_catalog_commit(archiver->catalog, &words) != TB_OK)
-    told = tc__catalog_failed(archiver, &words, diag);
+  if (sealer->verdicts == NULL || most == 0) return TB_OK;
+  if (tc__catalog_takes_rows(sealer) && tc_catalog_begin(sealer->catalog, &words) != TB_OK)
+    TB_TRY(tc__catalog_failed(sealer, &words, diag));
+  tb_rc rc = apply_verdicts(sealer, most, &folders, &unsynced, diag), told = TB_OK;
+  if (sync_folders(sealer, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
+    told = tc__catalog_failed(sealer, &unsynced, diag);
+  else if (tc__catalog_takes_rows(sealer) && tc_catalog_commit(sealer->catalog, &words) != TB_OK)
+    told = tc__catalog_failed(sealer, &words, diag);
   return rc != TB_OK ? rc : told;
 }

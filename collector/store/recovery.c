@@ -17,7 +17,7 @@
 
 struct recovery {
   struct tc_commit *commit;
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   struct tc_streams *streams;
   unsigned loops;
   struct tc_log_scan scan;
@@ -116,8 +116,7 @@ static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream
 static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *entry,
                         const unsigned char **out) {
   if (!tc_log_scan_has_payload(&recovery->scan, entry))
-    TB_TRY(
-        tc_sealer_replay_flush(recovery->archiver, recovery->diag)); /* borrows from the window */
+    TB_TRY(tc_sealer_replay_flush(recovery->sealer, recovery->diag)); /* borrows from the window */
   tb_rc rc = tc_log_scan_payload(&recovery->scan, entry, recovery->diag, out);
 
   if (rc != TB_CORRUPT) return rc;
@@ -176,7 +175,7 @@ static tb_rc learn_known(struct recovery *recovery) {
   return rc;
 }
 
-/* Makes the stream known here and to the archiver, as its first mention has it: that comes before all of
+/* Makes the stream known here and to the sealer, as its first mention has it: that comes before all of
  * its records that the log still has. */
 static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct tc_stream_intro intro;
@@ -199,14 +198,13 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
   stream->durable_seq = stream->staged_seq = message->durable_seq;
   stream->closed = message->closed;
   stream->contact_wall_ns = message->contact_wall_ns;
-  return tc_sealer_add_stream(recovery->archiver, &stream->intro, recovery->diag);
+  return tc_sealer_add_stream(recovery->sealer, &stream->intro, recovery->diag);
 }
 
 /* The log must keep the place until the gap stands in a meta. */
 static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint64_t first_seq,
                       uint64_t last_seq) {
-  TB_TRY(
-      tc_sealer_replay_gap(recovery->archiver, stream->ref, first_seq, last_seq, recovery->diag));
+  TB_TRY(tc_sealer_replay_gap(recovery->sealer, stream->ref, first_seq, last_seq, recovery->diag));
   tc_streams_hold(recovery->streams, stream, recovery->lsn, last_seq, false);
   return TB_OK;
 }
@@ -258,11 +256,11 @@ static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *e
   return rc;
 }
 
-/* The archiver found the records up to here in a segment. What it knows of that belongs to the snapshot this run
+/* The sealer found the records up to here in a segment. What it knows of that belongs to the snapshot this run
  * begins its log with: killed before it could say so, the next one would not know what the chain goes on from. */
 static void skip_to(struct recovery *recovery, struct tc_stream *stream, uint64_t seq) {
   if (seq > stream->intro.settled.seq)
-    stream->intro.settled = *tc_sealer_settled(recovery->archiver, stream->ref);
+    stream->intro.settled = *tc_sealer_settled(recovery->sealer, stream->ref);
 }
 
 static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry *entry) {
@@ -291,8 +289,8 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     tc_streams_hold(recovery->streams, stream, head->lsn, head->seq, ends);
     recovery->out->records++;
   }
-  TB_TRY(tc_sealer_replay(recovery->archiver, stream->ref, head->kind, head->seq, head->gen,
-                          payload, head->len, entry->payload_crc, recovery->wall_ns, recovery->diag,
+  TB_TRY(tc_sealer_replay(recovery->sealer, stream->ref, head->kind, head->seq, head->gen, payload,
+                          head->len, entry->payload_crc, recovery->wall_ns, recovery->diag,
                           &adopted));
   if (adopted != 0) skip_to(recovery, stream, adopted);
   return TB_OK;
@@ -315,7 +313,7 @@ static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *s
   uint64_t seq = checkpoint->head.seq;
   uint64_t last = stream->durable_seq < seq ? stream->durable_seq : seq;
 
-  tc_sealer_note_checkpoint_lost(recovery->archiver, stream->ref, checkpoint->head.lsn, seq);
+  tc_sealer_note_checkpoint_lost(recovery->sealer, stream->ref, checkpoint->head.lsn, seq);
   if (was_read) recovery->out->corrupt++; /* else it was counted */
   known->checkpoint = NULL;
   known->lost_checkpoint = true;
@@ -330,7 +328,7 @@ static tb_rc resume(struct recovery *recovery) {
     if (checkpoint == NULL) continue;
     TB_TRY(payload_of(recovery, checkpoint, &payload));
     tb_rc rc = payload == NULL ? TB_BROKEN
-                               : tc_sealer_resume(recovery->archiver, stream->ref, payload,
+                               : tc_sealer_resume(recovery->sealer, stream->ref, payload,
                                                   checkpoint->head.len, recovery->diag, &adopted);
     if (rc == TB_OK)
       skip_to(recovery, stream, adopted);
@@ -373,7 +371,7 @@ static tb_rc stream_of_pending(void *self, const unsigned char id[16], const cha
     if (tc_streams_add(recovery->streams, &intro, &stream) != TB_OK)
       return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
     stream->logged = stream->closed = true; /* only its archive is known: it ages away */
-    TB_TRY(tc_sealer_add_stream(recovery->archiver, &stream->intro, recovery->diag));
+    TB_TRY(tc_sealer_add_stream(recovery->sealer, &stream->intro, recovery->diag));
   }
   *out_ref = stream->ref;
   return TB_OK;
@@ -404,7 +402,7 @@ static tb_rc remove_parts(const struct recovery *recovery, const struct tc_state
   TB_TRY(tc_dir_open(open_fd, "open", diag, &dir));
   tb_rc rc = TB_OK;
   while (rc == TB_OK && (rc = tc_dir_next(dir, "open", diag, &name)) == TB_OK && name != NULL) {
-    if (!tc_name_ends(name, ".part") || tc_sealer_has_part(recovery->archiver, name)) continue;
+    if (!tc_name_ends(name, ".part") || tc_sealer_has_part(recovery->sealer, name)) continue;
     bool keep = is_worth_keeping(recovery, name);
     if ((keep ? renameat(open_fd, name, dirs->quarantine, name) : unlinkat(open_fd, name, 0)) != 0)
       rc = tb_fail(diag, TB_IO, "open/%s: %s", name, strerror(errno));
@@ -428,9 +426,9 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
     TB_TRY(each_stream(recovery, &recovery->scan.entries[i], add_stream));
   TB_TRY(resume(recovery));
   TB_TRY(remove_parts(recovery, dirs, recovery->diag));
-  TB_TRY(tc_sealer_offer_pending(recovery->archiver, stream_of_pending, recovery, recovery->diag));
+  TB_TRY(tc_sealer_offer_pending(recovery->sealer, stream_of_pending, recovery, recovery->diag));
   TB_TRY(replay(recovery));
-  TB_TRY(tc_sealer_replay_done(recovery->archiver, recovery->scan.next_lsn, recovery->diag));
+  TB_TRY(tc_sealer_replay_done(recovery->sealer, recovery->scan.next_lsn, recovery->diag));
   TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
                             recovery->diag));
   for (size_t i = 0; i < recovery->scan.nfiles; i++)
@@ -439,11 +437,10 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   return TB_OK;
 }
 
-tb_rc tc_recover(struct tc_commit *commit, struct tc_sealer *archiver,
-                 const struct tc_statedir *dirs, unsigned loops, struct tb_diag *diag,
-                 struct tc_recovered *out) {
+tb_rc tc_recover(struct tc_commit *commit, struct tc_sealer *sealer, const struct tc_statedir *dirs,
+                 unsigned loops, struct tb_diag *diag, struct tc_recovered *out) {
   struct recovery recovery = { .commit = commit,
-                               .archiver = archiver,
+                               .sealer = sealer,
                                .streams = tc_commit_streams(commit),
                                .loops = loops,
                                .out = out,

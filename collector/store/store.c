@@ -21,7 +21,7 @@ struct tc_store {
   struct tc_statedir dirs;
   struct tc_stats stats;
   struct tc_commit *commit;
-  struct tc_sealer *archiver;
+  struct tc_sealer *sealer;
   char run[33]; /* id of this run */
 };
 
@@ -79,20 +79,20 @@ static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, 
                                       .sink = sink,
                                       .stats = &store->stats };
   TB_TRY(tc_commit_new(&commit, diag, &store->commit));
-  struct tc_sealer_options archiver = { .config = config,
-                                        .dirs = &store->dirs,
-                                        .loops = loops,
-                                        .durable = durable,
-                                        .sink = sink,
-                                        .stats = &store->stats,
-                                        .run = store->run,
-                                        .wake_commit = tc_commit_wake,
-                                        .wake_self = store->commit };
-  TB_TRY(tc_sealer_new(&archiver, diag, &store->archiver));
-  TB_TRY(tc_recover(store->commit, store->archiver, &store->dirs, loops, diag, &recovered));
+  struct tc_sealer_options sealer = { .config = config,
+                                      .dirs = &store->dirs,
+                                      .loops = loops,
+                                      .durable = durable,
+                                      .sink = sink,
+                                      .stats = &store->stats,
+                                      .run = store->run,
+                                      .wake_commit = tc_commit_wake,
+                                      .wake_self = store->commit };
+  TB_TRY(tc_sealer_new(&sealer, diag, &store->sealer));
+  TB_TRY(tc_recover(store->commit, store->sealer, &store->dirs, loops, diag, &recovered));
   note_recovery(store, sink, &recovered);
-  TB_TRY(tc_sealer_start(store->archiver, diag));
-  return tc_commit_start(store->commit, store->archiver, diag);
+  TB_TRY(tc_sealer_start(store->sealer, diag));
+  return tc_commit_start(store->commit, store->sealer, diag);
 }
 
 tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_store_sink sink,
@@ -116,11 +116,11 @@ void tc_store_close(struct tc_store *store) {
 
 void tc_store_close_by(struct tc_store *store, uint64_t deadline_mono_ns) {
   if (store == NULL) return;
-  if (store->archiver != NULL) tc_sealer_set_deadline(store->archiver, deadline_mono_ns);
+  if (store->sealer != NULL) tc_sealer_set_deadline(store->sealer, deadline_mono_ns);
   if (store->commit != NULL) tc_commit_stop(store->commit, deadline_mono_ns);
-  if (store->archiver != NULL) tc_sealer_stop(store->archiver, deadline_mono_ns);
+  if (store->sealer != NULL) tc_sealer_stop(store->sealer, deadline_mono_ns);
   if (store->commit != NULL) tc_commit_finish(store->commit);
-  tc_sealer_free(store->archiver);
+  tc_sealer_free(store->sealer);
   tc_commit_free(store->commit);
   tc_statedir_close(&store->dirs);
   free(store);

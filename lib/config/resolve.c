@@ -60,7 +60,7 @@ static bool holds(const char *folder, const char *name) {
   return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX && access(path, R_OK) == 0;
 }
 
-/* Half of a set of credentials is a slip of who set them up, and no reason for an authority of our own. */
+/* Half of a set of credentials is a mistake, and no reason for an authority of our own. */
 static tb_rc own_certs(struct tc_config *c, struct tb_diag *diag) {
   static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
   enum { FILES = sizeof files / sizeof files[0] };
@@ -94,7 +94,7 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
   struct tb_hostport at;
   struct tb_diag why;
 
-  if (strncmp(url, ipc, sizeof ipc - 1) == 0) {
+  if (tc_url_is_ipc(url)) {
     size_t n = strlen(url) - (sizeof ipc - 1);
     /* "ipc://, 0.0.0.0:7072" is a list whose second URL has no scheme. */
     if (n == 0 || strchr(", \t\r\n", url[sizeof ipc - 1]) != NULL)
@@ -106,8 +106,7 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
         "%s: the socket's path is %zu bytes, the system takes %zu: set %s to a shorter ipc:// path",
         name, n, sizeof((struct sockaddr_un){ 0 }).sun_path - 1, name);
   }
-  if (strncmp(url, tls, sizeof tls - 1) == 0)
-    return check_hostport(name, url + sizeof tls - 1, diag);
+  if (tc_url_is_tls(url)) return check_hostport(name, url + sizeof tls - 1, diag);
   if (strncmp(url, tcp, sizeof tcp - 1) == 0) {
     TB_TRY(check_hostport(name, url + sizeof tcp - 1, diag));
     tb_diag_clear(&why);

@@ -9,8 +9,8 @@
 
 enum { TC_URLS_MAX = 8, TC_URL_BYTES = 320 };
 
-/* Takes the first URL off a list; false: there is none. Text without a scheme is taken as it is. One that is too long for out
- * comes as "": it is none. */
+/* Takes the first URL off a list; false: there is none. Text without a scheme is taken as it is; a URL
+ * that is too long comes as "". */
 bool tc_urls_next(const char **list, char out[TC_URL_BYTES]);
 
 bool tc_url_is_ipc(const char *url);

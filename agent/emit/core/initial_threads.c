@@ -7,7 +7,7 @@
 
 #include "agent/emit/core/emit.h"
 
-static pid_t elders[TA_THREADS_MAX];
+static pid_t initial[TA_THREADS_MAX];
 static size_t count;
 
 static int by_number(const void *a, const void *b) {
@@ -20,15 +20,15 @@ void ta_initial_threads_note(void) {
   DIR *threads = opendir("/proc/self/task");
   const struct dirent *entry;
 
-  elders[0] = gettid();
+  initial[0] = gettid();
   count = 1;
   if (threads == NULL) return;
   while (count < TA_THREADS_MAX && (entry = readdir(threads)) != NULL)
-    if (entry->d_name[0] != '.') elders[count++] = (pid_t)strtol(entry->d_name, NULL, 10);
+    if (entry->d_name[0] != '.') initial[count++] = (pid_t)strtol(entry->d_name, NULL, 10);
   closedir(threads);
-  qsort(elders, count, sizeof *elders, by_number);
+  qsort(initial, count, sizeof *initial, by_number);
 }
 
 bool ta_initial_threads_has(pid_t thread) {
-  return bsearch(&thread, elders, count, sizeof *elders, by_number) != NULL;
+  return bsearch(&thread, initial, count, sizeof *initial, by_number) != NULL;
 }

@@ -37,7 +37,7 @@ enum {
 };
 
 struct session {
-  struct ta_flusher rhythm;
+  struct ta_flusher flusher;
   ta_forward *forward; /* NULL: the outlet is the caller's */
   pthread_t thread;
   bool has_thread;
@@ -86,7 +86,7 @@ static void close_gate_and_tell(void) {
 static void *thread_main(void *self) {
   struct session *s = self;
 
-  ta_flusher_run(&s->rhythm);
+  ta_flusher_run(&s->flusher);
   return NULL;
 }
 
@@ -140,16 +140,16 @@ static struct session *new_session(const struct ta_emit_config *c) {
 
   if (s == NULL) return NULL;
   uint64_t period_ms = c->generation_ms != 0 ? c->generation_ms : PERIOD_MS;
-  ta_flusher_init(&s->rhythm, period_ms * 1000000,
+  ta_flusher_init(&s->flusher, period_ms * 1000000,
                   c->generation_bytes != 0 ? c->generation_bytes : GENERATION_BYTES);
   return s;
 }
 
 /* A thread that was left behind may yet write into its batch: then the batches stay mapped. */
 static void free_session(struct session *s) {
-  if (!ta_turner_is_lost(&s->rhythm.turner) && !ta_threads_any_left_behind())
+  if (!ta_turner_is_lost(&s->flusher.turner) && !ta_threads_any_left_behind())
     ta_pool_fini(&ta_emit.pool);
-  ta_flusher_fini(&s->rhythm);
+  ta_flusher_fini(&s->flusher);
   free(s);
 }
 
@@ -209,19 +209,19 @@ static int begin(struct session *s, const struct ta_outlet *out,
   atomic_store(&ta_emit.lost_stacks, 0);
   atomic_store(&ta_emit.samples, 0);
   atomic_store(&ta_emit.lost_samples, 0);
-  int error = begin_stacks(config, s->rhythm.period_ns);
+  int error = begin_stacks(config, s->flusher.period_ns);
   if (error != TA_OK) return error;
   ta_experiments_lock();
   struct ta_outlet to = *out;
-  if (to.patience_ns == 0) to.patience_ns = ta_flusher_patience(&s->rhythm);
-  ta_turner_open(&s->rhythm.turner, &to, rate);
+  if (to.patience_ns == 0) to.patience_ns = ta_flusher_patience(&s->flusher);
+  ta_turner_open(&s->flusher.turner, &to, rate);
   if (s->late) ta_flusher_wait_for_run();
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   ta_experiments_unlock();
   if (s->late) return TA_OK;
   error = start_thread(s);
   if (error != TA_OK) {
-    ta_turner_turn(&s->rhythm.turner, TA_TURN_LAST);
+    ta_turner_turn(&s->flusher.turner, TA_TURN_LAST);
     ta_samples_stop();
   }
   return error;
@@ -337,7 +337,7 @@ static int run_late(struct session *s, uint64_t first_try_ns) {
   int error = s->forward != NULL ? ta_forward_run(s->forward, first_try_ns) : TA_OK;
 
   if (error == TA_OK) error = start_thread(s);
-  if (error != TA_OK) ta_flusher_end(&s->rhythm);
+  if (error != TA_OK) ta_flusher_end(&s->flusher);
   return error;
 }
 
@@ -386,7 +386,7 @@ void ta_emit_abandon(void) {
   }
   close_gate();
   if (!ours) return;
-  ta_flusher_end(&s->rhythm);
+  ta_flusher_end(&s->flusher);
   ta_symbols_close();
   if (s->forward != NULL) ta_forward_abandon(s->forward);
   free_session(s);
@@ -426,10 +426,10 @@ int ta_emit_sync(int64_t deadline_ms) {
   struct session *s = use();
 
   if (s == NULL) return TA_E_OFF;
-  uint64_t n = ta_flusher_ask(&s->rhythm);
-  int error = !ta_flusher_wait(&s->rhythm, n, until) ? TA_E_TIMEOUT
-              : s->forward != NULL                   ? ta_forward_sync(s->forward, left_ms(until))
-                                                     : TA_OK;
+  uint64_t n = ta_flusher_ask(&s->flusher);
+  int error = !ta_flusher_wait(&s->flusher, n, until) ? TA_E_TIMEOUT
+              : s->forward != NULL                    ? ta_forward_sync(s->forward, left_ms(until))
+                                                      : TA_OK;
   leave(s);
   return error;
 }
@@ -515,9 +515,9 @@ static int stop(int64_t deadline_ms, uint64_t patience_ns) {
   int error = begin_stop(until, &s);
   if (error != TA_OK) return error;
   wait_until_started(s);
-  ta_flusher_stop(&s->rhythm);
-  return ta_flusher_wait(&s->rhythm, 0, until > least ? until : least) ? end(s, until, patience_ns)
-                                                                       : give_stop_up(s);
+  ta_flusher_stop(&s->flusher);
+  return ta_flusher_wait(&s->flusher, 0, until > least ? until : least) ? end(s, until, patience_ns)
+                                                                        : give_stop_up(s);
 }
 
 int ta_emit_stop(int64_t deadline_ms) {
@@ -536,7 +536,7 @@ int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms) {
 static int read_stream(struct ta_forward_status *out) {
   int error = session->forward != NULL ? ta_forward_status(session->forward, out) : TA_OK;
 
-  out->faults += atomic_load(&session->rhythm.keeper.failed);
+  out->faults += atomic_load(&session->flusher.keeper.failed);
   return error;
 }
 
