@@ -228,7 +228,7 @@ static void on_span(void *self, const struct to_span *span) {
 static void on_event(void *self, const struct to_generation *gen, const struct to_event *ev) {
   struct tc_feed_encoder *source = self;
 
-  if (source->wanted) tc__tell_event(source, gen, ev);
+  if (source->wanted) tc__publish_event(source, gen, ev);
 }
 
 void tc_feed_encoder_slice(struct tc_feed_encoder *source) {

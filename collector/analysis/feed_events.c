@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collector/analysis/feed_private.h"
+#include "event/view.h"
 #include "pack/text.h"
 #include "wire/spec.h"
 
@@ -15,11 +16,10 @@ enum {
 };
 static const int64_t second_ns = 1000000000;
 
-struct told_type {
+static const struct {
   enum tc_feed_event_kind kind;
   const char *id;
-};
-static const struct told_type told_types[64] = {
+} published[64] = {
   [TW_EV_USER_TASK_BEGIN] = { TC_FEED_EVENT_TASKS, "/task/begin" },
   [TW_EV_USER_TASK_END] = { TC_FEED_EVENT_TASKS, "/task/end" },
   [TW_EV_USER_LOG] = { TC_FEED_EVENT_LOGS, "/log" },
@@ -36,7 +36,7 @@ uint64_t tc__event_types(unsigned kinds) {
   uint64_t types = 0;
 
   for (unsigned type = 0; type < 64; type++)
-    if (told_types[type].id != NULL && (kinds >> told_types[type].kind & 1) != 0)
+    if (published[type].id != NULL && (kinds >> published[type].kind & 1) != 0)
       types |= UINT64_C(1) << type;
   return types;
 }
@@ -167,58 +167,51 @@ static tb_rc copy_string(struct tc_feed_encoder *source, const struct to_generat
   return tp_copy_text(&source->arena, text, out);
 }
 
+static tb_rc fill_user(struct tc_feed_encoder *source, const struct to_generation *gen,
+                       const struct to_event *ev, Tracecollect__V1__Event *event) {
+  struct to_user_event user;
+
+  to_event_user(ev, &user);
+  event->task = user.task;
+  event->parent_task = user.parent != TO_NO_TASK ? user.parent : 0;
+  if (user.text != 0) TB_TRY(copy_string(source, gen, user.text, &event->text));
+  if (!user.name_is_extra) return copy_string(source, gen, user.name, &event->name);
+  return tp_copy_text(&source->arena, to_generation_extra_string(gen, user.name), &event->name);
+}
+
+static void fill_proc(const struct to_event *ev, Tracecollect__V1__Event *event) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  event->proc = tr.id;
+  if (ev->type == TW_EV_PROC_STEAL) event->from_thread = (int64_t)ev->args[2];
+}
+
 static tb_rc fill_event(struct tc_feed_encoder *source, const struct to_generation *gen,
                         const struct to_event *ev, Tracecollect__V1__Event *event,
                         const struct tb_buf **out_stack) {
-  uint64_t stack = 0;
+  uint64_t stack = to_event_stack(ev);
 
   event->time_ns = ev->time;
   event->wall_ns = source->analyses != NULL ? to_analyses_wall(source->analyses, ev->time) : 0;
-  event->id = (char *)(uintptr_t)told_types[ev->type].id;
+  event->id = (char *)(uintptr_t)published[ev->type].id;
   event->goroutine = ev->g;
   event->thread = ev->m;
   event->proc = ev->p;
   event->from_thread = TO_NONE;
-  switch (ev->type) {
-  case TW_EV_USER_TASK_BEGIN:
-    event->task = ev->args[0];
-    event->parent_task = ev->args[1] != TO_NO_TASK ? ev->args[1] : 0;
-    TB_TRY(copy_string(source, gen, ev->args[2], &event->name));
-    stack = ev->args[3];
-    break;
-  case TW_EV_USER_TASK_END:
-    event->task = ev->args[0];
-    event->parent_task = ev->args[2] != TO_NO_TASK ? ev->args[2] : 0;
-    TB_TRY(
-        tp_copy_text(&source->arena, to_generation_extra_string(gen, ev->args[3]), &event->name));
-    stack = ev->args[1];
-    break;
-  case TW_EV_USER_REGION_BEGIN:
-  case TW_EV_USER_REGION_END:
-    event->task = ev->args[0];
-    TB_TRY(copy_string(source, gen, ev->args[1], &event->name));
-    stack = ev->args[2];
-    break;
-  case TW_EV_USER_LOG:
-    event->task = ev->args[0];
-    TB_TRY(copy_string(source, gen, ev->args[1], &event->name));
-    TB_TRY(copy_string(source, gen, ev->args[2], &event->text));
-    stack = ev->args[3];
-    break;
-  case TW_EV_GC_BEGIN: stack = ev->args[1]; break;
-  case TW_EV_PROC_START: event->proc = (int64_t)ev->args[0]; break;
-  case TW_EV_PROC_STEAL:
-    event->proc = (int64_t)ev->args[0];
-    event->from_thread = (int64_t)ev->args[2];
-    break;
+  switch (published[ev->type].kind) {
+  case TC_FEED_EVENT_TASKS:
+  case TC_FEED_EVENT_REGIONS:
+  case TC_FEED_EVENT_LOGS: TB_TRY(fill_user(source, gen, ev, event)); break;
+  case TC_FEED_EVENT_PROCS: fill_proc(ev, event); break;
   default: break;
   }
-  return tc__pack_stack_of(source, gen, stack, out_stack);
+  return tc__pack_stack_of(source, gen, stack == TO_NO_STACK ? 0 : stack, out_stack);
 }
 
-void tc__tell_event(struct tc_feed_encoder *source, const struct to_generation *gen,
-                    const struct to_event *ev) {
-  enum tc_feed_event_kind kind = told_types[ev->type].kind;
+void tc__publish_event(struct tc_feed_encoder *source, const struct to_generation *gen,
+                       const struct to_event *ev) {
+  enum tc_feed_event_kind kind = published[ev->type].kind;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;
   const struct tb_buf *stack;
 

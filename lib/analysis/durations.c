@@ -3,14 +3,14 @@
  * state, so one entry for it is enough. Regions of a goroutine nest: they are kept by depth. */
 #include "analysis/durations.h"
 
-#include "wire/spec.h"
-
-enum kind { STATE, STW, GC, SWEEP, ASSIST, TASK, DEPTH };
+/* Kinds of entries: ranges have the number of their enum to_range_kind. */
+enum { STATE = TO_RANGES, TASK, KINDS, DEPTH = TO_RANGE_REGION };
 
 enum { KIND_BITS = 3, DEPTH_BITS = 16 };
+_Static_assert(KINDS <= 1 << KIND_BITS, "a kind needs more bits");
 
-static uint64_t key_of(enum kind kind, uint64_t id) {
-  return id << KIND_BITS | (uint64_t)kind;
+static uint64_t key_of(unsigned kind, uint64_t id) {
+  return id << KIND_BITS | kind;
 }
 
 static uint64_t region_key(uint64_t g, uint64_t depth) {
@@ -30,7 +30,7 @@ static void measure(uint64_t begun, to_ns end, struct to_duration *out) {
 
 /* --- one of a kind ----------------------------------------------------------------------------- */
 
-static tb_rc begin(struct to_durations *s, enum kind kind, uint64_t id, to_ns time) {
+static tb_rc begin(struct to_durations *s, unsigned kind, uint64_t id, to_ns time) {
   uint64_t *value;
 
   TB_TRY(tb_map_put(&s->begun, key_of(kind, id), &value, NULL));
@@ -39,7 +39,7 @@ static tb_rc begin(struct to_durations *s, enum kind kind, uint64_t id, to_ns ti
 }
 
 /* It is under way: how long, nobody says, unless we have seen it begin. */
-static tb_rc restate(struct to_durations *s, enum kind kind, uint64_t id) {
+static tb_rc restate(struct to_durations *s, unsigned kind, uint64_t id) {
   uint64_t *value;
   bool fresh;
 
@@ -48,7 +48,7 @@ static tb_rc restate(struct to_durations *s, enum kind kind, uint64_t id) {
   return TB_OK;
 }
 
-static tb_rc end(struct to_durations *s, enum kind kind, uint64_t id, to_ns time,
+static tb_rc end(struct to_durations *s, unsigned kind, uint64_t id, to_ns time,
                  struct to_duration *out) {
   const uint64_t *value = tb_map_find(&s->begun, key_of(kind, id));
 
@@ -106,6 +106,39 @@ static tb_rc destroy(struct to_durations *s, uint64_t g, to_ns time, struct to_d
   return end(s, STATE, g, time, out);
 }
 
+/* --- events ------------------------------------------------------------------------------------ */
+
+static tb_rc take_transition(struct to_durations *s, const struct to_event *ev,
+                             struct to_duration *out) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  if (tr.resource != TO_RESOURCE_GOROUTINE) return TB_OK;
+  uint64_t g = (uint64_t)tr.id;
+  if (tr.from == tr.to || tr.from == TO_GO_UNDETERMINED) return restate(s, STATE, g);
+  if (tr.from == TO_GO_NOT_EXIST) return begin(s, STATE, g, ev->time);
+  if (tr.to == TO_GO_NOT_EXIST) return destroy(s, g, ev->time, out);
+  return move(s, g, ev->time, out);
+}
+
+static tb_rc take_range(struct to_durations *s, const struct to_event *ev,
+                        struct to_duration *out) {
+  struct to_event_range range;
+
+  if (!to_event_range(ev, &range)) return TB_OK;
+  uint64_t id = (uint64_t)range.id;
+  if (range.phase == TO_KIND_RANGE_BEGIN) return begin(s, range.kind, id, ev->time);
+  if (range.phase == TO_KIND_RANGE_ACTIVE) return restate(s, range.kind, id);
+  return end(s, range.kind, id, ev->time, out);
+}
+
+static uint64_t task_of(const struct to_event *ev) {
+  struct to_user_event user;
+
+  to_event_user(ev, &user);
+  return user.task;
+}
+
 /* --- public ------------------------------------------------------------------------------------ */
 
 void to_durations_init(struct to_durations *s, struct tb_mem *mem) {
@@ -129,51 +162,23 @@ void to_durations_epoch(struct to_durations *s) {
 
 tb_rc to_durations_event(struct to_durations *s, const struct to_event *ev,
                          struct to_duration *out) {
-  const uint64_t *a = ev->args;
-  uint64_t self = (uint64_t)ev->g;
-
   if (!s->heard) s->began = ev->time;
   s->heard = true;
   *out = (struct to_duration){ 0 };
-  switch (ev->type) {
-  case TW_EV_GO_CREATE:
-  case TW_EV_GO_CREATE_BLOCKED:
-  case TW_EV_GO_CREATE_SYSCALL: return begin(s, STATE, a[0], ev->time);
-  case TW_EV_GO_STATUS:
-  case TW_EV_GO_STATUS_STACK: return restate(s, STATE, a[0]);
-  case TW_EV_GO_START:
-  case TW_EV_GO_UNBLOCK:
-  case TW_EV_GO_SWITCH: /* of its three events the target's, as is the next */
-  case TW_EV_GO_SWITCH_DESTROY: return move(s, a[0], ev->time, out);
-  case TW_EV_GO_STOP:
-  case TW_EV_GO_BLOCK:
-  case TW_EV_GO_SYSCALL_BEGIN:
-  case TW_EV_GO_SYSCALL_END:
-  case TW_EV_GO_SYSCALL_END_BLOCKED: return move(s, self, ev->time, out);
-  case TW_EV_GO_DESTROY:
-  case TW_EV_GO_DESTROY_SYSCALL: return destroy(s, self, ev->time, out);
-
-  case TW_EV_STW_BEGIN: return begin(s, STW, self, ev->time);
-  case TW_EV_STW_END: return end(s, STW, self, ev->time, out);
-  case TW_EV_GC_ACTIVE: return restate(s, GC, 0);
-  case TW_EV_GC_BEGIN: return begin(s, GC, 0, ev->time);
-  case TW_EV_GC_END: return end(s, GC, 0, ev->time, out);
-  case TW_EV_GC_SWEEP_ACTIVE: return restate(s, SWEEP, a[0]);
-  case TW_EV_GC_SWEEP_BEGIN: return begin(s, SWEEP, (uint64_t)ev->p, ev->time);
-  case TW_EV_GC_SWEEP_END: return end(s, SWEEP, (uint64_t)ev->p, ev->time, out);
-  case TW_EV_GC_MARK_ASSIST_ACTIVE: return restate(s, ASSIST, a[0]);
-  case TW_EV_GC_MARK_ASSIST_BEGIN: return begin(s, ASSIST, self, ev->time);
-  case TW_EV_GC_MARK_ASSIST_END: return end(s, ASSIST, self, ev->time, out);
-
-  case TW_EV_USER_TASK_BEGIN: return begin(s, TASK, a[0], ev->time);
-  case TW_EV_USER_TASK_END: return end(s, TASK, a[0], ev->time, out);
-  case TW_EV_USER_REGION_BEGIN: return begin_region(s, self, ev->time);
-  case TW_EV_USER_REGION_END: end_region(s, self, ev->time, out); return TB_OK;
+  switch (to_event_kind(ev)) {
+  case TO_KIND_TRANSITION: return take_transition(s, ev, out);
+  case TO_KIND_RANGE_BEGIN:
+  case TO_KIND_RANGE_ACTIVE:
+  case TO_KIND_RANGE_END: return take_range(s, ev, out);
+  case TO_KIND_TASK_BEGIN: return begin(s, TASK, task_of(ev), ev->time);
+  case TO_KIND_TASK_END: return end(s, TASK, task_of(ev), ev->time, out);
+  case TO_KIND_REGION_BEGIN: return begin_region(s, (uint64_t)ev->g, ev->time);
+  case TO_KIND_REGION_END: end_region(s, (uint64_t)ev->g, ev->time, out); return TB_OK;
   default: return TB_OK;
   }
 }
 
-static bool find(const struct to_durations *s, enum kind kind, int64_t id, to_ns *out_since,
+static bool find(const struct to_durations *s, unsigned kind, int64_t id, to_ns *out_since,
                  bool *out_lower_bound) {
   const uint64_t *value = tb_map_find(&s->begun, key_of(kind, (uint64_t)id));
 
@@ -190,11 +195,6 @@ bool to_durations_state(const struct to_durations *s, int64_t goroutine, to_ns *
 
 bool to_durations_range(const struct to_durations *s, enum to_range_kind range, int64_t id,
                         to_ns *out_since, bool *out_lower_bound) {
-  static const enum kind kinds[] = { [TO_RANGE_STW] = STW,
-                                     [TO_RANGE_GC_MARK] = GC,
-                                     [TO_RANGE_GC_SWEEP] = SWEEP,
-                                     [TO_RANGE_GC_MARK_ASSIST] = ASSIST };
-
-  return range < sizeof kinds / sizeof kinds[0] &&
-         find(s, kinds[range], id, out_since, out_lower_bound);
+  return range != TO_RANGE_SYSCALL && range != TO_RANGE_REGION &&
+         find(s, range, id, out_since, out_lower_bound);
 }

@@ -16,6 +16,7 @@
 
 #include "analysis/analysis_state.h"
 #include "analysis/top_rows.h"
+#include "event/view.h"
 
 enum { TEXT_CHUNK_BYTES = 2 << 10, SLUG_BYTES_MAX = 64 };
 #define RETIRE_EVERY_NS INT64_C(30000000000)
@@ -246,6 +247,18 @@ static tb_rc proc_stopped(struct to_analyses *a, to_ns now) {
   return world_stands(a, stop->begin, now);
 }
 
+static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  if (tr.from == tr.to)
+    return TB_OK; /* a status, or a steal of a proc idle since its thread gave it up */
+  if (tr.to != TO_PROC_RUNNING)
+    return tr.from == TO_PROC_RUNNING ? proc_stopped(a, ev->time) : TB_OK;
+  a->stw.running++;
+  return TB_OK;
+}
+
 static tb_rc stw_event(struct to_analyses *a, const struct to_generation *gen,
                        const struct to_event *ev) {
   struct to_stw *s = &a->stw;
@@ -253,15 +266,10 @@ static tb_rc stw_event(struct to_analyses *a, const struct to_generation *gen,
   switch (ev->type) {
   case TW_EV_STW_BEGIN: return begin_stop(a, gen, ev);
   case TW_EV_STW_END: return end_stop(a, ev);
-  case TW_EV_PROC_START: s->running++; return TB_OK;
-  case TW_EV_PROC_STOP: return proc_stopped(a, ev->time);
+  case TW_EV_PROC_START:
+  case TW_EV_PROC_STOP:
   case TW_EV_PROC_STEAL:
-    if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED) return TB_OK; /* idle since it was abandoned */
-    return proc_stopped(a, ev->time);
-  case TW_EV_PROC_STATUS:
-    if (ev->args[2] != TO_PROC_UNDETERMINED && ev->args[2] != TO_PROC_NOT_EXIST) return TB_OK;
-    s->running += ev->args[1] == TW_PROC_RUNNING || ev->args[1] == TW_PROC_SYSCALL;
-    return TB_OK;
+  case TW_EV_PROC_STATUS: return take_proc(a, ev);
   case TW_EV_SYNC:
     if (++s->syncs > 1) s->procs_known = true;
     return TB_OK;

@@ -1,42 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event/view.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "wire/experiments.h"
 
+/* Where an id, a string or a stack stands: the offset of an 8-byte field of struct to_event. The time comes
+ * first there, so 0 means none. */
+enum place {
+  NONE,
+  P = offsetof(struct to_event, p),
+  G = offsetof(struct to_event, g),
+  A0 = offsetof(struct to_event, args[0]),
+  A1 = offsetof(struct to_event, args[1]),
+  A2 = offsetof(struct to_event, args[2]),
+  A3 = offsetof(struct to_event, args[3]),
+};
+_Static_assert(offsetof(struct to_event, time) == 0, "place 0 is never asked for");
+
+#define EVEN_0(place) ((place) | 1) /* fields begin at multiples of 8 */
+
+enum { BY_STATUS = UINT8_MAX }; /* a state that the event itself names */
+#define TO_GO_STATUS   BY_STATUS
+#define TO_PROC_STATUS BY_STATUS
+
+/* A row of meanings.def; the columns of the last line are enum place. */
+struct meaning {
+  uint8_t kind; /* enum to_event_kind */
+  uint8_t resource, from, to;
+  uint8_t range, metric;
+  uint8_t id, reason, stack, text, parent, name; /* id: of the resource, the range or the task */
+};
+
+static const struct meaning meanings[UINT8_MAX + 1] = {
+#define GO(event, at, before, after, why, place)                                                   \
+  [TW_EV_##event] = { .kind = TO_KIND_TRANSITION,                                                  \
+                      .resource = TO_RESOURCE_GOROUTINE,                                           \
+                      .from = TO_GO_##before,                                                      \
+                      .to = TO_GO_##after,                                                         \
+                      .id = at,                                                                    \
+                      .reason = why,                                                               \
+                      .stack = place },
+#define PROC(event, at, before, after)                                                             \
+  [TW_EV_##event] = { .kind = TO_KIND_TRANSITION,                                                  \
+                      .resource = TO_RESOURCE_PROC,                                                \
+                      .from = TO_PROC_##before,                                                    \
+                      .to = TO_PROC_##after,                                                       \
+                      .id = at },
+#define RANGE(event, phase, kind_of_range, at, string)                                             \
+  [TW_EV_##event] = {                                                                              \
+    .kind = TO_KIND_RANGE_##phase, .range = TO_RANGE_##kind_of_range, .id = at, .text = string     \
+  },
+#define USER(event, which, its_task, its_parent, its_name, string)                                 \
+  [TW_EV_##event] = { .kind = TO_KIND_##which,                                                     \
+                      .id = its_task,                                                              \
+                      .parent = its_parent,                                                        \
+                      .name = its_name,                                                            \
+                      .text = string },
+#define METRIC(event, which)                                                                       \
+  [TW_EV_##event] = { .kind = TO_KIND_METRIC, .metric = TO_METRIC_##which },
+#define OTHER(event, which) [TW_EV_##event] = { .kind = TO_KIND_##which },
+#include "event/meanings.def"
+#undef GO
+#undef PROC
+#undef RANGE
+#undef USER
+#undef METRIC
+#undef OTHER
+  [TW_EV_SPAN... UINT8_MAX] = { .kind = TO_KIND_EXPERIMENTAL },
+};
+
+static const struct meaning *meaning_of(const struct to_event *ev) {
+  return &meanings[ev->type];
+}
+
+static uint64_t field(const struct to_event *ev, unsigned place) {
+  uint64_t value;
+
+  memcpy(&value, (const char *)ev + place, sizeof value);
+  return value;
+}
+
+static uint64_t field_or(const struct to_event *ev, unsigned place, uint64_t none) {
+  return place == NONE ? none : field(ev, place);
+}
+
 enum to_event_kind to_event_kind(const struct to_event *ev) {
-  switch (ev->type) {
-  case TW_EV_SYNC: return TO_KIND_SYNC;
-  case TW_EV_CPU_SAMPLE: return TO_KIND_STACK_SAMPLE;
-  case TW_EV_PROCS_CHANGE:
-  case TW_EV_HEAP_ALLOC:
-  case TW_EV_HEAP_GOAL: return TO_KIND_METRIC;
-  case TW_EV_GO_LABEL: return TO_KIND_LABEL;
-  case TW_EV_STW_BEGIN:
-  case TW_EV_GC_BEGIN:
-  case TW_EV_GC_SWEEP_BEGIN:
-  case TW_EV_GC_MARK_ASSIST_BEGIN: return TO_KIND_RANGE_BEGIN;
-  case TW_EV_GC_ACTIVE:
-  case TW_EV_GC_SWEEP_ACTIVE:
-  case TW_EV_GC_MARK_ASSIST_ACTIVE: return TO_KIND_RANGE_ACTIVE;
-  case TW_EV_STW_END:
-  case TW_EV_GC_END:
-  case TW_EV_GC_SWEEP_END:
-  case TW_EV_GC_MARK_ASSIST_END: return TO_KIND_RANGE_END;
-  case TW_EV_USER_TASK_BEGIN: return TO_KIND_TASK_BEGIN;
-  case TW_EV_USER_TASK_END: return TO_KIND_TASK_END;
-  case TW_EV_USER_REGION_BEGIN: return TO_KIND_REGION_BEGIN;
-  case TW_EV_USER_REGION_END: return TO_KIND_REGION_END;
-  case TW_EV_USER_LOG: return TO_KIND_LOG;
-  default: break;
-  }
-  if (ev->type >= TW_OWN_EVENT_FIRST) return TO_KIND_EXPERIMENTAL;
-  switch (tw_spec(ev->type)->kind) {
-  case TW_KIND_EXPERIMENT: return TO_KIND_EXPERIMENTAL;
-  case TW_KIND_TIMED: return TO_KIND_TRANSITION;
-  default: return TO_KIND_BAD;
-  }
+  return (enum to_event_kind)meaning_of(ev)->kind;
 }
 
 const char *to_event_kind_name(enum to_event_kind kind) {
@@ -70,84 +121,48 @@ const char *to_state_name(enum to_resource resource, uint8_t state) {
                                       : to_go_state_name((enum to_go_state)state);
 }
 
-static enum to_go_state go_state(uint64_t status) {
-  static const enum to_go_state states[] = {
-    [TW_GO_RUNNABLE] = TO_GO_RUNNABLE,
-    [TW_GO_RUNNING] = TO_GO_RUNNING,
-    [TW_GO_SYSCALL] = TO_GO_SYSCALL,
-    [TW_GO_WAITING] = TO_GO_WAITING,
-  };
-  return status < TW_GO_STATUSES ? states[status] : TO_GO_UNDETERMINED;
+static void go_states(const struct to_event *ev, struct to_transition *out) {
+  out->from = (uint8_t)(ev->args[2] >> 32);
+  out->to = to_go_state_of((uint32_t)ev->args[2]);
 }
 
-static enum to_proc_state proc_state(uint64_t status) {
-  static const enum to_proc_state states[] = {
-    [TW_PROC_RUNNING] = TO_PROC_RUNNING,
-    [TW_PROC_IDLE] = TO_PROC_IDLE,
-    [TW_PROC_SYSCALL] = TO_PROC_RUNNING,
-    [TW_PROC_SYSCALL_ABANDONED] = TO_PROC_IDLE,
-  };
-  return status < TW_PROC_STATUSES ? states[status] : TO_PROC_UNDETERMINED;
+static void proc_states(const struct to_event *ev, struct to_transition *out) {
+  bool steal = ev->type == TW_EV_PROC_STEAL;
+
+  out->from = steal ? to_proc_state_of(ev->args[3]) : (uint8_t)ev->args[2];
+  out->to = steal ? TO_PROC_IDLE : to_proc_state_of(ev->args[1] & 0xff);
 }
 
-static void goroutine(struct to_transition *out, uint64_t id, enum to_go_state from,
-                      enum to_go_state to) {
-  *out = (struct to_transition){ TO_RESOURCE_GOROUTINE, (int64_t)id, (uint8_t)from,
-                                 (uint8_t)to,           0,           TO_NO_STACK };
-}
+static uint64_t stack_at(const struct to_event *ev, unsigned place) {
+  uint64_t id = place == NONE ? 0 : field(ev, place & ~1u);
 
-static void proc(struct to_transition *out, uint64_t id, enum to_proc_state from,
-                 enum to_proc_state to) {
-  *out = (struct to_transition){ TO_RESOURCE_PROC, (int64_t)id, (uint8_t)from,
-                                 (uint8_t)to,      0,           TO_NO_STACK };
+  return id == 0 && (place & 1) == 0 ? TO_NO_STACK : id;
 }
 
 void to_event_transition(const struct to_event *ev, struct to_transition *out) {
-  const uint64_t *a = ev->args;
-  uint64_t self = (uint64_t)ev->g;
+  const struct meaning *row = meaning_of(ev);
 
-  switch (ev->type) {
-  case TW_EV_PROC_START: proc(out, a[0], TO_PROC_IDLE, TO_PROC_RUNNING); break;
-  case TW_EV_PROC_STOP: proc(out, (uint64_t)ev->p, TO_PROC_RUNNING, TO_PROC_IDLE); break;
-  case TW_EV_PROC_STEAL:
-    proc(out, a[0], a[3] == TW_PROC_SYSCALL_ABANDONED ? TO_PROC_IDLE : TO_PROC_RUNNING,
-         TO_PROC_IDLE);
-    break;
-  case TW_EV_PROC_STATUS: proc(out, a[0], (enum to_proc_state)a[2], proc_state(a[1] & 0xff)); break;
-  case TW_EV_GO_CREATE:
-    goroutine(out, a[0], TO_GO_NOT_EXIST, TO_GO_RUNNABLE);
-    out->stack = a[1];
-    break;
-  case TW_EV_GO_CREATE_BLOCKED:
-    goroutine(out, a[0], TO_GO_NOT_EXIST, TO_GO_WAITING);
-    out->stack = a[1];
-    break;
-  case TW_EV_GO_CREATE_SYSCALL: goroutine(out, a[0], TO_GO_NOT_EXIST, TO_GO_SYSCALL); break;
-  case TW_EV_GO_START: goroutine(out, a[0], TO_GO_RUNNABLE, TO_GO_RUNNING); break;
-  case TW_EV_GO_DESTROY: goroutine(out, self, TO_GO_RUNNING, TO_GO_NOT_EXIST); break;
-  case TW_EV_GO_DESTROY_SYSCALL: goroutine(out, self, TO_GO_SYSCALL, TO_GO_NOT_EXIST); break;
-  case TW_EV_GO_STOP:
-  case TW_EV_GO_BLOCK:
-    goroutine(out, self, TO_GO_RUNNING, ev->type == TW_EV_GO_STOP ? TO_GO_RUNNABLE : TO_GO_WAITING);
-    out->reason = a[0];
-    out->stack = to_event_stack(ev);
-    break;
-  case TW_EV_GO_UNBLOCK:
-  case TW_EV_GO_SWITCH: /* the other two of its three events are a GoBlock or GoDestroy and a GoStart */
-  case TW_EV_GO_SWITCH_DESTROY: goroutine(out, a[0], TO_GO_WAITING, TO_GO_RUNNABLE); break;
-  case TW_EV_GO_SYSCALL_BEGIN:
-    goroutine(out, self, TO_GO_RUNNING, TO_GO_SYSCALL);
-    out->stack = to_event_stack(ev);
-    break;
-  case TW_EV_GO_SYSCALL_END: goroutine(out, self, TO_GO_SYSCALL, TO_GO_RUNNING); break;
-  case TW_EV_GO_SYSCALL_END_BLOCKED: goroutine(out, self, TO_GO_SYSCALL, TO_GO_RUNNABLE); break;
-  case TW_EV_GO_STATUS:
-  case TW_EV_GO_STATUS_STACK:
-    goroutine(out, a[0], (enum to_go_state)(a[2] >> 32), go_state(a[2] & UINT32_MAX));
-    out->stack = to_event_stack(ev);
-    break;
-  default: goroutine(out, self, TO_GO_UNDETERMINED, TO_GO_UNDETERMINED); break;
-  }
+  out->resource = (enum to_resource)row->resource;
+  out->id = (int64_t)field(ev, row->id);
+  out->from = row->from;
+  out->to = row->to;
+  out->reason = field_or(ev, row->reason, 0);
+  out->stack = stack_at(ev, row->stack);
+  if (TB_LIKELY(row->from != BY_STATUS)) return;
+  if (row->resource == TO_RESOURCE_PROC)
+    proc_states(ev, out);
+  else
+    go_states(ev, out);
+}
+
+void to_event_user(const struct to_event *ev, struct to_user_event *out) {
+  const struct meaning *row = meaning_of(ev);
+
+  *out = (struct to_user_event){ .task = field(ev, row->id),
+                                 .parent = field_or(ev, row->parent, TO_NO_TASK),
+                                 .name = field_or(ev, row->name, 0),
+                                 .name_is_extra = row->kind == TO_KIND_TASK_END,
+                                 .text = field_or(ev, row->text, 0) };
 }
 
 static const struct to_reason_info reasons[] = {
@@ -179,40 +194,42 @@ const struct to_range_info *to_range_info(enum to_range_kind kind) {
   return &ranges[kind];
 }
 
+/* A system call is a state of its goroutine; its range lasts as long. A status restates it and begins none. */
+static bool syscall_range(const struct to_event *ev, const struct meaning *row,
+                          struct to_event_range *out) {
+  bool begins = row->to == TO_GO_SYSCALL, ends = row->from == TO_GO_SYSCALL;
+
+  if (row->resource != TO_RESOURCE_GOROUTINE || (!begins && !ends)) return false;
+  *out =
+      (struct to_event_range){ TO_RANGE_SYSCALL, begins ? TO_KIND_RANGE_BEGIN : TO_KIND_RANGE_END,
+                               (int64_t)field_or(ev, row->id, 0), 0 };
+  return true;
+}
+
 bool to_event_range(const struct to_event *ev, struct to_event_range *out) {
-#define RANGE(kind, phase, id, text)                                                               \
-  *out = (struct to_event_range){ TO_RANGE_##kind, TO_KIND_RANGE_##phase, (int64_t)(id), text };   \
-  return true
-  switch (ev->type) {
-  case TW_EV_STW_BEGIN: RANGE(STW, BEGIN, ev->g, ev->args[0]);
-  case TW_EV_STW_END: RANGE(STW, END, ev->g, ev->args[0]);
-  case TW_EV_GC_ACTIVE: RANGE(GC_MARK, ACTIVE, 0, 0);
-  case TW_EV_GC_BEGIN: RANGE(GC_MARK, BEGIN, 0, 0);
-  case TW_EV_GC_END: RANGE(GC_MARK, END, 0, 0);
-  case TW_EV_GC_SWEEP_ACTIVE: RANGE(GC_SWEEP, ACTIVE, ev->args[0], 0);
-  case TW_EV_GC_SWEEP_BEGIN: RANGE(GC_SWEEP, BEGIN, ev->p, 0);
-  case TW_EV_GC_SWEEP_END: RANGE(GC_SWEEP, END, ev->p, 0);
-  case TW_EV_GC_MARK_ASSIST_ACTIVE: RANGE(GC_MARK_ASSIST, ACTIVE, ev->args[0], 0);
-  case TW_EV_GC_MARK_ASSIST_BEGIN: RANGE(GC_MARK_ASSIST, BEGIN, ev->g, 0);
-  case TW_EV_GC_MARK_ASSIST_END: RANGE(GC_MARK_ASSIST, END, ev->g, 0);
-  case TW_EV_GO_SYSCALL_BEGIN: RANGE(SYSCALL, BEGIN, ev->g, 0);
-  case TW_EV_GO_SYSCALL_END:
-  case TW_EV_GO_SYSCALL_END_BLOCKED:
-  case TW_EV_GO_DESTROY_SYSCALL: RANGE(SYSCALL, END, ev->g, 0);
-  case TW_EV_GO_CREATE_SYSCALL: RANGE(SYSCALL, BEGIN, ev->args[0], 0);
-  case TW_EV_USER_REGION_BEGIN: RANGE(REGION, BEGIN, ev->g, ev->args[1]);
-  case TW_EV_USER_REGION_END: RANGE(REGION, END, ev->g, ev->args[1]);
+  const struct meaning *row = meaning_of(ev);
+
+  switch (row->kind) {
+  case TO_KIND_RANGE_BEGIN:
+  case TO_KIND_RANGE_ACTIVE:
+  case TO_KIND_RANGE_END:
+    *out = (struct to_event_range){ (enum to_range_kind)row->range, (enum to_event_kind)row->kind,
+                                    (int64_t)field_or(ev, row->id, 0), field_or(ev, row->text, 0) };
+    return true;
+  case TO_KIND_REGION_BEGIN:
+  case TO_KIND_REGION_END:
+    *out = (struct to_event_range){ TO_RANGE_REGION,
+                                    row->kind == TO_KIND_REGION_BEGIN ? TO_KIND_RANGE_BEGIN
+                                                                      : TO_KIND_RANGE_END,
+                                    ev->g, field_or(ev, row->name, 0) };
+    return true;
+  case TO_KIND_TRANSITION: return syscall_range(ev, row, out);
   default: return false;
   }
-#undef RANGE
 }
 
 enum to_metric to_event_metric(const struct to_event *ev) {
-  switch (ev->type) {
-  case TW_EV_PROCS_CHANGE: return TO_METRIC_GOMAXPROCS;
-  case TW_EV_HEAP_ALLOC: return TO_METRIC_HEAP_ALLOC;
-  default: return TO_METRIC_HEAP_GOAL;
-  }
+  return (enum to_metric)meaning_of(ev)->metric;
 }
 
 const char *to_metric_name(enum to_metric metric) {

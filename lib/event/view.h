@@ -56,6 +56,15 @@ struct to_transition {
 void to_event_transition(const struct to_event *ev, struct to_transition *out);
 const char *to_state_name(enum to_resource resource, uint8_t state); /* "Runnable" */
 
+/* A task, a region or a log message of the program. */
+struct to_user_event {
+  uint64_t task, parent; /* parent: of tasks; TO_NO_TASK where there is none */
+  uint64_t name, text;   /* string ids: type of the task or region, category and message of a log */
+  bool name_is_extra;    /* name is for to_generation_extra_string() */
+};
+/* For events of kinds TASK_*, REGION_* and LOG. */
+void to_event_user(const struct to_event *ev, struct to_user_event *out);
+
 enum to_reason {
   TO_REASON_OTHER,
 #define TO_REASON(ID, ...) TO_REASON_##ID,

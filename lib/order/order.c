@@ -334,8 +334,10 @@ TO_HOT tb_rc step(struct to_order *order, struct to_thread *t, struct to_ahead *
   default: __builtin_unreachable(); /* the cursor lets nothing else through */
   }
   tb_rc rc = cursor_next(order, t, pos, ahead, pext);
-  if (TB_UNLIKELY(rc != TB_OK && rc != TB_END)) return rc;
-  if (TB_UNLIKELY(s.out - written->next > 1)) order->added += (uint64_t)(s.out - written->next - 1);
+  if (TB_UNLIKELY(rc != TB_OK && rc != TB_END)) {
+    order->added -= (uint64_t)(s.out - written->next - 1); /* they are not delivered */
+    return rc;
+  }
   *written = (struct to_written){ s.out, s.last };
   return rc;
 }

@@ -101,6 +101,7 @@ TO_HOT tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
       stage_as(s, s->type == TW_EV_GO_SWITCH ? TW_EV_GO_BLOCK : TW_EV_GO_DESTROY, m, p, g->id);
   leaves->args[0] = leaves->args[1] = 0; /* no reason, no stack */
   stage_as(s, TW_EV_GO_START, m, p, TO_NONE);
+  o->added += 2;
   if (s->type == TW_EV_GO_SWITCH)
     g->status = TW_GO_WAITING;
   else
@@ -168,6 +169,7 @@ TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
     struct to_event *steal = stage_as(s, TW_EV_PROC_STEAL, s->t->id, p->id, s->t->g->id);
     steal->args[0] = (uint64_t)p->id;
     steal->args[3] = TW_PROC_SYSCALL;
+    o->added++;
   }
   stage(s);
   if (with_p) {
@@ -201,12 +203,6 @@ TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struc
 
 /* The first mention of a goroutine in a generation; its sequence starts anew. */
 TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
-  static const uint8_t state_of[TW_GO_STATUSES] = {
-    [TW_GO_RUNNABLE] = TO_GO_RUNNABLE,
-    [TW_GO_RUNNING] = TO_GO_RUNNING,
-    [TW_GO_SYSCALL] = TO_GO_SYSCALL,
-    [TW_GO_WAITING] = TO_GO_WAITING,
-  };
   int64_t id = (int64_t)s->arg[0], on = (int64_t)s->arg[1];
   uint8_t status = (uint8_t)s->arg[2], old_state;
   int64_t m = s->t->id, g_before = s->t->g->id;
@@ -214,7 +210,7 @@ TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
 
   if (status >= TW_GO_STATUSES)
     return TO_REFUSE(o, s, "goroutine %" PRId64 " has no status %u", id, status);
-  old_state = state_of[status];
+  old_state = to_go_state_of(status);
   if (g == NULL) {
     if (!is_first_gen(o))
       return TO_REFUSE(

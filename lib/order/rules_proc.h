@@ -76,12 +76,6 @@ tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p
 
 /* The first mention of a proc in a generation; its sequence starts anew. */
 TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
-  static const uint8_t state_of[TW_PROC_STATUSES] = {
-    [TW_PROC_RUNNING] = TO_PROC_RUNNING,
-    [TW_PROC_IDLE] = TO_PROC_IDLE,
-    [TW_PROC_SYSCALL] = TO_PROC_RUNNING,
-    [TW_PROC_SYSCALL_ABANDONED] = TO_PROC_IDLE,
-  };
   int64_t id = (int64_t)s->arg[0];
   uint8_t status = (uint8_t)s->arg[1], told = status, old_state;
   const struct to_thread *holder = s->t;
@@ -89,7 +83,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
 
   if (status >= TW_PROC_STATUSES)
     return TO_REFUSE(o, s, "proc %" PRId64 " has no status %u", id, status);
-  old_state = state_of[status];
+  old_state = to_proc_state_of(status);
   if (p == NULL) {
     TB_TRY(to__p_begin(o, id, status, &p));
     old_state = is_first_gen(o) ? TO_PROC_UNDETERMINED : TO_PROC_NOT_EXIST;

@@ -121,19 +121,23 @@ static void put_range(struct tk_out *out, const struct tk_names *names, const st
   put_u64(out, ",\"reclaimed_bytes\":", ev->args[1]);
 }
 
-static void put_task(struct tk_out *out, const struct tk_names *names, const struct to_event *ev) {
-  bool begin = ev->type == TW_EV_USER_TASK_BEGIN;
-  uint64_t parent = begin ? ev->args[1] : ev->args[2];
+static void put_user(struct tk_out *out, const struct tk_names *names, const struct to_event *ev,
+                     enum to_event_kind kind) {
+  struct to_user_event user;
 
-  put_u64(out, ",\"task\":", ev->args[0]);
-  if (parent != TO_NO_TASK) put_u64(out, ",\"parent\":", parent);
-  if (begin) {
-    put_string(out, ",\"type\":", names, ev->args[2]);
-    return;
+  to_event_user(ev, &user);
+  put_u64(out, ",\"task\":", user.task);
+  if (user.parent != TO_NO_TASK) put_u64(out, ",\"parent\":", user.parent);
+  if (kind == TO_KIND_LOG) {
+    put_string(out, ",\"category\":", names, user.name);
+    put_string(out, ",\"message\":", names, user.text);
+  } else if (user.name_is_extra) {
+    struct to_string type = names->task_type(names->self, user.name);
+    tk_out_text(out, ",\"type\":");
+    tk_out_json_string(out, type.data, type.len);
+  } else {
+    put_string(out, ",\"type\":", names, user.name);
   }
-  struct to_string type = names->task_type(names->self, ev->args[3]);
-  tk_out_text(out, ",\"type\":");
-  tk_out_json_string(out, type.data, type.len);
 }
 
 static void put_experimental(struct tk_out *out, const struct tk_names *names,
@@ -171,17 +175,10 @@ static void put_details(struct tk_out *out, const struct tk_names *names, const 
   case TO_KIND_RANGE_ACTIVE:
   case TO_KIND_RANGE_END: put_range(out, names, ev); break;
   case TO_KIND_TASK_BEGIN:
-  case TO_KIND_TASK_END: put_task(out, names, ev); break;
+  case TO_KIND_TASK_END:
   case TO_KIND_REGION_BEGIN:
   case TO_KIND_REGION_END:
-    put_u64(out, ",\"task\":", ev->args[0]);
-    put_string(out, ",\"type\":", names, ev->args[1]);
-    break;
-  case TO_KIND_LOG:
-    put_u64(out, ",\"task\":", ev->args[0]);
-    put_string(out, ",\"category\":", names, ev->args[1]);
-    put_string(out, ",\"message\":", names, ev->args[2]);
-    break;
+  case TO_KIND_LOG: put_user(out, names, ev, kind); break;
   case TO_KIND_TRANSITION: put_transition(out, names, ev); break;
   case TO_KIND_EXPERIMENTAL: put_experimental(out, names, ev); break;
   case TO_KIND_STACK_SAMPLE:

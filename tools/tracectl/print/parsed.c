@@ -118,12 +118,13 @@ static void put_range(struct tk_out *out, const struct to_generation *gen,
 
 static void put_task(struct tk_out *out, const struct to_generation *gen,
                      const struct to_event *ev) {
-  bool begin = ev->type == TW_EV_USER_TASK_BEGIN;
-  struct to_string type =
-      begin ? string_of(gen, ev->args[2]) : to_generation_extra_string(gen, ev->args[3]);
+  struct to_user_event user;
 
-  put_field_u64(out, " ID=", ev->args[0]);
-  put_field_u64(out, " Parent=", begin ? ev->args[1] : ev->args[2]);
+  to_event_user(ev, &user);
+  struct to_string type =
+      user.name_is_extra ? to_generation_extra_string(gen, user.name) : string_of(gen, user.name);
+  put_field_u64(out, " ID=", user.task);
+  put_field_u64(out, " Parent=", user.parent);
   tk_out_text(out, " Type=");
   tk_out_quoted(out, type.data, type.len);
 }
