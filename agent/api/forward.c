@@ -320,14 +320,15 @@ static void leave(struct ta_forward *f) {
   f->gen = 0;
 }
 
-/* Before the end mark a generation's end is only seen when the next one comes, unless the writer tells it. */
-static void put_header(struct ta_forward *f, const unsigned char *bytes, size_t n) {
-  bool told =
-      f->split.version >= FIRST_VERSION_WITH_END_MARK || atomic_load(&f->client.cut) != NULL;
-
+/* A stream without end marks shows a generation's end only when the next one begins: its recorder keeps one more. */
+static void put_header(struct ta_forward *f, const void *bytes, size_t n, bool ends_are_known) {
   f->header_put = true;
-  ta_spool_record_ends(&f->spool, told ? 1 : 2);
+  ta_spool_record_ends(&f->spool, ends_are_known ? 1 : 2);
   if (ta_spool_header(&f->spool, bytes, n)) ta_client_wake(&f->client);
+}
+
+static void put_stream_header(struct ta_forward *f, const unsigned char *bytes, size_t n) {
+  put_header(f, bytes, n, f->split.version >= FIRST_VERSION_WITH_END_MARK);
 }
 
 /* Bytes that are no batch go on as they are, in the generation that is open. If not even a header
@@ -335,7 +336,7 @@ static void put_header(struct ta_forward *f, const unsigned char *bytes, size_t 
 static void put_raw(struct ta_forward *f, const unsigned char *bytes, size_t n) {
   if (!f->header_put) {
     size_t header = n < TW_HEADER_BYTES ? n : TW_HEADER_BYTES;
-    put_header(f, bytes, header);
+    put_stream_header(f, bytes, header);
     bytes += header;
     n -= header;
   }
@@ -350,7 +351,7 @@ static void put_item(struct ta_forward *f, const struct tw_item *item) {
   switch (item->kind) {
   case TW_ITEM_HEADER:
     if (item->len <= HEADER_BYTES_MAX)
-      put_header(f, item->bytes, item->len);
+      put_stream_header(f, item->bytes, item->len);
     else
       put_raw(f, item->bytes, item->len);
     break;
@@ -412,6 +413,27 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
     if (ta__forward_is_mistaken(f)) return turn_off(f);
     if (f->spool.impatient != NULL && f->spool.over) return over_error(f);
   }
+}
+
+/* The writer's own batches: a failed check ends the stream, as in ta_forward_write(). */
+static bool takes_batches(struct ta_forward *f) {
+  return usable(f) == TA_OK && !atomic_load(&f->spool.over);
+}
+
+void ta_forward_put_header(ta_forward *f, const void *bytes, size_t n) {
+  if (!takes_batches(f)) return;
+  KEEP_CHECKS(f);
+  put_header(f, bytes, n, true);
+  if (ta__forward_is_mistaken(f)) turn_off(f);
+}
+
+void ta_forward_put_batch(ta_forward *f, uint64_t gen, const void *bytes, size_t n) {
+  if (!takes_batches(f)) return;
+  KEEP_CHECKS(f);
+  ta_client_take_snap(&f->client);
+  enter(f, gen);
+  put(f, bytes, n);
+  if (ta__forward_is_mistaken(f)) turn_off(f);
 }
 
 void ta_forward_cut_by(ta_forward *f, void (*cut)(void)) {

@@ -32,12 +32,13 @@ int ta_forward_free(ta_forward *f, int error);
 /* The caller's config with zeroes for what its version does not have. */
 struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *config);
 
-/* For agent/emit, on the writer's thread. What write() took so far is whole generations: the next byte begins
- * another. */
-void ta_forward_end_generation(ta_forward *f);
-/* Generation gen, the one being written or the next, is lost: what was taken of it, and what still comes until it
- * ends. */
+/* For agent/emit, which makes batches itself, on the writer's thread, instead of ta_forward_write(): the trace's header
+ * once, then batches and end marks by generation. What the spool cannot take is counted there. */
+void ta_forward_put_header(ta_forward *f, const void *bytes, size_t n);
+void ta_forward_put_batch(ta_forward *f, uint64_t gen, const void *bytes, size_t n);
+/* Generation gen, the one being written or the next, is lost: what was put of it, and what still comes until it ends. */
 void ta_forward_lose_generation(ta_forward *f, uint64_t gen, int reason); /* LossReason */
+void ta_forward_end_generation(ta_forward *f);                            /* it is complete */
 /* The writer can end a generation soon: for snaps, from any thread. Before the first byte. */
 void ta_forward_cut_by(ta_forward *f, void (*cut)(void));
 bool ta_forward_records(ta_forward *f);

@@ -28,10 +28,10 @@ enum {
   STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
 };
 
-static void ship(struct ta_turner *k, struct tw_write *w) {
+static void ship(struct ta_turner *k, uint32_t turn, struct tw_write *w) {
   size_t n = tw_write_close(w);
 
-  k->out.write(k->out.self, w->room, n);
+  k->out.put(k->out.self, ta_generation_of(turn), w->room, n);
   k->bytes += n;
 }
 
@@ -44,7 +44,7 @@ static void write_experiments(struct ta_turner *k, uint32_t turn) {
 
   if (ta_emit.version < TA_FIRST_VERSION_WITH_EXPERIMENTS) return;
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
-  if (ta_experiments_write(&k->write)) ship(k, &k->write);
+  if (ta_experiments_write(&k->write)) ship(k, turn, &k->write);
 }
 
 void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate) {
@@ -58,14 +58,14 @@ void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_
   k->later_end = &k->later;
   k->lost = false;
   tw_header_write(header, ta_emit.version);
-  out->write(out->self, header, sizeof header);
+  out->header(out->self, header, sizeof header);
   write_experiments(k, ta_emit.first_turn);
 }
 
 /* What threads wrote. */
 
 static void ship_batch(struct ta_turner *k, struct ta_batch *batch) {
-  ship(k, &batch->write);
+  ship(k, batch->turn, &batch->write);
   ta_pool_give(&ta_emit.pool, batch);
 }
 
@@ -192,8 +192,8 @@ void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
 }
 
-void ta_turner_close_batch(struct ta_turner *k) {
-  if (!tw_write_is_empty(&k->write)) ship(k, &k->write);
+void ta_turner_close_batch(struct ta_turner *k, uint32_t turn) {
+  if (!tw_write_is_empty(&k->write)) ship(k, turn, &k->write);
 }
 
 /* A batch holds many events more than one; the numbers of all fit. */
@@ -204,7 +204,7 @@ static void must(tb_rc rc) {
 /* At the turn's beginning, in the batch that is open or, where that is full, in another of no thread. */
 static void write_event(struct ta_turner *k, uint32_t turn, uint8_t type, const uint64_t *args) {
   if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
   must(tw_write_event(&k->write, type, k->write.time, args));
 }
@@ -247,7 +247,7 @@ static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn)
   write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ place, proc[held.hold] });
   if (held.sweeps) write_event(k, turn, TW_EV_GC_SWEEP_ACTIVE, &place);
   if (held.hold != TA_HOLDS_NOTHING) write_go(k, turn, &held, thread, go[held.hold]);
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }
 
 static void finish_threads(struct ta_turner *k, uint32_t turn) {
@@ -307,7 +307,7 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
       ta_emit_unlock();
     }
   }
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }
 
 /* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by one of
@@ -329,7 +329,7 @@ static void write_collection(struct ta_turner *k, uint32_t turn) {
   write_event(k, turn, TW_EV_GC_ACTIVE, &seq);
   write_event(k, turn, TW_EV_GO_DESTROY, NULL);
   write_event(k, turn, TW_EV_PROC_STOP, NULL);
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }
 
 static void write_clocks(struct ta_turner *k, uint32_t turn) {
@@ -340,7 +340,7 @@ static void write_clocks(struct ta_turner *k, uint32_t turn) {
                               .wall_nsec = k->began.wall_ns % 1000000000u };
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
   must(tw_write_sync(&k->write, &clocks));
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }
 
 /* The next turn's clock, in the place of the last one's, which everybody has left. What is known then of the counter's
@@ -407,7 +407,7 @@ bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
   ta_tables_write(k, turn, kind == TA_TURN_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
   ta_memory_write(k, turn);
   write_clocks(k, turn);
-  if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.write(k->out.self, &end_mark, 1);
+  if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.put(k->out.self, gen, &end_mark, 1);
   k->out.end(k->out.self, gen);
   atomic_fetch_add(&ta_emit.generations, 1);
   atomic_store(&ta_emit.done, turn);

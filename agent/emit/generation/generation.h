@@ -18,10 +18,13 @@
 
 #include "agent/emit/core/emit.h"
 
-/* Where the trace goes: whole batches, in order, and single end marks. */
+/* Where the trace goes, in order: its header, then for each generation its batches and, where the version has one, its
+ * end mark. */
 struct ta_outlet {
   void *self;
-  void (*write)(void *self, const void *bytes, size_t n);
+  void (*header)(void *self, const void *bytes, size_t n);
+  void (*put)(void *self, uint64_t gen, const void *bytes,
+              size_t n); /* one batch, or the end mark */
   /* Before a generation's end: what was written of it, and what is still to come, is lost. */
   void (*lose)(void *self, uint64_t gen, enum ta_loss why);
   /* After its last byte. */
@@ -63,6 +66,6 @@ bool ta_turner_is_lost(const struct ta_turner *k);
 
 /* Around what is written into k->write, for the turner's parts; an empty batch is none. */
 void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread);
-void ta_turner_close_batch(struct ta_turner *k);
+void ta_turner_close_batch(struct ta_turner *k, uint32_t turn);
 
 #endif

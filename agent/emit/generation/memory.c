@@ -128,7 +128,7 @@ static void write_info(struct ta_turner *k, uint32_t turn) {
 
   open_batch(k, turn, BATCH_INFO);
   TB_CHECK(tw_write_bytes(&k->write, text, n) == TB_OK);
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }
 
 /* Where the type is described is, in Go, an address that stays the same from one generation to the next: here it is the
@@ -144,7 +144,7 @@ static void write_type(struct ta_turner *k, uint32_t turn, uint64_t id, uint64_t
   memcpy(pos, name, len);
   pos += len;
   if (tw_write_bytes(&k->write, text, (size_t)(pos - text)) == TB_OK) return;
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   open_batch(k, turn, BATCH_TYPES);
   TB_CHECK(tw_write_bytes(&k->write, text, (size_t)(pos - text)) == TB_OK);
 }
@@ -160,7 +160,7 @@ void ta_memory_write(struct ta_turner *k, uint32_t turn) {
     uint64_t key = atomic_exchange_explicit(&table->slot[i], 0, memory_order_relaxed);
     if (key != 0) write_type(k, turn, i + 1, key);
   }
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }
 
 /* Public. */

@@ -202,7 +202,7 @@ static void write_sample(struct ta_turner *k, uint32_t turn, const struct sample
   };
 
   if (tw_write_cpu_sample(&k->write, &sample) != TB_AGAIN) return;
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
   TB_CHECK(tw_write_cpu_sample(&k->write, &sample) == TB_OK);
 }
@@ -218,5 +218,5 @@ void ta_samples_write(struct ta_turner *k, uint32_t turn) {
     atomic_fetch_add_explicit(&ta_emit.samples, samples->n, memory_order_relaxed);
     samples->n = 0;
   }
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
 }

@@ -4,8 +4,12 @@
 #include "agent/api/forward.h"
 #include "proto/frame.pb-c.h"
 
-static void write_on(void *self, const void *bytes, size_t n) {
-  ta_forward_write(self, bytes, n); /* what cannot be taken is counted there */
+static void header_on(void *self, const void *bytes, size_t n) {
+  ta_forward_put_header(self, bytes, n);
+}
+
+static void put_on(void *self, uint64_t gen, const void *bytes, size_t n) {
+  ta_forward_put_batch(self, gen, bytes, n);
 }
 
 static void lose_on(void *self, uint64_t gen, enum ta_loss why) {
@@ -34,6 +38,11 @@ static void log_on(void *self, int level, const char *text) {
 }
 
 struct ta_outlet ta_stream_outlet(ta_forward *forward, bool records) {
-  return (
-      struct ta_outlet){ forward, write_on, lose_on, end_on, records ? snap_on : NULL, log_on, 0 };
+  return (struct ta_outlet){ .self = forward,
+                             .header = header_on,
+                             .put = put_on,
+                             .lose = lose_on,
+                             .end = end_on,
+                             .snap = records ? snap_on : NULL,
+                             .log = log_on };
 }

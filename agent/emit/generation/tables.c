@@ -13,7 +13,7 @@
 static void write_string(struct ta_turner *k, uint32_t turn, uint64_t id, const char *text,
                          size_t len) {
   if (tw_write_string(&k->write, id, text, len) != TB_AGAIN) return;
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
   TB_CHECK(tw_write_string(&k->write, id, text, len) == TB_OK);
 }
@@ -21,7 +21,7 @@ static void write_string(struct ta_turner *k, uint32_t turn, uint64_t id, const 
 static void write_stack(struct ta_turner *k, uint32_t turn, uint64_t id,
                         const struct tw_frame *frames, unsigned n) {
   if (tw_write_stack(&k->write, id, frames, n) != TB_AGAIN) return;
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
   TB_CHECK(tw_write_stack(&k->write, id, frames, n) == TB_OK);
 }
@@ -119,12 +119,12 @@ void ta_tables_write(struct ta_turner *k, uint32_t turn, uint64_t wait_ns) {
   for (uint32_t name = 1; name < end; name++)
     if (in_use(name, turn)) write_name(k, turn, name);
   each_stack(k, turn, name_frames);
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   ta_turner_open_batch(k, turn, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
     if (ta_name_used(name, turn, TA_AS_STACK)) write_name_stack(k, turn, name);
   each_stack(k, turn, write_frames);
-  ta_turner_close_batch(k);
+  ta_turner_close_batch(k, turn);
   ta_symbols_release();
   if (ta_stacks != NULL) ta_stacks_clear(turn);
   ta_samples_write(k, turn);

@@ -24,15 +24,20 @@ static void next_trace(struct emitted *e) {
   e->began = sizeof e->header;
 }
 
-static void write_bytes(void *self, const void *bytes, size_t n) {
+static void header(void *self, const void *bytes, size_t n) {
   struct emitted *e = self;
 
-  if (e->traces == 0) {
-    memcpy(e->header, bytes, sizeof e->header);
-    next_trace(e);
-  } else if (!e->losing) {
-    add(e, bytes, n);
-  }
+  if (n != sizeof e->header || e->traces != 0) abort();
+  memcpy(e->header, bytes, n);
+  next_trace(e);
+}
+
+static void put(void *self, uint64_t gen, const void *bytes, size_t n) {
+  struct emitted *e = self;
+
+  if (gen <= e->ended_gen) abort();
+  e->gen = gen;
+  if (!e->losing) add(e, bytes, n);
 }
 
 static void lose(void *self, uint64_t gen, enum ta_loss why) {
@@ -48,7 +53,8 @@ static void lose(void *self, uint64_t gen, enum ta_loss why) {
 static void end(void *self, uint64_t gen) {
   struct emitted *e = self;
 
-  (void)gen;
+  if (gen < e->gen) abort();
+  e->ended_gen = gen;
   e->ended++;
   e->began = e->trace[e->traces - 1].n;
   if (e->losing && e->began > sizeof e->header) next_trace(e);
@@ -57,7 +63,7 @@ static void end(void *self, uint64_t gen) {
 
 struct ta_outlet emit_outlet(struct emitted *e) {
   ta_misuse_aborts = false; /* it is on purpose */
-  return (struct ta_outlet){ e, write_bytes, lose, end, NULL, NULL, 0 };
+  return (struct ta_outlet){ .self = e, .header = header, .put = put, .lose = lose, .end = end };
 }
 
 int emit_begin(struct emitted *e, const struct ta_emit_config *config, uint64_t memory_bytes) {

@@ -17,8 +17,9 @@ struct emitted {
   unsigned traces;       /* the last one may have no generation */
   uint64_t lost;         /* generations */
   enum ta_loss lost_why; /* the last of them */
-  uint64_t ended;
+  uint64_t ended, ended_gen;
   /* Of the generation being written. */
+  uint64_t gen;
   unsigned char header[TW_HEADER_BYTES];
   size_t began; /* in the last trace */
   bool losing;

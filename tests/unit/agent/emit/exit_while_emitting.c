@@ -5,8 +5,11 @@
 
 #include "agent/emit/generation/session.h"
 
-static void write_nothing(void *self, const void *bytes, size_t n) {
+static void take_header(void *self, const void *bytes, size_t n) {
   (void)self, (void)bytes, (void)n;
+}
+static void put_nothing(void *self, uint64_t gen, const void *bytes, size_t n) {
+  (void)self, (void)gen, (void)bytes, (void)n;
 }
 static void note_nothing(void *self, uint64_t gen) {
   (void)self, (void)gen;
@@ -21,7 +24,9 @@ static void *emit_for_ever(void *arg) {
 }
 
 int main(void) {
-  struct ta_outlet out = { NULL, write_nothing, lose_nothing, note_nothing, NULL, NULL, 0 };
+  struct ta_outlet out = {
+    .header = take_header, .put = put_nothing, .lose = lose_nothing, .end = note_nothing
+  };
   struct ta_emit_config config = { .generation_ms = 50, .generation_bytes = 64 << 10 };
   struct ta_emit_status status = { .size = sizeof status };
   pthread_t thread;

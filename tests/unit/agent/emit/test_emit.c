@@ -342,9 +342,9 @@ Test(emit, a_pause_without_end_costs_its_generation) {
 static atomic_bool held;
 static struct ta_outlet behind;
 
-static void write_when_free(void *self, const void *bytes, size_t n) {
+static void put_when_free(void *self, uint64_t gen, const void *bytes, size_t n) {
   while (held) poll(NULL, 0, 1);
-  behind.write(self, bytes, n);
+  behind.put(self, gen, bytes, n);
 }
 
 static void *drops_too(void *arg) {
@@ -375,7 +375,7 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
   pthread_t thread;
 
   /* The scene's outlet with a door in front of it; three batches are all there are. */
-  out.write = write_when_free;
+  out.put = put_when_free;
   cr_assert_eq(ta_emit_start_to(&out, &config, 3 * 80 << 10), 0);
 
   ta_name name = ta_name_of("r");

@@ -310,8 +310,12 @@ Test(emit_wire, a_name_is_cut_as_a_text_is) {
 
 static uint64_t shipped_bytes;
 
-static void count_bytes(void *self, const void *bytes, size_t n) {
+static void count_header(void *self, const void *bytes, size_t n) {
   (void)self, (void)bytes;
+  shipped_bytes += n;
+}
+static void count_bytes(void *self, uint64_t gen, const void *bytes, size_t n) {
+  (void)self, (void)gen, (void)bytes;
   shipped_bytes += n;
 }
 static void ignore_loss(void *self, uint64_t gen, enum ta_loss why) {
@@ -338,7 +342,9 @@ static size_t resident_bytes(void) {
 
 Test(emit_wire, texts_that_are_used_once_are_not_kept) {
   enum { MANY = 60000, ROOM = 4 << 20, SLACK = 8 << 20 };
-  const struct ta_outlet nowhere = { .write = count_bytes, .lose = ignore_loss, .end = ignore_end };
+  const struct ta_outlet nowhere = {
+    .header = count_header, .put = count_bytes, .lose = ignore_loss, .end = ignore_end
+  };
   struct ta_emit_config config = { .generation_ms = 60000 };
   static char text[1000];
 
