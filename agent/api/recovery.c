@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/process.h"
+#include "base/grow.h"
 
 enum { RUNS_MIN = 256, RUN_PAGES = 4, READ_BYTES = 2 * TA_PIECE_BYTES };
 
@@ -211,15 +212,7 @@ static void note_stream(void *self, const char *name) {
 
   if (!ta_spool_dir_is_stream(name)) return;
   if (is_ours(f->h, name)) {
-    if (f->n == f->max) {
-      size_t max = f->max == 0 ? 16 : 2 * f->max;
-      struct found *more = realloc(f->found, max * sizeof *more);
-      if (more != NULL) {
-        f->found = more;
-        f->max = max;
-      }
-    }
-    if (f->n < f->max) {
+    if (TB_GROW(f->found, f->max, f->n) == TB_OK) {
       struct found *one = &f->found[f->n++];
       snprintf(one->name, sizeof one->name, "%s", name);
       one->started_wall_ns = f->h->state.started_wall_ns;

@@ -178,10 +178,8 @@ static tb_rc publish_report(struct tc_feed_encoder *source, enum tc_feed_slot sl
   const struct to_report *report = to_analyses_last_report(source->analyses);
   unsigned char head[TC__FIELD_BYTES_MAX], *field;
   size_t n = tc__put_field(head, REPORTS_FIELD, len);
-  void *block;
 
-  TB_TRY(tb_arena_take(&source->arena, n + len, &block));
-  field = block;
+  TB_TRY(tb_arena_take(&source->arena, n + len, &field));
   memcpy(field, head, n);
   memcpy(field + n, bytes, len);
   struct tc_feed_note note = { .slot = slot,

@@ -187,7 +187,6 @@ tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
                             struct tc_pauses_history **out) {
   enum { MAP_BYTES = 17 * 4 };
   struct tc_pauses_history *h = calloc(1, sizeof *h);
-  void *ring = NULL, *streams = NULL;
 
   if (h == NULL) return TB_NOMEM;
   pthread_mutex_init(&h->lock, NULL);
@@ -197,10 +196,8 @@ tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
   h->room = bytes_max / 2 / sizeof *h->ring;
   h->streams_max = bytes_max / 2 / (sizeof *h->streams + MAP_BYTES);
   if (h->streams_max > UINT16_MAX) h->streams_max = UINT16_MAX;
-  tb_rc rc = tb_mem_take(&h->mem, h->room * sizeof *h->ring, &ring);
-  h->ring = ring;
-  if (rc == TB_OK) rc = tb_mem_take(&h->mem, h->streams_max * sizeof *h->streams, &streams);
-  h->streams = streams;
+  tb_rc rc = tb_mem_take(&h->mem, h->room * sizeof *h->ring, &h->ring);
+  if (rc == TB_OK) rc = tb_mem_take(&h->mem, h->streams_max * sizeof *h->streams, &h->streams);
   if (rc != TB_OK) {
     tc_pauses_history_free(h);
     return rc;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "collector/commit/private.h"
 #include "proto/frame.pb-c.h"
 
@@ -106,13 +107,7 @@ static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
 }
 
 static tb_rc remember_lsn(struct tc_commit *commit, uint64_t lsn) {
-  if (commit->nlsns == commit->lsns_cap) {
-    size_t cap = commit->lsns_cap == 0 ? 256 : 2 * commit->lsns_cap;
-    void *moved = reallocarray(commit->lsns, cap, sizeof *commit->lsns);
-    if (moved == NULL) return TB_NOMEM;
-    commit->lsns = moved;
-    commit->lsns_cap = cap;
-  }
+  TB_TRY(TB_GROW(commit->lsns, commit->lsns_cap, commit->nlsns));
   commit->lsns[commit->nlsns++] = lsn;
   return TB_OK;
 }
@@ -369,13 +364,7 @@ void tc__take_settled(struct tc_commit *commit) {
   struct tc_settled *settled;
 
   for (;;) {
-    if (commit->nsettled == commit->settled_cap) {
-      size_t cap = commit->settled_cap == 0 ? 64 : 2 * commit->settled_cap;
-      void *moved = reallocarray(commit->settled, cap, sizeof *commit->settled);
-      if (moved == NULL) return;
-      commit->settled = moved;
-      commit->settled_cap = cap;
-    }
+    if (TB_GROW(commit->settled, commit->settled_cap, commit->nsettled) != TB_OK) return;
     settled = tc_sealer_take_settled(commit->sealer);
     if (settled == NULL) return;
     if (commit->nsettled == 0) commit->settled_mono_ns = tc_mono_ns();

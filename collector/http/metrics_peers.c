@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "collector/http/metrics_text.h"
 #include "proto/report_view.pb-c.h"
 #include "proto/unpack.h"
@@ -65,14 +66,7 @@ static void set_reason(char out[LABEL_MAX + 1], const char *id) {
 
 static tb_rc add(struct table *t, const struct tc_report *report, const char *reason,
                  const Tracecollect__V1__Distribution *found) {
-  if (t->n == t->room) {
-    size_t room = t->room == 0 ? 256 : 2 * t->room;
-    struct series *grown = reallocarray(t->series, room, sizeof *grown);
-
-    if (grown == NULL) return TB_NOMEM;
-    t->series = grown;
-    t->room = room;
-  }
+  TB_TRY(TB_GROW(t->series, t->room, t->n));
   struct series *s = &t->series[t->n++];
   *s = (struct series){ .family = t->family,
                         .order = t->streams,

@@ -214,12 +214,10 @@ static void write_call(struct tb_buf *out, const struct blocked *b) {
 static tb_rc write_blocked(struct tb_buf *out, const struct sheaf *calls) {
   size_t total = 0, listed = 0, n = 0;
   struct blocked *all;
-  void *place;
 
   for (size_t i = 0; i < calls->n; i++)
     if (calls->report[i]->syscall != NULL) listed += calls->report[i]->syscall->n_blocked_now;
-  TB_TRY(tb_arena_take(calls->arena, (listed + 1) * sizeof *all, &place));
-  all = place;
+  TB_TRY(tb_arena_take(calls->arena, (listed + 1) * sizeof *all, &all));
   for (size_t i = 0; i < calls->n; i++) {
     const Tracecollect__V1__SyscallView *r = calls->report[i]->syscall;
 

@@ -173,15 +173,12 @@ static bool fits(const struct tc_snap_ask *ask, const struct tc_recorder *who) {
 
 static tb_rc find(struct tc_recorders *r, const struct tc_snap_ask *ask, struct tb_arena *arena,
                   struct tb_diag *diag, struct waiting *w) {
-  void *rows;
-
   for (const struct member *m = r->first; m != NULL; m = m->next) w->n += fits(ask, &m->who);
   if (w->n == 0) return tb_fail(diag, TB_NOTFOUND, "no such agent is connected");
   if (w->n > TC_SNAP_AGENTS_MAX)
     return tb_fail(diag, TB_BUDGET, "%zu agents fit, at most %d are asked at a time", w->n,
                    TC_SNAP_AGENTS_MAX);
-  TB_TRY(tb_arena_take(arena, w->n * sizeof *w->rows, &rows));
-  w->rows = rows;
+  TB_TRY(tb_arena_take(arena, w->n * sizeof *w->rows, &w->rows));
   memset(w->rows, 0, w->n * sizeof *w->rows);
   struct tc_snap_row *row = w->rows;
   for (const struct member *m = r->first; m != NULL; m = m->next)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "pack/bundle.h"
 
 enum { BUNDLE_BYTES = 128 << 10, SLICE_EVENTS_MAX = 256 };
@@ -252,13 +253,8 @@ static void confirm(struct tc_event_tap *tap, struct lease *lease) {
 }
 
 static void add_lease(struct tc_event_tap *tap, const struct tc_event_tap_order *order) {
-  if (tap->n == tap->room) {
-    size_t room = tap->room == 0 ? 8 : 2 * tap->room;
-    struct lease *leases = realloc(tap->lease, room * sizeof *leases);
-    if (leases == NULL) return; /* never confirmed: its reader is told that there was no room */
-    tap->lease = leases;
-    tap->room = room;
-  }
+  if (TB_GROW(tap->lease, tap->room, tap->n) != TB_OK)
+    return; /* never confirmed: its reader learns that there was no room */
   tap->lease[tap->n] = (struct lease){ .id = order->lease, .filter = order->filter };
   tap->version++;
   confirm(tap, &tap->lease[tap->n++]);

@@ -33,10 +33,8 @@ static tb_rc list_add(struct tb_arena *arena, struct list *list, void *item) {
 }
 
 static tb_rc copy_text(struct tb_arena *arena, const char *text, char **out) {
-  void *copy;
 
-  TB_TRY(tb_arena_copy(arena, text, strlen(text) + 1, &copy));
-  *out = copy;
+  TB_TRY(tb_arena_copy(arena, text, strlen(text) + 1, out));
   return TB_OK;
 }
 
@@ -59,10 +57,8 @@ struct stream_list {
 static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
   struct stream_list *to = self;
   Tracecollect__V1__StreamStatus *s;
-  void *place;
 
-  TB_TRY(tb_arena_take(to->arena, sizeof *s, &place));
-  s = place;
+  TB_TRY(tb_arena_take(to->arena, sizeof *s, &s));
   tracecollect__v1__stream_status__init(s);
   TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
   TB_TRY(copy_text(to->arena, row->service, &s->service));
@@ -104,10 +100,9 @@ static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
   const struct tc_archive *a = w->archive;
   const struct tc_select all = { 0 };
   struct tc_store_stats stats;
-  void *place;
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->status, &place));
-  Tracecollect__V1__StatusReply *status = place;
+  Tracecollect__V1__StatusReply *status;
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->status, &status));
   tracecollect__v1__status_reply__init(status);
   TB_TRY(tc__archive_catalog(w, diag));
   TB_TRY(tc_catalog_streams(w->catalog, &all, add_stream, &streams, diag));
@@ -157,14 +152,12 @@ static const char *verdict_word(unsigned verdict) {
 static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   struct segment_list *to = self;
   Tracecollect__V1__SegmentInfo *s;
-  void *place;
 
   if (to->list.count == to->limit) {
     to->more = true;
     return TB_OK;
   }
-  TB_TRY(tb_arena_take(to->arena, sizeof *s, &place));
-  s = place;
+  TB_TRY(tb_arena_take(to->arena, sizeof *s, &s));
   tracecollect__v1__segment_info__init(s);
   s->id = row->id;
   TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
@@ -260,7 +253,6 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   struct segment_list segments = { .arena = &w->arena, .limit = TC__SEGMENTS_MAX };
   struct stream_list streams = { .arena = &w->arena };
   struct tc_select select = { 0 };
-  void *place;
 
   TB_TRY(read_selector(ask->selector, diag, &select));
   if (ask->settle) {
@@ -280,8 +272,8 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)
     TB_TRY(add_detail(w, segments.list.items[i]));
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->list, &place));
-  Tracecollect__V1__ListReply *list = place;
+  Tracecollect__V1__ListReply *list;
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->list, &list));
   tracecollect__v1__list_reply__init(list);
   list->n_segments = segments.list.count;
   list->segments = (void *)segments.list.items;
@@ -315,13 +307,11 @@ static tb_rc answer_report(struct tc__worker *w, const Tracecollect__V1__ReportR
     .kind = *ask->kind != '\0' ? ask->kind : NULL,
     .window = *ask->window != '\0' ? ask->window : NULL,
   };
-  void *place;
 
   if (ask->stream.len != 0 && select.stream == NULL)
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
   TB_TRY(tc_reports_collect(w->archive->env.reports, &select, add_report, &reports));
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->report, &place));
-  reply->report = place;
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->report, &reply->report));
   tracecollect__v1__report_reply__init(reply->report);
   reply->report->n_reports = reports.list.count;
   reply->report->reports = (void *)reports.list.items;

@@ -15,11 +15,10 @@ struct findings {
 
 static void note_problem(void *self, const char *text) {
   struct findings *f = self;
-  void *copy;
 
   if (f->count == PROBLEMS_MAX) return;
-  if (tb_arena_copy(&f->worker->arena, text, strlen(text) + 1, &copy) != TB_OK) return;
-  f->problems[f->count++] = copy;
+  if (tb_arena_copy(&f->worker->arena, text, strlen(text) + 1, &f->problems[f->count]) == TB_OK)
+    f->count++;
 }
 
 static bool is_stopping(void *self) {
@@ -93,20 +92,17 @@ tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyReq
   struct findings findings = { .worker = w };
   struct tc_audited seen = { 0 };
   Tracecollect__V1__VerifiedBooks *living;
-  void *place;
+  Tracecollect__V1__VerifyReply *reply;
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof *living, &place));
-  living = place;
-  TB_TRY(tb_arena_take(&w->arena, PROBLEMS_MAX * sizeof *findings.problems, &place));
-  findings.problems = place;
-  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
+  TB_TRY(tb_arena_take(&w->arena, sizeof *living, &living));
+  TB_TRY(tb_arena_take(&w->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
+  TB_TRY(tb_arena_take(&w->arena, sizeof *reply, &reply));
   TB_TRY(tc__archive_settle(w, diag)); /* what is acked is in files, and counted */
   if (!begin(w->archive)) return tb_fail(diag, TB_REFUSED, "somebody else is verifying already");
   tb_rc rc = look(w, ask->rebuild, &findings, diag, &seen);
   end(w->archive);
   if (rc != TB_OK) return rc;
 
-  Tracecollect__V1__VerifyReply *reply = place;
   tracecollect__v1__verify_reply__init(reply);
   reply->segments = seen.segments;
   reply->bytes = seen.bytes;

@@ -73,11 +73,10 @@ static tb_rc read_chunk(struct tc__worker *w, const char *path, int fd,
 tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
                        struct tb_diag *diag, Tracecollect__V1__ReadReply **out) {
   struct tc_segment_row row;
-  void *place;
   int fd;
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
-  Tracecollect__V1__ReadReply *reply = place;
+  Tracecollect__V1__ReadReply *reply;
+  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &reply));
   tracecollect__v1__read_reply__init(reply);
   TB_TRY(tc__archive_open(w, ask->segment, diag, &row, &fd));
   tb_rc rc = read_chunk(w, row.path, fd, ask, diag, reply);

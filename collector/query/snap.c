@@ -74,7 +74,6 @@ tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest
                              .wait_ms = from->wait_ms != 0 ? from->wait_ms : WAIT_MS };
   struct tc_recorders *recorders = w->archive->env.recorders;
   struct tc_snap_row *rows;
-  void *place;
   size_t n;
 
   if (from->stream.len != 0 && from->stream.len != TC_STREAM_BYTES)
@@ -84,11 +83,9 @@ tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest
   if (rc == TB_NOTFOUND) return say_who_is_missing(w, &ask, diag);
   TB_TRY(rc);
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &place));
-  *out = place;
+  TB_TRY(tb_arena_take(&w->arena, sizeof **out, out));
   tracecollect__v1__snap_reply__init(*out);
-  TB_TRY(tb_arena_take(&w->arena, n * sizeof *(*out)->agents, &place));
-  (*out)->agents = place;
+  TB_TRY(tb_arena_take(&w->arena, n * sizeof *(*out)->agents, &(*out)->agents));
   for (; (*out)->n_agents < n; (*out)->n_agents++)
     TB_TRY(add(&w->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
   return TB_OK;

@@ -2,6 +2,7 @@
 /* What is known of losses, on its way into a meta. */
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 
@@ -16,14 +17,7 @@ void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss) {
 tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more) {
   size_t n = losses->n + more < TC__LOSSES_MAX ? losses->n + more : TC__LOSSES_MAX;
 
-  if (n <= losses->cap) return TB_OK;
-  size_t cap = losses->cap == 0 ? 4 : 2 * losses->cap;
-  if (cap < n) cap = n;
-  void *moved = reallocarray(losses->items, cap, sizeof *losses->items);
-  if (moved == NULL) return TB_NOMEM;
-  losses->items = moved;
-  losses->cap = cap;
-  return TB_OK;
+  return tb_grow(&losses->items, &losses->cap, n, sizeof *losses->items);
 }
 
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss) {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 
@@ -102,14 +103,7 @@ static void tell_closed(struct tc_sealer *sealer, struct tc__stream *stream) {
 }
 
 tb_rc tc__reserve_settled(struct tc_sealer *sealer) {
-  if (sealer->nsettled_wait == sealer->settled_wait_cap) {
-    size_t cap = sealer->settled_wait_cap == 0 ? 64 : 2 * sealer->settled_wait_cap;
-    void *moved = reallocarray(sealer->settled_wait, cap, sizeof(struct tc_settled *));
-    if (moved == NULL) return TB_NOMEM;
-    sealer->settled_wait = moved;
-    sealer->settled_wait_cap = cap;
-  }
-  return TB_OK;
+  return TB_GROW(sealer->settled_wait, sealer->settled_wait_cap, sealer->nsettled_wait);
 }
 
 tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream) {

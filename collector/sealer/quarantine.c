@@ -11,6 +11,7 @@
 
 #include "archive/walk.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "collector/sealer/private.h"
 
 tb_rc tc__quarantine_file(struct tc_sealer *sealer, const struct tc_segment *segment,
@@ -83,13 +84,7 @@ static void heap_down(struct part *parts, size_t n) {
 }
 
 static tb_rc add_part(struct tc__quarantine_pass *pass, const char *name, const struct stat *st) {
-  if (pass->n == pass->cap) {
-    size_t cap = pass->cap == 0 ? 64 : 2 * pass->cap;
-    void *moved = reallocarray(pass->parts, cap, sizeof *pass->parts);
-    if (moved == NULL) return TB_NOMEM;
-    pass->parts = moved;
-    pass->cap = cap;
-  }
+  TB_TRY(TB_GROW(pass->parts, pass->cap, pass->n));
   struct part *part = &pass->parts[pass->n++];
   uint64_t bytes = (uint64_t)st->st_size;
   *part = (struct part){

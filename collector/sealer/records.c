@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "collector/sealer/private.h"
 #include "proto/allocator.h"
 #include "proto/frame.pb-c.h"
@@ -30,13 +31,7 @@ void tc__file_free(struct tc__file *file) {
 
 static tb_rc mark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
   if (file->dirty) return TB_OK;
-  if (sealer->ndirty == sealer->dirty_cap) {
-    size_t cap = sealer->dirty_cap == 0 ? 64 : 2 * sealer->dirty_cap;
-    void *moved = reallocarray(sealer->dirty, cap, sizeof(struct tc__file *));
-    if (moved == NULL) return TB_NOMEM;
-    sealer->dirty = moved;
-    sealer->dirty_cap = cap;
-  }
+  TB_TRY(TB_GROW(sealer->dirty, sealer->dirty_cap, sealer->ndirty));
   sealer->dirty[sealer->ndirty++] = file;
   file->dirty = true;
   return TB_OK;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 
@@ -327,15 +328,9 @@ static tb_rc read_meta(const struct tc_sealer *sealer, const char *day, const ch
 
 /* The last run was killed between a verdict's meta and its row. Takes the meta over. */
 static tb_rc remember_ahead(struct pending *pending, tc_meta *meta) {
-  if (pending->nahead == pending->ahead_cap) {
-    size_t cap = pending->ahead_cap == 0 ? 16 : 2 * pending->ahead_cap;
-    void *moved = reallocarray(pending->ahead, cap, sizeof(tc_meta *));
-    if (moved == NULL) {
-      tc_meta_free(meta);
-      return TB_NOMEM;
-    }
-    pending->ahead = moved;
-    pending->ahead_cap = cap;
+  if (TB_GROW(pending->ahead, pending->ahead_cap, pending->nahead) != TB_OK) {
+    tc_meta_free(meta);
+    return TB_NOMEM;
   }
   pending->ahead[pending->nahead++] = meta;
   return TB_OK;

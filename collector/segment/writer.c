@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/grow.h"
 
 enum {
   EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
@@ -320,13 +321,8 @@ tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *
   if (claim->crc != now->crc_of_crcs)
     return tb_fail(diag, TB_BROKEN, "generation %" PRIu64 ": checksum is not what its end says",
                    now->gen);
-  if (segment->ngens == segment->gens_cap) {
-    size_t cap = segment->gens_cap == 0 ? 1 : 2 * segment->gens_cap;
-    void *moved = reallocarray(segment->gens, cap, sizeof *segment->gens);
-    if (moved == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
-    segment->gens = moved;
-    segment->gens_cap = cap;
-  }
+  if (TB_GROW(segment->gens, segment->gens_cap, segment->ngens) != TB_OK)
+    return tb_fail(diag, TB_NOMEM, "segment: no memory");
   now->last_seq = claim->seq;
   now->end_wall_ns = claim->end_wall_ns;
   segment->gens[segment->ngens++] = *now;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "archive/walk.h"
+#include "base/grow.h"
 #include "collector/wal/scanner.h"
 #include "proto/allocator.h"
 #include "proto/frame.h"
@@ -48,14 +49,8 @@ static tb_rc know(struct recovery *recovery, uint32_t ref, struct known **out) {
   uint64_t *slot;
   bool fresh;
 
-  if (recovery->nknown == recovery->known_cap) {
-    size_t cap = recovery->known_cap == 0 ? 64 : 2 * recovery->known_cap;
-    void *moved = reallocarray(recovery->known, cap, sizeof *recovery->known);
-    if (moved == NULL) return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
-    recovery->known = moved;
-    recovery->known_cap = cap;
-  }
-  if (tb_map_put(&recovery->by_ref, ref, &slot, &fresh) != TB_OK)
+  if (TB_GROW(recovery->known, recovery->known_cap, recovery->nknown) != TB_OK ||
+      tb_map_put(&recovery->by_ref, ref, &slot, &fresh) != TB_OK)
     return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
   if (fresh) {
     recovery->known[recovery->nknown] = (struct known){ 0 };

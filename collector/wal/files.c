@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "archive/state_dir.h"
+#include "base/grow.h"
 
 static const char spare[] = "spare";
 
@@ -28,13 +29,7 @@ void tc_log_files_fini(struct tc_log_files *files) {
 }
 
 tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint64_t bytes) {
-  if (files->n == files->cap) {
-    size_t cap = files->cap == 0 ? 16 : 2 * files->cap;
-    void *moved = reallocarray(files->items, cap, sizeof *files->items);
-    if (moved == NULL) return TB_NOMEM;
-    files->items = moved;
-    files->cap = cap;
-  }
+  TB_TRY(TB_GROW(files->items, files->cap, files->n));
   files->items[files->n++] = (struct tc_log_file){ .start = start, .bytes = bytes };
   return TB_OK;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "archive/state_dir.h"
+#include "base/grow.h"
 #include "collector/wal/files.h"
 #include "proto/allocator.h"
 #include "proto/frame.h"
@@ -25,18 +26,6 @@ enum {
   SEARCH_BYTES = 64 << 10,
   BLOCK_BYTES = 4096, /* after a read error, this much is tried at once */
 };
-
-static tb_rc grow(void *array, size_t *cap, size_t want, size_t item_bytes) {
-  void **at = array;
-
-  if (want <= *cap) return TB_OK;
-  size_t grown = *cap == 0 ? 256 : 2 * *cap;
-  void *moved = reallocarray(*at, grown, item_bytes);
-  if (moved == NULL) return TB_NOMEM;
-  *at = moved;
-  *cap = grown;
-  return TB_OK;
-}
 
 static bool parse_name(const char *name, uint64_t *out) {
   if (strlen(name) != 20 || strcmp(name + 16, ".wal") != 0) return false;
@@ -162,7 +151,7 @@ static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *sc
   while (rc == TB_OK && (rc = tc_dir_next(dir, "wal", diag, &name)) == TB_OK && name != NULL) {
     struct tc_log_scan_file file = { 0 };
     if (!parse_name(name, &file.start)) continue;
-    rc = grow(&scan->files, &scan->files_cap, scan->nfiles + 1, sizeof *scan->files);
+    rc = TB_GROW(scan->files, scan->files_cap, scan->nfiles);
     if (rc == TB_OK) rc = measure(wal_fd, name, &file, diag);
     if (rc == TB_OK) scan->files[scan->nfiles++] = file;
   }
@@ -340,7 +329,7 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
     if (entry.head.kind == TC_LOG_GROUP && entry.head.seq >= file->start &&
         entry.head.seq - file->start > proven)
       proven = entry.head.seq - file->start;
-    TB_TRY(grow(&scan->entries, &scan->entries_cap, scan->nentries + 1, sizeof *scan->entries));
+    TB_TRY(TB_GROW(scan->entries, scan->entries_cap, scan->nentries));
     scan->entries[scan->nentries++] = entry;
     offset += tc_log_record_bytes(entry.head.len);
     good_end = offset;

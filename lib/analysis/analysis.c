@@ -36,10 +36,9 @@ bool to_analysis_find(const char *name, enum to_analysis_kind *out) {
 
 tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *config,
                       struct to_analyses **out) {
-  void *block;
+  struct to_analyses *a;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_analyses), &block));
-  struct to_analyses *a = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_analyses), &a));
   a->mem = mem;
   a->config = *config;
   to_windows_init(&a->windows, mem);

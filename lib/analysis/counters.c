@@ -90,15 +90,13 @@ tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from
 tb_rc to_counters_pack(const struct to_counters *tally, struct to_packed **out) {
   size_t buckets = 0, bytes;
   uint64_t n;
-  void *block;
+  struct to_packed *packed;
 
   for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
     for (unsigned b = 0; to_histogram_next(&tally->hist[h], &b, &n); b++) buckets++;
   bytes = sizeof(struct to_packed) + tally->used_len * sizeof(struct packed_cell) +
           buckets * sizeof(uint64_t);
-  TB_TRY(tb_mem_take(tally->mem, bytes, &block));
-
-  struct to_packed *packed = block;
+  TB_TRY(tb_mem_take(tally->mem, bytes, &packed));
   *packed = (struct to_packed){ .bytes = bytes, .cells = tally->used_len, .buckets = buckets };
   struct packed_cell *cell = (struct packed_cell *)(packed + 1);
   for (size_t i = 0; i < tally->used_len; i++)

@@ -67,7 +67,6 @@ uint64_t to_histogram_bucket_top(unsigned bucket) {
 }
 
 static tb_rc take_page(struct to_histogram *hist, uint64_t **out) {
-  void *block;
 
   if (hist->spare != NULL) {
     *out = hist->spare;
@@ -75,18 +74,15 @@ static tb_rc take_page(struct to_histogram *hist, uint64_t **out) {
     (*out)[0] = 0;
     return TB_OK;
   }
-  TB_TRY(tb_mem_take(hist->mem, PAGE_BYTES, &block));
-  *out = block;
+  TB_TRY(tb_mem_take(hist->mem, PAGE_BYTES, out));
   return TB_OK;
 }
 
 tb_rc to_histogram_reserve(struct to_histogram *hist, unsigned bucket) {
   unsigned page = bucket / TO_HISTOGRAM_PAGE;
-  void *block;
 
   if (hist->page == NULL) {
-    TB_TRY(tb_mem_take(hist->mem, DIRECTORY_BYTES, &block));
-    hist->page = block;
+    TB_TRY(tb_mem_take(hist->mem, DIRECTORY_BYTES, &hist->page));
   }
   if (hist->page[page] != NULL) return TB_OK;
   TB_TRY(take_page(hist, &hist->page[page]));

@@ -81,10 +81,9 @@ void to_model_epoch(struct to_model *model) {
 }
 
 tb_rc to_model_new(struct tb_mem *mem, struct to_model **out) {
-  void *block;
+  struct to_model *model;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_model), &block));
-  struct to_model *model = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_model), &model));
   model->mem = mem;
   tb_map_init(&model->goroutines, mem, tb_seed());
   tb_map_init(&model->threads, mem, tb_seed());

@@ -4,6 +4,7 @@
 #include "analysis/range_time.h"
 
 #include "analysis/durations.h"
+#include "base/grow.h"
 
 struct sum {
   enum to_range_kind kind;
@@ -38,10 +39,8 @@ static bool is_summed(enum to_range_kind kind) {
 }
 
 tb_rc to_range_times_new(struct tb_mem *mem, struct to_range_times **out) {
-  void *block;
 
-  TB_TRY(tb_mem_take(mem, sizeof **out, &block));
-  *out = block;
+  TB_TRY(tb_mem_take(mem, sizeof **out, out));
   (*out)->mem = mem;
   to_durations_init(&(*out)->durations, mem);
   tb_map_init(&(*out)->places, mem, tb_seed());
@@ -65,13 +64,7 @@ static tb_rc sum_of(struct to_range_times *times, const struct to_event_range *r
     *out = &times->sum[*known];
     return TB_OK;
   }
-  if (times->n == times->room) {
-    size_t room = times->room * 2 + 16;
-    void *block = times->sum;
-    TB_TRY(tb_mem_resize(times->mem, &block, times->room * sizeof **out, room * sizeof **out));
-    times->sum = block;
-    times->room = room;
-  }
+  TB_TRY(TB_MEM_GROW(times->mem, times->sum, times->room, times->n));
   TB_TRY(tb_map_put(&times->places, key_of(range->kind, range->id), &place, NULL));
   *place = times->n;
   *out = &times->sum[times->n++];

@@ -7,6 +7,7 @@
  * A stack that was seen in another generation is recognised by its program counters alone, which the
  * generation has at hand. Frames without a counter (a C program may write such) are told apart by their text. */
 #include "analysis/stack_table.h"
+#include "base/grow.h"
 
 #include <string.h>
 
@@ -80,12 +81,11 @@ static bool same_text(const void *kept, const void *wanted) {
 
 static tb_rc keep_text(struct to_stack_table *table, struct to_string *text) {
   uint64_t *place;
-  void *block;
+  struct to_string *kept;
 
   TB_TRY(intern(&table->texts, mix_text(table->texts.seed, *text), same_text, text, true, &place));
   if (*place == 0) {
-    TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len + 1, &block));
-    struct to_string *kept = block;
+    TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len + 1, &kept));
     *kept = (struct to_string){ .data = (const char *)(kept + 1), .len = text->len };
     if (text->len > 0) memcpy(kept + 1, text->data, text->len);
     ((char *)(kept + 1))[text->len] = '\0';
@@ -156,18 +156,10 @@ static bool table_is_full(const struct to_stack_table *table) {
 
 static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *const *frames, size_t n,
                        const struct kept_stack **out) {
-  void *block;
+  struct kept_stack *kept;
 
-  if (table->count == table->capacity) {
-    size_t capacity = table->capacity == 0 ? 64 : table->capacity * 2;
-    block = table->stack;
-    TB_TRY(tb_mem_resize(table->mem, &block, table->capacity * sizeof(*table->stack),
-                         capacity * sizeof(*table->stack)));
-    table->stack = block;
-    table->capacity = capacity;
-  }
-  TB_TRY(tb_arena_take(&table->arena, sizeof(struct kept_stack) + n * sizeof(*frames), &block));
-  struct kept_stack *kept = block;
+  TB_TRY(TB_MEM_GROW(table->mem, table->stack, table->capacity, table->count));
+  TB_TRY(tb_arena_take(&table->arena, sizeof(struct kept_stack) + n * sizeof(*frames), &kept));
   if (n > 0) memcpy(kept + 1, frames, n * sizeof(*frames));
   kept->stack = (struct to_callstack){ .len = n, .frames = (void *)(kept + 1) };
   kept->index = (uint32_t)table->count;

@@ -60,7 +60,6 @@ static tb_rc derive_id(struct to_stw *s, struct to_string reason, const char **o
   char id[sizeof(prefix) + SLUG_BYTES_MAX];
   size_t n = sizeof(prefix) - 1;
   bool gap = false;
-  void *copy;
 
   memcpy(id, prefix, n);
   for (size_t i = 0; i < reason.len && n < sizeof(id) - 2; i++) {
@@ -73,8 +72,7 @@ static tb_rc derive_id(struct to_stw *s, struct to_string reason, const char **o
   }
   if (n == sizeof(prefix) - 1) n--; /* not one word: "/stw/other" */
   id[n] = '\0';
-  TB_TRY(tb_arena_copy(&s->text, id, n + 1, &copy));
-  *out = copy;
+  TB_TRY(tb_arena_copy(&s->text, id, n + 1, out));
   return TB_OK;
 }
 
@@ -303,7 +301,6 @@ static tb_rc report_reasons(struct to_analyses *a, const struct to_view *view) {
   const struct to_stw *s = &a->stw;
   struct to_stw_reason found[TO_STW_REASONS_MAX + 1], *listed;
   uint32_t rank[TO_STW_REASONS_MAX + 1];
-  void *block;
 
   for (uint32_t i = 0; i < s->kinds; i++) {
     const struct to_stw_kind *kind = &s->kind[i];
@@ -317,8 +314,7 @@ static tb_rc report_reasons(struct to_analyses *a, const struct to_view *view) {
     };
   }
   to_top_rows(rank, r->reasons, reason_before, found);
-  TB_TRY(tb_arena_take(&a->report_arena, (r->reasons + 1) * sizeof(*listed), &block));
-  listed = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (r->reasons + 1) * sizeof(*listed), &listed));
   for (size_t i = 0; i < r->reasons; i++) listed[i] = found[rank[i]];
   r->reason = listed;
   return TB_OK;
@@ -342,12 +338,9 @@ static tb_rc report_stoppers(struct to_analyses *a, const struct to_view *view, 
   struct to_stw_stopper *found, *listed;
   uint32_t *rank;
   size_t n = 0;
-  void *block;
 
-  TB_TRY(tb_arena_take(&a->report_arena, (s->whos + 1) * sizeof(*found), &block));
-  found = block;
-  TB_TRY(tb_arena_take(&a->report_arena, (s->whos + 1) * sizeof(*rank), &block));
-  rank = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (s->whos + 1) * sizeof(*found), &found));
+  TB_TRY(tb_arena_take(&a->report_arena, (s->whos + 1) * sizeof(*rank), &rank));
   for (size_t i = 0; i < s->whos; i++) {
     const struct to_cell *cell = to_view_cell(view, s->who[i].series);
     if (cell == NULL) continue;
@@ -363,8 +356,7 @@ static tb_rc report_stoppers(struct to_analyses *a, const struct to_view *view, 
   r->stoppers = n < rows_max ? n : rows_max;
   r->stoppers_total = n + (other.stopped.count > 0);
   for (size_t i = r->stoppers; i < n; i++) to__sum_join(&other.stopped, &found[rank[i]].stopped);
-  TB_TRY(tb_arena_take(&a->report_arena, (r->stoppers + 1) * sizeof(*listed), &block));
-  listed = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (r->stoppers + 1) * sizeof(*listed), &listed));
   for (size_t i = 0; i < r->stoppers; i++) listed[i] = found[rank[i]];
   if (other.stopped.count > 0) listed[r->stoppers++] = other;
   r->stopper = listed;

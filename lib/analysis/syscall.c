@@ -55,13 +55,11 @@ static struct to_call *find_open(struct to_syscall *s, int64_t m) {
 /* Another table, with room and without the threads whose last call has ended. */
 static tb_rc rebuild(struct to_syscall *s, struct tb_mem *mem) {
   struct to_syscall fresh = *s;
-  void *block;
 
   fresh.places = PLACES_MIN;
   while (s->open >= fresh.places / 4) fresh.places *= 2;
   if (fresh.places > PLACES_MAX) return TB_BUDGET;
-  TB_TRY(tb_mem_take(mem, fresh.places * sizeof(*s->call), &block));
-  fresh.call = block;
+  TB_TRY(tb_mem_take(mem, fresh.places * sizeof(*s->call), &fresh.call));
   fresh.threads = 0;
   fresh.last = NULL;
   for (size_t i = 0; i < fresh.places; i++) fresh.call[i].m = TO_NONE;
@@ -270,12 +268,9 @@ static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size
   struct to_syscall_row *found, *listed;
   uint32_t *rank;
   size_t n = 0;
-  void *block;
 
-  TB_TRY(tb_arena_take(&a->report_arena, (s->row_of_len + 1) * sizeof(*found), &block));
-  found = block;
-  TB_TRY(tb_arena_take(&a->report_arena, (s->row_of_len + 1) * sizeof(*rank), &block));
-  rank = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (s->row_of_len + 1) * sizeof(*found), &found));
+  TB_TRY(tb_arena_take(&a->report_arena, (s->row_of_len + 1) * sizeof(*rank), &rank));
   for (uint32_t i = 0; i < s->row_of_len; i++) {
     if (s->row_of[i] == 0 || to_view_cell(view, s->row_of[i]) == NULL) continue;
     struct to_syscall_row row = { .stack = to_stack_table_stack(&a->stacks, i),
@@ -299,8 +294,7 @@ static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size
     to__sum_join(&other.calls, &found[rank[i]].calls);
     to__sum_join(&other.blocked, &found[rank[i]].blocked);
   }
-  TB_TRY(tb_arena_take(&a->report_arena, (r->rows + 1) * sizeof(*listed), &block));
-  listed = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (r->rows + 1) * sizeof(*listed), &listed));
   for (size_t i = 0; i < r->rows; i++) listed[i] = found[rank[i]];
   if (other.calls.count > 0) listed[r->rows++] = other;
   r->row = listed;
@@ -326,10 +320,8 @@ static tb_rc report_blocked_now(struct to_analyses *a, size_t rows_max) {
   struct to_blocked_call *listed;
   uint32_t *rank;
   size_t n = 0;
-  void *block;
 
-  TB_TRY(tb_arena_take(&a->report_arena, (s->open + 1) * sizeof(*rank), &block));
-  rank = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (s->open + 1) * sizeof(*rank), &rank));
   for (size_t i = 0; i < s->places && s->open > 0; i++)
     if (s->call[i].open && (s->call[i].lost_proc || age(&s->call[i], now) >= after))
       rank[n++] = (uint32_t)i;
@@ -337,8 +329,7 @@ static tb_rc report_blocked_now(struct to_analyses *a, size_t rows_max) {
   r->open = s->open;
   r->blocked_now_total = n;
   r->blocked_now = n < rows_max ? n : rows_max;
-  TB_TRY(tb_arena_take(&a->report_arena, (r->blocked_now + 1) * sizeof(*listed), &block));
-  listed = block;
+  TB_TRY(tb_arena_take(&a->report_arena, (r->blocked_now + 1) * sizeof(*listed), &listed));
   for (size_t i = 0; i < r->blocked_now; i++) {
     const struct to_call *call = &s->call[rank[i]];
     listed[i] = (struct to_blocked_call){

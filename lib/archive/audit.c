@@ -18,6 +18,7 @@
 #include "archive/catalog_write.h"
 #include "archive/walk.h"
 #include "base/crc32c.h"
+#include "base/grow.h"
 
 enum { READ_BYTES = 1 << 20, YOUNG_SECONDS = 5 };
 
@@ -183,13 +184,8 @@ static void check_index(struct verify *verify, const struct tc_archive_file *fil
 }
 
 static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
-  if (verify->nsegments == verify->cap) {
-    size_t cap = verify->cap == 0 ? 256 : 2 * verify->cap;
-    void *moved = reallocarray(verify->segments, cap, sizeof *verify->segments);
-    if (moved == NULL) return tb_fail(verify->diag, TB_NOMEM, "no memory for %zu segments", cap);
-    verify->segments = moved;
-    verify->cap = cap;
-  }
+  if (TB_GROW(verify->segments, verify->cap, verify->nsegments) != TB_OK)
+    return tb_fail(verify->diag, TB_NOMEM, "no memory for %zu segments", verify->nsegments + 1);
   struct segment *segment = &verify->segments[verify->nsegments++];
   const char *reason;
   *segment = (struct segment){ .expired = meta->expired,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "archive/state_dir.h"
+#include "base/grow.h"
 #include "proto/frame.pb-c.h"
 
 /* What metas have of a stream. */
@@ -34,36 +35,19 @@ void tc_ledger_fini(struct tc_ledger *ledger) {
   *ledger = (struct tc_ledger){ 0 };
 }
 
-/* Room for one more of so many bytes; the array moves. */
-static tb_rc grow(void **items, size_t n, size_t *cap, size_t bytes) {
-  if (n < *cap) return TB_OK;
-  size_t more = *cap == 0 ? 256 : 2 * *cap;
-  void *moved = reallocarray(*items, more, bytes);
-  if (moved == NULL) return TB_NOMEM;
-  *items = moved;
-  *cap = more;
-  return TB_OK;
-}
-
 static tb_rc add(struct tc_ledger *ledger, const struct tc_ledger_entry *entry) {
-  void *items = ledger->entries;
-  tb_rc rc = grow(&items, ledger->n, &ledger->cap, sizeof *entry);
-
-  ledger->entries = items;
-  if (rc == TB_OK) ledger->entries[ledger->n++] = *entry;
-  return rc;
+  TB_TRY(TB_GROW(ledger->entries, ledger->cap, ledger->n));
+  ledger->entries[ledger->n++] = *entry;
+  return TB_OK;
 }
 
 tb_rc tc_ledger_live(struct tc_ledger *ledger, const unsigned char stream[16],
                      const struct tc_stream_cut *cut) {
-  struct tc_ledger_live live = { .cut = *cut };
-  void *items = ledger->lives;
-  tb_rc rc = grow(&items, ledger->nlives, &ledger->lives_cap, sizeof live);
-
-  memcpy(live.stream, stream, sizeof live.stream);
-  ledger->lives = items;
-  if (rc == TB_OK) ledger->lives[ledger->nlives++] = live;
-  return rc;
+  TB_TRY(TB_GROW(ledger->lives, ledger->lives_cap, ledger->nlives));
+  struct tc_ledger_live *live = &ledger->lives[ledger->nlives++];
+  live->cut = *cut;
+  memcpy(live->stream, stream, sizeof live->stream);
+  return TB_OK;
 }
 
 static int compare_live(const void *stream, const void *live) {

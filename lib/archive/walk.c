@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/walk.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 static tb_rc names_add(struct names *names, const char *name) {
-  if (names->n == names->cap) {
-    size_t cap = names->cap == 0 ? 64 : 2 * names->cap;
-    void *moved = reallocarray(names->items, cap, sizeof(char *));
-    if (moved == NULL) return TB_NOMEM;
-    names->items = moved;
-    names->cap = cap;
-  }
+  TB_TRY(TB_GROW(names->items, names->cap, names->n));
   names->items[names->n] = strdup(name);
   if (names->items[names->n] == NULL) return TB_NOMEM;
   names->n++;

@@ -55,22 +55,23 @@ static tb_rc arena_grow(struct tb_arena *arena, size_t bytes) {
   return TB_OK;
 }
 
-tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void **out) {
+tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out) {
   if (bytes > SIZE_MAX - 15) return TB_BUDGET; /* first, so the rounding cannot wrap */
   bytes = (bytes + 15) & ~(size_t)15;
   if (arena->top == NULL || bytes > arena->top->size - arena->used)
     TB_TRY(arena_grow(arena, bytes));
-  *out = arena->top->data + arena->used;
+  void *block = arena->top->data + arena->used;
+  memcpy(out, &block, sizeof block);
   arena->used += bytes;
   arena->bytes += bytes;
   return TB_OK;
 }
 
-tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void **out) {
+tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *out) {
   void *copy = NULL;
 
   TB_TRY(tb_arena_take(arena, n, &copy));
   if (n > 0) memcpy(copy, bytes, n);
-  *out = copy;
+  memcpy(out, &copy, sizeof copy);
   return TB_OK;
 }

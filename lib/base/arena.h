@@ -26,7 +26,8 @@ void tb_arena_reset(struct tb_arena *arena);
 void tb_arena_fini(struct tb_arena *arena); /* accepts a zeroed arena */
 
 /* 16-aligned, not zeroed; valid until reset or fini. */
-TB_MUST tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void **out);
-TB_MUST tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void **out);
+/* out: the address of a pointer of any type, untouched on failure. */
+TB_MUST tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out);
+TB_MUST tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *out);
 
 #endif

@@ -23,12 +23,12 @@ tb_rc tb_mem_resize(struct tb_mem *mem, void **block, size_t old_bytes, size_t n
   return TB_OK;
 }
 
-tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void **out) {
+tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void *out) {
   void *block = NULL;
 
   TB_TRY(tb_mem_resize(mem, &block, 0, bytes));
   if (block != NULL) memset(block, 0, bytes);
-  *out = block;
+  memcpy(out, &block, sizeof block);
   return TB_OK;
 }
 

@@ -3,6 +3,7 @@
  * such things are aligned to; a stack's size is given as the number of its bits. */
 #include "event/allocfree.h"
 
+#include "base/grow.h"
 #include "wire/varint.h"
 
 enum batch { TYPES = 0, PACKING = 1 }; /* the runtime's numbers */
@@ -34,13 +35,7 @@ static tb_rc add_type(struct to_allocfree *af, const struct to_heap_type *type) 
   uint64_t *place;
   bool fresh;
 
-  if (af->types == af->room) {
-    size_t room = af->room * 2 + 64;
-    void *block = af->type;
-    TB_TRY(tb_mem_resize(af->mem, &block, af->room * sizeof *type, room * sizeof *type));
-    af->type = block;
-    af->room = room;
-  }
+  TB_TRY(TB_MEM_GROW(af->mem, af->type, af->room, af->types));
   TB_TRY(tb_map_put(&af->by_id, type->id, &place, &fresh));
   if (!fresh) return TB_OK; /* the first of two wins, as nobody ought to write two */
   *place = af->types;

@@ -102,12 +102,10 @@ static tb_rc add_specs(struct to_generation *gen, const struct tw_batch *batch,
                        struct tb_diag *diag) {
   const char *text;
   size_t len;
-  void *block;
 
   if (!tw_experiments_text(batch->experiment, batch->data, batch->len, &text, &len)) return TB_OK;
   if (gen->experiments == NULL) {
-    TB_TRY(tb_mem_take(gen->mem, sizeof *gen->experiments, &block));
-    gen->experiments = block;
+    TB_TRY(tb_mem_take(gen->mem, sizeof *gen->experiments, &gen->experiments));
     tw_experiments_init(gen->experiments);
   }
   return tw_experiments_read(gen->experiments, text, len, true, diag);
@@ -131,6 +129,7 @@ static tb_rc add_events(struct to_generation *gen, const struct tw_batch *batch,
   uint64_t *place;
   bool fresh;
   void *block;
+  struct to_batch *added;
 
   TB_TRY(tb_map_put(&gen->lane_by_thread, (uint64_t)batch->thread, &place, &fresh));
   if (fresh) {
@@ -139,8 +138,7 @@ static tb_rc add_events(struct to_generation *gen, const struct tw_batch *batch,
     *place = gen->lanes.count - 1;
   }
   struct to_lane *lane = (struct to_lane *)gen->lanes.items + *place;
-  TB_TRY(tb_arena_take(&gen->batches, sizeof(struct to_batch), &block));
-  struct to_batch *added = block;
+  TB_TRY(tb_arena_take(&gen->batches, sizeof(struct to_batch), &added));
   *added = (struct to_batch){
     .data = batch->data, .end = batch->data + batch->len, .time = batch->time, .offset = offset
   };

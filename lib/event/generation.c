@@ -239,19 +239,18 @@ static tb_rc find_places(struct to_generation *gen, const struct to_stack *stack
                          const uint16_t **out) {
   uint64_t *place;
   bool fresh;
-  void *block;
+  uint16_t *places;
 
   TB_TRY(tb_map_put(&gen->places_by_stack, stack->id, &place, &fresh));
   if (*place == 0) { /* fresh, or there was no memory the last time */
-    TB_TRY(tb_arena_take(&gen->extra, stack->nframes * sizeof **out, &block));
-    uint16_t *places = block;
+    TB_TRY(tb_arena_take(&gen->extra, stack->nframes * sizeof **out, &places));
     const unsigned char *pos = stack->frames;
     for (uint32_t i = 0; i < stack->nframes; i++) {
       struct tw_frame frame;
       places[i] = (uint16_t)(pos - stack->frames); /* 128 frames of 40 bytes at most */
       pos = tw_frame_read(pos, &frame);
     }
-    *place = (uintptr_t)block;
+    *place = (uintptr_t)places;
   }
   *out = (const uint16_t *)(uintptr_t)*place;
   return TB_OK;

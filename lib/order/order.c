@@ -123,10 +123,9 @@ tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p
 
 tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct to_event_sink sink,
                     struct tb_diag *diag, struct to_order **out) {
-  void *block;
+  struct to_order *order;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_order), &block));
-  struct to_order *order = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_order), &order));
   to__state_init(order, mem);
   order->sink = sink;
   order->diag = diag;

@@ -114,11 +114,9 @@ struct to_g *to__g_look_far(struct to_order *order, int64_t id) {
 }
 
 tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out) {
-  void *block;
 
   if (g->more == NULL) {
-    TB_TRY(tb_mem_take(order->mem, sizeof *g->more, &block));
-    g->more = block;
+    TB_TRY(tb_mem_take(order->mem, sizeof *g->more, &g->more));
   }
   *out = g->more;
   return TB_OK;

@@ -4,6 +4,7 @@
  * know beforehand how much a generation will want. Each has a counter of its own, as one of them may be
  * let go of while another's is in the middle of a request. */
 #include "trace/cache.h"
+#include "base/grow.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -72,11 +73,10 @@ static void *resize(void *self, void *block, size_t old_bytes, size_t new_bytes)
 
 tb_rc to_cache_new(struct tb_mem *mem, const void *trace, size_t header,
                    const struct to_place *places, size_t n, struct to_cache **out) {
-  void *block;
+  struct to_cache *cache;
 
   if (n > SIZE_MAX / sizeof(struct kept) - 1) return TB_BUDGET;
-  TB_TRY(tb_mem_take(mem, cache_bytes(n), &block));
-  struct to_cache *cache = block;
+  TB_TRY(tb_mem_take(mem, cache_bytes(n), &cache));
   cache->mem = mem;
   cache->trace = trace;
   cache->header = header;
@@ -102,13 +102,7 @@ static tb_rc keep_events(void *self, const struct to_generation *gen, const stru
   struct kept *k = cache->loading;
 
   if (gen == NULL) return TB_OK; /* a last Sync is of no generation */
-  if (n > k->room - k->count) {
-    size_t room = k->room * 2 + 1024;
-    void *block = k->events;
-    TB_TRY(tb_mem_resize(&k->mem, &block, k->room * sizeof *events, room * sizeof *events));
-    k->events = block;
-    k->room = room;
-  }
+  TB_TRY(tb_mem_grow(&k->mem, &k->events, &k->room, k->count + n, sizeof *events));
   k->gen = gen;
   memcpy(k->events + k->count, events, n * sizeof *events);
   k->count += n;

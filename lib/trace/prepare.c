@@ -14,10 +14,9 @@ struct to_prepare {
 
 tb_rc to_prepare_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
                      struct to_prepare **out) {
-  void *block;
+  struct to_prepare *prepare;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_prepare), &block));
-  struct to_prepare *prepare = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_prepare), &prepare));
   prepare->mem = mem;
   tb_diag_clear(&prepare->diag);
   prepare->frames = (flags & TO_READER_FRAMES) != 0;
@@ -34,10 +33,9 @@ void to_prepare_free(struct to_prepare *prepare) {
 }
 
 tb_rc to_prepared_new(struct tb_mem *mem, struct to_prepared **out) {
-  void *block;
+  struct to_prepared *p;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_prepared), &block));
-  struct to_prepared *p = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_prepared), &p));
   p->mem = mem;
   to__generation_init(&p->gen, mem);
   *out = p;

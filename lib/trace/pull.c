@@ -38,10 +38,9 @@ static tb_rc keep(void *self, const struct to_generation *gen, const struct to_e
 
 tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
                   struct to_pull_source source, struct tb_diag *diag, struct to_pull **out) {
-  void *block;
+  struct to_pull *pull;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_pull), &block));
-  struct to_pull *pull = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_pull), &pull));
   pull->mem = mem;
   pull->source = source;
   tb_rc rc = to_reader_new(mem, limits, flags | TO_READER_HOLD,

@@ -38,10 +38,9 @@ enum {
 
 tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
                     struct to_event_sink sink, struct tb_diag *diag, struct to_reader **out) {
-  void *block;
+  struct to_reader *reader;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_reader), &block));
-  struct to_reader *reader = block;
+  TB_TRY(tb_mem_take(mem, sizeof(struct to_reader), &reader));
   reader->mem = mem;
   reader->diag = diag;
   reader->flags = flags;

@@ -55,10 +55,8 @@ struct to_substreams {
 
 tb_rc to_substreams_new(struct tb_mem *mem, struct to_fault_sink sink, struct to_substreams **out) {
   struct to_substreams *s;
-  void *block;
 
-  TB_TRY(tb_mem_take(mem, sizeof *s, &block));
-  s = block;
+  TB_TRY(tb_mem_take(mem, sizeof *s, &s));
   s->mem = mem;
   s->sink = sink;
   tb_diag_clear(&s->diag);
@@ -163,10 +161,9 @@ static struct stream *find_or_add(struct to_substreams *s, const struct to_exper
 
 static tb_rc add_content(struct to_substreams *s, struct stream *stream,
                          const struct to_experimental *batch, const struct tw_substream *head) {
-  void *block;
+  struct to_content *content;
 
-  TB_TRY(tb_arena_take(&s->parts, sizeof(struct to_content), &block));
-  struct to_content *content = block;
+  TB_TRY(tb_arena_take(&s->parts, sizeof(struct to_content), &content));
   *content = (struct to_content){ .thread = batch->thread,
                                   .offset = batch->offset + (uint64_t)(head->data - batch->data),
                                   .data = head->data,
@@ -183,15 +180,14 @@ static tb_rc find_or_add_blob(struct to_substreams *s, struct stream *stream,
                               const struct tw_piece *p, struct blob **out) {
   uint64_t *place;
   bool fresh;
-  void *block;
+  struct blob *b;
 
   TB_TRY(tb_map_put(&s->by_id, p->id, &place, &fresh));
   if (!fresh) {
     *out = (struct blob *)(uintptr_t)*place;
     return TB_OK;
   }
-  TB_TRY(tb_arena_take(&s->parts, sizeof(struct blob), &block));
-  struct blob *b = block;
+  TB_TRY(tb_arena_take(&s->parts, sizeof(struct blob), &b));
   *b = (struct blob){ .is = { .substream = &stream->is, .id = p->id, .bytes = p->blob_bytes },
                       .in_order = true };
   *place = (uintptr_t)b;
@@ -208,7 +204,7 @@ static tb_rc find_or_add_blob(struct to_substreams *s, struct stream *stream,
 static tb_rc add_piece(struct to_substreams *s, struct stream *stream,
                        const struct to_experimental *batch, const struct tw_piece *p) {
   struct blob *b;
-  void *block;
+  struct piece *piece;
 
   TB_TRY(find_or_add_blob(s, stream, p, &b));
   if (b->is.substream != &stream->is) set_fault(s, b, TWO_SUBSTREAMS, 0, 0, batch, p->data);
@@ -216,8 +212,7 @@ static tb_rc add_piece(struct to_substreams *s, struct stream *stream,
     set_fault(s, b, TWO_SIZES, b->is.bytes, p->blob_bytes, batch, p->data);
   if (p->len == 0 && b->count > 0) set_fault(s, b, TWICE, 0, 0, batch, p->data);
   if (b->fault != WHOLE) return TB_OK;
-  TB_TRY(tb_arena_take(&s->parts, sizeof(struct piece), &block));
-  struct piece *piece = block;
+  TB_TRY(tb_arena_take(&s->parts, sizeof(struct piece), &piece));
   *piece = (struct piece){ .batch = batch, .data = p->data, .at = p->at, .len = p->len };
   if (b->first == NULL)
     b->first = piece;
@@ -268,11 +263,9 @@ static tb_rc add_batch(struct to_substreams *s, const struct to_experimental *ba
 
 static tb_rc sort_pieces(struct to_substreams *s, struct blob *b) {
   struct to_heap_entry *sorted;
-  void *block;
   size_t n = 0;
 
-  TB_TRY(tb_arena_take(&s->parts, b->count * sizeof *sorted, &block));
-  sorted = block;
+  TB_TRY(tb_arena_take(&s->parts, b->count * sizeof *sorted, &sorted));
   for (struct piece *p = b->first; p != NULL; p = p->next)
     sorted[n++] = (struct to_heap_entry){ .time = (to_ns)p->at, .value = p };
   to__sort(sorted, n);
@@ -365,16 +358,15 @@ const struct to_blob *to_blob_find(const struct to_substreams *s, uint64_t id) {
 }
 
 static tb_rc join(struct to_substreams *s, struct blob *b) {
-  unsigned char *end;
-  void *block;
+  unsigned char *joined;
 
-  TB_TRY(tb_arena_take(&s->joined, b->is.bytes, &block));
-  end = block;
+  TB_TRY(tb_arena_take(&s->joined, b->is.bytes, &joined));
+  unsigned char *end = joined;
   for (const struct piece *p = b->first; p != NULL; p = p->next) {
     memcpy(end, p->data, p->len);
     end += p->len;
   }
-  b->joined = block;
+  b->joined = joined;
   return TB_OK;
 }
 

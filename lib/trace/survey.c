@@ -133,11 +133,8 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
   size_t used;
   tb_rc rc;
 
-  void *block;
-
   *out = (struct to_survey){ 0 };
-  TB_TRY(tb_mem_take(mem, sizeof *look.experiments, &block));
-  look.experiments = block;
+  TB_TRY(tb_mem_take(mem, sizeof *look.experiments, &look.experiments));
   tw_split_init(&split, mem);
   while ((rc = tw_split_feed(&split, pos, n, &used, &item)) == TB_OK) {
     pos += used;
@@ -154,7 +151,7 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
     rc = split.fault.rc;
   }
   tw_split_fini(&split);
-  tb_mem_give(mem, block, sizeof *look.experiments);
+  tb_mem_give(mem, look.experiments, sizeof *look.experiments);
   if (rc != TB_OK) return rc;
   reckon_start(&look);
   reckon_events(&look, trace_bytes);

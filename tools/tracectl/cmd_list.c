@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "config/times.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
@@ -133,13 +134,7 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   bool enough_comes_first = to->args->most != 0 && page->newest_first;
 
   for (size_t i = 0; i < page->n_segments; i++) {
-    if (to->n == to->room) {
-      size_t room = to->room == 0 ? 256 : 2 * to->room;
-      struct item *grown = reallocarray(to->items, room, sizeof *grown);
-      if (grown == NULL) return TB_NOMEM;
-      to->items = grown;
-      to->room = room;
-    }
+    TB_TRY(TB_GROW(to->items, to->room, to->n));
     if (!fill_item(page->segments[i], &to->items[to->n])) return TB_NOMEM;
     if (++to->n == to->args->most && enough_comes_first) return TB_END;
   }

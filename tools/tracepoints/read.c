@@ -260,10 +260,9 @@ static tb_rc read_event(struct words *w) {
 }
 
 static tb_rc want(struct words *w, struct tk_wanted ***end, const char *text, size_t len) {
-  void *block;
+  struct tk_wanted *wanted;
 
-  TB_TRY(tb_arena_take(&w->set->arena, sizeof **end[0], &block));
-  struct tk_wanted *wanted = block;
+  TB_TRY(tb_arena_take(&w->set->arena, sizeof **end[0], &wanted));
   *wanted = (struct tk_wanted){ .file = w->file, .line = w->line };
   TB_TRY(tk_points_text(w->set, text, len, &wanted->what));
   **end = wanted;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/fetch/plan.h"
 #include "archive/generation_time.h"
+#include "base/grow.h"
 #include "proto/frame.pb-c.h"
 #include "proto/loss.h"
 
@@ -29,35 +30,26 @@ void tk_plan_fini(struct tk_plan *plan) {
   *plan = (struct tk_plan){ 0 };
 }
 
-/* Room for one more in an array of items of a size. */
-static tb_rc grow(void *array, size_t n, size_t *room, size_t item_bytes, struct tb_diag *diag) {
-  void **place = array;
-
-  if (n < *room) return TB_OK;
-  size_t wanted = *room == 0 ? 16 : 2 * *room;
-  void *grown = reallocarray(*place, wanted, item_bytes);
-  if (grown == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  *place = grown;
-  *room = wanted;
-  return TB_OK;
+static tb_rc with_text(tb_rc rc, struct tb_diag *diag) {
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "%s", tb_rc_text(rc));
 }
 
 static tb_rc add_gap(struct tk_plan *p, uint64_t first, uint64_t last, const char *why,
                      struct tb_diag *diag) {
-  TB_TRY(grow(&p->gaps, p->n_gaps, &p->gaps_room, sizeof *p->gaps, diag));
+  TB_TRY(with_text(TB_GROW(p->gaps, p->gaps_room, p->n_gaps), diag));
   p->gaps[p->n_gaps++] = (struct tk_gap){ first, last, why };
   return TB_OK;
 }
 
 static tb_rc add_absence(struct tk_plan *p, uint64_t first, uint64_t last, const char *why,
                          struct tb_diag *diag) {
-  TB_TRY(grow(&p->absences, p->n_absences, &p->absences_room, sizeof *p->absences, diag));
+  TB_TRY(with_text(TB_GROW(p->absences, p->absences_room, p->n_absences), diag));
   p->absences[p->n_absences++] = (struct tk_gap){ first, last, why };
   return TB_OK;
 }
 
 static tb_rc add_broken(struct tk_plan *p, uint64_t gen, const char *reason, struct tb_diag *diag) {
-  TB_TRY(grow(&p->broken, p->n_broken, &p->broken_room, sizeof *p->broken, diag));
+  TB_TRY(with_text(TB_GROW(p->broken, p->broken_room, p->n_broken), diag));
   char *copy = strdup(reason);
   if (copy == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   p->broken[p->n_broken++] = (struct tk_broken){ gen, copy };
@@ -72,7 +64,7 @@ static tb_rc add_stream(struct tk_plan *p, const Tracecollect__V1__StreamStatus 
 
   for (size_t i = 0; i < s->stream.len && i < 16; i++)
     snprintf(hex + 2 * i, 3, "%02x", s->stream.data[i]);
-  TB_TRY(grow(&p->streams, p->n_streams, &p->streams_room, sizeof *p->streams, diag));
+  TB_TRY(with_text(TB_GROW(p->streams, p->streams_room, p->n_streams), diag));
   if (asprintf(&text, "--service %s --instance %s --stream %s  (%s, %" PRIu64 " generations)",
                s->service, s->instance, hex, s->state, s->generations) < 0)
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -96,7 +88,7 @@ static tb_rc take_streams(struct tk_plan *p, const Tracecollect__V1__ListReply *
 /* --- segments ---------------------------------------------------------------------------------- */
 
 static tb_rc add_piece(struct tk_plan *p, const struct tk_piece *piece, struct tb_diag *diag) {
-  TB_TRY(grow(&p->pieces, p->n_pieces, &p->room, sizeof *p->pieces, diag));
+  TB_TRY(with_text(TB_GROW(p->pieces, p->room, p->n_pieces), diag));
   p->pieces[p->n_pieces++] = *piece;
   p->bytes += piece->len;
   return TB_OK;

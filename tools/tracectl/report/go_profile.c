@@ -201,20 +201,15 @@ tb_rc tk_go_profile_report(const struct tk_go_profile *p,
   Tracecollect__V1__SyscallStack *rows;
   Tracecollect__V1__Sum *sums;
   struct sum *by_stack;
-  void *block;
 
-  TB_TRY(tb_arena_copy(arena, report, sizeof(*report), &block));
-  *out = block;
-  TB_TRY(tb_arena_copy(arena, report->syscall, sizeof(*syscall), &block));
-  (*out)->syscall = syscall = block;
-  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*rows), &block));
-  rows = block;
-  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*sums), &block));
-  sums = block;
-  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*syscall->stacks), &block));
-  syscall->stacks = block;
-  TB_TRY(tb_arena_take(arena, (p->stacks.count + 2) * sizeof(*by_stack), &block));
-  by_stack = memset(block, 0, (p->stacks.count + 2) * sizeof(*by_stack));
+  TB_TRY(tb_arena_copy(arena, report, sizeof(*report), out));
+  TB_TRY(tb_arena_copy(arena, report->syscall, sizeof(*syscall), &syscall));
+  (*out)->syscall = syscall;
+  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*rows), &rows));
+  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*sums), &sums));
+  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*syscall->stacks), &syscall->stacks));
+  TB_TRY(tb_arena_take(arena, (p->stacks.count + 2) * sizeof(*by_stack), &by_stack));
+  memset(by_stack, 0, (p->stacks.count + 2) * sizeof(*by_stack));
   sum_by_stack(p, by_stack);
 
   syscall->n_stacks = 0;

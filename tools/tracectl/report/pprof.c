@@ -150,12 +150,10 @@ static tb_rc location_id(struct profile *p, uint64_t pc, const char *function, c
 
 static tb_rc add_sample(struct profile *p, const Tracecollect__V1__SyscallStack *row) {
   Tracecollect__Pprof__Sample *sample;
-  void *block;
 
   TAKE(p, Tracecollect__Pprof__Sample, sample);
   tracecollect__pprof__sample__init(sample);
-  TB_TRY(tb_arena_take(&p->arena, (row->n_stack + 1) * sizeof(uint64_t), &block));
-  sample->location_id = block;
+  TB_TRY(tb_arena_take(&p->arena, (row->n_stack + 1) * sizeof(uint64_t), &sample->location_id));
   for (size_t i = 0; i < row->n_stack; i++) {
     const Tracecollect__V1__Frame *f = row->stack[i];
     TB_TRY(location_id(p, f->pc, f->function, f->file, f->line, &sample->location_id[i]));
@@ -165,8 +163,7 @@ static tb_rc add_sample(struct profile *p, const Tracecollect__V1__SyscallStack 
     TB_TRY(location_id(p, 0, OTHER_STACKS, "", 0, &sample->location_id[0]));
     sample->n_location_id = 1;
   }
-  TB_TRY(tb_arena_take(&p->arena, 2 * sizeof(int64_t), &block));
-  sample->value = block;
+  TB_TRY(tb_arena_take(&p->arena, 2 * sizeof(int64_t), &sample->value));
   sample->value[0] = (int64_t)row->calls->count;
   sample->value[1] = (int64_t)row->calls->total_ns;
   sample->n_value = 2;

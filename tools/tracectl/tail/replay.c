@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "pack/bundle.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/fetch/read.h"
@@ -161,13 +162,7 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
                     info->service, info->instance, info->first_gen);
       continue;
     }
-    if (r->n == r->room) {
-      size_t room = r->room == 0 ? 64 : 2 * r->room;
-      struct segment *grown = reallocarray(r->segments, room, sizeof *grown);
-      if (grown == NULL) return TB_NOMEM;
-      r->segments = grown;
-      r->room = room;
-    }
+    TB_TRY(TB_GROW(r->segments, r->room, r->n));
     struct stream *stream = stream_of(r, info);
     if (stream == NULL) return TB_NOMEM;
     r->segments[r->n++] =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/term/table.h"
 
+#include "base/grow.h"
 #include "tools/tracectl/term/plain.h"
 
 #include <stdarg.h>
@@ -8,15 +9,9 @@
 #include <string.h>
 
 static void add_cell(struct tk_table *t, char *text) {
-  if (t->cells == t->room) {
-    size_t room = t->room == 0 ? 64 : 2 * t->room;
-    char **grown = realloc(t->cell, room * sizeof *grown);
-    if (grown == NULL) {
-      free(text);
-      return;
-    }
-    t->cell = grown;
-    t->room = room;
+  if (TB_GROW(t->cell, t->room, t->cells) != TB_OK) {
+    free(text);
+    return;
   }
   t->cell[t->cells++] = text;
 }

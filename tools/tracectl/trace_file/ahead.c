@@ -104,11 +104,10 @@ static tb_rc begin(struct tk_ahead *ahead, unsigned flags) {
 
 tb_rc tk_ahead_open(unsigned flags, struct to_pull_source source, struct tk_ahead **out) {
   struct tb_mem mem;
-  void *block;
+  struct tk_ahead *ahead;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  TB_TRY(tb_mem_take(&mem, sizeof(struct tk_ahead), &block));
-  struct tk_ahead *ahead = block;
+  TB_TRY(tb_mem_take(&mem, sizeof(struct tk_ahead), &ahead));
   ahead->mem = mem;
   ahead->source = source;
   pthread_mutex_init(&ahead->lock, NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "tools/tracectl/term/progress.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/index.h"
@@ -84,13 +85,7 @@ static bool begin_row(struct scan *s, uint64_t gen, uint64_t offset) {
   struct tk_index *index = s->index;
 
   if (!end_row(s)) return false;
-  if (index->n == index->room) {
-    size_t room = index->room * 2 + 64;
-    void *more = realloc(index->row, room * sizeof index->row[0]);
-    if (more == NULL) return false;
-    index->row = more;
-    index->room = room;
-  }
+  if (TB_GROW(index->row, index->room, index->n) != TB_OK) return false;
   index->row[index->n++] = (struct tk_index_row){ .gen = gen, .offset = offset };
   s->begin_ticks = UINT64_MAX;
   s->has_clock = s->ended = false;
