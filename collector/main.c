@@ -26,7 +26,7 @@ struct daemon {
   uv_timer_t watchdog, status;
   int exit_code;
   bool ending;
-  uint64_t told_bytes; /* of records, in the last status */
+  uint64_t reported_bytes; /* of records, in the last status */
 };
 
 /* --- ready ------------------------------------------------------------------------------------- */
@@ -163,8 +163,8 @@ static void on_status(uv_timer_t *timer) {
 
   if (d->ending) return;
   tc_pipeline_totals(d->pipeline, &t);
-  double rate = (double)(t.record_bytes - d->told_bytes) / ((double)STATUS_MS * 1000);
-  d->told_bytes = t.record_bytes;
+  double rate = (double)(t.record_bytes - d->reported_bytes) / ((double)STATUS_MS * 1000);
+  d->reported_bytes = t.record_bytes;
   tc_notify("STATUS=%" PRIu64 " streams, %.1f MB/s, %s", t.streams_live, rate, t.health);
 }
 

@@ -52,9 +52,9 @@ static void restore_keeper(struct tb_keeper *const *before) {
 static void let_go(struct ta_forward *f) {
   if (atomic_fetch_sub(&f->holders, 1) > 1) return;
   ta_process_leave(&f->member);
-  ta_process_leave(&f->heir);
+  ta_process_leave(&f->recovery_member);
   ta_recovery_fini(&f->recovery);
-  ta_spool_writer_fini(&f->mirror);
+  ta_spool_writer_fini(&f->disk);
   ta_client_fini(&f->client);
   tw_split_fini(&f->split);
   ta_spool_fini(&f->spool);
@@ -76,28 +76,29 @@ static void *thread_main(void *self) {
   return NULL;
 }
 
-static struct ta_forward *of_heir(struct ta_member *heir) {
-  return (struct ta_forward *)(void *)((char *)heir - offsetof(struct ta_forward, heir));
+static struct ta_forward *of_recovery_member(struct ta_member *recovery_member) {
+  return (struct ta_forward *)(void *)((char *)recovery_member -
+                                       offsetof(struct ta_forward, recovery_member));
 }
 
-static void wake_heir(struct ta_member *heir) {
-  ta_recovery_wake(&of_heir(heir)->recovery);
+static void wake_recovery(struct ta_member *recovery_member) {
+  ta_recovery_wake(&of_recovery_member(recovery_member)->recovery);
 }
 
 static void forked_member(struct ta_member *member) {
-  ta_spool_writer_forked(&((struct ta_forward *)(void *)member)->mirror);
+  ta_spool_writer_forked(&((struct ta_forward *)(void *)member)->disk);
 }
 
-static void forked_heir(struct ta_member *heir) {
-  ta_recovery_forked(&of_heir(heir)->recovery);
+static void forked_recovery(struct ta_member *recovery_member) {
+  ta_recovery_forked(&of_recovery_member(recovery_member)->recovery);
 }
 
-static void *heir_main(void *self) {
+static void *recovery_main(void *self) {
   struct ta_forward *f = self;
 
   ta_recovery_run(&f->recovery);
-  if (ta_process_exiting()) ta_process_park(&f->heir);
-  ta_process_quiet(&f->heir);
+  if (ta_process_exiting()) ta_process_park(&f->recovery_member);
+  ta_process_quiet(&f->recovery_member);
   let_go(f);
   return NULL;
 }
@@ -121,32 +122,33 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
   tb_diag_clear(&diag);
   if (ta_spool_dir_root(dir, &diag, &root) != TB_OK)
     return ta__fault(TA_E_CONFIG, "spool_dir: %s", diag.text);
-  struct ta_spool_writer_config mirror = { .root = root,
-                                           .bytes_max = bytes / 2,
-                                           .service = f->text[TEXT_SERVICE],
-                                           .instance = f->text[TEXT_INSTANCE],
-                                           .log = config->log,
-                                           .log_self = config->log_self };
-  if (ta_spool_writer_init(&f->mirror, &mirror, &f->spool) != TB_OK) return TA_E_NOMEM;
+  struct ta_spool_writer_config disk = { .root = root,
+                                         .bytes_max = bytes / 2,
+                                         .service = f->text[TEXT_SERVICE],
+                                         .instance = f->text[TEXT_INSTANCE],
+                                         .log = config->log,
+                                         .log_self = config->log_self };
+  if (ta_spool_writer_init(&f->disk, &disk, &f->spool) != TB_OK) return TA_E_NOMEM;
   ta_recovery_init(&f->recovery, root, bytes / 2, &f->client.config);
-  ta_client_keep(&f->client, &f->mirror);
-  f->heir.wake = wake_heir;
-  f->heir.forked = forked_heir;
+  ta_client_keep(&f->client, &f->disk);
+  f->recovery_member.wake = wake_recovery;
+  f->recovery_member.forked = forked_recovery;
   f->member.forked = forked_member;
   return TA_OK;
 }
 
 /* Without its thread, what was left stays for the next process. */
-static void start_heir(struct ta_forward *f) {
-  if (f->mirror.spool == NULL || !ta_process_join(&f->heir)) return;
-  if (start_thread(f, "traceagent-old", heir_main) != TA_OK) ta_process_quiet(&f->heir);
+static void start_recovery(struct ta_forward *f) {
+  if (f->disk.spool == NULL || !ta_process_join(&f->recovery_member)) return;
+  if (start_thread(f, "traceagent-old", recovery_main) != TA_OK)
+    ta_process_quiet(&f->recovery_member);
 }
 
 /* A folder that only short programs write to is not tidied up by any of them: they leave no more in it than so many
  * streams, of half the folder's bytes. */
 static bool may_leave_files(const struct ta_forward *f) {
   uint64_t most = f->recovery.bytes_max / KEPT_STREAM_BYTES, streams = 0;
-  int fd = openat(f->mirror.shelf.root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = openat(f->disk.dir.root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
   if (most > KEPT_STREAMS_MAX) most = KEPT_STREAMS_MAX;
@@ -175,7 +177,7 @@ static int run(struct ta_forward *f) {
   int error = start_thread(f, "traceagent", thread_main);
   f->runs = error == TA_OK;
   if (f->runs)
-    start_heir(f);
+    start_recovery(f);
   else
     ta_process_quiet(&f->member);
   return error;
@@ -287,12 +289,12 @@ void ta_forward_abandon(ta_forward *f) {
     ta_forward_free(f, TA_OK);
     return;
   }
-  if (f->mirror.spool != NULL && may_leave_files(f)) ta_client_keep_only(&f->client);
+  if (f->disk.spool != NULL && may_leave_files(f)) ta_client_keep_only(&f->client);
   let_go(f);
 }
 
 bool ta_forward_keeps(ta_forward *f) {
-  return f->mirror.spool != NULL;
+  return f->disk.spool != NULL;
 }
 
 int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impatient)(void *self),
@@ -538,9 +540,9 @@ int ta_forward_free(ta_forward *f, int error) {
   if (!ta_process_owns(&f->member))
     return TA_E_OFF; /* the parent's: its memory may be mid-change */
   ta_client_stop(&f->client);
-  if (f->mirror.spool != NULL) ta_recovery_stop(&f->recovery);
+  if (f->disk.spool != NULL) ta_recovery_stop(&f->recovery);
   if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
-  if (f->mirror.spool != NULL) ta_process_wait_quiet(&f->heir, TIDY_MS);
+  if (f->disk.spool != NULL) ta_process_wait_quiet(&f->recovery_member, TIDY_MS);
   let_go(f);
   return error;
 }

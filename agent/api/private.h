@@ -29,9 +29,9 @@ struct ta_forward {
   bool header_put;
   bool runs; /* its thread does */
   char *text[TEXTS];
-  struct ta_spool_writer mirror; /* zeroed: there is no spool on disk */
-  struct ta_recovery recovery;   /* what was left there */
-  struct ta_member heir;         /* its thread */
+  struct ta_spool_writer disk;      /* zeroed: there is no spool on disk */
+  struct ta_recovery recovery;      /* what was left there */
+  struct ta_member recovery_member; /* its thread */
 };
 
 static inline bool ta__forward_is_mistaken(const struct ta_forward *f) {

@@ -20,13 +20,13 @@ void ta_recovery_init(struct ta_recovery *h, int root, uint64_t bytes_max,
     .root = root, .bytes_max = bytes_max, .client_config = *config, .left = 1
   };
   h->client.fd = h->client.wake_fd = -1;
-  ta_spool_dir_init(&h->shelf, root, 0);
+  ta_spool_dir_init(&h->dir, root, 0);
   pthread_mutex_init(&h->lock, NULL);
 }
 
 void ta_recovery_fini(struct ta_recovery *h) {
   if (h->client_config.server == NULL) return;
-  ta_spool_dir_leave(&h->shelf);
+  ta_spool_dir_leave(&h->dir);
   pthread_mutex_destroy(&h->lock);
   *h = (struct ta_recovery){ 0 };
 }
@@ -38,7 +38,7 @@ static void say(struct ta_recovery *h, int level, const char *text) {
 /* Reading a stream's files. */
 
 struct reader {
-  struct ta_spool_dir *shelf;
+  struct ta_spool_dir *dir;
   const struct ta_spool_dir_state *state;
   struct ta_spool *spool;
   unsigned char *room;
@@ -74,7 +74,7 @@ static tb_rc read_runs(const struct reader *r) {
 
   for (uint64_t id = books->front_id;; id = run.covers + 1) {
     bool front = id == books->front_id;
-    tb_rc rc = ta_spool_dir_open_run(r->shelf, r->state->salt, id, &run, &fd);
+    tb_rc rc = ta_spool_dir_open_run(r->dir, r->state->salt, id, &run, &fd);
     if (rc == TB_NOTFOUND) return TB_OK;
     TB_TRY(rc);
     if (!front || books->front_done == 0) {
@@ -87,14 +87,14 @@ static tb_rc read_runs(const struct reader *r) {
 }
 
 /* What the spool must hold: a page more for each run, and runs are had by the page. */
-static uint64_t memory_wanted(struct ta_spool_dir *shelf, const struct ta_spool_dir_state *state) {
+static uint64_t memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state) {
   const struct ta_books *books = &state->books;
   uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */
   struct ta_run_image run;
   int fd;
 
   for (uint64_t id = books->front_id;
-       ta_spool_dir_open_run(shelf, state->salt, id, &run, &fd) == TB_OK; id = run.covers + 1) {
+       ta_spool_dir_open_run(dir, state->salt, id, &run, &fd) == TB_OK; id = run.covers + 1) {
     close(fd);
     uint64_t skip = id == books->front_id ? books->front_bytes : 0;
     if (run.end_bytes > skip) bytes += run.end_bytes - skip;
@@ -105,12 +105,12 @@ static uint64_t memory_wanted(struct ta_spool_dir *shelf, const struct ta_spool_
   return bytes > for_runs ? bytes : for_runs;
 }
 
-tb_rc ta_recovery_load(struct ta_spool_dir *shelf, const struct ta_spool_dir_state *state,
+tb_rc ta_recovery_load(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
                        struct ta_spool *out) {
-  struct reader r = { shelf, state, out, malloc(READ_BYTES) };
+  struct reader r = { dir, state, out, malloc(READ_BYTES) };
   tb_rc rc = TB_NOMEM;
 
-  if (r.room != NULL && ta_spool_init(out, memory_wanted(shelf, state)) == TB_OK) {
+  if (r.room != NULL && ta_spool_init(out, memory_wanted(dir, state)) == TB_OK) {
     ta_spool_inherit(out, &state->books);
     rc = read_runs(&r);
     ta_spool_inherited(out);
@@ -119,13 +119,13 @@ tb_rc ta_recovery_load(struct ta_spool_dir *shelf, const struct ta_spool_dir_sta
   return rc;
 }
 
-tb_rc ta_recovery_announce(struct ta_spool_dir *shelf, struct ta_spool_dir_state *state,
+tb_rc ta_recovery_announce(struct ta_spool_dir *dir, struct ta_spool_dir_state *state,
                            const struct ta_spool *loaded) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   state->books.given_seq = loaded->acked_seq + loaded->records;
-  return ta_spool_dir_state(shelf, state, &diag);
+  return ta_spool_dir_state(dir, state, &diag);
 }
 
 /* Sending. */
@@ -158,25 +158,25 @@ static bool is_over(struct ta_recovery *h) {
   return ta_spool_done(&h->spool) || h->spool.superseded;
 }
 
-static void tell_end(struct ta_recovery *h, const char *how, int level) {
+static void report_end(struct ta_recovery *h, const char *how, int level) {
   char text[TA_SPOOL_DIR_TEXT + 160];
 
-  snprintf(text, sizeof text, "spool on disk: %s of %s %s", h->shelf.name, h->state.instance, how);
+  snprintf(text, sizeof text, "spool on disk: %s of %s %s", h->dir.name, h->state.instance, how);
   say(h, level, text);
 }
 
 /* Sends what is in the folder that was taken. */
 static void deliver(struct ta_recovery *h) {
-  tb_rc rc = ta_recovery_load(&h->shelf, &h->state, &h->spool);
+  tb_rc rc = ta_recovery_load(&h->dir, &h->state, &h->spool);
 
-  if (rc == TB_CORRUPT) tell_end(h, "is damaged, and sent up to there", LOG_WARNING);
+  if (rc == TB_CORRUPT) report_end(h, "is damaged, and sent up to there", LOG_WARNING);
   bool send = rc != TB_NOMEM && !is_over(h);
-  if (send && ta_recovery_announce(&h->shelf, &h->state, &h->spool) == TB_OK) send_stream(h);
+  if (send && ta_recovery_announce(&h->dir, &h->state, &h->spool) == TB_OK) send_stream(h);
   if (ta_process_exiting()) return;
   bool over = rc != TB_NOMEM && is_over(h);
-  tell_end(h, over ? "is sent" : "stays unsent", over ? LOG_INFO : LOG_WARNING);
+  report_end(h, over ? "is sent" : "stays unsent", over ? LOG_INFO : LOG_WARNING);
   ta_spool_fini(&h->spool);
-  if (over) ta_spool_dir_remove(&h->shelf);
+  if (over) ta_spool_dir_remove(&h->dir);
   pthread_mutex_lock(&h->lock);
   h->sent += over;
   pthread_mutex_unlock(&h->lock);
@@ -201,8 +201,8 @@ static bool is_ours(struct ta_recovery *h, const char *name) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = ta_spool_dir_take(&h->shelf, name, &diag, &h->state);
-  if (rc == TB_CORRUPT) ta_spool_dir_remove(&h->shelf);
+  tb_rc rc = ta_spool_dir_take(&h->dir, name, &diag, &h->state);
+  if (rc == TB_CORRUPT) ta_spool_dir_remove(&h->dir);
   if (rc == TB_IO) unlinkat(h->root, name, AT_REMOVEDIR); /* only if it is empty */
   return rc == TB_OK && strcmp(h->state.service, h->client_config.service) == 0;
 }
@@ -219,7 +219,7 @@ static void note_stream(void *self, const char *name) {
       one->bytes = ta_spool_dir_bytes(f->h->root, name);
     }
   }
-  ta_spool_dir_leave(&f->h->shelf);
+  ta_spool_dir_leave(&f->h->dir);
 }
 
 static int by_age(const void *a, const void *b) {
@@ -240,9 +240,9 @@ static size_t drop_oldest(struct finding *f) {
     if (is_ours(f->h, f->found[i].name)) {
       snprintf(text, sizeof text, "spool on disk is full: %s goes unsent", f->found[i].name);
       say(f->h, LOG_WARNING, text);
-      ta_spool_dir_remove(&f->h->shelf);
+      ta_spool_dir_remove(&f->h->dir);
     }
-    ta_spool_dir_leave(&f->h->shelf);
+    ta_spool_dir_leave(&f->h->dir);
   }
   return first;
 }
@@ -267,7 +267,7 @@ void ta_recovery_run(struct ta_recovery *h) {
   size_t at = drop_oldest(&f);
   for (; goes_on(h, f.n - at); at++) {
     if (is_ours(h, f.found[at].name)) deliver(h);
-    ta_spool_dir_leave(&h->shelf);
+    ta_spool_dir_leave(&h->dir);
   }
   free(f.found);
 }
@@ -287,7 +287,7 @@ void ta_recovery_stop(struct ta_recovery *h) {
   pthread_mutex_unlock(&h->lock);
 }
 
-void ta_recovery_told(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_sent) {
+void ta_recovery_reported(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_sent) {
   pthread_mutex_lock(&h->lock);
   *out_left = h->left;
   *out_sent = h->sent;
@@ -295,5 +295,5 @@ void ta_recovery_told(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_s
 }
 
 void ta_recovery_forked(struct ta_recovery *h) {
-  ta_spool_dir_forked(&h->shelf);
+  ta_spool_dir_forked(&h->dir);
 }

@@ -20,7 +20,7 @@ struct ta_recovery {
   int root; /* lent */
   uint64_t bytes_max;
   struct ta_client_config client_config; /* of the process that is; names are the stream's own */
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
   struct ta_spool_dir_state state;
   struct ta_spool spool;
   struct ta_client client;
@@ -36,17 +36,17 @@ void ta_recovery_init(struct ta_recovery *h, int root, uint64_t bytes_max,
 void ta_recovery_fini(struct ta_recovery *h); /* accepts zeroed memory; run() has returned */
 /* A spool of what a folder that was taken holds, for ta_spool_fini(). TB_CORRUPT, TB_NOMEM: not of all, or of
  * nothing (then it is zeroed). */
-TB_MUST tb_rc ta_recovery_load(struct ta_spool_dir *shelf, const struct ta_spool_dir_state *state,
+TB_MUST tb_rc ta_recovery_load(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
                                struct ta_spool *out);
 /* Before any of it goes out: from here on all of its records may have, under the numbers that they have here and have
  * again for the next who takes over. */
-TB_MUST tb_rc ta_recovery_announce(struct ta_spool_dir *shelf, struct ta_spool_dir_state *state,
+TB_MUST tb_rc ta_recovery_announce(struct ta_spool_dir *dir, struct ta_spool_dir_state *state,
                                    const struct ta_spool *loaded);
 /* The thread's body. */
 void ta_recovery_run(struct ta_recovery *h);
 void ta_recovery_wake(struct ta_recovery *h);
 void ta_recovery_stop(struct ta_recovery *h);
-void ta_recovery_told(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_sent);
+void ta_recovery_reported(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_sent);
 void ta_recovery_forked(struct ta_recovery *h);
 
 #endif

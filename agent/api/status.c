@@ -50,11 +50,11 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   status.reconnects = client.welcomes > 0 ? client.welcomes - 1 : 0;
   status.resent_batches = counters.resent_batches;
   status.faults = atomic_load(&f->client.keeper.failed);
-  status.begun_anew = client.begun_anew;
-  if (f->mirror.spool != NULL) {
-    status.disk_bytes = atomic_load(&f->mirror.told_bytes);
-    status.disk_faults = atomic_load(&f->mirror.told_faults);
-    ta_recovery_told(&f->recovery, &status.old_streams, &status.old_streams_sent);
+  status.begun_anew = client.restarted;
+  if (f->disk.spool != NULL) {
+    status.disk_bytes = atomic_load(&f->disk.reported_bytes);
+    status.disk_faults = atomic_load(&f->disk.reported_faults);
+    ta_recovery_reported(&f->recovery, &status.old_streams, &status.old_streams_sent);
   }
   status.recorded_generations = recorded.generations;
   status.recorded_bytes = recorded.bytes;

@@ -26,19 +26,19 @@ static void *unpack(struct ta_client *c, const ProtobufCMessageDescriptor *type,
 }
 
 /* This connection was the old stream's: the next one is the new stream's. */
-static tb_rc begin_anew(struct ta_client *c, struct tb_diag *forgot) {
-  unsigned char stream[sizeof c->told.stream];
+static tb_rc restart(struct ta_client *c, struct tb_diag *forgot) {
+  unsigned char stream[sizeof c->reported.stream];
 
   if (getrandom(stream, sizeof stream, GRND_NONBLOCK) != sizeof stream)
     return tb_fail(&c->diag, TB_IO, "%s; no random bytes for a new stream", forgot->text);
-  if (ta_spool_begin_anew(c->spool) != TB_OK) /* the writer is at it: at the next try, then */
+  if (ta_spool_restart(c->spool) != TB_OK) /* the writer is at it: at the next try, then */
     return tb_fail(&c->diag, TB_IO, "%s", forgot->text);
   c->started_wall_ns = ta_wall_ns();
   pthread_mutex_lock(&c->lock);
-  memcpy(c->told.stream, stream, sizeof stream);
-  c->told.begun_anew++;
+  memcpy(c->reported.stream, stream, sizeof stream);
+  c->reported.restarted++;
   pthread_mutex_unlock(&c->lock);
-  if (c->mirror != NULL) ta_spool_writer_begin(c->mirror, stream, c->started_wall_ns);
+  if (c->disk != NULL) ta_spool_writer_begin(c->disk, stream, c->started_wall_ns);
   return tb_fail(&c->diag, TB_IO, "%s: goes on as a new stream, what was acked counts as lost",
                  forgot->text);
 }
@@ -54,13 +54,13 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
                    TP_MAJOR);
   /* Told first: what resume finds acked may end somebody's sync(), who then asks for the status. */
   pthread_mutex_lock(&c->lock);
-  c->told.welcomes++;
-  c->told.last_error[0] = 0;
+  c->reported.welcomes++;
+  c->reported.last_error[0] = 0;
   pthread_mutex_unlock(&c->lock);
   struct tb_diag diag;
   tb_diag_clear(&diag);
   tb_rc rc = ta_spool_resume(c->spool, welcome->durable_seq, &diag);
-  if (rc == TB_NOTFOUND) return begin_anew(c, &diag);
+  if (rc == TB_NOTFOUND) return restart(c, &diag);
   c->refused = rc == TB_REFUSED;
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", diag.text);
   c->credit_bytes = welcome->credit_bytes;

@@ -83,9 +83,9 @@ const char *ta_client_state_name(enum ta_client_state state) {
 
 /* What others may see. */
 
-static void tell(struct ta_client *c) {
+static void report(struct ta_client *c) {
   pthread_mutex_lock(&c->lock);
-  c->told.state = c->state;
+  c->reported.state = c->state;
   pthread_mutex_unlock(&c->lock);
 }
 
@@ -95,27 +95,27 @@ static void say(struct ta_client *c, int level, const char *text) {
 
 void ta__client_warn(struct ta_client *c, const char *text) {
   pthread_mutex_lock(&c->lock);
-  bool news = strcmp(c->told.last_error, text) != 0;
-  snprintf(c->told.last_error, sizeof c->told.last_error, "%s", text);
+  bool effects = strcmp(c->reported.last_error, text) != 0;
+  snprintf(c->reported.last_error, sizeof c->reported.last_error, "%s", text);
   pthread_mutex_unlock(&c->lock);
-  if (news) say(c, LOG_WARNING, text);
+  if (effects) say(c, LOG_WARNING, text);
 }
 
 void ta__client_forgive(struct ta_client *c, const char *text) {
   pthread_mutex_lock(&c->lock);
-  bool last = strcmp(c->told.last_error, text) == 0;
-  if (last) c->told.last_error[0] = 0;
+  bool last = strcmp(c->reported.last_error, text) == 0;
+  if (last) c->reported.last_error[0] = 0;
   pthread_mutex_unlock(&c->lock);
   if (last) say(c, LOG_INFO, "acks come again");
 }
 
-static void tell_error(struct ta_client *c) {
+static void report_error(struct ta_client *c) {
   if (c->diag.rc != TB_OK) ta__client_warn(c, c->diag.text);
 }
 
 void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
   pthread_mutex_lock(&c->lock);
-  *out = c->told;
+  *out = c->reported;
   pthread_mutex_unlock(&c->lock);
 }
 
@@ -177,7 +177,7 @@ static tb_rc act_dial(struct ta_client *c) {
   tb_diag_clear(&c->diag);
   limit(c, CONNECT_MS);
   pthread_mutex_lock(&c->lock);
-  c->told.connects++;
+  c->reported.connects++;
   pthread_mutex_unlock(&c->lock);
   ta_spool_hope(c->spool, TA_HOPE_TRYING);
   tb_rc rc = ta_lookup_begin(c->config.server, &c->diag, &c->addresses, &c->lookup);
@@ -210,7 +210,7 @@ static tb_rc act_greet(struct ta_client *c) {
   ta_counters_message(&counters, &message);
   hello.major = TP_MAJOR;
   hello.minor = TP_MINOR;
-  hello.stream = (ProtobufCBinaryData){ sizeof c->told.stream, c->told.stream };
+  hello.stream = (ProtobufCBinaryData){ sizeof c->reported.stream, c->reported.stream };
   hello.service = (char *)(uintptr_t)c->config.service;
   hello.instance = (char *)(uintptr_t)c->config.instance;
   hello.agent_version = version;
@@ -253,7 +253,7 @@ static tb_rc act_back_off(struct ta_client *c) {
   c->tries++;
   hang_up(c);
   ta_spool_hope(c->spool, TA_HOPE_NONE);
-  tell_error(c);
+  report_error(c);
   if (c->away_ns < now) c->away_ns = now;
   c->until_ns = c->away_ns + random_below(c, ms * MS);
   c->away_ns = 0;
@@ -267,7 +267,7 @@ static tb_rc act_end(struct ta_client *c) {
     ta__client_flush(c);
   }
   hang_up(c);
-  tell_error(c);
+  report_error(c);
   ta_spool_over(c->spool); /* before the state is told: who reads that it ended can write no more */
   return TB_OK;
 }
@@ -282,7 +282,7 @@ void ta__client_input(struct ta_client *c, enum ta_client_input in) {
     }
     c->state = move->to;
     tb_rc rc = move->act(c);
-    tell(c);
+    report(c);
     if (rc == TB_OK) return;
     in = TA_IN_LOST;
   }
@@ -351,9 +351,9 @@ static tb_rc pump(struct ta_client *c) {
 static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
   if (c->tls != NULL && c->fd >= 0) ta__client_flush(c); /* our alert, if any */
   if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
-  tell_error(c); /* before the news: who reads of a refusal finds its reason */
+  report_error(c); /* before the news: who reads of a refusal finds its reason */
   pthread_mutex_lock(&c->lock);
-  c->told.refused = true;
+  c->reported.refused = true;
   pthread_mutex_unlock(&c->lock);
   return TA_IN_REFUSED;
 }
@@ -387,7 +387,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 static uint64_t next_ns(struct ta_client *c) {
   uint64_t next = earlier(c->until_ns, c->trim_ns);
 
-  if (c->mirror != NULL) next = earlier(next, c->mirror->due_ns);
+  if (c->disk != NULL) next = earlier(next, c->disk->due_ns);
   if (c->lookup != NULL) next = earlier(next, ta_mono_ns() + TA_LOOKUP_POLL_MS * MS);
   if (c->state != TA_AT_STREAMING) return next;
   next = earlier(next, earlier(c->beat_ns, c->heard_ns + tp_silence(c->heartbeat_ns)));
@@ -449,8 +449,8 @@ static void turn(struct ta_client *c) {
     ta_spool_trim(c->spool);
     c->trim_ns = now + TRIM_MS * MS;
   }
-  if (c->mirror != NULL && (now >= c->mirror->due_ns || atomic_load(&c->hurried) > 0))
-    ta_spool_writer_flush(c->mirror);
+  if (c->disk != NULL && (now >= c->disk->due_ns || atomic_load(&c->hurried) > 0))
+    ta_spool_writer_flush(c->disk);
   if (now >= c->until_ns) {
     time_is_up(c);
     return;
@@ -472,7 +472,7 @@ static bool end_by_mistake(struct ta_client *c) {
   tb_fail(&c->diag, TB_PROTOCOL, "agent: check failed: %s", where);
   c->state = TA_AT_ENDED;
   act_end(c);
-  tell(c);
+  report(c);
   return true;
 }
 
@@ -496,20 +496,20 @@ static void say_losses(struct ta_client *c) {
 static void run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
-  if (c->mirror != NULL) ta_spool_writer_begin(c->mirror, c->told.stream, c->started_wall_ns);
+  if (c->disk != NULL) ta_spool_writer_begin(c->disk, c->reported.stream, c->started_wall_ns);
   if (ta_mono_ns() >= c->config.first_try_ns) {
     ta__client_input(c, TA_IN_START);
   } else {
     c->state = TA_AT_WAITING;
     c->until_ns = c->config.first_try_ns;
-    tell(c);
+    report(c);
   }
   while (c->state != TA_AT_ENDED && !c->stop && !ta_process_exiting())
     if (!end_by_mistake(c)) {
       turn(c);
       say_losses(c);
     }
-  if (c->mirror != NULL) ta_spool_writer_end(c->mirror);
+  if (c->disk != NULL) ta_spool_writer_end(c->disk);
   if (ta_process_exiting()) return;
   if (c->state != TA_AT_ENDED) act_end(c);
   ta_tls_thread_end();
@@ -523,9 +523,9 @@ void ta_client_run(struct ta_client *c) {
 
 void ta_client_keep_only(struct ta_client *c) {
   KEEP_FROM_FILE_LIMIT;
-  if (c->mirror == NULL) return;
-  ta_spool_writer_begin(c->mirror, c->told.stream, c->started_wall_ns);
-  ta_spool_writer_end(c->mirror);
+  if (c->disk == NULL) return;
+  ta_spool_writer_begin(c->disk, c->reported.stream, c->started_wall_ns);
+  ta_spool_writer_end(c->disk);
 }
 
 /* Outside the thread. */
@@ -541,7 +541,7 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                            .heartbeat_ns = TA_HEARTBEAT_MS * MS };
   c->rate = ta_rate_of(config->rate_bytes_s);
   pthread_mutex_init(&c->lock, NULL);
-  if (getrandom(c->told.stream, sizeof c->told.stream, 0) != sizeof c->told.stream ||
+  if (getrandom(c->reported.stream, sizeof c->reported.stream, 0) != sizeof c->reported.stream ||
       getrandom(&c->random, sizeof c->random, 0) != sizeof c->random)
     return TB_IO;
   c->random |= 1; /* xorshift must not start at 0 */
@@ -556,12 +556,12 @@ tb_rc ta_client_open(struct ta_client *c) {
 }
 
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns) {
-  memcpy(c->told.stream, stream, sizeof c->told.stream);
+  memcpy(c->reported.stream, stream, sizeof c->reported.stream);
   c->started_wall_ns = started_wall_ns;
 }
 
-void ta_client_keep(struct ta_client *c, struct ta_spool_writer *mirror) {
-  c->mirror = mirror;
+void ta_client_keep(struct ta_client *c, struct ta_spool_writer *disk) {
+  c->disk = disk;
 }
 
 void ta_client_fini(struct ta_client *c) {

@@ -6,7 +6,7 @@
  * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
  * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
  * bytes go out on a connection than the collector's mark says. Who is silent for almost three heartbeats
- * is gone. A collector that no longer has what it acked is sent another stream (ta_spool_begin_anew).
+ * is gone. A collector that no longer has what it acked is sent another stream (ta_spool_restart).
  * Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
  * of the writer's, ends the stream: the host must not pay for our mistake.
  *
@@ -71,8 +71,8 @@ struct ta_client_config {
 struct ta_client_status {
   enum ta_client_state state;
   unsigned char stream[16];
-  uint64_t begun_anew; /* streams before this one, which the collector no longer had */
-  bool refused;        /* for good */
+  uint64_t restarted; /* streams before this one, which the collector no longer had */
+  bool refused;       /* for good */
   uint64_t connects, welcomes;
   char last_error[200]; /* why acks do not come, empty while they do */
 };
@@ -80,10 +80,10 @@ struct ta_client_status {
 struct ta_client {
   struct ta_client_config config;
   struct ta_spool *spool;
-  struct ta_spool_writer *mirror; /* the spool on disk, or NULL */
-  struct tb_keeper keeper;        /* of the writer's and the sender's checks */
-  uint64_t started_wall_ns;       /* the stream */
-  int wake_fd;                    /* -1: no thread is to be woken yet */
+  struct ta_spool_writer *disk; /* the spool on disk, or NULL */
+  struct tb_keeper keeper;      /* of the writer's and the sender's checks */
+  uint64_t started_wall_ns;     /* the stream */
+  int wake_fd;                  /* -1: no thread is to be woken yet */
   atomic_bool stop;
   atomic_uint hurried;       /* calls that wait for acks */
   atomic_ullong snap;        /* in ns, agent/spool/wanted.h */
@@ -122,7 +122,7 @@ struct ta_client {
   struct ta_rate rate;
 
   pthread_mutex_t lock; /* of told; only run() writes that */
-  struct ta_client_status told;
+  struct ta_client_status reported;
 };
 
 TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
@@ -132,7 +132,7 @@ TB_MUST tb_rc ta_client_open(struct ta_client *c);
 /* Before run(): the stream is not a new one. */
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);
 /* Before run(): what the spool has is kept on disk, too. */
-void ta_client_keep(struct ta_client *c, struct ta_spool_writer *mirror);
+void ta_client_keep(struct ta_client *c, struct ta_spool_writer *disk);
 void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
 void ta_client_run(struct ta_client *c);
 /* Instead of run(): what the spool has goes to disk, and nowhere else. */

@@ -41,9 +41,9 @@ static bool grant_more(struct ta_client *c) {
   uint64_t need;
 
   if (c->state != TA_AT_STREAMING) return false;
-  if (c->mirror != NULL) ta_spool_writer_flush(c->mirror);
+  if (c->disk != NULL) ta_spool_writer_flush(c->disk);
   size_t granted = grant(c, c->credit_bytes - c->sent_bytes, &need);
-  if (c->mirror != NULL && granted > 0) ta_spool_writer_note(c->mirror);
+  if (c->disk != NULL && granted > 0) ta_spool_writer_note(c->disk);
   c->held = granted == 0 && need > 0;
   c->sent_bytes += granted;
   ta_rate_charge(&c->rate, granted);

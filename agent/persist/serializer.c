@@ -143,13 +143,13 @@ static void take_image(const struct ta_run *run, struct ta_run_image *out) {
                                 .last_wall_ns = run->last_wall_ns };
 }
 
-bool ta_spool_unkept(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
-                     struct ta_piece *out) {
+bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
+                      struct ta_piece *out) {
   struct ta_runs *r = &s->runs;
 
   pthread_mutex_lock(&s->lock);
-  uint32_t at = r->unkept > 0 ? r->place[TA_ACKED].run : TA_NONE;
-  while (at != TA_NONE && !r->run[at].unkept) at = r->run[at].next;
+  uint32_t at = r->unsaved > 0 ? r->place[TA_ACKED].run : TA_NONE;
+  while (at != TA_NONE && !r->run[at].unsaved) at = r->run[at].next;
   bool any = at != TA_NONE;
   if (any) {
     struct ta_run *run = &r->run[at];
@@ -166,7 +166,7 @@ bool ta_spool_unkept(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PI
 }
 
 /* Since it was given its run may have been dropped, or become part of another: that is told anyway. */
-void ta_spool_unkept_again(struct ta_spool *s, const struct ta_piece *piece) {
+void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece) {
   struct ta_runs *r = &s->runs;
 
   pthread_mutex_lock(&s->lock);
@@ -185,7 +185,7 @@ void ta_spool_unkept_again(struct ta_spool *s, const struct ta_piece *piece) {
 }
 
 static bool has_kept(const struct ta_run *run, uint64_t acked_bytes) {
-  if (run->kind != TA_RUN_GENERATION) return !run->unkept && run->acked_records == 0;
+  if (run->kind != TA_RUN_GENERATION) return !run->unsaved && run->acked_records == 0;
   return run->kept_bytes > (run->kept_from > acked_bytes ? run->kept_from : acked_bytes);
 }
 
@@ -207,11 +207,11 @@ bool ta_spool_given_kept(struct ta_spool *s) {
   pthread_mutex_lock(&s->lock);
   const struct ta_place *sealed = &r->place[TA_SEALED];
   uint32_t at = r->place[TA_ACKED].run;
-  while (at != TA_NONE && at != sealed->run && !r->run[at].unkept) at = r->run[at].next;
+  while (at != TA_NONE && at != sealed->run && !r->run[at].unsaved) at = r->run[at].next;
   bool all = at == sealed->run;
   if (all && at != TA_NONE && sealed->at > 0)
     all = r->run[at].kind == TA_RUN_GENERATION ? r->run[at].kept_bytes >= sealed->at
-                                               : !r->run[at].unkept;
+                                               : !r->run[at].unsaved;
   pthread_mutex_unlock(&s->lock);
   return s->keeping && all;
 }
@@ -266,8 +266,8 @@ void ta_spool_inherit(struct ta_spool *s, const struct ta_books *books) {
   s->gone = books->gone;
   s->header.n = books->header_n < sizeof s->header.bytes ? books->header_n : sizeof s->header.bytes;
   memcpy(s->header.bytes, books->header, s->header.n);
-  s->counters.told = s->counters.produced = books->settled;
-  s->counters.told_seq = books->acked_seq;
+  s->counters.reported = s->counters.produced = books->settled;
+  s->counters.reported_seq = books->acked_seq;
   s->counters.lost = books->settled_lost;
   s->counters.acked_generations = books->acked_generations;
   s->counters.lost_generations = books->lost_generations;

@@ -55,10 +55,10 @@ void ta_spool_keep(struct ta_spool *s);
 /* There is no disk any more. */
 void ta_spool_keep_not(struct ta_spool *s);
 /* The next piece, its frames in room; salt goes into their checksums. false: there is none. */
-bool ta_spool_unkept(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
-                     struct ta_piece *out);
+bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
+                      struct ta_piece *out);
 /* It could not be written: it is given again. */
-void ta_spool_unkept_again(struct ta_spool *s, const struct ta_piece *piece);
+void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece);
 /* Whether something on disk is not acked yet: who takes over from us would send it. */
 bool ta_spool_has_kept(struct ta_spool *s);
 /* Whether all that has a number is: who takes over can go on where we are. */

@@ -17,7 +17,7 @@ enum { FLUSH_MS = 100, RETRY_MS = 10000, PUNCH_BYTES = 1 << 20 };
 tb_rc ta_spool_writer_init(struct ta_spool_writer *m, const struct ta_spool_writer_config *config,
                            struct ta_spool *spool) {
   *m = (struct ta_spool_writer){ .spool = spool, .log = config->log, .log_self = config->log_self };
-  ta_spool_dir_init(&m->shelf, config->root, config->bytes_max);
+  ta_spool_dir_init(&m->dir, config->root, config->bytes_max);
   snprintf(m->state.service, sizeof m->state.service, "%s", config->service);
   snprintf(m->state.instance, sizeof m->state.instance, "%s", config->instance);
   m->room = malloc(TA_PIECE_BYTES);
@@ -26,31 +26,31 @@ tb_rc ta_spool_writer_init(struct ta_spool_writer *m, const struct ta_spool_writ
 
 void ta_spool_writer_fini(struct ta_spool_writer *m) {
   if (m->spool == NULL) return;
-  ta_spool_dir_leave(&m->shelf);
-  close(m->shelf.root);
+  ta_spool_dir_leave(&m->dir);
+  close(m->dir.root);
   free(m->room);
   *m = (struct ta_spool_writer){ 0 };
 }
 
-static void tell_fault(struct ta_spool_writer *m, const char *what, const struct tb_diag *diag) {
+static void report_fault(struct ta_spool_writer *m, const char *what, const struct tb_diag *diag) {
   char text[sizeof diag->text + 64];
 
   snprintf(text, sizeof text, "spool on disk %s: %s", what, diag->text);
-  if (atomic_fetch_add(&m->told_faults, 1) == 0 && m->log != NULL)
+  if (atomic_fetch_add(&m->reported_faults, 1) == 0 && m->log != NULL)
     m->log(m->log_self, LOG_WARNING, text);
 }
 
 /* Without files nobody can take over from us: no more may be read out of them than was true so far. */
 static void give_up(struct ta_spool_writer *m) {
   ta_spool_keep_not(m->spool);
-  ta_spool_dir_remove(&m->shelf);
+  ta_spool_dir_remove(&m->dir);
   m->on = m->full = false;
   m->due_ns = ta_mono_ns() + RETRY_MS * MS;
-  m->told_bytes = 0;
+  m->reported_bytes = 0;
 }
 
 static void fail(struct ta_spool_writer *m, const struct tb_diag *diag) {
-  if (!m->full) tell_fault(m, "is off", diag);
+  if (!m->full) report_fault(m, "is off", diag);
   give_up(m);
 }
 
@@ -59,8 +59,8 @@ static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
 
   if (getrandom(&m->state.salt, sizeof m->state.salt, GRND_NONBLOCK) != sizeof m->state.salt)
     return tb_fail(diag, TB_IO, "no random bytes");
-  tb_rc rc = ta_spool_dir_make(&m->shelf, m->state.stream, diag);
-  if (rc == TB_AGAIN) return tb_fail(diag, TB_IO, "%s is locked", m->shelf.name);
+  tb_rc rc = ta_spool_dir_make(&m->dir, m->state.stream, diag);
+  if (rc == TB_AGAIN) return tb_fail(diag, TB_IO, "%s is locked", m->dir.name);
   TB_TRY(rc);
   ta_spool_keep(m->spool);
   ta_spool_books(m->spool, &books);
@@ -75,15 +75,15 @@ static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
 static tb_rc put_state(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_books *books = &m->state.books;
 
-  TB_TRY(ta_spool_dir_state(&m->shelf, &m->state, diag));
+  TB_TRY(ta_spool_dir_state(&m->dir, &m->state, diag));
   m->stale = false;
   if (books->front_id > m->dropped_id + 1) {
-    ta_spool_dir_drop(&m->shelf, m->dropped_id + 1, books->front_id - 1);
+    ta_spool_dir_drop(&m->dir, m->dropped_id + 1, books->front_id - 1);
     m->dropped_id = books->front_id - 1;
     m->punched_bytes = 0;
   }
   if (books->front_bytes >= m->punched_bytes + PUNCH_BYTES) {
-    ta_spool_dir_punch(&m->shelf, books->front_id, m->punched_bytes, books->front_bytes);
+    ta_spool_dir_punch(&m->dir, books->front_id, m->punched_bytes, books->front_bytes);
     m->punched_bytes = books->front_bytes;
   }
   return TB_OK;
@@ -102,10 +102,10 @@ static tb_rc look(struct ta_spool_writer *m, struct tb_diag *diag) {
  * the stream: what has a number must be there. */
 static tb_rc wait_for_room(struct ta_spool_writer *m, const struct ta_piece *piece,
                            struct tb_diag *diag) {
-  ta_spool_unkept_again(m->spool, piece);
+  ta_spool_unsaved_again(m->spool, piece);
   if (!ta_spool_has_kept(m->spool)) return TB_IO;
-  if (m->shelf.serial == 0 && !ta_spool_given_kept(m->spool)) return TB_IO;
-  if (!m->full) tell_fault(m, "takes no more", diag);
+  if (m->dir.serial == 0 && !ta_spool_given_kept(m->spool)) return TB_IO;
+  if (!m->full) report_fault(m, "takes no more", diag);
   m->full = true;
   return look(m, diag);
 }
@@ -116,12 +116,12 @@ static tb_rc flush(struct ta_spool_writer *m, struct tb_diag *diag) {
 
   if (!m->on) TB_TRY(open_shelf(m, diag));
   if (m->full) TB_TRY(look(m, diag)); /* what was acked meanwhile makes room */
-  while (ta_spool_unkept(m->spool, m->state.salt, m->room, &piece)) {
-    if (ta_spool_dir_put(&m->shelf, m->state.salt, &piece, m->room, diag) != TB_OK)
+  while (ta_spool_unsaved(m->spool, m->state.salt, m->room, &piece)) {
+    if (ta_spool_dir_put(&m->dir, m->state.salt, &piece, m->room, diag) != TB_OK)
       return wait_for_room(m, &piece, diag);
     m->full = false;
     if (piece.run.covers > piece.run.id)
-      ta_spool_dir_drop(&m->shelf, piece.run.id + 1, piece.run.covers);
+      ta_spool_dir_drop(&m->dir, piece.run.id + 1, piece.run.covers);
   }
   return look(m, diag);
 }
@@ -141,7 +141,7 @@ void ta_spool_writer_flush(struct ta_spool_writer *m) {
   if (flush(m, &diag) != TB_OK)
     fail(m, &diag);
   else
-    m->told_bytes = m->shelf.bytes;
+    m->reported_bytes = m->dir.bytes;
 }
 
 void ta_spool_writer_note(struct ta_spool_writer *m) {
@@ -155,7 +155,7 @@ void ta_spool_writer_note(struct ta_spool_writer *m) {
 void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream[16],
                            uint64_t started_wall_ns) {
   if (m->room == NULL) return;
-  if (m->on) ta_spool_dir_remove(&m->shelf);
+  if (m->on) ta_spool_dir_remove(&m->dir);
   ta_spool_keep_not(m->spool);
   m->on = m->full = false;
   memcpy(m->state.stream, stream, sizeof m->state.stream);
@@ -167,12 +167,12 @@ void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream
 void ta_spool_writer_end(struct ta_spool_writer *m) {
   if (m->room == NULL) return;
   if (!ta_spool_done(m->spool)) ta_spool_writer_flush(m);
-  m->told_bytes = ta_spool_done(m->spool) ? 0 : m->shelf.bytes;
-  if (m->on && ta_spool_done(m->spool)) ta_spool_dir_remove(&m->shelf);
-  ta_spool_dir_leave(&m->shelf); /* from here on it may be taken over */
+  m->reported_bytes = ta_spool_done(m->spool) ? 0 : m->dir.bytes;
+  if (m->on && ta_spool_done(m->spool)) ta_spool_dir_remove(&m->dir);
+  ta_spool_dir_leave(&m->dir); /* from here on it may be taken over */
   m->on = false;
 }
 
 void ta_spool_writer_forked(struct ta_spool_writer *m) {
-  if (m->room != NULL) ta_spool_dir_forked(&m->shelf);
+  if (m->room != NULL) ta_spool_dir_forked(&m->dir);
 }

@@ -19,7 +19,7 @@
 
 struct ta_spool_writer {
   struct ta_spool *spool;
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
   struct ta_spool_dir_state state;
   unsigned char *room; /* NULL: there is no disk */
   bool on;
@@ -30,7 +30,7 @@ struct ta_spool_writer {
   uint64_t punched_bytes; /* of the front run's frames */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
-  _Atomic uint64_t told_bytes, told_faults;
+  _Atomic uint64_t reported_bytes, reported_faults;
 };
 
 struct ta_spool_writer_config {

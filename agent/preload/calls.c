@@ -6,16 +6,16 @@
 #include "agent/preload/preload.h"
 #include "agent/preload/streams.h"
 
-static inline enum ta_tell poll_ms(int ms) {
-  return ms == 0 ? TA_TELL_CALL : TA_TELL_POLL;
+static inline enum ta_trace poll_ms(int ms) {
+  return ms == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
 }
 
-static inline enum ta_tell poll_timespec(const struct timespec *limit) {
-  return limit != NULL && limit->tv_sec == 0 && limit->tv_nsec == 0 ? TA_TELL_CALL : TA_TELL_POLL;
+static inline enum ta_trace poll_timespec(const struct timespec *limit) {
+  return limit != NULL && limit->tv_sec == 0 && limit->tv_nsec == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
 }
 
-static inline enum ta_tell poll_timeval(const struct timeval *limit) {
-  return limit != NULL && limit->tv_sec == 0 && limit->tv_usec == 0 ? TA_TELL_CALL : TA_TELL_POLL;
+static inline enum ta_trace poll_timeval(const struct timeval *limit) {
+  return limit != NULL && limit->tv_sec == 0 && limit->tv_usec == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
 }
 
 /* Attempts. What must be a point of cancellation stays one. */
@@ -76,49 +76,49 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
 
 /* The wrappers. */
 
-#define CALL(told_as, ret, name, params, args)                                                     \
+#define CALL(traced_as, ret, name, params, args)                                                   \
   TA_API ret name params {                                                                         \
-    enum ta_tell what = told_as;                                                                   \
-    if (!ta_tells(what)) return TA_REAL(name) args;                                                \
-    bool told = ta_tell_begin(what, TA_CALL_##name, NULL, TA_FRAME);                               \
+    enum ta_trace what = traced_as;                                                                \
+    if (!ta_traces(what)) return TA_REAL(name) args;                                               \
+    bool traced = ta_trace_begin(what, TA_CALL_##name, NULL, TA_FRAME);                            \
     ret answer = TA_REAL(name) args;                                                               \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 
 #define CALL_IF(ret, name, params, args, when)                                                     \
   TA_API ret name params {                                                                         \
-    if (!ta_tells(TA_TELL_CALL) || !(when)) return TA_REAL(name) args;                             \
-    bool told = ta_tell_begin(TA_TELL_CALL, TA_CALL_##name, NULL, TA_FRAME);                       \
+    if (!ta_traces(TA_TRACE_CALL) || !(when)) return TA_REAL(name) args;                           \
+    bool traced = ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME);                   \
     ret answer = TA_REAL(name) args;                                                               \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 
 #define COND(ret, name, params, args)                                                              \
   TA_API ret name params {                                                                         \
-    if (!ta_tells(TA_TELL_COND)) return TA_REAL(name) args;                                        \
-    TA_TELL_WAKE(name, mutex, TA_WAKE_ONE);                                                        \
-    bool told = ta_tell_begin(TA_TELL_COND, TA_CALL_##name, cond, TA_FRAME);                       \
+    if (!ta_traces(TA_TRACE_COND)) return TA_REAL(name) args;                                      \
+    TA_TRACE_WAKE(name, mutex, TA_WAKE_ONE);                                                       \
+    bool traced = ta_trace_begin(TA_TRACE_COND, TA_CALL_##name, cond, TA_FRAME);                   \
     ret answer = TA_REAL(name) args;                                                               \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 
-#define LOCK(told_as, ret, name, params, args, what, attempt)                                      \
+#define LOCK(traced_as, ret, name, params, args, what, attempt)                                    \
   TA_API ret name params {                                                                         \
     ret answer;                                                                                    \
-    if (!ta_tells(told_as)) return TA_REAL(name) args;                                             \
+    if (!ta_traces(traced_as)) return TA_REAL(name) args;                                          \
     if (attempt) return answer;                                                                    \
-    bool told = ta_tell_begin(told_as, TA_CALL_##name, what, TA_FRAME);                            \
+    bool traced = ta_trace_begin(traced_as, TA_CALL_##name, what, TA_FRAME);                       \
     answer = TA_REAL(name) args;                                                                   \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 
-#define WAKE(told_as, ret, name, params, args, what, how)                                          \
+#define WAKE(traced_as, ret, name, params, args, what, how)                                        \
   TA_API ret name params {                                                                         \
-    if (ta_tells(told_as)) TA_TELL_WAKE(name, what, how);                                          \
+    if (ta_traces(traced_as)) TA_TRACE_WAKE(name, what, how);                                      \
     return TA_REAL(name) args;                                                                     \
   }
 

@@ -30,7 +30,7 @@ static int64_t size_of(void *p) {
  * before, and its beginning after. */
 
 enum {
-  ALL = 1u << TA_TELL_HEAP | 1u << TA_TELL_OBJECTS | 1u << TA_TELL_EARLY | 1u << TA_TELL_LATE
+  ALL = 1u << TA_TRACE_HEAP | 1u << TA_TRACE_OBJECTS | 1u << TA_TRACE_EARLY | 1u << TA_TRACE_LATE
 };
 
 /* The allocator is at work: late.c must not begin anything in a handler that interrupts it. */
@@ -44,28 +44,28 @@ enum {
 
 static __attribute__((noinline)) void made(void *p) {
   if (p == NULL) return;
-  if (ta_tells(TA_TELL_EARLY)) ta_objects_keep(p);
-  if (ta_tells(TA_TELL_HEAP)) count(size_of(p));
-  if (ta_tells(TA_TELL_OBJECTS)) ta_objects_made(p);
-  if (ta_tells(TA_TELL_LATE)) ta_late_look_at_bytes();
+  if (ta_traces(TA_TRACE_EARLY)) ta_objects_keep(p);
+  if (ta_traces(TA_TRACE_HEAP)) count(size_of(p));
+  if (ta_traces(TA_TRACE_OBJECTS)) ta_objects_made(p);
+  if (ta_traces(TA_TRACE_LATE)) ta_late_look_at_bytes();
 }
 
 static __attribute__((noinline)) void gone(void *p) {
   if (p == NULL) return;
-  if (ta_tells(TA_TELL_EARLY)) ta_objects_forget(p);
-  if (ta_tells(TA_TELL_HEAP)) count(-size_of(p));
-  if (ta_tells(TA_TELL_OBJECTS)) ta_objects_gone(p);
+  if (ta_traces(TA_TRACE_EARLY)) ta_objects_forget(p);
+  if (ta_traces(TA_TRACE_HEAP)) count(-size_of(p));
+  if (ta_traces(TA_TRACE_OBJECTS)) ta_objects_gone(p);
 }
 
-static void *told(void *p) {
+static void *traced(void *p) {
   made(p);
   return p;
 }
 
 /* One of the calls that make an object. */
 #define MAKE(name, ...)                                                                            \
-  (TB_LIKELY(!ta_tells_any(ALL)) ? TA_REAL(name)(__VA_ARGS__)                                      \
-                                 : told(WITHIN(TA_REAL(name)(__VA_ARGS__))))
+  (TB_LIKELY(!ta_traces_any(ALL)) ? TA_REAL(name)(__VA_ARGS__)                                     \
+                                  : traced(WITHIN(TA_REAL(name)(__VA_ARGS__))))
 
 TA_API void *malloc(size_t n) {
   return MAKE(malloc, n);
@@ -94,12 +94,12 @@ TA_API void *pvalloc(size_t n) {
 TA_API int posix_memalign(void **out, size_t alignment, size_t n) {
   int error = WITHIN(TA_REAL(posix_memalign)(out, alignment, n));
 
-  if (TB_UNLIKELY(ta_tells_any(ALL)) && error == 0) made(*out);
+  if (TB_UNLIKELY(ta_traces_any(ALL)) && error == 0) made(*out);
   return error;
 }
 
 TA_API void *realloc(void *p, size_t n) {
-  if (TB_LIKELY(!ta_tells_any(ALL))) return TA_REAL(realloc)(p, n);
+  if (TB_LIKELY(!ta_traces_any(ALL))) return TA_REAL(realloc)(p, n);
   gone(p);
   void *moved = WITHIN(TA_REAL(realloc)(p, n));
   if (moved != NULL)
@@ -118,7 +118,7 @@ TA_API void *reallocarray(void *p, size_t n, size_t size) {
 }
 
 TA_API void free(void *p) {
-  if (TB_LIKELY(!ta_tells_any(ALL))) {
+  if (TB_LIKELY(!ta_traces_any(ALL))) {
     TA_REAL(free)(p);
     return;
   }

@@ -9,7 +9,7 @@
  * To begin is to make threads, which takes locks of libc's and allocates. It must not happen
  *
  *   - inside this thread's allocator or its pthread_create(), or in a handler that interrupted one: `inside`. One that
- *     interrupted a told call never comes here, because ta_tell_begin() leaves out what comes in the middle of another;
+ *     interrupted a told call never comes here, because ta_trace_begin() leaves out what comes in the middle of another;
  *   - on a thread that an allocator has made for itself: its whole life is `inside`;
  *   - in the child of a vfork(), which runs in the parent's memory: it has another process id.
  *
@@ -43,7 +43,7 @@ static void begin(uint64_t first_try_ns) {
   int before = errno;
 
   ta_agent_begins();
-  if ((atomic_fetch_and(&ta_told, ~(1u << TA_TELL_LATE)) & 1u << TA_TELL_LATE) != 0) {
+  if ((atomic_fetch_and(&ta_traced, ~(1u << TA_TRACE_LATE)) & 1u << TA_TRACE_LATE) != 0) {
     int error = ta_emit_run(first_try_ns);
     if (error != TA_OK && error != TA_E_OFF && ta_preload_is_verbose())
       ta_preload_say("not traced: %s", ta_strerror(error));

@@ -26,11 +26,11 @@ static inline const void *next_of(const pthread_rwlock_t *lock) {
 }
 
 TA_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
-  if (ta_tells(TA_TELL_MUTEX) &&
+  if (ta_traces(TA_TRACE_MUTEX) &&
       TB_UNLIKELY(ta_is_waited_for(lock) || ta_is_waited_for(TA_WRITERS_OF(lock)))) {
     const void *next = next_of(lock);
-    ta_tell_wake(TA_CALL_pthread_rwlock_unlock, next, next == lock ? TA_WAKE_ALL : TA_WAKE_ONE,
-                 TA_FRAME);
+    ta_trace_wake(TA_CALL_pthread_rwlock_unlock, next, next == lock ? TA_WAKE_ALL : TA_WAKE_ONE,
+                  TA_FRAME);
   }
   return TA_REAL(pthread_rwlock_unlock)(lock);
 }
@@ -67,15 +67,15 @@ static inline bool comes_last(const pthread_barrier_t *barrier) {
 /* The last one does not wait. Where more threads come than make a round, one may take itself for the last and yet wait,
  * because another was quicker: it blocks untold. */
 TA_API int pthread_barrier_wait(pthread_barrier_t *barrier) {
-  bool told = false;
+  bool traced = false;
 
-  if (ta_tells(TA_TELL_MUTEX)) {
+  if (ta_traces(TA_TRACE_MUTEX)) {
     if (comes_last(barrier))
-      TA_TELL_WAKE(pthread_barrier_wait, barrier, TA_WAKE_ALL);
+      TA_TRACE_WAKE(pthread_barrier_wait, barrier, TA_WAKE_ALL);
     else
-      told = ta_tell_begin(TA_TELL_MUTEX, TA_CALL_pthread_barrier_wait, barrier, TA_FRAME);
+      traced = ta_trace_begin(TA_TRACE_MUTEX, TA_CALL_pthread_barrier_wait, barrier, TA_FRAME);
   }
   int answer = TA_REAL(pthread_barrier_wait)(barrier);
-  if (told) ta_tell_end(TA_FRAME);
+  if (traced) ta_trace_end(TA_FRAME);
   return answer;
 }

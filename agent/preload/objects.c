@@ -61,7 +61,7 @@ static ta_name of_heap(void) {
   return known;
 }
 
-static void tell(enum ta_memory span, enum ta_memory object, const void *p, size_t bytes) {
+static void trace(enum ta_memory span, enum ta_memory object, const void *p, size_t bytes) {
   ta_agent_begins();
   if (bytes >= SPAN_BYTES) ta_memory_tell(span, p, bytes, of_heap());
   ta_memory_tell(object, p, bytes, of_heap());
@@ -69,7 +69,7 @@ static void tell(enum ta_memory span, enum ta_memory object, const void *p, size
 }
 
 void ta_objects_made(void *p) {
-  tell(TA_SPAN_ALLOC, TA_OBJECT_ALLOC, p, TA_REAL(malloc_usable_size)(p));
+  trace(TA_SPAN_ALLOC, TA_OBJECT_ALLOC, p, TA_REAL(malloc_usable_size)(p));
 }
 
 void ta_objects_gone(void *p) {
@@ -82,9 +82,9 @@ void ta_objects_gone(void *p) {
 
 /* Nobody else runs yet, but for a thread that some library's constructor has begun: what it frees in between may be told
  * as still there. So the block itself is not looked at. */
-void ta_objects_tell_kept(void) {
+void ta_objects_trace_kept(void) {
   for (size_t i = 0; i < KEPT_MAX; i++) {
     uintptr_t p = atomic_exchange(&kept[i].at, 0);
-    if (p > TAKEN) tell(TA_SPAN_EXISTS, TA_OBJECT_EXISTS, (void *)p, kept[i].bytes);
+    if (p > TAKEN) trace(TA_SPAN_EXISTS, TA_OBJECT_EXISTS, (void *)p, kept[i].bytes);
   }
 }

@@ -16,20 +16,20 @@
 #define OPEN(name)                                                                                 \
   TA_API int name(const char *path, int flags, ...) {                                              \
     WITH_MODE(flags, mode)                                                                         \
-    bool told =                                                                                    \
-        ta_tells(TA_TELL_CALL) && ta_tell_begin(TA_TELL_CALL, TA_CALL_##name, NULL, TA_FRAME);     \
+    bool traced =                                                                                  \
+        ta_traces(TA_TRACE_CALL) && ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME); \
     int fd = TA_REAL(name)(path, flags, mode);                                                     \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return ta_descriptors_keep(fd);                                                                \
   }
 
 #define OPEN_AT(name)                                                                              \
   TA_API int name(int folder, const char *path, int flags, ...) {                                  \
     WITH_MODE(flags, mode)                                                                         \
-    bool told =                                                                                    \
-        ta_tells(TA_TELL_CALL) && ta_tell_begin(TA_TELL_CALL, TA_CALL_##name, NULL, TA_FRAME);     \
+    bool traced =                                                                                  \
+        ta_traces(TA_TRACE_CALL) && ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME); \
     int fd = TA_REAL(name)(folder, path, flags, mode);                                             \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return ta_descriptors_keep(fd);                                                                \
   }
 

@@ -69,24 +69,24 @@
 #include "traceagent.h"
 
 /* How a call is told: as a system call, or as a wait, by enum ta_wait_reason. */
-enum ta_tell {
-  TA_TELL_CALL,
-  TA_TELL_MUTEX = TA_WAIT_MUTEX,
-  TA_TELL_COND = TA_WAIT_COND,
-  TA_TELL_JOIN = TA_WAIT_JOIN,
-  TA_TELL_SLEEP = TA_WAIT_SLEEP,
-  TA_TELL_POLL = TA_WAIT_POLL,
-  TA_TELL_THREAD,  /* that it is there, and its name */
-  TA_TELL_HEAP,    /* bytes in use */
-  TA_TELL_OBJECTS, /* what is allocated and freed */
-  TA_TELL_STACKS,  /* where threads' stacks lie is wanted */
-  TA_TELL_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
-  TA_TELL_LATE, /* there is a session, and its stream is still to begin (late.c) */
+enum ta_trace {
+  TA_TRACE_CALL,
+  TA_TRACE_MUTEX = TA_WAIT_MUTEX,
+  TA_TRACE_COND = TA_WAIT_COND,
+  TA_TRACE_JOIN = TA_WAIT_JOIN,
+  TA_TRACE_SLEEP = TA_WAIT_SLEEP,
+  TA_TRACE_POLL = TA_WAIT_POLL,
+  TA_TRACE_THREAD,  /* that it is there, and its name */
+  TA_TRACE_HEAP,    /* bytes in use */
+  TA_TRACE_OBJECTS, /* what is allocated and freed */
+  TA_TRACE_STACKS,  /* where threads' stacks lie is wanted */
+  TA_TRACE_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
+  TA_TRACE_LATE, /* there is a session, and its stream is still to begin (late.c) */
 };
 
-/* Bit set of what is told; 0: there is no session. TA_TELL_EARLY from before our own constructor until the session has
+/* Bit set of what is told; 0: there is no session. TA_TRACE_EARLY from before our own constructor until the session has
  * begun, or it is known that there will be none. */
-extern _Atomic unsigned ta_told;
+extern _Atomic unsigned ta_traced;
 
 /* This thread. */
 struct ta_here {
@@ -94,7 +94,7 @@ struct ta_here {
   bool forks;     /* among it handlers of the program's */
   unsigned
       inside; /* an allocator, or where libc makes a thread: what interrupts it may do neither */
-  enum ta_tell what;    /* of the call that is being told */
+  enum ta_trace what;   /* of the call that is being told */
   char *volatile frame; /* of its wrapper; NULL: none */
 };
 extern __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
@@ -123,11 +123,11 @@ static inline bool ta_is_agents(void) {
   return ta_here.agent != 0 && !ta_here.forks;
 }
 
-static inline bool ta_tells_any(unsigned set) {
-  return (atomic_load_explicit(&ta_told, memory_order_relaxed) & set) != 0 && ta_here.agent == 0;
+static inline bool ta_traces_any(unsigned set) {
+  return (atomic_load_explicit(&ta_traced, memory_order_relaxed) & set) != 0 && ta_here.agent == 0;
 }
-static inline bool ta_tells(enum ta_tell what) {
-  return ta_tells_any(1u << what);
+static inline bool ta_traces(enum ta_trace what) {
+  return ta_traces_any(1u << what);
 }
 
 /* The calls. Each has its name in the trace: where there are no stacks, it is the stack of its events. */
@@ -136,19 +136,19 @@ enum ta_call {
 #include "agent/preload/each.h"
   TA_CALLS
 };
-void ta_tell_name_calls(void);
+void ta_trace_name_calls(void);
 
 /* False: nothing was told, and there is nothing to end. For what: NULL, or what others let go of. frame: the wrapper's. */
-bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, char *frame);
-void ta_tell_end(char *frame);
+bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, char *frame);
+void ta_trace_end(char *frame);
 /* Comes before it lets go, so that who waited is told as woken before it can run. */
-void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);
-#define TA_TELL_WAKE(name, what, how)                                                              \
+void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);
+#define TA_TRACE_WAKE(name, what, how)                                                             \
   do {                                                                                             \
-    if (TB_UNLIKELY(ta_is_waited_for(what))) ta_tell_wake(TA_CALL_##name, what, how, TA_FRAME);    \
+    if (TB_UNLIKELY(ta_is_waited_for(what))) ta_trace_wake(TA_CALL_##name, what, how, TA_FRAME);   \
   } while (0)
 /* A thread that is about to be made, by the function that it runs. */
-struct ta_spawned ta_tell_birth(enum ta_call call, ta_name name, char *frame);
+struct ta_spawned ta_trace_thread_start(enum ta_call call, ta_name name, char *frame);
 #define TA_FRAME ((char *)__builtin_frame_address(0))
 
 /* What is waited for: the address of a lock, where that alone does not say it. */
@@ -212,8 +212,8 @@ bool ta_late_is_owner(void);          /* this is the process whose session it is
 uint64_t ta_late_first_try_ns(void);
 
 static inline bool ta_is_late(void) {
-  return TB_UNLIKELY((atomic_load_explicit(&ta_told, memory_order_relaxed) & 1u << TA_TELL_LATE) !=
-                     0);
+  return TB_UNLIKELY(
+      (atomic_load_explicit(&ta_traced, memory_order_relaxed) & 1u << TA_TRACE_LATE) != 0);
 }
 
 /* Objects of the heap (objects.c): one that was made, one that is about to go. */
@@ -222,7 +222,7 @@ void ta_objects_gone(void *p);
 /* The same before there is a session; and when it has begun, all that is still there. */
 void ta_objects_keep(void *p);
 void ta_objects_forget(void *p);
-void ta_objects_tell_kept(void);
+void ta_objects_trace_kept(void);
 
 /* Makes the keys whose destructors see a thread end (threads.c): ours before the agent's, so that a thread that ends can
  * still say so; and both before the program has many. */

@@ -61,7 +61,7 @@ static TA_CODE_AT_FORK void in_parent(void) {
   ta_agent_ends();
 }
 static TA_CODE_AT_FORK void in_child(void) {
-  atomic_store(&ta_told, 0);
+  atomic_store(&ta_traced, 0);
   in_parent();
 }
 
@@ -135,20 +135,21 @@ static int start(bool child) {
                                 .stack_depth = (unsigned)variables.stacks,
                                 .stack_tables = variables.tables,
                                 .samples_hz = (unsigned)variables.samples,
-                                .allocfree = (variables.told & 1u << TA_TELL_OBJECTS) != 0 };
+                                .allocfree = (variables.traced & 1u << TA_TRACE_OBJECTS) != 0 };
   bool taken = take_signal();
   int error = start_session(&where, &how);
 
   if (error != TA_OK && taken) give_signal_back();
   if (error != TA_OK) return error;
   pthread_once(&once, watch_process);
-  pthread_once(&named, ta_tell_name_calls); /* a child has its parent's names */
+  pthread_once(&named, ta_trace_name_calls); /* a child has its parent's names */
   ta_locks_learn();
   ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
   /* Without its name, too: where the main thread's stack lies is asked for here, not in the middle of a malloc(). */
-  ta_thread_attach(
-      (variables.told & 1u << TA_TELL_THREAD) != 0 ? ta_name_of(program_invocation_short_name) : 0);
+  ta_thread_attach((variables.traced & 1u << TA_TRACE_THREAD) != 0
+                       ? ta_name_of(program_invocation_short_name)
+                       : 0);
   return TA_OK;
 }
 
@@ -157,11 +158,11 @@ void ta_preload_begin(bool child) {
 
   ta_agent_begins();
   int error = start(child);
-  if (error == TA_OK && (variables.told & 1u << TA_TELL_OBJECTS) != 0) ta_objects_tell_kept();
+  if (error == TA_OK && (variables.traced & 1u << TA_TRACE_OBJECTS) != 0) ta_objects_trace_kept();
   begun |= error == TA_OK;
   owner = getpid();
-  unsigned late = begins_late() ? 1u << TA_TELL_LATE : 0;
-  atomic_store(&ta_told, error == TA_OK ? variables.told | late : 0);
+  unsigned late = begins_late() ? 1u << TA_TRACE_LATE : 0;
+  atomic_store(&ta_traced, error == TA_OK ? variables.traced | late : 0);
   if (error != TA_OK && error != TA_E_OFF) ta_preload_say("not traced: %s", ta_strerror(error));
   ta_agent_ends();
   errno = before;
@@ -173,14 +174,14 @@ static void end(void (*abandon)(void)) {
 
   if (!ta_late_is_owner()) return;
   ta_agent_begins();
-  unsigned told = atomic_exchange(&ta_told, 0);
-  bool late = (told & 1u << TA_TELL_LATE) != 0;
+  unsigned traced = atomic_exchange(&ta_traced, 0);
+  bool late = (traced & 1u << TA_TRACE_LATE) != 0;
   if (late && !atomic_load(&asked) && !ta_late_is_worth_a_stream()) {
     abandon();
     if (variables.verbose)
       ta_preload_say("no stream: the program ended within TRACEAGENT_DELAY_MS=%llu",
                      (unsigned long long)variables.delay_ms);
-  } else if (told != 0) {
+  } else if (traced != 0) {
     ta_emit_stop_in_hope((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
   }
   ta_agent_ends();
@@ -204,7 +205,7 @@ static bool may_be_acked(void) {
 }
 
 bool ta_preload_is_on(void) {
-  return atomic_load(&ta_told) != 0 && getpid() == owner;
+  return atomic_load(&ta_traced) != 0 && getpid() == owner;
 }
 
 void ta_preload_leave(void) {
@@ -255,6 +256,6 @@ __attribute__((constructor)) static void begin(void) {
     ta_openssl_late();
     ta_preload_begin(false);
   } else {
-    atomic_store(&ta_told, 0);
+    atomic_store(&ta_traced, 0);
   }
 }

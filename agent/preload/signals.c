@@ -85,10 +85,10 @@ static void leave_to_program(const sigset_t *set) {
 #define WAIT(name, params, args)                                                                   \
   TA_API int name params {                                                                         \
     leave_to_program(set);                                                                         \
-    bool told =                                                                                    \
-        ta_tells(TA_TELL_SLEEP) && ta_tell_begin(TA_TELL_SLEEP, TA_CALL_##name, NULL, TA_FRAME);   \
+    bool traced = ta_traces(TA_TRACE_SLEEP) &&                                                     \
+                  ta_trace_begin(TA_TRACE_SLEEP, TA_CALL_##name, NULL, TA_FRAME);                  \
     int answer = TA_REAL(name) args;                                                               \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 

@@ -10,8 +10,8 @@ static bool ends_made;
 
 /* Of those that end by pthread_exit() or are cancelled, too. Its value is the thread. */
 static void say_end(void *self) {
-  if (ta_tells(TA_TELL_JOIN) && ta_is_waited_for(self))
-    ta_tell_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
+  if (ta_traces(TA_TRACE_JOIN) && ta_is_waited_for(self))
+    ta_trace_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
   ta_agent_begins();
   ta_spawned_is_over();
   ta_agent_ends();
@@ -27,7 +27,7 @@ void ta_threads_watch_this(void) {
 }
 
 enum {
-  BEGINS = 1u << TA_TELL_THREAD | 1u << TA_TELL_STACKS | 1u << TA_TELL_LATE
+  BEGINS = 1u << TA_TRACE_THREAD | 1u << TA_TRACE_STACKS | 1u << TA_TRACE_LATE
 }; /* its first steps are ours */
 
 /* What a new thread is handed. */
@@ -56,9 +56,9 @@ static struct start begin(void *self) {
   }
   if (s.inside) ta_here.inside++;
   ta_spawned_is_mine(s.birth);
-  unsigned told = atomic_load(&ta_told);
-  if ((told & 1u << TA_TELL_STACKS) != 0) ta_frames_learn();
-  if ((told & 1u << TA_TELL_THREAD) != 0) ta_thread_attach(s.name);
+  unsigned traced = atomic_load(&ta_traced);
+  if ((traced & 1u << TA_TRACE_STACKS) != 0) ta_frames_learn();
+  if ((traced & 1u << TA_TRACE_THREAD) != 0) ta_thread_attach(s.name);
   ta_threads_watch_this();
   ta_agent_ends();
   return s;
@@ -99,12 +99,12 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
   };
 
   if (!s.agents && ta_is_late()) ta_late_look();
-  if (!s.agents && !ta_tells_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
-  bool told = !s.agents && ta_tells(TA_TELL_THREAD);
+  if (!s.agents && !ta_traces_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  bool traced = !s.agents && ta_traces(TA_TRACE_THREAD);
   if (s.agents) s.parting = ta_descriptors_prepare();
-  struct start *handed = hand(s, told ? *(void **)&start : NULL);
+  struct start *handed = hand(s, traced ? *(void **)&start : NULL);
   if (handed == NULL) return EAGAIN;
-  if (told) handed->birth = ta_tell_birth(TA_CALL_pthread_create, handed->name, TA_FRAME);
+  if (traced) handed->birth = ta_trace_thread_start(TA_CALL_pthread_create, handed->name, TA_FRAME);
   ta_here.inside++;
   int error = TA_REAL(pthread_create)(out, attr, live, handed);
   ta_here.inside--;
@@ -115,11 +115,11 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
 TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
   struct start s = { .run.c11 = start, .arg = arg, .inside = ta_here.inside != 0 };
 
-  if (!ta_tells_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
-  bool told = ta_tells(TA_TELL_THREAD);
-  struct start *handed = hand(s, told ? *(void **)&start : NULL);
+  if (!ta_traces_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
+  bool traced = ta_traces(TA_TRACE_THREAD);
+  struct start *handed = hand(s, traced ? *(void **)&start : NULL);
   if (handed == NULL) return thrd_nomem;
-  if (told) handed->birth = ta_tell_birth(TA_CALL_thrd_create, handed->name, TA_FRAME);
+  if (traced) handed->birth = ta_trace_thread_start(TA_CALL_thrd_create, handed->name, TA_FRAME);
   ta_here.inside++;
   int error = TA_REAL(thrd_create)(out, live_c11, handed);
   ta_here.inside--;
@@ -131,7 +131,7 @@ TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
 TA_API int pthread_setname_np(pthread_t thread, const char *name) {
   int error = TA_REAL(pthread_setname_np)(thread, name);
 
-  if (error != 0 || !ta_tells(TA_TELL_THREAD) || !pthread_equal(thread, pthread_self()))
+  if (error != 0 || !ta_traces(TA_TRACE_THREAD) || !pthread_equal(thread, pthread_self()))
     return error;
   ta_agent_begins();
   ta_thread_attach(ta_name_of(name));

@@ -12,16 +12,16 @@ enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000, DELAY_MS = 500, DELAY_MS_MAX = 60000
 
 struct group {
   const char *name;
-  unsigned told;
+  unsigned traced;
 };
 
 static const struct group groups[] = {
-  { "threads", 1u << TA_TELL_THREAD | 1u << TA_TELL_JOIN },
-  { "locks", 1u << TA_TELL_MUTEX | 1u << TA_TELL_COND },
-  { "sleeps", 1u << TA_TELL_SLEEP },
-  { "polls", 1u << TA_TELL_POLL },
-  { "calls", 1u << TA_TELL_CALL },
-  { "heap", 1u << TA_TELL_HEAP }, /* only if asked for */
+  { "threads", 1u << TA_TRACE_THREAD | 1u << TA_TRACE_JOIN },
+  { "locks", 1u << TA_TRACE_MUTEX | 1u << TA_TRACE_COND },
+  { "sleeps", 1u << TA_TRACE_SLEEP },
+  { "polls", 1u << TA_TRACE_POLL },
+  { "calls", 1u << TA_TRACE_CALL },
+  { "heap", 1u << TA_TRACE_HEAP }, /* only if asked for */
 };
 enum { USUAL = sizeof groups / sizeof *groups - 1 };
 
@@ -41,7 +41,7 @@ static bool is_unknown(void *self, const char *word, size_t n) {
 
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     if (strlen(groups[i].name) != n || memcmp(groups[i].name, word, n) != 0) continue;
-    v->told |= groups[i].told;
+    v->traced |= groups[i].traced;
     return false;
   }
   snprintf(v->fault, sizeof v->fault,
@@ -60,7 +60,7 @@ static bool read_groups(struct ta_variables *v) {
   const char *list = secure_getenv("TRACEAGENT_TRACE");
 
   if (list != NULL) return !any_word(list, is_unknown, v);
-  for (size_t i = 0; i < USUAL; i++) v->told |= groups[i].told;
+  for (size_t i = 0; i < USUAL; i++) v->traced |= groups[i].traced;
   return true;
 }
 
@@ -83,9 +83,9 @@ static bool read_number(struct ta_variables *v, const char *name, uint64_t max, 
 static bool read_stacks(struct ta_variables *v) {
   bool good = read_number(v, "TRACEAGENT_STACKS", TA_FRAMES_MAX, &v->stacks) &&
               read_number(v, "TRACEAGENT_SAMPLES", TA_SAMPLES_HZ_MAX, &v->samples);
-  bool objects = (v->told & 1u << TA_TELL_OBJECTS) != 0;
+  bool objects = (v->traced & 1u << TA_TRACE_OBJECTS) != 0;
 
-  if (v->stacks != 0 || v->samples != 0 || objects) v->told |= 1u << TA_TELL_STACKS;
+  if (v->stacks != 0 || v->samples != 0 || objects) v->traced |= 1u << TA_TRACE_STACKS;
   return good;
 }
 
@@ -133,7 +133,7 @@ bool ta_variables_read(struct ta_variables *v) {
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
   v->tables = is_on("TRACEAGENT_STACK_TABLES");
-  if (is_on("TRACEAGENT_MALLOC")) v->told |= 1u << TA_TELL_OBJECTS;
+  if (is_on("TRACEAGENT_MALLOC")) v->traced |= 1u << TA_TRACE_OBJECTS;
   name_service(v);
   return read_groups(v) && read_stacks(v) && read_signal(v) &&
          read_number(v, "TRACEAGENT_GENERATION_MS", UINT32_MAX, &v->generation_ms) &&

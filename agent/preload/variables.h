@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 struct ta_variables {
-  bool other;    /* TRACEAGENT_ONLY names other programs */
-  unsigned told; /* TRACEAGENT_TRACE, _MALLOC: bit set of enum ta_tell */
-  bool forks;    /* TRACEAGENT_FORK */
-  bool verbose;  /* TRACEAGENT_VERBOSE */
+  bool other;      /* TRACEAGENT_ONLY names other programs */
+  unsigned traced; /* TRACEAGENT_TRACE, _MALLOC: bit set of enum ta_trace */
+  bool forks;      /* TRACEAGENT_FORK */
+  bool verbose;    /* TRACEAGENT_VERBOSE */
   uint64_t generation_ms, spool_bytes, version, exit_ms, delay_ms;
   uint64_t stacks, samples; /* TRACEAGENT_STACKS, TRACEAGENT_SAMPLES */
   bool tables;              /* TRACEAGENT_STACK_TABLES */

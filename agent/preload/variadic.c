@@ -22,10 +22,10 @@ TA_API raw_fcntl ta_raw_fcntl64 __asm__("fcntl64");
 #define FCNTL(name)                                                                                \
   int ta_raw_##name(int fd, int cmd, void *arg) {                                                  \
     bool waits = cmd == F_SETLKW || cmd == F_OFD_SETLKW;                                           \
-    if (TB_LIKELY(!waits) || !ta_tells(TA_TELL_CALL)) return REAL_FCNTL(name)(fd, cmd, arg);       \
-    bool told = ta_tell_begin(TA_TELL_CALL, TA_CALL_##name, NULL, TA_FRAME);                       \
+    if (TB_LIKELY(!waits) || !ta_traces(TA_TRACE_CALL)) return REAL_FCNTL(name)(fd, cmd, arg);     \
+    bool traced = ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME);                   \
     int answer = REAL_FCNTL(name)(fd, cmd, arg);                                                   \
-    if (told) ta_tell_end(TA_FRAME);                                                               \
+    if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 
@@ -69,19 +69,19 @@ static inline bool futex_wakes_many(long operation, long n) {
 static __attribute__((noinline)) long futex(long number, long a, long b, long c, long d, long e,
                                             long f) {
   const uint32_t *word = (const uint32_t *)a;
-  bool told = false;
+  bool traced = false;
 
   if (futex_wakes(b))
-    TA_TELL_WAKE(syscall, word, futex_wakes_many(b, c) ? TA_WAKE_ALL : TA_WAKE_ONE);
+    TA_TRACE_WAKE(syscall, word, futex_wakes_many(b, c) ? TA_WAKE_ALL : TA_WAKE_ONE);
   else if (futex_waits(b, word, c))
-    told = ta_tell_begin(TA_TELL_MUTEX, TA_CALL_syscall, word, TA_FRAME);
+    traced = ta_trace_begin(TA_TRACE_MUTEX, TA_CALL_syscall, word, TA_FRAME);
   long answer = real_call()(number, a, b, c, d, e, f);
-  if (told) ta_tell_end(TA_FRAME);
+  if (traced) ta_trace_end(TA_FRAME);
   return answer;
 }
 
 long ta_raw_call(long number, long a, long b, long c, long d, long e, long f) {
-  if (TB_UNLIKELY(number == SYS_futex) && ta_tells(TA_TELL_MUTEX))
+  if (TB_UNLIKELY(number == SYS_futex) && ta_traces(TA_TRACE_MUTEX))
     return futex(number, a, b, c, d, e, f);
   return real_call()(number, a, b, c, d, e, f);
 }

@@ -121,7 +121,7 @@ static void write_event(struct ta_chrome *chrome, const struct ta_call *call, ui
   fputs("}}", out);
 }
 
-static void tell(void *self, const struct ta_call *call) {
+static void report(void *self, const struct ta_call *call) {
   KEEP_ERRNO;
   KEEP_FROM_CANCEL;
   struct ta_chrome *chrome = self;
@@ -155,7 +155,7 @@ int ta_chrome_open(const char *path, ta_chrome **out) {
 
 int ta_chrome_attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe,
                      ta_chrome *chrome) {
-  return chrome == NULL ? TA_E_MISUSE : ta_call_attach(group, at, probe, tell, chrome);
+  return chrome == NULL ? TA_E_MISUSE : ta_call_attach(group, at, probe, report, chrome);
 }
 
 int ta_chrome_close(ta_chrome *chrome) {

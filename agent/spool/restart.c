@@ -10,9 +10,9 @@
 
 /* Of the old stream, from its front on. */
 struct remains {
-  bool open;             /* more is to come of the last that goes */
-  struct ta_count whole; /* in generations that stay */
-  struct ta_count told;  /* in losses that stay */
+  bool open;                /* more is to come of the last that goes */
+  struct ta_count whole;    /* in generations that stay */
+  struct ta_count reported; /* in losses that stay */
 };
 
 /* A generation of which records were acked, or that was given up already. Its LOSS goes with it, and any LOSS at
@@ -54,7 +54,7 @@ static void count_rest(const struct ta_runs *r, uint32_t at, struct remains *res
     const struct ta_run *run = &r->run[at];
     if (run->held) return;
     if (run->kind == TA_RUN_GENERATION && !run->lost) ta_count_add(&rest->whole, run->all);
-    if (run->kind == TA_RUN_LOSS) ta_count_add(&rest->told, run->all);
+    if (run->kind == TA_RUN_LOSS) ta_count_add(&rest->reported, run->all);
   }
 }
 
@@ -77,7 +77,7 @@ static void put_loss(struct ta_spool *s, uint64_t order, const struct remains *r
   loss->reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN;
   loss->open = rest->open;
   loss->all = s->counters.lost;
-  ta_count_sub(&loss->all, rest->told);
+  ta_count_sub(&loss->all, rest->reported);
 }
 
 /* CLOSE tells the counters, which are others now. It is the last. */
@@ -105,7 +105,7 @@ static bool number_next(struct ta_spool *s) {
   } else {
     if (!TB_CHECK(tp_frame_open(head, NULL, &frame) == TB_OK)) return false;
     tp_frame_renumber(head, ++s->seq);
-    ta__count_told(s, run, &frame);
+    ta__count_reported(s, run, &frame);
     ta_runs_store_head(&s->runs, *p, head);
   }
   ta_runs_step(&s->runs, p, TP_HEADER_BYTES + frame.len);
@@ -117,8 +117,8 @@ static bool number_next(struct ta_spool *s) {
 static void number_anew(struct ta_spool *s) {
   struct ta_place *place = s->runs.place;
 
-  s->seq = s->acked_seq = s->counters.told_seq = 0;
-  s->counters.told = (struct ta_count){ 0 };
+  s->seq = s->acked_seq = s->counters.reported_seq = 0;
+  s->counters.reported = (struct ta_count){ 0 };
   if (place[TA_SEALED].run == TA_NONE) place[TA_SEALED] = place[TA_ACKED];
   ta_runs_settle(&s->runs, &place[TA_SEALED]);
   place[TA_GRANTED] = place[TA_ACKED];
@@ -126,7 +126,7 @@ static void number_anew(struct ta_spool *s) {
   place[TA_SENT] = place[TA_GRANTED] = place[TA_ACKED];
 }
 
-tb_rc ta_spool_begin_anew(struct ta_spool *s) {
+tb_rc ta_spool_restart(struct ta_spool *s) {
   struct remains rest = { 0 };
 
   pthread_mutex_lock(&s->lock);

@@ -9,7 +9,7 @@
 /* Gives the frame at the granted place its number and its header as it goes out. */
 void ta__seal(struct ta_spool *s, struct tp_frame *frame);
 /* The frame has its number now, s->seq: what it tells of produced. */
-void ta__count_told(struct ta_spool *s, const struct ta_run *run, const struct tp_frame *frame);
+void ta__count_reported(struct ta_spool *s, const struct ta_run *run, const struct tp_frame *frame);
 void ta__word_close(struct ta_spool *s, struct ta_run *run);
 /* Before a run is given back: its generations are part of what is gone. */
 void ta__note_gone(struct ta_spool *s, const struct ta_run *run);

@@ -38,7 +38,7 @@ struct ta_run {
   enum ta_run_kind kind;
   bool open;     /* more may come */
   bool lost;     /* an abandoned generation: what was sent of it is not counted as kept */
-  bool unkept;   /* changed since the disk was told of it */
+  bool unsaved;  /* changed since the disk was told of it */
   bool held;     /* by the recorder, agent/spool/recorder.h */
   uint32_t next; /* run, or TA_NONE */
   uint32_t first_page, last_page;
@@ -73,7 +73,7 @@ struct ta_runs {
   uint32_t max, free, hint;
   uint32_t last;    /* the newest, or TA_NONE */
   uint64_t last_id; /* given to a run */
-  uint32_t unkept;  /* runs that are */
+  uint32_t unsaved; /* runs that are */
   struct ta_place place[TA_PLACES];
 };
 
@@ -88,13 +88,13 @@ struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_
                                uint64_t order);
 /* It changed: what the disk has of it is old. */
 static inline void ta_run_touch(struct ta_runs *r, struct ta_run *run) {
-  r->unkept += !run->unkept;
-  run->unkept = true;
+  r->unsaved += !run->unsaved;
+  run->unsaved = true;
 }
 
 static inline void ta_run_untouch(struct ta_runs *r, struct ta_run *run) {
-  r->unkept -= run->unkept;
-  run->unkept = false;
+  r->unsaved -= run->unsaved;
+  run->unsaved = false;
 }
 
 /* Gives it and its pages back; it is in no list any more. */

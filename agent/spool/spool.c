@@ -195,7 +195,7 @@ void ta__word_close(struct ta_spool *s, struct ta_run *run) {
   Tracecollect__V1__Counters counters;
 
   ta_counters_message(&s->counters, &counters);
-  counters.told_seq = counters.told_batches = counters.told_bytes = 0;
+  counters.reported_seq = counters.reported_batches = counters.reported_bytes = 0;
   done.counters = &counters;
   char reason[CLOSE_REASON_BYTES];
   const char *by = atomic_load(&closes_by);
@@ -217,12 +217,14 @@ bool ta_spool_finish(struct ta_spool *s) {
 
 /* Sending. */
 
-void ta__count_told(struct ta_spool *s, const struct ta_run *run, const struct tp_frame *frame) {
-  s->counters.told_seq = s->seq;
-  if (frame->kind == TP_BATCH) ta_count_add(&s->counters.told, (struct ta_count){ 1, frame->len });
+void ta__count_reported(struct ta_spool *s, const struct ta_run *run,
+                        const struct tp_frame *frame) {
+  s->counters.reported_seq = s->seq;
+  if (frame->kind == TP_BATCH)
+    ta_count_add(&s->counters.reported, (struct ta_count){ 1, frame->len });
   if (frame->kind == TP_LOSS) { /* what was sent of an abandoned generation was told then */
-    ta_count_add(&s->counters.told, run->all);
-    ta_count_sub(&s->counters.told, run->sealed);
+    ta_count_add(&s->counters.reported, run->all);
+    ta_count_sub(&s->counters.reported, run->sealed);
   }
 }
 
@@ -236,13 +238,13 @@ void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   ta_runs_store_head(&s->runs, at, head);
   run->sealed_bytes += TP_HEADER_BYTES + frame->len;
   run->sealed_records++;
-  ta__count_told(s, run, frame);
+  ta__count_reported(s, run, frame);
   if (frame->kind == TP_BATCH) ta_count_add(&run->sealed, (struct ta_count){ 1, frame->len });
 }
 
 /* With a spool on disk nothing goes out that is not there: who takes over must know all that has a number. */
 static bool is_kept(const struct ta_run *run, const struct ta_place *p) {
-  return run->kind == TA_RUN_GENERATION ? p->at < run->kept_bytes : !run->unkept;
+  return run->kind == TA_RUN_GENERATION ? p->at < run->kept_bytes : !run->unsaved;
 }
 
 /* The next frame that may go out; false: there is none. */
@@ -453,7 +455,7 @@ bool ta_spool_sleep(struct ta_spool *s) {
   bool fresh;
 
   pthread_mutex_lock(&s->lock);
-  bool idle = !next_frame(s, &fresh, &frame) && !(s->keeping && s->runs.unkept > 0);
+  bool idle = !next_frame(s, &fresh, &frame) && !(s->keeping && s->runs.unsaved > 0);
   s->wake_bytes = idle ? 1 : 0;
   pthread_mutex_unlock(&s->lock);
   return idle;
@@ -499,9 +501,9 @@ void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__C
   out->lost_generations = c->lost_generations;
   out->spool_bytes = c->spooled.bytes;
   out->spool_batches = c->spooled.batches;
-  out->told_seq = c->told_seq;
-  out->told_batches = c->told.batches;
-  out->told_bytes = c->told.bytes;
+  out->reported_seq = c->reported_seq;
+  out->reported_batches = c->reported.batches;
+  out->reported_bytes = c->reported.bytes;
   out->last_loss = (Tracecollect__V1__LossReason)c->last_loss;
 }
 

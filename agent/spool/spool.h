@@ -33,9 +33,9 @@ enum {
 struct ta_counters {
   struct ta_count produced, acked, lost, spooled, spooled_peak;
   uint64_t acked_generations, lost_generations, resent_batches;
-  /* What the records that have numbers, up to told_seq, tell of produced: each batch once, lost or not. */
-  struct ta_count told;
-  uint64_t told_seq;
+  /* What the records that have numbers, up to reported_seq, tell of produced: each batch once, lost or not. */
+  struct ta_count reported;
+  uint64_t reported_seq;
   uint32_t last_loss; /* LossReason of the newest of lost_generations */
 };
 
@@ -112,7 +112,7 @@ TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct t
  * with the HEADER and one LOSS record for all that was acked; a generation of which records were acked goes
  * with it, the next one comes whole. What was acked counts as lost from now on. TB_AGAIN: the writer is at
  * work, nothing was changed. */
-TB_MUST tb_rc ta_spool_begin_anew(struct ta_spool *s);
+TB_MUST tb_rc ta_spool_restart(struct ta_spool *s);
 /* Says that the sender goes to sleep; false if there is something to send after all. */
 bool ta_spool_sleep(struct ta_spool *s);
 /* The same for a rest: until so many bytes more are put, or a generation ends. False if one has ended by now, or if

@@ -85,7 +85,7 @@ static bool blocks_too_long(const struct tc_feed_encoder *source, const struct t
   const struct tc_config *config = source->env.config;
   uint64_t length = (uint64_t)(span->end - span->begin);
 
-  return config->alert_syscall_blocked > 0 && !span->told &&
+  return config->alert_syscall_blocked > 0 && !span->reported &&
          length >= config->alert_syscall_blocked &&
          (span->blocked || length >= config->syscall_blocked_after);
 }

@@ -127,14 +127,14 @@ void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict
                      from != 0 ? until : source->until_wall_ns, &note);
 }
 
-static tb_rc tell_archived(struct tc_feed_encoder *source, const struct tc_reply *reply,
-                           Tracecollect__V1__GenerationNote *note) {
+static tb_rc report_archived(struct tc_feed_encoder *source, const struct tc_reply *reply,
+                             Tracecollect__V1__GenerationNote *note) {
   note->state = TRACECOLLECT__V1__GENERATION_STATE__GENERATION_ARCHIVED;
   note->path = (char *)(uintptr_t)reply->path;
   return tc__source_fetch_line(source, reply->gen, reply->last_gen, &note->fetch);
 }
 
-void tc_feed_encoder_told(struct tc_feed_encoder *source, const struct tc_reply *reply) {
+void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_reply *reply) {
   Tracecollect__V1__GenerationNote note = TRACECOLLECT__V1__GENERATION_NOTE__INIT;
 
   if (!tc_feed_wanted(source->env.feed)) return;
@@ -142,7 +142,7 @@ void tc_feed_encoder_told(struct tc_feed_encoder *source, const struct tc_reply 
   note.last_gen = reply->last_gen;
   note.bytes = reply->bytes;
   if (reply->kind == TC_REPLY_ARCHIVED) {
-    if (tell_archived(source, reply, &note) != TB_OK) {
+    if (report_archived(source, reply, &note) != TB_OK) {
       tc_feed_miss(source->env.feed, &source->origin, TC_FEED_GENERATION, 1);
       return;
     }

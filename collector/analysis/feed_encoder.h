@@ -55,6 +55,6 @@ void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kin
                             size_t len);
 
 /* TC_REPLY_ARCHIVED, TC_REPLY_LOST */
-void tc_feed_encoder_told(struct tc_feed_encoder *source, const struct tc_reply *reply);
+void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_reply *reply);
 
 #endif

@@ -299,7 +299,7 @@ static void step_run(struct tc__understood *s) {
 }
 
 /* False: the store has no room now. */
-static bool step_tell(struct tc__understood *s) {
+static bool step_report(struct tc__understood *s) {
   struct tc_scheduler *u = s->u;
   struct tc_submit *msg;
 
@@ -375,7 +375,7 @@ tb_rc tc__understood_step(struct tc__understood *s) {
       if (s->feed != NULL) tc_feed_encoder_overdue(s->feed);
     }
     break;
-  case TC__SCHEDULER_TELL: return step_tell(s) ? TB_OK : TB_AGAIN;
+  case TC__SCHEDULER_TELL: return step_report(s) ? TB_OK : TB_AGAIN;
   }
   return TB_OK;
 }

@@ -43,7 +43,7 @@ struct tc__understood {
   unsigned char id[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   struct tb_mem mem;
-  size_t mem_told; /* of mem.bytes, what the metric knows */
+  size_t mem_reported; /* of mem.bytes, what the metric knows */
   struct tb_diag diag;
   struct to_reader *reader;
   struct to_analyses *analyses;
@@ -104,7 +104,7 @@ void tc__understood_bytes_drop(struct tc__understood *s);
 void tc__scheduler_spare_drop(struct tc_scheduler *u);
 void tc__understood_analyses_drop(struct tc__understood *s);
 void tc__understood_reader_drop(struct tc__understood *s);
-void tc__understood_tell_memory(struct tc__understood *s); /* to the metric */
+void tc__understood_report_memory(struct tc__understood *s); /* to the metric */
 
 /* --- understand_steps.c ------------------------------------------------------------------------- */
 

@@ -63,7 +63,7 @@ static void on_work(uv_idle_t *handle) {
     took = uv_hrtime() - began;
   }
   if (s->feed != NULL) tc_feed_encoder_pause(s->feed, began + took);
-  tc__understood_tell_memory(s);
+  tc__understood_report_memory(s);
   tc_metric_add(&u->env.metrics->analysis_seconds_total, took);
   tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);
   if (rc == TB_END) {
@@ -149,7 +149,7 @@ void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
   }
   if (u->env.feed != NULL && tc_feed_wanted(u->env.feed) &&
       tc__understood_find(u, reply, &s) == TB_OK)
-    tc_feed_encoder_told(s->feed, reply);
+    tc_feed_encoder_reported(s->feed, reply);
   tc_reply_free(reply);
 }
 

@@ -6,11 +6,11 @@
 
 #include "collector/analysis/private.h"
 
-void tc__understood_tell_memory(struct tc__understood *s) {
+void tc__understood_report_memory(struct tc__understood *s) {
   size_t bytes = s->mem.bytes + (s->bytes != NULL ? s->len : 0);
 
-  tc_metric_add(&s->u->env.metrics->analysis_bytes, bytes - s->mem_told);
-  s->mem_told = bytes;
+  tc_metric_add(&s->u->env.metrics->analysis_bytes, bytes - s->mem_reported);
+  s->mem_reported = bytes;
 }
 
 void tc__understood_job_drop(struct tc__understood *s) {
@@ -93,7 +93,7 @@ void tc__understood_forget(struct tc__understood *s) {
   tc_feed_encoder_free(s->feed);
   tc_tap_event_free(s->tapped);
   tc__understood_bytes_drop(s);
-  tc__understood_tell_memory(s);
+  tc__understood_report_memory(s);
   assert(s->mem.bytes == 0);
   tc_reports_close(u->env.reports, s->id);
   free(s);

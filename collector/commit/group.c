@@ -216,17 +216,17 @@ void tc__drop_backlog(struct tc_commit *commit) {
 static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
   commit->failed = true;
   atomic_store(&commit->opt.stats->failed, true);
-  commit->failed_untold = commit->opt.loops;
+  commit->failed_unreported = commit->opt.loops;
   snprintf(commit->failed_text, sizeof commit->failed_text, "%s", diag->text);
 }
 
 /* Each loop, and through it who has to end the program: who finds no memory is told in a later turn. */
-void tc__tell_failed(struct tc_commit *commit) {
-  while (commit->failed_untold > 0) {
-    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_untold - 1);
+void tc__report_failed(struct tc_commit *commit) {
+  while (commit->failed_unreported > 0) {
+    struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_unreported - 1);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", commit->failed_text);
     if (!tc_reply_queue_put(&commit->replies, reply)) return;
-    commit->failed_untold--;
+    commit->failed_unreported--;
   }
 }
 

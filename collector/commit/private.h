@@ -59,7 +59,7 @@ struct tc_commit {
   struct tc_wait wait;        /* of the log */
   bool disk_has_room;         /* by disk.free_min */
   bool failed;
-  unsigned failed_untold; /* so many loops do not know it yet */
+  unsigned failed_unreported; /* so many loops do not know it yet */
   char failed_text[200];
 };
 
@@ -96,7 +96,7 @@ bool tc__commit_waits(const struct tc_commit *commit);
 bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why);
 void tc__commit_group(struct tc_commit *commit);
 void tc__take_settled(struct tc_commit *commit);
-void tc__tell_failed(struct tc_commit *commit);
+void tc__report_failed(struct tc_commit *commit);
 void tc__send_acks(struct tc_commit *commit);
 void tc__drop_backlog(struct tc_commit *commit);
 tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out);

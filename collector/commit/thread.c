@@ -249,7 +249,7 @@ static void rest(struct tc_commit *commit) {
   uint64_t now = tc_mono_ns(), wait = LOOK_EVERY_NS;
 
   bool retry = commit->replies.waiting > 0 || commit->work != NULL || commit->acks != NULL ||
-               commit->failed_untold > 0;
+               commit->failed_unreported > 0;
   if (retry || commit->held != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !tc__commit_waits(commit) && !commit->failed) {
     /* The next group is being gathered: nobody needs to wake us for it. */
@@ -271,7 +271,7 @@ static void turn(struct tc_commit *commit) {
   take_in(commit);
   tc__take_settled(commit);
   if (group_is_due(commit, tc_mono_ns())) tc__commit_group(commit);
-  tc__tell_failed(commit);
+  tc__report_failed(commit);
   tc__send_acks(commit);
   tc__pass_barriers(commit);
   post_work(commit);

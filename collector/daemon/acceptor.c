@@ -113,7 +113,7 @@ static void accepted(void *self, int fd, const char *peer) {
   uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
-static tb_rc listen_as_told(struct tc_acceptor *d, struct tb_diag *diag) {
+static tb_rc listen_as_reported(struct tc_acceptor *d, struct tb_diag *diag) {
   struct tc_listener_sink sink = { d, ready, accepted };
   const char *address = d->env.config->listen_agents;
 
@@ -129,7 +129,7 @@ tb_rc tc_acceptor_open(const struct tc_acceptor_env *env, struct tb_diag *diag,
 
   if (d == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   d->env = *env;
-  rc = listen_as_told(d, diag);
+  rc = listen_as_reported(d, diag);
   if (rc != TB_OK) {
     free(d);
     return rc;

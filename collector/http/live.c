@@ -153,7 +153,7 @@ bool tc_live_wanted(const struct tc_live *live, const char *kind) {
   return false;
 }
 
-static bool tell_gap(struct tc_live_reader *r, const char *data, const void **out, size_t *len) {
+static bool report_gap(struct tc_live_reader *r, const char *data, const void **out, size_t *len) {
   *len = (size_t)snprintf(r->notice, sizeof r->notice, "event: gap\ndata: %s\n\n", data);
   *out = r->notice;
   return true;
@@ -166,8 +166,8 @@ bool tc_live_next(struct tc_live *live, struct tc_live_reader *r, const void **o
 
   if (r->restarted) {
     r->restarted = false;
-    return tell_gap(r, "{\"lost\":null,\"why\":\"the collector was restarted\"}", out_text,
-                    out_len);
+    return report_gap(r, "{\"lost\":null,\"why\":\"the collector was restarted\"}", out_text,
+                      out_len);
   }
   for (;;) {
     while (there <= live->last && *slot_of(live, there) == NULL) there++;
@@ -175,7 +175,7 @@ bool tc_live_next(struct tc_live *live, struct tc_live_reader *r, const void **o
       snprintf(data, sizeof data, "{\"lost\":%" PRIu64 ",\"why\":\"read too slowly\"}",
                there - r->next);
       r->next = there;
-      return tell_gap(r, data, out_text, out_len);
+      return report_gap(r, data, out_text, out_len);
     }
     if (there > live->last) return false;
     const struct event *e = *slot_of(live, there);

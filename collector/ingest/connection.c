@@ -42,9 +42,9 @@ static struct tc_counters counters_of(const Tracecollect__V1__Counters *from) {
     .lost_batches = from->lost_batches,
     .lost_bytes = from->lost_bytes,
     .lost_generations = from->lost_generations,
-    .told_seq = from->told_seq,
-    .told_batches = from->told_batches,
-    .told_bytes = from->told_bytes,
+    .reported_seq = from->reported_seq,
+    .reported_batches = from->reported_batches,
+    .reported_bytes = from->reported_bytes,
     .last_loss = (uint32_t)from->last_loss,
   };
 }
@@ -359,7 +359,7 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
                c->peer, tc_escape(text, c->identity, strlen(c->identity)), serial, reply->stream,
                reply->seq);
   tc__say_welcome(c);
-  tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_told);
+  tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_reported);
   if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);
   tc__go_on_reading(c);
 }

@@ -38,7 +38,7 @@ struct connection {
   struct tc_recorder agent;   /* as HELLO had it */
   uint64_t submitted_seq, durable_seq;
   uint64_t released;            /* record bytes that left memory */
-  uint64_t credit_told;         /* last credit mark sent */
+  uint64_t credit_reported;     /* last credit mark sent */
   Tracecollect__V1__Hold hold;  /* for the next ACK */
   enum tc_ingest_hold held_why; /* the last limit that held it, or memory */
   uint64_t held_from_ms;        /* the wait's begin, or the window's; 0: no limit holds it */

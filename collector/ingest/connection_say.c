@@ -34,7 +34,7 @@ void tc__say_welcome(struct connection *c) {
   m.major = TP_MAJOR;
   m.minor = TP_MINOR;
   m.durable_seq = c->durable_seq;
-  m.credit_bytes = c->credit_told = credit_now(c);
+  m.credit_bytes = c->credit_reported = credit_now(c);
   m.heartbeat_ms = (uint32_t)c->heartbeat_ms;
   m.level = config->top_sync;
   m.generation_bytes_max = config->agents_generation_bytes_max;
@@ -44,7 +44,7 @@ void tc__say_welcome(struct connection *c) {
 /* Credit goes with the acks; alone it is worth a frame only in steps. That cannot starve an agent: one
  * that has used up what it was told has more than the untold rest still in our memory. */
 static bool credit_is_worth_a_frame(const struct connection *c) {
-  return credit_now(c) - c->credit_told >= c->credit / CREDIT_STEPS;
+  return credit_now(c) - c->credit_reported >= c->credit / CREDIT_STEPS;
 }
 
 void tc__say_ack(struct connection *c) {
@@ -53,7 +53,7 @@ void tc__say_ack(struct connection *c) {
   if (!c->ack_due && !credit_is_worth_a_frame(c)) return;
   if (c->ending || c->tls == NULL || tc_tls_unsent(c->tls) > 0) return; /* when that has gone out */
   c->ack_due = false;
-  c->credit_told = m.credit_bytes = credit_now(c);
+  c->credit_reported = m.credit_bytes = credit_now(c);
   m.durable_seq = c->durable_seq;
   m.hold = c->hold;
   c->hold = TRACECOLLECT__V1__HOLD__HOLD_NONE;

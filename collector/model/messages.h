@@ -64,7 +64,7 @@ struct tc_counters {
   uint32_t stream;
   uint64_t produced_batches, produced_bytes, spool_bytes, spool_batches;
   uint64_t lost_batches, lost_bytes, lost_generations;
-  uint64_t told_seq, told_batches, told_bytes; /* as message Counters has them */
+  uint64_t reported_seq, reported_batches, reported_bytes; /* as message Counters has them */
   uint32_t last_loss;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of a living stream. An agent's counters name the last record that has a number, told_seq: once that
+/* The books of a living stream. An agent's counters name the last record that has a number, reported_seq: once that
  * one has come, and nothing after it, the collector must have exactly what the agent told. This moment is cut out
  * and kept for whoever verifies: what the metas had then, by the number up to which all is settled, and what lay
  * open here. The metas' share never changes again, so the proof needs no second look at this thread. */
@@ -31,9 +31,9 @@ static bool add_file(const struct tc__file *file, uint64_t settled_seq, struct t
 }
 
 /* They stand in metas, with numbers behind what is settled: there they do not count yet. */
-static void add_told(const struct tc__stream *stream, struct tc_sum *sum) {
-  for (size_t i = 0; i < stream->told.n; i++) {
-    const struct tc__loss *loss = &stream->told.items[i];
+static void add_reported(const struct tc__stream *stream, struct tc_sum *sum) {
+  for (size_t i = 0; i < stream->reported.n; i++) {
+    const struct tc__loss *loss = &stream->reported.items[i];
     if (loss->seq > stream->settled.seq)
       tc_sum_add(sum, (struct tc_sum){ loss->batches, loss->bytes });
   }
@@ -47,22 +47,22 @@ static bool count_open(const struct tc_sealer *sealer, const struct tc__stream *
        file = file->next)
     if (file->stream == stream && !add_file(file, settled_seq, sum)) return false;
   if (stream->open != NULL && !add_file(stream->open, settled_seq, sum)) return false;
-  add_told(stream, sum);
+  add_reported(stream, sum);
   return add_losses(&stream->losses, settled_seq, sum);
 }
 
 void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream) {
   const struct tc_counters *counted = &stream->counted;
-  struct tc_stream_cut cut = { .seq = counted->told_seq,
+  struct tc_stream_cut cut = { .seq = counted->reported_seq,
                                .settled_seq = stream->settled.seq,
                                .produced = { counted->produced_batches, counted->produced_bytes },
-                               .told = { counted->told_batches, counted->told_bytes } };
+                               .reported = { counted->reported_batches, counted->reported_bytes } };
 
-  if (counted->told_seq == 0 || stream->last_seq < counted->told_seq) return;
+  if (counted->reported_seq == 0 || stream->last_seq < counted->reported_seq) return;
   /* Later records cannot have come before the counters that do not know them. */
-  if (stream->last_seq == counted->told_seq && count_open(sealer, stream, &cut.open))
+  if (stream->last_seq == counted->reported_seq && count_open(sealer, stream, &cut.open))
     stream->cut = cut;
-  stream->counted.told_seq = 0;
+  stream->counted.reported_seq = 0;
 }
 
 void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
@@ -73,7 +73,7 @@ void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
   if (stream->counters.last_loss == 0)
     stream->counters.last_loss = last_loss; /* an older agent's */
   /* Where records are long in coming, the first to be reached counts: later ones would put it off for ever. */
-  if (stream->counted.told_seq != 0) return;
+  if (stream->counted.reported_seq != 0) return;
   stream->counted = *counters;
   tc__cut_books(sealer, stream);
 }

@@ -129,9 +129,9 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
 static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
     struct tc__loss loss = tc__loss_of(m->losses[i]);
-    uint64_t told = tc__told_of(stream, m->abandoned_gen, loss.seq);
-    if (told > loss.batches) stream->told_batches = told - loss.batches;
-    if (loss.seq > stream->settled.seq && !tc__loss_was_told(stream, &loss))
+    uint64_t reported = tc__reported_of(stream, m->abandoned_gen, loss.seq);
+    if (reported > loss.batches) stream->reported_batches = reported - loss.batches;
+    if (loss.seq > stream->settled.seq && !tc__loss_was_reported(stream, &loss))
       TB_TRY(tc__losses_add(&stream->losses, &loss));
   }
   return TB_OK;
@@ -181,8 +181,8 @@ static tb_rc fetch_back(struct tc_sealer *sealer, const struct tc__stream *strea
 /* Lost, unless it was told as lost later on. */
 static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                           const char *why) {
-  stream->told_end_seq = tc__told_end_of(stream, m->gen, m->seq);
-  if (stream->told_end_seq == 0) return part_is_lost(sealer, stream, m, why);
+  stream->reported_end_seq = tc__reported_end_of(stream, m->gen, m->seq);
+  if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why);
   put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
   return TB_OK;
 }
@@ -208,11 +208,11 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
                                            m->snapshot_ticks, m->snapshot_wall_ns, m->has_ticks },
                                 .verdict.thread = TB_NO_THREAD };
   struct tb_diag why = { 0 };
-  uint64_t told = tc__told_of(stream, m->gen, m->first_seq);
+  uint64_t reported = tc__reported_of(stream, m->gen, m->first_seq);
 
-  if (told > 0) { /* given up after the checkpoint */
+  if (reported > 0) { /* given up after the checkpoint */
     put_part_aside(sealer, stream, m->gen);
-    stream->told_batches = told > m->batches ? told - m->batches : 0;
+    stream->reported_batches = reported > m->batches ? reported - m->batches : 0;
     return TB_OK;
   }
   if (!is_consistent(m)) {
@@ -258,7 +258,7 @@ tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t ref, const unsigned ch
     if (m != NULL) tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
     return TB_BROKEN;
   }
-  tb_rc rc = tc__learn_told(sealer, stream, diag);
+  tb_rc rc = tc__learn_reported(sealer, stream, diag);
   if (rc == TB_OK) rc = take_losses(stream, m);
   stream->last_gen = m->last_gen;
   stream->last_seq = m->seq;

@@ -71,8 +71,8 @@ struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message) {
                             .reason = message->reason };
 }
 
-bool tc__loss_is(const Tracecollect__V1__LossMeta *told, const struct tc__loss *loss) {
-  return told->seq == loss->seq && told->reason == loss->reason;
+bool tc__loss_is(const Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss) {
+  return reported->seq == loss->seq && reported->reason == loss->reason;
 }
 
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note) {

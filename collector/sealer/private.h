@@ -78,17 +78,17 @@ struct tc__stream {
   unsigned go_version;
 
   struct tc__file *open;
-  struct tc__file *queued;  /* the last one waiting to be sealed */
-  uint64_t queued_gen_max;  /* the highest first generation of those that wait */
-  struct tc__losses losses; /* told, not yet in a file */
-  struct tc__losses told;   /* in a meta since the last run, and the log does not know it */
-  bool told_known;
-  uint64_t told_batches;  /* so many of those that come of abandoned_gen are in `told` */
-  uint64_t told_end_seq;  /* and all that come before this record */
-  uint64_t last_gen;      /* of the run that is written */
-  bool run_broken;        /* a hole lies before the next generation */
-  uint64_t abandoned_gen; /* given up here, and not over: each batch that comes of it is lost */
-  bool begun;             /* a generation of it was written or offered since the start */
+  struct tc__file *queued;    /* the last one waiting to be sealed */
+  uint64_t queued_gen_max;    /* the highest first generation of those that wait */
+  struct tc__losses losses;   /* told, not yet in a file */
+  struct tc__losses reported; /* in a meta since the last run, and the log does not know it */
+  bool reported_known;
+  uint64_t reported_batches; /* so many of those that come of abandoned_gen are in `told` */
+  uint64_t reported_end_seq; /* and all that come before this record */
+  uint64_t last_gen;         /* of the run that is written */
+  bool run_broken;           /* a hole lies before the next generation */
+  uint64_t abandoned_gen;    /* given up here, and not over: each batch that comes of it is lost */
+  bool begun;                /* a generation of it was written or offered since the start */
   uint64_t last_seq;
   bool damaged;              /* recovery found a gap in its records: to be put down */
   struct tc_settled settled; /* as last reported */
@@ -105,7 +105,7 @@ struct tc__stream {
   char peer[64];
   struct tc_reply_queue_slot released;
   struct tc_counters counters;
-  struct tc_counters counted; /* the oldest whose records have not all come; told_seq 0: none */
+  struct tc_counters counted; /* the oldest whose records have not all come; reported_seq 0: none */
   struct tc_stream_cut cut;
   bool live_dirty, over, closed, ran_another;
   struct tc__stream *live_next;
@@ -166,7 +166,7 @@ struct tc_sealer {
   bool started;
   atomic_bool stop;
   atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
-  bool told_failed, live_soon;
+  bool reported_failed, live_soon;
   struct tc_wait wait;
   uint64_t retry_mono_ns, live_mono_ns;
   uint64_t
@@ -259,7 +259,7 @@ void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream);
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
 struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
 /* The same loss told again, as a crash between telling and settling brings it? */
-bool tc__loss_is(const Tracecollect__V1__LossMeta *told, const struct tc__loss *loss);
+bool tc__loss_is(const Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss);
 /* So many more can be added without asking for memory. */
 tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more);
 tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
@@ -269,18 +269,18 @@ tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item
 /* Those of a meta without a segment, which a segment's meta is about to replace. */
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
-/* archiver_told.c */
+/* archiver_reported.c */
 /* Before the first record comes again. */
-tb_rc tc__learn_told(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
+tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 /* Those of the meta that lie behind what is settled. */
-tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta);
-bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss);
+tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta);
+bool tc__loss_was_reported(const struct tc__stream *stream, const struct tc__loss *loss);
 /* So many batches of gen, from record first_seq on, are told as lost: it was given up. 0: it was not. */
-uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
+uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
 /* The record by which gen, open at record seq, was given up later, all of it told as lost; 0: none. */
-uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq);
+uint64_t tc__reported_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq);
 /* The next batch of abandoned_gen. */
-bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item);
+bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *item);
 /* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
 tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 
@@ -290,8 +290,8 @@ bool tc__is_late(const struct tc_sealer *sealer);
 /* archiver_publish.c */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
                                   enum tc_reply_kind kind); /* NULL: no memory */
-void tc__tell_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
-                   const struct tc__loss *loss, const char *why);
+void tc__report_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
+                     const struct tc__loss *loss, const char *why);
 void tc__offer(struct tc_sealer *sealer, struct tc__file *file, const char *path);
 /* Reports stream->settled to the log. */
 tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream);

@@ -65,7 +65,8 @@ void tc__offer(struct tc_sealer *sealer, struct tc__file *file, const char *path
   tc_reply_queue_put(&sealer->replies, reply);
 }
 
-static void tell_archived(struct tc_sealer *sealer, const struct tc__file *file, const char *path) {
+static void report_archived(struct tc_sealer *sealer, const struct tc__file *file,
+                            const char *path) {
   const struct tc_segment *segment = file->segment;
   const struct tc_segment_gen *last = &segment->gens[segment->ngens - 1];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_ARCHIVED);
@@ -80,8 +81,8 @@ static void tell_archived(struct tc_sealer *sealer, const struct tc__file *file,
   tc_reply_queue_put(&sealer->replies, reply);
 }
 
-void tc__tell_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
-                   const struct tc__loss *loss, const char *why) {
+void tc__report_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
+                     const struct tc__loss *loss, const char *why) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_LOST);
 
   if (reply == NULL) return; /* the feed alone wants to know */
@@ -94,7 +95,7 @@ void tc__tell_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
   tc_reply_queue_put(&sealer->replies, reply);
 }
 
-static void tell_closed(struct tc_sealer *sealer, struct tc__stream *stream) {
+static void report_closed(struct tc_sealer *sealer, struct tc__stream *stream) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
 
   if (reply == NULL) return;
@@ -145,8 +146,8 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
 
   /* Once the bytes are gone from here nothing may fail: it would not be told again. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
-  bool tells = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
-  struct tc__losses *heir = tells ? &file->losses : heir_of(file);
+  bool reports = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
+  struct tc__losses *heir = reports ? &file->losses : heir_of(file);
   TB_TRY(tc__losses_reserve(heir, file->losses.n + segment->ngens));
   TB_TRY(tc__quarantine_file(sealer, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
@@ -157,11 +158,11 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
                              .bytes = gen->bytes,
                              .seq = gen->last_seq,
                              .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
-    if (tc__loss_was_told(file->stream, &loss)) continue;
+    if (tc__loss_was_reported(file->stream, &loss)) continue;
     TB_TRY(tc__losses_add(&file->losses, &loss));
-    tc__tell_lost(sealer, file->stream, &loss, "is in the archive already");
+    tc__report_lost(sealer, file->stream, &loss, "is in the archive already");
   }
-  if (!tells) { /* until they are told the log holds their records */
+  if (!reports) { /* until they are told the log holds their records */
     TB_TRY(tc__losses_move(heir, &file->losses));
     file->settle_seq = 0;
   }
@@ -347,10 +348,10 @@ static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
 }
 
 /* What was given up from the same record on may have more batches by now. */
-static void raise_loss(Tracecollect__V1__LossMeta *told, const struct tc__loss *loss) {
-  if (loss->last_gen > told->last_gen) told->last_gen = loss->last_gen;
-  if (loss->batches > told->batches) told->batches = loss->batches;
-  if (loss->bytes > told->bytes) told->bytes = loss->bytes;
+static void raise_loss(Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss) {
+  if (loss->last_gen > reported->last_gen) reported->last_gen = loss->last_gen;
+  if (loss->batches > reported->batches) reported->batches = loss->batches;
+  if (loss->bytes > reported->bytes) reported->bytes = loss->bytes;
 }
 
 /* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
@@ -371,11 +372,11 @@ static tb_rc change_end(void *self, tc_meta *meta) {
   }
   for (size_t i = 0; i < file->losses.n; i++) {
     /* Before a crash, which brings the same records again, and more behind them. */
-    Tracecollect__V1__LossMeta *told = NULL;
-    for (size_t k = 0; told == NULL && k < meta->n_losses; k++)
-      if (tc__loss_is(meta->losses[k], &file->losses.items[i])) told = meta->losses[k];
-    if (told != NULL)
-      raise_loss(told, &file->losses.items[i]);
+    Tracecollect__V1__LossMeta *reported = NULL;
+    for (size_t k = 0; reported == NULL && k < meta->n_losses; k++)
+      if (tc__loss_is(meta->losses[k], &file->losses.items[i])) reported = meta->losses[k];
+    if (reported != NULL)
+      raise_loss(reported, &file->losses.items[i]);
     else
       TB_TRY(add_loss(meta, &file->losses.items[i]));
   }
@@ -451,7 +452,7 @@ static tb_rc write_end(struct tc_sealer *sealer, struct tc__file *file, struct t
   if (file->ended == NULL && file->losses.n == 0) return TB_OK;
   /* Of an earlier run: if nothing is settled the log has all that came of it. Where the start has looked, and could not
    * see all, it is looked for again. */
-  if (!last->has_segment && (last->seq > 0 || stream->told_known))
+  if (!last->has_segment && (last->seq > 0 || stream->reported_known))
     TB_TRY(tc__find_note(sealer, stream, diag));
   if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(sealer, file, diag);
   tb_rc rc = tc__amend(sealer, stream->hex, last->has_segment ? last->day : stream->note_day,
@@ -499,12 +500,12 @@ static tb_rc take_leave(struct tc_sealer *sealer, struct tc__file *file) {
   if (file->segment != NULL) {
     char path[192];
     tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
-    tell_archived(sealer, file, path);
+    report_archived(sealer, file, path);
     if (!file->offered) tc__offer(sealer, file, path);
     tc_count(&sealer->opt.stats->segments_sealed, 1);
     tc_count(&sealer->opt.stats->segment_bytes, file->segment->bytes);
   }
-  if (tc__ended_whole(file->ended)) tell_closed(sealer, stream);
+  if (tc__ended_whole(file->ended)) report_closed(sealer, stream);
   if (stream->queued == file) stream->queued = NULL;
   sealer->queue = file->next;
   if (file->next == NULL) sealer->queue_tail = &sealer->queue;

@@ -13,51 +13,53 @@
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 
-static const struct tc__loss *find_told(const struct tc__stream *stream, uint64_t seq,
-                                        uint32_t reason) {
-  for (size_t i = 0; i < stream->told.n; i++)
-    if (stream->told.items[i].seq == seq && stream->told.items[i].reason == reason)
-      return &stream->told.items[i];
+static const struct tc__loss *find_reported(const struct tc__stream *stream, uint64_t seq,
+                                            uint32_t reason) {
+  for (size_t i = 0; i < stream->reported.n; i++)
+    if (stream->reported.items[i].seq == seq && stream->reported.items[i].reason == reason)
+      return &stream->reported.items[i];
   return NULL;
 }
 
-bool tc__loss_was_told(const struct tc__stream *stream, const struct tc__loss *loss) {
-  return find_told(stream, loss->seq, loss->reason) != NULL;
+bool tc__loss_was_reported(const struct tc__stream *stream, const struct tc__loss *loss) {
+  return find_reported(stream, loss->seq, loss->reason) != NULL;
 }
 
-uint64_t tc__told_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq) {
-  const struct tc__loss *told =
-      find_told(stream, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
+uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq) {
+  const struct tc__loss *reported =
+      find_reported(stream, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
 
-  return told != NULL && told->first_gen == gen && told->last_gen == gen ? told->batches : 0;
+  return reported != NULL && reported->first_gen == gen && reported->last_gen == gen
+             ? reported->batches
+             : 0;
 }
 
-uint64_t tc__told_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq) {
+uint64_t tc__reported_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq) {
   uint64_t end = 0;
 
-  for (size_t i = 0; i < stream->told.n; i++) {
-    const struct tc__loss *told = &stream->told.items[i];
-    if (told->seq > seq && told->first_gen <= gen && gen <= told->last_gen &&
-        (end == 0 || told->seq < end))
-      end = told->seq;
+  for (size_t i = 0; i < stream->reported.n; i++) {
+    const struct tc__loss *reported = &stream->reported.items[i];
+    if (reported->seq > seq && reported->first_gen <= gen && gen <= reported->last_gen &&
+        (end == 0 || reported->seq < end))
+      end = reported->seq;
   }
   return end;
 }
 
-bool tc__batch_was_told(struct tc__stream *stream, const struct tc__item *item) {
-  uint64_t batches = tc__told_of(stream, item->gen, item->seq);
+bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *item) {
+  uint64_t batches = tc__reported_of(stream, item->gen, item->seq);
 
-  if (item->seq < stream->told_end_seq) return true;
-  if (batches > 0) stream->told_batches = batches;
-  if (stream->told_batches == 0) return false;
-  stream->told_batches--;
+  if (item->seq < stream->reported_end_seq) return true;
+  if (batches > 0) stream->reported_batches = batches;
+  if (stream->reported_batches == 0) return false;
+  stream->reported_batches--;
   return true;
 }
 
-tb_rc tc__told_by(struct tc__stream *stream, const tc_meta *meta) {
+tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta) {
   for (size_t i = 0; i < meta->n_losses; i++) {
     struct tc__loss loss = tc__loss_of(meta->losses[i]);
-    if (loss.seq > stream->settled.seq) TB_TRY(tc__losses_add(&stream->told, &loss));
+    if (loss.seq > stream->settled.seq) TB_TRY(tc__losses_add(&stream->reported, &loss));
   }
   return TB_OK;
 }
@@ -153,15 +155,16 @@ tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct 
 
 /* ---- the next start */
 
-tb_rc tc__learn_told(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
+tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
+                         struct tb_diag *diag) {
   const struct tc_settled *settled = &stream->settled;
   tc_meta *meta = NULL;
   char name[32];
   int dir_fd;
 
-  if (stream->told_known) return TB_OK;
+  if (stream->reported_known) return TB_OK;
   if (!settled->has_segment) TB_TRY(tc__find_note(sealer, stream, diag));
-  stream->told_known = true;
+  stream->reported_known = true;
   if (!settled->has_segment && stream->note_day[0] == '\0') return TB_OK;
   const char *day = settled->has_segment ? settled->day : stream->note_day;
   TB_TRY(open_folder(sealer, stream, day, diag, &dir_fd));
@@ -176,7 +179,7 @@ tb_rc tc__learn_told(struct tc_sealer *sealer, struct tc__stream *stream, struct
                 stream->hex, why.text);
     return TB_OK;
   }
-  if (rc == TB_OK && meta != NULL) rc = tc__told_by(stream, meta);
+  if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
   tc_meta_free(meta);
   return rc == TB_OK ? TB_OK
                      : tb_fail(diag, rc, "%s", rc == TB_NOMEM ? "recovery: no memory" : why.text);

@@ -144,10 +144,11 @@ static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
 
   struct tc__file *file = stream->open;
   if (gen != stream->abandoned_gen && (file == NULL || !file->segment->in_gen) &&
-      tc__told_of(stream, gen, item->seq) > 0)
+      tc__reported_of(stream, gen, item->seq) > 0)
     stays_given_up(sealer, stream, gen);
   if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
-    return tc__batch_was_told(stream, item) ? TB_OK : tc__losses_add_late(&stream->losses, item);
+    return tc__batch_was_reported(stream, item) ? TB_OK
+                                                : tc__losses_add_late(&stream->losses, item);
   /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
    * try that went no further. */
   if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
@@ -219,8 +220,8 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
               loss.first_gen, why);
   if (!note_loss) return TB_OK;
   stream->abandoned_gen = loss.first_gen;
-  if (tc__loss_was_told(stream, &loss)) return TB_OK;
-  tc__tell_lost(sealer, stream, &loss, why);
+  if (tc__loss_was_reported(stream, &loss)) return TB_OK;
+  tc__report_lost(sealer, stream, &loss, why);
   return tc__losses_add(&stream->losses, &loss);
 }
 
@@ -297,14 +298,14 @@ static uint64_t less(uint64_t all, uint64_t part) {
 }
 
 /* Of a generation that was given up here as well, what had been sent is told: each batch when it came. */
-static struct tc__loss loss_told(const struct tc__stream *stream,
-                                 const Tracecollect__V1__Loss *told, uint64_t seq) {
-  bool known = told->first_gen != 0 && told->first_gen == stream->abandoned_gen;
-  struct tc__loss loss = { .first_gen = told->first_gen,
-                           .last_gen = told->last_gen,
-                           .batches = less(told->batches, known ? told->sent_batches : 0),
-                           .bytes = less(told->bytes, known ? told->sent_bytes : 0),
-                           .reason = (uint32_t)told->reason,
+static struct tc__loss loss_reported(const struct tc__stream *stream,
+                                     const Tracecollect__V1__Loss *reported, uint64_t seq) {
+  bool known = reported->first_gen != 0 && reported->first_gen == stream->abandoned_gen;
+  struct tc__loss loss = { .first_gen = reported->first_gen,
+                           .last_gen = reported->last_gen,
+                           .batches = less(reported->batches, known ? reported->sent_batches : 0),
+                           .bytes = less(reported->bytes, known ? reported->sent_bytes : 0),
+                           .reason = (uint32_t)reported->reason,
                            .seq = seq };
 
   if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* ours to say */
@@ -318,20 +319,20 @@ static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
   struct tp_allocator heap;
 
   tp_allocator_init(&heap);
-  Tracecollect__V1__Loss *told =
+  Tracecollect__V1__Loss *reported =
       tracecollect__v1__loss__unpack(&heap.allocator, item->len, item->payload);
-  if (told == NULL && heap.is_short) return fail_memory(diag);
-  if (told != NULL) {
-    loss = loss_told(stream, told, item->seq);
+  if (reported == NULL && heap.is_short) return fail_memory(diag);
+  if (reported != NULL) {
+    loss = loss_reported(stream, reported, item->seq);
     stream->counters.last_loss = loss.reason;
-    tracecollect__v1__loss__free_unpacked(told, NULL);
+    tracecollect__v1__loss__free_unpacked(reported, NULL);
   }
   /* What lies open was abandoned by the agent; its loss is what it tells here. */
   TB_TRY(tc__quarantine_open(sealer, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
-  if (!tc__loss_was_told(stream, &loss)) {
+  if (!tc__loss_was_reported(stream, &loss)) {
     TB_TRY(tc__losses_add(&stream->losses, &loss));
-    tc__tell_lost(sealer, stream, &loss, "");
+    tc__report_lost(sealer, stream, &loss, "");
   }
   stream->abandoned_gen = 0;
   if (stream->open != NULL) seal_open(sealer, stream);
@@ -396,17 +397,17 @@ static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *ite
   struct tp_allocator heap;
 
   tp_allocator_init(&heap);
-  Tracecollect__V1__Close *told =
+  Tracecollect__V1__Close *reported =
       tracecollect__v1__close__unpack(&heap.allocator, item->len, item->payload);
   *out_ended = "clean";
-  if (told == NULL) return heap.is_short ? fail_memory(diag) : TB_OK;
-  if (strcmp(told->reason, "exec") == 0) *out_ended = "exec";
-  if (told->counters != NULL) {
-    stream->counters.produced_batches = told->counters->produced_batches;
-    stream->counters.produced_bytes = told->counters->produced_bytes;
+  if (reported == NULL) return heap.is_short ? fail_memory(diag) : TB_OK;
+  if (strcmp(reported->reason, "exec") == 0) *out_ended = "exec";
+  if (reported->counters != NULL) {
+    stream->counters.produced_batches = reported->counters->produced_batches;
+    stream->counters.produced_bytes = reported->counters->produced_bytes;
     stream->counters.spool_batches = stream->counters.spool_bytes = 0;
   }
-  tracecollect__v1__close__free_unpacked(told, NULL);
+  tracecollect__v1__close__free_unpacked(reported, NULL);
   return TB_OK;
 }
 
@@ -477,7 +478,7 @@ tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, u
   TB_TRY(tc__seal_border(sealer, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
-    /* By this number the loss is known, if a crash brings these records again (archiver_told.c). */
+    /* By this number the loss is known, if a crash brings these records again (archiver_reported.c). */
     TB_TRY(tc__quarantine_open(sealer, stream, "its end did not come in time", true,
                                file->segment->now.first_seq, diag));
   } else if (file != NULL) { /* a younger one: only what lies before it is meant */

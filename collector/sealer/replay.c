@@ -95,8 +95,8 @@ static tb_rc adopt(struct tc_sealer *sealer, struct tc__stream *stream, const tc
   settled->abandoned_gen = stream->abandoned_gen = 0; /* one before it */
   stream->last_gen = last->gen;
   stream->last_seq = last->last_seq;
-  stream->losses.n = stream->told.n = 0; /* those that came before it stand in it */
-  TB_TRY(tc__told_by(stream, meta));
+  stream->losses.n = stream->reported.n = 0; /* those that came before it stand in it */
+  TB_TRY(tc__reported_by(stream, meta));
   *out_skip_to = last->last_seq;
   return tc__settle(sealer, stream);
 }
@@ -221,7 +221,8 @@ tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, ui
 
   *out_skip_to = 0;
   assert(stream != NULL);
-  if (kind != TP_HEADER) TB_TRY(tc__learn_told(sealer, stream, diag)); /* of an idle one: nothing */
+  if (kind != TP_HEADER)
+    TB_TRY(tc__learn_reported(sealer, stream, diag)); /* of an idle one: nothing */
   if (kind == TP_BATCH && (stream->open == NULL || !stream->open->segment->in_gen)) {
     char day[TC_DAY_BYTES];
     tc_day(wall_ns, day);
@@ -250,7 +251,7 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
   struct tc__stream *stream = tc__sealer_stream(sealer, ref);
 
   assert(stream != NULL);
-  TB_TRY(tc__learn_told(sealer, stream, diag));
+  TB_TRY(tc__learn_reported(sealer, stream, diag));
   tc__note_as(sealer, TC_ERROR, ref,
               "stream=%s seq=%" PRIu64 "..%" PRIu64
               ": these records are damaged in the log; their generations are lost",
@@ -265,7 +266,7 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
   TB_TRY(tc__quarantine_open(sealer, stream, "records of it are damaged in the log", true, last_seq,
                              diag));
   stream->run_broken = stream->damaged = true;
-  return tc__loss_was_told(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
+  return tc__loss_was_reported(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
 }
 
 /* What recovery found out must not be found out again: the damaged file goes, and its gap would be a

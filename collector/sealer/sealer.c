@@ -163,7 +163,7 @@ static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
     unlinkat(sealer->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
   free(stream->losses.items);
-  free(stream->told.items);
+  free(stream->reported.items);
   free(stream);
 }
 

@@ -242,7 +242,7 @@ static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag
   if (rc == TB_OK) tc_wait_wrote(&sealer->wait);
   if (!tc_rc_is_short(rc)) sealer->short_mono_ns = 0;
   if (rc == TB_OK || rc == TB_AGAIN) {
-    sealer->told_failed = false;
+    sealer->reported_failed = false;
     return;
   }
   uint64_t now = tc_mono_ns();
@@ -250,14 +250,14 @@ static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag
   wait_for(sealer, tc_shortage_of(rc, sealer->opt.dirs->state), diag);
   if (tc_rc_is_full(rc) && tc_reserve_release(&sealer->reserve))
     tc__note_as(sealer, TC_ERROR, 0, "disk: full; the reserve is used up to seal what is acked");
-  if (tc_rc_is_full(rc) || sealer->told_failed) return;
+  if (tc_rc_is_full(rc) || sealer->reported_failed) return;
   if (tc_rc_is_short(rc) && sealer->short_mono_ns == 0) sealer->short_mono_ns = now;
   if (tc_rc_is_short(rc) && now - sealer->short_mono_ns < SHORTAGE_NS) return;
-  sealer->told_failed = true; /* but if there is no memory to say it */
+  sealer->reported_failed = true; /* but if there is no memory to say it */
   for (unsigned loop = 0; loop < sealer->opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    sealer->told_failed &= tc_reply_queue_put(&sealer->replies, reply);
+    sealer->reported_failed &= tc_reply_queue_put(&sealer->replies, reply);
   }
 }
 

@@ -243,10 +243,10 @@ tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *
   if (sealer->verdicts == NULL || most == 0) return TB_OK;
   if (tc__catalog_takes_rows(sealer) && tc_catalog_begin(sealer->catalog, &words) != TB_OK)
     TB_TRY(tc__catalog_failed(sealer, &words, diag));
-  tb_rc rc = apply_verdicts(sealer, most, &folders, &unsynced, diag), told = TB_OK;
+  tb_rc rc = apply_verdicts(sealer, most, &folders, &unsynced, diag), reported = TB_OK;
   if (sync_folders(sealer, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
-    told = tc__catalog_failed(sealer, &unsynced, diag);
+    reported = tc__catalog_failed(sealer, &unsynced, diag);
   else if (tc__catalog_takes_rows(sealer) && tc_catalog_commit(sealer->catalog, &words) != TB_OK)
-    told = tc__catalog_failed(sealer, &words, diag);
-  return rc != TB_OK ? rc : told;
+    reported = tc__catalog_failed(sealer, &words, diag);
+  return rc != TB_OK ? rc : reported;
 }

@@ -22,9 +22,9 @@ struct sums {
   uint64_t spans[STATES], total_ns[STATES], at_least[STATES]; /* at_least: of spans, began unseen */
 };
 
-static void add(struct sums *sums, const struct to_news *news) {
-  for (unsigned i = 0; i < news->threads; i++) {
-    const struct to_thread_change *change = &news->thread[i];
+static void add(struct sums *sums, const struct to_effects *effects) {
+  for (unsigned i = 0; i < effects->threads; i++) {
+    const struct to_thread_change *change = &effects->thread[i];
     sums->spans[change->from]++;
     sums->total_ns[change->from] += change->lasted_ns;
     sums->at_least[change->from] += change->lower_bound;
@@ -37,14 +37,14 @@ static tb_rc read_trace(struct tb_mem *mem, struct to_part *part, struct sums *s
   const struct to_event *ev;
   struct to_model *model;
   struct to_pull *pull;
-  struct to_news news;
+  struct to_effects effects;
 
   TB_TRY(to_model_new(mem, &model));
   tb_rc rc = to_pull_new(mem, NULL, TO_READER_BYTES_STAY, to_part_source(part), diag, &pull);
   if (rc == TB_OK) {
     while ((rc = to_pull_next(pull, &ev, &gen)) == TB_OK) {
-      if ((rc = to_model_event(model, gen, ev, &news)) != TB_OK) break;
-      add(sums, &news);
+      if ((rc = to_model_event(model, gen, ev, &effects)) != TB_OK) break;
+      add(sums, &effects);
     }
     to_pull_free(pull);
   }

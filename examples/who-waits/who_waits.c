@@ -63,14 +63,14 @@ static tb_rc events(void *self, const struct to_generation *gen, const struct to
 
   for (; n > 0; n--, ev++) {
     struct to_goroutine sleeper;
-    struct to_news news;
+    struct to_effects effects;
     char waker[80];
     bool known = ev->type == TW_EV_GO_UNBLOCK &&
                  to_model_goroutine(a->model, (int64_t)ev->args[0], &sleeper);
-    TB_TRY(to_model_event(a->model, gen, ev, &news));
-    if (!known || !news.ends) continue;
+    TB_TRY(to_model_event(a->model, gen, ev, &effects));
+    if (!known || !effects.ends) continue;
     name_waker(gen, to_event_stack(ev), waker, sizeof waker);
-    add(a, sleeper.reason, waker, news.lasted_ns);
+    add(a, sleeper.reason, waker, effects.lasted_ns);
   }
   return TB_OK;
 }

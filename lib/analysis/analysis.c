@@ -11,9 +11,9 @@ enum { REPORT_CHUNK_BYTES = 16 << 10 };
 
 static const struct {
   const char *name, *about;
-  const struct to_study *study;
+  const struct to_analysis_ops *ops;
 } analyses[TO_ANALYSIS_KINDS] = {
-#define TO_ANALYSIS(ID, name, about) [TO_ANALYSIS_##ID] = { #name, about, &to__study_##name },
+#define TO_ANALYSIS(ID, name, about) [TO_ANALYSIS_##ID] = { #name, about, &to__analysis_##name },
 #include "analysis/analyses.def"
 #undef TO_ANALYSIS
 };
@@ -45,7 +45,7 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   to_stack_table_init(&a->stacks, mem, config->stacks_max);
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
   for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) {
-    tb_rc rc = analyses[i].study->init(a);
+    tb_rc rc = analyses[i].ops->init(a);
     if (rc != TB_OK) {
       to_analyses_free(a);
       return rc;
@@ -57,7 +57,7 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
 
 void to_analyses_free(struct to_analyses *a) {
   if (a == NULL) return;
-  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].study->fini(a);
+  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].ops->fini(a);
   tb_arena_fini(&a->report_arena);
   to_stack_table_fini(&a->stacks);
   to_windows_fini(&a->windows);
@@ -79,14 +79,14 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
 
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  uint64_t wanted = TO_STUDY_EVENT(SYNC) | a->watch.events;
+  uint64_t wanted = TO_ANALYSIS_EVENT(SYNC) | a->watch.events;
 
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) wanted |= analyses[k].study->events;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) wanted |= analyses[k].ops->events;
   for (const struct to_event *ev = events; ev < events + n; ev++) {
     if (ev->type >= 64 || (wanted >> ev->type & 1) == 0) continue;
     if (ev->type == TW_EV_SYNC) note_generation(a, gen);
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-      if (analyses[k].study->events >> ev->type & 1) TB_TRY(analyses[k].study->event(a, gen, ev));
+      if (analyses[k].ops->events >> ev->type & 1) TB_TRY(analyses[k].ops->event(a, gen, ev));
     if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
   }
   return TB_OK;
@@ -126,7 +126,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
 
 void to_analyses_epoch(struct to_analyses *a) {
   a->in_epoch = false;
-  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].study->epoch(a);
+  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].ops->epoch(a);
 }
 
 void to_analyses_clock(struct to_analyses *a, to_ns trace_ns, uint64_t wall_ns) {
@@ -169,7 +169,7 @@ tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum
     .events = view.stretch.events,
     .epochs = a->epochs,
   };
-  TB_TRY(analyses[kind].study->report(a, &view, rows_max));
+  TB_TRY(analyses[kind].ops->report(a, &view, rows_max));
   *out = &a->report;
   return TB_OK;
 }

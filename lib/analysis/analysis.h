@@ -143,19 +143,19 @@ struct to_report {
 };
 
 /* What an analysis sees happen, for whoever wants to hear of it at once. */
-enum to_happening {
+enum to_span_event {
   TO_SYSCALL_BLOCKED, /* a call has lost its P and goes on */
   TO_SYSCALL_LONG,    /* to_analyses_overdue() found it open */
   TO_SYSCALL_ENDED,   /* one that had lost its P, or was at least syscall_ns long */
   TO_WORLD_RESTARTED,
 };
 struct to_span {
-  enum to_happening what;
+  enum to_span_event what;
   to_ns begin, end; /* end: now, where it goes on */
   int64_t goroutine, thread;
   bool blocked;                     /* the call lost its P */
   bool lower_bound;                 /* it began before the first sync */
-  bool told;                        /* TO_SYSCALL_ENDED: as TO_SYSCALL_LONG before */
+  bool reported;                    /* TO_SYSCALL_ENDED: as TO_SYSCALL_LONG before */
   const struct to_callstack *stack; /* valid as long as the analyses; NULL: not kept */
   struct to_string reason;          /* TO_WORLD_RESTARTED: as the trace says it, and canonical */
   const char *id;

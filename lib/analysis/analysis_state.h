@@ -19,7 +19,7 @@ struct to_call {
   to_ns begin;
   uint32_t row, stack; /* row: the series of its calls; the next one is for the blocked ones */
   bool open, lost_proc, lower_bound;
-  bool told; /* as being long */
+  bool reported; /* as being long */
 };
 
 struct to_syscall {
@@ -90,7 +90,7 @@ struct to_analyses {
   uint64_t clock_wall_ns;
 };
 
-struct to_study {
+struct to_analysis_ops {
   uint64_t events; /* bits of enum tw_event below 64 */
   tb_rc (*init)(struct to_analyses *a);
   void (*fini)(struct to_analyses *a);
@@ -98,11 +98,11 @@ struct to_study {
   void (*epoch)(struct to_analyses *a);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, size_t rows_max);
 };
-#define TO_STUDY_EVENT(ID) (UINT64_C(1) << TW_EV_##ID)
+#define TO_ANALYSIS_EVENT(ID) (UINT64_C(1) << TW_EV_##ID)
 
 void to__sum_join(struct to_sum *into, const struct to_sum *from);
 
-#define TO_ANALYSIS(ID, name, about) extern const struct to_study to__study_##name;
+#define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "analysis/analyses.def"
 #undef TO_ANALYSIS
 

@@ -12,49 +12,51 @@ struct packed_cell {
   uint32_t series;
 };
 
-void to_counters_init(struct to_counters *tally, struct tb_mem *mem) {
-  *tally = (struct to_counters){ .mem = mem };
-  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_init(&tally->hist[i], mem);
+void to_counters_init(struct to_counters *counters, struct tb_mem *mem) {
+  *counters = (struct to_counters){ .mem = mem };
+  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_init(&counters->hist[i], mem);
 }
 
-void to_counters_fini(struct to_counters *tally) {
-  if (tally->mem != NULL) {
-    tb_mem_give(tally->mem, tally->cell, tally->capacity * sizeof(*tally->cell));
-    tb_mem_give(tally->mem, tally->used, tally->capacity * sizeof(*tally->used));
+void to_counters_fini(struct to_counters *counters) {
+  if (counters->mem != NULL) {
+    tb_mem_give(counters->mem, counters->cell, counters->capacity * sizeof(*counters->cell));
+    tb_mem_give(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
   }
-  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_fini(&tally->hist[i]);
-  *tally = (struct to_counters){ 0 };
+  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_fini(&counters->hist[i]);
+  *counters = (struct to_counters){ 0 };
 }
 
-void to_counters_clear(struct to_counters *tally) {
-  for (size_t i = 0; i < tally->used_len; i++) tally->cell[tally->used[i]].count = 0;
-  tally->used_len = 0;
-  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_clear(&tally->hist[i]);
+void to_counters_clear(struct to_counters *counters) {
+  for (size_t i = 0; i < counters->used_len; i++) counters->cell[counters->used[i]].count = 0;
+  counters->used_len = 0;
+  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_clear(&counters->hist[i]);
 }
 
-tb_rc to_counters_reserve(struct to_counters *tally, size_t n) {
-  size_t capacity = tally->capacity < CAPACITY_MIN ? CAPACITY_MIN : tally->capacity;
+tb_rc to_counters_reserve(struct to_counters *counters, size_t n) {
+  size_t capacity = counters->capacity < CAPACITY_MIN ? CAPACITY_MIN : counters->capacity;
   void *block;
 
-  if (n <= tally->capacity) return TB_OK;
+  if (n <= counters->capacity) return TB_OK;
   while (capacity < n) capacity *= 2;
 
   /* Two blocks grow as one: used is worthless beyond capacity if the second fails. */
   void *used = NULL;
-  TB_TRY(tb_mem_take(tally->mem, capacity * sizeof(*tally->used), &used));
-  block = tally->cell;
-  tb_rc rc = tb_mem_resize(tally->mem, &block, tally->capacity * sizeof(*tally->cell),
-                           capacity * sizeof(*tally->cell));
+  TB_TRY(tb_mem_take(counters->mem, capacity * sizeof(*counters->used), &used));
+  block = counters->cell;
+  tb_rc rc = tb_mem_resize(counters->mem, &block, counters->capacity * sizeof(*counters->cell),
+                           capacity * sizeof(*counters->cell));
   if (rc != TB_OK) {
-    tb_mem_give(tally->mem, used, capacity * sizeof(*tally->used));
+    tb_mem_give(counters->mem, used, capacity * sizeof(*counters->used));
     return rc;
   }
-  tally->cell = block;
-  memset(tally->cell + tally->capacity, 0, (capacity - tally->capacity) * sizeof(*tally->cell));
-  if (tally->used_len > 0) memcpy(used, tally->used, tally->used_len * sizeof(*tally->used));
-  tb_mem_give(tally->mem, tally->used, tally->capacity * sizeof(*tally->used));
-  tally->used = used;
-  tally->capacity = capacity;
+  counters->cell = block;
+  memset(counters->cell + counters->capacity, 0,
+         (capacity - counters->capacity) * sizeof(*counters->cell));
+  if (counters->used_len > 0)
+    memcpy(used, counters->used, counters->used_len * sizeof(*counters->used));
+  tb_mem_give(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
+  counters->used = used;
+  counters->capacity = capacity;
   return TB_OK;
 }
 
@@ -87,23 +89,24 @@ tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from
   return TB_OK;
 }
 
-tb_rc to_counters_pack(const struct to_counters *tally, struct to_packed **out) {
+tb_rc to_counters_pack(const struct to_counters *counters, struct to_packed **out) {
   size_t buckets = 0, bytes;
   uint64_t n;
   struct to_packed *packed;
 
   for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
-    for (unsigned b = 0; to_histogram_next(&tally->hist[h], &b, &n); b++) buckets++;
-  bytes = sizeof(struct to_packed) + tally->used_len * sizeof(struct packed_cell) +
+    for (unsigned b = 0; to_histogram_next(&counters->hist[h], &b, &n); b++) buckets++;
+  bytes = sizeof(struct to_packed) + counters->used_len * sizeof(struct packed_cell) +
           buckets * sizeof(uint64_t);
-  TB_TRY(tb_mem_take(tally->mem, bytes, &packed));
-  *packed = (struct to_packed){ .bytes = bytes, .cells = tally->used_len, .buckets = buckets };
+  TB_TRY(tb_mem_take(counters->mem, bytes, &packed));
+  *packed = (struct to_packed){ .bytes = bytes, .cells = counters->used_len, .buckets = buckets };
   struct packed_cell *cell = (struct packed_cell *)(packed + 1);
-  for (size_t i = 0; i < tally->used_len; i++)
-    *cell++ = (struct packed_cell){ .cell = tally->cell[tally->used[i]], .series = tally->used[i] };
+  for (size_t i = 0; i < counters->used_len; i++)
+    *cell++ = (struct packed_cell){ .cell = counters->cell[counters->used[i]],
+                                    .series = counters->used[i] };
   uint64_t *word = (uint64_t *)cell;
   for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
-    for (unsigned b = 0; to_histogram_next(&tally->hist[h], &b, &n); b++)
+    for (unsigned b = 0; to_histogram_next(&counters->hist[h], &b, &n); b++)
       *word++ = ((uint64_t)h << BUCKET_BITS | b) << COUNT_BITS | n;
   *out = packed;
   return TB_OK;
@@ -122,17 +125,17 @@ tb_rc to_counters_merge_packed(struct to_counters *into, const struct to_packed 
   return TB_OK;
 }
 
-void to_counters_move(struct to_counters *tally, uint32_t series, uint32_t into) {
-  struct to_cell cell = tally->cell[series];
+void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t into) {
+  struct to_cell cell = counters->cell[series];
 
   if (cell.count == 0) return;
-  tally->cell[series].count = 0;
-  for (size_t i = 0; i < tally->used_len; i++)
-    if (tally->used[i] == series) {
-      tally->used[i] = tally->used[--tally->used_len];
+  counters->cell[series].count = 0;
+  for (size_t i = 0; i < counters->used_len; i++)
+    if (counters->used[i] == series) {
+      counters->used[i] = counters->used[--counters->used_len];
       break;
     }
-  merge_cell(tally, into, &cell);
+  merge_cell(counters, into, &cell);
 }
 
 void to_packed_free(struct to_packed *packed, struct tb_mem *mem) {

@@ -32,19 +32,19 @@ struct to_counters {
   struct to_histogram hist[TO_HISTOGRAMS_MAX];
 };
 
-void to_counters_init(struct to_counters *tally, struct tb_mem *mem);
-void to_counters_fini(struct to_counters *tally);  /* accepts a zeroed one */
-void to_counters_clear(struct to_counters *tally); /* keeps the memory */
+void to_counters_init(struct to_counters *counters, struct tb_mem *mem);
+void to_counters_fini(struct to_counters *counters);  /* accepts a zeroed one */
+void to_counters_clear(struct to_counters *counters); /* keeps the memory */
 /* Makes room for series 0 to n-1. */
-TB_MUST tb_rc to_counters_reserve(struct to_counters *tally, size_t n);
+TB_MUST tb_rc to_counters_reserve(struct to_counters *counters, size_t n);
 
-static inline void to_counters_add(struct to_counters *tally, uint32_t series, to_ns begin,
+static inline void to_counters_add(struct to_counters *counters, uint32_t series, to_ns begin,
                                    to_ns end, uint32_t tag, bool lower_bound) {
-  struct to_cell *cell = &tally->cell[series];
+  struct to_cell *cell = &counters->cell[series];
   uint64_t ns = (uint64_t)end - (uint64_t)begin;
 
   if (cell->count++ == 0) {
-    tally->used[tally->used_len++] = series;
+    counters->used[counters->used_len++] = series;
     *cell = (struct to_cell){ .count = 1, .since = begin, .tag = tag };
   }
   cell->total_ns += ns;
@@ -60,7 +60,7 @@ static inline void to_counters_add(struct to_counters *tally, uint32_t series, t
 TB_MUST tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from);
 
 /* Counts what was series as part of into from now on. */
-void to_counters_move(struct to_counters *tally, uint32_t series, uint32_t into);
+void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t into);
 
 /* One block: what it takes is in bytes. */
 struct to_packed {
@@ -68,7 +68,7 @@ struct to_packed {
   size_t cells, buckets;
   /* struct packed_cell[cells], uint64_t[buckets] */
 };
-TB_MUST tb_rc to_counters_pack(const struct to_counters *tally, struct to_packed **out);
+TB_MUST tb_rc to_counters_pack(const struct to_counters *counters, struct to_packed **out);
 TB_MUST tb_rc to_counters_merge_packed(struct to_counters *into, const struct to_packed *from);
 void to_packed_free(struct to_packed *packed, struct tb_mem *mem); /* accepts NULL */
 

@@ -244,7 +244,7 @@ static void begin_call(const struct to_model *model, struct goroutine *g, uint64
   g->blocked = false;
 }
 
-static void note_blocked(struct goroutine *g, int64_t m, struct to_news *out) {
+static void note_blocked(struct goroutine *g, int64_t m, struct to_effects *out) {
   if (g->blocked) return;
   g->blocked = true;
   out->syscall_blocked = true;
@@ -254,7 +254,7 @@ static void note_blocked(struct goroutine *g, int64_t m, struct to_news *out) {
 }
 
 /* A thread that sits in a call has lost its proc. */
-static void lose_proc(struct to_model *model, struct thread *t, struct to_news *out) {
+static void lose_proc(struct to_model *model, struct thread *t, struct to_effects *out) {
   struct goroutine *g = t->g == TO_NONE ? NULL : find(&model->goroutines, t->g);
 
   if (g != NULL && g->state == TO_GO_SYSCALL) note_blocked(g, t->id, out);
@@ -275,7 +275,7 @@ static int64_t thread_of(const struct to_event *ev, uint8_t to) {
 
 static tb_rc move_goroutine(struct to_model *model, const struct to_generation *gen,
                             const struct to_event *ev, const struct to_transition *tr,
-                            struct to_news *out) {
+                            struct to_effects *out) {
   struct goroutine *g;
 
   if (tr->id == TO_NONE) return TB_OK;
@@ -300,7 +300,7 @@ static tb_rc move_goroutine(struct to_model *model, const struct to_generation *
 /* --- procs --------------------------------------------------------------------------------------- */
 
 static tb_rc move_proc(struct to_model *model, const struct to_event *ev,
-                       const struct to_transition *tr, struct to_news *out) {
+                       const struct to_transition *tr, struct to_effects *out) {
   struct proc *p;
   struct thread *t;
 
@@ -364,10 +364,10 @@ struct watched {
 static void watch_threads(const struct to_model *model, const struct to_event *ev,
                           const struct to_transition *tr, struct watched *out) {
   bool steal = ev->type == TW_EV_PROC_STEAL && (int64_t)ev->args[2] != ev->m;
-  bool news = tr->from != TO_GO_UNDETERMINED; /* the same number for a proc */
+  bool effects = tr->from != TO_GO_UNDETERMINED; /* the same number for a proc */
 
-  *out = (struct watched){ .m = { news ? ev->m : TO_NONE,
-                                  news && steal ? (int64_t)ev->args[2] : TO_NONE } };
+  *out = (struct watched){ .m = { effects ? ev->m : TO_NONE,
+                                  effects && steal ? (int64_t)ev->args[2] : TO_NONE } };
   for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
     const struct thread *t = out->m[i] == TO_NONE ? NULL : find(&model->threads, out->m[i]);
     if (t != NULL)
@@ -377,8 +377,8 @@ static void watch_threads(const struct to_model *model, const struct to_event *e
   }
 }
 
-static void tell_threads(const struct to_model *model, const struct to_event *ev,
-                         const struct watched *watched, struct to_news *out) {
+static void report_threads(const struct to_model *model, const struct to_event *ev,
+                           const struct watched *watched, struct to_effects *out) {
   for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
     struct thread *t = watched->m[i] == TO_NONE ? NULL : find(&model->threads, watched->m[i]);
     if (t == NULL) continue;
@@ -396,8 +396,8 @@ static void tell_threads(const struct to_model *model, const struct to_event *ev
   }
 }
 
-static void tell_generation(struct to_model *model, const struct to_generation *gen,
-                            struct to_news *out) {
+static void report_generation(struct to_model *model, const struct to_generation *gen,
+                              struct to_effects *out) {
   out->generation_ends = model->in_gen;
   model->in_gen = gen == NULL ? TB_NO_GEN : to_generation_number(gen);
   out->generation_begins = model->in_gen;
@@ -405,16 +405,16 @@ static void tell_generation(struct to_model *model, const struct to_generation *
 }
 
 tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
-                     const struct to_event *ev, struct to_news *out) {
+                     const struct to_event *ev, struct to_effects *out) {
   struct to_duration lasted;
   struct to_transition tr;
   struct watched watched;
 
   TB_TRY(to_durations_event(&model->durations, ev, &lasted));
-  *out = (struct to_news){ .ends = lasted.known,
-                           .lasted_ns = lasted.ns,
-                           .lower_bound = lasted.lower_bound,
-                           .stolen_from = TO_NONE };
+  *out = (struct to_effects){ .ends = lasted.known,
+                              .lasted_ns = lasted.ns,
+                              .lower_bound = lasted.lower_bound,
+                              .stolen_from = TO_NONE };
   tb_mem_give(model->mem, model->last_label, model->last_label_len);
   model->last_label = NULL;
   model->last_label_len = 0;
@@ -424,13 +424,13 @@ tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
     watch_threads(model, ev, &tr, &watched);
     TB_TRY(tr.resource == TO_RESOURCE_PROC ? move_proc(model, ev, &tr, out)
                                            : move_goroutine(model, gen, ev, &tr, out));
-    tell_threads(model, ev, &watched, out);
+    report_threads(model, ev, &watched, out);
     break;
   case TO_KIND_METRIC:
     if (to_event_metric(ev) == TO_METRIC_GOMAXPROCS)
       model->gomaxprocs = out->gomaxprocs = ev->args[0];
     break;
-  case TO_KIND_SYNC: tell_generation(model, gen, out); break;
+  case TO_KIND_SYNC: report_generation(model, gen, out); break;
   case TO_KIND_STACK_SAMPLE: out->context_mismatch = is_mismatch(model, ev); break;
   case TO_KIND_LABEL: {
     struct goroutine *g = find(&model->goroutines, ev->g);

@@ -3,7 +3,7 @@
  *
  *   static tb_rc events(void *self, const struct to_generation *gen, const struct to_event *ev, size_t n) {
  *     for (; n > 0; n--, ev++) {
- *       struct to_news news;
+ *       struct to_effects news;
  *       TB_TRY(to_model_event(model, gen, ev, &news));   -- then ask to_model_goroutine() and friends
  *     }
  *     return TB_OK;
@@ -59,7 +59,7 @@ struct to_thread_change {
 };
 enum { TO_THREAD_CHANGES_MAX = 2 }; /* a steal changes two */
 
-struct to_news {
+struct to_effects {
   /* Of the goroutine's or proc's state, the range, region or task that the event ends. */
   bool ends;
   bool lower_bound;
@@ -86,7 +86,7 @@ struct to_news {
 
 /* Every event of the stream, in order; gen as the sink got it. */
 TB_MUST tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
-                             const struct to_event *ev, struct to_news *out);
+                             const struct to_event *ev, struct to_effects *out);
 
 struct to_goroutine {
   int64_t id;

@@ -195,8 +195,8 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-static void tell(const struct to_analyses *a, const struct to_stw_stop *stop,
-                 const struct to_event *end) {
+static void report(const struct to_analyses *a, const struct to_stw_stop *stop,
+                   const struct to_event *end) {
   const struct to_stw_kind *kind = &a->stw.kind[stop->kind];
   struct to_span span = { .what = TO_WORLD_RESTARTED,
                           .begin = stop->begin,
@@ -222,7 +222,7 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   s->stops--;
   memmove(&s->stop[i - 1], &s->stop[i], (s->stops - (i - 1)) * sizeof(*s->stop));
   s->kind[stop.kind].open--;
-  if (a->watch.span != NULL) tell(a, &stop, ev);
+  if (a->watch.span != NULL) report(a, &stop, ev);
 
   TB_TRY(find_who(a, stop.g, stop.kind, ev->time, &who));
   const struct to_stw_kind *kind = &s->kind[stop.kind];
@@ -397,10 +397,11 @@ static tb_rc stw_report(struct to_analyses *a, const struct to_view *view, size_
   return report_stoppers(a, view, rows_max);
 }
 
-const struct to_study to__study_stw = {
-  .events = TO_STUDY_EVENT(STW_BEGIN) | TO_STUDY_EVENT(STW_END) | TO_STUDY_EVENT(PROC_START) |
-            TO_STUDY_EVENT(PROC_STOP) | TO_STUDY_EVENT(PROC_STEAL) | TO_STUDY_EVENT(PROC_STATUS) |
-            TO_STUDY_EVENT(SYNC),
+const struct to_analysis_ops to__analysis_stw = {
+  .events = TO_ANALYSIS_EVENT(STW_BEGIN) | TO_ANALYSIS_EVENT(STW_END) |
+            TO_ANALYSIS_EVENT(PROC_START) | TO_ANALYSIS_EVENT(PROC_STOP) |
+            TO_ANALYSIS_EVENT(PROC_STEAL) | TO_ANALYSIS_EVENT(PROC_STATUS) |
+            TO_ANALYSIS_EVENT(SYNC),
   .init = stw_init,
   .fini = stw_fini,
   .event = stw_event,

@@ -136,14 +136,14 @@ static tb_rc begin_call(struct to_analyses *a, const struct to_generation *gen, 
   call->open = true;
   call->lost_proc = false;
   call->lower_bound = false;
-  call->told = false;
+  call->reported = false;
   s->last = call;
   return TB_OK;
 }
 
 /* Out of line: it happens to few calls. */
-static __attribute__((noinline)) void tell(struct to_analyses *a, const struct to_call *call,
-                                           enum to_happening what, to_ns end, bool blocked) {
+static __attribute__((noinline)) void report(struct to_analyses *a, const struct to_call *call,
+                                             enum to_span_event what, to_ns end, bool blocked) {
   struct to_span span = { .what = what,
                           .begin = call->begin,
                           .end = end,
@@ -151,7 +151,7 @@ static __attribute__((noinline)) void tell(struct to_analyses *a, const struct t
                           .thread = call->m,
                           .blocked = blocked,
                           .lower_bound = call->lower_bound,
-                          .told = call->told,
+                          .reported = call->reported,
                           .stack = to_stack_table_stack(&a->stacks, call->stack) };
 
   a->watch.span(a->watch.self, &span);
@@ -164,7 +164,7 @@ static tb_rc end_call(struct to_analyses *a, int64_t m, to_ns end, bool blocked)
   call->open = false;
   a->syscall.open--;
   if (a->watch.span != NULL && (blocked || end - call->begin >= a->watch.syscall_ns))
-    tell(a, call, TO_SYSCALL_ENDED, end, blocked);
+    report(a, call, TO_SYSCALL_ENDED, end, blocked);
 
   struct to_windows *w = &a->windows;
   TB_TRY(to_windows_record(w, a->syscall.calls_hist, call->begin, end));
@@ -192,7 +192,7 @@ static void lose_proc(struct to_analyses *a, int64_t m, to_ns now) {
   struct to_call *call = find_open(&a->syscall, m);
 
   if (call == NULL) return;
-  if (a->watch.span != NULL && !call->lost_proc) tell(a, call, TO_SYSCALL_BLOCKED, now, true);
+  if (a->watch.span != NULL && !call->lost_proc) report(a, call, TO_SYSCALL_BLOCKED, now, true);
   call->lost_proc = true;
 }
 
@@ -243,9 +243,9 @@ void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
   for (size_t i = 0; i < a->syscall.places; i++) {
     struct to_call *call = &a->syscall.call[i];
 
-    if (call->m == TO_NONE || !call->open || call->told || now - call->begin < age_ns) continue;
-    tell(a, call, TO_SYSCALL_LONG, now, call->lost_proc);
-    call->told = true;
+    if (call->m == TO_NONE || !call->open || call->reported || now - call->begin < age_ns) continue;
+    report(a, call, TO_SYSCALL_LONG, now, call->lost_proc);
+    call->reported = true;
   }
 }
 
@@ -358,12 +358,12 @@ static tb_rc syscall_report(struct to_analyses *a, const struct to_view *view, s
   return report_blocked_now(a, rows_max);
 }
 
-const struct to_study to__study_syscall = {
-  .events = TO_STUDY_EVENT(GO_SYSCALL_BEGIN) | TO_STUDY_EVENT(GO_SYSCALL_END) |
-            TO_STUDY_EVENT(GO_SYSCALL_END_BLOCKED) | TO_STUDY_EVENT(GO_CREATE_SYSCALL) |
-            TO_STUDY_EVENT(GO_DESTROY_SYSCALL) | TO_STUDY_EVENT(GO_STATUS) |
-            TO_STUDY_EVENT(GO_STATUS_STACK) | TO_STUDY_EVENT(PROC_STOP) |
-            TO_STUDY_EVENT(PROC_STEAL),
+const struct to_analysis_ops to__analysis_syscall = {
+  .events = TO_ANALYSIS_EVENT(GO_SYSCALL_BEGIN) | TO_ANALYSIS_EVENT(GO_SYSCALL_END) |
+            TO_ANALYSIS_EVENT(GO_SYSCALL_END_BLOCKED) | TO_ANALYSIS_EVENT(GO_CREATE_SYSCALL) |
+            TO_ANALYSIS_EVENT(GO_DESTROY_SYSCALL) | TO_ANALYSIS_EVENT(GO_STATUS) |
+            TO_ANALYSIS_EVENT(GO_STATUS_STACK) | TO_ANALYSIS_EVENT(PROC_STOP) |
+            TO_ANALYSIS_EVENT(PROC_STEAL),
   .init = syscall_init,
   .fini = syscall_fini,
   .event = syscall_event,

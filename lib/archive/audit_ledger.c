@@ -146,8 +146,8 @@ static bool adds_up(const struct page *page) {
   return found.batches == b->produced.batches && found.bytes == b->produced.bytes;
 }
 
-static void tell(const struct page *page, bool live, void (*problem)(void *self, const char *text),
-                 void *self) {
+static void report(const struct page *page, bool live,
+                   void (*problem)(void *self, const char *text), void *self) {
   const struct tc_audited_accounting *b = &page->books;
   const struct {
     const char *name;
@@ -195,9 +195,9 @@ static struct page living_page(const struct tc_ledger_live *live, const struct k
   struct page page = page_of(live->stream, cut->produced, kept);
 
   page.books.open = cut->open;
-  if (cut->told.batches <= cut->produced.batches && cut->told.bytes <= cut->produced.bytes)
-    page.books.spooled = (struct tc_sum){ cut->produced.batches - cut->told.batches,
-                                          cut->produced.bytes - cut->told.bytes };
+  if (cut->reported.batches <= cut->produced.batches && cut->reported.bytes <= cut->produced.bytes)
+    page.books.spooled = (struct tc_sum){ cut->produced.batches - cut->reported.batches,
+                                          cut->produced.bytes - cut->reported.bytes };
   return page;
 }
 
@@ -207,7 +207,7 @@ static void close_page(const struct page *page, bool live,
   books_add(live ? &out->live : &out->closed, &page->books);
   if (adds_up(page)) return;
   out->problems++;
-  tell(page, live, problem, self);
+  report(page, live, problem, self);
 }
 
 void tc_ledger_close(struct tc_ledger *ledger, void (*problem)(void *self, const char *text),

@@ -294,7 +294,7 @@ static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
     .cut = { .seq = number(stmt, 21),
              .settled_seq = number(stmt, 22),
              .produced = { number(stmt, 23), number(stmt, 24) },
-             .told = { number(stmt, 25), number(stmt, 26) },
+             .reported = { number(stmt, 25), number(stmt, 26) },
              .open = { number(stmt, 27), number(stmt, 28) } },
     .last_loss = (uint32_t)number(stmt, 29),
     .newest_wall_ns = number(stmt, 30),

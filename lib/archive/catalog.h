@@ -52,7 +52,7 @@ static inline void tc_sum_add(struct tc_sum *sum, struct tc_sum more) {
  * what the metas have of those up to settled_seq, and `open`, which the collector had beyond. */
 struct tc_stream_cut {
   uint64_t seq, settled_seq; /* seq 0: none yet */
-  struct tc_sum produced, told, open;
+  struct tc_sum produced, reported, open;
 };
 
 struct tc_stream_row {

@@ -59,7 +59,7 @@ static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, u
   return false;
 }
 
-static void tell(const struct rebuild *rebuild, const char *text) {
+static void report(const struct rebuild *rebuild, const char *text) {
   if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
 }
 
@@ -68,7 +68,7 @@ static void leave_folder(void *self, const char *text) {
   char words[480];
 
   snprintf(words, sizeof words, "%s; what is not seen of it is left out of the catalog", text);
-  tell(rebuild, words);
+  report(rebuild, words);
   rebuild->done.unread++;
 }
 
@@ -84,7 +84,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s: %s", file->path, why.text);
   if (rc != TB_OK) {
     snprintf(text, sizeof text, "%s: left out of the catalog: %s", file->path, why.text);
-    tell(rebuild, text);
+    report(rebuild, text);
     rebuild->done.unread += rc != TB_CORRUPT;
     return TB_OK;
   }

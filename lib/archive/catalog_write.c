@@ -158,9 +158,12 @@ tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row
       " cut_told_batches = ?16, cut_told_bytes = ?17, cut_open_batches = ?18, cut_open_bytes = ?19,"
       " last_loss = ?20";
   const uint64_t numbers[] = {
-    row->acked_seq,          row->produced_batches, row->produced_bytes,  row->spool_bytes,
-    row->go_version,         row->cut.seq,          row->cut.settled_seq, row->cut.produced.batches,
-    row->cut.produced.bytes, row->cut.told.batches, row->cut.told.bytes,  row->cut.open.batches,
+    row->acked_seq,          row->produced_batches,
+    row->produced_bytes,     row->spool_bytes,
+    row->go_version,         row->cut.seq,
+    row->cut.settled_seq,    row->cut.produced.batches,
+    row->cut.produced.bytes, row->cut.reported.batches,
+    row->cut.reported.bytes, row->cut.open.batches,
     row->cut.open.bytes,     row->last_loss,
   };
   sqlite3_stmt *stmt;

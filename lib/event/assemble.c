@@ -131,22 +131,22 @@ static tb_rc add_events(struct to_generation *gen, const struct tw_batch *batch,
   void *block;
   struct to_batch *added;
 
-  TB_TRY(tb_map_put(&gen->lane_by_thread, (uint64_t)batch->thread, &place, &fresh));
+  TB_TRY(tb_map_put(&gen->place_by_thread, (uint64_t)batch->thread, &place, &fresh));
   if (fresh) {
-    TB_TRY(to__vec_add(gen->mem, &gen->lanes, sizeof(struct to_lane), &block));
-    *(struct to_lane *)block = (struct to_lane){ .thread = batch->thread };
-    *place = gen->lanes.count - 1;
+    TB_TRY(to__vec_add(gen->mem, &gen->threads, sizeof(struct to_thread_batches), &block));
+    *(struct to_thread_batches *)block = (struct to_thread_batches){ .thread = batch->thread };
+    *place = gen->threads.count - 1;
   }
-  struct to_lane *lane = (struct to_lane *)gen->lanes.items + *place;
+  struct to_thread_batches *batches = (struct to_thread_batches *)gen->threads.items + *place;
   TB_TRY(tb_arena_take(&gen->batches, sizeof(struct to_batch), &added));
   *added = (struct to_batch){
     .data = batch->data, .end = batch->data + batch->len, .time = batch->time, .offset = offset
   };
-  if (lane->last == NULL)
-    lane->first = added;
+  if (batches->last == NULL)
+    batches->first = added;
   else
-    lane->last->next = added;
-  lane->last = added;
+    batches->last->next = added;
+  batches->last = added;
   return TB_OK;
 }
 

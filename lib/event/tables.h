@@ -25,7 +25,7 @@ struct to_batch {
 };
 
 /* The batches of one thread, in the order they came. */
-struct to_lane {
+struct to_thread_batches {
   int64_t thread;
   struct to_batch *first, *last;
 };
@@ -59,8 +59,8 @@ struct to_generation {
 
   struct tb_arena bytes_arena; /* copies of batches that do not stay */
   struct tb_arena batches;     /* struct to_batch */
-  struct to_vec lanes;         /* struct to_lane, by first appearance */
-  struct tb_map lane_by_thread;
+  struct to_vec threads;       /* struct to_thread_batches, by first appearance */
+  struct tb_map place_by_thread;
   struct to_vec strings; /* struct to_string */
   struct to_ids string_ids;
   struct to_vec stacks; /* struct to_stack, as they came */

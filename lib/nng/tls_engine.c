@@ -56,7 +56,7 @@ struct nng_tls_engine_conn {
   struct tc_nng_tls *terms;
   char address[INET6_ADDRSTRLEN + 8]; /* and port */
   char refusal[160];                  /* why the peer's certificate was not taken */
-  bool verified, told;
+  bool verified, reported;
   STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
@@ -144,13 +144,13 @@ static int wire_create(BIO *bio) {
 /* --- connections ------------------------------------------------------------------------------- */
 
 /* Says once why this connection is over, in the words closest to the cause. */
-static void tell(nng_tls_engine_conn *conn) {
+static void report(nng_tls_engine_conn *conn) {
   const char *why = ERR_reason_error_string(ERR_peek_error());
   long verdict = SSL_get_verify_result(conn->ssl);
   char text[256];
 
-  if (conn->told) return;
-  conn->told = true;
+  if (conn->reported) return;
+  conn->reported = true;
   if (conn->refusal[0] != '\0')
     snprintf(text, sizeof text, "%s", conn->refusal);
   else if (verdict != X509_V_OK)
@@ -381,9 +381,9 @@ static int failed(nng_tls_engine_conn *conn, int answer) {
   case SSL_ERROR_WANT_WRITE: return NNG_EAGAIN;
   case SSL_ERROR_ZERO_RETURN: return NNG_ECONNRESET;
   case SSL_ERROR_SYSCALL: /* the stream ended; a peer that never said a word only looked at the port */
-    if (!conn->verified && SSL_get_state(conn->ssl) != TLS_ST_BEFORE) tell(conn);
+    if (!conn->verified && SSL_get_state(conn->ssl) != TLS_ST_BEFORE) report(conn);
     return NNG_ECONNRESET;
-  default: tell(conn); return conn->verified ? NNG_ECRYPTO : NNG_EPEERAUTH;
+  default: report(conn); return conn->verified ? NNG_ECRYPTO : NNG_EPEERAUTH;
   }
 }
 

@@ -46,8 +46,9 @@ tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t, const un
   return TB_OK;
 }
 
-tb_rc to__cursor_begin(struct to_order *order, struct to_thread *t, const struct to_lane *lane) {
-  t->batch = lane->first;
+tb_rc to__cursor_begin(struct to_order *order, struct to_thread *t,
+                       const struct to_thread_batches *batches) {
+  t->batch = batches->first;
   t->end = t->batch->end;
   t->time = 0;
   return to__cursor_next_slow(order, t, t->batch->data);

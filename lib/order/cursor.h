@@ -111,7 +111,7 @@ slow:;
 
 /* Puts the cursor before the first event of the lane. */
 TB_MUST tb_rc to__cursor_begin(struct to_order *order, struct to_thread *t,
-                               const struct to_lane *lane);
+                               const struct to_thread_batches *batches);
 /* Where the thread's next event begins, as offset in the trace. */
 uint64_t to__cursor_offset(const struct to_order *order, const struct to_thread *t);
 

@@ -35,22 +35,22 @@ struct to_builder {
   unsigned char *spill_bytes; /* its copy, if it does not stay */
 };
 
-void to__builder_init(struct to_builder *gather, struct tb_mem *mem, bool bytes_stay,
+void to__builder_init(struct to_builder *builder, struct tb_mem *mem, bool bytes_stay,
                       uint64_t generation_bytes_max);
-void to__builder_fini(struct to_builder *gather);
+void to__builder_fini(struct to_builder *builder);
 /* The next file of the same stream, from its header on. */
-void to__builder_begin(struct to_builder *gather);
+void to__builder_begin(struct to_builder *builder);
 
 /* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__builder_next(). TB_END: the trace is
  * over, what follows is not looked at. feed() stops behind the batch with which `enough` bytes or more are taken. */
-TB_MUST tb_rc to__builder_feed(struct to_builder *gather, struct to_generation *gen,
+TB_MUST tb_rc to__builder_feed(struct to_builder *builder, struct to_generation *gen,
                                struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
                                size_t *out_used);
 /* No more bytes will come. */
-TB_MUST tb_rc to__builder_finish(struct to_builder *gather, struct to_generation *gen,
+TB_MUST tb_rc to__builder_finish(struct to_builder *builder, struct to_generation *gen,
                                  struct tb_diag *diag);
 /* After TB_AGAIN: begins another generation, gen, with what the one before has left over. */
-TB_MUST tb_rc to__builder_next(struct to_builder *gather, struct to_generation *gen,
+TB_MUST tb_rc to__builder_next(struct to_builder *builder, struct to_generation *gen,
                                struct tb_diag *diag);
 
 #endif

@@ -229,17 +229,17 @@ static void set_sample_time(struct to_order *order) {
   frontier_turn(order);
 }
 
-static tb_rc open_lane(struct to_order *order, const struct to_lane *lane) {
+static tb_rc open_lane(struct to_order *order, const struct to_thread_batches *batches) {
   struct to_thread *t = &order->nobody;
 
-  if (lane->thread != TO_NONE) TB_TRY(to__thread_claim(order, lane->thread, &t));
-  tb_rc rc = to__cursor_begin(order, t, lane);
+  if (batches->thread != TO_NONE) TB_TRY(to__thread_claim(order, batches->thread, &t));
+  tb_rc rc = to__cursor_begin(order, t, batches);
   if (rc == TB_OK) to__frontier_add(order, t);
   return rc == TB_END ? TB_OK : rc;
 }
 
 tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
-  const struct to_lane *lanes = gen->lanes.items;
+  const struct to_thread_batches *threads = gen->threads.items;
 
   order->gen = gen;
   order->gen_number = gen->number;
@@ -249,9 +249,9 @@ tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
   order->samples_end = order->sample + gen->sample_times.count;
   set_clock(order, gen->ns_per_tick);
   to__experiment_begin(order, gen);
-  TB_TRY(to__frontier_reserve(order, gen->lanes.count));
+  TB_TRY(to__frontier_reserve(order, gen->threads.count));
   set_sample_time(order);
-  for (size_t i = 0; i < gen->lanes.count; i++) TB_TRY(open_lane(order, &lanes[i]));
+  for (size_t i = 0; i < gen->threads.count; i++) TB_TRY(open_lane(order, &threads[i]));
   if (order->first_gen == 0 && order->frontier_len > 0) order->first_gen = gen->number;
   put_sync(order, ticks_to_ns(order, gen->time_min));
   return TB_OK;

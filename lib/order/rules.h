@@ -36,8 +36,8 @@ TO_HOT bool has_p(const struct to_thread *t) {
 
 TO_HOT tb_rc check_need(struct to_order *o, struct to_step *s, enum to_must m, enum to_must p,
                         enum to_must g) {
-  const unsigned has = MUST_BITS(HAS, m, p, g), told = has | MUST_BITS(NOT, m, p, g);
-  unsigned wrong = (s->t->has ^ has) & told;
+  const unsigned has = MUST_BITS(HAS, m, p, g), reported = has | MUST_BITS(NOT, m, p, g);
+  unsigned wrong = (s->t->has ^ has) & reported;
 
   if (TB_LIKELY(wrong == 0)) return TB_OK;
   if (wrong & TO_HAS_M) return TO_REFUSE(o, s, "%s needs a thread", TO_NAME(s));

@@ -77,7 +77,7 @@ tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p
 /* The first mention of a proc in a generation; its sequence starts anew. */
 TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0];
-  uint8_t status = (uint8_t)s->arg[1], told = status, old_state;
+  uint8_t status = (uint8_t)s->arg[1], reported = status, old_state;
   const struct to_thread *holder = s->t;
   struct to_p *p = to__p_find(o, id);
 
@@ -93,7 +93,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
     struct to_thread *found;
     TB_TRY(to__proc_holder(o, s->t, p, &found));
     holder = found;
-    told = TW_PROC_SYSCALL;
+    reported = TW_PROC_SYSCALL;
     old_state = TO_PROC_RUNNING;
   } else if (p->status != status) {
     return TO_REFUSE(o, s, "proc %" PRId64 " is told to have status %u, but has %u", id, status,
@@ -101,7 +101,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
   }
   struct to_event *ev =
       stage_as(s, s->type, holder->id, holder == s->t ? s->t->p->id : p->id, holder->g->id);
-  ev->args[1] = told;
+  ev->args[1] = reported;
   ev->args[2] = old_state;
   p->seq_gen = o->gen_number;
   p->seq = 0;

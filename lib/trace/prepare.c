@@ -7,7 +7,7 @@
 struct to_prepare {
   struct tb_mem *mem;
   bool frames; /* made, too */
-  struct to_builder gather;
+  struct to_builder builder;
   struct tb_diag diag;   /* its place goes on from generation to generation, as a reader's does */
   struct to_prepared *p; /* at hand */
 };
@@ -20,7 +20,7 @@ tb_rc to_prepare_new(struct tb_mem *mem, const struct to_limits *limits, unsigne
   prepare->mem = mem;
   tb_diag_clear(&prepare->diag);
   prepare->frames = (flags & TO_READER_FRAMES) != 0;
-  to__builder_init(&prepare->gather, mem, (flags & TO_READER_BYTES_STAY) != 0,
+  to__builder_init(&prepare->builder, mem, (flags & TO_READER_BYTES_STAY) != 0,
                    limits == NULL ? 0 : limits->generation_bytes_max);
   *out = prepare;
   return TB_OK;
@@ -28,7 +28,7 @@ tb_rc to_prepare_new(struct tb_mem *mem, const struct to_limits *limits, unsigne
 
 void to_prepare_free(struct to_prepare *prepare) {
   if (prepare == NULL) return;
-  to__builder_fini(&prepare->gather);
+  to__builder_fini(&prepare->builder);
   tb_mem_give(prepare->mem, prepare, sizeof *prepare);
 }
 
@@ -66,9 +66,9 @@ static tb_rc settle(struct to_prepare *prepare, tb_rc rc) {
   }
   p->rc = rc;
   p->diag = prepare->diag;
-  p->headless = prepare->gather.headless;
-  p->version = prepare->gather.version;
-  p->upto = prepare->gather.split.offset;
+  p->headless = prepare->builder.headless;
+  p->version = prepare->builder.version;
+  p->upto = prepare->builder.split.offset;
   return TB_AGAIN;
 }
 
@@ -76,20 +76,20 @@ tb_rc to_prepare_begin(struct to_prepare *prepare, struct to_prepared *p) {
   prepare->p = p;
   p->rc = TB_OK;
   to__generation_clear(&p->gen);
-  return settle(prepare, to__builder_next(&prepare->gather, &p->gen, &prepare->diag));
+  return settle(prepare, to__builder_next(&prepare->builder, &p->gen, &prepare->diag));
 }
 
 tb_rc to_prepare_feed(struct to_prepare *prepare, const void *bytes, size_t n, size_t *out_used) {
   struct to_prepared *p = prepare->p;
 
-  return settle(prepare,
-                to__builder_feed(&prepare->gather, &p->gen, &prepare->diag, bytes, n, n, out_used));
+  return settle(
+      prepare, to__builder_feed(&prepare->builder, &p->gen, &prepare->diag, bytes, n, n, out_used));
 }
 
 tb_rc to_prepare_finish(struct to_prepare *prepare) {
   struct to_prepared *p = prepare->p;
 
-  return settle(prepare, to__builder_finish(&prepare->gather, &p->gen, &prepare->diag));
+  return settle(prepare, to__builder_finish(&prepare->builder, &p->gen, &prepare->diag));
 }
 
 void to_prepare_fail(struct to_prepare *prepare, tb_rc rc) {

@@ -25,7 +25,7 @@ struct to_reader {
   bool order_begun;
   bool held; /* ordered to its end, and not let go of yet */
   uint64_t generations;
-  struct to_builder gather;
+  struct to_builder builder;
   struct to_generation own;
   struct to_generation *gen; /* own, or an adopted one */
   struct to_order *order;
@@ -45,7 +45,7 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
   reader->diag = diag;
   reader->flags = flags;
   if (limits != NULL) reader->limits = *limits;
-  to__builder_init(&reader->gather, mem, (flags & TO_READER_BYTES_STAY) != 0,
+  to__builder_init(&reader->builder, mem, (flags & TO_READER_BYTES_STAY) != 0,
                    reader->limits.generation_bytes_max);
   to__generation_init(&reader->own, mem);
   reader->gen = &reader->own;
@@ -67,12 +67,12 @@ void to_reader_free(struct to_reader *reader) {
   if (reader == NULL) return;
   to__order_free(reader->order);
   to__generation_fini(&reader->own);
-  to__builder_fini(&reader->gather);
+  to__builder_fini(&reader->builder);
   tb_mem_give(reader->mem, reader, sizeof *reader);
 }
 
 unsigned to_reader_version(const struct to_reader *reader) {
-  return reader->gather.version;
+  return reader->builder.version;
 }
 uint64_t to_reader_events(const struct to_reader *reader) {
   return to__order_events(reader->order);
@@ -139,8 +139,8 @@ tb_rc to_reader_feed_some(struct to_reader *reader, const void *bytes, size_t n,
   *out_used = 0;
   if (reader->phase == FEEDING) {
     tb_rc rc =
-        to__builder_feed(&reader->gather, reader->gen, reader->diag, bytes, n, enough, out_used);
-    rc = settle(reader, rc, reader->gather.headless);
+        to__builder_feed(&reader->builder, reader->gen, reader->diag, bytes, n, enough, out_used);
+    rc = settle(reader, rc, reader->builder.headless);
     if (rc != TB_OK) return rc;
   }
   if (reader->phase == DONE) *out_used = n;
@@ -156,15 +156,15 @@ tb_rc to_reader_finish(struct to_reader *reader) {
   if (reader->phase == FAILED) return reader->failed_rc;
   if (reader->phase == ORDERING) return TB_AGAIN;
   if (reader->phase == DONE) return TB_OK;
-  tb_rc rc = to__builder_finish(&reader->gather, reader->gen, reader->diag);
-  return settle(reader, rc, reader->gather.headless);
+  tb_rc rc = to__builder_finish(&reader->builder, reader->gen, reader->diag);
+  return settle(reader, rc, reader->builder.headless);
 }
 
 tb_rc to_reader_adopt(struct to_reader *reader, struct to_prepared *prepared) {
   if (reader->phase == FAILED) return reader->failed_rc;
   if (reader->phase == ORDERING) return TB_AGAIN;
   if (reader->phase == DONE) return TB_OK;
-  reader->gather.version = prepared->version;
+  reader->builder.version = prepared->version;
   if (reader->diag != NULL && reader->diag->rc == TB_OK) *reader->diag = prepared->diag;
   if (prepared->rc == TB_AGAIN)
     reader->gen = &prepared->gen;
@@ -182,8 +182,8 @@ static tb_rc next_generation(struct to_reader *reader) {
     return TB_OK;
   }
   to__generation_clear(reader->gen);
-  tb_rc rc = to__builder_next(&reader->gather, reader->gen, reader->diag);
-  return settle(reader, rc, reader->gather.headless);
+  tb_rc rc = to__builder_next(&reader->builder, reader->gen, reader->diag);
+  return settle(reader, rc, reader->builder.headless);
 }
 
 tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
@@ -242,7 +242,7 @@ tb_rc to_reader_begin(struct to_reader *reader) {
   reader->phase = FEEDING;
   reader->held = false;
   reader->gen = &reader->own;
-  to__builder_begin(&reader->gather);
+  to__builder_begin(&reader->builder);
   to__generation_clear(reader->gen);
   return TB_OK;
 }

@@ -89,7 +89,7 @@ static void at(struct to_substreams *s, const struct to_experimental *batch,
   tb_diag_place(&s->diag, s->gen, batch->thread, batch->offset + (uint64_t)(pos - batch->data));
 }
 
-static void tell(struct to_substreams *s) {
+static void report(struct to_substreams *s) {
   s->faults++;
   if (s->sink.fault != NULL) s->sink.fault(s->sink.self, &s->diag);
   tb_diag_clear(&s->diag);
@@ -128,7 +128,7 @@ static void set_fault(struct to_substreams *s, struct blob *b, enum fault fault,
   b->to = to;
   b->thread = batch->thread;
   b->offset = batch->offset + (uint64_t)(pos - batch->data);
-  if (say_fault(s, b, &s->diag) != TB_OK) tell(s);
+  if (say_fault(s, b, &s->diag) != TB_OK) report(s);
 }
 
 /* --- taking a generation apart ------------------------------------------------------------------ */
@@ -150,7 +150,7 @@ static struct stream *find_or_add(struct to_substreams *s, const struct to_exper
   if (s->count == TO_SUBSTREAMS_MAX) {
     (void)tb_fail(&s->diag, TB_BROKEN, "a generation with more than %d sub-streams",
                   TO_SUBSTREAMS_MAX);
-    tell(s);
+    report(s);
     return NULL;
   }
   s->count++;
@@ -237,7 +237,7 @@ static tb_rc add_pieces(struct to_substreams *s, struct stream *stream,
     if (rc != TB_OK) break;
     TB_TRY(add_piece(s, stream, batch, &piece));
   }
-  tell(s); /* what stands behind it cannot be found */
+  report(s); /* what stands behind it cannot be found */
   return TB_OK;
 }
 
@@ -248,7 +248,7 @@ static tb_rc add_batch(struct to_substreams *s, const struct to_experimental *ba
   tb_rc rc = tw_substream_read(batch->data, batch->len, &s->diag, &head);
   if (rc == TB_NOTFOUND) return TB_OK;
   if (rc != TB_OK) {
-    tell(s);
+    report(s);
     return TB_OK;
   }
   struct stream *stream = find_or_add(s, batch, &head);

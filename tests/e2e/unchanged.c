@@ -46,7 +46,7 @@ static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t barrier;
 static sem_t sem;
 static int wire[2], pair[2];
-static bool told;
+static bool reported;
 static pthread_t sleeper;
 
 /* The thread that is about to wait. */
@@ -117,8 +117,8 @@ static void in_barrier(void) {
 
 static void in_cond(void) {
   pthread_mutex_lock(&mutex);
-  told = false;
-  while (!told) MUST(pthread_cond_wait(&cond, &mutex) == 0);
+  reported = false;
+  while (!reported) MUST(pthread_cond_wait(&cond, &mutex) == 0);
   pthread_mutex_unlock(&mutex);
 }
 static void in_timed_cond(void) {
@@ -126,16 +126,16 @@ static void in_timed_cond(void) {
   struct timespec until = { .tv_sec = 1 };
 
   pthread_mutex_lock(&mutex);
-  told = false;
+  reported = false;
   MUST(pthread_cond_timedwait(&other, &mutex, &until) == ETIMEDOUT);
   until.tv_sec = 4000000000;
   ready = gettid();
-  while (!told) MUST(pthread_cond_timedwait(&cond, &mutex, &until) == 0);
+  while (!reported) MUST(pthread_cond_timedwait(&cond, &mutex, &until) == 0);
   pthread_mutex_unlock(&mutex);
 }
-static void tell(void) {
+static void report(void) {
   pthread_mutex_lock(&mutex);
-  told = true;
+  reported = true;
   pthread_cond_signal(&cond);
   pthread_mutex_unlock(&mutex);
 }
@@ -212,13 +212,13 @@ static void give_mtx(void) {
 
 static void in_cnd(void) {
   mtx_lock(&mtx);
-  told = false;
-  while (!told) MUST(cnd_wait(&cnd, &mtx) == thrd_success);
+  reported = false;
+  while (!reported) MUST(cnd_wait(&cnd, &mtx) == thrd_success);
   mtx_unlock(&mtx);
 }
-static void tell_cnd(void) {
+static void report_cnd(void) {
   mtx_lock(&mtx);
-  told = true;
+  reported = true;
   cnd_broadcast(&cnd);
   mtx_unlock(&mtx);
 }
@@ -276,11 +276,11 @@ static const struct wait waits[] = {
   { "after-reader", take_read_lock, in_write_lock, give_rwlock },
   { "sem", nothing, in_sem, post },
   { "barrier", nothing, in_barrier, in_barrier },
-  { "cond", nothing, in_cond, tell },
-  { "timed-cond", nothing, in_timed_cond, tell, true },
+  { "cond", nothing, in_cond, report },
+  { "timed-cond", nothing, in_timed_cond, report, true },
   { "join", nothing, in_join, write_one, true },
   { "mtx", take_mtx, in_mtx, give_mtx },
-  { "cnd", nothing, in_cnd, tell_cnd },
+  { "cnd", nothing, in_cnd, report_cnd },
   { "futex", take_futex, in_futex, wake_futex },
   { "thrd", nothing, in_thrd_join, write_one, true },
   { "read", nothing, in_read, write_one },

@@ -48,16 +48,16 @@ static void cut(struct batches *b, const uint8_t *data, size_t size, unsigned ch
   b->gen.experimental.count = b->n;
 }
 
-struct told {
+struct reported {
   uint64_t count, end;
 };
 
 static void hear(void *self, const struct tb_diag *fault) {
-  struct told *told = self;
+  struct reported *reported = self;
 
   FUZZ_CHECK(fault->rc != TB_OK && fault->text[0] != '\0' && fault->gen == 1);
-  FUZZ_CHECK(fault->offset <= told->end);
-  told->count++;
+  FUZZ_CHECK(fault->offset <= reported->end);
+  reported->count++;
 }
 
 /* Written in the smallest batches there may be, read back, and equal. */
@@ -127,20 +127,20 @@ static void look_at(struct to_substreams *s, const struct batches *b, uint64_t f
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct batches batches = { .n = 0 };
-  struct told told = { 0 };
+  struct reported reported = { 0 };
   struct to_substreams *s;
   struct tb_mem mem;
 
   unsigned char *copy = malloc(size + 10 * BATCHES_MAX);
   if (copy == NULL) return 0;
   cut(&batches, data, size, copy);
-  told.end = batches.bytes;
+  reported.end = batches.bytes;
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
-  FUZZ_CHECK(to_substreams_new(&mem, (struct to_fault_sink){ &told, hear }, &s) == TB_OK);
+  FUZZ_CHECK(to_substreams_new(&mem, (struct to_fault_sink){ &reported, hear }, &s) == TB_OK);
   tt_tighten(&mem, size);
   if (to_substreams_generation(s, &batches.gen) == TB_OK) {
-    FUZZ_CHECK(to_substreams_faults(s) == told.count);
-    look_at(s, &batches, told.count);
+    FUZZ_CHECK(to_substreams_faults(s) == reported.count);
+    look_at(s, &batches, reported.count);
   } else {
     FUZZ_CHECK(to_substreams_at(s, 0) == NULL);
   }

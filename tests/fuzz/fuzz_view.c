@@ -32,16 +32,16 @@ static void look_at_stack(const struct to_generation *gen, uint64_t id) {
 }
 
 static void look_at_model(const struct view *v, const struct to_event *ev,
-                          const struct to_news *news) {
+                          const struct to_effects *effects) {
   struct to_goroutine g;
   struct to_thread_now thread;
   struct to_proc_now proc;
   to_ns since;
   bool lower_bound;
 
-  FUZZ_CHECK(news->threads <= TO_THREAD_CHANGES_MAX && news->reason < TO_REASONS);
-  for (unsigned i = 0; i < news->threads; i++)
-    FUZZ_CHECK(to_thread_state_name(news->thread[i].to) != NULL);
+  FUZZ_CHECK(effects->threads <= TO_THREAD_CHANGES_MAX && effects->reason < TO_REASONS);
+  for (unsigned i = 0; i < effects->threads; i++)
+    FUZZ_CHECK(to_thread_state_name(effects->thread[i].to) != NULL);
   if (to_model_goroutine(v->model, ev->g, &g)) FUZZ_CHECK(g.id == ev->g);
   if (to_model_thread(v->model, ev->m, &thread)) FUZZ_CHECK(thread.id == ev->m);
   if (to_model_proc(v->model, ev->p, &proc)) FUZZ_CHECK(proc.id == ev->p);
@@ -73,7 +73,7 @@ static bool look_at_event(struct view *v, const struct to_generation *gen,
   struct to_transition tr;
   struct to_event_range range;
   struct to_heap_event heap;
-  struct to_news news;
+  struct to_effects effects;
   uint64_t stack = to_event_stack(ev);
   enum to_event_kind kind = to_event_kind(ev);
 
@@ -90,8 +90,8 @@ static bool look_at_event(struct view *v, const struct to_generation *gen,
   if (gen != NULL && stack != TO_NO_STACK) look_at_stack(gen, stack);
   if (gen != NULL) look_at_args(gen, ev);
   FUZZ_CHECK(to_allocfree_event(&v->heap, ev, &heap) == (kind == TO_KIND_EXPERIMENTAL));
-  if (to_model_event(v->model, gen, ev, &news) != TB_OK) return false;
-  look_at_model(v, ev, &news);
+  if (to_model_event(v->model, gen, ev, &effects) != TB_OK) return false;
+  look_at_model(v, ev, &effects);
   return true;
 }
 

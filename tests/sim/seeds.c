@@ -381,7 +381,7 @@ static void read_arguments(int argc, char **argv) {
   }
 }
 
-static void tell(const struct sum *sum, double took, double cpu) {
+static void report(const struct sum *sum, double took, double cpu) {
   double lives = (double)(sum->seeds + sum->twice);
 
   printf("%" PRIu64 " seeds, %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
@@ -409,7 +409,7 @@ int main(int argc, char **argv) {
   live_through(0, &life);
   double began = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
   for (uint64_t i = run.job; i < run.count; i += run.jobs) live_and_count(run.from + i, &sum);
-  tell(&sum, seconds(CLOCK_MONOTONIC) - began, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+  report(&sum, seconds(CLOCK_MONOTONIC) - began, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
   if (below > 0 && waitpid(below, &status, 0) != below) return 1;
   return status == 0 ? 0 : 1;
 }

@@ -278,16 +278,17 @@ void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t prod
   tt_record(w, TP_CLOSE, 0, buf, tracecollect__v1__close__pack(&close, buf));
 }
 
-void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t told_seq, uint64_t told) {
+void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t reported_seq,
+                  uint64_t reported) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_HEARTBEAT);
 
   msg->conn = w->conn;
   msg->counters = (struct tc_counters){ .stream = w->stream,
                                         .produced_batches = produced,
                                         .produced_bytes = 1000 * produced,
-                                        .told_seq = told_seq,
-                                        .told_batches = told,
-                                        .told_bytes = 1000 * told };
+                                        .reported_seq = reported_seq,
+                                        .reported_batches = reported,
+                                        .reported_bytes = 1000 * reported };
   tt_submit(w->t, msg);
 }
 

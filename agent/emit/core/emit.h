@@ -51,7 +51,7 @@ struct ta_bytes {
   uint8_t experiment, kind;
 };
 
-struct ta_lane {
+struct ta_open_batches {
   unsigned char *pos, *end; /* in the batch of events; both NULL: there is none */
   struct ta_batch *events, *strings;
   struct ta_bytes bytes;
@@ -68,12 +68,12 @@ struct ta_fill {
 enum ta_hold { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
 
 struct ta_thread {
-  atomic_uint busy;      /* in a section */
-  uint32_t running_turn; /* the same as turn while it holds what runs, else TA_NO_TURN */
-  uint64_t time;         /* of its last event, ticks */
-  struct ta_ticks clock; /* this turn's */
-  struct ta_lane *at;    /* this turn's */
-  struct ta_lane lane[2];
+  atomic_uint busy;           /* in a section */
+  uint32_t running_turn;      /* the same as turn while it holds what runs, else TA_NO_TURN */
+  uint64_t time;              /* of its last event, ticks */
+  struct ta_ticks clock;      /* this turn's */
+  struct ta_open_batches *at; /* this turn's */
+  struct ta_open_batches open_batches[2];
   _Atomic uint32_t turn; /* the one it last entered */
 
   struct ta_go *go, *own; /* what it runs or waits with; its own goroutine */
@@ -292,7 +292,7 @@ static inline bool ta_given_up(uint32_t turn) {
 }
 
 /* Whether nobody wants to know any more what was in the turn before: its places may be used again. */
-static inline bool ta_turn_before_is_told(uint32_t turn) {
+static inline bool ta_turn_before_is_reported(uint32_t turn) {
   return atomic_load(&ta_emit.done) + 1 >= turn;
 }
 

@@ -7,7 +7,7 @@
 #include "agent/emit/core/emit.h"
 
 bool ta_misuse_aborts = TA_DEBUG;
-atomic_bool ta_misuse_untold;
+atomic_bool ta_misuse_unreported;
 
 __attribute__((cold)) void ta_misuse(struct ta_thread *t, const char *what) {
   atomic_fetch_add_explicit(&t->misused, 1, memory_order_relaxed);
@@ -17,7 +17,7 @@ __attribute__((cold)) void ta_misuse(struct ta_thread *t, const char *what) {
 }
 
 __attribute__((cold)) void ta_misuse_end(struct ta_thread *t, const char *what) {
-  bool may_have_begun = ta_emit.session > 1 || atomic_load(&ta_misuse_untold);
+  bool may_have_begun = ta_emit.session > 1 || atomic_load(&ta_misuse_unreported);
 
   if (may_have_begun)
     atomic_fetch_add_explicit(&t->misused, 1, memory_order_relaxed);

@@ -24,11 +24,11 @@ extern bool ta_misuse_aborts; /* as the build says; tests that misuse on purpose
 void ta_misuse(struct ta_thread *t, const char *what);
 void ta_misuse_end(struct ta_thread *t, const char *what);
 
-extern atomic_bool ta_misuse_untold;
+extern atomic_bool ta_misuse_unreported;
 /* What begins here is in no trace. */
-static inline void ta_begins_untold(void) {
+static inline void ta_begins_unreported(void) {
 #if TA_DEBUG
-  atomic_store(&ta_misuse_untold, true);
+  atomic_store(&ta_misuse_unreported, true);
 #endif
 }
 

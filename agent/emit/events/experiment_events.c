@@ -41,7 +41,7 @@ bool ta_begin_in_hold(struct ta_thread *t) {
   if (ta_is_held(t)) ta_misuse(t, "another call between ta_hold_begin() and ta_hold_end()");
   if (!ta_is_left_behind(t, behind)) return false;
   if (!atomic_compare_exchange_strong(&t->left_behind, &behind, TA_COMES_BACK)) return false;
-  if (!ta_is_held(t)) ta_drop_lanes(t, false);
+  if (!ta_is_held(t)) ta_drop_open_batches(t, false);
   t->holds = 0;
   atomic_store(&t->busy, 0);
   return ta_begin(t);
@@ -123,17 +123,17 @@ static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_even
   ta_leave_inside(t);
 }
 
-static bool tells_experiments(void) {
+static bool reports_experiments(void) {
   return !ta_is_off() && ta_emit.version >= TA_FIRST_VERSION_WITH_EXPERIMENTS;
 }
 
-static bool is_told(const struct ta_own_row *row) {
-  return tells_experiments() && atomic_load_explicit(&row->known, memory_order_acquire);
+static bool is_reported(const struct ta_own_row *row) {
+  return reports_experiments() && atomic_load_explicit(&row->known, memory_order_acquire);
 }
 
 void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   const struct ta_own_row *row = &ta_own_rows[event];
-  struct ta_thread *t = is_told(row) ? ta_enter_inside(row->running) : NULL;
+  struct ta_thread *t = is_reported(row) ? ta_enter_inside(row->running) : NULL;
 
   if (t == NULL) return;
   if (TB_LIKELY(row->plain)) {
@@ -146,7 +146,7 @@ void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint
 
 void ta_own_put(uint8_t event, const struct ta_own_arg *args) {
   const struct ta_own_row *row = &ta_own_rows[event];
-  struct ta_thread *t = is_told(row) ? ta_enter_inside(row->running) : NULL;
+  struct ta_thread *t = is_reported(row) ? ta_enter_inside(row->running) : NULL;
   uint64_t numbers[TW_TIMED_ARGS_MAX] = { 0 };
 
   if (t == NULL) return;
@@ -193,7 +193,7 @@ void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *b
   struct ta_bytes wanted = { .experiment = experiment,
                              .name = ta_name_known(stream),
                              .kind = stream == 0 ? TA_BYTES_BARE : TA_BYTES_NAMED };
-  struct ta_thread *t = tells_experiments() ? ta_enter_inside(false) : NULL;
+  struct ta_thread *t = reports_experiments() ? ta_enter_inside(false) : NULL;
 
   if (t == NULL) return;
   unsigned number = (unsigned)experiment - TW_EXPERIMENT_FIRST;
@@ -231,7 +231,7 @@ void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, u
                              .kind = TA_BYTES_BLOBS };
   uint64_t args[TW_TIMED_ARGS_MAX] = { a, b, c, d };
 
-  if (!is_told(row)) return;
+  if (!is_reported(row)) return;
   ta_hold_begin(); /* the blob and its event in one generation */
   struct ta_thread *t = ta_enter_inside(row->running);
   bool has_bytes = bytes != NULL || n == 0;

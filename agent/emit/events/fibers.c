@@ -56,7 +56,7 @@ ta_fiber ta_fiber_create(ta_name name, int waits) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return 0;
   }
   struct ta_go *go = ta_act_create(t, ta_name_known(name), waits != 0, 0, TA_CALLER);
@@ -199,7 +199,7 @@ void ta_fiber_switch(ta_fiber fiber) {
     t = ta_again(t);
   }
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return;
   }
   if (change == TA_UNFIT)
@@ -211,7 +211,7 @@ void ta_fiber_switch(ta_fiber fiber) {
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
   uint64_t id = ta_go_id(go);
-  bool told = ta_turn_before_is_told(ta_turn(t)) && !ta_waiters_are_being_woken();
+  bool reported = ta_turn_before_is_reported(ta_turn(t)) && !ta_waiters_are_being_woken();
 
   if (n == 0)
     ta_put(t, type, 0, 0, 0, 0, 0);
@@ -219,7 +219,7 @@ void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, u
     ta_put(t, type, 2, a, b, 0, 0);
   ta_change(t, go, running, TA_GO_DEAD, 0, NULL);
   ta_hold(t, go, TA_HOLDS_NOTHING);
-  if (!told) return;
+  if (!reported) return;
   ta_emit_lock();
   ta_goes_give(go, id);
   ta_emit_unlock();

@@ -83,7 +83,7 @@ void ta_gc_begin(void) {
   struct ta_thread *t = enter_change(true, &at);
 
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return;
   }
   ta_put_at(t, at.ticks, TW_EV_GC_BEGIN, 2, at.seq, ta_put_stack(t, TA_CALLER), 0, 0);
@@ -110,7 +110,7 @@ void ta_gc_sweep_begin(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return;
   }
   if (t->sweeps != 0) {
@@ -156,7 +156,7 @@ void ta_gc_assist_begin(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return;
   }
   if (assists(t)) {

@@ -10,7 +10,7 @@ void ta_region_begin(ta_name name, ta_task task) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return;
   }
   struct ta_go *go = t->go;
@@ -110,7 +110,7 @@ void ta_pause_begin(ta_name kind) {
     t = ta_enter();
   }
   if (t == NULL) {
-    ta_begins_untold();
+    ta_begins_unreported();
     return;
   }
   if (t->pause_turn != 0) {

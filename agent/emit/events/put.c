@@ -79,22 +79,22 @@ static enum ta_batch_size next_size(struct ta_thread *t, enum ta_batch_use use, 
   return fill->size;
 }
 
-bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane) {
-  enum ta_batch_size size = next_size(t, TA_FOR_EVENTS, lane->events != NULL);
-  if (lane->events != NULL) {
-    lane->events->write.pos = lane->pos;
-    post(lane->events);
+bool ta_next_batch(struct ta_thread *t, struct ta_open_batches *open_batches) {
+  enum ta_batch_size size = next_size(t, TA_FOR_EVENTS, open_batches->events != NULL);
+  if (open_batches->events != NULL) {
+    open_batches->events->write.pos = open_batches->pos;
+    post(open_batches->events);
   }
-  lane->pos = lane->end = NULL;
+  open_batches->pos = open_batches->end = NULL;
   uint64_t now = ta_now(t);
   if ((int64_t)(now - t->time) > 0) t->time = now;
-  lane->events = take_batch(t, size, TA_EVENT_BYTES_MAX, 0);
-  if (lane->events == NULL) {
+  open_batches->events = take_batch(t, size, TA_EVENT_BYTES_MAX, 0);
+  if (open_batches->events == NULL) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
     return false;
   }
-  lane->pos = lane->events->write.pos;
-  lane->end = lane->events->write.end;
+  open_batches->pos = open_batches->events->write.pos;
+  open_batches->end = open_batches->events->write.end;
   return true;
 }
 
@@ -103,26 +103,26 @@ static void give_back(struct ta_batch **batch) {
   *batch = NULL;
 }
 
-void ta_drop_lanes(struct ta_thread *t, bool give) {
+void ta_drop_open_batches(struct ta_thread *t, bool give) {
   for (int i = 0; i < 2; i++) {
-    struct ta_lane *lane = &t->lane[i];
+    struct ta_open_batches *open_batches = &t->open_batches[i];
     if (give) {
-      give_back(&lane->events);
-      give_back(&lane->strings);
-      give_back(&lane->bytes.batch);
+      give_back(&open_batches->events);
+      give_back(&open_batches->strings);
+      give_back(&open_batches->bytes.batch);
     }
-    *lane = (struct ta_lane){ 0 };
+    *open_batches = (struct ta_open_batches){ 0 };
   }
 }
 
-void ta_post_lane(struct ta_lane *lane) {
-  if (lane->events != NULL) {
-    lane->events->write.pos = lane->pos;
-    ta_pool_post(&ta_emit.pool, lane->events);
+void ta_post_open_batches(struct ta_open_batches *open_batches) {
+  if (open_batches->events != NULL) {
+    open_batches->events->write.pos = open_batches->pos;
+    ta_pool_post(&ta_emit.pool, open_batches->events);
   }
-  if (lane->strings != NULL) ta_pool_post(&ta_emit.pool, lane->strings);
-  if (lane->bytes.batch != NULL) ta_pool_post(&ta_emit.pool, lane->bytes.batch);
-  *lane = (struct ta_lane){ 0 };
+  if (open_batches->strings != NULL) ta_pool_post(&ta_emit.pool, open_batches->strings);
+  if (open_batches->bytes.batch != NULL) ta_pool_post(&ta_emit.pool, open_batches->bytes.batch);
+  *open_batches = (struct ta_open_batches){ 0 };
 }
 
 /* Experiments. */
@@ -170,18 +170,19 @@ uint64_t ta_next_id(struct ta_thread *t) {
 }
 
 uint64_t ta_put_text(struct ta_thread *t, const char *text) {
-  struct ta_lane *lane = t->at;
+  struct ta_open_batches *open_batches = t->at;
   size_t len = ta_cut(text, strnlen(text, TW_STRING_BYTES_MAX + 1));
 
   if (len == 0) return 0;
   uint64_t id = ta_next_id(t);
   for (bool filled = false;; filled = true) {
-    if (lane->strings == NULL)
-      lane->strings = take_batch(t, next_size(t, TA_FOR_STRINGS, filled), STRING_HEAD + len, 0);
-    if (lane->strings == NULL) return 0;
-    if (tw_write_string(&lane->strings->write, id, text, len) == TB_OK) return id;
-    post(lane->strings);
-    lane->strings = NULL;
+    if (open_batches->strings == NULL)
+      open_batches->strings =
+          take_batch(t, next_size(t, TA_FOR_STRINGS, filled), STRING_HEAD + len, 0);
+    if (open_batches->strings == NULL) return 0;
+    if (tw_write_string(&open_batches->strings->write, id, text, len) == TB_OK) return id;
+    post(open_batches->strings);
+    open_batches->strings = NULL;
   }
 }
 
@@ -268,7 +269,7 @@ static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
 static bool is_stray(struct ta_doing was, uint32_t turn) {
   if (TB_LIKELY(was.turn + 1 >= turn)) return false;
   if (was.status == TW_GO_RUNNING || was.status == TW_GO_SYSCALL) return false;
-  return was.turn + 2 < turn || ta_turn_before_is_told(turn);
+  return was.turn + 2 < turn || ta_turn_before_is_reported(turn);
 }
 
 /* begun: NULL, or the word its wait must have begun with. */

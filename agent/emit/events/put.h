@@ -15,10 +15,10 @@
 #include "wire/varint.h"
 
 /* A fresh batch for the lane, the full one posted; false: there is none. */
-bool ta_next_batch(struct ta_thread *t, struct ta_lane *lane);
-void ta_post_lane(struct ta_lane *lane);
+bool ta_next_batch(struct ta_thread *t, struct ta_open_batches *open_batches);
+void ta_post_open_batches(struct ta_open_batches *open_batches);
 /* What was written and is not posted is lost; give: its batches are of this session's pool and go back to it. */
-void ta_drop_lanes(struct ta_thread *t, bool give);
+void ta_drop_open_batches(struct ta_thread *t, bool give);
 /* The same for an experiment's bytes, with room for so many at least. NULL: there is no batch. */
 struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes);
 void ta_post_bytes(struct ta_thread *t);
@@ -43,16 +43,17 @@ static inline unsigned char *ta_put_number(unsigned char *pos, uint64_t value) {
 static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t, uint64_t ticks,
                                                             uint8_t type, unsigned n, uint64_t a,
                                                             uint64_t b, uint64_t c, uint64_t d) {
-  struct ta_lane *lane = t->at;
+  struct ta_open_batches *open_batches = t->at;
 
   if (TA_DEBUG && atomic_load_explicit(&t->busy, memory_order_relaxed) == 0) {
     ta_misuse(t, "an event outside of a section: ta_leave() has ended it");
     return;
   }
-  if (TB_UNLIKELY((size_t)(lane->end - lane->pos) < 1 + (n + 1) * (size_t)TW_VARINT_BYTES_MAX) &&
-      !ta_next_batch(t, lane))
+  if (TB_UNLIKELY((size_t)(open_batches->end - open_batches->pos) <
+                  1 + (n + 1) * (size_t)TW_VARINT_BYTES_MAX) &&
+      !ta_next_batch(t, open_batches))
     return;
-  unsigned char *pos = lane->pos;
+  unsigned char *pos = open_batches->pos;
   uint64_t since = ticks - t->time;
   if (TB_UNLIKELY((int64_t)since <= 0)) since = 1;
   *pos++ = type;
@@ -62,7 +63,7 @@ static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t,
   if (n > 1) pos = ta_put_number(pos, b);
   if (n > 2) pos = ta_put_number(pos, c);
   if (n > 3) pos = ta_put_number(pos, d);
-  lane->pos = pos;
+  open_batches->pos = pos;
 }
 
 /* n of a b c d are its arguments. */

@@ -50,7 +50,7 @@ struct ta_thread *ta_threads_take(void) {
   if (t != NULL) {
     t->session = 0;
     t->stack = (struct ta_bounds){ 0 };
-    if (atomic_exchange(&t->left_behind, 0) != 0) ta_drop_lanes(t, false);
+    if (atomic_exchange(&t->left_behind, 0) != 0) ta_drop_open_batches(t, false);
     t->running_turn = TA_NO_TURN;
     atomic_store(&t->state, TA_THREAD_LIVE);
   }
@@ -67,7 +67,7 @@ static void free_place(struct ta_thread *t) {
 /* While the turner is still at the turn before t's last, it may want to know what t did in it. */
 void ta_threads_give_back(struct ta_thread *t) {
   ta_emit_lock();
-  if (ta_turn_before_is_told(ta_turn(t)))
+  if (ta_turn_before_is_reported(ta_turn(t)))
     free_place(t);
   else
     atomic_store(&t->state, TA_THREAD_DEAD);

@@ -23,7 +23,7 @@ static const unsigned waiting = TA_FROM(TA_GO_KEPT_WAITING),
 static struct ta_thread *begin(void) {
   struct ta_thread *t = ta_enter();
 
-  if (t == NULL) ta_begins_untold();
+  if (t == NULL) ta_begins_unreported();
   if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
   t->nested++;
   ta_leave(t);

@@ -31,8 +31,8 @@ static uint32_t thread_name(void) {
   return ta_names_find(name, strlen(name));
 }
 
-static void enter_lane(struct ta_thread *t, uint32_t turn) {
-  t->at = &t->lane[turn & 1];
+static void enter_open_batches(struct ta_thread *t, uint32_t turn) {
+  t->at = &t->open_batches[turn & 1];
   t->clock = ta_emit.clock[turn & 1];
   atomic_store_explicit(&t->turn, turn, memory_order_release);
   t->running_turn = t->hold == TA_HOLDS_RUNNING ? turn : TA_NO_TURN;
@@ -66,7 +66,7 @@ static bool part(struct ta_thread *t) {
  * makes itself one. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
-  struct ta_go *told = ta_spawned_take(), *own = told != NULL ? told : take_go(name);
+  struct ta_go *reported = ta_spawned_take(), *own = reported != NULL ? reported : take_go(name);
   uint64_t seq;
 
   if (own == NULL) return false;
@@ -80,18 +80,18 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
   atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
   atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
-  enter_lane(t, turn);
+  enter_open_batches(t, turn);
   atomic_store(&t->claim, turn);
 
   ta_put_proc_start(t, ta_now(t));
   /* Never too late: who told it was in no later turn. But who told it may have ended it. */
-  if (told != NULL &&
-      ta_change(t, told, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
-    told = NULL;
+  if (reported != NULL &&
+      ta_change(t, reported, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
+    reported = NULL;
     t->own = own = take_go(name);
     if (own == NULL) return part(t);
   }
-  if (told == NULL) {
+  if (reported == NULL) {
     seq = 1;
     ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
     struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
@@ -113,7 +113,7 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
     atomic_store_explicit(&t->before_turn, turn - 1, memory_order_relaxed);
   }
   find_stack(t);
-  enter_lane(t, turn);
+  enter_open_batches(t, turn);
   atomic_exchange(&t->claim, turn);
   if (t->hold == TA_HOLDS_NOTHING) {
     if (t->sweeps != 0) ta_put_proc_status(t, TW_PROC_IDLE);
@@ -154,8 +154,8 @@ static void end_silently(struct ta_go *go, uint32_t turn) {
 static void forget_generation(struct ta_thread *t, uint32_t turn) {
   bool same_session = t->session == ta_emit.session;
 
-  ta_drop_lanes(t, same_session);
-  atomic_store(&ta_misuse_untold, true); /* what is open on it is forgotten */
+  ta_drop_open_batches(t, same_session);
+  atomic_store(&ta_misuse_unreported, true); /* what is open on it is forgotten */
   atomic_store_explicit(&t->now, 0, memory_order_relaxed);
   if (!same_session) return;
   ta_waiters_remove(t);
@@ -233,7 +233,7 @@ static void end_in_session(struct ta_thread *t, const void *from) {
     if (ta_emit.allocfree) put_stack(t, TA_STACK_FREE);
     ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
   }
-  ta_post_lane(t->at);
+  ta_post_open_batches(t->at);
   ta_leave(t);
 }
 

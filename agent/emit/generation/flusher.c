@@ -83,14 +83,14 @@ static void answer(struct ta_flusher *r, uint64_t n) {
 
 /* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
 static uint64_t due_ns(const struct ta_flusher *r) {
-  bool sooner = r->turner.bytes >= r->bytes_max || ta_given_up(ta_turn_now());
+  bool sooner = r->generation.bytes >= r->bytes_max || ta_given_up(ta_turn_now());
 
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
 
 /* What is let out first has the generation in it that ends now. */
 static void take_snap(struct ta_flusher *r) {
-  const struct ta_outlet *out = &r->turner.out;
+  const struct ta_outlet *out = &r->generation.out;
   uint64_t last_ms;
 
   if (ta_wanted_take(&snap, &last_ms) && out->snap != NULL) out->snap(out->self, last_ms);
@@ -108,7 +108,7 @@ static void turn(struct ta_flusher *r, uint64_t now) {
     uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
     bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PATIENCE_PERIODS * r->period_ns) ||
                   ta_given_up(ends);
-    if (!ta_turner_turn(&r->turner, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
+    if (!ta_generation_end(&r->generation, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
       if (r->paused_ns == 0) r->paused_ns = now;
       return;
     }
@@ -136,7 +136,7 @@ void ta_flusher_end(struct ta_flusher *r) {
 
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
   take_snap(r);
-  if (!ta_turner_is_lost(&r->turner)) ta_turner_turn(&r->turner, TA_TURN_LAST);
+  if (!ta_generation_is_lost(&r->generation)) ta_generation_end(&r->generation, TA_TURN_LAST);
   pthread_mutex_lock(&r->lock);
   r->ended = true;
   pthread_cond_broadcast(&r->turned);
@@ -147,10 +147,10 @@ void ta_flusher_end(struct ta_flusher *r) {
 void ta_flusher_run(struct ta_flusher *r) {
   tb_check_keep(&r->keeper);
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
-  r->began_ns = r->turner.began.mono_ns;
+  r->began_ns = r->generation.began.mono_ns;
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
-         !ta_turner_is_lost(&r->turner)) {
-    bool busy = ta_turner_collect(&r->turner);
+         !ta_generation_is_lost(&r->generation)) {
+    bool busy = ta_generation_collect(&r->generation);
     turn(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }

@@ -17,7 +17,7 @@
 enum { TA_PERIOD_MS_MIN = 50 };
 
 struct ta_flusher {
-  struct ta_turner turner;
+  struct ta_generation generation;
   struct tb_keeper keeper; /* a mistake of ours ends the session's trace, not the host */
   uint64_t period_ns, bytes_max;
   uint64_t began_ns, paused_ns; /* this turn, and since when its end is put off; 0: it is not */

@@ -28,7 +28,7 @@ enum {
   STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
 };
 
-static void ship(struct ta_turner *k, uint32_t turn, struct tw_write *w) {
+static void ship(struct ta_generation *k, uint32_t turn, struct tw_write *w) {
   size_t n = tw_write_close(w);
 
   k->out.put(k->out.self, ta_generation_of(turn), w->room, n);
@@ -36,7 +36,7 @@ static void ship(struct ta_turner *k, uint32_t turn, struct tw_write *w) {
 }
 
 /* First thing in a generation, so that whoever reads it knows each event when it comes. */
-static void write_experiments(struct ta_turner *k, uint32_t turn) {
+static void write_experiments(struct ta_generation *k, uint32_t turn) {
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = TB_NO_THREAD,
                            .time = k->time,
@@ -47,7 +47,7 @@ static void write_experiments(struct ta_turner *k, uint32_t turn) {
   if (ta_experiments_write(&k->write)) ship(k, turn, &k->write);
 }
 
-void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate) {
+void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, struct ta_rate rate) {
   unsigned char header[TW_HEADER_BYTES];
 
   k->out = *out;
@@ -64,13 +64,13 @@ void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_
 
 /* What threads wrote. */
 
-static void ship_batch(struct ta_turner *k, struct ta_batch *batch) {
+static void ship_batch(struct ta_generation *k, struct ta_batch *batch) {
   ship(k, batch->turn, &batch->write);
   ta_pool_give(&ta_emit.pool, batch);
 }
 
 /* Of the turn that ends; what belongs to the next is kept. */
-static bool collect(struct ta_turner *k, uint32_t turn) {
+static bool collect(struct ta_generation *k, uint32_t turn) {
   struct ta_batch *batch = ta_pool_collect(&ta_emit.pool), *next;
   bool any = batch != NULL;
 
@@ -91,7 +91,7 @@ static bool collect(struct ta_turner *k, uint32_t turn) {
   return any;
 }
 
-static void ship_later(struct ta_turner *k) {
+static void ship_later(struct ta_generation *k) {
   for (struct ta_batch *batch = k->later, *next; batch != NULL; batch = next) {
     next = batch->next;
     ship_batch(k, batch);
@@ -100,18 +100,18 @@ static void ship_later(struct ta_turner *k) {
   k->later_end = &k->later;
 }
 
-bool ta_turner_collect(struct ta_turner *k) {
+bool ta_generation_collect(struct ta_generation *k) {
   return collect(k, ta_turn_of(atomic_load(&ta_emit.word)));
 }
 
-static void take_lane(struct ta_turner *k, struct ta_lane *lane) {
-  if (lane->events != NULL) {
-    lane->events->write.pos = lane->pos;
-    ship_batch(k, lane->events);
+static void take_open_batches(struct ta_generation *k, struct ta_open_batches *open_batches) {
+  if (open_batches->events != NULL) {
+    open_batches->events->write.pos = open_batches->pos;
+    ship_batch(k, open_batches->events);
   }
-  if (lane->strings != NULL) ship_batch(k, lane->strings);
-  if (lane->bytes.batch != NULL) ship_batch(k, lane->bytes.batch);
-  *lane = (struct ta_lane){ 0 };
+  if (open_batches->strings != NULL) ship_batch(k, open_batches->strings);
+  if (open_batches->bytes.batch != NULL) ship_batch(k, open_batches->bytes.batch);
+  *open_batches = (struct ta_open_batches){ 0 };
 }
 
 /* Leaving the turn. */
@@ -166,7 +166,8 @@ static void wait_until_left(struct ta_thread *t, uint32_t turn, uint64_t until_n
   }
 }
 
-static void wait_until_all_left(const struct ta_turner *k, uint32_t turn, enum ta_turn_kind kind) {
+static void wait_until_all_left(const struct ta_generation *k, uint32_t turn,
+                                enum ta_turn_kind kind) {
   uint64_t patience = k->out.patience_ns;
 
   if (kind == TA_TURN_LAST && patience > PATIENCE_LAST_NS) patience = PATIENCE_LAST_NS;
@@ -186,13 +187,13 @@ static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
 
 /* What nobody wrote. */
 
-void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread) {
+void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread) {
   struct tw_batch head = { .gen = ta_generation_of(turn), .thread = thread, .time = k->time };
 
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
 }
 
-void ta_turner_close_batch(struct ta_turner *k, uint32_t turn) {
+void ta_generation_close_batch(struct ta_generation *k, uint32_t turn) {
   if (!tw_write_is_empty(&k->write)) ship(k, turn, &k->write);
 }
 
@@ -202,16 +203,17 @@ static void must(tb_rc rc) {
 }
 
 /* At the turn's beginning, in the batch that is open or, where that is full, in another of no thread. */
-static void write_event(struct ta_turner *k, uint32_t turn, uint8_t type, const uint64_t *args) {
+static void write_event(struct ta_generation *k, uint32_t turn, uint8_t type,
+                        const uint64_t *args) {
   if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
-  ta_turner_close_batch(k, turn);
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   must(tw_write_event(&k->write, type, k->write.time, args));
 }
 
 /* What go is in the middle of stands right behind its status. */
-static void write_go(struct ta_turner *k, uint32_t turn, const struct ta_held *go, uint64_t thread,
-                     uint8_t status) {
+static void write_go(struct ta_generation *k, uint32_t turn, const struct ta_held *go,
+                     uint64_t thread, uint8_t status) {
   if (ta_emit.version < 23)
     write_event(k, turn, TW_EV_GO_STATUS, (uint64_t[]){ go->id, thread, status });
   else
@@ -232,7 +234,7 @@ static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
   return ta_held(atomic_load_explicit(&t->before, memory_order_relaxed));
 }
 
-static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn) {
+static void write_thread(struct ta_generation *k, struct ta_thread *t, uint32_t turn) {
   struct ta_held held = silent(t, turn);
   uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed), place = t->place;
   static const uint8_t proc[] = { [TA_HOLDS_NOTHING] = TW_PROC_IDLE,
@@ -243,19 +245,19 @@ static void tell_thread(struct ta_turner *k, struct ta_thread *t, uint32_t turn)
                        };
 
   if (held.hold == TA_HOLDS_NOTHING && !held.sweeps) return;
-  ta_turner_open_batch(k, turn, (int64_t)thread);
+  ta_generation_open_batch(k, turn, (int64_t)thread);
   write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ place, proc[held.hold] });
   if (held.sweeps) write_event(k, turn, TW_EV_GC_SWEEP_ACTIVE, &place);
   if (held.hold != TA_HOLDS_NOTHING) write_go(k, turn, &held, thread, go[held.hold]);
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }
 
-static void finish_threads(struct ta_turner *k, uint32_t turn) {
+static void finish_threads(struct ta_generation *k, uint32_t turn) {
   for (uint32_t i = 0; i < ta_threads_end(); i++) {
     struct ta_thread *t = &ta_threads[i];
     if (t->skipped_turn != turn) {
-      take_lane(k, &t->lane[turn & 1]);
-      tell_thread(k, t, turn);
+      take_open_batches(k, &t->open_batches[turn & 1]);
+      write_thread(k, t, turn);
     }
     if (atomic_load(&t->state) == TA_THREAD_DEAD) ta_threads_free(t);
   }
@@ -274,7 +276,7 @@ static bool end_stray(struct ta_go *go, uint32_t turn) {
 }
 
 /* The status that go had through all of turn, if nobody wrote it and no thread tells it; else TW_GO_BAD. */
-static uint8_t untold(struct ta_go *go, uint32_t turn, bool *out_assists) {
+static uint8_t unwritten_status(struct ta_go *go, uint32_t turn, bool *out_assists) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   uint8_t status;
 
@@ -291,14 +293,14 @@ static uint8_t untold(struct ta_go *go, uint32_t turn, bool *out_assists) {
   }
 }
 
-static void finish_goes(struct ta_turner *k, uint32_t turn) {
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+static void finish_goes(struct ta_generation *k, uint32_t turn) {
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   for (uint32_t i = ta_goes_next(0); i != UINT32_MAX; i = ta_goes_next(i + 1)) {
     struct ta_go *go = &ta_goes[i];
     uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
     struct ta_held held = { .id = id,
                             .name = atomic_load_explicit(&go->name, memory_order_relaxed) };
-    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : untold(go, turn, &held.assists);
+    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : unwritten_status(go, turn, &held.assists);
     if (status != TW_GO_BAD) write_go(k, turn, &held, UINT64_MAX, status);
     struct ta_doing d = ta_doing(atomic_load(&go->word));
     if (d.status == TA_GO_DEAD && d.turn <= turn && d.seq != STRAY) {
@@ -307,12 +309,12 @@ static void finish_goes(struct ta_turner *k, uint32_t turn) {
       ta_emit_unlock();
     }
   }
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }
 
 /* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by one of
  * our own, that is there for this. */
-static void write_collection(struct ta_turner *k, uint32_t turn) {
+static void write_collection(struct ta_generation *k, uint32_t turn) {
   enum { PROC = TA_THREADS_MAX, THREAD = 0 }; /* numbers that no thread has */
   uint64_t seq = ta_gc_active(turn), proc = PROC;
 
@@ -320,7 +322,7 @@ static void write_collection(struct ta_turner *k, uint32_t turn) {
   ta_emit_lock();
   uint64_t go = ta_goes_number();
   ta_emit_unlock();
-  ta_turner_open_batch(k, turn, THREAD);
+  ta_generation_open_batch(k, turn, THREAD);
   write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ proc, TW_PROC_IDLE });
   write_event(k, turn, TW_EV_PROC_START, (uint64_t[]){ proc, 1 });
   write_event(k, turn, TW_EV_GO_CREATE,
@@ -329,23 +331,23 @@ static void write_collection(struct ta_turner *k, uint32_t turn) {
   write_event(k, turn, TW_EV_GC_ACTIVE, &seq);
   write_event(k, turn, TW_EV_GO_DESTROY, NULL);
   write_event(k, turn, TW_EV_PROC_STOP, NULL);
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }
 
-static void write_clocks(struct ta_turner *k, uint32_t turn) {
+static void write_clocks(struct ta_generation *k, uint32_t turn) {
   struct tw_clocks clocks = { .frequency = TA_TICKS_A_SECOND,
                               .time = k->time,
                               .mono_ns = k->began.mono_ns,
                               .wall_sec = k->began.wall_ns / 1000000000u,
                               .wall_nsec = k->began.wall_ns % 1000000000u };
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   must(tw_write_sync(&k->write, &clocks));
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }
 
 /* The next turn's clock, in the place of the last one's, which everybody has left. What is known then of the counter's
  * rate holds if the turn does end. */
-static struct ta_rate make_clock(const struct ta_turner *k, uint32_t turn,
+static struct ta_rate make_clock(const struct ta_generation *k, uint32_t turn,
                                  const struct ta_moment *next) {
   struct ta_rate rate = k->rate;
 
@@ -353,7 +355,7 @@ static struct ta_rate make_clock(const struct ta_turner *k, uint32_t turn,
   return rate;
 }
 
-static void begin_turn(struct ta_turner *k, uint32_t turn, const struct ta_moment *now,
+static void begin_turn(struct ta_generation *k, uint32_t turn, const struct ta_moment *now,
                        struct ta_rate rate) {
   const struct ta_ticks *clock = &ta_emit.clock[turn & 1];
 
@@ -365,7 +367,7 @@ static void begin_turn(struct ta_turner *k, uint32_t turn, const struct ta_momen
 }
 
 /* Which threads are in the middle of writing an event cannot be known without the fence, now or later. */
-static void give_session_up(struct ta_turner *k, uint64_t gen) {
+static void give_session_up(struct ta_generation *k, uint64_t gen) {
   atomic_store(&ta_emit.word, 0);
   k->lost = true;
   k->out.lose(k->out.self, gen, TA_LOST_FENCE);
@@ -378,11 +380,11 @@ static void give_session_up(struct ta_turner *k, uint64_t gen) {
                "Install filters before the trace begins, or allow membarrier");
 }
 
-bool ta_turner_is_lost(const struct ta_turner *k) {
+bool ta_generation_is_lost(const struct ta_generation *k) {
   return k->lost;
 }
 
-bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind) {
+bool ta_generation_end(struct ta_generation *k, enum ta_turn_kind kind) {
   uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
   uint64_t gen = ta_generation_of(turn);
   struct ta_moment next = ta_moment_now(&ta_emit.clock[turn & 1], &k->rate);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turner: takes what threads have written, and ends generations.
  *
- *   ta_turner_open(&k, outlet, rate);
+ *   ta_generation_open(&k, outlet, rate);
  *   while (more) {
- *     ta_turner_collect(&k);
- *     if (time) ta_turner_turn(&k, TA_TURN_NEXT);
+ *     ta_generation_collect(&k);
+ *     if (time) ta_generation_end(&k, TA_TURN_NEXT);
  *   }
- *   ta_turner_turn(&k, TA_TURN_LAST);
+ *   ta_generation_end(&k, TA_TURN_LAST);
  *
  * It waits for threads that are in the middle of writing an event, but not for ever; they never wait for it.
  *
@@ -37,13 +37,13 @@ struct ta_outlet {
   uint64_t patience_ns;
 };
 
-struct ta_turner {
+struct ta_generation {
   struct ta_outlet out;
   struct ta_moment began;              /* of this turn */
   uint64_t time;                       /* the same on the wire */
   struct ta_rate rate;                 /* of the counter */
   uint64_t bytes;                      /* of the generation, shipped so far */
-  bool lost;                           /* see ta_turner_is_lost() */
+  bool lost;                           /* see ta_generation_is_lost() */
   struct ta_batch *later, **later_end; /* of the turn that has begun meanwhile, oldest first */
   struct tw_write write;
   unsigned char room[TW_WRITE_ROOM];
@@ -57,15 +57,15 @@ enum ta_turn_kind {
 
 /* rate: as the session's first clock came with it; it began at ta_emit.origin. The lock of experiments is the
  * caller's. */
-void ta_turner_open(struct ta_turner *k, const struct ta_outlet *out, struct ta_rate rate);
-bool ta_turner_collect(struct ta_turner *k); /* false: nothing was posted */
-bool ta_turner_turn(struct ta_turner *k, enum ta_turn_kind kind);
+void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, struct ta_rate rate);
+bool ta_generation_collect(struct ta_generation *k); /* false: nothing was posted */
+bool ta_generation_end(struct ta_generation *k, enum ta_turn_kind kind);
 /* The session is given up: it is off, nothing more will be shipped, and what threads may still be writing into stays
  * theirs for good. */
-bool ta_turner_is_lost(const struct ta_turner *k);
+bool ta_generation_is_lost(const struct ta_generation *k);
 
 /* Around what is written into k->write, for the turner's parts; an empty batch is none. */
-void ta_turner_open_batch(struct ta_turner *k, uint32_t turn, int64_t thread);
-void ta_turner_close_batch(struct ta_turner *k, uint32_t turn);
+void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread);
+void ta_generation_close_batch(struct ta_generation *k, uint32_t turn);
 
 #endif

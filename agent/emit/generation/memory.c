@@ -106,7 +106,7 @@ void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_
 
 /* Batches. */
 
-static void open_batch(struct ta_turner *k, uint32_t turn, unsigned char kind) {
+static void open_batch(struct ta_generation *k, uint32_t turn, unsigned char kind) {
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = TB_NO_THREAD,
                            .time = k->time,
@@ -121,19 +121,19 @@ static unsigned char *put_numbers(unsigned char *pos, const uint64_t *numbers, s
   return pos;
 }
 
-static void write_info(struct ta_turner *k, uint32_t turn) {
+static void write_info(struct ta_generation *k, uint32_t turn) {
   const uint64_t info[] = { start, PAGE_BYTES, OBJECT_ALIGN, STACK_ALIGN };
   unsigned char text[sizeof info / sizeof *info * TW_VARINT_BYTES_MAX];
   size_t n = (size_t)(put_numbers(text, info, sizeof info / sizeof *info) - text);
 
   open_batch(k, turn, BATCH_INFO);
   TB_CHECK(tw_write_bytes(&k->write, text, n) == TB_OK);
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }
 
 /* Where the type is described is, in Go, an address that stays the same from one generation to the next: here it is the
  * key. And any word of it may be a pointer. */
-static void write_type(struct ta_turner *k, uint32_t turn, uint64_t id, uint64_t key) {
+static void write_type(struct ta_generation *k, uint32_t turn, uint64_t id, uint64_t key) {
   size_t len;
   const char *name = ta_names_text((key - 1) & NAME_MASK, &len);
   uint64_t bytes = (key - 1) >> NAME_BITS;
@@ -144,12 +144,12 @@ static void write_type(struct ta_turner *k, uint32_t turn, uint64_t id, uint64_t
   memcpy(pos, name, len);
   pos += len;
   if (tw_write_bytes(&k->write, text, (size_t)(pos - text)) == TB_OK) return;
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
   open_batch(k, turn, BATCH_TYPES);
   TB_CHECK(tw_write_bytes(&k->write, text, (size_t)(pos - text)) == TB_OK);
 }
 
-void ta_memory_write(struct ta_turner *k, uint32_t turn) {
+void ta_memory_write(struct ta_generation *k, uint32_t turn) {
   struct types *table = &types[turn & 1];
 
   if (!ta_emit.allocfree) return;
@@ -160,7 +160,7 @@ void ta_memory_write(struct ta_turner *k, uint32_t turn) {
     uint64_t key = atomic_exchange_explicit(&table->slot[i], 0, memory_order_relaxed);
     if (key != 0) write_type(k, turn, i + 1, key);
   }
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }
 
 /* Public. */

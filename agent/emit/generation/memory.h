@@ -27,6 +27,6 @@ void ta_memory_begin(void); /* of a session, when it is known whether it tells i
 void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_t bytes,
                    uint32_t name);
 /* How ids are to be read, and the turn's types, whose table is empty then. */
-void ta_memory_write(struct ta_turner *k, uint32_t turn);
+void ta_memory_write(struct ta_generation *k, uint32_t turn);
 
 #endif

@@ -196,20 +196,20 @@ void ta_samples_forget(void) {
 
 /* Tables. */
 
-static void write_sample(struct ta_turner *k, uint32_t turn, const struct sample *s) {
+static void write_sample(struct ta_generation *k, uint32_t turn, const struct sample *s) {
   struct tw_cpu_sample sample = {
     .time = s->time, .m = (int64_t)s->thread, .p = s->proc, .g = (int64_t)s->go, .stack = s->stack
   };
 
   if (tw_write_cpu_sample(&k->write, &sample) != TB_AGAIN) return;
-  ta_turner_close_batch(k, turn);
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   TB_CHECK(tw_write_cpu_sample(&k->write, &sample) == TB_OK);
 }
 
-void ta_samples_write(struct ta_turner *k, uint32_t turn) {
+void ta_samples_write(struct ta_generation *k, uint32_t turn) {
   if (!ta_samples_are_on()) return;
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   uint32_t end = usable_places();
   for (uint32_t i = 0; i < end; i++) {
     struct samples *samples = samples_of(i, turn);
@@ -218,5 +218,5 @@ void ta_samples_write(struct ta_turner *k, uint32_t turn) {
     atomic_fetch_add_explicit(&ta_emit.samples, samples->n, memory_order_relaxed);
     samples->n = 0;
   }
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
 }

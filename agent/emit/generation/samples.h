@@ -48,6 +48,6 @@ void ta_samples_arm(struct ta_thread *t);
 void ta_samples_disarm(struct ta_thread *t);
 
 /* Those of a turn that is over. */
-void ta_samples_write(struct ta_turner *k, uint32_t turn);
+void ta_samples_write(struct ta_generation *k, uint32_t turn);
 
 #endif

@@ -76,7 +76,7 @@ static void open_gate(void) {
 static void close_gate(void) {
   pthread_mutex_unlock(&gate);
 }
-static void close_gate_and_tell(void) {
+static void close_gate_and_report(void) {
   pthread_cond_broadcast(&moved);
   pthread_mutex_unlock(&gate);
 }
@@ -147,7 +147,7 @@ static struct session *new_session(const struct ta_emit_config *c) {
 
 /* A thread that was left behind may yet write into its batch: then the batches stay mapped. */
 static void free_session(struct session *s) {
-  if (!ta_turner_is_lost(&s->flusher.turner) && !ta_threads_any_left_behind())
+  if (!ta_generation_is_lost(&s->flusher.generation) && !ta_threads_any_left_behind())
     ta_pool_fini(&ta_emit.pool);
   ta_flusher_fini(&s->flusher);
   free(s);
@@ -214,14 +214,14 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_experiments_lock();
   struct ta_outlet to = *out;
   if (to.patience_ns == 0) to.patience_ns = ta_flusher_patience(&s->flusher);
-  ta_turner_open(&s->flusher.turner, &to, rate);
+  ta_generation_open(&s->flusher.generation, &to, rate);
   if (s->late) ta_flusher_wait_for_run();
   atomic_store(&ta_emit.word, (uint64_t)turn << 32);
   ta_experiments_unlock();
   if (s->late) return TA_OK;
   error = start_thread(s);
   if (error != TA_OK) {
-    ta_turner_turn(&s->flusher.turner, TA_TURN_LAST);
+    ta_generation_end(&s->flusher.generation, TA_TURN_LAST);
     ta_samples_stop();
   }
   return error;
@@ -267,7 +267,7 @@ static void end_change(struct session *s) {
   open_gate();
   session = s;
   changing = false;
-  close_gate_and_tell();
+  close_gate_and_report();
 }
 
 int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *config,
@@ -357,7 +357,7 @@ int ta_emit_run(uint64_t first_try_ns) {
   open_gate();
   s->starting = false;
   s->failed = error != TA_OK;
-  close_gate_and_tell();
+  close_gate_and_report();
   return error;
 }
 
@@ -415,7 +415,7 @@ static struct session *use(void) {
 static void leave(struct session *s) {
   open_gate();
   s->users--;
-  close_gate_and_tell();
+  close_gate_and_report();
 }
 
 /* A thread that was cancelled in here would use the session for ever. */
@@ -502,7 +502,7 @@ static int end(struct session *s, uint64_t until, uint64_t patience_ns) {
 static int give_stop_up(struct session *s) {
   open_gate();
   s->stopping = false;
-  close_gate_and_tell();
+  close_gate_and_report();
   return TA_E_TIMEOUT;
 }
 

@@ -10,26 +10,26 @@
 #include "base/check.h"
 
 /* One entry more; what does not fit goes into the next batch. */
-static void write_string(struct ta_turner *k, uint32_t turn, uint64_t id, const char *text,
+static void write_string(struct ta_generation *k, uint32_t turn, uint64_t id, const char *text,
                          size_t len) {
   if (tw_write_string(&k->write, id, text, len) != TB_AGAIN) return;
-  ta_turner_close_batch(k, turn);
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   TB_CHECK(tw_write_string(&k->write, id, text, len) == TB_OK);
 }
 
-static void write_stack(struct ta_turner *k, uint32_t turn, uint64_t id,
+static void write_stack(struct ta_generation *k, uint32_t turn, uint64_t id,
                         const struct tw_frame *frames, unsigned n) {
   if (tw_write_stack(&k->write, id, frames, n) != TB_AGAIN) return;
-  ta_turner_close_batch(k, turn);
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   TB_CHECK(tw_write_stack(&k->write, id, frames, n) == TB_OK);
 }
 
 /* Stacks. Each pc is where a call returns to; the call is before it. */
 
-static void each_stack(struct ta_turner *k, uint32_t turn,
-                       void (*each)(struct ta_turner *k, uint32_t turn, uint64_t id,
+static void each_stack(struct ta_generation *k, uint32_t turn,
+                       void (*each)(struct ta_generation *k, uint32_t turn, uint64_t id,
                                     const uint64_t *pcs, unsigned n)) {
   unsigned n;
 
@@ -40,14 +40,15 @@ static void each_stack(struct ta_turner *k, uint32_t turn,
   }
 }
 
-static void want(struct ta_turner *k, uint32_t turn, uint64_t id, const uint64_t *pcs, unsigned n) {
+static void want(struct ta_generation *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
+                 unsigned n) {
   (void)k;
   (void)turn;
   (void)id;
   for (unsigned i = 0; i < n; i++) ta_symbols_want(pcs[i] - 1);
 }
 
-static uint64_t string_of(struct ta_turner *k, uint32_t turn, struct ta_text *text) {
+static uint64_t string_of(struct ta_generation *k, uint32_t turn, struct ta_text *text) {
   if (text == NULL) return 0;
   if (text->turn == turn) return text->id;
   text->turn = turn;
@@ -56,7 +57,7 @@ static uint64_t string_of(struct ta_turner *k, uint32_t turn, struct ta_text *te
   return text->id;
 }
 
-static void name_frames(struct ta_turner *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
+static void name_frames(struct ta_generation *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
                         unsigned n) {
   const struct ta_symbol *symbol;
 
@@ -67,7 +68,7 @@ static void name_frames(struct ta_turner *k, uint32_t turn, uint64_t id, const u
   }
 }
 
-static void write_frames(struct ta_turner *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
+static void write_frames(struct ta_generation *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
                          unsigned n) {
   struct tw_frame frames[TA_FRAMES_MAX];
   const struct ta_symbol *symbol;
@@ -87,7 +88,7 @@ static bool in_use(uint32_t name, uint32_t turn) {
   return ta_name_used(name, turn, TA_AS_STRING) || ta_name_used(name, turn, TA_AS_STACK);
 }
 
-static void write_name(struct ta_turner *k, uint32_t turn, uint32_t name) {
+static void write_name(struct ta_generation *k, uint32_t turn, uint32_t name) {
   size_t len;
   const char *text = ta_names_text(name, &len);
   uint64_t pc = ta_names_function(name);
@@ -100,13 +101,13 @@ static void write_name(struct ta_turner *k, uint32_t turn, uint32_t name) {
 }
 
 /* Its pc is its number: two stacks of one pc would be one to Go's tools. */
-static void write_name_stack(struct ta_turner *k, uint32_t turn, uint32_t name) {
+static void write_name_stack(struct ta_generation *k, uint32_t turn, uint32_t name) {
   struct tw_frame frame = { .pc = name, .function = name };
 
   write_stack(k, turn, name, &frame, 1);
 }
 
-void ta_tables_write(struct ta_turner *k, uint32_t turn, uint64_t wait_ns) {
+void ta_tables_write(struct ta_generation *k, uint32_t turn, uint64_t wait_ns) {
   uint32_t end = atomic_load(&ta_names_end);
 
   ta_symbols_begin();
@@ -115,16 +116,16 @@ void ta_tables_write(struct ta_turner *k, uint32_t turn, uint64_t wait_ns) {
       ta_symbols_want(ta_names_function(name));
   each_stack(k, turn, want);
   ta_symbols_hold(ta_mono_ns() + wait_ns);
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
     if (in_use(name, turn)) write_name(k, turn, name);
   each_stack(k, turn, name_frames);
-  ta_turner_close_batch(k, turn);
-  ta_turner_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, turn, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
     if (ta_name_used(name, turn, TA_AS_STACK)) write_name_stack(k, turn, name);
   each_stack(k, turn, write_frames);
-  ta_turner_close_batch(k, turn);
+  ta_generation_close_batch(k, turn);
   ta_symbols_release();
   if (ta_stacks != NULL) ta_stacks_clear(turn);
   ta_samples_write(k, turn);

@@ -9,6 +9,6 @@
 #include "agent/emit/generation/generation.h"
 
 /* What functions are called is waited for so long at most. */
-void ta_tables_write(struct ta_turner *k, uint32_t turn, uint64_t wait_ns);
+void ta_tables_write(struct ta_generation *k, uint32_t turn, uint64_t wait_ns);
 
 #endif

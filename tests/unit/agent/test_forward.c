@@ -336,30 +336,30 @@ Test(forward, a_ready_file_is_read_again_at_each_connect) {
 
 /* Losing what was acked. */
 
-struct news {
+struct effects {
   pthread_mutex_t lock;
   char text[300];
 };
 
 static void keep_warning(void *self, int level, const char *text) {
-  struct news *news = self;
+  struct effects *effects = self;
 
   if (level != LOG_WARNING || strstr(text, "new stream") == NULL) return;
-  pthread_mutex_lock(&news->lock);
-  snprintf(news->text, sizeof news->text, "%s", text);
-  pthread_mutex_unlock(&news->lock);
+  pthread_mutex_lock(&effects->lock);
+  snprintf(effects->text, sizeof effects->text, "%s", text);
+  pthread_mutex_unlock(&effects->lock);
 }
 
 Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_of_the_loss) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct tt_stream t = tt_stream_make(26, 4, 5, 3000);
-  struct news news = { .lock = PTHREAD_MUTEX_INITIALIZER };
+  struct effects effects = { .lock = PTHREAD_MUTEX_INITIALIZER };
   struct ta_forward_config config = { .size = sizeof config,
                                       .server = tt_collector_address(s.collector),
                                       .certs = s.dir,
                                       .service = "shop",
                                       .log = keep_warning,
-                                      .log_self = &news };
+                                      .log_self = &effects };
   size_t one = (t.n - 16) / 4, acked = 16 + one + one / 2;
 
   ta_forward_close(s.f, 10000);
@@ -380,8 +380,8 @@ Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_
   cr_assert_eq(after.lost_bytes, 2 * one);
   cr_assert_eq(after.acked_bytes, 2 * one);
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
-  cr_assert_not_null(strstr(news.text, "but acked 10: goes on as a new stream, what was acked"),
-                     "%s", news.text);
+  cr_assert_not_null(strstr(effects.text, "but acked 10: goes on as a new stream, what was acked"),
+                     "%s", effects.text);
 
   struct tt_collector_seen seen = seen_by(&s);
   cr_assert_str_eq(seen.stream, after.stream);

@@ -129,14 +129,14 @@ Test(forward_disk, what_is_not_acked_is_kept) {
 }
 
 /* Its owner's thread lets go of it when it ends. */
-static bool becomes_free(struct ta_spool_dir *shelf, const char *name,
+static bool becomes_free(struct ta_spool_dir *dir, const char *name,
                          struct ta_spool_dir_state *out) {
   struct tb_diag diag;
 
   for (int left = TT_PATIENCE_S * 20; left > 0; left--) {
     tb_diag_clear(&diag);
-    if (ta_spool_dir_take(shelf, name, &diag, out) == TB_OK) return true;
-    ta_spool_dir_leave(shelf);
+    if (ta_spool_dir_take(dir, name, &diag, out) == TB_OK) return true;
+    ta_spool_dir_leave(dir);
     usleep(50000);
   }
   return false;
@@ -146,22 +146,22 @@ Test(forward_disk, nobody_takes_what_has_an_owner) {
   struct host h = begin();
   ta_forward *f = open_stream(&h, 0);
   struct ta_spool_dir_state state;
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
   struct tb_diag diag;
 
   write_generations(f, 1);
   cr_assert(becomes_kept(f));
   tb_diag_clear(&diag);
   int root = open(h.spool, O_RDONLY | O_DIRECTORY);
-  ta_spool_dir_init(&shelf, root, 0);
-  cr_assert_eq(ta_spool_dir_take(&shelf, status_of(f).stream, &diag, &state), TB_AGAIN);
-  ta_spool_dir_leave(&shelf);
+  ta_spool_dir_init(&dir, root, 0);
+  cr_assert_eq(ta_spool_dir_take(&dir, status_of(f).stream, &diag, &state), TB_AGAIN);
+  ta_spool_dir_leave(&dir);
   char name[TA_SPOOL_DIR_NAME];
   strcpy(name, status_of(f).stream);
   close_kept(f);
-  cr_assert(becomes_free(&shelf, name, &state));
+  cr_assert(becomes_free(&dir, name, &state));
   cr_assert_str_eq(state.service, "shop");
-  ta_spool_dir_leave(&shelf);
+  ta_spool_dir_leave(&dir);
   close(root);
   end(&h);
 }

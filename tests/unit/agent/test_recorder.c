@@ -216,7 +216,7 @@ Test(recorder, a_generation_larger_than_its_memory_is_lost_only_for_who_asks_for
   cr_assert_eq(c.lost.batches, 40);
   cr_assert_eq(c.lost_generations, 1);
   cr_assert_eq(c.acked.batches, 2);
-  cr_assert_eq(c.told.batches, c.produced.batches);
+  cr_assert_eq(c.reported.batches, c.produced.batches);
   cr_assert(ta_spool_snapped(&sc->spool, &done));
   cr_assert_eq(done.generations, 2);
   cr_assert_eq(done.lost_generations, 1);
@@ -255,7 +255,7 @@ Test(recorder, snaps_that_are_never_sent_are_lost_when_they_fill_the_memory) {
   cr_assert(strncmp(sent, "x1 ", 3) == 0, "%s", sent);
   c = counters(sc);
   cr_assert_eq(c.spooled.batches, 0);
-  cr_assert_eq(c.told.batches, 48);
+  cr_assert_eq(c.reported.batches, 48);
   cr_assert(ta_spool_snapped(&sc->spool, &done));
   cr_assert_eq(done.generations, 0);
   cr_assert_eq(done.lost_generations, 1);
@@ -314,7 +314,7 @@ Test(recorder, a_collector_that_forgot_gets_a_new_stream_and_the_record_goes_on)
   write_generation(sc, 3, 1);
   write_generation(sc, 4, 1);
   cr_assert_eq(ta_spool_resume(&sc->spool, 0, NULL), TB_NOTFOUND);
-  cr_assert_eq(ta_spool_begin_anew(&sc->spool), TB_OK);
+  cr_assert_eq(ta_spool_restart(&sc->spool), TB_OK);
   sc->acked = 0;
   cr_assert_eq(ta_spool_resume(&sc->spool, 0, NULL), TB_OK);
   expect_sent(sc, "x1");
@@ -366,7 +366,7 @@ Test(recorder, keeps_its_books_in_any_order_of_things) {
     drain(sc, sent, sizeof sent);
     struct ta_counters c = counters(sc);
     cr_assert_eq(c.spooled.batches, 0);
-    cr_assert_eq(c.told.batches, c.produced.batches);
+    cr_assert_eq(c.reported.batches, c.produced.batches);
     cr_assert_leq(c.produced.batches, written);
     cr_assert(ta_spool_done(&sc->spool), "seed %u", seed);
     cr_assert_eq(sc->spool.runs.pages.free, sc->spool.runs.pages.max, "seed %u", seed);

@@ -313,15 +313,15 @@ Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   struct tp_frame f;
   grant_all(s, UINT64_MAX);
   send_granted(s, &w);
-  uint64_t told = 0, sent = 0;
+  uint64_t reported = 0, sent = 0;
   while (next(&w, &f)) {
     if (f.kind == TP_BATCH) sent++;
     if (f.kind != TP_LOSS) continue;
     Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, f.len, f.payload);
-    told += loss->batches;
+    reported += loss->batches;
     tracecollect__v1__loss__free_unpacked(loss, NULL);
   }
-  cr_assert_eq(told + sent, 20000);
+  cr_assert_eq(reported + sent, 20000);
   cr_assert_eq(ack(s, f.seq), TB_OK);
   cr_assert(ta_spool_done(s));
   free(w.bytes);
@@ -361,7 +361,7 @@ Test(spool, a_stream_that_begins_anew_has_its_header_one_loss_and_whole_generati
   send_granted(s, &w);
   cr_assert_eq(ack(s, 7), TB_OK); /* HEADER, the first generation, two batches of the second */
   cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND);
-  cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+  cr_assert_eq(ta_spool_restart(s), TB_OK);
   struct ta_counters c = counters(s);
   cr_assert_eq(c.acked.batches, 0);
   cr_assert_eq(c.lost.batches, 6);
@@ -407,7 +407,7 @@ Test(spool, the_generation_being_written_is_lost_to_its_end_when_some_of_it_was_
   grant_all(s, UINT64_MAX);
   send_granted(s, &w);
   cr_assert_eq(ack(s, 3), TB_OK);
-  cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+  cr_assert_eq(ta_spool_restart(s), TB_OK);
   w.n = w.at = 0;
   put(s, 1, 2, 1000);
   ta_spool_end(s);
@@ -443,7 +443,7 @@ Test(spool, it_begins_anew_as_often_as_it_must) {
     cr_assert_eq(ack(s, s->seq), TB_OK);
     if (gen % 3 > 0) continue;
     cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_NOTFOUND);
-    cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+    cr_assert_eq(ta_spool_restart(s), TB_OK);
     cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_OK);
   }
   cr_assert_eq(counters(s).lost.batches, 2 * 999);
@@ -454,12 +454,12 @@ Test(spool, it_begins_anew_as_often_as_it_must) {
 }
 
 /* A record that came for the first time. */
-static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_count *told) {
+static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_count *reported) {
   if (f->kind == TP_BATCH) ta_count_add(kept, (struct ta_count){ 1, f->len });
   if (f->kind != TP_LOSS) return;
   Tracecollect__V1__Loss loss = loss_in(f);
   ta_count_sub(kept, (struct ta_count){ loss.sent_batches, loss.sent_bytes });
-  ta_count_add(told, (struct ta_count){ loss.batches, loss.bytes });
+  ta_count_add(reported, (struct ta_count){ loss.batches, loss.bytes });
 }
 
 #ifdef TC_SANITIZED
@@ -472,7 +472,7 @@ enum { TURNS = 60000 };
 Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
   struct ta_spool *s = open_spool(MIB);
   uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
-  struct ta_count kept = { 0 }, told = { 0 }; /* of this stream, by its records alone */
+  struct ta_count kept = { 0 }, reported = { 0 }; /* of this stream, by its records alone */
   struct wire w = { 0 };
   struct tp_frame f;
 
@@ -499,7 +499,7 @@ Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
         there = f.seq;               /* on this connection */
         if (f.seq <= sent) continue; /* again */
         cr_assert_eq(f.seq, ++sent);
-        note(&f, &kept, &told);
+        note(&f, &kept, &reported);
       }
       w.n = w.at = 0;
       break;
@@ -514,9 +514,9 @@ Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
       }
       if (random / 32 % 8 == 0 && acked > 0) {
         cr_assert_eq(ta_spool_resume(s, acked - 1, NULL), TB_NOTFOUND);
-        cr_assert_eq(ta_spool_begin_anew(s), TB_OK);
+        cr_assert_eq(ta_spool_restart(s), TB_OK);
         acked = sent = 0;
-        kept = told = (struct ta_count){ 0 };
+        kept = reported = (struct ta_count){ 0 };
         streams++;
       }
       cr_assert_eq(ta_spool_resume(s, acked, NULL), TB_OK);
@@ -532,11 +532,11 @@ Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
   while (next(&w, &f)) {
     if (f.seq <= sent) continue;
     cr_assert_eq(f.seq, ++sent);
-    note(&f, &kept, &told);
+    note(&f, &kept, &reported);
   }
-  cr_assert_eq(kept.batches + told.batches, counters(s).produced.batches);
-  cr_assert_eq(kept.bytes + told.bytes, counters(s).produced.bytes);
-  cr_assert_eq(told.batches, counters(s).lost.batches);
+  cr_assert_eq(kept.batches + reported.batches, counters(s).produced.batches);
+  cr_assert_eq(kept.bytes + reported.bytes, counters(s).produced.bytes);
+  cr_assert_eq(reported.batches, counters(s).lost.batches);
   cr_assert_eq(ack(s, sent), TB_OK);
   cr_assert(ta_spool_done(s));
   cr_assert_eq(counters(s).spooled.batches, 0);

@@ -32,7 +32,7 @@ struct dirent *readdir(DIR *dir) {
 struct archive {
   uint64_t seq;
   uint32_t crc[RECORDS_MAX]; /* of each record's frame, by number */
-  struct ta_count told, batches;
+  struct ta_count reported, batches;
   uint64_t generations, losses, abandoned;
   bool closed;
 };
@@ -41,7 +41,7 @@ struct life {
   char dir[64];
   unsigned char stream[16], noise[BATCH];
   struct ta_spool spool;
-  struct ta_spool_writer mirror;
+  struct ta_spool_writer disk;
   struct archive there;
   uint64_t gen, random;
   unsigned char *wire; /* sent and not arrived yet */
@@ -79,16 +79,16 @@ static struct life *begin(uint64_t seed, uint64_t disk_bytes) {
     .root = open_root(l), .bytes_max = disk_bytes, .service = "shop", .instance = "a:1"
   };
   cr_assert_eq(ta_spool_init(&l->spool, MIB), TB_OK);
-  cr_assert_eq(ta_spool_writer_init(&l->mirror, &config, &l->spool), TB_OK);
-  ta_spool_writer_begin(&l->mirror, l->stream, 7);
-  cr_assert(l->mirror.on);
+  cr_assert_eq(ta_spool_writer_init(&l->disk, &config, &l->spool), TB_OK);
+  ta_spool_writer_begin(&l->disk, l->stream, 7);
+  cr_assert(l->disk.on);
   ta_spool_header(&l->spool, "go 1.26 trace\0\0", 16);
   return l;
 }
 
 static void end(struct life *l) {
   ta_spool_fini(&l->spool);
-  ta_spool_writer_fini(&l->mirror);
+  ta_spool_writer_fini(&l->disk);
   nftw(l->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
   free(l->wire);
   free(l);
@@ -96,7 +96,7 @@ static void end(struct life *l) {
 
 /* The process is gone: its locks with it, the files stay as they are. */
 static void die(struct life *l) {
-  ta_spool_writer_fini(&l->mirror);
+  ta_spool_writer_fini(&l->disk);
   ta_spool_fini(&l->spool);
   l->wire_n = 0;
 }
@@ -111,7 +111,7 @@ static bool find_name(struct life *l, char out[TA_SPOOL_DIR_NAME]) {
 }
 
 /* Takes over; the spool is what was left. */
-static tb_rc inherit(struct life *l, struct ta_spool_dir *shelf) {
+static tb_rc inherit(struct life *l, struct ta_spool_dir *dir) {
   tb_rc rc;
 
   struct ta_spool_dir_state state;
@@ -120,19 +120,19 @@ static tb_rc inherit(struct life *l, struct ta_spool_dir *shelf) {
 
   tb_diag_clear(&diag);
   cr_assert(find_name(l, name));
-  ta_spool_dir_init(shelf, open_root(l), 0);
-  cr_assert_eq(ta_spool_dir_take(shelf, name, &diag, &state), TB_OK, "%s", diag.text);
+  ta_spool_dir_init(dir, open_root(l), 0);
+  cr_assert_eq(ta_spool_dir_take(dir, name, &diag, &state), TB_OK, "%s", diag.text);
   cr_assert_str_eq(state.instance, "a:1");
   cr_assert_eq(memcmp(state.stream, l->stream, 16), 0);
-  rc = ta_recovery_load(shelf, &state, &l->spool);
-  cr_assert_eq(ta_recovery_announce(shelf, &state, &l->spool), TB_OK);
+  rc = ta_recovery_load(dir, &state, &l->spool);
+  cr_assert_eq(ta_recovery_announce(dir, &state, &l->spool), TB_OK);
   return rc;
 }
 
-static void let_go(struct ta_spool_dir *shelf) {
-  int root = shelf->root;
+static void let_go(struct ta_spool_dir *dir) {
+  int root = dir->root;
 
-  ta_spool_dir_leave(shelf);
+  ta_spool_dir_leave(dir);
   close(root);
 }
 
@@ -152,7 +152,7 @@ static void take(struct archive *a, const struct tp_frame *frame, const unsigned
   cr_assert_not(a->closed);
   if (frame->kind == TP_BATCH) {
     ta_count_add(&a->batches, (struct ta_count){ 1, frame->len });
-    ta_count_add(&a->told, (struct ta_count){ 1, frame->len });
+    ta_count_add(&a->reported, (struct ta_count){ 1, frame->len });
   }
   a->generations += frame->kind == TP_GENEND;
   a->closed = frame->kind == TP_CLOSE;
@@ -160,8 +160,8 @@ static void take(struct archive *a, const struct tp_frame *frame, const unsigned
   Tracecollect__V1__Loss *loss = tracecollect__v1__loss__unpack(NULL, frame->len, frame->payload);
   a->losses++;
   a->abandoned += loss->sent_batches > 0;
-  ta_count_add(&a->told, (struct ta_count){ loss->batches - loss->sent_batches,
-                                            loss->bytes - loss->sent_bytes });
+  ta_count_add(&a->reported, (struct ta_count){ loss->batches - loss->sent_batches,
+                                                loss->bytes - loss->sent_bytes });
   tracecollect__v1__loss__free_unpacked(loss, NULL);
 }
 
@@ -202,9 +202,9 @@ static uint64_t produced(struct life *l) {
 static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   uint64_t need;
 
-  ta_spool_writer_flush(&l->mirror);
+  ta_spool_writer_flush(&l->disk);
   ta_spool_grant(&l->spool, bytes, &need);
-  ta_spool_writer_note(&l->mirror);
+  ta_spool_writer_note(&l->disk);
   send_granted(l, records);
 }
 
@@ -247,7 +247,7 @@ static void deliver(struct life *l) {
 }
 
 /* So does the heir, when some of it has arrived. */
-static void die_on_the_way(struct life *l, struct ta_spool_dir *shelf) {
+static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   struct tb_diag diag;
   uint64_t need;
 
@@ -257,7 +257,7 @@ static void die_on_the_way(struct life *l, struct ta_spool_dir *shelf) {
   send_granted(l, below(l, 20));
   ta_spool_fini(&l->spool);
   l->wire_n = 0;
-  let_go(shelf);
+  let_go(dir);
 }
 
 /* Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record
@@ -267,30 +267,30 @@ Test(spool_disk, a_program_dies_at_any_moment) {
 
   for (uint64_t seed = 1; seed <= 150; seed++) {
     struct life *l = begin(seed, 64 * MIB);
-    struct ta_spool_dir shelf;
+    struct ta_spool_dir dir;
     l->gen = 1;
     for (uint64_t steps = below(l, 200); steps > 0; steps--) step(l);
     bool finished = below(l, 4) == 0;
     if (finished) ta_spool_end(&l->spool);
     if (finished) ta_spool_finish(&l->spool);
-    ta_spool_writer_flush(&l->mirror);
+    ta_spool_writer_flush(&l->disk);
     cr_assert_eq(l->spool.kept_records, l->spool.records);
     uint64_t had = produced(l);
     if (!finished) put(l, (unsigned)below(l, 3)); /* of this nothing is known */
     die(l);
-    cr_assert_eq(inherit(l, &shelf), TB_OK);
+    cr_assert_eq(inherit(l, &dir), TB_OK);
     cr_assert_eq(produced(l), had, "seed %lu: %lu, not %lu", (unsigned long)seed,
                  (unsigned long)produced(l), (unsigned long)had);
     for (uint64_t heirs = below(l, 3); heirs > 0; heirs--) {
-      die_on_the_way(l, &shelf);
-      cr_assert_eq(inherit(l, &shelf), TB_OK);
+      die_on_the_way(l, &dir);
+      cr_assert_eq(inherit(l, &dir), TB_OK);
     }
     deliver(l);
     cr_assert_eq(l->there.closed, finished);
-    cr_assert_eq(l->there.told.batches, had, "seed %lu", (unsigned long)seed);
+    cr_assert_eq(l->there.reported.batches, had, "seed %lu", (unsigned long)seed);
     losses += l->there.losses;
     abandoned += l->there.abandoned;
-    let_go(&shelf);
+    let_go(&dir);
     end(l);
   }
   cr_assert_gt(losses, 50);
@@ -308,19 +308,19 @@ static void ack_all(struct life *l) {
  * on without files, and has them again when there is room. */
 Test(spool_disk, a_full_disk_keeps_what_it_has) {
   struct life *l = begin(1, 200000);
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
   char name[TA_SPOOL_DIR_NAME];
 
   l->gen = 1;
   put(l, 3);
-  ta_spool_writer_flush(&l->mirror);
+  ta_spool_writer_flush(&l->disk);
   uint64_t vouched = l->spool.records;
   cr_assert_eq(l->spool.kept_records, vouched);
   put(l, 12);
   ta_spool_end(&l->spool);
-  ta_spool_writer_flush(&l->mirror);
-  cr_assert(l->mirror.on && l->mirror.full);
-  cr_assert_eq(l->mirror.told_faults, 1);
+  ta_spool_writer_flush(&l->disk);
+  cr_assert(l->disk.on && l->disk.full);
+  cr_assert_eq(l->disk.reported_faults, 1);
   cr_assert_eq(l->spool.kept_records, vouched);
   send_some(l, 3 * MIB, UINT64_MAX);
   cr_assert_geq(l->there.batches.batches, 3);
@@ -328,45 +328,45 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   cr_assert(find_name(l, name), "nothing of it was acked");
   ack_all(l);
   while (l->there.batches.batches < 15) send_some(l, 3 * MIB, UINT64_MAX);
-  cr_assert_not(l->mirror.on);
-  cr_assert_eq(l->mirror.told_faults, 1);
+  cr_assert_not(l->disk.on);
+  cr_assert_eq(l->disk.reported_faults, 1);
   cr_assert_not(find_name(l, name), "files that are not the whole truth");
   ack_all(l);
 
-  l->mirror.due_ns = 0; /* the next try */
+  l->disk.due_ns = 0; /* the next try */
   l->gen++;
   put(l, 2);
-  ta_spool_writer_flush(&l->mirror);
-  cr_assert(l->mirror.on);
+  ta_spool_writer_flush(&l->disk);
+  cr_assert(l->disk.on);
   die(l);
-  cr_assert_eq(inherit(l, &shelf), TB_OK);
+  cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(produced(l), 17);
   deliver(l);
   cr_assert_eq(l->there.batches.batches, 17);
-  let_go(&shelf);
+  let_go(&dir);
   end(l);
 }
 
 /* The same, and it gets its room back while nothing was acked. */
 Test(spool_disk, a_disk_that_was_full_goes_on) {
   struct life *l = begin(1, 200000);
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
 
   l->gen = 1;
   put(l, 12);
-  ta_spool_writer_flush(&l->mirror);
-  cr_assert(l->mirror.full);
-  l->mirror.shelf.bytes_max = MIB;
-  l->mirror.due_ns = 0;
-  ta_spool_writer_flush(&l->mirror);
-  cr_assert_not(l->mirror.full);
+  ta_spool_writer_flush(&l->disk);
+  cr_assert(l->disk.full);
+  l->disk.dir.bytes_max = MIB;
+  l->disk.due_ns = 0;
+  ta_spool_writer_flush(&l->disk);
+  cr_assert_not(l->disk.full);
   cr_assert_eq(l->spool.kept_records, l->spool.records);
   die(l);
-  cr_assert_eq(inherit(l, &shelf), TB_OK);
+  cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(produced(l), 12);
   deliver(l);
   cr_assert_eq(l->there.batches.batches, 12);
-  let_go(&shelf);
+  let_go(&dir);
   end(l);
 }
 
@@ -375,29 +375,29 @@ Test(spool_disk, a_disk_that_was_full_goes_on) {
 Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
   for (int given = 0; given < 2; given++) {
     struct life *l = begin(1, 0);
-    struct ta_spool_dir shelf;
+    struct ta_spool_dir dir;
     char name[TA_SPOOL_DIR_NAME];
     uint64_t need;
     l->gen = 1;
     put(l, 12);
-    ta_spool_writer_flush(&l->mirror);
-    cr_assert_not(l->mirror.on, "there is no room at all");
+    ta_spool_writer_flush(&l->disk);
+    cr_assert_not(l->disk.on, "there is no room at all");
     if (given) cr_assert_gt(ta_spool_grant(&l->spool, MIB, &need), 200000);
-    l->mirror.shelf.bytes_max = 200000;
-    l->mirror.due_ns = 0;
-    ta_spool_writer_flush(&l->mirror);
-    cr_assert_eq(l->mirror.on, !given);
+    l->disk.dir.bytes_max = 200000;
+    l->disk.due_ns = 0;
+    ta_spool_writer_flush(&l->disk);
+    cr_assert_eq(l->disk.on, !given);
     cr_assert_eq(find_name(l, name), !given);
     if (!given) {
-      cr_assert(l->mirror.full);
+      cr_assert(l->disk.full);
       cr_assert_lt(l->spool.kept_records, l->spool.records);
       die(l);
-      cr_assert_eq(inherit(l, &shelf), TB_OK);
+      cr_assert_eq(inherit(l, &dir), TB_OK);
       uint64_t had = produced(l);
       cr_assert(had >= 3 && had < 12, "%lu of 12", (unsigned long)had);
       deliver(l);
       cr_assert_eq(l->there.batches.batches, had);
-      let_go(&shelf);
+      let_go(&dir);
     }
     end(l);
   }
@@ -410,31 +410,31 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
 
   for (uint64_t seed = 1; seed <= 100; seed++) {
     struct life *l = begin(seed, 64 * MIB);
-    struct ta_spool_dir shelf;
+    struct ta_spool_dir dir;
     char name[TA_SPOOL_DIR_NAME];
     uint64_t vouched = 0;
     l->gen = 1;
     for (uint64_t steps = below(l, 200); steps > 0; steps--) {
-      if (below(l, 4) == 0) l->mirror.shelf.bytes_max = below(l, MIB);
-      if (below(l, 2) == 0) l->mirror.due_ns = 0;
+      if (below(l, 4) == 0) l->disk.dir.bytes_max = below(l, MIB);
+      if (below(l, 2) == 0) l->disk.due_ns = 0;
       step(l);
-      full += l->mirror.full;
-      if (l->mirror.on && l->spool.kept_records == l->spool.records) vouched = produced(l);
+      full += l->disk.full;
+      if (l->disk.on && l->spool.kept_records == l->spool.records) vouched = produced(l);
     }
     struct ta_counters last; /* a loss that nobody was told of dies with the program */
     ta_spool_counters(&l->spool, &last);
     die(l);
     if (!find_name(l, name)) {
-      cr_assert_geq(l->there.told.batches + last.lost.batches, vouched, "seed %lu",
+      cr_assert_geq(l->there.reported.batches + last.lost.batches, vouched, "seed %lu",
                     (unsigned long)seed);
       went++;
     } else {
-      cr_assert_eq(inherit(l, &shelf), TB_OK, "seed %lu", (unsigned long)seed);
+      cr_assert_eq(inherit(l, &dir), TB_OK, "seed %lu", (unsigned long)seed);
       uint64_t had = produced(l);
       cr_assert_geq(had, vouched, "seed %lu", (unsigned long)seed);
       deliver(l);
-      cr_assert_geq(l->there.told.batches, had, "seed %lu", (unsigned long)seed);
-      let_go(&shelf);
+      cr_assert_geq(l->there.reported.batches, had, "seed %lu", (unsigned long)seed);
+      let_go(&dir);
     }
     end(l);
   }
@@ -445,18 +445,18 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
 /* The process went on without its files, which it could not even delete: nobody sends from them. */
 Test(spool_disk, files_of_the_past_are_not_sent) {
   struct life *l = begin(1, 64 * MIB);
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   l->gen = 1;
   put(l, 3);
-  ta_spool_writer_flush(&l->mirror);
+  ta_spool_writer_flush(&l->disk);
   die(l);
-  cr_assert_eq(inherit(l, &shelf), TB_OK);
+  cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(ta_spool_resume(&l->spool, 2, &diag), TB_REFUSED, "%s", diag.text);
   cr_assert(l->spool.superseded);
-  let_go(&shelf);
+  let_go(&dir);
   end(l);
 }
 
@@ -468,7 +468,7 @@ static struct life *begin_with_files(void) {
     put(l, 2);
     ta_spool_end(&l->spool);
   }
-  ta_spool_writer_flush(&l->mirror);
+  ta_spool_writer_flush(&l->disk);
   return l;
 }
 
@@ -476,20 +476,20 @@ static struct life *begin_with_files(void) {
 Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) {
   for (unsigned bad = 1; bad <= 5; bad++) {
     struct life *l = begin_with_files();
-    struct ta_spool_dir shelf;
+    struct ta_spool_dir dir;
     struct ta_spool_dir_state state;
     struct tb_diag diag;
     char name[TA_SPOOL_DIR_NAME];
     tb_diag_clear(&diag);
     bad_entry = bad;
-    ta_spool_dir_remove(&l->mirror.shelf);
+    ta_spool_dir_remove(&l->disk.dir);
     cr_assert_eq(bad_entry, 0);
     cr_assert(find_name(l, name));
-    ta_spool_dir_init(&shelf, open_root(l), 0);
-    cr_assert_eq(ta_spool_dir_take(&shelf, name, &diag, &state), TB_CORRUPT);
-    ta_spool_dir_remove(&shelf);
+    ta_spool_dir_init(&dir, open_root(l), 0);
+    cr_assert_eq(ta_spool_dir_take(&dir, name, &diag, &state), TB_CORRUPT);
+    ta_spool_dir_remove(&dir);
     cr_assert_not(find_name(l, name));
-    close(shelf.root);
+    close(dir.root);
     end(l);
   }
 }
@@ -497,18 +497,18 @@ Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) 
 /* Nor is it in the way of the same stream's next files. */
 Test(spool_disk, files_begin_anew_where_some_were_left) {
   struct life *l = begin_with_files();
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
 
   bad_entry = 1;
-  ta_spool_writer_begin(&l->mirror, l->stream, 7); /* it gives up those it has */
+  ta_spool_writer_begin(&l->disk, l->stream, 7); /* it gives up those it has */
   cr_assert_eq(bad_entry, 0);
-  cr_assert(l->mirror.on);
+  cr_assert(l->disk.on);
   uint64_t had = produced(l);
   die(l);
-  cr_assert_eq(inherit(l, &shelf), TB_OK);
+  cr_assert_eq(inherit(l, &dir), TB_OK);
   deliver(l);
   cr_assert_eq(l->there.batches.batches, had);
-  let_go(&shelf);
+  let_go(&dir);
   end(l);
 }
 
@@ -522,7 +522,7 @@ struct flipping {
 static void flip_one(void *self, const char *name) {
   struct flipping *f = self;
   struct archive before = f->l->there;
-  struct ta_spool_dir shelf;
+  struct ta_spool_dir dir;
   struct ta_spool_dir_state state;
   struct tb_diag diag;
   struct stat st;
@@ -539,17 +539,17 @@ static void flip_one(void *self, const char *name) {
     cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
     tb_diag_clear(&diag);
     cr_assert(find_name(f->l, folder));
-    ta_spool_dir_init(&shelf, open_root(f->l), 0);
-    tb_rc rc = ta_spool_dir_take(&shelf, folder, &diag, &state);
+    ta_spool_dir_init(&dir, open_root(f->l), 0);
+    tb_rc rc = ta_spool_dir_take(&dir, folder, &diag, &state);
     if (rc == TB_OK) {
-      rc = ta_recovery_load(&shelf, &state, &f->l->spool);
+      rc = ta_recovery_load(&dir, &state, &f->l->spool);
       cr_assert_leq(produced(f->l), f->had);
       if (ta_spool_resume(&f->l->spool, f->l->there.seq, &diag) == TB_OK) deliver(f->l);
       ta_spool_fini(&f->l->spool);
     }
     f->noticed += rc != TB_OK;
     f->l->there = before;
-    let_go(&shelf);
+    let_go(&dir);
     byte ^= bit;
     cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
   }
@@ -566,7 +566,7 @@ Test(spool_disk, damage_is_noticed) {
     put(l, 2);
     ta_spool_end(&l->spool);
   }
-  ta_spool_writer_flush(&l->mirror);
+  ta_spool_writer_flush(&l->disk);
   f.had = produced(l);
   cr_assert(find_name(l, name));
   snprintf(path, sizeof path, "%s/%s", l->dir, name);

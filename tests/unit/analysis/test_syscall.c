@@ -294,9 +294,9 @@ Test(an_syscall, an_overdue_call_is_told_once_and_known_when_it_ends) {
   cr_assert_eq(seen[0].goroutine, 10);
   end(&t, &gen1, 40 * MS, 1, 10, false);
   cr_assert_eq(seen_count, 2);
-  cr_assert(seen[1].told);
+  cr_assert(seen[1].reported);
   begin(&t, &gen1, 50 * MS, 1, 10, 1); /* the next call of the thread is another one */
   end(&t, &gen1, 90 * MS, 1, 10, false);
-  cr_assert_not(seen[2].told);
+  cr_assert_not(seen[2].reported);
   tt_analyses_close(&t);
 }

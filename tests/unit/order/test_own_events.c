@@ -179,16 +179,16 @@ static void refused(void (*fill)(struct trace *), const char *words) {
   end_trace(t, &run);
 }
 
-static void untold(struct trace *t) {
+static void unreported(struct trace *t) {
   begin_thread(t, 1, 1000);
   put(t, 137, 2, 5, 1);
   end_batch(t);
 }
 
-static void told_before(struct trace *t) {
+static void reported_before(struct trace *t) {
   queue_of_two(t);
   begin_generation(t);
-  untold(t);
+  unreported(t);
 }
 
 static void no_goroutine(struct trace *t) {
@@ -240,8 +240,8 @@ static void two_stories(struct trace *t) {
 }
 
 Test(own_events, that_do_not_fit_are_broken) {
-  refused(untold, "not an event with a time (event type 137)");
-  refused(told_before, "not an event with a time (event type 137)");
+  refused(unreported, "not an event with a time (event type 137)");
+  refused(reported_before, "not an event with a time (event type 137)");
   refused(no_goroutine, "Push needs a proc");
   refused(no_thread, "Note needs a thread");
   refused(no_string, "Note names string 8, which the generation does not have");

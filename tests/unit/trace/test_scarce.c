@@ -38,11 +38,11 @@ struct pipeline {
 
 static tb_rc look(struct pipeline *p, const struct to_event *ev, const struct to_generation *gen) {
   struct to_heap_event heap;
-  struct to_news news;
+  struct to_effects effects;
 
   if (gen != NULL && ev->type == TW_EV_SYNC) TB_TRY(to_allocfree_generation(&p->allocfree, gen));
   (void)to_allocfree_event(&p->allocfree, ev, &heap);
-  TB_TRY(to_model_event(p->model, gen, ev, &news));
+  TB_TRY(to_model_event(p->model, gen, ev, &effects));
   return to_analyses_events(p->analyses, gen, ev, 1);
 }
 
@@ -87,7 +87,7 @@ static tb_rc run(const struct tt_input *input, struct scarce *scarce) {
 /* I10, I19. One refused in between may cost nothing that shows: what is only remembered for speed. */
 Test(scarce, a_refused_request_is_told_and_leaks_nothing) {
   struct tt_pack seeds = tt_seeds_load();
-  unsigned told = 0;
+  unsigned reported = 0;
 
   for (size_t i = 0; i < seeds.n; i++)
     for (size_t at = i % 3;; at += 1 + at / 8) {
@@ -96,8 +96,8 @@ Test(scarce, a_refused_request_is_told_and_leaks_nothing) {
       if (!scarce.refused) break;
       cr_assert(rc == TB_NOMEM || rc == TB_OK, "seed %zu, request %zu: %s", i, at, tb_rc_name(rc));
       if (scarce.for_good) cr_assert_eq(rc, TB_NOMEM, "seed %zu, request %zu", i, at);
-      told += rc == TB_NOMEM;
+      reported += rc == TB_NOMEM;
     }
-  cr_assert_gt(told, 20 * seeds.n);
+  cr_assert_gt(reported, 20 * seeds.n);
   tt_pack_free(&seeds);
 }

@@ -50,46 +50,46 @@ static void bundle_stack(const void *self, uint64_t index, tk_frame_fn *each, vo
 }
 
 /* A bundle with what its events are. */
-struct told {
+struct reported {
   const bundle *b;
   const Tracecollect__V1__LeasedEvent *from; /* the event at hand */
   struct tk_tail_types types;
 };
 
-static struct to_string told_string(const void *self, uint64_t index) {
-  return bundle_string(((const struct told *)self)->b, index);
+static struct to_string reported_string(const void *self, uint64_t index) {
+  return bundle_string(((const struct reported *)self)->b, index);
 }
 
-static bool told_knows_stack(const void *self, uint64_t index) {
-  return bundle_knows_stack(((const struct told *)self)->b, index);
+static bool reported_knows_stack(const void *self, uint64_t index) {
+  return bundle_knows_stack(((const struct reported *)self)->b, index);
 }
 
-static void told_stack(const void *self, uint64_t index, tk_frame_fn *each, void *arg) {
-  const bundle *b = ((const struct told *)self)->b;
+static void reported_stack(const void *self, uint64_t index, tk_frame_fn *each, void *arg) {
+  const bundle *b = ((const struct reported *)self)->b;
 
   if (bundle_knows_stack(b, index)) bundle_stack(b, index, each, arg);
 }
 
-static const struct tw_spec *told_spec(const void *self, uint8_t type) {
-  return tk_tail_spec(&((const struct told *)self)->types, type);
+static const struct tw_spec *reported_spec(const void *self, uint8_t type) {
+  return tk_tail_spec(&((const struct reported *)self)->types, type);
 }
 
-static const char *told_experiment(const void *self, uint8_t type) {
-  return tk_tail_experiment(&((const struct told *)self)->types, type);
+static const char *reported_experiment(const void *self, uint8_t type) {
+  return tk_tail_experiment(&((const struct reported *)self)->types, type);
 }
 
-static struct to_string told_object_type(const void *self, const struct to_event *ev) {
-  const struct told *told = self;
+static struct to_string reported_object_type(const void *self, const struct to_event *ev) {
+  const struct reported *reported = self;
 
   (void)ev; /* made of from */
-  return bundle_string(told->b, told->from->type_name);
+  return bundle_string(reported->b, reported->from->type_name);
 }
 
 /* False: of a type that we do not know, or without its arguments. */
-static bool event_of(const struct told *told, const Tracecollect__V1__LeasedEvent *from,
+static bool event_of(const struct reported *reported, const Tracecollect__V1__LeasedEvent *from,
                      struct to_event *out) {
-  if (tk_tail_spec(&told->types, from->type) == NULL) return false;
-  if (from->n_args != tk_tail_args(&told->types, (uint8_t)from->type)) return false;
+  if (tk_tail_spec(&reported->types, from->type) == NULL) return false;
+  if (from->n_args != tk_tail_args(&reported->types, (uint8_t)from->type)) return false;
   *out = (struct to_event){ .time = from->time_ns,
                             .m = from->thread,
                             .p = from->proc,
@@ -115,13 +115,13 @@ static void put_hex(struct tk_out *out, const ProtobufCBinaryData *bytes) {
   }
 }
 
-static void json_line(struct tk_out *out, const struct told *told, const struct to_event *ev,
-                      const Tracecollect__V1__LeasedEvent *from) {
+static void json_line(struct tk_out *out, const struct reported *reported,
+                      const struct to_event *ev, const Tracecollect__V1__LeasedEvent *from) {
   const struct tk_names names = {
-    told,       NULL,      told_string,     told_string,     told_knows_stack,
-    told_stack, told_spec, told_experiment, told_object_type
+    reported,       NULL,          reported_string,     reported_string,     reported_knows_stack,
+    reported_stack, reported_spec, reported_experiment, reported_object_type
   };
-  const bundle *b = told->b;
+  const bundle *b = reported->b;
   uint64_t wall_ns = wall_of(b, ev->time);
 
   tk_out_text(out, "{\"record\":\"event\",\"service\":");
@@ -203,23 +203,24 @@ static void say_range(struct tk_out *out, const bundle *b, const struct to_event
   if (range.kind == TO_RANGE_STW) put_string(out, ": ", b, range.text);
 }
 
-static void say_args(struct tk_out *out, const struct told *told, const struct to_event *ev) {
-  const struct tw_spec *spec = tk_tail_spec(&told->types, ev->type);
+static void say_args(struct tk_out *out, const struct reported *reported,
+                     const struct to_event *ev) {
+  const struct tw_spec *spec = tk_tail_spec(&reported->types, ev->type);
 
   for (unsigned i = 0; i < spec->nargs; i++) {
     tk_out_byte(out, ' ');
     put_name(out, spec->args[i].label);
-    if (i == 1 && to_allocfree_type_id(ev) != 0 && told->from->type_name != 0)
-      put_string(out, "=", told->b, told->from->type_name);
+    if (i == 1 && to_allocfree_type_id(ev) != 0 && reported->from->type_name != 0)
+      put_string(out, "=", reported->b, reported->from->type_name);
     else if (spec->args[i].type == TW_ARG_STRING)
-      put_string(out, "=", told->b, ev->args[i]);
+      put_string(out, "=", reported->b, ev->args[i]);
     else
       put_number(out, "=", ev->args[i]);
   }
 }
 
-static void say(struct tk_out *out, const struct told *told, const struct to_event *ev) {
-  const bundle *b = told->b;
+static void say(struct tk_out *out, const struct reported *reported, const struct to_event *ev) {
+  const bundle *b = reported->b;
 
   switch (to_event_kind(ev)) {
   case TO_KIND_TRANSITION: say_transition(out, b, ev); return;
@@ -232,7 +233,7 @@ static void say(struct tk_out *out, const struct told *told, const struct to_eve
     tk_out_text(out, to_metric_name(to_event_metric(ev)));
     put_number(out, " ", ev->args[0]);
     return;
-  case TO_KIND_EXPERIMENTAL: say_args(out, told, ev); return;
+  case TO_KIND_EXPERIMENTAL: say_args(out, reported, ev); return;
   default: break;
   }
   if (ev->g != TO_NONE) put_number(out, " g", (uint64_t)ev->g);
@@ -287,9 +288,9 @@ static void put_place(struct tk_out *out, const bundle *b, const struct to_event
   put_name(out, place);
 }
 
-static void human_line(struct tk_lines *lines, const struct told *told, const struct to_event *ev,
-                       const Tracecollect__V1__LeasedEvent *from) {
-  const bundle *b = told->b;
+static void human_line(struct tk_lines *lines, const struct reported *reported,
+                       const struct to_event *ev, const Tracecollect__V1__LeasedEvent *from) {
+  const bundle *b = reported->b;
   uint64_t wall_ns = wall_of(b, ev->time);
   struct tk_out *out = &lines->out;
 
@@ -302,8 +303,8 @@ static void human_line(struct tk_lines *lines, const struct told *told, const st
   tk_out_byte(out, '/');
   put_name(out, b->instance);
   tk_out_text(out, "  ");
-  tk_lines_bold(lines, tk_tail_spec(&told->types, ev->type)->name);
-  say(out, told, ev);
+  tk_lines_bold(lines, tk_tail_spec(&reported->types, ev->type)->name);
+  say(out, reported, ev);
   put_duration(out, from);
   put_place(out, b, ev);
 }
@@ -312,26 +313,26 @@ static void human_line(struct tk_lines *lines, const struct told *told, const st
 
 tb_rc tk_tail_bundle(struct tk_tail *tail, const bundle *b) {
   struct tk_lines *lines = tail->lines;
-  struct told told = { .b = b };
+  struct reported reported = { .b = b };
   struct to_event ev;
 
   if (b->n_events == 0 || b->stream.len != sizeof((struct tk_cursor *)0)->stream) return TB_OK;
   struct tk_cursor *cursor = tk_cursor_of(&tail->cursors, b->stream.data);
   if (cursor == NULL) return TB_NOMEM;
-  tk_tail_types_read(&told.types, b);
+  tk_tail_types_read(&reported.types, b);
   for (size_t i = 0; i < b->n_events; i++) {
     const Tracecollect__V1__LeasedEvent *from = b->events[i];
 
     if (!tk_cursor_is_new(cursor, b->generation, from->position)) continue;
     cursor->gen = b->generation;
     cursor->position = from->position + 1;
-    if (!event_of(&told, from, &ev)) continue;
-    told.from = from;
+    if (!event_of(&reported, from, &ev)) continue;
+    reported.from = from;
     struct tk_out *out = tk_lines_begin(lines);
     if (lines->json)
-      json_line(out, &told, &ev, from);
+      json_line(out, &reported, &ev, from);
     else
-      human_line(lines, &told, &ev, from);
+      human_line(lines, &reported, &ev, from);
     TB_TRY(tk_lines_end(lines));
   }
   return TB_OK;

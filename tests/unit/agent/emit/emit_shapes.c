@@ -46,7 +46,7 @@ static void threads_come_and_go(void) {
   ta_heap_alloc(1);
 }
 
-static void memory_is_told(void) {
+static void memory_is_reported(void) {
   static char arena[1 << 16];
 
   for (int i = 0; i < 2; i++) {
@@ -603,7 +603,7 @@ static void many_at_once(void) {
 const struct emit_shape emit_shapes[] = {
   SHAPE(first_event_attaches),
   SHAPE(threads_come_and_go),
-  SHAPE(memory_is_told),
+  SHAPE(memory_is_reported),
   SHAPE(a_new_name_is_taken),
   SHAPE(waits_have_reasons),
   SHAPE(a_wait_inside_another_says_nothing),

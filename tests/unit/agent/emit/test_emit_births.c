@@ -10,33 +10,34 @@
 #include "support/order_text.h"
 #include "tests/unit/agent/emit/emit_scene.h"
 
-struct told {
+struct reported {
   struct tt_run run;
   size_t made, made_by_nobody; /* goroutines */
 };
 
-static struct told end(struct emitted *e) {
-  struct told told = { 0 };
+static struct reported end(struct emitted *e) {
+  struct reported reported = { 0 };
 
   cr_assert_eq(emit_end(e), 0);
   cr_assert_eq(e->traces, 1);
-  tt_order_bytes(&told.run, e->trace[0].bytes, e->trace[0].n);
-  TT_OK(told.run);
-  for (size_t i = 0; i < told.run.count; i++) {
-    if (told.run.events[i].type != TW_EV_GO_CREATE) continue;
-    told.made++;
-    told.made_by_nobody += told.run.events[i].g < 0;
+  tt_order_bytes(&reported.run, e->trace[0].bytes, e->trace[0].n);
+  TT_OK(reported.run);
+  for (size_t i = 0; i < reported.run.count; i++) {
+    if (reported.run.events[i].type != TW_EV_GO_CREATE) continue;
+    reported.made++;
+    reported.made_by_nobody += reported.run.events[i].g < 0;
   }
   emit_free(e);
-  return told;
+  return reported;
 }
 
 /* The first of its type that names that goroutine, or is its own. */
-static const struct to_event *find(const struct told *told, enum tw_event type, uint64_t id) {
+static const struct to_event *find(const struct reported *reported, enum tw_event type,
+                                   uint64_t id) {
   const struct to_event *found = NULL;
 
-  for (size_t i = 0; i < told->run.count && found == NULL; i++) {
-    const struct to_event *ev = &told->run.events[i];
+  for (size_t i = 0; i < reported->run.count && found == NULL; i++) {
+    const struct to_event *ev = &reported->run.events[i];
     if (ev->type == type && (ev->args[0] == id || ev->g == (int64_t)id)) found = ev;
   }
   cr_assert_not_null(found, "no event %d of goroutine %lu", (int)type, (unsigned long)id);
@@ -57,7 +58,7 @@ static void make(struct ta_spawned birth) {
   cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-static struct ta_spawned tell(void) {
+static struct ta_spawned report(void) {
   return ta_spawned_begin(ta_name_of("kid"), ta_name_of("make"), NULL);
 }
 
@@ -67,21 +68,21 @@ Test(emit_births, who_makes_a_thread_is_who_made_its_goroutine) {
 
   for (unsigned i = 0; i < 4 * 4; i++) {
     cr_assert_eq(emit_begin_version(&e, versions[i / 4]), 0);
-    struct ta_spawned birth = tell();
+    struct ta_spawned birth = report();
     cr_assert_not_null(birth.go);
     for (unsigned turns = 0; turns < i % 4; turns++) emit_turn();
     make(birth);
-    struct told told = end(&e);
-    cr_assert_eq(told.made, 2);
-    cr_assert_eq(told.made_by_nobody, 1); /* this thread's */
-    const struct to_event *made = find(&told, TW_EV_GO_CREATE, birth.id);
-    const struct to_event *runs = find(&told, TW_EV_GO_START, birth.id);
+    struct reported reported = end(&e);
+    cr_assert_eq(reported.made, 2);
+    cr_assert_eq(reported.made_by_nobody, 1); /* this thread's */
+    const struct to_event *made = find(&reported, TW_EV_GO_CREATE, birth.id);
+    const struct to_event *runs = find(&reported, TW_EV_GO_START, birth.id);
     cr_assert(made->g >= 0 && made->args[0] == birth.id);
     cr_assert_eq(made->args[1], ta_name_of("kid"));
     cr_assert_eq(made->args[2], ta_name_of("make"));
     cr_assert_neq(made->m, runs->m);
-    cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, runs->m);
-    tt_run_fini(&told.run);
+    cr_assert_eq(find(&reported, TW_EV_GO_DESTROY, birth.id)->m, runs->m);
+    tt_run_fini(&reported.run);
   }
 }
 
@@ -89,46 +90,46 @@ Test(emit_births, of_a_thread_that_could_not_be_made_the_story_ends) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_spawned birth = tell();
+  struct ta_spawned birth = report();
   emit_turn();
   ta_spawned_fail(birth);
   ta_heap_alloc(1);
-  struct told told = end(&e);
-  const struct to_event *made = find(&told, TW_EV_GO_CREATE, birth.id);
-  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, made->m);
-  cr_assert_eq(find(&told, TW_EV_HEAP_ALLOC, 1)->g, made->g);
-  tt_run_fini(&told.run);
+  struct reported reported = end(&e);
+  const struct to_event *made = find(&reported, TW_EV_GO_CREATE, birth.id);
+  cr_assert_eq(find(&reported, TW_EV_GO_DESTROY, birth.id)->m, made->m);
+  cr_assert_eq(find(&reported, TW_EV_HEAP_ALLOC, 1)->g, made->g);
+  tt_run_fini(&reported.run);
 }
 
 Test(emit_births, a_thread_that_comes_into_another_session_makes_itself) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_spawned birth = tell();
-  struct told told = end(&e);
-  tt_run_fini(&told.run);
+  struct ta_spawned birth = report();
+  struct reported reported = end(&e);
+  tt_run_fini(&reported.run);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_spawned_fail(birth); /* says nothing */
   make(birth);
-  told = end(&e);
-  cr_assert_eq(told.made, 1);
-  cr_assert_eq(told.made_by_nobody, 1);
-  tt_run_fini(&told.run);
+  reported = end(&e);
+  cr_assert_eq(reported.made, 1);
+  cr_assert_eq(reported.made_by_nobody, 1);
+  tt_run_fini(&reported.run);
 }
 
 Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) {
   struct emitted e;
 
-  cr_assert_null(tell().go);
+  cr_assert_null(report().go);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_wait_begin(TA_WAIT_MUTEX);
-  struct ta_spawned birth = tell();
+  struct ta_spawned birth = report();
   cr_assert_null(birth.go);
   make(birth);
   ta_wait_end();
-  struct told told = end(&e);
-  cr_assert_eq(told.made_by_nobody, 2);
-  tt_run_fini(&told.run);
+  struct reported reported = end(&e);
+  cr_assert_eq(reported.made_by_nobody, 2);
+  tt_run_fini(&reported.run);
 }
 
 /* Its handler, say, has come before. */
@@ -142,17 +143,17 @@ Test(emit_births, a_thread_that_is_there_already_ends_what_was_told_of_it) {
   pthread_t thread;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_spawned birth = tell();
+  struct ta_spawned birth = report();
   cr_assert_eq(pthread_create(&thread, NULL, live_first, &birth), 0);
   cr_assert_eq(pthread_join(thread, NULL), 0);
-  struct told told = end(&e);
-  cr_assert_eq(told.made, 3);
-  cr_assert_eq(told.made_by_nobody, 2);
-  const struct to_event *kid = find(&told, TW_EV_HEAP_ALLOC, 3);
+  struct reported reported = end(&e);
+  cr_assert_eq(reported.made, 3);
+  cr_assert_eq(reported.made_by_nobody, 2);
+  const struct to_event *kid = find(&reported, TW_EV_HEAP_ALLOC, 3);
   cr_assert_neq(kid->g, (int64_t)birth.id);
-  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, kid->m);
-  cr_assert_eq(find(&told, TW_EV_HEAP_ALLOC, 2)->g, kid->g);
-  tt_run_fini(&told.run);
+  cr_assert_eq(find(&reported, TW_EV_GO_DESTROY, birth.id)->m, kid->m);
+  cr_assert_eq(find(&reported, TW_EV_HEAP_ALLOC, 2)->g, kid->g);
+  tt_run_fini(&reported.run);
 }
 
 static void *find_no_place(void *arg) {
@@ -166,17 +167,17 @@ Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next
   pthread_t thread;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_spawned birth = tell();
+  struct ta_spawned birth = report();
   cr_assert_eq(pthread_create(&thread, NULL, find_no_place, &birth), 0);
   cr_assert_eq(pthread_join(thread, NULL), 0);
   emit_turn();
-  struct ta_spawned next = tell();
+  struct ta_spawned next = report();
   make(next);
-  struct told told = end(&e);
-  cr_assert_eq(told.made, 3);
-  const struct to_event *made = find(&told, TW_EV_GO_CREATE, next.id);
-  cr_assert_eq(find(&told, TW_EV_GO_DESTROY, birth.id)->m, made->m);
-  tt_run_fini(&told.run);
+  struct reported reported = end(&e);
+  cr_assert_eq(reported.made, 3);
+  const struct to_event *made = find(&reported, TW_EV_GO_CREATE, next.id);
+  cr_assert_eq(find(&reported, TW_EV_GO_DESTROY, birth.id)->m, made->m);
+  tt_run_fini(&reported.run);
 }
 
 /* Somebody else runs what was told. */
@@ -184,14 +185,14 @@ Test(emit_births, who_finds_it_taken_makes_itself) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  struct ta_spawned birth = tell();
+  struct ta_spawned birth = report();
   ta_fiber_switch(ta_fiber_of(birth.go));
   make(birth);
   ta_fiber_end();
-  struct told told = end(&e);
-  cr_assert_eq(told.made, 3);
-  cr_assert_eq(told.made_by_nobody, 2);
-  tt_run_fini(&told.run);
+  struct reported reported = end(&e);
+  cr_assert_eq(reported.made, 3);
+  cr_assert_eq(reported.made_by_nobody, 2);
+  tt_run_fini(&reported.run);
 }
 
 static pthread_barrier_t meeting;
@@ -211,7 +212,7 @@ Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_fiber fiber = ta_fiber_create(ta_name_of("fiber"), 0);
   ta_fiber_switch(fiber);
-  struct ta_spawned birth = tell();
+  struct ta_spawned birth = report();
   pthread_barrier_init(&meeting, NULL, 2);
   cr_assert_eq(pthread_create(&thread, NULL, live_for_long, &birth), 0);
   pthread_barrier_wait(&meeting);
@@ -220,9 +221,9 @@ Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
   pthread_barrier_wait(&meeting);
   cr_assert_eq(pthread_join(thread, NULL), 0);
   ta_fiber_end();
-  struct told told = end(&e);
-  cr_assert_eq(told.made, 3);
-  tt_run_fini(&told.run);
+  struct reported reported = end(&e);
+  cr_assert_eq(reported.made, 3);
+  tt_run_fini(&reported.run);
 }
 
 /* Many at once, while generations end as fast as they can. */
@@ -232,7 +233,7 @@ static atomic_int making;
 
 static void *make_kids(void *arg) {
   for (int i = 0; i < KIDS; i++) {
-    struct ta_spawned birth = tell();
+    struct ta_spawned birth = report();
     if (i % 5 == 4)
       ta_spawned_fail(birth);
     else
@@ -252,8 +253,8 @@ Test(emit_births, whoever_is_made_meanwhile_it_is_a_trace) {
   for (int i = 0; i < MAKERS; i++) pthread_create(&maker[i], NULL, make_kids, NULL);
   while (making > 0) emit_turn();
   for (int i = 0; i < MAKERS; i++) pthread_join(maker[i], NULL);
-  struct told told = end(&e);
-  cr_assert_eq(told.made, MAKERS + MAKERS * KIDS);
-  cr_assert_eq(told.made_by_nobody, MAKERS);
-  tt_run_fini(&told.run);
+  struct reported reported = end(&e);
+  cr_assert_eq(reported.made, MAKERS + MAKERS * KIDS);
+  cr_assert_eq(reported.made_by_nobody, MAKERS);
+  tt_run_fini(&reported.run);
 }

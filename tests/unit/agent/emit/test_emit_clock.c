@@ -7,7 +7,7 @@
 #include <sys/time.h>
 
 #include "event/allocfree.h"
-#include "tests/unit/agent/emit/emit_told.h"
+#include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 
 /* Made-up counters. */

@@ -25,7 +25,7 @@ static ta_event event[EVENTS];
 static struct emitted emitted;
 
 /* What the reader tells of the trace. */
-struct told {
+struct reported {
   struct tb_mem mem;
   struct to_substreams *streams;
   unsigned count[EVENTS], strangers, others;
@@ -34,41 +34,43 @@ struct told {
   char text[64];
 };
 
-static void take_blob(struct told *told, const struct to_event *ev) {
+static void take_blob(struct reported *reported, const struct to_event *ev) {
   struct to_bytes bytes;
   struct tb_diag diag;
 
   if (ev->args[1] == 0) return;
   tb_diag_clear(&diag);
-  cr_assert_eq(to_blob_read(told->streams, ev->args[1], &diag, &bytes), TB_OK, "%s", diag.text);
+  cr_assert_eq(to_blob_read(reported->streams, ev->args[1], &diag, &bytes), TB_OK, "%s", diag.text);
   for (size_t i = 0; i < bytes.len; i++) cr_assert_eq(bytes.data[i], i % 251);
-  told->blobs++;
+  reported->blobs++;
 }
 
-static void take(struct told *told, const struct to_generation *gen, const struct to_event *ev) {
+static void take(struct reported *reported, const struct to_generation *gen,
+                 const struct to_event *ev) {
   struct to_string text;
 
   if (ev->type == TW_EV_SYNC && gen != NULL) {
-    cr_assert_eq(to_substreams_generation(told->streams, gen), TB_OK);
-    told->last_of_lru = 0;
-    const struct to_substream *types = to_substreams_find(told->streams, cache, "types");
-    told->tables += types == NULL ? 0 : (unsigned)types->bytes;
+    cr_assert_eq(to_substreams_generation(reported->streams, gen), TB_OK);
+    reported->last_of_lru = 0;
+    const struct to_substream *types = to_substreams_find(reported->streams, cache, "types");
+    reported->tables += types == NULL ? 0 : (unsigned)types->bytes;
   }
   if (ev->type < event[HIT] || ev->type > event[TICK]) {
     if (ev->type < TW_OWN_EVENT_FIRST)
-      told->others++;
+      reported->others++;
     else
-      told->strangers++;
+      reported->strangers++;
     return;
   }
-  told->count[ev->type - event[HIT]]++;
+  reported->count[ev->type - event[HIT]]++;
   cr_assert_str_eq(to_generation_experiment(gen, ev->type), "Cache");
   if (ev->type == event[HIT]) {
     cr_assert(to_generation_string(gen, ev->args[0], &text));
-    snprintf(told->text, sizeof told->text, "%.*s %d", (int)text.len, text.data, (int)ev->args[1]);
+    snprintf(reported->text, sizeof reported->text, "%.*s %d", (int)text.len, text.data,
+             (int)ev->args[1]);
   }
-  if (ev->type == event[EVICT]) cr_assert_eq(ev->args[1], ++told->last_of_lru);
-  if (ev->type == event[DUMP]) take_blob(told, ev);
+  if (ev->type == event[EVICT]) cr_assert_eq(ev->args[1], ++reported->last_of_lru);
+  if (ev->type == event[DUMP]) take_blob(reported, ev);
 }
 
 static tb_rc take_all(void *self, const struct to_generation *gen, const struct to_event *ev,
@@ -77,24 +79,26 @@ static tb_rc take_all(void *self, const struct to_generation *gen, const struct 
   return TB_OK;
 }
 
-static struct told read_trace(const void *bytes, size_t n) {
-  struct told told = { .count = { 0 } };
-  struct to_event_sink sink = { &told, take_all };
+static struct reported read_trace(const void *bytes, size_t n) {
+  struct reported reported = { .count = { 0 } };
+  struct to_event_sink sink = { &reported, take_all };
   struct to_reader *reader;
   struct tb_diag diag;
   char text[300];
 
-  tb_mem_init(&told.mem, tb_mem_libc, NULL, 256 << 20);
+  tb_mem_init(&reported.mem, tb_mem_libc, NULL, 256 << 20);
   tb_diag_clear(&diag);
-  cr_assert_eq(to_substreams_new(&told.mem, (struct to_fault_sink){ 0 }, &told.streams), TB_OK);
-  cr_assert_eq(to_reader_new(&told.mem, &(struct to_limits){ 0 }, 0, sink, &diag, &reader), TB_OK);
+  cr_assert_eq(to_substreams_new(&reported.mem, (struct to_fault_sink){ 0 }, &reported.streams),
+               TB_OK);
+  cr_assert_eq(to_reader_new(&reported.mem, &(struct to_limits){ 0 }, 0, sink, &diag, &reader),
+               TB_OK);
   tb_rc rc = to_reader_read(reader, bytes, n);
   tb_diag_format(&diag, text, sizeof text);
   cr_assert_eq(rc, TB_OK, "%s", text);
   to_reader_free(reader);
-  to_substreams_free(told.streams);
-  cr_assert_eq(told.mem.bytes, 0);
-  return told;
+  to_substreams_free(reported.streams);
+  cr_assert_eq(reported.mem.bytes, 0);
+  return reported;
 }
 
 /* The same trace as `fetch` gives it. */
@@ -131,7 +135,7 @@ static void begin(unsigned version) {
 }
 
 /* Reads it twice, and the second time nothing of an experiment may be left, and all else still there. */
-static struct told end(void) {
+static struct reported end(void) {
   struct ta_emit_status status = { .size = sizeof status };
 
   ta_emit_status(&status);
@@ -140,14 +144,14 @@ static struct told end(void) {
   cr_assert_eq(emitted.traces, 1);
   size_t n = emitted.trace[0].n;
   unsigned char *safe = malloc(n);
-  struct told told = read_trace(emitted.trace[0].bytes, n);
-  struct told rest = read_trace(safe, stripped(emitted.trace[0].bytes, n, safe));
+  struct reported reported = read_trace(emitted.trace[0].bytes, n);
+  struct reported rest = read_trace(safe, stripped(emitted.trace[0].bytes, n, safe));
   for (unsigned i = 0; i < EVENTS; i++) cr_assert_eq(rest.count[i], 0);
-  cr_assert_eq(rest.others, told.others);
+  cr_assert_eq(rest.others, reported.others);
   cr_assert_eq(rest.tables + rest.blobs + rest.strangers, 0);
   free(safe);
   emit_free(&emitted);
-  return told;
+  return reported;
 }
 
 Test(emit_experiments, are_told_in_every_generation_that_has_them) {
@@ -158,10 +162,10 @@ Test(emit_experiments, are_told_in_every_generation_that_has_them) {
     ta_experiment_emit(event[TICK], 0, 0, 0, 0);
     emit_turn();
   }
-  struct told told = end();
-  cr_assert_eq(told.count[HIT], 3);
-  cr_assert_eq(told.count[TICK], 3);
-  cr_assert_str_eq(told.text, "basket 42");
+  struct reported reported = end();
+  cr_assert_eq(reported.count[HIT], 3);
+  cr_assert_eq(reported.count[TICK], 3);
+  cr_assert_str_eq(reported.text, "basket 42");
 }
 
 Test(emit_experiments, may_be_registered_while_a_session_is_on) {
@@ -173,9 +177,9 @@ Test(emit_experiments, may_be_registered_while_a_session_is_on) {
   ta_experiment_emit(late[0], 0, 0, 0, 0);
   emit_turn();
   ta_experiment_emit(late[0], 0, 0, 0, 0);
-  struct told told = end();
-  cr_assert_eq(told.count[TICK], 1);
-  cr_assert_eq(told.strangers, 2);
+  struct reported reported = end();
+  cr_assert_eq(reported.count[TICK], 1);
+  cr_assert_eq(reported.strangers, 2);
 }
 
 Test(emit_experiments, may_be_registered_in_a_hold) {
@@ -184,8 +188,8 @@ Test(emit_experiments, may_be_registered_in_a_hold) {
   begin(26);
   TA_ATOMIC(cr_assert_eq(ta_experiment_register("experiment Held\nevent Held\n", NULL, late, 1), 0),
             ta_experiment_emit(late[0], 0, 0, 0, 0));
-  struct told told = end();
-  cr_assert_eq(told.strangers, 1);
+  struct reported reported = end();
+  cr_assert_eq(reported.strangers, 1);
 }
 
 Test(emit_experiments, stand_where_their_context_lets_them) {
@@ -224,9 +228,9 @@ Test(emit_experiments, of_many_threads_follow_their_numbers_over_generations) {
   for (int i = 0; i < EVICTORS; i++) pthread_create(&thread[i], NULL, evict, NULL);
   for (int i = 0; i < 10; i++) emit_turn();
   for (int i = 0; i < EVICTORS; i++) pthread_join(thread[i], NULL);
-  struct told told = end();
-  cr_assert_eq(told.count[EVICT], EVICTORS * EVICTIONS);
-  cr_assert_eq(told.count[TICK], EVICTORS * (EVICTIONS / 64 + 1));
+  struct reported reported = end();
+  cr_assert_eq(reported.count[EVICT], EVICTORS * EVICTIONS);
+  cr_assert_eq(reported.count[TICK], EVICTORS * (EVICTIONS / 64 + 1));
 }
 
 Test(emit_experiments, carry_blobs_of_any_size) {
@@ -240,9 +244,9 @@ Test(emit_experiments, carry_blobs_of_any_size) {
       ta_emit_blob(event[DUMP], ta_name_of("dumps"), bytes, sizes[i], ta_name_of("asked"), 0, 0, 0);
     emit_turn();
   }
-  struct told told = end();
-  cr_assert_eq(told.count[DUMP], 8);
-  cr_assert_eq(told.blobs, 8);
+  struct reported reported = end();
+  cr_assert_eq(reported.count[DUMP], 8);
+  cr_assert_eq(reported.blobs, 8);
   free(bytes);
 }
 
@@ -327,9 +331,9 @@ Test(emit_experiments, hold_the_generation_for_what_belongs_together) {
   ta_experiment_emit(event[TICK], 0, 0, 0, 0);
   ta_hold_end();
   pthread_join(other, NULL);
-  struct told told = end();
-  cr_assert_eq(told.tables, 3 * sizeof bytes);
-  cr_assert_eq(told.count[TICK], 1);
+  struct reported reported = end();
+  cr_assert_eq(reported.tables, 3 * sizeof bytes);
+  cr_assert_eq(reported.count[TICK], 1);
 }
 
 static uint64_t misused(void) {
@@ -378,8 +382,8 @@ Test(emit_experiments, stand_where_a_log_cannot) {
   ta_wait_end();
   cr_assert_eq(misused(), 1, "the log was left out, and nothing else");
   cr_assert_eq(emit_end(&emitted), 0);
-  struct told told = read_trace(emitted.trace[0].bytes, emitted.trace[0].n);
-  cr_assert_eq(told.count[EVICT], 1);
+  struct reported reported = read_trace(emitted.trace[0].bytes, emitted.trace[0].n);
+  cr_assert_eq(reported.count[EVICT], 1);
   emit_free(&emitted);
 }
 
@@ -415,8 +419,8 @@ Test(emit_experiments, are_not_told_before_version_23) {
   ta_experiment_emit(event[TICK], 0, 0, 0, 0);
   ta_emit_blob(event[DUMP], ta_name_of("b"), "x", 1, 0, 0, 0, 0);
   ta_experiment_write(cache, 0, "x", 1);
-  struct told told = end();
-  cr_assert_eq(told.count[TICK] + told.count[DUMP], 0);
+  struct reported reported = end();
+  cr_assert_eq(reported.count[TICK] + reported.count[DUMP], 0);
 }
 
 Test(emit_experiments, keep_their_numbers) {

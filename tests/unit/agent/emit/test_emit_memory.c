@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "event/allocfree.h"
-#include "tests/unit/agent/emit/emit_told.h"
+#include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 
 enum { TOLD_MAX = 40000 };
 
-struct told {
+struct reported {
   struct tb_mem mem;
   struct to_allocfree allocfree;
   struct to_heap_event event[TOLD_MAX]; /* of the program's own calls */
@@ -25,7 +25,7 @@ struct told {
 };
 
 static struct emitted emitted;
-static struct told told;
+static struct reported reported;
 static bool wanted = true;
 static char arena[1 << 20]; /* what it speaks of lies in the program, or is made up */
 
@@ -38,23 +38,23 @@ static tb_rc take(void *self, const struct to_generation *gen, const struct to_e
                   size_t n) {
   (void)self;
   for (; n > 0; ev++, n--) {
-    struct to_heap_event *heap = &told.event[told.events];
+    struct to_heap_event *heap = &reported.event[reported.events];
     if (ev->type == TW_EV_SYNC && gen != NULL) {
-      told.allocfree.packing_known = false;
-      cr_assert_eq(to_allocfree_generation(&told.allocfree, gen), TB_OK);
-      cr_assert_eq(told.allocfree.packing_known, wanted);
-      told.types += (unsigned)told.allocfree.types;
+      reported.allocfree.packing_known = false;
+      cr_assert_eq(to_allocfree_generation(&reported.allocfree, gen), TB_OK);
+      cr_assert_eq(reported.allocfree.packing_known, wanted);
+      reported.types += (unsigned)reported.allocfree.types;
     }
-    cr_assert_lt(told.events, TOLD_MAX);
-    if (!to_allocfree_event(&told.allocfree, ev, heap)) continue;
+    cr_assert_lt(reported.events, TOLD_MAX);
+    if (!to_allocfree_event(&reported.allocfree, ev, heap)) continue;
     if (is_a_threads_stack(heap)) {
-      told.stacks[heap->verb]++;
+      reported.stacks[heap->verb]++;
       continue;
     }
     if (heap->type != NULL)
-      snprintf(told.name[told.events], sizeof told.name[0], "%.*s", (int)heap->type->name.len,
-               heap->type->name.data);
-    told.events++;
+      snprintf(reported.name[reported.events], sizeof reported.name[0], "%.*s",
+               (int)heap->type->name.len, heap->type->name.data);
+    reported.events++;
   }
   return TB_OK;
 }
@@ -66,17 +66,17 @@ static void begin(void) {
 }
 
 static void end(void) {
-  told = (struct told){ 0 };
-  tb_mem_init(&told.mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_allocfree_init(&told.allocfree, &told.mem);
+  reported = (struct reported){ 0 };
+  tb_mem_init(&reported.mem, tb_mem_libc, NULL, SIZE_MAX);
+  to_allocfree_init(&reported.allocfree, &reported.mem);
   emit_end_and_read(&emitted, (struct to_event_sink){ NULL, take });
-  to_allocfree_fini(&told.allocfree);
-  cr_assert_eq(told.mem.bytes, 0);
+  to_allocfree_fini(&reported.allocfree);
+  cr_assert_eq(reported.mem.bytes, 0);
 }
 
 static void expect(unsigned i, enum to_heap_thing thing, enum to_heap_verb verb, const void *at,
                    uint64_t bytes) {
-  const struct to_heap_event *ev = &told.event[i];
+  const struct to_heap_event *ev = &reported.event[i];
 
   cr_expect(ev->thing == thing && ev->verb == verb, "event %u is %d, %d", i, ev->thing, ev->verb);
   cr_expect_eq(ev->address, (uintptr_t)at, "event %u", i);
@@ -98,7 +98,7 @@ Test(emit_memory, is_told_in_the_nine_events_and_their_units) {
   ta_memory_tell(TA_STACK_ALLOC, page + 4096, 5000, 0);
   ta_memory_tell(TA_STACK_FREE, page + 4096, 0, 0);
   end();
-  cr_assert_eq(told.events, 9);
+  cr_assert_eq(reported.events, 9);
   expect(0, TO_HEAP_SPAN, TO_HEAP_EXISTS, page, 8192);
   expect(1, TO_HEAP_SPAN, TO_HEAP_ALLOC, page + 8192, 8192);
   expect(2, TO_HEAP_SPAN, TO_HEAP_FREE, page + 8192, 0);
@@ -108,10 +108,10 @@ Test(emit_memory, is_told_in_the_nine_events_and_their_units) {
   expect(6, TO_HEAP_STACK, TO_HEAP_EXISTS, page + 16, 65536);
   expect(7, TO_HEAP_STACK, TO_HEAP_ALLOC, page + 4096, 8192);
   expect(8, TO_HEAP_STACK, TO_HEAP_FREE, page + 4096, 0);
-  cr_expect(!told.event[0].holds_objects && told.event[1].holds_objects);
-  cr_expect_str_eq(told.name[3], "");
-  cr_expect_str_eq(told.name[4], "item");
-  cr_expect_eq(told.types, 2); /* of one size, but one of them has a name */
+  cr_expect(!reported.event[0].holds_objects && reported.event[1].holds_objects);
+  cr_expect_str_eq(reported.name[3], "");
+  cr_expect_str_eq(reported.name[4], "item");
+  cr_expect_eq(reported.types, 2); /* of one size, but one of them has a name */
 }
 
 Test(emit_memory, of_each_generation_can_be_read_by_itself) {
@@ -121,10 +121,10 @@ Test(emit_memory, of_each_generation_can_be_read_by_itself) {
     emit_turn();
   }
   end();
-  cr_assert_eq(told.events, 3);
-  cr_assert_eq(told.types, 3);
+  cr_assert_eq(reported.events, 3);
+  cr_assert_eq(reported.types, 3);
   for (unsigned i = 0; i < 3; i++)
-    cr_expect(told.event[i].type != NULL && told.event[i].bytes == 100);
+    cr_expect(reported.event[i].type != NULL && reported.event[i].bytes == 100);
 }
 
 Test(emit_memory, may_lie_anywhere) {
@@ -133,8 +133,9 @@ Test(emit_memory, may_lie_anywhere) {
   begin();
   for (unsigned i = 0; i < 4; i++) ta_memory_tell(TA_OBJECT_ALLOC, (void *)at[i], SIZE_MAX, 0);
   end();
-  for (unsigned i = 0; i < 4; i++) cr_expect_eq(told.event[i].address, at[i]);
-  cr_expect(told.event[0].type == NULL && told.event[0].bytes == 0); /* no type is so large */
+  for (unsigned i = 0; i < 4; i++) cr_expect_eq(reported.event[i].address, at[i]);
+  cr_expect(reported.event[0].type == NULL &&
+            reported.event[0].bytes == 0); /* no type is so large */
 }
 
 Test(emit_memory, of_more_types_than_there_is_room_for_is_told_without) {
@@ -144,12 +145,12 @@ Test(emit_memory, of_more_types_than_there_is_room_for_is_told_without) {
   begin();
   for (size_t i = 0; i < KINDS; i++) ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, i, 0);
   end();
-  cr_assert_eq(told.events, KINDS);
+  cr_assert_eq(reported.events, KINDS);
   for (unsigned i = 0; i < KINDS; i++) {
-    typed += told.event[i].type != NULL;
-    cr_assert(told.event[i].type == NULL || told.event[i].bytes == i);
+    typed += reported.event[i].type != NULL;
+    cr_assert(reported.event[i].type == NULL || reported.event[i].bytes == i);
   }
-  cr_assert_eq(typed, told.types);
+  cr_assert_eq(typed, reported.types);
   cr_assert(typed > 7000 && typed <= 8192, "%u", typed);
 }
 
@@ -171,11 +172,11 @@ Test(emit_memory, of_many_threads_has_each_type_once_and_their_stacks) {
   for (int i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, churn, NULL);
   for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
   end();
-  cr_assert_eq(told.events, THREADS * 2000 * 2);
-  cr_assert_eq(told.types, 50);
-  cr_assert_eq(told.stacks[TO_HEAP_EXISTS], 1); /* this one's */
-  cr_assert_eq(told.stacks[TO_HEAP_ALLOC], THREADS);
-  cr_assert_eq(told.stacks[TO_HEAP_FREE], THREADS);
+  cr_assert_eq(reported.events, THREADS * 2000 * 2);
+  cr_assert_eq(reported.types, 50);
+  cr_assert_eq(reported.stacks[TO_HEAP_EXISTS], 1); /* this one's */
+  cr_assert_eq(reported.stacks[TO_HEAP_ALLOC], THREADS);
+  cr_assert_eq(reported.stacks[TO_HEAP_FREE], THREADS);
 }
 
 /* A thread that the session finds there, and that says its first word in it. */
@@ -201,9 +202,9 @@ Test(emit_memory, a_thread_older_than_the_session_has_its_stack_told_as_there) {
   pthread_create(&younger, NULL, live_on, NULL);
   pthread_join(younger, NULL);
   end();
-  cr_assert_eq(told.stacks[TO_HEAP_EXISTS], 1);
-  cr_assert_eq(told.stacks[TO_HEAP_ALLOC], 1);
-  cr_assert_eq(told.stacks[TO_HEAP_FREE], 2);
+  cr_assert_eq(reported.stacks[TO_HEAP_EXISTS], 1);
+  cr_assert_eq(reported.stacks[TO_HEAP_ALLOC], 1);
+  cr_assert_eq(reported.stacks[TO_HEAP_FREE], 2);
 }
 
 /* What a destructor frees when a thread ends is told, whoever made its key first. */
@@ -228,7 +229,7 @@ Test(emit_memory, that_a_thread_frees_as_it_ends_is_told) {
   pthread_create(&thread, NULL, end_with_one, NULL);
   pthread_join(thread, NULL);
   end();
-  cr_assert_eq(told.events, 2);
+  cr_assert_eq(reported.events, 2);
   expect(1, TO_HEAP_OBJECT, TO_HEAP_FREE, arena, 0);
 }
 
@@ -244,12 +245,12 @@ Test(emit_memory, a_forked_childs_types_are_its_own) {
     begin();
     ta_memory_tell(TA_OBJECT_ALLOC, arena, 1000, 0);
     end();
-    _exit(told.types == 1 && told.events == 1 && told.event[0].bytes == 1000 ? 7 : 1);
+    _exit(reported.types == 1 && reported.events == 1 && reported.event[0].bytes == 1000 ? 7 : 1);
   }
   cr_assert_eq(waitpid(child, &status, 0), child);
   cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%x", (unsigned)status);
   end();
-  cr_assert_eq(told.types, 50);
+  cr_assert_eq(reported.types, 50);
 }
 #endif
 
@@ -263,7 +264,7 @@ Test(emit_memory, may_be_told_in_a_wait_a_call_and_a_hold) {
   ta_syscall_end();
   TA_ATOMIC((void)0, ta_memory_tell(TA_OBJECT_ALLOC, arena, 1, 0));
   end();
-  cr_assert_eq(told.events, 3);
+  cr_assert_eq(reported.events, 3);
 }
 
 Test(emit_memory, is_told_only_where_it_was_asked_for) {
@@ -277,5 +278,5 @@ Test(emit_memory, is_told_only_where_it_was_asked_for) {
   ta_memory_tell(TA_OBJECT_ALLOC, arena, 1, 0);
   ta_thread_attach(0);
   end();
-  cr_assert_eq(told.events + told.stacks[TO_HEAP_EXISTS], 0);
+  cr_assert_eq(reported.events + reported.stacks[TO_HEAP_EXISTS], 0);
 }

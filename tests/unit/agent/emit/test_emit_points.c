@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "noted.trace.h"
-#include "tests/unit/agent/emit/emit_told.h"
+#include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 
 //trace:event sold(const char *what, int cents)
@@ -50,7 +50,7 @@ static void expect_line(const char *event, struct ta_emit_config config) {
   sell_one();
   snprintf(words, sizeof words,
            "%s < sell test_emit_points.c:%d < sell_one test_emit_points.c:", event, line);
-  emit_until_told(sell_one, config, words);
+  emit_until_reported(sell_one, config, words);
 }
 
 Test(emit_points, a_log_stands_where_the_program_signals) {
@@ -85,16 +85,16 @@ Test(emit_points, an_event_within_a_probe_stands_there_and_the_outer_one_where_i
   sell_one();
   snprintf(words, sizeof words, "butter cents_value=-5 < sell test_emit_points.c:%d < sell_more ",
            line);
-  emit_until_told(sell_one, config, words);
+  emit_until_reported(sell_one, config, words);
   expect_line("sold what_string=bread cents_value=-5", config);
 }
 
-static char *told_of(void (*run)(void)) {
+static char *reported_of(void (*run)(void)) {
   struct emitted e;
 
-  emit_told_begin(&e, (struct ta_emit_config){ 0 });
+  emit_reported_begin(&e, (struct ta_emit_config){ 0 });
   run();
-  return emit_told_end(&e);
+  return emit_reported_end(&e);
 }
 
 static void signal_all(void) {
@@ -111,7 +111,7 @@ static void signal_all(void) {
 
 Test(emit_points, arguments_are_typed_and_what_does_not_fit_is_text) {
   attach(ta_record_event_attach);
-  char *told = told_of(signal_all);
+  char *reported = reported_of(signal_all);
   const char *const lines[] = { "\nsold what_string=milk cents_value=-5\n",
                                 "\nweighed grams_real=4602678819172646912\n",
                                 "\nclosed\n",
@@ -120,12 +120,12 @@ Test(emit_points, arguments_are_typed_and_what_does_not_fit_is_text) {
                                 "more_string=cost=2.5 by=\"rail\"\n",
                                 "arg0_value=1 under_value=2" };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-    cr_expect_not_null(strstr(told, lines[i]), "%s is not in%s", lines[i], told);
-  free(told);
+    cr_expect_not_null(strstr(reported, lines[i]), "%s is not in%s", lines[i], reported);
+  free(reported);
   ta_probe_group_done(&group);
-  told = told_of(signal_all);
-  cr_expect_null(strstr(told, "sold"));
-  free(told);
+  reported = reported_of(signal_all);
+  cr_expect_null(strstr(reported, "sold"));
+  free(reported);
 }
 
 Test(emit_points, a_name_that_is_too_long_is_refused_in_words) {
@@ -155,9 +155,9 @@ Test(emit_points, a_stack_argument_may_be_who_calls) {
       ta_experiment_register("experiment Here\nevent Here n_value from_stack\n", NULL, here, 1), 0);
   emit_here();
   snprintf(words, sizeof words, "Here n_value=4 < emit_here test_emit_points.c:%d < ", line);
-  emit_until_told(emit_here, (struct ta_emit_config){ .stack_depth = 8 }, words);
-  char *told = told_of(emit_here);
-  cr_assert_not_null(strstr(told, "\nHere n_value=4"));
-  cr_assert_null(strstr(told, "n_value=4 <"));
-  free(told);
+  emit_until_reported(emit_here, (struct ta_emit_config){ .stack_depth = 8 }, words);
+  char *reported = reported_of(emit_here);
+  cr_assert_not_null(strstr(reported, "\nHere n_value=4"));
+  cr_assert_null(strstr(reported, "n_value=4 <"));
+  free(reported);
 }

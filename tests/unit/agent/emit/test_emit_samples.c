@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/unit/agent/emit/emit_told.h"
+#include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 
 enum { SAMPLES = 4, MEMORY_BYTES = 4 << 20 };
@@ -35,7 +35,7 @@ static void burn_until_sampled(void) {
 static const struct ta_emit_config often = { .generation_ms = 50, .samples_hz = 200 };
 
 Test(emit_samples, the_busy_function_is_named) {
-  emit_until_told(burn_until_sampled, often, "CPUSample < burn test_emit_samples.c:");
+  emit_until_reported(burn_until_sampled, often, "CPUSample < burn test_emit_samples.c:");
 }
 
 /* Signals that are not ours. */
@@ -56,10 +56,10 @@ static void session_with(int number) {
   struct ta_emit_config config = often;
 
   config.samples_signal = number;
-  emit_told_begin(&e, config);
+  emit_reported_begin(&e, config);
   burn_until_sampled();
   raise(number != 0 ? number : SIGURG);
-  free(emit_told_end(&e));
+  free(emit_reported_end(&e));
 }
 
 Test(emit_samples, a_handler_that_was_there_hears_of_others_signals_only) {
@@ -100,12 +100,12 @@ static void burn_ms(long ms) {
 Test(emit_samples, a_program_that_restores_the_default_lives_on) {
   struct emitted e;
 
-  emit_told_begin(&e, often);
+  emit_reported_begin(&e, often);
   burn_until_sampled();
   signal(SIGURG, SIG_DFL);
   burn_ms(20);
   raise(SIGURG);
-  free(emit_told_end(&e));
+  free(emit_reported_end(&e));
 }
 
 /* The one that came after ours hands on to ours: ours must not hand back to it. */
@@ -129,8 +129,8 @@ Test(emit_samples, a_handler_that_came_after_ours_keeps_a_session_out) {
   raise(SIGURG);
   cr_assert_eq(heard, 1);
   config.samples_signal = SIGRTMIN + 4;
-  emit_told_begin(&e, config);
-  free(emit_told_end(&e));
+  emit_reported_begin(&e, config);
+  free(emit_reported_end(&e));
   signal(SIGURG, SIG_DFL);
   session_with(0);
 }
@@ -139,38 +139,38 @@ Test(emit_samples, in_a_hold_they_are_no_misuse) {
   struct ta_emit_status status = { .size = sizeof status };
   struct emitted e;
 
-  emit_told_begin(&e, often);
+  emit_reported_begin(&e, often);
   burn_until_sampled();
   ta_hold_begin();
   burn_ms(50);
   ta_hold_end();
   cr_assert_eq(ta_emit_status(&status), 0);
   cr_assert_eq(status.misused, 0);
-  free(emit_told_end(&e));
+  free(emit_reported_end(&e));
 }
 
 /* Its detaching is the first that the new session hears of it. */
 Test(emit_samples, a_thread_that_is_detached_has_no_timer) {
   struct emitted e;
 
-  emit_told_begin(&e, often);
+  emit_reported_begin(&e, often);
   ta_heap_alloc(1);
   struct ta_thread *t = ta_self;
   cr_assert_neq(atomic_load(&t->timer), 0);
-  free(emit_told_end(&e));
-  emit_told_begin(&e, often);
+  free(emit_reported_end(&e));
+  emit_reported_begin(&e, often);
   ta_thread_detach();
   cr_assert_eq(atomic_load(&t->timer), 0);
   ta_heap_alloc(1);
-  free(emit_told_end(&e));
+  free(emit_reported_end(&e));
 }
 
 static void burn_session(void) {
   struct emitted e;
 
-  emit_told_begin(&e, often);
+  emit_reported_begin(&e, often);
   burn_until_sampled();
-  free(emit_told_end(&e));
+  free(emit_reported_end(&e));
 }
 
 static atomic_bool enough;

@@ -13,7 +13,7 @@
 #include "agent/emit/stacks/modules.h"
 #include "agent/emit/stacks/stacks.h"
 #include "tests/unit/agent/emit/emit_shapes.h"
-#include "tests/unit/agent/emit/emit_told.h"
+#include "tests/unit/agent/emit/emit_reported.h"
 
 enum { MEMORY_BYTES = 4 << 20 };
 
@@ -45,10 +45,10 @@ static void expect_callers(struct ta_emit_config config) {
 
   outer();
   snprintf(words, sizeof words,
-           "UserLog < inner test_emit_stacks.c:%d < outer test_emit_stacks.c:%d < emit_until_told "
-           "emit_told.c:",
+           "UserLog < inner test_emit_stacks.c:%d < outer test_emit_stacks.c:%d < emit_until_reported "
+           "emit_reported.c:",
            inner_line, outer_line);
-  emit_until_told(outer, config, words);
+  emit_until_reported(outer, config, words);
 }
 
 Test(emit_stacks, an_event_has_the_functions_that_called_it_with_file_and_line) {
@@ -62,24 +62,24 @@ Test(emit_stacks, so_it_has_by_unwind_tables) {
 Test(emit_stacks, a_stack_is_no_deeper_than_asked_for) {
   struct emitted e;
 
-  emit_told_begin(&e, (struct ta_emit_config){ .stack_depth = 1 });
+  emit_reported_begin(&e, (struct ta_emit_config){ .stack_depth = 1 });
   outer();
-  char *told = emit_told_end(&e);
-  const char *log = strstr(told, "UserLog < ");
+  char *reported = emit_reported_end(&e);
+  const char *log = strstr(reported, "UserLog < ");
   cr_assert_not_null(log);
   cr_assert_null(strstr(log + strlen("UserLog < "), " < "));
-  free(told);
+  free(reported);
 }
 
 Test(emit_stacks, without_the_option_there_is_none) {
   struct emitted e;
 
-  emit_told_begin(&e, (struct ta_emit_config){ 0 });
+  emit_reported_begin(&e, (struct ta_emit_config){ 0 });
   outer();
-  char *told = emit_told_end(&e);
-  cr_assert_not_null(strstr(told, "UserLog"));
-  cr_assert_null(strstr(strstr(told, "UserLog"), " < "));
-  free(told);
+  char *reported = emit_reported_end(&e);
+  cr_assert_not_null(strstr(reported, "UserLog"));
+  cr_assert_null(strstr(strstr(reported, "UserLog"), " < "));
+  free(reported);
 }
 
 static void *waits(void *arg) {
@@ -97,9 +97,9 @@ static void wait_on_a_thread(void) {
 }
 
 Test(emit_stacks, a_thread_is_called_as_the_function_it_runs) {
-  emit_until_told(wait_on_a_thread, (struct ta_emit_config){ 0 }, "GoCreate < waits :0");
-  emit_until_told(wait_on_a_thread, (struct ta_emit_config){ .stack_depth = 1 },
-                  "GoBlock < waits test_emit_stacks.c:");
+  emit_until_reported(wait_on_a_thread, (struct ta_emit_config){ 0 }, "GoCreate < waits :0");
+  emit_until_reported(wait_on_a_thread, (struct ta_emit_config){ .stack_depth = 1 },
+                      "GoBlock < waits test_emit_stacks.c:");
 }
 
 /* Its caller is gone when the generation ends. */
@@ -116,8 +116,8 @@ static void log_from_a_library(void) {
 }
 
 Test(emit_stacks, a_library_that_is_unloaded_is_still_named) {
-  emit_until_told(log_from_a_library, (struct ta_emit_config){ .stack_depth = 2 },
-                  "UserLog < log_from_plugin emit_plugin.c:");
+  emit_until_reported(log_from_a_library, (struct ta_emit_config){ .stack_depth = 2 },
+                      "UserLog < log_from_plugin emit_plugin.c:");
 }
 
 /* Of its files: one of another build, of the same path and size. */
@@ -167,12 +167,12 @@ Test(emit_stacks, a_library_that_was_built_anew_is_another_where_it_was) {
 static void every_shape(struct ta_emit_config config) {
   for (size_t i = 0; i < emit_shape_count; i++) {
     struct emitted e;
-    emit_told_begin(&e, config);
+    emit_reported_begin(&e, config);
     emit_shapes[i].run();
     struct ta_emit_status status = status_now();
     cr_assert_eq(status.lost_stacks, 0);
     cr_assert_eq(status.faults, 0);
-    free(emit_told_end(&e));
+    free(emit_reported_end(&e));
   }
 }
 
@@ -262,26 +262,26 @@ static void on_a_stack_of_its_own(void) {
   swapcontext(&there, &back);
 }
 
-static unsigned frames_on_a_fiber(bool told_of) {
+static unsigned frames_on_a_fiber(bool reported_of) {
   enum { STACK_BYTES = 64 << 10 };
   struct emitted e;
   char *stack = malloc(STACK_BYTES);
 
-  emit_told_begin(&e, (struct ta_emit_config){ .stack_depth = 16 });
+  emit_reported_begin(&e, (struct ta_emit_config){ .stack_depth = 16 });
   fiber = ta_fiber_create(ta_name_of("fiber"), 0);
-  if (told_of) ta_fiber_stack(fiber, stack, STACK_BYTES);
+  if (reported_of) ta_fiber_stack(fiber, stack, STACK_BYTES);
   getcontext(&there);
   there.uc_stack.ss_sp = stack;
   there.uc_stack.ss_size = STACK_BYTES;
   makecontext(&there, on_a_stack_of_its_own, 0);
   ta_fiber_switch(fiber);
   swapcontext(&back, &there);
-  char *told = emit_told_end(&e);
-  char *log = strstr(told, "UserLog"), *end = strchr(log, '\n');
+  char *reported = emit_reported_end(&e);
+  char *log = strstr(reported, "UserLog"), *end = strchr(log, '\n');
   if (end != NULL) *end = 0;
   unsigned n = 0;
   for (; (log = strstr(log, " < ")) != NULL; log++) n++;
-  free(told);
+  free(reported);
   free(stack);
   return n;
 }

@@ -186,7 +186,7 @@ static void *end_turn(void *arg) {
 /* Who is in the turn that ends may not write of what began in the next. */
 Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
   struct waiter waiter;
-  pthread_t turner;
+  pthread_t generation;
   struct emitted e;
   uint64_t seq;
 
@@ -194,12 +194,12 @@ Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
   struct ta_thread *t = ta_enter();
   cr_assert_not_null(t);
   uint32_t turn = ta_turn(t);
-  pthread_create(&turner, NULL, end_turn, NULL);
+  pthread_create(&generation, NULL, end_turn, NULL);
   while (ta_turn_now() == turn) poll(NULL, 0, 1);
   start(&waiter, &lock);
   cr_assert_eq(ta_change_wait(t, waiter.go, word_of(waiter.go), &seq), TA_LATE);
   ta_leave(t);
-  pthread_join(turner, NULL);
+  pthread_join(generation, NULL);
   finish(&waiter);
   expect(&e, 0, 1);
 }

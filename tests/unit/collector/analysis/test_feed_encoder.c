@@ -167,8 +167,8 @@ Test(feed_source, what_the_store_tells_is_told) {
                            .text = "its end does not parse" };
 
   begin(NULL);
-  tc_feed_encoder_told(b.source, &archived);
-  tc_feed_encoder_told(b.source, &lost);
+  tc_feed_encoder_reported(b.source, &archived);
+  tc_feed_encoder_reported(b.source, &lost);
   const Tracecollect__V1__GenerationNote *note = hear_generation(1);
   cr_assert_eq(note->state, TRACECOLLECT__V1__GENERATION_STATE__GENERATION_ARCHIVED);
   cr_assert_str_eq(note->path, "archive/x/y/z.trace");

@@ -295,7 +295,7 @@ static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
 /* An agent tells as many losses as it likes: before a segment, and at its end again. */
 Test(store, losses_without_end_are_summed_up) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
-  const uint64_t told = 10000, again = 10;
+  const uint64_t reported = 10000, again = 10;
   struct tc_catalog *catalog;
   struct tc_segment_row row = { 0 };
   struct tc_select all = { .limit = 1 };
@@ -304,9 +304,10 @@ Test(store, losses_without_end_are_summed_up) {
   char path[256];
 
   tt_header(&w);
-  for (uint64_t gen = 1; gen <= told; gen++) tt_loss(&w, gen, gen, 2, 100);
-  tt_generation(&w, told + 1, 3, 100);
-  for (uint64_t gen = told + 2; gen < told + 2 + again; gen++) tt_loss(&w, gen, gen, 2, 100);
+  for (uint64_t gen = 1; gen <= reported; gen++) tt_loss(&w, gen, gen, 2, 100);
+  tt_generation(&w, reported + 1, 3, 100);
+  for (uint64_t gen = reported + 2; gen < reported + 2 + again; gen++)
+    tt_loss(&w, gen, gen, 2, 100);
   tt_close(&w);
   tt_barrier(&tt);
   int state = open(tt.dir, O_RDONLY | O_DIRECTORY);
@@ -316,9 +317,9 @@ Test(store, losses_without_end_are_summed_up) {
   cr_assert_eq(tc_meta_read(state, path, &diag, &meta), TB_OK, "%s", diag.text);
   uint64_t batches = 0;
   for (size_t i = 0; i < meta->n_losses; i++) batches += meta->losses[i]->batches;
-  cr_assert_eq(batches, 2 * (told + again), "none is forgotten");
+  cr_assert_eq(batches, 2 * (reported + again), "none is forgotten");
   cr_assert_leq(meta->n_losses, 4096);
-  cr_assert_eq(meta->losses[meta->n_losses - 1]->last_gen, told + 1 + again);
+  cr_assert_eq(meta->losses[meta->n_losses - 1]->last_gen, reported + 1 + again);
   tc_meta_free(meta);
   tc_catalog_close(catalog);
   close(state);

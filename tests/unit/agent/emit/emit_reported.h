@@ -12,11 +12,11 @@
 void emit_end_and_read(struct emitted *e, struct to_event_sink sink);
 
 /* No generation ends by time, unless config says so. */
-void emit_told_begin(struct emitted *e, struct ta_emit_config config);
+void emit_reported_begin(struct emitted *e, struct ta_emit_config config);
 /* The session ends, and is read. The caller's to free. */
-char *emit_told_end(struct emitted *e);
+char *emit_reported_end(struct emitted *e);
 
 /* Sessions of run() until one of them is told with these words: what functions are called is there when it is there. */
-void emit_until_told(void (*run)(void), struct ta_emit_config config, const char *words);
+void emit_until_reported(void (*run)(void), struct ta_emit_config config, const char *words);
 
 #endif

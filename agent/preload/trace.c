@@ -5,7 +5,7 @@
 #include "agent/host/process.h"
 #include "agent/preload/preload.h"
 
-TA_AT_FORK _Atomic unsigned ta_told = 1u << TA_TELL_EARLY;
+TA_AT_FORK _Atomic unsigned ta_traced = 1u << TA_TRACE_EARLY;
 __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
 static _Atomic ta_name names[TA_CALLS];
@@ -23,7 +23,7 @@ static ta_name name_of_call(const char *exported) {
   return ta_name_of(name);
 }
 
-void ta_tell_name_calls(void) {
+void ta_trace_name_calls(void) {
 #define EACH(ret, name, params)                                                                    \
   atomic_store_explicit(&names[TA_CALL_##name], name_of_call(#name), memory_order_relaxed);
 #include "agent/preload/each.h"
@@ -31,7 +31,7 @@ void ta_tell_name_calls(void) {
 
 static void say_end(struct ta_here *here) {
   ta_hook_begins();
-  if (here->what == TA_TELL_CALL)
+  if (here->what == TA_TRACE_CALL)
     ta_syscall_end();
   else
     ta_wait_end();
@@ -49,7 +49,7 @@ static void end_stack(void) {
   ta_hook_ends();
 }
 
-bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, char *frame) {
+bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, char *frame) {
   struct ta_here *here = &ta_here;
   ta_name name = atomic_load_explicit(&names[call], memory_order_relaxed);
 
@@ -61,7 +61,7 @@ bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, c
   here->what = what;
   here->frame = frame;
   begin_stack(__builtin_return_address(0), frame);
-  if (what == TA_TELL_CALL)
+  if (what == TA_TRACE_CALL)
     ta_syscall_begin_in(name);
   else
     ta_wait_begin_for(name, (ta_name)what, for_what);
@@ -69,7 +69,7 @@ bool ta_tell_begin(enum ta_tell what, enum ta_call call, const void *for_what, c
   return true;
 }
 
-void ta_tell_end(char *frame) {
+void ta_trace_end(char *frame) {
   struct ta_here *here = &ta_here;
 
   if (TB_UNLIKELY(here->frame != frame)) return;
@@ -77,7 +77,7 @@ void ta_tell_end(char *frame) {
   if (ta_is_late()) ta_late_look();
 }
 
-struct ta_spawned ta_tell_birth(enum ta_call call, ta_name name, char *frame) {
+struct ta_spawned ta_trace_thread_start(enum ta_call call, ta_name name, char *frame) {
   const void *pc = __builtin_return_address(0);
 
   begin_stack(pc, frame);
@@ -87,7 +87,7 @@ struct ta_spawned ta_tell_birth(enum ta_call call, ta_name name, char *frame) {
   return birth;
 }
 
-void ta_tell_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame) {
+void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame) {
   const void *pc = __builtin_return_address(0);
 
   begin_stack(pc, frame);
