@@ -2,8 +2,8 @@
 /* The public calls. The writer's thread cuts the stream into batches and puts them into the spool;
  * everything else happens on the client's thread. Each call keeps errno as it found it.
  *
- * The handle belongs to the host and to the thread: whoever lets go last frees it, so that close()
- * never waits for a resolver that hangs. */
+ * The handle belongs to the host and to the thread: The last holder frees it, so that close() never waits for
+ * a resolver that hangs. */
 #include "agent/api/forward.h"
 
 #include <ctype.h>

@@ -22,7 +22,7 @@ int ta_forward_run(ta_forward *f, uint64_t first_try_ns);
 void ta_forward_abandon(ta_forward *f);
 bool ta_forward_keeps(ta_forward *f); /* there is a spool on disk */
 
-/* Whoever waits for acks stops waiting. */
+/* Ends every wait for acks. */
 void ta_forward_over(ta_forward *f);
 /* ta_forward_close() in two steps. end() waits no longer than there is hope (agent/spool/spool.h); patience_ns UINT64_MAX: until
  * until_ns. free() is handed end()'s answer, and answers it, or a better one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What earlier processes left in the spool directory: taken over stream by stream, oldest first, and sent.
  *
- * A stream is taken if nobody holds its lock and it was of the same service. It is sent as itself, with its own
+ * A stream is taken if no process holds its lock and it belongs to the same service. It is sent as itself, with its own
  * id, names, numbers and bytes, from the first record that the collector does not have; then its files go. If it was
  * finished its CLOSE comes last, else the collector finds that it ended unclean. What is older than fits into half
  * of the directory's bytes goes unsent. A stream that the collector refuses stays, for a process with another

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all streams of a process share: the ends that the host may come to without asking us.
  *
- * exit(): our handler tells every sender thread to leave OpenSSL alone for good and waits for that
- * at most 200 ms; the threads then sleep until the process is gone. Nothing is flushed: a program
+ * exit(): our handler makes every sender thread leave OpenSSL alone for good and waits for that at most 200
+ * ms; the threads then sleep until the process is gone. Nothing is flushed: a program
  * that wants its last records to arrive closes its streams first.
  *
  * fork(): in the child the streams of the parent are off; it may open its own. A lock of OpenSSL's that a sender
@@ -11,7 +11,7 @@
  * look-ups have a thread of their own (agent/net/lookup.h).
  *
  * A child made by _Fork(), clone() or vfork() runs none of fork()'s handlers, and a vfork()ed one has the parent's memory.
- * It is told by its process id, and leaves everything here alone.
+ * It is recognised by its process id, and leaves everything here alone.
  *
  * Threads   any.
  */
@@ -23,7 +23,7 @@
 /* For data that a fork() writes to, in the parent or in the child. It lies together, because the kernel copies each page
  * that either of them writes to. */
 #define TA_AT_FORK __attribute__((section("ta_at_fork")))
-/* For functions that run around fork(): a child maps each 64 KiB of code anew that it runs through. The linker puts them
+/* For functions that run around fork(): a child maps each 64 KiB of code again that it runs through. The linker puts them
  * together. */
 #define TA_CODE_AT_FORK __attribute__((cold))
 

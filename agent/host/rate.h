@@ -22,7 +22,7 @@ struct ta_rate {
 };
 
 static inline struct ta_rate ta_rate_of(uint64_t bytes_s) {
-  /* No cost plus rest may pass 64 bits; nobody can tell such a cap from none. */
+  /* No cost plus rest may pass 64 bits; such a cap is as good as none. */
   return (struct ta_rate){ .bytes_s = bytes_s > INT64_MAX ? 0 : bytes_s };
 }
 

@@ -14,8 +14,8 @@
  *   }
  *
  * The law: nothing here blocks (except sync and close, up to their deadline), aborts, raises a signal,
- * changes errno or grows past its budget, whatever the collector, the network or the disk do. What
- * cannot be kept is dropped as whole generations, counted, and told to the collector as a record.
+ * changes errno or grows past its budget, whatever the collector, the network or the disk do. What cannot be
+ * kept is dropped as whole generations, counted, and reported to the collector in a record.
  *
  * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it; with spool_dir 128 KiB more, and
  *           while a stream of an earlier program is sent, as much as that had in its spool.
@@ -64,8 +64,8 @@ typedef struct ta_forward ta_forward;
 
 /* Strings are copied. Zero means the default. Environment: TRACEAGENT_DISABLE=1 turns everything off
  * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE,
- * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. TRACEAGENT_CRL names a file of revocation lists (PEM),
- * read anew at each connection: a collector whose certificate is listed is refused. A program that runs with raised
+ * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. TRACEAGENT_CRL names a file of
+ * revocation lists (PEM), read again at each connection: a collector whose certificate is listed is refused. A program that runs with raised
  * rights (setuid) takes none of them from its caller. */
 struct ta_forward_config {
   size_t size;                 /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
@@ -79,8 +79,8 @@ struct ta_forward_config {
   /* Optional; called from our thread. level as in syslog(3). */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
-  /* Folder for what is not acked yet, so that it outlives this program; made if missing, else ours and writable by
-   * nobody else. See "Spool on disk" below. NULL: none. */
+  /* Folder for what is not acked yet, so that it outlives this program; made if missing, else ours and
+   * writable by no other user. See "Spool on disk" below. NULL: none. */
   const char *spool_dir;
   /* Half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB. */
   uint64_t spool_dir_bytes;
@@ -95,8 +95,8 @@ struct ta_forward_config {
  * goes on recording. Each snap is a whole trace: fetch writes it to a file of its own. What was not sent by then stays
  * in memory, whether the collector is there or not.
  *
- * Who may ask: this program (ta_forward_snap, ta_emit_snap), from a signal handler, too; and whoever may read the
- * collector (tracectl snap). close() sends nothing that was not asked for: snap first. */
+ * Who may request one: this program (ta_forward_snap, ta_emit_snap), from a signal handler, too; and any
+ * reader of the collector (tracectl snap). close() sends nothing that was not asked for: snap first. */
 
 /* Spool on disk. Our thread copies what is in the spool into files as it comes, 100 ms later at most, and deletes what
  * is acked. Nothing goes out before it is there. When this program has died, by whatever, the next stream of the same
@@ -107,9 +107,9 @@ struct ta_forward_config {
  * Any number of processes may share the folder; what one of them works on is locked. Files outlive the program, not the
  * machine's power: they are not synced. They hold the trace: 0700, 0600.
  *
- * The spool in memory stays the whole spool, the files are its copy. On a disk that is full what is there stays, for
- * whoever comes next; what is not waits in memory, unsent, until there is room, or until all that is there is acked:
- * then the stream goes on without files, and they are made anew 10 s later. `disk_faults` counts. What is older than
+ * The spool in memory stays the whole spool, the files are its copy. On a disk that is full the files stay,
+ * for the next process; what is not waits in memory, unsent, until there is room, or until all that is there is acked:
+ * then the stream goes on without files, and writes new ones 10 s later. `disk_faults` counts. What is older than
  * fits into half of spool_dir_bytes is deleted unsent when a stream is opened; log() hears of all this. */
 
 enum ta_state {
@@ -181,7 +181,7 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
 
 /* Emit.
  *
- * A program that is not written in Go tells the same story: what its threads and fibers run, what they wait for, how
+ * The same for a program that is not written in Go: what its threads and fibers run, what they wait for, how
  * long they sit in the kernel, when the world stops. Every Go tool opens the trace.
  *
  *   static ta_name serve, key;                      -- texts that come again are named once
@@ -204,7 +204,7 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  * The law holds here, too: a call cannot fail, block or write a trace that Go's tools refuse. One that makes no sense
  * where it stands (a fiber that runs twice, the end of nothing, a NULL text, a number that was never given out) is left
  * out and counted in `misused`; only a debug build of the library (CMake's preset dev) aborts there, and says why. A
- * generation that finds no memory is given up whole: counted, told to the collector, and the next one is complete again.
+ * generation that finds no memory is given up whole: counted, reported to the collector, and the next one is complete again.
  *
  * Memory    spool_bytes of the stream: a quarter for batches, the rest for what is not acked. A thread that writes in a
  *           generation has one batch in it, or two at its end: 576 bytes where it writes little, up to 64 KiB where it
@@ -214,7 +214,7 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  *           not traced, and `dropped` counts. Not from signal handlers. A thread that ends is detached. After fork()
  *           there is no session in the child; it may start its own. */
 
-/* What tracectl makes is part of whoever calls it, whatever the compiler was told. */
+/* Headers that tracectl makes are inlined into their caller, with any compiler flags. */
 #define TA_INLINE static inline __attribute__((always_inline))
 
 typedef uint32_t ta_name;  /* of a text; 0: none */
@@ -235,12 +235,12 @@ struct ta_emit_config {
   /* Of each thread, so many a second of its CPU time, to 1000; 100 is usual. 0: none. */
   unsigned samples_hz;
   int samples_signal; /* that a sample is taken by; default SIGURG */
-  /* Not 0: what ta_memory_tell() says is told, and threads' stacks (traceexperiment.h). */
+  /* Not 0: what ta_memory_tell() reports, and threads' stacks (traceexperiment.h). */
   int allocfree;
 };
 
-/* Stacks. Events that have one in Go have one here if stack_depth is not 0: who waits, calls, creates, wakes, begins
- * and ends. It is read off the chain of frame pointers, so the program should be compiled with -fno-omit-frame-pointer;
+/* Stacks. Events that have one in Go have one here if stack_depth is not 0: waits, calls, creations, wakeups,
+ * begins and ends. It is read off the chain of frame pointers, so the program should be compiled with -fno-omit-frame-pointer;
  * where it is not, the caller of our function is there, and what lies above as far as there is a chain, or all of it
  * with stack_tables. That costs 30 to 60 ns an event of 10 functions, by tables 2 us. Different stacks are kept once a
  * generation, 8192 of them; beyond that an event has none, and `lost_stacks` counts.
@@ -270,13 +270,13 @@ struct ta_emit_config {
 struct ta_emit_status {
   size_t size;               /* set by the caller to sizeof this struct */
   uint64_t generations;      /* ended, those lost here among them */
-  uint64_t lost_generations; /* for want of a batch, or for a pause without end */
+  uint64_t lost_generations; /* no batch was free, or a pause had no end */
   uint64_t dropped;          /* events of those, and of threads and fibers beyond their number */
   uint64_t misused;          /* calls that made no sense where they stood */
   uint64_t threads;          /* attached */
   int cycle_clock;           /* not 0: the processor's counter is the clock */
-  uint64_t lost_stacks;      /* of events that have none, for want of room */
-  uint64_t samples, lost_samples; /* taken and in a generation; for want of room */
+  uint64_t lost_stacks;      /* of events that have none, because no memory was left */
+  uint64_t samples, lost_samples; /* taken and in a generation; because no memory was left */
   uint64_t faults;                /* failed checks of our own, the stream's among them */
 };
 

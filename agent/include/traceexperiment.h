@@ -43,7 +43,7 @@ extern "C" {
 typedef uint8_t ta_experiment; /* 0: none */
 typedef uint8_t ta_event;      /* 0: none, and emitting it does nothing */
 
-/* The order of what is done to one thing: a counter that begins anew with each generation. Zeroed at first; one for
+/* The order of what is done to one thing: a counter that begins at one with each generation. Zeroed at first; one for
  * each thing that the spec's X_seq speaks of. */
 typedef struct {
   uint64_t word[2];
@@ -62,18 +62,18 @@ TA_API int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experim
 #define ta_experiment_register(spec, out, events, n)                                               \
   ta_experiment_register_abi(TA_EXPERIMENTS_ABI, spec, out, events, n)
 
-/* For a _stack: who calls the emit function, if the session has stacks (stack_depth); else none. */
+/* For a _stack: the caller of the emit function, if the session has stacks (stack_depth); else none. */
 #define TA_STACK_HERE UINT32_MAX
 
 TA_API void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
-/* What belongs together: until hold_end() no generation ends, so that what is done in between and the experiment's
- * events and bytes that tell it are in the same one. Keep it short, and let it not wait for another thread. May be
+/* What belongs together: until hold_end() no generation ends, so that an action and the experiment's events
+ * and bytes about it are in the same one. Keep it short, and let it not wait for another thread. May be
  * nested. Other calls of the agent say nothing in between, and count as misused. */
 TA_API void ta_hold_begin(void);
 TA_API void ta_hold_end(void);
 
-/* Does op and tells it, as one: without this, a generation may end between the two, and the trace misleads. */
+/* Does op and writes its event, as one: without this, a generation may end between the two, and the trace misleads. */
 #define TA_ATOMIC(op, event)                                                                       \
   do {                                                                                             \
     ta_hold_begin();                                                                               \
@@ -89,13 +89,13 @@ TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const 
                                 size_t n);
 
 /* An event that carries bytes, up to 64 MiB: its argument called blob is made to refer to them; the argument given
- * there is not looked at. They are told apart from others by stream, as above, which must be a name. */
+ * there is not looked at. The stream, as above, which must be a name, distinguishes them. */
 TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, uint64_t a,
                          uint64_t b, uint64_t c, uint64_t d);
 
 /* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
- * leaves them in, and event/allocfree.h makes addresses, sizes and names of them. A session tells them if its config
- * says allocfree, else a call is a look at one word; libtraceagent-preload.so makes the calls for a program's malloc()
+ * leaves them in, and event/allocfree.h makes addresses, sizes and names of them. A session writes them if
+ * its config says allocfree, else a call costs a look at one word; libtraceagent-preload.so makes the calls for a program's malloc()
  * and free() with TRACEAGENT_MALLOC=1.
  *
  *   void *pool_take(struct pool *p) {
@@ -107,9 +107,9 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
  * object  bytes, and what it is called: two of the same size and name are one type. 8192 types a generation; an object
  *         beyond that has none. free: at alone counts.
  * span    pages, of which objects are made. type 0: an allocator's; else it holds one object of that type.
- * stack   that a fiber runs on; threads' own are told by the session: where a thread's first call is this one,
- *         in a later generation. Told as the power of two that holds it.
- * exists  what was there before the session. What was, and nobody told, may be freed all the same: a reader that finds
+ * stack   that a fiber runs on; the session writes the threads' own: where a thread's first call is this one,
+ *         in a later generation. Written as the power of two that holds it.
+ * exists  what was there before the session. An object that was there before tracing may be freed all the same: a reader that finds
  *         the end of what never began knows that much.
  *
  * Each call is an event of 5 to 10 bytes. It may stand in a wait, in a system call, in a hold. */

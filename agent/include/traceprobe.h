@@ -22,8 +22,8 @@
  *   ta_probe_detach(&probe);
  *   ta_unlock();                                    -- from here on on_hello() is not running, on no thread
  *
- * The lock is one for the process, and for those who attach and detach; a thread that passes a tracepoint takes none
- * and waits for nobody. ta_unlock() does the waiting: until every call of a probe that was detached under this lock
+ * The lock is one for the process, and for those who attach and detach; a thread that passes a tracepoint
+ * takes no lock and waits for no other thread. ta_unlock() does the waiting: until every call of a probe that was detached under this lock
  * has returned. Within a probe it waits for nothing (the probe itself is running), so that a probe may
  * detach itself; its memory is free once an unlock outside of all probes has returned.
  *
@@ -80,12 +80,12 @@ TA_API int ta_probe_detach(struct ta_probe *probe);
 TA_API int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *probe);
 TA_API int ta_probe_group_done(struct ta_probe_group *group);
 
-/* The probe behind this one at the same event, NULL: none. It takes no lock and may be asked at any time, whoever attaches
- * and detaches meanwhile, of a probe that is attached, detached or new. What it answers may be looked at under the lock or
+/* The probe behind this one at the same event, NULL: none. It takes no lock and may be called at any time,
+ * also while probes attach and detach, for a probe that is attached, detached or new. What it answers may be looked at under the lock or
  * within a probe: elsewhere it may be detached by then, and gone. */
 TA_API struct ta_probe *ta_probe_next(const struct ta_probe *probe);
 
-/* Probes that look at any event: they are told its name and its arguments. Texts and pointers are lent for the call. */
+/* Probes that look at any event: they get its name and its arguments. Texts and pointers are lent for the call. */
 
 enum ta_arg_kind { TA_ARG_INT, TA_ARG_UINT, TA_ARG_BOOL, TA_ARG_REAL, TA_ARG_TEXT, TA_ARG_POINTER };
 
@@ -169,9 +169,9 @@ TA_API int ta_chrome_close(ta_chrome *chrome);
  *   on if (ta_expect_end(x) != TA_OK) puts(ta_expect_fault(x));         -- nothing else came
  *   ta_expect_close(x);
  *
- * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a step fails
- * everybody goes on, later steps answer TA_E_MISUSE, and the fault tells the steps before, what was expected and what
- * came, and who else stands where. An event nobody expects is told by end(), if its thread stands there by then.
+ * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a
+ * step fails every thread goes on, later steps answer TA_E_MISUSE, and the fault text has the steps before,
+ * what was expected and what came, and where other threads stand. end() reports an event that no step expects, if its thread stands there by then.
  *
  * In a forked child no thread stands, and the script's calls answer TA_E_MISUSE.
  *
@@ -183,11 +183,12 @@ TA_API void ta_expect_name(const char *thread);
 TA_API int ta_expect_pause(ta_expect *x, const char *thread, const char *text);
 TA_API void ta_expect_go(ta_expect *x); /* the one that was paused; a next step does it, too */
 TA_API int ta_expect_event(ta_expect *x, const char *thread, const char *text);
-TA_API int ta_expect_end(ta_expect *x); /* whoever stands goes on. TA_E_MISUSE: failed before */
+TA_API int
+ta_expect_end(ta_expect *x); /* every thread that stands goes on. TA_E_MISUSE: failed before */
 TA_API const char *ta_expect_fault(const ta_expect *x); /* empty: none */
 TA_API int ta_expect_close(ta_expect *x);               /* detaches its probes */
 
-/* The rest is for what `tracectl tracepoints gen` writes. Who changes it counts the version on: a source of another
+/* The rest is for what `tracectl tracepoints gen` writes. Each change counts the version on: a source of another
  * version does not compile, and what was compiled with one neither links nor loads. */
 #define TA_TRACE_ABI 2
 TA_API extern const char ta_trace_abi_2;
@@ -200,7 +201,7 @@ struct ta_trace_spec {
 #define TA_TRACE_NO_EVENT 0xffffffffu
 
 struct ta_tracepoint {
-  struct ta_probe *first; /* NULL: nobody looks on */
+  struct ta_probe *first; /* NULL: no probe is attached */
   const char *module, *name;
   const struct ta_param *params;
   unsigned n, event; /* which of the spec it is; TA_TRACE_NO_EVENT: none */
@@ -218,7 +219,7 @@ struct ta_passing {
 
 #define TA_TRACE_PRIVATE __attribute__((visibility("hidden")))
 #define TA_TRACE_SLOW    __attribute__((visibility("hidden"), cold, noinline))
-/* Nobody refers to it, and the linker is to leave it there. */
+/* Nothing refers to it, and the linker must keep it. */
 #define TA_TRACE_KEPT __attribute__((used))
 #ifdef __has_attribute
 #if __has_attribute(retain)

@@ -52,7 +52,7 @@ static tb_rc on_welcome(struct ta_client *c, const struct tp_frame *frame) {
   if (welcome->major != TP_MAJOR)
     return tb_fail(&c->diag, TB_PROTOCOL, "collector speaks protocol %u, not %d", welcome->major,
                    TP_MAJOR);
-  /* Told first: what resume finds acked may end somebody's sync(), who then asks for the status. */
+  /* Reported first: an ack that resume finds may end a thread's sync(), which then reads the status. */
   pthread_mutex_lock(&c->lock);
   c->reported.welcomes++;
   c->reported.last_error[0] = 0;

@@ -164,7 +164,7 @@ static void hang_up(struct ta_client *c) {
   c->fd_full = c->flows = false;
   c->in_n = 0;
   c->spool->capped = false;
-  ta_spool_unask(c->spool); /* who asked is no longer there */
+  ta_spool_unask(c->spool); /* the requester is no longer there */
   c->snap_refused = 0;
 }
 
@@ -268,7 +268,8 @@ static tb_rc act_end(struct ta_client *c) {
   }
   hang_up(c);
   report_error(c);
-  ta_spool_over(c->spool); /* before the state is told: who reads that it ended can write no more */
+  ta_spool_over(
+      c->spool); /* before the state is set: a caller that reads "ended" can write no more */
   return TB_OK;
 }
 
@@ -351,7 +352,7 @@ static tb_rc pump(struct ta_client *c) {
 static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
   if (c->tls != NULL && c->fd >= 0) ta__client_flush(c); /* our alert, if any */
   if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
-  report_error(c); /* before the news: who reads of a refusal finds its reason */
+  report_error(c); /* before the news: a caller that reads of a refusal finds its reason */
   pthread_mutex_lock(&c->lock);
   c->reported.refused = true;
   pthread_mutex_unlock(&c->lock);
@@ -396,13 +397,13 @@ static uint64_t next_ns(struct ta_client *c) {
 
 /* After records went out the sender rests for a moment: a program that writes one batch after the other
  * would pay for waking it, and it for waking the collector, at each. What comes meanwhile, acks too, waits
- * for the end of the rest, unless it is a lot or somebody waits for it. */
+ * for the end of the rest, unless it is a lot or a thread waits for it. */
 static bool rests(struct ta_client *c, uint64_t now) {
   return now < c->rest_ns && atomic_load(&c->hurried) == 0 && ta_spool_rest(c->spool, REST_BYTES);
 }
 
-/* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool
- * knows that we sleep for want of records: not for credit, the socket or the rate cap. */
+/* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool knows
+ * that we sleep because there are no records: not for credit, the socket or the rate cap. */
 static short sleep_until_news(struct ta_client *c) {
   struct pollfd fds[2] = { { .fd = c->wake_fd, .events = POLLIN }, { .fd = c->fd } };
   uint64_t next = next_ns(c), now = ta_mono_ns(), wakes;

@@ -3,10 +3,10 @@
  *
  *   connecting > securing > greeting > streaming > (leaving) > waiting > connecting ...
  *
- * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the
- * collector refused for good, or when told to stop. Credit is kept to the byte: never more record
- * bytes go out on a connection than the collector's mark says. Who is silent for almost three heartbeats
- * is gone. A collector that no longer has what it acked is sent another stream (ta_spool_restart).
+ * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the collector
+ * refused for good, or when stopped. Credit is kept to the byte: never more record
+ * bytes go out on a connection than the collector's mark says. A peer that is silent for almost three
+ * heartbeats is gone. A collector that no longer has what it acked is sent another stream (ta_spool_restart).
  * Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
  * of the writer's, ends the stream: the host must not pay for our mistake.
  *
@@ -88,7 +88,7 @@ struct ta_client {
   atomic_uint hurried;       /* calls that wait for acks */
   atomic_ullong snap;        /* in ns, agent/spool/wanted.h */
   void (*_Atomic cut)(void); /* ends the generation soon, or NULL */
-  uint64_t snap_refused;     /* a SNAP's id that is to be told so; 0: none */
+  uint64_t snap_refused;     /* the id of a SNAP to answer with that; 0: none */
   bool snap_busy;            /* because of too many; else it does not record */
 
   enum ta_client_state state;
@@ -121,7 +121,7 @@ struct ta_client {
   uint64_t hold_ns;      /* when it said so */
   struct ta_rate rate;
 
-  pthread_mutex_t lock; /* of told; only run() writes that */
+  pthread_mutex_t lock; /* of reported; only run() writes that */
   struct ta_client_status reported;
 };
 
@@ -140,8 +140,8 @@ void ta_client_keep_only(struct ta_client *c);
 void ta_client_wake(struct ta_client *c);
 /* Says that a caller waits for acks from now on, or no more: meanwhile the sender takes no rests. */
 void ta_client_hurry(struct ta_client *c, bool yes);
-/* Asks for a snap (agent/spool/recorder.h): last_ns 0: all. Async-signal-safe. Whoever of the writer, the sender and a
- * caller that waits comes first takes it. */
+/* Asks for a snap (agent/spool/recorder.h): last_ns 0: all. Async-signal-safe. The first of the writer, the
+ * sender and a waiting caller takes it. */
 void ta_client_ask_snap(struct ta_client *c, uint64_t last_ns);
 void ta_client_take_snap(struct ta_client *c);
 void ta_client_stop(struct ta_client *c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the words a user wrote to sockets on their way.
  *
- * server is HOST:PORT, [ADDRESS]:PORT, or @FILE: a collector's --ready-file, whose line
- * agents=HOST:PORT counts. The file is read at each look-up, since a collector on port 0 moves.
+ * server is HOST:PORT, [ADDRESS]:PORT, or @FILE: a collector's --ready-file, whose line agents=HOST:PORT
+ * counts. The file is read at each look-up, since a collector on port 0 moves.
  *
  * Memory    none.
  * Threads   find() may wait for the resolver: only agent/net/lookup.h's thread calls it.
@@ -27,7 +27,7 @@ struct ta_addresses {
   } at[TA_ADDRESSES];
 };
 
-/* Takes server apart without asking anybody: TB_OK if it could be dialled one day. */
+/* Takes server apart without a look-up: TB_OK if it could be dialled one day. */
 TB_MUST tb_rc ta_dial_check(const char *server, struct tb_diag *diag);
 /* TB_AGAIN: it is a name, which find() looks up. */
 TB_MUST tb_rc ta_dial_find_number(const char *server, struct tb_diag *diag,

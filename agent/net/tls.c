@@ -82,7 +82,7 @@ static const char *error_text(unsigned long error) {
   return text != NULL ? text : "unknown TLS error";
 }
 
-/* Whom we talk to. */
+/* The peer. */
 
 static bool is_server_uri(const GENERAL_NAME *name) {
   const ASN1_IA5STRING *uri = name->d.uniformResourceIdentifier;

@@ -9,8 +9,7 @@
  * Both sides show a certificate of the same private CA. The collector's must carry exactly one SAN
  * URI, tracecollect:server/NAME; if it has no URI at all, its DNS or IP names must fit the host.
  *
- * OpenSSL lives in a library context of its own, made once and never freed, and is told not to
- * clean up at exit: its handlers would pull the memory from under our thread.
+ * OpenSSL lives in a library context of its own, made once and never freed, which does not clean up at exit: its handlers would pull the memory from under our thread.
  *
  * Memory    OpenSSL's and ours, through malloc; about 200 KiB while connected.
  * Threads   one at a time.
@@ -35,7 +34,7 @@ struct ta_tls;
 /* Before OpenSSL is first called, on whichever thread does; NULL: there is nothing to do. Set before the first new(). */
 extern tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 
-/* Reads the files anew, so a rotated certificate is taken at the next connection. files is lent until free(). */
+/* Reads the files again, so a rotated certificate is used at the next connection. files is lent until free(). */
 TB_MUST tb_rc ta_tls_new(const struct ta_tls_files *files, const char *host, struct tb_diag *diag,
                          struct ta_tls **out);
 void ta_tls_free(struct ta_tls *tls); /* accepts NULL */

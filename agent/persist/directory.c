@@ -120,7 +120,7 @@ static void remove_rest(const struct ta_spool_dir *s) {
   ta_spool_dir_leave(&rest);
 }
 
-/* It has its name when it has its lock: nobody finds one that seems to be nobody's. */
+/* It has its name when it has its lock: a folder without an owner is taken by none. */
 tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
                         struct tb_diag *diag) {
   char fresh[TA_SPOOL_DIR_NAME + 1];
@@ -329,7 +329,7 @@ static void unlink_run(void *self, const char *name) {
   if (strcmp(name, state_name) != 0 && unlinkat(removal->dir, name, 0) != 0) removal->whole = false;
 }
 
-/* The state goes last: without it nobody would ever look at the rest. While something is left it stays, empty. */
+/* The state goes last: without it the rest would never be read. While something is left it stays, empty. */
 void ta_spool_dir_remove(struct ta_spool_dir *s) {
   struct removal removal = { .dir = s->dir, .whole = true };
 

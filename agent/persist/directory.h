@@ -9,7 +9,7 @@
  * it, however it ends.
  *
  * Threads   one at a time; ta_spool_dir_forked() in a forked child.
- * Errors    TB_IO with words in diag. TB_AGAIN from take: somebody owns it. TB_CORRUPT: it cannot be read.
+ * Errors    TB_IO with words in diag. TB_AGAIN from take: it has an owner. TB_CORRUPT: it cannot be read.
  */
 #ifndef TA_PERSIST_DIRECTORY_H
 #define TA_PERSIST_DIRECTORY_H
@@ -38,7 +38,7 @@ struct ta_spool_dir {
   uint64_t bytes, bytes_max; /* in files; TB_IO rather than more */
 };
 
-/* Opens DIR, made if it is missing. It must be ours, or root's, and nobody else may write to it. */
+/* Opens DIR, made if it is missing. It must be ours, or root's, and writable by no other user. */
 TB_MUST tb_rc ta_spool_dir_root(const char *path, struct tb_diag *diag, int *out_fd);
 
 void ta_spool_dir_init(struct ta_spool_dir *s, int root, uint64_t bytes_max);

@@ -165,7 +165,7 @@ bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_P
   return any;
 }
 
-/* Since it was given its run may have been dropped, or become part of another: that is told anyway. */
+/* Since it was given its run may have been dropped, or become part of another: that is reported in any case. */
 void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece) {
   struct ta_runs *r = &s->runs;
 
@@ -273,7 +273,7 @@ void ta_spool_inherit(struct ta_spool *s, const struct ta_books *books) {
   s->counters.lost_generations = books->lost_generations;
 }
 
-/* The generation before, of which so much went out, was given up: this tells it. */
+/* The generation before, of which so much went out, was given up: this reports it. */
 static void lose_last(struct ta_spool *s, const struct ta_run_image *loss) {
   struct ta_run *last = s->runs.last == TA_NONE ? NULL : &s->runs.run[s->runs.last];
 

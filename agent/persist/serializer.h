@@ -4,8 +4,8 @@
  * Out: the sender asks for one piece after the other and writes it where the next asking will not find it again:
  * each is given once. While keeping, the spool lets no record go out that was not given.
  *
- * In: who takes over from a process that died begins with the books, adds what it finds, run by run in order, and
- * ends. Numbers follow from the books and that order, since only what has none yet is ever dropped.
+ * In: a successor of a process that died begins with the accounting, adds what it finds, run by run in order,
+ * and ends. Numbers follow from the books and that order, since only what has none yet is ever dropped.
  *
  * Threads   all of it on the sender's thread.
  * Errors    TB_NOMEM: a spool made of pieces has no room for it.
@@ -59,9 +59,9 @@ bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_P
                       struct ta_piece *out);
 /* It could not be written: it is given again. */
 void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece);
-/* Whether something on disk is not acked yet: who takes over from us would send it. */
+/* Whether something on disk is not acked yet: our successor would send it. */
 bool ta_spool_has_kept(struct ta_spool *s);
-/* Whether all that has a number is: who takes over can go on where we are. */
+/* Whether all that has a number is: a successor can go on where we are. */
 bool ta_spool_given_kept(struct ta_spool *s);
 void ta_spool_books(struct ta_spool *s, struct ta_books *out);
 

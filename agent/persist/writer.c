@@ -40,7 +40,7 @@ static void report_fault(struct ta_spool_writer *m, const char *what, const stru
     m->log(m->log_self, LOG_WARNING, text);
 }
 
-/* Without files nobody can take over from us: no more may be read out of them than was true so far. */
+/* Without files no successor can take over: no more may be read out of them than was true so far. */
 static void give_up(struct ta_spool_writer *m) {
   ta_spool_keep_not(m->spool);
   ta_spool_dir_remove(&m->dir);
@@ -71,7 +71,7 @@ static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
   return TB_OK;
 }
 
-/* Files that nobody needs go after the state that says so. */
+/* Files that are not needed go after the state that says so. */
 static tb_rc put_state(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_books *books = &m->state.books;
 

@@ -3,14 +3,15 @@
  *
  * flush() puts down all that the files lack; the sender does so before records get numbers, notes the numbers
  * before they go out, and otherwise every 100 ms. So a number that went out is always known to the files, and
- * records that were put less than 100 ms ago are known to nobody else.
+ * records that were put less than 100 ms ago are known to no other process.
  *
- * A disk that is full, or fails, is no loss: the spool in memory has everything. What the files have stays there, since
- * somebody may have been told that it does; what they lack waits, unsent, and is tried again every 100 ms. When nothing
- * that they have is still to be acked the files go, the stream goes on without, and 10 s later they are written anew.
+ * A disk that is full, or fails, is no loss: the spool in memory has everything. What the files have stays
+ * there, since a caller may have been promised it; what they lack waits, unsent, and is tried again every 100 ms. When
+ * nothing that they have is still to be acked the files go, the stream goes on without, and 10 s later new
+ * ones are written.
  * log() hears of it the first time.
  *
- * Threads   the sender's; told() any, forked() a forked child.
+ * Threads   the sender's; reported() any, forked() a forked child.
  */
 #ifndef TA_PERSIST_WRITER_H
 #define TA_PERSIST_WRITER_H
@@ -52,7 +53,7 @@ void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream
 void ta_spool_writer_flush(struct ta_spool_writer *m);
 /* Numbers were given: to be called before they go out. */
 void ta_spool_writer_note(struct ta_spool_writer *m);
-/* Nothing more will be sent here: what was not stays, for somebody else. The last call but fini(). */
+/* Nothing more will be sent here: the rest stays, for another process. The last call but fini(). */
 void ta_spool_writer_end(struct ta_spool_writer *m);
 void ta_spool_writer_forked(struct ta_spool_writer *m);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap, whichever allocator the program has: how many bytes of it are in use, and each object (objects.c). Bytes a
- * thread counts by itself, and when it is STEP_BYTES away from what it last told, it adds that to what all have, and tells
- * the sum. Where nobody asked for either a call costs the look at one variable. */
+/* The heap, whichever allocator the program has: how many bytes of it are in use, and each object (objects.c). A
+ * thread counts its bytes by itself. When the count is STEP_BYTES away from the last value it added, it adds
+ * the difference to the total and writes the total. Where neither is traced a call costs the look at one variable. */
 #include <malloc.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 enum { STEP_BYTES = 64 << 10 };
 
 static _Atomic int64_t in_use;
-static __thread int64_t since __attribute__((tls_model("initial-exec"))); /* it was told */
+static __thread int64_t since
+    __attribute__((tls_model("initial-exec"))); /* its begin was written */
 
 static void count(int64_t bytes) {
   since += bytes;
@@ -26,8 +27,8 @@ static int64_t size_of(void *p) {
   return (int64_t)TA_REAL(malloc_usable_size)(p);
 }
 
-/* What is told of the heap, in either way. Another thread may have a block as soon as it is free: so its end is told
- * before, and its beginning after. */
+/* What is traced of the heap, in either way. Another thread may have a block as soon as it is free: so its
+ * end is written before, and its begin after. */
 
 enum {
   ALL = 1u << TA_TRACE_HEAP | 1u << TA_TRACE_OBJECTS | 1u << TA_TRACE_EARLY | 1u << TA_TRACE_LATE

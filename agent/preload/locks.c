@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks for readers and writers, and barriers. Who goes on next must be told before it is let go; libc knows who, and its
+/* Locks for readers and writers, and barriers. The wakeup must be written before the lock is released; libc knows who, and its
  * own words are looked at for it. What changes between the look and the call makes the trace say less, or the wrong one of
  * those that wait, and never one that is not valid.
  *
- * glibc since 2.25: whoever writes lets all readers in that wait, unless the lock prefers writers or no reader waits; then
+ * glibc since 2.25: unlocking for writing lets all readers in that wait, unless the lock prefers writers or no reader waits; then
  * one writer. The last reader lets a writer in. */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum { READERS_SHIFT = 3 }; /* of the count; three bits of state are below */
 
-/* What those wait for who go on when the caller lets go; NULL: nobody goes on. */
+/* What those wait for who go on when the caller lets go; NULL: no thread goes on. */
 static inline const void *next_of(const pthread_rwlock_t *lock) {
   unsigned readers = LOOK(lock->__data.__readers) >> READERS_SHIFT; /* those that wait, too */
   bool writes = LOOK(lock->__data.__cur_writer) != 0;

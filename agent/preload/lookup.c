@@ -72,8 +72,8 @@ static bool is_default(const struct object *o, uint32_t at, const char *text) {
   return strcmp(o->strings + s->st_name, text) == 0;
 }
 
-/* The table: four words, a Bloom filter of address-sized words, buckets, and a chain entry for each symbol from `first`
- * on, whose lowest bit ends the chain. */
+/* The table: four words, a Bloom filter of address-sized words, buckets, and a chain entry for each symbol
+ * from `first` on; the lowest bit of an entry ends the chain. */
 static const ElfW(Sym) * find_by_gnu_hash(const struct object *o, const char *name, uint32_t hash) {
   enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
   uint32_t buckets = o->gnu_hash[0], first = o->gnu_hash[1], words = o->gnu_hash[2];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each object of the heap, as an event (TRACEAGENT_MALLOC): its address, and how many bytes malloc() has it take up. One
- * that begins on pages of its own, by and large, is told with the span of these.
+ * that begins on pages of its own, by and large, is written with the span of these.
  *
- * What is allocated before the session begins, by the constructors of other libraries, is kept in a table: then it can be
- * told as what was there, and the story is complete. A forked child's session, and that of a program that calls daemon(),
+ * What is allocated before the session begins, by the constructors of other libraries, is kept in a table: then
+ * it can be written as there already, and the trace is complete. A forked child's session, and that of a program that calls daemon(),
  * begin without that. */
 #include <malloc.h>
 
@@ -14,7 +14,7 @@ enum { KEPT_MAX = 4096, PROBES = 32, SPAN_BYTES = 64 << 10 };
 
 static struct {
   _Atomic uintptr_t
-      at; /* 0: free, and never used; GONE: used before; TAKEN: somebody fills it in */
+      at; /* 0: free, and never used; GONE: used before; TAKEN: it is filled in later */
   size_t bytes;
 } kept[KEPT_MAX];
 static const uintptr_t GONE = 1, TAKEN = 2;
@@ -23,7 +23,7 @@ static size_t place_of(const void *p) {
   return ((uintptr_t)p >> 4) * UINT32_C(0x9e3779b9) >> 7;
 }
 
-/* One that finds no place is told as one that nobody has seen begin. */
+/* One that finds no place is written as one whose begin was not seen. */
 void ta_objects_keep(void *p) {
   size_t at = place_of(p);
 
@@ -80,8 +80,8 @@ void ta_objects_gone(void *p) {
   ta_agent_ends();
 }
 
-/* Nobody else runs yet, but for a thread that some library's constructor has begun: what it frees in between may be told
- * as still there. So the block itself is not looked at. */
+/* No other thread runs yet, but for one that some library's constructor has begun: what it frees in between
+ * may be written as still there. So the block itself is not looked at. */
 void ta_objects_trace_kept(void) {
   for (size_t i = 0; i < KEPT_MAX; i++) {
     uintptr_t p = atomic_exchange(&kept[i].at, 0);

@@ -7,8 +7,8 @@
  * looks for names in itself first then (RTLD_DEEPBIND). Elsewhere it does not, because sanitizers cannot take it.
  *
  * A program that uses the same library has it clean up at exit, in a handler that comes before ours, since it was
- * registered after: it would take the library from under our threads. A library that is there when we are, is told to do no
- * such thing before the program can ask for it. One that the program has loaded since may have its handler already: then
+ * registered after: it would take the library from under our threads. A library that is there when we are
+ * must not do so before the program can ask for it. One that the program has loaded since may have its handler already: then
  * the session ends in a handler that is registered now, and so comes first. */
 #include <dlfcn.h>
 #include <openssl/err.h>
@@ -41,7 +41,7 @@ static struct {
 #undef DOES
 
 static const char file[] = "libssl.so.3", crypto[] = "libcrypto.so.3";
-static bool cleans_not_up; /* it was told so */
+static bool cleans_not_up; /* it was set so */
 
 static void *loaded(const char *name) {
   return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);

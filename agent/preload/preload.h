@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libtraceagent-preload.so: traces a C or C++ program that nobody changed.
+/* libtraceagent-preload.so: traces an unchanged C or C++ program.
  *
  *   LD_PRELOAD=/usr/lib/libtraceagent-preload.so \
  *   TRACEAGENT_SERVER=collector:7070 TRACEAGENT_CERTS=/etc/trace redis-server

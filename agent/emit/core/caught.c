@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers read what the program wants while other threads may change it: a count that is odd meanwhile tells them to look
- * again. Who changes it has all signals blocked, so no handler waits for its own thread. */
+/* Handlers read what the program wants while other threads may change it: an odd count means that a change is
+ * under way and the reader must look again. The thread that changes it has all signals blocked, so no handler waits for its own thread. */
 #include "agent/emit/core/caught.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
  * its handler itself: with the mask and the flags it asked for. What it wants is what it had before us. Where its calls of
  * sigaction() come by us (agent/preload/signals.c), it is also what it asks for later, and the handler stays ours.
  *
- * Ours stays when nobody needs it any more: a signal of a timer that is gone may still be on its way, and would end the
+ * Ours stays after its last use: a signal of a timer that is gone may still be on its way, and would end the
  * program.
  *
  * Threads   any; action and pass_on in signal handlers, too.

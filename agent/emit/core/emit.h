@@ -7,18 +7,19 @@
  *     ta_leave(t);
  *   }
  *
- * Time is cut into turns, one a generation. A thread marks itself busy, then reads the turn; the turner moves the
- * turn on, then looks who is busy: of the two at least one sees the other (agent/emit/core/fence.h). So a
- * thread in a section knows that its turn is not over, and once the turner has seen everybody outside, or in the new
- * turn, the old one belongs to the turner alone. Neither takes a lock, and a thread never waits.
+ * Time is cut into turns, one a generation. A thread marks itself busy, then reads the turn; the flusher
+ * moves the turn on, then looks which threads are busy: of the two at least one sees the other (agent/emit/core/fence.h). So
+ * a thread in a section knows that its turn is not over, and once the flusher has seen every thread outside
+ * or in the new turn, the old turn belongs to the flusher alone. Neither takes a lock, and a thread never waits.
  *
- * What a thread has of a turn lies in a lane of its own, two of them by the turn's parity: it may be filling one
- * while the turner takes the other. A thread that writes nothing for a whole turn is told by the turner from `now`;
+ * Each thread has two sets of open batches, one for each parity of the turn: it may fill one while the
+ * flusher takes the other. The flusher writes the status of a thread that was silent for a whole turn from `now`;
  * `claim` is the word by which they agree who does it (agent/emit/generation/generation.c).
  *
  * A thread that does not leave (a longjmp() out of a section, a section that holds for too long) would stop all delivery.
- * So the turner waits for a time and then leaves it behind: that generation is lost, its lanes are not looked at, and
- * nothing is written of the thread until it comes in again, as a new goroutine, or ends (agent/emit/generation/enter.c).
+ * So the flusher waits for a time and then leaves the thread behind: that generation is lost, the thread's
+ * batches are not read, and nothing is written for the thread until it comes in again as a new goroutine, or
+ * ends (agent/emit/generation/enter.c).
  *
  * The turn's word also counts pauses: no generation ends inside one, because the format cannot say that a pause is
  * still going on.
@@ -99,7 +100,7 @@ struct ta_thread {
   uint32_t next_free;
   /* The turn that ended without waiting for it any longer, TA_COMES_BACK while it enters again, else 0. */
   _Atomic uint32_t left_behind;
-  uint32_t skipped_turn;   /* the turner's own: the turn in which it left the thread behind */
+  uint32_t skipped_turn;   /* the flusher's own: the turn in which it left the thread behind */
   struct ta_bounds stack;  /* what the thread was given */
   _Atomic uintptr_t timer; /* of its samples, and one; 0: none */
 } __attribute__((aligned(128)));
@@ -110,9 +111,9 @@ enum ta_drowsy {
   TA_AWAKE,
   TA_RESTS,
   TA_SLEEPS,
-  TA_NOT_STARTED, /* there is no turner yet */
+  TA_NOT_STARTED, /* there is no flusher yet */
 };
-enum { TA_DUE_BYTES = 64 << 10 }; /* posted before there is a turner: then it is time for one */
+enum { TA_DUE_BYTES = 64 << 10 }; /* posted before there is a flusher: then it is time for one */
 
 struct ta_emit {
   _Atomic uint64_t word; /* turn << 32 | pauses; 0: off */
@@ -123,14 +124,14 @@ struct ta_emit {
   unsigned version;
   unsigned stack_depth; /* of events' stacks, frames at most; 0: they have none */
   bool unwinds;         /* by tables where there are no frame pointers */
-  bool allocfree;       /* memory is told (agent/emit/generation/memory.h) */
+  bool allocfree;       /* memory is traced (agent/emit/generation/memory.h) */
   struct ta_pool pool __attribute__((aligned(128)));
-  _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and told */
+  _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and written */
   _Atomic uint32_t given_up[2];                        /* by parity: a turn that is lost */
   atomic_uint given_up_why[2];                         /* enum ta_loss */
   atomic_uint drowsy;                                  /* enum ta_drowsy */
-  atomic_size_t late_bytes;                            /* posted before there is a turner */
-  atomic_bool due;      /* a turner: so much was posted, or a generation given up */
+  atomic_size_t late_bytes;                            /* posted before there is a flusher */
+  atomic_bool due;      /* a flusher: so much was posted, or a generation given up */
   _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
   _Atomic uint32_t workers, workers_turn;
   _Atomic uint64_t generations, lost_generations;
@@ -164,7 +165,7 @@ static inline void ta_leave(struct ta_thread *t) {
   atomic_store_explicit(&t->busy, 0, memory_order_release);
 }
 
-/* t is busy already: false, and counted if that is because it holds. True: it was left behind, and begins anew. */
+/* t is busy already: false, and counted if that is because it holds. True: it was left behind, and starts again. */
 bool ta_begin_in_hold(struct ta_thread *t);
 
 /* t is in a section; false: it is already, and this is a signal handler. One that comes before the store has a whole
@@ -204,8 +205,8 @@ static inline uint32_t ta_turn(const struct ta_thread *t) {
   return atomic_load_explicit(&t->turn, memory_order_relaxed);
 }
 
-/* On t's thread, behind: its left_behind. An older turn than t's own has no say: the turner is about to find out that t has
- * gone on. */
+/* On t's thread, behind: its left_behind. An older turn than t's own has no say: the flusher is about to find
+ * that t has gone on. */
 static inline bool ta_is_left_behind(const struct ta_thread *t, uint32_t behind) {
   return behind != 0 && behind != TA_COMES_BACK && behind >= ta_turn(t);
 }
@@ -262,7 +263,7 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold h
 TB_MUST tb_rc ta_threads_make(uint32_t max);
 struct ta_thread *ta_threads_take(void);
 void ta_threads_give_back(struct ta_thread *t);
-void ta_threads_free(struct ta_thread *t); /* the turner's: it is dead and told */
+void ta_threads_free(struct ta_thread *t); /* the flusher's: it is dead, and its end is written */
 bool ta_threads_are_all_taken(void);
 bool ta_threads_any_left_behind(void);
 void ta_threads_reset(void);  /* between two sessions; those that live keep their places */
@@ -291,7 +292,7 @@ static inline bool ta_given_up(uint32_t turn) {
   return atomic_load(&ta_emit.given_up[turn & 1]) >= turn;
 }
 
-/* Whether nobody wants to know any more what was in the turn before: its places may be used again. */
+/* Whether the turn before is over and written: its places may be used again. */
 static inline bool ta_turn_before_is_reported(uint32_t turn) {
   return atomic_load(&ta_emit.done) + 1 >= turn;
 }
@@ -299,7 +300,7 @@ static inline bool ta_turn_before_is_reported(uint32_t turn) {
 /* The lock of places and goroutines; never held while anything is written or waited for. */
 void ta_emit_lock(void);
 void ta_emit_unlock(void);
-/* Wakes the turner if it sleeps; if it only rests, then when that is urgent. */
+/* Wakes the flusher if it sleeps; if it only rests, then when that is urgent. */
 void ta_emit_wake(bool urgent);
 
 #endif

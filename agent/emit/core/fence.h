@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fence that costs one side nothing: the store of light() and a load behind it stay in that order for whoever
- * stands between a store and a load at heavy().
+/* A fence that costs one side nothing: the store before light() and the load after it stay in that order for
+ * a thread that is at heavy().
  *
- * Threads pass light() with every event, the turner heavy() once a generation. So the kernel is asked to run a fence on
+ * Threads pass light() with every event, the flusher passes heavy() once a generation. So the kernel is asked to run a fence on
  * all cores that run us (membarrier(2)), and light() only keeps the compiler in order. Where the kernel cannot do that,
  * and under ThreadSanitizer, which does not know of it, both are ordinary.
  *
- * The first choose() decides for the life of the process, since threads may stand between the two at any time. A seccomp
- * filter that comes later can make membarrier fail, or kill whoever calls it: then heavy() answers false, once and for
+ * The first choose() decides for the life of the process, since threads may stand between the two at any time. A
+ * seccomp filter that comes later can make membarrier fail, or kill the caller: then heavy() answers false, once and for
  * all, and what light() was passed for cannot be known any more.
  *
  * Threads   any.

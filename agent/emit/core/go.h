@@ -3,11 +3,11 @@
  *
  * What a goroutine is doing stands in one word: since which turn, its sequence number in it, its status, and the
  * status it had when the turn found it. Every change is one compare-and-swap, so that of several threads only one
- * makes it, and who is the first in a turn is also who writes the status (requirement E2). Whoever holds an old
- * turn and finds the word in a newer one has come too late and must enter again.
+ * makes it, and who is the first in a turn is also who writes the status (requirement E2). A thread that
+ * holds an old turn and finds the word in a newer one has come too late and must enter again.
  *
- * The turner writes the status of those that a turn left alone. It finds what they did in the word; if the next
- * turn has taken the word away already, in its `entry`. Those that run are told by their thread (agent/emit/generation/generation.c).
+ * The flusher writes the status of goroutines that had no event in a turn. It finds what they did in the word; if the next
+ * turn has taken the word away already, in its `entry`. A running goroutine's status comes with its thread (agent/emit/generation/generation.c).
  *
  * Memory    one table that grows, made once and kept; 400 bytes a goroutine that there is at one time.
  * Threads   take and give under the session's lock, regions on the thread that runs it; the word: any.
@@ -63,7 +63,7 @@ struct ta_doing {
   uint32_t turn; /* 31 bits */
   uint32_t seq;
   uint8_t status, entry;       /* enum tw_go_status, enum ta_go_status */
-  bool skipped;                /* nobody wrote its status in the turn before this one */
+  bool skipped;                /* its status was not written in the turn before this one */
   bool assists, entry_assists; /* it helps the collector to mark: now, and when the turn found it */
 };
 
@@ -107,7 +107,7 @@ void ta_goes_forget(void); /* in a forked child */
 /* Under the session's lock. take answers NULL when all are in use; the word is still 0. */
 struct ta_go *ta_goes_take(uint32_t name);
 uint64_t ta_goes_number(void); /* of a goroutine that has no place here, also under the lock */
-/* Once for each id: a thread that was left behind and the turner may both give back what that thread ended. */
+/* Once for each id: a thread that was left behind and the flusher may both give back what that thread ended. */
 void ta_goes_give(struct ta_go *go, uint64_t id);
 struct ta_go *ta_goes_at(uint32_t place); /* NULL: it was never used */
 bool ta_goes_any(void);                   /* some have been used in this session */

@@ -5,7 +5,7 @@
  * Known by the kernel's number. One that the kernel gives a second time in the session is taken for the first.
  *
  * Memory    static, 4 bytes a thread; of more threads than may be traced the rest are taken for new ones.
- * Threads   note: who begins the session, before anybody is in it. has: any.
+ * Threads   note: begin the session, before any thread is in it. has: any.
  */
 #ifndef TA_EMIT_CORE_INITIAL_THREADS_H
 #define TA_EMIT_CORE_INITIAL_THREADS_H
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-void ta_initial_threads_note(void); /* where /proc cannot be read: who calls, and those it gave */
+void ta_initial_threads_note(
+    void); /* where /proc cannot be read: the caller, and the threads it found */
 bool ta_initial_threads_has(pid_t thread);
 
 #endif

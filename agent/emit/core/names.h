@@ -2,9 +2,9 @@
 /* Names: short texts that come again and again, as the small numbers that stand in events.
  *
  * A name lives as long as the process; its number is its string's and its one-frame stack's id in every
- * generation. A generation holds only those that were used in it: whoever uses one stamps it with the turn, in
- * one of two places by the turn's parity, so that the turner can write the tables of the turn that ends while
- * threads are in the next. Once stamped, a name is only read: no line of memory goes back and forth.
+ * generation. A generation holds only those that were used in it: each use stamps the name with the turn, in
+ * one of two places by the turn's parity, so that the flusher can write the tables of the turn that ends
+ * while threads are in the next. Once stamped, a name is only read: no line of memory goes back and forth.
  *
  * Memory    static: 4096 names, 256 KiB of text.
  * Threads   any.
@@ -47,14 +47,14 @@ extern _Atomic uint32_t ta_names_end; /* numbers below are in use; 0: not even o
 
 uint32_t ta_names_find(const char *text, size_t len); /* or makes it */
 const char *ta_names_text(uint32_t name, size_t *out_len);
-/* One that is called as the function that begins there, once somebody has looked that up; and where, or 0. */
+/* One that is named by its address, after the function there once that was looked up; and where, or 0. */
 uint32_t ta_names_of_function(const void *pc);
 uint64_t ta_names_function(uint32_t name);
 /* Around fork(): the child goes on with the same names. */
 void ta_names_lock(void);
 void ta_names_unlock(void);
 
-/* A number that somebody made up is no name. */
+/* A made-up number is no name. */
 static inline uint32_t ta_name_known(uint32_t name) {
   return name < atomic_load_explicit(&ta_names_end, memory_order_acquire) ? name : 0;
 }

@@ -221,7 +221,7 @@ void ta_pool_give(struct ta_pool *p, struct ta_batch *batch) {
   give_block(p, size, block_at(p, size, (const unsigned char *)batch));
 }
 
-/* In one order with what the turner says about its sleep. */
+/* In one order with what the flusher says about its sleep. */
 void ta_pool_post(struct ta_pool *p, struct ta_batch *batch) {
   batch->next = atomic_load_explicit(&p->posted, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&p->posted, &batch->next, batch))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that threads write events into: batches of three sizes, and the queue of full ones to the turner.
+/* The memory that threads write events into: batches of three sizes, and the queue of full ones to the flusher.
  *
  * A thread holds a batch for each generation it writes in. Most threads write little, so batches of one size would
  * spend nearly all of the memory on rooms that stay empty. A program of thousands of threads fits because a quiet

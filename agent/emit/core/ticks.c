@@ -24,7 +24,7 @@ _Static_assert(1 << TICK_LOG2 == TA_TICK_NS, "a tick is shifted out of nanosecon
 
 #ifdef __x86_64__
 
-/* What the kernel tells the time by. The names are of those that are read from the counter alone. */
+/* The clock of the kernel's own timekeeping. The names are of those that are read from the counter alone. */
 static bool kernel_counts_cycles(void) {
   static const char *const names[] = { "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n" };
   char name[64] = "";
@@ -71,7 +71,7 @@ static struct ta_moment moment_now(bool cycles) {
   struct ta_moment best = { 0 };
   uint64_t best_width = UINT64_MAX;
 
-  /* Whoever is interrupted between the readings tries again: the narrowest wins. */
+  /* An interrupt between the readings makes it try again: the narrowest wins. */
   for (int i = 0; i < TRIES; i++) {
     uint64_t before = count(cycles), mono = ta_mono_ns(), between = count(cycles);
     uint64_t wall = ta_wall_ns(), width = count(cycles) - before;

@@ -7,13 +7,14 @@
  * it, and two threads' events stand to each other as they happened. And 8 ns is about as long as an event takes to
  * write, so that differences do not grow needlessly long, nor does a busy thread's time run ahead of the clock.
  *
- * So all sessions tell one frequency, and what is measured is how much of a tick a cycle is: over a millisecond when a
- * session begins, which is right to 100 ppm for the first generation if the machine lets it (begin() tries for up to five
- * milliseconds), and again whenever it can be told better, from two moments that lie further apart. A clock is good for
+ * So all sessions have one frequency, and the measured value is how much of a tick a cycle is: over a
+ * millisecond when a session begins, which is right to 100 ppm for the first generation if the machine lets
+ * it (begin() tries for up to five milliseconds), and again whenever two moments that lie further apart give
+ * a better value. A clock is good for
  * one turn; the next goes on at the tick where it ended.
  *
- * A turn in which the counter jumped against CLOCK_MONOTONIC, because the machine slept or somebody set it, looks like one
- * of another rate. So what differs by more than a thousandth is not believed before the next turn has measured it again:
+ * A turn in which the counter jumped against CLOCK_MONOTONIC, because the machine slept or the counter was
+ * set, looks like one of another rate. So what differs by more than a thousandth is not believed before the next turn has measured it again:
  * until then the old rate stays. The turn itself that saw the jump has it in its times.
  *
  * Threads   begin() and next() on one at a time; a clock that stays as it is may be read by any.
@@ -79,7 +80,7 @@ struct ta_rate {
   bool learns;      /* CLOCK_MONOTONIC is in use until the counter has been measured for a turn */
 };
 
-/* The counter must run at one rate in every state of the processor, and the kernel itself must tell the time by it: then
+/* The counter must run at one rate in every state of the processor, and the kernel must use it for its own timekeeping: then
  * it is the same on all cores. */
 bool ta_cycles_are_trusted(void);
 

@@ -22,8 +22,8 @@ static inline struct ta_thread *ta_again(struct ta_thread *t) {
 enum ta_change ta_act_wait_end(struct ta_thread *t);
 void ta_act_call_end(struct ta_thread *t, uint64_t now); /* ticks */
 
-/* A goroutine that nobody runs yet (fibers.c), told with the stack of who makes it, or the name of a call where stacks are
- * off; 0: none. NULL: there is no place for it, and that is counted. */
+/* A goroutine that does not run yet (fibers.c), with its creator's stack, or the name of a call where stacks
+ * are off; 0: none. NULL: there is no place for it, and that is counted. */
 struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint32_t call,
                             const void *from);
 /* The fiber that runs waits, or is ready to run again, for that reason; the thread goes on itself (fibers.c). */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program tells in experiments of its own: events, bytes, and what holds them together.
+/* The program's own experiments: events, bytes, and what holds them together.
  *
- * A sequence counts in two places, by the turn's parity: a thread that is still in the old turn counts on there, while
- * others have begun anew in the next. But who comes in an old turn to a thing that a newer one has touched tells what
- * happened later as earlier; so unless it holds the turn it comes in again. */
+ * A sequence counts in two places, by the turn's parity: a thread that is still in the old turn counts on
+ * there, while others have started at one in the next. A thread that comes in an old turn to a thing that a
+ * newer turn has touched would write a later event as an earlier one; so unless it holds the turn it comes in again. */
 #include "agent/emit/events/experiments.h"
 #include "agent/emit/events/held.h"
 #include "agent/host/keep.h"
@@ -33,7 +33,7 @@ void ta_hold_end(void) {
   if (--t->holds == 0) ta_leave(t);
 }
 
-/* A section that the turner no longer waits for was left by a jump, or holds for too long: it is over. A jump may have
+/* A section that the flusher no longer waits for was left by a jump, or lasts too long: it is over. A jump may have
  * come in the middle of an event, by a signal handler that may yet return there: its batch is given to no other. */
 bool ta_begin_in_hold(struct ta_thread *t) {
   uint32_t behind = atomic_load(&t->left_behind);
@@ -164,7 +164,7 @@ void ta_own_put(uint8_t event, const struct ta_own_arg *args) {
 
 /* Bytes. */
 
-/* A batch of this kind: the lane's own, or a fresh one in its place with room for n bytes at least. */
+/* A batch of this kind: the open batch, or a fresh one in its place with room for n bytes at least. */
 static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *wanted, size_t n) {
   struct ta_bytes *have = &t->at->bytes;
 

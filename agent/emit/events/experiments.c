@@ -192,7 +192,7 @@ int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experiment *ou
   ta_experiments_unlock();
   if (error != TA_OK) return error;
   say_now();
-  for (unsigned i = 0; i < n; i++) events[i] = numbers[i]; /* now: nobody emits them before */
+  for (unsigned i = 0; i < n; i++) events[i] = numbers[i]; /* now: no thread emits them before */
   if (out != NULL) *out = number;
   return TA_OK;
 }

@@ -2,11 +2,11 @@
 /* The experiments of this process: what was registered, and as text what the trace says of it.
  *
  * Numbers are given once and never again, so that they hold in every session. The text stands in each generation before
- * the first event that needs it: the turner writes it as the first of every generation, and who registers in the middle of
- * one posts it then and there.
+ * the first event that needs it: the flusher writes it first in every generation, and a registration in the
+ * middle of one posts it at once.
  *
  * Memory    static.
- * Threads   any; a row is read without lock by whoever was given its number.
+ * Threads   any; a thread reads the row of its number without a lock.
  */
 #ifndef TA_EMIT_EVENTS_EXPERIMENTS_H
 #define TA_EMIT_EVENTS_EXPERIMENTS_H

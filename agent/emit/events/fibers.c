@@ -107,7 +107,7 @@ void ta_fiber_unblock(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* A thread's own goroutine is started by nobody else. */
+/* Only a thread starts its own goroutine. */
 static uint8_t parked(const struct ta_thread *t, const struct ta_go *go) {
   return go == t->own ? TA_GO_KEPT_WAITING : TW_GO_WAITING;
 }
@@ -207,7 +207,7 @@ void ta_fiber_switch(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Its place is free at once, unless the turner may still ask what it did in the turn before, or a waker may mean it. */
+/* Its place is free at once, unless the flusher may still read what it did in the turn before, or a waker may mean it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
   uint64_t id = ta_go_id(go);

@@ -137,7 +137,7 @@ void ta_gc_sweep_end(uint64_t swept_bytes, uint64_t reclaimed_bytes) {
   ta_leave(t);
 }
 
-/* Mark assists. Nobody else changes what runs. */
+/* Mark assists. No other thread changes which goroutine runs. */
 
 static bool assists(const struct ta_thread *t) {
   return ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed)).assists;

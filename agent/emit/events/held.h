@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sections that last over several calls: while a thread holds one the generation does not end (agent/emit/core/emit.h).
  *
- * A thread that holds is busy, with another number: whoever knows of that may write inside, all others find the thread
- * busy and say nothing. While something is written the number is the ordinary one, so that a signal handler in the
+ * A thread that holds is busy, with another number: code that knows of that may write inside, all other code
+ * finds the thread busy and writes nothing. While something is written the number is the ordinary one, so that a signal handler in the
  * middle of it is kept out.
  *
  * Threads   on its thread.

@@ -5,8 +5,8 @@
  * written and no further check is made. Time rises strictly within a thread: where the clock has not moved, the
  * next tick is taken.
  *
- * Threads   in a section, on its thread. What finds no batch is dropped and counted; the turner gives that
- *           generation up.
+ * Threads   in a section, on its thread. What finds no batch is dropped and counted; the flusher gives that
+ * generation up.
  */
 #ifndef TA_EMIT_EVENTS_PUT_H
 #define TA_EMIT_EVENTS_PUT_H
@@ -14,7 +14,7 @@
 #include "agent/emit/core/emit.h"
 #include "wire/varint.h"
 
-/* A fresh batch for the lane, the full one posted; false: there is none. */
+/* A fresh open batch, the full one posted; false: there is none. */
 bool ta_next_batch(struct ta_thread *t, struct ta_open_batches *open_batches);
 void ta_post_open_batches(struct ta_open_batches *open_batches);
 /* What was written and is not posted is lost; give: its batches are of this session's pool and go back to it. */
@@ -126,7 +126,7 @@ enum ta_change {
 };
 
 /* From one of the statuses in the bit set `from` to status `to`, taking `steps` sequence numbers, of which *seq is
- * the last. Writes its status in this generation first, if nobody has. */
+ * the last. Writes its status in this generation first, if it is not written yet. */
 enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
                          unsigned steps, uint64_t *seq);
 #define TA_FROM(status) (1u << (status))
@@ -135,8 +135,8 @@ enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, u
  * caller has seen it wait in this section (agent/emit/events/waiters.h). */
 enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t begun, uint64_t *seq);
 
-/* The same for what t itself runs, or has in a system call: nobody else changes that, and its status stands in this
- * generation since t entered it. Answers the last sequence number. */
+/* The same for what t itself runs, or has in a system call: no other thread changes that, and its status
+ * stands in this generation since t entered it. Answers the last sequence number. */
 uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps);
 
 /* The status of a goroutine and of t's proc, for the first time in this turn, and what they are in the middle of. */

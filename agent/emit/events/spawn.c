@@ -52,8 +52,8 @@ void ta_spawned_fail(struct ta_spawned birth) {
   ta_fiber_switch(self);
 }
 
-/* A signal handler may have come first, or comes in between: then this thread has made itself, unless it found the whole
- * of what was told. */
+/* A signal handler may have come first, or comes in between: then this thread has made its own goroutine,
+ * unless it found the one its creator made. */
 void ta_spawned_is_mine(struct ta_spawned birth) {
   struct ta_thread *t;
 

@@ -64,7 +64,7 @@ static void free_place(struct ta_thread *t) {
   first_free = t->place;
 }
 
-/* While the turner is still at the turn before t's last, it may want to know what t did in it. */
+/* While the flusher is still at the turn before t's last, it may need what t did in it. */
 void ta_threads_give_back(struct ta_thread *t) {
   ta_emit_lock();
   if (ta_turn_before_is_reported(ta_turn(t)))

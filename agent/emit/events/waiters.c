@@ -46,7 +46,7 @@ void ta_waiters_reset(void) {
   atomic_store(&wakers, 0);
 }
 
-/* The waiter in that place, if it is there still and nobody else has taken it. */
+/* The waiter in that place, if it is still there and no other thread has taken it. */
 static bool wake_at(struct ta_thread *t, uint32_t place, uintptr_t what, ta_name call,
                     const void *from) {
   struct waiter *w = &waiters[place];

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for what, so that whoever ends a wait can tell so: a mutex, a semaphore, a thread that is joined, any address.
+/* The waiters by what they wait for, so that the thread that ends a wait can write the wakeup: a mutex, a semaphore, a thread that is joined, any address.
  *
  *   ta_wait_begin_for(call, TA_WAIT_MUTEX, mutex);   -- one thread; then it waits
  *   ...
  *   if (ta_is_waited_for(mutex)) ta_wake(mutex, TA_WAKE_ONE, call, TA_CALLER);   -- another, before it lets go
  *
- * A waiter says in its place what it waits for and which of its waits that is; who lets go takes one waiter out of its
- * place and writes the event that wakes it. Neither waits for the other: a waiter that goes on is woken by itself where
- * nobody was quicker, and a waker that comes too late has told nothing. Of several that wait, the one that has waited
- * longest is woken, which is the one that the kernel wakes. What is not seen here (a lock that somebody else snatched, a
- * wait that has not begun when it is ended) makes a trace say less or say it early, and never one that is not valid.
+ * A waiter says in its place what it waits for and which of its waits that is; an unlock takes one waiter out
+ * of its place and writes the event that wakes it. Neither waits for the other: a waiter that goes on wakes
+ * itself if no other thread was quicker, and a waker that comes too late has written nothing. Of several that wait, the one that has waited
+ * longest is woken, which is the one that the kernel wakes. Races that are not seen here (another thread
+ * takes the lock first, a wake comes before its wait) make a trace say less or say it early, and never make
+ * it invalid.
  *
  * Why a wait is known again: a waker reads a waiter's word inside its section, in which at most the next turn can begin.
  * The word of a later wait differs: in the same turn it has a higher sequence number, in the turn after that the waker
- * comes too late by ta_change()'s own rule. And a goroutine that ends while anybody wakes keeps its place until its turn is
- * over, so that no other can be taken for it.
+ * comes too late by ta_change()'s own rule. A goroutine that ends while another wakes keeps its place until
+ * its turn is over, so that no new goroutine is taken for it.
  *
  * Memory    static, 33 KiB.
  * Threads   any; wake also in a signal handler.
- * Cost      to find that nobody waits: a load of a line that is written only where somebody does. To wake: 8 bytes read a
+ * Cost to find that there is no waiter: a load of a line that is written only where a thread waits. To wake: 8 bytes read a
  *           thread that there is, and the event.
  */
 #ifndef TA_EMIT_EVENTS_WAITERS_H
@@ -34,7 +35,7 @@ static inline unsigned ta_waited_at(uintptr_t what) {
   return (unsigned)((uint64_t)what * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TA_WAITED_BITS));
 }
 
-/* False: nobody does. */
+/* False: there is none. */
 static inline bool ta_is_waited_for(const void *what) {
   return atomic_load_explicit(&ta_waited[ta_waited_at((uintptr_t)what)], memory_order_relaxed) != 0;
 }
@@ -45,15 +46,15 @@ void ta_wait_begin_for(ta_name call, ta_name reason, const void *what);
 void ta_syscall_begin_in(ta_name call);
 
 enum ta_wake { TA_WAKE_ONE, TA_WAKE_ALL };
-/* what: NULL is waited for by nobody. from: where the function that lets go returns to. */
+/* what: No thread waits for NULL. from: where the function that lets go returns to. */
 void ta_wake(const void *what, enum ta_wake how, ta_name call, const void *from);
 
 /* For waits.c: t is in a section and has just begun a wait; is about to end one, if it is in one. */
 void ta_waiters_add(const struct ta_thread *t, const void *what);
 void ta_waiters_remove(const struct ta_thread *t);
-/* For whoever gives a goroutine's place back. */
+/* For code that gives a goroutine's place back. */
 bool ta_waiters_are_being_woken(void);
-/* Nobody waits: between two sessions, in a forked child. */
+/* No waiter: between two sessions, in a forked child. */
 void ta_waiters_reset(void);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that wait for something known, and threads in the kernel.
  *
- * A wait gives the proc up: the goroutine is blocked for a reason, nobody runs. On return the thread wakes itself,
- * unless somebody else has said by then who woke it (waiters.h). A system call keeps the proc; whether it blocked shows
+ * A wait gives the proc up: the goroutine is blocked for a reason, none runs. On return the thread wakes
+ * itself, unless another thread has written the wakeup by then (waiters.h). A system call keeps the proc; whether it blocked shows
  * only at its end, and then the loss of the proc is written with the date when it would have been noticed. All of that
  * lies in the thread's own batch, where only the order counts. So a call that has not ended has its proc as yet:
- * reports count it as blocked by its length. For anybody else to take the proc from it in the trace, each end of a call
- * would have to ask whether somebody has. */
+ * reports count it as blocked by its length. To let another thread take the proc in the trace, each end of a
+ * call would have to ask whether one has. */
 #include "agent/emit/events/act.h"
 #include "agent/emit/events/waiters.h"
 

@@ -62,7 +62,7 @@ static bool part(struct ta_thread *t) {
   return false;
 }
 
-/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that was told for it; or it
+/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that its creator made for it; or it
  * makes itself one. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
@@ -84,7 +84,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   atomic_store(&t->claim, turn);
 
   ta_put_proc_start(t, ta_now(t));
-  /* Never too late: who told it was in no later turn. But who told it may have ended it. */
+  /* Never too late: its creator was in no later turn. But its creator may have ended it. */
   if (reported != NULL &&
       ta_change(t, reported, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
     reported = NULL;
@@ -105,7 +105,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   return true;
 }
 
-/* Who was silent for the turn before leaves word for the turner of what it held. */
+/* A thread that was silent for the turn before stores what it held for the flusher. */
 static void go_on(struct ta_thread *t, uint32_t turn) {
   if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < turn) {
     uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
@@ -120,7 +120,7 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
     return;
   }
 
-  /* Nobody else changes what runs. */
+  /* No other thread changes which goroutine runs. */
   struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
   bool runs = t->hold == TA_HOLDS_RUNNING;
   ta_put_proc_status(t, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL);
@@ -251,7 +251,7 @@ static void end_thread(void *self) {
   ta_threads_give_back(t);
 }
 
-/* Others' destructors free what is theirs. So that it is told, ours comes once more after all of them have come once. */
+/* Others' destructors free what is theirs. To make sure it is called, our handler is registered once more after all others have run once. */
 static void end_at_exit(void *self) {
   if (ta_emit.allocfree && !ends) {
     ends = true;

@@ -31,7 +31,7 @@ void ta_emit_wake(bool urgent) {
 }
 
 static void wake(void) {
-  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* who runs it looks first */
+  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* the thread that runs it looks first */
     atomic_store(&ta_emit.due, true);
     return;
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When generations end: the thread that sleeps until a batch is full or a generation is due.
  *
- * While batches come it looks every 10 ms, and is woken earlier only when half of them are taken: waking somebody is a
- * system call, which the program's threads should make seldom.
+ * While batches come it looks every 10 ms, and is woken earlier only when half of them are taken: waking a
+ * thread is a system call, which the program's threads should make seldom.
  *
  * Threads   run() on one; the rest from any.
  */
@@ -35,10 +35,10 @@ void ta_flusher_fini(struct ta_flusher *r);
 /* For a thread in the middle of an event: ten periods, two seconds at least. */
 uint64_t ta_flusher_patience(const struct ta_flusher *r);
 
-/* Turns generations until stopped, then ends the last one. turner is open. */
+/* Turns generations until stopped, then ends the last one. flusher is open. */
 void ta_flusher_run(struct ta_flusher *r);
 
-/* Before threads may write: there is no turner yet, and may be none for long. */
+/* Before threads may write: there is no flusher yet, and may be none for long. */
 void ta_flusher_wait_for_run(void);
 /* Ends the last generation, on a thread that has no run() beside it. */
 void ta_flusher_end(struct ta_flusher *r);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One turn: the word moves on, everybody leaves the old one, and then the generation is completed with what nobody
- * wrote: the last batches, the status of whatever was silent for all of it, tables and clocks.
+/* One turn: the word moves on, every thread leaves the old turn, and then the generation is completed with
+ * what no thread wrote: the last batches, the status of whatever was silent for all of it, tables and clocks.
  *
- * Why every goroutine and proc is told in every generation: a generation must be readable alone. Who has not entered
- * the turn that ends has not changed since, and is told as it stood then; but it may enter the next turn at this very
+ * Every goroutine and proc has a status in every generation, because a generation must be readable alone. A
+ * thread that has not entered the turn that ends has not changed since, and its status is written as it stood
+ * then; but it may enter the next turn at this very
  * moment. So for a thread: read what it holds, then move its claim to the old turn. If that succeeds it had not gone
- * on. If it fails the thread left word in `before` ere it took the claim. */
+ * on. If it fails the thread stored `before` first, and took the claim after. */
 #include "agent/emit/generation/generation.h"
 
 #include <sched.h>
@@ -35,7 +36,7 @@ static void ship(struct ta_generation *k, uint32_t turn, struct tw_write *w) {
   k->bytes += n;
 }
 
-/* First thing in a generation, so that whoever reads it knows each event when it comes. */
+/* First in a generation, so that a reader knows each event when it comes. */
 static void write_experiments(struct ta_generation *k, uint32_t turn) {
   struct tw_batch head = { .gen = ta_generation_of(turn),
                            .thread = TB_NO_THREAD,
@@ -116,14 +117,14 @@ static void take_open_batches(struct ta_generation *k, struct ta_open_batches *o
 
 /* Leaving the turn. */
 
-/* A thread that comes back clears its lanes first. Until then it is not known which turn it takes part in. */
+/* A thread that comes back clears its open batches first. Until then it is not known which turn it takes part in. */
 static bool has_left(const struct ta_thread *t, uint32_t turn) {
   if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
   return atomic_load(&t->busy) == 0 || atomic_load(&t->turn) > turn;
 }
 
-/* The thread may enter a later turn at this very moment. It stores its turn and then reads left_behind; the turner stores
- * left_behind and then reads the turn. So at least one sees the other's store. If both do, one compare-and-swap wins. */
+/* The thread may enter a later turn at this very moment. It stores its turn and then reads left_behind; the
+ * flusher stores left_behind and then reads the turn. So at least one sees the other's store. If both do, one compare-and-swap wins. */
 static void leave_behind(struct ta_thread *t, uint32_t turn) {
   uint32_t since = atomic_load(&t->left_behind), ours = turn;
 
@@ -175,7 +176,7 @@ static void wait_until_all_left(const struct ta_generation *k, uint32_t turn,
   for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn, until_ns);
 }
 
-/* False: somebody has stopped the world. */
+/* False: the world is stopped. */
 static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
   uint64_t word = (uint64_t)turn << 32;
 
@@ -185,7 +186,7 @@ static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
   return true;
 }
 
-/* What nobody wrote. */
+/* What no thread wrote. */
 
 void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread) {
   struct tw_batch head = { .gen = ta_generation_of(turn), .thread = thread, .time = k->time };
@@ -222,7 +223,7 @@ static void write_go(struct ta_generation *k, uint32_t turn, const struct ta_hel
   if (go->assists) write_event(k, turn, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
 }
 
-/* What t held through all of turn, if it wrote nothing in it; nothing at all: nobody need tell. */
+/* What t held through all of turn, if it wrote nothing in it; nothing at all: there is nothing to write. */
 static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
   struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
   uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
@@ -263,7 +264,7 @@ static void finish_threads(struct ta_generation *k, uint32_t turn) {
   }
 }
 
-/* A goroutine that waits is found in the turn before, if only because the turner came by. One that is not was made, or set
+/* A goroutine that waits is found in the turn before, at least because the flusher visited it. One that is not was made, or set
  * waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its place stays taken,
  * because that thread may still have to do with it; it gives the place back when it comes in again. */
 static bool end_stray(struct ta_go *go, uint32_t turn) {
@@ -275,7 +276,7 @@ static bool end_stray(struct ta_go *go, uint32_t turn) {
   return atomic_compare_exchange_strong(&go->word, &word, ta_doing_word(dead));
 }
 
-/* The status that go had through all of turn, if nobody wrote it and no thread tells it; else TW_GO_BAD. */
+/* The status that go had through all of turn, if it is not written yet and no thread writes it; else TW_GO_BAD. */
 static uint8_t unwritten_status(struct ta_go *go, uint32_t turn, bool *out_assists) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   uint8_t status;

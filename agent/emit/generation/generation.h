@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turner: takes what threads have written, and ends generations.
+/* Ends generations: takes what threads have written, and ends generations.
  *
  *   ta_generation_open(&k, outlet, rate);
  *   while (more) {
@@ -50,7 +50,7 @@ struct ta_generation {
 };
 
 enum ta_turn_kind {
-  TA_TURN_NEXT,   /* unless somebody has stopped the world */
+  TA_TURN_NEXT,   /* unless the world is stopped */
   TA_TURN_FORCED, /* in any case: then the generation is given up */
   TA_TURN_LAST,
 };
@@ -64,7 +64,7 @@ bool ta_generation_end(struct ta_generation *k, enum ta_turn_kind kind);
  * theirs for good. */
 bool ta_generation_is_lost(const struct ta_generation *k);
 
-/* Around what is written into k->write, for the turner's parts; an empty batch is none. */
+/* Around what is written into k->write, for the flusher's parts; an empty batch is none. */
 void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread);
 void ta_generation_close_batch(struct ta_generation *k, uint32_t turn);
 

@@ -30,7 +30,7 @@ struct types {
 static struct types types[2];
 static uintptr_t start;
 
-/* Of a process that was forked in the middle of a turn the tables hold what that one's parent told. */
+/* In a process that was forked in the middle of a turn the tables hold what the parent wrote. */
 static void clear(struct types *table) {
   atomic_store(&table->any, false);
   for (unsigned i = 0; i < TA_TYPES_MAX; i++)

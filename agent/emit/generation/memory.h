@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies in memory, told as Go's runtime tells it with GODEBUG=traceallocfree=1: the AllocFree experiment, which any
+/* Memory objects, traced as Go's runtime does with GODEBUG=traceallocfree=1: the AllocFree experiment, which any
  * reader of Go's traces takes.
  *
  * An event's id is an address, less where the program itself begins, in units of what such things are aligned to. So the
@@ -10,8 +10,8 @@
  * What one thread frees another may have some hundred nanoseconds later, and nothing but time says which was first: the
  * clock is read when the object has been.
  *
- * Memory    static: 64 KiB a table, one for each parity of the turn, touched by who tells objects.
- * Threads   put: any that is in a section. write: the turner, when nobody is in that turn.
+ * Memory    static: 64 KiB a table, one for each parity of the turn, touched by threads that trace objects.
+ * Threads   put: any that is in a section. write: the flusher, when no thread is in that turn.
  * Errors    no room for a type: 0, which stands for "none said".
  */
 #ifndef TA_EMIT_GENERATION_MEMORY_H
@@ -23,10 +23,10 @@
 
 enum { TA_TYPES_MAX = 8192 };
 
-void ta_memory_begin(void); /* of a session, when it is known whether it tells it */
+void ta_memory_begin(void); /* of a session, when it is known whether it traces them */
 void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_t bytes,
                    uint32_t name);
-/* How ids are to be read, and the turn's types, whose table is empty then. */
+/* How to read ids, and the turn's types, whose table is empty afterwards. */
 void ta_memory_write(struct ta_generation *k, uint32_t turn);
 
 #endif

@@ -51,7 +51,7 @@ static struct samples *samples_of(uint32_t place, uint32_t turn) {
 
 /* The handler. */
 
-static const char our_timers; /* whose address they carry */
+static const char our_timers; /* by the address they carry */
 
 static void note(struct ta_thread *t, uint32_t turn, const void *context) {
   uint64_t pcs[TA_FRAMES_MAX] TA_UNSET;
@@ -71,7 +71,7 @@ static void note(struct ta_thread *t, uint32_t turn, const void *context) {
                                                .stack = stack };
 }
 
-/* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the turner ends neither. If it was
+/* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the flusher ends neither. If it was
  * busy before it was interrupted in a section, or holds one, and stays so. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {

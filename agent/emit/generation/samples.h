@@ -8,7 +8,7 @@
  * handler that was there before, or does what it would have done without us.
  *
  * The handler stays when the session has ended (caught.h). A program that has put one of its own in its place since then
- * keeps it: a later session with samples by that signal is refused. Ours are told apart by si_code SI_TIMER and an address
+ * keeps it: a later session with samples by that signal is refused. Ours have si_code SI_TIMER and an address
  * in si_value that is none of the program's. Under the preload library the program's handlers never take its place.
  * Without a signal chosen it is SIGURG, which ends no program whose default is restored, and which Go's runtime interrupts
  * threads by, too.
@@ -18,7 +18,7 @@
  * the thread is on its way into it. A thread that blocks the signal when it first emits has no samples.
  *
  * Memory    one mapping, touched as it is used: 40 bytes a sample, as many as are due in a generation.
- * Threads   arm: the thread itself, not in the handler. disarm: any. The rest: start, stop and the turner.
+ * Threads   arm: the thread itself, not in the handler. disarm: any. The rest: start, stop and the flusher.
  * Errors    a thread without a timer has no samples. What finds no room is counted.
  */
 #ifndef TA_EMIT_GENERATION_SAMPLES_H

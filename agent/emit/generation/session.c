@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one session of a process: what it starts from, and what it leaves.
  *
- * The gate is held for moments only: a call that waits is counted as a user of the session meanwhile, and whoever ends
- * the session waits for its users, after it has told them to stop waiting. */
+ * The gate is held for moments only: a call that waits is counted as a user of the session meanwhile, and the
+ * thread that ends the session tells its users to stop waiting, then waits for them. */
 #include "agent/emit/generation/session.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ enum {
   MEMORY_BYTES_MIN = 2 << 20,
   VERSION = 26,
   STACK_BYTES = 512 << 10,
-  TIDY_MS = 1000, /* past the deadline of stop(), for the turner to end */
+  TIDY_MS = 1000, /* past the deadline of stop(), for the flusher to end */
 };
 
 struct session {
@@ -81,7 +81,7 @@ static void close_gate_and_report(void) {
   pthread_mutex_unlock(&gate);
 }
 
-/* The turner's thread. */
+/* The flusher's thread. */
 
 static void *thread_main(void *self) {
   struct session *s = self;
@@ -97,7 +97,7 @@ static int start_thread(struct session *s) {
 
 /* Starting and stopping. */
 
-/* In a forked child no turner runs, and of the threads only the forking one is left. */
+/* In a forked child no flusher runs, and of the threads only the forking one is left. */
 static TA_CODE_AT_FORK void lock_for_fork(void) {
   ta_names_lock();
   ta_emit_lock();
@@ -179,8 +179,8 @@ static struct ta_ticks first_clock(bool cycles, bool late, struct ta_rate *rate)
   return late ? ta_ticks_begin_late(cycles, rate) : ta_ticks_begin(cycles, rate);
 }
 
-/* From here on threads may write. Turns are numbered on from the session before, so that nobody takes an old one for
- * new; a forked child's parent may be two ahead of what it has told. */
+/* From here on threads may write. Turns are numbered on from the session before, so that no thread takes an
+ * old one for new; a forked child's parent may be two ahead of what it has written. */
 static int begin(struct session *s, const struct ta_outlet *out,
                  const struct ta_emit_config *config) {
   uint32_t turn = atomic_load(&ta_emit.done) + 3;
@@ -498,7 +498,7 @@ static int end(struct session *s, uint64_t until, uint64_t patience_ns) {
   return error;
 }
 
-/* A turner that waits for a thread that was stopped in the middle of an event does not end. */
+/* A flusher that waits for a thread that was stopped in the middle of an event does not end. */
 static int give_stop_up(struct session *s) {
   open_gate();
   s->stopping = false;

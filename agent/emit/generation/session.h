@@ -12,7 +12,7 @@
 #include "agent/emit/generation/generation.h"
 #include "traceagent.h"
 
-/* As ta_emit_start(), to that outlet, which is called from the turner's thread until ta_emit_stop() returns.
+/* As ta_emit_start(), to that outlet, which is called from the flusher's thread until ta_emit_stop() returns.
  * memory_bytes: of the batches. */
 int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *config,
                      uint64_t memory_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of a turn that is over: its strings, its stacks and its samples.
  *
- * Threads   the turner's, when nobody is in that turn.
+ * Threads the flusher's, when no thread is in that turn.
  */
 #ifndef TA_EMIT_GENERATION_TABLES_H
 #define TA_EMIT_GENERATION_TABLES_H

@@ -107,8 +107,8 @@ static const char *spell(const char *name, struct ta_found *out) {
   return out->room;
 }
 
-/* Files. A function of a header that tracectl has written (MODULE.trace.h, NAME.experiment.h) is part of whoever calls
- * it, and what people want to see is the line that does. */
+/* Files. A function of a header that tracectl has written (MODULE.trace.h, NAME.experiment.h) is inlined into
+ * its caller, and users want to see the line of the call. */
 
 static bool is_written_by_us(const char *file) {
   static const char *const endings[] = { ".trace.h", ".experiment.h" };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who called whom, read off a thread's stack: by the chain of frame pointers or, where the program was compiled without,
+/* The chain of callers, read off a thread's stack: by the chain of frame pointers or, where the program was compiled without,
  * by its unwind tables.
  *
  * The chain is memory that the program wrote, and where it keeps other things in that register it is no chain at all. So
  * nothing is read that is not within the bounds of the stack it must lie in, above where the stack has grown to, and each
- * frame is above the one before; it ends with the first that is not. A thread's bounds are asked for once. Where code runs
- * on another stack (a fiber, an alternate signal stack) that nobody told the bounds of, the caller is all that is known.
+ * frame is above the one before; it ends with the first that is not. A thread's bounds are asked for once. Where
+ * code runs on another stack (a fiber, an alternate signal stack) whose bounds are not known, the caller is
+ * all that is known.
  *
- * What a frame holds is where its call returns to. The call itself, which is what the trace tells, is before it:
+ * What a frame holds is where its call returns to. The call itself, which the trace shows, is before it:
  * agent/emit/generation/tables.c takes one away from every pc, so one that was not called but interrupted has one added.
  *
  * The emit functions are compiled so that the frame pointer is their caller's still, or else in frames of their own

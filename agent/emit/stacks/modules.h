@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program has loaded, and what it had: which file an address belongs to.
  *
- * look() asks the loader, which counts what it loads and unloads, and makes a new list when there is one to make. A module
- * that is gone stays in it until another lies where it was, so that a stack of before can still be told.
+ * look() asks the loader, which counts what it loads and unloads, and makes a new list when there is one to make. A
+ * module that is gone stays in it until another lies where it was, so that an older stack still has its
+ * names.
  *
  * Memory    static: two lists of 512 modules and 48 KiB of names, turn about.
  * Threads   one at a time.

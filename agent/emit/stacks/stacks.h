@@ -6,7 +6,7 @@
  * of two threads that meet there, one finds the other's. So a signal handler may come in the middle of either.
  *
  * Memory    one mapping of 2.2 MiB, made with the first session that wants stacks and kept; touched as it is used.
- * Threads   put: any that is in a section, or handlers on it. The rest: the turner, when nobody is in that turn.
+ * Threads   put: any that is in a section, or handlers on it. The rest: the flusher, when no thread is in that turn.
  * Errors    no room: 0, the empty stack, and counted.
  */
 #ifndef TA_EMIT_STACKS_STACKS_H

@@ -170,7 +170,7 @@ static void *thread_main(void *self) {
   return self;
 }
 
-/* The turner's. */
+/* The flusher's. */
 
 /* Once: our thread of the session before may still be at a large file. */
 static void first(void) {

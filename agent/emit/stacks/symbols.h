@@ -7,13 +7,13 @@
  *   for each pc: symbol = ta_symbols_of(pc) ...
  *   ta_symbols_release();
  *
- * A thread of their own looks names up, since nobody can say how long that takes; what it finds is kept for as long as
+ * A thread of their own looks names up, because a look-up has no time limit; what it finds is kept for as long as
  * the program has the same modules loaded. hold() waits for it until a moment its caller chooses. What is not known by
  * then, and what has no name, is called by its module and where in it that is; in a later generation it has its name.
  *
- * Memory    one mapping of 1.8 MiB, touched as it is used; when it is full it is emptied, and begun anew. libdw's, while
+ * Memory    one mapping of 1.8 MiB, touched as it is used; when it is full it is emptied. libdw's, while
  *           names are looked up.
- * Threads   the turner's, and one of our own from the first want() until close(). Signals are blocked on both.
+ * Threads the flusher's, and one of our own from the first want() until close(). Signals are blocked on both.
  * Errors    without memory or a thread: NULL from of(), for everything.
  */
 #ifndef TA_EMIT_STACKS_SYMBOLS_H
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 struct ta_text {
-  uint64_t id;   /* the turner's, valid in its turn */
+  uint64_t id;   /* the flusher's, valid in its turn */
   uint32_t turn; /* 0: in none yet */
   uint32_t len;
   char bytes[];

@@ -351,7 +351,7 @@ Test(emit_turns, two_that_run_out_of_memory_at_once_are_both_lost) {
   struct emitted e;
 
   cr_assert_eq(emit_begin(&e, &config, 2 * 80 << 10), 0);
-  struct overlap o = stay_behind(); /* the turner waits for us: no batch comes back */
+  struct overlap o = stay_behind(); /* the flusher waits for us: no batch comes back */
   while (!ta_given_up(o.turn)) ta_put(o.self, TW_EV_HEAP_ALLOC, 1, UINT64_MAX, 0, 0, 0);
   in_the_next_turn(drop_one, NULL);
   cr_assert(ta_given_up(o.turn + 1));
