@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's certificates and revocation lists: opened, watched, read anew. */
+/* The collector's certificates and revocation lists: opened, watched, read again. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

@@ -107,7 +107,7 @@ static void on_changed(void *self, const char *key, bool applied) {
          applied ? "" : "; takes effect at the next start");
 }
 
-/* A folder that somebody named is never filled: under a new authority every agent would be refused. */
+/* A folder that the operator named is never filled: under a new authority every agent would be refused. */
 static tb_rc require_certs(const struct tc_config *config, struct tb_diag *diag) {
   return config->certs_are_ours ? TB_OK : tc_certs_require(config->top_certs, diag);
 }

@@ -25,14 +25,14 @@ struct tc_pipeline_sink {
   void (*failed)(void *self, const char *why); /* nothing can be stored: the daemon should end */
 };
 
-/* sockets: what the service manager opened for listen.agents and listen.http, whose addresses config
- * holds; owned. */
+/* sockets: the sockets that the service manager opened for listen.agents and listen.http, whose addresses
+ * config holds; owned. */
 TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
                                const struct tc_activation *sockets, const char *version,
                                struct tc_pipeline_sink sink, struct tb_diag *diag,
                                struct tc_pipeline **out);
-/* Certificates are read anew; if they do not fit together all the old ones stay. The configuration is
- * read at each use: whoever owns it changes it with tc_config_reload(). */
+/* Certificates are read again; if they do not fit together all the old ones stay. The configuration is
+ * read at each use: its owner changes it with tc_config_reload(). */
 TB_MUST tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag);
 /* For /metrics: how a reload of configuration and certificates went. */
 void tc_pipeline_count_reload(struct tc_pipeline *p, bool done);

@@ -23,7 +23,7 @@ struct tc_pipeline {
   struct tc_activation sockets; /* each its listener's, once that is open */
   struct tc_pipeline_sink sink;
   struct tc_reports *reports;
-  struct tc_pauses_history *history; /* NULL: without HTTP nobody asks */
+  struct tc_pauses_history *history; /* NULL: without HTTP nothing asks */
   struct tc_store *store;
   struct tc_worker **workers;
   struct tc_watchdog progress;

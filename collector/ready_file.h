@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --ready-file: the daemon's real addresses as key=value lines, for whoever started it and waits.
+/* --ready-file: the daemon's real addresses as key=value lines, for the program that started it and waits.
  *
  * The file is there exactly while a daemon listens: it comes by rename once all is open, goes when draining
  * begins, and what a killed run left is removed before the next one opens anything.

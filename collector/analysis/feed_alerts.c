@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert: a threshold was passed. One of a kind in alert.every of the stream's own time; the rest is
- * counted. A call that is still open is told of once, when a generation ends or a second has passed. */
+ * counted. A call that is still open is reported once, when a generation ends or a second has passed. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -108,6 +108,6 @@ void tc_feed_encoder_overdue(struct tc_feed_encoder *source) {
   uint64_t blocked = source->env.config->syscall_blocked_after;
 
   if (age == 0 || source->analyses == NULL) return;
-  if (age < blocked) age = blocked; /* each is told once: not before it counts as blocked */
+  if (age < blocked) age = blocked; /* each is reported once: not before it counts as blocked */
   if (age <= INT64_MAX) to_analyses_overdue(source->analyses, (to_ns)age);
 }

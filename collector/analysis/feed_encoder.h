@@ -3,7 +3,7 @@
  *
  *   begin ──> { events, watch's spans } ──> end ──> reports          archived, lost: whenever the store says so
  *
- * While nobody listens it does next to nothing; alerts are counted all the same.
+ * Without a subscriber it does next to nothing; alerts are counted all the same.
  *
  * Memory    48 KiB of packed events of each kind, the last packed stacks, and what it takes to build one.
  * Threads   the stream's loop.
@@ -30,7 +30,7 @@ TB_MUST tb_rc tc_feed_encoder_new(const struct tc_feed_encoder_env *env,
                                   const struct tc_reply *said, struct tc_feed_encoder **out);
 void tc_feed_encoder_free(struct tc_feed_encoder *source); /* NULL is fine */
 
-/* Of the analyses' spans and events from here on; whenever they are made anew. */
+/* Of the analyses' spans and events from here on; whenever they are made again. */
 void tc_feed_encoder_watch(struct tc_feed_encoder *source, struct to_analyses *analyses);
 /* They are gone. */
 void tc_feed_encoder_unwatch(struct tc_feed_encoder *source);

@@ -31,8 +31,7 @@ static Tracecollect__V1__VerdictCode code_of(tb_rc rc) {
   case TB_BROKEN: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
   case TB_UNSUPPORTED: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNSUPPORTED;
   case TB_FUEL: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL;
-  case TB_IO:
-    return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* nobody has seen its bytes */
+  case TB_IO: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* its bytes were not seen */
   case TB_CORRUPT: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE;
   default: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE;
   }

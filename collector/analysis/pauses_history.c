@@ -42,7 +42,7 @@ struct tc_pauses_history {
 
 /* --- streams and causes ------------------------------------------------------------------------ */
 
-/* The agents draw them at random; who does not has no history beside one that begins alike. */
+/* The agents draw them at random; a stream that gets no entry has no history, even beside one whose id begins alike. */
 static uint64_t key_of(const unsigned char *id) {
   uint64_t key;
 

@@ -9,7 +9,7 @@
  *
  * Memory    bytes_max, taken at once. Where it is short the oldest stops go first;
  *           a stream that finds no place has no history.
- * Threads   any: one lock, held for microseconds by who adds, for milliseconds while a new page is told.
+ * Threads   any: one lock, held for microseconds to add, for milliseconds to report a new page.
  * Time      wall clock nanoseconds, handed in.
  * Errors    new: TB_NOMEM. Nothing else leaves here.
  */

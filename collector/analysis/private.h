@@ -3,7 +3,7 @@
  *
  *   understand.c         the ring of streams with work, a slice a turn, what comes in
  *   understand_stream.c  one stream: made, found, forgotten, its memory charged twice
- *   understand_steps.c   one stream's work: read, feed, run, the verdict told, reports packed
+ *   understand_steps.c   one stream's work: read, feed, run, report the verdict, pack reports
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H
@@ -48,10 +48,10 @@ struct tc__understood {
   struct to_reader *reader;
   struct to_analyses *analyses;
   struct tc_tap_event *tapped;  /* NULL: no lease wants its events */
-  struct tc_feed_encoder *feed; /* NULL: nobody is told */
+  struct tc_feed_encoder *feed; /* NULL: no agent gets one */
   bool analyses_failed;         /* the fault was theirs, not the reader's */
   bool share_spent; /* memory was refused because all streams together have taken theirs */
-  bool new_epoch;   /* ordering begins anew with the next generation */
+  bool new_epoch;   /* ordering begins again with the next generation */
   bool in_history;  /* its stops so far */
   bool closed;      /* its last generation has been worked through */
   uint64_t broken;

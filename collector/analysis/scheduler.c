@@ -78,8 +78,8 @@ static void on_work(uv_idle_t *handle) {
 
 /* --- public ------------------------------------------------------------------------------------ */
 
-/* A stream may have as many waiting as there is room left for all: the only one that lags gets half of
- * it, and whoever comes then finds room. The word that a stream has ended always gets through. */
+/* A stream may have as many waiting as there is room left for all: the only one that lags gets half of it,
+ * and later ones still find room. The word that a stream has ended always gets through. */
 static bool has_room(const struct tc__understood *s, const struct tc_reply *stored) {
   const struct tc_scheduler *u = s->u;
   size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;

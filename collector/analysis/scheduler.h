@@ -39,7 +39,7 @@ struct tc_scheduler_env {
   struct tc_metrics *metrics;
   struct tc_reports *reports;
   struct tc_pauses_history *history;                            /* NULL: none is kept */
-  struct tc_feed *feed;                                         /* NULL: nobody is told */
+  struct tc_feed *feed;                                         /* NULL: no agent gets one */
   struct tc_event_tap *tap;                                     /* NULL: there are no leases */
   struct tc_submit_sink store;                                  /* for verdicts */
   unsigned loop;                                                /* also its port of the feed */

@@ -64,7 +64,7 @@ static void write_line(char *line, size_t len) {
   if (len > LINE_MAX_BYTES - 2) len = LINE_MAX_BYTES - 2;
   line[len++] = '\n';
   ssize_t n = write(STDERR_FILENO, line, len);
-  (void)n; /* there is nobody left to tell */
+  (void)n; /* there is nowhere left to report it */
 }
 
 /* Under the lock, as all that follows up to may_write(). */

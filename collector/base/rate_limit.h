@@ -41,7 +41,7 @@ static inline void tc_rate_limit_return(struct tc_rate_limit *pace, uint64_t rat
     atomic_fetch_sub_explicit(&pace->due_ns, tc_rate_limit_step_ns(rate), memory_order_relaxed);
 }
 
-/* It limits nothing any more: one that begins anew would let as much through. */
+/* It limits nothing any more: a fresh one would let as much through. */
 static inline bool tc_rate_limit_is_idle(struct tc_rate_limit *pace, uint64_t now_ns) {
   return atomic_load_explicit(&pace->due_ns, memory_order_relaxed) <= now_ns;
 }

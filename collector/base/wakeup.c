@@ -41,5 +41,5 @@ void tc_wakeup_sleep(struct tc_wakeup *wakeup, uint64_t timeout_ns, bool (*work)
   if (work == NULL || !work(self)) ppoll(&pfd, 1, &limit, NULL);
   atomic_store(&wakeup->asleep, false);
   ssize_t n = read(wakeup->fd, &count, sizeof count);
-  (void)n; /* EAGAIN: nobody wrote */
+  (void)n; /* EAGAIN: no thread wrote */
 }

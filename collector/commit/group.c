@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A group: settled reports and records are staged, committed at once, and only then acked and handed on.
  *
- * If the commit fails nothing of the group has happened: its records and those behind it are forgotten,
- * every connection is told to come again, and the log goes on in a new file. Three files given up in a
+ * If the commit fails nothing of the group has happened: its records and those behind it are forgotten, every
+ * connection gets a request to reconnect, and the log goes on in a new file. Three files given up in a
  * minute mean that the disk is broken: intake stops for good. A disk without room, or a system without
  * memory or descriptors, is waited for (shortage.h). */
 #include <assert.h>
@@ -220,7 +220,7 @@ static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
   snprintf(commit->failed_text, sizeof commit->failed_text, "%s", diag->text);
 }
 
-/* Each loop, and through it who has to end the program: who finds no memory is told in a later turn. */
+/* Each loop, and through it who has to end the program: a connection for whose answer there is no memory gets it in a later turn. */
 void tc__report_failed(struct tc_commit *commit) {
   while (commit->failed_unreported > 0) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_unreported - 1);
@@ -307,7 +307,7 @@ static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
   }
 }
 
-/* One stream that never ends its generation, or tells losses and nothing else, would keep the log of all. */
+/* One stream that never ends its generation, or sends losses and nothing else, would keep the log of all. */
 static void give_up_holders(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
 

@@ -23,7 +23,7 @@ struct tc_commit {
   struct tc_log *log;
   struct tc_reply_queue replies;
   struct tc_spsc_queue *inboxes; /* by sender */
-  unsigned next_sender;          /* whose inbox is taken from next */
+  unsigned next_sender;          /* the sender whose inbox is read next */
   struct tc_submit *held;        /* nothing more is taken in before there is memory for this one */
   struct tc_wakeup wakeup;
   pthread_t thread;

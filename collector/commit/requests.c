@@ -25,8 +25,8 @@ struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind
   return work;
 }
 
-/* False: there is no memory for it. Who is not refused waits for an answer as long as its connection lasts, so this one
- * must be said later. */
+/* False: there is no memory for it. A stream that is not refused waits for an answer as long as its
+ * connection lasts, so the refusal must be sent later. */
 static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
                    uint32_t code, const char *text) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_REFUSED, conn, stream, loop);
@@ -38,7 +38,7 @@ static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, uns
   return tc_reply_queue_put(&commit->replies, reply);
 }
 
-/* Counted where connections come and go, not told step by step: a step that found no memory would be off for ever. */
+/* Counted where connections come and go, not step by step: a step that found no memory would be off for ever. */
 static void count_live(struct tc_commit *commit) {
   tc_gauge(&commit->opt.stats->streams_live, commit->streams.by_conn.count);
 }
@@ -109,7 +109,7 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
   return stream;
 }
 
-/* Its writer learns that another one comes; it may be the younger one, whose HELLO overtook the other's. False: there is
+/* Its writer learns that another one comes; it may be the younger one, if its HELLO overtook the other's. False: there is
  * no memory to say so. */
 static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
   if (stream->conn == 0) return true;
@@ -117,7 +117,7 @@ static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) 
       &commit->replies, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
 }
 
-/* The stream is conn's from here on; NULL: no memory, it is nobody's. */
+/* The stream is conn's from here on; NULL: no memory, it has no owner. */
 static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *stream,
                                  uint64_t conn) {
   tc_reply_queue_unjoin(&stream->acked);
@@ -229,7 +229,7 @@ static bool take_barrier(struct tc_commit *commit, const struct tc_submit *msg) 
 }
 
 void tc__pass_barriers(struct tc_commit *commit) {
-  /* While the log waits nothing more is acked: who asks for what was acked need not wait for the rest. */
+  /* While the log waits nothing more is acked: a reader of acked data need not wait for the rest. */
   bool stuck = tc__commit_waits(commit) || commit->failed;
 
   while (commit->barriers != NULL && (stuck || commit->barriers->after <= commit->done)) {

@@ -102,7 +102,7 @@ struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
   return stream;
 }
 
-/* FNV-1a: names come with a certificate of ours, so nobody makes two collide. */
+/* FNV-1a: names come with a certificate of ours, so no agent makes two collide. */
 static uint64_t identity_key(const char identity[TC_IDENTITY_MAX]) {
   uint64_t hash = 0xcbf29ce484222325u;
 

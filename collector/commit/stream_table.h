@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream table: who may write a stream, how far it is durable, what of it the log must keep.
+/* The stream table: the writer of a stream, how far it is durable, what of it the log must keep.
  *
  * Threads   the commit thread's (the starting thread's until that runs).
  * Errors    TB_NOMEM; attach: TB_REFUSED, the stream belongs to another identity.
@@ -18,7 +18,7 @@ struct tc_unit {
   struct tc_unit *later, **at; /* in the row of all that hold the log */
   struct tc_stream *stream;
   uint64_t first_lsn, last_seq;
-  uint64_t asked_mono_ns; /* when the archive was last told to give it up */
+  uint64_t asked_mono_ns; /* when the archive last got a request to give it up */
 };
 
 struct tc_stream {
@@ -31,7 +31,7 @@ struct tc_stream {
   uint64_t staged_seq;  /* last record taken in */
   uint64_t durable_seq; /* last record that is durable */
   uint64_t contact_wall_ns, contact_mono_ns;
-  bool abandoned; /* the archive was told that it is over */
+  bool abandoned; /* the archive knows that it is over */
 
   uint64_t conn; /* 0: none; set by tc_streams_connect() */
   unsigned loop;
@@ -39,7 +39,8 @@ struct tc_stream {
   bool ack_due;      /* in the commit's list: of who is owed an ack, that answer, or a refusal */
   struct tc_stream *ack_next;
   struct {
-    uint64_t conn; /* 0: none; it writes the stream no more, and for want of memory was not told */
+    uint64_t
+        conn; /* 0: none; it writes the stream no more, and was not informed because memory was short */
     uint32_t code;
     const char *text;
   } refusal;
@@ -48,7 +49,7 @@ struct tc_stream {
   uint64_t asked_mono_ns;              /* when a checkpoint was last asked for */
   struct tc_unit *units, **units_tail; /* what the log must keep */
   bool unit_open;
-  struct tc_unit spare; /* for want of memory */
+  struct tc_unit spare; /* because memory was short */
 };
 
 struct tc_streams {
@@ -81,7 +82,7 @@ TB_MUST tb_rc tc_streams_connect(struct tc_streams *streams, struct tc_stream *s
 void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream);
 struct tc_stream *tc_streams_by_conn(const struct tc_streams *streams, uint64_t conn);
 
-/* A record of the stream lies at lsn, behind all told before; ends: it ends its unit. */
+/* A record of the stream lies at lsn, behind all reported before; ends: it ends its unit. */
 void tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint64_t lsn,
                      uint64_t seq, bool ends);
 /* The stream's oldest unit; it ends here if it was open: what comes is held by one of its own, so that the

@@ -252,7 +252,7 @@ static void rest(struct tc_commit *commit) {
                commit->failed_unreported > 0;
   if (retry || commit->held != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !tc__commit_waits(commit) && !commit->failed) {
-    /* The next group is being gathered: nobody needs to wake us for it. */
+    /* The next group is being gathered: no other thread needs to wake us for it. */
     uint64_t due = commit->group_mono_ns + commit->opt.config->log_group_wait;
     struct timespec ts = { .tv_sec = (time_t)(due / 1000000000),
                            .tv_nsec = (long)(due % 1000000000) };

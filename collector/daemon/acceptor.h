@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where agents come in: who may, and to which loop.
+/* Where agents come in: which ones may, and to which loop.
  *
  *   listener ──> limits on all, limiter on the one source ──> the worker with the least connections
  *
@@ -28,8 +28,9 @@ struct tc_acceptor_env {
 
 TB_MUST tb_rc tc_acceptor_open(const struct tc_acceptor_env *env, struct tb_diag *diag,
                                struct tc_acceptor **out);
-void tc_acceptor_close(struct tc_acceptor *acceptor); /* NULL is fine; nobody comes in any more */
-void tc_acceptor_free(struct tc_acceptor *acceptor);  /* after the loop's last turn; NULL is fine */
+void tc_acceptor_close(
+    struct tc_acceptor *acceptor); /* NULL is fine; no more connections are taken */
+void tc_acceptor_free(struct tc_acceptor *acceptor); /* after the loop's last turn; NULL is fine */
 
 const char *tc_acceptor_address(const struct tc_acceptor *acceptor);
 

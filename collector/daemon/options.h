@@ -2,7 +2,7 @@
 /* The command line of tracecollectd.
  *
  * Memory    strings are argv's; tc_command_fini() frees the list of them.
- * Errors    told on stderr; the answer is an exit code.
+ * Errors go to stderr; the answer is an exit code.
  */
 #ifndef TC_DAEMON_OPTIONS_H
 #define TC_DAEMON_OPTIONS_H

@@ -2,10 +2,10 @@
 /* Listening sockets that the service manager opened and hands over (LISTEN_FDS, sd_listen_fds(3)): the
  * port stays open over a restart, and may be one that our user could not open.
  *
- * They are told apart by name, FileDescriptorName= of their .socket unit: "agents" and "http". The nng
+ * Their names distinguish them, FileDescriptorName= of their .socket unit: "agents" and "http". The nng
  * sockets, feed and archive, cannot be handed over.
  *
- * Memory    the descriptors belong to whoever takes them.
+ * Memory the caller that takes the descriptors owns them.
  * Threads   the main thread, before there are others: the environment is cleared.
  * Errors    TB_BROKEN with the descriptor, its name and the reason in diag.
  */

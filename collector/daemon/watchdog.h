@@ -2,7 +2,7 @@
 /* Whether threads go on turning: the watchdog is fed on this, and not on a timer that would go on firing
  * while the disk hangs and nothing is acked.
  *
- * Each thread counts its turns; whoever asks compares with what was counted when last asked.
+ * Each thread counts its turns; the caller compares with the count of its last look.
  *
  * Threads   one object from one thread.
  */

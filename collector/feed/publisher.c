@@ -267,8 +267,8 @@ static void subscriber_came(struct outlet *outlet, nng_pipe pipe) {
     subscriber_left(outlet);
 }
 
-/* Of a pipe that ends early nng tells ADD_PRE and REM_POST, never one without the other; of one over TLS its engine tells
- * at once. */
+/* For a pipe that ends early nng reports ADD_PRE and REM_POST, never one without the other; for one over TLS
+ * its engine reports at once. */
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   struct outlet *outlet = self;
 

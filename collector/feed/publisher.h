@@ -7,7 +7,7 @@
  * A note is one or more messages of one topic, already packed: proto/feed.proto says of what. The feed's
  * thread numbers them by topic, joins small ones, and sends. nng keeps a queue for each
  * subscriber and drops the oldest when it is full; a reader of ours has a queue and loses the newest.
- * Nobody who is slow is waited for: each finds the gap in the topic's count.
+ * A slow subscriber never delays another: each finds the gap in the topic's count.
  *
  * ipc:// sockets get mode 0660; tls+tcp:// takes reader certificates only (nng_engine.h).
  *
@@ -64,7 +64,7 @@ struct tc_feed_note {
   size_t len;
 };
 
-/* Is anybody there? If not, packing a note is in vain. */
+/* Is there a subscriber? If not, packing a note is in vain. */
 bool tc_feed_wanted(const struct tc_feed *feed);
 void tc_feed_publish(struct tc_feed *feed, unsigned port, struct tc_feed_origin *origin,
                      const struct tc_feed_note *note);

@@ -65,7 +65,7 @@ void tc__conn_done(struct tc__http_conn *c) {
 
 /* --- bytes ------------------------------------------------------------------------------------- */
 
-/* The peer's words can no longer be told apart: it hears why, and that is the end. */
+/* The peer's requests can no longer be separated: it hears why, and that is the end. */
 static void end_with(struct tc__http_conn *c, int status, const char *why) {
   c->ending = true;
   tc__conn_fail(c, status, why);

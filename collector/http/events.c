@@ -170,7 +170,7 @@ void tc__live_tick(struct tc_http *http) {
 
 /* --- a new reader ------------------------------------------------------------------------------ */
 
-/* Not numbered: it is for this reader, and nobody misses it. Whoever comes back has his own. */
+/* Not numbered: it is for this reader, and no other misses it. A reader that comes back has its own. */
 static void send_history(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   struct tb_mem mem;

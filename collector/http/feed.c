@@ -2,7 +2,7 @@
 /* Messages of the feed as live events: {"topic":...} and the fields of FeedMessage, under the kind that
  * stands in the topic: alert, generation, report/stw, event/logs.
  *
- * Nothing is taken out of the feed while no reader wants anything of it, and what nobody wants is not
+ * Nothing is taken out of the feed while no reader wants anything of it, and what no reader wants is not
  * turned into text. */
 #include <stdlib.h>
 #include <string.h>

@@ -30,7 +30,7 @@ struct tc_live {
 struct tc_live_reader {
   struct tc_live_reader *next_reader, **at;
   uint64_t next;             /* number of the event to be sent next */
-  bool restarted;            /* its last id is of another run: to be told */
+  bool restarted;            /* its last id is of another run: to be reported */
   char kinds[KINDS_MAX + 3]; /* ",a,b," */
   char notice[160];
 };

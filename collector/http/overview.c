@@ -72,7 +72,7 @@ static const stream_report *sheaf_find(const struct sheaf *s, const ProtobufCBin
 }
 
 /* Every Go program that asks for signals has one goroutine that waits for them all its life, in what
- * counts as a system call. It is blocked by definition and tells nobody anything. */
+ * counts as a system call. It is blocked by definition and informs no reader. */
 static bool is_idle(const Tracecollect__V1__BlockedCall *call) {
   for (size_t i = 0; i < call->n_stack; i++)
     if (strcmp(call->stack[i]->function, "os/signal.signal_recv") == 0) return true;

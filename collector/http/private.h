@@ -2,13 +2,10 @@
 /* What the http*.c files share:
  *
  *   http.c          the server, its listener and its set of connections
- *   http_conn.c     one connection: heads in, one answer after the other out
- *   http_answer.c   what an answer looks like on the wire
- *   http_routes.c   which path is answered by whom
- *   http_job.c      work on another thread, for one connection
- *   http_api.c      answers out of the catalog and the reports
- *   http_file.c     a segment's file, in chunks
- *   http_events.c   live events for connections; http_live.c is their ring, history.c what was before
+ *   http_conn.c     one connection: heads in, one answer after the other out http_answer.c what an answer
+ * looks like on the wire http_routes.c which function answers which path http_job.c work on another thread,
+ * for one connection http_api.c answers out of the catalog and the reports http_file.c a segment's file, in
+ * chunks http_events.c live events for connections; http_live.c is their ring, history.c what was before
  *   http_feed.c     messages of the feed as live events
  */
 #ifndef TC_HTTP_PRIVATE_H
@@ -101,7 +98,7 @@ void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a);
 void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a); /* head only */
 void tc__conn_done(struct tc__http_conn *c); /* the answer is out */
 void tc__conn_fail(struct tc__http_conn *c, int status, const char *why);
-void tc__conn_free(struct tc__http_conn *c); /* for whoever is last to need it */
+void tc__conn_free(struct tc__http_conn *c); /* for its last user */
 
 /* http_answer.c: the head as bytes; answers its length. */
 size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_request *r, bool keep,
@@ -114,7 +111,7 @@ void tc__http_dispatch(struct tc__http_conn *c);
 struct tc__http_job {
   uv_work_t work;
   struct tc_http *http;
-  struct tc__http_conn *conn; /* NULL: nobody's */
+  struct tc__http_conn *conn; /* NULL: without an owner */
   /* On a worker. session is NULL where there was no memory for one or the server is closing; the request
    * of conn may be read, nothing else of it. */
   void (*run)(struct tc__http_job *job, struct tc_query_session *session);

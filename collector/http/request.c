@@ -27,7 +27,7 @@ static int on_url(http_parser *parser, const char *at, size_t n) {
   return 0;
 }
 
-/* "/path?query", or the same with "http://host" in front, whose host then counts. */
+/* "/path?query", or the same with "http://host" in front; that host then counts. */
 static int take_url(struct tc_http_head *h) {
   struct tc_http_request *r = &h->request;
   struct http_parser_url url;
@@ -132,7 +132,7 @@ static int on_fields_end(http_parser *parser) {
   return take_url(h);
 }
 
-/* Pausing makes the parser tell where the head ended: the next request lies behind it. */
+/* Pausing makes the parser say where the head ended: the next request lies behind it. */
 static int on_end(http_parser *parser) {
   struct tc_http_head *h = parser->data;
 

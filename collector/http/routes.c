@@ -56,7 +56,7 @@ static void answer_page(struct tc__http_conn *c) {
     return;
   }
   tc__answer_init(&a, file->type);
-  a.caching = "no-cache"; /* asked for anew each time, and mostly answered 304 */
+  a.caching = "no-cache"; /* requested again each time, and mostly answered 304 */
   a.policy = TC_PAGE_POLICY;
   strcpy(a.tag, file->tag);
   tb_buf_add(&a.body, file->bytes, file->len);

@@ -11,7 +11,7 @@
 /* Past connections_max, which those that are closing may still count towards. */
 enum { LEAVING_MAX = 64 };
 
-/* Whoever has been without a whole request the longest; NULL: all have one. */
+/* The one that has been without a whole request the longest; NULL: all have one. */
 static struct tc__http_conn *most_idle(const struct tc_http *http) {
   struct tc__http_conn *found = NULL;
 

@@ -7,8 +7,8 @@
  * other address it is TLS 1.3, and all but /healthz wants a reader certificate.
  *
  * What may block, a question to the catalog or a read of a file, is done by libuv's workers; the loop
- * only moves bytes. Where connections have no room left, the one that has been without a whole request
- * the longest gives way, so that peers who say nothing (slowloris) shut nobody out.
+ * only moves bytes. Where connections have no room left, the one that has been without a whole request the
+ * longest gives way, so that silent peers (slowloris) shut no other out.
  *
  * Memory    a connection is some 7 KiB; answers are as large as they are, a file's pass in chunks.
  * Threads   all calls on the loop's thread. The source's calls come as said there.

@@ -11,7 +11,7 @@
 
 /* --- to the store ------------------------------------------------------------------------------ */
 
-/* Owns nothing on failure: fill() sets the message up anew each time. */
+/* Owns nothing on failure: fill() sets the message up again each time. */
 static tb_rc submit(struct connection *c, struct tc_submit *msg) {
   struct tc_connections *set = c->set;
 
@@ -297,7 +297,7 @@ static void on_closed(void *self, const char *why) {
   struct tc_metrics *metrics = c->set->env.metrics;
   char text[TC_ESCAPE_MAX + 1];
 
-  if (!c->open) leave_gate(c, !c->ending); /* who we sent away has not failed */
+  if (!c->open) leave_gate(c, !c->ending); /* one that we sent away has not failed */
   c->tls = NULL;
   c->ending = true;
   tc_ingest_fini(&c->ingest);
@@ -422,7 +422,7 @@ static uint64_t age_max_ms(const struct connection *c) {
   return age_ms - age_ms / 10 + c->id * 0x9e3779b97f4a7c15u % (age_ms / 5 + 1);
 }
 
-/* Who sends a byte now and then is not silent, and keeps a place and a record's memory all the same. Time in
+/* A peer that sends a byte now and then is not silent, and keeps a place and a record's memory all the same. Time in
  * which we do not read is not the peer's. */
 static bool frame_is_too_slow(struct connection *c, uint64_t now) {
   const struct tc_config *config = c->set->env.config;
@@ -452,7 +452,7 @@ void tc__tick_one(struct connection *c, uint64_t now) {
       tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, false, "no HELLO in time");
     return;
   }
-  /* Whom we do not read we cannot call silent. */
+  /* A peer that we do not read cannot be called silent. */
   if (c->waiting || c->leaving || c->ingest.state == TC_INGEST_ATTACHING) c->heard_ms = now;
   if (now - c->heard_ms >= tp_silence(c->heartbeat_ms)) {
     tc_metric_add(&c->set->env.metrics->peers_timed_out_total, 1);

@@ -42,7 +42,7 @@ void tc__hold_end(struct connection *c) {
 
 static void say(struct connection *c, Tracecollect__V1__Hold why) {
   c->hold = why;
-  c->ack_due = true; /* it tells the agent */
+  c->ack_due = true; /* it reports to the agent */
   tc__say_ack(c);
 }
 

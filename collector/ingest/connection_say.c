@@ -41,8 +41,8 @@ void tc__say_welcome(struct connection *c) {
   send_message(c, TP_WELCOME, &m.base);
 }
 
-/* Credit goes with the acks; alone it is worth a frame only in steps. That cannot starve an agent: one
- * that has used up what it was told has more than the untold rest still in our memory. */
+/* Credit goes with the acks; alone it is worth a frame only in steps. That cannot starve an agent: one that
+ * has used up its credit has more than the unreported rest still in our memory. */
 static bool credit_is_worth_a_frame(const struct connection *c) {
   return credit_now(c) - c->credit_reported >= c->credit / CREDIT_STEPS;
 }
@@ -75,7 +75,7 @@ void tc__say_heartbeat(struct connection *c) {
 void tc__say_snap(struct connection *c, const struct tc_snap_order *order) {
   Tracecollect__V1__Snap m = TRACECOLLECT__V1__SNAP__INIT;
 
-  if (c->tls == NULL || c->ending || c->leaving) return; /* soon gone, and told so then */
+  if (c->tls == NULL || c->ending || c->leaving) return; /* soon gone, and refused so then */
   m.id = order->id;
   m.last_ns = order->last_ns;
   send_message(c, TP_SNAP, &m.base);

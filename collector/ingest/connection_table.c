@@ -7,8 +7,8 @@
 
 #include "collector/ingest/connection_private.h"
 
-/* A queue with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer
- * is for what neither tells: a queue of DETACHes, a wait that began as the last record was freed. */
+/* A queue with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer is
+ * for what neither reports: a queue of DETACHes, a wait that began as the last record was freed. */
 enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
 void tc__forget(struct connection *c) {
@@ -304,7 +304,7 @@ void tc_connections_close(struct tc_connections *set) {
 
 void tc_connections_free(struct tc_connections *set) {
   if (set == NULL) return;
-  while (set->first != NULL) { /* whose DETACH found no room until the end */
+  while (set->first != NULL) { /* those whose DETACH found no room until the end */
     assert(set->first->tls == NULL);
     tc__forget(set->first);
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bucket of allowed failures for each source, filled by time up to the burst and emptied by failing. A
- * place whose bucket is full again and that has nothing half-open tells nothing: it may be taken. */
+ * place whose bucket is full again and that has nothing half-open says nothing: it may be taken. */
 #include "collector/ingest/handshake_limiter.h"
 
 #include <netinet/in.h>
@@ -55,7 +55,7 @@ uint64_t tc_handshake_limiter_source(int fd) {
     memcpy(&source, bytes + 12, 4);
     return source;
   }
-  memcpy(&source, bytes, sizeof source); /* whoever has one address of a /64 has them all */
+  memcpy(&source, bytes, sizeof source); /* an owner of one address of a /64 has them all */
   return source;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may begin a handshake: none of the places that all share goes to a source that only wastes them.
+/* Limits the start of handshakes: none of the places that all share goes to a source that only wastes them.
  *
  * A handshake costs us a signature and a place among agents.handshakes_max. A source, an IPv4 address or
  * an IPv6 /64, may have so many half-open at once, and so many failed ones in a second; past the latter it

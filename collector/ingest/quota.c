@@ -64,7 +64,7 @@ void tc_quotas_free(struct tc_quotas *quotas) {
   free(quotas);
 }
 
-/* Names come with a certificate of ours, so nobody chooses them to share a bucket. */
+/* Names come with a certificate of ours, so no agent chooses them to share a bucket. */
 static struct entry **bucket_of(struct tc_quotas *quotas, const char *identity) {
   uint64_t hash = 0xcbf29ce484222325u;
 

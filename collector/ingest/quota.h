@@ -34,7 +34,7 @@ size_t tc_quotas_with_jobs(void);
 uint64_t tc_jobs_done(void);
 
 TB_MUST tb_rc tc_quotas_new(struct tc_quotas **out);
-void tc_quotas_free(struct tc_quotas *quotas); /* nobody is counted any more; NULL is fine */
+void tc_quotas_free(struct tc_quotas *quotas); /* none is counted any more; NULL is fine */
 
 TB_MUST tb_rc tc_quotas_enter(struct tc_quotas *quotas, const char *identity,
                               uint64_t connections_max, struct tc_quota **out);

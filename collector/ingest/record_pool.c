@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stock is a row of places, each empty or with a record; whoever exchanges a place's content has it.
+/* The stock is a row of places, each empty or with a record; the thread that exchanges a place's content has it.
  * `next` is only where to begin to look, so that the record freed last, which a cache may still hold, is
  * the first to be taken. */
 #include "collector/ingest/record_pool.h"

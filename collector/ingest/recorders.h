@@ -4,7 +4,7 @@
  *   archive worker ──ask──> recorders <──next── loops ──SNAP──> agents
  *                  <─rows──┘         <─answer── loops <─SNAPPED──┘
  *
- * A loop looks for orders at each of its ticks. Who does not record is told apart here: only the others are sent a
+ * A loop looks for orders at each of its ticks. Agents that do not record are separated here: only the others are sent a
  * SNAP. A connection that ends answers for its agent.
  *
  * Memory    some 200 bytes a connection; an ask's rows are the asker's.
@@ -81,7 +81,7 @@ void tc_recorders_free(struct tc_recorders *r); /* NULL is fine */
 TB_MUST tb_rc tc_recorders_join(struct tc_recorders *r, const struct tc_recorder *who);
 void tc_recorders_leave(struct tc_recorders *r, uint64_t conn); /* one that never joined, too */
 bool tc_recorders_next(struct tc_recorders *r, unsigned loop, struct tc_snap_order *out);
-/* An id that nobody waits for any more is nobody's fault. */
+/* An id without a waiter is no fault. */
 void tc_recorders_answer(struct tc_recorders *r, uint64_t conn, uint64_t id,
                          const struct tc_snap_done *done);
 

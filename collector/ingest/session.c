@@ -84,7 +84,7 @@ size_t tc_ingest_begun(const struct tc_ingest *in) {
 
 /* --- one whole frame --------------------------------------------------------------------------- */
 
-/* Who sent something good is not told that it was wrong because we are short of memory. */
+/* An agent that sent something good must not hear that it was wrong because we are short of memory. */
 static tb_rc not_unpacked(struct tc_ingest *in, const struct tb_arena *arena) {
   if (arena->is_short) return tb_fail(in->diag, TB_NOMEM, "no memory for a message");
   return tb_fail(in->diag, TB_PROTOCOL, "%s does not unpack", tp_kind_name(in->frame.kind));
@@ -178,7 +178,7 @@ static tb_rc take_frame(struct tc_ingest *in) {
 
 /* --- bytes to frames --------------------------------------------------------------------------- */
 
-/* What the header alone can tell: nothing is allocated for a frame that may not be. */
+/* Checks that need the header alone: nothing is allocated for a frame that may not be. */
 static tb_rc open_frame(struct tc_ingest *in) {
   TB_TRY(tp_frame_open(in->head, in->diag, &in->frame));
   if (in->state == TC_INGEST_GREETING && in->frame.kind != TP_HELLO)
@@ -208,7 +208,7 @@ static void put(unsigned char *to, const unsigned char *from, size_t n) {
 size_t tc_ingest_room(struct tc_ingest *in, unsigned char **out) {
   if (in->state != TC_INGEST_STREAMING || in->whole) return 0;
   if (in->head_len < TP_HEADER_BYTES) {
-    /* Most likely of another large one, whose payload can then be put where it stays. */
+    /* Most likely of another large one; its payload can then be put where it stays. */
     if (!in->bulk) return 0;
     *out = in->head + in->head_len;
     return TP_HEADER_BYTES - in->head_len;

@@ -37,7 +37,8 @@ struct tc_ingest_sink {
   tb_rc (*record)(void *self, struct tc_record *record); /* owns it on TB_OK only */
   void (*known)(void *self, uint64_t bytes);             /* a record we have: ack it again */
   void (*heartbeat)(void *self, const Tracecollect__V1__Heartbeat *heartbeat);
-  void (*snapped)(void *self, const Tracecollect__V1__Snapped *snapped); /* NULL: nobody asked */
+  void (*snapped)(void *self,
+                  const Tracecollect__V1__Snapped *snapped); /* NULL: there was no request */
 };
 
 enum tc_ingest_state { TC_INGEST_GREETING, TC_INGEST_ATTACHING, TC_INGEST_STREAMING };
@@ -75,7 +76,7 @@ void tc_ingest_fini(struct tc_ingest *in);
 
 TB_MUST tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n,
                               size_t *out_used);
-/* Where the next bytes may be put before tc_ingest_bytes() is told of them there: the rest of a large
+/* Where the next bytes may be put before tc_ingest_bytes() gets them there: the rest of a large
  * record's payload, or the header that follows one. 0: nowhere. */
 size_t tc_ingest_room(struct tc_ingest *in, unsigned char **out);
 /* Bytes that have come of a frame that is not whole yet; 0: none is begun. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All is done on one thread, in turns: what loops sent, what readers ask, whose time is over. */
+/* All is done on one thread, in turns: messages of loops, requests of readers, ends of leases. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

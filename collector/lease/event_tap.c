@@ -63,7 +63,7 @@ static struct lease *find_lease(struct tc_event_tap *tap, uint64_t id) {
   return NULL;
 }
 
-/* bundle NULL: only the loss is told. */
+/* bundle NULL: only the loss is reported. */
 static void send(struct tc_event_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
   uint64_t events = bundle != NULL ? bundle->count : 0;
   size_t len = events > 0 ? tp_bundle_bytes(bundle) : 0;

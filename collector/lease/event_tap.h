@@ -6,8 +6,8 @@
  *
  * A stream that no lease asks for has no struct tc_tap_event: its events pass a NULL check a slice. What a
  * lease takes is packed at once, since strings and stacks are gone with their generation, and leaves
- * as bundles of some 128 KiB and at the generation's end. Nobody is waited for: a bundle that finds no
- * room on the way is dropped, and the next one tells how many events it held.
+ * as bundles of some 128 KiB and at the generation's end. Nothing waits: a bundle that finds no room on the
+ * way is dropped, and the next one says how many events it held.
  *
  * Memory    bundles being filled and open spans: at most TC_EVENT_TAP_BYTES_MAX.
  * Threads   all calls on the loop's thread.
@@ -45,7 +45,7 @@ void tc_tap_event_events(struct tc_tap_event *t, const struct to_generation *gen
                          const struct to_event *events, size_t n);
 /* It has ended, or broke. */
 void tc_tap_event_end(struct tc_tap_event *t);
-/* Ordering begins anew: open spans are void. */
+/* Ordering begins again: open spans are void. */
 void tc_tap_event_epoch(struct tc_tap_event *t);
 /* One instant on both clocks, for generations that carry no clock. */
 void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns);

@@ -14,7 +14,7 @@ struct tc__lease {
   unsigned unready; /* loops that do not know it yet */
   struct tc_lease_window window;
   struct tc_lease_ask *waiting;
-  STACK_OF(X509) * reader; /* who asked last */
+  STACK_OF(X509) * reader; /* the reader that asked last */
   bool polled;             /* once at least */
   uint64_t waits_until_ns;
   uint64_t asked_ns;

@@ -97,14 +97,14 @@ static bool give_order(struct tc_leases *l, unsigned loop, const struct tc_event
   return false;
 }
 
-/* A loop that does not hear of it goes on sending bundles, and is told again for each. */
+/* A loop that does not hear of it goes on sending bundles, and gets the same answer for each. */
 static void call_off(struct tc_leases *l, uint64_t id) {
   struct tc_event_tap_order order = { .remove = true, .lease = id };
 
   for (unsigned i = 0; i < l->env.loops; i++) (void)give_order(l, i, &order);
 }
 
-/* Who waits is answered last: what it is told is so by then. */
+/* Waiting readers are answered last: what they hear is so by then. */
 static void end(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const char *why) {
   struct tc_lease_ask *waiting = TB_MOVE(lease->waiting);
   size_t bytes = lease->window.bytes;

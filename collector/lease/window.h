@@ -22,7 +22,7 @@ struct tc_bundle {
   struct tc_bundle *next;
   bool ready; /* that word: nothing else is filled in */
   uint64_t lease;
-  uint64_t events;           /* in it; 0: it only tells of a loss */
+  uint64_t events;           /* in it; 0: it only reports a loss */
   uint64_t lost_before;      /* that its loop had to drop since the bundle before */
   uint64_t number, position; /* the window's */
   size_t len;

@@ -18,13 +18,13 @@ struct tc_quota;
 
 /* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
 struct tc_record {
-  struct tc_record *next;                 /* for whoever owns it */
+  struct tc_record *next;                 /* for its owner */
   void (*free)(struct tc_record *record); /* any thread */
   uint64_t conn;                          /* connection that sent it */
   uint64_t seq, gen;
   uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
-  struct tc_quota *quota; /* whose memory it is, free()'s; NULL: nobody's */
+  struct tc_quota *quota; /* owner of the memory, free()'s; NULL: without an owner */
   uint32_t crc;           /* CRC32C of the payload, as its frame proved it: taken once */
   uint8_t kind;           /* enum tp_kind */
   bool is_job;            /* counted as a job of its quota until it is freed */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's counters: written by its two threads, read by anybody. */
+/* The store's counters: written by its two threads, read by any. */
 #ifndef TC_MODEL_STORE_COUNTERS_H
 #define TC_MODEL_STORE_COUNTERS_H
 

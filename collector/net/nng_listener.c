@@ -23,7 +23,7 @@ enum {
   TICK_MS = 250,      /* longer than nng's own pause of 100 ms after an error */
   /* While nothing is wrong. */
   CALM_TICK_MS = 1000,
-  /* Ticks until a knock that nobody minded counts. Too few would be worse than too many: a new listener cuts off
+  /* Ticks until a knock without an answer counts. Too few would be worse than too many: a new listener cuts off
    * every reader of the old one. Twice as many after each new listener that has not been seen alive. */
   PATIENCE_MIN = 4,
   PATIENCE_MAX = 64,
@@ -123,7 +123,7 @@ static void leave(struct tc_nng_listener *l) {
   l->knock_fd = -1;
 }
 
-/* As a reader, who is counted as accepted; without TLS, for a TLS listener, which is counted as an error. */
+/* As a reader, which is counted as accepted; without TLS, for a TLS listener, which is counted as an error. */
 static void knock(struct tc_nng_listener *l) {
   l->knock_fd = connect_to(&l->address);
   if (l->knock_fd < 0) return; /* no file is left to us: at the next tick */
@@ -189,7 +189,7 @@ static void be_calm(struct tc_nng_listener *l) {
   l->state = CALM;
 }
 
-/* Over TLS our leaving is the one error. Else an error may be somebody's that came behind us, and the last: an
+/* Over TLS our leaving is the one error. Else an error may belong to a later caller, and the last: an
  * accept in a tick without any is the proof. */
 static void await_answer(struct tc_nng_listener *l, bool accepts, uint64_t fails) {
   bool tls = l->tls != NULL, alive = tls ? fails == 1 || accepts : fails == 0 && accepts;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens nng listeners as the configuration says (ipc:// for this host's group, tls+tcp:// for
- * whoever has a reader certificate) and keeps it alive.
+/* Opens nng listeners as the configuration says (ipc:// for this host's group, tls+tcp:// for holders of a
+ * reader certificate) and keeps them alive.
  *
  * nng 1.5.2 stops accepting for ever when a peer closes at a certain moment of the greeting: its
  * listener takes the peer's NNG_ECLOSED for its own. So a tick looks at the listener's error count;
- * when that has moved, it knocks on its own acceptor, and where nobody minds the acceptor any more, a new
+ * when that has moved, it knocks on its own acceptor, and where the acceptor no longer answers, a new
  * listener takes the old one's place. Readers reconnect and ask again by themselves.
  *
  * Threads   open and close on one thread; the tick has one of its own.
@@ -21,8 +21,8 @@
 
 struct tc_nng_listener;
 
-/* tls may be NULL where url needs none. A socket file that a killed run left is taken over; one that
- * somebody answers on is not. */
+/* tls may be NULL where url needs none. A socket file that a killed run left is taken over; one on which
+ * there is an answer is not. */
 TB_MUST tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
                             struct tb_diag *diag, struct tc_nng_listener **out);
 /* Before its socket is closed. */

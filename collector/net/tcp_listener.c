@@ -68,7 +68,7 @@ static void on_pause_over(uv_timer_t *timer) {
   uv_poll_start(&l->poll, UV_READABLE, on_poll);
 }
 
-/* The kernel would call us again at once for whom we cannot take. */
+/* The kernel would call us again at once for a connection that we cannot take. */
 static void pause_for(struct tc_listener *l, uint64_t ms) {
   uv_poll_stop(&l->poll);
   uv_timer_start(&l->pause, on_pause_over, ms, 0);
@@ -105,7 +105,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   (void)events;
   l->turned_away = 0;
   for (int i = 0; i < ACCEPTS_A_TURN && taken == TAKEN; i++) {
-    if (uv_is_closing((uv_handle_t *)handle)) return; /* by what the sink was told */
+    if (uv_is_closing((uv_handle_t *)handle)) return; /* by the sink's count */
     taken = take_one(l);
   }
   if (taken == NOT_READY) pause_for(l, PAUSE_MS);

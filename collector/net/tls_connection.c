@@ -401,7 +401,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   }
 }
 
-/* One turn for each that was waiting when the round began; who queues again waits for the next. */
+/* One turn for each that was waiting when the round began; a caller that queues again waits for the next. */
 static void on_again(uv_idle_t *handle) {
   struct tc_tls_loop *loop = handle->data;
   size_t waiting = 0;

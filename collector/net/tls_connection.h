@@ -8,8 +8,8 @@
  * A connection reads at most TC_TLS_TURN_BYTES or TC_TLS_TURN_NS at a time; what OpenSSL still holds
  * then, and what a held sink left over, waits in the loop's queue for its next turn.
  *
- * The end is gentle: whoever ends a connection flushes, sends close_notify, shuts its sending side
- * down and reads on until the peer has ended too or TC_TLS_LINGER_NS passed. Closing at once would
+ * The end is gentle: the side that ends a connection flushes, sends close_notify, shuts its sending side down
+ * and reads on until the peer has ended too or TC_TLS_LINGER_NS passed. Closing at once would
  * make the kernel answer what is still on its way with a reset, which overtakes the alert, REFUSE or
  * ACK just sent.
  *
@@ -51,8 +51,8 @@ void tc_tls_loop_close(struct tc_tls_loop *loop); /* no connection may be left *
 struct tc_tls_sink {
   void *self;
   void (*open)(void *self); /* handshake done */
-  /* Where the next bytes are best put: *out, and how many at most; 0: anywhere. bytes() is told of them
-   * there, and is the next to be called. NULL: never. */
+  /* Where the next bytes are best put: *out, and how many at most; 0: anywhere. bytes() gets them there, and
+   * is the next to be called. NULL: never. */
   size_t (*room)(void *self, unsigned char **out);
   /* Takes *out_used of n. TB_OK takes all; TB_AGAIN: read nothing more until tc_tls_resume(); any
    * other code: the sink is ending this connection itself and wants no more. */

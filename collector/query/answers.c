@@ -266,7 +266,7 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   if (ask->limit != 0 && ask->limit < TC__SEGMENTS_MAX) segments.limit = ask->limit;
   select.after = ask->after;
   select.limit =
-      (unsigned)segments.limit + 1; /* one more than is shown tells whether there are more */
+      (unsigned)segments.limit + 1; /* one more than is shown, to know whether there are more */
   TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
       w->catalog, &select, add_segment, &segments, diag));
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)

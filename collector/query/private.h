@@ -18,7 +18,7 @@ enum {
   TC__CHUNK_BYTES_MAX = 1 << 20,
   TC__SEGMENTS_MAX = 1000, /* in one answer */
   TC__SETTLE_MS = 10000,
-  TC__REBUILD_MS = 3000, /* for a catalog that is written anew */
+  TC__REBUILD_MS = 3000, /* for a catalog that is being rebuilt */
   TC__SEND_MS = 30000,   /* a reader that asks and does not read must not hold a worker for ever */
 };
 
@@ -63,8 +63,8 @@ struct tc_archive {
 /* Waits for everything submitted before to be in files. */
 TB_MUST tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag);
 
-/* Fills *reply, in w's arena, with the answer to request, or with what went wrong. True: somebody else
- * will answer. */
+/* Fills *reply, in w's arena, with the answer to request, or with what went wrong. True: another part will
+ * answer. */
 bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
                         Tracecollect__V1__Reply *reply);
 
@@ -84,7 +84,7 @@ TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__V
 TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
 
-/* --- archive_lease.c: questions that somebody else answers --- */
+/* --- archive_lease.c: questions that another part answers --- */
 
 TB_MUST tb_rc tc__lines_open(struct tc_archive *a, struct tb_diag *diag);
 /* After the leases have stopped, before the socket is closed. */
@@ -98,7 +98,7 @@ bool tc__archive_is_lease(const Tracecollect__V1__Request *request);
 /* A message of the reply; NULL: no memory. */
 nng_msg *tc__archive_pack(const Tracecollect__V1__Reply *reply);
 
-/* A catalog that is being written anew does not say yet what there is: waits for it, as a settled answer must. */
+/* A catalog that is being rebuilt does not say yet what there is: waits for it, as a settled answer must. */
 TB_MUST tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag);
 /* Opens it, again where another one has taken its name. */
 TB_MUST tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag);

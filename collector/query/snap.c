@@ -46,7 +46,7 @@ static tb_rc count_stream(void *self, const struct tc_stream_row *row) {
   return TB_OK;
 }
 
-/* Nobody is connected: whether the name is wrong or the program is not there. */
+/* No agent is connected: whether the name is wrong or the program is not there. */
 static tb_rc say_who_is_missing(struct tc__worker *w, const struct tc_snap_ask *ask,
                                 struct tb_diag *diag) {
   struct tc_select select = { .service = ask->service,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of a living stream. An agent's counters name the last record that has a number, reported_seq: once that
- * one has come, and nothing after it, the collector must have exactly what the agent told. This moment is cut out
- * and kept for whoever verifies: what the metas had then, by the number up to which all is settled, and what lay
+/* The books of a living stream. An agent's counters name the last record that has a number, reported_seq: once
+ * that one has come, and nothing after it, the collector must have exactly what the agent reported. The state
+ * of this moment is kept for the audit: what the metas had then, by the number up to which all is settled, and what lay
  * open here. The metas' share never changes again, so the proof needs no second look at this thread. */
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"

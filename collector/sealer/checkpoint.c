@@ -2,8 +2,8 @@
 /* Checkpoints: what lies open of a stream is put on the disk where it is, so that the log need not be
  * kept for a generation that takes its time; and taken up again by the next start.
  *
- * A file that a checkpoint tells of is only ever written behind the bytes that count, so an older
- * checkpoint of it stays true. The checkpoint is over when the stream is settled past it. */
+ * A file that a checkpoint names is only ever written behind the bytes that count, so an older checkpoint of
+ * it stays true. The checkpoint is over when the stream is settled past it. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -125,7 +125,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
 
 /* ---- the next start */
 
-/* Some were told after the checkpoint: they are settled since, or not even that, and may have grown by then. */
+/* Some were reported after the checkpoint: they are settled since, or not even that, and may have grown by then. */
 static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
     struct tc__loss loss = tc__loss_of(m->losses[i]);
@@ -178,7 +178,7 @@ static tb_rc fetch_back(struct tc_sealer *sealer, const struct tc__stream *strea
   return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
 }
 
-/* Lost, unless it was told as lost later on. */
+/* Lost, unless it was reported as lost later on. */
 static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                           const char *why) {
   stream->reported_end_seq = tc__reported_end_of(stream, m->gen, m->seq);

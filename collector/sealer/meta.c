@@ -172,7 +172,7 @@ tb_rc tc__amend(struct tc_sealer *sealer, const char *stream_hex, const char *da
                    day, stream_hex, strerror(errno));
   tb_rc rc = change_meta(sealer, dir_fd, name, change, self, diag, &meta);
   if (rc == TB_OK) {
-    /* Whoever comes next says to the log or to the catalog what the meta says now. */
+    /* The next run says to the log or to the catalog what the meta says now. */
     if (out_dir_fd == NULL) rc = tc__sync_name(sealer, dir_fd, name, diag);
     if (rc == TB_OK) rc = tc__put_row(sealer, meta, diag);
     tc_meta_free(meta);

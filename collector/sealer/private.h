@@ -22,10 +22,11 @@
 struct tc__loss {
   uint64_t first_gen, last_gen, batches, bytes, seq;
   uint32_t reason;
-  uint64_t first_seq; /* LOSS_DAMAGED: what the records from here up to seq were nobody knows */
+  uint64_t
+      first_seq; /* LOSS_DAMAGED: the content of the records from here up to seq is not known */
 };
 
-/* What one file tells of losses; an agent that has more to tell has the last ones told as one. */
+/* What one file reports of losses; an agent that has more to report sends the last ones as one. */
 enum { TC__LOSSES_MAX = 4096 };
 
 struct tc__losses {
@@ -38,7 +39,7 @@ struct tc__file {
   struct tc__file *next; /* in the queue of files to seal */
   struct tc__stream *stream;
   struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
-  struct tc__losses losses;   /* told before it */
+  struct tc__losses losses;   /* reported before it */
   bool new_run;               /* a hole, or nothing, lies before its first generation */
   bool dirty;                 /* in sealer->dirty */
   bool checkpointed;          /* the log relies on it */
@@ -51,7 +52,7 @@ struct tc__file {
   /* while it is sealed */
   int dir_fd;
   bool renamed;
-  bool meta_unsure; /* a sync of it failed: it is written anew */
+  bool meta_unsure; /* a sync of it failed: it is written again */
   unsigned char sha256[32];
   tc_meta *meta;            /* as written */
   struct tc__verdict *late; /* came since: the meta is amended once it has its name */
@@ -80,10 +81,10 @@ struct tc__stream {
   struct tc__file *open;
   struct tc__file *queued;    /* the last one waiting to be sealed */
   uint64_t queued_gen_max;    /* the highest first generation of those that wait */
-  struct tc__losses losses;   /* told, not yet in a file */
+  struct tc__losses losses;   /* reported, not yet in a file */
   struct tc__losses reported; /* in a meta since the last run, and the log does not know it */
   bool reported_known;
-  uint64_t reported_batches; /* so many of those that come of abandoned_gen are in `told` */
+  uint64_t reported_batches; /* so many of those that come of abandoned_gen are in `reported` */
   uint64_t reported_end_seq; /* and all that come before this record */
   uint64_t last_gen;         /* of the run that is written */
   bool run_broken;           /* a hole lies before the next generation */
@@ -132,7 +133,7 @@ struct tc__half_gone {
   uint64_t ids[TC__HALF_MAX]; /* of their rows */
   size_t n;
   bool more;   /* than there is room for: the next start finds them */
-  bool marked; /* retention set the catalog's mark, and nobody else counts on it */
+  bool marked; /* retention set the catalog's mark, and nothing else counts on it */
 };
 
 struct tc_sealer {
@@ -222,12 +223,12 @@ tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, u
 /* Moves an open file to quarantine/. */
 tb_rc tc__quarantine_file(struct tc_sealer *sealer, const struct tc_segment *segment,
                           struct tb_diag *diag);
-/* The meta of a generation that is about to be published cannot be read: nobody knows whose the trace under that name is. It is
+/* The meta of a generation that is about to be published cannot be read: the owner of the trace under that name is not known. It is
  * kept in quarantine/, and the place is free. */
 tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           uint64_t gen, const char *why, struct tb_diag *diag);
-/* Gives up the open generation: its bytes go to quarantine/. note_loss: nobody else told of it, and what still comes of
- * it is lost as well. */
+/* Gives up the open generation: its bytes go to quarantine/. note_loss: nothing else reported it, and what
+ * still comes of it is lost as well. */
 tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
 tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag);
@@ -258,7 +259,7 @@ void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream);
 /* archiver_losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
 struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
-/* The same loss told again, as a crash between telling and settling brings it? */
+/* The same loss again, as a crash between reporting and settling brings it? */
 bool tc__loss_is(const Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss);
 /* So many more can be added without asking for memory. */
 tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more);
@@ -275,9 +276,9 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream, st
 /* Those of the meta that lie behind what is settled. */
 tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta);
 bool tc__loss_was_reported(const struct tc__stream *stream, const struct tc__loss *loss);
-/* So many batches of gen, from record first_seq on, are told as lost: it was given up. 0: it was not. */
+/* So many batches of gen, from record first_seq on, are reported as lost: it was given up. 0: it was not. */
 uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
-/* The record by which gen, open at record seq, was given up later, all of it told as lost; 0: none. */
+/* The record by which gen, open at record seq, was given up later, all of it reported as lost; 0: none. */
 uint64_t tc__reported_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq);
 /* The next batch of abandoned_gen. */
 bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *item);
@@ -327,9 +328,9 @@ typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it sta
 /* What was done with names in the folder reaches the disk. */
 tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
                     struct tb_diag *diag);
-/* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with out_dir_fd that is
- * left to the caller, who has the folder to sync and close (-1 after a failure), and syncs it before the catalog is
- * committed. */
+/* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with
+ * out_dir_fd that is left to the caller, which gets the folder to sync and close (-1 after a failure), and
+ * syncs it before the catalog is committed. */
 tb_rc tc__amend(struct tc_sealer *sealer, const char *stream_hex, const char *day,
                 uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
                 struct tb_diag *diag);

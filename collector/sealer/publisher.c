@@ -132,8 +132,8 @@ static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n
 
 /* ---- the four steps */
 
-/* Whose meta tells the losses of a file that gets none: the next one's, so that they are told before what comes behind
- * them is settled. */
+/* The file whose meta reports the losses of a file that gets none: the next one's, so that they are reported
+ * before what comes behind them is settled. */
 static struct tc__losses *heir_of(const struct tc__file *file) {
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
     if (other->stream == file->stream && other->meta == NULL) return &other->losses;
@@ -144,7 +144,7 @@ static struct tc__losses *heir_of(const struct tc__file *file) {
 static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
-  /* Once the bytes are gone from here nothing may fail: it would not be told again. */
+  /* Once the bytes are gone from here nothing may fail: it would not be reported again. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
   bool reports = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
   struct tc__losses *heir = reports ? &file->losses : heir_of(file);
@@ -162,7 +162,7 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
     TB_TRY(tc__losses_add(&file->losses, &loss));
     tc__report_lost(sealer, file->stream, &loss, "is in the archive already");
   }
-  if (!reports) { /* until they are told the log holds their records */
+  if (!reports) { /* until they are reported the log holds their records */
     TB_TRY(tc__losses_move(heir, &file->losses));
     file->settle_seq = 0;
   }
@@ -222,8 +222,8 @@ static void advance(struct tc__file *file) {
   settled->has_segment = true;
 }
 
-/* Opens the file's folder. Whoever made it, we or a run that was killed then, its own name and its day's must be on
- * the disk before anything counts on what lies in it. */
+/* Opens the file's folder. Whether we made it or a run that was killed then, its own name and its day's must
+ * be on the disk before anything counts on its content. */
 static tb_rc open_place(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
 
@@ -285,7 +285,7 @@ static tb_rc give_names(struct tc_sealer *sealer, struct tc__file *file, struct 
       (faccessat(file->dir_fd, temp, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
     return rc;
   if (rc != TB_OK) tb_diag_clear(diag);
-  /* The log has let go of what a checkpoint told of: its file must never be found without a meta. */
+  /* The log has released what a checkpoint named: its file must never be found without a meta. */
   if (file->checkpointed && sealer->opt.durable && fsync(file->dir_fd) != 0)
     return fail_name(diag, file, name);
   if (renameat2(sealer->opt.dirs->open, file->segment->name, file->dir_fd, trace,
@@ -383,7 +383,7 @@ static tb_rc change_end(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-/* A note of that name, or the meta of a segment: not one whose trace never came, which is made anew. */
+/* A note of that name, or the meta of a segment: not one whose trace never came; that is made again. */
 static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_there,
                        struct tb_diag *diag) {
   struct tb_diag why = { 0 };
@@ -534,8 +534,9 @@ static bool is_behind_losses(const struct tc_sealer *sealer, const struct tc__fi
   return false;
 }
 
-/* Losses without a segment are noted in the stream's last meta before a segment behind them has its place: a start that
- * finds it takes all before it as told (sim_seeds, 77241), and noting them again would find another last meta (72125). */
+/* Losses without a segment are noted in the stream's last meta before a segment behind them has its place: a
+ * start that finds it takes all before it as reported (sim_seeds, 77241), and noting them again would find
+ * another last meta (72125). */
 static size_t count_next(const struct tc_sealer *sealer) {
   size_t n = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses that are told in a meta are settled once the log says so. A run that dies in between leaves a meta that has
- * them and a log that brings their records again: the next start must not tell them again, and what was given up, and is
- * counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
+/* Losses that a meta reports are settled once the log says so. A run that dies in between leaves a meta that has
+ * them and a log that brings their records again: the next start must not report them again, and what was
+ * given up, and is counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
  * each has the number of its LOSS, or of the first batch that it counts. */
 #include <errno.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta) {
   return TB_OK;
 }
 
-/* A meta that is not there, or damaged, tells nothing; one that cannot be read may. */
+/* A meta that is not there, or damaged, reports nothing; one that cannot be read may. */
 static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
   tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
@@ -82,8 +82,8 @@ static tb_rc open_folder(const struct tc_sealer *sealer, const struct tc__stream
 }
 
 /* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where: the catalog does.
- * Where it cannot, or may lack rows, the stream's folders are looked at; what cannot be, is told: better a loss told twice
- * than no start. */
+ * Where it cannot, or may lack rows, the stream's folders are looked at; what cannot be, is reported: better
+ * a loss reported twice than no start. */
 
 struct search {
   struct tc_sealer *sealer;
@@ -173,7 +173,7 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
   struct tb_diag why = { 0 };
   tb_rc rc = read_meta(dir_fd, name, &why, &meta);
   close(dir_fd);
-  if (rc == TB_UNREADABLE) { /* better a loss told twice than no start */
+  if (rc == TB_UNREADABLE) { /* better a loss reported twice than no start */
     tc__note_as(sealer, TC_ERROR, stream->ref,
                 "archive/%s/%s/%s; losses of the stream that it tells may be told again", day,
                 stream->hex, why.text);

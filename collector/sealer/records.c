@@ -131,7 +131,7 @@ static tb_rc open_file(struct tc_sealer *sealer, struct tc__stream *stream, uint
   return TB_OK;
 }
 
-/* The last run gave it up, and told so; the log had no time to. */
+/* The last run gave it up, and reported it; the log had no time to. */
 static void stays_given_up(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen) {
   if (stream->open != NULL && stream->open->segment->ngens > 0) seal_open(sealer, stream);
   stream->abandoned_gen = gen;
@@ -195,7 +195,7 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
                            .seq = seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
   TB_TRY(tc_segment_flush(file->segment, diag));
-  /* Once the bytes are gone from here nothing may fail: the loss would not be told again. */
+  /* Once the bytes are gone from here nothing may fail: the loss would not be reported again. */
   if (file->segment->ngens == 0) TB_TRY(tc__losses_move(&stream->losses, &file->losses));
   if (file->segment->ngens > 0) {
     struct tc_segment *rest;
@@ -297,7 +297,7 @@ static uint64_t less(uint64_t all, uint64_t part) {
   return all > part ? all - part : 0;
 }
 
-/* Of a generation that was given up here as well, what had been sent is told: each batch when it came. */
+/* Of a generation that was given up here as well, what had been sent is reported: each batch when it came. */
 static struct tc__loss loss_reported(const struct tc__stream *stream,
                                      const Tracecollect__V1__Loss *reported, uint64_t seq) {
   bool known = reported->first_gen != 0 && reported->first_gen == stream->abandoned_gen;
@@ -327,7 +327,7 @@ static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
     stream->counters.last_loss = loss.reason;
     tracecollect__v1__loss__free_unpacked(reported, NULL);
   }
-  /* What lies open was abandoned by the agent; its loss is what it tells here. */
+  /* What lies open was abandoned by the agent; its loss is what it reports here. */
   TB_TRY(tc__quarantine_open(sealer, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
   if (!tc__loss_was_reported(stream, &loss)) {

@@ -124,7 +124,7 @@ static tb_rc offer_meta(struct tc_sealer *sealer, struct tc__stream *stream, con
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
     if (!is_pending(gen)) {
-      stream->begun = false; /* understood by an earlier run: what follows begins anew */
+      stream->begun = false; /* understood by an earlier run: what follows starts again */
       continue;
     }
     struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
@@ -162,7 +162,7 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
 }
 
 /* What the last run published from this record on cannot be taken as it is: an earlier segment's names did not reach
- * the disk, these did. Nobody was told of it, and the log still has all of its records: it is made anew. */
+ * the disk, these did. It was never acked, and the log still has all of its records: it is made again. */
 static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                        uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];
@@ -269,8 +269,8 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
   return tc__loss_was_reported(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
 }
 
-/* What recovery found out must not be found out again: the damaged file goes, and its gap would be a
- * hole that nobody knows of. */
+/* What recovery found out must not be found out again: the damaged file goes, and its gap would be an unknown
+ * hole. */
 static tb_rc put_gaps_down(struct tc_sealer *sealer) {
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
     if (!stream->damaged) continue;
@@ -292,7 +292,7 @@ tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct t
   /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
-  /* The disk has the log to read, and what was taken up to write once somebody is there to wait for it. */
+  /* The disk has the log to read, and what was taken up to write once a caller waits for it. */
   return tc__flush_dirty(sealer, false, diag);
 }
 
@@ -309,7 +309,7 @@ struct pending {
   bool has_failed; /* not the catalog: what was to be done with a row */
 };
 
-/* The row's meta, NULL: tracectl verify tells what is wrong with it, there is nothing to offer. If it has more verdicts
+/* The row's meta, NULL: tracectl verify says what is wrong with it, there is nothing to offer. If it has more verdicts
  * than its row it got them in the last run, which may have been killed before their name was on the disk: it is now. */
 static tb_rc read_meta(const struct tc_sealer *sealer, const char *day, const char *hex,
                        uint64_t first_gen, struct tb_diag *diag, tc_meta **out) {
@@ -390,7 +390,7 @@ static tb_rc put_ahead(struct pending *pending) {
   return rc == TB_OK ? TB_OK : tc__catalog_failed(sealer, &why, pending->diag);
 }
 
-/* A catalog that cannot be read to its end is made anew, and gone on with behind the row that was offered last. */
+/* A catalog that cannot be read to its end is rebuilt, and read on behind the row that was offered last. */
 static tb_rc offer_rows(struct pending *pending) {
   struct tc_sealer *sealer = pending->sealer;
   struct tb_diag why = { 0 };
@@ -401,7 +401,7 @@ static tb_rc offer_rows(struct pending *pending) {
   if (rc != TB_CORRUPT) return tb_fail(pending->diag, rc, "%s", why.text);
   TB_TRY(tc__catalog_failed(sealer, &why, pending->diag));
   tc__rebuild_catalog(sealer);
-  if (!tc__catalog_takes_rows(sealer)) return TB_OK; /* told; the next start offers them */
+  if (!tc__catalog_takes_rows(sealer)) return TB_OK; /* reported; the next start offers them */
   return tc_catalog_pending(sealer->catalog, offer_row, pending, pending->diag);
 }
 

@@ -12,7 +12,7 @@
 
 enum {
   AT_ONCE = 64,   /* rows asked for at once */
-  TOLD_MAX = 4,   /* failures that a round tells of */
+  TOLD_MAX = 4,   /* failures that a round reports */
   SIZE_PART = 32, /* so small a part of a size may it be off before a round begins */
   SLICES_MAX = 10,
 };

@@ -80,7 +80,7 @@ static tb_rc begin_with(struct tc_sealer *sealer, struct tb_diag *diag) {
   return rc;
 }
 
-/* The catalog is a copy of what the metas say: whatever is wrong with it, it is made anew. */
+/* The catalog is a copy of what the metas say: whatever is wrong with it, it is rebuilt. */
 static tb_rc open_catalog(struct tc_sealer *sealer, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   int state_fd = sealer->opt.dirs->state;
@@ -158,7 +158,7 @@ static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   tc_reply_queue_unjoin(&stream->released);
   while (stream->recents != NULL) tc__recent_drop(stream, stream->recents);
   tb_map_fini(&stream->recent_of_gen);
-  /* Its bytes are in the log; recovery assembles the file anew. */
+  /* Its bytes are in the log; recovery assembles the file again. */
   if (stream->open != NULL && !stream->open->checkpointed)
     unlinkat(sealer->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
@@ -278,7 +278,7 @@ void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   struct tc__stream **at = &sealer->live;
 
   if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
-    return; /* nobody writes it; kept until the next start */
+    return; /* it has no writer; kept until the next start */
   while (*at != NULL && *at != stream) at = &(*at)->live_next;
   if (*at == stream) {
     *at = stream->live_next;

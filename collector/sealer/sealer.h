@@ -7,11 +7,11 @@
  * Recovery uses the same object on the starting thread, before tc_sealer_start(): it adds streams and
  * records as the log has them, and what was whole when the last run died is sealed by the thread.
  *
- * Memory    work items belong to the sealer once posted; RELEASED tells when records have left memory.
+ * Memory    work items belong to the sealer once posted; RELEASED says that records have left memory.
  * Threads   its own one after start; post() from the commit thread, take_settled() too.
  * Errors    a full disk holds the work back until there is space, a shortage of memory or descriptors for
- *           half a minute. After that it is told once by TC_REPLY_FAILED, as other write errors are at
- *           once, and the work is tried again as well: nothing durable is dropped.
+ *           half a minute. After that it is reported once by TC_REPLY_FAILED, as other write errors are at
+ * once, and the work is tried again as well: nothing durable is dropped.
  */
 #ifndef TC_SEALER_SEALER_H
 #define TC_SEALER_SEALER_H
@@ -29,7 +29,7 @@ enum tc_work_kind {
   TC_WORK_DETACHED,
   TC_WORK_COUNTERS,
   TC_WORK_RECORDS,
-  TC_WORK_ABANDON,    /* nobody writes the stream any more */
+  TC_WORK_ABANDON,    /* the stream has no writer any more */
   TC_WORK_CHECKPOINT, /* it holds much of the log */
   TC_WORK_GIVE_UP,    /* it holds too much of the log */
   TC_WORK_FORGET,     /* the stream table has dropped it */
@@ -54,7 +54,7 @@ struct tc_settled {
   unsigned char sha256[32];
   bool has_segment;
   uint64_t abandoned_gen;
-  struct tc_checkpoint *checkpoint; /* malloc, told instead of the rest; NULL: none */
+  struct tc_checkpoint *checkpoint; /* malloc, sent instead of the rest; NULL: none */
 };
 void tc_settled_free(struct tc_settled *settled); /* one on the heap */
 

@@ -119,7 +119,7 @@ static bool take_inbox(struct tc_sealer *sealer) {
 }
 
 static void answer_barriers(struct tc_sealer *sealer) {
-  tc__flush_live(sealer); /* who asks next sees the streams as they are now */
+  tc__flush_live(sealer); /* the next request sees the streams as they are now */
   while (sealer->barriers != NULL) {
     struct tc_work *work = sealer->barriers;
     struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
@@ -237,7 +237,7 @@ static void look_at_wait(struct tc_sealer *sealer) {
 }
 
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
- * credit for. Anything else is told, and tried again all the same. */
+ * credit for. Anything else is reported, and tried again all the same. */
 static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag) {
   if (rc == TB_OK) tc_wait_wrote(&sealer->wait);
   if (!tc_rc_is_short(rc)) sealer->short_mono_ns = 0;

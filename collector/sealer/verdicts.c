@@ -157,7 +157,7 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
   tb_map_init(map, mem, seed);
 }
 
-/* Whoever asks for it from here on reads it from the disk. Without this the archive of a busy collector
+/* A request for it from here on reads it from the disk. Without this the archive of a busy collector
  * would push everything else of its host out of the page cache, and each new segment would take pages
  * that are new to the machine: in a virtual one the dearest part of writing a file. */
 static void leave_page_cache(struct tc_sealer *sealer, const struct tc__verdict *item) {
@@ -175,7 +175,7 @@ static void leave_page_cache(struct tc_sealer *sealer, const struct tc__verdict 
 struct folders {
   int fds[FOLDERS_AT_ONCE];
   size_t n;
-  const struct tc__stream *stream; /* whose the last one is, of this day */
+  const struct tc__stream *stream; /* the stream of the last one of this day */
   char day[TC_DAY_BYTES];
 };
 

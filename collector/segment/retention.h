@@ -2,7 +2,7 @@
 /* What retention may take, and when: decisions without I/O, on clocks that are handed in.
  *
  * Segments go by age, by the archive's size, by free disk space and by their service's share, the oldest
- * first. Sizes hold at once; by age and service never more than a tenth of the archive's bytes go in a minute. Age is told by the wall clock; when
+ * first. Sizes hold at once; by age and service never more than a tenth of the archive's bytes go in a minute. Age is measured by the wall clock; when
  * that jumps more than an hour against the monotonic clock, age takes nothing for an hour.
  *
  * Threads   use each object from one thread at a time.

@@ -63,8 +63,8 @@ struct tc_segment {
   struct iovec queue[TC_SEGMENT_QUEUE];
   unsigned nqueue;
   uint64_t written;
-  uint64_t on_its_way; /* so much of it the kernel was told to write to the disk */
-  bool unsure;         /* a sync failed: nobody knows what of it the disk has */
+  uint64_t on_its_way; /* so much of it the kernel was asked to write to the disk */
+  bool unsure;         /* a sync failed: it is not known what of it the disk has */
 };
 
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
@@ -76,7 +76,7 @@ TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first
 TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex,
                                 const struct tc_segment_gen *now, uint32_t crc,
                                 struct tb_diag *diag, struct tc_segment **out);
-/* Closes the file; whoever renames or unlinks it did so before. */
+/* Closes the file; the one that renames or unlinks it did so before. */
 void tc_segment_free(struct tc_segment *segment);
 
 TB_MUST tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq,

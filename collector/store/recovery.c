@@ -386,7 +386,7 @@ static bool is_worth_keeping(const struct recovery *recovery, const char *name) 
   return false;
 }
 
-/* Files are rebuilt from the log, but for those a checkpoint told of: what the last run left half written
+/* Files are rebuilt from the log, but for those a checkpoint named: what the last run left half written
  * would be in the way. */
 static tb_rc remove_parts(const struct recovery *recovery, const struct tc_statedir *dirs,
                           struct tb_diag *diag) {

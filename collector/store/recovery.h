@@ -2,7 +2,7 @@
 /* What a start does before the threads run: reads the log (nothing is changed until all of it is read, and on the disk
  * as it was read), rebuilds the stream table, and replays into the sealer what no published segment holds yet.
  *
- * It may be killed anywhere and begun again: .part files are made anew each time, a segment that was
+ * It may be killed anywhere and begun again: .part files are made again each time, a segment that was
  * published without the log knowing is recognised by its meta.
  */
 #ifndef TC_STORE_RECOVERY_H

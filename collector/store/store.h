@@ -4,7 +4,7 @@
  *   loops ──submit──> commit thread (log, fdatasync) ──> segment thread (.part > .trace, meta, catalog)
  *     ^─────────────── tc_reply ────────┴──────────────────────┘
  *
- * The commit thread owns the stream table: who may write a stream, which seq is durable. The segment
+ * The commit thread owns the stream table: the writer of each stream, which seq is durable. The segment
  * thread owns the files of archive/ and open/ and the catalog. Neither knows sockets, TLS or ordering.
  *
  * Memory    a submitted message belongs to the store until its reply; record payloads are freed with

@@ -14,8 +14,8 @@
  *     u32 crc      CRC32C of all before, begun with the file's salt
  *     zeros up to a multiple of 8
  *
- * A file is named <lsn of its first byte, 16 hex digits>.wal and begins with a SNAPSHOT, whose first
- * payload bytes are the salt. What is committed together begins with a GROUP and ends, padded, at a
+ * A file is named <lsn of its first byte, 16 hex digits>.wal and begins with a SNAPSHOT; its first payload
+ * bytes are the salt. What is committed together begins with a GROUP and ends, padded, at a
  * multiple of 4 KiB in its file.
  */
 #ifndef TC_WAL_FORMAT_H

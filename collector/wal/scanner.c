@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each file is walked record by record; where a record does not validate, the walk looks for the next
  * place that does, 8 bytes at a time. A GROUP says up to which lsn the log was durable when it was
- * written: that is the proof that tells damage from a torn tail. */
+ * written: that is the proof that separates damage from a torn tail. */
 #include "collector/wal/scanner.h"
 
 #include <errno.h>

@@ -254,8 +254,8 @@ tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes
 }
 
 void tc_log_trim(struct tc_log *log, uint64_t lsn) {
-  /* The streams are known from the newest snapshot alone, and between two files nobody knows which of the older ones
-   * has it: the last may have been left empty. */
+  /* The streams are known from the newest snapshot alone, and between two files it is not known which of the
+   * older ones has it: the last may have been left empty. */
   if (log->fd >= 0) tc_log_files_trim(&log->files, lsn);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache SERVER CERTS [GETS]: a cache of pages that tells its own events, thousands a second, and what it holds.
+/* cache SERVER CERTS [GETS]: a cache of pages that traces its own events, thousands a second, and its content.
  *
  *   cc -pthread cache.c $(pkg-config --cflags --libs traceagent) -o cache
  *   cache @tracecollect-data/ready certs 100000
@@ -8,8 +8,8 @@
  *
  * A log would do for what happens now and then. Hits and misses come too often for that; so they are an experiment: two
  * numbers each. Evictions happen on the cache's own thread and under its lock: their numbers say in which order, whatever
- * the clocks of the cores say. Before the program ends it tells the whole cache as one blob, where an event for each page
- * would cost more than the cache itself. */
+ * the clocks of the cores say. Before the program ends it writes the whole cache as one blob, where an event
+ * for each page would cost more than the cache itself. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

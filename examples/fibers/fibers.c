@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fibers SERVER CERTS [ITEMS]: fibers of one thread, a pipeline of them, that tell who waits for whom, live.
+/* fibers SERVER CERTS [ITEMS]: fibers of one thread, a pipeline of them, that show which waits for which, live.
  *
  *   cc fibers.c $(pkg-config --cflags --libs traceagent) -o fibers
  *   fibers @tracecollect-data/ready certs 1000
  *   tracectl fetch --service fibers -o t.trace && go tool trace t.trace
  *
  * A source hands numbers to three squarers through a channel, these their squares to a sink through another. A channel
- * holds few: who finds it full or empty waits, and is woken by the one who made room or put something in. The scheduler
+ * holds few: a fiber that finds it full or empty waits, and is woken by the one that made room or put something in. The scheduler
  * is a queue of fibers that are ready; all that the agent needs to know is said in spawn(), run(), wait_for(), wake() and
  * in main_of(). */
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct queue {
 struct channel {
   unsigned long item[ROOM];
   unsigned first, count, senders;
-  struct queue full, empty; /* who waits because it is */
+  struct queue full, empty; /* it waits because the queue is */
 };
 
 static struct fiber fibers[FIBERS];
@@ -114,7 +114,7 @@ static void put(struct channel *c, unsigned long item) {
   wake(&c->empty);
 }
 
-/* False: it is empty, and nobody will put anything in again. */
+/* False: it is empty, and nothing will be put in again. */
 static bool take(struct channel *c, unsigned long *out) {
   while (c->count == 0) {
     if (c->senders == 0) return false;

@@ -77,7 +77,8 @@ static tb_rc take_blob(struct analysis *a, const struct to_event *ev, uint64_t i
   struct to_bytes bytes;
   tb_rc rc = to_blob_read(a->s, id, &diag, &bytes);
 
-  if (rc == TB_NOTFOUND) complain(a, &diag); /* one that is broken was told with its generation */
+  if (rc == TB_NOTFOUND)
+    complain(a, &diag); /* one that is broken was reported with its generation */
   if (rc != TB_OK) return tb_rc_class(rc) == TB_HOST ? rc : TB_OK;
   struct to_string name = to_blob_find(a->s, id)->substream->name;
   if (name.len == 10 && memcmp(name.data, "heap.spans", 10) == 0) return take_spans(a, ev, bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_runtime SERVER CERTS [ROUNDS]: a small runtime with a scheduler and a heap of its own tells its story, live.
+/* own_runtime SERVER CERTS [ROUNDS]: a small runtime with a scheduler and a heap of its own is traced, live.
  *
  *   cc own_runtime.c $(pkg-config --cflags --libs traceagent) -o own_runtime
  *   own_runtime @tracecollect-data/ready certs 200

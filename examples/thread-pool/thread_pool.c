@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_pool SERVER CERTS [JOBS]: a pool of threads that tells what it does, live.
+/* thread_pool SERVER CERTS [JOBS]: a pool of threads that traces what it does, live.
  *
  *   cc -pthread thread_pool.c $(pkg-config --cflags --libs traceagent) -o thread_pool
  *   thread_pool @tracecollect-data/ready certs 1000
@@ -42,7 +42,7 @@ static struct {
 
 static FILE *paper;
 
-/* Only what has to wait is told as waiting. */
+/* Only real waits are written as waits. */
 static void lock(pthread_mutex_t *mutex) {
   if (pthread_mutex_trylock(mutex) == 0) return;
   ta_wait_begin(TA_WAIT_MUTEX);

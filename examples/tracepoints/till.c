@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that tells what it does, to whoever looks on. Nobody does: each of its events is a load, a compare, and a
+/* A library that traces what it does, for any probe. None is attached: each of its events is a load, a compare, and a
  * branch that is not taken. */
 #include "till.h"
 

@@ -106,7 +106,7 @@ static void reply(uv_work_t *work, int status) {
   struct request *r = work->data;
 
   awake();
-  (void)status; /* nobody cancels work here */
+  (void)status; /* work is not cancelled here */
   ta_region_begin(names.reply, r->task);
   int n = snprintf(r->answer, sizeof r->answer, "%lu\n", r->primes);
   uv_buf_t buffer = uv_buf_init(r->answer, (unsigned)n);

@@ -31,7 +31,7 @@ struct analysis {
   size_t count;
 };
 
-/* The innermost function of the event's stack: who called for the unblocking. */
+/* The innermost function of the event's stack: the caller that unblocked it. */
 static void name_waker(const struct to_generation *gen, uint64_t stack, char *out,
                        size_t out_bytes) {
   struct to_stack_iter it;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each event meets one bit test; most are of no interest to anybody and cost about 1 ns. A slice is
+/* Each event meets one bit test; most concern no analysis and cost about 1 ns. A slice is
  * cut at the borders of the windows' slots, so that nothing below looks at the time for that. */
 #include "analysis/analysis.h"
 

@@ -142,7 +142,7 @@ struct to_report {
   struct to_stw_report stw;
 };
 
-/* What an analysis sees happen, for whoever wants to hear of it at once. */
+/* What an analysis sees happen, for a caller that wants it at once. */
 enum to_span_event {
   TO_SYSCALL_BLOCKED, /* a call has lost its P and goes on */
   TO_SYSCALL_LONG,    /* to_analyses_overdue() found it open */
@@ -167,9 +167,9 @@ struct to_watch {
   uint64_t events;  /* bits of enum tw_event below 64: these as they are, after the analyses */
   void (*event)(void *self, const struct to_generation *gen, const struct to_event *ev);
 };
-/* NULL: nobody watches any more. */
+/* NULL: the watch is off. */
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch);
-/* Tells the watch of calls that are open for at least age_ns, of each once. */
+/* Reports calls that are open for at least age_ns to the watch, each once. */
 void to_analyses_overdue(struct to_analyses *a, to_ns age_ns);
 
 /* At most rows_max rows in each list (blocked calls too), "other" not counted. */

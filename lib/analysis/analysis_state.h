@@ -76,7 +76,7 @@ struct to_stw {
 struct to_analyses {
   struct tb_mem *mem;
   struct to_analysis_config config;
-  struct to_watch watch; /* span NULL: nobody */
+  struct to_watch watch; /* span NULL: no thread */
   struct to_windows windows;
   struct to_stack_table stacks;
   struct to_syscall syscall;

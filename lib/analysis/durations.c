@@ -38,7 +38,7 @@ static tb_rc begin(struct to_durations *s, unsigned kind, uint64_t id, to_ns tim
   return TB_OK;
 }
 
-/* It is under way: how long, nobody says, unless we have seen it begin. */
+/* It is under way: how long is not known, unless we have seen it begin. */
 static tb_rc restate(struct to_durations *s, unsigned kind, uint64_t id) {
   uint64_t *value;
   bool fresh;

@@ -43,7 +43,7 @@ void to_durations_epoch(struct to_durations *d);
 TB_MUST tb_rc to_durations_event(struct to_durations *d, const struct to_event *ev,
                                  struct to_duration *out);
 
-/* What is under way now, and since when. False: it is not, or nobody has said so. range: not SYSCALL, which
+/* What is under way now, and since when. False: it is not, or the trace has not said so. range: not SYSCALL, which
  * is a state, nor REGION, of which a goroutine may have many. id: of the range's scope. */
 bool to_durations_state(const struct to_durations *d, int64_t goroutine, to_ns *out_since,
                         bool *out_lower_bound);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goroutines, threads and procs by id, each a small block of its own; the events' rules were checked by the
- * orderer, so what does not fit here (a goroutine nobody has heard of) is simply learnt. Since when a goroutine
+ * orderer, so what does not fit here (a goroutine that is not known yet) is simply added. Since when a goroutine
  * is in its state, and which ranges are under way, is left to analysis/durations.h. */
 #include "analysis/model.h"
 
@@ -43,7 +43,7 @@ struct to_model {
   struct to_durations durations;
   uint64_t gomaxprocs;
   uint64_t in_gen; /* the generation that has begun; TB_NO_GEN: none */
-  uint64_t gen;    /* whose reasons are kept */
+  uint64_t gen;    /* the generation of `reasons` */
   struct {
     uint64_t string;
     uint8_t reason;

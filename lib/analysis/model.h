@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduler as it stands after each event: who runs where, who waits for what and since when.
+/* The scheduler as it stands after each event: where each goroutine runs, what it waits for and since when.
  *
  *   static tb_rc events(void *self, const struct to_generation *gen, const struct to_event *ev, size_t n) {
  *     for (; n > 0; n--, ev++) {
@@ -19,7 +19,7 @@
  * Memory    from mem: about 150 bytes a live goroutine, 60 a thread, proc or range in progress, and labels.
  * Threads   use each object from one thread at a time.
  * Time      trace clock nanoseconds.
- * Errors    TB_BUDGET, TB_NOMEM: the model is behind from then on; to_model_epoch() starts anew.
+ * Errors    TB_BUDGET, TB_NOMEM: the model is behind from then on; to_model_epoch() starts again.
  */
 #ifndef TO_ANALYSIS_MODEL_H
 #define TO_ANALYSIS_MODEL_H
@@ -64,7 +64,7 @@ struct to_effects {
   bool ends;
   bool lower_bound;
   uint64_t lasted_ns;
-  bool syscall_blocked; /* with this event a call is known to block; told once a call */
+  bool syscall_blocked; /* with this event a call is known to block; reported once a call */
   struct to_blocked_syscall blocked;
   int64_t
       stolen_from; /* ProcSteal: the thread that had the proc; TO_NONE: none had, or other event */
@@ -77,8 +77,8 @@ struct to_effects {
    * a generation lies between the two, its experimental batches as well; what was kept of the one that
    * ends may be dropped. */
   uint64_t generation_begins, generation_ends;
-  /* Of a Sync and of a change: GOMAXPROCS from here on; 0: other event, or not said yet. The runtime says
-   * it anew soon after each generation's begin. */
+  /* Of a Sync and of a change: GOMAXPROCS from here on; 0: other event, or not said yet. The runtime says it
+   * again soon after each generation's begin. */
   uint64_t gomaxprocs;
   struct to_thread_change thread[TO_THREAD_CHANGES_MAX];
   unsigned threads; /* how many of them */

@@ -29,7 +29,7 @@ TB_MUST tb_rc to_range_times_new(struct tb_mem *mem, struct to_range_times **out
 void to_range_times_free(struct to_range_times *times); /* accepts NULL */
 /* A hole or a broken generation: what is active is not known any more. Sums stay. */
 void to_range_times_epoch(struct to_range_times *times);
-/* Sums begin anew; what is active goes on, and counts from here on. */
+/* Sums start again; what is active goes on, and counts from here on. */
 void to_range_times_clear(struct to_range_times *times);
 
 TB_MUST tb_rc to_range_times_event(struct to_range_times *times, const struct to_event *ev);

@@ -5,7 +5,7 @@
  * begins with its map's seed.
  *
  * A stack that was seen in another generation is recognised by its program counters alone, which the
- * generation has at hand. Frames without a counter (a C program may write such) are told apart by their text. */
+ * generation has at hand. Frames without a counter (a C program may write such) differ by their text. */
 #include "analysis/stack_table.h"
 #include "base/grow.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stop-the-world time: STWBegin to STWEnd on the goroutine that stopped the world.
  *
- * Time to stop, of that: the runtime writes STWBegin before it asks anybody to stop, every P that
- * runs answers with ProcStop, and those held by threads in system calls are taken by ProcSteal. So
+ * Time to stop, of that: the runtime writes STWBegin before it asks any P to stop, every P that runs answers
+ * with ProcStop, and those held by threads in system calls are taken by ProcSteal. So
  * the world stands at the first moment at which no P but the stopper's runs, and time to stop is
  * from the begin to there: what runtime/metrics calls /sched/pauses/stopping. It needs the number of
  * running Ps, which is known once the trace was seen to start ("start trace" is written with the
@@ -136,7 +136,7 @@ static void retire_whos(struct to_analyses *a, to_ns now) {
     tb_map_remove(&s->who_of, who_key(who->g, who->kind));
     struct to_stw_who freed = *who;
     *who = *last;
-    *last = freed; /* its series is used again by whoever comes next */
+    *last = freed; /* the next one uses its series again */
     if (who != last) *tb_map_find(&s->who_of, who_key(who->g, who->kind)) = i;
     s->whos--;
   }

@@ -5,8 +5,8 @@
  * lookup is one multiplication and, as a rule, one cache line. A call lost its P if it ends with
  * GoSyscallEndBlocked; before that we know it from the ProcSteal that names its thread or from the
  * ProcStop on it. It is counted where it ends, with the stack it began with. The status that each
- * generation repeats for a call that goes on changes nothing; the status of a call that nobody saw
- * begin opens one that is a lower bound.
+ * generation repeats for a call that goes on changes nothing; the status of a call whose begin was not seen
+ * opens one that is a lower bound.
  *
  * About 15 ns a call (begin and end), 1 ns for a P's stop; 48 bytes a thread, 80 a stack and tally. */
 #include <string.h>

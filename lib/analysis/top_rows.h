@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True if row a stands before row b; equal rows must be told apart (by number), else their order is
- * any. */
+/* True if row a stands before row b; equal rows must differ (by number), else their order is any. */
 typedef bool to_top_rows_fn(const void *rows, uint32_t a, uint32_t b);
 
 void to_top_rows(uint32_t *numbers, size_t n, to_top_rows_fn *before, const void *rows);

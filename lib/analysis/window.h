@@ -11,8 +11,8 @@
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots.
  * Threads   use each object from one thread at a time.
- * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken
- *           times) windows begin anew, and what is counted since ever stays.
+ * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times)
+ * windows start again, and the sums since the start stay.
  * Errors    TB_BUDGET, TB_NOMEM; nothing counted so far is lost.
  */
 #ifndef TO_ANALYSIS_WINDOW_H
@@ -66,8 +66,8 @@ static inline to_ns to_windows_border(const struct to_windows *w) {
 /* n events of a generation (0: none) were in the open slot, the last one at this time. */
 void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last);
 
-/* A span that ends in the open slot, in a series and in a histogram. Whoever needs both records
- * first, since that can fail. */
+/* A span that ends in the open slot, in a series and in a histogram. A caller that needs both records first,
+ * since that can fail. */
 static inline void to_windows_add(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
                                   uint32_t tag, bool lower_bound) {
   to_counters_add(&w->open, series, begin, end, tag, lower_bound);

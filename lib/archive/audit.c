@@ -247,7 +247,7 @@ static bool is_expired_now(const struct tc_archive_file *file) {
   return expired;
 }
 
-/* The segment remembered last has no trace. *out_whole: it is known why, or told; else the segment is left out. */
+/* The segment remembered last has no trace. *out_whole: the reason is known, or reported; else the segment is left out. */
 static void judge_missing(struct verify *verify, const struct tc_archive_file *file,
                           bool *out_whole) {
   struct segment *segment = &verify->segments[verify->nsegments - 1];
@@ -418,7 +418,7 @@ static tb_rc add_living(void *self, const struct tc_stream_row *row) {
 }
 
 /* Before the metas: they will have all that a stream's books say is settled. A catalog that cannot be read is
- * told when its rows are compared. */
+ * reported when its rows are compared. */
 static tb_rc read_living(struct verify *verify, int state_fd) {
   struct tc_catalog *catalog;
   struct tb_diag why = { 0 };

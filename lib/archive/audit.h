@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proves an archive: every meta's checksum, every trace against its meta (size, CRC32C, SHA-256, the
  * CRC32C of each generation), each stream's chain of SHA-256, the catalog's rows against the metas both
- * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of a
- * closed one produced is archived, expired or told as lost; what the agent of a living one had produced at its
+ * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of
+ * a closed one produced is archived, expired or reported as lost; what the agent of a living one had produced at its
  * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the archive service
  * of a running daemon both come here.
  *
@@ -36,7 +36,7 @@ struct tc_audited {
   uint64_t expired; /* of the segments: only their meta is left */
   uint64_t fresh;   /* left out: being published */
   struct tc_audited_accounting
-      closed;            /* streams that told at their end how much they had produced */
+      closed;            /* streams that reported at their end how much they had produced */
   uint64_t live_streams; /* connected, or waited for */
   struct tc_audited_accounting
       live; /* of these, streams that have books: see struct tc_stream_cut */
@@ -47,7 +47,7 @@ struct tc_audited {
 TB_MUST tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sink,
                        struct tb_diag *diag, struct tc_audited *out);
 
-/* Makes the catalog anew from the metas. */
+/* Rebuilds the catalog from the metas. */
 TB_MUST tb_rc tc_audit_rebuild(int state_fd, const struct tc_audit_sink *sink, struct tb_diag *diag,
                                uint64_t *out_segments);
 

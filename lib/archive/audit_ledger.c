@@ -125,7 +125,7 @@ static void join(struct tc_ledger_entry *sum, const struct tc_ledger_entry *entr
   sum->skipped |= entry->skipped;
 }
 
-/* One stream's books, and how many batches nobody knows the fate of. */
+/* One stream's accounting, and how many batches have an unknown fate. */
 struct page {
   const unsigned char *stream;
   struct tc_audited_accounting books;
@@ -189,7 +189,7 @@ static struct page page_of(const unsigned char stream[16], struct tc_sum produce
                         .damaged_records = kept->damaged_records };
 }
 
-/* An agent that tells more than it produced has nothing left: the sum will say so. */
+/* An agent that reports more than it produced has nothing left: the sum will say so. */
 static struct page living_page(const struct tc_ledger_live *live, const struct kept *kept) {
   const struct tc_stream_cut *cut = &live->cut;
   struct page page = page_of(live->stream, cut->produced, kept);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The books of an archive: of each stream what was produced, and where it went.
  *
- *     produced = archived + expired + lost                     of a stream whose end the agent told
- *     produced = archived + expired + lost + open + spooled    of a living one, at its last heartbeat
+ *     produced = archived + expired + lost of a stream whose end the agent reported produced = archived +
+ * expired + lost + open + spooled of a living one, at its last heartbeat
  *
- * in batches and in bytes. Where records were damaged in the collector's own log nobody knows how many
- * bytes they had: such a stream may lack as many batches as it lacks records.
+ * in batches and in bytes. Where records were damaged in the collector's own log their number of bytes is not
+ * known: such a stream may lack as many batches as it lacks records.
  *
  * Memory    one entry a meta, and one a living stream.
  * Threads   use each object from one thread at a time.
@@ -32,7 +32,7 @@ TB_MUST tb_rc tc_ledger_add(struct tc_ledger *ledger, const tc_meta *meta);
 /* A meta of this stream was not looked at: its sums mean nothing. */
 TB_MUST tb_rc tc_ledger_skip(struct tc_ledger *ledger, const unsigned char stream[16]);
 
-/* Tells each stream that does not add up; adds the others' sums to out. */
+/* Reports each stream that does not add up; adds the others' sums to out. */
 void tc_ledger_close(struct tc_ledger *ledger, void (*problem)(void *self, const char *text),
                      void *self, struct tc_audited *out);
 

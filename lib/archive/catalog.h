@@ -48,8 +48,8 @@ static inline void tc_sum_add(struct tc_sum *sum, struct tc_sum more) {
   sum->bytes += more.bytes;
 }
 
-/* A living stream's books at the last heartbeat whose records have all come: what records 1 to seq tell is
- * what the metas have of those up to settled_seq, and `open`, which the collector had beyond. */
+/* A living stream's books at the last heartbeat whose records have all come: records 1 to seq report what the
+ * metas have of those up to settled_seq, and `open`, which the collector had beyond. */
 struct tc_stream_cut {
   uint64_t seq, settled_seq; /* seq 0: none yet */
   struct tc_sum produced, reported, open;

@@ -33,7 +33,7 @@ struct tc_catalog_totals {
 TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag,
                                 struct tc_catalog_totals *out);
 
-/* catalog.stale: the catalog does not say all that the metas say, so the next start makes it anew. To be set, and with
+/* catalog.stale: the catalog does not say all that the metas say, so the next start rebuilds it. To be set, and with
  * `durable` to be on the disk, before that is so. */
 TB_MUST tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag);
 void tc_catalog_unmark_stale(int state_fd);
@@ -44,8 +44,8 @@ struct tc_rebuilt {
    * sound, expired traces that it did not take away. */
   uint64_t unread;
 };
-/* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a folder that
- * cannot be listed, is told to note and left out. A file that is no database is replaced. Where a meta says that its trace
+/* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a
+ * folder that cannot be listed, is passed to note and left out. A file that is no database is replaced. Where a meta says that its trace
  * has expired, and a crash kept it from being unlinked, it is unlinked now. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,

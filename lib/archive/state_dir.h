@@ -41,7 +41,7 @@ bool tc_day_valid(const char *text);
 
 /* What a failed call means: TB_NOSPACE, TB_QUOTA, TB_NOMEM, TB_NOFILES, TB_BUSY; else TB_IO. */
 tb_rc tc_errno_rc(int why);
-/* The disk has no room: somebody has to make some. */
+/* The disk has no room: one has to make some. */
 bool tc_rc_is_full(tb_rc rc);
 /* The system is short of something that it may have again in a moment; no file is to blame. */
 bool tc_rc_is_short(tb_rc rc);
@@ -51,7 +51,7 @@ tb_rc tc_read_rc(int why);
 /* A folder's entries but for "." and "..", in no order; dir_fd stays the caller's and where it was. `what` is the
  * folder's name in diag; errors are those of tc_errno_rc(). closedir() ends it. A name is lent until the next one. */
 TB_MUST tb_rc tc_dir_open(int dir_fd, const char *what, struct tb_diag *diag, DIR **out);
-/* NULL: there are no more. An error: there may be, and nobody knows how many. */
+/* NULL: there are no more. An error: there may be, and their number is not known. */
 TB_MUST tb_rc tc_dir_next(DIR *dir, const char *what, struct tb_diag *diag, const char **out_name);
 
 enum { TC_READ_TRIES = 4 }; /* of a place, before it counts as lost */

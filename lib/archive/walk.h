@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every file of archive/, by day, stream and name.
  *
- * A folder below archive/ that cannot be opened, or listed to its end, costs what was not seen in it: unread() is told,
- * and the walk goes on.
+ * A folder below archive/ that cannot be opened, or listed to its end, costs what was not seen in it: unread()
+ * is called, and the walk goes on.
  *
  * Errors    TB_NOMEM; those of tc_errno_rc() for archive/ itself, and without unread() for what lies below it; what the
  *           callback answers.

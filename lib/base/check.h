@@ -3,8 +3,8 @@
  *
  *   if (!TB_CHECK(mem->bytes >= bytes)) return TB_BUDGET;
  *
- * On a thread with a keeper a failed check is noted there and its caller backs out; whoever set the
- * keeper turns itself off. On any other thread it says where and aborts.
+ * On a thread with a keeper a failed check is noted there and its caller backs out; the owner of the keeper
+ * turns itself off. On any other thread it says where and aborts.
  *
  * Memory    the keeper is the caller's and outlives its use.
  * Threads   any; a keeper may serve several at once.

@@ -29,7 +29,7 @@ static inline unsigned tb_cpu(void) {
   return found != 0 ? found : tb_cpu_find();
 }
 
-/* PDEP and PEXT are there (BMI2), and fast: AMD's processors before Zen 3 take a hundred cycles. To tell these takes CPUID. */
+/* PDEP and PEXT are there (BMI2), and fast: AMD's processors before Zen 3 take a hundred cycles. Only CPUID says so. */
 static inline bool tb_cpu_deposits(void) {
   unsigned found = atomic_load_explicit(&tb_cpu_deposit_found, memory_order_relaxed);
 

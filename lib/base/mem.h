@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-/* Like realloc with the old size told: old_bytes 0 takes, new_bytes 0 gives back (and answers NULL).
+/* Like realloc, which also gets the old size: old_bytes 0 takes, new_bytes 0 gives back (and answers NULL).
  * NULL for new_bytes > 0 means refused, the old block stays. Blocks are aligned to 16. */
 typedef void *tb_mem_resize_fn(void *self, void *block, size_t old_bytes, size_t new_bytes);
 

@@ -187,7 +187,7 @@ tb_rc tc__config_fail(struct tb_diag *diag, struct tc__place at, const char *key
   vsnprintf(reason, sizeof reason, fmt, args);
   va_end(args);
   if (at.line != 0) snprintf(line, sizeof line, ":%zu", at.line);
-  /* The end of a long path tells more than its beginning, and the reason must fit behind it. */
+  /* The end of a long path says more than its beginning, and the reason must fit behind it. */
   return tb_fail(diag, TB_BROKEN, "%s%s%s: %s%s%s", n > 60 ? "..." : "",
                  at.file + (n > 60 ? n - 57 : 0), line, key, *key != '\0' ? ": " : "", reason);
 }

@@ -19,7 +19,7 @@
 
 #include "base/result.h"
 
-/* Numbers are atomic, since a reload changes them under whoever reads them; texts change at no reload. */
+/* Numbers are atomic, since a reload changes them while threads read them; texts change at no reload. */
 #define TC_FIELD_STRING char *
 #define TC_FIELD_URLS   char * /* lib/config/url_list.h */
 #define TC_FIELD_COUNT  _Atomic uint64_t
@@ -53,7 +53,7 @@ void tc_config_print_default(FILE *to); /* commented YAML that loads back to the
 void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
                       void (*changed)(void *self, const char *key, bool applied), void *self);
 
-/* The table as data, for whoever prints or walks it. */
+/* The table as data, to print or walk it. */
 enum tc_config_type {
   TC_TYPE_STRING,
   TC_TYPE_URLS,

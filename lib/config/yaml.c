@@ -80,7 +80,7 @@ static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct
   return tc__config_assign(l->config, key, list, at, l->diag);
 }
 
-/* The current event is the value of `name`, whose own place is at. */
+/* The current event is the value of `name`; the key itself stands at `at`. */
 static tb_rc take_value(struct loader *l, const char *name, struct tc__place at) {
   const struct tc_config_key *key = tc__config_find(name);
 

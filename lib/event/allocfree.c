@@ -37,7 +37,7 @@ static tb_rc add_type(struct to_allocfree *af, const struct to_heap_type *type) 
 
   TB_TRY(TB_MEM_GROW(af->mem, af->type, af->room, af->types));
   TB_TRY(tb_map_put(&af->by_id, type->id, &place, &fresh));
-  if (!fresh) return TB_OK; /* the first of two wins, as nobody ought to write two */
+  if (!fresh) return TB_OK; /* the first of two wins; a program should not write two */
   *place = af->types;
   af->type[af->types++] = *type;
   return TB_OK;

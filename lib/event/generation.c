@@ -8,7 +8,7 @@
 #include "wire/sections.h"
 
 enum {
-  /* Four batches would be above what allocators keep: mapped anew for each reader. */
+  /* Four batches would be above what allocators keep: mapped again for each reader. */
   BYTES_CHUNK = 3 * (TW_BATCH_BYTES_MAX + 256),
   BATCHES_CHUNK = 8 << 10,
   EXTRA_CHUNK = 4 << 10

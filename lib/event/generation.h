@@ -32,7 +32,7 @@ struct to_stack_iter {
 uint64_t to_generation_number(const struct to_generation *gen);
 unsigned to_generation_version(const struct to_generation *gen); /* 22, 23, 25 or 26 */
 /* When its earliest batch was begun, on the trace clock: no event of it is earlier. Of a trace's first
- * generation it is the start of the trace (trace/survey.h tells it before anything is ordered). */
+ * generation it is the start of the trace (trace/survey.h has it before anything is ordered). */
 to_ns to_generation_start(const struct to_generation *gen);
 
 /* True and *out for an id of the table (id 0 is the empty string), false for an unknown one. */
@@ -81,8 +81,8 @@ struct to_experimental {
 size_t to_generation_experimental(const struct to_generation *gen,
                                   const struct to_experimental **out);
 
-/* What an event of this type is: of the program's own experiments, too (wire/experiments.h), whose numbers mean
- * nothing in another generation. NULL for gen serves where an event belongs to none. */
+/* What an event of this type is: of the program's own experiments, too (wire/experiments.h); their numbers
+ * mean nothing in another generation. NULL for gen serves where an event belongs to none. */
 const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_t type);
 /* Types of its arguments as they are ordered: to_event_args() (event/event.h) for any event. */
 unsigned to_generation_args(const struct to_generation *gen, uint8_t type, enum tw_arg_type out[4]);

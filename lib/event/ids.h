@@ -15,7 +15,7 @@ struct to_ids {
   uint32_t *dense; /* position + 1; 0: absent */
   size_t dense_len;
   struct tb_map
-      sparse; /* ids from dense_len on; of those that the array has reached since, too, but nobody asks */
+      sparse; /* ids from dense_len on; of those that the array has reached since, too, but they are not read */
   size_t count;
   uint64_t all_below; /* after to__ids_settle(): every id from 1 to all_below - 1 is present */
 };

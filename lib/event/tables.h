@@ -69,7 +69,7 @@ struct to_generation {
   struct to_vec samples;              /* struct to_sample */
   struct to_vec sample_times;         /* struct to_heap_entry, sorted */
   struct to_vec experimental;         /* struct to_experimental */
-  struct tw_experiments *experiments; /* what they are; NULL: never told */
+  struct tw_experiments *experiments; /* what they are; NULL: not said */
   struct to_vec extra_strings;        /* struct to_string in `extra` */
   struct tb_map extra_by_hash;
   struct tb_arena extra;

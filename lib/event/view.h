@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ordered event means: its kind, whose state it changes, the range or metric it speaks of.
+/* What an ordered event means: its kind, the resource that changes its state, the range or metric.
  *
  * The words are those of Go's public reader; a program that reads Go's documentation finds them here.
  * Names, numbers and meaning of kinds, states, ranges and reasons never change (requirement I21), new
@@ -93,7 +93,7 @@ struct to_range_info {
   uint8_t begin;                  /* enum tw_event */
   const char *name;               /* in Go's reader */
   const char *id;                 /* canonical */
-  enum to_resource scope, effect; /* whose it is; what it holds up */
+  enum to_resource scope, effect; /* scope; what it holds up */
   const char *about;
 };
 const struct to_range_info *to_range_info(enum to_range_kind kind);

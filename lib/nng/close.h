@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nng_close() that ends. nng before 1.8 may wait in it for ever for a connection that was just ending (its issues 1543
- * and 1813; Debian 12 has 1.5.2), and who closes is on the way out and has nobody to save it.
+ * and 1813; Debian 12 has 1.5.2), and the caller that closes is on the way out and has nothing to save.
  *
  * Threads   any; one of its own meanwhile.
  */

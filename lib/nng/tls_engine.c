@@ -39,7 +39,7 @@ struct tc_nng_tls {
 /* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_nng_tls *all_terms;
-/* Whom nng does not name: peers of our listeners whose handshake is done, of all terms. */
+/* A peer that nng does not name: peers of our listeners whose handshake is done, of all terms. */
 static nng_tls_engine_conn *verified_conns;
 static unsigned last_number;
 static BIO_METHOD *wire_method;
@@ -188,8 +188,8 @@ static bool expect_host(SSL *ssl, const char *host) {
   return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-/* --- whose pipe it is --------------------------------------------------------------------------
- * nng tells neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that
+/* --- finding the pipe --------------------------------------------------------------------------- nng gives
+ * neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that
  * it asks its connection, on the asker's thread, is whether it is verified: so the connection notes who it
  * is. */
 
@@ -387,8 +387,8 @@ static int failed(nng_tls_engine_conn *conn, int answer) {
   }
 }
 
-/* nng closes a connection whose handshake has failed at once, with what it has not sent yet: the alert that tells the
- * peer why. So we fail when we are called again, which nng does when that is sent. */
+/* nng closes a connection whose handshake has failed at once, with what it has not sent yet: the alert that
+ * gives the peer the reason. So we fail when we are called again, which nng does when that is sent. */
 static int conn_handshake(nng_tls_engine_conn *conn) {
   BIO *wire = SSL_get_wbio(conn->ssl);
   uint64_t written = BIO_number_written(wire);

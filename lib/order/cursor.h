@@ -109,7 +109,7 @@ slow:;
   return rc;
 }
 
-/* Puts the cursor before the first event of the lane. */
+/* Puts the cursor before the thread's first event. */
 TB_MUST tb_rc to__cursor_begin(struct to_order *order, struct to_thread *t,
                                const struct to_thread_batches *batches);
 /* Where the thread's next event begins, as offset in the trace. */

@@ -125,7 +125,7 @@ static tb_rc take_fault(const struct into *to) {
   fault.gen = to->gen->number;
   builder->headless = builder->version == 0 || !builder->split.header_done;
   if (!builder->headless && builder->version < 26 && to->gen->number != 0) {
-    /* Perhaps only the next generation's first batch: this one is told whole before. */
+    /* Perhaps only the next generation's first batch: this one is delivered whole before. */
     builder->late_rc = fault.rc;
     builder->late_diag = fault;
     return generation_ready(to);

@@ -24,7 +24,7 @@ struct to_builder {
   bool
       headless; /* the fault stands before the end of the header: Go's reader says no Sync before it */
   unsigned version; /* 0: no header yet */
-  tb_rc late_rc;    /* a fault after this generation, told when that has been taken */
+  tb_rc late_rc;    /* a fault after this generation, reported when that has been taken */
   struct tb_diag late_diag;
   struct tw_split split;
 

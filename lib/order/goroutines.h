@@ -37,7 +37,7 @@ struct to_goroutines {
   uint64_t factor; /* odd */
   size_t count;
   struct to_g_block *roomy; /* blocks with places left, the next to use first */
-  size_t empty;             /* of them: nobody in */
+  size_t empty;             /* of them: it is empty */
   struct to_g *few[TO_G_BUCKETS_MIN];
 };
 

@@ -416,7 +416,7 @@ static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
   return nobody_can_go_on(order, to__frontier_at(order, 0), n);
 }
 
-/* The same while some threads are parked: one step, and whom it wakes. */
+/* The same while some threads are parked: one step, and the threads that it wakes. */
 static __attribute__((noinline)) tb_rc advance_among_parked(struct to_order *order) {
   struct to_thread *first = to__parked_first(order), *t = to__frontier_at(order, 0);
 

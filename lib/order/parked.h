@@ -31,7 +31,7 @@ void to__parked_clear(struct to_parked *parked);
 /* The thread at the root of the frontier has tried its event too early: it leaves. */
 TB_MUST tb_rc to__park(struct to_order *order);
 struct to_touched to__touched_by(const struct to_order *order, const struct to_thread *t);
-/* After a step: whoever can go on now is back in the frontier. */
+/* After a step: threads that can go on now are back in the frontier. */
 void to__parked_wake(struct to_order *order, const struct to_touched *touched);
 
 /* The earliest of them; there is one. */

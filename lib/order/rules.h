@@ -69,7 +69,7 @@ TO_HOT struct to_event *stage(struct to_step *s) {
   return stage_as(s, s->type, s->t->id, s->t->p->id, s->t->g->id);
 }
 
-/* Sequence numbers follow one by one within a generation; a status starts them anew. */
+/* Sequence numbers follow one by one within a generation; a status starts them again. */
 TO_HOT bool follows(const struct to_order *o, uint64_t seq, uint64_t last_gen, uint64_t last_seq) {
   return last_gen == o->gen_number && seq == last_seq + 1;
 }
@@ -109,7 +109,7 @@ TO_HOT tb_rc check_current_g(struct to_order *o, struct to_step *s, enum tw_go_s
                    status == TW_GO_RUNNING ? "running" : "in a system call");
 }
 
-/* At the start of a generation open ranges are told again: in the first one that is news, later it
+/* At the start of a generation open ranges are restated: in the first one that is news, later it
  * must be known. */
 TO_HOT tb_rc restate_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
                            uint8_t type) {

@@ -6,7 +6,7 @@
 #include "order/rules.h"
 
 /* Begin and end of a cycle stand on any thread: their numbers, one row, keep them apart. In the first
- * generation a cycle may be told as under way, once. */
+ * generation a cycle may be stated as under way, once. */
 TO_HOT tb_rc ready_gc_active(struct to_order *o, struct to_step *s) {
   return is_first_gen(o) || s->arg[0] == o->gc_seq + 1 ? TB_OK : TB_AGAIN;
 }

@@ -112,7 +112,7 @@ TO_HOT tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* The proc's sequence number tells apart two system calls it might be stolen out of. */
+/* The proc's sequence number separates two system calls it might be stolen out of. */
 TO_HOT tb_rc apply_syscall_begin(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
 
@@ -156,8 +156,8 @@ TO_HOT tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* The C thread leaves Go. Its proc, if it has one, is told as stolen at once: the thread's id may come
- * again for another thread, who then could steal it from itself. */
+/* The C thread leaves Go. Its proc, if it has one, is stolen at once: the thread's id may come again for
+ * another thread, which then could steal it from itself. */
 TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
   bool with_p = has_p(s->t);
@@ -181,7 +181,7 @@ TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* A goroutine in a system call, told from elsewhere: it sits on a thread that slept all generation. */
+/* A goroutine in a system call, stated from elsewhere: it sits on a thread that slept all generation. */
 TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struct to_g *g,
                                     int64_t id, int64_t *out_g) {
   struct to_thread *t;
@@ -201,7 +201,7 @@ TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struc
   return TB_OK;
 }
 
-/* The first mention of a goroutine in a generation; its sequence starts anew. */
+/* The first mention of a goroutine in a generation; its sequence starts again. */
 TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0], on = (int64_t)s->arg[1];
   uint8_t status = (uint8_t)s->arg[2], old_state;

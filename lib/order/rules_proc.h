@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Procs: who holds them, and how they are lost in system calls. */
+/* Procs: their holders, and how they are lost in system calls. */
 #ifndef TO_ORDER_RULES_PROC_H
 #define TO_ORDER_RULES_PROC_H
 
@@ -51,7 +51,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
   struct to_thread *victim = s->t;
 
   if (p->status == TW_PROC_SYSCALL_ABANDONED) {
-    victim = NULL; /* its thread may have moved on: nobody to take it from */
+    victim = NULL; /* its thread may have moved on: no thread to take it from */
   } else if (victim_id != s->t->id) {
     victim = to__thread_find(o, victim_id);
     if (victim == NULL || !victim->exists)
@@ -74,7 +74,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
 tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p *p,
                       struct to_thread **out);
 
-/* The first mention of a proc in a generation; its sequence starts anew. */
+/* The first mention of a proc in a generation; its sequence starts again. */
 TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0];
   uint8_t status = (uint8_t)s->arg[1], reported = status, old_state;
@@ -88,8 +88,8 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
     TB_TRY(to__p_begin(o, id, status, &p));
     old_state = is_first_gen(o) ? TO_PROC_UNDETERMINED : TO_PROC_NOT_EXIST;
   } else if (status == TW_PROC_SYSCALL_ABANDONED && p->status == TW_PROC_SYSCALL) {
-    /* The writer did not know the thread any more, but we do: nothing is lost. The event is told
-     * where the proc is, not where its thief runs. */
+    /* The writer did not know the thread any more, but we do: nothing is lost. The event is delivered where
+     * the proc is, not where its thief runs. */
     struct to_thread *found;
     TB_TRY(to__proc_holder(o, s->t, p, &found));
     holder = found;

@@ -144,7 +144,7 @@ struct to_order {
   struct to_names names; /* of tasks and regions */
   uint64_t gc_seq;
   enum to_gc gc;
-  struct tb_map sequences[TW_SEQUENCES_MAX]; /* whose -> its last number in this generation */
+  struct tb_map sequences[TW_SEQUENCES_MAX]; /* thread -> its last number in this generation */
 
   /* The frontier: a min-heap by time of the threads that have events left; behind it, at the end of
    * time, some places without thread. */
@@ -249,7 +249,7 @@ TO_HOT struct to_p *to__p_find(struct to_order *order, int64_t id) {
 struct to_thread *to__thread_find(struct to_order *order, int64_t id);
 TB_MUST tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **out);
 
-/* The thread has none. (no_g is never given back: whom it is bound to is not counted.) */
+/* The thread has none. (no_g is never given back: the object it is bound to is not counted.) */
 TO_HOT void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g *g) {
   g->bound++;
   t->g = g;

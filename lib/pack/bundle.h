@@ -21,7 +21,7 @@
 #include "event/allocfree.h"
 #include "event/generation.h"
 
-/* Whose events. */
+/* The stream of the events. */
 struct tp_bundle_about {
   const unsigned char *stream; /* 16 bytes */
   const char *service, *instance;
@@ -31,7 +31,7 @@ struct tp_bundle_about {
 
 struct tp_bundle {
   struct tb_mem *mem;
-  struct tb_buf tables; /* whose they are; strings, frames, stacks and types as they come up */
+  struct tb_buf tables; /* their stream; strings, frames, stacks and types as they come up */
   struct tb_buf events;
   struct tb_map strings; /* by where the text stands: index */
   struct tb_map frames;  /* by program counter */

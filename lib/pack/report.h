@@ -11,7 +11,7 @@
 #include "analysis/analysis.h"
 #include "base/buf.h"
 
-/* Whose figures these are; zeroed fields stay empty. */
+/* The stream of these figures; zeroed fields stay empty. */
 struct tp_report_about {
   const unsigned char *stream; /* 16 bytes */
   const char *service, *instance;

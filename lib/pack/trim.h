@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report cut to the rows that somebody wants to see. */
+/* A report cut to the rows that a user wants to see. */
 #ifndef TP_PACK_TRIM_H
 #define TP_PACK_TRIM_H
 
 #include "proto/report.pb-c.h"
 
-enum { TP_REPORT_ROWS_SHOWN = 20 }; /* where nobody says otherwise */
+enum { TP_REPORT_ROWS_SHOWN = 20 }; /* unless the caller says otherwise */
 
 /* Cuts each list to rows (0: none is cut), the rest of stacks and stoppers summed in "other". */
 void tp_report_trim(Tracecollect__V1__StreamReport *report, size_t rows);

@@ -56,8 +56,8 @@ TB_MUST tb_rc tc_certs_require(const char *dir, struct tb_diag *diag);
 TB_MUST tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name, long days,
                            struct tb_diag *diag, char out_name[TC_CERT_NAME_MAX + 1]);
 
-/* NAME.pem anew, from now on so many days (0: as above): the same names, and the same key unless new_key. The old
- * one is kept as NAME.SERIAL.pem, and stays valid. "ca" renews the authority itself, whose certificates stay valid.
+/* NAME.pem again, valid from now for so many days (0: as above): the same names, and the same key unless new_key. The old
+ * one is kept as NAME.SERIAL.pem, and stays valid. "ca" renews the authority itself; its certificates stay valid.
  * TB_REFUSED: it was revoked, and the key would be the same. */
 TB_MUST tb_rc tc_certs_renew(const char *dir, const char *name, long days, bool new_key,
                              struct tb_diag *diag);

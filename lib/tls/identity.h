@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a certificate names: exactly one SAN URI, tracecollect:ROLE/NAME. Common names are never
+/* The subject of a certificate: exactly one SAN URI, tracecollect:ROLE/NAME. Common names are never
  * looked at.
  *
  * Errors    TB_REFUSED with the reason in diag.

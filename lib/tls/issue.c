@@ -287,7 +287,7 @@ tb_rc tc__certs_authority(int dir_fd, const char *dir, long days, struct tb_diag
   unsigned char random[4];
   char common_name[40];
 
-  /* Authorities of several folders are told apart by name in error messages. */
+  /* Error messages distinguish authorities of several folders by name. */
   if (RAND_bytes(random, sizeof random) != 1) return tc__draft_fail(&d, "ca.key");
   snprintf(common_name, sizeof common_name, "private CA %02x%02x%02x%02x", random[0], random[1],
            random[2], random[3]);

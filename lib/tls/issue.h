@@ -40,7 +40,7 @@ TB_MUST tb_rc tc__draft_write(struct tc__draft *d, const char *file, enum tc__pe
 
 /* The certificate in a file of dir. */
 TB_MUST tb_rc tc__draft_read(struct tc__draft *d, const char *file, X509 **out);
-/* It is of the authority, whose key signed it. */
+/* It belongs to the authority; that one's key signed it. */
 bool tc__draft_is_ours(const struct tc__draft *d, X509 *cert);
 /* The authority's list so far; list stays NULL where there is none. */
 TB_MUST tb_rc tc__draft_list(struct tc__draft *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kept generation is a reader that holds it (TO_READER_HOLD) and a copy of its events. Both take their
- * memory through an allocator of ours, which lets the oldest go when the room is used up: so nobody has to
- * know beforehand how much a generation will want. Each has a counter of its own, as one of them may be
+ * memory through an allocator of ours, which lets the oldest go when the room is used up: so the room that a
+ * generation wants need not be known beforehand. Each has a counter of its own, as one of them may be
  * let go of while another's is in the middle of a request. */
 #include "trace/cache.h"
 #include "base/grow.h"
@@ -26,7 +26,7 @@ struct to_cache {
   const unsigned char *trace;
   size_t header, n, kept;
   uint64_t clock;
-  struct kept *loading; /* whose events come; NULL: none */
+  struct kept *loading; /* the one that is being loaded; NULL: none */
   struct kept at[];
 };
 
@@ -130,7 +130,7 @@ static tb_rc order(const struct to_cache *cache, struct kept *k, struct tb_diag 
   return rc;
 }
 
-/* Room for events that did not come is of no use to anybody. */
+/* Room for events that did not come is of no use. */
 static tb_rc trim(struct kept *k) {
   void *block = k->events;
 

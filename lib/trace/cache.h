@@ -7,8 +7,8 @@
  *     to_cache_return(cache, i);
  *   }
  *
- * Whoever pages through a trace, forth and back, asks for the generation at hand and its neighbours; where
- * room is short, the one that was asked for longest ago and that nobody has borrowed goes, tables and all.
+ * A caller that pages through a trace, forth and back, borrows the generation at hand and its neighbours; where
+ * room is short, the one that was borrowed longest ago and is not borrowed now goes, tables and all.
  * Where the first event matters more than all of them, pull the part instead (trace/pull.h, to_part).
  *
  * A generation is ordered as a trace of its own: what it restates of the goroutines before it comes out of

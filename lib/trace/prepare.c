@@ -62,7 +62,7 @@ static tb_rc settle(struct to_prepare *prepare, tb_rc rc) {
   if (rc == TB_OK) return TB_OK;
   if (rc == TB_AGAIN && prepare->frames) {
     tb_rc frames_rc = to__frames_make(&p->gen);
-    (void)frames_rc; /* kept there, and told when a stack is asked for */
+    (void)frames_rc; /* kept there, and reported when a stack is read */
   }
   p->rc = rc;
   p->diag = prepare->diag;

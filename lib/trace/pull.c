@@ -20,7 +20,7 @@ struct to_pull {
   size_t bytes_left;
   bool ended;   /* the source has no more */
   bool to_run;  /* the reader has more of the generation */
-  tb_rc failed; /* told once the events before it are */
+  tb_rc failed; /* reported once the events before it are */
   size_t next, count;
   const struct to_generation *gen[ROOM];
   struct to_event event[ROOM];

@@ -191,7 +191,7 @@ tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   if (reader->phase != ORDERING) return TB_OK;
   if (reader->held) return next_generation(reader);
   if (!reader->order_begun) {
-    /* Why it fails is told when a stack is asked for, if one is. */
+    /* Its reason is reported when a stack is read, if one is. */
     if ((reader->flags & TO_READER_FRAMES) &&
         to__frames_make_some(reader->gen, FRAMES_A_RUN) == TB_AGAIN)
       return TB_AGAIN;

@@ -75,8 +75,8 @@ TB_MUST tb_rc to_reader_read(struct to_reader *reader, const void *bytes, size_t
 
 /* For a live stream whose generations come one by one (the collector reads each from its own segment
  * file): the ordering state goes on from one file to the next. begin() takes the next file's bytes
- * from its header on; the header must be the same version. After a hole use epoch() first: ordering
- * starts anew, as in a fresh trace. Neither delivers a final Sync; both are answered TB_OK after an
+ * from its header on; the header must be the same version. After a hole use epoch() first: ordering starts
+ * again, as in a fresh trace. Neither delivers a final Sync; both are answered TB_OK after an
  * error too, and clear it. After an error, or in the middle of a generation, begin() begins an epoch by itself. */
 TB_MUST tb_rc to_reader_begin(struct to_reader *reader);
 void to_reader_epoch(struct to_reader *reader);

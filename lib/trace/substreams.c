@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces are hung on their blob as they come. Most come in order, one after the other, and a blob is then known
- * to be whole by counting; only where they do not, they are sorted once all are there. Joining waits until
- * somebody asks: what nobody reads is not copied. */
+ * to be whole by counting; only where they do not, they are sorted once all are there. Joining waits for the
+ * first read: what is not read is not copied. */
 #include "trace/substreams.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ struct blob {
   uint64_t from, to; /* which bytes of it; of TWO_SIZES both sizes */
   int64_t thread;    /* where it shows */
   uint64_t offset;
-  const unsigned char *joined; /* NULL: nobody has asked */
+  const unsigned char *joined; /* NULL: not read yet */
 };
 
 struct stream {
@@ -46,7 +46,7 @@ struct to_substreams {
   struct tb_mem *mem;
   struct to_fault_sink sink;
   uint64_t gen, faults;
-  struct tb_diag diag; /* of what is being told */
+  struct tb_diag diag; /* of the one being reported */
   struct tb_arena parts, joined;
   struct tb_map by_id; /* struct blob */
   struct stream stream[TO_SUBSTREAMS_MAX];
@@ -119,7 +119,7 @@ static tb_rc say_fault(const struct to_substreams *s, const struct blob *b, stru
   return TB_OK;
 }
 
-/* The first fault of a blob is the one that is told. */
+/* The first fault of a blob is the one that is reported. */
 static void set_fault(struct to_substreams *s, struct blob *b, enum fault fault, uint64_t from,
                       uint64_t to, const struct to_experimental *batch, const unsigned char *pos) {
   if (b->fault != WHOLE) return;

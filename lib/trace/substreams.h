@@ -10,8 +10,8 @@
  * never mixed with another one's.
  *
  * Nothing that a trace says is believed: a blob is given out when each of its bytes has come exactly once. What
- * cannot be read is told to the fault sink and passed over; it does not break the trace, of which these bytes
- * are no part for Go's reader. A batch without our header is no fault either, but somebody else's.
+ * cannot be read is reported to the fault sink and passed over; it does not break the trace, of which these bytes
+ * are no part for Go's reader. A batch without our header is no fault either, it belongs to another writer.
  *
  * Memory    from mem: 48 bytes a piece, 112 a blob and its place in a hash map. A blob of several pieces is joined
  *           when it is read: memory is bounded by what has come, whatever sizes it claims.
@@ -55,7 +55,7 @@ struct to_blob {
 /* Hears where something cannot be read and why; lent for the call. */
 struct to_fault_sink {
   void *self;
-  void (*fault)(void *self, const struct tb_diag *fault); /* NULL: nobody listens */
+  void (*fault)(void *self, const struct tb_diag *fault); /* NULL: there is no sink */
 };
 
 struct to_substreams;

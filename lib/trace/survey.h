@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace is, found out before it is read in order: version, start, what it can tell, how many events.
+/* What a trace is, found out before it is read in order: version, start, contents, number of events.
  *
  * A look at its first megabyte is enough for a progress bar: the count is an estimate then, in proportion
  * to what was looked at. A look at all of it counts. Only what stands in the bytes is counted: a coroutine

@@ -5,7 +5,7 @@
  * bytes) batch  = 1 | 49 experiment, then varints generation, thread, time, size, then size bytes
  *
  * Memory    batch bytes are borrowed.
- * Errors    TB_AGAIN: more bytes are needed to tell. TB_BROKEN, TB_UNSUPPORTED: see diag's text
+ * Errors    TB_AGAIN: more bytes are needed to decide. TB_BROKEN, TB_UNSUPPORTED: see diag's text
  *           (the caller fills in the place).
  */
 #ifndef TW_BATCH_H

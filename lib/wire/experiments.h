@@ -7,8 +7,8 @@
  *
  * An argument is name(_type)?, and its type one of string, g, stack, value, seq, m, p, task, pstatus, gstatus; without
  * one, it is a value. ctx is MPG (without it), MP, M or any. An argument X_seq puts the events in order: of those that
- * have it, number 1 of X comes before number 2, whatever the clocks say. If the event has an argument X, or X_type, that
- * tells which X; else there is one X in the experiment. Numbers begin with 1 in each generation.
+ * have it, number 1 of X comes before number 2, whatever the clocks say. If the event has an argument X, or
+ * X_type, that names the X; else there is one X in the experiment. Numbers begin with 1 in each generation.
  *
  * In a trace every experiment and event also has its number (id=2, id=137), and the text stands in experimental batches
  * of experiment TW_EXPERIMENT_SPECS, after the line TW_EXPERIMENTS_MAGIC, in each generation that has such events: a
@@ -51,7 +51,7 @@ struct tw_own_event {
   uint8_t context;     /* enum tw_context */
   uint8_t sequence;    /* index, if it has one */
   int8_t seq_arg;      /* which argument is the sequence number; -1: it has none */
-  int8_t of_arg;       /* which one tells whose; -1: there is but one */
+  int8_t of_arg;       /* which one names it; -1: there is but one */
 };
 
 struct tw_experiments {

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "wire/block.h"
 
-/* A string id of one byte can be told to be above the largest so far, one of two bytes by its second. */
+/* A string id of one byte can be compared with the largest so far directly, one of two bytes by its second. */
 enum { ONE_BYTE_END = 1 << 7, TWO_BYTES_END = 1 << 14 };
 
 /* Of each four numbers, the second and the third. */

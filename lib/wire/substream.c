@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A foreign batch is told from one of ours by six bytes that neither a count, a small number nor text begins
+/* A foreign batch differs from one of ours in six bytes that neither a count, a small number nor text begins
  * with; Go's own batches begin with 0 or 1. */
 #include "wire/substream.h"
 

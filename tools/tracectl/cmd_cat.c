@@ -110,7 +110,7 @@ static int cat_file(struct cat *cat) {
   int error = out->error;
   free(out);
 
-  if (error == EPIPE) return TK_DONE; /* whoever read has seen enough */
+  if (error == EPIPE) return TK_DONE; /* the reader of the pipe has seen enough */
   if (error != 0) return tk_fail("cat", "cannot write: %s", strerror(error));
   if (!read) return TK_FAILED; /* said where it was seen */
   if (run.rc == TB_OK) return TK_DONE;

@@ -68,7 +68,7 @@ static void say_plan(const struct fetching *f) {
   }
 }
 
-/* A file's run of pieces, told when all is published. */
+/* A file's run of pieces, reported when all is published. */
 static void say_file(const struct fetching *f, unsigned number, const struct tk_piece *first,
                      const struct tk_piece *last, uint64_t bytes) {
   char path[PATH_MAX], size[TK_SIZE_BYTES];

@@ -236,7 +236,7 @@ static tb_rc reconnect(const struct report_options *o, struct tb_diag *diag,
   return rc;
 }
 
-/* Ends with ^C, when a condition is met, and when nobody reads it. */
+/* Ends with ^C, when a condition is met, and when its reader has gone. */
 static int report_watch(const struct report_options *o, struct tk_client **client) {
   static char page[1 << 16];
   const struct timespec second = { .tv_sec = 1 };

@@ -44,7 +44,7 @@ static void scroll_by(struct top *t, int lines) {
   int to = (int)t->page->scroll + lines;
 
   t->page->scroll = to < 0 ? 0 : (unsigned)to;
-  t->page->n = 0; /* a paused page, too, is made anew */
+  t->page->n = 0; /* a paused page, too, is drawn again */
 }
 
 static void take_key(struct top *t, int key) {
@@ -96,7 +96,7 @@ static int run(struct top *t) {
   tk_screen_close();
   if (!tk_poll_stop(t->poll)) {
     fflush(stdout);
-    _exit(t->code); /* the poller waits for an answer: nobody has to wait for that */
+    _exit(t->code); /* the poller waits for an answer: the screen does not wait for that */
   }
   return t->code;
 }

@@ -10,7 +10,7 @@
  * A space behind the slashes is as good: clang-format puts one there.
  *
  * Memory    everything lives in the set's arena until tk_points_fini().
- * Errors    faults of a source are told on stderr, `FILE:LINE: error: what`, and counted; reading goes on, so that one
+ * Errors faults of a source go to stderr, `FILE:LINE: error: what`, and counted; reading goes on, so that one
  *           run shows them all. TB_NOMEM, TB_IO (diag): nothing more can be done.
  */
 #ifndef TK_TRACEPOINTS_POINTS_H
@@ -56,7 +56,7 @@ struct tk_points {
 void tk_points_init(struct tk_points *set);
 void tk_points_fini(struct tk_points *set);
 
-/* Adds what a source declares. module: whose events they are unless the file says so itself; may be NULL. */
+/* Adds what a source declares. module: the module of the events, unless the file says so itself; may be NULL. */
 TB_MUST tb_rc tk_points_read(struct tk_points *set, const char *path, const char *module,
                              struct tb_diag *diag);
 

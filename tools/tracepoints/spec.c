@@ -29,7 +29,7 @@ static const char *type_of(const char *type) {
   return is_one_of(type, texts) ? "string" : is_one_of(type, reals) ? "real" : "value";
 }
 
-/* One that is too long, or has no letter, is told from others by its place. */
+/* One that is too long, or has no letter, differs from others by its place. */
 static void write_label(FILE *out, const struct tk_param *param, unsigned place) {
   const char *name = param->name + strspn(param->name, "_0123456789"); /* a letter comes first */
 

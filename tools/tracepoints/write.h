@@ -2,7 +2,7 @@
 /* What `tracectl tracepoints gen` makes of a module's events: MODULE.trace.h, which its sources include,
  * MODULE.trace.c, which is compiled into it, and MODULE.trace.spec, of which readers are made.
  *
- * Errors    those of stdio stay in the file, for whoever closes it.
+ * Errors those of stdio stay in the file, for the caller that closes it.
  */
 #ifndef TK_TRACEPOINTS_WRITE_H
 #define TK_TRACEPOINTS_WRITE_H

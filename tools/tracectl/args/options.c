@@ -55,7 +55,7 @@ int tk_option_next(int argc, char **argv, const char *letters, const struct opti
   char quiet[LETTERS_MAX];
 
   snprintf(quiet, sizeof quiet, ":%s",
-           letters); /* ':' tells a missing value from an unknown option */
+           letters); /* ':' separates a missing value from an unknown option */
   int option = getopt_long(argc, argv, quiet, options, NULL);
   if (option == ':') {
     tk_fail(argv[0], "%s needs a value", argv[optind - 1]);

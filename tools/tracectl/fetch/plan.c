@@ -158,7 +158,7 @@ static tb_rc take_losses(struct tk_plan *p, const segment_info *s, bool with_rea
 }
 
 static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_diag *diag) {
-  /* Of a generation that is lost for two reasons the first one told is shown. */
+  /* Of a generation that is lost for two reasons the first one is shown. */
   TB_TRY(take_losses(p, s, true, diag));
   TB_TRY(take_losses(p, s, false, diag));
   if (s->expired) return add_absence(p, s->first_gen, s->last_gen, "expired", diag);

@@ -14,7 +14,7 @@ struct usage {
   uint64_t count, bytes;
 };
 
-/* Encoded anew: padding in a varint does not count. */
+/* Encoded again: padding in a varint does not count. */
 static uint64_t encoded_bytes(const struct tw_raw *ev) {
   unsigned char text[TW_VARINT_BYTES_MAX];
   const unsigned char *pos = ev->args;

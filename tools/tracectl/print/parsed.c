@@ -312,6 +312,6 @@ tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct 
   if (gen != NULL && printer->gen != to_generation_number(gen)) begin_generation(printer, gen);
   for (const struct to_event *ev = events; ev < events + n; ev++)
     TB_TRY(print_event(printer, gen, ev));
-  /* Nobody reads on: no use in reading on either. */
+  /* The output has no reader any more: no use in reading on either. */
   return printer->out->error == 0 ? TB_OK : TB_IO;
 }

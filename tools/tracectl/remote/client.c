@@ -120,8 +120,8 @@ static void arm(struct tk_client *c) {
   pthread_mutex_unlock(&c->link->lock);
 }
 
-/* The connection went with the question: the collector's nng cuts all of a listener's when it has to start that
- * anew, and a collector that restarts does. Every question may be asked again. */
+/* The connection went with the question: the collector's nng cuts all of a listener's when it has to start
+ * that again, and a collector that restarts does. Every question may be asked again. */
 static tb_rc fail(struct tk_client *c, int rv, struct tb_diag *diag) {
   return rv == NNG_ECONNRESET ? TB_AGAIN : tk_link_fail(c->link, rv, diag);
 }

@@ -3,7 +3,7 @@
  *
  * The dial does not block: nng 1.5.2 may never come back from a blocking one when the peer ends the
  * connection while it is negotiated. Once connected nng dials again by itself when the connection is
- * lost; who waits for it looks at connected and lost_at.
+ * lost; a caller that waits for it looks at connected and lost_at.
  *
  * Threads   open and close on one. connected, lost_at and refusal change on nng's threads: they are read
  *           with the lock held, and changed is signalled.
@@ -26,7 +26,7 @@ struct tk_link {
   struct tc_nng_tls *tls;
   pthread_mutex_t lock;
   pthread_cond_t changed; /* CLOCK_MONOTONIC */
-  int dialer, pipe;       /* ids: whose connections count, and the latest of them */
+  int dialer, pipe;       /* ids: the pipes that count, and the latest of them */
   bool connected;
   struct timespec lost_at;
   char refusal[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Can somebody be reached at all? nng only says that a dial did not work; the operating system says
+/* Can a collector be reached at all? nng only says that a dial did not work; the operating system says
  * why: no such name, connection refused, no permission.
  *
  * Time      waits at most ms for each address.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of a bundle, one a line. A bundle may come from anybody: an index that leads nowhere is the
+/* Events of a bundle, one a line. A bundle may come from any sender: an index that leads nowhere is the
  * empty text, an event of a type we do not know is left out.
  *
  *   TIME  SERVICE/INSTANCE  EVENT gN what happened  DURATION  at FUNCTION FILE:LINE
  *
- * As JSON: whose it is, then what `cat --json` prints of it, then duration_ns and lower_bound. */
+ * As JSON: the stream, then what `cat --json` prints of it, then duration_ns and lower_bound. */
 #include <stdio.h>
 #include <string.h>
 

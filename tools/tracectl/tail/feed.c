@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follows the feed. nng drops what a slow subscriber does not take, and says nothing; each topic's count
- * shows it. A count that began anew is another run of the collector's: what it said before is not in it. */
+ * shows it. A count that started again is another run of the collector's: what it said before is not in it. */
 #include <nng/nng.h>
 
 #include <nng/protocol/pubsub0/sub.h>

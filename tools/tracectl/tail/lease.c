@@ -2,7 +2,7 @@
 /* Follows a lease, through the collector's restarts too.
  *
  * A lease has every generation whose ordering begins after it was opened. What was there before, or was
- * ordered while nobody held a lease, is in the archive: so first the lease is opened, then the archive is
+ * ordered while there was no lease, is in the archive: so first the lease is opened, then the archive is
  * replayed up to its end, then the lease is read; what comes twice is known by generation and position.
  * A long replay without the lease goes before, lest the window runs over meanwhile. */
 #include <inttypes.h>
@@ -28,7 +28,7 @@ struct follower {
   struct tk_client *client;
   uint64_t lease, after;
   bool began;    /* once everything was in place */
-  bool answered; /* since the last time it was told that the collector is away */
+  bool answered; /* since the last message that the collector is away */
   uint64_t heard_wall_ns;
   struct tb_diag *diag;
 };
@@ -92,7 +92,7 @@ static tb_rc replay(struct follower *f, uint64_t since_wall_ns, uint64_t since_a
 /* With the lease open and everything before it shown, or known to be none of ours. */
 static tb_rc begin(struct follower *f) {
   uint64_t since_ns = f->tail.ask->selector.since_wall_ns;
-  /* What came while nobody listened: agents may have kept it for long. */
+  /* What came while the lease was gone: agents may have kept it for long. */
   uint64_t arrival_ns = since_ns == 0 ? f->heard_wall_ns - behind_ns : 0;
   bool from_archive = since_ns != 0 || f->began;
 

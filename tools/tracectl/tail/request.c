@@ -34,7 +34,7 @@ bool tk_tail_kind(struct tk_tail_ask *ask, const char *kind) {
   return add_kind(ask, kind);
 }
 
-/* What tail shows of events unless it is told: as the feed does. */
+/* What tail shows of events by default: as the feed does. */
 static void add_feed_kinds(struct tk_tail_ask *ask) {
   static const char *const kinds[] = { "stw", "syscall-blocked", "tasks", "logs" };
 

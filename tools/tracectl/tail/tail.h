@@ -8,7 +8,7 @@
  * The feed and the lease are each followed on a thread of its own; both write lines, one at a time.
  *
  * Threads   tk_lines_*(): any. All else: the thread of its part.
- * Errors    TB_END: enough lines, or nobody reads them: the part ends. Others: as the client's.
+ * Errors    TB_END: enough lines, or the output has no reader: the part ends. Others: as the client's.
  */
 #ifndef TK_TAIL_TAIL_H
 #define TK_TAIL_TAIL_H
@@ -53,7 +53,7 @@ struct tk_lines {
   struct tk_out out;
   uint64_t limit, count; /* limit 0: none */
   uint64_t lost;
-  bool missing; /* something is, and nobody knows how much */
+  bool missing; /* something is, and how much is not known */
   bool json, bold;
   uint64_t second; /* of second_text; several lines in a row are of the same */
   char second_text[32];
@@ -66,7 +66,7 @@ TB_MUST tb_rc tk_lines_end(struct tk_lines *lines);
 /* To be called when there is nothing to do at the moment: shows what was written. */
 void tk_lines_flush(struct tk_lines *lines);
 void tk_lines_lost(struct tk_lines *lines, uint64_t n, const char *of);
-/* Words on stderr; what they tell of makes the output incomplete if missing is true. */
+/* Words on stderr; if missing is true they make the output incomplete. */
 void tk_lines_note(struct tk_lines *lines, bool missing, const char *fmt, ...) TB_PRINTF(3, 4);
 /* "2026-03-01T12:00:00.123456Z"; between begin and end. */
 void tk_lines_wall(struct tk_lines *lines, uint64_t wall_ns);

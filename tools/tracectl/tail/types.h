@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the events of a bundle are: our own table tells, and the bundle itself of a program's own experiments.
+/* What the events of a bundle are: our own table says it, and the bundle itself for a program's own experiments.
  *
- * A bundle may come from anybody: what makes no sense in it is not there.
+ * A bundle may come from any sender: what makes no sense in it is not there.
  *
  * Memory    names are the bundle's.
  */
@@ -12,7 +12,7 @@
 #include "wire/experiments.h"
 
 struct tk_tail_types {
-  struct tw_spec own[TW_OWN_EVENTS_MAX]; /* without name: not told */
+  struct tw_spec own[TW_OWN_EVENTS_MAX]; /* without name: not reported */
   const char *experiment[TW_OWN_EVENTS_MAX];
 };
 

@@ -18,7 +18,7 @@ bool tk_json_print(const char *type, const ProtobufCMessage *message) {
   tp_json_fields(&line, message);
   tb_buf_text(&line, "}\n");
   bool whole = line.rc == TB_OK;
-  if (whole) fwrite(line.data, 1, line.len, stdout); /* stdout's own failure is main()'s to tell */
+  if (whole) fwrite(line.data, 1, line.len, stdout); /* main() reports a failure of stdout */
   tb_buf_fini(&line);
   return whole;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text written at a bare place, for lines that are printed by the million: whoever calls has made room
+/* Text written at a bare place, for lines that are printed by the million: the caller has made room
  * (tk_out_room()) for the longest line there can be, so that no piece of it asks again.
  *
  * Each answers where the text ends. Pieces are copied whole words at a time: up to TK_PEN_SLACK bytes

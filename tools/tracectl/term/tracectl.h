@@ -30,7 +30,7 @@ void tk_say(const char *verb, const char *fmt, va_list args) TB_PRINTF(2, 0);
 /* After getopt_long answered '?': it has said why. */
 int tk_usage_hint(const char *verb);
 
-/* Standard output is a pipe that nobody reads any more: whoever did has seen enough, which is no fault. */
+/* Standard output is a pipe without a reader: its reader has seen enough, which is no fault. */
 bool tk_reader_is_gone(void);
 
 extern struct tb_mem tk_mem; /* the C library, without limit unless a verb sets one */

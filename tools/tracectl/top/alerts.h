@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hears the alerts of a collector's feed, on a thread of its own: only those topics of the streams it is
- * told to follow come over the wire. A collector that is away is dialled anew.
+/* Hears the alerts of a collector's feed, on a thread of its own: only those topics of the streams that it
+ * follows come over the wire. A collector that is away is dialled again.
  *
  * Threads   all calls from one thread; the sink is called on the hearer's.
- * Errors    start: TB_NOMEM. That the feed cannot be heard is told to the sink, in words (NULL: it is).
+ * Errors    start: TB_NOMEM. A feed that cannot be heard is reported to the sink, in words (NULL: it is).
  */
 #ifndef TK_TOP_ALERTS_H
 #define TK_TOP_ALERTS_H

@@ -33,7 +33,7 @@ static struct tk_top_stream *find_or_add(struct tk_top_model *m, const unsigned 
   return stream;
 }
 
-/* A count that went back is another collector's, or a catalog made anew: the story begins again. */
+/* A count that went back is another collector's, or a rebuilt catalog's: the story begins again. */
 static void take_sample(struct tk_top_stream *s, uint64_t now_ns, uint64_t bytes, uint64_t events) {
   unsigned last = s->samples;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracectl top` knows: the collector's answers of the last seconds, kept so that rates can be told.
+/* What `tracectl top` knows: the collector's answers of the last seconds, kept to compute rates.
  *
  * Rates are over the last five seconds, since a program hands over a generation about once a second.
  *
@@ -89,7 +89,7 @@ bool tk_top_wants(const struct tk_selector *selector, const Tracecollect__V1__St
 /* now_ns: of a clock that never jumps. Streams that the selector leaves out are not there. */
 void tk_top_take_status(struct tk_top_model *model, const Tracecollect__V1__StatusReply *status,
                         const struct tk_selector *selector, uint64_t now_ns);
-/* Each second, after the status: clears what reports told before, then takes each report. */
+/* Each second, after the status: clears what earlier reports said, then takes each report. */
 void tk_top_clear_reports(struct tk_top_model *model);
 void tk_top_take_report(struct tk_top_model *model, const Tracecollect__V1__StreamReport *report);
 void tk_top_take_alert(struct tk_top_model *model, const Tracecollect__V1__Alert *alert);

@@ -87,7 +87,7 @@ static tb_rc ask_all(struct tk_poll *p, struct tb_diag *diag) {
   return ask_reports(p, diag);
 }
 
-/* A connection that failed once is given up: a new one reads addresses and certificates anew. */
+/* A connection that failed once is given up: a new one reads addresses and certificates again. */
 static void end_round(struct tk_poll *p, tb_rc rc, const struct tb_diag *diag) {
   if (rc != TB_OK) {
     tk_client_close(p->client);

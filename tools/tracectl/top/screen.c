@@ -21,7 +21,7 @@ static int wake_pipe[2] = { -1, -1 };
 static volatile sig_atomic_t ended;
 static attr_t looks[TK_LOOK_DIM + 1];
 
-/* ---- ends that nobody planned ---- */
+/* ---- unplanned ends ---- */
 
 static void on_crash(int sig) {
   static const char restore[] = "\033[?1049l\033[?25h\033[0m\033[?1l\033>\r\n";

@@ -61,7 +61,7 @@ static bool stopped(struct tk_ahead *ahead) {
   return stop;
 }
 
-/* False: nobody wants more. */
+/* False: the reader wants no more. */
 static bool wait_for(struct tk_ahead *ahead, unsigned place, bool full) {
   pthread_mutex_lock(&ahead->lock);
   while (ahead->full[place] != full && !ahead->stop) pthread_cond_wait(&ahead->turn, &ahead->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where each generation of a trace file begins, so that a reader can go straight to one.
  *
- * It is made by passing over the file's batch headers, or read from where somebody has written it down:
+ * It is made by passing over the file's batch headers, or read from a file that holds it:
  * FILE.index (`tracectl index --write`), or the .meta beside an archived segment. Both have the form of
  * lib/archive/meta.h; one that does not fit the file is passed over.
  *
@@ -45,7 +45,7 @@ bool tk_index_scan(const char *verb, const char *path, bool count, bool progress
                    struct tk_index *out);
 /* False: none is written down. */
 bool tk_index_load(const char *path, struct tk_index *out);
-/* As FILE.index, by rename. TB_REFUSED: FILE is packed, and nobody could make use of it. */
+/* As FILE.index, by rename. TB_REFUSED: FILE is packed, and an index would be of no use. */
 TB_MUST tb_rc tk_index_save(const char *path, const struct tk_index *index, struct tb_diag *diag);
 void tk_index_fini(struct tk_index *index);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An index on the disk is a segment's meta, of which only the generations, the header and the size of the
- * trace are filled in: one form, whoever wrote it. */
+ * trace are filled in: one form for all writers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ static bool try_load(int folder, const char *name, const char *extension, bool o
 
   if (snprintf(file, sizeof file, "%.*s%s", (int)stem, name, extension) > NAME_MAX) return false;
   if (fstatat(folder, name, &trace, 0) != 0 || fstatat(folder, file, &index, 0) != 0) return false;
-  /* An archived trace never changes; anybody else's may have been written anew. */
+  /* An archived trace never changes; any other may have been written again. */
   if (!of_meta && (index.st_mtim.tv_sec < trace.st_mtim.tv_sec)) return false;
   tb_diag_clear(&diag);
   if (tc_meta_read(folder, file, &diag, &meta) != TB_OK) return false;

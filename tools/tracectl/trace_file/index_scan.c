@@ -111,7 +111,7 @@ static void take_sync(struct scan *s, const struct tw_batch *batch) {
   }
 }
 
-/* A batch that cannot be read to its end counts up to there: who orders it says why. */
+/* A batch that cannot be read to its end counts up to there: ordering it gives the reason. */
 static bool count_events(struct scan *s, const struct tw_batch *batch, enum tw_batch_kind kind) {
   const unsigned char *pos = batch->data, *end = pos + batch->len;
   struct tb_diag diag;

@@ -98,7 +98,7 @@ static tb_rc run_ahead(struct run *run, unsigned flags) {
   return rc;
 }
 
-/* A pipe is read by one thread: who reads ahead of it cannot be stopped. */
+/* A pipe is read by one thread: a reader that is ahead of it cannot be stopped. */
 static tb_rc run_all(const struct tk_trace_ask *ask, struct run *run, unsigned flags) {
   bool alone = ask->threads < 2 || tk_input_size(run->in) == 0;
 
@@ -114,7 +114,7 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   tb_diag_clear(&out->diag);
   if (!tk_input_open(ask->verb, ask->path, &run.in)) return false;
   if (ask->part != NULL) tk_input_part(run.in, ask->part);
-  tk_input_hush(run.in); /* read ahead, it may fail where nobody gets to */
+  tk_input_hush(run.in); /* read ahead, it may fail at a place that is never reached */
   bool limited = ask->memory_max != 0 && ask->memory_max < SIZE_MAX;
   limits.fuel_tries = fuel_of(run.in);
   tb_mem_init(&mem, tb_mem_libc, NULL, limited ? (size_t)ask->memory_max : SIZE_MAX);
