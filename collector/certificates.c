@@ -118,7 +118,7 @@ static void watch_revocations(struct tc_pipeline *p) {
     return;
   }
   use_revocations(p, lists);
-  tc_log(TC_NOTICE, "tls", "revocations=%s certificates=%" PRIu64 ": read anew",
+  tc_log(TC_NOTICE, "tls", "revocations=%s certificates=%" PRIu64 ": read again",
          tc_revocations_path(p->revoked), (uint64_t)atomic_load(&p->metrics.revoked_certificates));
 }
 

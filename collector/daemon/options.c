@@ -22,7 +22,7 @@ static void print_help(void) {
         "  --help                  this text\n"
         "\n"
         "SIGTERM drains and exits 0; a second one exits at once. SIGHUP reads configuration and\n"
-        "certificates anew; if either is wrong, all stays as it was.\n"
+        "certificates again; if either is wrong, all stays as it was.\n"
         "Exit: 0 done, 1 failed, 2 usage.\n",
         stdout);
 }

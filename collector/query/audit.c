@@ -98,7 +98,7 @@ tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyReq
   TB_TRY(tb_arena_take(&w->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
   TB_TRY(tb_arena_take(&w->arena, sizeof *reply, &reply));
   TB_TRY(tc__archive_settle(w, diag)); /* what is acked is in files, and counted */
-  if (!begin(w->archive)) return tb_fail(diag, TB_REFUSED, "somebody else is verifying already");
+  if (!begin(w->archive)) return tb_fail(diag, TB_REFUSED, "another verification is under way");
   tb_rc rc = look(w, ask->rebuild, &findings, diag, &seen);
   end(w->archive);
   if (rc != TB_OK) return rc;

@@ -205,7 +205,7 @@ static tb_rc clear_place(struct tc_sealer *sealer, struct tc__file *file, bool *
   }
   if (!exists || *out_taken) return TB_OK;
   tc__note_as(sealer, TC_WARN, file->stream->ref,
-              "archive/%s/%s/%s: has no valid meta; it is made anew from the log", file->day,
+              "archive/%s/%s/%s: has no valid meta; it is made again from the log", file->day,
               file->stream->hex, trace);
   return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
 }

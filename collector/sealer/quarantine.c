@@ -35,7 +35,7 @@ tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *str
                : tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
   sealer->quarantine.changed = true;
   tc__note_as(sealer, TC_ERROR, stream->ref,
-              "stream=%s gen=%" PRIu64 ": %s; its trace is in quarantine/%s, and it is made anew "
+              "stream=%s gen=%" PRIu64 ": %s; its trace is in quarantine/%s, and it is made again "
               "from the log",
               stream->hex, gen, why, name);
   return TB_OK;

@@ -97,7 +97,7 @@ static void miss(void *self, const char *text) {
 
   search->missed = true;
   tc__note_as(search->sealer, TC_WARN, search->stream->ref,
-              "%s; losses of stream=%s that were told may be told again", text,
+              "%s; losses of stream=%s that were reported may be reported again", text,
               search->stream->hex);
 }
 
@@ -175,7 +175,7 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
   close(dir_fd);
   if (rc == TB_UNREADABLE) { /* better a loss reported twice than no start */
     tc__note_as(sealer, TC_ERROR, stream->ref,
-                "archive/%s/%s/%s; losses of the stream that it tells may be told again", day,
+                "archive/%s/%s/%s; losses of the stream that it reports may be reported again", day,
                 stream->hex, why.text);
     return TB_OK;
   }

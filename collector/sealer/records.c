@@ -382,7 +382,7 @@ static tb_rc finish(struct tc_sealer *sealer, struct tc__stream *stream, const c
 
 tb_rc tc__archive_abandon(struct tc_sealer *sealer, struct tc__stream *stream,
                           struct tb_diag *diag) {
-  static const char why[] = "nobody came back to end it";
+  static const char why[] = "its agent did not come back to end it";
   struct tc__file *file = stream->open;
 
   if (stream->over) return TB_OK;

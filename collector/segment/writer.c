@@ -269,7 +269,7 @@ static tb_rc copy_all(const struct tc_segment *segment, int to, struct tb_diag *
   if (rc != TB_OK || crc == segment->crc) return rc;
   return tb_fail(diag, TB_IO,
                  "open/%s: its sync failed, and what was written cannot be read back; the next "
-                 "start makes it anew from the log",
+                 "start makes it again from the log",
                  segment->name);
 }
 

@@ -399,7 +399,7 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
   }
   if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
   if (rc != TB_OK) {
-    problem(verify, "%s; --rebuild makes it anew", why.text);
+    problem(verify, "%s; --rebuild makes it again", why.text);
     return TB_OK;
   }
   for (size_t i = 0; i < verify->nsegments; i++) {

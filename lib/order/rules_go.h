@@ -220,7 +220,7 @@ TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
     to__g_begin(o, g, status);
     old_state = TO_GO_UNDETERMINED;
   } else if (g->status != status) {
-    return TO_REFUSE(o, s, "goroutine %" PRId64 " is told to have status %u, but has %u", id,
+    return TO_REFUSE(o, s, "goroutine %" PRId64 " is stated to have status %u, but has %u", id,
                      status, g->status);
   }
   if (status == TW_GO_SYSCALL) {

@@ -96,7 +96,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
     reported = TW_PROC_SYSCALL;
     old_state = TO_PROC_RUNNING;
   } else if (p->status != status) {
-    return TO_REFUSE(o, s, "proc %" PRId64 " is told to have status %u, but has %u", id, status,
+    return TO_REFUSE(o, s, "proc %" PRId64 " is stated to have status %u, but has %u", id, status,
                      p->status);
   }
   struct to_event *ev =

@@ -162,8 +162,9 @@ static tb_rc take_experiment(struct reading *r) {
     bool numbered = number != 0 && x->experiment[i].number == number;
     if (!named && !numbered) continue;
     if (!named || !numbered)
-      return REFUSE(r, TB_BROKEN, "experiment %.*s is told already, otherwise", (int)name.len,
-                    name.at);
+      return REFUSE(r, TB_BROKEN,
+                    "experiment %.*s was already declared with another name or number",
+                    (int)name.len, name.at);
     r->experiment = (int)i;
     return TB_OK;
   }
@@ -278,8 +279,8 @@ static tb_rc look_for(struct reading *r, const struct tw_own_event *event, bool 
         known->experiment == event->experiment && strcmp(known->spec.name, event->spec.name) == 0;
     if (!numbered && !named) continue;
     if (event->type == 0 || !same(known, event))
-      return REFUSE(r, TB_BROKEN, "event %s is told already%s", event->spec.name,
-                    event->type == 0 ? "" : ", otherwise");
+      return REFUSE(r, TB_BROKEN, "event %s was already declared%s", event->spec.name,
+                    event->type == 0 ? "" : " with a different layout");
     *out_again = true;
   }
   return TB_OK;

@@ -169,7 +169,7 @@ class Revoke(Case):
         self.tracectl("certs", "revoke", self.certs, "5A01")
         shutil.copy(self.certs / "crl.pem", listed)
         collector.process.send_signal(signal.SIGHUP)
-        wait_until("it is read anew", lambda: self.log("collector").count("read anew") + self.log("collector").count(": reloaded") > 0)
+        wait_until("it is read anew", lambda: self.log("collector").count("read again") + self.log("collector").count(": reloaded") > 0)
         collector.send(trace, "in")
         self.assertEqual(collector.stop(), 0)
 

@@ -226,7 +226,7 @@ void tk_points_write_source(FILE *out, const char *module, const struct tk_point
           "/* Made by `tracectl tracepoints gen`, with %s.trace.h. */\n#include \"%s.trace.h\"\n\n"
           "#if TA_TRACE_ABI != %d\n"
           "#error \"%s.trace.c and traceprobe.h are of two versions: `tracectl tracepoints gen` of "
-          "traceprobe.h's makes it anew\"\n"
+          "traceprobe.h's makes it again\"\n"
           "#endif\n"
           "extern const char *const %s__abi TA_TRACE_PRIVATE;\n"
           "TA_TRACE_KEPT const char *const %s__abi = &ta_trace_abi_%d;\n",

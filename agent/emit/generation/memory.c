@@ -175,6 +175,6 @@ void ta_memory_tell(enum ta_memory what, const void *at, size_t bytes, ta_name t
   if ((unsigned)what <= TA_STACK_FREE)
     ta_memory_put(t, what, (uintptr_t)at, bytes, ta_name_known(type));
   else
-    ta_misuse(t, "ta_memory_tell(): nothing that can be told");
+    ta_misuse(t, "ta_memory_tell(): kind and object do not fit");
   ta_leave_inside(t);
 }

@@ -101,7 +101,7 @@ Test(order, proc_stop_needs_a_proc) {
 /* B5 */
 Test(order, proc_status_twice_in_the_first_generation_must_agree) {
   refused(GO22 RUNNING "ProcStatus dt=1 p=0 pstatus=2\n",
-          "proc 0 is told to have status 2, but has 1");
+          "proc 0 is stated to have status 2, but has 1");
   refused(GO22 RUNNING "ProcStatus dt=1 p=1 pstatus=5\n", "no status 5");
 }
 
@@ -339,7 +339,7 @@ Test(order, a_status_tells_of_a_system_call_on_a_sleeping_thread) {
 /* C12, C13 */
 Test(order, statuses_must_agree_with_what_is_known) {
   refused(GO22 RUNNING "GoStatus dt=1 g=1 m=0 gstatus=4\n",
-          "goroutine 1 is told to have status 4, but has 2");
+          "goroutine 1 is stated to have status 4, but has 2");
   refused(GO22 RUNNING "GoStatus dt=1 g=3 m=0 gstatus=5\n", "no status 5");
   refused(GO22 RUNNING "EventBatch gen=2 m=0 time=20\n"
                        "ProcStatus dt=1 p=0 pstatus=1\n"
@@ -364,7 +364,7 @@ Test(order, a_status_with_a_stack_is_checked_like_one_without_and_keeps_its_stac
   cr_assert(second->args[0] == 7 && second->args[3] == 8);
   tt_run_fini(&run);
   refused("Trace Go1.23\n" RUNNING "GoStatusStack dt=1 g=1 m=0 gstatus=4 stack=6\n",
-          "goroutine 1 is told to have status 4, but has 2");
+          "goroutine 1 is stated to have status 4, but has 2");
   refused("Trace Go1.23\n" RUNNING "GoStatusStack dt=1 g=3 m=0 gstatus=5 stack=6\n", "no status 5");
   refused("Trace Go1.23\n" RUNNING "EventBatch gen=2 m=0 time=20\n"
           "ProcStatus dt=1 p=0 pstatus=1\n"

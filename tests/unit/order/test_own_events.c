@@ -248,7 +248,7 @@ Test(own_events, that_do_not_fit_are_broken) {
   refused(no_stack, "Note names stack 7, which the generation does not have");
   refused(a_number_again, "Push is number 1 of q 5, which is at 1");
   refused(a_number_left_out, "no thread can go on");
-  refused(two_stories, "line 1: experiment Other is told already, otherwise");
+  refused(two_stories, "line 1: experiment Other was already declared with another name or number");
 }
 
 /* Batches of that number that say something else are somebody else's. */

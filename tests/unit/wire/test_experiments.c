@@ -65,8 +65,8 @@ Test(experiments, what_is_wrong_is_named_with_its_line) {
   refused("experiment 1A\n", false, "line 1: an experiment's name");
   refused("experiment A b\n", false, "more words");
   refused("experiment AllocFree\n", false, "Go's own");
-  refused("experiment A\nexperiment A\n", false, "told already");
-  refused("experiment A\nevent B x\nevent B y\n", false, "line 3: event B is told already");
+  refused("experiment A\nexperiment A\n", false, "already declared");
+  refused("experiment A\nevent B x\nevent B y\n", false, "line 3: event B was already declared");
   refused("experiment A\nevent B a b c d e\n", false, "more than 4 arguments");
   refused("experiment A\nevent B a a\n", false, "two arguments a");
   refused("experiment A\nevent B a_seq b_seq\n", false, "two sequence numbers");
@@ -79,7 +79,7 @@ Test(experiments, what_is_wrong_is_named_with_its_line) {
   refused("experiment A id=255\n", true, "id is not 2 to 254");
   refused("experiment A id=2\nevent B id=136\n", true, "id is not 137 to 255");
   refused("experiment A id=2\nevent B id=1000\n", true, "id is not 137 to 255");
-  refused("experiment A id=2\nexperiment B id=2\n", true, "told already, otherwise");
+  refused("experiment A id=2\nexperiment B id=2\n", true, "already declared with another name or number");
 }
 
 Test(experiments, what_is_told_again_must_be_the_same) {
@@ -120,7 +120,7 @@ Test(experiments, all_numbers_can_be_taken_and_no_more) {
   cr_assert_eq(read_text(text, true), TB_OK, "%s", diag.text);
   cr_assert_eq(x.events, TW_OWN_EVENTS_MAX);
   snprintf(text + n, sizeof text - (size_t)n, "event More id=255\n");
-  refused(text, true, "told already");
+  refused(text, true, "already declared");
 }
 
 Test(experiments, longest_lines_fit) {

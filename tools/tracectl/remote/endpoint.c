@@ -177,7 +177,7 @@ static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_en
   }
   if (denied != NULL)
     return tb_fail(diag, TB_IO,
-                   "%s: permission denied; whoever reads there is a member of its group", denied);
+                   "%s: permission denied; readers are members of its group", denied);
   return tb_fail(diag, TB_NOTFOUND,
                  "no collector here: there is neither %s/%s.sock nor %s/%s.sock; name one with "
                  "--server",

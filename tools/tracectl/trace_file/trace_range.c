@@ -92,7 +92,7 @@ static tb_rc choose(const struct tk_index *index, const struct tk_trace_range_as
 
   if (timed && index->n > 0 && !has_times(index))
     return tb_fail(diag, TB_NOTFOUND,
-                   "traces before Go 1.25 tell no wall clock: use --gen, see 'tracectl index'");
+                   "traces before Go 1.25 have no wall clock: use --gen, see 'tracectl index'");
   for (size_t i = 0; i < index->n; i++) {
     if (!by_number(ask, &index->row[i]) || !by_time(ask, &index->row[i])) continue;
     if (first == index->n) first = i;

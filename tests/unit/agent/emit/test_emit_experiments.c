@@ -446,7 +446,7 @@ Test(emit_experiments, say_what_is_wrong_with_a_spec) {
     { "experiment A\nexperiment B\n", 0, "one line that begins with experiment" },
     { "experiment Cache\nevent Hit\n", 1, "registered with other events" },
     { "experiment Cache\nevent Hit key_string\nevent Evict\nevent Dump\nevent Tick\n", 4,
-      "told already, otherwise" },
+      "already declared with a different layout" },
   };
   ta_event events[EVENTS];
 

@@ -154,7 +154,7 @@ Test(store_noted, a_note_that_could_not_be_found_keeps_what_it_says) {
   lose(&w, 1);
   leave(&w, 4);
   cr_assert_eq(tt_calls_failed(), 2 * TC_READ_TRIES);
-  cr_assert_not_null(strstr(tt.notes, "that were told may be told again"), "%s", tt.notes);
+  cr_assert_not_null(strstr(tt.notes, "that were reported may be reported again"), "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 1);
   close_and_prove(4);
 }
