@@ -195,8 +195,8 @@ struct finding {
   size_t n, max;
 };
 
-/* One that has an owner, or is another service's, is none of ours. One that has no owner and says nothing belongs to no process:
- * its process died while it made it. */
+/* One that has an owner, or is another service's, is none of ours. One that has no owner and says nothing belongs to
+ * no process: its process died while it made it. */
 static bool is_ours(struct ta_recovery *h, const char *name) {
   struct tb_diag diag;
 

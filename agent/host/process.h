@@ -10,8 +10,8 @@
  * waits until our threads rest, at most 200 ms. What may last is not done between work_begin and work_end: name
  * look-ups have a thread of their own (agent/net/lookup.h).
  *
- * A child made by _Fork(), clone() or vfork() runs none of fork()'s handlers, and a vfork()ed one has the parent's memory.
- * It is recognised by its process id, and leaves everything here alone.
+ * A child made by _Fork(), clone() or vfork() runs none of fork()'s handlers, and a vfork()ed one has the parent's
+ * memory. It is recognised by its process id, and leaves everything here alone.
  *
  * Threads   any.
  */
@@ -20,11 +20,11 @@
 
 #include <stdbool.h>
 
-/* For data that a fork() writes to, in the parent or in the child. It lies together, because the kernel copies each page
- * that either of them writes to. */
+/* For data that a fork() writes to, in the parent or in the child. It lies together, because the kernel copies each
+ * page that either of them writes to. */
 #define TA_AT_FORK __attribute__((section("ta_at_fork")))
-/* For functions that run around fork(): a child maps each 64 KiB of code again that it runs through. The linker puts them
- * together. */
+/* For functions that run around fork(): a child maps each 64 KiB of code again that it runs through. The linker puts
+ * them together. */
 #define TA_CODE_AT_FORK __attribute__((cold))
 
 struct ta_member {

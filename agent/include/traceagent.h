@@ -20,7 +20,8 @@
  * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it; with spool_dir 128 KiB more, and
  *           while a stream of an earlier program is sent, as much as that had in its spool.
  * Threads   every function may be called from any thread; one thread of our own per open stream (two while streams
- *           of earlier programs are sent, one more while the collector's name is looked up). They are never real-time, may
+ *           of earlier programs are sent, one more while the collector's name is looked up). They are never
+ * real-time, may
  *           use the processors of the process's first thread, and block all signals but those of a crash of their own.
  *           After fork() the agent is off in the child, and in any other child that has a process id of its own.
  * Unload    a plugin that holds libtraceagent.a stays loaded from its first stream, session or ta_lock() on, dlclose() or
@@ -65,8 +66,8 @@ typedef struct ta_forward ta_forward;
 /* Strings are copied. Zero means the default. Environment: TRACEAGENT_DISABLE=1 turns everything off
  * (open answers TA_E_OFF); TRACEAGENT_SERVER, TRACEAGENT_CERTS, TRACEAGENT_SERVICE,
  * TRACEAGENT_INSTANCE and TRACEAGENT_SPOOL_DIR fill fields left NULL. TRACEAGENT_CRL names a file of
- * revocation lists (PEM), read again at each connection: a collector whose certificate is listed is refused. A program that runs with raised
- * rights (setuid) takes none of them from its caller. */
+ * revocation lists (PEM), read again at each connection: a collector whose certificate is listed is refused. A
+ * program that runs with raised rights (setuid) takes none of them from its caller. */
 struct ta_forward_config {
   size_t size;                 /* sizeof this struct: no more of it is read. 0: as it is in 0.1.0 */
   const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */
@@ -131,8 +132,8 @@ struct ta_forward_status {
   uint64_t connects, reconnects;
   uint64_t resent_batches;
   char stream[33]; /* hex id of the stream */
-  /* Why acks do not come: the connection cannot be made, was refused or lost; or the collector holds it by a limit, or has
-   * no room on its disk. Empty while they come. */
+  /* Why acks do not come: the connection cannot be made, was refused or lost; or the collector holds it by a limit,
+   * or has no room on its disk. Empty while they come. */
   char last_error[200];
   uint64_t faults; /* failed checks of our own; the first turned the stream off */
   /* How often the collector came back without records it had acked, its state wiped or restored from an
@@ -146,8 +147,8 @@ struct ta_forward_status {
   /* Of a recorder: whole generations that are kept now, with the one being written in bytes; those that were let go
    * unsent; snaps that were asked for. What is kept is in none of the figures above before it is sent. */
   uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
-  /* Why the newest of lost_generations was lost, with the setting to change where there is one; empty if none was. log()
-   * hears of losses at LOG_WARNING, every 10 s at most. */
+  /* Why the newest of lost_generations was lost, with the setting to change where there is one; empty if none was.
+   * log() hears of losses at LOG_WARNING, every 10 s at most. */
   char last_loss[120];
 };
 
@@ -204,7 +205,8 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  * The law holds here, too: a call cannot fail, block or write a trace that Go's tools refuse. One that makes no sense
  * where it stands (a fiber that runs twice, the end of nothing, a NULL text, a number that was never given out) is left
  * out and counted in `misused`; only a debug build of the library (CMake's preset dev) aborts there, and says why. A
- * generation that finds no memory is given up whole: counted, reported to the collector, and the next one is complete again.
+ * generation that finds no memory is given up whole: counted, reported to the collector, and the next one is
+ * complete again.
  *
  * Memory    spool_bytes of the stream: a quarter for batches, the rest for what is not acked. A thread that writes in a
  *           generation has one batch in it, or two at its end: 576 bytes where it writes little, up to 64 KiB where it
@@ -240,10 +242,10 @@ struct ta_emit_config {
 };
 
 /* Stacks. Events that have one in Go have one here if stack_depth is not 0: waits, calls, creations, wakeups,
- * begins and ends. It is read off the chain of frame pointers, so the program should be compiled with -fno-omit-frame-pointer;
- * where it is not, the caller of our function is there, and what lies above as far as there is a chain, or all of it
- * with stack_tables. That costs 30 to 60 ns an event of 10 functions, by tables 2 us. Different stacks are kept once a
- * generation, 8192 of them; beyond that an event has none, and `lost_stacks` counts.
+ * begins and ends. It is read off the chain of frame pointers, so the program should be compiled with
+ * -fno-omit-frame-pointer; where it is not, the caller of our function is there, and what lies above as far as there
+ * is a chain, or all of it with stack_tables. That costs 30 to 60 ns an event of 10 functions, by tables 2 us.
+ * Different stacks are kept once a generation, 8192 of them; beyond that an event has none, and `lost_stacks` counts.
  *
  * What functions, files and lines are called is looked up by a thread of ours, at a generation's end, if libdw.so.1 is
  * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found by
@@ -255,11 +257,12 @@ struct ta_emit_config {
  *
  * Samples. With samples_hz each attached thread is interrupted by a signal in every 1/samples_hz s of CPU that it uses,
  * and its stack goes into the trace as a CPU sample. It is the one thing here that the program can notice: see
- * agent/emit/generation/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the signal before
- * goes on hearing of all others' signals. One that the program installs later gets our signals in the place of ours: it
- * should pass those whose si_code is SI_TIMER to the handler that it replaced. Ours stays when the session has ended; where the program has put another in
- * its place by then, a session with samples by that signal is refused (TA_E_CONFIG), since the two might call each
- * other for ever. Stacks are of frame pointers always, 32 deep or as stack_depth says.
+ * agent/emit/generation/samples.h, and signal(7) on calls that are interrupted. A handler that was there for the
+ * signal before goes on hearing of all others' signals. One that the program installs later gets our signals in the
+ * place of ours: it should pass those whose si_code is SI_TIMER to the handler that it replaced. Ours stays when the
+ * session has ended; where the program has put another in its place by then, a session with samples by that signal
+ * is refused (TA_E_CONFIG), since the two might call each other for ever. Stacks are of frame pointers always, 32
+ * deep or as stack_depth says.
  *
  * Memory    2.2 MiB for stacks, 1.8 MiB for names, 40 bytes a sample of a generation; what libdw takes while it looks.
  *           */
@@ -361,10 +364,10 @@ TA_API void ta_label(ta_name label);
 TA_API void ta_pause_begin(ta_name kind);
 TA_API void ta_pause_end(void);
 
-/* Garbage collection, of a program with a heap of its own. Each of these is called where something runs, and once: a second
- * begin, or an end without a begin, is left out and counted in `misused`. What is open at a generation's end is said again
- * at the head of the next one, so each generation can be read alone; of a collection a goroutine called traceagent says
- * it, which is there for that.
+/* Garbage collection, of a program with a heap of its own. Each of these is called where something runs, and once: a
+ * second begin, or an end without a begin, is left out and counted in `misused`. What is open at a generation's end
+ * is said again at the head of the next one, so each generation can be read alone; of a collection a goroutine
+ * called traceagent says it, which is there for that.
  *
  * gc      a collection, from its first mark to its last. Of the whole program: it may end on another thread than it
  *         began on.

@@ -19,12 +19,12 @@
  *
  * An argument is name(_type)?: _string takes a ta_name, _stack one, too, or TA_STACK_HERE, _g a ta_fiber, _seq
  * TA_SEQUENCE() of a ta_sequence that lives, all others the number itself. At most four. ctx says where the event may
- * stand: MPG and MP on a thread that runs, M and any on every thread. `tracectl tracepoints check SPEC` reads a spec and
- * says what is wrong with it.
+ * stand: MPG and MP on a thread that runs, M and any on every thread. `tracectl tracepoints check SPEC` reads a spec
+ * and says what is wrong with it.
  *
  * This interface is an experiment, too: unlike traceagent.h it may change with any release, and TA_EXPERIMENTS_ABI with
- * it. A program that was compiled with another number than the library's registers nothing: TA_E_CONFIG, ta_strerror() has
- * both numbers, and what it emits then is left out. The rest of its trace is as it was.
+ * it. A program that was compiled with another number than the library's registers nothing: TA_E_CONFIG,
+ * ta_strerror() has both numbers, and what it emits then is left out. The rest of its trace is as it was.
  *
  * Memory    60 KiB for what is registered; batches are the session's.
  * Threads   every call from any thread.
@@ -95,8 +95,8 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
 
 /* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
  * leaves them in, and event/allocfree.h makes addresses, sizes and names of them. A session writes them if
- * its config says allocfree, else a call costs a look at one word; libtraceagent-preload.so makes the calls for a program's malloc()
- * and free() with TRACEAGENT_MALLOC=1.
+ * its config says allocfree, else a call costs a look at one word; libtraceagent-preload.so makes the calls for a
+ * program's malloc() and free() with TRACEAGENT_MALLOC=1.
  *
  *   void *pool_take(struct pool *p) {
  *     struct item *item = ...;
@@ -109,7 +109,8 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
  * span    pages, of which objects are made. type 0: an allocator's; else it holds one object of that type.
  * stack   that a fiber runs on; the session writes the threads' own: where a thread's first call is this one,
  *         in a later generation. Written as the power of two that holds it.
- * exists  what was there before the session. An object that was there before tracing may be freed all the same: a reader that finds
+ * exists  what was there before the session. An object that was there before tracing may be freed all the same: a
+ * reader that finds
  *         the end of what never began knows that much.
  *
  * Each call is an event of 5 to 10 bytes. It may stand in a wait, in a system call, in a hold. */

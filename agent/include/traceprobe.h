@@ -23,9 +23,9 @@
  *   ta_unlock();                                    -- from here on on_hello() is not running, on no thread
  *
  * The lock is one for the process, and for those who attach and detach; a thread that passes a tracepoint
- * takes no lock and waits for no other thread. ta_unlock() does the waiting: until every call of a probe that was detached under this lock
- * has returned. Within a probe it waits for nothing (the probe itself is running), so that a probe may
- * detach itself; its memory is free once an unlock outside of all probes has returned.
+ * takes no lock and waits for no other thread. ta_unlock() does the waiting: until every call of a probe that was
+ * detached under this lock has returned. Within a probe it waits for nothing (the probe itself is running), so that
+ * a probe may detach itself; its memory is free once an unlock outside of all probes has returned.
  *
  * Events of another library: `//trace:import "hello"` makes hello_traceHello_attach() of hello's events. It is tied to
  * the signature that was seen when it was generated; if hello has another one now, the program does not link or does
@@ -81,8 +81,8 @@ TA_API int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *pro
 TA_API int ta_probe_group_done(struct ta_probe_group *group);
 
 /* The probe behind this one at the same event, NULL: none. It takes no lock and may be called at any time,
- * also while probes attach and detach, for a probe that is attached, detached or new. What it answers may be looked at under the lock or
- * within a probe: elsewhere it may be detached by then, and gone. */
+ * also while probes attach and detach, for a probe that is attached, detached or new. What it answers may be looked
+ * at under the lock or within a probe: elsewhere it may be detached by then, and gone. */
 TA_API struct ta_probe *ta_probe_next(const struct ta_probe *probe);
 
 /* Probes that look at any event: they get its name and its arguments. Texts and pointers are lent for the call. */
@@ -171,7 +171,8 @@ TA_API int ta_chrome_close(ta_chrome *chrome);
  *
  * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a
  * step fails every thread goes on, later steps answer TA_E_MISUSE, and the fault text has the steps before,
- * what was expected and what came, and where other threads stand. end() reports an event that no step expects, if its thread stands there by then.
+ * what was expected and what came, and where other threads stand. end() reports an event that no step expects, if
+ * its thread stands there by then.
  *
  * In a forked child no thread stands, and the script's calls answer TA_E_MISUSE.
  *
@@ -183,8 +184,8 @@ TA_API void ta_expect_name(const char *thread);
 TA_API int ta_expect_pause(ta_expect *x, const char *thread, const char *text);
 TA_API void ta_expect_go(ta_expect *x); /* the one that was paused; a next step does it, too */
 TA_API int ta_expect_event(ta_expect *x, const char *thread, const char *text);
-TA_API int
-ta_expect_end(ta_expect *x); /* every thread that stands goes on. TA_E_MISUSE: failed before */
+/* Every thread that stands goes on. TA_E_MISUSE: failed before. */
+TA_API int ta_expect_end(ta_expect *x);
 TA_API const char *ta_expect_fault(const ta_expect *x); /* empty: none */
 TA_API int ta_expect_close(ta_expect *x);               /* detaches its probes */
 

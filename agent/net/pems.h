@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of the PEM files, as they are on disk: three, and the revocation lists where they are named.
  *
- * They are read again for each connection, so that a renewed certificate is used. Between two connections a server may have
- * given up the rights to read them, or have changed its root folder: then what was read at the start is used on.
+ * They are read again for each connection, so that a renewed certificate is used. Between two connections a server
+ * may have given up the rights to read them, or have changed its root folder: then what was read at the start is
+ * used on.
  *
  * Memory    the files' bytes, at most TA_PEM_BYTES_MAX each.
  * Threads   one at a time.

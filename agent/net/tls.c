@@ -245,8 +245,8 @@ static tb_rc take_key(SSL_CTX *ctx, BIO *bio, const struct ta_tls_files *files,
 }
 
 /* --- revocation --------------------------------------------------------------------------------
- * The lists lie in the context's store, which is this connection's own. OpenSSL's check is not used: it refuses everybody
- * once a list is past its next update. */
+ * The lists lie in the context's store, which is this connection's own. OpenSSL's check is not used: it refuses
+ * everybody once a list is past its next update. */
 
 static bool is_signed(X509_CRL *list, STACK_OF(X509_OBJECT) * authorities) {
   for (int i = 0; i < sk_X509_OBJECT_num(authorities); i++) {

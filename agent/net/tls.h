@@ -9,7 +9,8 @@
  * Both sides show a certificate of the same private CA. The collector's must carry exactly one SAN
  * URI, tracecollect:server/NAME; if it has no URI at all, its DNS or IP names must fit the host.
  *
- * OpenSSL lives in a library context of its own, made once and never freed, which does not clean up at exit: its handlers would pull the memory from under our thread.
+ * OpenSSL lives in a library context of its own, made once and never freed, which does not clean up at exit: its
+ * handlers would pull the memory from under our thread.
  *
  * Memory    OpenSSL's and ours, through malloc; about 200 KiB while connected.
  * Threads   one at a time.
@@ -31,7 +32,8 @@ struct ta_tls_files {
 
 struct ta_tls;
 
-/* Before OpenSSL is first called, on whichever thread does; NULL: there is nothing to do. Set before the first new(). */
+/* Before OpenSSL is first called, on whichever thread does; NULL: there is nothing to do. Set before the first
+ * new(). */
 extern tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 
 /* Reads the files again, so a rotated certificate is used at the next connection. files is lent until free(). */

@@ -3,15 +3,15 @@
  * agent read and write the next files it opens; and it may count on the order of the numbers it gets.
  *
  * So the agent's threads have a table of descriptors of their own, as a process has. In the program's table stands one
- * that both sides need, by which the agent is woken: for the program it is not there. Its number is one that few programs
- * reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes each fork of a
- * small program take three times as long. Where the kernel does not give a thread a descriptor table (before
- * Linux 5.9, or if a container forbids unshare(2)), and where the agent has a folder for its spool, whose
+ * that both sides need, by which the agent is woken: for the program it is not there. Its number is one that few
+ * programs reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes
+ * each fork of a small program take three times as long. Where the kernel does not give a thread a descriptor table
+ * (before Linux 5.9, or if a container forbids unshare(2)), and where the agent has a folder for its spool, whose
  * lock a forked child must release, all of the agent's descriptors are kept so.
  *
- * That the kernel said yes does not prove that the table is ours: valgrind answers for the kernel, and drops the flag. So
- * before anything is closed, a descriptor is made here, and /proc must say that a thread of the program does not have it.
- * Without /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
+ * That the kernel said yes does not prove that the table is ours: valgrind answers for the kernel, and drops the
+ * flag. So before anything is closed, a descriptor is made here, and /proc must say that a thread of the program
+ * does not have it. Without /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
 #include <sys/syscall.h>
 
 #include "agent/host/filter.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a program's stream begins. Most programs are over in a moment: a shell's children, a compiler's parts. For the first
- * 500 ms (TRACEAGENT_DELAY_MS) the library keeps what they do, and has no thread, no connection and no OpenSSL. A TLS
- * connection costs some 12 ms of CPU, a fortieth of that time. After 500 ms, or once 64 KiB are written, the stream begins in
- * the next call that is recorded: no code of ours runs between calls. A program that makes no such call is looked at when it
- * ends. A program that calls listen() is a server and may wait in one call for hours: its threads begin in listen() and
- * connect when the 500 ms are over.
+/* When a program's stream begins. Most programs are over in a moment: a shell's children, a compiler's parts. For
+ * the first 500 ms (TRACEAGENT_DELAY_MS) the library keeps what they do, and has no thread, no connection and no
+ * OpenSSL. A TLS connection costs some 12 ms of CPU, a fortieth of that time. After 500 ms, or once 64 KiB are
+ * written, the stream begins in the next call that is recorded: no code of ours runs between calls. A program that
+ * makes no such call is looked at when it ends. A program that calls listen() is a server and may wait in one call
+ * for hours: its threads begin in listen() and connect when the 500 ms are over.
  *
  * To begin is to make threads, which takes locks of libc's and allocates. It must not happen
  *
@@ -14,8 +14,8 @@
  *   - on a thread that an allocator has made for itself: its whole life is `inside`;
  *   - in the child of a vfork(), which runs in the parent's memory: it has another process id.
  *
- * Where the allocator stands before us, in the program itself or preloaded first, nothing says when it is at work. There
- * the threads are made at once, in the constructor, and only the connection waits. */
+ * Where the allocator stands before us, in the program itself or preloaded first, nothing says when it is at work.
+ * There the threads are made at once, in the constructor, and only the connection waits. */
 #include "agent/emit/generation/session.h"
 #include "agent/host/clock.h"
 #include "agent/preload/preload.h"

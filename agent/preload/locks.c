@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks for readers and writers, and barriers. The wakeup must be written before the lock is released; libc knows who, and its
- * own words are looked at for it. What changes between the look and the call makes the trace say less, or the wrong one of
- * those that wait, and never one that is not valid.
+/* Locks for readers and writers, and barriers. The wakeup must be written before the lock is released; libc knows
+ * who, and its own words are looked at for it. What changes between the look and the call makes the trace say less,
+ * or the wrong one of those that wait, and never one that is not valid.
  *
- * glibc since 2.25: unlocking for writing lets all readers in that wait, unless the lock prefers writers or no reader waits; then
- * one writer. The last reader lets a writer in. */
+ * glibc since 2.25: unlocking for writing lets all readers in that wait, unless the lock prefers writers or no
+ * reader waits; then one writer. The last reader lets a writer in. */
 #include <string.h>
 
 #include "agent/preload/preload.h"
@@ -35,8 +35,8 @@ TA_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
   return TA_REAL(pthread_rwlock_unlock)(lock);
 }
 
-/* A barrier's words have no names outside of libc: how many have come, how many of them in rounds that are complete, how
- * many make a round. */
+/* A barrier's words have no names outside of libc: how many have come, how many of them in rounds that are complete,
+ * how many make a round. */
 struct counts {
   uint32_t come, complete, wanted;
 } __attribute__((may_alias));

@@ -8,8 +8,8 @@
  *
  * A program that uses the same library has it clean up at exit, in a handler that comes before ours, since it was
  * registered after: it would take the library from under our threads. A library that is there when we are
- * must not do so before the program can ask for it. One that the program has loaded since may have its handler already: then
- * the session ends in a handler that is registered now, and so comes first. */
+ * must not do so before the program can ask for it. One that the program has loaded since may have its handler
+ * already: then the session ends in a handler that is registered now, and so comes first. */
 #include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>

@@ -17,15 +17,15 @@
  *     thing and end. A program that is run begins anew by itself. daemon() goes on with the child;
  *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
  *
- * Who lets go of a lock, posts, signals, comes last to a barrier or ends tells who waited for that, if it waited under our
- * eyes (agent/emit/events/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was first in the line. Who
- * makes a thread tells that it is there (agent/emit/events/spawn.h).
+ * Who lets go of a lock, posts, signals, comes last to a barrier or ends tells who waited for that, if it waited
+ * under our eyes (agent/emit/events/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was
+ * first in the line. Who makes a thread tells that it is there (agent/emit/events/spawn.h).
  *
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
  *
- * What is not seen: calls that libc makes itself (the resolver's, those of printf() and of one character at a time), system
- * calls without libc, static programs.
+ * What is not seen: calls that libc makes itself (the resolver's, those of printf() and of one character at a time),
+ * system calls without libc, static programs.
  *
  * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
  *           session.
@@ -138,7 +138,8 @@ enum ta_call {
 };
 void ta_trace_name_calls(void);
 
-/* False: nothing was told, and there is nothing to end. For what: NULL, or what others let go of. frame: the wrapper's. */
+/* False: nothing was told, and there is nothing to end. For what: NULL, or what others let go of. frame: the
+ * wrapper's. */
 bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, char *frame);
 void ta_trace_end(char *frame);
 /* Comes before it lets go, so that who waited is told as woken before it can run. */
@@ -192,8 +193,8 @@ void ta_preload_begin(bool in_child);
 void ta_preload_end(void);
 /* There is a session, and it is this process's. */
 bool ta_preload_is_on(void);
-/* The program is about to run another one: its session ends, and the stream says so. Stay: that has failed, and a session
- * begins anew. */
+/* The program is about to run another one: its session ends, and the stream says so. Stay: that has failed, and a
+ * session begins anew. */
 void ta_preload_leave(void);
 void ta_preload_stay(void);
 bool ta_preload_follows_forks(void);
@@ -224,13 +225,14 @@ void ta_objects_keep(void *p);
 void ta_objects_forget(void *p);
 void ta_objects_trace_kept(void);
 
-/* Makes the keys whose destructors see a thread end (threads.c): ours before the agent's, so that a thread that ends can
- * still say so; and both before the program has many. */
+/* Makes the keys whose destructors see a thread end (threads.c): ours before the agent's, so that a thread that ends
+ * can still say so; and both before the program has many. */
 void ta_threads_watch(void);
 void ta_threads_watch_this(void);
 
-/* One of the agent's threads gets descriptors of its own (descriptors.c). It must not open anything before: the program may
- * close that number meanwhile, and take it. So the thread that makes it prepares what is to be read for it. */
+/* One of the agent's threads gets descriptors of its own (descriptors.c). It must not open anything before: the
+ * program may close that number meanwhile, and take it. So the thread that makes it prepares what is to be read for
+ * it. */
 struct ta_parting {
   pid_t program; /* a thread that has the program's descriptors */
   bool by_close_range, by_unshare;

@@ -86,8 +86,8 @@ static void on_record_signal(int signal) {
   ta_agent_ends();
 }
 
-/* Before anybody can know that the program records: a signal that came without its handler would end it. The program may
- * take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
+/* Before anybody can know that the program records: a signal that came without its handler would end it. The program
+ * may take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
 static bool take_signal(void) {
   struct sigaction ours = { .sa_handler = on_record_signal, .sa_flags = SA_RESTART }, before;
 
@@ -196,7 +196,8 @@ static void end_at_exit(void) {
   end(ta_emit_abandon_at_exit);
 }
 
-/* An exec() waits for what was sent to be acked only where there is a connection, or is about to be, and not for long. */
+/* An exec() waits for what was sent to be acked only where there is a connection, or is about to be, and not for
+ * long. */
 static bool may_be_acked(void) {
   struct ta_forward_status status = { .size = sizeof status };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions whose parameters depend on the first ones. Most of their calls are none of ours and go straight on.
  *
- * Callers pass variable arguments where they would pass named ones, on x86-64 and aarch64. Here they have names, so that
- * those that are passed on need not be saved first; an argument that the caller did not pass is passed on as whatever is in
- * its place, as libc does, and not looked at. */
+ * Callers pass variable arguments where they would pass named ones, on x86-64 and aarch64. Here they have names, so
+ * that those that are passed on need not be saved first; an argument that the caller did not pass is passed on as
+ * whatever is in its place, as libc does, and not looked at. */
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev open: a JSON array, an object an event.
+/* Events in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev open: a JSON array, an object an
+ * event.
  *
  * The file is an array without its end until it is closed; both viewers take it so, which is why a program that dies
  * leaves a file that can be looked at. A forked child has the probes, and a lock that may be locked for good: it writes

@@ -109,8 +109,8 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
   return stream;
 }
 
-/* Its writer learns that another one comes; it may be the younger one, if its HELLO overtook the other's. False: there is
- * no memory to say so. */
+/* Its writer learns that another one comes; it may be the younger one, if its HELLO overtook the other's. False:
+ * there is no memory to say so. */
 static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
   if (stream->conn == 0) return true;
   return tc_reply_queue_put(

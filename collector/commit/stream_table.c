@@ -198,8 +198,8 @@ void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream)
   stream->conn = 0;
 }
 
-/* NULL: there is no memory, and what comes belongs to the unit before it, which is kept a little longer then. Where none
- * is before it, the stream has one of its own: what is acked must not leave the log. */
+/* NULL: there is no memory, and what comes belongs to the unit before it, which is kept a little longer then. Where
+ * none is before it, the stream has one of its own: what is acked must not leave the log. */
 static struct tc_unit *new_unit(struct tc_stream *stream) {
   struct tc_unit *unit = calloc(1, sizeof *unit);
 

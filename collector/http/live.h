@@ -3,9 +3,9 @@
  *
  * A reader is no more than a place in the ring: it costs nothing to be slow, and its next event is found
  * at once however much the ring holds. Once the ring has turned past that place it gets the number of events
- * that it missed (event "gap") and goes on with the oldest there is. Events are numbered; a reader that comes back names the last one it had (Last-Event-ID) and gets
- * what followed, as far as the ring still holds it. After a restart of the daemon numbers start again, which
- * an id shows: RUN-NUMBER.
+ * that it missed (event "gap") and goes on with the oldest there is. Events are numbered; a reader that comes back
+ * names the last one it had (Last-Event-ID) and gets what followed, as far as the ring still holds it. After a
+ * restart of the daemon numbers start again, which an id shows: RUN-NUMBER.
  *
  * Memory    at most bytes_max of text for all readers together, and a pointer for each 128 bytes of it.
  * Threads   the loop's.

@@ -4,8 +4,8 @@
  *   archive worker ──ask──> recorders <──next── loops ──SNAP──> agents
  *                  <─rows──┘         <─answer── loops <─SNAPPED──┘
  *
- * A loop looks for orders at each of its ticks. Agents that do not record are separated here: only the others are sent a
- * SNAP. A connection that ends answers for its agent.
+ * A loop looks for orders at each of its ticks. Agents that do not record are separated here: only the others are
+ * sent a SNAP. A connection that ends answers for its agent.
  *
  * Memory    some 200 bytes a connection; an ask's rows are the asker's.
  * Threads   join, leave, next, answer: the loop's that has the connection. ask: any but loops, it blocks. The rest:

@@ -26,8 +26,8 @@ static bool is_job(const struct tc_ingest *in) {
          (kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE);
 }
 
-/* The archive works in the order of arrival. As each quota has an equal part of the jobs that wait, it has an equal part
- * of the archive's time, and one with few jobs does not wait behind one with many. */
+/* The archive works in the order of arrival. As each quota has an equal part of the jobs that wait, it has an equal
+ * part of the archive's time, and one with few jobs does not wait behind one with many. */
 static bool has_share(const struct tc_ingest *in) {
   size_t mine = atomic_load_explicit(&in->quota->jobs, memory_order_relaxed);
 

@@ -32,7 +32,8 @@ void tc_reply_queue_fini(struct tc_reply_queue *box); /* frees what waits; accep
 struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
                               unsigned loop); /* NULL: no memory */
 
-/* Takes reply, NULL too. False: there was no memory for it or for its place; what must be reported is reported later. */
+/* Takes reply, NULL too. False: there was no memory for it or for its place; what must be reported is reported
+ * later. */
 bool tc_reply_queue_put(struct tc_reply_queue *box, struct tc_reply *reply);
 
 /* ACKED and RELEASED of one connection: slot's waiting reply is raised, or a new one put. False: as above. */

@@ -223,8 +223,8 @@ tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, u
 /* Moves an open file to quarantine/. */
 tb_rc tc__quarantine_file(struct tc_sealer *sealer, const struct tc_segment *segment,
                           struct tb_diag *diag);
-/* The meta of a generation that is about to be published cannot be read: the owner of the trace under that name is not known. It is
- * kept in quarantine/, and the place is free. */
+/* The meta of a generation that is about to be published cannot be read: the owner of the trace under that name is
+ * not known. It is kept in quarantine/, and the place is free. */
 tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           uint64_t gen, const char *why, struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nothing else reported it, and what
@@ -355,8 +355,8 @@ void tc__retain(struct tc_sealer *sealer);
 bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
 uint64_t tc__disk_free(const struct tc_sealer *sealer);
 
-/* archiver_quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it until
- * the monotonic clock says so. */
+/* archiver_quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it
+ * until the monotonic clock says so. */
 void tc__quarantine_begin(struct tc_sealer *sealer);
 void tc__quarantine_go_on(struct tc_sealer *sealer, uint64_t until_ns);
 void tc__quarantine_free(struct tc__quarantine *quarantine); /* what is under way */

@@ -426,8 +426,8 @@ static tb_rc add_to_note(struct tc_sealer *sealer, struct tc__file *file, uint64
 }
 
 /* A stream of which nothing was archived, or whose last meta is damaged, leaves a meta without a trace: its losses are
- * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says. Until
- * the catalog has its row, by which the next start finds it, the catalog is marked. */
+ * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says.
+ * Until the catalog has its row, by which the next start finds it, the catalog is marked. */
 static tb_rc leave_note(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
   bool was_marked = sealer->stale_marked, is_there;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses that a meta reports are settled once the log says so. A run that dies in between leaves a meta that has
  * them and a log that brings their records again: the next start must not report them again, and what was
- * given up, and is counted as lost, must not become whole. These losses are known by their numbers, which lie behind what is settled:
- * each has the number of its LOSS, or of the first batch that it counts. */
+ * given up, and is counted as lost, must not become whole. These losses are known by their numbers, which lie behind
+ * what is settled: each has the number of its LOSS, or of the first batch that it counts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

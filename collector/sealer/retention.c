@@ -170,8 +170,8 @@ static void go_behind(struct tc__round *round, size_t at) {
   round->has_after = true;
 }
 
-/* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails meanwhile
- * knows neither what there is nor how much: the rebuilt one does. */
+/* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails
+ * meanwhile knows neither what there is nor how much: the rebuilt one does. */
 static enum step take_some(struct tc__round *round, const char *service) {
   struct tc_sealer *sealer = round->sealer;
   struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 7 / 8 };
@@ -279,7 +279,8 @@ static void end_round(struct tc__round *round) {
   sealer->retained_segments = 0;
 }
 
-/* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next one. */
+/* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next
+ * one. */
 static bool is_pressed(const struct tc_sealer *sealer) {
   const struct tc_config *config = sealer->opt.config;
   const struct tc_retention_rules rules = {

@@ -109,8 +109,8 @@ struct tc_sealer_options {
 TB_MUST tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *diag,
                             struct tc_sealer **out);
 TB_MUST tb_rc tc_sealer_start(struct tc_sealer *sealer, struct tb_diag *diag);
-/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. What is not done at
- * the deadline stays in the log, for the next start; 0: all is done. */
+/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. What is not
+ * done at the deadline stays in the log, for the next start; 0: all is done. */
 void tc_sealer_stop(struct tc_sealer *sealer, uint64_t deadline_mono_ns);
 /* Before the caller itself stops posting: from the deadline on no work is begun. */
 void tc_sealer_set_deadline(struct tc_sealer *sealer, uint64_t mono_ns);
@@ -137,8 +137,8 @@ void tc_sealer_note_checkpoint_lost(struct tc_sealer *sealer, uint32_t stream, u
 bool tc_sealer_has_part(const struct tc_sealer *sealer, const char *name);
 /* How far the stream is settled, segments it took as they were included; of a stream that was added. */
 const struct tc_settled *tc_sealer_settled(const struct tc_sealer *sealer, uint32_t stream);
-/* One durable record; the payload is borrowed until tc_sealer_replay_flush(). *out_skip_to: records up to this seq are in a
- * segment already that the last run published without saying so; 0: none. */
+/* One durable record; the payload is borrowed until tc_sealer_replay_flush(). *out_skip_to: records up to this seq
+ * are in a segment already that the last run published without saying so; 0: none. */
 TB_MUST tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t stream, unsigned kind,
                                uint64_t seq, uint64_t gen, const unsigned char *payload,
                                uint32_t len, uint32_t payload_crc, uint64_t wall_ns,

@@ -135,8 +135,8 @@ static bool has_inbox(struct tc_sealer *sealer) {
   return !tc_spsc_queue_is_empty(&sealer->inbox);
 }
 
-/* Each generation that is published comes back as a verdict. While more records wait a few more are written than came, so
- * that verdicts neither pile up nor hold the records up. */
+/* Each generation that is published comes back as a verdict. While more records wait a few more are written than
+ * came, so that verdicts neither pile up nor hold the records up. */
 static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
   size_t verdicts = sealer->queued + sealer->queued / 4 + 1;
 

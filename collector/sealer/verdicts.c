@@ -114,7 +114,8 @@ static tb_rc change_verdict(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-/* A stream may have a hundred thousand of them, and their verdicts come in any order: neither is looked for in a list. */
+/* A stream may have a hundred thousand of them, and their verdicts come in any order: neither is looked for in a
+ * list. */
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n) {
   struct tc__recent *recent = calloc(1, sizeof *recent);

@@ -2,8 +2,9 @@
 /* What retention may take, and when: decisions without I/O, on clocks that are handed in.
  *
  * Segments go by age, by the archive's size, by free disk space and by their service's share, the oldest
- * first. Sizes hold at once; by age and service never more than a tenth of the archive's bytes go in a minute. Age is measured by the wall clock; when
- * that jumps more than an hour against the monotonic clock, age takes nothing for an hour.
+ * first. Sizes hold at once; by age and service never more than a tenth of the archive's bytes go in a minute. Age
+ * is measured by the wall clock; when that jumps more than an hour against the monotonic clock, age takes nothing
+ * for an hour.
  *
  * Threads   use each object from one thread at a time.
  */
@@ -36,7 +37,8 @@ void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns);
-/* Is the archive above its size, or the disk short? Then the minute's allowance does not matter: more comes meanwhile. */
+/* Is the archive above its size, or the disk short? Then the minute's allowance does not matter: more comes
+ * meanwhile. */
 bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
                              uint64_t disk_free_bytes);
 /* False: the minute's allowance is used up. */

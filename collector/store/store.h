@@ -30,7 +30,8 @@ TB_MUST tb_rc tc_store_open(const struct tc_config *config, unsigned loops,
                             struct tc_store_sink sink, struct tb_diag *diag, struct tc_store **out);
 /* Commits what was submitted, seals finished generations, stops the threads. */
 void tc_store_close(struct tc_store *store);
-/* The same until then (CLOCK_MONOTONIC; 0: no end): what is not archived by then is in the log, and the next start's. */
+/* The same until then (CLOCK_MONOTONIC; 0: no end): what is not archived by then is in the log, and the next
+ * start's. */
 void tc_store_close_by(struct tc_store *store, uint64_t deadline_mono_ns);
 
 /* Owns msg when it answers true; false: queue full, try again after the next reply or 1 ms. */

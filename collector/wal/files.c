@@ -119,9 +119,9 @@ static bool let_go(const struct tc_log_files *files, const struct tc_log_file *f
   return unlinkat(files->wal_fd, name, 0) == 0 || errno == ENOENT;
 }
 
-/* A power cut may take back any of the steps that were not synced. A file that came back without the one behind it would
- * be believed too much: where it ends, and what of it was sent again, stood there. So the log loses its files from the
- * oldest on, on the disk too. */
+/* A power cut may take back any of the steps that were not synced. A file that came back without the one behind it
+ * would be believed too much: where it ends, and what of it was sent again, stood there. So the log loses its files
+ * from the oldest on, on the disk too. */
 static bool older_are_gone(struct tc_log_files *files) {
   if (files->unsynced && fsync(files->wal_fd) != 0) return false;
   files->unsynced = false;

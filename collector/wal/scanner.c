@@ -269,8 +269,8 @@ static bool known_kind(unsigned kind) {
   }
 }
 
-/* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that waits for each
- * piece gets a third of what the disk can do. What lies ahead is asked for in time. */
+/* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that waits for
+ * each piece gets a third of what the disk can do. What lies ahead is asked for in time. */
 static void ask_ahead(const struct tc_log_scan *scan, struct tc_log_scan_file *file,
                       uint64_t offset) {
   if (file->asked >= file->data || file->asked >= offset + AHEAD_BYTES / 2) return;

@@ -57,11 +57,12 @@ struct tc_log_scan {
 
 TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out);
 /* What counts but is not proven, the last group, may have been on its way only when the last run died: it is
- * written once more and synced, the files' names too, before anything is reported as durable. Written, because a sync may
- * have failed and would not try again. Before anything is changed by what the log says, too: a power cut could take a
- * file that says where the one before it ends, and a group that was given up would count again. */
+ * written once more and synced, the files' names too, before anything is reported as durable. Written, because a
+ * sync may have failed and would not try again. Before anything is changed by what the log says, too: a power cut
+ * could take a file that says where the one before it ends, and a group that was given up would count again. */
 TB_MUST tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag);
-/* Lent until the next call that reads (has_payload() says whether it does). TB_CORRUPT: it could be read before and cannot now. */
+/* Lent until the next call that reads (has_payload() says whether it does). TB_CORRUPT: it could be read before and
+ * cannot now. */
 TB_MUST tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *entry,
                                   struct tb_diag *diag, const unsigned char **out);
 /* The next payload comes out of what was read last: what is lent stays. */

@@ -7,8 +7,8 @@
  *   tracectl fetch --service cache -o t.trace && go tool trace t.trace
  *
  * A log would do for what happens now and then. Hits and misses come too often for that; so they are an experiment: two
- * numbers each. Evictions happen on the cache's own thread and under its lock: their numbers say in which order, whatever
- * the clocks of the cores say. Before the program ends it writes the whole cache as one blob, where an event
+ * numbers each. Evictions happen on the cache's own thread and under its lock: their numbers say in which order,
+ * whatever the clocks of the cores say. Before the program ends it writes the whole cache as one blob, where an event
  * for each page would cost more than the cache itself. */
 #include <pthread.h>
 #include <stdio.h>

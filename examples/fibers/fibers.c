@@ -6,9 +6,9 @@
  *   tracectl fetch --service fibers -o t.trace && go tool trace t.trace
  *
  * A source hands numbers to three squarers through a channel, these their squares to a sink through another. A channel
- * holds few: a fiber that finds it full or empty waits, and is woken by the one that made room or put something in. The scheduler
- * is a queue of fibers that are ready; all that the agent needs to know is said in spawn(), run(), wait_for(), wake() and
- * in main_of(). */
+ * holds few: a fiber that finds it full or empty waits, and is woken by the one that made room or put something in.
+ * The scheduler is a queue of fibers that are ready; all that the agent needs to know is said in spawn(), run(),
+ * wait_for(), wake() and in main_of(). */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

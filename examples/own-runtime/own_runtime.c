@@ -6,8 +6,8 @@
  *   tracectl fetch --service runtime -o t.trace && go tool trace t.trace
  *
  * Processes stand in a ring. In each round a process builds a list of cells, sends to its neighbour and waits for a
- * message. After SLICE cells the next process runs: a yield. A collection begins when cells run short; from then on each
- * allocation marks a little (an assist) until all is marked, and what is not marked is swept up. */
+ * message. After SLICE cells the next process runs: a yield. A collection begins when cells run short; from then on
+ * each allocation marks a little (an assist) until all is marked, and what is not marked is swept up. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

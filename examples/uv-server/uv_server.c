@@ -6,10 +6,11 @@
  *   printf '20\n30\n' | nc -q1 127.0.0.1 9000
  *   tracectl fetch --service uv-server -o t.trace && go tool trace t.trace
  *
- * A request is a line with a number n; the answer is how many primes there are up to it. The loop's thread reads lines and
- * writes answers, libuv's pool counts. Each request is a task from its line to its written answer, so that Go's tools show
- * how long each took, and what was done for it where. While the loop has nothing to do it waits for the network: the
- * one trick is awake() at the start of every callback, for libuv calls them before it says that the wait is over. */
+ * A request is a line with a number n; the answer is how many primes there are up to it. The loop's thread reads
+ * lines and writes answers, libuv's pool counts. Each request is a task from its line to its written answer, so that
+ * Go's tools show how long each took, and what was done for it where. While the loop has nothing to do it waits for
+ * the network: the one trick is awake() at the start of every callback, for libuv calls them before it says that the
+ * wait is over. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

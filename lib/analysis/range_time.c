@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Since when a range is active is left to analysis/durations.h; here are the sums of those that have ended, and the part of
- * them that lies after the last Sync. */
+/* Since when a range is active is left to analysis/durations.h; here are the sums of those that have ended, and the
+ * part of them that lies after the last Sync. */
 #include "analysis/range_time.h"
 
 #include "analysis/durations.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long ranges were active: stops of the world, mark phases, sweeps, mark assists.
  *
- * A trace says that a range begins, that it ends, and at the begin of each generation that it is active: "since the last
- * Sync", or for longer. Sums over these three have to count a range once that is restated many times, measure one that
- * nothing saw begin from the first event, and look at those that still go on. This object does it.
+ * A trace says that a range begins, that it ends, and at the begin of each generation that it is active: "since the
+ * last Sync", or for longer. Sums over these three have to count a range once that is restated many times, measure
+ * one that nothing saw begin from the first event, and look at those that still go on. This object does it.
  *
  *   TB_TRY(to_range_times_event(times, ev));                        -- every event of the stream, in order
  *   to_range_times_find(times, TO_RANGE_GC_MARK, 0, &gc);           -- at any time

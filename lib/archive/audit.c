@@ -247,7 +247,8 @@ static bool is_expired_now(const struct tc_archive_file *file) {
   return expired;
 }
 
-/* The segment remembered last has no trace. *out_whole: the reason is known, or reported; else the segment is left out. */
+/* The segment remembered last has no trace. *out_whole: the reason is known, or reported; else the segment is left
+ * out. */
 static void judge_missing(struct verify *verify, const struct tc_archive_file *file,
                           bool *out_whole) {
   struct segment *segment = &verify->segments[verify->nsegments - 1];

@@ -102,7 +102,8 @@ static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *d
   return TB_OK;
 }
 
-/* Looked at before it is opened: one that is replaced meanwhile is taken for an old one once too often, not too seldom. */
+/* Looked at before it is opened: one that is replaced meanwhile is taken for an old one once too often, not too
+ * seldom. */
 static ino_t file_of(int dir_fd) {
   struct stat st;
 
@@ -231,8 +232,8 @@ static void bind_select(sqlite3_stmt *stmt, const struct tc_select *select) {
   bind_some(stmt, 13, select->until_arrival_ns);
 }
 
-/* When the stream's newest generation ended, as traced. Not the latest of all ends: a wall clock that was set back makes
- * that one of the past. */
+/* When the stream's newest generation ended, as traced. Not the latest of all ends: a wall clock that was set back
+ * makes that one of the past. */
 #define NEWEST_WALL                                                                                \
   "(SELECT n.last_wall FROM segments n WHERE n.stream = s.stream AND n.generations > 0"            \
   " ORDER BY n.first_gen DESC LIMIT 1)"

@@ -69,8 +69,8 @@ struct tc_stream_row {
   struct tc_stream_cut cut;
 };
 
-/* Zeroed fields do not restrict. Times are the trace's own; a segment counts if any part of it lies in the asked span, both
- * ends included. */
+/* Zeroed fields do not restrict. Times are the trace's own; a segment counts if any part of it lies in the asked
+ * span, both ends included. */
 struct tc_select {
   uint64_t segment;
   const char *service, *instance;

@@ -47,8 +47,8 @@ static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *met
   return fsync(file->dir_fd) == 0;
 }
 
-/* A meta has its name before its trace: if nothing came of that the log has the records, and they are published again. What
- * is in the catalog may expire. */
+/* A meta has its name before its trace: if nothing came of that the log has the records, and they are published
+ * again. What is in the catalog may expire. */
 static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, uint64_t *unread) {
   char trace[32];
 

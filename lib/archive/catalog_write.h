@@ -45,8 +45,8 @@ struct tc_rebuilt {
   uint64_t unread;
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a
- * folder that cannot be listed, is passed to note and left out. A file that is no database is replaced. Where a meta says that its trace
- * has expired, and a crash kept it from being unlinked, it is unlinked now. */
+ * folder that cannot be listed, is passed to note and left out. A file that is no database is replaced. Where a meta
+ * says that its trace has expired, and a crash kept it from being unlinked, it is unlinked now. */
 TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
                                  void (*note)(void *self, const char *text), void *self,
                                  struct tc_rebuilt *out);
@@ -58,8 +58,8 @@ TB_MUST tb_rc tc_catalog_note(struct tc_catalog *catalog, const unsigned char st
 /* Segments whose verdict is pending, by stream and generation. */
 TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, void *self,
                                  struct tb_diag *diag);
-/* Published segments that retention may take, oldest first: of one service, or NULL: of all; those behind a row, or NULL:
- * from the oldest on. */
+/* Published segments that retention may take, oldest first: of one service, or NULL: of all; those behind a row, or
+ * NULL: from the oldest on. */
 TB_MUST tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
                                 const struct tc_segment_row *after, unsigned limit,
                                 tc_segment_row_fn *each, void *self, struct tb_diag *diag);

@@ -2,8 +2,8 @@
 /* What this processor has beyond what every one of its kind has.
  *
  * In a virtual machine each CPUID instruction is a trip to the host of 20 us and more. So nothing is asked before it is
- * needed, and then libc's loader, which has asked already. (The compiler's __builtin_cpu_supports() asks five times in a
- * constructor.)
+ * needed, and then libc's loader, which has asked already. (The compiler's __builtin_cpu_supports() asks five times
+ * in a constructor.)
  *
  * Threads   any. */
 #ifndef TB_CPU_H

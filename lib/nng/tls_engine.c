@@ -414,9 +414,9 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
  * the whole process ends from there on. Every message has two parts at least: its length, and the rest.
  *
  * So a direction's bit is set from the call that moves a part that is not the last one to the next call. A connection
- * that is to end answers calls with an error, which is safe, and is closed while no bit is set; an error while the other
- * direction's bit is set is left to the call that comes there. Pipes that nng closes because TCP failed do not come by
- * here: there the window stays, but nng's queue of threads lies before it. */
+ * that is to end answers calls with an error, which is safe, and is closed while no bit is set; an error while the
+ * other direction's bit is set is left to the call that comes there. Pipes that nng closes because TCP failed do not
+ * come by here: there the window stays, but nng's queue of threads lies before it. */
 
 static bool begins(nng_tls_engine_conn *conn, unsigned bit) {
   return (atomic_fetch_or(&conn->state, bit) & ENDING) == 0;

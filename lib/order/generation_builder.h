@@ -41,8 +41,9 @@ void to__builder_fini(struct to_builder *builder);
 /* The next file of the same stream, from its header on. */
 void to__builder_begin(struct to_builder *builder);
 
-/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__builder_next(). TB_END: the trace is
- * over, what follows is not looked at. feed() stops behind the batch with which `enough` bytes or more are taken. */
+/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__builder_next(). TB_END: the
+ * trace is over, what follows is not looked at. feed() stops behind the batch with which `enough` bytes or more are
+ * taken. */
 TB_MUST tb_rc to__builder_feed(struct to_builder *builder, struct to_generation *gen,
                                struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
                                size_t *out_used);

@@ -6,8 +6,8 @@
  * the names it is dialled by: localhost, this host's name, NAME where it is a host's, 127.0.0.1, ::1.
  * crl.pem lists what the authority has taken back.
  *
- * Nothing that exists is ever overwritten but by renewing and revoking; a key is on disk before its certificate, so that a
- * NAME.pem always has its NAME.key, whenever the process is killed.
+ * Nothing that exists is ever overwritten but by renewing and revoking; a key is on disk before its certificate, so
+ * that a NAME.pem always has its NAME.key, whenever the process is killed.
  *
  * Errors    TB_REFUSED: it exists already, or NAME is no name. TB_NOTFOUND: no authority in DIR.
  *           TB_IO, TB_CORRUPT with path and reason. TB_NOMEM.
@@ -56,9 +56,9 @@ TB_MUST tb_rc tc_certs_require(const char *dir, struct tb_diag *diag);
 TB_MUST tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name, long days,
                            struct tb_diag *diag, char out_name[TC_CERT_NAME_MAX + 1]);
 
-/* NAME.pem again, valid from now for so many days (0: as above): the same names, and the same key unless new_key. The old
- * one is kept as NAME.SERIAL.pem, and stays valid. "ca" renews the authority itself; its certificates stay valid.
- * TB_REFUSED: it was revoked, and the key would be the same. */
+/* NAME.pem again, valid from now for so many days (0: as above): the same names, and the same key unless new_key.
+ * The old one is kept as NAME.SERIAL.pem, and stays valid. "ca" renews the authority itself; its certificates stay
+ * valid. TB_REFUSED: it was revoked, and the key would be the same. */
 TB_MUST tb_rc tc_certs_renew(const char *dir, const char *name, long days, bool new_key,
                              struct tb_diag *diag);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl list: the archive's segments by the time they were traced, the newest last. All are kept until the last page has
- * come, packed as they came: some 300 bytes a segment. */
+/* tracectl list: the archive's segments by the time they were traced, the newest last. All are kept until the last
+ * page has come, packed as they came: some 300 bytes a segment. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

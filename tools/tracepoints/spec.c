@@ -3,8 +3,8 @@
  *
  *   //trace:event sale(const char *what, int cents)      event sale ctx=M what_string cents_value stack
  *
- * An argument's label is the parameter's name and what a reader makes of it: _string, _real (the bits of a double), else
- * _value. There are four at most. */
+ * An argument's label is the parameter's name and what a reader makes of it: _string, _real (the bits of a double),
+ * else _value. There are four at most. */
 #include <string.h>
 
 #include "tools/tracepoints/write.h"

@@ -17,8 +17,8 @@ void tk_points_write_header(FILE *out, const char *module, const struct tk_point
 void tk_points_write_source(FILE *out, const char *module, const struct tk_points *own,
                             const struct tk_points *imported);
 
-/* The events as those of an experiment (wire/experiments.h), which is what ta_record_event_attach() records. quoted: as a
- * text of C. One whose name, or its module's, is too long for that is none. */
+/* The events as those of an experiment (wire/experiments.h), which is what ta_record_event_attach() records. quoted:
+ * as a text of C. One whose name, or its module's, is too long for that is none. */
 void tk_points_write_spec(FILE *out, const char *module, const struct tk_points *own, bool quoted);
 bool tk_point_is_event(const char *module, const struct tk_point *point);
 

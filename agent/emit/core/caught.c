@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers read what the program wants while other threads may change it: an odd count means that a change is
- * under way and the reader must look again. The thread that changes it has all signals blocked, so no handler waits for its own thread. */
+ * under way and the reader must look again. The thread that changes it has all signals blocked, so no handler waits
+ * for its own thread. */
 #include "agent/emit/core/caught.h"
 
 #include <pthread.h>
@@ -67,8 +68,8 @@ static int install(int number, const struct sigaction *program) {
   return ta_caught_install(number, &ours, NULL);
 }
 
-/* A handler that came after ours may have kept ours, to hand signals on to it: in front of that one, each would call the
- * other for ever. */
+/* A handler that came after ours may have kept ours, to hand signals on to it: in front of that one, each would call
+ * the other for ever. */
 tb_rc ta_caught_begin(int number, void (*handler)(int number, siginfo_t *info, void *context)) {
   struct sigaction is;
   sigset_t before;

@@ -8,16 +8,17 @@
  *   }
  *
  * Time is cut into turns, one a generation. A thread marks itself busy, then reads the turn; the flusher
- * moves the turn on, then looks which threads are busy: of the two at least one sees the other (agent/emit/core/fence.h). So
- * a thread in a section knows that its turn is not over, and once the flusher has seen every thread outside
- * or in the new turn, the old turn belongs to the flusher alone. Neither takes a lock, and a thread never waits.
+ * moves the turn on, then looks which threads are busy: of the two at least one sees the other
+ * (agent/emit/core/fence.h). So a thread in a section knows that its turn is not over, and once the flusher has seen
+ * every thread outside or in the new turn, the old turn belongs to the flusher alone. Neither takes a lock, and a
+ * thread never waits.
  *
  * Each thread has two sets of open batches, one for each parity of the turn: it may fill one while the
  * flusher takes the other. The flusher writes the status of a thread that was silent for a whole turn from `now`;
  * `claim` is the word by which they agree who does it (agent/emit/generation/generation.c).
  *
- * A thread that does not leave (a longjmp() out of a section, a section that holds for too long) would stop all delivery.
- * So the flusher waits for a time and then leaves the thread behind: that generation is lost, the thread's
+ * A thread that does not leave (a longjmp() out of a section, a section that holds for too long) would stop all
+ * delivery. So the flusher waits for a time and then leaves the thread behind: that generation is lost, the thread's
  * batches are not read, and nothing is written for the thread until it comes in again as a new goroutine, or
  * ends (agent/emit/generation/enter.c).
  *
@@ -142,8 +143,8 @@ struct ta_emit {
 extern struct ta_emit ta_emit;
 extern struct ta_thread *ta_threads; /* a table that grows; NULL before the first session */
 extern __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec")));
-/* This thread may be in the middle of its allocator, or in a signal handler: nothing is allocated, and no lock of libc's is
- * taken. */
+/* This thread may be in the middle of its allocator, or in a signal handler: nothing is allocated, and no lock of
+ * libc's is taken. */
 extern __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
 
 static inline uint32_t ta_turn_of(uint64_t word) {
@@ -259,7 +260,8 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold h
   atomic_store_explicit(&t->now, go->held | t->sweeps | hold, memory_order_relaxed);
 }
 
-/* Threads' places: for max threads, at most TA_THREADS_MAX; the first call of a process decides. take answers NULL when all are taken. give_back is for a thread that has written its last. */
+/* Threads' places: for max threads, at most TA_THREADS_MAX; the first call of a process decides. take answers NULL
+ * when all are taken. give_back is for a thread that has written its last. */
 TB_MUST tb_rc ta_threads_make(uint32_t max);
 struct ta_thread *ta_threads_take(void);
 void ta_threads_give_back(struct ta_thread *t);

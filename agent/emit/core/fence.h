@@ -2,13 +2,13 @@
 /* A fence that costs one side nothing: the store before light() and the load after it stay in that order for
  * a thread that is at heavy().
  *
- * Threads pass light() with every event, the flusher passes heavy() once a generation. So the kernel is asked to run a fence on
- * all cores that run us (membarrier(2)), and light() only keeps the compiler in order. Where the kernel cannot do that,
- * and under ThreadSanitizer, which does not know of it, both are ordinary.
+ * Threads pass light() with every event, the flusher passes heavy() once a generation. So the kernel is asked to run
+ * a fence on all cores that run us (membarrier(2)), and light() only keeps the compiler in order. Where the kernel
+ * cannot do that, and under ThreadSanitizer, which does not know of it, both are ordinary.
  *
  * The first choose() decides for the life of the process, since threads may stand between the two at any time. A
- * seccomp filter that comes later can make membarrier fail, or kill the caller: then heavy() answers false, once and for
- * all, and what light() was passed for cannot be known any more.
+ * seccomp filter that comes later can make membarrier fail, or kill the caller: then heavy() answers false, once and
+ * for all, and what light() was passed for cannot be known any more.
  *
  * Threads   any.
  */

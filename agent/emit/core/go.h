@@ -6,8 +6,9 @@
  * makes it, and who is the first in a turn is also who writes the status (requirement E2). A thread that
  * holds an old turn and finds the word in a newer one has come too late and must enter again.
  *
- * The flusher writes the status of goroutines that had no event in a turn. It finds what they did in the word; if the next
- * turn has taken the word away already, in its `entry`. A running goroutine's status comes with its thread (agent/emit/generation/generation.c).
+ * The flusher writes the status of goroutines that had no event in a turn. It finds what they did in the word; if
+ * the next turn has taken the word away already, in its `entry`. A running goroutine's status comes with its thread
+ * (agent/emit/generation/generation.c).
  *
  * Memory    one table that grows, made once and kept; 400 bytes a goroutine that there is at one time.
  * Threads   take and give under the session's lock, regions on the thread that runs it; the word: any.

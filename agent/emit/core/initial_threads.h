@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which threads were there when the session began: of those the stack was not made in it, however late each of them says
- * its first word.
+/* Which threads were there when the session began: of those the stack was not made in it, however late each of them
+ * says its first word.
  *
  * Known by the kernel's number. One that the kernel gives a second time in the session is taken for the first.
  *

@@ -2,8 +2,8 @@
 /* Calls that make no sense where they stand: left out, and counted in the thread's `misused`. In a debug build of the
  * agent such a call is a fault of the program's that is to be found, so the first one says what it was and aborts.
  *
- * An end without a begin is counted there, and nowhere else, where its begin may have come before the session: before the
- * session, in a session before it, on a thread that found no place.
+ * An end without a begin is counted there, and nowhere else, where its begin may have come before the session:
+ * before the session, in a session before it, on a thread that found no place.
  *
  * Threads   any, t on its own.
  */

@@ -59,8 +59,8 @@ static inline uint32_t ta_name_known(uint32_t name) {
   return name < atomic_load_explicit(&ta_names_end, memory_order_acquire) ? name : 0;
 }
 
-/* The id to write: of the string, or of the stack. The name is known. A thread that was left behind in an old turn takes
- * no newer one's stamp away. */
+/* The id to write: of the string, or of the stack. The name is known. A thread that was left behind in an old turn
+ * takes no newer one's stamp away. */
 static inline uint64_t ta_name_id(uint32_t name, uint32_t turn, enum ta_name_use use) {
   _Atomic uint32_t *used = &ta_names[name].used[turn & 1][use];
   uint32_t was = atomic_load_explicit(used, memory_order_relaxed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block's number counts blocks of its size from the start of the mapping, in groups of one per larger block. A group's
- * bits stand side by side in one word, so that "all parts are back" is one comparison. The bits of a large block that is
- * taken whole are zero below it, so nothing is found there. */
+/* A block's number counts blocks of its size from the start of the mapping, in groups of one per larger block. A
+ * group's bits stand side by side in one word, so that "all parts are back" is one comparison. The bits of a large
+ * block that is taken whole are zero below it, so nothing is found there. */
 #include "agent/emit/core/pool.h"
 
 #include <sys/mman.h>

@@ -2,10 +2,11 @@
 /* The clock of what the program emits, in ticks of 8 ns since boot: by the processor's counter where it can be
  * trusted, by CLOCK_MONOTONIC elsewhere.
  *
- * Readers, Go's and ours, turn each difference between two events of a batch into nanoseconds by itself and cut off what
- * is left over. Of a whole number of nanoseconds nothing is: an event has the same time by whatever events stand before
- * it, and two threads' events stand to each other as they happened. And 8 ns is about as long as an event takes to
- * write, so that differences do not grow needlessly long, nor does a busy thread's time run ahead of the clock.
+ * Readers, Go's and ours, turn each difference between two events of a batch into nanoseconds by itself and cut off
+ * what is left over. Of a whole number of nanoseconds nothing is: an event has the same time by whatever events
+ * stand before it, and two threads' events stand to each other as they happened. And 8 ns is about as long as an
+ * event takes to write, so that differences do not grow needlessly long, nor does a busy thread's time run ahead of
+ * the clock.
  *
  * So all sessions have one frequency, and the measured value is how much of a tick a cycle is: over a
  * millisecond when a session begins, which is right to 100 ppm for the first generation if the machine lets
@@ -14,8 +15,8 @@
  * one turn; the next goes on at the tick where it ended.
  *
  * A turn in which the counter jumped against CLOCK_MONOTONIC, because the machine slept or the counter was
- * set, looks like one of another rate. So what differs by more than a thousandth is not believed before the next turn has measured it again:
- * until then the old rate stays. The turn itself that saw the jump has it in its times.
+ * set, looks like one of another rate. So what differs by more than a thousandth is not believed before the next
+ * turn has measured it again: until then the old rate stays. The turn itself that saw the jump has it in its times.
  *
  * Threads   begin() and next() on one at a time; a clock that stays as it is may be read by any.
  * Cost      now: the counter's reading and a multiplication; by CLOCK_MONOTONIC some 20 ns more.
@@ -34,8 +35,8 @@
 
 enum { TA_TICK_NS = 8, TA_TICKS_A_SECOND = 1000000000 / TA_TICK_NS };
 
-/* Ticks are the upper half of cycles * factor, and offset; sums may pass 2^64 and come round. The counter itself does so
- * after a hundred years at 5 GHz. factor 0: CLOCK_MONOTONIC, and offset. */
+/* Ticks are the upper half of cycles * factor, and offset; sums may pass 2^64 and come round. The counter itself
+ * does so after a hundred years at 5 GHz. factor 0: CLOCK_MONOTONIC, and offset. */
 struct ta_ticks {
   uint64_t factor, offset;
 };
@@ -46,9 +47,9 @@ static inline uint64_t ta_ticks_of_cycles(const struct ta_ticks *clock, uint64_t
 
 uint64_t ta_ticks_of_kernel(const struct ta_ticks *clock); /* out of line, for its stack frame */
 
-/* May be read ahead of what the processor has still to load, by some 100 ns. Where a thread goes on from what another did
- * that is no matter, if numbers order the two: a fence there is 14 ns of a fiber's switch. If only time does,
- * ta_ticks_fence() stands before it. */
+/* May be read ahead of what the processor has still to load, by some 100 ns. Where a thread goes on from what
+ * another did that is no matter, if numbers order the two: a fence there is 14 ns of a fiber's switch. If only time
+ * does, ta_ticks_fence() stands before it. */
 static inline uint64_t ta_ticks_now(const struct ta_ticks *clock) {
 #ifdef __x86_64__
   if (TB_LIKELY(clock->factor != 0)) return ta_ticks_of_cycles(clock, __rdtsc());
@@ -80,8 +81,8 @@ struct ta_rate {
   bool learns;      /* CLOCK_MONOTONIC is in use until the counter has been measured for a turn */
 };
 
-/* The counter must run at one rate in every state of the processor, and the kernel must use it for its own timekeeping: then
- * it is the same on all cores. */
+/* The counter must run at one rate in every state of the processor, and the kernel must use it for its own
+ * timekeeping: then it is the same on all cores. */
 bool ta_cycles_are_trusted(void);
 
 /* A session's first clock, and the moment it begins at. Sleeps for one to five milliseconds, whatever
@@ -95,8 +96,8 @@ struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate);
  * these are none to count by. */
 struct ta_ticks ta_ticks_from(const struct ta_moment *from, const struct ta_moment *to);
 
-/* The next turn's clock, which begins now. It counts by CLOCK_MONOTONIC if the counter has jumped, or its rate has by more
- * than an eighth: the machine has slept, or been moved to another. */
+/* The next turn's clock, which begins now. It counts by CLOCK_MONOTONIC if the counter has jumped, or its rate has
+ * by more than an eighth: the machine has slept, or been moved to another. */
 struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate,
                               const struct ta_moment *now);
 

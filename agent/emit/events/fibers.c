@@ -207,7 +207,8 @@ void ta_fiber_switch(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Its place is free at once, unless the flusher may still read what it did in the turn before, or a waker may mean it. */
+/* Its place is free at once, unless the flusher may still read what it did in the turn before, or a waker may mean
+ * it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
   uint64_t id = ta_go_id(go);

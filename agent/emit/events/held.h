@@ -2,8 +2,8 @@
 /* Sections that last over several calls: while a thread holds one the generation does not end (agent/emit/core/emit.h).
  *
  * A thread that holds is busy, with another number: code that knows of that may write inside, all other code
- * finds the thread busy and writes nothing. While something is written the number is the ordinary one, so that a signal handler in the
- * middle of it is kept out.
+ * finds the thread busy and writes nothing. While something is written the number is the ordinary one, so that a
+ * signal handler in the middle of it is kept out.
  *
  * Threads   on its thread.
  */

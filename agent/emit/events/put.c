@@ -264,8 +264,9 @@ static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
   return now.seq == 0 && now.entry == TA_GO_KEPT_WAITING;
 }
 
-/* The flusher visits each waiting goroutine once a turn. One that it has not seen in the last complete turn was made, or set
- * waiting, by a thread that was left behind: no generation since knows it (agent/emit/generation/generation.c). */
+/* The flusher visits each waiting goroutine once a turn. One that it has not seen in the last complete turn was
+ * made, or set waiting, by a thread that was left behind: no generation since knows it
+ * (agent/emit/generation/generation.c). */
 static bool is_stray(struct ta_doing was, uint32_t turn) {
   if (TB_LIKELY(was.turn + 1 >= turn)) return false;
   if (was.status == TW_GO_RUNNING || was.status == TW_GO_SYSCALL) return false;

@@ -91,8 +91,8 @@ static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
   return ta_name_id(ta_name_known(name), ta_turn(t), TA_AS_STRING);
 }
 
-/* As ta_put(), with the stack that calls the emit function for its last argument; the n before it are a b c. from: where
- * that function returns to, TA_CALLER in the function itself. Where stacks are off that is a look at one word. */
+/* As ta_put(), with the stack that calls the emit function for its last argument; the n before it are a b c. from:
+ * where that function returns to, TA_CALLER in the function itself. Where stacks are off that is a look at one word. */
 #define TA_CALLER __builtin_return_address(0)
 uint64_t ta_put_stack(struct ta_thread *t, const void *from); /* its number; 0: stacks are off */
 void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b,

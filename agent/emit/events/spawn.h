@@ -8,7 +8,8 @@
  * The goroutine is there, ready to run, until its thread comes in; in as many generations as that takes. A
  * thread that comes into another session, or that has no traced creator, makes its own goroutine; so does one
  * whose signal handler ran before it said which goroutine is its own, and the creator's goroutine ends. A
- * goroutine whose thread found no place until it ended is ended by the next thread that makes one: of 16 at a time, the rest are ready to run to the session's end.
+ * goroutine whose thread found no place until it ended is ended by the next thread that makes one: of 16 at a time,
+ * the rest are ready to run to the session's end.
  *
  * Memory    none.
  * Threads   any; is_mine, is_over and take on the thread that is born.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The waiters by what they wait for, so that the thread that ends a wait can write the wakeup: a mutex, a semaphore, a thread that is joined, any address.
+/* The waiters by what they wait for, so that the thread that ends a wait can write the wakeup: a mutex, a semaphore,
+ * a thread that is joined, any address.
  *
  *   ta_wait_begin_for(call, TA_WAIT_MUTEX, mutex);   -- one thread; then it waits
  *   ...
@@ -7,19 +8,20 @@
  *
  * A waiter says in its place what it waits for and which of its waits that is; an unlock takes one waiter out
  * of its place and writes the event that wakes it. Neither waits for the other: a waiter that goes on wakes
- * itself if no other thread was quicker, and a waker that comes too late has written nothing. Of several that wait, the one that has waited
- * longest is woken, which is the one that the kernel wakes. Races that are not seen here (another thread
- * takes the lock first, a wake comes before its wait) make a trace say less or say it early, and never make
- * it invalid.
+ * itself if no other thread was quicker, and a waker that comes too late has written nothing. Of several that wait,
+ * the one that has waited longest is woken, which is the one that the kernel wakes. Races that are not seen here
+ * (another thread takes the lock first, a wake comes before its wait) make a trace say less or say it early, and
+ * never make it invalid.
  *
- * Why a wait is known again: a waker reads a waiter's word inside its section, in which at most the next turn can begin.
- * The word of a later wait differs: in the same turn it has a higher sequence number, in the turn after that the waker
- * comes too late by ta_change()'s own rule. A goroutine that ends while another wakes keeps its place until
+ * Why a wait is known again: a waker reads a waiter's word inside its section, in which at most the next turn can
+ * begin. The word of a later wait differs: in the same turn it has a higher sequence number, in the turn after that
+ * the waker comes too late by ta_change()'s own rule. A goroutine that ends while another wakes keeps its place until
  * its turn is over, so that no new goroutine is taken for it.
  *
  * Memory    static, 33 KiB.
  * Threads   any; wake also in a signal handler.
- * Cost to find that there is no waiter: a load of a line that is written only where a thread waits. To wake: 8 bytes read a
+ * Cost to find that there is no waiter: a load of a line that is written only where a thread waits. To wake: 8 bytes
+ * read a
  *           thread that there is, and the event.
  */
 #ifndef TA_EMIT_EVENTS_WAITERS_H
@@ -40,8 +42,8 @@ static inline bool ta_is_waited_for(const void *what) {
   return atomic_load_explicit(&ta_waited[ta_waited_at((uintptr_t)what)], memory_order_relaxed) != 0;
 }
 
-/* As ta_wait_begin() and ta_syscall_begin() (waits.c). call: a name that is their event's stack where the session has no
- * stacks. what: NULL, or what it waits for. */
+/* As ta_wait_begin() and ta_syscall_begin() (waits.c). call: a name that is their event's stack where the session
+ * has no stacks. what: NULL, or what it waits for. */
 void ta_wait_begin_for(ta_name call, ta_name reason, const void *what);
 void ta_syscall_begin_in(ta_name call);
 

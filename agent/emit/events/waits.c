@@ -2,11 +2,11 @@
 /* Threads that wait for something known, and threads in the kernel.
  *
  * A wait gives the proc up: the goroutine is blocked for a reason, none runs. On return the thread wakes
- * itself, unless another thread has written the wakeup by then (waiters.h). A system call keeps the proc; whether it blocked shows
- * only at its end, and then the loss of the proc is written with the date when it would have been noticed. All of that
- * lies in the thread's own batch, where only the order counts. So a call that has not ended has its proc as yet:
- * reports count it as blocked by its length. To let another thread take the proc in the trace, each end of a
- * call would have to ask whether one has. */
+ * itself, unless another thread has written the wakeup by then (waiters.h). A system call keeps the proc; whether it
+ * blocked shows only at its end, and then the loss of the proc is written with the date when it would have been
+ * noticed. All of that lies in the thread's own batch, where only the order counts. So a call that has not ended has
+ * its proc as yet: reports count it as blocked by its length. To let another thread take the proc in the trace, each
+ * end of a call would have to ask whether one has. */
 #include "agent/emit/events/act.h"
 #include "agent/emit/events/waiters.h"
 

@@ -62,8 +62,8 @@ static bool part(struct ta_thread *t) {
   return false;
 }
 
-/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that its creator made for it; or it
- * makes itself one. */
+/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that its creator made
+ * for it; or it makes itself one. */
 static bool join_session(struct ta_thread *t, uint32_t turn) {
   uint32_t name = thread_name();
   struct ta_go *reported = ta_spawned_take(), *own = reported != NULL ? reported : take_go(name);
@@ -128,8 +128,8 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
   atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
 }
 
-/* The turn to enter. The thread stores it before it reads left_behind, so that no older turn leaves it behind from here on;
- * a turn that has ended without the thread is not entered any more. 0: the session is over. */
+/* The turn to enter. The thread stores it before it reads left_behind, so that no older turn leaves it behind from
+ * here on; a turn that has ended without the thread is not entered any more. 0: the session is over. */
 static uint32_t choose_turn(struct ta_thread *t, bool *out_behind) {
   for (;;) {
     uint32_t turn = ta_turn_now(), since;
@@ -149,8 +149,8 @@ static void end_silently(struct ta_go *go, uint32_t turn) {
   atomic_store(&go->word, ta_doing_word(dead));
 }
 
-/* What it ran is in no trace any more, and what it has written of the lost generation is not read. A fiber that it had just
- * left may run on another thread by now. */
+/* What it ran is in no trace any more, and what it has written of the lost generation is not read. A fiber that it
+ * had just left may run on another thread by now. */
 static void forget_generation(struct ta_thread *t, uint32_t turn) {
   bool same_session = t->session == ta_emit.session;
 
@@ -251,7 +251,8 @@ static void end_thread(void *self) {
   ta_threads_give_back(t);
 }
 
-/* Others' destructors free what is theirs. To make sure it is called, our handler is registered once more after all others have run once. */
+/* Others' destructors free what is theirs. To make sure it is called, our handler is registered once more after all
+ * others have run once. */
 static void end_at_exit(void *self) {
   if (ta_emit.allocfree && !ends) {
     ends = true;

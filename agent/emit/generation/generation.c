@@ -124,7 +124,8 @@ static bool has_left(const struct ta_thread *t, uint32_t turn) {
 }
 
 /* The thread may enter a later turn at this very moment. It stores its turn and then reads left_behind; the
- * flusher stores left_behind and then reads the turn. So at least one sees the other's store. If both do, one compare-and-swap wins. */
+ * flusher stores left_behind and then reads the turn. So at least one sees the other's store. If both do, one
+ * compare-and-swap wins. */
 static void leave_behind(struct ta_thread *t, uint32_t turn) {
   uint32_t since = atomic_load(&t->left_behind), ours = turn;
 
@@ -264,9 +265,10 @@ static void finish_threads(struct ta_generation *k, uint32_t turn) {
   }
 }
 
-/* A goroutine that waits is found in the turn before, at least because the flusher visited it. One that is not was made, or set
- * waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its place stays taken,
- * because that thread may still have to do with it; it gives the place back when it comes in again. */
+/* A goroutine that waits is found in the turn before, at least because the flusher visited it. One that is not was
+ * made, or set waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its
+ * place stays taken, because that thread may still have to do with it; it gives the place back when it comes in
+ * again. */
 static bool end_stray(struct ta_go *go, uint32_t turn) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   struct ta_doing d = ta_doing(word), dead = { .turn = turn, .seq = STRAY, .status = TA_GO_DEAD };
@@ -313,8 +315,8 @@ static void finish_goes(struct ta_generation *k, uint32_t turn) {
   ta_generation_close_batch(k, turn);
 }
 
-/* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by one of
- * our own, that is there for this. */
+/* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by
+ * one of our own, that is there for this. */
 static void write_collection(struct ta_generation *k, uint32_t turn) {
   enum { PROC = TA_THREADS_MAX, THREAD = 0 }; /* numbers that no thread has */
   uint64_t seq = ta_gc_active(turn), proc = PROC;

@@ -33,7 +33,8 @@ struct ta_outlet {
   void (*snap)(void *self, uint64_t last_ms);
   /* For people, level as in syslog(3). May be NULL. */
   void (*log)(void *self, int level, const char *text);
-  /* A thread that stays in the middle of an event for longer is left behind. 0: the default, agent/emit/generation/flusher.c. */
+  /* A thread that stays in the middle of an event for longer is left behind. 0: the default,
+   * agent/emit/generation/flusher.c. */
   uint64_t patience_ns;
 };
 

@@ -9,8 +9,8 @@
 #include "agent/emit/events/held.h"
 #include "base/check.h"
 
-/* What a batch of the experiment is, and the units of its ids. Any allocator's objects are aligned to 8 bytes, stacks to
- * what the processor wants. */
+/* What a batch of the experiment is, and the units of its ids. Any allocator's objects are aligned to 8 bytes,
+ * stacks to what the processor wants. */
 enum {
   BATCH_TYPES = 0,
   BATCH_INFO = 1,

@@ -2,10 +2,11 @@
 /* Memory objects, traced as Go's runtime does with GODEBUG=traceallocfree=1: the AllocFree experiment, which any
  * reader of Go's traces takes.
  *
- * An event's id is an address, less where the program itself begins, in units of what such things are aligned to. So the
- * ids of a heap that grows behind the program are small, and those of mappings far above, or of something below, are
- * whole addresses. What a type is, C does not know: here it is a size and, if the caller gave one, a name. Two that are
- * equal in both are one type of their turn, by the place of the two in a table, which is taken by compare-and-swap.
+ * An event's id is an address, less where the program itself begins, in units of what such things are aligned to. So
+ * the ids of a heap that grows behind the program are small, and those of mappings far above, or of something below,
+ * are whole addresses. What a type is, C does not know: here it is a size and, if the caller gave one, a name. Two
+ * that are equal in both are one type of their turn, by the place of the two in a table, which is taken by
+ * compare-and-swap.
  *
  * What one thread frees another may have some hundred nanoseconds later, and nothing but time says which was first: the
  * clock is read when the object has been.

@@ -71,8 +71,8 @@ static void note(struct ta_thread *t, uint32_t turn, const void *context) {
                                                .stack = stack };
 }
 
-/* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the flusher ends neither. If it was
- * busy before it was interrupted in a section, or holds one, and stays so. */
+/* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the flusher ends neither. If
+ * it was busy before it was interrupted in a section, or holds one, and stays so. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {
     ta_caught_pass_on(number, info, context);

@@ -7,15 +7,15 @@
  * the middle of an emit function: what that has begun, it leaves alone. A signal that is not of our timers goes to the
  * handler that was there before, or does what it would have done without us.
  *
- * The handler stays when the session has ended (caught.h). A program that has put one of its own in its place since then
- * keeps it: a later session with samples by that signal is refused. Ours have si_code SI_TIMER and an address
+ * The handler stays when the session has ended (caught.h). A program that has put one of its own in its place since
+ * then keeps it: a later session with samples by that signal is refused. Ours have si_code SI_TIMER and an address
  * in si_value that is none of the program's. Under the preload library the program's handlers never take its place.
- * Without a signal chosen it is SIGURG, which ends no program whose default is restored, and which Go's runtime interrupts
- * threads by, too.
+ * Without a signal chosen it is SIGURG, which ends no program whose default is restored, and which Go's runtime
+ * interrupts threads by, too.
  *
  * What the program may notice, with samples on: the signal is taken. Calls that are restarted by SA_RESTART are; a few
- * never are (poll, epoll_wait, nanosleep, see signal(7)), and one of them may return EINTR if the sample falls due while
- * the thread is on its way into it. A thread that blocks the signal when it first emits has no samples.
+ * never are (poll, epoll_wait, nanosleep, see signal(7)), and one of them may return EINTR if the sample falls due
+ * while the thread is on its way into it. A thread that blocks the signal when it first emits has no samples.
  *
  * Memory    one mapping, touched as it is used: 40 bytes a sample, as many as are due in a generation.
  * Threads   arm: the thread itself, not in the handler. disarm: any. The rest: start, stop and the flusher.

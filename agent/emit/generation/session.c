@@ -116,7 +116,8 @@ static TA_CODE_AT_FORK void unlock_parent(void) {
   unlock();
 }
 
-/* Most children call exec() next, and what they write to is copied: the rest is forgotten when they first come to the gate. */
+/* Most children call exec() next, and what they write to is copied: the rest is forgotten when they first come to
+ * the gate. */
 static TA_CODE_AT_FORK void start_child(void) {
   atomic_store(&ta_emit.word, 0);
   ta_self = NULL;

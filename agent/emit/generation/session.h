@@ -2,10 +2,11 @@
 /* A session of emitting beyond traceagent.h: with an outlet of the caller's own, for tests and benchmarks; and one that
  * begins late, for the preload library.
  *
- * Late means: what threads write is kept from start_late() on, but there is no thread of ours, no connection and nothing
- * of OpenSSL, and start_late() sleeps for nothing. Most programs are over in a moment, and should not pay for a stream.
- * run() makes it a session like any other. is_due() says that so much was written that it is time; the caller looks at
- * the clock. abandon() ends a session that never ran: with a spool on disk its trace goes there, for the next program. */
+ * Late means: what threads write is kept from start_late() on, but there is no thread of ours, no connection and
+ * nothing of OpenSSL, and start_late() sleeps for nothing. Most programs are over in a moment, and should not pay
+ * for a stream. run() makes it a session like any other. is_due() says that so much was written that it is time; the
+ * caller looks at the clock. abandon() ends a session that never ran: with a spool on disk its trace goes there, for
+ * the next program. */
 #ifndef TA_EMIT_GENERATION_SESSION_H
 #define TA_EMIT_GENERATION_SESSION_H
 

@@ -41,8 +41,8 @@ static struct {
 
 static Dwfl_Callbacks callbacks;
 
-/* Debug information is found by build id. libdw's standard search ends with a server on the network, and on its way there
- * sets up libcurl and all that this uses, OpenSSL too, in a program that may be at its end. */
+/* Debug information is found by build id. libdw's standard search ends with a server on the network, and on its way
+ * there sets up libcurl and all that this uses, OpenSSL too, in a program that may be at its end. */
 bool ta_dwarf_load(void) {
   static bool tried, loaded;
 

@@ -249,8 +249,8 @@ Test(forward_disk, mistakes_are_named) {
   end(&h);
 }
 
-/* Whoever was compiled with an older header has no such field, whatever lies behind its struct; who leaves the size out has
- * all of 0.1.0. */
+/* Whoever was compiled with an older header has no such field, whatever lies behind its struct; who leaves the size
+ * out has all of 0.1.0. */
 Test(forward_disk, an_older_host_has_no_spool_on_disk) {
   struct host h = begin();
   ta_forward *f = open_stream(&h, 0);

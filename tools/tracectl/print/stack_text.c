@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text of stacks, cached twice: in a real trace thousands of events share one stack of 10 to 60 frames,
  * and their text is most of the output; where stacks differ (deep recursion), their frames are still
- * the same few thousand, and a stack is put together from those. A cache that is full is emptied: a trace with a million stacks costs no more memory than one with a thousand. */
+ * the same few thousand, and a stack is put together from those. A cache that is full is emptied: a trace with a
+ * million stacks costs no more memory than one with a thousand. */
 #include <string.h>
 #include <unistd.h>
 

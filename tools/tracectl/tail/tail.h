@@ -112,8 +112,8 @@ TB_MUST tb_rc tk_tail_bundle(struct tk_tail *tail, const Tracecollect__V1__Event
 
 /* --- the archive (tail_replay.c) --- */
 
-/* Shows all that the archive has, traced from since_wall_ns on and come from since_arrival_ns on (0: any), and cursors do
- * not know yet. */
+/* Shows all that the archive has, traced from since_wall_ns on and come from since_arrival_ns on (0: any), and
+ * cursors do not know yet. */
 TB_MUST tb_rc tk_tail_replay(struct tk_tail *tail, struct tk_client *client, uint64_t since_wall_ns,
                              uint64_t since_arrival_ns, struct tb_diag *diag);
 /* Where every stream's archive ends now: cursors' bases. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks a collector each second and hears its alerts, on threads of its own: a collector that does not answer, or is being
- * restarted, never holds up the screen. After a fault it is dialled again, each second.
+/* Asks a collector each second and hears its alerts, on threads of its own: a collector that does not answer, or is
+ * being restarted, never holds up the screen. After a fault it is dialled again, each second.
  *
  * Memory    owns the model; what was known stays while the collector is away.
  * Threads   all calls from one thread. `fresh` is called on the poller's own.

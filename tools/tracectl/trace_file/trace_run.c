@@ -10,8 +10,8 @@
 
 enum { RUN_EVENTS = 1 << 16 };
 
-/* No other stream waits here, so a file may take more tries than in the collector: by its size, for a quarter of a second of
- * them a megabyte, and for some seconds at most. */
+/* No other stream waits here, so a file may take more tries than in the collector: by its size, for a quarter of a
+ * second of them a megabyte, and for some seconds at most. */
 static uint64_t fuel_of(const struct tk_input *in) {
   const uint64_t at_least = UINT64_C(1) << 24, at_most = UINT64_C(1) << 31, a_byte = 64;
   uint64_t bytes = tk_input_size(in);

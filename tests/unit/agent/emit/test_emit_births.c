@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E2: a thread that was told by who makes it goes on as what was told, however long it takes to come; and one that nobody
- * told, or that comes into another session, is there all the same. */
+/* E2: a thread that was told by who makes it goes on as what was told, however long it takes to come; and one that
+ * nobody told, or that comes into another session, is there all the same. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -287,7 +287,8 @@ enum { LOOKS = 20, BETWEEN = 4000, AT_ONCE = 16, MEASURED_NS = 20000000 };
 static uint64_t before_ns[LOOKS], after_ns[LOOKS], ahead_ns[LOOKS];
 static unsigned looks_seen;
 
-/* The clocks' own snapshot, which may be blurred where a clock is slow to read, and what the counter's rate may be off. */
+/* The clocks' own snapshot, which may be blurred where a clock is slow to read, and what the counter's rate may be
+ * off. */
 static void look_at(const struct to_generation *gen, const struct to_event *ev) {
   struct to_clock clock;
   uint64_t i = ev->args[0];

@@ -250,8 +250,8 @@ Test(emit_experiments, carry_blobs_of_any_size) {
   free(bytes);
 }
 
-/* J11: what a snapshot of 2,000 pages costs as so many events and as one blob, in time of this thread and bytes. Of several
- * tries the cheapest counts: a busy machine only adds. */
+/* J11: what a snapshot of 2,000 pages costs as so many events and as one blob, in time of this thread and bytes. Of
+ * several tries the cheapest counts: a busy machine only adds. */
 enum { PAGES = 2000, PAGE_BYTES = 16 };
 
 static uint64_t thread_ns(void) {
@@ -343,8 +343,8 @@ static uint64_t misused(void) {
   return status.misused;
 }
 
-/* F1: what the guide promises of the two. A log needs no declaration; an experiment takes less room where there is much to
- * say, and stands where no goroutine runs. */
+/* F1: what the guide promises of the two. A log needs no declaration; an experiment takes less room where there is
+ * much to say, and stands where no goroutine runs. */
 enum { READINGS = 2000 };
 
 static void log_readings(const unsigned char *bytes) {

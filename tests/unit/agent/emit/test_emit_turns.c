@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens while a turn ends: a thread is still in the old one, others are in the next already. The test is the thread
- * that stays, so the order is the same each time. */
+/* What happens while a turn ends: a thread is still in the old one, others are in the next already. The test is the
+ * thread that stays, so the order is the same each time. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>

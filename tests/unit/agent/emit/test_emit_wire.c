@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands on the wire of an emitted trace, byte by byte: times (E9), names (E13) and texts that are used once (E14). */
+/* What stands on the wire of an emitted trace, byte by byte: times (E9), names (E13) and texts that are used once
+ * (E14). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must be on the disk before what, and what becomes of a sync or a read that fails: the faults that simulated
- * lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A power cut cannot be had here; that
- * a call comes before another can. */
+ * lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A power cut cannot be had here;
+ * that a call comes before another can. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -435,7 +435,8 @@ Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta)
   tt_expect_proven(&tt);
 }
 
-/* The log lets go of what stands in metas, so a catalog that lags behind them must be known to, also after a power cut. */
+/* The log lets go of what stands in metas, so a catalog that lags behind them must be known to, also after a power
+ * cut. */
 Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -490,7 +491,8 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   tt_expect_proven(&copy);
 }
 
-/* What the disk has lost is no reason not to start: the log has all of it. What lay there, whose nobody knows, is kept. */
+/* What the disk has lost is no reason not to start: the log has all of it. What lay there, whose nobody knows, is
+ * kept. */
 Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 
@@ -594,8 +596,8 @@ static void keep_one_byte(void) {
   tt.config.retention_every = 10000000;
 }
 
-/* A segment of which retention has made its meta say that it expired, and which it could not take away: the trace cannot
- * be unlinked so often. */
+/* A segment of which retention has made its meta say that it expired, and which it could not take away: the trace
+ * cannot be unlinked so often. */
 static void expire_half(unsigned times) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -737,8 +739,8 @@ Test(store_order, a_part_that_was_given_up_and_is_gone_is_lost_once) {
   expect_nine_lost(&w);
 }
 
-/* A meta that has its name, and no trace yet when the store is killed, is no segment: what lies open would find its place
- * taken (sim_seeds, 61034). */
+/* A meta that has its name, and no trace yet when the store is killed, is no segment: what lies open would find its
+ * place taken (sim_seeds, 61034). */
 Test(store_order, what_is_half_published_does_not_expire) {
   struct tt_writer w = put_down();
 
