@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protobuf-c over malloc, which tells a shortage of memory from a message that does not parse: unpack answers NULL
- * for both, and what is durable must not be given up for want of a few bytes.
+/* protobuf-c over malloc, which separates a shortage of memory from a message that does not parse: unpack
+ * answers NULL for both, and what is durable must not be given up because a few bytes are missing.
  *
  *   struct tp_allocator heap;
  *   tp_allocator_init(&heap);

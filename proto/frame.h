@@ -5,7 +5,7 @@
  *
  *   0 u32 len      of the payload, at most TP_FRAME_BYTES_MAX
  *   4 u8  kind     enum tp_kind
- *   5 u8  flags    bit 0 TP_CRITICAL: who does not know the kind must end the connection
+ *   5 u8  flags    bit 0 TP_CRITICAL: a receiver that does not know the kind must end the connection
  *   6 u16 reserved 0
  *   8 u64 seq      records: their number in the stream, from 1; else 0
  *  16 u64 gen      records: the generation they belong to, 0 for the stream as a whole; else 0
@@ -41,8 +41,8 @@ enum {
 #define TP_MINOR 1
 #endif
 
-/* Who was silent for so long is gone: two heartbeats are missing, and the third is about to. Before its time is up, so
- * that both sides have noticed within three, and a new connection is on its way. */
+/* A peer that is silent for so long is gone: two heartbeats are missing, and the third is about to. Before its time
+ * is up, so that both sides have noticed within three, and a new connection is on its way. */
 static inline uint64_t tp_silence(uint64_t heartbeat) {
   return heartbeat / 4 * 11;
 }

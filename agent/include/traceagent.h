@@ -20,10 +20,9 @@
  * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it; with spool_dir 128 KiB more, and
  *           while a stream of an earlier program is sent, as much as that had in its spool.
  * Threads   every function may be called from any thread; one thread of our own per open stream (two while streams
- *           of earlier programs are sent, one more while the collector's name is looked up). They are never
- * real-time, may
- *           use the processors of the process's first thread, and block all signals but those of a crash of their own.
- *           After fork() the agent is off in the child, and in any other child that has a process id of its own.
+ *           of earlier programs are sent, one more while the collector's name is looked up). They are never real-time,
+ *           may use the processors of the process's first thread, and block all signals but those of a crash of their
+ *           own. After fork() the agent is off in the child, and in any other child that has a process id of its own.
  * Unload    a plugin that holds libtraceagent.a stays loaded from its first stream, session or ta_lock() on, dlclose() or
  *           not: the ends of threads, fork(), exit() and signals come back to the agent's code.
  * Errors    0 or a negative code of enum ta_error; never errno. A pointer that must not be NULL and is: TA_E_MISUSE, or

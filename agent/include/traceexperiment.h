@@ -110,8 +110,7 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
  * stack   that a fiber runs on; the session writes the threads' own: where a thread's first call is this one,
  *         in a later generation. Written as the power of two that holds it.
  * exists  what was there before the session. An object that was there before tracing may be freed all the same: a
- * reader that finds
- *         the end of what never began knows that much.
+ *         reader that finds the end of what never began knows that much.
  *
  * Each call is an event of 5 to 10 bytes. It may stand in a wait, in a system call, in a hold. */
 enum ta_memory {

@@ -9,8 +9,8 @@
  * To begin is to make threads, which takes locks of libc's and allocates. It must not happen
  *
  *   - inside this thread's allocator or its pthread_create(), or in a handler that interrupted one: `inside`. One
- * that interrupted a traced call never comes here, because ta_trace_begin() leaves out what comes in the
- * middle of another;
+ *     that interrupted a traced call never comes here, because ta_trace_begin() leaves out what comes in the middle
+ *     of another;
  *   - on a thread that an allocator has made for itself: its whole life is `inside`;
  *   - in the child of a vfork(), which runs in the parent's memory: it has another process id.
  *

@@ -4,22 +4,22 @@
  *   LD_PRELOAD=/usr/lib/libtraceagent-preload.so \
  *   TRACEAGENT_SERVER=collector:7070 TRACEAGENT_CERTS=/etc/trace redis-server
  *
- * It stands between the program and libc for the calls of calls.def, tells the agent inside of it what they do, and
- * calls the real ones. The environment says how; docs/OPERATIONS.md has the table. Without a server, or with a wrong
- * value, it says so once on stderr and does nothing.
+ * It stands between the program and libc for the calls of calls.def, traces them through the agent inside of
+ * it, and calls the real ones. The environment says how; docs/OPERATIONS.md has the table. Without a server, or with
+ * a wrong value, it says so once on stderr and does nothing.
  *
- * What the program may rely on: results, errno, cancellation and the order of its own handlers are libc's. A wrapper
- * tells nothing
+ * What the program may rely on: results, errno, cancellation and the order of its own handlers are libc's. A
+ * wrapper traces nothing
  *
  *   - while the agent's own code runs, on its threads and on the program's: `agent` below;
- *   - in a signal handler that came in the middle of a call that is being told: `frame` below;
+ *   - in a signal handler that came in the middle of a traced call: `frame` below;
  *   - in a forked child, unless TRACEAGENT_FORK=1: the children of most programs run another one at once, or do one
- *     thing and end. A program that is run begins anew by itself. daemon() goes on with the child;
+ *     thing and end. A program that is run starts its own session. daemon() goes on with the child;
  *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
  *
- * Who lets go of a lock, posts, signals, comes last to a barrier or ends tells who waited for that, if it waited
- * under our eyes (agent/emit/events/waiters.h). Of a mutex that somebody else is quicker to take, it is told who was
- * first in the line. Who makes a thread tells that it is there (agent/emit/events/spawn.h).
+ * An unlock, a post, a signal, the last arrival at a barrier and the end of a thread write the wakeup of the
+ * waiter, if it waited under our eyes (agent/emit/events/waiters.h). Of a mutex that another thread takes
+ * first, the first in the line is woken. Creating a thread writes its goroutine (agent/emit/events/spawn.h).
  *
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
@@ -68,7 +68,7 @@
 #include "base/result.h"
 #include "traceagent.h"
 
-/* How a call is told: as a system call, or as a wait, by enum ta_wait_reason. */
+/* How a call is traced: as a system call, or as a wait, by enum ta_wait_reason. */
 enum ta_trace {
   TA_TRACE_CALL,
   TA_TRACE_MUTEX = TA_WAIT_MUTEX,
@@ -84,8 +84,8 @@ enum ta_trace {
   TA_TRACE_LATE, /* there is a session, and its stream is still to begin (late.c) */
 };
 
-/* Bit set of what is told; 0: there is no session. TA_TRACE_EARLY from before our own constructor until the session has
- * begun, or it is known that there will be none. */
+/* Bit set of what is traced; 0: there is no session. TA_TRACE_EARLY from before our own constructor until the
+ * session has begun, or it is known that there will be none. */
 extern _Atomic unsigned ta_traced;
 
 /* This thread. */
@@ -94,7 +94,7 @@ struct ta_here {
   bool forks;     /* among it handlers of the program's */
   unsigned
       inside; /* an allocator, or where libc makes a thread: what interrupts it may do neither */
-  enum ta_trace what;   /* of the call that is being told */
+  enum ta_trace what;   /* of the call that is being traced */
   char *volatile frame; /* of its wrapper; NULL: none */
 };
 extern __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
@@ -138,11 +138,11 @@ enum ta_call {
 };
 void ta_trace_name_calls(void);
 
-/* False: nothing was told, and there is nothing to end. For what: NULL, or what others let go of. frame: the
+/* False: nothing was written, and there is nothing to end. For what: NULL, or what others let go of. frame: the
  * wrapper's. */
 bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, char *frame);
 void ta_trace_end(char *frame);
-/* Comes before it lets go, so that who waited is told as woken before it can run. */
+/* Comes before the release, so that the waiter's wakeup is written before it can run. */
 void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);
 #define TA_TRACE_WAKE(name, what, how)                                                             \
   do {                                                                                             \
@@ -193,8 +193,8 @@ void ta_preload_begin(bool in_child);
 void ta_preload_end(void);
 /* There is a session, and it is this process's. */
 bool ta_preload_is_on(void);
-/* The program is about to run another one: its session ends, and the stream says so. Stay: that has failed, and a
- * session begins anew. */
+/* The program is about to run another one: its session ends, and the stream says so. Stay: that has failed,
+ * and a session starts again. */
 void ta_preload_leave(void);
 void ta_preload_stay(void);
 bool ta_preload_follows_forks(void);

@@ -19,7 +19,8 @@ TA_API pid_t _Fork(void) {
   return pid;
 }
 
-/* The parent ends inside it, and the child is the program. So what there is is sent, and the child begins anew. */
+/* The parent ends inside it, and the child is the program. So what there is is sent, and the child starts its own
+ * session. */
 TA_API int daemon(int stay, int keep) {
   bool ours = atomic_load(&ta_traced) != 0;
 

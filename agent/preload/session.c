@@ -41,7 +41,7 @@ void ta_preload_say(const char *fmt, ...) {
   vsnprintf(line + n, sizeof line - n - 1, fmt, args);
   va_end(args);
   strcat(line, "\n");
-  if (TA_REAL(write)(STDERR_FILENO, line, strlen(line)) < 0) return; /* then nobody listens */
+  if (TA_REAL(write)(STDERR_FILENO, line, strlen(line)) < 0) return; /* then there is no listener */
 }
 
 static void log_line(void *self, int level, const char *text) {
@@ -50,8 +50,8 @@ static void log_line(void *self, int level, const char *text) {
   ta_preload_say("%s", text);
 }
 
-/* The agent's handlers around fork() take locks, and must not be told. Ours come before and after them; so do those of
- * the program that were there before ours, which may start threads. */
+/* The agent's handlers around fork() take locks, and must not be traced. Ours come before and after them; so do
+ * those of the program that were there before ours, which may start threads. */
 static TA_CODE_AT_FORK void before_fork(void) {
   ta_agent_begins();
   ta_here.forks = true;
@@ -86,8 +86,8 @@ static void on_record_signal(int signal) {
   ta_agent_ends();
 }
 
-/* Before anybody can know that the program records: a signal that came without its handler would end it. The program
- * may take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
+/* Before another program can know that this one records: a signal that came without its handler would end it. The
+ * program may take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
 static bool take_signal(void) {
   struct sigaction ours = { .sa_handler = on_record_signal, .sa_flags = SA_RESTART }, before;
 
@@ -236,7 +236,7 @@ bool ta_preload_is_verbose(void) {
 static bool is_wanted(void) {
   const char *disable = secure_getenv("TRACEAGENT_DISABLE");
 
-  /* A program with raised rights takes no server, keys and folders from whoever called it. */
+  /* A program with raised rights takes no server, keys and folders from its caller. */
   if (getauxval(AT_SECURE) != 0) return false;
   if (disable != NULL && strcmp(disable, "1") == 0) return false;
   if (ta_variables_read(&variables)) return !variables.other;

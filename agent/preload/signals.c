@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The signal that samples come by belongs to the program, too. In whatever order handlers are installed, the
- * kernel's is ours, the program sees its own, and a sample never reaches it (agent/emit/core/caught.h). A program
- * that takes the signal in a way in which ours cannot be told apart, by sigwait() and its like or a descriptor, has
- * no samples from then on. */
+ * kernel's is ours, the program sees its own, and a sample never reaches it (agent/emit/core/caught.h). A
+ * program that takes the signal in a way in which ours look the same, by sigwait() and its like or a
+ * descriptor, has no samples from then on. */
 #include <sys/signalfd.h>
 
 #include "agent/emit/core/caught.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a call on a stream of stdio reaches the kernel: by the stream's buffer, as glibc's header shows it.
  *
- * The buffer is looked at without the stream's lock. If another thread uses the stream meanwhile, a call may be told that
- * was answered from the buffer, or not be told although it was not.
+ * The buffer is looked at without the stream's lock. If another thread uses the stream meanwhile, a call may
+ * be traced that was answered from the buffer, or not traced although it was not.
  */
 #ifndef TA_STREAMS_H
 #define TA_STREAMS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: who makes one tells it, under the name of the function it runs, until it is given another. That is looked up
- * later, and not here: the loader's lock may be held by whoever waits for the thread that creates this one. */
+/* Threads: its creator writes it, under the name of the function it runs, until it is given another. That is looked up
+ * later, and not here: the loader's lock may be held by a thread that waits for the thread that creates this one. */
 #include "agent/emit/core/names.h"
 #include "agent/emit/stacks/frames.h"
 #include "agent/preload/preload.h"
@@ -75,7 +75,7 @@ static int live_c11(void *self) {
   return s.run.c11(s.arg);
 }
 
-/* Comes before it is there, so that it can go on with that. function: NULL if it is not told. NULL: no memory. */
+/* Comes before it is there, so that it can go on with that. function: NULL if it is not traced. NULL: no memory. */
 static struct start *hand(struct start s, const void *function) {
   ta_agent_begins();
   struct start *handed = malloc(sizeof *handed);

@@ -10,7 +10,7 @@ __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
 static _Atomic ta_name names[TA_CALLS];
 
-/* As the programmer wrote it: the compiler makes __read_chk of read. Of syscall() only futexes are told. */
+/* As the programmer wrote it: the compiler makes __read_chk of read. Of syscall() only futexes are traced. */
 static ta_name name_of_call(const char *exported) {
   static const char checked[] = "_chk";
   char name[32];
@@ -39,7 +39,7 @@ static void say_end(struct ta_here *here) {
   here->frame = NULL;
 }
 
-/* Stacks begin with the wrapper, whose caller `pc` is in. */
+/* Stacks begin with the wrapper; `pc` lies in its caller. */
 static void begin_stack(const void *pc, char *frame) {
   ta_hook_begins();
   ta_origin = (struct ta_origin){ pc, frame };

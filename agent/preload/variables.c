@@ -89,7 +89,7 @@ static bool read_stacks(struct ta_variables *v) {
   return good;
 }
 
-/* A signal whose default would end the program, so that nobody's is in the way. */
+/* A signal whose default would end the program, so that it is in no program's way. */
 static bool read_signal(struct ta_variables *v) {
   const char *text = secure_getenv("TRACEAGENT_RECORD_SIGNAL");
 

@@ -24,7 +24,7 @@ struct ta_chrome {
   pid_t owner; /* the process that writes */
   uint64_t origin_ns;
   const char *between;
-  unsigned serial; /* tells a thread whether it has said its name to this one */
+  unsigned serial; /* says whether a thread has named itself to this one */
 };
 
 static unsigned serials;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test's script of events: each thread that comes by stands still until the script has its event, so that there is one
- * order in which they go on, the script's. The script is of one process: in a forked child no thread stands, and the lock
- * may be locked for good. */
+/* A test's script of events: each thread that comes by stands still until the script has its event, so that there is
+ * one order in which they go on, the script's. The script is of one process: in a forked child no thread stands, and
+ * the lock may be locked for good. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ struct ta_expect {
   pid_t owner; /* the process of the script */
   int64_t deadline_ms;
   struct waiter *first, *paused; /* those that stand; the one that pause() has shown */
-  bool over;                     /* failed or closing: nobody is held any more */
+  bool over;                     /* failed or closing: no thread is held any more */
   unsigned steps;
   char past[PAST][STREAM_BYTES + LINE_BYTES + 4];
   char fault[FAULT_BYTES];
@@ -103,7 +103,7 @@ static void stand(void *self, const struct ta_call *call) {
   pthread_mutex_unlock(&x->lock);
 }
 
-/* What is said of a failure: what has come so far, what was expected and what came, who stands where. */
+/* What is said of a failure: what has come so far, what was expected and what came, where each thread stands. */
 
 static void say(struct ta_expect *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

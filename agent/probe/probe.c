@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probes of tracepoints: an event has a list that only grows at its end and loses members under the lock.
  *
- * Readers follow it without a lock. A probe that is taken out keeps pointing on, so that whoever stands on it finds the
- * rest; it is new again once nobody can stand on it any more (agent/probe/quiet.h). */
+ * Readers follow it without a lock. A probe that is taken out keeps pointing on, so that a thread that stands
+ * on it finds the rest; it is new again once no thread can stand on it any more (agent/probe/quiet.h). */
 #include "agent/probe/quiet.h"
 #include "traceprobe.h"
 
@@ -96,7 +96,7 @@ int ta_lock(void) {
 }
 
 static void make_new(struct ta_probe *probe) {
-  store(&probe->next, NULL); /* somebody may be asking for it */
+  store(&probe->next, NULL); /* another call may be reading it */
   probe->next_detached = NULL;
   __atomic_store_n(&probe->at, NULL, __ATOMIC_RELEASE);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stacks that led to events, each with a count.
  *
- * A slot is a stack's for good: whoever takes it by a compare-and-swap of the hash fills it in, then says it is ready;
- * others that see the hash only count. Two stacks of one 64-bit hash would be told as one.
+ * A slot is a stack's for good: the thread that takes it by a compare-and-swap of the hash fills it in, then says it
+ * is ready; others that see the hash only count. Two stacks of one 64-bit hash count as one.
  */
 #ifndef TA_PROFILE_H
 #define TA_PROFILE_H

@@ -8,8 +8,8 @@
 #include "agent/emit/core/fence.h"
 #include "agent/host/keep.h"
 
-/* Without a fence a reader's word may still lie in the store buffer of its processor. That drains by itself, in less than a
- * microsecond, and whenever the thread is interrupted. */
+/* Without a fence a reader's word may still lie in the store buffer of its processor. That drains by itself, in less
+ * than a microsecond, and whenever the thread is interrupted. */
 enum { READERS_MAX = 1024, NAP_NS = 2000, NAP_NS_MAX = 1000000, NO_FENCE_NAP_NS = 10000000 };
 
 /* What one thread writes and only waiters read. */
@@ -84,10 +84,11 @@ static void find_place(void) {
   own.standing = PLACED;
 }
 
-/* A signal handler may come between any two lines of enter and leave, and have a section of its own. At a place depth is set
- * first and reset first, each store says odd or even whatever the word is by then, and who finds itself nested in a
- * section that has not quite begun begins it. In the crowd depth is set when the section is counted, and reset before
- * it is not any more, so that who finds itself nested is counted; its round is nobody's while depth is 0. */
+/* A signal handler may come between any two lines of enter and leave, and have a section of its own. At a place
+ * depth is set first and reset first, each store says odd or even whatever the word is by then, and who finds itself
+ * nested in a section that has not quite begun begins it. In the crowd depth is set when the section is counted, and
+ * reset before it is not any more, so that who finds itself nested is counted; its round means nothing while depth
+ * is 0. */
 
 static void be_inside(struct reader *r) {
   unsigned word = atomic_load_explicit(&r->word, memory_order_relaxed);
@@ -174,7 +175,7 @@ void ta_quiet_wait(void) {
   if (!ta_fence_heavy()) nap(&(long){ NO_FENCE_NAP_NS });
   unsigned end = atomic_load(&readers_end);
   for (unsigned i = 0; i < end; i++) wait_for_reader(&readers[i]);
-  wait_for_crowd(); /* who read the round before it changed may still come in under the old one: */
+  wait_for_crowd(); /* a thread that read the round before it changed may still come in under the old one: */
   wait_for_crowd(); /* so each is waited for */
   pthread_mutex_unlock(&one_waits);
 }

@@ -4,10 +4,10 @@
  *   reader:  ta_quiet_enter(); ... follows pointers ...; ta_quiet_leave();
  *   writer:  takes something out of what readers see; ta_quiet_wait(); it is the writer's alone.
  *
- * A thread counts its comings and goings in a word of its own: odd, it is inside. Behind a heavy fence (agent/emit/core/fence.h)
- * the writer looks at each word once: who is outside has not seen it or will not, who is inside is waited for
- * until its word changes. Threads beyond 1024, and a thread whose end has begun, count in two shared words that change
- * places with every wait: slower, never wrong.
+ * A thread counts its comings and goings in a word of its own: odd, it is inside. Behind a heavy fence
+ * (agent/emit/core/fence.h) the writer looks at each word once: a thread outside has not seen it or will not, a
+ * thread inside is waited for until its word changes. Threads beyond 1024, and a thread whose end has begun, count
+ * in two shared words that change places with every wait: slower, never wrong.
  *
  * Threads   any; sections may nest. A wait within a section would wait for itself.
  */

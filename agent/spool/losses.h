@@ -12,7 +12,7 @@
 
 #include "agent/spool/spool.h"
 
-enum { TA_RUNS_SPARE = 8 }; /* always left for LOSS, CLOSE and a stream that begins anew */
+enum { TA_RUNS_SPARE = 8 }; /* always left for LOSS, CLOSE and a stream that restarts */
 
 /* Room for bytes more in the generation being written; NULL: it had to go itself. */
 struct ta_run *ta__make_room(struct ta_spool *s, size_t bytes);

@@ -18,7 +18,7 @@ static uint32_t run_before(const struct ta_runs *r, uint32_t at) {
   return before;
 }
 
-/* Who has walked all that is before a held run stands in it, or at the end of the one before. */
+/* A sender that has walked all that is before a held run stands in it, or at the end of the one before. */
 static void forget_first(struct ta_spool *s) {
   struct ta_runs *r = &s->runs;
   uint32_t at = s->recorder.first, next = r->run[at].next, before = run_before(r, at);

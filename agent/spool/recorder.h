@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flight recorder: a spool that holds its newest generations back until somebody asks for them.
+/* The flight recorder: a spool that holds its newest generations back until a request comes.
  *
  * What is held stands behind everything else in the spool: generations, and LOSS runs of those that found no
- * memory. It has no number and no place in the stream's order, and is in no counter: a generation that grows too old
- * or has to make room is forgotten, which is no loss, since nobody was promised it. A snap lets out what is held of
- * its time, oldest first, and what comes next, until the generation that was being written has ended. From then on it
- * is produced, sent, acked or lost like any other. What is older than the snap's time is forgotten, since numbers in a
- * stream rise.
+ * memory. It has no number and no place in the stream's order, and is in no counter: a generation that grows
+ * too old or has to make room is forgotten, which is no loss, since it was promised to no one. A snap lets out what
+ * is held of its time, oldest first, and what comes next, until the generation that was being written has ended.
+ * From then on it is produced, sent, acked or lost like any other. What is older than the snap's time is forgotten,
+ * since numbers in a stream rise.
  *
  *   HEADER .. sent .. to be sent | held, held, held (being written)
  *
@@ -22,7 +22,7 @@ struct ta_spool;
 
 enum { TA_SNAPS_MAX = 4 };
 
-/* What came of a snap: all of it is acked, or told as lost. */
+/* What came of a snap: all of it is acked, or reported as lost. */
 struct ta_snapped {
   uint64_t id;
   uint64_t first_gen, last_gen; /* first_gen 0: nothing */
@@ -56,12 +56,12 @@ struct ta_recorded {
 /* Before the first record; 0: nothing is held. */
 void ta_spool_record(struct ta_spool *s, uint64_t keep_ns);
 void ta_spool_record_ends(struct ta_spool *s, unsigned ends); /* 1 if it is not called */
-/* Lets out what ended within the last last_ns, 0: all; id 0: nobody will ask what came of it. *out_wake: the sender
+/* Lets out what ended within the last last_ns, 0: all; id 0: its result will not be asked. *out_wake: the sender
  * sleeps and must be woken. */
 TB_MUST tb_rc ta_spool_snap(struct ta_spool *s, uint64_t last_ns, uint64_t id, bool *out_wake);
 /* One that is done, once; false: none is. */
 bool ta_spool_snapped(struct ta_spool *s, struct ta_snapped *out);
-void ta_spool_unask(struct ta_spool *s); /* nobody waits any more for those with an id */
+void ta_spool_unask(struct ta_spool *s); /* those with an id have no waiter any more */
 void ta_spool_recorded(struct ta_spool *s, struct ta_recorded *out);
 
 /* The last run has just begun. */

@@ -80,7 +80,7 @@ static void put_loss(struct ta_spool *s, uint64_t order, const struct remains *r
   ta_count_sub(&loss->all, rest->reported);
 }
 
-/* CLOSE tells the counters, which are others now. It is the last. */
+/* CLOSE reports the counters, which are others now. It is the last. */
 static void put_close(struct ta_spool *s) {
   struct ta_run *run = &s->runs.run[s->runs.last];
   struct ta_place *sealed = &s->runs.place[TA_SEALED];
@@ -113,7 +113,7 @@ static bool number_next(struct ta_spool *s) {
   return true;
 }
 
-/* What was sealed has numbers in it: they are given anew, up to there. */
+/* What was sealed has numbers in it: they are given again, up to there. */
 static void number_anew(struct ta_spool *s) {
   struct ta_place *place = s->runs.place;
 

@@ -38,7 +38,7 @@ struct ta_run {
   enum ta_run_kind kind;
   bool open;     /* more may come */
   bool lost;     /* an abandoned generation: what was sent of it is not counted as kept */
-  bool unsaved;  /* changed since the disk was told of it */
+  bool unsaved;  /* changed since it was last written to the disk */
   bool held;     /* by the recorder, agent/spool/recorder.h */
   uint32_t next; /* run, or TA_NONE */
   uint32_t first_page, last_page;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer takes pages under the lock, copies into them without it, and publishes them under it again:
- * nobody else looks past run->bytes. Only the writer drops, only the sender frees what was sent, and what
+ * no other thread looks past run->bytes. Only the writer drops, only the sender frees what was sent, and what
  * the writer drops was never granted, so neither pulls memory from under the other. */
 #include "agent/spool/spool.h"
 
@@ -39,7 +39,7 @@ void ta_spool_fini(struct ta_spool *s) {
 
 /* Writing. */
 
-/* Into a chain that nobody else looks at yet. */
+/* Into a chain that no other thread sees yet. */
 static void fill(struct ta_pages *pages, struct ta_place *p, const void *bytes, size_t n) {
   for (const unsigned char *from = bytes; n > 0;) {
     if (p->off == TA_PAGE_BYTES) {
@@ -168,7 +168,7 @@ bool ta_spool_end(struct ta_spool *s) {
     run->open = false;
     ta_run_touch(&s->runs, run);
     if (ta__recorder_ended(s, run))
-      wake = wake_sender(s, UINT64_MAX); /* whoever watches live waits for a whole generation */
+      wake = wake_sender(s, UINT64_MAX); /* a live reader waits for a whole generation */
   }
   pthread_mutex_unlock(&s->lock);
   return wake;
@@ -222,7 +222,7 @@ void ta__count_reported(struct ta_spool *s, const struct ta_run *run,
   s->counters.reported_seq = s->seq;
   if (frame->kind == TP_BATCH)
     ta_count_add(&s->counters.reported, (struct ta_count){ 1, frame->len });
-  if (frame->kind == TP_LOSS) { /* what was sent of an abandoned generation was told then */
+  if (frame->kind == TP_LOSS) { /* what was sent of an abandoned generation was reported then */
     ta_count_add(&s->counters.reported, run->all);
     ta_count_sub(&s->counters.reported, run->sealed);
   }
@@ -242,7 +242,7 @@ void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   if (frame->kind == TP_BATCH) ta_count_add(&run->sealed, (struct ta_count){ 1, frame->len });
 }
 
-/* With a spool on disk nothing goes out that is not there: who takes over must know all that has a number. */
+/* With a spool on disk nothing goes out that is not there: a successor must know all that has a number. */
 static bool is_kept(const struct ta_run *run, const struct ta_place *p) {
   return run->kind == TA_RUN_GENERATION ? p->at < run->kept_bytes : !run->unsaved;
 }
@@ -355,7 +355,7 @@ static void release_runs(struct ta_spool *s) {
   }
 }
 
-/* What is acked tells so much of produced, and of lost. */
+/* What is acked reports so much of produced, and of lost. */
 static void count_settled(struct ta_spool *s, const struct ta_run *run,
                           const struct tp_frame *frame) {
   if (frame->kind == TP_BATCH) ta_count_add(&s->settled, (struct ta_count){ 1, frame->len });

@@ -33,7 +33,7 @@ enum {
 struct ta_counters {
   struct ta_count produced, acked, lost, spooled, spooled_peak;
   uint64_t acked_generations, lost_generations, resent_batches;
-  /* What the records that have numbers, up to reported_seq, tell of produced: each batch once, lost or not. */
+  /* What the records that have numbers, up to reported_seq, report of produced: each batch once, lost or not. */
   struct ta_count reported;
   uint64_t reported_seq;
   uint32_t last_loss; /* LossReason of the newest of lost_generations */
@@ -60,11 +60,12 @@ struct ta_spool {
   uint64_t seq, acked_seq;
   struct ta_span gone; /* what was freed since the spool was made */
   struct ta_count settled,
-      settled_lost; /* what records 1 to acked_seq tell of produced, and of lost */
+      settled_lost; /* what records 1 to acked_seq report of produced, and of lost */
   bool
       keeping; /* there is a spool on disk, agent/persist/serializer.h: what is not there yet waits */
   uint64_t kept_records; /* of records: so many were put when the disk last had all of them */
-  bool inherited; /* nobody writes: what an earlier process left on disk, agent/api/recovery.h */
+  bool
+      inherited; /* there is no writer: what an earlier process left on disk, agent/api/recovery.h */
   uint64_t inherited_seq; /* the last it may have sent */
   bool superseded;        /* it sent more than that: it went on without its disk */
   struct ta_recorder recorder;
@@ -79,7 +80,7 @@ struct ta_spool {
   void *impatient_self;
   enum ta_hope hope;
   uint64_t tried_ns;   /* when the first try began; 0: none did */
-  atomic_bool over;    /* nothing will be sent any more: nobody waits */
+  atomic_bool over;    /* nothing will be sent any more: there is no waiter */
   uint64_t wake_bytes; /* the sender sleeps until so many are put; 0: it is awake */
   atomic_bool capped;  /* the rate cap holds the sender back: the reason of a loss */
   struct ta_counters counters;
@@ -127,7 +128,7 @@ void ta_spool_counters(struct ta_spool *s, struct ta_counters *out);
 struct Tracecollect__V1__Counters;
 void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__Counters *out);
 bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
-/* Waits until every record put before the call is acked or told as lost. deadline_ns on the
+/* Waits until every record put before the call is acked or reported as lost. deadline_ns on the
  * monotonic clock; UINT64_MAX: for ever. TB_AGAIN: the deadline passed; TB_END: over. *out_kept: all of them are
  * on disk, or were acked. */
 TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);

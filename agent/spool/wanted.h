@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snap that somebody wants and nobody has taken yet, in one word: how far it reaches back, and 1; 0: none is wanted.
+/* A snap that is requested and not taken yet, in one word: how far it reaches back, and 1; 0: none is wanted.
  *
  * Of two the one that reaches further counts, since what the other leaves out would be forgotten; back 0, all there is,
  * reaches furthest.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the understand*.c files share:
+/* Shared by the scheduler's files:
  *
- *   understand.c         the ring of streams with work, a slice a turn, what comes in
- *   understand_stream.c  one stream: made, found, forgotten, its memory charged twice
- *   understand_steps.c   one stream's work: read, feed, run, report the verdict, pack reports
+ *   scheduler.c  the ring of streams with work, a slice a turn, what comes in
+ *   stream.c     one stream: made, found, forgotten, its memory charged twice
+ *   job.c        one stream's work: read, feed, run, report the verdict, pack reports
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H

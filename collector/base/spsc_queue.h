@@ -2,8 +2,8 @@
 /* One sender, one receiver, fixed slots; the message's ownership goes with it.
  *
  * Threads   post() from the one sending thread, take() from the one receiving thread.
- * Errors    post() false: full, msg stays the caller's, which holds its own input back and tries again when
- * the receiver has drained (a later message says so, or its own timer does).
+ * Errors    post() false: full, msg stays the caller's, which holds its own input back and tries again when the
+ *           receiver has drained (a later message says so, or its own timer does).
  */
 #ifndef TC_BASE_SPSC_QUEUE_H
 #define TC_BASE_SPSC_QUEUE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of tracecollectd.
  *
- * Memory    strings are argv's; tc_command_fini() frees the list of them.
- * Errors go to stderr; the answer is an exit code.
+ * Memory    strings are argv's; tc_command_fini() frees the list of them. Errors go to stderr; the answer is an exit
+ *           code.
  */
 #ifndef TC_DAEMON_OPTIONS_H
 #define TC_DAEMON_OPTIONS_H

@@ -5,8 +5,8 @@
  * begun first is sent first, and TC_FEED_GENERATION is never joined: a generation's messages come
  * between its begin and its end.
  *
- * Memory    topics_max topics of some 400 bytes: beyond them the one silent for longest is forgotten, and its
- * count starts again when it speaks again. Items belong to the bundles until they are sent.
+ * Memory    topics_max topics of some 400 bytes: beyond them the one silent for longest is forgotten, and its count
+ *           starts again when it speaks again. Items belong to the bundles until they are sent.
  * Threads   use each object from one thread at a time.
  * Time      monotonic nanoseconds, the caller's.
  * Errors    add: TB_NOMEM, for a topic that is new; nothing was counted then.

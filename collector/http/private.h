@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the http*.c files share:
+/* Shared by the files of this room:
  *
- *   http.c          the server, its listener and its set of connections
- *   http_conn.c     one connection: heads in, one answer after the other out http_answer.c what an answer
- * looks like on the wire http_routes.c which function answers which path http_job.c work on another thread,
- * for one connection http_api.c answers out of the catalog and the reports http_file.c a segment's file, in
- * chunks http_events.c live events for connections; http_live.c is their ring, history.c what was before
- *   http_feed.c     messages of the feed as live events
+ *   server.c      the server, its listener and its set of connections
+ *   connection.c  one connection: request heads in, one answer after the other out
+ *   answer.c      what an answer looks like on the wire
+ *   routes.c      the function that answers each path
+ *   job.c         work on another thread, for one connection
+ *   api.c         answers out of the catalog and the reports
+ *   file.c        a segment's file, in chunks
+ *   events.c      live events for connections; live.c is their ring
+ *   feed.c        messages of the feed as live events
  */
 #ifndef TC_HTTP_PRIVATE_H
 #define TC_HTTP_PRIVATE_H

@@ -9,9 +9,9 @@
  *
  * Memory    work items belong to the sealer once posted; RELEASED says that records have left memory.
  * Threads   its own one after start; post() from the commit thread, take_settled() too.
- * Errors    a full disk holds the work back until there is space, a shortage of memory or descriptors for
- *           half a minute. After that it is reported once by TC_REPLY_FAILED, as other write errors are at
- * once, and the work is tried again as well: nothing durable is dropped.
+ * Errors    a full disk holds the work back until there is space, a shortage of memory or descriptors for half a
+ *           minute. After that it is reported once by TC_REPLY_FAILED, as other write errors are at once, and the
+ *           work is tried again as well: nothing durable is dropped.
  */
 #ifndef TC_SEALER_SEALER_H
 #define TC_SEALER_SEALER_H

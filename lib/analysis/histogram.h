@@ -5,8 +5,8 @@
  * bucket is read back as the largest value it holds, so a quantile is never below the true one and
  * at most 1/1024 of it (0.1 %) above, from 1 ns to 2^63 ns.
  *
- * Memory    pages of 256 buckets, 2 KiB each, taken from mem when a value first falls into one: durations
- * from 1 us to 10 ms take about 100 KiB, an empty one takes nothing.
+ * Memory    pages of 256 buckets, 2 KiB each, taken from mem when a value first falls into one: durations from 1 us
+ *           to 10 ms take about 100 KiB, an empty one takes nothing.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM; the value is then not counted.
  */

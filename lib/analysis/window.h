@@ -11,8 +11,8 @@
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots.
  * Threads   use each object from one thread at a time.
- * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times)
- * windows start again, and the sums since the start stay.
+ * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
+ *           start again, and the sums since the start stay.
  * Errors    TB_BUDGET, TB_NOMEM; nothing counted so far is lost.
  */
 #ifndef TO_ANALYSIS_WINDOW_H

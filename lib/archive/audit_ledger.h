@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of an archive: of each stream what was produced, and where it went.
+/* The accounting of an archive: what each stream produced, and where it went.
  *
- *     produced = archived + expired + lost of a stream whose end the agent reported produced = archived +
- * expired + lost + open + spooled of a living one, at its last heartbeat
+ *     produced = archived + expired + lost                     of a stream whose end the agent reported
+ *     produced = archived + expired + lost + open + spooled    of a living one, at its last heartbeat
  *
  * in batches and in bytes. Where records were damaged in the collector's own log their number of bytes is not
  * known: such a stream may lack as many batches as it lacks records.

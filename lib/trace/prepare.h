@@ -16,9 +16,9 @@
  *
  * Memory    what is prepared lives in the mem of its own struct to_prepared, which follows it from thread to
  *           thread; the rest in that of the struct to_prepare. Two generations are in memory where one was.
- * Threads   none of its own; use each object from one thread at a time. The caller that hands it over makes
- * sure that what was done before is seen after (a mutex does).
- * Errors a fault is prepared as a generation is, and reported by the reader that adopts it.
+ * Threads   none of its own; use each object from one thread at a time. The caller that hands it over makes sure that
+ *           what was done before is seen after (a mutex does). Errors a fault is prepared as a generation is, and
+ *           reported by the reader that adopts it.
  */
 #ifndef TO_TRACE_PREPARE_H
 #define TO_TRACE_PREPARE_H

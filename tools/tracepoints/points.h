@@ -9,9 +9,9 @@
  *
  * A space behind the slashes is as good: clang-format puts one there.
  *
- * Memory    everything lives in the set's arena until tk_points_fini().
- * Errors faults of a source go to stderr, `FILE:LINE: error: what`, and counted; reading goes on, so that one
- *           run shows them all. TB_NOMEM, TB_IO (diag): nothing more can be done.
+ * Memory    everything lives in the set's arena until tk_points_fini(). Errors faults of a source go to stderr,
+ *           `FILE:LINE: error: what`, and counted; reading goes on, so that one run shows them all. TB_NOMEM, TB_IO
+ *           (diag): nothing more can be done.
  */
 #ifndef TK_TRACEPOINTS_POINTS_H
 #define TK_TRACEPOINTS_POINTS_H

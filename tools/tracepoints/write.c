@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of what is written for the event traceHello of the module hello:
  *
- *   traceHello()             signals it, inline: whether a probe is attached traceHello_attach() a probe of
- * the event's own type traceHello_point() for ta_call_attach() and the probes made of it hello__traceHello
- * the tracepoint; module and name with two underscores between, hidden in the module
+ *   traceHello()             signals it, inline: is a probe attached?
+ *   traceHello_attach()      a probe of the event's own type
+ *   traceHello_point()       for ta_call_attach() and the probes made of it
+ *   hello__traceHello        the tracepoint; module and name with two underscores between, hidden in the module
  *   hello_traceHello_SIGNATURE()  the way in for other modules: code that expects another signature finds no such name
  *
  * and for one that the module imports hello_traceHello_attach() and hello_traceHello_point(). */

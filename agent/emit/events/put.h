@@ -6,7 +6,7 @@
  * next tick is taken.
  *
  * Threads   in a section, on its thread. What finds no batch is dropped and counted; the flusher gives that
- * generation up.
+ *           generation up.
  */
 #ifndef TA_EMIT_EVENTS_PUT_H
 #define TA_EMIT_EVENTS_PUT_H

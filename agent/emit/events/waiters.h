@@ -19,10 +19,8 @@
  * its turn is over, so that no new goroutine is taken for it.
  *
  * Memory    static, 33 KiB.
- * Threads   any; wake also in a signal handler.
- * Cost to find that there is no waiter: a load of a line that is written only where a thread waits. To wake: 8 bytes
- * read a
- *           thread that there is, and the event.
+ * Threads   any; wake also in a signal handler. Cost to find that there is no waiter: a load of a line that is
+ *           written only where a thread waits. To wake: 8 bytes read a thread that there is, and the event.
  */
 #ifndef TA_EMIT_EVENTS_WAITERS_H
 #define TA_EMIT_EVENTS_WAITERS_H

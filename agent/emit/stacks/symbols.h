@@ -11,9 +11,9 @@
  * the program has the same modules loaded. hold() waits for it until a moment its caller chooses. What is not known by
  * then, and what has no name, is called by its module and where in it that is; in a later generation it has its name.
  *
- * Memory    one mapping of 1.8 MiB, touched as it is used; when it is full it is emptied. libdw's, while
- *           names are looked up.
- * Threads the flusher's, and one of our own from the first want() until close(). Signals are blocked on both.
+ * Memory    one mapping of 1.8 MiB, touched as it is used; when it is full it is emptied. libdw's, while names are
+ *           looked up. Threads the flusher's, and one of our own from the first want() until close(). Signals are
+ *           blocked on both.
  * Errors    without memory or a thread: NULL from of(), for everything.
  */
 #ifndef TA_EMIT_STACKS_SYMBOLS_H
