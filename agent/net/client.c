@@ -77,10 +77,6 @@ static const char *const state_names[] = { TA_CLIENT_STATES(NAME) };
 static const char *const input_names[] = { TA_CLIENT_INPUTS(NAME) };
 #undef NAME
 
-const char *ta_client_state_name(enum ta_client_state state) {
-  return state_names[state];
-}
-
 /* What others may see. */
 
 static void report(struct ta_client *c) {

@@ -147,6 +147,4 @@ void ta_client_take_snap(struct ta_client *c);
 void ta_client_stop(struct ta_client *c);
 void ta_client_status(struct ta_client *c, struct ta_client_status *out);
 
-const char *ta_client_state_name(enum ta_client_state state);
-
 #endif

@@ -20,13 +20,6 @@ void tk_report_set_fini(struct tk_report_set *set) {
   *set = (struct tk_report_set){ 0 };
 }
 
-void tk_report_set_clear(struct tk_report_set *set) {
-  tb_arena_reset(&set->arena);
-  set->report = NULL;
-  set->profile = NULL;
-  set->n = set->capacity = 0;
-}
-
 tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len) {
   ProtobufCAllocator allocator = tp_arena_allocator(&set->arena);
 

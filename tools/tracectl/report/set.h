@@ -28,7 +28,6 @@ struct tk_report_set {
 
 void tk_report_set_init(struct tk_report_set *set);
 void tk_report_set_fini(struct tk_report_set *set); /* accepts a zeroed one */
-void tk_report_set_clear(struct tk_report_set *set);
 
 /* Copies a packed StreamReport in. Errors: TB_NOMEM; TB_CORRUPT: it is none. */
 TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
