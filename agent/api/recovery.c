@@ -68,18 +68,18 @@ static tb_rc read_frames(const struct reader *r, int fd, uint64_t at, uint64_t e
 
 /* Runs follow each other without a hole; one that is missing or damaged ends what can be sent. */
 static tb_rc read_runs(const struct reader *r) {
-  const struct ta_books *books = &r->state->books;
+  const struct ta_accounting *accounting = &r->state->accounting;
   struct ta_run_image run;
   int fd;
 
-  for (uint64_t id = books->front_id;; id = run.covers + 1) {
-    bool front = id == books->front_id;
+  for (uint64_t id = accounting->front_id;; id = run.covers + 1) {
+    bool front = id == accounting->front_id;
     tb_rc rc = ta_spool_dir_open_run(r->dir, r->state->salt, id, &run, &fd);
     if (rc == TB_NOTFOUND) return TB_OK;
     TB_TRY(rc);
-    if (!front || books->front_done == 0) {
+    if (!front || accounting->front_done == 0) {
       rc = ta_spool_inherit_run(r->spool, &run);
-      if (rc == TB_OK) rc = read_frames(r, fd, front ? books->front_bytes : 0, run.end_bytes);
+      if (rc == TB_OK) rc = read_frames(r, fd, front ? accounting->front_bytes : 0, run.end_bytes);
     }
     close(fd);
     TB_TRY(rc);
@@ -88,15 +88,15 @@ static tb_rc read_runs(const struct reader *r) {
 
 /* What the spool must hold: a page more for each run, and runs are had by the page. */
 static uint64_t memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state) {
-  const struct ta_books *books = &state->books;
+  const struct ta_accounting *accounting = &state->accounting;
   uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */
   struct ta_run_image run;
   int fd;
 
-  for (uint64_t id = books->front_id;
+  for (uint64_t id = accounting->front_id;
        ta_spool_dir_open_run(dir, state->salt, id, &run, &fd) == TB_OK; id = run.covers + 1) {
     close(fd);
-    uint64_t skip = id == books->front_id ? books->front_bytes : 0;
+    uint64_t skip = id == accounting->front_id ? accounting->front_bytes : 0;
     if (run.end_bytes > skip) bytes += run.end_bytes - skip;
     bytes += TA_PAGE_BYTES;
     runs++;
@@ -111,7 +111,7 @@ tb_rc ta_recovery_load(struct ta_spool_dir *dir, const struct ta_spool_dir_state
   tb_rc rc = TB_NOMEM;
 
   if (r.room != NULL && ta_spool_init(out, memory_wanted(dir, state)) == TB_OK) {
-    ta_spool_inherit(out, &state->books);
+    ta_spool_inherit(out, &state->accounting);
     rc = read_runs(&r);
     ta_spool_inherited(out);
   }
@@ -124,7 +124,7 @@ tb_rc ta_recovery_announce(struct ta_spool_dir *dir, struct ta_spool_dir_state *
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  state->books.given_seq = loaded->acked_seq + loaded->records;
+  state->accounting.given_seq = loaded->acked_seq + loaded->records;
   return ta_spool_dir_state(dir, state, &diag);
 }
 

@@ -91,10 +91,10 @@ static void say(struct ta_client *c, int level, const char *text) {
 
 void ta__client_warn(struct ta_client *c, const char *text) {
   pthread_mutex_lock(&c->lock);
-  bool effects = strcmp(c->reported.last_error, text) != 0;
+  bool changed = strcmp(c->reported.last_error, text) != 0;
   snprintf(c->reported.last_error, sizeof c->reported.last_error, "%s", text);
   pthread_mutex_unlock(&c->lock);
-  if (effects) say(c, LOG_WARNING, text);
+  if (changed) say(c, LOG_WARNING, text);
 }
 
 void ta__client_forgive(struct ta_client *c, const char *text) {
@@ -400,7 +400,7 @@ static bool rests(struct ta_client *c, uint64_t now) {
 
 /* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool knows
  * that we sleep because there are no records: not for credit, the socket or the rate cap. */
-static short sleep_until_news(struct ta_client *c) {
+static short sleep_until_change(struct ta_client *c) {
   struct pollfd fds[2] = { { .fd = c->wake_fd, .events = POLLIN }, { .fd = c->fd } };
   uint64_t next = next_ns(c), now = ta_mono_ns(), wakes;
 
@@ -436,7 +436,7 @@ static void time_is_up(struct ta_client *c) {
 }
 
 static void turn(struct ta_client *c) {
-  short events = sleep_until_news(c);
+  short events = sleep_until_change(c);
   uint64_t now = ta_mono_ns();
   tb_rc rc = TB_OK;
 

@@ -8,7 +8,7 @@
 
 enum { REST_MS = 40 };
 
-/* Under a rate cap one frame at a time: none but that one is owed for. */
+/* Under a rate cap one frame at a time, so that the debt is one frame at most. */
 static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
   if (c->rate.bytes_s > 0) {
     ta_spool_grant(c->spool, 0, out_need);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records to the collector, as credit, rate and socket allow. Shared inside agent/net: the lock of the client is held.
- */
+/* Records to the collector, as credit, rate and socket allow. Private to agent/net; called on the sender's thread. */
 #ifndef TA_NET_SENDING_H
 #define TA_NET_SENDING_H
 

@@ -22,7 +22,7 @@ struct ta_spool_dir_state {
   uint64_t magic, serial, started_wall_ns;
   unsigned char stream[16];
   char service[TA_SPOOL_DIR_TEXT], instance[TA_SPOOL_DIR_TEXT];
-  struct ta_books books;
+  struct ta_accounting accounting;
   uint32_t salt; /* of the checksums of all else in the folder */
   uint32_t crc;
 };

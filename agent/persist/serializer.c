@@ -216,8 +216,8 @@ bool ta_spool_given_kept(struct ta_spool *s) {
   return s->keeping && all;
 }
 
-void ta_spool_books(struct ta_spool *s, struct ta_books *out) {
-  *out = (struct ta_books){ 0 };
+void ta_spool_accounting(struct ta_spool *s, struct ta_accounting *out) {
+  *out = (struct ta_accounting){ 0 };
   pthread_mutex_lock(&s->lock);
   const struct ta_place *acked = &s->runs.place[TA_ACKED];
   out->front_id = s->runs.last_id + 1;
@@ -257,20 +257,21 @@ tb_rc ta_kept_frame(uint32_t salt, const unsigned char *bytes, size_t n, struct 
   return tb_crc32c(0, out->payload, head.len) == head.payload_crc ? TB_OK : TB_CORRUPT;
 }
 
-void ta_spool_inherit(struct ta_spool *s, const struct ta_books *books) {
+void ta_spool_inherit(struct ta_spool *s, const struct ta_accounting *accounting) {
   s->inherited = true;
-  s->inherited_seq = books->given_seq;
-  s->seq = s->acked_seq = books->acked_seq;
-  s->settled = books->settled;
-  s->settled_lost = books->settled_lost;
-  s->gone = books->gone;
-  s->header.n = books->header_n < sizeof s->header.bytes ? books->header_n : sizeof s->header.bytes;
-  memcpy(s->header.bytes, books->header, s->header.n);
-  s->counters.reported = s->counters.produced = books->settled;
-  s->counters.reported_seq = books->acked_seq;
-  s->counters.lost = books->settled_lost;
-  s->counters.acked_generations = books->acked_generations;
-  s->counters.lost_generations = books->lost_generations;
+  s->inherited_seq = accounting->given_seq;
+  s->seq = s->acked_seq = accounting->acked_seq;
+  s->settled = accounting->settled;
+  s->settled_lost = accounting->settled_lost;
+  s->gone = accounting->gone;
+  s->header.n =
+      accounting->header_n < sizeof s->header.bytes ? accounting->header_n : sizeof s->header.bytes;
+  memcpy(s->header.bytes, accounting->header, s->header.n);
+  s->counters.reported = s->counters.produced = accounting->settled;
+  s->counters.reported_seq = accounting->acked_seq;
+  s->counters.lost = accounting->settled_lost;
+  s->counters.acked_generations = accounting->acked_generations;
+  s->counters.lost_generations = accounting->lost_generations;
 }
 
 /* The generation before, of which so much went out, was given up: this reports it. */

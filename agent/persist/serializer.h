@@ -5,7 +5,7 @@
  * each is given once. While keeping, the spool lets no record go out that was not given.
  *
  * In: a successor of a process that died begins with the accounting, adds what it finds, run by run in order,
- * and ends. Numbers follow from the books and that order, since only what has none yet is ever dropped.
+ * and ends. Numbers follow from the accounting and that order, since only what has none yet is ever dropped.
  *
  * Threads   all of it on the sender's thread.
  * Errors    TB_NOMEM: a spool made of pieces has no room for it.
@@ -38,7 +38,7 @@ struct ta_piece {
 };
 
 /* What is known of the records that are acked, and where the others begin. */
-struct ta_books {
+struct ta_accounting {
   uint64_t front_id;             /* the run of the oldest record that is not acked */
   uint64_t front_bytes;          /* so many bytes of its frames that are on disk are acked */
   uint64_t front_done;           /* it is a record that stands alone, and acked */
@@ -63,13 +63,13 @@ void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece);
 bool ta_spool_has_kept(struct ta_spool *s);
 /* Whether all that has a number is: a successor can go on where we are. */
 bool ta_spool_given_kept(struct ta_spool *s);
-void ta_spool_books(struct ta_spool *s, struct ta_books *out);
+void ta_spool_accounting(struct ta_spool *s, struct ta_accounting *out);
 
 /* A frame out of such a piece: TB_OK, TB_AGAIN: it is cut short, TB_CORRUPT. */
 TB_MUST tb_rc ta_kept_frame(uint32_t salt, const unsigned char *bytes, size_t n,
                             struct tp_frame *out);
 
-void ta_spool_inherit(struct ta_spool *s, const struct ta_books *books);
+void ta_spool_inherit(struct ta_spool *s, const struct ta_accounting *accounting);
 TB_MUST tb_rc ta_spool_inherit_run(struct ta_spool *s, const struct ta_run_image *run);
 TB_MUST tb_rc ta_spool_inherit_frame(struct ta_spool *s, const struct tp_frame *frame);
 void ta_spool_inherited(struct ta_spool *s); /* that was all */

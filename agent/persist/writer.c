@@ -55,7 +55,7 @@ static void fail(struct ta_spool_writer *m, const struct tb_diag *diag) {
 }
 
 static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
-  struct ta_books books;
+  struct ta_accounting accounting;
 
   if (getrandom(&m->state.salt, sizeof m->state.salt, GRND_NONBLOCK) != sizeof m->state.salt)
     return tb_fail(diag, TB_IO, "no random bytes");
@@ -63,8 +63,8 @@ static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
   if (rc == TB_AGAIN) return tb_fail(diag, TB_IO, "%s is locked", m->dir.name);
   TB_TRY(rc);
   ta_spool_keep(m->spool);
-  ta_spool_books(m->spool, &books);
-  m->dropped_id = books.front_id - 1;
+  ta_spool_accounting(m->spool, &accounting);
+  m->dropped_id = accounting.front_id - 1;
   m->punched_bytes = 0;
   m->on = m->stale = true;
   m->full = false;
@@ -73,28 +73,28 @@ static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
 
 /* Files that are not needed go after the state that says so. */
 static tb_rc put_state(struct ta_spool_writer *m, struct tb_diag *diag) {
-  struct ta_books *books = &m->state.books;
+  struct ta_accounting *accounting = &m->state.accounting;
 
   TB_TRY(ta_spool_dir_state(&m->dir, &m->state, diag));
   m->stale = false;
-  if (books->front_id > m->dropped_id + 1) {
-    ta_spool_dir_drop(&m->dir, m->dropped_id + 1, books->front_id - 1);
-    m->dropped_id = books->front_id - 1;
+  if (accounting->front_id > m->dropped_id + 1) {
+    ta_spool_dir_drop(&m->dir, m->dropped_id + 1, accounting->front_id - 1);
+    m->dropped_id = accounting->front_id - 1;
     m->punched_bytes = 0;
   }
-  if (books->front_bytes >= m->punched_bytes + PUNCH_BYTES) {
-    ta_spool_dir_punch(&m->dir, books->front_id, m->punched_bytes, books->front_bytes);
-    m->punched_bytes = books->front_bytes;
+  if (accounting->front_bytes >= m->punched_bytes + PUNCH_BYTES) {
+    ta_spool_dir_punch(&m->dir, accounting->front_id, m->punched_bytes, accounting->front_bytes);
+    m->punched_bytes = accounting->front_bytes;
   }
   return TB_OK;
 }
 
 static tb_rc look(struct ta_spool_writer *m, struct tb_diag *diag) {
-  struct ta_books books;
+  struct ta_accounting accounting;
 
-  ta_spool_books(m->spool, &books);
-  if (!m->stale && memcmp(&books, &m->state.books, sizeof books) == 0) return TB_OK;
-  m->state.books = books;
+  ta_spool_accounting(m->spool, &accounting);
+  if (!m->stale && memcmp(&accounting, &m->state.accounting, sizeof accounting) == 0) return TB_OK;
+  m->state.accounting = accounting;
   return put_state(m, diag);
 }
 

@@ -65,7 +65,7 @@ static inline bool comes_last(const pthread_barrier_t *barrier) {
 }
 
 /* The last one does not wait. Where more threads come than make a round, one may take itself for the last and yet wait,
- * because another was quicker: it blocks untold. */
+ * because another was quicker: its wait is not in the trace. */
 TA_API int pthread_barrier_wait(pthread_barrier_t *barrier) {
   bool traced = false;
 

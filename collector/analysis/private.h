@@ -8,6 +8,8 @@
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H
 
+#include <sys/queue.h>
+
 #include "analysis/analysis.h"
 #include "base/map.h"
 #include "collector/analysis/feed_encoder.h"
@@ -36,7 +38,7 @@ enum tc__scheduler_step {
 };
 
 struct tc__understood {
-  struct tc__understood *next; /* in the ring */
+  STAILQ_ENTRY(tc__understood) in_work; /* in the ring */
   struct tc_scheduler *u;
   bool in_ring;
   uint32_t ref;
@@ -55,7 +57,7 @@ struct tc__understood {
   bool in_history;  /* its stops so far */
   bool closed;      /* its last generation has been worked through */
   uint64_t broken;
-  struct tc__understood *older, *newer; /* in the order of heard_ns */
+  TAILQ_ENTRY(tc__understood) by_heard; /* in the order of heard_ns */
   uint64_t heard_ns, reported_ns;
   int report; /* the next to pack; TC__SCHEDULER_REPORTS: none */
 
@@ -87,8 +89,8 @@ struct tc_scheduler {
       spare; /* bytes of the last generation, kept for the next: fresh memory costs a fault a page */
   size_t spare_bytes;
   size_t waiting, waiting_max; /* generations of all streams here */
-  struct tc__understood *ring, **ring_end;
-  struct tc__understood *oldest, *newest; /* by when they were last heard of */
+  STAILQ_HEAD(, tc__understood) ring;
+  TAILQ_HEAD(, tc__understood) by_heard; /* the longest silent first */
 };
 
 /* --- understand_stream.c ------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
@@ -30,9 +31,9 @@ struct snapshot {
 };
 
 struct stream {
-  struct stream *next, **at;               /* in order of first publication */
-  struct stream *chain;                    /* of the same bucket */
-  struct stream *closed_next, **closed_at; /* in order of their end */
+  TAILQ_ENTRY(stream) all;         /* in order of first publication */
+  struct stream *chain;            /* of the same bucket */
+  TAILQ_ENTRY(stream) closed_ones; /* in order of their end */
   unsigned char id[TC_REPORT_STREAM_BYTES];
   char service[REPORT_NAME_MAX + 1], instance[REPORT_NAME_MAX + 1];
   bool closed;
@@ -44,8 +45,8 @@ struct tc_reports {
   uint64_t factors[ID_PARTS];
   struct stream **buckets;
   size_t bucket_count, streams; /* bucket_count: a power of two */
-  struct stream *first, **end;
-  struct stream *first_closed, **closed_end;
+  TAILQ_HEAD(, stream) all;
+  TAILQ_HEAD(, stream) closed_ones;
   size_t bytes, bytes_max;
   unsigned closed;
 };
@@ -90,7 +91,8 @@ static void table_grow(struct tc_reports *reports) {
   free(reports->buckets);
   reports->buckets = buckets;
   reports->bucket_count = count;
-  for (struct stream *s = reports->first; s != NULL; s = s->next) table_link(reports, s);
+  for (struct stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
+    table_link(reports, s);
 }
 
 static struct stream *table_find(const struct tc_reports *reports, const unsigned char *id) {
@@ -103,21 +105,14 @@ static struct stream *table_find(const struct tc_reports *reports, const unsigne
 static void table_open(struct tc_reports *reports, struct stream *s) {
   if (!s->closed) return;
   s->closed = false;
-  *s->closed_at = s->closed_next;
-  if (s->closed_next != NULL)
-    s->closed_next->closed_at = s->closed_at;
-  else
-    reports->closed_end = s->closed_at;
+  TAILQ_REMOVE(&reports->closed_ones, s, closed_ones);
   reports->closed--;
 }
 
 static void table_close(struct tc_reports *reports, struct stream *s) {
   if (s->closed) return;
   s->closed = true;
-  s->closed_next = NULL;
-  s->closed_at = reports->closed_end;
-  *reports->closed_end = s;
-  reports->closed_end = &s->closed_next;
+  TAILQ_INSERT_TAIL(&reports->closed_ones, s, closed_ones);
   reports->closed++;
 }
 
@@ -128,18 +123,14 @@ static void table_drop_stream(struct tc_reports *reports, struct stream *gone) {
   table_open(reports, gone);
   while (*link != gone) link = &(*link)->chain;
   *link = gone->chain;
-  *gone->at = gone->next;
-  if (gone->next != NULL)
-    gone->next->at = gone->at;
-  else
-    reports->end = gone->at;
+  TAILQ_REMOVE(&reports->all, gone, all);
   reports->streams--;
   free(gone);
 }
 
 static bool table_drop_oldest_closed(struct tc_reports *reports) {
-  if (reports->first_closed == NULL) return false;
-  table_drop_stream(reports, reports->first_closed);
+  if (TAILQ_EMPTY(&reports->closed_ones)) return false;
+  table_drop_stream(reports, TAILQ_FIRST(&reports->closed_ones));
   return true;
 }
 
@@ -150,9 +141,7 @@ static struct stream *table_add(struct tc_reports *reports, const struct tc_repo
   memcpy(s->id, report->stream, sizeof s->id);
   strncpy(s->service, report->service, REPORT_NAME_MAX);
   strncpy(s->instance, report->instance, REPORT_NAME_MAX);
-  s->at = reports->end;
-  *reports->end = s;
-  reports->end = &s->next;
+  TAILQ_INSERT_TAIL(&reports->all, s, all);
   table_link(reports, s);
   if (++reports->streams > reports->bucket_count) table_grow(reports);
   return s;
@@ -192,8 +181,8 @@ tb_rc tc_reports_new(size_t bytes_max, struct tc_reports **out) {
 
   if (reports == NULL) return TB_NOMEM;
   pthread_mutex_init(&reports->lock, NULL);
-  reports->end = &reports->first;
-  reports->closed_end = &reports->first_closed;
+  TAILQ_INIT(&reports->all);
+  TAILQ_INIT(&reports->closed_ones);
   reports->bucket_count = BUCKETS_MIN;
   reports->buckets = calloc(BUCKETS_MIN, sizeof(struct stream *));
   if (reports->buckets == NULL) {
@@ -211,7 +200,7 @@ tb_rc tc_reports_new(size_t bytes_max, struct tc_reports **out) {
 
 void tc_reports_free(struct tc_reports *reports) {
   if (reports == NULL) return;
-  while (reports->first != NULL) table_drop_stream(reports, reports->first);
+  while (!TAILQ_EMPTY(&reports->all)) table_drop_stream(reports, TAILQ_FIRST(&reports->all));
   free(reports->buckets);
   pthread_mutex_destroy(&reports->lock);
   free(reports);
@@ -308,7 +297,7 @@ static size_t table_walk(struct tc_reports *reports, const struct tc_report_sele
   size_t n = 0;
 
   if (select->stream != NULL) return walk_stream(table_find(reports, select->stream), select, held);
-  for (struct stream *s = reports->first; s != NULL; s = s->next)
+  for (struct stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
     n += walk_stream(s, select, held != NULL ? held + n : NULL);
   return n;
 }

@@ -20,18 +20,15 @@ static void ring_add(struct tc__understood *s) {
 
   if (s->in_ring) return;
   s->in_ring = true;
-  s->next = NULL;
-  *u->ring_end = s;
-  u->ring_end = &s->next;
+  STAILQ_INSERT_TAIL(&u->ring, s, in_work);
   if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
 }
 
 static struct tc__understood *ring_take(struct tc_scheduler *u) {
-  struct tc__understood *s = u->ring;
+  struct tc__understood *s = STAILQ_FIRST(&u->ring);
 
   if (s == NULL) return NULL;
-  u->ring = s->next;
-  if (u->ring == NULL) u->ring_end = &u->ring;
+  STAILQ_REMOVE_HEAD(&u->ring, in_work);
   s->in_ring = false;
   return s;
 }
@@ -159,8 +156,8 @@ void tc_scheduler_tick(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime();
   struct tc__understood *newer;
 
-  for (struct tc__understood *s = u->oldest; s != NULL; s = newer) {
-    newer = s->newer;
+  for (struct tc__understood *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
+    newer = TAILQ_NEXT(s, by_heard);
     if (began - s->heard_ns < u->env.config->agents_abandon_after) return;
     if (!s->in_ring) tc__understood_forget(s);
     if (uv_hrtime() - began >= SWEEP_NS) return;
@@ -168,7 +165,7 @@ void tc_scheduler_tick(struct tc_scheduler *u) {
 }
 
 bool tc_scheduler_is_idle(const struct tc_scheduler *u) {
-  return u->ring == NULL;
+  return STAILQ_EMPTY(&u->ring);
 }
 
 tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler **out) {
@@ -176,7 +173,8 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
 
   if (u == NULL) return TB_NOMEM;
   u->env = *env;
-  u->ring_end = &u->ring;
+  STAILQ_INIT(&u->ring);
+  TAILQ_INIT(&u->by_heard);
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);

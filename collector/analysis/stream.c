@@ -59,24 +59,12 @@ void tc__understood_reader_drop(struct tc__understood *s) {
 }
 
 static void heard_add(struct tc__understood *s) {
-  struct tc_scheduler *u = s->u;
-
   s->heard_ns = uv_hrtime();
-  s->newer = NULL;
-  s->older = u->newest;
-  *(s->older != NULL ? &s->older->newer : &u->oldest) = s;
-  u->newest = s;
-}
-
-static void heard_remove(struct tc__understood *s) {
-  struct tc_scheduler *u = s->u;
-
-  *(s->older != NULL ? &s->older->newer : &u->oldest) = s->newer;
-  *(s->newer != NULL ? &s->newer->older : &u->newest) = s->older;
+  TAILQ_INSERT_TAIL(&s->u->by_heard, s, by_heard);
 }
 
 void tc__understood_heard(struct tc__understood *s) {
-  heard_remove(s);
+  TAILQ_REMOVE(&s->u->by_heard, s, by_heard);
   heard_add(s);
 }
 
@@ -86,7 +74,7 @@ void tc__understood_forget(struct tc__understood *s) {
   assert(!s->in_ring);
   if (u->first_in_line == s) u->first_in_line = NULL;
   tb_map_remove(&u->by_ref, s->ref);
-  heard_remove(s);
+  TAILQ_REMOVE(&u->by_heard, s, by_heard);
   while (s->jobs != NULL) tc__understood_job_drop(s);
   tc__understood_reader_drop(s);
   tc__understood_analyses_drop(s);

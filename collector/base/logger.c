@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 enum { LINE_MAX_BYTES = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -155,11 +157,9 @@ void tc_log_note(const char *area, const struct tc_note *note) {
   write_line(line, len);
 }
 
+/* A collision shares a limit, no more. */
 uint64_t tc_log_subject_of(const char *text) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a: a collision shares a limit, no more */
-
-  for (; *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-  return hash;
+  return tb_hash(TB_HASH_START, text, strlen(text));
 }
 
 static void end_windows(bool all) {

@@ -37,7 +37,9 @@ tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
                  ~(uintptr_t)(_Alignof(max_align_t) - 1);
   parts = (struct parts *)at;
   out->streams = (Tracecollect__V1__LogStream **)(parts + n);
-  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
+  struct tc_stream *stream;
+
+  LIST_FOREACH(stream, &commit->streams.all, all) {
     assert(out->n_streams < n);
     struct parts *part = &parts[out->n_streams];
     tc_stream_to_log(stream, &part->stream, &part->settled);
@@ -240,7 +242,9 @@ static void group_failed(struct tc_commit *commit, tb_rc rc, const struct tb_dia
                      diag->text);
   tc__drop_backlog(commit);
   commit->settled_staged = 0; /* logged again in the next file */
-  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next) {
+  struct tc_stream *stream;
+
+  LIST_FOREACH(stream, &commit->streams.all, all) {
     stream->staged_seq = stream->durable_seq;
     if (stream->conn == 0) continue;
     tc__send_away_writer(commit, stream, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
@@ -298,10 +302,10 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
 static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
 
-  for (struct tc_unit *unit = commit->streams.held; unit != NULL && end - unit->first_lsn > max;
-       unit = unit->later) {
+  for (struct tc_unit *unit = TAILQ_FIRST(&commit->streams.held);
+       unit != NULL && end - unit->first_lsn > max; unit = TAILQ_NEXT(unit, in_log)) {
     struct tc_stream *stream = unit->stream;
-    if (stream->units != unit) continue; /* goes with the one before it */
+    if (TAILQ_FIRST(&stream->units) != unit) continue; /* goes with the one before it */
     if (stream->asked_mono_ns != 0 && now - stream->asked_mono_ns < ASK_AGAIN_NS) continue;
     if (tc__commit_work(commit, TC_WORK_CHECKPOINT, stream->ref) == NULL) return;
     stream->asked_mono_ns = now;
@@ -312,10 +316,10 @@ static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
 static void give_up_holders(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
 
-  for (struct tc_unit *unit = commit->streams.held; unit != NULL && end - unit->first_lsn > max;
-       unit = unit->later) {
+  for (struct tc_unit *unit = TAILQ_FIRST(&commit->streams.held);
+       unit != NULL && end - unit->first_lsn > max; unit = TAILQ_NEXT(unit, in_log)) {
     struct tc_stream *stream = unit->stream;
-    if (stream->units != unit) continue; /* goes with the one before it */
+    if (TAILQ_FIRST(&stream->units) != unit) continue; /* goes with the one before it */
     tc_stream_end_unit(stream);
     if (unit->asked_mono_ns != 0 && now - unit->asked_mono_ns < ASK_AGAIN_NS) continue;
     struct tc_work *work = tc__commit_work(commit, TC_WORK_GIVE_UP, stream->ref);

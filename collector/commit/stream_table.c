@@ -6,11 +6,14 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/hash.h"
+
 tb_rc tc_streams_init(struct tc_streams *streams) {
   uint64_t seed;
 
   *streams = (struct tc_streams){ .next_ref = 1 };
-  streams->held_tail = &streams->held;
+  TAILQ_INIT(&streams->held);
+  LIST_INIT(&streams->all);
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) return TB_IO;
   tb_mem_init(&streams->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&streams->by_ref, &streams->mem, seed | 1);
@@ -20,51 +23,37 @@ tb_rc tc_streams_init(struct tc_streams *streams) {
   return TB_OK;
 }
 
-static void held_remove(struct tc_streams *streams, struct tc_unit *unit) {
-  *unit->at = unit->later;
-  if (unit->later != NULL)
-    unit->later->at = unit->at;
-  else
-    streams->held_tail = unit->at;
-}
-
 /* Before the first that begins later. */
 static void held_insert(struct tc_streams *streams, struct tc_unit *unit) {
-  struct tc_unit **at = &streams->held;
+  struct tc_unit *later = TAILQ_FIRST(&streams->held);
 
-  while (*at != NULL && (*at)->first_lsn <= unit->first_lsn) at = &(*at)->later;
-  unit->at = at;
-  unit->later = *at;
-  *at = unit;
-  if (unit->later != NULL)
-    unit->later->at = &unit->later;
+  while (later != NULL && later->first_lsn <= unit->first_lsn) later = TAILQ_NEXT(later, in_log);
+  if (later != NULL)
+    TAILQ_INSERT_BEFORE(later, unit, in_log);
   else
-    streams->held_tail = &unit->later;
+    TAILQ_INSERT_TAIL(&streams->held, unit, in_log);
 }
 
 /* The stream's first one. */
 static void unit_drop(struct tc_streams *streams, struct tc_stream *stream) {
-  struct tc_unit *unit = stream->units;
+  struct tc_unit *unit = TAILQ_FIRST(&stream->units);
 
-  stream->units = unit->next;
-  if (unit->next == NULL) {
-    stream->units_tail = &stream->units;
-    stream->unit_open = false;
-  }
-  held_remove(streams, unit);
+  TAILQ_REMOVE(&stream->units, unit, of_stream);
+  if (TAILQ_EMPTY(&stream->units)) stream->unit_open = false;
+  TAILQ_REMOVE(&streams->held, unit, in_log);
   if (unit != &stream->spare) free(unit);
 }
 
 static void stream_free(struct tc_streams *streams, struct tc_stream *stream) {
   tc_reply_queue_unjoin(&stream->acked);
   tc_reply_queue_unjoin(&stream->released);
-  while (stream->units != NULL) unit_drop(streams, stream);
+  while (!TAILQ_EMPTY(&stream->units)) unit_drop(streams, stream);
   free(stream);
 }
 
 void tc_streams_fini(struct tc_streams *streams) {
-  for (struct tc_stream *stream = streams->first, *next; stream != NULL; stream = next) {
-    next = stream->next;
+  for (struct tc_stream *stream = LIST_FIRST(&streams->all), *next; stream != NULL; stream = next) {
+    next = LIST_NEXT(stream, all);
     stream_free(streams, stream);
   }
   tb_map_fini(&streams->by_ref);
@@ -74,16 +63,12 @@ void tc_streams_fini(struct tc_streams *streams) {
   *streams = (struct tc_streams){ 0 };
 }
 
-static struct tc_stream *stream_at(const uint64_t *slot) {
-  return slot == NULL ? NULL : (struct tc_stream *)(uintptr_t)*slot;
-}
-
 struct tc_stream *tc_streams_by_ref(const struct tc_streams *streams, uint32_t ref) {
-  return stream_at(tb_map_find(&streams->by_ref, ref));
+  return tb_map_at(&streams->by_ref, ref);
 }
 
 struct tc_stream *tc_streams_by_conn(const struct tc_streams *streams, uint64_t conn) {
-  return stream_at(tb_map_find(&streams->by_conn, conn));
+  return tb_map_at(&streams->by_conn, conn);
 }
 
 static uint64_t key_of(const unsigned char id[TC_STREAM_BYTES]) {
@@ -95,20 +80,16 @@ static uint64_t key_of(const unsigned char id[TC_STREAM_BYTES]) {
 
 struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
                                    const unsigned char id[TC_STREAM_BYTES]) {
-  struct tc_stream *stream = stream_at(tb_map_find(&streams->by_id, key_of(id)));
+  struct tc_stream *stream = tb_map_at(&streams->by_id, key_of(id));
 
   while (stream != NULL && memcmp(stream->intro.id, id, TC_STREAM_BYTES) != 0)
     stream = stream->same_hash;
   return stream;
 }
 
-/* FNV-1a: names come with a certificate of ours, so no agent makes two collide. */
+/* Names come with a certificate of ours, so no agent makes two collide. */
 static uint64_t identity_key(const char identity[TC_IDENTITY_MAX]) {
-  uint64_t hash = 0xcbf29ce484222325u;
-
-  for (size_t i = 0; i < TC_IDENTITY_MAX && identity[i] != '\0'; i++)
-    hash = (hash ^ (unsigned char)identity[i]) * 0x100000001b3u;
-  return hash;
+  return tb_hash(TB_HASH_START, identity, strnlen(identity, TC_IDENTITY_MAX));
 }
 
 size_t tc_streams_of(const struct tc_streams *streams, const char identity[TC_IDENTITY_MAX]) {
@@ -150,13 +131,10 @@ tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *i
   stream->intro = *intro;
   stream->intro.ref = stream->ref = ref;
   stream->intro.settled.stream = ref;
-  stream->units_tail = &stream->units;
-  stream->same_hash = stream_at(id_slot);
+  TAILQ_INIT(&stream->units);
+  stream->same_hash = (struct tc_stream *)(uintptr_t)*id_slot;
   *id_slot = (uint64_t)(uintptr_t)stream;
-  stream->next = streams->first;
-  if (stream->next != NULL) stream->next->at = &stream->next;
-  stream->at = &streams->first;
-  streams->first = stream;
+  LIST_INSERT_HEAD(&streams->all, stream, all);
   streams->count++;
   if (ref >= streams->next_ref) streams->next_ref = ref + 1;
   *out = stream;
@@ -165,7 +143,7 @@ tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *i
 
 void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream) {
   uint64_t *slot = tb_map_find(&streams->by_id, key_of(stream->intro.id));
-  struct tc_stream *first = stream_at(slot);
+  struct tc_stream *first = (struct tc_stream *)(uintptr_t)*slot;
 
   if (first == stream) {
     *slot = (uint64_t)(uintptr_t)stream->same_hash;
@@ -176,8 +154,7 @@ void tc_streams_remove(struct tc_streams *streams, struct tc_stream *stream) {
   }
   tc_streams_disconnect(streams, stream);
   tb_map_remove(&streams->by_ref, stream->ref);
-  *stream->at = stream->next;
-  if (stream->next != NULL) stream->next->at = stream->at;
+  LIST_REMOVE(stream, all);
   streams->count--;
   count_out(streams, stream->intro.identity);
   stream_free(streams, stream);
@@ -203,7 +180,7 @@ void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream)
 static struct tc_unit *new_unit(struct tc_stream *stream) {
   struct tc_unit *unit = calloc(1, sizeof *unit);
 
-  if (unit != NULL || stream->units != NULL) return unit;
+  if (unit != NULL || !TAILQ_EMPTY(&stream->units)) return unit;
   stream->spare = (struct tc_unit){ 0 };
   return &stream->spare;
 }
@@ -216,46 +193,42 @@ void tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint6
   if (unit != NULL) {
     unit->stream = stream;
     unit->first_lsn = lsn;
-    unit->at = streams->held_tail;
-    *streams->held_tail = unit;
-    streams->held_tail = &unit->later;
-    *stream->units_tail = unit;
-    stream->units_tail = &unit->next;
+    TAILQ_INSERT_TAIL(&streams->held, unit, in_log);
+    TAILQ_INSERT_TAIL(&stream->units, unit, of_stream);
   }
-  /* The open unit is the last: its address is where the tail pointer lies. */
-  unit = (struct tc_unit *)(void *)((char *)stream->units_tail - offsetof(struct tc_unit, next));
-  unit->last_seq = seq;
+  TAILQ_LAST(&stream->units, tc_units)->last_seq = seq; /* the open one */
   if (ends) stream->unit_open = false;
 }
 
 void tc_stream_end_unit(struct tc_stream *stream) {
-  if (stream->units->next == NULL) stream->unit_open = false;
+  if (TAILQ_NEXT(TAILQ_FIRST(&stream->units), of_stream) == NULL) stream->unit_open = false;
 }
 
 void tc_streams_settle(struct tc_streams *streams, struct tc_stream *stream,
                        const struct tc_settled *settled) {
+  const struct tc_unit *first;
+
   stream->intro.settled = *settled;
-  while (stream->units != NULL && stream->units->last_seq <= settled->seq)
+  while ((first = TAILQ_FIRST(&stream->units)) != NULL && first->last_seq <= settled->seq)
     unit_drop(streams, stream);
 }
 
 void tc_streams_checkpoint(struct tc_streams *streams, struct tc_stream *stream,
                            const struct tc_checkpoint *checkpoint) {
-  struct tc_unit *unit;
+  struct tc_unit *unit, *next;
 
   /* The last one stays, whether it is open or not: the log must keep the checkpoint itself. */
-  while (stream->units != NULL && stream->units->last_seq <= checkpoint->seq &&
-         stream->units->next != NULL && stream->units->next->first_lsn < checkpoint->lsn)
+  while ((unit = TAILQ_FIRST(&stream->units)) != NULL && unit->last_seq <= checkpoint->seq &&
+         (next = TAILQ_NEXT(unit, of_stream)) != NULL && next->first_lsn < checkpoint->lsn)
     unit_drop(streams, stream);
-  unit = stream->units;
   if (unit == NULL || unit->first_lsn >= checkpoint->lsn) return;
-  held_remove(streams, unit);
+  TAILQ_REMOVE(&streams->held, unit, in_log);
   unit->first_lsn = checkpoint->lsn;
   held_insert(streams, unit);
 }
 
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams) {
-  return streams->held != NULL ? streams->held->first_lsn : UINT64_MAX;
+  return TAILQ_EMPTY(&streams->held) ? UINT64_MAX : TAILQ_FIRST(&streams->held)->first_lsn;
 }
 
 void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled *out) {

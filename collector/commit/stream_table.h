@@ -7,6 +7,8 @@
 #ifndef TC_COMMIT_STREAM_TABLE_H
 #define TC_COMMIT_STREAM_TABLE_H
 
+#include <sys/queue.h>
+
 #include "base/map.h"
 #include "collector/model/reply_queue.h"
 #include "collector/sealer/sealer.h"
@@ -14,8 +16,8 @@
 
 /* Records from one that begins a generation (or a loss, or the header) to the one that ends it. */
 struct tc_unit {
-  struct tc_unit *next;        /* of the stream */
-  struct tc_unit *later, **at; /* in the row of all that hold the log */
+  TAILQ_ENTRY(tc_unit) of_stream;
+  TAILQ_ENTRY(tc_unit) in_log; /* of all that hold the log, in the order they lie there */
   struct tc_stream *stream;
   uint64_t first_lsn, last_seq;
   uint64_t asked_mono_ns; /* when the archive last got a request to give it up */
@@ -23,8 +25,8 @@ struct tc_unit {
 
 struct tc_stream {
   uint32_t ref;
-  struct tc_stream *next, **at; /* in the row of all */
-  struct tc_stream *same_hash;  /* next with the same key in the map */
+  LIST_ENTRY(tc_stream) all;
+  struct tc_stream *same_hash; /* next with the same key in the map */
   struct tc_stream_intro intro;
   bool logged; /* the log has said who it is */
   bool closed;
@@ -47,14 +49,14 @@ struct tc_stream {
   struct tc_reply_queue_slot acked, released;
 
   uint64_t asked_mono_ns;              /* when a checkpoint was last asked for */
-  struct tc_unit *units, **units_tail; /* what the log must keep */
+  TAILQ_HEAD(tc_units, tc_unit) units; /* what the log must keep */
   bool unit_open;
   struct tc_unit spare; /* because memory was short */
 };
 
 struct tc_streams {
-  struct tc_stream *first;           /* in no order */
-  struct tc_unit *held, **held_tail; /* what the log must keep, in the order it lies there */
+  LIST_HEAD(, tc_stream) all; /* in no order */
+  TAILQ_HEAD(, tc_unit) held; /* what the log must keep, in the order it lies there */
   uint32_t next_ref;
   size_t count;
   struct tb_mem mem;

@@ -165,7 +165,7 @@ static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, u
   if (stream->conn != 0 || staged || stream->ack_due || idle < limit) return;
   if (!stream->closed && !stream->abandoned)
     stream->abandoned = tc__commit_work(commit, TC_WORK_ABANDON, stream->ref) != NULL;
-  else if (stream->units == NULL && (stream->closed || idle >= REMEMBER_NS)) {
+  else if (TAILQ_EMPTY(&stream->units) && (stream->closed || idle >= REMEMBER_NS)) {
     if (tc__commit_work(commit, TC_WORK_FORGET, stream->ref) == NULL) return;
     tc_streams_remove(&commit->streams, stream);
   }
@@ -176,8 +176,9 @@ static void look(struct tc_commit *commit, uint64_t now) {
   commit->look_mono_ns = now;
   look_at_disk(commit);
   look_at_wait(commit);
-  for (struct tc_stream *stream = commit->streams.first, *next; stream != NULL; stream = next) {
-    next = stream->next;
+  for (struct tc_stream *stream = LIST_FIRST(&commit->streams.all), *next; stream != NULL;
+       stream = next) {
+    next = LIST_NEXT(stream, all);
     look_at_stream(commit, stream, now);
   }
 }
@@ -309,7 +310,8 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer, struct
   uint64_t now = tc_mono_ns();
 
   commit->sealer = sealer;
-  for (struct tc_stream *stream = commit->streams.first; stream != NULL; stream = stream->next)
+  for (struct tc_stream *stream = LIST_FIRST(&commit->streams.all); stream != NULL;
+       stream = LIST_NEXT(stream, all))
     stream->contact_mono_ns = now;
   tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log)); /* what recovery found */
   int rc = tc_thread_start(&commit->thread, NULL, run, commit);

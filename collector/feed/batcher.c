@@ -9,16 +9,18 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "proto/feed.pb-c.h"
 
 struct topic {
-  struct topic *same_hash;     /* next with the same key in the map */
-  struct topic *newer, *older; /* by last use */
+  struct topic *same_hash; /* next with the same key in the map */
+  TAILQ_ENTRY(topic) by_use;
   uint64_t hash, next_seq, began_wall_ns;
   /* The open bundle. */
-  struct topic *next_open, *prev_open; /* by begin */
+  TAILQ_ENTRY(topic) by_begin; /* while it is open */
   bool open;
   uint32_t count, go_version;
   uint64_t begun_ns, seq, gen, from_wall_ns, until_wall_ns;
@@ -36,38 +38,14 @@ struct tc_feed_bundles {
   struct tb_mem mem;
   struct tb_map by_name; /* hash of the name -> struct topic */
   size_t topics;
-  struct topic *newest, *oldest;
-  struct topic *first_open, *last_open;
+  TAILQ_HEAD(, topic) by_use; /* the one used last comes last */
+  TAILQ_HEAD(, topic) open;   /* by the begin of their bundles */
 };
 
 /* --- topics ------------------------------------------------------------------------------------ */
 
 static uint64_t hash_name(const struct tc_feed_bundles *b, const char *name, size_t len) {
-  uint64_t hash = b->by_name.seed;
-
-  for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
-static void uses_remove(struct tc_feed_bundles *b, struct topic *t) {
-  if (t->newer != NULL)
-    t->newer->older = t->older;
-  else
-    b->newest = t->older;
-  if (t->older != NULL)
-    t->older->newer = t->newer;
-  else
-    b->oldest = t->newer;
-}
-
-static void uses_add(struct tc_feed_bundles *b, struct topic *t) {
-  t->newer = NULL;
-  t->older = b->newest;
-  if (b->newest != NULL)
-    b->newest->newer = t;
-  else
-    b->oldest = t;
-  b->newest = t;
+  return tb_hash(b->by_name.seed, name, len);
 }
 
 static void free_items(struct topic *t) {
@@ -92,7 +70,7 @@ static void topic_forget(struct tc_feed_bundles *b, struct topic *t) {
     while (first->same_hash != t) first = first->same_hash;
     first->same_hash = t->same_hash;
   }
-  uses_remove(b, t);
+  TAILQ_REMOVE(&b->by_use, t, by_use);
   free_items(t);
   free(t);
   b->topics--;
@@ -116,7 +94,7 @@ static tb_rc topic_make(struct tc_feed_bundles *b, const char *name, size_t len,
   t->len = len;
   memcpy(t->name, name, len);
   t->items_end = &t->items;
-  uses_add(b, t);
+  TAILQ_INSERT_TAIL(&b->by_use, t, by_use);
   b->topics++;
   *out = t;
   return TB_OK;
@@ -127,7 +105,7 @@ static void send_first(struct tc_feed_bundles *b);
 /* The topic silent for longest goes; what it still has open is sent before. */
 static void make_room(struct tc_feed_bundles *b) {
   if (b->topics < b->limits.topics_max) return;
-  struct topic *gone = b->oldest;
+  struct topic *gone = TAILQ_FIRST(&b->by_use);
   while (gone->open) send_first(b);
   topic_forget(b, gone);
 }
@@ -137,46 +115,20 @@ static tb_rc topic_find(struct tc_feed_bundles *b, const struct tc_feed_item *it
   char name[TC_FEED_TOPIC_BYTES];
   size_t len = tc_feed_topic(name, item->service, item->instance, item->slot);
   uint64_t hash = hash_name(b, name, len);
-  const uint64_t *place = tb_map_find(&b->by_name, hash);
-  struct topic *t = place != NULL ? (struct topic *)(uintptr_t)*place : NULL;
+  struct topic *t = tb_map_at(&b->by_name, hash);
 
   while (t != NULL && (t->len != len || memcmp(t->name, name, len) != 0)) t = t->same_hash;
   if (t == NULL) {
     make_room(b);
     return topic_make(b, name, len, hash, out);
   }
-  if (t != b->newest) {
-    uses_remove(b, t);
-    uses_add(b, t);
-  }
+  TAILQ_REMOVE(&b->by_use, t, by_use);
+  TAILQ_INSERT_TAIL(&b->by_use, t, by_use);
   *out = t;
   return TB_OK;
 }
 
 /* --- bundles ----------------------------------------------------------------------------------- */
-
-static void open_remove(struct tc_feed_bundles *b, struct topic *t) {
-  if (t->prev_open != NULL)
-    t->prev_open->next_open = t->next_open;
-  else
-    b->first_open = t->next_open;
-  if (t->next_open != NULL)
-    t->next_open->prev_open = t->prev_open;
-  else
-    b->last_open = t->prev_open;
-  t->open = false;
-}
-
-static void open_add(struct tc_feed_bundles *b, struct topic *t) {
-  t->next_open = NULL;
-  t->prev_open = b->last_open;
-  if (b->last_open != NULL)
-    b->last_open->next_open = t;
-  else
-    b->first_open = t;
-  b->last_open = t;
-  t->open = true;
-}
 
 static void pack_envelope(struct topic *t, struct tc_feed_bundle *out) {
   Tracecollect__V1__FeedMessage envelope = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
@@ -210,14 +162,15 @@ void tc_feed_bundle_write(const struct tc_feed_bundle *bundle, void *out) {
 
 /* The bundle begun first. */
 static void send_first(struct tc_feed_bundles *b) {
-  struct topic *t = b->first_open;
+  struct topic *t = TAILQ_FIRST(&b->open);
   struct tc_feed_bundle bundle = { .topic = t->name,
                                    .topic_len = t->len,
                                    .body_bytes = t->body_bytes,
                                    .messages = t->count,
                                    .items = t->items };
 
-  open_remove(b, t);
+  TAILQ_REMOVE(&b->open, t, by_begin);
+  t->open = false;
   pack_envelope(t, &bundle);
   bundle.len = t->len + 1 + bundle.envelope_len + t->body_bytes;
   b->sink.send(b->sink.self, &bundle);
@@ -245,7 +198,8 @@ static void begin_bundle(struct tc_feed_bundles *b, struct topic *t,
   memcpy(t->service, item->service, sizeof t->service);
   memcpy(t->instance, item->instance, sizeof t->instance);
   t->go_version = item->go_version;
-  open_add(b, t);
+  TAILQ_INSERT_TAIL(&b->open, t, by_begin);
+  t->open = true;
 }
 
 static void widen_span(struct topic *t, const struct tc_feed_item *item) {
@@ -276,13 +230,15 @@ tb_rc tc_feed_bundles_add(struct tc_feed_bundles *b, struct tc_feed_item *item, 
 }
 
 uint64_t tc_feed_bundles_flush(struct tc_feed_bundles *b, uint64_t now_ns) {
-  while (b->first_open != NULL && now_ns - b->first_open->begun_ns >= b->limits.wait_ns)
+  const struct topic *first;
+
+  while ((first = TAILQ_FIRST(&b->open)) != NULL && now_ns - first->begun_ns >= b->limits.wait_ns)
     send_first(b);
-  return b->first_open != NULL ? b->first_open->begun_ns + b->limits.wait_ns : UINT64_MAX;
+  return first != NULL ? first->begun_ns + b->limits.wait_ns : UINT64_MAX;
 }
 
 void tc_feed_bundles_flush_all(struct tc_feed_bundles *b) {
-  while (b->first_open != NULL) send_first(b);
+  while (!TAILQ_EMPTY(&b->open)) send_first(b);
 }
 
 /* --- the whole --------------------------------------------------------------------------------- */
@@ -296,13 +252,15 @@ tb_rc tc_feed_bundles_new(const struct tc_feed_bundle_limits *limits,
   b->sink = sink;
   tb_mem_init(&b->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&b->by_name, &b->mem, tb_seed());
+  TAILQ_INIT(&b->by_use);
+  TAILQ_INIT(&b->open);
   *out = b;
   return TB_OK;
 }
 
 void tc_feed_bundles_free(struct tc_feed_bundles *b) {
   if (b == NULL) return;
-  while (b->oldest != NULL) topic_forget(b, b->oldest);
+  while (!TAILQ_EMPTY(&b->by_use)) topic_forget(b, TAILQ_FIRST(&b->by_use));
   tb_map_fini(&b->by_name);
   free(b);
 }

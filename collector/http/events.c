@@ -28,34 +28,21 @@ enum {
  * loop looks at its other handles first, so that readers that are behind delay no answer. */
 
 static void queue_add(struct tc__http_conn *c) {
-  struct tc_http *http = c->http;
-
   if (c->live_queued) return;
   c->live_queued = true;
-  c->live_next = NULL;
-  *http->live_queue_end = c;
-  http->live_queue_end = &c->live_next;
-}
-
-static struct tc__http_conn *queue_take(struct tc_http *http) {
-  struct tc__http_conn *c = http->live_queue;
-
-  if (c == NULL) return NULL;
-  http->live_queue = c->live_next;
-  if (http->live_queue == NULL) http->live_queue_end = &http->live_queue;
-  c->live_queued = false;
-  return c;
+  TAILQ_INSERT_TAIL(&c->http->live_queue, c, in_live_queue);
 }
 
 static void queue_remove(struct tc__http_conn *c) {
-  struct tc_http *http = c->http;
-  struct tc__http_conn **at = &http->live_queue;
-
-  if (!c->live_queued) return;
-  while (*at != c) at = &(*at)->live_next;
-  *at = c->live_next;
-  if (*at == NULL) http->live_queue_end = at;
+  if (c->live_queued) TAILQ_REMOVE(&c->http->live_queue, c, in_live_queue);
   c->live_queued = false;
+}
+
+static struct tc__http_conn *queue_take(struct tc_http *http) {
+  struct tc__http_conn *c = TAILQ_FIRST(&http->live_queue);
+
+  if (c != NULL) queue_remove(c);
+  return c;
 }
 
 /* What is there goes out in one write. True: there may be more. */
@@ -112,7 +99,7 @@ void tc__live_end(struct tc__http_conn *c) {
 }
 
 tb_rc tc__live_open(struct tc_http *http) {
-  http->live_queue_end = &http->live_queue;
+  TAILQ_INIT(&http->live_queue);
   http->live_text = malloc(TURN_BYTES);
   if (http->live_text == NULL) return TB_NOMEM;
   return tc_live_new(http->env.limits.live_bytes_max, http->env.archive.started_wall_ns,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 /* EVENT_BYTES: of an event in the mean, at least; smaller ones find the ring short of slots first. */
 enum { KINDS_MAX = 127, KIND_MAX = 31, EVENT_BYTES = 128 };
@@ -23,12 +24,12 @@ struct tc_live {
   struct event **slot;
   size_t slots;
   size_t bytes, bytes_max;
-  struct tc_live_reader *first_reader;
+  LIST_HEAD(, tc_live_reader) all;
   size_t readers;
 };
 
 struct tc_live_reader {
-  struct tc_live_reader *next_reader, **at;
+  LIST_ENTRY(tc_live_reader) all;
   uint64_t next;             /* number of the event to be sent next */
   bool restarted;            /* its last id is of another run: to be reported */
   char kinds[KINDS_MAX + 3]; /* ",a,b," */
@@ -116,10 +117,7 @@ tb_rc tc_live_join(struct tc_live *live, const char *last_id, const char *kinds,
     r->restarted = run != live->run || number > live->last;
     if (!r->restarted) r->next = number + 1;
   }
-  r->next_reader = live->first_reader;
-  if (r->next_reader != NULL) r->next_reader->at = &r->next_reader;
-  r->at = &live->first_reader;
-  live->first_reader = r;
+  LIST_INSERT_HEAD(&live->all, r, all);
   live->readers++;
   *out = r;
   return TB_OK;
@@ -127,8 +125,7 @@ tb_rc tc_live_join(struct tc_live *live, const char *last_id, const char *kinds,
 
 void tc_live_leave(struct tc_live *live, struct tc_live_reader *reader) {
   if (reader == NULL) return;
-  *reader->at = reader->next_reader;
-  if (reader->next_reader != NULL) reader->next_reader->at = reader->at;
+  LIST_REMOVE(reader, all);
   live->readers--;
   free(reader);
 }
@@ -148,7 +145,7 @@ bool tc_live_wanted(const struct tc_live *live, const char *kind) {
   char listed[KIND_MAX + 3];
 
   list_kind(listed, kind);
-  for (const struct tc_live_reader *r = live->first_reader; r != NULL; r = r->next_reader)
+  for (const struct tc_live_reader *r = LIST_FIRST(&live->all); r != NULL; r = LIST_NEXT(r, all))
     if (strstr(r->kinds, listed) != NULL) return true;
   return false;
 }

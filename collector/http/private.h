@@ -15,6 +15,7 @@
 #define TC_HTTP_PRIVATE_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "collector/http/live.h"
@@ -64,7 +65,7 @@ struct tc__http_conn {
   struct tc__http_file *file;  /* being sent */
   struct tc_live_reader *live; /* reads live events until it ends */
   bool live_queued;            /* in the server's live_queue */
-  struct tc__http_conn *live_next;
+  TAILQ_ENTRY(tc__http_conn) in_live_queue;
   char peer[TC_PEER_MAX + 1];
 };
 
@@ -76,13 +77,12 @@ struct tc_http {
   struct tc__http_conn *first;
   size_t count;
   struct tc_live *live;
-  uv_idle_t live_turn;              /* runs while live_queue is not empty */
-  struct tc__http_conn *live_queue; /* live readers with something to be sent */
-  struct tc__http_conn **live_queue_end;
-  char *live_text;            /* what a reader's turn gathers */
-  bool overview;              /* one is being made */
-  uint64_t overview_ms;       /* when the last one was begun */
-  struct tc__http_feed *feed; /* NULL: none is there */
+  uv_idle_t live_turn;                    /* runs while live_queue is not empty */
+  TAILQ_HEAD(, tc__http_conn) live_queue; /* live readers with something to be sent */
+  char *live_text;                        /* what a reader's turn gathers */
+  bool overview;                          /* one is being made */
+  uint64_t overview_ms;                   /* when the last one was begun */
+  struct tc__http_feed *feed;             /* NULL: none is there */
   bool closing;
 
   pthread_mutex_t lock; /* over the rest */

@@ -4,6 +4,8 @@
 #ifndef TC_INGEST_CONNECTION_PRIVATE_H
 #define TC_INGEST_CONNECTION_PRIVATE_H
 
+#include <sys/queue.h>
+
 #include "base/map.h"
 #include "collector/ingest/connection.h"
 #include "collector/ingest/record_pool.h"
@@ -16,7 +18,7 @@
 enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAIT_RATE, TC__WAITS };
 
 struct connection {
-  struct connection *next, **at; /* of the set */
+  LIST_ENTRY(connection) all;
   struct tc_connections *set;
   struct tc_tls *tls; /* NULL: gone, a DETACH waits */
   uint64_t id;
@@ -29,7 +31,7 @@ struct connection {
   bool joined;   /* the recorders know us */
   bool waiting;  /* in one of the set's queues, not read meanwhile */
   enum tc__wait wait;
-  struct connection *wait_next, **wait_at;
+  TAILQ_ENTRY(connection) in_wait;
   bool ack_due, ending;
   bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
   bool dirty;   /* the store spoke of us since the last flush */
@@ -58,7 +60,7 @@ struct connection {
 struct tc_connections {
   struct tc_connections_env env;
   struct tc__wait_queue {
-    struct connection *first, **end;
+    TAILQ_HEAD(, connection) list;
     size_t count;
   } waits[TC__WAITS]; /* the longest waiting first */
   uv_async_t memory;  /* records were freed */
@@ -66,7 +68,7 @@ struct tc_connections {
   uv_timer_t retry;
   struct tb_mem mem;
   struct tb_map by_id;
-  struct connection *first;
+  LIST_HEAD(, connection) all;
   struct connection *dirty; /* empty between two drains of the queue */
   size_t count;
   uint64_t next_id;

@@ -14,27 +14,24 @@ enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 void tc__forget(struct connection *c) {
   assert(!c->dirty);
   tc__waits_no_more(c);
-  *c->at = c->next;
-  if (c->next != NULL) c->next->at = c->at;
+  LIST_REMOVE(c, all);
   c->set->count--;
   free(c);
 }
 
 /* --- waiting for the store --------------------------------------------------------------------- */
 
-static void wait_add(struct connection *c, enum tc__wait wait, struct connection **at) {
+/* first: it goes before all that wait already. */
+static void wait_add(struct connection *c, enum tc__wait wait, bool first) {
   struct tc__wait_queue *queue = &c->set->waits[wait];
 
   c->waiting = true;
   c->wait = wait;
-  c->wait_at = at;
-  c->wait_next = *at;
   tc__hold_begin(c);
-  if (c->wait_next != NULL)
-    c->wait_next->wait_at = &c->wait_next;
+  if (first)
+    TAILQ_INSERT_HEAD(&queue->list, c, in_wait);
   else
-    queue->end = &c->wait_next;
-  *at = c;
+    TAILQ_INSERT_TAIL(&queue->list, c, in_wait);
   queue->count++;
 }
 
@@ -44,11 +41,7 @@ void tc__waits_no_more(struct connection *c) {
   if (!c->waiting) return;
   c->waiting = false;
   tc__hold_end(c);
-  *c->wait_at = c->wait_next;
-  if (c->wait_next != NULL)
-    c->wait_next->wait_at = c->wait_at;
-  else
-    queue->end = c->wait_at;
+  TAILQ_REMOVE(&queue->list, c, in_wait);
   queue->count--;
 }
 
@@ -79,7 +72,7 @@ void tc__wait_for_store(struct connection *c) {
   if (c->waiting && !gone && c->wait == wait && !is_limited(c)) return;
   tc__waits_no_more(c);
   /* What is left of one that has gone is the first: it needs a place in the queue and nothing else. */
-  wait_add(c, wait, gone ? &set->waits[wait].first : set->waits[wait].end);
+  wait_add(c, wait, gone);
   if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
   if (!uv_is_active((uv_handle_t *)&set->retry))
     uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
@@ -99,7 +92,7 @@ static bool offer(struct connection *c) {
 static void offer_mailbox(struct tc_connections *set) {
   struct connection *c;
 
-  while ((c = set->waits[TC__WAIT_MAILBOX].first) != NULL &&
+  while ((c = TAILQ_FIRST(&set->waits[TC__WAIT_MAILBOX].list)) != NULL &&
          (offer(c) || c->wait != TC__WAIT_MAILBOX)) {
   }
 }
@@ -110,8 +103,9 @@ static void offer_memory(struct tc_connections *set) {
   size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
   struct connection *c;
 
-  if (queue->first != NULL) tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
-  while (tries > 0 && (c = queue->first) != NULL) {
+  if (!TAILQ_EMPTY(&queue->list))
+    tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
+  while (tries > 0 && (c = TAILQ_FIRST(&queue->list)) != NULL) {
     if (offer(c) || c->wait != TC__WAIT_MEMORY) continue;
     if (!is_limited(c)) return;
     tries--;
@@ -123,12 +117,12 @@ static void offer_rate(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_RATE];
   size_t tries = queue->count < RATES_TRIED_MAX ? queue->count : RATES_TRIED_MAX;
 
-  for (; tries > 0 && queue->first != NULL; tries--) (void)!offer(queue->first);
+  for (; tries > 0 && !TAILQ_EMPTY(&queue->list); tries--) (void)!offer(TAILQ_FIRST(&queue->list));
 }
 
 static bool none_waits(const struct tc_connections *set) {
   for (unsigned i = 0; i < TC__WAITS; i++)
-    if (set->waits[i].first != NULL) return false;
+    if (!TAILQ_EMPTY(&set->waits[i].list)) return false;
   return true;
 }
 
@@ -154,15 +148,12 @@ static void wake_for_memory(void *self) {
 /* --- the set ----------------------------------------------------------------------------------- */
 
 void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply) {
-  uint64_t *found;
-
   if (reply->kind == TC_REPLY_FAILED) {
     set->store_failed = true;
     return;
   }
-  found = tb_map_find(&set->by_id, reply->conn);
-  if (found == NULL) return; /* it has gone meanwhile */
-  struct connection *c = (struct connection *)(uintptr_t)*found;
+  struct connection *c = tb_map_at(&set->by_id, reply->conn);
+  if (c == NULL) return; /* it has gone meanwhile */
   tc__about_one(c, reply);
   if (c->dirty) return;
   c->dirty = true;
@@ -188,8 +179,8 @@ static void send_snaps(struct tc_connections *set) {
 
   while (set->env.recorders != NULL &&
          tc_recorders_next(set->env.recorders, set->env.loop, &order)) {
-    const uint64_t *found = tb_map_find(&set->by_id, order.conn);
-    if (found != NULL) tc__say_snap((struct connection *)(uintptr_t)*found, &order);
+    struct connection *c = tb_map_at(&set->by_id, order.conn);
+    if (c != NULL) tc__say_snap(c, &order);
   }
 }
 
@@ -197,8 +188,8 @@ void tc_connections_tick(struct tc_connections *set) {
   uint64_t now = tc__now_ms(set), expires_s = 0;
   struct connection *next;
 
-  for (struct connection *c = set->first; c != NULL; c = next) {
-    next = c->next;
+  for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = next) {
+    next = LIST_NEXT(c, all);
     if (c->expires_s != 0 && (expires_s == 0 || c->expires_s < expires_s)) expires_s = c->expires_s;
     tc__tick_one(c, now);
   }
@@ -238,18 +229,15 @@ void tc_connections_accept(struct tc_connections *set, SSL_CTX *ctx, int fd, con
     return;
   }
   *slot = (uintptr_t)c;
-  c->next = set->first;
-  if (c->next != NULL) c->next->at = &c->next;
-  c->at = &set->first;
-  set->first = c;
+  LIST_INSERT_HEAD(&set->all, c, all);
   set->count++;
 }
 
 void tc_connections_drain(struct tc_connections *set, const char *reason) {
   struct connection *next;
 
-  for (struct connection *c = set->first; c != NULL; c = next) {
-    next = c->next;
+  for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = next) {
+    next = LIST_NEXT(c, all);
     if (c->tls == NULL || c->ending) continue;
     if (c->ingest.state != TC_INGEST_STREAMING) {
       c->ending = true;
@@ -261,11 +249,12 @@ void tc_connections_drain(struct tc_connections *set, const char *reason) {
 }
 
 void tc_connections_recheck(struct tc_connections *set) {
-  for (struct connection *c = set->first; c != NULL; c = c->next) tc__end_if_revoked(c);
+  for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = LIST_NEXT(c, all))
+    tc__end_if_revoked(c);
 }
 
 void tc_connections_abort(struct tc_connections *set) {
-  for (struct connection *c = set->first; c != NULL; c = c->next) {
+  for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = LIST_NEXT(c, all)) {
     c->ending = true;
     if (c->tls != NULL) tc_tls_abort(c->tls, "shutdown");
   }
@@ -282,7 +271,8 @@ tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connect
   set->env = *env;
   tb_mem_init(&set->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&set->by_id, &set->mem, 0x9e3779b97f4a7c15u); /* ids are ours: no secret is needed */
-  for (unsigned i = 0; i < TC__WAITS; i++) set->waits[i].end = &set->waits[i].first;
+  for (unsigned i = 0; i < TC__WAITS; i++) TAILQ_INIT(&set->waits[i].list);
+  LIST_INIT(&set->all);
   if (uv_async_init(env->tls->uv, &set->memory, on_memory) != 0) {
     free(set);
     return TB_IO;
@@ -304,9 +294,10 @@ void tc_connections_close(struct tc_connections *set) {
 
 void tc_connections_free(struct tc_connections *set) {
   if (set == NULL) return;
-  while (set->first != NULL) { /* those whose DETACH found no room until the end */
-    assert(set->first->tls == NULL);
-    tc__forget(set->first);
+  for (struct connection *c;
+       (c = LIST_FIRST(&set->all)) != NULL;) { /* those whose DETACH found no room until the end */
+    assert(c->tls == NULL);
+    tc__forget(c);
   }
   tb_map_fini(&set->by_id);
   free(set);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 enum { BUCKETS = 1024 };
 
@@ -66,10 +67,7 @@ void tc_quotas_free(struct tc_quotas *quotas) {
 
 /* Names come with a certificate of ours, so no agent chooses them to share a bucket. */
 static struct entry **bucket_of(struct tc_quotas *quotas, const char *identity) {
-  uint64_t hash = 0xcbf29ce484222325u;
-
-  for (; *identity != '\0'; identity++) hash = (hash ^ (unsigned char)*identity) * 0x100000001b3u;
-  return &quotas->buckets[hash % BUCKETS];
+  return &quotas->buckets[tb_hash(TB_HASH_START, identity, strlen(identity)) % BUCKETS];
 }
 
 /* A thread that frees the last record does not look at its quota afterwards. A name cannot escape its rate by coming

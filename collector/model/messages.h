@@ -38,7 +38,7 @@ enum tc_submit_kind {
   TC_SUBMIT_VERDICT, /* understand branch: what ordering said of a generation */
   TC_SUBMIT_BARRIER, /* answered when every whole generation submitted before is in the archive and its catalog
                            (with a full disk: every one acked before) */
-  TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and for its books */
+  TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and for its accounting */
 };
 
 struct tc_attach {

@@ -32,9 +32,9 @@ struct tc_tls {
   int events;       /* polled for */
   bool held;        /* the sink said TB_AGAIN */
   bool wants_write; /* OpenSSL has bytes of its own to send */
-  bool queued;
-  struct tc_tls *queue_next;
-  struct tc_tls *timed_next, **timed_at;
+  bool queued, timed;
+  TAILQ_ENTRY(tc_tls) in_queue;
+  LIST_ENTRY(tc_tls) in_timed;
   uint64_t deadline_ms;
   struct tc_tls_sink sink;
   unsigned char *left; /* clear bytes that a held sink did not take */
@@ -52,38 +52,24 @@ static void timed_add(struct tc_tls *tls, uint64_t ms) {
   struct tc_tls_loop *loop = tls->loop;
 
   tls->deadline_ms = uv_now(loop->uv) + ms;
-  if (tls->timed_at != NULL) return;
-  tls->timed_next = loop->timed;
-  if (tls->timed_next != NULL) tls->timed_next->timed_at = &tls->timed_next;
-  tls->timed_at = &loop->timed;
-  loop->timed = tls;
+  if (tls->timed) return;
+  tls->timed = true;
+  LIST_INSERT_HEAD(&loop->timed, tls, in_timed);
 }
 
 static void timed_remove(struct tc_tls *tls) {
-  if (tls->timed_at == NULL) return;
-  *tls->timed_at = tls->timed_next;
-  if (tls->timed_next != NULL) tls->timed_next->timed_at = tls->timed_at;
-  tls->timed_at = NULL;
+  if (tls->timed) LIST_REMOVE(tls, in_timed);
+  tls->timed = false;
 }
 
 static void queue_add(struct tc_tls *tls) {
-  struct tc_tls_loop *loop = tls->loop;
-
   if (tls->queued) return;
   tls->queued = true;
-  tls->queue_next = NULL;
-  *loop->queue_end = tls;
-  loop->queue_end = &tls->queue_next;
+  TAILQ_INSERT_TAIL(&tls->loop->queue, tls, in_queue);
 }
 
 static void queue_remove(struct tc_tls *tls) {
-  struct tc_tls_loop *loop = tls->loop;
-  struct tc_tls **at = &loop->queue;
-
-  if (!tls->queued) return;
-  while (*at != tls) at = &(*at)->queue_next;
-  *at = tls->queue_next;
-  if (loop->queue_end == &tls->queue_next) loop->queue_end = at;
+  if (tls->queued) TAILQ_REMOVE(&tls->loop->queue, tls, in_queue);
   tls->queued = false;
 }
 
@@ -406,14 +392,15 @@ static void on_again(uv_idle_t *handle) {
   struct tc_tls_loop *loop = handle->data;
   size_t waiting = 0;
 
-  for (struct tc_tls *tls = loop->queue; tls != NULL; tls = tls->queue_next) waiting++;
-  for (; waiting > 0 && loop->queue != NULL; waiting--) {
-    struct tc_tls *tls = loop->queue;
+  for (struct tc_tls *tls = TAILQ_FIRST(&loop->queue); tls != NULL; tls = TAILQ_NEXT(tls, in_queue))
+    waiting++;
+  for (; waiting > 0 && !TAILQ_EMPTY(&loop->queue); waiting--) {
+    struct tc_tls *tls = TAILQ_FIRST(&loop->queue);
 
     queue_remove(tls);
     turn(tls);
   }
-  if (loop->queue == NULL) uv_idle_stop(&loop->again);
+  if (TAILQ_EMPTY(&loop->queue)) uv_idle_stop(&loop->again);
 }
 
 void tc_tls_resume(struct tc_tls *tls) {
@@ -466,7 +453,8 @@ no_memory:
 void tc_tls_loop_init(struct tc_tls_loop *loop, uv_loop_t *uv) {
   memset(loop, 0, sizeof *loop);
   loop->uv = uv;
-  loop->queue_end = &loop->queue;
+  TAILQ_INIT(&loop->queue);
+  LIST_INIT(&loop->timed);
   loop->handshake_ms = 5000;
   uv_idle_init(uv, &loop->again);
   loop->again.data = loop;
@@ -476,8 +464,8 @@ void tc_tls_loop_tick(struct tc_tls_loop *loop) {
   uint64_t now_ms = uv_now(loop->uv);
   struct tc_tls *next;
 
-  for (struct tc_tls *tls = loop->timed; tls != NULL; tls = next) {
-    next = tls->timed_next;
+  for (struct tc_tls *tls = LIST_FIRST(&loop->timed); tls != NULL; tls = next) {
+    next = LIST_NEXT(tls, in_timed);
     if (now_ms < tls->deadline_ms) continue;
     if (tls->state == HANDSHAKING) note_why(tls, "handshake took too long");
     finish(tls);

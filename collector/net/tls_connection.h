@@ -23,6 +23,7 @@
 #define TC_NET_TLS_CONNECTION_H
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "base/buf.h"
@@ -36,8 +37,8 @@ struct tc_tls;
 struct tc_tls_loop {
   uv_loop_t *uv;
   uv_idle_t again; /* runs while some connection has bytes waiting inside us */
-  struct tc_tls *queue, **queue_end;
-  struct tc_tls *timed;           /* handshaking or lingering */
+  TAILQ_HEAD(, tc_tls) queue;
+  LIST_HEAD(, tc_tls) timed;      /* handshaking or lingering */
   atomic_uint *handshakes;        /* at this moment, of all loops; may be NULL */
   uint64_t handshake_ms;          /* time a peer has */
   unsigned user_timeout_ms;       /* TCP_USER_TIMEOUT; 0: the system's */

@@ -55,35 +55,35 @@ static tb_rc look(struct tc__worker *w, bool rebuild, struct findings *findings,
   return tc_audit(state_fd, true, &sink, diag, out);
 }
 
-static void say_closed(const struct tc_audited_accounting *books,
+static void say_closed(const struct tc_audited_accounting *accounting,
                        Tracecollect__V1__VerifyReply *reply) {
-  reply->closed_streams = books->streams;
-  reply->produced_batches = books->produced.batches;
-  reply->produced_bytes = books->produced.bytes;
-  reply->archived_batches = books->archived.batches;
-  reply->archived_bytes = books->archived.bytes;
-  reply->taken_batches = books->taken.batches;
-  reply->taken_bytes = books->taken.bytes;
-  reply->lost_batches = books->lost.batches;
-  reply->lost_bytes = books->lost.bytes;
+  reply->closed_streams = accounting->streams;
+  reply->produced_batches = accounting->produced.batches;
+  reply->produced_bytes = accounting->produced.bytes;
+  reply->archived_batches = accounting->archived.batches;
+  reply->archived_bytes = accounting->archived.bytes;
+  reply->taken_batches = accounting->taken.batches;
+  reply->taken_bytes = accounting->taken.bytes;
+  reply->lost_batches = accounting->lost.batches;
+  reply->lost_bytes = accounting->lost.bytes;
 }
 
-static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_audited_accounting *books,
+static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_audited_accounting *accounting,
                                                    Tracecollect__V1__VerifiedBooks *out) {
   tracecollect__v1__verified_books__init(out);
-  out->streams = books->streams;
-  out->produced_batches = books->produced.batches;
-  out->produced_bytes = books->produced.bytes;
-  out->archived_batches = books->archived.batches;
-  out->archived_bytes = books->archived.bytes;
-  out->taken_batches = books->taken.batches;
-  out->taken_bytes = books->taken.bytes;
-  out->lost_batches = books->lost.batches;
-  out->lost_bytes = books->lost.bytes;
-  out->open_batches = books->open.batches;
-  out->open_bytes = books->open.bytes;
-  out->spooled_batches = books->spooled.batches;
-  out->spooled_bytes = books->spooled.bytes;
+  out->streams = accounting->streams;
+  out->produced_batches = accounting->produced.batches;
+  out->produced_bytes = accounting->produced.bytes;
+  out->archived_batches = accounting->archived.batches;
+  out->archived_bytes = accounting->archived.bytes;
+  out->taken_batches = accounting->taken.batches;
+  out->taken_bytes = accounting->taken.bytes;
+  out->lost_batches = accounting->lost.batches;
+  out->lost_bytes = accounting->lost.bytes;
+  out->open_batches = accounting->open.batches;
+  out->open_bytes = accounting->open.bytes;
+  out->spooled_batches = accounting->spooled.batches;
+  out->spooled_bytes = accounting->spooled.bytes;
   return out;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of a living stream. An agent's counters name the last record that has a number, reported_seq: once
+/* The accounting of a living stream. An agent's counters name the last record that has a number, reported_seq: once
  * that one has come, and nothing after it, the collector must have exactly what the agent reported. The state
  * of this moment is kept for the audit: what the metas had then, by the number up to which all is settled, and what lay
  * open here. The metas' share never changes again, so the proof needs no second look at this thread. */
@@ -51,7 +51,7 @@ static bool count_open(const struct tc_sealer *sealer, const struct tc__stream *
   return add_losses(&stream->losses, settled_seq, sum);
 }
 
-void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream) {
+void tc__cut_accounting(struct tc_sealer *sealer, struct tc__stream *stream) {
   const struct tc_counters *counted = &stream->counted;
   struct tc_stream_cut cut = { .seq = counted->reported_seq,
                                .settled_seq = stream->settled.seq,
@@ -75,5 +75,5 @@ void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
   /* Where records are long in coming, the first to be reached counts: later ones would put it off for ever. */
   if (stream->counted.reported_seq != 0) return;
   stream->counted = *counters;
-  tc__cut_books(sealer, stream);
+  tc__cut_accounting(sealer, stream);
 }

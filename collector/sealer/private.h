@@ -254,7 +254,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
 /* archiver_books.c: whenever counters came, and when a record was archived. */
 void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
                   const struct tc_counters *counters);
-void tc__cut_books(struct tc_sealer *sealer, struct tc__stream *stream);
+void tc__cut_accounting(struct tc_sealer *sealer, struct tc__stream *stream);
 
 /* archiver_losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);

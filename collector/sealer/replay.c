@@ -198,10 +198,10 @@ static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, cons
 }
 
 const struct tc_settled *tc_sealer_settled(const struct tc_sealer *sealer, uint32_t ref) {
-  const uint64_t *slot = tb_map_find(&sealer->by_ref, ref);
+  const struct tc__stream *stream = tb_map_at(&sealer->by_ref, ref);
 
-  assert(slot != NULL);
-  return &((const struct tc__stream *)(uintptr_t)*slot)->settled;
+  assert(stream != NULL);
+  return &stream->settled;
 }
 
 /* A log may hold more whole generations than there are descriptors. Where the disk has no place for them they stay. */

@@ -227,9 +227,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
 /* ---- streams */
 
 struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref) {
-  uint64_t *slot = tb_map_find(&sealer->by_ref, ref);
-
-  return slot == NULL ? NULL : (struct tc__stream *)(uintptr_t)*slot;
+  return tb_map_at(&sealer->by_ref, ref);
 }
 
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream) {

@@ -51,7 +51,7 @@ static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct t
                              .len = record->len,
                              .crc = record->crc };
     TB_TRY(tc__archive_record(sealer, stream, &item, diag));
-    tc__cut_books(sealer, stream);
+    tc__cut_accounting(sealer, stream);
     tc__mark_live(sealer, stream);
   }
   return TB_OK;

@@ -74,8 +74,7 @@ void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
   if (set_in_file(stream->open, verdict)) return;
   for (struct tc__file *file = sealer->queue; file != NULL; file = file->next)
     if (file->stream == stream && set_in_file(file, verdict)) return;
-  const uint64_t *slot = tb_map_find(&stream->recent_of_gen, verdict->gen);
-  struct tc__recent *recent = slot == NULL ? NULL : (struct tc__recent *)(uintptr_t)*slot;
+  struct tc__recent *recent = tb_map_at(&stream->recent_of_gen, verdict->gen);
   struct tc__verdict *item = recent == NULL ? NULL : calloc(1, sizeof *item);
   if (item == NULL) {
     free(verdict);

@@ -295,7 +295,8 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
 static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, entry->head.ref);
 
-  if (stream == NULL || checkpoint_of(recovery, stream) != entry || stream->units != NULL) return;
+  if (stream == NULL || checkpoint_of(recovery, stream) != entry || !TAILQ_EMPTY(&stream->units))
+    return;
   if (stream->durable_seq < entry->head.seq)
     stream->durable_seq = stream->staged_seq = entry->head.seq;
   tc_streams_hold(recovery->streams, stream, entry->head.lsn, entry->head.seq, false);
@@ -316,7 +317,8 @@ static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *s
 }
 
 static tb_rc resume(struct recovery *recovery) {
-  for (struct tc_stream *stream = recovery->streams->first; stream != NULL; stream = stream->next) {
+  for (struct tc_stream *stream = LIST_FIRST(&recovery->streams->all); stream != NULL;
+       stream = LIST_NEXT(stream, all)) {
     const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
     const unsigned char *payload;
     uint64_t adopted;
@@ -376,8 +378,8 @@ static tb_rc stream_of_pending(void *self, const unsigned char id[16], const cha
 static bool is_worth_keeping(const struct recovery *recovery, const char *name) {
   char hex[2 * TC_STREAM_BYTES + 1];
 
-  for (const struct tc_stream *stream = recovery->streams->first; stream != NULL;
-       stream = stream->next) {
+  for (const struct tc_stream *stream = LIST_FIRST(&recovery->streams->all); stream != NULL;
+       stream = LIST_NEXT(stream, all)) {
     const struct known *known = known_of(recovery, stream->ref);
     if (known == NULL || !known->lost_checkpoint) continue;
     tc_hex(stream->intro.id, TC_STREAM_BYTES, hex);

@@ -105,29 +105,7 @@ void to_model_free(struct to_model *model) {
 }
 
 static void *find(const struct tb_map *map, int64_t id) {
-  const uint64_t *place = tb_map_find(map, (uint64_t)id);
-
-  return place == NULL ? NULL : (void *)(uintptr_t)*place;
-}
-
-/* The block of an id, all zeros where it is new. */
-static tb_rc claim(struct to_model *model, struct tb_map *map, int64_t id, size_t bytes, void **out,
-                   bool *out_fresh) {
-  uint64_t *place;
-
-  if ((*out = find(map, id)) != NULL) {
-    *out_fresh = false;
-    return TB_OK;
-  }
-  TB_TRY(tb_mem_take(model->mem, bytes, out));
-  tb_rc rc = tb_map_put(map, (uint64_t)id, &place, NULL);
-  if (rc != TB_OK) {
-    tb_mem_give(model->mem, *out, bytes);
-    return rc;
-  }
-  *place = (uintptr_t)*out;
-  *out_fresh = true;
-  return TB_OK;
+  return tb_map_at(map, (uint64_t)id);
 }
 
 static void drop(struct to_model *model, struct tb_map *map, int64_t id, size_t bytes) {
@@ -139,11 +117,9 @@ static void drop(struct to_model *model, struct tb_map *map, int64_t id, size_t 
 }
 
 static tb_rc claim_goroutine(struct to_model *model, int64_t id, struct goroutine **out) {
-  void *block;
   bool fresh;
 
-  TB_TRY(claim(model, &model->goroutines, id, sizeof **out, &block, &fresh));
-  *out = block;
+  TB_TRY(tb_map_claim(&model->goroutines, (uint64_t)id, sizeof **out, out, &fresh));
   if (fresh)
     **out = (struct goroutine){
       .id = id, .m = TO_NONE, .call_proc = TO_NONE, .call_stack = TO_NO_STACK
@@ -152,21 +128,17 @@ static tb_rc claim_goroutine(struct to_model *model, int64_t id, struct goroutin
 }
 
 static tb_rc claim_thread(struct to_model *model, int64_t id, struct thread **out) {
-  void *block;
   bool fresh;
 
-  TB_TRY(claim(model, &model->threads, id, sizeof **out, &block, &fresh));
-  *out = block;
+  TB_TRY(tb_map_claim(&model->threads, (uint64_t)id, sizeof **out, out, &fresh));
   if (fresh) **out = (struct thread){ id, TO_NONE, TO_NONE, model->durations.began, true };
   return TB_OK;
 }
 
 static tb_rc claim_proc(struct to_model *model, int64_t id, struct proc **out) {
-  void *block;
   bool fresh;
 
-  TB_TRY(claim(model, &model->procs, id, sizeof **out, &block, &fresh));
-  *out = block;
+  TB_TRY(tb_map_claim(&model->procs, (uint64_t)id, sizeof **out, out, &fresh));
   if (fresh)
     **out = (struct proc){
       .id = id, .m = TO_NONE, .since = model->durations.began, .lower_bound = true
@@ -364,10 +336,10 @@ struct watched {
 static void watch_threads(const struct to_model *model, const struct to_event *ev,
                           const struct to_transition *tr, struct watched *out) {
   bool steal = ev->type == TW_EV_PROC_STEAL && (int64_t)ev->args[2] != ev->m;
-  bool effects = tr->from != TO_GO_UNDETERMINED; /* the same number for a proc */
+  bool known = tr->from != TO_GO_UNDETERMINED; /* the same number for a proc */
 
-  *out = (struct watched){ .m = { effects ? ev->m : TO_NONE,
-                                  effects && steal ? (int64_t)ev->args[2] : TO_NONE } };
+  *out = (struct watched){ .m = { known ? ev->m : TO_NONE,
+                                  known && steal ? (int64_t)ev->args[2] : TO_NONE } };
   for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
     const struct thread *t = out->m[i] == TO_NONE ? NULL : find(&model->threads, out->m[i]);
     if (t != NULL)

@@ -215,7 +215,7 @@ static void check_place(struct verify *verify, const struct tc_archive_file *fil
     problem(verify, "%.150s: belongs to archive/%s/%s/%s", file->path, meta->day, hex, name);
 }
 
-/* The books of this stream cannot be closed now. */
+/* The accounting of this stream cannot be closed now. */
 static tb_rc leave_out(struct verify *verify, const struct tc_archive_file *file) {
   unsigned char stream[16];
 
@@ -418,7 +418,7 @@ static tb_rc add_living(void *self, const struct tc_stream_row *row) {
   return living ? tc_ledger_live(&verify->ledger, row->stream, &row->cut) : TB_OK;
 }
 
-/* Before the metas: they will have all that a stream's books say is settled. A catalog that cannot be read is
+/* Before the metas: they will have all that a stream's accounting say is settled. A catalog that cannot be read is
  * reported when its rows are compared. */
 static tb_rc read_living(struct verify *verify, int state_fd) {
   struct tc_catalog *catalog;

@@ -39,7 +39,7 @@ struct tc_audited {
       closed;            /* streams that reported at their end how much they had produced */
   uint64_t live_streams; /* connected, or waited for */
   struct tc_audited_accounting
-      live; /* of these, streams that have books: see struct tc_stream_cut */
+      live; /* of these, streams that have accounting: see struct tc_stream_cut */
 };
 
 /* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem

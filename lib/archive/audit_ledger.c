@@ -128,12 +128,12 @@ static void join(struct tc_ledger_entry *sum, const struct tc_ledger_entry *entr
 /* One stream's accounting, and how many batches have an unknown fate. */
 struct page {
   const unsigned char *stream;
-  struct tc_audited_accounting books;
+  struct tc_audited_accounting accounting;
   uint64_t damaged_records;
 };
 
 static bool adds_up(const struct page *page) {
-  const struct tc_audited_accounting *b = &page->books;
+  const struct tc_audited_accounting *b = &page->accounting;
   struct tc_sum found = b->archived;
 
   tc_sum_add(&found, b->taken);
@@ -148,7 +148,7 @@ static bool adds_up(const struct page *page) {
 
 static void report(const struct page *page, bool live,
                    void (*problem)(void *self, const char *text), void *self) {
-  const struct tc_audited_accounting *b = &page->books;
+  const struct tc_audited_accounting *b = &page->accounting;
   const struct {
     const char *name;
     struct tc_sum sum;
@@ -182,10 +182,10 @@ static void books_add(struct tc_audited_accounting *sum, const struct tc_audited
 static struct page page_of(const unsigned char stream[16], struct tc_sum produced,
                            const struct kept *kept) {
   return (struct page){ .stream = stream,
-                        .books = { .produced = produced,
-                                   .archived = kept->archived,
-                                   .taken = kept->taken,
-                                   .lost = kept->lost },
+                        .accounting = { .produced = produced,
+                                        .archived = kept->archived,
+                                        .taken = kept->taken,
+                                        .lost = kept->lost },
                         .damaged_records = kept->damaged_records };
 }
 
@@ -194,17 +194,17 @@ static struct page living_page(const struct tc_ledger_live *live, const struct k
   const struct tc_stream_cut *cut = &live->cut;
   struct page page = page_of(live->stream, cut->produced, kept);
 
-  page.books.open = cut->open;
+  page.accounting.open = cut->open;
   if (cut->reported.batches <= cut->produced.batches && cut->reported.bytes <= cut->produced.bytes)
-    page.books.spooled = (struct tc_sum){ cut->produced.batches - cut->reported.batches,
-                                          cut->produced.bytes - cut->reported.bytes };
+    page.accounting.spooled = (struct tc_sum){ cut->produced.batches - cut->reported.batches,
+                                               cut->produced.bytes - cut->reported.bytes };
   return page;
 }
 
 static void close_page(const struct page *page, bool live,
                        void (*problem)(void *self, const char *text), void *self,
                        struct tc_audited *out) {
-  books_add(live ? &out->live : &out->closed, &page->books);
+  books_add(live ? &out->live : &out->closed, &page->accounting);
   if (adds_up(page)) return;
   out->problems++;
   report(page, live, problem, self);

@@ -48,7 +48,7 @@ static inline void tc_sum_add(struct tc_sum *sum, struct tc_sum more) {
   sum->bytes += more.bytes;
 }
 
-/* A living stream's books at the last heartbeat whose records have all come: records 1 to seq report what the
+/* A living stream's accounting at the last heartbeat whose records have all come: records 1 to seq report what the
  * metas have of those up to settled_seq, and `open`, which the collector had beyond. */
 struct tc_stream_cut {
   uint64_t seq, settled_seq; /* seq 0: none yet */

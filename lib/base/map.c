@@ -84,6 +84,24 @@ tb_rc tb_map_put(struct tb_map *map, uint64_t key, uint64_t **out_value, bool *o
   return TB_OK;
 }
 
+tb_rc tb_map_claim(struct tb_map *map, uint64_t key, size_t bytes, void *out, bool *out_fresh) {
+  void *block = tb_map_at(map, key);
+  uint64_t *value;
+
+  *out_fresh = block == NULL;
+  if (block == NULL) {
+    TB_TRY(tb_mem_take(map->mem, bytes, &block));
+    tb_rc rc = tb_map_put(map, key, &value, NULL);
+    if (rc != TB_OK) {
+      tb_mem_give(map->mem, block, bytes);
+      return rc;
+    }
+    *value = (uintptr_t)block;
+  }
+  memcpy(out, &block, sizeof block);
+  return TB_OK;
+}
+
 bool tb_map_remove(struct tb_map *map, uint64_t key) {
   uint64_t *found = tb_map_find(map, key);
   if (found == NULL) return false;

@@ -33,6 +33,16 @@ uint64_t *tb_map_find(const struct tb_map *map, uint64_t key);
 TB_MUST tb_rc tb_map_put(struct tb_map *map, uint64_t key, uint64_t **out_value, bool *out_fresh);
 bool tb_map_remove(struct tb_map *map, uint64_t key);
 
+/* Maps of pointers. at: NULL where there is none. claim: the block of the key; a fresh one has `bytes` zeros from the
+ * map's mem, and is the caller's to give back after tb_map_remove(). out: the address of a pointer of any type. */
+static inline void *tb_map_at(const struct tb_map *map, uint64_t key) {
+  const uint64_t *value = tb_map_find(map, key);
+
+  return value == NULL ? NULL : (void *)(uintptr_t)*value;
+}
+TB_MUST tb_rc tb_map_claim(struct tb_map *map, uint64_t key, size_t bytes, void *out,
+                           bool *out_fresh);
+
 /* for (size_t i = 0; tb_map_next(map, &i, &key, &value);) in no order; the map must not change. */
 bool tb_map_next(const struct tb_map *map, size_t *pos, uint64_t *key, uint64_t *value);
 

@@ -4,6 +4,7 @@
  * frame of the generation that names its PC, whatever a later stack says. */
 #include <string.h>
 
+#include "base/hash.h"
 #include "event/tables.h"
 #include "wire/sections.h"
 
@@ -118,11 +119,6 @@ struct to_string to_generation_extra_string(const struct to_generation *gen, uin
   return strings[id - 1];
 }
 
-static uint64_t hash_bytes(uint64_t hash, const char *data, size_t len) {
-  for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)data[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
 enum { HASH_START = 0x345 };
 
 tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_t *out_id) {
@@ -133,8 +129,7 @@ tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_
   *out_id = 0;
   if (text.len == 0) return TB_OK;
   /* Equal texts share an id; of two texts with one hash the later is kept again at each end. */
-  TB_TRY(
-      tb_map_put(&gen->extra_by_hash, hash_bytes(gen->seed, text.data, text.len), &found, &fresh));
+  TB_TRY(tb_map_put(&gen->extra_by_hash, tb_hash(gen->seed, text.data, text.len), &found, &fresh));
   if (!fresh) {
     struct to_string have = to_generation_extra_string(gen, *found);
     if (have.len == text.len && memcmp(have.data, text.data, text.len) == 0) {
@@ -292,9 +287,9 @@ uint64_t to_stack_hash(const struct to_generation *gen, uint64_t id) {
   if (stack->hash != 0) return stack->hash;
   while (to_stack_next(&it, &frame)) {
     uint64_t lengths[] = { frame.line, frame.function.len, frame.file.len };
-    hash = hash_bytes(hash, (const char *)lengths, sizeof lengths);
-    hash = hash_bytes(hash, frame.function.data, frame.function.len);
-    hash = hash_bytes(hash, frame.file.data, frame.file.len);
+    hash = tb_hash(hash, (const char *)lengths, sizeof lengths);
+    hash = tb_hash(hash, frame.function.data, frame.function.len);
+    hash = tb_hash(hash, frame.file.data, frame.file.len);
   }
   hash ^= hash >> 32;
   stack->hash = hash == 0 ? 1 : hash; /* 0 is the empty stack's */

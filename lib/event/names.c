@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 void to__names_init(struct to_names *names, struct tb_mem *mem) {
   *names = (struct to_names){ .mem = mem };
   tb_map_init(&names->by_hash, mem, tb_seed());
@@ -13,11 +15,7 @@ void to__names_fini(struct to_names *names) {
 }
 
 static uint64_t hash_text(const struct to_names *names, struct to_string text) {
-  uint64_t hash = names->by_hash.seed;
-
-  for (size_t i = 0; i < text.len; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
-  return hash;
+  return tb_hash(names->by_hash.seed, text.data, text.len);
 }
 
 bool to__name_is(const struct to_name *name, struct to_string text) {

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "event/tables.h"
 #include "wire/experiments.h"
 
 /* Where an id, a string or a stack stands: the offset of an 8-byte field of struct to_event. The time comes
@@ -123,14 +124,14 @@ const char *to_state_name(enum to_resource resource, uint8_t state) {
 
 static void go_states(const struct to_event *ev, struct to_transition *out) {
   out->from = (uint8_t)(ev->args[2] >> 32);
-  out->to = to_go_state_of((uint32_t)ev->args[2]);
+  out->to = to__go_state_of((uint32_t)ev->args[2]);
 }
 
 static void proc_states(const struct to_event *ev, struct to_transition *out) {
   bool steal = ev->type == TW_EV_PROC_STEAL;
 
-  out->from = steal ? to_proc_state_of(ev->args[3]) : (uint8_t)ev->args[2];
-  out->to = steal ? TO_PROC_IDLE : to_proc_state_of(ev->args[1] & 0xff);
+  out->from = steal ? to__proc_state_of(ev->args[3]) : (uint8_t)ev->args[2];
+  out->to = steal ? TO_PROC_IDLE : to__proc_state_of(ev->args[1] & 0xff);
 }
 
 static uint64_t stack_at(const struct to_event *ev, unsigned place) {

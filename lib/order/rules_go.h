@@ -210,7 +210,7 @@ TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
 
   if (status >= TW_GO_STATUSES)
     return TO_REFUSE(o, s, "goroutine %" PRId64 " has no status %u", id, status);
-  old_state = to_go_state_of(status);
+  old_state = to__go_state_of(status);
   if (g == NULL) {
     if (!is_first_gen(o))
       return TO_REFUSE(

@@ -83,7 +83,7 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
 
   if (status >= TW_PROC_STATUSES)
     return TO_REFUSE(o, s, "proc %" PRId64 " has no status %u", id, status);
-  old_state = to_proc_state_of(status);
+  old_state = to__proc_state_of(status);
   if (p == NULL) {
     TB_TRY(to__p_begin(o, id, status, &p));
     old_state = is_first_gen(o) ? TO_PROC_UNDETERMINED : TO_PROC_NOT_EXIST;

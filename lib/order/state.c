@@ -114,34 +114,22 @@ struct to_g *to__g_look_far(struct to_order *order, int64_t id) {
 }
 
 tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out) {
-
-  if (g->more == NULL) {
-    TB_TRY(tb_mem_take(order->mem, sizeof *g->more, &g->more));
-  }
+  if (g->more == NULL) TB_TRY(tb_mem_take(order->mem, sizeof *g->more, &g->more));
   *out = g->more;
   return TB_OK;
 }
 
 struct to_p *to__p_find_far(struct to_order *order, int64_t id) {
   if (id == TO_NONE) return order->no_p.exists ? &order->no_p : NULL;
-  const uint64_t *found = tb_map_find(&order->procs, (uint64_t)id);
-  return found == NULL ? NULL : (struct to_p *)(uintptr_t)*found;
+  return tb_map_at(&order->procs, (uint64_t)id);
 }
 
 tb_rc to__p_begin(struct to_order *order, int64_t id, uint8_t status, struct to_p **out) {
   struct to_p *p = &order->no_p;
+  bool fresh;
 
   if (id != TO_NONE) {
-    void *block;
-    uint64_t *value;
-    TB_TRY(tb_mem_take(order->mem, sizeof *p, &block));
-    tb_rc rc = tb_map_put(&order->procs, (uint64_t)id, &value, NULL);
-    if (rc != TB_OK) {
-      tb_mem_give(order->mem, block, sizeof *p);
-      return rc;
-    }
-    p = block;
-    *value = (uintptr_t)p;
+    TB_TRY(tb_map_claim(&order->procs, (uint64_t)id, sizeof *p, &p, &fresh));
     p->id = id;
     if ((uint64_t)id < TO_PROCS_NEAR) order->near_procs[id] = p;
   }
@@ -152,25 +140,15 @@ tb_rc to__p_begin(struct to_order *order, int64_t id, uint8_t status, struct to_
 }
 
 struct to_thread *to__thread_find(struct to_order *order, int64_t id) {
-  const uint64_t *found = tb_map_find(&order->threads, (uint64_t)id);
-
-  return found == NULL ? NULL : (struct to_thread *)(uintptr_t)*found;
+  return tb_map_at(&order->threads, (uint64_t)id);
 }
 
 tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **out) {
-  struct to_thread *t = to__thread_find(order, id);
+  struct to_thread *t;
+  bool fresh;
 
-  if (t == NULL) {
-    void *block;
-    uint64_t *value;
-    TB_TRY(tb_mem_take(order->mem, sizeof *t, &block));
-    tb_rc rc = tb_map_put(&order->threads, (uint64_t)id, &value, NULL);
-    if (rc != TB_OK) {
-      tb_mem_give(order->mem, block, sizeof *t);
-      return rc;
-    }
-    t = block;
-    *value = (uintptr_t)t;
+  TB_TRY(tb_map_claim(&order->threads, (uint64_t)id, sizeof *t, &t, &fresh));
+  if (fresh) {
     t->id = id;
     t->has = TO_HAS_M;
     t->g = &order->no_g;

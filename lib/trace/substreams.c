@@ -346,9 +346,7 @@ uint64_t to_event_blob(const struct to_generation *gen, const struct to_event *e
 }
 
 static struct blob *find_blob(const struct to_substreams *s, uint64_t id) {
-  const uint64_t *place = tb_map_find(&s->by_id, id);
-
-  return place == NULL ? NULL : (struct blob *)(uintptr_t)*place;
+  return tb_map_at(&s->by_id, id);
 }
 
 const struct to_blob *to_blob_find(const struct to_substreams *s, uint64_t id) {

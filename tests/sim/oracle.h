@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the disk must hold once all agents have closed their streams, all of it was acked, and the store was ended:
  * each whole generation once, its bytes the script's or, where retention took it, gone, each loss once, no other file,
- * and nothing for `tracectl verify` to complain of (checksums, chains, the catalog, and the books of every stream). */
+ * and nothing for `tracectl verify` to complain of (checksums, chains, the catalog, and the accounting of every stream). */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 

@@ -46,14 +46,14 @@ static void say_progress(void *self, uint64_t done, uint64_t total) {
   tk_progress_at(&run->bar, done);
 }
 
-static void say_books_json(const char *prefix, const struct tc_audited_accounting *books,
-                           bool living) {
+static void say_accounting_json(const char *prefix, const struct tc_audited_accounting *accounting,
+                                bool living) {
   const struct {
     const char *name;
     const struct tc_sum *sum;
-  } parts[] = { { "produced", &books->produced }, { "archived", &books->archived },
-                { "taken", &books->taken },       { "lost", &books->lost },
-                { "open", &books->open },         { "spooled", &books->spooled } };
+  } parts[] = { { "produced", &accounting->produced }, { "archived", &accounting->archived },
+                { "taken", &accounting->taken },       { "lost", &accounting->lost },
+                { "open", &accounting->open },         { "spooled", &accounting->spooled } };
 
   for (size_t i = 0; i < (living ? 6 : 4); i++)
     printf(",\"%s%s_batches\":%" PRIu64 ",\"%s%s_bytes\":%" PRIu64, prefix, parts[i].name,
@@ -68,10 +68,10 @@ static void say_totals(const struct run *run, const struct tc_audited *seen) {
            ",\"fresh\":%" PRIu64 ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
            seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems,
            closed->streams);
-    say_books_json("", closed, false);
+    say_accounting_json("", closed, false);
     printf(",\"live_streams\":%" PRIu64 ",\"live_counted\":%" PRIu64, seen->live_streams,
            live->streams);
-    say_books_json("live_", live, true);
+    say_accounting_json("live_", live, true);
     puts("}");
     return;
   }

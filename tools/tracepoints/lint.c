@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "tools/tracepoints/points.h"
 
 /* The last word of jobBegin, JOB_BEGIN and job_begin. */
@@ -88,15 +89,13 @@ void tk_points_lint(struct tk_points *set) {
   }
 }
 
-/* FNV-1a, the two halves folded. */
+/* The end of each text counts, so that "ab", "c" and "a", "bc" differ. */
 static uint64_t mix(uint64_t hash, const char *text) {
-  do hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  while (*text++ != '\0');
-  return hash;
+  return tb_hash(hash, text, strlen(text) + 1);
 }
 
 uint32_t tk_point_signature(const struct tk_point *point) {
-  uint64_t hash = mix(mix(UINT64_C(14695981039346656037), point->module), point->name);
+  uint64_t hash = mix(mix(TB_HASH_START, point->module), point->name);
 
   for (unsigned i = 0; i < point->n; i++) hash = mix(hash, point->param[i].type);
   return (uint32_t)(hash ^ hash >> 32);

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "proto/pprof.pb-c.h"
 #include "tools/tracectl/term/tracectl.h"
@@ -57,9 +58,8 @@ static uint64_t next_key(uint64_t key) {
 }
 
 static tb_rc text_index(struct profile *p, const char *text, int64_t *out) {
-  uint64_t key = 1469598103934665603u, *place;
+  uint64_t key = tb_hash(TB_HASH_START, text, strlen(text)), *place;
 
-  for (const char *c = text; *c != '\0'; c++) key = (key ^ (unsigned char)*c) * 1099511628211u;
   for (;; key = next_key(key)) {
     TB_TRY(tb_map_put(&p->texts, key, &place, NULL));
     if (*place == 0) {

@@ -318,7 +318,7 @@ Test(store_checkpoint, one_that_does_not_parse_is_a_gap_that_is_recorded) {
   tt_barrier(&copy);
   cr_assert_eq(tt_stream_row(&copy, SLOW).generations, 1);
   cr_assert_geq(tt_count_files(&copy, "quarantine", ".part"), 1);
-  tt_expect_proven(&copy); /* the books have the gap, or they would not add up */
+  tt_expect_proven(&copy); /* the accounting have the gap, or they would not add up */
   tt_store_remove(&copy);
 }
 

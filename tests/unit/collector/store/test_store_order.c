@@ -749,7 +749,7 @@ Test(store_order, what_is_half_published_does_not_expire) {
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
   crash();
-  /* Without the others, whose books are of no interest, it is what a round takes first. */
+  /* Without the others, whose accounting are of no interest, it is what a round takes first. */
   tt_shell(&copy, "rm -r catalog.sqlite* archive/*/0808*");
   copy.config.segment_generations_max = 3; /* it stays open for more */
   copy.config.retention_bytes = 1;
