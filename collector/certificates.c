@@ -160,7 +160,7 @@ static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
 
-/* What can fail comes first: either all of them change or none. */
+/* Steps that can fail come first: either all of them change or none. */
 tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
   TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;

@@ -74,7 +74,7 @@ void tp_frame_renumber(unsigned char head[TP_HEADER_BYTES], uint64_t seq) {
   put32(head + CRC_AT, get32(head + CRC_AT) ^ before ^ tb_crc32c(0, head, CRC_AT));
 }
 
-/* What a header may say, before its payload is waited for: a peer must not make us wait for, or
+/* The checks of a header, before its payload is waited for: a peer must not make us wait for, or
  * hold, more than the kind allows. */
 static tb_rc check_head(const struct tp_frame *f, const unsigned char *head, struct tb_diag *diag) {
   bool known = f->kind < TP_KIND_LIMIT && kinds[f->kind].name != NULL;

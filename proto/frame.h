@@ -35,7 +35,7 @@ enum {
 
 #define TP_ALPN "tracecollect/1"
 
-/* What HELLO and WELCOME say; majors must be equal. A test builds programs that say something else. */
+/* The fields of HELLO and WELCOME; majors must be equal. A test builds programs that say something else. */
 #ifndef TP_MAJOR
 #define TP_MAJOR 1
 #define TP_MINOR 1

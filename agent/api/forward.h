@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tracectl and the tests may do with a forwarded stream beyond traceagent.h. */
+/* The calls that tracectl and the tests have beyond traceagent.h. */
 #ifndef TA_API_FORWARD_H
 #define TA_API_FORWARD_H
 
@@ -34,7 +34,7 @@ int ta_forward_free(ta_forward *f, int error);
 struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *config);
 
 /* For agent/emit, which makes batches itself, on the writer's thread, instead of ta_forward_write(): the trace's header
- * once, then batches and end marks by generation. What the spool cannot take is counted there. */
+ * once, then batches and end marks by generation. Data that the spool cannot take is counted there. */
 void ta_forward_put_header(ta_forward *f, const void *bytes, size_t n);
 void ta_forward_put_batch(ta_forward *f, uint64_t gen, const void *bytes, size_t n);
 /* Generation gen, the one being written or the next, is lost: what was put of it, and what still comes until it

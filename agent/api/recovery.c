@@ -86,7 +86,7 @@ static tb_rc read_runs(const struct reader *r) {
   }
 }
 
-/* What the spool must hold: a page more for each run, and runs are had by the page. */
+/* The spool must hold: a page more for each run, and runs are had by the page. */
 static uint64_t memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state) {
   const struct ta_accounting *accounting = &state->accounting;
   uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What earlier processes left in the spool directory: taken over stream by stream, oldest first, and sent.
+/* Streams that earlier processes left in the spool directory: taken over stream by stream, oldest first, and sent.
  *
  * A stream is taken if no process holds its lock and it belongs to the same service. It is sent as itself, with its own
  * id, names, numbers and bytes, from the first record that the collector does not have; then its files go. If it was
- * finished its CLOSE comes last, else the collector finds that it ended unclean. What is older than fits into half
- * of the directory's bytes goes unsent. A stream that the collector refuses stays, for a process with another
- * certificate.
+ * finished its CLOSE comes last, else the collector finds that it ended unclean. Older streams that do not
+ * fit into half of the directory's bytes go unsent. A stream that the collector refuses stays, for a process with
+ * another certificate.
  *
  * Memory    while a stream is sent, as much as its spool held of it.
  * Threads   one of its own, from start() until all is sent; the other calls from any.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream is to be: the program's fields, the environment, and whether both make sense. */
+/* The settings of a stream: the program's fields, the environment, and whether both make sense. */
 #include "agent/api/private.h"
 
 #include <ctype.h>
@@ -174,8 +174,8 @@ static bool is_same(const char *a, const char *b) {
   return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* Without OpenSSL: that they can be read. What was read is kept for when the program may read them no more, and in a
- * child for when that was so before it was made. */
+/* Without OpenSSL: that they can be read. Files that were read are kept for later, when the program may no
+ * longer read them; a child keeps its parent's. */
 int ta__forward_keep_files(struct ta_client_config *client) {
   static struct ta_pems kept;
   static char *of[TA_PEMS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the public calls say: of a stream, of an error, of this version. */
+/* The answers of the public calls: of a stream, of an error, of this version. */
 #include "agent/api/private.h"
 
 #include <stdio.h>

@@ -47,7 +47,8 @@ static _Noreturn void make_the_call(long call, long a, long b, long c) {
   for (;;) syscall(SYS_exit_group, 0);
 }
 
-/* With every signal blocked a SIGSYS that the filter raises kills the child, and no handler of the host's runs in it. */
+/* With every signal blocked a SIGSYS that the filter raises kills the child, and no handler of the host's runs in
+ * it. */
 static bool child_lives(long call, long a, long b, long c) {
   sigset_t all, before;
   int status = -1;
@@ -66,7 +67,7 @@ static bool child_lives(long call, long a, long b, long c) {
   return child > 0 && status == 0;
 }
 
-/* What was found out, for so many filters. */
+/* The result for so many filters. */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct answer {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all streams of a process share: the ends that the host may come to without asking us.
+/* Shared by all streams of a process: the ends that the host may come to without asking us.
  *
  * exit(): our handler makes every sender thread leave OpenSSL alone for good and waits for that at most 200
  * ms; the threads then sleep until the process is gone. Nothing is flushed: a program
@@ -7,8 +7,8 @@
  *
  * fork(): in the child the streams of the parent are off; it may open its own. A lock of OpenSSL's that a sender
  * thread holds at that moment would stay locked in the child for good, for the host's use of OpenSSL, too: so a fork
- * waits until our threads rest, at most 200 ms. What may last is not done between work_begin and work_end: name
- * look-ups have a thread of their own (agent/net/lookup.h).
+ * waits until our threads rest, at most 200 ms. Actions that may last are not done between work_begin and work_end:
+ * name look-ups have a thread of their own (agent/net/lookup.h).
  *
  * A child made by _Fork(), clone() or vfork() runs none of fork()'s handlers, and a vfork()ed one has the parent's
  * memory. It is recognised by its process id, and leaves everything here alone.
@@ -55,7 +55,7 @@ bool ta_process_hook_fork(const struct ta_fork_hooks *hooks); /* false: they can
 void ta_process_quiet(struct ta_member *member);
 bool ta_process_wait_quiet(struct ta_member *member, unsigned ms);
 
-/* What a sender thread does, it does between the two. begin waits for a fork that is under way. */
+/* A sender thread acts between the two only. begin waits for a fork that is under way. */
 void ta_process_work_begin(void);
 void ta_process_work_end(void);
 

@@ -14,8 +14,8 @@
  *   }
  *
  * The law: nothing here blocks (except sync and close, up to their deadline), aborts, raises a signal,
- * changes errno or grows past its budget, whatever the collector, the network or the disk do. What cannot be
- * kept is dropped as whole generations, counted, and reported to the collector in a record.
+ * changes errno or grows past its budget, whatever the collector, the network or the disk do. Data that
+ * cannot be kept is dropped as whole generations, counted, and reported to the collector in a record.
  *
  * Memory    spool_bytes (16 MiB) for what is not acked yet, about 200 KiB beside it; with spool_dir 128 KiB more, and
  *           while a stream of an earlier program is sent, as much as that had in its spool.
@@ -23,8 +23,8 @@
  *           of earlier programs are sent, one more while the collector's name is looked up). They are never real-time,
  *           may use the processors of the process's first thread, and block all signals but those of a crash of their
  *           own. After fork() the agent is off in the child, and in any other child that has a process id of its own.
- * Unload    a plugin that holds libtraceagent.a stays loaded from its first stream, session or ta_lock() on, dlclose() or
- *           not: the ends of threads, fork(), exit() and signals come back to the agent's code.
+ * Unload    a plugin that holds libtraceagent.a stays loaded from its first stream, session or ta_lock() on, dlclose()
+ *           or not: the ends of threads, fork(), exit() and signals come back to the agent's code.
  * Errors    0 or a negative code of enum ta_error; never errno. A pointer that must not be NULL and is: TA_E_MISUSE, or
  *           where a call has no answer, nothing is done.
  */
@@ -90,12 +90,12 @@ struct ta_forward_config {
 };
 
 /* Flight recorder. For programs too dense to stream always: the newest record_ms of the trace, as far as they fit
- * into spool_bytes, stay in memory as whole generations. What grows older is let go, which counts as forgotten, not
- * as lost. A snap sends what is kept, and what comes until the generation that is being written has ended; then it
- * goes on recording. Each snap is a whole trace: fetch writes it to a file of its own. What was not sent by then stays
- * in memory, whether the collector is there or not.
+ * into spool_bytes, stay in memory as whole generations. Older generations are let go, which counts as
+ * forgotten, not as lost. A snap sends what is kept, and what comes until the generation that is being written has
+ * ended; then it goes on recording. Each snap is a whole trace: fetch writes it to a file of its own. Data that was
+ * not sent by then stays in memory, whether the collector is there or not.
  *
- * Who may request one: this program (ta_forward_snap, ta_emit_snap), from a signal handler, too; and any
+ * A snap may be requested by: this program (ta_forward_snap, ta_emit_snap), from a signal handler, too; and any
  * reader of the collector (tracectl snap). close() sends nothing that was not asked for: snap first. */
 
 /* Spool on disk. Our thread copies what is in the spool into files as it comes, 100 ms later at most, and deletes what
@@ -109,8 +109,8 @@ struct ta_forward_config {
  *
  * The spool in memory stays the whole spool, the files are its copy. On a disk that is full the files stay,
  * for the next process; what is not waits in memory, unsent, until there is room, or until all that is there is acked:
- * then the stream goes on without files, and writes new ones 10 s later. `disk_faults` counts. What is older than
- * fits into half of spool_dir_bytes is deleted unsent when a stream is opened; log() hears of all this. */
+ * then the stream goes on without files, and writes new ones 10 s later. `disk_faults` counts. Older streams
+ * that do not fit into half of spool_dir_bytes are deleted unsent when a stream is opened; log() hears of all this. */
 
 enum ta_state {
   TA_STATE_CONNECTING = 1,
@@ -144,7 +144,7 @@ struct ta_forward_status {
   uint64_t old_streams,
       old_streams_sent; /* left there by earlier programs: still to be sent (1 until that is known), sent */
   /* Of a recorder: whole generations that are kept now, with the one being written in bytes; those that were let go
-   * unsent; snaps that were asked for. What is kept is in none of the figures above before it is sent. */
+   * unsent; snaps that were asked for. Kept data is in none of the figures above before it is sent. */
   uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
   /* Why the newest of lost_generations was lost, with the setting to change where there is one; empty if none was.
    * log() hears of losses at LOG_WARNING, every 10 s at most. */
@@ -246,9 +246,9 @@ struct ta_emit_config {
  * is a chain, or all of it with stack_tables. That costs 30 to 60 ns an event of 10 functions, by tables 2 us.
  * Different stacks are kept once a generation, 8192 of them; beyond that an event has none, and `lost_stacks` counts.
  *
- * What functions, files and lines are called is looked up by a thread of ours, at a generation's end, if libdw.so.1 is
- * there (Debian: libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found by
- * build id. Nothing is fetched over the network.
+ * A thread of ours looks up functions, files and lines at a generation's end, if libdw.so.1 is there (Debian:
+ * libdw1); what has no name, or not yet, is MODULE+0xOFFSET. Debug information is found by build id. Nothing is
+ * fetched over the network.
  *
  * With stacks or samples a thread's first event asks libc where its stack lies, which allocates, but for the main
  * thread. Where events are emitted under a lock of the program's own allocator, call
@@ -364,9 +364,9 @@ TA_API void ta_pause_begin(ta_name kind);
 TA_API void ta_pause_end(void);
 
 /* Garbage collection, of a program with a heap of its own. Each of these is called where something runs, and once: a
- * second begin, or an end without a begin, is left out and counted in `misused`. What is open at a generation's end
- * is said again at the head of the next one, so each generation can be read alone; of a collection a goroutine
- * called traceagent says it, which is there for that.
+ * second begin, or an end without a begin, is left out and counted in `misused`. Operations that are open at
+ * a generation's end are stated again at the head of the next one, so each generation can be read alone; of a
+ * collection a goroutine called traceagent says it, which is there for that.
  *
  * gc      a collection, from its first mark to its last. Of the whole program: it may end on another thread than it
  *         began on.
@@ -375,7 +375,7 @@ TA_API void ta_pause_end(void);
  * assist  what runs is made to mark, because it allocates faster than the collector marks. Of the fiber or thread that
  *         runs: it may be switched away from meanwhile.
  *
- * What is still open when its thread or fiber ends is closed with it; a collection is not. */
+ * Operations that are still open when their thread or fiber ends are closed with it; a collection is not. */
 TA_API void ta_gc_begin(void);
 TA_API void ta_gc_end(void);
 TA_API void ta_gc_sweep_begin(void);

@@ -55,8 +55,8 @@ typedef struct {
  * n is another number of events than it has, or all numbers are taken: 119 events, 32 experiments. out may be NULL. */
 TA_API int ta_experiment_register(const char *spec, ta_experiment *out, ta_event *events,
                                   unsigned n);
-/* The same, and says which TA_EXPERIMENTS_ABI the caller was compiled with; the call above is made into it. What was
- * compiled before there was this says 1. */
+/* The same, and says which TA_EXPERIMENTS_ABI the caller was compiled with; the call above is made into it. Code
+ * compiled before this existed says 1. */
 TA_API int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experiment *out,
                                       ta_event *events, unsigned n);
 #define ta_experiment_register(spec, out, events, n)                                               \
@@ -67,7 +67,7 @@ TA_API int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experim
 
 TA_API void ta_experiment_emit(ta_event event, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
-/* What belongs together: until hold_end() no generation ends, so that an action and the experiment's events
+/* Things that belong together: until hold_end() no generation ends, so that an action and the experiment's events
  * and bytes about it are in the same one. Keep it short, and let it not wait for another thread. May be
  * nested. Other calls of the agent say nothing in between, and count as misused. */
 TA_API void ta_hold_begin(void);
@@ -82,9 +82,10 @@ TA_API void ta_hold_end(void);
     ta_hold_end();                                                                                 \
   } while (0)
 
-/* Bytes for the reader of the experiment, of the generation as a whole: tables that its events refer to. What one call
- * gives stays in one piece, at most 64,000 bytes. stream: a name of letters, digits and . _ / -, at most 64, under
- * which they are found; 0: the experiment's bare batches. Several calls that belong to one generation: in a hold. */
+/* Bytes for the reader of the experiment, of the generation as a whole: tables that its events refer to. The
+ * bytes of one call stay in one piece, at most 64,000 bytes. stream: a name of letters, digits and . _ / -, at most
+ * 64, under which they are found; 0: the experiment's bare batches. Several calls that belong to one generation: in
+ * a hold. */
 TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *bytes,
                                 size_t n);
 
@@ -93,7 +94,7 @@ TA_API void ta_experiment_write(ta_experiment experiment, ta_name stream, const 
 TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, uint64_t a,
                          uint64_t b, uint64_t c, uint64_t d);
 
-/* What lies in memory, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
+/* Memory objects, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
  * leaves them in, and event/allocfree.h makes addresses, sizes and names of them. A session writes them if
  * its config says allocfree, else a call costs a look at one word; libtraceagent-preload.so makes the calls for a
  * program's malloc() and free() with TRACEAGENT_MALLOC=1.

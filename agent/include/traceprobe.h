@@ -32,8 +32,8 @@
  * not load.
  *
  * Memory    none but the caller's; 64 KiB for threads.
- * Threads   every call from any. What passes a tracepoint may be in a signal handler, if its thread has passed an
- *           attached one before. After fork() the child has the same probes attached.
+ * Threads   every call from any. A call that passes a tracepoint may be in a signal handler, if its thread has passed
+ *           an attached one before. After fork() the child has the same probes attached.
  * Errors    0 or a code of enum ta_error; TA_E_MISUSE: the call makes no sense here, nothing was done.
  */
 #ifndef TRACEPROBE_H
@@ -81,8 +81,8 @@ TA_API int ta_probe_group_add(struct ta_probe_group *group, struct ta_probe *pro
 TA_API int ta_probe_group_done(struct ta_probe_group *group);
 
 /* The probe behind this one at the same event, NULL: none. It takes no lock and may be called at any time,
- * also while probes attach and detach, for a probe that is attached, detached or new. What it answers may be looked
- * at under the lock or within a probe: elsewhere it may be detached by then, and gone. */
+ * also while probes attach and detach, for a probe that is attached, detached or new. Its answer may be read
+ * under the lock or within a probe: elsewhere it may be detached by then, and gone. */
 TA_API struct ta_probe *ta_probe_next(const struct ta_probe *probe);
 
 /* Probes that look at any event: they get its name and its arguments. Texts and pointers are lent for the call. */
@@ -194,7 +194,7 @@ TA_API int ta_expect_close(ta_expect *x);               /* detaches its probes *
 #define TA_TRACE_ABI 2
 TA_API extern const char ta_trace_abi_2;
 
-/* What a module's events are as an experiment, of so many. */
+/* A module's events as an experiment; n of them. */
 struct ta_trace_spec {
   const char *text;
   unsigned events;
@@ -242,7 +242,7 @@ TA_API const struct ta_probe *ta_passing_begin(const struct ta_tracepoint *at,
 TA_API void ta_passing_end(const struct ta_passing *here);
 TA_API void ta_call_run(void *probe, const struct ta_arg *args);
 
-/* What an event's note in the program holds: module NUL name NUL (arguments) NUL signature NUL file:line NUL. */
+/* An event's note in the program: module NUL name NUL (arguments) NUL signature NUL file:line NUL. */
 #define TA_TRACE_NOTE_NAME "tracecollect"
 enum { TA_TRACE_NOTE_TYPE = 0x7470 };
 #define TA_TRACE_NOTE(id, text)                                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libtraceagent with handles as types: the calls of traceagent.h and traceexperiment.h, where a name, a fiber, a task, an
- * event and an experiment are each a struct of its own. A text, a number or another handle in the place of one does not
- * compile. To use it, include this header in the place of the two, and say a zero by its name:
+/* libtraceagent with handles as types: the calls of traceagent.h and traceexperiment.h, where a name, a fiber, a
+ * task, an event and an experiment are each a struct of its own. A text, a number or another handle in the place of
+ * one does not compile. To use it, include this header in the place of the two, and say a zero by its name:
  *
  *   static ta_name serve;                           -- zeroed: none
  *
@@ -10,7 +10,7 @@
  *   ta_wait_begin(TA_WAIT_MUTEX);
  *   ta_experiment_emit(hit, ta_of_name(key), ta_of_number(bytes), TA_NO_VALUE, TA_NO_VALUE);
  *
- * What an event of an experiment takes is a ta_value: of a number, a name, a fiber, of TA_SEQUENCE(&sequence), or
+ * An argument of an experiment's event is a ta_value: of a number, a name, a fiber, of TA_SEQUENCE(&sequence), or
  * TA_STACK_HERE. Everything else is as it stands there.
  *
  * It is a layer of inline functions: the same library, nothing of its own in it, no cost. Sources with this header and
@@ -58,7 +58,7 @@ TA_TYPED(ta_typed_experiment, experiment)
 TA_TYPED(ta_value, value)
 #undef TA_TYPED
 
-/* What an event takes. */
+/* The arguments of an event. */
 TA_INLINE ta_value ta_of_number(uint64_t number) {
   return ta_typed_of_value(number);
 }

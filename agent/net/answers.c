@@ -13,7 +13,7 @@
 
 enum { HOLD_STAYS_MS = 5000 };
 
-/* What unpacking takes stays within the arena's budget. */
+/* Memory for unpacking stays within the arena's budget. */
 static void *unpack(struct ta_client *c, const ProtobufCMessageDescriptor *type,
                     const struct tp_frame *frame) {
   ProtobufCAllocator allocator = tp_arena_allocator(&c->arena);

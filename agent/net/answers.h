@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the collector answers: WELCOME, ACK, GOAWAY, REFUSE, heartbeats; kept to docs/PROTOCOL.md.
+/* The collector's messages: WELCOME, ACK, GOAWAY, REFUSE, heartbeats; kept to docs/PROTOCOL.md.
  *
  * Part of agent/net/client.h, for its thread alone: reads frames off the connection and does to the client
  * and its spool what they say.

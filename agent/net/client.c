@@ -77,7 +77,7 @@ static const char *const state_names[] = { TA_CLIENT_STATES(NAME) };
 static const char *const input_names[] = { TA_CLIENT_INPUTS(NAME) };
 #undef NAME
 
-/* What others may see. */
+/* The state that others may see. */
 
 static void report(struct ta_client *c) {
   pthread_mutex_lock(&c->lock);
@@ -325,7 +325,7 @@ static tb_rc beat(struct ta_client *c) {
   return TB_OK;
 }
 
-/* One pass over an open connection. What was received is looked at before a lost socket counts: the
+/* One pass over an open connection. Received bytes are read before a lost socket counts: the
  * reason for the loss may be in it. */
 static tb_rc pump(struct ta_client *c) {
   struct tb_diag lost;
@@ -392,8 +392,8 @@ static uint64_t next_ns(struct ta_client *c) {
 }
 
 /* After records went out the sender rests for a moment: a program that writes one batch after the other
- * would pay for waking it, and it for waking the collector, at each. What comes meanwhile, acks too, waits
- * for the end of the rest, unless it is a lot or a thread waits for it. */
+ * would pay for waking it, and it for waking the collector, at each. Records that come meanwhile, and acks,
+ * wait for the end of the rest, unless there are many or a thread waits. */
 static bool rests(struct ta_client *c, uint64_t now) {
   return now < c->rest_ns && atomic_load(&c->hurried) == 0 && ta_spool_rest(c->spool, REST_BYTES);
 }

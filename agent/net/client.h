@@ -127,7 +127,7 @@ struct ta_client {
 
 TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                              struct ta_spool *spool);
-/* What only a thread needs: before run(), which may be much later. TB_IO: the system refuses a descriptor. */
+/* Only a thread needs: before run(), which may be much later. TB_IO: the system refuses a descriptor. */
 TB_MUST tb_rc ta_client_open(struct ta_client *c);
 /* Before run(): the stream is not a new one. */
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);

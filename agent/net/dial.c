@@ -113,7 +113,7 @@ static bool is_loopback(const struct sockaddr_storage *addr) {
   return addr->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* What fails here is no more than a wish. */
+/* A failure here has no consequence. */
 static void set_options(int fd, const struct sockaddr_storage *addr) {
   int on = 1, dead_ms = DEAD_AFTER_MS;
 

@@ -6,8 +6,8 @@
  *
  * An address in numbers needs no look-up: begin() answers at once.
  *
- * What fork() may not rely on: a child that is made in the very microseconds in which the resolver holds one of its locks
- * cannot look up names itself. This holds for every program whose threads look up names.
+ * After fork() a process must not rely on: a child that is made in the very microseconds in which the resolver holds
+ * one of its locks cannot look up names itself. This holds for every program whose threads look up names.
  *
  * Memory    one block, freed by the last of both sides.
  * Threads   begin, poll and give_up on one; one of our own a look-up.

@@ -50,7 +50,7 @@ static bool grant_more(struct ta_client *c) {
   return granted > 0;
 }
 
-/* What is granted goes out whole before more is granted and before any control frame: while some of it
+/* Granted bytes go out whole before more is granted and before any control frame: while some of it
  * is left, the socket is full. TLS is handed no more before the socket has taken what came before. */
 tb_rc ta__client_send_records(struct ta_client *c) {
   const unsigned char *bytes;

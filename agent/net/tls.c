@@ -37,7 +37,7 @@ tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 static OSSL_LIB_CTX *library;
 static BIO_METHOD *out_method;
 
-/* What OpenSSL writes. Its own memory BIO grows by copying and zeroes itself whenever it is emptied;
+/* The bytes that OpenSSL writes. Its own memory BIO grows by copying and zeroes itself whenever it is emptied;
  * this one does neither. */
 
 static int out_write(BIO *bio, const char *bytes, size_t n, size_t *out_written) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of TLS 1.3, between two BIOs in memory: OpenSSL never sees the socket, so no library
- * can raise SIGPIPE or wait. What goes out waits in one fixed buffer: a write of TA_TLS_WRITE_BYTES
+ * can raise SIGPIPE or wait. Outgoing bytes wait in one fixed buffer: a write of TA_TLS_WRITE_BYTES
  * (in one call or many) always fits once nothing is pending.
  *
  *   received bytes -> feed()    write() -> pending(), sent() -> the socket
@@ -48,7 +48,7 @@ TB_MUST tb_rc ta_tls_read(struct ta_tls *tls, void *out, size_t max, size_t *out
 TB_MUST tb_rc ta_tls_write(struct ta_tls *tls, const void *bytes, size_t n);
 void ta_tls_goodbye(struct ta_tls *tls); /* close_notify goes to pending */
 
-/* What waits for the socket; ask after each call above, failed ones too: the alert is there. */
+/* Bytes that wait for the socket; ask after each call above, failed ones too: the alert is there. */
 size_t ta_tls_pending(struct ta_tls *tls, const unsigned char **out_bytes);
 void ta_tls_sent(struct ta_tls *tls, size_t n);
 

@@ -131,7 +131,7 @@ tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
   s->serial = 0;
   remove_rest(s);
   TB_TRY(enter(s, fresh, O_CREAT, diag));
-  /* What the files are worth can be said also when the disk is full, where the file system can promise that. */
+  /* The files' state can be written also when the disk is full, where the file system can promise that. */
   (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_spool_dir_state));
   if (renameat(s->root, fresh, s->root, s->name) == 0) return TB_OK;
   tb_rc rc = failed(diag, "naming", fresh);
@@ -161,7 +161,7 @@ tb_rc ta_spool_dir_take(struct ta_spool_dir *s, const char *name, struct tb_diag
   return TB_OK;
 }
 
-/* What a stream is worth. */
+/* The state of a stream. */
 
 tb_rc ta_spool_dir_state(struct ta_spool_dir *s, struct ta_spool_dir_state *state,
                          struct tb_diag *diag) {
@@ -193,7 +193,7 @@ static uint64_t size_of(int fd) {
   return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
-/* What the run's file takes now, when it took `before`: whatever was done to it, and however far that came. */
+/* The bytes the run's file takes now, when it took `before`: whatever was done to it, and however far that came. */
 static void account(struct ta_spool_dir *s, uint64_t before) {
   uint64_t now = size_of(s->run_fd), gone = before > now ? before - now : 0;
 

@@ -47,8 +47,8 @@ TB_MUST tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stre
 TB_MUST tb_rc ta_spool_dir_take(struct ta_spool_dir *s, const char *name, struct tb_diag *diag,
                                 struct ta_spool_dir_state *out);
 void ta_spool_dir_leave(struct ta_spool_dir *s); /* what is there stays */
-/* All of it, and leaves. What cannot be removed now is worth nothing from here on, and goes with the next
- * ta_spool_dir_remove() of who finds it: ta_spool_dir_take() answers TB_CORRUPT. */
+/* All of it, and leaves. A file that cannot be removed now counts no more, and goes with the next
+ * ta_spool_dir_remove() that finds it: ta_spool_dir_take() answers TB_CORRUPT. */
 void ta_spool_dir_remove(struct ta_spool_dir *s);
 void ta_spool_dir_forked(struct ta_spool_dir *s);
 

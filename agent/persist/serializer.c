@@ -342,7 +342,7 @@ tb_rc ta_spool_inherit_frame(struct ta_spool *s, const struct tp_frame *frame) {
   return TB_OK;
 }
 
-/* What may have gone out has its number again, so that it can be acked. */
+/* A record that may have gone out has its number again, so that it can be acked. */
 void ta_spool_inherited(struct ta_spool *s) {
   uint64_t need;
 

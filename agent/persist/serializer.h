@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a spool is not on disk yet, piece by piece; and the way back, a spool made of such pieces.
+/* The parts of a spool that are not on disk yet, piece by piece; and the way back, a spool made of such pieces.
  *
  * Out: the sender asks for one piece after the other and writes it where the next asking will not find it again:
  * each is given once. While keeping, the spool lets no record go out that was not given.
@@ -37,7 +37,7 @@ struct ta_piece {
   size_t n;
 };
 
-/* What is known of the records that are acked, and where the others begin. */
+/* The accounting of acked records, and where the others begin. */
 struct ta_accounting {
   uint64_t front_id;             /* the run of the oldest record that is not acked */
   uint64_t front_bytes;          /* so many bytes of its frames that are on disk are acked */

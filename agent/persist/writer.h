@@ -5,9 +5,9 @@
  * before they go out, and otherwise every 100 ms. So a number that went out is always known to the files, and
  * records that were put less than 100 ms ago are known to no other process.
  *
- * A disk that is full, or fails, is no loss: the spool in memory has everything. What the files have stays
- * there, since a caller may have been promised it; what they lack waits, unsent, and is tried again every 100 ms. When
- * nothing that they have is still to be acked the files go, the stream goes on without, and 10 s later new
+ * A disk that is full, or fails, is no loss: the spool in memory has everything. Records that the files have
+ * stay there, since a caller may have been promised it; what they lack waits, unsent, and is tried again every 100
+ * ms. When nothing that they have is still to be acked the files go, the stream goes on without, and 10 s later new
  * ones are written.
  * log() hears of it the first time.
  *

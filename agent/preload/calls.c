@@ -18,7 +18,7 @@ static inline enum ta_trace poll_timeval(const struct timeval *limit) {
   return limit != NULL && limit->tv_sec == 0 && limit->tv_usec == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
 }
 
-/* Attempts. What must be a point of cancellation stays one. */
+/* Attempts. Cancellation points are preserved. */
 
 static inline bool try_mutex(pthread_mutex_t *mutex, int *answer) {
   *answer = TA_REAL(pthread_mutex_trylock)(mutex);

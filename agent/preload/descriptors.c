@@ -157,7 +157,7 @@ static bool part(struct ta_parting p) {
   return false;
 }
 
-/* What the program has open is not kept open here, but for stderr if something may be said there. */
+/* The program's descriptors are not kept open here, but for stderr if something may be said there. */
 void ta_descriptors_part(struct ta_parting p, bool keep_stderr) {
   apart = part(p);
   if (!apart) return;

@@ -27,7 +27,7 @@ static int64_t size_of(void *p) {
   return (int64_t)TA_REAL(malloc_usable_size)(p);
 }
 
-/* What is traced of the heap, in either way. Another thread may have a block as soon as it is free: so its
+/* Traces the heap, in either way. Another thread may have a block as soon as it is free: so its
  * end is written before, and its begin after. */
 
 enum {

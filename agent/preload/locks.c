@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks for readers and writers, and barriers. The wakeup must be written before the lock is released; libc knows
- * who, and its own words are looked at for it. What changes between the look and the call makes the trace say less,
- * or the wrong one of those that wait, and never one that is not valid.
+ * who, and its own words are looked at for it. A change between the look and the call makes the trace say
+ * less, or wakes the wrong waiter in it, and never makes it invalid.
  *
  * glibc since 2.25: unlocking for writing lets all readers in that wait, unless the lock prefers writers or no
  * reader waits; then one writer. The last reader lets a writer in. */
@@ -13,7 +13,7 @@
 
 enum { READERS_SHIFT = 3 }; /* of the count; three bits of state are below */
 
-/* What those wait for who go on when the caller lets go; NULL: no thread goes on. */
+/* The address that the woken threads wait for; NULL: no thread goes on. */
 static inline const void *next_of(const pthread_rwlock_t *lock) {
   unsigned readers = LOOK(lock->__data.__readers) >> READERS_SHIFT; /* those that wait, too */
   bool writes = LOOK(lock->__data.__cur_writer) != 0;

@@ -13,7 +13,7 @@
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-/* What an object's dynamic section says of its symbols. */
+/* The symbols of an object's dynamic section. */
 struct object {
   ElfW(Addr) base;
   const ElfW(Sym) * symbols;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds what names mean behind this library: dlsym(RTLD_NEXT, name) that takes no lock and allocates nothing.
  *
- * An allocator that is preloaded before us calls our wrappers while it allocates for the first time. dlsym() allocates, and
- * takes the loader's lock: either would call the allocator again from inside of it. So the objects are read as the loader
- * left them: the list of link maps, each with its hash table, its symbols and their versions.
+ * An allocator that is preloaded before us calls our wrappers while it allocates for the first time. dlsym()
+ * allocates, and takes the loader's lock: either would call the allocator again from inside of it. So the objects
+ * are read as the loader left them: the list of link maps, each with its hash table, its symbols and their versions.
  *
- * The answers are those of dlsym(): the first object after this one in load order wins, of several versions the default one
- * counts, and of an indirect function (STT_GNU_IFUNC) what its resolver answers. The vdso takes no part. A library that
- * was not preloaded but opened later has nothing behind it: then all objects of its namespace count, from the first on.
+ * The answers are those of dlsym(): the first object after this one in load order wins, of several versions the
+ * default one counts, and of an indirect function (STT_GNU_IFUNC) what its resolver answers. The vdso takes no part.
+ * A library that was not preloaded but opened later has nothing behind it: then all objects of its namespace count,
+ * from the first on.
  *
  * Memory    none.
  * Threads   any. Objects that come with the program are never unloaded, and libc, which has nearly all names, is one of them.
@@ -27,7 +28,7 @@ struct ta_wanted {
 
 enum { TA_LOOKUP_MAX = 512 }; /* names at once */
 
-/* What no object has stays NULL. */
+/* A name that no object has stays NULL. */
 void ta_lookup_next(const struct ta_wanted *wanted, size_t n);
 /* The program has that file loaded. */
 bool ta_lookup_has_object(const char *file);

@@ -2,7 +2,7 @@
 /* Each object of the heap, as an event (TRACEAGENT_MALLOC): its address, and how many bytes malloc() has it take up.
  * One that begins on pages of its own, by and large, is written with the span of these.
  *
- * What is allocated before the session begins, by the constructors of other libraries, is kept in a table: then
+ * Memory that is allocated before the session begins, by the constructors of other libraries, is kept in a table: then
  * it can be written as there already, and the trace is complete. A forked child's session, and that of a program
  * that calls daemon(), begin without that. */
 #include <malloc.h>

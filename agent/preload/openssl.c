@@ -2,7 +2,7 @@
 /* OpenSSL, loaded when the first connection is tried, on the agent's own thread: to load and relocate it takes longer
  * than many a program lives.
  *
- * What agent/net/tls.c calls are the functions below, which hand on to the library's. They are seen by nothing else. A
+ * agent/net/tls.c calls the functions below, which hand on to the library's. They are seen by nothing else. A
  * program that brings an OpenSSL of its own, and shows its names, keeps it for itself: the library that is loaded here
  * looks for names in itself first then (RTLD_DEEPBIND). Elsewhere it does not, because sanitizers cannot take it.
  *

@@ -8,7 +8,7 @@
  * it, and calls the real ones. The environment says how; docs/OPERATIONS.md has the table. Without a server, or with
  * a wrong value, it says so once on stderr and does nothing.
  *
- * What the program may rely on: results, errno, cancellation and the order of its own handlers are libc's. A
+ * The program may rely on this: results, errno, cancellation and the order of its own handlers are libc's. A
  * wrapper traces nothing
  *
  *   - while the agent's own code runs, on its threads and on the program's: `agent` below;
@@ -24,7 +24,7 @@
  * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
  * is not below it, and ends the old one first.
  *
- * What is not seen: calls that libc makes itself (the resolver's, those of printf() and of one character at a time),
+ * Not seen are: calls that libc makes itself (the resolver's, those of printf() and of one character at a time),
  * system calls without libc, static programs.
  *
  * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
@@ -118,7 +118,7 @@ static inline void ta_hook_ends(void) {
   ta_agent_ends();
 }
 
-/* What is made now, a thread, a descriptor, is the agent's. */
+/* A thread or descriptor that is made now is the agent's. */
 static inline bool ta_is_agents(void) {
   return ta_here.agent != 0 && !ta_here.forks;
 }
@@ -152,7 +152,7 @@ void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *
 struct ta_spawned ta_trace_thread_start(enum ta_call call, ta_name name, char *frame);
 #define TA_FRAME ((char *)__builtin_frame_address(0))
 
-/* What is waited for: the address of a lock, where that alone does not say it. */
+/* The address waited for: the address of a lock, where that alone does not say it. */
 #define TA_OF_THREAD(thread) ((const void *)(uintptr_t)(thread))
 #define TA_WRITERS_OF(lock)  ((const void *)((const char *)(lock) + 1)) /* readers wait for it */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the names mean without us: the next object's. A name that neither libc nor another object has is not exported where
- * the library was built against that libc (CMakeLists.txt); under an older libc its wrapper refuses. */
+/* The meaning of the names without us: the next object's. A name that neither libc nor another object has is not
+ * exported where the library was built against that libc (CMakeLists.txt); under an older libc its wrapper refuses. */
 #include <string.h>
 
 #include "agent/preload/lookup.h"

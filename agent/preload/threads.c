@@ -30,7 +30,7 @@ enum {
   BEGINS = 1u << TA_TRACE_THREAD | 1u << TA_TRACE_STACKS | 1u << TA_TRACE_LATE
 }; /* its first steps are ours */
 
-/* What a new thread is handed. */
+/* The argument of a new thread. */
 struct start {
   union {
     void *(*posix)(void *);

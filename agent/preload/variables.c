@@ -108,7 +108,7 @@ static bool is_on(const char *name) {
   return text != NULL && strcmp(text, "1") == 0;
 }
 
-/* What a service may be called, of what a program is called. */
+/* The service's name, from the program's name. */
 static void name_service(struct ta_variables *v) {
   const char *given = secure_getenv("TRACEAGENT_SERVICE");
   const char *name = given != NULL ? given : program_invocation_short_name;

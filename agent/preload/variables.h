@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the environment says to the preload library. TRACEAGENT_SERVER, _CERTS, _INSTANCE and _DISABLE are read where
+/* The environment of the preload library. TRACEAGENT_SERVER, _CERTS, _INSTANCE and _DISABLE are read where
  * every stream is opened (agent/api/forward.c).
  *
  * Errors    false, and `fault` says which variable and why.

@@ -40,7 +40,7 @@ void ta__real_text(double real, char out[TA_REAL_BYTES]) {
   ta__point(out);
 }
 
-/* As text. What does not fit is left out, and what was begun is cut. */
+/* As text. An argument that does not fit is left out, and one that does not end is cut. */
 
 struct line {
   char *pos, *end; /* one byte behind end is for the NUL */

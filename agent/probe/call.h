@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the probes that we ship share. */
+/* Shared by the probes that we ship. */
 #ifndef TA_CALL_H
 #define TA_CALL_H
 

@@ -103,7 +103,7 @@ static void stand(void *self, const struct ta_call *call) {
   pthread_mutex_unlock(&x->lock);
 }
 
-/* What is said of a failure: what has come so far, what was expected and what came, where each thread stands. */
+/* The text of a failure: what has come so far, what was expected and what came, where each thread stands. */
 
 static void say(struct ta_expect *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -17,10 +17,11 @@ const char ta_trace_abi_2 = 0;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool held; /* by this thread */
 
-/* Out of their lists, and perhaps still running. What was detached within a probe waits here for an unlock outside. */
+/* Out of their lists, and perhaps still running. Probes that were detached within a probe wait here for an unlock
+ * outside. */
 static struct ta_probe *detached;
 
-/* What unlocks wait for, on the stacks of their threads: a forked child has none of these, and takes over what they
+/* Unlocks wait for these, on the stacks of their threads: a forked child has none of these, and takes over what they
  * wait for. */
 struct waiting {
   struct ta_probe *gone;
@@ -143,7 +144,7 @@ int ta_unlock(void) {
 
 /* Attaching. */
 
-/* What points to the probe, or to the list's end. */
+/* The pointer to the probe, or the list's end. */
 static struct ta_probe **link_to(struct ta_tracepoint *at, const struct ta_probe *probe) {
   struct ta_probe **link = &at->first;
 

@@ -12,7 +12,7 @@
  * than a microsecond, and whenever the thread is interrupted. */
 enum { READERS_MAX = 1024, NAP_NS = 2000, NAP_NS_MAX = 1000000, NO_FENCE_NAP_NS = 10000000 };
 
-/* What one thread writes and only waiters read. */
+/* Words that one thread writes and only waiters read. */
 struct reader {
   atomic_uint word; /* odd: inside */
   atomic_bool taken;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spool gives up, and the accounting about it. Shared inside agent/: the lock is held in every call.
+/* The spool's losses, and the accounting about them. Shared inside agent/: the lock is held in every call.
  *
  * When the pool is full, the oldest generation of which nothing was sent is dropped, else the one being
  * written is abandoned: its unsent rest goes, and so does what is still to come of it. Each drop leaves a

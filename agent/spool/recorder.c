@@ -4,7 +4,7 @@
 #include "agent/host/clock.h"
 #include "agent/spool/restart.h"
 
-/* What is held. */
+/* Held runs. */
 
 static struct ta_run *first_held(struct ta_spool *s) {
   return s->recorder.first == TA_NONE ? NULL : &s->runs.run[s->recorder.first];
@@ -56,7 +56,7 @@ static uint64_t ago(uint64_t ns) {
   return now > ns ? now - ns : 0;
 }
 
-/* What goes out. */
+/* Runs that go out. */
 
 static void note(struct ta_snap *snap, const struct ta_run *run) {
   struct ta_snapped *out = &snap->out;

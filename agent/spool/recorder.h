@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flight recorder: a spool that holds its newest generations back until a request comes.
  *
- * What is held stands behind everything else in the spool: generations, and LOSS runs of those that found no
+ * Held runs stand behind everything else in the spool: generations, and LOSS runs of those that found no
  * memory. It has no number and no place in the stream's order, and is in no counter: a generation that grows
  * too old or has to make room is forgotten, which is no loss, since it was promised to no one. A snap lets out what
  * is held of its time, oldest first, and what comes next, until the generation that was being written has ended.
- * From then on it is produced, sent, acked or lost like any other. What is older than the snap's time is forgotten,
- * since numbers in a stream rise.
+ * From then on it is produced, sent, acked or lost like any other. Runs older than the snap's time are
+ * forgotten, since numbers in a stream rise.
  *
  *   HEADER .. sent .. to be sent | held, held, held (being written)
  *
@@ -22,7 +22,7 @@ struct ta_spool;
 
 enum { TA_SNAPS_MAX = 4 };
 
-/* What came of a snap: all of it is acked, or reported as lost. */
+/* The result of a snap: all of it is acked, or reported as lost. */
 struct ta_snapped {
   uint64_t id;
   uint64_t first_gen, last_gen; /* first_gen 0: nothing */

@@ -113,7 +113,7 @@ static bool number_next(struct ta_spool *s) {
   return true;
 }
 
-/* What was sealed has numbers in it: they are given again, up to there. */
+/* Sealed records have numbers in them: they are given again, up to there. */
 static void number_anew(struct ta_spool *s) {
   struct ta_place *place = s->runs.place;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream that restarts (restart.c) wants of the spool. Shared inside agent/: the lock is held in every
+/* The calls of a stream that restarts (restart.c) into the spool. Shared inside agent/: the lock is held in every
  * call. */
 #ifndef TA_SPOOL_RESTART_H
 #define TA_SPOOL_RESTART_H

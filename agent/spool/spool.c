@@ -97,7 +97,7 @@ bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
   return wake;
 }
 
-/* What is held counts when it is let out. */
+/* Held records count when they are let out. */
 static void count_record(struct ta_spool *s, struct ta_run *run, struct ta_count n) {
   if (run->held) {
     run->held_records++;
@@ -355,7 +355,7 @@ static void release_runs(struct ta_spool *s) {
   }
 }
 
-/* What is acked reports so much of produced, and of lost. */
+/* The acked part of produced, and of lost. */
 static void count_settled(struct ta_spool *s, const struct ta_run *run,
                           const struct tp_frame *frame) {
   if (frame->kind == TP_BATCH) ta_count_add(&s->settled, (struct ta_count){ 1, frame->len });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was written and is not acked yet, in bounded memory.
+/* Records that were written and are not acked yet, in bounded memory.
  *
  * One writer puts records in, one sender takes them out as ready frames, keeps them until they are
  * acked and can begin again at the first unacked one. How records lie in memory is agent/spool/runs.h's, what
@@ -15,7 +15,7 @@
  *           (grant ... trim) from one; the lock is never held while payload is copied.
  * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what
  *           was never sent. TB_NOTFOUND from resume: it no longer has what it acked. TB_REFUSED from resume: it
- *           has more of an inherited stream than we know of. What cannot be kept is no error but a loss.
+ *           has more of an inherited stream than we know of. Records that cannot be kept are no error but a loss.
  */
 #ifndef TA_SPOOL_SPOOL_H
 #define TA_SPOOL_SPOOL_H
@@ -33,7 +33,7 @@ enum {
 struct ta_counters {
   struct ta_count produced, acked, lost, spooled, spooled_peak;
   uint64_t acked_generations, lost_generations, resent_batches;
-  /* What the records that have numbers, up to reported_seq, report of produced: each batch once, lost or not. */
+  /* The part of produced that the numbered records, up to reported_seq, report: each batch once, lost or not. */
   struct ta_count reported;
   uint64_t reported_seq;
   uint32_t last_loss; /* LossReason of the newest of lost_generations */
@@ -111,7 +111,7 @@ TB_MUST tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *dia
 TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag);
 /* After resume() answered TB_NOTFOUND, and before a connection under a new stream id: numbers begin at 1 again,
  * with the HEADER and one LOSS record for all that was acked; a generation of which records were acked goes
- * with it, the next one comes whole. What was acked counts as lost from now on. TB_AGAIN: the writer is at
+ * with it, the next one comes whole. Acked records count as lost from now on. TB_AGAIN: the writer is at
  * work, nothing was changed. */
 TB_MUST tb_rc ta_spool_restart(struct ta_spool *s);
 /* Says that the sender goes to sleep; false if there is something to send after all. */

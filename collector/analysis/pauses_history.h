@@ -4,7 +4,7 @@
  *
  *   understand ──totals, as they are published──> history ──> /api/v1/live, event "history"
  *
- * What comes are totals since a stream began; what is kept is by how much they grew, in the second in which
+ * The input is totals since a stream began; what is kept is by how much they grew, in the second in which
  * they came: so the next overview's totals go on where the history ends.
  *
  * Memory    bytes_max, taken at once. Where it is short the oldest stops go first;

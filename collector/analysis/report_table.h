@@ -12,7 +12,7 @@
  * it takes references and lets go of the lock first.
  *
  * Memory    at most bytes_max of packed bytes; above it, and above TC_REPORTS_CLOSED_MAX, streams
- *           that have ended give way, those first that ended first. What is lent lives until the callback returns.
+ *           that have ended give way, those first that ended first. Lent memory lives until the callback returns.
  * Threads   any; see above.
  * Errors    new: TB_NOMEM, TB_IO. publish: TB_BUDGET (the report is not kept), TB_NOMEM. collect: TB_NOMEM, the
  *           callback's.

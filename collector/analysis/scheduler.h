@@ -7,9 +7,9 @@
  *
  * A stream's generations are worked through in order on its home loop, one stream after the other, in
  * slices of at most config analysis.slice: one slice a turn of the loop, so sockets and timers are
- * served in between. What waits is file names only, analysis.waiting_max of them, hence the store never waits for
- * us; a generation that finds no room has a verdict that says so. After a fault
- * the next generation begins a new ordering epoch.
+ * served in between. Only file names wait, analysis.waiting_max of them, hence the store never waits for us; a
+ * generation that finds no room has a verdict that says so. After a fault the next generation begins a new ordering
+ * epoch.
  *
  * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:
  *           analysis.memory_max, in equal shares. The bytes of a generation are

@@ -298,7 +298,7 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
   if (took > atomic_load(&stats->commit_ns_max)) tc_gauge(&stats->commit_ns_max, took);
 }
 
-/* What a stream holds for long, though little of it, is put down elsewhere, so that the log can go. */
+/* Data that a stream holds for long, though little of it, is written to a file, so that the log can go. */
 static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
 

@@ -82,7 +82,7 @@ void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream);
 /* The stream's connection has to come again, and writes it no more. text: lives as long as the program. */
 void tc__send_away_writer(struct tc_commit *commit, struct tc_stream *stream, uint32_t code,
                           const char *text);
-/* What a shortage left unsaid. False: it still does. */
+/* Replies that a shortage left unsent. False: it still does. */
 bool tc__say_refusal(struct tc_commit *commit, struct tc_stream *stream);
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
 /* Barriers that what lies before them is done for go to the sealer, behind it. */
@@ -92,7 +92,7 @@ void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 /* commit_group.c */
 /* Nothing can be committed now. */
 bool tc__commit_waits(const struct tc_commit *commit);
-/* What the wait is for, to be read by all. True: to be logged. */
+/* The reason of the wait, readable by all. True: to be logged. */
 bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why);
 void tc__commit_group(struct tc_commit *commit);
 void tc__take_settled(struct tc_commit *commit);

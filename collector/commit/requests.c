@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loops submit, one message at a time. Only the connection that a stream belongs to may write
+/* The loops' messages, one at a time. Only the connection that a stream belongs to may write
  * it, and only the next number; a number that was taken already is acked again, not stored again. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -166,7 +166,7 @@ static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
   work->attached.conn = msg->conn;
   work->attached.loop = attach->loop;
   memcpy(work->attached.peer, attach->peer, sizeof work->attached.peer);
-  /* What an older connection brought is made durable first: the answer says where to go on. */
+  /* Records of an older connection are made durable first: the answer says where to go on. */
   if (stream->staged_seq > stream->durable_seq)
     stream->attach_waits = true;
   else

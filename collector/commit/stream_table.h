@@ -92,7 +92,7 @@ void tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint6
 void tc_stream_end_unit(struct tc_stream *stream);
 void tc_streams_settle(struct tc_streams *streams, struct tc_stream *stream,
                        const struct tc_settled *settled);
-/* What the stream holds begins behind the checkpoint from here on. */
+/* The stream's units begin behind the checkpoint from here on. */
 void tc_streams_checkpoint(struct tc_streams *streams, struct tc_stream *stream,
                            const struct tc_checkpoint *checkpoint);
 /* The log is needed from here on; UINT64_MAX: not at all. */

@@ -290,7 +290,7 @@ static void *run(void *self) {
     turn(commit);
     rest(commit);
   }
-  /* What was submitted before the stop is committed, if the disk lets us. */
+  /* Records submitted before the stop are committed, if the disk lets us. */
   do {
     take_in(commit);
     if (commit->backlog != NULL && !tc__commit_waits(commit)) tc__commit_group(commit);

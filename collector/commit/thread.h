@@ -34,8 +34,8 @@ void tc_commit_wake(void *commit); /* struct tc_commit; the sealer has settled r
 
 TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer,
                               struct tb_diag *diag);
-/* Commits what was submitted, hands it on, ends the thread; at the deadline it ends with what is done, 0: there is none.
- * What was acked is in the log by then. */
+/* Commits what was submitted, hands it on, ends the thread; at the deadline it ends with what is done, 0: there is
+ * none. Acked records are in the log by then. */
 void tc_commit_stop(struct tc_commit *commit, uint64_t deadline_mono_ns);
 /* After the sealer stopped too: its last reports go to the log. */
 void tc_commit_finish(struct tc_commit *commit);

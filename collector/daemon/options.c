@@ -32,7 +32,7 @@ static void print_version(void) {
          uv_version_string());
 }
 
-/* What a script asked for it wants to have: a full disk is a failure. */
+/* A script that asked for it wants to have it: a full disk is a failure. */
 static int printed(void) {
   if (fflush(stdout) == 0 && ferror(stdout) == 0) return 0;
   fprintf(stderr, "tracecollectd: standard output: %s\n", strerror(errno));

@@ -100,7 +100,7 @@ static void on_drained(void *self) {
   show_state(st);
 }
 
-/* What TLS copies, and a reload may have changed. */
+/* Settings that TLS copies, and that a reload may have changed. */
 static void follow_config(struct tc_worker *st) {
   const struct tc_config *config = st->env.config;
 

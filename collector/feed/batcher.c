@@ -177,7 +177,7 @@ static void send_first(struct tc_feed_bundles *b) {
   free_items(t);
 }
 
-/* What says that a generation begins or ends stays between the messages it came between. */
+/* A message that a generation begins or ends stays between the messages it came between. */
 static bool joins(const struct tc_feed_bundles *b, const struct topic *t,
                   const struct tc_feed_item *item) {
   return item->slot != TC_FEED_GENERATION && item->missed == 0 && t->gen == item->gen &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topics, their counts, and messages being joined.
  *
- * Messages of one topic, stream and generation that come within wait_ns are sent as one. What was
- * begun first is sent first, and TC_FEED_GENERATION is never joined: a generation's messages come
+ * Messages of one topic, stream and generation that come within wait_ns are sent as one. The bundle begun
+ * first is sent first, and TC_FEED_GENERATION is never joined: a generation's messages come
  * between its begin and its end.
  *
  * Memory    topics_max topics of some 400 bytes: beyond them the one silent for longest is forgotten, and its count
@@ -39,7 +39,7 @@ struct tc_feed_bundle_limits {
 
 enum { TC_FEED_ENVELOPE_BYTES = 512 };
 
-/* What is sent: topic NUL FeedMessage. */
+/* The message that is sent: topic NUL FeedMessage. */
 struct tc_feed_bundle {
   const char *topic;
   size_t topic_len;  /* without the NUL */

@@ -7,8 +7,8 @@
  * not listen it costs nothing. Messages that find its queue full are lost to it alone, as the
  * topic's count shows.
  *
- * Memory    a message is shared and lives until its last holder lets go of it. What waits in the
- *           queue is at most TC_FEED_READER_BYTES.
+ * Memory    a message is shared and lives until its last holder lets go of it. At most TC_FEED_READER_BYTES wait in
+ *           the queue.
  * Threads   new before tc_feed_attach(); listen: any; take: the reader's one thread. wake() is called on
  *           the feed's thread (uv_async_send() fits).
  * Errors    new: TB_NOMEM.

@@ -45,7 +45,7 @@ static struct tc__http_conn *queue_take(struct tc_http *http) {
   return c;
 }
 
-/* What is there goes out in one write. True: there may be more. */
+/* All that is there goes out in one write. True: there may be more. */
 static bool send_turn(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   size_t gathered = 0, n;

@@ -93,7 +93,7 @@ static void write_tag(struct tc__http_answer *a, const unsigned char sha256[32])
   strcpy(to, "\"");
 }
 
-/* What the request's fields make of the file: 200, 206, 304 or 416. */
+/* The part of the file that the request's fields name: 200, 206, 304 or 416. */
 static void shape(const struct tc_http_request *r, struct tc__http_file *f,
                   struct tc__http_answer *a) {
   uint64_t total = f->row.bytes;

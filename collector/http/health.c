@@ -84,7 +84,7 @@ static bool read_line(const char *path, char *line, int n) {
   return got;
 }
 
-/* What the control group allows (the unit's MemoryMax); 0: no limit, or no such file. */
+/* The memory that the control group allows (the unit's MemoryMax); 0: no limit, or no such file. */
 static uint64_t group_limit(void) {
   char line[PATH_MAX], path[PATH_MAX + 64];
   uint64_t limit = 0;

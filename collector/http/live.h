@@ -34,7 +34,7 @@ size_t tc_live_readers(const struct tc_live *live);
 bool tc_live_reads(const struct tc_live_reader *reader, const char *kind);
 bool tc_live_wanted(const struct tc_live *live, const char *kind); /* does any reader want it? */
 
-/* What the reader is to be sent next, lent until the next call of any kind. False: nothing new. */
+/* The reader's next event, lent until the next call of any kind. False: nothing new. */
 bool tc_live_next(struct tc_live *live, struct tc_live_reader *reader, const void **out_text,
                   size_t *out_len);
 

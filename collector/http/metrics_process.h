@@ -2,7 +2,7 @@
 /* The collector as a process, and what it was built as, as Prometheus text: process_* (lib/metrics/process.def) and
  * tracecollect_build_info.
  *
- * Sources   getrusage(2), /proc/self/stat, /proc/self/fd. What cannot be read is left out.
+ * Sources   getrusage(2), /proc/self/stat, /proc/self/fd. A figure that cannot be read is left out.
  * Threads   any; lists a folder of /proc, so it is for a worker.
  * Errors    TB_NOMEM.
  */

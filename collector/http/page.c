@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What CMake made of collector/http/page: a row a file (cmake/embed.cmake). */
+/* Made by CMake from collector/http/page: a row a file (cmake/embed.cmake). */
 static const struct tc_page_file files[] = {
 #define TC_EMBEDDED(name, type, sha256, ...)                                                       \
   { name, type, "\"" sha256 "\"", (const unsigned char[]){ __VA_ARGS__ },                          \

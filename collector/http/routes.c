@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be asked, as a table. */
+/* The paths, as a table. */
 #include <string.h>
 #include <strings.h>
 

@@ -6,7 +6,7 @@
  * of this host (a page elsewhere must not reach it through a name of its own: DNS rebinding). On any
  * other address it is TLS 1.3, and all but /healthz wants a reader certificate.
  *
- * What may block, a question to the catalog or a read of a file, is done by libuv's workers; the loop
+ * Calls that may block, a question to the catalog or a read of a file, are done by libuv's workers; the loop
  * only moves bytes. Where connections have no room left, the one that has been without a whole request the
  * longest gives way, so that silent peers (slowloris) shut no other out.
  *

@@ -370,8 +370,8 @@ void tc__end_if_acked(struct connection *c) {
   tc__end(c, "sent away");
 }
 
-/* Not for good: the agent may yet be given another certificate. What it has sent and not heard an ack of, it sends
- * again then. */
+/* Not for good: the agent may yet be given another certificate. It then sends again what it has sent without
+ * an ack. */
 void tc__end_if_revoked(struct connection *c) {
   if (c->tls == NULL || c->ending || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) return;
   tc_metric_add(&c->set->env.metrics->revoked_ended_total, 1);

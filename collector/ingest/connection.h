@@ -4,8 +4,8 @@
  *
  * Answers are coalesced: what the store said in one drain of its queue becomes one ACK a connection
  * (tc_connections_flush()). While the store is behind, a connection is not read: it waits in a queue
- * until the store has answered or a record was freed. A connection that does wrong is refused by name and lingers (collector/net/tls_connection.h);
- * no other connection notices.
+ * until the store has answered or a record was freed. A connection that does wrong is refused by name and lingers
+ * (collector/net/tls_connection.h); no other connection notices.
  *
  * Memory    a connection is some 600 bytes and its TLS; records are counted by collector/ingest/session.h.
  * Threads   all calls on the loop's thread.
@@ -33,7 +33,7 @@ struct tc_connections_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_submit_sink store;
-  /* What the store's log or archive wait for; NULL: it is not known. */
+  /* The shortage that the store's log or archive wait for; NULL: it is not known. */
   enum tc_shortage (*shortage)(const void *self, bool of_log);
   const void *shortage_self;
   unsigned loop;                        /* its number: replies come back by it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What connections.c (the set of one loop), connection.c (one agent), connection_hold.c (its waits) and
- * connection_say.c (its answers) share. */
+/* Shared by connection_table.c (the set of one loop), connection.c (one agent), connection_hold.c (its waits)
+ * and connection_say.c (its answers). */
 #ifndef TC_INGEST_CONNECTION_PRIVATE_H
 #define TC_INGEST_CONNECTION_PRIVATE_H
 
@@ -12,9 +12,9 @@
 #include "collector/ingest/session.h"
 #include "proto/frame.pb-c.h"
 
-/* What a connection waits for: a place in the store's queue; memory for the record it has begun, or its quota's share
- * of the archive, which records give back as they are freed; the time at which a rate lets it go on. One that waits for
- * the queue holds memory, so no queue may wait for another. */
+/* The reasons why a connection waits: a place in the store's queue; memory for the record it has begun, or its
+ * quota's share of the archive, which records give back as they are freed; the time at which a rate lets it go on.
+ * One that waits for the queue holds memory, so no queue may wait for another. */
 enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAIT_RATE, TC__WAITS };
 
 struct connection {

@@ -71,7 +71,7 @@ void tc__wait_for_store(struct connection *c) {
   if (!c->waiting && !gone) count_hold(c);
   if (c->waiting && !gone && c->wait == wait && !is_limited(c)) return;
   tc__waits_no_more(c);
-  /* What is left of one that has gone is the first: it needs a place in the queue and nothing else. */
+  /* The rest of a connection that has gone is the first: it needs a place in the queue and nothing else. */
   wait_add(c, wait, gone);
   if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
   if (!uv_is_active((uv_handle_t *)&set->retry))

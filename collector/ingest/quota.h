@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the connections of one identity take together, over all loops: one certificate, or who stole it, must
+/* The use of all connections of one identity together, over all loops: one certificate, or who stole it, must
  * not take everything.
  *
  * Memory    some 200 bytes an identity that has a connection or record bytes in memory; idle entries

@@ -46,7 +46,7 @@ struct tc_recorder {
 enum tc_snap_state { TC_SNAP_STATES(TC_SNAP_CODE) TC_SNAP_STATE_COUNT };
 #undef TC_SNAP_CODE
 
-/* What an agent says it let out: all of it is acked. */
+/* The agent's own report of what it let out: all of it is acked. */
 struct tc_snap_done {
   enum tc_snap_state state;
   uint64_t first_gen, last_gen, generations, batches, bytes, lost_generations;

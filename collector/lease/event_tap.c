@@ -51,7 +51,7 @@ static void line_fini(struct line *line) {
   tp_bundle_fini(&line->bundle);
 }
 
-/* What is left of the bundle is memory only. */
+/* The rest of the bundle is memory only. */
 static void line_empty(struct tc_event_tap *tap, struct line *line) {
   tp_bundle_fini(&line->bundle);
   tp_bundle_init(&line->bundle, &tap->mem);

@@ -4,9 +4,9 @@
  *   understand ──events──> tap ──bundles──> leases (their thread)
  *                           └──<──orders───────┘
  *
- * A stream that no lease asks for has no struct tc_tap_event: its events pass a NULL check a slice. What a
- * lease takes is packed at once, since strings and stacks are gone with their generation, and leaves
- * as bundles of some 128 KiB and at the generation's end. Nothing waits: a bundle that finds no room on the
+ * A stream that no lease asks for has no struct tc_tap_event: its events pass a NULL check a slice. A lease's
+ * events are packed at once, since strings and stacks are gone with their generation, and leave as bundles of
+ * some 128 KiB and at the generation's end. Nothing waits: a bundle that finds no room on the
  * way is dropped, and the next one says how many events it held.
  *
  * Memory    bundles being filled and open spans: at most TC_EVENT_TAP_BYTES_MAX.

@@ -5,8 +5,8 @@
  *                         └─ oldest go when there is no room; what is lost is counted
  *
  * A bundle has a number and a position: how many of the lease's events came before it, lost ones
- * included. What the reader lost before a bundle is therefore the difference of two positions, and asking
- * twice gives the same answer twice.
+ * included. The reader's loss before a bundle is therefore the difference of two positions, and asking twice
+ * gives the same answer twice.
  *
  * Memory    bytes_max of bundles, each malloc'ed by the loop that made it.
  * Threads   use each object from one thread at a time.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes into the store and what comes out of it: messages of the loops, and the store's replies.
+/* The store's requests and replies: messages of the loops, and the store's replies.
  *
  * Memory    a message is one allocation, a record with its payload another.
  * Threads   a message belongs to one thread at a time.

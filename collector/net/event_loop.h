@@ -46,7 +46,7 @@ struct tc_loop {
  * where start() was not called or failed. tick_ms: how often handler.tick is called. */
 TB_MUST tb_rc tc_loop_open(struct tc_loop *loop, unsigned tick_ms, struct tc_loop_handler handler);
 TB_MUST tb_rc tc_loop_start(struct tc_loop *loop);
-/* Of one that does not run. What was posted to it is dropped. */
+/* Of one that does not run. Messages that were posted to it are dropped. */
 void tc_loop_close(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg));
 /* From the one thread that is `from`. False: full, msg stays the caller's. */
 bool tc_loop_post(struct tc_loop *loop, enum tc_loop_sender from, void *msg);

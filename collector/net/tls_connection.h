@@ -33,7 +33,7 @@ enum { TC_TLS_TURN_BYTES = 64 << 10, TC_TLS_TURN_NS = 1000000, TC_TLS_LINGER_MS 
 
 struct tc_tls;
 
-/* What the connections of one loop share. */
+/* Shared by the connections of one loop. */
 struct tc_tls_loop {
   uv_loop_t *uv;
   uv_idle_t again; /* runs while some connection has bytes waiting inside us */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon's TLS servers agree on with a peer, and who the peer is.
+/* The terms of the daemon's TLS servers for a peer, and the peer's identity.
  *
  * TLS 1.3 only, no tickets, no session cache, no early data; the peer's chain is at most 3 deep and
  * signs with ECDSA or Ed25519.

@@ -199,7 +199,7 @@ static tb_rc move_in(struct tb_arena *arena, const ProtobufCMessage *message, vo
   return *out != NULL ? TB_OK : arena->is_short ? TB_NOMEM : TB_BUDGET;
 }
 
-/* What only the .meta knows. A meta that cannot be read now (retention or a sealing thread is at
+/* Figures that only the .meta has. A meta that cannot be read now (retention or a sealing thread is at
  * work on it) leaves its segment without detail. */
 static tb_rc add_detail(struct tc__worker *w, Tracecollect__V1__SegmentInfo *s) {
   TB_CLEANUP(meta_freep) tc_meta *meta = NULL;

@@ -80,7 +80,7 @@ TB_MUST tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__Rea
 TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
                                  struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);
 
-/* What agents' flight recorders keep is let out; answered when they have answered. */
+/* Agents' flight recorders send what they keep; answered when they have answered. */
 TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
 

@@ -98,7 +98,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
   message_t m;
 
   if (stream->over) return TB_OK; /* settled with its end */
-  /* What is whole leaves the log by being published. */
+  /* A whole generation leaves the log by being published. */
   TB_TRY(tc__seal_border(sealer, stream, diag));
   TB_TRY(tc__publish_queue(sealer, diag));
   struct tc__file *file = stream->open;
@@ -147,7 +147,7 @@ static void put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, 
   stream->run_broken = true;
 }
 
-/* What the file should have held is lost; what of it is there is kept aside. */
+/* The part that the file should have held is lost; what of it is there is kept aside. */
 static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                           const char *why) {
   struct tc__loss loss = { .first_gen = m->gen,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of losses, on its way into a meta. */
+/* A file's losses, on their way into a meta. */
 #include <stdlib.h>
 
 #include "base/grow.h"

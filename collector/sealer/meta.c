@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meta says, made from a file that is about to be published, and changed where it already lies. */
+/* The content of a meta, made from a file that is about to be published, and changed where it already lies. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,7 +26,7 @@ struct tc__loss {
       first_seq; /* LOSS_DAMAGED: the content of the records from here up to seq is not known */
 };
 
-/* What one file reports of losses; an agent that has more to report sends the last ones as one. */
+/* The losses that one file reports; an agent that has more to report sends the last ones as one. */
 enum { TC__LOSSES_MAX = 4096 };
 
 struct tc__losses {
@@ -201,7 +201,7 @@ void tc__unmark_stale(struct tc_sealer *sealer);
 void tc__rebuild_catalog(struct tc_sealer *sealer);
 /* The catalog has changed, and with it the sizes that retention goes by. */
 void tc__take_totals(struct tc_sealer *sealer);
-/* What is known of live streams: marked when it changes, written in bundles. */
+/* The state of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_sealer *sealer);
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
 
@@ -216,7 +216,7 @@ tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag);
 tb_rc tc__archive_abandon(struct tc_sealer *sealer, struct tc__stream *stream,
                           struct tb_diag *diag);
-/* What the log holds of the stream up to seq is settled: whole generations are sealed, one that is still open is
+/* The stream's records up to seq are settled: whole generations are sealed, one that is still open is
  * given up, losses are noted. The stream goes on. */
 tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t seq,
                           struct tb_diag *diag);
@@ -325,7 +325,7 @@ tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why, st
 tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag);
 bool tc__catalog_takes_rows(const struct tc_sealer *sealer);
 typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
-/* What was done with names in the folder reaches the disk. */
+/* Changes of names in the folder reach the disk. */
 tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
                     struct tb_diag *diag);
 /* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with

@@ -347,7 +347,7 @@ static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
   return TB_OK;
 }
 
-/* What was given up from the same record on may have more batches by now. */
+/* A generation given up from the same record on may have more batches by now. */
 static void raise_loss(Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss) {
   if (loss->last_gen > reported->last_gen) reported->last_gen = loss->last_gen;
   if (loss->batches > reported->batches) reported->batches = loss->batches;

@@ -170,7 +170,8 @@ static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* What was cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage only. */
+/* Bytes that were cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage
+ * only. */
 static void put_rest_aside(struct tc_sealer *sealer, struct tc_segment *rest) {
   struct tb_diag why = { 0 };
   tb_rc rc = tc_segment_flush(rest, &why);
@@ -327,7 +328,7 @@ static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
     stream->counters.last_loss = loss.reason;
     tracecollect__v1__loss__free_unpacked(reported, NULL);
   }
-  /* What lies open was abandoned by the agent; its loss is what it reports here. */
+  /* An open generation was abandoned by the agent; its loss is what it reports here. */
   TB_TRY(tc__quarantine_open(sealer, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
   if (!tc__loss_was_reported(stream, &loss)) {
@@ -440,7 +441,7 @@ tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* What is whole in the open file is sealed; what is not goes on in a file of its own. */
+/* The whole generations in the open file are sealed; what is not goes on in a file of its own. */
 tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 

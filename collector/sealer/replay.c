@@ -53,8 +53,8 @@ static tb_rc is_published(struct tc_sealer *sealer, const struct tc__stream *str
                  strerror(errno));
 }
 
-/* The meta of a segment of this stream that begins with gen; NULL: there is none. What cannot be read now may be there:
- * that is an error. */
+/* The meta of a segment of this stream that begins with gen; NULL: there is none. A file that cannot be read now may
+ * be there: that is an error. */
 static tb_rc find_published(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                             uint64_t gen, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
@@ -161,8 +161,8 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
   return rc;
 }
 
-/* What the last run published from this record on cannot be taken as it is: an earlier segment's names did not reach
- * the disk, these did. It was never acked, and the log still has all of its records: it is made again. */
+/* A file that the last run published from this record on cannot be taken as it is: an earlier segment's names did
+ * not reach the disk, these did. It was never acked, and the log still has all of its records: it is made again. */
 static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                        uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];
@@ -269,7 +269,7 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
   return tc__loss_was_reported(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
 }
 
-/* What recovery found out must not be found out again: the damaged file goes, and its gap would be an unknown
+/* Facts that recovery found must not be found again: the damaged file goes, and its gap would be an unknown
  * hole. */
 static tb_rc put_gaps_down(struct tc_sealer *sealer) {
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
@@ -289,7 +289,7 @@ tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct t
   sealer->end_lsn = end_lsn;
   tc__take_totals(sealer); /* with what was adopted */
   if (put_gaps_down(sealer) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
-  /* What was taken up goes on with what the last run understood, but for this one it is the beginning. */
+  /* A generation taken up continues what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
   /* The disk has the log to read, and what was taken up to write once a caller waits for it. */

@@ -75,7 +75,7 @@ static void on_done(void *self, const struct tc_segment_row *row, const struct t
   }
   if (round->failed++ < TOLD_MAX)
     tc__note_as(round->sealer, TC_ERROR, 0, "retention: %s", diag->text);
-  /* What is corrupt or unreadable is left for the next round or tracectl verify: the disk must not fill. */
+  /* A corrupt or unreadable file is left for the next round or tracectl verify: the disk must not fill. */
   if (diag->rc != TB_CORRUPT && diag->rc != TB_UNREADABLE && diag->rc != TB_IO)
     round->is_stuck = true;
 }
@@ -279,8 +279,8 @@ static void end_round(struct tc__round *round) {
   sealer->retained_segments = 0;
 }
 
-/* Sizes are held all the time, not at each round's time only. What a round left standing is no reason for the next
- * one. */
+/* Sizes are held all the time, not at each round's time only. A file that a round left standing is no reason
+ * for the next one. */
 static bool is_pressed(const struct tc_sealer *sealer) {
   const struct tc_config *config = sealer->opt.config;
   const struct tc_retention_rules rules = {

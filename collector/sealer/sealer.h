@@ -109,8 +109,8 @@ struct tc_sealer_options {
 TB_MUST tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *diag,
                             struct tc_sealer **out);
 TB_MUST tb_rc tc_sealer_start(struct tc_sealer *sealer, struct tb_diag *diag);
-/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. What is not
- * done at the deadline stays in the log, for the next start; 0: all is done. */
+/* Works off what is posted, seals what is whole, ends the thread. The caller posts nothing any more. Work
+ * that is not done at the deadline stays in the log, for the next start; 0: all is done. */
 void tc_sealer_stop(struct tc_sealer *sealer, uint64_t deadline_mono_ns);
 /* Before the caller itself stops posting: from the deadline on no work is begun. */
 void tc_sealer_set_deadline(struct tc_sealer *sealer, uint64_t mono_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ordering said of a generation joins its meta, whenever that is: before the file is published it
+/* A verdict of ordering joins the generation's meta, whenever that is: before the file is published it
  * waits in memory, afterwards the meta is rewritten by rename. */
 #include <errno.h>
 #include <fcntl.h>

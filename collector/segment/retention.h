@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What retention may take, and when: decisions without I/O, on clocks that are handed in.
+/* The files that retention may take, and when: decisions without I/O, on clocks that are handed in.
  *
  * Segments go by age, by the archive's size, by free disk space and by their service's share, the oldest
  * first. Sizes hold at once; by age and service never more than a tenth of the archive's bytes go in a minute. Age

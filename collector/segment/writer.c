@@ -220,7 +220,7 @@ tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
   struct iovec *iov = segment->queue;
   unsigned left = segment->nqueue;
 
-  /* What was written stays out of the queue also when the disk fills in the middle. */
+  /* Bytes that were written stay out of the queue also when the disk fills in the middle. */
   while (left > 0) {
     ssize_t done = pwritev(segment->fd, iov, (int)left, (off_t)segment->written);
     if (done < 0 && errno == EINTR) continue;

@@ -87,7 +87,7 @@ TB_MUST tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag)
  * syncs the file then waits for the last one only. all: and what is no large piece. Waits for nothing. */
 void tc_segment_to_disk(struct tc_segment *segment, bool all);
 
-/* What was flushed reaches the disk. A failed sync is not just tried again: the kernel may have dropped the pages, and
+/* Flushed bytes reach the disk. A failed sync is not just tried again: the kernel may have dropped the pages, and
  * would say yes. The next call writes all of it to a new file first, if it can still be read and its checksum is right;
  * else it fails until the next start, for which the log has the records. */
 TB_MUST tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag);

@@ -204,7 +204,7 @@ static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint6
   return TB_OK;
 }
 
-/* What only a checkpoint that cannot be used had. Once, and before the stream's first record. */
+/* The part that only a checkpoint had that cannot be used. Once, and before the stream's first record. */
 static tb_rc note_lost_checkpoint(struct recovery *recovery, struct tc_stream *stream) {
   struct known *known = known_of(recovery, stream->ref);
 
@@ -251,8 +251,8 @@ static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *e
   return rc;
 }
 
-/* The sealer found the records up to here in a segment. What it knows of that belongs to the snapshot this run
- * begins its log with: killed before it could say so, the next one would not know what the chain goes on from. */
+/* The sealer found the records up to here in a segment. Its knowledge of that belongs to the snapshot this
+ * run begins its log with: killed before it could say so, the next one would not know what the chain goes on from. */
 static void skip_to(struct recovery *recovery, struct tc_stream *stream, uint64_t seq) {
   if (seq > stream->intro.settled.seq)
     stream->intro.settled = *tc_sealer_settled(recovery->sealer, stream->ref);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start does before the threads run: reads the log (nothing is changed until all of it is read, and on the disk
- * as it was read), rebuilds the stream table, and replays into the sealer what no published segment holds yet.
+/* The steps of a start before the threads run: reads the log (nothing is changed until all of it is read, and on the
+ * disk as it was read), rebuilds the stream table, and replays into the sealer what no published segment holds yet.
  *
  * It may be killed anywhere and begun again: .part files are made again each time, a segment that was
  * published without the log knowing is recognised by its meta.

@@ -62,7 +62,7 @@ struct tc_store_stats {
   const char *health; /* "ok", or what is wrong; static text */
 };
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out);
-/* What log or archive wait for now. Any thread. */
+/* The shortage that log or archive wait for now. Any thread. */
 enum tc_shortage tc_store_shortage(const struct tc_store *store, bool of_log);
 
 #endif

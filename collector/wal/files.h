@@ -3,7 +3,7 @@
  *
  * One file that is not needed any more is kept as wal/spare and becomes the next one under another name:
  * its blocks are allocated and written already, so that a sync of what is written over them has no
- * allocation to write along. What it still says does not count: a record's lsn is its position, and its
+ * allocation to write along. Its content does not count: a record's lsn is its position, and its
  * checksum has its file's salt.
  *
  * Threads   use each object from one thread at a time.

@@ -15,8 +15,8 @@
  *     zeros up to a multiple of 8
  *
  * A file is named <lsn of its first byte, 16 hex digits>.wal and begins with a SNAPSHOT; its first payload
- * bytes are the salt. What is committed together begins with a GROUP and ends, padded, at a
- * multiple of 4 KiB in its file.
+ * bytes are the salt. Records that are committed together begin with a GROUP and end, padded, at a multiple
+ * of 4 KiB in its file.
  */
 #ifndef TC_WAL_FORMAT_H
 #define TC_WAL_FORMAT_H

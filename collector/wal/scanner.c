@@ -270,7 +270,7 @@ static bool known_kind(unsigned kind) {
 }
 
 /* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that waits for
- * each piece gets a third of what the disk can do. What lies ahead is asked for in time. */
+ * each piece gets a third of what the disk can do. The bytes ahead are asked for in time. */
 static void ask_ahead(const struct tc_log_scan *scan, struct tc_log_scan_file *file,
                       uint64_t offset) {
   if (file->asked >= file->data || file->asked >= offset + AHEAD_BYTES / 2) return;
@@ -380,7 +380,7 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   return TB_OK;
 }
 
-/* What cannot be read is not written over. */
+/* A part that cannot be read is not written over. */
 static tb_rc write_again(int wal_fd, const struct tc_log_scan_file *file, void *buffer,
                          struct tb_diag *diag) {
   uint64_t from = file->proven - file->start, end = file->end - file->start;

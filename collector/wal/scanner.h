@@ -56,7 +56,7 @@ struct tc_log_scan {
 };
 
 TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out);
-/* What counts but is not proven, the last group, may have been on its way only when the last run died: it is
+/* The last group, which counts but is not proven, may have been on its way only when the last run died: it is
  * written once more and synced, the files' names too, before anything is reported as durable. Written, because a
  * sync may have failed and would not try again. Before anything is changed by what the log says, too: a power cut
  * could take a file that says where the one before it ends, and a group that was given up would count again. */

@@ -132,7 +132,7 @@ static int write_group(struct tc_log *log) {
                        (off_t)(log->end - log->start + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -1;
-    /* What is begun of a block is written again with the rest of it. */
+    /* A block that was begun is written again with the rest of it. */
     n &= ~(ssize_t)(TC_LOG_BLOCK - 1);
     errno = EIO;
     if (n == 0) return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is learnt from ordered events: rolling figures in windows, O(1) an event.
+/* Figures made from ordered events: rolling figures in windows, O(1) an event.
  *
  * An analysis is a row of analysis/analyses.def. Its figures are sums and histograms of spans, each
  * counted with its whole length where it ends; a span that is still open is in no sum, but in the
@@ -54,8 +54,8 @@ struct to_analyses;
 TB_MUST tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *config,
                               struct to_analyses **out);
 void to_analyses_free(struct to_analyses *a); /* accepts NULL */
-/* The slices of a to_event_sink, as they come. What has no generation (the Sync at a file's end) is
- * passed over: a live stream has none. */
+/* The slices of a to_event_sink, as they come. Events of no generation (the Sync at a file's end) are passed
+ * over: a live stream has none. */
 TB_MUST tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
                                  const struct to_event *events, size_t n);
 /* A hole or a broken generation: spans that are open are dropped, totals stay. */
@@ -142,7 +142,7 @@ struct to_report {
   struct to_stw_report stw;
 };
 
-/* What an analysis sees happen, for a caller that wants it at once. */
+/* The spans that an analysis sees, for a caller that wants them at once. */
 enum to_span_event {
   TO_SYSCALL_BLOCKED, /* a call has lost its P and goes on */
   TO_SYSCALL_LONG,    /* to_analyses_overdue() found it open */
@@ -176,7 +176,7 @@ void to_analyses_overdue(struct to_analyses *a, to_ns age_ns);
 TB_MUST tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind,
                                  enum to_window window, size_t rows_max,
                                  const struct to_report **out);
-/* What the last call answered, lent likewise. */
+/* The last call's answer, lent likewise. */
 const struct to_report *to_analyses_last_report(const struct to_analyses *a);
 
 #endif

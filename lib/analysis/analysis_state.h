@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the analyses share, and how one is written: private to this room.
+/* Shared by the analyses, and how one is written: private to this room.
  *
  * An analysis counts spans into series of the shared windows, names stacks by index in the shared
  * table, and fills its part of a report from a view. It sees the events of its mask only.

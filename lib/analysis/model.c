@@ -326,8 +326,8 @@ static enum to_thread_state thread_state(const struct to_model *model, const str
   return g->blocked || t->p == TO_NONE ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
 }
 
-/* Threads whose state an event may change, and what they were before it. What is learnt of a thread for the
- * first time is no change: it was so before. */
+/* Threads whose state an event may change, and what they were before it. A thread's first known state is no
+ * change: it was so before. */
 struct watched {
   int64_t m[TO_THREAD_CHANGES_MAX]; /* TO_NONE: not looked at */
   enum to_thread_state was[TO_THREAD_CHANGES_MAX];

@@ -14,7 +14,7 @@
  * Memory    from mem, about 100 bytes for each goroutine and P that ever had a range; to_range_times_clear() gives
  *           those back that have none now.
  * Threads   use each object from one thread at a time.
- * Time      trace clock nanoseconds. What is active counts up to the last event that was handed over.
+ * Time      trace clock nanoseconds. An active range counts up to the last event that was handed over.
  * Errors    TB_BUDGET, TB_NOMEM: this range is missing from the sums.
  */
 #ifndef TO_ANALYSIS_RANGE_TIME_H

@@ -125,13 +125,13 @@ static tb_rc keep_frame(struct to_stack_table *table, struct to_frame frame, boo
   return TB_OK;
 }
 
-/* What by_identity holds: the stack and its index. */
+/* The values of by_identity: the stack and its index. */
 struct kept_stack {
   struct to_callstack stack;
   uint32_t index;
 };
 
-/* What it is asked for: frames only where a program counter is missing. */
+/* The question: frames only where a program counter is missing. */
 struct wanted_stack {
   size_t len;
   uint64_t pcs[FRAMES_MAX];

@@ -219,7 +219,7 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
       lose_proc(a, ev->m, ev->time); /* no goroutine: the thread is not in a call */
     return TB_OK;
   case TW_EV_PROC_STEAL:
-    /* An abandoned P's thread has moved on; its next call is not the one that lost it. What the
+    /* An abandoned P's thread has moved on; its next call is not the one that lost it. The steal that the
      * orderer puts before GoDestroySyscall names no thread: the call ends by itself there. */
     if (ev->args[3] != TW_PROC_SYSCALL_ABANDONED) lose_proc(a, (int64_t)ev->args[2], ev->time);
     return TB_OK;

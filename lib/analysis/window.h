@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rolling windows over a tally: what happened in the last 10 s, minute, five minutes, and in all.
  *
- * Time is cut into slots on its own round numbers. What happens goes into the slot that is open; a
+ * Time is cut into slots on its own round numbers. Each record goes into the slot that is open; a
  * closed slot is packed and kept, and thinned out as it ages: slots of 1 s for the last 10 s, of 5 s
  * for the last minute, of 30 s for the last five. A window is the sum of the slots that reach into
  * it, so its figures are exact for a stretch that is at least the window and at most one slot of

@@ -10,8 +10,8 @@
  *
  * Memory    about 250 bytes a segment.
  * Threads   safe beside a running daemon, but with rebuild (refused then).
- * Errors    TB_IO, TB_NOMEM; TB_REFUSED: rebuild while a daemon has the folder. What is wrong with the
- *           archive is no error: it goes to the sink.
+ * Errors    TB_IO, TB_NOMEM; TB_REFUSED: rebuild while a daemon has the folder. A fault of the archive is no error:
+ *           it goes to the sink.
  */
 #ifndef TC_ARCHIVE_AUDIT_H
 #define TC_ARCHIVE_AUDIT_H

@@ -10,7 +10,7 @@
 #include "base/grow.h"
 #include "proto/frame.pb-c.h"
 
-/* What metas have of a stream. */
+/* A stream as its metas have it. */
 struct kept {
   struct tc_sum archived, taken, lost;
   uint64_t damaged_records; /* may have been batches */

@@ -23,7 +23,7 @@ struct rebuild {
                   ->path]; /* the folder that was, with its slash */
 };
 
-/* What the catalog knows must outlive a power cut in the metas, too: a run that could not sync their new names may have
+/* A row of the catalog must outlive a power cut in the metas, too: a run that could not sync their new names may have
  * been what made it stale. */
 static tb_rc sync_folder(struct rebuild *rebuild, const struct tc_archive_file *file) {
   size_t len = strlen(file->path) - strlen(file->name);
@@ -48,7 +48,7 @@ static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *met
 }
 
 /* A meta has its name before its trace: if nothing came of that the log has the records, and they are published
- * again. What is in the catalog may expire. */
+ * again. A row in the catalog may expire. */
 static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, uint64_t *unread) {
   char trace[32];
 

@@ -29,7 +29,7 @@ void tc_catalog_rollback(struct tc_catalog *catalog) {
     sqlite3_exec(catalog->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* What a row says of all the meta's generations and losses together. */
+/* A row's figures for all the meta's generations and losses together. */
 struct sums {
   uint64_t first_gen, last_gen, batches, events, broken, last_seq;
   uint64_t lost_batches, lost_bytes, lost_generations;

@@ -19,7 +19,7 @@ void tc_catalog_rollback(struct tc_catalog *catalog);
 /* Replaces the row of the meta's stream and first generation, keeping its id. */
 TB_MUST tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag);
 
-/* What is known of a stream beside its metas: row's names, state, peer, go_version, acked_seq, produced,
+/* A stream's facts beside its metas: row's names, state, peer, go_version, acked_seq, produced,
  * spool and cut. */
 TB_MUST tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
                                   struct tb_diag *diag);
@@ -40,8 +40,8 @@ void tc_catalog_unmark_stale(int state_fd);
 
 struct tc_rebuilt {
   uint64_t segments;
-  /* What the disk did not do now, so that it is to be done again: metas and folders that it did not give, which may be
-   * sound, expired traces that it did not take away. */
+  /* Writes that the disk refused now, so that they are to be done again: metas and folders that it did not give,
+   * which may be sound, expired traces that it did not take away. */
   uint64_t unread;
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a

@@ -13,7 +13,7 @@
 
 #include "archive/meta.h"
 
-/* What the batches of one generation say of their clocks, in ticks. */
+/* The clocks of one generation's batches, in ticks. */
 struct tc_clock_ticks {
   uint64_t first, last; /* headers' times: when the earliest and the latest batch were begun */
   uint64_t frequency;   /* ticks a second; 0: not seen */
@@ -29,7 +29,7 @@ void tc_clock_ticks_put(const struct tc_clock_ticks *ticks,
                         Tracecollect__V1__GenerationMeta *generation);
 
 /* A meta that an earlier version wrote has no clocks: reads them from the generations' first batches in the segment's
- * trace. What cannot be read stays as it is. */
+ * trace. A field that cannot be read stays as it is. */
 void tc_meta_find_clocks(int dir_fd, tc_meta *meta);
 
 struct tc_wall {

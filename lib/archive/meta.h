@@ -28,7 +28,7 @@ TB_MUST tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag
 void tc_meta_name(uint64_t first_gen, char out[32]);  /* <gen16>.meta */
 void tc_trace_name(uint64_t first_gen, char out[32]); /* <gen16>.trace */
 
-/* What one code says of all generations: pending if one is, else the first that is not OK. */
+/* One code for all generations: pending if one is, else the first that is not OK. */
 unsigned tc_meta_verdict(const tc_meta *meta, const char **out_reason);
 
 #endif

@@ -39,7 +39,7 @@ void tc_hex(const unsigned char *bytes, size_t n, char *out); /* writes 2 n digi
 void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]);        /* UTC */
 bool tc_day_valid(const char *text);
 
-/* What a failed call means: TB_NOSPACE, TB_QUOTA, TB_NOMEM, TB_NOFILES, TB_BUSY; else TB_IO. */
+/* The meaning of a failed call: TB_NOSPACE, TB_QUOTA, TB_NOMEM, TB_NOFILES, TB_BUSY; else TB_IO. */
 tb_rc tc_errno_rc(int why);
 /* The disk has no room: one has to make some. */
 bool tc_rc_is_full(tb_rc rc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds unless we made a mistake: assert() for code that also lives in other people's programs.
+/* Conditions that hold unless we made a mistake: assert() for code that also lives in other people's programs.
  *
  *   if (!TB_CHECK(mem->bytes >= bytes)) return TB_BUDGET;
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this processor has beyond what every one of its kind has.
+/* The features of this processor beyond those of all its kind.
  *
  * In a virtual machine each CPUID instruction is a trip to the host of 20 us and more. So nothing is asked before it is
  * needed, and then libc's loader, which has asked already. (The compiler's __builtin_cpu_supports() asks five times

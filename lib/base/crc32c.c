@@ -9,8 +9,9 @@
 
 #include "base/cpu.h"
 
-/* What 2^k zero bytes do to a checksum: x^(8 * 2^k - 33) modulo the polynomial, bit 31 standing for x^0. (Less 33, for
- * times() says why.) The order of x is 2^31 - 1, so x^(8 * 2^31) is x^(8 * 2^0): behind the table it starts again. */
+/* The effect of 2^k zero bytes on a checksum: x^(8 * 2^k - 33) modulo the polynomial, bit 31 standing for x^0. (Less
+ * 33, for times() says why.) The order of x is 2^31 - 1, so x^(8 * 2^31) is x^(8 * 2^0): behind the table it starts
+ * again. */
 static const uint32_t zero_bytes[31] = {
   0xbf818109, 0x780d5a4d, 0x05ec76f1, 0x00000001, 0x493c7d27, 0xba4fc28e, 0x9e4addf8, 0x0d3b6092,
   0xb9e02b86, 0xdd7e3b0c, 0x170076fa, 0xa51b6135, 0x82f89c77, 0x54a86326, 0x1dc403cc, 0x5ae703ab,

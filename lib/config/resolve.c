@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one key means for another: defaults below the state folder, limits that must agree, and
+/* The effect of one key on another: defaults below the state folder, limits that must agree, and
  * which addresses may be opened without TLS. */
 #include <errno.h>
 #include <limits.h>

@@ -97,7 +97,7 @@ static tb_rc add_sync(struct to_generation *gen, struct tw_section *section, uin
   return rc;
 }
 
-/* What the program's own experiments are. Without the line that says so it may be anything else. */
+/* The program's own experiments. Without the line that says so it may be anything else. */
 static tb_rc add_specs(struct to_generation *gen, const struct tw_batch *batch,
                        struct tb_diag *diag) {
   const char *text;

@@ -52,7 +52,7 @@ enum to_proc_state { TO_PROC_UNDETERMINED, TO_PROC_NOT_EXIST, TO_PROC_RUNNING, T
 const char *to_go_state_name(enum to_go_state state); /* "Running" */
 const char *to_proc_state_name(enum to_proc_state state);
 
-/* What args holds for a type, the orderer's own included: answers how many, writes the type of each.
+/* The types of args, the orderer's own included: answers how many, writes the type of each.
  * The fourth of USER_TASK_END counts as a string although it is one of the extra ones. */
 unsigned to_event_args(uint8_t type, enum tw_arg_type out[4]);
 

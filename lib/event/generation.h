@@ -81,7 +81,7 @@ struct to_experimental {
 size_t to_generation_experimental(const struct to_generation *gen,
                                   const struct to_experimental **out);
 
-/* What an event of this type is: of the program's own experiments, too (wire/experiments.h); their numbers
+/* The name and arguments of an event type: of the program's own experiments, too (wire/experiments.h); their numbers
  * mean nothing in another generation. NULL for gen serves where an event belongs to none. */
 const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_t type);
 /* Types of its arguments as they are ordered: to_event_args() (event/event.h) for any event. */

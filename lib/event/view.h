@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ordered event means: its kind, the resource that changes its state, the range or metric.
+/* The meaning of an ordered event: its kind, the resource that changes its state, the range or metric.
  *
  * The words are those of Go's public reader; a program that reads Go's documentation finds them here.
  * Names, numbers and meaning of kinds, states, ranges and reasons never change (requirement I21), new

@@ -373,7 +373,7 @@ static void conn_close(nng_tls_engine_conn *conn) {
   if (left != NULL) left(self);
 }
 
-/* What a call that did not succeed means to nng; it asks again after NNG_EAGAIN. A peer's end is
+/* The meaning for nng of a call that did not succeed; it asks again after NNG_EAGAIN. A peer's end is
  * never NNG_ECLOSED: nng's listeners and dialers would take it for their own and stop for ever. */
 static int failed(nng_tls_engine_conn *conn, int answer) {
   switch (SSL_get_error(conn->ssl, answer)) {

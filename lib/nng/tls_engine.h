@@ -39,11 +39,11 @@ void tc_nng_tls_free(struct tc_nng_tls *tls);
  * where it is already: on any thread, with locks of nng held, and before nng_close() returns. nng's own
  * NNG_PIPE_EV_REM_POST comes later, and in 1.5.2 perhaps never (see nng_engine.c). False: a pipe without TLS. */
 bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self);
-/* Ends all pipes whose certificate has been taken back; how many. Of those that are just in the middle of a message some
- * may be left to tc_nng_tls_end_revoked(), to be called from time to time. */
+/* Ends all pipes whose certificate has been taken back; how many. Of those that are just in the middle of a message
+ * some may be left to tc_nng_tls_end_revoked(), to be called from time to time. */
 unsigned tc_nng_tls_recheck(void);
 void tc_nng_tls_end_revoked(void);
-/* What the peer of a pipe has shown, verified; the caller's own. NULL: it has no TLS, or is gone. */
+/* The peer's certificate of a pipe, verified; the caller's own. NULL: it has no TLS, or is gone. */
 STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe);
 
 /* New connections use ctx from here on, old ones keep theirs. */

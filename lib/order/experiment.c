@@ -136,7 +136,7 @@ static tb_rc ask_handler(struct to_order *order, const struct to_thread *t,
                  to_generation_spec(order->gen, ev->type)->name);
 }
 
-/* What is checked comes before what is written: an event that has to wait leaves no trace. */
+/* All checks come before the first write: an event that has to wait leaves no trace. */
 static tb_rc check(struct to_order *order, const struct to_thread *t,
                    const struct tw_own_event *own, const struct to_event *ev) {
   struct to_want number = { 0 };

@@ -21,7 +21,7 @@ struct to_own_step {
 struct to_own_step to__experiment_step(struct to_order *order, const struct to_thread *t,
                                        to_ns time, to_ns last, struct to_event *out);
 
-/* What the thread's next event waits for, and which threads it lets go on; kind TO_WANT_SEQUENCE and up. False: it
+/* The thread's next event waits for this, and these threads go on; kind TO_WANT_SEQUENCE and up. False: it
  * is none of an experiment's, or without a sequence. */
 bool to__experiment_want(const struct to_order *order, const struct to_thread *t,
                          struct to_want *out);

@@ -18,7 +18,7 @@ void to__frontier_remove(struct to_order *order, size_t place);
 /* Sorted, it is still a heap, and can be walked in order of time. */
 void to__frontier_sort(struct to_order *order);
 
-/* What lies below place has grown too large for it. */
+/* The entry below place has grown too large for it. */
 void to__frontier_fall(struct to_order *order, size_t place);
 
 /* Until when the root goes on: after a change of the heap or of the next CPU sample. */

@@ -346,8 +346,8 @@ static bool has_room(const struct to_order *order, const struct to_event *next) 
 }
 
 /* The thread at the root goes on for as long as it stays there, then the next one at the root: until the
- * slice is full, a CPU sample is due or something else than TB_OK happens. What is at hand of the thread
- * and of the slice stays in registers. */
+ * slice is full, a CPU sample is due or something else than TB_OK happens. The state of the thread and the
+ * slice at hand stays in registers. */
 TO_HOT tb_rc take_turns(struct to_order *order, bool pext) {
   struct to_thread *t = to__frontier_at(order, 0);
   struct to_written written = order->written;

@@ -8,7 +8,7 @@
  * Memory    owns its state tables, never the generation.
  * Threads   use each object from one thread at a time.
  * Time      out: nanoseconds on the trace's own clock, strictly rising.
- * Errors    TB_BROKEN: see diag. TB_BUDGET, TB_NOMEM: mem. TB_FUEL. What the sink answers.
+ * Errors    TB_BROKEN: see diag. TB_BUDGET, TB_NOMEM: mem. TB_FUEL. The sink's answer.
  *           After an error only clear or free.
  */
 #ifndef TO_ORDER_ORDER_H

@@ -59,7 +59,7 @@ static bool same(const struct to_want *a, const struct to_want *b) {
   return a->kind == b->kind && a->id == b->id && a->seq == b->seq;
 }
 
-/* What the next event of this thread waits for. It has just been tried. */
+/* The reason why this thread's next event waits. It has just been tried. */
 static struct to_want want_of(const struct to_order *order, const struct to_thread *t) {
   struct to_want own;
   uint64_t id = 0, seq = 0;

@@ -17,7 +17,7 @@
 
 #include "order/state.h"
 
-/* What a step may change, noted before it is taken. */
+/* The state that a step may change, noted before it is taken. */
 struct to_touched {
   int64_t g[2], p[2], thread;
   bool in_sequence; /* an experiment's event that has a number */

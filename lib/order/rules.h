@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every rule of rules.def is made of.
+/* The parts of every rule of rules.def.
  *
  * The rules are inline functions in headers and order.c alone includes them: it expands each row of
  * rules.def in place, with the event's type and number of arguments as constants, so a row costs a jump

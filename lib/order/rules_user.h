@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program says about itself. Names are kept as text: string ids mean nothing in the next
+/* Tasks, regions and logs of the program. Names are kept as text: string ids mean nothing in the next
  * generation. */
 #ifndef TO_ORDER_RULES_USER_H
 #define TO_ORDER_RULES_USER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the orderer knows between events: threads, procs, goroutines, tasks, the collector.
+/* The orderer's state between events: threads, procs, goroutines, tasks, the collector.
  *
  * "No goroutine" and "no proc" are objects, too (no_g, no_p, id -1), so a thread always points at one
  * and nothing needs a test; should a trace name -1 itself, they become that goroutine's or proc's state.
@@ -41,7 +41,7 @@ struct to_region {
   struct to_name *name;
 };
 
-/* What few goroutines have. */
+/* State that few goroutines have. */
 struct to_g_more {
   struct to_region *regions;
   struct to_ranges ranges;
@@ -56,7 +56,7 @@ struct to_p {
   struct to_thread *holder; /* the last thread that took it; it may have another by now */
 };
 
-/* What an event that came too early waits for. */
+/* The reason why an event that came too early waits. */
 enum to_want_kind {
   TO_WANT_G_RUNNABLE,
   TO_WANT_G_WAITING,
@@ -176,7 +176,7 @@ struct to_order {
   const struct to_handler *handler[TW_OWN_EVENTS_MAX]; /* by event of this generation; NULL: none */
 };
 
-/* What a rule works on: an event and what `ready` found out about it. */
+/* The input of a rule: an event and what `ready` found out about it. */
 struct to_step {
   struct to_thread *t;
   uint64_t arg[TW_TIMED_ARGS_MAX];

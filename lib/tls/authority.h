@@ -68,8 +68,8 @@ struct tc_certs_revoked {
 };
 
 /* Takes back, in DIR/crl.pem: NAME, with all certificates of its identity that DIR holds, renewed ones too; the one
- * in a FILE (with a "/", or ending in .pem); or a serial number in hexadecimal. What is listed already is no error.
- * days: until the next list is due; 0: when the authority ends. */
+ * in a FILE (with a "/", or ending in .pem); or a serial number in hexadecimal. A certificate that is listed already
+ * is no error. days: until the next list is due; 0: when the authority ends. */
 TB_MUST tb_rc tc_certs_revoke(const char *dir, const char *what, long days, struct tb_diag *diag,
                               struct tc_certs_revoked *out);
 

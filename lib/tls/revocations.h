@@ -33,7 +33,7 @@ void tc_revocations_let_go(struct tc_revocations *r); /* NULL is fine */
 const char *tc_revocations_path(const struct tc_revocations *r);
 /* The file is another than at the last question or reading. */
 bool tc_revocations_changed(struct tc_revocations *r);
-/* What the file holds now; it does not count yet. */
+/* The file's content now; it does not count yet. */
 TB_MUST tb_rc tc_revocations_read(struct tc_revocations *r, struct tb_diag *diag,
                                   STACK_OF(X509_CRL) * *out);
 void tc_revocations_take(struct tc_revocations *r, STACK_OF(X509_CRL) * lists); /* owns lists */

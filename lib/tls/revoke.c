@@ -170,7 +170,7 @@ static bool same_identity(const X509 *a, const X509 *b) {
                                X509_EXTENSION_get_data(X509_get_ext(b, in_b))) == 0;
 }
 
-/* What DIR keeps is more than ours, perhaps: what cannot be read is left out. */
+/* DIR perhaps holds more than ours: what cannot be read is left out. */
 static tb_rc add_if_same(struct tc__draft *d, const char *file, const X509 *like,
                          struct tc_certs_revoked *out) {
   TB_CLEANUP(x509_freep) X509 *cert = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What prepare.c makes and reader.c adopts, from the inside. */
+/* The result of prepare.c that reader.c adopts, from the inside. */
 #ifndef TO_TRACE_PREPARED_H
 #define TO_TRACE_PREPARED_H
 

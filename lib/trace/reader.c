@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathers a generation, or adopts one that was gathered elsewhere, and orders it. What is delivered before a
- * fault, and whether a Sync is, follows Go's reader. */
+/* Gathers a generation, or adopts one that was gathered elsewhere, and orders it. The events delivered before
+ * a fault, and whether a Sync is, follow Go's reader. */
 #include "trace/reader.h"
 
 #include "order/generation_builder.h"
@@ -121,7 +121,7 @@ static tb_rc done(struct to_reader *reader) {
   return rc == TB_OK ? TB_OK : fail(reader, rc);
 }
 
-/* What gathering has come to. */
+/* The state of gathering. */
 static tb_rc settle(struct to_reader *reader, tb_rc rc, bool headless) {
   switch (rc) {
   case TB_OK: return TB_OK;

@@ -6,12 +6,12 @@
  *   if ((id = to_event_blob(gen, ev)) != 0 &&      -- or any argument that the event's owner knows to be one
  *       to_blob_read(s, id, diag, &bytes) == TB_OK) ...
  *
- * What is given out belongs to its generation: it is there from the call above until the generation ends, and
- * never mixed with another one's.
+ * Pointers that are given out belong to their generation: it is there from the call above until the generation ends,
+ * and never mixed with another one's.
  *
- * Nothing that a trace says is believed: a blob is given out when each of its bytes has come exactly once. What
- * cannot be read is reported to the fault sink and passed over; it does not break the trace, of which these bytes
- * are no part for Go's reader. A batch without our header is no fault either, it belongs to another writer.
+ * Nothing that a trace says is believed: a blob is given out when each of its bytes has come exactly once. A
+ * batch that cannot be read is reported to the fault sink and passed over; it does not break the trace, of which
+ * these bytes are no part for Go's reader. A batch without our header is no fault either, it belongs to another writer.
  *
  * Memory    from mem: 48 bytes a piece, 112 a blob and its place in a hash map. A blob of several pieces is joined
  *           when it is read: memory is bounded by what has come, whatever sizes it claims.

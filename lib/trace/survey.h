@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trace is, found out before it is read in order: version, start, contents, number of events.
+/* The properties of a trace, found out before it is read in order: version, start, contents, number of events.
  *
  * A look at its first megabyte is enough for a progress bar: the count is an estimate then, in proportion
  * to what was looked at. A look at all of it counts. Only what stands in the bytes is counted: a coroutine
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "event/event.h"
 
-/* What an analysis may hope for. Of a part, what that part shows. */
+/* The parts that an analysis may find. Of a part, what that part shows. */
 enum to_capability {
   TO_HAS_THREADS = 1,      /* events name the thread they happened on */
   TO_HAS_CLOCK = 2,        /* wall clock in each generation: since header 1.25 */

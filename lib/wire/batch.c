@@ -131,7 +131,7 @@ static tb_rc scan_header(const unsigned char **pos, const unsigned char *end,
   return skip_text(pos, end, "trace\0\0\0", 8);
 }
 
-/* What users hand over by mistake, by its first bytes. */
+/* Other files that users pass by mistake, by their first bytes. */
 static const char *looks_like(const unsigned char *bytes, size_t n) {
   static const struct {
     const char *magic, *what;

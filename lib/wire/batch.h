@@ -37,7 +37,7 @@ struct tw_batch {
  * comes out as a batch of generation 0 without thread that holds just that byte. */
 TB_MUST tb_rc tw_batch_read(const unsigned char *bytes, size_t n, struct tb_diag *diag,
                             struct tw_batch *out, size_t *out_used);
-/* What a batch holds, in a trace of this version. */
+/* The kind of a batch, in a trace of this version. */
 enum tw_batch_kind tw_batch_kind(const struct tw_batch *batch, unsigned version);
 /* Writes a header for len bytes of data, at most TW_BATCH_HEADER_BYTES_MAX; answers how many. */
 size_t tw_batch_write_header(unsigned char *out, const struct tw_batch *batch);

@@ -37,7 +37,7 @@ static inline struct tw_block tw_block_by_words(const unsigned char *bytes, unsi
   return block;
 }
 
-/* What numbers are compared with, made once and used for many blocks. limit: 0 to 128. */
+/* Masks for comparisons, made once and used for many blocks. limit: 0 to 128. */
 #ifdef __SSE2__
 struct tw_limit {
   __m128i below;

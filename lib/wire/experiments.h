@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program's own experiments are, as text: in a file, at registration, and in the trace itself.
+/* A program's own experiments, as text: in a file, at registration, and in the trace itself.
  *
  *   experiment Cache
  *   event Hit key_string bytes_value           # needs a thread, a proc and a goroutine
@@ -12,10 +12,10 @@
  *
  * In a trace every experiment and event also has its number (id=2, id=137), and the text stands in experimental batches
  * of experiment TW_EXPERIMENT_SPECS, after the line TW_EXPERIMENTS_MAGIC, in each generation that has such events: a
- * generation can be read alone. What a batch says again must be the same.
+ * generation can be read alone. A declaration that a batch repeats must be the same.
  *
  * Memory    one object of fixed size; texts are copied into it.
- * Errors    TB_BROKEN, with line and reason in diag. What was read before stays.
+ * Errors    TB_BROKEN, with line and reason in diag. Earlier declarations stay.
  */
 #ifndef TW_EXPERIMENTS_H
 #define TW_EXPERIMENTS_H

@@ -16,7 +16,7 @@ static inline uint64_t rotate_down(uint64_t pattern, unsigned n) {
   return pattern >> n % 64 | pattern << -n % 64;
 }
 
-/* What is carried from one block to the next. */
+/* The state carried from one block to the next. */
 struct walk {
   uint64_t
       middle; /* of each four numbers the second and third, counted from the last block's end */

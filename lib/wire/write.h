@@ -9,7 +9,7 @@
  *   }
  *   ship(room, tw_write_close(&w));
  *
- * What it writes is well formed (lengths, kinds, version, argument counts, order of time). Whether the
+ * The result is well formed (lengths, kinds, version, argument counts, order of time). Whether the
  * events make a trace is the caller's business: statuses, sequences, ids that exist.
  *
  * Memory    writes into the caller's room only: TW_WRITE_ROOM for a batch of the largest size.

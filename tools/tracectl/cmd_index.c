@@ -86,7 +86,7 @@ static int save(const char *path, const struct tk_index *index) {
   return tk_index_save(path, index, &diag) == TB_OK ? TK_DONE : tk_fail("index", "%s", diag.text);
 }
 
-/* What there is, then the fault. */
+/* All rows there are, then the fault. */
 static int give(const char *path, const struct index_options *o, const struct tk_index *index) {
   char why[300];
   int code = TK_DONE;

@@ -20,7 +20,7 @@ typedef Tracecollect__V1__SegmentInfo segment_info;
 
 enum { OPT_SORT = 0x2000, OPT_ARRIVAL };
 
-/* What is kept of a segment. */
+/* A segment's kept fields. */
 struct item {
   uint64_t id, began_ns, arrived_ns, bytes, events;
   char *service; /* and, behind its end, the instance; then the packed message */

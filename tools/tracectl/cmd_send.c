@@ -34,7 +34,7 @@ struct send_options {
   bool json, no_progress, force;
 };
 
-/* What is read before the stream is opened: copied, since a pipe's bytes are lent only until the next read. */
+/* Bytes read before the stream is opened: copied, since a pipe's bytes are lent only until the next read. */
 struct head {
   unsigned char bytes[HEAD_BYTES];
   size_t n;

@@ -103,7 +103,7 @@ static int start_part(struct part *part) {
   return rv == 0 ? TK_DONE : tk_fail("tail", "thread: %s", strerror(rv));
 }
 
-/* What a part's end means for the whole. */
+/* The meaning of a part's end for the whole. */
 static int code_of(struct tailing *t, const struct part *part) {
   if (part->rc != TB_END) return tk_remote_fail("tail", part->rc, &part->diag);
   return t->strict && (t->lines.lost != 0 || t->lines.missing) ? TK_INCOMPLETE : TK_DONE;

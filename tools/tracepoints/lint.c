@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an event's name promises. Its last word shows a reader of traces what it is:
+/* The promise of an event's name. Its last word shows a reader of traces what it is:
  *
  *   Begin, End                                      the two halves of a range
  *   Start, Stop, Create, Destroy, Block, Unblock    of who runs where: the scheduler's, and declared so

@@ -60,7 +60,7 @@ void tk_points_fini(struct tk_points *set);
 TB_MUST tb_rc tk_points_read(struct tk_points *set, const char *path, const char *module,
                              struct tb_diag *diag);
 
-/* What is wrong with the names: twice the same, a range without its other half, words of the scheduler elsewhere. */
+/* The faults of the names: twice the same, a range without its other half, words of the scheduler elsewhere. */
 void tk_points_lint(struct tk_points *set);
 
 void tk_points_fault(struct tk_points *set, const char *file, unsigned line, const char *fmt, ...)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracectl tracepoints` was asked; each of its works is a row in cmd_tracepoints.c and a function of this kind. */
+/* The options of `tracectl tracepoints`; each of its works is a row in cmd_tracepoints.c and a function of this
+ * kind. */
 #ifndef TK_TRACEPOINTS_TRACEPOINTS_H
 #define TK_TRACEPOINTS_TRACEPOINTS_H
 

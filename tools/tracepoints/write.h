@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracectl tracepoints gen` makes of a module's events: MODULE.trace.h, which its sources include,
+/* The files that `tracectl tracepoints gen` makes of a module's events: MODULE.trace.h, which its sources include,
  * MODULE.trace.c, which is compiled into it, and MODULE.trace.spec, of which readers are made.
  *
  * Errors those of stdio stay in the file, for the caller that closes it.

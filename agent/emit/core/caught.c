@@ -116,7 +116,7 @@ static void set_mask(int number, const struct sigaction *was, const ucontext_t *
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* What ends the program, ends it when the handler has returned. */
+/* A signal that ends the program does so when the handler has returned. */
 void ta_caught_pass_on(int number, siginfo_t *info, void *context) {
   struct sigaction was = look(number);
 

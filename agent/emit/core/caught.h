@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A signal that we catch and share with the program.
  *
- * The kernel has one handler for a signal: ours. What is not ours is passed on to what the program wants done, as if
- * it had its handler itself: with the mask and the flags it asked for. What it wants is what it had before us. Where
- * its calls of sigaction() come by us (agent/preload/signals.c), it is also what it asks for later, and the handler
- * stays ours.
+ * The kernel has one handler for a signal: ours. Signals that are not ours are handled as the program wants,
+ * as if it had its handler itself: with the mask and the flags it asked for. The program wants what it had before
+ * us. Where its calls of sigaction() come by us (agent/preload/signals.c), it is also what it asks for later, and
+ * the handler stays ours.
  *
  * Ours stays after its last use: a signal of a timer that is gone may still be on its way, and would end the
  * program.
@@ -33,7 +33,7 @@ TB_MUST tb_rc ta_caught_begin(int number,
                               void (*handler)(int number, siginfo_t *info, void *context));
 /* By the handler, with its arguments. */
 void ta_caught_pass_on(int number, siginfo_t *info, void *context);
-/* What sigaction() would do, of a signal that is caught. act and old may be NULL. */
+/* Does what sigaction() would do, for a signal that is caught. act and old may be NULL. */
 void ta_caught_action(int number, const struct sigaction *act, struct sigaction *old);
 
 #endif

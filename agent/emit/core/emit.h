@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all of agent/emit shares: the turn, the threads, and the section in which a thread writes.
+/* Shared by all of agent/emit: the turn, the threads, and the section in which a thread writes.
  *
  *   struct ta_thread *t = ta_enter();      -- NULL: nothing is to be written
  *   if (t != NULL) {
@@ -66,7 +66,7 @@ struct ta_fill {
   uint8_t size;  /* enum ta_batch_size, of the next one */
 };
 
-/* What a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
+/* The state a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
 enum ta_hold { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
 
 struct ta_thread {
@@ -224,7 +224,7 @@ static inline struct ta_thread *ta_enter_running(void) {
   return ta_enter_running_slowly(t);
 }
 
-/* What `now` says: 2 bits hold, 12 a name, one each whether the goroutine assists and the proc sweeps, the rest a
+/* The meaning of `now`: 2 bits hold, 12 a name, one each whether the goroutine assists and the proc sweeps, the rest a
  * goroutine. */
 struct ta_held {
   uint64_t id;

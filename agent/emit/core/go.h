@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goroutines: each thread is one, each fiber is one, and a thread runs one of them at a time.
  *
- * What a goroutine is doing stands in one word: since which turn, its sequence number in it, its status, and the
+ * A goroutine's activity stands in one word: since which turn, its sequence number in it, its status, and the
  * status it had when the turn found it. Every change is one compare-and-swap, so that of several threads only one
  * makes it, and who is the first in a turn is also who writes the status (requirement E2). A thread that
  * holds an old turn and finds the word in a newer one has come too late and must enter again.

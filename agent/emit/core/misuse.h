@@ -25,7 +25,7 @@ void ta_misuse(struct ta_thread *t, const char *what);
 void ta_misuse_end(struct ta_thread *t, const char *what);
 
 extern atomic_bool ta_misuse_unreported;
-/* What begins here is in no trace. */
+/* An operation that begins here is in no trace. */
 static inline void ta_begins_unreported(void) {
 #if TA_DEBUG
   atomic_store(&ta_misuse_unreported, true);

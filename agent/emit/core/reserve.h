@@ -2,8 +2,8 @@
 /* A table in address space of its own that never moves and grows by whole steps.
  *
  * Addresses for the largest table are reserved once, without memory behind them, so that a pointer into the table stays
- * valid. What has grown is zero until it is written, and costs memory only then. In a forked child all of it is zero again:
- * the kernel does that without copying anything (MADV_WIPEONFORK, Linux 4.14), and the child can see it.
+ * valid. Memory that has grown is zero until it is written, and costs memory only then. In a forked child all of it
+ * is zero again: the kernel does that without copying anything (MADV_WIPEONFORK, Linux 4.14), and the child can see it.
  *
  * Memory    address space of max items; where the process may not have that much, a half, a quarter, and so on.
  * Threads   grow: one at a time. Items: any.

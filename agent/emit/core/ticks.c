@@ -103,7 +103,7 @@ static uint64_t factor_of(const struct ta_moment *from, const struct ta_moment *
   return factor > UINT64_MAX ? 0 : (uint64_t)factor;
 }
 
-/* What the blur of both is of the cycles that should lie between them. */
+/* The ratio of both blurs to the cycles that should lie between them. */
 static uint64_t error_ppb(uint64_t factor, const struct ta_moment *from,
                           const struct ta_moment *to) {
   uint64_t ns = to->mono_ns - from->mono_ns;

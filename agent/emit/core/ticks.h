@@ -73,7 +73,7 @@ struct ta_rate;
 struct ta_moment ta_moment_now(const struct ta_ticks *clock, const struct ta_rate *rate);
 uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *moment);
 
-/* What is known of the counter's rate: since when it is measured, and how far what is in use may be off. */
+/* The knowledge of the counter's rate: since when it is measured, and how far what is in use may be off. */
 struct ta_rate {
   struct ta_moment since;
   uint64_t error_ppb;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread does inside a section, where more than one public call wants it. `from` is where that call returns to:
+/* Steps inside a section that more than one public call needs. `from` is where that call returns to:
  * the stacks of its events begin there. */
 #ifndef TA_EMIT_EVENTS_ACT_H
 #define TA_EMIT_EVENTS_ACT_H
@@ -30,8 +30,8 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
 enum ta_leaving { TA_WAITS, TA_YIELDS };
 enum ta_change ta_act_leave_fiber(struct ta_thread *t, enum ta_leaving how, uint32_t reason,
                                   const void *from);
-/* What t runs ends and its place is free again; t holds no goroutine then. type: GoDestroy or GoSwitchDestroy, with
- * two arguments or none. */
+/* The goroutine that t runs ends and its place is free again; t holds no goroutine then. type: GoDestroy or
+ * GoSwitchDestroy, with two arguments or none. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b);
 
 /* Marks (marks.c). */

@@ -14,7 +14,8 @@
 struct ta_own_row ta_own_rows[UINT8_MAX + 1];
 atomic_uint ta_own_experiments;
 
-/* Under the lock. What is asked for is read beside, numbered, and then added as the text it will be in the trace. */
+/* Under the lock. The spec that is given is read beside, numbered, and then added as the text it will be in the
+ * trace. */
 static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tw_experiments all, asked;
 

@@ -19,7 +19,7 @@
 
 enum { TA_FIRST_VERSION_WITH_EXPERIMENTS = 23 };
 
-/* What an event of a number takes. */
+/* The arguments of the event with a number. */
 struct ta_own_row {
   atomic_bool known;
   bool plain;   /* every argument is the number itself */

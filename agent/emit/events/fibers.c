@@ -115,7 +115,7 @@ static uint8_t woken(const struct ta_thread *t, const struct ta_go *go) {
   return go == t->own ? TA_GO_KEPT_RUNNABLE : TW_GO_RUNNABLE;
 }
 
-/* What runs waits, or has yielded. */
+/* The running goroutine waits, or has yielded. */
 static void leave_go(struct ta_thread *t, enum ta_leaving how, uint32_t reason, const void *from) {
   ta_put_from(t, how == TA_YIELDS ? TW_EV_GO_STOP : TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0,
               from);

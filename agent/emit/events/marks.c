@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program says about itself: regions, tasks, logs, labels, pauses, figures. */
+/* Figures and marks of the program itself: regions, tasks, logs, labels, pauses, figures. */
 #include "agent/emit/events/act.h"
 #include "traceagent.h"
 

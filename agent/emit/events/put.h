@@ -5,7 +5,7 @@
  * written and no further check is made. Time rises strictly within a thread: where the clock has not moved, the
  * next tick is taken.
  *
- * Threads   in a section, on its thread. What finds no batch is dropped and counted; the flusher gives that
+ * Threads   in a section, on its thread. An event without a batch is dropped and counted; the flusher gives that
  *           generation up.
  */
 #ifndef TA_EMIT_EVENTS_PUT_H
@@ -17,12 +17,13 @@
 /* A fresh open batch, the full one posted; false: there is none. */
 bool ta_next_batch(struct ta_thread *t, struct ta_open_batches *open_batches);
 void ta_post_open_batches(struct ta_open_batches *open_batches);
-/* What was written and is not posted is lost; give: its batches are of this session's pool and go back to it. */
+/* Events that were written and are not posted are lost; give: its batches are of this session's pool and go back to
+ * it. */
 void ta_drop_open_batches(struct ta_thread *t, bool give);
 /* The same for an experiment's bytes, with room for so many at least. NULL: there is no batch. */
 struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes);
 void ta_post_bytes(struct ta_thread *t);
-/* What the process's own experiments are, here and now. */
+/* The process's own experiments, here and now. */
 void ta_post_experiments(const struct ta_thread *t);
 /* A text that is used once: written out at once; answers its id. */
 uint64_t ta_put_text(struct ta_thread *t, const char *text);
@@ -73,7 +74,7 @@ static inline __attribute__((always_inline)) void ta_put(struct ta_thread *t, ui
   ta_put_at(t, ta_now(t), type, n, a, b, c, d);
 }
 
-/* What happens at the same moment as the thread's last event, by the same call: the clock is not read again for it. */
+/* Events at the same moment as the thread's last event, by the same call: the clock is not read again for it. */
 static inline __attribute__((always_inline)) void ta_put_then(struct ta_thread *t, uint8_t type,
                                                               unsigned n, uint64_t a, uint64_t b) {
   ta_put_at(t, t->time + 1, type, n, a, b, 0, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is waited for lies apart from the rest, eight places to a line, because a waker looks at all of them. */
+/* The addresses waited for lie apart from the rest, eight to a line, because a waker looks at all of them. */
 #include "agent/emit/events/waiters.h"
 
 #include "agent/emit/events/put.h"

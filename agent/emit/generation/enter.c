@@ -149,7 +149,7 @@ static void end_silently(struct ta_go *go, uint32_t turn) {
   atomic_store(&go->word, ta_doing_word(dead));
 }
 
-/* What it ran is in no trace any more, and what it has written of the lost generation is not read. A fiber that it
+/* Its goroutine is in no trace any more, and its writes of the lost generation are not read. A fiber that it
  * had just left may run on another thread by now. */
 static void forget_generation(struct ta_thread *t, uint32_t turn) {
   bool same_session = t->session == ta_emit.session;

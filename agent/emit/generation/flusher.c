@@ -88,7 +88,7 @@ static uint64_t due_ns(const struct ta_flusher *r) {
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
 
-/* What is let out first has the generation in it that ends now. */
+/* The first data that is let out includes the generation that ends now. */
 static void take_snap(struct ta_flusher *r) {
   const struct ta_outlet *out = &r->generation.out;
   uint64_t last_ms;

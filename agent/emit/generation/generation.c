@@ -63,7 +63,7 @@ void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, st
   write_experiments(k, ta_emit.first_turn);
 }
 
-/* What threads wrote. */
+/* Batches of threads. */
 
 static void ship_batch(struct ta_generation *k, struct ta_batch *batch) {
   ship(k, batch->turn, &batch->write);
@@ -187,7 +187,7 @@ static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
   return true;
 }
 
-/* What no thread wrote. */
+/* Events that no thread wrote. */
 
 void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread) {
   struct tw_batch head = { .gen = ta_generation_of(turn), .thread = thread, .time = k->time };
@@ -213,7 +213,7 @@ static void write_event(struct ta_generation *k, uint32_t turn, uint8_t type,
   must(tw_write_event(&k->write, type, k->write.time, args));
 }
 
-/* What go is in the middle of stands right behind its status. */
+/* The operation that go is in the middle of stands right behind its status. */
 static void write_go(struct ta_generation *k, uint32_t turn, const struct ta_held *go,
                      uint64_t thread, uint8_t status) {
   if (ta_emit.version < 23)
@@ -224,7 +224,7 @@ static void write_go(struct ta_generation *k, uint32_t turn, const struct ta_hel
   if (go->assists) write_event(k, turn, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
 }
 
-/* What t held through all of turn, if it wrote nothing in it; nothing at all: there is nothing to write. */
+/* The state t held through all of turn, if it wrote nothing in it; nothing at all: there is nothing to write. */
 static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
   struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
   uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
@@ -348,8 +348,8 @@ static void write_clocks(struct ta_generation *k, uint32_t turn) {
   ta_generation_close_batch(k, turn);
 }
 
-/* The next turn's clock, in the place of the last one's, which everybody has left. What is known then of the counter's
- * rate holds if the turn does end. */
+/* The next turn's clock, in the place of the last one's, which everybody has left. The rate known then holds
+ * if the turn does end. */
 static struct ta_rate make_clock(const struct ta_generation *k, uint32_t turn,
                                  const struct ta_moment *next) {
   struct ta_rate rate = k->rate;

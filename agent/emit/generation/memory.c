@@ -9,7 +9,7 @@
 #include "agent/emit/events/held.h"
 #include "base/check.h"
 
-/* What a batch of the experiment is, and the units of its ids. Any allocator's objects are aligned to 8 bytes,
+/* The format of the experiment's batches, and the units of its ids. Any allocator's objects are aligned to 8 bytes,
  * stacks to what the processor wants. */
 enum {
   BATCH_TYPES = 0,

@@ -4,12 +4,12 @@
  *
  * An event's id is an address, less where the program itself begins, in units of what such things are aligned to. So
  * the ids of a heap that grows behind the program are small, and those of mappings far above, or of something below,
- * are whole addresses. What a type is, C does not know: here it is a size and, if the caller gave one, a name. Two
+ * are whole addresses. C knows no types: here it is a size and, if the caller gave one, a name. Two
  * that are equal in both are one type of their turn, by the place of the two in a table, which is taken by
  * compare-and-swap.
  *
- * What one thread frees another may have some hundred nanoseconds later, and nothing but time says which was first: the
- * clock is read when the object has been.
+ * Memory that one thread frees may be another's some hundred nanoseconds later, and only time says which came first:
+ * the clock is read when the object has been.
  *
  * Memory    static: 64 KiB a table, one for each parity of the turn, touched by threads that trace objects.
  * Threads   put: any that is in a section. write: the flusher, when no thread is in that turn.

@@ -13,13 +13,13 @@
  * Without a signal chosen it is SIGURG, which ends no program whose default is restored, and which Go's runtime
  * interrupts threads by, too.
  *
- * What the program may notice, with samples on: the signal is taken. Calls that are restarted by SA_RESTART are; a few
- * never are (poll, epoll_wait, nanosleep, see signal(7)), and one of them may return EINTR if the sample falls due
+ * Samples have effects that a program may notice: the signal is taken. Calls that are restarted by SA_RESTART are; a
+ * few never are (poll, epoll_wait, nanosleep, see signal(7)), and one of them may return EINTR if the sample falls due
  * while the thread is on its way into it. A thread that blocks the signal when it first emits has no samples.
  *
  * Memory    one mapping, touched as it is used: 40 bytes a sample, as many as are due in a generation.
  * Threads   arm: the thread itself, not in the handler. disarm: any. The rest: start, stop and the flusher.
- * Errors    a thread without a timer has no samples. What finds no room is counted.
+ * Errors    a thread without a timer has no samples. A sample without room is counted.
  */
 #ifndef TA_EMIT_GENERATION_SAMPLES_H
 #define TA_EMIT_GENERATION_SAMPLES_H

@@ -154,7 +154,7 @@ static void free_session(struct session *s) {
   free(s);
 }
 
-/* What stacks and samples need, if they are wanted. */
+/* Makes ready for stacks and samples, if they are wanted. */
 static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   ta_emit.stack_depth = c->stack_depth;
   ta_emit.unwinds = c->stack_tables != 0;
@@ -476,7 +476,7 @@ static void take_away(struct session *s) {
   close_gate();
 }
 
-/* What is on its way is acked, or the deadline has passed. */
+/* Until the data on its way is acked, or the deadline has passed. */
 static int end_stream(struct session *s, uint64_t until, uint64_t patience_ns) {
   if (s->forward == NULL) return TA_OK;
   int error = s->failed ? TA_E_THREAD : ta_forward_end(s->forward, until, patience_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session of emitting is to be. */
+/* The settings of an emitting session. */
 #ifndef TA_EMIT_GENERATION_SETTINGS_H
 #define TA_EMIT_GENERATION_SETTINGS_H
 

@@ -8,7 +8,7 @@
 
 #include "agent/emit/generation/generation.h"
 
-/* What functions are called is waited for so long at most. */
+/* Function names are waited for at most so long. */
 void ta_tables_write(struct ta_generation *k, uint32_t turn, uint64_t wait_ns);
 
 #endif

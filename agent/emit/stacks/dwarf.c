@@ -12,7 +12,7 @@
 
 #include "agent/host/process.h"
 
-/* What is used of libdw. */
+/* The functions of libdw that are used. */
 #define LIBDW(X)                                                                                   \
   X(dwfl_begin)                                                                                    \
   X(dwfl_end)                                                                                      \
@@ -80,9 +80,9 @@ static bool is_in_memory(Dwfl_Module *m, const struct ta_module *module) {
          memcmp(id, module->build_id, module->build_id_len) == 0;
 }
 
-/* A name as its author wrote it. What compilers append to those of a function's parts and copies is cut off; C++ is
- * spelled out by the program's own runtime: one that has none loaded, as it uses nothing of it, keeps its names as they
- * are. */
+/* A name as its author wrote it. Suffixes that compilers append to names of a function's parts and copies are cut
+ * off; C++ is spelled out by the program's own runtime: one that has none loaded, as it uses nothing of it, keeps
+ * its names as they are. */
 static const char *spell(const char *name, struct ta_found *out) {
   typedef char *demangle_fn(const char *name, char *room, size_t *n, int *status);
   static demangle_fn *demangle;

@@ -140,7 +140,7 @@ struct found {
   unsigned n, max;
 };
 
-/* What comes before `from` is ours. */
+/* Frames before `from` are ours. */
 static _Unwind_Reason_Code next_frame(struct _Unwind_Context *context, void *self) {
   struct found *f = self;
   uint64_t pc = _Unwind_GetIP(context);

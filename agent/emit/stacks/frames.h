@@ -8,7 +8,7 @@
  * once. Where code runs on another stack (a fiber, an alternate signal stack) whose bounds are not known, the caller is
  * all that is known.
  *
- * What a frame holds is where its call returns to. The call itself, which the trace shows, is before it:
+ * A frame holds the address that its call returns to. The call itself, which the trace shows, is before it:
  * agent/emit/generation/tables.c takes one away from every pc, so one that was not called but interrupted has one
  * added.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program has loaded, and what it had: which file an address belongs to.
+/* The modules that the program has loaded, and had: which file an address belongs to.
  *
  * look() asks the loader, which counts what it loads and unloads, and makes a new list when there is one to make. A
  * module that is gone stays in it until another lies where it was, so that an older stack still has its

@@ -98,7 +98,7 @@ static const char *base_name(const char *path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* What it is called as long as it has no name. */
+/* Its name while no other is known. */
 static struct ta_text *by_offset(const struct ta_module *module, uint64_t pc) {
   char text[300];
 
@@ -221,8 +221,8 @@ TA_CODE_AT_FORK void ta_symbols_forked_child(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-/* What the parent has found is as good in the child, if no other thread was in the middle of changing it. What it still
- * wanted to know, the child looks up itself. */
+/* Names that the parent has found are as good in the child, if no other thread was in the middle of changing them. The
+ * child looks up itself the names that the parent still waited for. */
 void ta_symbols_keep_or_forget(void) {
   ta_cond_init(&changed);
   running = to_be_joined = false;

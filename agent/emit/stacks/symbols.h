@@ -8,8 +8,9 @@
  *   ta_symbols_release();
  *
  * A thread of their own looks names up, because a look-up has no time limit; what it finds is kept for as long as
- * the program has the same modules loaded. hold() waits for it until a moment its caller chooses. What is not known by
- * then, and what has no name, is called by its module and where in it that is; in a later generation it has its name.
+ * the program has the same modules loaded. hold() waits for it until a moment its caller chooses. A function
+ * whose name is not known by then, or that has none, is named by its module and the offset in it; in a later
+ * generation it has its name.
  *
  * Memory    one mapping of 1.8 MiB, touched as it is used; when it is full it is emptied. libdw's, while names are
  *           looked up. Threads the flusher's, and one of our own from the first want() until close(). Signals are

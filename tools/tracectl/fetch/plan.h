@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fetch will read: the archive's segments cut to the asked generations, in order, with the holes
+/* The pieces that fetch will read: the archive's segments cut to the asked generations, in order, with the holes
  * between them. Pages of the list go in, pieces come out.
  *
  * Memory    owns copies of what it keeps.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Go's tools can read of a trace that has experiments of its own: batches of unknown experiments are left out, and
- * events of them taken out of their threads' batches. The time since the event before is added to the next one's, so
- * all others stay where they are.
+/* The part of a trace with experiments of its own that Go's tools can read: batches of unknown experiments are left
+ * out, and events of them taken out of their threads' batches. The time since the event before is added to the next
+ * one's, so all others stay where they are.
  *
  *   tk_strip_begin(&s, version);
  *   for each batch of the trace, in order:
@@ -9,7 +9,7 @@
  *
  * A batch that cannot be read stays as it is: it is broken for everybody.
  *
- * Memory    itself: one batch. What comes out is lent until the next call.
+ * Memory    itself: one batch. Its output is lent until the next call.
  */
 #ifndef TK_FETCH_STRIP_H
 #define TK_FETCH_STRIP_H

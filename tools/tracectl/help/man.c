@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manual pages that definition tables can write: commands.def and config.def in roff's man macros.
- * What no table knows stands in docs/man. */
+ * Texts that no table has stand in docs/man. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>

@@ -51,7 +51,7 @@ struct tk_option {
 /* Answers how many the term names: 0 where it is no option. */
 size_t tk_term_options(struct tk_span term, struct tk_option out[TK_OPTIONS_MAX]);
 
-/* What an argument's name says: "10s|1m|all" lists words that may stand there, FILE, DIR and their
+/* The meaning of an argument's name: "10s|1m|all" lists words that may stand there, FILE, DIR and their
  * like are paths, anything else is the user's own. */
 enum tk_arg_kind { TK_ARG_OTHER, TK_ARG_WORDS, TK_ARG_FILE, TK_ARG_DIR };
 enum tk_arg_kind tk_arg_kind(struct tk_span arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What takes how much of a file, by event type: the table of `go tool trace -d=footprint`. */
+/* The share of a file by event type: the table of `go tool trace -d=footprint`. */
 #include <stdio.h>
 
 #include "event/heap.h"

@@ -3,7 +3,7 @@
 #include "tools/tracectl/print/wire_events.h"
 #include "tools/tracectl/term/quote.h"
 
-/* What stands before each number of an event: its name and the first label in one, then " label=". */
+/* The text before each number of an event: its name and the first label in one, then " label=". */
 struct words {
   struct tk_word name;
   struct tk_word before[TW_TIMED_ARGS_MAX + 2];

@@ -46,7 +46,7 @@ struct tk_client_args {
 /* True: it was one of ours and is taken. */
 bool tk_client_option(struct tk_client_args *args, int option, const char *value);
 
-/* What a verb's help ends with. */
+/* The end of a verb's help. */
 #define TK_CLIENT_HELP                                                                             \
   "  --server HOST|HOST:PORT|@FILE  the collector, or its ready file; default: sockets here\n"     \
   "  --certs DIR                    ca.pem, reader.pem and reader.key\n"                           \

@@ -131,7 +131,7 @@ static tb_rc wait_connected(struct tk_link *l, int ms, struct tb_diag *diag) {
   return rc;
 }
 
-/* What does not work at once is looked into, and dialled again with more patience: nng's dialer, too,
+/* A call that does not work at once is looked into, and dialled again with more patience: nng's dialer, too,
  * may stop for ever. */
 static tb_rc connect_to(struct tk_link *l, struct tb_diag *diag) {
   for (int patience = DIAL_MS, waited = 0; waited < CONNECT_MS; patience *= 2) {

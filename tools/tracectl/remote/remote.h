@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verbs that ask a collector share: failing in the same words, and asking in pages. */
+/* Shared by the verbs that ask a collector: failing in the same words, and asking in pages. */
 #ifndef TK_REMOTE_REMOTE_H
 #define TK_REMOTE_REMOTE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --fail-on states: FIGURE OP VALUE, as in "syscall.blocked.p99 > 50ms",
+/* The condition of --fail-on: FIGURE OP VALUE, as in "syscall.blocked.p99 > 50ms",
  * "stw.share_of_wall >= 1%", "syscall.blocked_now > 0".
  *
  * FIGURE is a path of field names in a report (proto/report.proto, what --json shows), "_ns" left

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The system calls of reports as a profile for `go tool pprof`: gzip over proto/pprof.proto.
  *
- * What `go tool trace -pprof=syscall` writes of the same events: one sample for each stack, with the
+ * The profile that `go tool trace -pprof=syscall` writes of the same events: one sample for each stack, with the
  * number of calls that ended ("contentions") and their time in nanoseconds ("delay"). Stacks that a
  * live report did not list are one sample named "(other stacks)". No report gives a profile without
  * samples, which is a valid one.

@@ -124,7 +124,7 @@ static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
 
   for (;;) {
     nng_msg *msg;
-    /* What is there already first; what was written is shown before we wait. */
+    /* The events there already first; what was written is shown before we wait. */
     int rv = nng_recvmsg(s->link->socket, &msg, written ? NNG_FLAG_NONBLOCK : 0);
     if (rv == 0) {
       tb_rc rc = take(s, nng_msg_body(msg), nng_msg_len(msg));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follows a lease, through the collector's restarts too.
  *
- * A lease has every generation whose ordering begins after it was opened. What was there before, or was
- * ordered while there was no lease, is in the archive: so first the lease is opened, then the archive is
+ * A lease has every generation whose ordering begins after it was opened. Events before the lease, or ordered
+ * while there was no lease, are in the archive: so first the lease is opened, then the archive is
  * replayed up to its end, then the lease is read; what comes twice is known by generation and position.
  * A long replay without the lease goes before, lest the window runs over meanwhile. */
 #include <inttypes.h>
@@ -92,7 +92,7 @@ static tb_rc replay(struct follower *f, uint64_t since_wall_ns, uint64_t since_a
 /* With the lease open and everything before it shown, or known to be none of ours. */
 static tb_rc begin(struct follower *f) {
   uint64_t since_ns = f->tail.ask->selector.since_wall_ns;
-  /* What came while the lease was gone: agents may have kept it for long. */
+  /* Events that came while the lease was gone: agents may have kept it for long. */
   uint64_t arrival_ns = since_ns == 0 ? f->heard_wall_ns - behind_ns : 0;
   bool from_archive = since_ns != 0 || f->began;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A topic is the feed's: SERVICE/INSTANCE/KIND/DETAIL, or its beginning, names escaped with %XX. What
- * it says of streams goes for leased events, too. Events come by lease where the feed cannot select
+/* A topic is the feed's: SERVICE/INSTANCE/KIND/DETAIL, or its beginning, names escaped with %XX. Its
+ * selection of streams goes for leased events, too. Events come by lease where the feed cannot select
  * them, or does not carry them; else from the feed, which costs the collector less. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ bool tk_tail_kind(struct tk_tail_ask *ask, const char *kind) {
   return add_kind(ask, kind);
 }
 
-/* What tail shows of events by default: as the feed does. */
+/* The events that tail shows by default: as the feed does. */
 static void add_feed_kinds(struct tk_tail_ask *ask) {
   static const char *const kinds[] = { "stw", "syscall-blocked", "tasks", "logs" };
 
@@ -98,7 +98,7 @@ static tb_rc take_level(const char **pos, char *out, size_t out_bytes, bool *out
   return TB_OK;
 }
 
-/* What a topic's third and fourth level ask for. */
+/* The request of a topic's third and fourth level. */
 static tb_rc take_kind(struct tk_tail_ask *ask, const char *kind, bool whole, const char *detail,
                        struct tb_diag *diag) {
   bool any = ask->reports || ask->generations || ask->alerts || ask->lease;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of `tracectl tail` share.
+/* Shared by the parts of `tracectl tail`.
  *
  *   feed (SUB) ────> tail_feed ──────────────┐
  *   lease (REQ) ──┬> tail_lease ─> tail_event ├─> lines

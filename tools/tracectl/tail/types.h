@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the events of a bundle are: our own table says it, and the bundle itself for a program's own experiments.
+/* The types of a bundle's events: our own table says it, and the bundle itself for a program's own experiments.
  *
  * A bundle may come from any sender: what makes no sense in it is not there.
  *

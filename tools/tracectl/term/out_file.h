@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that appear whole or not at all: written beside their name, renamed together at the end.
- * What is no regular file (a pipe, /dev/null) and "-" are written straight away.
+ * A file that is not regular (a pipe, /dev/null) and "-" are written straight away.
  *
  * ^C removes what is unfinished and ends the program with TK_INTERRUPTED.
  *

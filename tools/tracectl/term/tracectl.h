@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every verb of tracectl shares.
+/* Shared by all verbs of tracectl.
  *
  * A verb is one cmd_<name>.c with one function tk_cmd_<name>(argc, argv), argv[0] being the verb, and
  * one row in commands.def. Data goes to stdout, words to stderr. main() answers --help and -h before

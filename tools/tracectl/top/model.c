@@ -156,7 +156,7 @@ void tk_top_clear_reports(struct tk_top_model *m) {
   }
 }
 
-/* What blocks now comes before what blocked then, and the older call before the younger. */
+/* A call that blocks now comes before one that blocked then, and the older call before the younger. */
 static bool stands_before(const struct tk_top_call *call, uint64_t age_ns, bool old) {
   bool is_old = call->as_of_wall_ns != 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracectl top` knows: the collector's answers of the last seconds, kept to compute rates.
+/* The state of `tracectl top`: the collector's answers of the last seconds, kept to compute rates.
  *
  * Rates are over the last five seconds, since a program hands over a generation about once a second.
  *

@@ -132,7 +132,7 @@ static int call_width(const struct tk_page *page, const struct tk_top_model *m) 
   return (int)(width < most ? width : most);
 }
 
-/* What blocked when the stream's last data came says when that was, and is no warning. */
+/* A call that blocked when the stream's last data came says when that was, and is no warning. */
 static void put_call(struct tk_page *page, const struct tk_top_call *call, int width) {
   char age[TK_FORMAT_BYTES], at[TC_TIME_BYTES], as_of[TC_TIME_BYTES + 10] = "";
   bool old = call->as_of_wall_ns != 0;

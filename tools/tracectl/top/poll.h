@@ -4,7 +4,7 @@
  *
  * Memory    owns the model; what was known stays while the collector is away.
  * Threads   all calls from one thread. `fresh` is called on the poller's own.
- * Errors    start: TB_BROKEN: usage; TB_NOMEM. What goes wrong later is tk_poll_trouble()'s.
+ * Errors    start: TB_BROKEN: usage; TB_NOMEM. Later faults are tk_poll_trouble()'s.
  */
 #ifndef TK_TOP_POLL_H
 #define TK_TOP_POLL_H

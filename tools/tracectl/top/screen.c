@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncurses draws. What it does not do: a crash (assert, sanitizer, bad pointer) must leave a terminal
+/* ncurses draws. Not done here: a crash (assert, sanitizer, bad pointer) must leave a terminal
  * one can type in, so the few sequences for that are written by hand from a signal handler. */
 #include "tools/tracectl/top/screen.h"
 

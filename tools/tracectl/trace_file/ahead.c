@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two places, filled and emptied in turn. What is in one belongs to the thread whose turn it is: `full` says
+/* Two places, filled and emptied in turn. The content of a slot belongs to the thread whose turn it is: `full` says
  * which, and the lock that guards it carries the rest over. */
 #include "tools/tracectl/trace_file/ahead.h"
 

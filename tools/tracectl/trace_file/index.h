@@ -53,7 +53,7 @@ void tk_index_fini(struct tk_index *index);
 bool tk_index_knows_goroutines(const struct tk_index *index);
 uint64_t tk_index_goroutines(const struct tk_index_row *row);
 bool tk_index_has_goroutine(const struct tk_index_row *row, int64_t goroutine);
-/* What is written down if it has all that is asked for, else what a scan finds. False: as the scan. */
+/* A written index if it has all that is needed, else the result of a scan. False: as the scan. */
 bool tk_index_find(const char *verb, const char *path, bool goroutines, struct tk_index *out);
 
 #endif

@@ -23,7 +23,7 @@ int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n);
 /* From now on the reason why next() fails is not spoken, but kept for complain(), which speaks it. */
 void tk_input_hush(struct tk_input *in);
 void tk_input_complain(const struct tk_input *in);
-/* What tk_input_next() gives stays in place and readable until close. */
+/* Bytes of tk_input_next() stay in place and readable until close. */
 bool tk_input_stays(const struct tk_input *in);
 /* Says that the first upto bytes that next() gave are not needed soon: a mapping lets go of them. */
 void tk_input_release(struct tk_input *in, uint64_t upto);
