@@ -19,7 +19,7 @@ static void lists_freep(STACK_OF(X509_CRL) * *lists) {
   tc_revocations_drop(*lists);
 }
 
-/* Looks again at all connections that are open. revoked.h has the new lists by then: they decide on those that come
+/* Looks again at all connections that are open. revocations.h has the new lists by then: they decide on those that come
  * meanwhile. */
 static void recheck(struct tc_pipeline *p) {
   struct tc_order order = { .kind = TC_ORDER_RECHECK };

@@ -165,8 +165,8 @@ TA_API int ta_chrome_close(ta_chrome *chrome);
  *   ... threads begin ...
  *   ta_expect_pause(x, "worker", "hello.traceHello(who=\"JP\")");   -- the thread "worker" stands there
  *   ... look at what it may not change now ...
- *   ta_expect_event(x, "main", "hello.traceHello(who=\"Kirr\")");   -- worker goes on, then main's event comes and goes
- *   on if (ta_expect_end(x) != TA_OK) puts(ta_expect_fault(x));         -- nothing else came
+ *   ta_expect_event(x, "main", "hello.traceHello(who=\"Kirr\")");   -- worker goes on, then main's event comes
+ *   if (ta_expect_end(x) != TA_OK) puts(ta_expect_fault(x));         -- nothing else came
  *   ta_expect_close(x);
  *
  * A thread is known by the name it gave itself here (31 bytes at most), else by pthread_setname_np(). Once a

@@ -61,21 +61,21 @@ void tc__source_publish(struct tc_feed_encoder *source, enum tc_feed_slot slot, 
 TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t first_gen,
                                     uint64_t last_gen, char **out);
 
-/* feed_source_events.c */
+/* feed_events.c */
 uint64_t tc__event_types(unsigned kinds);
 void tc__publish_event(struct tc_feed_encoder *source, const struct to_generation *gen,
                     const struct to_event *ev);
 void tc__span_event(struct tc_feed_encoder *source, const struct to_span *span);
 void tc__flush_events(struct tc_feed_encoder *source);
 
-/* feed_source_stacks.c: lent until the next one. */
+/* feed_stacks.c: lent until the next one. */
 TB_MUST tb_rc tc__pack_stack(struct tc_feed_encoder *source, const struct to_callstack *stack,
                              const struct tb_buf **out);
 TB_MUST tb_rc tc__pack_stack_of(struct tc_feed_encoder *source, const struct to_generation *gen,
                                 uint64_t id, const struct tb_buf **out);
 void tc__forget_stacks(struct tc_feed_encoder *source); /* the analyses are gone */
 
-/* feed_source_alerts.c */
+/* feed_alerts.c */
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_span *span);
 
 #endif

@@ -93,7 +93,7 @@ struct tc_scheduler {
   TAILQ_HEAD(, tc__understood) by_heard; /* the longest silent first */
 };
 
-/* --- understand_stream.c ------------------------------------------------------------------------ */
+/* --- stream.c ------------------------------------------------------------------------ */
 
 /* The stream that `said` is about; made if it is new. */
 TB_MUST tb_rc tc__understood_find(struct tc_scheduler *u, const struct tc_reply *said,
@@ -108,7 +108,7 @@ void tc__understood_analyses_drop(struct tc__understood *s);
 void tc__understood_reader_drop(struct tc__understood *s);
 void tc__understood_report_memory(struct tc__understood *s); /* to the metric */
 
-/* --- understand_steps.c ------------------------------------------------------------------------- */
+/* --- job.c ------------------------------------------------------------------------- */
 
 /* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left;
  * TB_BUDGET: other streams must end a generation first, go on with them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by commit.c, commit_intake.c and commit_group.c. */
+/* Shared by thread.c, requests.c and group.c. */
 #ifndef TC_COMMIT_PRIVATE_H
 #define TC_COMMIT_PRIVATE_H
 
@@ -73,7 +73,7 @@ struct tc_commit {
 void tc__commit_note_at(struct tc_commit *commit, struct tc_log_site *site, enum tc_level level,
                         uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
 
-/* commit_intake.c */
+/* requests.c */
 /* Takes msg. False: it stays the caller's, to be tried again: there is not even memory to refuse it. */
 bool tc__intake(struct tc_commit *commit, struct tc_submit *msg);
 struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind,
@@ -89,7 +89,7 @@ void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
 void tc__pass_barriers(struct tc_commit *commit);
 void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 
-/* commit_group.c */
+/* group.c */
 /* Nothing can be committed now. */
 bool tc__commit_waits(const struct tc_commit *commit);
 /* The reason of the wait, readable by all. True: to be logged. */

@@ -9,7 +9,7 @@
  * subscriber and drops the oldest when it is full; a reader of ours has a queue and loses the newest.
  * A slow subscriber never delays another: each finds the gap in the topic's count.
  *
- * ipc:// sockets get mode 0660; tls+tcp:// takes reader certificates only (nng_engine.h).
+ * ipc:// sockets get mode 0660; tls+tcp:// takes reader certificates only (tls_engine.h).
  *
  * Memory    notes on their way, all together: feed.backlog_bytes. A note that finds no room is dropped and
  *           counted, and the next one of its topic leaves room in the count. A subscriber's queue:
@@ -74,7 +74,7 @@ void tc_feed_miss(struct tc_feed *feed, struct tc_feed_origin *origin, enum tc_f
 /* The longest a note may be; a longer one is dropped. */
 size_t tc_feed_note_bytes_max(const struct tc_feed *feed);
 
-/* --- reading in this process: feed_reader.h --- */
+/* --- reading in this process: reader.h --- */
 
 /* From here on the reader gets what is sent, while it listens. It must outlive tc_feed_stop().
  * TB_BUDGET: too many. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/v1/live: a connection that reads the ring of http_live.h.
+/* /api/v1/live: a connection that reads the ring of live.h.
  *
  * As long as a reader wants overviews, one of all streams is put together once a second on a worker; its
  * cost does not depend on the number of readers. */

@@ -20,7 +20,7 @@
 
 TB_MUST tb_rc tc_metrics_peers(struct tb_buf *out, struct tc_reports *reports);
 
-/* metrics.c: the lines in front of a family. */
+/* metrics_text.c: the lines in front of a family. */
 void tc_metrics_head(struct tb_buf *out, const char *name, const char *type, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our own figures are a walk over metrics.def; those of traced programs: metrics_peers.c. */
+/* Our own figures are a walk over collector.def; those of traced programs: metrics_peers.c. */
 #include "collector/http/metrics_text.h"
 
 #include <inttypes.h>

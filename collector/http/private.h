@@ -93,7 +93,7 @@ struct tc_http {
   unsigned desk_count;
 };
 
-/* http_conn.c */
+/* connection.c */
 void tc__conn_accept(struct tc_http *http, int fd, const char *peer);
 void tc__conn_tick(struct tc__http_conn *c, uint64_t now_ms);
 /* Head and body; after it the answer is out and the next request may be read. */
@@ -103,14 +103,14 @@ void tc__conn_done(struct tc__http_conn *c); /* the answer is out */
 void tc__conn_fail(struct tc__http_conn *c, int status, const char *why);
 void tc__conn_free(struct tc__http_conn *c); /* for its last user */
 
-/* http_answer.c: the head as bytes; answers its length. */
+/* answer.c: the head as bytes; answers its length. */
 size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_request *r, bool keep,
                        char out[1024]);
 
-/* http_routes.c: answers, or makes c busy. */
+/* routes.c: answers, or makes c busy. */
 void tc__http_dispatch(struct tc__http_conn *c);
 
-/* http_job.c */
+/* job.c */
 struct tc__http_job {
   uv_work_t work;
   struct tc_http *http;
@@ -133,18 +133,18 @@ void tc__conn_work(struct tc__http_conn *c, const char *type,
                    void (*run)(struct tc__http_job *job, struct tc_query_session *session));
 void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at work */
 
-/* http_api.c */
+/* api.c */
 void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session);
 
-/* http_file.c */
+/* file.c */
 void tc__http_file_begin(struct tc__http_conn *c);
 void tc__http_file_pump(struct tc__http_conn *c); /* sends on, if there is room */
 void tc__http_file_free(struct tc__http_conn *c);
 
-/* http_events.c */
+/* events.c */
 TB_MUST tb_rc tc__live_open(struct tc_http *http);
 void tc__live_start(struct tc_http *http); /* nothing fails behind it */
 void tc__live_close(struct tc_http *http);
@@ -155,7 +155,7 @@ void tc__live_pump(struct tc__http_conn *c); /* it may have something to be sent
 void tc__live_tick(struct tc_http *http);
 void tc__live_pump_all(struct tc_http *http);
 
-/* http_feed.c */
+/* feed.c */
 TB_MUST tb_rc tc__feed_open(struct tc_http *http);
 void tc__feed_listen(struct tc_http *http); /* after a reader came or went */
 void tc__feed_close(struct tc_http *http);

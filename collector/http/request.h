@@ -39,7 +39,7 @@ struct tc_http_head {
   const char *why;
   size_t bytes; /* of this head so far; 0: the peer has not begun one */
 
-  http_parser parser; /* from here on: http_request.c's */
+  http_parser parser; /* from here on: request.c's */
   size_t bytes_max, url_len, name_len, value_len;
   char *value; /* the field being filled; NULL: one that does not matter */
   bool in_value, has_host, whole;

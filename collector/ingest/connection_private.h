@@ -108,7 +108,7 @@ void tc__hold_end(struct connection *c);
 void tc__hold_tick(struct connection *c,
                    uint64_t now); /* reports a connection that is held half of the time */
 
-/* connections.c */
+/* connection_table.c */
 void tc__wait_for_store(struct connection *c); /* it is offered again when there may be room */
 void tc__waits_no_more(struct connection *c);
 void tc__forget(struct connection *c); /* out of the set, and its memory */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by leases.c (the thread and its queues) and leases_table.c (what becomes of what comes). */
+/* Shared by broker.c (the thread and its queues) and table.c (what becomes of what comes). */
 #ifndef TC_LEASE_PRIVATE_H
 #define TC_LEASE_PRIVATE_H
 

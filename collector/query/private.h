@@ -84,7 +84,7 @@ TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__V
 TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
 
-/* --- archive_lease.c: questions that another part answers --- */
+/* --- lease.c: questions that another part answers --- */
 
 TB_MUST tb_rc tc__lines_open(struct tc_archive *a, struct tb_diag *diag);
 /* After the leases have stopped, before the socket is closed. */

@@ -205,7 +205,7 @@ void tc__take_totals(struct tc_sealer *sealer);
 void tc__flush_live(struct tc_sealer *sealer);
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
 
-/* archiver_records.c: what a durable record does. On failure it may be called again. */
+/* records.c: what a durable record does. On failure it may be called again. */
 struct tc__item {
   unsigned kind;
   uint64_t seq, gen, wall_ns;
@@ -238,7 +238,7 @@ tb_rc tc__seal_borders(struct tc_sealer *sealer, struct tb_diag *diag);
 struct tc__file *tc__file_new(struct tc__stream *stream); /* NULL: no memory */
 void tc__file_free(struct tc__file *file);
 
-/* archiver_recover.c */
+/* replay.c */
 /* The names in a stream's folder reach the disk, its own and its day's too. False: errno. */
 bool tc__sync_names(int dir_fd);
 /* If a segment of the stream begins with this record, which the last run published without saying so, it
@@ -247,16 +247,16 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to);
 
-/* archiver_checkpoint.c */
+/* checkpoint.c */
 tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                              struct tb_diag *diag);
 
-/* archiver_books.c: whenever counters came, and when a record was archived. */
+/* accounting.c: whenever counters came, and when a record was archived. */
 void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
                   const struct tc_counters *counters);
 void tc__cut_accounting(struct tc_sealer *sealer, struct tc__stream *stream);
 
-/* archiver_losses.c */
+/* losses.c */
 void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
 struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
 /* The same loss again, as a crash between reporting and settling brings it? */
@@ -270,7 +270,7 @@ tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item
 /* Those of a meta without a segment, which a segment's meta is about to replace. */
 tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
-/* archiver_reported.c */
+/* recorded.c */
 /* Before the first record comes again. */
 tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 /* Those of the meta that lie behind what is settled. */
@@ -285,10 +285,10 @@ bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *it
 /* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
 tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 
-/* archiver_thread.c: the deadline of a stop is over. */
+/* thread.c: the deadline of a stop is over. */
 bool tc__is_late(const struct tc_sealer *sealer);
 
-/* archiver_publish.c */
+/* publisher.c */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
                                   enum tc_reply_kind kind); /* NULL: no memory */
 void tc__report_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
@@ -301,7 +301,7 @@ tb_rc tc__reserve_settled(struct tc_sealer *sealer);
 tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag);
 void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
 
-/* archiver_expire.c */
+/* expire.c */
 enum { TC__EXPIRE_MAX = 32 };
 struct tc__expiry {
   void *self;
@@ -313,7 +313,7 @@ struct tc__expiry {
 size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[], size_t n,
                   struct tc__expiry *expiry);
 
-/* archiver_meta.c */
+/* meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
 tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
@@ -335,7 +335,7 @@ tb_rc tc__amend(struct tc_sealer *sealer, const char *stream_hex, const char *da
                 uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
                 struct tb_diag *diag);
 
-/* archiver_verdicts.c */
+/* verdicts.c */
 void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
                       struct tc_verdict *verdict);
 void tc__take_late(struct tc_sealer *sealer, struct tc__file *file); /* it is published */
@@ -347,7 +347,7 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
 /* Writes so many at most, the oldest first. */
 tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *diag);
 
-/* archiver_retention.c */
+/* retention.c */
 struct tc__round;
 /* Between two works: goes on with a round, or begins one that is due, for 20 ms. Afterwards sealer->round is not NULL
  * while there is more. */
@@ -355,7 +355,7 @@ void tc__retain(struct tc_sealer *sealer);
 bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
 uint64_t tc__disk_free(const struct tc_sealer *sealer);
 
-/* archiver_quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it
+/* quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it
  * until the monotonic clock says so. */
 void tc__quarantine_begin(struct tc_sealer *sealer);
 void tc__quarantine_go_on(struct tc_sealer *sealer, uint64_t until_ns);

@@ -479,7 +479,7 @@ tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, u
   TB_TRY(tc__seal_border(sealer, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
-    /* By this number the loss is known, if a crash brings these records again (archiver_reported.c). */
+    /* By this number the loss is known, if a crash brings these records again (recorded.c). */
     TB_TRY(tc__quarantine_open(sealer, stream, "its end did not come in time", true,
                                file->segment->now.first_seq, diag));
   } else if (file != NULL) { /* a younger one: only what lies before it is meant */

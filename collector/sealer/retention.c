@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which segments go, and when (archiver_expire.c: how). A round goes on in slices of 20 ms between other work, so that
+/* Which segments go, and when (expire.c: how). A round goes on in slices of 20 ms between other work, so that
  * records never wait long for it, nor it for a time without records. Where segments lie that cannot be taken away, the
  * round goes on behind them. */
 #include <inttypes.h>

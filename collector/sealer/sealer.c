@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and unmaking the sealer, and the streams it knows. The thread is in archiver_thread.c. */
+/* Making and unmaking the sealer, and the streams it knows. The thread is in thread.c. */
 #include "collector/sealer/sealer.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by config.c, config_yaml.c and config_finish.c only. */
+/* Shared by table.c, yaml.c and resolve.c only. */
 #ifndef TC_CONFIG_INTERNAL_H
 #define TC_CONFIG_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table, config.def, is the struct, the parser and the printed default file: a key exists in
+/* One table, table.def, is the struct, the parser and the printed default file: a key exists in
  * all of them or in none. Values come as text from YAML or --set and pass through
  * tc__config_assign(). */
 #include "config/table.h"

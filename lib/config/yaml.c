@@ -10,7 +10,7 @@
 #include "config/table.h"
 #include "config/url_list.h"
 
-enum { KEYS_MAX = 256 }; /* rows config.def may grow to before this says so */
+enum { KEYS_MAX = 256 }; /* rows table.def may grow to before this says so */
 
 struct loader {
   struct tc_config *config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Apart from text_pack.c, so that who packs reports alone needs no generations. */
+/* Apart from text.c, so that who packs reports alone needs no generations. */
 #include "pack/text.h"
 
 tb_rc tp_copy_stack(struct tb_arena *arena, const struct to_generation *gen, uint64_t id,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which certificates a folder holds and which are to be made; how one is made is certs_issue.c. */
+/* Which certificates a folder holds and which are to be made; how one is made is issue.c. */
 #include "tls/authority.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Revocation (revoked.h) in TLS: a context holds what its handshakes ask, and a connection finds it there.
+/* Revocation (revocations.h) in TLS: a context holds what its handshakes ask, and a connection finds it there.
  *
- * Threads   as revoked.h; an SSL's own thread for tc_tls_is_revoked().
+ * Threads   as revocations.h; an SSL's own thread for tc_tls_is_revoked().
  * Errors    TB_NOMEM.
  */
 #ifndef TC_TLS_TLS_REVOCATIONS_H

@@ -9,6 +9,10 @@ from harness import SOURCE, Case
 PAGES = sorted([SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *(SOURCE / "docs").rglob("*.md")])
 GUIDES = [SOURCE / "README.md", *sorted((SOURCE / "docs/guide").glob("*.md"))]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+SOURCES = [path for top in ("agent", "collector", "lib", "proto", "tools") for path in sorted((SOURCE / top).rglob("*.[ch]"))]
+COMMENT = re.compile(r"(?s)/\*.*?\*/|//[^\n]*")
+FILE = re.compile(r"(?<![\w/.<-])((?:[a-z_0-9]+/)*[a-z_0-9]+\.(?:c|h|def|py|sh))\b")
+EXAMPLES = {"a.c", "app.c", "job.h", "more.c", "http_page_files.h"}  # a user's files; made by the build
 # The names that C code of the guides takes for granted, and where its statements stand.
 AROUND = """
 #include <pthread.h>
@@ -59,6 +63,21 @@ class Docs(Case):
                     self.assertIn(option, helps[verb], f"{page.name}: tracectl {verb}{rest}")
                 count += 1
         self.assertGreater(count, 30)
+
+    def test_comments_name_files_that_exist(self):
+        paths = [str(path.relative_to(SOURCE)) for top in ("agent", "cmake", "collector", "deploy", "docs", "examples", "lib", "proto", "tests", "tools")
+                 for path in (SOURCE / top).rglob("*") if path.is_file()]
+        names = {path.rsplit("/", 1)[-1] for path in paths} | EXAMPLES
+        count = 0
+        for source in SOURCES:
+            for comment in COMMENT.findall(source.read_text()):
+                for name in FILE.findall(comment):
+                    if "/" in name and name.split("/")[0] in ("sys", "linux", "openssl", "nng", "criterion", "elfutils"):
+                        continue  # a header of the system
+                    exists = any(("/" + path).endswith("/" + name) for path in paths) if "/" in name else name in names
+                    self.assertTrue(exists, f"{source.relative_to(SOURCE)} names {name}, which is not there")
+                    count += 1
+        self.assertGreater(count, 200)
 
     def test_the_guide_says_when_a_log_serves_and_when_an_experiment(self):
         said = (SOURCE / "docs/guide/go-further.md").read_text().split("## Events of your own")[1].split("\n## ")[0]

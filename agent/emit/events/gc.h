@@ -8,7 +8,7 @@
  * turn's end.
  *
  * A sweep is a proc's, and a mark assist a goroutine's: they are written again with the status of the proc
- * and of the goroutine, wherever that is written (put.c, turn.c).
+ * and of the goroutine, wherever that is written (put.c, generation.c).
  *
  * Threads   any, in a section; the state is under the session's lock.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual pages that definition tables can write: commands.def and config.def in roff's man macros.
+/* The manual pages that definition tables can write: commands.def and table.def in roff's man macros.
  * Texts that no table has stand in docs/man. */
 #include <ctype.h>
 #include <errno.h>

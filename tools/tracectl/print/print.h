@@ -14,7 +14,7 @@
 #include "tools/tracectl/term/out.h"
 #include "tools/tracectl/trace_file/input.h"
 
-/* Facts that print_parsed.c needs of an event's type, and the words it writes most. */
+/* Facts that parsed.c needs of an event's type, and the words it writes most. */
 enum { TK_STATES = 8, TK_REASONS = 32 };
 struct tk_parsed_words {
   bool known;

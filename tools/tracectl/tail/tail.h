@@ -19,7 +19,7 @@
 #include "tools/tracectl/remote/client.h"
 #include "tools/tracectl/term/out.h"
 
-/* --- what is asked for (tail_ask.c) --- */
+/* --- what is asked for (request.c) --- */
 
 enum { TK_TAIL_KINDS_MAX = 64 };
 
@@ -46,7 +46,7 @@ void tk_tail_filter(const struct tk_tail_ask *ask, struct to_filter *out);
 bool tk_tail_wants(const struct tk_tail_ask *ask, const char *service, const char *instance,
                    const unsigned char *stream);
 
-/* --- lines (tail_lines.c) --- */
+/* --- lines (lines.c) --- */
 
 struct tk_lines {
   pthread_mutex_t lock;
@@ -72,7 +72,7 @@ void tk_lines_note(struct tk_lines *lines, bool missing, const char *fmt, ...) T
 void tk_lines_wall(struct tk_lines *lines, uint64_t wall_ns);
 void tk_lines_bold(struct tk_lines *lines, const char *text);
 
-/* --- streams and how far they have been shown (tail_cursor.c) --- */
+/* --- streams and how far they have been shown (cursor.c) --- */
 
 struct tk_cursor {
   struct tk_cursor *next;
@@ -99,7 +99,7 @@ static inline void tk_cursor_done(struct tk_cursor *c, uint64_t gen) {
   c->position = UINT64_MAX;
 }
 
-/* --- events (tail_event.c) --- */
+/* --- events (event.c) --- */
 
 struct tk_tail {
   const struct tk_tail_ask *ask;
@@ -110,7 +110,7 @@ struct tk_tail {
 /* Its events that are new. TB_NOMEM, TB_END. */
 TB_MUST tb_rc tk_tail_bundle(struct tk_tail *tail, const Tracecollect__V1__EventBundle *bundle);
 
-/* --- the archive (tail_replay.c) --- */
+/* --- the archive (replay.c) --- */
 
 /* Shows all that the archive has, traced from since_wall_ns on and come from since_arrival_ns on (0: any), and
  * cursors do not know yet. */

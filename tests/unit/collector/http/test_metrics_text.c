@@ -48,7 +48,7 @@ Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
   expect_line(text, "tracecollect_store_waits{part=\"archive\",reason=\"inodes\"} 0");
 }
 
-/* Every row of metrics.def is there once, with its sentence, and is named as Prometheus asks. */
+/* Every row of collector.def is there once, with its sentence, and is named as Prometheus asks. */
 Test(metrics, every_row_of_the_table_is_shown) {
   struct tc_metrics a = { .connections = 0 };
   struct tc_metrics *loops[] = { &a };
