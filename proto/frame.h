@@ -85,7 +85,7 @@ const char *tp_kind_name(unsigned kind);
 void tp_frame_head(const struct tp_frame *frame, unsigned char out[TP_HEADER_BYTES]);
 void tp_frame_head_summed(const struct tp_frame *frame, unsigned char out[TP_HEADER_BYTES]);
 
-/* Gives a record another number in its header as it goes out; its payload is not asked for. */
+/* Gives a record another number in its header as it goes out; its payload is not read. */
 void tp_frame_renumber(unsigned char head[TP_HEADER_BYTES], uint64_t seq);
 
 /* Takes one frame from the front of bytes. TB_OK: *out and *out_used; TB_AGAIN: at least *out_need

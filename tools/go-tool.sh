@@ -15,7 +15,7 @@ if [ -x "$program" ]; then # before Go 1.25
 fi
 folder=$top/build/go-tools/$("$go" env GOVERSION)
 mkdir -p "$folder"
-exec 9>"$folder/lock" # who comes second waits, and finds it
+exec 9>"$folder/lock" # the second caller waits, and finds it
 flock 9
 if [ ! -x "$folder/$1" ]; then
   "$go" build -o "$folder/$1.part" "cmd/$1" >&2

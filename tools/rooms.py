@@ -3,7 +3,7 @@
 """rooms.py BUILD [--write]: the rooms of the house (cmake/rooms.cmake) against docs/DESIGN.md, and their limits.
 
 BUILD/rooms.txt has what the compiler enforces. The picture and the table between the marks in docs/DESIGN.md are made
-from it; --write makes them anew. Exit 1 where they differ, where rooms include each other in a circle, where a room has
+from it; --write makes them again. Exit 1 where they differ, where rooms include each other in a circle, where a room has
 more than 40 C files, or a file of the product more than 600 lines.
 """
 import pathlib

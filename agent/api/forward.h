@@ -44,7 +44,7 @@ void ta_forward_end_generation(ta_forward *f);                            /* it 
 /* The writer can end a generation soon: for snaps, from any thread. Before the first byte. */
 void ta_forward_cut_by(ta_forward *f, void (*cut)(void));
 bool ta_forward_records(ta_forward *f);
-void ta_forward_take_snap(ta_forward *f); /* one that was asked for goes out from here on */
+void ta_forward_take_snap(ta_forward *f); /* a requested one goes out from here on */
 /* A line for the host's log callback, if it has one. */
 void ta_forward_log(ta_forward *f, int level, const char *text);
 /* error; ta_strerror() says text for it on this thread. */

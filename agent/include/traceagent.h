@@ -84,7 +84,7 @@ struct ta_forward_config {
   const char *spool_dir;
   /* Half for this stream, half for those left there; default 4 * spool_bytes, at least 2 MiB. */
   uint64_t spool_dir_bytes;
-  /* A flight recorder, see below: so much is kept and nothing sent until a snap is asked for. 0: all is sent as it
+  /* A flight recorder, see below: so much is kept and nothing sent until a snap is requested. 0: all is sent as it
    * goes. Environment: TRACEAGENT_RECORD_MS. Not together with spool_dir. */
   uint64_t record_ms;
 };
@@ -96,7 +96,7 @@ struct ta_forward_config {
  * not sent by then stays in memory, whether the collector is there or not.
  *
  * A snap may be requested by: this program (ta_forward_snap, ta_emit_snap), from a signal handler, too; and any
- * reader of the collector (tracectl snap). close() sends nothing that was not asked for: snap first. */
+ * reader of the collector (tracectl snap). close() sends nothing that was not requested: snap first. */
 
 /* Spool on disk. Our thread copies what is in the spool into files as it comes, 100 ms later at most, and deletes what
  * is acked. Nothing goes out before it is there. When this program has died, by whatever, the next stream of the same
@@ -144,7 +144,7 @@ struct ta_forward_status {
   uint64_t old_streams,
       old_streams_sent; /* left there by earlier programs: still to be sent (1 until that is known), sent */
   /* Of a recorder: whole generations that are kept now, with the one being written in bytes; those that were let go
-   * unsent; snaps that were asked for. Kept data is in none of the figures above before it is sent. */
+   * unsent; requested snaps. Kept data is in none of the figures above before it is sent. */
   uint64_t recorded_generations, recorded_bytes, forgotten_generations, snaps;
   /* Why the newest of lost_generations was lost, with the setting to change where there is one; empty if none was.
    * log() hears of losses at LOG_WARNING, every 10 s at most. */

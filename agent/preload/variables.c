@@ -21,7 +21,7 @@ static const struct group groups[] = {
   { "sleeps", 1u << TA_TRACE_SLEEP },
   { "polls", 1u << TA_TRACE_POLL },
   { "calls", 1u << TA_TRACE_CALL },
-  { "heap", 1u << TA_TRACE_HEAP }, /* only if asked for */
+  { "heap", 1u << TA_TRACE_HEAP }, /* only if named */
 };
 enum { USUAL = sizeof groups / sizeof *groups - 1 };
 

@@ -20,7 +20,7 @@ struct tc_command {
   struct tc_activation sockets;
 };
 
-/* -1: go on; else the exit code: what was asked for has been printed, or could not be. */
+/* -1: go on; else the exit code: the requested text has been printed, or could not be. */
 int tc_command_parse(int argc, char **argv, struct tc_command *out);
 void tc_command_fini(struct tc_command *command);
 

@@ -124,7 +124,7 @@ static int on_fields_end(http_parser *parser) {
 
   if (parser->method != HTTP_GET && parser->method != HTTP_HEAD)
     return refuse(h, 405, "only GET and HEAD are served");
-  if (parser->http_major != 1) return refuse(h, 505, "only HTTP/1.0 and HTTP/1.1 are spoken");
+  if (parser->http_major != 1) return refuse(h, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
   if ((parser->flags & F_CONTENTLENGTH) && parser->content_length != 0)
     return refuse(h, 413, "a request has no body here");
   if (!h->has_host && parser->http_minor > 0) return refuse(h, 400, "Host is missing");

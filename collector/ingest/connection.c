@@ -352,7 +352,7 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
   if (c->set->env.recorders != NULL) {
     c->joined = tc_recorders_join(c->set->env.recorders, &c->agent) == TB_OK;
     if (!c->joined)
-      tc_log(TC_ERROR, "agents", "peer=%s: out of memory: it can be asked for no snaps", c->peer);
+      tc_log(TC_ERROR, "agents", "peer=%s: out of memory: snaps cannot be requested from it", c->peer);
   }
   tc_log_about(tc_log_subject_of(c->identity), TC_INFO, "agents",
                "peer=%s identity=%s serial=%s stream=%" PRIu32 ": attached after record %" PRIu64,

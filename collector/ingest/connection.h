@@ -39,7 +39,7 @@ struct tc_connections_env {
   unsigned loop;                        /* its number: replies come back by it */
   struct tc_quotas *quotas;             /* all loops' */
   struct tc_handshake_limiter *limiter; /* where handshakes were let in; NULL: there is none */
-  struct tc_recorders *recorders;       /* where agents are asked for snaps; NULL: nowhere */
+  struct tc_recorders *recorders;       /* where snaps are requested from agents; NULL: nowhere */
 };
 
 TB_MUST tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connections **out);

@@ -27,7 +27,7 @@ struct tc_log_scan_file {
   uint64_t start, bytes;
   uint64_t data;   /* of the bytes: what was ever written, holes behind it left out */
   uint64_t end;    /* lsn behind what counts of it */
-  uint64_t asked;  /* of data: the disk was asked for so much already */
+  uint64_t asked;  /* of data: so much was requested from the disk already */
   uint64_t proven; /* lsn up to which a later group or file says that it was durable */
   uint32_t salt;
   bool readable; /* its snapshot is valid */

@@ -32,7 +32,7 @@ struct to_thread_batches {
 
 struct to_stack {
   const unsigned char *frames;
-  uint64_t id, hash; /* hash: 0 until asked for */
+  uint64_t id, hash; /* hash: 0 until needed */
   uint32_t nframes;
 };
 
@@ -74,10 +74,10 @@ struct to_generation {
   struct tb_map extra_by_hash;
   struct tb_arena extra;
 
-  /* Of stacks that to_stack_at() was asked for: uint16_t in `extra`, where each frame begins. */
+  /* Of stacks that to_stack_at() has read: uint16_t in `extra`, where each frame begins. */
   struct tb_map places_by_stack;
 
-  /* Made when frames are first asked for: by PC, where the frame stands that names it first. */
+  /* Made when frames are first read: by PC, where the frame stands that names it first. */
   struct tb_map frame_by_pc;
   bool frames_known;
   size_t frames_next; /* stack whose frames are not in frame_by_pc yet */

@@ -18,7 +18,7 @@ enum place {
   A2 = offsetof(struct to_event, args[2]),
   A3 = offsetof(struct to_event, args[3]),
 };
-_Static_assert(offsetof(struct to_event, time) == 0, "place 0 is never asked for");
+_Static_assert(offsetof(struct to_event, time) == 0, "place 0 is never read");
 
 #define EVEN_0(place) ((place) | 1) /* fields begin at multiples of 8 */
 

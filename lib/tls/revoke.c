@@ -127,9 +127,9 @@ static tb_rc add_entry(struct tc__draft *d, const ASN1_INTEGER *serial,
   return TB_OK;
 }
 
-static tb_rc write_list(struct tc__draft *d, bool anew, struct tc_certs_revoked *out) {
+static tb_rc write_list(struct tc__draft *d, bool again, struct tc_certs_revoked *out) {
   out->listed = (unsigned)sk_X509_REVOKED_num(X509_CRL_get_REVOKED(d->list));
-  if (out->added == 0 && !anew) return TB_OK;
+  if (out->added == 0 && !again) return TB_OK;
   if (X509_CRL_sort(d->list) != 1 || X509_CRL_sign(d->list, d->ca_key, EVP_sha256()) == 0)
     return tc__draft_fail(d, "crl.pem");
   return tc__draft_write(d, "crl.pem", TC__PEM_LIST);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader runs for one slice whenever none is left; a generation is held (TO_READER_HOLD) until the
- * last of its events has been asked for. */
+ * last of its events has been read. */
 #include "trace/pull.h"
 
 #include <string.h>

@@ -81,7 +81,7 @@ static void write_frames(struct ta_generation *k, uint32_t turn, uint64_t id, co
   write_stack(k, turn, id, frames, i);
 }
 
-/* Names. One may be that of a function, which is known by its address alone until it is asked for. */
+/* Names. One may be that of a function, which is known by its address alone until it is needed. */
 
 static bool in_use(uint32_t name, uint32_t turn) {
   /* A stack's frame names its string. */

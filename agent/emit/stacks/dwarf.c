@@ -59,7 +59,7 @@ bool ta_dwarf_load(void) {
   return loaded = true;
 }
 
-/* Modules are made known one by one, as they are asked for. */
+/* Modules are made known one by one, as they are needed. */
 static Dwfl_Module *report(Dwfl *dwfl, const struct ta_module *module) {
   int fd = open(module->path, O_RDONLY | O_CLOEXEC);
 

@@ -2,7 +2,7 @@
 /* The names of addresses, out of symbol tables and debug information: function, file and line.
  *
  * elfutils' libdw does the work: it knows separate debug files, by build id and by link, and compressed sections. It is
- * loaded when the first name is asked for, so that a program that wants no stacks does not carry it, and one on a machine
+ * loaded when the first name is needed, so that a program that wants no stacks does not carry it, and one on a machine
  * without it still has its stacks, as module and offset (docs/decisions/007-stacks-and-samples.md).
  *
  *   struct ta_dwarf d = { 0 };

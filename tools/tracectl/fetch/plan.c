@@ -114,7 +114,7 @@ static tb_rc check_generation(const segment_info *s, const generation_meta *g, u
                  s->id);
 }
 
-/* A file of several generations gives those that are asked for, in more than one piece where the program's clock was
+/* A file of several generations gives the requested ones, in more than one piece where the program's clock was
  * set back meanwhile. */
 static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
                               const struct tk_piece *whole, struct tb_diag *diag) {

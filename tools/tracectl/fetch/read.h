@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings one piece of a segment here, chunk by chunk, checked twice: each chunk by its CRC32C (and
- * asked for again if it does not fit), a whole segment by its SHA-256.
+ * requested again if it does not fit), a whole segment by its SHA-256.
  *
  * Errors    the client's; TB_CORRUPT: the archive's bytes do not match their checksum. TB_IO: file.
  */

@@ -22,11 +22,11 @@ struct tk_endpoint {
   char shown[TK_URL_BYTES]; /* for people */
   struct tb_hostport at;    /* of tcp URLs */
   bool tls, ipc;
-  bool of_archive; /* the feed was asked for, and --server names the archive: find_feed.h */
+  bool of_archive; /* the feed is wanted, and --server names the archive: find_feed.h */
   char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX], crl[PATH_MAX]; /* "" : not named */
 };
 
-/* A URL and HOST:PORT name the archive, whichever is asked for. */
+/* A URL and HOST:PORT name the archive, whichever is wanted. */
 TB_MUST tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
                                struct tb_diag *diag, struct tk_endpoint *out);
 /* Another address, the certificates stay. */

@@ -29,7 +29,7 @@ struct stream {
   struct tb_diag diag;
   struct to_durations durations;
   struct tp_bundle bundle;
-  uint64_t before;   /* generations up to here are not asked for */
+  uint64_t before;   /* generations up to here are not wanted */
   uint64_t gen;      /* last ordered; 0: none */
   uint64_t position; /* of the next event in it */
   tb_rc rc;          /* of showing what was found */

@@ -19,7 +19,7 @@
 #include "tools/tracectl/remote/client.h"
 #include "tools/tracectl/term/out.h"
 
-/* --- what is asked for (request.c) --- */
+/* --- the request (request.c) --- */
 
 enum { TK_TAIL_KINDS_MAX = 64 };
 
@@ -33,7 +33,7 @@ struct tk_tail_ask {
   size_t n_kinds;
   uint64_t goroutine, duration_ns;
   bool feed, lease;                  /* what is needed */
-  bool reports, generations, alerts; /* what the feed is asked for */
+  bool reports, generations, alerts; /* wanted from the feed */
   bool events;                       /* the feed's, not the lease's */
   bool json;
 };

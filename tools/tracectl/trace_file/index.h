@@ -7,7 +7,7 @@
  *
  * Memory    tk_index_fini() frees the rows.
  * Time      wall clock, 0 where it is not known: before Go 1.25 only a collector's meta knows it.
- * Errors    scan: false, spoken on stderr, where the file cannot be read. A trace that is no batches from
+ * Errors    scan: false, reported on stderr, where the file cannot be read. A trace that is no batches from
  *           some offset on has fault set, and the rows before it.
  */
 #ifndef TK_TRACE_FILE_INDEX_H

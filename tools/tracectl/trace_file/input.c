@@ -20,7 +20,7 @@ static const unsigned char zstd_magic[MAGIC_BYTES] = { 0x28, 0xb5, 0x2f, 0xfd };
 struct tk_input {
   const char *verb, *path;
   bool hushed;
-  char reason[100]; /* not spoken yet */
+  char reason[100]; /* not reported yet */
   int fd;
   uint64_t size, position;
   /* mapped */

@@ -4,7 +4,7 @@
  *
  * Threads   tk_input_next() may be called by another thread than stays(), release(), offset() and size(), at the
  *           same time; all else from one thread at a time.
- * Errors    spoken on stderr as "tracectl VERB: PATH: reason"; the call answers false or -1.
+ * Errors    reported on stderr as "tracectl VERB: PATH: reason"; the call answers false or -1.
  */
 #ifndef TK_TRACE_FILE_INPUT_H
 #define TK_TRACE_FILE_INPUT_H
@@ -20,7 +20,7 @@ void tk_input_close(struct tk_input *in);
 
 /* 1: the next bytes, lent until the next call (until close if tk_input_stays()); 0: end; -1: failed. */
 int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n);
-/* From now on the reason why next() fails is not spoken, but kept for complain(), which speaks it. */
+/* From now on the reason why next() fails is not reported, but kept for complain(), which reports it. */
 void tk_input_hush(struct tk_input *in);
 void tk_input_complain(const struct tk_input *in);
 /* Bytes of tk_input_next() stay in place and readable until close. */
