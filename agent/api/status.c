@@ -7,6 +7,7 @@
 
 #include "agent/host/faults.h"
 #include "agent/host/keep.h"
+#include "base/hex.h"
 #include "proto/loss.h"
 
 static enum ta_state public_state(const struct ta_forward *f,
@@ -60,8 +61,7 @@ int ta_forward_status(ta_forward *f, struct ta_forward_status *out) {
   status.recorded_bytes = recorded.bytes;
   status.forgotten_generations = recorded.forgotten_generations;
   status.snaps = recorded.snaps;
-  for (size_t i = 0; i < sizeof client.stream; i++)
-    snprintf(status.stream + 2 * i, 3, "%02x", client.stream[i]);
+  tb_hex(client.stream, sizeof client.stream, status.stream);
   if (counters.lost_generations > 0)
     snprintf(status.last_loss, sizeof status.last_loss, "%s", tp_loss_text(counters.last_loss));
   memcpy(status.last_error, client.last_error, sizeof status.last_error);

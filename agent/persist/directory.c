@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/hex.h"
 
 #define MAGIC UINT64_C(0x316c6f6f70736174) /* "taspool1" */
 
@@ -125,7 +126,7 @@ tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
                         struct tb_diag *diag) {
   char fresh[TA_SPOOL_DIR_NAME + 1];
 
-  for (int i = 0; i < 16; i++) snprintf(s->name + 2 * i, 3, "%02x", stream[i]);
+  tb_hex(stream, 16, s->name);
   snprintf(fresh, sizeof fresh, ".%s", s->name);
   if (mkdirat(s->root, fresh, 0700) != 0 && errno != EEXIST) return failed(diag, "making", fresh);
   s->serial = 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "collector/analysis/feed_private.h"
 #include "pack/report.h"
 #include "proto/frame.pb-c.h"
@@ -268,8 +269,7 @@ tb_rc tc_feed_encoder_new(const struct tc_feed_encoder_env *env, const struct tc
   memcpy(source->origin.stream, said->stream_id, sizeof source->origin.stream);
   memcpy(source->origin.service, said->service, sizeof source->origin.service);
   memcpy(source->origin.instance, said->instance, sizeof source->origin.instance);
-  for (size_t i = 0; i < sizeof said->stream_id; i++)
-    snprintf(source->hex + 2 * i, 3, "%02x", said->stream_id[i]);
+  tb_hex(said->stream_id, sizeof said->stream_id, source->hex);
   tb_mem_init(&source->mem, tb_mem_libc, NULL, MEMORY_MAX);
   tb_arena_init(&source->arena, &source->mem, CHUNK_BYTES);
   tc__forget_stacks(source);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/map.h"
 #include "collector/store/store.h"
 
@@ -163,10 +164,10 @@ void tc_pauses_history_write(struct tc_pauses_history *h, uint64_t now_wall_ns,
   tb_buf_printf(out, "{\"since\":%" PRIu32 ",\"until\":%" PRIu32 ",\"streams\":[", h->since, now);
   for (size_t i = 0; i < h->streams_used; i++) {
     const struct stream *s = &h->streams[i];
+    char hex[2 * sizeof s->id + 1];
 
-    tb_buf_text(out, i > 0 ? ",{\"stream\":\"" : "{\"stream\":\"");
-    for (size_t k = 0; k < sizeof s->id; k++) tb_buf_printf(out, "%02x", s->id[k]);
-    tb_buf_printf(out, "\",\"service\":\"%s\",\"instance\":\"%s\"}", s->service, s->instance);
+    tb_buf_printf(out, "%s{\"stream\":\"%s\",\"service\":\"%s\",\"instance\":\"%s\"}",
+                  i > 0 ? "," : "", tb_hex(s->id, sizeof s->id, hex), s->service, s->instance);
   }
   tb_buf_text(out, "],\"causes\":[");
   for (size_t i = 0; i < h->n_causes; i++)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "archive/state_dir.h"
+#include "base/hex.h"
 #include "collector/http/private.h"
 #include "collector/http/query.h"
 
@@ -86,11 +87,8 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
 }
 
 static void write_tag(struct tc__http_answer *a, const unsigned char sha256[32]) {
-  char *to = a->tag;
-
-  *to++ = '"';
-  for (unsigned i = 0; i < 32; i++) to += sprintf(to, "%02x", sha256[i]);
-  strcpy(to, "\"");
+  a->tag[0] = '"';
+  strcat(tb_hex(sha256, 32, a->tag + 1), "\"");
 }
 
 /* The part of the file that the request's fields name: 200, 206, 304 or 416. */

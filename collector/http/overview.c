@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "config/times.h"
 #include "proto/json.h"
 #include "proto/report_view.pb-c.h"
@@ -123,9 +124,10 @@ static void write_stops(struct tb_buf *out, const Tracecollect__V1__StwView *stw
 
 static void write_stream(struct tb_buf *out, const stream_status *s, const stream_report *calls,
                          const stream_report *stops) {
-  tb_buf_text(out, "{\"stream\":\"");
-  for (size_t i = 0; i < s->stream.len; i++) tb_buf_printf(out, "%02x", s->stream.data[i]);
-  tb_buf_byte(out, '"');
+  char hex[2 * TC_STREAM_BYTES + 1] = "";
+
+  if (s->stream.len == TC_STREAM_BYTES) tb_hex(s->stream.data, TC_STREAM_BYTES, hex);
+  tb_buf_printf(out, "{\"stream\":\"%s\"", hex);
   write_text(out, "service", s->service);
   write_text(out, "instance", s->instance);
   write_text(out, "state", s->state);

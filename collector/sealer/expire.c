@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "collector/sealer/private.h"
 
 struct folder {
@@ -65,7 +66,7 @@ static void find_folder(struct batch *batch, struct item *item) {
 
   /* "archive/YYYY-MM-DD/...": the row was made from a meta of ours. */
   memcpy(now.day, item->row->path + strlen("archive/"), TC_DAY_BYTES - 1);
-  tc_hex(item->row->stream, sizeof item->row->stream, now.hex);
+  tb_hex(item->row->stream, sizeof item->row->stream, now.hex);
   item->folder = last;
   if (batch->nfolders > 0 && strcmp(last[-1].day, now.day) == 0 &&
       strcmp(last[-1].hex, now.hex) == 0) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "base/hex.h"
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 
@@ -351,7 +352,7 @@ static tb_rc offer(struct pending *pending, const struct tc_segment_row *row) {
   memcpy(day, row->path + sizeof "archive/" - 1, TC_DAY_BYTES - 1);
   day[TC_DAY_BYTES - 1] = '\0';
   if (!tc_day_valid(day)) return TB_OK;
-  tc_hex(row->stream, sizeof row->stream, hex);
+  tb_hex(row->stream, sizeof row->stream, hex);
   tb_rc rc = read_meta(pending->sealer, day, hex, row->first_gen, pending->diag, &meta);
   if (rc != TB_OK || meta == NULL || meta->n_generations == 0) {
     tc_meta_free(meta);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "collector/sealer/private.h"
 
 enum { LIVE_ROWS_AT_ONCE = 1000 };
@@ -255,7 +256,7 @@ tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intr
   stream->ref = intro->ref;
   stream->home = intro->home;
   memcpy(stream->id, intro->id, sizeof stream->id);
-  tc_hex(intro->id, sizeof intro->id, stream->hex);
+  tb_hex(intro->id, sizeof intro->id, stream->hex);
   memcpy(stream->identity, intro->identity, sizeof stream->identity);
   memcpy(stream->service, intro->service, sizeof stream->service);
   memcpy(stream->instance, intro->instance, sizeof stream->instance);

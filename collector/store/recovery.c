@@ -12,6 +12,7 @@
 
 #include "archive/walk.h"
 #include "base/grow.h"
+#include "base/hex.h"
 #include "collector/wal/scanner.h"
 #include "proto/allocator.h"
 #include "proto/frame.h"
@@ -382,7 +383,7 @@ static bool is_worth_keeping(const struct recovery *recovery, const char *name) 
        stream = LIST_NEXT(stream, all)) {
     const struct known *known = known_of(recovery, stream->ref);
     if (known == NULL || !known->lost_checkpoint) continue;
-    tc_hex(stream->intro.id, TC_STREAM_BYTES, hex);
+    tb_hex(stream->intro.id, TC_STREAM_BYTES, hex);
     if (strncmp(name, hex, sizeof hex - 1) == 0) return true;
   }
   return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/store/store.h"
+#include "base/hex.h"
 #include "collector/base/logger.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static tb_rc make_run_id(struct tc_store *store, struct tb_diag *diag) {
 
   if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
     return tb_fail(diag, TB_IO, "getrandom: %s", strerror(errno));
-  tc_hex(id, sizeof id, store->run);
+  tb_hex(id, sizeof id, store->run);
   return TB_OK;
 }
 

@@ -19,6 +19,7 @@
 #include "archive/walk.h"
 #include "base/crc32c.h"
 #include "base/grow.h"
+#include "base/hex.h"
 
 enum { READ_BYTES = 1 << 20, YOUNG_SECONDS = 5 };
 
@@ -58,7 +59,7 @@ static void TB_PRINTF(2, 3) problem(struct verify *verify, const char *fmt, ...)
 static void path_of(const struct segment *segment, const char *ending, char out[192]) {
   char hex[TC_STREAM_HEX_BYTES];
 
-  tc_hex(segment->stream, sizeof segment->stream, hex);
+  tb_hex(segment->stream, sizeof segment->stream, hex);
   snprintf(out, 192, "archive/%s/%s/%016" PRIx64 "%s", segment->day, hex, segment->first_gen,
            ending);
 }
@@ -208,7 +209,7 @@ static void check_place(struct verify *verify, const struct tc_archive_file *fil
                         const tc_meta *meta) {
   char hex[TC_STREAM_HEX_BYTES], name[32];
 
-  tc_hex(meta->stream.data, 16, hex);
+  tb_hex(meta->stream.data, 16, hex);
   tc_meta_name(meta->generations[0]->gen, name);
   if (strcmp(file->day, meta->day) != 0 || strcmp(file->stream_hex, hex) != 0 ||
       strcmp(file->name, name) != 0)

@@ -8,6 +8,7 @@
 
 #include "archive/state_dir.h"
 #include "base/grow.h"
+#include "base/hex.h"
 #include "proto/frame.pb-c.h"
 
 /* A stream as its metas have it. */
@@ -159,7 +160,7 @@ static void report(const struct page *page, bool live,
                 { "in the agent", b->spooled } };
   char text[600], hex[TC_STREAM_HEX_BYTES];
 
-  tc_hex(page->stream, 16, hex);
+  tb_hex(page->stream, 16, hex);
   int n =
       snprintf(text, sizeof text, "stream %s: produced %" PRIu64 " batches of %" PRIu64 " bytes",
                hex, b->produced.batches, b->produced.bytes);

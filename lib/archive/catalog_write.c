@@ -7,6 +7,7 @@
 #include "archive/catalog_private.h"
 #include "archive/generation_time.h"
 #include "archive/state_dir.h"
+#include "base/hex.h"
 
 static tb_rc run_fixed(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
                        struct tb_diag *diag) {
@@ -64,7 +65,7 @@ static struct sums sum_up(const tc_meta *meta) {
 static void bind_path(sqlite3_stmt *stmt, int at, const tc_meta *meta, uint64_t first_gen) {
   char stream[TC_STREAM_HEX_BYTES], path[192];
 
-  tc_hex(meta->stream.data, 16, stream);
+  tb_hex(meta->stream.data, 16, stream);
   snprintf(path, sizeof path, "archive/%.10s/%s/%016" PRIx64 ".trace", meta->day, stream,
            first_gen);
   sqlite3_bind_text(stmt, at, path, -1, SQLITE_TRANSIENT);

@@ -183,16 +183,6 @@ tb_rc tc_read_rc(int why) {
   return why == EIO ? TB_UNREADABLE : tc_errno_rc(why);
 }
 
-void tc_hex(const unsigned char *bytes, size_t n, char *out) {
-  static const char digits[] = "0123456789abcdef";
-
-  for (size_t i = 0; i < n; i++) {
-    *out++ = digits[bytes[i] >> 4];
-    *out++ = digits[bytes[i] & 15];
-  }
-  *out = '\0';
-}
-
 void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]) {
   time_t seconds = (time_t)(wall_ns / 1000000000);
   struct tm tm;

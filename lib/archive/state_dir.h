@@ -35,8 +35,7 @@ void tc_statedir_close(struct tc_statedir *dirs); /* accepts one whose open fail
 /* archive/<day>/<stream>; made if make, its name not synced. -1: errno. */
 int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, bool make);
 
-void tc_hex(const unsigned char *bytes, size_t n, char *out); /* writes 2 n digits and NUL */
-void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]);        /* UTC */
+void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]); /* UTC */
 bool tc_day_valid(const char *text);
 
 /* The meaning of a failed call: TB_NOSPACE, TB_QUOTA, TB_NOMEM, TB_NOFILES, TB_BUSY; else TB_IO. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "config/times.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
@@ -50,9 +51,11 @@ static void add_row(struct tk_table *table, const agent_snap *a) {
 }
 
 static void print_fetch(const agent_snap *a) {
-  fputs("tracectl fetch --stream ", stdout);
-  for (size_t i = 0; i < a->stream.len; i++) printf("%02x", a->stream.data[i]);
-  printf(" --gen %" PRIu64 "..%" PRIu64 " -o FILE\n", a->first_gen, a->last_gen);
+  char hex[2 * 16 + 1] = "";
+
+  if (a->stream.len == 16) tb_hex(a->stream.data, 16, hex);
+  printf("tracectl fetch --stream %s --gen %" PRIu64 "..%" PRIu64 " -o FILE\n", hex, a->first_gen,
+         a->last_gen);
 }
 
 static void print_text(const snap_reply *reply) {

@@ -2,6 +2,7 @@
 #include "tools/tracectl/fetch/plan.h"
 #include "archive/generation_time.h"
 #include "base/grow.h"
+#include "base/hex.h"
 #include "proto/frame.pb-c.h"
 #include "proto/loss.h"
 
@@ -62,8 +63,7 @@ static tb_rc add_stream(struct tk_plan *p, const Tracecollect__V1__StreamStatus 
                         struct tb_diag *diag) {
   char hex[2 * 16 + 1] = "", *text;
 
-  for (size_t i = 0; i < s->stream.len && i < 16; i++)
-    snprintf(hex + 2 * i, 3, "%02x", s->stream.data[i]);
+  if (s->stream.len == 16) tb_hex(s->stream.data, 16, hex);
   TB_TRY(with_text(TB_GROW(p->streams, p->streams_room, p->n_streams), diag));
   if (asprintf(&text, "--service %s --instance %s --stream %s  (%s, %" PRIu64 " generations)",
                s->service, s->instance, hex, s->state, s->generations) < 0)
