@@ -46,7 +46,7 @@ tb_rc tc_ledger_live(struct tc_ledger *ledger, const unsigned char stream[16],
                      const struct tc_stream_cut *cut) {
   TB_TRY(TB_GROW(ledger->lives, ledger->lives_cap, ledger->nlives));
   struct tc_ledger_live *live = &ledger->lives[ledger->nlives++];
-  live->cut = *cut;
+  *live = (struct tc_ledger_live){ .cut = *cut };
   memcpy(live->stream, stream, sizeof live->stream);
   return TB_OK;
 }
