@@ -417,7 +417,6 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
   }
 }
 
-/* The writer's own batches: a failed check ends the stream, as in ta_forward_write(). */
 static bool takes_batches(struct ta_forward *f) {
   return usable(f) == TA_OK && !atomic_load(&f->spool.over);
 }

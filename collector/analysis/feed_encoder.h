@@ -42,8 +42,8 @@ void tc_feed_encoder_begin(struct tc_feed_encoder *source, const struct tc_reply
 void tc_feed_encoder_version(struct tc_feed_encoder *source, unsigned go_version);
 /* After each slice of events that the analyses, and so their watch, have seen. */
 void tc_feed_encoder_slice(struct tc_feed_encoder *source);
-/* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave, and who has
- * come to listen is heard. */
+/* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave, and
+ * it looks whether there is a subscriber. */
 void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 /* Alerts for calls that are open too long. */
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);

@@ -222,8 +222,8 @@ static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
   snprintf(commit->failed_text, sizeof commit->failed_text, "%s", diag->text);
 }
 
-/* Each loop, and through it who has to end the program: a connection for whose answer there is no memory gets it in
- * a later turn. */
+/* Every loop learns that the store has failed, and ends the program. A loop for whose reply there is no memory gets it
+ * in a later turn. */
 void tc__report_failed(struct tc_commit *commit) {
   while (commit->failed_unreported > 0) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_unreported - 1);

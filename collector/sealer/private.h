@@ -84,7 +84,7 @@ struct tc__stream {
   struct tc__losses losses;   /* reported, not yet in a file */
   struct tc__losses reported; /* in a meta since the last run, and the log does not know it */
   bool reported_known;
-  uint64_t reported_batches; /* so many of those that come of abandoned_gen are in `reported` */
+  uint64_t reported_batches; /* of abandoned_gen: that `reported` has already */
   uint64_t reported_end_seq; /* and all that come before this record */
   uint64_t last_gen;         /* of the run that is written */
   bool run_broken;           /* a hole lies before the next generation */

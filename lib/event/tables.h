@@ -100,28 +100,6 @@ static inline to_ns to__ticks_ns(double ns_per_tick, uint64_t ticks) {
   return ns < 9223372036854775808.0 && ns >= -9223372036854775808.0 ? (to_ns)ns : INT64_MIN;
 }
 
-/* The state that a wire status stands for; UNDETERMINED for a number that the format does not know. Inline: a
- * call would push the orderer's step out of its registers. */
-static inline uint8_t to__go_state_of(uint64_t status) { /* enum tw_go_status to enum to_go_state */
-  static const uint8_t states[TW_GO_STATUSES] = {
-    [TW_GO_RUNNABLE] = TO_GO_RUNNABLE,
-    [TW_GO_RUNNING] = TO_GO_RUNNING,
-    [TW_GO_SYSCALL] = TO_GO_SYSCALL,
-    [TW_GO_WAITING] = TO_GO_WAITING,
-  };
-  return status < TW_GO_STATUSES ? states[status] : TO_GO_UNDETERMINED;
-}
-
-static inline uint8_t to__proc_state_of(uint64_t status) {
-  static const uint8_t states[TW_PROC_STATUSES] = {
-    [TW_PROC_RUNNING] = TO_PROC_RUNNING,
-    [TW_PROC_IDLE] = TO_PROC_IDLE,
-    [TW_PROC_SYSCALL] = TO_PROC_RUNNING,
-    [TW_PROC_SYSCALL_ABANDONED] = TO_PROC_IDLE,
-  };
-  return status < TW_PROC_STATUSES ? states[status] : TO_PROC_UNDETERMINED;
-}
-
 /* The id under which to_generation_extra_string() gives this text; 0 for the empty one. */
 TB_MUST tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_t *out_id);
 

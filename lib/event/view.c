@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "event/tables.h"
+#include "event/status.h"
 #include "wire/experiments.h"
 
 /* Where an id, a string or a stack stands: the offset of an 8-byte field of struct to_event. The time comes

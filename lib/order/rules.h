@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "event/status.h"
 #include "order/state.h"
 
 enum to_must { ANY, HAS, NOT };

@@ -248,7 +248,7 @@ static void start_well(struct life *life) {
   if (!sim_agents_start(&life->agents, &diag)) sim_violation("it does not start: %s", diag.text);
 }
 
-/* Nothing goes wrong any more: all that was begun is told, acked and archived. A store may say only now that it has
+/* Nothing goes wrong any more: all that was begun is reported, acked and archived. A store may say only now that it has
  * failed before; one that starts from here on does not fail. */
 static void end(struct life *life) {
   life->world.boundary = NULL;

@@ -108,7 +108,7 @@ struct ta_thread {
 
 enum ta_thread_state { TA_THREAD_FREE, TA_THREAD_LIVE, TA_THREAD_DEAD };
 
-enum ta_dozes {
+enum ta_flusher_sleep {
   TA_AWAKE,
   TA_RESTS,
   TA_SLEEPS,

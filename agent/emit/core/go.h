@@ -3,7 +3,7 @@
  *
  * A goroutine's activity stands in one word: since which turn, its sequence number in it, its status, and the
  * status it had when the turn found it. Every change is one compare-and-swap, so that of several threads only one
- * makes it, and who is the first in a turn is also who writes the status (requirement E2). A thread that
+ * makes it, and the first one in a turn writes the status, too (requirement E2). A thread that
  * holds an old turn and finds the word in a newer one has come too late and must enter again.
  *
  * The flusher writes the status of goroutines that had no event in a turn. It finds what they did in the word; if

@@ -249,7 +249,7 @@ Test(forward_disk, mistakes_are_named) {
   end(&h);
 }
 
-/* Whoever was compiled with an older header has no such field, whatever lies behind its struct; who leaves the size
+/* A host compiled with an older header has no such field, whatever lies behind its struct; a host that leaves the size
  * out has all of 0.1.0. */
 Test(forward_disk, an_older_host_has_no_spool_on_disk) {
   struct host h = begin();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E2: a thread that was told by who makes it goes on as what was told, however long it takes to come; and one that
- * nobody told, or that comes into another session, is there all the same. */
+/* E2: a thread goes on as the goroutine that its creator wrote, however long it takes to start; a thread without a
+ * traced creator, or in another session, makes its own. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -205,7 +205,7 @@ Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
 }
 
 /* Everything at once: threads that wait, with and without an end of their own, that wake one and all, that begin and
- * end, while generations end as fast as they can. Whoever says what, it is a trace. Two among them wait for each
+ * end, while generations end as fast as they can. Whichever thread comes first, it is a trace. Two among them wait for each
  * other, so that it is known how many at least are woken. */
 
 enum { CROWD = 4, LIVES = 5, ROUNDS = 50, THINGS = 3, PAIRED = 50 };

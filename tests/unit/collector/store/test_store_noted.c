@@ -28,8 +28,8 @@ static void remove_store(void) {
 
 TestSuite(store_noted, .init = open_store, .fini = remove_store);
 
-/* A generation of two batches is given up, and noted where the first one is, but nobody knows whether the disk has
- * that. Until it does the third one comes and waits behind it. */
+/* A generation of two batches is given up, and noted where the first one is, but it is not known whether the disk has
+ * the note. Until it does the third one comes and waits behind it. */
 static struct tt_writer note_and_go_on(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -130,8 +130,8 @@ static void close_and_prove(uint64_t batches) {
   tt_expect_proven(&tt);
 }
 
-/* The one that the rebuilt catalog has not, as the disk did not give it then, is looked for: losses that it tells,
- * and the log does not know of, are not told again. */
+/* A note that the rebuilt catalog lacks, because the disk did not give it then, is looked for: its losses, which the
+ * log does not know, are not reported again. */
 Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
   struct tt_writer w = leave_note();
 
@@ -180,8 +180,8 @@ Test(store_noted, a_note_is_looked_for_where_its_stream_lies_and_nowhere_else) {
   close_and_prove(4);
 }
 
-/* A power cut kept the name of a segment's trace, and not that of its meta, in the place of a note: it is made anew
- * from the log, and tells the note's losses. */
+/* A power cut kept the name of a segment's trace, and not that of its meta, in the place of a note: it is made
+ * again from the log, and reports the note's losses. */
 Test(store_noted, a_trace_beside_a_note_is_no_segment) {
   struct tt_writer w = leave_note();
 

@@ -491,8 +491,8 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   tt_expect_proven(&copy);
 }
 
-/* What the disk has lost is no reason not to start: the log has all of it. What lay there, whose nobody knows, is
- * kept. */
+/* What the disk has lost is no reason not to start: the log has all of it. What lay there has no known
+ * owner, and is kept. */
 Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention on a disk that does not do what it is told: what cannot be taken away keeps neither the younger segments
- * nor the catalog's mark, each as a scene of a real store. */
+/* Retention on a disk that refuses: a file that cannot be removed keeps neither the younger segments nor the
+ * catalog's mark, each as a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
