@@ -34,7 +34,6 @@ enum {
   TRIM_MS = 1000,
   LOSS_EVERY_MS = 10000, /* between two lines about lost generations */
   REST_BYTES = 1 << 20,
-  UNPACK_BYTES = 8 << 10,
   RECEIVE_BYTES = 64 << 10, /* between two looks at them */
 };
 
@@ -77,55 +76,8 @@ static const char *const state_names[] = { TA_CLIENT_STATES(NAME) };
 static const char *const input_names[] = { TA_CLIENT_INPUTS(NAME) };
 #undef NAME
 
-/* The state that others may see. */
-
-static void report(struct ta_client *c) {
-  pthread_mutex_lock(&c->lock);
-  c->reported.state = c->state;
-  pthread_mutex_unlock(&c->lock);
-}
-
-static void say(struct ta_client *c, int level, const char *text) {
-  if (c->config.log != NULL) c->config.log(c->config.log_self, level, text);
-}
-
-void ta__client_warn(struct ta_client *c, const char *text) {
-  pthread_mutex_lock(&c->lock);
-  bool changed = strcmp(c->reported.last_error, text) != 0;
-  snprintf(c->reported.last_error, sizeof c->reported.last_error, "%s", text);
-  pthread_mutex_unlock(&c->lock);
-  if (changed) say(c, LOG_WARNING, text);
-}
-
-void ta__client_forgive(struct ta_client *c, const char *text) {
-  pthread_mutex_lock(&c->lock);
-  bool last = strcmp(c->reported.last_error, text) == 0;
-  if (last) c->reported.last_error[0] = 0;
-  pthread_mutex_unlock(&c->lock);
-  if (last) say(c, LOG_INFO, "acks come again");
-}
-
 static void report_error(struct ta_client *c) {
-  if (c->diag.rc != TB_OK) ta__client_warn(c, c->diag.text);
-}
-
-void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
-  pthread_mutex_lock(&c->lock);
-  *out = c->reported;
-  pthread_mutex_unlock(&c->lock);
-}
-
-/* Messages. */
-
-tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
-  unsigned char bytes[TP_HEADER_BYTES + 1024];
-
-  size_t packed = protobuf_c_message_get_packed_size(message);
-  if (!TB_CHECK(packed <= sizeof bytes - TP_HEADER_BYTES)) return TB_PROTOCOL;
-  size_t n = protobuf_c_message_pack(message, bytes + TP_HEADER_BYTES);
-  struct tp_frame frame = { .kind = kind, .payload = bytes + TP_HEADER_BYTES, .len = (uint32_t)n };
-  tp_frame_head(&frame, bytes);
-  return ta_tls_write(c->tls, bytes, TP_HEADER_BYTES + n);
+  if (c->diag.rc != TB_OK) ta_report_error(&c->report, c->diag.text);
 }
 
 static tb_rc send_heartbeat(struct ta_client *c) {
@@ -158,10 +110,10 @@ static void hang_up(struct ta_client *c) {
   }
   c->fd = -1;
   c->fd_full = c->flows = false;
-  c->in_n = 0;
+  ta_inbound_clear(&c->inbound);
   c->spool->capped = false;
   ta_spool_unask(c->spool); /* the requester is no longer there */
-  c->snap_refused = 0;
+  c->snaps.refused_id = 0;
 }
 
 static tb_rc call(struct ta_client *c) {
@@ -172,9 +124,7 @@ static tb_rc call(struct ta_client *c) {
 static tb_rc act_dial(struct ta_client *c) {
   tb_diag_clear(&c->diag);
   limit(c, CONNECT_MS);
-  pthread_mutex_lock(&c->lock);
-  c->reported.connects++;
-  pthread_mutex_unlock(&c->lock);
+  ta_report_connect(&c->report);
   ta_spool_hope(c->spool, TA_HOPE_TRYING);
   tb_rc rc = ta_lookup_begin(c->config.server, &c->diag, &c->addresses, &c->lookup);
   if (rc == TB_AGAIN) return TB_OK;
@@ -206,7 +156,7 @@ static tb_rc act_greet(struct ta_client *c) {
   ta_counters_message(&counters, &message);
   hello.major = TP_MAJOR;
   hello.minor = TP_MINOR;
-  hello.stream = (ProtobufCBinaryData){ sizeof c->reported.stream, c->reported.stream };
+  hello.stream = (ProtobufCBinaryData){ sizeof c->report.status.stream, c->report.status.stream };
   hello.service = (char *)(uintptr_t)c->config.service;
   hello.instance = (char *)(uintptr_t)c->config.instance;
   hello.agent_version = version;
@@ -225,7 +175,7 @@ static tb_rc act_stream(struct ta_client *c) {
   c->sent_bytes = 0;
   c->flows = true;
   ta_spool_hope(c->spool, TA_HOPE_WELCOMED);
-  say(c, LOG_INFO, "connected");
+  ta_report_log(&c->report, LOG_INFO, "connected");
   return TB_OK;
 }
 
@@ -269,7 +219,7 @@ static tb_rc act_end(struct ta_client *c) {
   return TB_OK;
 }
 
-void ta__client_input(struct ta_client *c, enum ta_client_input in) {
+static void input(struct ta_client *c, enum ta_client_input in) {
   for (;;) {
     const struct move *move = &moves[c->state][in];
     if (move->act == NULL) { /* our own mistake: the agent goes, its host stays */
@@ -279,7 +229,7 @@ void ta__client_input(struct ta_client *c, enum ta_client_input in) {
     }
     c->state = move->to;
     tb_rc rc = move->act(c);
-    report(c);
+    ta_report_state(&c->report, c->state);
     if (rc == TB_OK) return;
     in = TA_IN_LOST;
   }
@@ -308,8 +258,37 @@ static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
 static tb_rc shake(struct ta_client *c) {
   tb_rc rc = ta_tls_shake(c->tls);
 
-  if (rc == TB_OK) ta__client_input(c, TA_IN_SECURED);
+  if (rc == TB_OK) input(c, TA_IN_SECURED);
   return rc == TB_AGAIN ? TB_OK : rc;
+}
+
+static tb_rc read_bytes(struct ta_client *c) {
+  size_t n, room;
+  unsigned char *at = ta_inbound_room(&c->inbound, &room);
+
+  TB_TRY(ta_tls_read(c->tls, at, room, &n));
+  ta_inbound_add(&c->inbound, n);
+  c->heard_ns = ta_mono_ns();
+  return TB_OK;
+}
+
+/* Acts on all that has come, until TLS wants more from the socket or the connection has ended. */
+static tb_rc read_messages(struct ta_client *c) {
+  struct ta_message message;
+  enum ta_client_input in;
+
+  while (c->tls != NULL) {
+    tb_rc rc = ta_inbound_next(&c->inbound, &c->diag, &message);
+    if (rc == TB_OK) {
+      TB_TRY(ta__client_act_on(c, &message, &in));
+      if (in != TA_CLIENT_INPUT_COUNT) input(c, in);
+      continue;
+    }
+    if (rc == TB_AGAIN) rc = read_bytes(c);
+    if (rc == TB_AGAIN) return TB_OK;
+    TB_TRY(rc);
+  }
+  return TB_OK;
 }
 
 static tb_rc beat(struct ta_client *c) {
@@ -333,14 +312,14 @@ static tb_rc pump(struct ta_client *c) {
   tb_diag_clear(&lost);
   tb_rc rc = receive(c, &lost);
   if (c->state == TA_AT_SECURING) TB_TRY(shake(c));
-  if (c->state != TA_AT_SECURING && c->tls != NULL) TB_TRY(ta__answers_read(c));
+  if (c->state != TA_AT_SECURING) TB_TRY(read_messages(c));
   if (c->tls == NULL) return TB_OK; /* ended, or lost while it was greeted: the table knows */
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
   TB_TRY(beat(c));
   TB_TRY(ta__snaps_answer(c));
   TB_TRY(ta__client_send_records(c));
   bool live = c->state == TA_AT_STREAMING || c->state == TA_AT_LEAVING;
-  if (live && ta_spool_done(c->spool)) ta__client_input(c, TA_IN_DONE);
+  if (live && ta_spool_done(c->spool)) input(c, TA_IN_DONE);
   return TB_OK;
 }
 
@@ -349,9 +328,7 @@ static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
   if (c->tls != NULL && c->fd >= 0) ta__client_flush(c); /* our alert, if any */
   if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
   report_error(c); /* before the news: a caller that reads of a refusal finds its reason */
-  pthread_mutex_lock(&c->lock);
-  c->reported.refused = true;
-  pthread_mutex_unlock(&c->lock);
+  ta_report_refused(&c->report);
   return TA_IN_REFUSED;
 }
 
@@ -368,7 +345,7 @@ static tb_rc connected(struct ta_client *c) {
 
   if (rc == TB_OK) {
     c->heard_ns = ta_mono_ns();
-    ta__client_input(c, TA_IN_CONNECTED);
+    input(c, TA_IN_CONNECTED);
     return TB_OK;
   }
   return c->addresses.tried == c->addresses.n ? rc : next_address(c);
@@ -424,7 +401,7 @@ static short sleep_until_change(struct ta_client *c) {
 static void time_is_up(struct ta_client *c) {
   /* An address that swallows what is sent must not hide the next one, at each new try again. */
   if (c->state == TA_AT_CONNECTING && c->lookup == NULL && c->addresses.tried < c->addresses.n) {
-    if (next_address(c) != TB_OK) ta__client_input(c, TA_IN_LOST);
+    if (next_address(c) != TB_OK) input(c, TA_IN_LOST);
     return;
   }
   if (c->lookup != NULL)
@@ -432,7 +409,7 @@ static void time_is_up(struct ta_client *c) {
   else if (c->state != TA_AT_WAITING)
     tb_fail(&c->diag, TB_IO, "%.100s: no answer while %s", c->addresses.host,
             state_names[c->state]);
-  ta__client_input(c, TA_IN_TIMER);
+  input(c, TA_IN_TIMER);
 }
 
 static void turn(struct ta_client *c) {
@@ -457,7 +434,7 @@ static void turn(struct ta_client *c) {
   else if (c->state == TA_AT_CONNECTING && events != 0)
     rc = connected(c);
   if (rc == TB_OK && c->tls != NULL && c->state != TA_AT_CONNECTING) rc = pump(c);
-  if (rc != TB_OK) ta__client_input(c, lost_input(c, rc));
+  if (rc != TB_OK) input(c, lost_input(c, rc));
 }
 
 /* Whether a check failed; then the stream ends by its words. */
@@ -469,7 +446,7 @@ static bool end_by_mistake(struct ta_client *c) {
   tb_fail(&c->diag, TB_PROTOCOL, "agent: check failed: %s", where);
   c->state = TA_AT_ENDED;
   act_end(c);
-  report(c);
+  ta_report_state(&c->report, c->state);
   return true;
 }
 
@@ -479,7 +456,7 @@ static void say_losses(struct ta_client *c) {
   uint64_t now = ta_mono_ns();
   char line[200];
 
-  if (c->config.log == NULL || now < c->say_losses_ns) return;
+  if (c->report.log == NULL || now < c->say_losses_ns) return;
   ta_spool_counters(c->spool, &counters);
   if (counters.lost_generations <= c->said_losses) return;
   snprintf(line, sizeof line, "%" PRIu64 " generations lost, %" PRIu64 " in all: %s",
@@ -487,19 +464,19 @@ static void say_losses(struct ta_client *c) {
            tp_loss_text(counters.last_loss));
   c->said_losses = counters.lost_generations;
   c->say_losses_ns = now + LOSS_EVERY_MS * MS;
-  say(c, LOG_WARNING, line);
+  ta_report_log(&c->report, LOG_WARNING, line);
 }
 
 static void run(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
-  if (c->disk != NULL) ta_spool_writer_begin(c->disk, c->reported.stream, c->started_wall_ns);
+  if (c->disk != NULL) ta_spool_writer_begin(c->disk, c->report.status.stream, c->started_wall_ns);
   if (ta_mono_ns() >= c->config.first_try_ns) {
-    ta__client_input(c, TA_IN_START);
+    input(c, TA_IN_START);
   } else {
     c->state = TA_AT_WAITING;
     c->until_ns = c->config.first_try_ns;
-    report(c);
+    ta_report_state(&c->report, c->state);
   }
   while (c->state != TA_AT_ENDED && !c->stop && !ta_process_exiting())
     if (!end_by_mistake(c)) {
@@ -521,7 +498,7 @@ void ta_client_run(struct ta_client *c) {
 void ta_client_keep_only(struct ta_client *c) {
   KEEP_FROM_FILE_LIMIT;
   if (c->disk == NULL) return;
-  ta_spool_writer_begin(c->disk, c->reported.stream, c->started_wall_ns);
+  ta_spool_writer_begin(c->disk, c->report.status.stream, c->started_wall_ns);
   ta_spool_writer_end(c->disk);
 }
 
@@ -531,19 +508,20 @@ tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                      struct ta_spool *spool) {
   *c = (struct ta_client){ .config = *config,
                            .spool = spool,
+                           .report = { .log = config->log, .log_self = config->log_self },
                            .started_wall_ns = ta_wall_ns(),
                            .fd = -1,
                            .wake_fd = -1,
                            .until_ns = UINT64_MAX,
                            .heartbeat_ns = TA_HEARTBEAT_MS * MS };
   c->rate = ta_rate_of(config->rate_bytes_s);
-  pthread_mutex_init(&c->lock, NULL);
-  if (getrandom(c->reported.stream, sizeof c->reported.stream, 0) != sizeof c->reported.stream ||
+  ta_report_init(&c->report);
+  if (getrandom(c->report.status.stream, sizeof c->report.status.stream, 0) !=
+          sizeof c->report.status.stream ||
       getrandom(&c->random, sizeof c->random, 0) != sizeof c->random)
     return TB_IO;
   c->random |= 1; /* xorshift must not start at 0 */
-  tb_mem_init(&c->mem, tb_mem_libc, NULL, 4 * UNPACK_BYTES);
-  tb_arena_init(&c->arena, &c->mem, UNPACK_BYTES);
+  ta_inbound_init(&c->inbound);
   return TB_OK;
 }
 
@@ -553,7 +531,7 @@ tb_rc ta_client_open(struct ta_client *c) {
 }
 
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns) {
-  memcpy(c->reported.stream, stream, sizeof c->reported.stream);
+  memcpy(c->report.status.stream, stream, sizeof c->report.status.stream);
   c->started_wall_ns = started_wall_ns;
 }
 
@@ -563,9 +541,9 @@ void ta_client_keep(struct ta_client *c, struct ta_spool_writer *disk) {
 
 void ta_client_fini(struct ta_client *c) {
   if (c->spool == NULL) return;
-  tb_arena_fini(&c->arena);
+  ta_inbound_fini(&c->inbound);
   if (c->wake_fd >= 0) close(c->wake_fd);
-  pthread_mutex_destroy(&c->lock);
+  ta_report_fini(&c->report);
   *c = (struct ta_client){ .fd = -1, .wake_fd = -1 };
 }
 
@@ -581,6 +559,10 @@ void ta_client_hurry(struct ta_client *c, bool yes) {
   else
     atomic_fetch_sub(&c->hurried, 1);
   ta_client_wake(c);
+}
+
+void ta_client_status(struct ta_client *c, struct ta_client_status *out) {
+  ta_report_status(&c->report, out);
 }
 
 void ta_client_stop(struct ta_client *c) {

@@ -19,25 +19,14 @@
 #define TA_NET_CLIENT_H
 
 #include "agent/host/rate.h"
+#include "agent/net/hold.h"
+#include "agent/net/inbound.h"
 #include "agent/net/lookup.h"
+#include "agent/net/report.h"
 #include "agent/net/tls.h"
 #include "agent/persist/writer.h"
 #include "agent/spool/spool.h"
-#include "base/arena.h"
 #include "base/check.h"
-
-enum { TA_INBOUND_BYTES = 4096 };
-
-/* TA_STATE(NAME): of a client's life, tracectl's and the tests' names too */
-#define TA_CLIENT_STATES(X)                                                                        \
-  X(IDLE)                                                                                          \
-  X(CONNECTING)                                                                                    \
-  X(SECURING)                                                                                      \
-  X(GREETING)                                                                                      \
-  X(STREAMING)                                                                                     \
-  X(LEAVING)                                                                                       \
-  X(WAITING)                                                                                       \
-  X(ENDED)
 
 #define TA_CLIENT_INPUTS(X)                                                                        \
   X(START)                                                                                         \
@@ -50,9 +39,6 @@ enum { TA_INBOUND_BYTES = 4096 };
   X(REFUSED)                                                                                       \
   X(DONE)
 
-#define TA_CODE(name) TA_AT_##name,
-enum ta_client_state { TA_CLIENT_STATES(TA_CODE) TA_CLIENT_STATE_COUNT };
-#undef TA_CODE
 #define TA_CODE(name) TA_IN_##name,
 enum ta_client_input { TA_CLIENT_INPUTS(TA_CODE) TA_CLIENT_INPUT_COUNT };
 #undef TA_CODE
@@ -68,13 +54,10 @@ struct ta_client_config {
   void *log_self;
 };
 
-struct ta_client_status {
-  enum ta_client_state state;
-  unsigned char stream[16];
-  uint64_t restarted; /* streams before this one, which the collector no longer had */
-  bool refused;       /* for good */
-  uint64_t connects, welcomes;
-  char last_error[200]; /* why acks do not come, empty while they do */
+/* A SNAP that is refused: its answer waits until granted bytes have gone out whole. */
+struct ta_snaps {
+  uint64_t refused_id; /* 0: none */
+  bool busy;           /* there are too many already; else the agent does not record */
 };
 
 struct ta_client {
@@ -88,8 +71,7 @@ struct ta_client {
   atomic_uint hurried;       /* calls that wait for acks */
   atomic_ullong snap;        /* in ns, agent/spool/wanted.h */
   void (*_Atomic cut)(void); /* ends the generation soon, or NULL */
-  uint64_t snap_refused;     /* the id of a SNAP to answer with that; 0: none */
-  bool snap_busy;            /* because of too many; else it does not record */
+  struct ta_snaps snaps;
 
   enum ta_client_state state;
   uint64_t until_ns;        /* of this state; UINT64_MAX: no limit */
@@ -102,27 +84,21 @@ struct ta_client {
   bool refused; /* by a REFUSE for good */
   bool held;    /* a record waits for credit or rate */
   struct ta_tls *tls;
-  unsigned char in[TP_HEADER_BYTES + TA_INBOUND_BYTES];
-  size_t in_n;
   unsigned char received[16 << 10]; /* as it came from the socket */
-  struct tb_mem mem;
-  struct tb_arena arena; /* of the message being read */
+  struct ta_inbound inbound;
   uint64_t random;
   unsigned tries; /* since the last welcome */
 
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
   uint64_t said_losses,
-      say_losses_ns;     /* generations that log() has heard of; when the next line may come */
-  uint64_t rest_ns;      /* the end of this rest, 0: it takes none */
-  uint64_t away_ns;      /* GOAWAY: not before */
-  uint64_t acked_seq;    /* on this connection */
-  const char *hold_text; /* why the collector last held us, NULL: that is over */
-  uint64_t hold_ns;      /* when it said so */
+      say_losses_ns;  /* generations that log() has heard of; when the next line may come */
+  uint64_t rest_ns;   /* the end of this rest, 0: it takes none */
+  uint64_t away_ns;   /* GOAWAY: not before */
+  uint64_t acked_seq; /* on this connection */
+  struct ta_hold hold;
   struct ta_rate rate;
-
-  pthread_mutex_t lock; /* of reported; only run() writes that */
-  struct ta_client_status reported;
+  struct ta_report report; /* the identity of the stream is in its status */
 };
 
 TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,

@@ -8,6 +8,17 @@
 
 enum { REST_MS = 40 };
 
+tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind, const ProtobufCMessage *message) {
+  unsigned char bytes[TP_HEADER_BYTES + 1024];
+
+  size_t packed = protobuf_c_message_get_packed_size(message);
+  if (!TB_CHECK(packed <= sizeof bytes - TP_HEADER_BYTES)) return TB_PROTOCOL;
+  size_t n = protobuf_c_message_pack(message, bytes + TP_HEADER_BYTES);
+  struct tp_frame frame = { .kind = kind, .payload = bytes + TP_HEADER_BYTES, .len = (uint32_t)n };
+  tp_frame_head(&frame, bytes);
+  return ta_tls_write(c->tls, bytes, TP_HEADER_BYTES + n);
+}
+
 /* Under a rate cap one frame at a time, so that the debt is one frame at most. */
 static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
   if (c->rate.bytes_s > 0) {

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records to the collector, as credit, rate and socket allow. Private to agent/net; called on the sender's thread. */
+/* Control frames, and records as credit, rate and socket allow, to the collector. Private to agent/net; called on the sender's thread. */
 #ifndef TA_NET_SENDING_H
 #define TA_NET_SENDING_H
 
+#include <protobuf-c/protobuf-c.h>
+
 #include "agent/net/client.h"
 
+/* A control frame; between records only. */
+TB_MUST tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind,
+                             const ProtobufCMessage *message);
 /* From OpenSSL to the socket, as far as it takes them. */
 void ta__client_flush(struct ta_client *c);
 TB_MUST tb_rc ta__client_send_records(struct ta_client *c);

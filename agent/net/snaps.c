@@ -2,6 +2,7 @@
 #include "agent/net/snaps.h"
 
 #include "agent/host/clock.h"
+#include "agent/net/sending.h"
 #include "agent/spool/wanted.h"
 #include "proto/frame.pb-c.h"
 
@@ -38,17 +39,17 @@ void ta__snaps_begin(struct ta_client *c, uint64_t id, uint64_t last_ns) {
   tb_rc rc = begin(c, last_ns, id);
 
   if (rc == TB_OK) return;
-  c->snap_refused = id;
-  c->snap_busy = rc == TB_BUDGET;
+  c->snaps.refused_id = id;
+  c->snaps.busy = rc == TB_BUDGET;
 }
 
 static tb_rc answer_refused(struct ta_client *c) {
-  const struct ta_snapped none = { .id = c->snap_refused };
+  const struct ta_snapped none = { .id = c->snaps.refused_id };
 
-  c->snap_refused = 0;
+  c->snaps.refused_id = 0;
   return say(c,
-             c->snap_busy ? TRACECOLLECT__V1__SNAP_RESULT__SNAP_BUSY
-                          : TRACECOLLECT__V1__SNAP_RESULT__SNAP_NOT_RECORDING,
+             c->snaps.busy ? TRACECOLLECT__V1__SNAP_RESULT__SNAP_BUSY
+                           : TRACECOLLECT__V1__SNAP_RESULT__SNAP_NOT_RECORDING,
              &none);
 }
 
@@ -56,7 +57,7 @@ tb_rc ta__snaps_answer(struct ta_client *c) {
   struct ta_snapped done;
 
   if (c->state != TA_AT_STREAMING || c->fd_full) return TB_OK;
-  if (c->snap_refused != 0) TB_TRY(answer_refused(c));
+  if (c->snaps.refused_id != 0) TB_TRY(answer_refused(c));
   while (!c->fd_full && ta_spool_snapped(c->spool, &done))
     TB_TRY(say(c,
                done.first_gen != 0 ? TRACECOLLECT__V1__SNAP_RESULT__SNAP_SHIPPED

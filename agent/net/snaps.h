@@ -6,13 +6,7 @@
 #ifndef TA_NET_SNAPS_H
 #define TA_NET_SNAPS_H
 
-#include <protobuf-c/protobuf-c.h>
-
 #include "agent/net/client.h"
-
-/* A control frame; between records only. */
-TB_MUST tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind,
-                             const ProtobufCMessage *message);
 
 void ta__snaps_begin(struct ta_client *c, uint64_t id, uint64_t last_ns);
 TB_MUST tb_rc ta__snaps_answer(struct ta_client *c); /* those that are done, or cannot be */
