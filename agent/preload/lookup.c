@@ -39,7 +39,7 @@ static uint32_t hash_of(const char *text) {
   return hash;
 }
 
-/* glibc turns the offsets of a dynamic section into addresses in place, unless the section is read-only. */
+/* glibc generations the offsets of a dynamic section into addresses in place, unless the section is read-only. */
 static const void *address_in(const struct link_map *map, ElfW(Addr) value) {
   return (const void *)(value < map->l_addr ? map->l_addr + value : value);
 }

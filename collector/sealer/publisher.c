@@ -134,7 +134,7 @@ static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n
 
 /* The file whose meta reports the losses of a file that gets none: the next one's, so that they are reported
  * before what comes behind them is settled. */
-static struct tc__losses *heir_of(const struct tc__file *file) {
+static struct tc__losses *successor_of(const struct tc__file *file) {
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
     if (other->stream == file->stream && other->meta == NULL) return &other->losses;
   return file->stream->open != NULL ? &file->stream->open->losses : &file->stream->losses;
@@ -147,8 +147,8 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
   /* Once the bytes are gone from here nothing may fail: it would not be reported again. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
   bool reports = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
-  struct tc__losses *heir = reports ? &file->losses : heir_of(file);
-  TB_TRY(tc__losses_reserve(heir, file->losses.n + segment->ngens));
+  struct tc__losses *successor = reports ? &file->losses : successor_of(file);
+  TB_TRY(tc__losses_reserve(successor, file->losses.n + segment->ngens));
   TB_TRY(tc__quarantine_file(sealer, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
@@ -163,7 +163,7 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
     tc__report_lost(sealer, file->stream, &loss, "is in the archive already");
   }
   if (!reports) { /* until they are reported the log holds their records */
-    TB_TRY(tc__losses_move(heir, &file->losses));
+    TB_TRY(tc__losses_move(successor, &file->losses));
     file->settle_seq = 0;
   }
   if (file->stream->open != NULL) file->stream->open->new_run = true;

@@ -11,9 +11,9 @@
 #include "collector/sealer/private.h"
 
 enum {
-  AT_ONCE = 64,   /* rows asked for at once */
-  TOLD_MAX = 4,   /* failures that a round reports */
-  SIZE_PART = 32, /* so small a part of a size may it be off before a round begins */
+  AT_ONCE = 64,     /* rows asked for at once */
+  REPORTED_MAX = 4, /* failures that a round reports */
+  SIZE_PART = 32,   /* so small a part of a size may it be off before a round begins */
   SLICES_MAX = 10,
 };
 
@@ -73,7 +73,7 @@ static void on_done(void *self, const struct tc_segment_row *row, const struct t
     tc_retention_took(&round->sealer->retention, row->bytes);
     return;
   }
-  if (round->failed++ < TOLD_MAX)
+  if (round->failed++ < REPORTED_MAX)
     tc__note_as(round->sealer, TC_ERROR, 0, "retention: %s", diag->text);
   /* A corrupt or unreadable file is left for the next round or tracectl verify: the disk must not fill. */
   if (diag->rc != TB_CORRUPT && diag->rc != TB_UNREADABLE && diag->rc != TB_IO)
@@ -266,9 +266,9 @@ static void end_round(struct tc__round *round) {
   end(sealer);
   sealer->retained_bytes = atomic_load(&sealer->opt.stats->archive_bytes);
   sealer->retained_segments += round->taken;
-  if (round->failed > TOLD_MAX)
+  if (round->failed > REPORTED_MAX)
     tc__note_as(sealer, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
-                round->failed - TOLD_MAX);
+                round->failed - REPORTED_MAX);
   if (sealer->retained_segments == 0) return;
   if (sealer->retained_note_ns != 0 &&
       now - sealer->retained_note_ns < sealer->opt.config->retention_every)

@@ -48,7 +48,7 @@ void tc__unmark_stale(struct tc_sealer *sealer) {
 }
 
 /* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
-static tb_rc make_anew(struct tc_sealer *sealer, struct tb_diag *diag) {
+static tb_rc make_again(struct tc_sealer *sealer, struct tb_diag *diag) {
   int state_fd = sealer->opt.dirs->state;
   struct tc_rebuilt done;
 
@@ -94,7 +94,7 @@ static tb_rc open_catalog(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (!missing)
     tc__note_as(sealer, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
                 stale ? "catalog.sqlite: a write had failed" : why.text);
-  TB_TRY(make_anew(sealer, diag));
+  TB_TRY(make_again(sealer, diag));
   return begin_with(sealer, diag);
 }
 
@@ -110,7 +110,7 @@ void tc__rebuild_catalog(struct tc_sealer *sealer) {
 
   tc_catalog_close(sealer->catalog);
   sealer->catalog = NULL;
-  tb_rc rc = make_anew(sealer, &diag);
+  tb_rc rc = make_again(sealer, &diag);
   if (rc == TB_OK) rc = tc_catalog_open(sealer->opt.dirs->state, true, &diag, &sealer->catalog);
   sealer->opt.stats->catalog_stale = rc != TB_OK;
   tc__take_totals(sealer);

@@ -25,7 +25,7 @@ static void fall(struct to_heap_entry *heap, size_t n, size_t place) {
   }
 }
 
-static const struct to_heap_entry nobody = { INT64_MAX, NULL };
+static const struct to_heap_entry no_entry = { INT64_MAX, NULL };
 
 /* The root's children and theirs are looked at without asking whether they are there. */
 enum { FAMILY = 7 };
@@ -41,18 +41,18 @@ tb_rc to__frontier_reserve(struct to_order *order, size_t threads) {
 
   if (frontier == NULL || threads > order->frontier_cap) {
     TB_TRY(tb_mem_resize(order->mem, &frontier,
-                         frontier == NULL ? 0 : places(order->frontier_cap) * sizeof nobody,
-                         places(threads) * sizeof nobody));
+                         frontier == NULL ? 0 : places(order->frontier_cap) * sizeof no_entry,
+                         places(threads) * sizeof no_entry));
     order->frontier = frontier;
     order->frontier_cap = threads;
   }
-  for (size_t i = 0; i < places(order->frontier_cap); i++) order->frontier[i] = nobody;
+  for (size_t i = 0; i < places(order->frontier_cap); i++) order->frontier[i] = no_entry;
   return TB_OK;
 }
 
 void to__frontier_fini(struct to_order *order) {
   if (order->frontier == NULL) return;
-  tb_mem_give(order->mem, order->frontier, places(order->frontier_cap) * sizeof nobody);
+  tb_mem_give(order->mem, order->frontier, places(order->frontier_cap) * sizeof no_entry);
   order->frontier = NULL;
   order->frontier_cap = 0;
 }
@@ -80,7 +80,7 @@ void to__frontier_remove(struct to_order *order, size_t place) {
 
   for (; place > 0; place = (place - 1) / 2) swap(heap, place, (place - 1) / 2);
   heap[0] = heap[--order->frontier_len];
-  heap[order->frontier_len] = nobody;
+  heap[order->frontier_len] = no_entry;
   fall(heap, order->frontier_len, 0);
   frontier_turn(order);
 }

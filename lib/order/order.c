@@ -230,7 +230,7 @@ static void set_sample_time(struct to_order *order) {
 }
 
 static tb_rc open_lane(struct to_order *order, const struct to_thread_batches *batches) {
-  struct to_thread *t = &order->nobody;
+  struct to_thread *t = &order->no_thread;
 
   if (batches->thread != TO_NONE) TB_TRY(to__thread_claim(order, batches->thread, &t));
   tb_rc rc = to__cursor_begin(order, t, batches);

@@ -87,7 +87,7 @@ void to__state_clear(struct to_order *order) {
   for (unsigned i = 0; i < TW_SEQUENCES_MAX; i++) tb_map_clear(&order->sequences[i]);
   order->no_g = (struct to_g){ .id = TO_NONE, .status = TO_G_GONE };
   order->no_p = (struct to_p){ .id = TO_NONE };
-  order->nobody =
+  order->no_thread =
       (struct to_thread){ .id = TO_NONE, .exists = true, .g = &order->no_g, .p = &order->no_p };
   memset(order->near_procs, 0, sizeof order->near_procs);
   order->gc = TO_GC_UNDETERMINED;

@@ -135,7 +135,7 @@ struct to_order {
 
   struct to_g no_g;
   struct to_p no_p;
-  struct to_thread nobody;
+  struct to_thread no_thread;
   struct to_goroutines goroutines;
   struct to_p *near_procs[TO_PROCS_NEAR];
   struct tb_map procs;   /* id -> struct to_p */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by all of agent/emit: the turn, the threads, and the section in which a thread writes.
+/* Shared by all of agent/emit: the generation, the threads, and the section in which a thread writes.
  *
  *   struct ta_thread *t = ta_enter();      -- NULL: nothing is to be written
  *   if (t != NULL) {
@@ -7,14 +7,14 @@
  *     ta_leave(t);
  *   }
  *
- * Time is cut into turns, one a generation. A thread marks itself busy, then reads the turn; the flusher
- * moves the turn on, then looks which threads are busy: of the two at least one sees the other
- * (agent/emit/core/fence.h). So a thread in a section knows that its turn is not over, and once the flusher has seen
- * every thread outside or in the new turn, the old turn belongs to the flusher alone. Neither takes a lock, and a
- * thread never waits.
+ * Time is cut into generations. A thread marks itself busy, then reads the generation; the flusher
+ * moves the generation on, then looks which threads are busy: of the two at least one sees the other
+ * (agent/emit/core/fence.h). So a thread in a section knows that its generation is not over, and once the flusher
+ * has seen every thread outside or in the new generation, the old generation belongs to the flusher alone. Neither
+ * takes a lock, and a thread never waits.
  *
- * Each thread has two sets of open batches, one for each parity of the turn: it may fill one while the
- * flusher takes the other. The flusher writes the status of a thread that was silent for a whole turn from `now`;
+ * Each thread has two sets of open batches, one for each parity of the generation: it may fill one while the
+ * flusher takes the other. The flusher writes the status of a thread that was silent for a whole generation from `now`;
  * `claim` is the word by which they agree who does it (agent/emit/generation/generation.c).
  *
  * A thread that does not leave (a longjmp() out of a section, a section that holds for too long) would stop all
@@ -22,8 +22,8 @@
  * batches are not read, and nothing is written for the thread until it comes in again as a new goroutine, or
  * ends (agent/emit/generation/enter.c).
  *
- * The turn's word also counts pauses: no generation ends inside one, because the format cannot say that a pause is
- * still going on.
+ * The generation's word also counts pauses: no generation ends inside one, because the format cannot say that a
+ * pause is still going on.
  *
  * Cost      two stores to a line of the thread's own, two loads of one that changes once a generation.
  */
@@ -42,7 +42,7 @@ enum {
   TA_BUSY_HELD = 2
 }; /* in a section that lasts over several calls (agent/emit/events/held.h) */
 
-#define TA_NO_TURN    UINT32_MAX /* off is 0 */
+#define TA_NO_GEN     UINT32_MAX /* off is 0 */
 #define TA_COMES_BACK UINT32_MAX
 
 /* A batch of an experiment's bytes, and what it holds. */
@@ -62,8 +62,8 @@ struct ta_open_batches {
 /* How large a thread's batches of one use are to be, by how fast it filled the last ones. */
 enum ta_batch_use { TA_FOR_EVENTS, TA_FOR_STRINGS, TA_FOR_BYTES, TA_BATCH_USES };
 struct ta_fill {
-  uint32_t turn; /* in which it last filled one */
-  uint8_t size;  /* enum ta_batch_size, of the next one */
+  uint32_t gen; /* in which it last filled one */
+  uint8_t size; /* enum ta_batch_size, of the next one */
 };
 
 /* The state a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
@@ -71,38 +71,38 @@ enum ta_hold { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
 
 struct ta_thread {
   atomic_uint busy;           /* in a section */
-  uint32_t running_turn;      /* the same as turn while it holds what runs, else TA_NO_TURN */
+  uint32_t running_gen;       /* the same as gen while it holds what runs, else TA_NO_GEN */
   uint64_t time;              /* of its last event, ticks */
-  struct ta_ticks clock;      /* this turn's */
-  struct ta_open_batches *at; /* this turn's */
+  struct ta_ticks clock;      /* this generation's */
+  struct ta_open_batches *at; /* this generation's */
   struct ta_open_batches open_batches[2];
-  _Atomic uint32_t turn; /* the one it last entered */
+  _Atomic uint32_t gen; /* the one it last entered */
 
   struct ta_go *go, *own; /* what it runs or waits with; its own goroutine */
   uint32_t hold;          /* enum ta_hold */
   uint32_t nested;        /* waits and calls begun inside another */
   uint32_t holds;         /* of the section it is in, one inside the other; 0: an ordinary one */
-  uint32_t proc_turn;     /* its proc's status was written in this one */
+  uint32_t proc_gen;      /* its proc's status was written in this one */
   uint32_t proc_seq;
-  uint32_t pause_turn; /* 0: it has not stopped the world */
+  uint32_t pause_gen;  /* 0: it has not stopped the world */
   uint64_t call_ticks; /* when its system call began */
   uint64_t sweeps;     /* its proc does: TA_HELD_SWEEPS, else 0 */
   uint64_t next_id, ids_end;
   struct ta_fill fill[TA_BATCH_USES];
-  uint32_t session;             /* it is part of */
-  uint32_t place;               /* its proc's id */
-  _Atomic uint32_t state;       /* enum ta_thread_state */
-  _Atomic uint64_t system_id;   /* gettid() */
-  _Atomic uint32_t claim;       /* the turn its status was last written for */
-  _Atomic uint64_t now;         /* what it holds: goroutine, its name, enum ta_hold */
-  _Atomic uint64_t before;      /* the same when it entered `turn`, if it skipped the one before */
-  _Atomic uint32_t before_turn; /* the one it skipped */
+  uint32_t session;            /* it is part of */
+  uint32_t place;              /* its proc's id */
+  _Atomic uint32_t state;      /* enum ta_thread_state */
+  _Atomic uint64_t system_id;  /* gettid() */
+  _Atomic uint32_t claim;      /* the generation its status was last written for */
+  _Atomic uint64_t now;        /* what it holds: goroutine, its name, enum ta_hold */
+  _Atomic uint64_t before;     /* the same when it entered `gen`, if it skipped the one before */
+  _Atomic uint32_t before_gen; /* the one it skipped */
   _Atomic uint64_t dropped, misused;
   uint32_t next_free;
-  /* The turn that ended without waiting for it any longer, TA_COMES_BACK while it enters again, else 0. */
+  /* The generation that ended without waiting for it any longer, TA_COMES_BACK while it enters again, else 0. */
   _Atomic uint32_t left_behind;
-  uint32_t skipped_turn;   /* the flusher's own: the turn in which it left the thread behind */
-  struct ta_bounds stack;  /* what the thread was given */
+  uint32_t skipped_gen;   /* the flusher's own: the generation in which it left the thread behind */
+  struct ta_bounds stack; /* what the thread was given */
   _Atomic uintptr_t timer; /* of its samples, and one; 0: none */
 } __attribute__((aligned(128)));
 
@@ -117,24 +117,25 @@ enum ta_flusher_sleep {
 enum { TA_DUE_BYTES = 64 << 10 }; /* posted before there is a flusher: then it is time for one */
 
 struct ta_emit {
-  _Atomic uint64_t word; /* turn << 32 | pauses; 0: off */
+  _Atomic uint64_t word; /* generation << 32 | pauses; 0: off */
   uint64_t origin;       /* ticks; time on the wire counts from here */
-  uint32_t session, first_turn;
-  struct ta_ticks clock[2]; /* by the turn's parity */
+  uint32_t session, first_gen;
+  struct ta_ticks clock[2]; /* by the generation's parity */
   atomic_bool counts_cycles;
   unsigned version;
   unsigned stack_depth; /* of events' stacks, frames at most; 0: they have none */
   bool unwinds;         /* by tables where there are no frame pointers */
   bool allocfree;       /* memory is traced (agent/emit/generation/memory.h) */
   struct ta_pool pool __attribute__((aligned(128)));
-  _Atomic uint32_t done __attribute__((aligned(128))); /* the last turn that is over and written */
-  _Atomic uint32_t given_up[2];                        /* by parity: a turn that is lost */
-  atomic_uint given_up_why[2];                         /* enum ta_loss */
-  atomic_uint drowsy;                                  /* enum ta_drowsy */
-  atomic_size_t late_bytes;                            /* posted before there is a flusher */
-  atomic_bool due;      /* a flusher: so much was posted, or a generation given up */
+  _Atomic uint32_t done
+      __attribute__((aligned(128))); /* the last generation that is over and written */
+  _Atomic uint32_t given_up[2];      /* by parity: a generation that is lost */
+  atomic_uint given_up_why[2];       /* enum ta_loss */
+  atomic_uint drowsy;                /* enum ta_drowsy */
+  atomic_size_t late_bytes;          /* posted before there is a flusher */
+  atomic_bool due;                   /* a flusher: so much was posted, or a generation given up */
   _Atomic uint64_t ids; /* of tasks and of texts that are used once, given out by the dozen */
-  _Atomic uint32_t workers, workers_turn;
+  _Atomic uint32_t workers, workers_gen;
   _Atomic uint64_t generations, lost_generations;
   _Atomic uint64_t untraced; /* calls of threads that found no place */
   _Atomic uint64_t lost_stacks, samples, lost_samples;
@@ -147,17 +148,17 @@ extern __thread struct ta_thread *ta_self __attribute__((tls_model("initial-exec
  * libc's is taken. */
 extern __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
 
-static inline uint32_t ta_turn_of(uint64_t word) {
+static inline uint32_t ta_gen_of(uint64_t word) {
   return (uint32_t)(word >> 32);
 }
 
 /* The generation's number on the wire. */
-static inline uint64_t ta_generation_of(uint32_t turn) {
-  return (uint64_t)(turn - ta_emit.first_turn) + 1;
+static inline uint64_t ta_gen_number(uint32_t gen) {
+  return (uint64_t)(gen - ta_emit.first_gen) + 1;
 }
 
-/* The slow ways in: a new turn, a thread that is new; t is busy already, or NULL. */
-struct ta_thread *ta_enter_turn(struct ta_thread *t);
+/* The slow ways in: a new generation, a thread that is new; t is busy already, or NULL. */
+struct ta_thread *ta_enter_gen(struct ta_thread *t);
 struct ta_thread *ta_enter_new(void);
 /* Before the program has many keys of pthread_key_create(): an early one costs a thread no memory. */
 void ta_enter_prepare(void);
@@ -178,8 +179,8 @@ static inline bool ta_begin(struct ta_thread *t) {
   return true;
 }
 
-static inline uint32_t ta_turn_now(void) {
-  return ta_turn_of(atomic_load(&ta_emit.word));
+static inline uint32_t ta_gen_now(void) {
+  return ta_gen_of(atomic_load(&ta_emit.word));
 }
 
 static inline bool ta_is_off(void) {
@@ -192,24 +193,24 @@ static inline struct ta_thread *ta_enter(void) {
   if (ta_is_off()) return NULL;
   if (t == NULL) return ta_enter_new();
   if (!ta_begin(t)) return NULL;
-  if (TB_LIKELY(ta_turn_now() == atomic_load_explicit(&t->turn, memory_order_relaxed))) return t;
-  return ta_enter_turn(t);
+  if (TB_LIKELY(ta_gen_now() == atomic_load_explicit(&t->gen, memory_order_relaxed))) return t;
+  return ta_enter_gen(t);
 }
 
-/* The time, on t's thread and in its turn. */
+/* The time, on t's thread and in its generation. */
 static inline uint64_t ta_now(const struct ta_thread *t) {
   return ta_ticks_now(&t->clock);
 }
 
-/* The turn t is in. */
-static inline uint32_t ta_turn(const struct ta_thread *t) {
-  return atomic_load_explicit(&t->turn, memory_order_relaxed);
+/* The generation t is in. */
+static inline uint32_t ta_gen(const struct ta_thread *t) {
+  return atomic_load_explicit(&t->gen, memory_order_relaxed);
 }
 
-/* On t's thread, behind: its left_behind. An older turn than t's own has no say: the flusher is about to find
+/* On t's thread, behind: its left_behind. An older generation than t's own has no say: the flusher is about to find
  * that t has gone on. */
 static inline bool ta_is_left_behind(const struct ta_thread *t, uint32_t behind) {
-  return behind != 0 && behind != TA_COMES_BACK && behind >= ta_turn(t);
+  return behind != 0 && behind != TA_COMES_BACK && behind >= ta_gen(t);
 }
 
 /* A section on a thread that runs a goroutine with nothing in the way; the rest is misuse, and counted. */
@@ -220,7 +221,7 @@ static inline struct ta_thread *ta_enter_running(void) {
 
   if (TB_UNLIKELY(t == NULL)) return ta_is_off() ? NULL : ta_enter_running_slowly(NULL);
   if (!ta_begin(t)) return NULL;
-  if (TB_LIKELY(ta_turn_now() == t->running_turn)) return t;
+  if (TB_LIKELY(ta_gen_now() == t->running_gen)) return t;
   return ta_enter_running_slowly(t);
 }
 
@@ -256,7 +257,7 @@ static inline void ta_go_name(struct ta_go *go, uint32_t name) {
 static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold hold) {
   t->go = go;
   t->hold = hold;
-  t->running_turn = hold == TA_HOLDS_RUNNING ? ta_turn(t) : TA_NO_TURN;
+  t->running_gen = hold == TA_HOLDS_RUNNING ? ta_gen(t) : TA_NO_GEN;
   atomic_store_explicit(&t->now, go->held | t->sweeps | hold, memory_order_relaxed);
 }
 
@@ -280,23 +281,23 @@ enum ta_loss {
   TA_LOST_FENCE,    /* membarrier(2) is not allowed any more: the session is over */
 };
 
-/* Two turns may be given up at once: one that ends, and the next. */
-static inline void ta_give_up(uint32_t turn, enum ta_loss why) {
-  uint32_t before = atomic_load(&ta_emit.given_up[turn & 1]);
+/* Two generations may be given up at once: one that ends, and the next. */
+static inline void ta_give_up(uint32_t gen, enum ta_loss why) {
+  uint32_t before = atomic_load(&ta_emit.given_up[gen & 1]);
 
-  /* A thread that was left behind in an old turn has no say in a newer one. */
-  while (before < turn) {
-    atomic_store(&ta_emit.given_up_why[turn & 1], why);
-    if (atomic_compare_exchange_strong(&ta_emit.given_up[turn & 1], &before, turn)) return;
+  /* A thread that was left behind in an old generation has no say in a newer one. */
+  while (before < gen) {
+    atomic_store(&ta_emit.given_up_why[gen & 1], why);
+    if (atomic_compare_exchange_strong(&ta_emit.given_up[gen & 1], &before, gen)) return;
   }
 }
-static inline bool ta_given_up(uint32_t turn) {
-  return atomic_load(&ta_emit.given_up[turn & 1]) >= turn;
+static inline bool ta_given_up(uint32_t gen) {
+  return atomic_load(&ta_emit.given_up[gen & 1]) >= gen;
 }
 
-/* Whether the turn before is over and written: its places may be used again. */
-static inline bool ta_turn_before_is_reported(uint32_t turn) {
-  return atomic_load(&ta_emit.done) + 1 >= turn;
+/* Whether the generation before is over and written: its places may be used again. */
+static inline bool ta_gen_before_is_reported(uint32_t gen) {
+  return atomic_load(&ta_emit.done) + 1 >= gen;
 }
 
 /* The lock of places and goroutines; never held while anything is written or waited for. */

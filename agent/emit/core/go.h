@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goroutines: each thread is one, each fiber is one, and a thread runs one of them at a time.
  *
- * A goroutine's activity stands in one word: since which turn, its sequence number in it, its status, and the
- * status it had when the turn found it. Every change is one compare-and-swap, so that of several threads only one
- * makes it, and the first one in a turn writes the status, too (requirement E2). A thread that
- * holds an old turn and finds the word in a newer one has come too late and must enter again.
+ * A goroutine's activity stands in one word: since which generation, its sequence number in it, its status, and the
+ * status it had when the generation found it. Every change is one compare-and-swap, so that of several threads only one
+ * makes it, and the first one in a generation writes the status, too (requirement E2). A thread that
+ * holds an old generation and finds the word in a newer one has come too late and must enter again.
  *
- * The flusher writes the status of goroutines that had no event in a turn. It finds what they did in the word; if
- * the next turn has taken the word away already, in its `entry`. A running goroutine's status comes with its thread
- * (agent/emit/generation/generation.c).
+ * The flusher writes the status of goroutines that had no event in a generation. It finds what they did in the word; if
+ * the next generation has taken the word away already, in its `entry`. A running goroutine's status comes with its
+ * thread (agent/emit/generation/generation.c).
  *
  * Memory    one table that grows, made once and kept; 400 bytes a goroutine that there is at one time.
  * Threads   take and give under the session's lock, regions on the thread that runs it; the word: any.
@@ -29,8 +29,8 @@ enum {
   TA_GO_SEQ_MAX = (1 << 24) - 1,
 };
 
-/* Beyond enum tw_go_status: ended, its place not free before the turn is over; and waiting or woken while a thread
- * stands by it, so that no other may start it. */
+/* Beyond enum tw_go_status: ended, its place not free before the generation is over; and waiting or woken while a
+ * thread stands by it, so that no other may start it. */
 enum ta_go_status {
   TA_GO_DEAD = TW_GO_STATUSES,
   TA_GO_KEPT_WAITING,
@@ -61,20 +61,21 @@ struct ta_go {
 
 /* The word, taken apart. */
 struct ta_doing {
-  uint32_t turn; /* 31 bits */
+  uint32_t gen; /* 31 bits */
   uint32_t seq;
-  uint8_t status, entry;       /* enum tw_go_status, enum ta_go_status */
-  bool skipped;                /* its status was not written in the turn before this one */
-  bool assists, entry_assists; /* it helps the collector to mark: now, and when the turn found it */
+  uint8_t status, entry; /* enum tw_go_status, enum ta_go_status */
+  bool skipped;          /* its status was not written in the generation before this one */
+  bool assists,
+      entry_assists; /* it helps the collector to mark: now, and when the generation found it */
 };
 
 static inline uint64_t ta_doing_word(struct ta_doing d) {
-  return (uint64_t)d.turn << 33 | (uint64_t)d.seq << 9 | (uint64_t)d.entry_assists << 8 |
+  return (uint64_t)d.gen << 33 | (uint64_t)d.seq << 9 | (uint64_t)d.entry_assists << 8 |
          (uint64_t)d.assists << 7 | (uint64_t)d.skipped << 6 | (uint64_t)d.entry << 3 | d.status;
 }
 
 static inline struct ta_doing ta_doing(uint64_t word) {
-  return (struct ta_doing){ .turn = (uint32_t)(word >> 33),
+  return (struct ta_doing){ .gen = (uint32_t)(word >> 33),
                             .seq = (uint32_t)(word >> 9) & TA_GO_SEQ_MAX,
                             .entry_assists = (word >> 8 & 1) != 0,
                             .assists = (word >> 7 & 1) != 0,
@@ -83,18 +84,18 @@ static inline struct ta_doing ta_doing(uint64_t word) {
                             .status = word & 7 };
 }
 
-/* The word as it is some steps on, with another status, in the same turn. */
+/* The word as it is some steps on, with another status, in the same generation. */
 static inline uint64_t ta_doing_step(uint64_t word, uint8_t status, unsigned steps) {
   return (word & ~UINT64_C(7)) + ((uint64_t)steps << 9 | status);
 }
 
-/* The same goroutine as turn finds it. */
-static inline struct ta_doing ta_doing_in(struct ta_doing d, uint32_t turn) {
-  if (d.turn == turn) return d;
-  return (struct ta_doing){ .turn = turn,
+/* The same goroutine as gen finds it. */
+static inline struct ta_doing ta_doing_in(struct ta_doing d, uint32_t gen) {
+  if (d.gen == gen) return d;
+  return (struct ta_doing){ .gen = gen,
                             .status = d.status,
                             .entry = d.status,
-                            .skipped = d.turn + 1 != turn,
+                            .skipped = d.gen + 1 != gen,
                             .assists = d.assists,
                             .entry_assists = d.assists };
 }

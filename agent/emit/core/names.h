@@ -2,8 +2,8 @@
 /* Names: short texts that come again and again, as the small numbers that stand in events.
  *
  * A name lives as long as the process; its number is its string's and its one-frame stack's id in every
- * generation. A generation holds only those that were used in it: each use stamps the name with the turn, in
- * one of two places by the turn's parity, so that the flusher can write the tables of the turn that ends
+ * generation. A generation holds only those that were used in it: each use stamps the name with the generation, in
+ * one of two places by the generation's parity, so that the flusher can write the tables of the generation that ends
  * while threads are in the next. Once stamped, a name is only read: no line of memory goes back and forth.
  *
  * Memory    static: 4096 names, 256 KiB of text.
@@ -37,7 +37,7 @@ enum ta_own_name { TA_NAME_NONE, TA_OWN_NAMES(TA_OWN_NAME) TA_NAME_OWN_END };
 enum ta_name_use { TA_AS_STRING, TA_AS_STACK, TA_NAME_USES };
 
 struct ta_name_row {
-  _Atomic uint32_t used[2][TA_NAME_USES]; /* by parity: the turn */
+  _Atomic uint32_t used[2][TA_NAME_USES]; /* by parity: the generation */
   uint32_t at;                            /* of its text */
   uint16_t len;
 };
@@ -59,19 +59,19 @@ static inline uint32_t ta_name_known(uint32_t name) {
   return name < atomic_load_explicit(&ta_names_end, memory_order_acquire) ? name : 0;
 }
 
-/* The id to write: of the string, or of the stack. The name is known. A thread that was left behind in an old turn
- * takes no newer one's stamp away. */
-static inline uint64_t ta_name_id(uint32_t name, uint32_t turn, enum ta_name_use use) {
-  _Atomic uint32_t *used = &ta_names[name].used[turn & 1][use];
+/* The id to write: of the string, or of the stack. The name is known. A thread that was left behind in an old
+ * generation takes no newer one's stamp away. */
+static inline uint64_t ta_name_id(uint32_t name, uint32_t gen, enum ta_name_use use) {
+  _Atomic uint32_t *used = &ta_names[name].used[gen & 1][use];
   uint32_t was = atomic_load_explicit(used, memory_order_relaxed);
-  while (was < turn && !atomic_compare_exchange_weak_explicit(
-                           used, &was, turn, memory_order_relaxed, memory_order_relaxed))
+  while (was < gen && !atomic_compare_exchange_weak_explicit(used, &was, gen, memory_order_relaxed,
+                                                             memory_order_relaxed))
     ;
   return name;
 }
 
-static inline bool ta_name_used(uint32_t name, uint32_t turn, enum ta_name_use use) {
-  return atomic_load_explicit(&ta_names[name].used[turn & 1][use], memory_order_relaxed) == turn;
+static inline bool ta_name_used(uint32_t name, uint32_t gen, enum ta_name_use use) {
+  return atomic_load_explicit(&ta_names[name].used[gen & 1][use], memory_order_relaxed) == gen;
 }
 
 #endif

@@ -31,7 +31,7 @@ enum { TA_LARGE_BATCHES_MAX = 4096 };
 
 struct ta_batch {
   struct ta_batch *next; /* posted before this one */
-  uint32_t turn;         /* what it belongs to */
+  uint32_t gen;          /* what it belongs to */
   uint8_t size;          /* enum ta_batch_size */
   struct tw_write write;
   unsigned char room[];

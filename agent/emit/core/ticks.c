@@ -155,7 +155,7 @@ struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate) {
   return (struct ta_ticks){ 0 };
 }
 
-/* After a turn by CLOCK_MONOTONIC: it goes on at the same tick. One that was too short teaches nothing yet. */
+/* After a generation by CLOCK_MONOTONIC: it goes on at the same tick. One that was too short teaches nothing yet. */
 static struct ta_ticks learn(const struct ta_ticks *clock, struct ta_rate *rate,
                              const struct ta_moment *now) {
   uint64_t factor = factor_of(&rate->since, now);

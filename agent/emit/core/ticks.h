@@ -12,11 +12,12 @@
  * millisecond when a session begins, which is right to 100 ppm for the first generation if the machine lets
  * it (begin() tries for up to five milliseconds), and again whenever two moments that lie further apart give
  * a better value. A clock is good for
- * one turn; the next goes on at the tick where it ended.
+ * one generation; the next goes on at the tick where it ended.
  *
- * A turn in which the counter jumped against CLOCK_MONOTONIC, because the machine slept or the counter was
+ * A generation in which the counter jumped against CLOCK_MONOTONIC, because the machine slept or the counter was
  * set, looks like one of another rate. So what differs by more than a thousandth is not believed before the next
- * turn has measured it again: until then the old rate stays. The turn itself that saw the jump has it in its times.
+ * generation has measured it again: until then the old rate stays. The generation itself that saw the jump has it in
+ * its times.
  *
  * Threads   begin() and next() on one at a time; a clock that stays as it is may be read by any.
  * Cost      now: the counter's reading and a multiplication; by CLOCK_MONOTONIC some 20 ns more.
@@ -78,7 +79,7 @@ struct ta_rate {
   struct ta_moment since;
   uint64_t error_ppb;
   uint64_t doubted; /* the factor that was measured last and is not believed yet; 0: none */
-  bool learns;      /* CLOCK_MONOTONIC is in use until the counter has been measured for a turn */
+  bool learns; /* CLOCK_MONOTONIC is in use until the counter has been measured for a generation */
 };
 
 /* The counter must run at one rate in every state of the processor, and the kernel must use it for its own
@@ -89,15 +90,15 @@ bool ta_cycles_are_trusted(void);
  * signals come, if it is to count cycles. */
 struct ta_ticks ta_ticks_begin(bool cycles, struct ta_rate *rate);
 
-/* The same without sleeping: the first turn goes by CLOCK_MONOTONIC, and next() has measured the counter. */
+/* The same without sleeping: the first generation goes by CLOCK_MONOTONIC, and next() has measured the counter. */
 struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate);
 
 /* A clock of cycles that were as many as from `from` to `to`, and shows CLOCK_MONOTONIC's ticks at `from`. factor 0:
  * these are none to count by. */
 struct ta_ticks ta_ticks_from(const struct ta_moment *from, const struct ta_moment *to);
 
-/* The next turn's clock, which begins now. It counts by CLOCK_MONOTONIC if the counter has jumped, or its rate has
- * by more than an eighth: the machine has slept, or been moved to another. */
+/* The next generation's clock, which begins now. It counts by CLOCK_MONOTONIC if the counter has jumped, or its rate
+ * has by more than an eighth: the machine has slept, or been moved to another. */
 struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate,
                               const struct ta_moment *now);
 

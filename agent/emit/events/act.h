@@ -11,8 +11,8 @@ static inline ta_fiber ta_fiber_of(const struct ta_go *go) {
   return ta_go_id(go) << TA_GOES_LOG2 | (uint64_t)(go - ta_goes);
 }
 
-/* Coming in again finds the newest turn. TA_LATE from what follows says that this must be done: another thread, in a
- * newer turn than t, has woken what t wants to go on with. Then nothing was written. */
+/* Coming in again finds the newest generation. TA_LATE from what follows says that this must be done: another
+ * thread, in a newer generation than t, has woken what t wants to go on with. Then nothing was written. */
 static inline struct ta_thread *ta_again(struct ta_thread *t) {
   ta_leave(t);
   return ta_enter();

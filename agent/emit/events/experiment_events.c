@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's own experiments: events, bytes, and what holds them together.
  *
- * A sequence counts in two places, by the turn's parity: a thread that is still in the old turn counts on
- * there, while others have started at one in the next. A thread that comes in an old turn to a thing that a
- * newer turn has touched would write a later event as an earlier one; so unless it holds the turn it comes in again. */
+ * A sequence counts in two places, by the generation's parity: a thread that is still in the old generation counts on
+ * there, while others have started at one in the next. A thread that comes in an old generation to a thing that a
+ * newer generation has touched would write a later event as an earlier one; so unless it holds the generation it
+ * comes in again. */
 #include "agent/emit/events/experiments.h"
 #include "agent/emit/events/held.h"
 #include "agent/host/keep.h"
@@ -49,18 +50,18 @@ bool ta_begin_in_hold(struct ta_thread *t) {
 
 /* Events. */
 
-static uint64_t *count_of(ta_sequence *s, uint32_t turn) {
-  return &s->word[turn & 1];
+static uint64_t *count_of(ta_sequence *s, uint32_t gen) {
+  return &s->word[gen & 1];
 }
 
-static bool is_late(ta_sequence *s, uint32_t turn) {
-  return (uint32_t)(__atomic_load_n(count_of(s, turn + 1), __ATOMIC_RELAXED) >> 32) == turn + 1;
+static bool is_late(ta_sequence *s, uint32_t gen) {
+  return (uint32_t)(__atomic_load_n(count_of(s, gen + 1), __ATOMIC_RELAXED) >> 32) == gen + 1;
 }
 
-static uint64_t next_number(ta_sequence *s, uint32_t turn) {
-  uint64_t *count = count_of(s, turn), word = __atomic_load_n(count, __ATOMIC_RELAXED), next;
+static uint64_t next_number(ta_sequence *s, uint32_t gen) {
+  uint64_t *count = count_of(s, gen), word = __atomic_load_n(count, __ATOMIC_RELAXED), next;
 
-  do next = (uint32_t)(word >> 32) == turn ? word + 1 : (uint64_t)turn << 32 | 1;
+  do next = (uint32_t)(word >> 32) == gen ? word + 1 : (uint64_t)gen << 32 | 1;
   while (
       !__atomic_compare_exchange_n(count, &word, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return next & UINT32_MAX;
@@ -73,12 +74,12 @@ static uint64_t converted(struct ta_thread *t, enum tw_arg_type type, uint64_t a
   ta_sequence *s;
 
   switch (type) {
-  case TW_ARG_STRING: return ta_name_id(name, ta_turn(t), TA_AS_STRING);
+  case TW_ARG_STRING: return ta_name_id(name, ta_gen(t), TA_AS_STRING);
   case TW_ARG_STACK:
     if (arg == TA_STACK_HERE) return ta_put_stack(t, from);
-    return name == 0 ? 0 : ta_name_id(name, ta_turn(t), TA_AS_STACK);
+    return name == 0 ? 0 : ta_name_id(name, ta_gen(t), TA_AS_STACK);
   case TW_ARG_G: return arg >> TA_GOES_LOG2;
-  case TW_ARG_SEQ: s = (ta_sequence *)(uintptr_t)arg; return next_number(s, ta_turn(t));
+  case TW_ARG_SEQ: s = (ta_sequence *)(uintptr_t)arg; return next_number(s, ta_gen(t));
   default: return arg;
   }
 }
@@ -112,7 +113,7 @@ static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_even
     ta_leave_inside(t);
     return;
   }
-  while (s != NULL && is_late(s, ta_turn(t)) && t->holds == 0) {
+  while (s != NULL && is_late(s, ta_gen(t)) && t->holds == 0) {
     ta_leave(t);
     t = ta_enter_inside(row->running);
     if (t == NULL) return;

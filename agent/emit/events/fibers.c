@@ -23,7 +23,7 @@ static struct ta_go *go_of(ta_fiber fiber) {
 static struct ta_thread *enter_free(void) {
   struct ta_thread *t = ta_enter_running();
 
-  if (t == NULL || t->pause_turn == 0) return t;
+  if (t == NULL || t->pause_gen == 0) return t;
   ta_misuse(t, "a fiber's switch, block, yield or end between ta_pause_begin() and ta_pause_end()");
   ta_leave(t);
   return NULL;
@@ -42,7 +42,7 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
   }
   ta_put_called(t, blocked ? TW_EV_GO_CREATE_BLOCKED : TW_EV_GO_CREATE, 2, ta_go_id(go),
                 ta_name_stack(t, go), call, from);
-  struct ta_doing d = { .turn = ta_turn(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
+  struct ta_doing d = { .gen = ta_gen(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
   atomic_store(&go->word, ta_doing_word(d));
   if (TB_LIKELY(!ta_is_left_behind(t, atomic_load(&t->left_behind)))) return go;
   /* Its creation stands in a generation that nothing comes of. */
@@ -207,12 +207,12 @@ void ta_fiber_switch(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Its place is free at once, unless the flusher may still read what it did in the turn before, or a waker may mean
- * it. */
+/* Its place is free at once, unless the flusher may still read what it did in the generation before, or a waker may
+ * mean it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
   uint64_t id = ta_go_id(go);
-  bool reported = ta_turn_before_is_reported(ta_turn(t)) && !ta_waiters_are_being_woken();
+  bool reported = ta_gen_before_is_reported(ta_gen(t)) && !ta_waiters_are_being_woken();
 
   if (n == 0)
     ta_put(t, type, 0, 0, 0, 0, 0);

@@ -6,32 +6,32 @@
 /* Collections. */
 
 static struct {
-  uint32_t turn; /* that it has come to */
+  uint32_t gen; /* that it has come to */
   bool runs;
   uint64_t seq;       /* of the last event */
-  uint64_t active[2]; /* by the turn's parity: the number set aside; 0: none */
+  uint64_t active[2]; /* by the generation's parity: the number set aside; 0: none */
   uint64_t time;      /* of the last event, ticks */
 } collection;
 
-void ta_gc_reset(uint32_t first_turn) {
+void ta_gc_reset(uint32_t first_gen) {
   ta_emit_lock();
-  collection.turn = first_turn - 1;
+  collection.gen = first_gen - 1;
   collection.runs = false;
   collection.seq = collection.time = 0;
   ta_emit_unlock();
 }
 
-static void come_to(uint32_t turn) {
-  while (collection.turn < turn) {
-    collection.turn++;
-    collection.active[collection.turn & 1] = collection.runs ? ++collection.seq : 0;
+static void come_to(uint32_t gen) {
+  while (collection.gen < gen) {
+    collection.gen++;
+    collection.active[collection.gen & 1] = collection.runs ? ++collection.seq : 0;
   }
 }
 
-uint64_t ta_gc_active(uint32_t turn) {
+uint64_t ta_gc_active(uint32_t gen) {
   ta_emit_lock();
-  come_to(turn);
-  uint64_t seq = collection.active[turn & 1];
+  come_to(gen);
+  uint64_t seq = collection.active[gen & 1];
   ta_emit_unlock();
   return seq;
 }
@@ -51,8 +51,8 @@ enum ta_change ta_gc_change(const struct ta_thread *t, bool runs, struct ta_gc_e
   enum ta_change is = TA_LATE;
 
   ta_emit_lock();
-  if (collection.turn <= ta_turn(t)) {
-    come_to(ta_turn(t));
+  if (collection.gen <= ta_gen(t)) {
+    come_to(ta_gen(t));
     is = collection.runs == runs ? TA_UNFIT : TA_CHANGED;
   }
   if (is == TA_CHANGED) {

@@ -18,8 +18,8 @@ void ta_region_begin(ta_name name, ta_task task) {
   if (TB_LIKELY(go->regions < TA_REGIONS_MAX)) {
     go->region_name[go->regions] = (uint16_t)name;
     go->region_task[go->regions] = task;
-    ta_put_from(t, TW_EV_USER_REGION_BEGIN, 2, task,
-                ta_name_id(name, t->running_turn, TA_AS_STRING), 0, TA_CALLER);
+    ta_put_from(t, TW_EV_USER_REGION_BEGIN, 2, task, ta_name_id(name, t->running_gen, TA_AS_STRING),
+                0, TA_CALLER);
   }
   go->regions++;
   ta_leave(t);
@@ -30,7 +30,7 @@ static inline void end_region(struct ta_thread *t, const void *from) {
 
   if (--go->regions >= TA_REGIONS_MAX) return;
   ta_put_from(t, TW_EV_USER_REGION_END, 2, go->region_task[go->regions],
-              ta_name_id(go->region_name[go->regions], t->running_turn, TA_AS_STRING), 0, from);
+              ta_name_id(go->region_name[go->regions], t->running_gen, TA_AS_STRING), 0, from);
 }
 
 void ta_region_end(void) {
@@ -90,14 +90,14 @@ void ta_label(ta_name label) {
   ta_leave(t);
 }
 
-/* Pauses. The turn's word counts them, so that it does not move on while one is open. */
+/* Pauses. The generation's word counts them, so that it does not move on while one is open. */
 
-/* False: the turn is over. */
-static bool count_pause(uint32_t turn, int64_t by) {
+/* False: the generation is over. */
+static bool count_pause(uint32_t gen, int64_t by) {
   uint64_t word = atomic_load(&ta_emit.word);
 
   do
-    if (ta_turn_of(word) != turn) return false;
+    if (ta_gen_of(word) != gen) return false;
   while (!atomic_compare_exchange_weak(&ta_emit.word, &word, word + (uint64_t)by));
   return true;
 }
@@ -105,7 +105,7 @@ static bool count_pause(uint32_t turn, int64_t by) {
 void ta_pause_begin(ta_name kind) {
   struct ta_thread *t = ta_enter_running();
 
-  while (t != NULL && t->pause_turn == 0 && !count_pause(ta_turn(t), 1)) {
+  while (t != NULL && t->pause_gen == 0 && !count_pause(ta_gen(t), 1)) {
     ta_leave(t);
     t = ta_enter();
   }
@@ -113,10 +113,10 @@ void ta_pause_begin(ta_name kind) {
     ta_begins_unreported();
     return;
   }
-  if (t->pause_turn != 0) {
+  if (t->pause_gen != 0) {
     ta_misuse(t, "ta_pause_begin(): this thread has stopped the world already");
   } else {
-    t->pause_turn = ta_turn(t);
+    t->pause_gen = ta_gen(t);
     ta_put_from(t, TW_EV_STW_BEGIN, 1, ta_string(t, kind), 0, 0, TA_CALLER);
   }
   ta_leave(t);
@@ -124,19 +124,19 @@ void ta_pause_begin(ta_name kind) {
 
 /* One that went on for so long that its generation was given up has no end. */
 void ta_act_pause_end(struct ta_thread *t) {
-  if (t->pause_turn == 0) return;
-  if (t->pause_turn == ta_turn(t)) {
+  if (t->pause_gen == 0) return;
+  if (t->pause_gen == ta_gen(t)) {
     ta_put(t, TW_EV_STW_END, 0, 0, 0, 0, 0);
-    count_pause(t->pause_turn, -1);
+    count_pause(t->pause_gen, -1);
   }
-  t->pause_turn = 0;
+  t->pause_gen = 0;
 }
 
 void ta_pause_end(void) {
   struct ta_thread *t = ta_enter_running();
 
   if (t == NULL) return;
-  if (t->pause_turn == 0) ta_misuse_end(t, "ta_pause_end(): this thread has not stopped the world");
+  if (t->pause_gen == 0) ta_misuse_end(t, "ta_pause_end(): this thread has not stopped the world");
   ta_act_pause_end(t);
   ta_leave(t);
 }
@@ -148,17 +148,17 @@ void ta_workers(unsigned n) {
 
   if (t == NULL) return;
   atomic_store_explicit(&ta_emit.workers, n, memory_order_relaxed);
-  atomic_store_explicit(&ta_emit.workers_turn, ta_turn(t), memory_order_relaxed);
+  atomic_store_explicit(&ta_emit.workers_gen, ta_gen(t), memory_order_relaxed);
   ta_put_from(t, TW_EV_PROCS_CHANGE, 1, n, 0, 0, TA_CALLER);
   ta_leave(t);
 }
 
 void ta_act_workers(struct ta_thread *t) {
-  uint32_t turn = ta_turn(t), n = atomic_load_explicit(&ta_emit.workers, memory_order_relaxed);
+  uint32_t gen = ta_gen(t), n = atomic_load_explicit(&ta_emit.workers, memory_order_relaxed);
 
   if (n == 0) return;
-  if (atomic_load_explicit(&ta_emit.workers_turn, memory_order_relaxed) == turn) return;
-  if (atomic_exchange_explicit(&ta_emit.workers_turn, turn, memory_order_relaxed) != turn)
+  if (atomic_load_explicit(&ta_emit.workers_gen, memory_order_relaxed) == gen) return;
+  if (atomic_exchange_explicit(&ta_emit.workers_gen, gen, memory_order_relaxed) != gen)
     ta_put(t, TW_EV_PROCS_CHANGE, 2, n, 0, 0, 0);
 }
 

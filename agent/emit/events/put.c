@@ -14,8 +14,8 @@ enum {
 
 /* Batches. */
 
-static void give_up(uint32_t turn) {
-  ta_give_up(turn, TA_LOST_NO_BATCH);
+static void give_up(uint32_t gen) {
+  ta_give_up(gen, TA_LOST_NO_BATCH);
   ta_emit_wake(true);
 }
 
@@ -32,22 +32,22 @@ static enum ta_batch_size fair_size(void) {
  * ordinary one. */
 static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size size,
                                    size_t need_bytes, uint8_t experiment) {
-  uint32_t turn = ta_turn(t);
+  uint32_t gen = ta_gen(t);
   enum ta_batch_size fair = fair_size();
 
-  if (ta_given_up(turn)) return NULL;
+  if (ta_given_up(gen)) return NULL;
   if (size > fair) size = fair;
   while (size < TA_BATCH_LARGE && !ta_batch_has_room(size, need_bytes)) size++;
   struct ta_batch *batch = ta_pool_take(&ta_emit.pool, size, need_bytes);
   if (batch == NULL) {
-    give_up(turn);
+    give_up(gen);
     return NULL;
   }
-  struct tw_batch head = { .gen = ta_generation_of(turn),
+  struct tw_batch head = { .gen = ta_gen_number(gen),
                            .thread = (int64_t)t->system_id,
                            .time = t->time - ta_emit.origin,
                            .experiment = experiment };
-  batch->turn = turn;
+  batch->gen = gen;
   tw_write_open(&batch->write, batch->room, ta_batch_room_bytes(batch->size), ta_emit.version,
                 &head);
   return batch;
@@ -67,13 +67,13 @@ static void post(struct ta_batch *batch) {
  * batch smaller. */
 static enum ta_batch_size next_size(struct ta_thread *t, enum ta_batch_use use, bool filled) {
   struct ta_fill *fill = &t->fill[use];
-  uint32_t turn = ta_turn(t), quiet = turn - fill->turn;
+  uint32_t gen = ta_gen(t), quiet = gen - fill->gen;
 
   if (filled) {
-    fill->turn = turn;
+    fill->gen = gen;
     if (fill->size < TA_BATCH_LARGE) fill->size++;
   } else if (quiet > 1) {
-    fill->turn = turn - 1;
+    fill->gen = gen - 1;
     fill->size = fill->size >= quiet ? (uint8_t)(fill->size - (quiet - 1)) : TA_BATCH_SMALL;
   }
   return fill->size;
@@ -192,7 +192,7 @@ __attribute__((noinline, cold)) uint64_t ta_put_stack(struct ta_thread *t, const
   uint64_t pcs[TA_FRAMES_MAX + TA_FRAMES_OURS] TA_UNSET;
 
   if (ta_emit.stack_depth == 0) return 0;
-  return ta_stacks_put(ta_turn(t), pcs, ta_frames_here(t, from, pcs, ta_emit.stack_depth));
+  return ta_stacks_put(ta_gen(t), pcs, ta_frames_here(t, from, pcs, ta_emit.stack_depth));
 }
 
 __attribute__((noinline, cold)) void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n,
@@ -229,21 +229,21 @@ void ta_put_proc_status(struct ta_thread *t, uint8_t status) {
   }
   ta_put(t, TW_EV_PROC_STATUS, 2, t->place, status, 0, 0);
   if (TB_UNLIKELY(t->sweeps != 0)) ta_put_then(t, TW_EV_GC_SWEEP_ACTIVE, 1, t->place, 0);
-  t->proc_turn = ta_turn(t);
+  t->proc_gen = ta_gen(t);
   t->proc_seq = 0;
 }
 
 void ta_put_proc_start(struct ta_thread *t, uint64_t ticks) {
-  if (t->proc_turn != ta_turn(t)) ta_put_proc_status(t, TW_PROC_IDLE);
+  if (t->proc_gen != ta_gen(t)) ta_put_proc_status(t, TW_PROC_IDLE);
   ta_put_at(t, ticks, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
 }
 
-/* Of a word in this turn. A generation in which there are more is given up. */
-static uint64_t step(uint64_t word, uint32_t turn, uint8_t to, unsigned steps) {
+/* Of a word in this generation. A generation in which there are more is given up. */
+static uint64_t step(uint64_t word, uint32_t gen, uint8_t to, unsigned steps) {
   struct ta_doing d = ta_doing(word);
 
   if (TB_UNLIKELY(d.seq + steps > TA_GO_SEQ_MAX)) {
-    give_up(turn);
+    give_up(gen);
     d.seq = 0;
     word = ta_doing_word(d);
   }
@@ -253,30 +253,30 @@ static uint64_t step(uint64_t word, uint32_t turn, uint8_t to, unsigned steps) {
 uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps) {
   uint64_t word = atomic_load_explicit(&t->go->word, memory_order_relaxed);
 
-  word = step(word, ta_turn(t), to, steps);
+  word = step(word, ta_gen(t), to, steps);
   atomic_store_explicit(&t->go->word, word, memory_order_release);
   return ta_doing(word).seq;
 }
 
-/* A wait that has lasted since before this turn was there when the turn came to it. */
+/* A wait that has lasted since before this generation was there when the generation came to it. */
 static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
-  if (now.turn == begun.turn) return now.seq == begun.seq;
+  if (now.gen == begun.gen) return now.seq == begun.seq;
   return now.seq == 0 && now.entry == TA_GO_KEPT_WAITING;
 }
 
-/* The flusher visits each waiting goroutine once a turn. One that it has not seen in the last complete turn was
- * made, or set waiting, by a thread that was left behind: no generation since knows it
+/* The flusher visits each waiting goroutine once a generation. One that it has not seen in the last complete
+ * generation was made, or set waiting, by a thread that was left behind: no generation since knows it
  * (agent/emit/generation/generation.c). */
-static bool is_stray(struct ta_doing was, uint32_t turn) {
-  if (TB_LIKELY(was.turn + 1 >= turn)) return false;
+static bool is_stray(struct ta_doing was, uint32_t gen) {
+  if (TB_LIKELY(was.gen + 1 >= gen)) return false;
   if (was.status == TW_GO_RUNNING || was.status == TW_GO_SYSCALL) return false;
-  return was.turn + 2 < turn || ta_turn_before_is_reported(turn);
+  return was.gen + 2 < gen || ta_gen_before_is_reported(gen);
 }
 
 /* begun: NULL, or the word its wait must have begun with. */
 static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct ta_doing *begun,
                              unsigned from, uint8_t to, unsigned steps, uint64_t *seq) {
-  uint32_t turn = ta_turn(t);
+  uint32_t gen = ta_gen(t);
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire), is;
   struct ta_doing was;
 
@@ -284,13 +284,13 @@ static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct
     was = ta_doing(word);
     if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
     if (begun != NULL && !is_same_wait(*begun, was)) return TA_UNFIT;
-    if (was.turn > turn) return TA_LATE;
-    if (is_stray(was, turn)) return TA_UNFIT;
-    is = TB_LIKELY(was.turn == turn) ? word : ta_doing_word(ta_doing_in(was, turn));
-    is = step(is, turn, to, steps);
+    if (was.gen > gen) return TA_LATE;
+    if (is_stray(was, gen)) return TA_UNFIT;
+    is = TB_LIKELY(was.gen == gen) ? word : ta_doing_word(ta_doing_in(was, gen));
+    is = step(is, gen, to, steps);
   } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, is, memory_order_acq_rel,
                                                   memory_order_acquire));
-  if (was.turn != turn) ta_put_go_status(t, go, was.status, was.assists);
+  if (was.gen != gen) ta_put_go_status(t, go, was.status, was.assists);
   if (seq != NULL) *seq = ta_doing(is).seq;
   return TA_CHANGED;
 }

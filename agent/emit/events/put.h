@@ -85,11 +85,11 @@ static inline uint64_t ta_go_id(const struct ta_go *go) {
 }
 
 static inline uint64_t ta_name_stack(const struct ta_thread *t, const struct ta_go *go) {
-  return ta_name_id(atomic_load_explicit(&go->name, memory_order_relaxed), ta_turn(t), TA_AS_STACK);
+  return ta_name_id(atomic_load_explicit(&go->name, memory_order_relaxed), ta_gen(t), TA_AS_STACK);
 }
 
 static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
-  return ta_name_id(ta_name_known(name), ta_turn(t), TA_AS_STRING);
+  return ta_name_id(ta_name_known(name), ta_gen(t), TA_AS_STRING);
 }
 
 /* As ta_put(), with the stack that calls the emit function for its last argument; the n before it are a b c. from:
@@ -116,14 +116,14 @@ static inline __attribute__((always_inline)) void ta_put_called(struct ta_thread
     ta_put_stacked(t, type, n, a, b, 0, from);
     return;
   }
-  uint64_t stack = call == 0 ? 0 : ta_name_id(call, ta_turn(t), TA_AS_STACK);
+  uint64_t stack = call == 0 ? 0 : ta_name_id(call, ta_gen(t), TA_AS_STACK);
   ta_put(t, type, n + 1, a, n == 1 ? stack : b, stack, 0);
 }
 
 enum ta_change {
   TA_CHANGED,
   TA_UNFIT, /* it has none of the statuses asked for */
-  TA_LATE,  /* it is in a newer turn than t: leave and enter again */
+  TA_LATE,  /* it is in a newer generation than t: leave and enter again */
 };
 
 /* From one of the statuses in the bit set `from` to status `to`, taking `steps` sequence numbers, of which *seq is
@@ -140,7 +140,8 @@ enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t be
  * stands in this generation since t entered it. Answers the last sequence number. */
 uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps);
 
-/* The status of a goroutine and of t's proc, for the first time in this turn, and what they are in the middle of. */
+/* The status of a goroutine and of t's proc, for the first time in this generation, and what they are in the middle
+ * of. */
 void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status, bool assists);
 void ta_put_proc_status(struct ta_thread *t, uint8_t status);
 /* t's proc goes from idle to running, at that time. */

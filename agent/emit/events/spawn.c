@@ -33,7 +33,7 @@ struct ta_spawned ta_spawned_begin(ta_name name, ta_name call, const void *from)
     birth.id = ta_go_id(birth.go);
     birth.session = ta_emit.session;
   }
-  bool can_switch = t->hold == TA_HOLDS_RUNNING && t->pause_turn == 0;
+  bool can_switch = t->hold == TA_HOLDS_RUNNING && t->pause_gen == 0;
   ta_leave(t);
   if (can_switch) end_an_orphan();
   return birth;

@@ -51,7 +51,7 @@ struct ta_thread *ta_threads_take(void) {
     t->session = 0;
     t->stack = (struct ta_bounds){ 0 };
     if (atomic_exchange(&t->left_behind, 0) != 0) ta_drop_open_batches(t, false);
-    t->running_turn = TA_NO_TURN;
+    t->running_gen = TA_NO_GEN;
     atomic_store(&t->state, TA_THREAD_LIVE);
   }
   ta_emit_unlock();
@@ -64,10 +64,10 @@ static void free_place(struct ta_thread *t) {
   first_free = t->place;
 }
 
-/* While the flusher is still at the turn before t's last, it may need what t did in it. */
+/* While the flusher is still at the generation before t's last, it may need what t did in it. */
 void ta_threads_give_back(struct ta_thread *t) {
   ta_emit_lock();
-  if (ta_turn_before_is_reported(ta_turn(t)))
+  if (ta_gen_before_is_reported(ta_gen(t)))
     free_place(t);
   else
     atomic_store(&t->state, TA_THREAD_DEAD);
@@ -90,7 +90,7 @@ bool ta_threads_are_all_taken(void) {
 bool ta_threads_any_left_behind(void) {
   for (uint32_t i = 0; i < ta_threads_end(); i++) {
     const struct ta_thread *t = &ta_threads[i];
-    if (t->skipped_turn >= ta_emit.first_turn && atomic_load(&t->left_behind) != 0) return true;
+    if (t->skipped_gen >= ta_emit.first_gen && atomic_load(&t->left_behind) != 0) return true;
   }
   return false;
 }
@@ -106,11 +106,11 @@ void ta_threads_reset(void) {
     if (t->state == TA_THREAD_DEAD) free_place(t);
     atomic_store(&t->claim, 0);
     atomic_store(&t->now, 0);
-    atomic_store(&t->before_turn, 0);
+    atomic_store(&t->before_gen, 0);
     atomic_store(&t->dropped, 0);
     atomic_store(&t->misused, 0);
     t->time = 0; /* by a clock that is gone */
-    t->proc_turn = 0;
+    t->proc_gen = 0;
   }
   ta_emit_unlock();
   ta_waiters_reset();

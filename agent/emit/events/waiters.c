@@ -6,7 +6,7 @@
 
 enum { TRIES = 4 }; /* at one that waits, where others are woken at the same time */
 
-static const uint32_t nobody = UINT32_MAX;
+static const uint32_t none = UINT32_MAX;
 
 struct waiter {
   _Atomic(struct ta_go *) go;
@@ -63,7 +63,7 @@ static bool wake_at(struct ta_thread *t, uint32_t place, uintptr_t what, ta_name
 }
 
 static uint32_t longest(uintptr_t what) {
-  uint32_t found = nobody;
+  uint32_t found = none;
   uint64_t first = UINT64_MAX;
 
   for (uint32_t i = 0; i < ta_threads_end(); i++) {
@@ -77,7 +77,7 @@ static uint32_t longest(uintptr_t what) {
 static void wake_one(struct ta_thread *t, uintptr_t what, ta_name call, const void *from) {
   for (int i = 0; i < TRIES; i++) {
     uint32_t place = longest(what);
-    if (place == nobody || wake_at(t, place, what, call, from)) return;
+    if (place == none || wake_at(t, place, what, call, from)) return;
   }
 }
 

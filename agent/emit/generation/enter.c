@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slow ways into a section: the first of a thread, and the first of a turn. */
+/* The slow ways into a section: the first of a thread, and the first of a generation. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -31,11 +31,11 @@ static uint32_t thread_name(void) {
   return ta_names_find(name, strlen(name));
 }
 
-static void enter_open_batches(struct ta_thread *t, uint32_t turn) {
-  t->at = &t->open_batches[turn & 1];
-  t->clock = ta_emit.clock[turn & 1];
-  atomic_store_explicit(&t->turn, turn, memory_order_release);
-  t->running_turn = t->hold == TA_HOLDS_RUNNING ? turn : TA_NO_TURN;
+static void enter_open_batches(struct ta_thread *t, uint32_t gen) {
+  t->at = &t->open_batches[gen & 1];
+  t->clock = ta_emit.clock[gen & 1];
+  atomic_store_explicit(&t->gen, gen, memory_order_release);
+  t->running_gen = t->hold == TA_HOLDS_RUNNING ? gen : TA_NO_GEN;
 }
 
 static void put_stack(struct ta_thread *t, enum ta_memory what) {
@@ -64,7 +64,7 @@ static bool part(struct ta_thread *t) {
 
 /* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that its creator made
  * for it; or it makes itself one. */
-static bool join_session(struct ta_thread *t, uint32_t turn) {
+static bool join_session(struct ta_thread *t, uint32_t gen) {
   uint32_t name = thread_name();
   struct ta_go *reported = ta_spawned_take(), *own = reported != NULL ? reported : take_go(name);
   uint64_t seq;
@@ -73,18 +73,18 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   t->session = ta_emit.session;
   t->own = own;
   t->hold = TA_HOLDS_NOTHING;
-  t->nested = t->pause_turn = 0;
+  t->nested = t->pause_gen = 0;
   t->sweeps = 0;
   t->next_id = t->ids_end = 0;
   find_stack(t);
   if (t->time < ta_emit.origin) t->time = ta_emit.origin;
   atomic_store_explicit(&t->system_id, (uint64_t)gettid(), memory_order_relaxed);
-  atomic_store_explicit(&t->before_turn, 0, memory_order_relaxed);
-  enter_open_batches(t, turn);
-  atomic_store(&t->claim, turn);
+  atomic_store_explicit(&t->before_gen, 0, memory_order_relaxed);
+  enter_open_batches(t, gen);
+  atomic_store(&t->claim, gen);
 
   ta_put_proc_start(t, ta_now(t));
-  /* Never too late: its creator was in no later turn. But its creator may have ended it. */
+  /* Never too late: its creator was in no later generation. But its creator may have ended it. */
   if (reported != NULL &&
       ta_change(t, reported, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
     reported = NULL;
@@ -94,7 +94,7 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   if (reported == NULL) {
     seq = 1;
     ta_put(t, TW_EV_GO_CREATE, 3, ta_go_id(own), ta_name_stack(t, own), 0, 0);
-    struct ta_doing runs = { .turn = turn, .seq = 1, .status = TW_GO_RUNNING };
+    struct ta_doing runs = { .gen = gen, .seq = 1, .status = TW_GO_RUNNING };
     atomic_store_explicit(&own->word, ta_doing_word(runs), memory_order_release);
   }
   ta_put_then(t, TW_EV_GO_START, 2, ta_go_id(own), seq);
@@ -105,16 +105,16 @@ static bool join_session(struct ta_thread *t, uint32_t turn) {
   return true;
 }
 
-/* A thread that was silent for the turn before stores what it held for the flusher. */
-static void go_on(struct ta_thread *t, uint32_t turn) {
-  if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < turn) {
+/* A thread that was silent for the generation before stores what it held for the flusher. */
+static void go_on(struct ta_thread *t, uint32_t gen) {
+  if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < gen) {
     uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
     atomic_store_explicit(&t->before, now, memory_order_relaxed);
-    atomic_store_explicit(&t->before_turn, turn - 1, memory_order_relaxed);
+    atomic_store_explicit(&t->before_gen, gen - 1, memory_order_relaxed);
   }
   find_stack(t);
-  enter_open_batches(t, turn);
-  atomic_exchange(&t->claim, turn);
+  enter_open_batches(t, gen);
+  atomic_exchange(&t->claim, gen);
   if (t->hold == TA_HOLDS_NOTHING) {
     if (t->sweeps != 0) ta_put_proc_status(t, TW_PROC_IDLE);
     return;
@@ -125,33 +125,34 @@ static void go_on(struct ta_thread *t, uint32_t turn) {
   bool runs = t->hold == TA_HOLDS_RUNNING;
   ta_put_proc_status(t, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL);
   ta_put_go_status(t, t->go, runs ? TW_GO_RUNNING : TW_GO_SYSCALL, d.assists);
-  atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, turn)), memory_order_release);
+  atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, gen)), memory_order_release);
 }
 
-/* The turn to enter. The thread stores it before it reads left_behind, so that no older turn leaves it behind from
- * here on; a turn that has ended without the thread is not entered any more. 0: the session is over. */
-static uint32_t choose_turn(struct ta_thread *t, bool *out_behind) {
+/* The generation to enter. The thread stores it before it reads left_behind, so that no older generation leaves it
+ * behind from here on; a generation that has ended without the thread is not entered any more. 0: the session is
+ * over. */
+static uint32_t choose_gen(struct ta_thread *t, bool *out_behind) {
   for (;;) {
-    uint32_t turn = ta_turn_now(), since;
-    if (turn == 0) return 0;
-    atomic_store(&t->turn, turn);
+    uint32_t gen = ta_gen_now(), since;
+    if (gen == 0) return 0;
+    atomic_store(&t->gen, gen);
     since = atomic_load(&t->left_behind);
     *out_behind = since != 0;
-    if (since == 0 || since == TA_COMES_BACK) return turn;
-    if (since < turn && atomic_compare_exchange_strong(&t->left_behind, &since, TA_COMES_BACK))
-      return turn;
+    if (since == 0 || since == TA_COMES_BACK) return gen;
+    if (since < gen && atomic_compare_exchange_strong(&t->left_behind, &since, TA_COMES_BACK))
+      return gen;
   }
 }
 
-static void end_silently(struct ta_go *go, uint32_t turn) {
-  struct ta_doing dead = { .turn = turn, .status = TA_GO_DEAD };
+static void end_silently(struct ta_go *go, uint32_t gen) {
+  struct ta_doing dead = { .gen = gen, .status = TA_GO_DEAD };
 
   atomic_store(&go->word, ta_doing_word(dead));
 }
 
 /* Its goroutine is in no trace any more, and its writes of the lost generation are not read. A fiber that it
  * had just left may run on another thread by now. */
-static void forget_generation(struct ta_thread *t, uint32_t turn) {
+static void forget_generation(struct ta_thread *t, uint32_t gen) {
   bool same_session = t->session == ta_emit.session;
 
   ta_drop_open_batches(t, same_session);
@@ -159,42 +160,42 @@ static void forget_generation(struct ta_thread *t, uint32_t turn) {
   atomic_store_explicit(&t->now, 0, memory_order_relaxed);
   if (!same_session) return;
   ta_waiters_remove(t);
-  end_silently(t->own, turn);
-  if (t->go != t->own && t->hold != TA_HOLDS_NOTHING) end_silently(t->go, turn);
+  end_silently(t->own, gen);
+  if (t->go != t->own && t->hold != TA_HOLDS_NOTHING) end_silently(t->go, gen);
   t->session = 0;
 }
 
-/* An older turn may have left it behind once more while it came in. It takes no part in that turn. */
-static void be_back(struct ta_thread *t, uint32_t turn) {
+/* An older generation may have left it behind once more while it came in. It takes no part in that generation. */
+static void be_back(struct ta_thread *t, uint32_t gen) {
   uint32_t since = TA_COMES_BACK;
 
   while (!atomic_compare_exchange_strong(&t->left_behind, &since, 0))
-    if (since >= turn) return; /* its own turn has left it behind */
+    if (since >= gen) return; /* its own generation has left it behind */
 }
 
-static bool go_on_or_join(struct ta_thread *t, uint32_t turn) {
+static bool go_on_or_join(struct ta_thread *t, uint32_t gen) {
   bool known = t->stack.high != 0;
 
-  if (t->session != ta_emit.session) return join_session(t, turn);
-  go_on(t, turn);
+  if (t->session != ta_emit.session) return join_session(t, gen);
+  go_on(t, gen);
   if (ta_emit.allocfree && !known) put_stack(t, TA_STACK_EXISTS);
   return true;
 }
 
-struct ta_thread *ta_enter_turn(struct ta_thread *t) {
+struct ta_thread *ta_enter_gen(struct ta_thread *t) {
   KEEP_ERRNO;
   bool behind = false;
-  uint32_t turn = choose_turn(t, &behind);
+  uint32_t gen = choose_gen(t, &behind);
 
-  if (turn == 0) {
+  if (gen == 0) {
     ta_leave(t);
     return NULL;
   }
-  if (behind) forget_generation(t, turn);
-  bool in = go_on_or_join(t, turn);
-  if (behind) be_back(t, turn);
+  if (behind) forget_generation(t, gen);
+  bool in = go_on_or_join(t, gen);
+  if (behind) be_back(t, gen);
   if (!in) {
-    atomic_store(&t->turn, 0); /* the next call tries again */
+    atomic_store(&t->gen, 0); /* the next call tries again */
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
     ta_leave(t);
     return NULL;
@@ -206,8 +207,8 @@ struct ta_thread *ta_enter_turn(struct ta_thread *t) {
 struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
   if (t == NULL)
     t = ta_enter_new();
-  else if (ta_turn_now() != ta_turn(t))
-    t = ta_enter_turn(t);
+  else if (ta_gen_now() != ta_gen(t))
+    t = ta_enter_gen(t);
   if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
   ta_misuse(t, "a call that wants a thread that runs, on one that waits or is in a system call");
   ta_leave(t);
@@ -295,7 +296,7 @@ struct ta_thread *ta_enter_new(void) {
   }
   ta_self = t;
   ta_fence_light(&t->busy);
-  return ta_enter_turn(t);
+  return ta_enter_gen(t);
 }
 
 /* Public. */

@@ -49,7 +49,7 @@ void ta_flusher_init(struct ta_flusher *r, uint64_t period_ns, uint64_t bytes_ma
   r->period_ns = period_ns;
   r->bytes_max = bytes_max;
   pthread_mutex_init(&r->lock, NULL);
-  ta_cond_init(&r->turned);
+  ta_cond_init(&r->generation_ended);
   sem_init(&work, 0, 0);
   atomic_store(&cut, false);
   atomic_store(&snap, 0);
@@ -63,7 +63,7 @@ uint64_t ta_flusher_patience(const struct ta_flusher *r) {
 }
 
 void ta_flusher_fini(struct ta_flusher *r) {
-  pthread_cond_destroy(&r->turned);
+  pthread_cond_destroy(&r->generation_ended);
   pthread_mutex_destroy(&r->lock);
 }
 
@@ -77,13 +77,13 @@ static uint64_t asked(struct ta_flusher *r) {
 static void answer(struct ta_flusher *r, uint64_t n) {
   pthread_mutex_lock(&r->lock);
   r->answered = n;
-  pthread_cond_broadcast(&r->turned);
+  pthread_cond_broadcast(&r->generation_ended);
   pthread_mutex_unlock(&r->lock);
 }
 
 /* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
 static uint64_t due_ns(const struct ta_flusher *r) {
-  bool sooner = r->generation.bytes >= r->bytes_max || ta_given_up(ta_turn_now());
+  bool sooner = r->generation.bytes >= r->bytes_max || ta_given_up(ta_gen_now());
 
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
@@ -99,16 +99,16 @@ static void take_snap(struct ta_flusher *r) {
 
 /* Ends the generation if it is time. A pause puts that off, but not for ever; before the first thread has written
  * anything there is nothing to end. */
-static void turn(struct ta_flusher *r, uint64_t now) {
+static void gen(struct ta_flusher *r, uint64_t now) {
   uint64_t asked_for = asked(r);
 
   take_snap(r);
   if (now < due_ns(r) && asked_for == r->answered && !r->cut) return;
   if (ta_goes_any()) {
-    uint32_t ends = ta_turn_of(atomic_load(&ta_emit.word));
+    uint32_t ends = ta_gen_of(atomic_load(&ta_emit.word));
     bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PATIENCE_PERIODS * r->period_ns) ||
                   ta_given_up(ends);
-    if (!ta_generation_end(&r->generation, forced ? TA_TURN_FORCED : TA_TURN_NEXT)) {
+    if (!ta_generation_end(&r->generation, forced ? TA_END_FORCED : TA_END_NEXT)) {
       if (r->paused_ns == 0) r->paused_ns = now;
       return;
     }
@@ -136,10 +136,10 @@ void ta_flusher_end(struct ta_flusher *r) {
 
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
   take_snap(r);
-  if (!ta_generation_is_lost(&r->generation)) ta_generation_end(&r->generation, TA_TURN_LAST);
+  if (!ta_generation_is_lost(&r->generation)) ta_generation_end(&r->generation, TA_END_LAST);
   pthread_mutex_lock(&r->lock);
   r->ended = true;
-  pthread_cond_broadcast(&r->turned);
+  pthread_cond_broadcast(&r->generation_ended);
   pthread_mutex_unlock(&r->lock);
   tb_check_keep(before);
 }
@@ -151,7 +151,7 @@ void ta_flusher_run(struct ta_flusher *r) {
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
          !ta_generation_is_lost(&r->generation)) {
     bool busy = ta_generation_collect(&r->generation);
-    turn(r, ta_mono_ns());
+    gen(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }
   ta_flusher_end(r);
@@ -188,8 +188,9 @@ bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns) {
 
   pthread_mutex_lock(&r->lock);
   while (!r->ended && (n == 0 || r->answered < n) && timed_out == 0)
-    timed_out = until_ns == UINT64_MAX ? pthread_cond_wait(&r->turned, &r->lock)
-                                       : pthread_cond_timedwait(&r->turned, &r->lock, &until);
+    timed_out = until_ns == UINT64_MAX
+                    ? pthread_cond_wait(&r->generation_ended, &r->lock)
+                    : pthread_cond_timedwait(&r->generation_ended, &r->lock, &until);
   bool done = r->ended || (n != 0 && r->answered >= n);
   pthread_mutex_unlock(&r->lock);
   return done;

@@ -20,12 +20,13 @@ struct ta_flusher {
   struct ta_generation generation;
   struct tb_keeper keeper; /* a mistake of ours ends the session's trace, not the host */
   uint64_t period_ns, bytes_max;
-  uint64_t began_ns, paused_ns; /* this turn, and since when its end is put off; 0: it is not */
-  bool cut;                     /* it is to end at once */
+  uint64_t began_ns,
+      paused_ns; /* this generation, and since when its end is put off; 0: it is not */
+  bool cut;      /* it is to end at once */
   atomic_bool stopping;
   pthread_mutex_t lock; /* of what follows */
-  pthread_cond_t turned;
-  uint64_t asked, answered; /* turns that callers wait for */
+  pthread_cond_t generation_ended;
+  uint64_t asked, answered; /* generations that callers wait for */
   bool ended;
 };
 
@@ -35,7 +36,7 @@ void ta_flusher_fini(struct ta_flusher *r);
 /* For a thread in the middle of an event: ten periods, two seconds at least. */
 uint64_t ta_flusher_patience(const struct ta_flusher *r);
 
-/* Turns generations until stopped, then ends the last one. flusher is open. */
+/* Ends one generation after the other until stopped, then the last one. flusher is open. */
 void ta_flusher_run(struct ta_flusher *r);
 
 /* Before threads may write: there is no flusher yet, and may be none for long. */
@@ -43,15 +44,15 @@ void ta_flusher_wait_for_run(void);
 /* Ends the last generation, on a thread that has no run() beside it. */
 void ta_flusher_end(struct ta_flusher *r);
 
-/* Asks for a turn; the answer is what to wait for. */
+/* Asks for the end of a generation; the answer is what to wait for. */
 uint64_t ta_flusher_ask(struct ta_flusher *r);
 void ta_flusher_stop(struct ta_flusher *r);
 
-/* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for a turn. Of several
- * snaps at a time the last is meant. */
+/* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for the end of a
+ * generation. Of several snaps at a time the last is meant. */
 void ta_flusher_snap(uint64_t last_ms);
 void ta_flusher_cut(void);
-/* Until that turn is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
+/* Until that generation is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
 bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One turn: the word moves on, every thread leaves the old turn, and then the generation is completed with
+/* One generation: the word moves on, every thread leaves the old generation, and then the generation is completed with
  * what no thread wrote: the last batches, the status of whatever was silent for all of it, tables and clocks.
  *
  * Every goroutine and proc has a status in every generation, because a generation must be readable alone. A
- * thread that has not entered the turn that ends has not changed since, and its status is written as it stood
- * then; but it may enter the next turn at this very
- * moment. So for a thread: read what it holds, then move its claim to the old turn. If that succeeds it had not gone
- * on. If it fails the thread stored `before` first, and took the claim after. */
+ * thread that has not entered the generation that ends has not changed since, and its status is written as it stood
+ * then; but it may enter the next generation at this very
+ * moment. So for a thread: read what it holds, then move its claim to the old generation. If that succeeds it had
+ * not gone on. If it fails the thread stored `before` first, and took the claim after. */
 #include "agent/emit/generation/generation.h"
 
 #include <sched.h>
@@ -29,23 +29,23 @@ enum {
   STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
 };
 
-static void ship(struct ta_generation *k, uint32_t turn, struct tw_write *w) {
+static void ship(struct ta_generation *k, uint32_t gen, struct tw_write *w) {
   size_t n = tw_write_close(w);
 
-  k->out.put(k->out.self, ta_generation_of(turn), w->room, n);
+  k->out.put(k->out.self, ta_gen_number(gen), w->room, n);
   k->bytes += n;
 }
 
 /* First in a generation, so that a reader knows each event when it comes. */
-static void write_experiments(struct ta_generation *k, uint32_t turn) {
-  struct tw_batch head = { .gen = ta_generation_of(turn),
+static void write_experiments(struct ta_generation *k, uint32_t gen) {
+  struct tw_batch head = { .gen = ta_gen_number(gen),
                            .thread = TB_NO_THREAD,
                            .time = k->time,
                            .experiment = TW_EXPERIMENT_SPECS };
 
   if (ta_emit.version < TA_FIRST_VERSION_WITH_EXPERIMENTS) return;
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
-  if (ta_experiments_write(&k->write)) ship(k, turn, &k->write);
+  if (ta_experiments_write(&k->write)) ship(k, gen, &k->write);
 }
 
 void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, struct ta_rate rate) {
@@ -60,28 +60,28 @@ void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, st
   k->lost = false;
   tw_header_write(header, ta_emit.version);
   out->header(out->self, header, sizeof header);
-  write_experiments(k, ta_emit.first_turn);
+  write_experiments(k, ta_emit.first_gen);
 }
 
 /* Batches of threads. */
 
 static void ship_batch(struct ta_generation *k, struct ta_batch *batch) {
-  ship(k, batch->turn, &batch->write);
+  ship(k, batch->gen, &batch->write);
   ta_pool_give(&ta_emit.pool, batch);
 }
 
-/* Of the turn that ends; what belongs to the next is kept. */
-static bool collect(struct ta_generation *k, uint32_t turn) {
+/* Of the generation that ends; what belongs to the next is kept. */
+static bool collect(struct ta_generation *k, uint32_t gen) {
   struct ta_batch *batch = ta_pool_collect(&ta_emit.pool), *next;
   bool any = batch != NULL;
 
   for (; batch != NULL; batch = next) {
     next = batch->next;
-    if (batch->turn == turn) {
+    if (batch->gen == gen) {
       ship_batch(k, batch);
       continue;
     }
-    if (batch->turn < turn) { /* of a thread that was left behind */
+    if (batch->gen < gen) { /* of a thread that was left behind */
       ta_pool_give(&ta_emit.pool, batch);
       continue;
     }
@@ -102,7 +102,7 @@ static void ship_later(struct ta_generation *k) {
 }
 
 bool ta_generation_collect(struct ta_generation *k) {
-  return collect(k, ta_turn_of(atomic_load(&ta_emit.word)));
+  return collect(k, ta_gen_of(atomic_load(&ta_emit.word)));
 }
 
 static void take_open_batches(struct ta_generation *k, struct ta_open_batches *open_batches) {
@@ -115,88 +115,89 @@ static void take_open_batches(struct ta_generation *k, struct ta_open_batches *o
   *open_batches = (struct ta_open_batches){ 0 };
 }
 
-/* Leaving the turn. */
+/* Leaving the generation. */
 
-/* A thread that comes back clears its open batches first. Until then it is not known which turn it takes part in. */
-static bool has_left(const struct ta_thread *t, uint32_t turn) {
+/* A thread that comes back clears its open batches first. Until then it is not known which generation it takes part
+ * in. */
+static bool has_left(const struct ta_thread *t, uint32_t gen) {
   if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
-  return atomic_load(&t->busy) == 0 || atomic_load(&t->turn) > turn;
+  return atomic_load(&t->busy) == 0 || atomic_load(&t->gen) > gen;
 }
 
-/* The thread may enter a later turn at this very moment. It stores its turn and then reads left_behind; the
- * flusher stores left_behind and then reads the turn. So at least one sees the other's store. If both do, one
+/* The thread may enter a later generation at this very moment. It stores its generation and then reads left_behind; the
+ * flusher stores left_behind and then reads the generation. So at least one sees the other's store. If both do, one
  * compare-and-swap wins. */
-static void leave_behind(struct ta_thread *t, uint32_t turn) {
-  uint32_t since = atomic_load(&t->left_behind), ours = turn;
+static void leave_behind(struct ta_thread *t, uint32_t gen) {
+  uint32_t since = atomic_load(&t->left_behind), ours = gen;
 
-  if (since == TA_COMES_BACK && atomic_load(&t->turn) > turn) {
+  if (since == TA_COMES_BACK && atomic_load(&t->gen) > gen) {
     /* It has no part in this one, if that is still the same coming back. */
-    if (atomic_load(&t->left_behind) == TA_COMES_BACK) t->skipped_turn = turn;
+    if (atomic_load(&t->left_behind) == TA_COMES_BACK) t->skipped_gen = gen;
     return;
   }
-  if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return; /* look again */
-  bool sees = ta_fence_heavy(); /* where it fails the next turn ends the session */
-  if (sees && since == 0 && has_left(t, turn) &&
+  if (!atomic_compare_exchange_strong(&t->left_behind, &since, gen)) return; /* look again */
+  bool sees = ta_fence_heavy(); /* where it fails the next generation ends the session */
+  if (sees && since == 0 && has_left(t, gen) &&
       atomic_compare_exchange_strong(&t->left_behind, &ours, 0))
     return;
-  t->skipped_turn = turn;
-  ta_give_up(turn, TA_LOST_STUCK);
+  t->skipped_gen = gen;
+  ta_give_up(gen, TA_LOST_STUCK);
 }
 
-/* A thread that an earlier turn left behind has no part in this one either, unless it is coming in just now: then it is
- * waited for. */
-static bool stays_behind(struct ta_thread *t, uint32_t turn) {
+/* A thread that an earlier generation left behind has no part in this one either, unless it is coming in just now:
+ * then it is waited for. */
+static bool stays_behind(struct ta_thread *t, uint32_t gen) {
   uint32_t since = atomic_load(&t->left_behind);
 
   if (since == 0 || since == TA_COMES_BACK) return false;
-  if (!atomic_compare_exchange_strong(&t->left_behind, &since, turn)) return false;
-  t->skipped_turn = turn;
-  if (atomic_load(&t->turn) >= turn) ta_give_up(turn, TA_LOST_STUCK); /* it was just coming in */
+  if (!atomic_compare_exchange_strong(&t->left_behind, &since, gen)) return false;
+  t->skipped_gen = gen;
+  if (atomic_load(&t->gen) >= gen) ta_give_up(gen, TA_LOST_STUCK); /* it was just coming in */
   return true;
 }
 
-static void wait_until_left(struct ta_thread *t, uint32_t turn, uint64_t until_ns) {
-  if (stays_behind(t, turn)) return;
-  for (int i = 0; t->skipped_turn != turn && !has_left(t, turn); i++) {
+static void wait_until_left(struct ta_thread *t, uint32_t gen, uint64_t until_ns) {
+  if (stays_behind(t, gen)) return;
+  for (int i = 0; t->skipped_gen != gen && !has_left(t, gen); i++) {
     if (i < SPINS) {
       sched_yield();
     } else if (ta_mono_ns() < until_ns) {
       nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
     } else {
-      leave_behind(t, turn);
+      leave_behind(t, gen);
     }
   }
 }
 
-static void wait_until_all_left(const struct ta_generation *k, uint32_t turn,
-                                enum ta_turn_kind kind) {
+static void wait_until_all_left(const struct ta_generation *k, uint32_t gen,
+                                enum ta_end_kind kind) {
   uint64_t patience = k->out.patience_ns;
 
-  if (kind == TA_TURN_LAST && patience > PATIENCE_LAST_NS) patience = PATIENCE_LAST_NS;
+  if (kind == TA_END_LAST && patience > PATIENCE_LAST_NS) patience = PATIENCE_LAST_NS;
   uint64_t until_ns = ta_mono_ns() + patience;
-  for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], turn, until_ns);
+  for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], gen, until_ns);
 }
 
 /* False: the world is stopped. */
-static bool move_on(uint32_t turn, enum ta_turn_kind kind) {
-  uint64_t word = (uint64_t)turn << 32;
+static bool move_on(uint32_t gen, enum ta_end_kind kind) {
+  uint64_t word = (uint64_t)gen << 32;
 
-  if (kind == TA_TURN_NEXT)
+  if (kind == TA_END_NEXT)
     return atomic_compare_exchange_strong(&ta_emit.word, &word, word + (UINT64_C(1) << 32));
-  atomic_store(&ta_emit.word, kind == TA_TURN_LAST ? 0 : word + (UINT64_C(1) << 32));
+  atomic_store(&ta_emit.word, kind == TA_END_LAST ? 0 : word + (UINT64_C(1) << 32));
   return true;
 }
 
 /* Events that no thread wrote. */
 
-void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread) {
-  struct tw_batch head = { .gen = ta_generation_of(turn), .thread = thread, .time = k->time };
+void ta_generation_open_batch(struct ta_generation *k, uint32_t gen, int64_t thread) {
+  struct tw_batch head = { .gen = ta_gen_number(gen), .thread = thread, .time = k->time };
 
   tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
 }
 
-void ta_generation_close_batch(struct ta_generation *k, uint32_t turn) {
-  if (!tw_write_is_empty(&k->write)) ship(k, turn, &k->write);
+void ta_generation_close_batch(struct ta_generation *k, uint32_t gen) {
+  if (!tw_write_is_empty(&k->write)) ship(k, gen, &k->write);
 }
 
 /* A batch holds many events more than one; the numbers of all fit. */
@@ -204,40 +205,39 @@ static void must(tb_rc rc) {
   TB_CHECK(rc == TB_OK);
 }
 
-/* At the turn's beginning, in the batch that is open or, where that is full, in another of no thread. */
-static void write_event(struct ta_generation *k, uint32_t turn, uint8_t type,
-                        const uint64_t *args) {
+/* At the generation's beginning, in the batch that is open or, where that is full, in another of no thread. */
+static void write_event(struct ta_generation *k, uint32_t gen, uint8_t type, const uint64_t *args) {
   if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
-  ta_generation_close_batch(k, turn);
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, gen);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   must(tw_write_event(&k->write, type, k->write.time, args));
 }
 
 /* The operation that go is in the middle of stands right behind its status. */
-static void write_go(struct ta_generation *k, uint32_t turn, const struct ta_held *go,
+static void write_go(struct ta_generation *k, uint32_t gen, const struct ta_held *go,
                      uint64_t thread, uint8_t status) {
   if (ta_emit.version < 23)
-    write_event(k, turn, TW_EV_GO_STATUS, (uint64_t[]){ go->id, thread, status });
+    write_event(k, gen, TW_EV_GO_STATUS, (uint64_t[]){ go->id, thread, status });
   else
-    write_event(k, turn, TW_EV_GO_STATUS_STACK,
-                (uint64_t[]){ go->id, thread, status, ta_name_id(go->name, turn, TA_AS_STACK) });
-  if (go->assists) write_event(k, turn, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
+    write_event(k, gen, TW_EV_GO_STATUS_STACK,
+                (uint64_t[]){ go->id, thread, status, ta_name_id(go->name, gen, TA_AS_STACK) });
+  if (go->assists) write_event(k, gen, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
 }
 
-/* The state t held through all of turn, if it wrote nothing in it; nothing at all: there is nothing to write. */
-static struct ta_held silent(struct ta_thread *t, uint32_t turn) {
+/* The state t held through all of gen, if it wrote nothing in it; nothing at all: there is nothing to write. */
+static struct ta_held silent(struct ta_thread *t, uint32_t gen) {
   struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
   uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
   uint32_t claim = atomic_load(&t->claim);
 
-  if (claim == 0 || claim == turn) return nothing;
-  if (claim < turn && atomic_compare_exchange_strong(&t->claim, &claim, turn)) return ta_held(now);
-  if (atomic_load_explicit(&t->before_turn, memory_order_relaxed) != turn) return nothing;
+  if (claim == 0 || claim == gen) return nothing;
+  if (claim < gen && atomic_compare_exchange_strong(&t->claim, &claim, gen)) return ta_held(now);
+  if (atomic_load_explicit(&t->before_gen, memory_order_relaxed) != gen) return nothing;
   return ta_held(atomic_load_explicit(&t->before, memory_order_relaxed));
 }
 
-static void write_thread(struct ta_generation *k, struct ta_thread *t, uint32_t turn) {
-  struct ta_held held = silent(t, turn);
+static void write_thread(struct ta_generation *k, struct ta_thread *t, uint32_t gen) {
+  struct ta_held held = silent(t, gen);
   uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed), place = t->place;
   static const uint8_t proc[] = { [TA_HOLDS_NOTHING] = TW_PROC_IDLE,
                                   [TA_HOLDS_RUNNING] = TW_PROC_RUNNING,
@@ -247,120 +247,120 @@ static void write_thread(struct ta_generation *k, struct ta_thread *t, uint32_t 
                        };
 
   if (held.hold == TA_HOLDS_NOTHING && !held.sweeps) return;
-  ta_generation_open_batch(k, turn, (int64_t)thread);
-  write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ place, proc[held.hold] });
-  if (held.sweeps) write_event(k, turn, TW_EV_GC_SWEEP_ACTIVE, &place);
-  if (held.hold != TA_HOLDS_NOTHING) write_go(k, turn, &held, thread, go[held.hold]);
-  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, gen, (int64_t)thread);
+  write_event(k, gen, TW_EV_PROC_STATUS, (uint64_t[]){ place, proc[held.hold] });
+  if (held.sweeps) write_event(k, gen, TW_EV_GC_SWEEP_ACTIVE, &place);
+  if (held.hold != TA_HOLDS_NOTHING) write_go(k, gen, &held, thread, go[held.hold]);
+  ta_generation_close_batch(k, gen);
 }
 
-static void finish_threads(struct ta_generation *k, uint32_t turn) {
+static void finish_threads(struct ta_generation *k, uint32_t gen) {
   for (uint32_t i = 0; i < ta_threads_end(); i++) {
     struct ta_thread *t = &ta_threads[i];
-    if (t->skipped_turn != turn) {
-      take_open_batches(k, &t->open_batches[turn & 1]);
-      write_thread(k, t, turn);
+    if (t->skipped_gen != gen) {
+      take_open_batches(k, &t->open_batches[gen & 1]);
+      write_thread(k, t, gen);
     }
     if (atomic_load(&t->state) == TA_THREAD_DEAD) ta_threads_free(t);
   }
 }
 
-/* A goroutine that waits is found in the turn before, at least because the flusher visited it. One that is not was
- * made, or set waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its
+/* A goroutine that waits is found in the generation before, at least because the flusher visited it. One that is not
+ * was made, or set waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its
  * place stays taken, because that thread may still have to do with it; it gives the place back when it comes in
  * again. */
-static bool end_stray(struct ta_go *go, uint32_t turn) {
+static bool end_stray(struct ta_go *go, uint32_t gen) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
-  struct ta_doing d = ta_doing(word), dead = { .turn = turn, .seq = STRAY, .status = TA_GO_DEAD };
+  struct ta_doing d = ta_doing(word), dead = { .gen = gen, .seq = STRAY, .status = TA_GO_DEAD };
   uint8_t status = ta_wire_status(d.status);
 
-  if (d.turn + 1 >= turn || (status != TW_GO_WAITING && status != TW_GO_RUNNABLE)) return false;
+  if (d.gen + 1 >= gen || (status != TW_GO_WAITING && status != TW_GO_RUNNABLE)) return false;
   return atomic_compare_exchange_strong(&go->word, &word, ta_doing_word(dead));
 }
 
-/* The status that go had through all of turn, if it is not written yet and no thread writes it; else TW_GO_BAD. */
-static uint8_t unwritten_status(struct ta_go *go, uint32_t turn, bool *out_assists) {
+/* The status that go had through all of gen, if it is not written yet and no thread writes it; else TW_GO_BAD. */
+static uint8_t unwritten_status(struct ta_go *go, uint32_t gen, bool *out_assists) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   uint8_t status;
 
   for (;;) {
     struct ta_doing d = ta_doing(word);
-    if (d.turn == turn || d.status == TW_GO_BAD) return TW_GO_BAD;
-    status = ta_wire_status(d.turn > turn ? d.entry : d.status);
-    *out_assists = d.turn > turn ? d.entry_assists : d.assists;
+    if (d.gen == gen || d.status == TW_GO_BAD) return TW_GO_BAD;
+    status = ta_wire_status(d.gen > gen ? d.entry : d.status);
+    *out_assists = d.gen > gen ? d.entry_assists : d.assists;
     if (status != TW_GO_WAITING && status != TW_GO_RUNNABLE) return TW_GO_BAD;
-    if (d.turn > turn) return d.skipped ? status : TW_GO_BAD;
-    if (atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(ta_doing_in(d, turn)),
+    if (d.gen > gen) return d.skipped ? status : TW_GO_BAD;
+    if (atomic_compare_exchange_weak_explicit(&go->word, &word, ta_doing_word(ta_doing_in(d, gen)),
                                               memory_order_acq_rel, memory_order_acquire))
       return status;
   }
 }
 
-static void finish_goes(struct ta_generation *k, uint32_t turn) {
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+static void finish_goes(struct ta_generation *k, uint32_t gen) {
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   for (uint32_t i = ta_goes_next(0); i != UINT32_MAX; i = ta_goes_next(i + 1)) {
     struct ta_go *go = &ta_goes[i];
     uint64_t id = atomic_load_explicit(&go->id, memory_order_relaxed);
     struct ta_held held = { .id = id,
                             .name = atomic_load_explicit(&go->name, memory_order_relaxed) };
-    uint8_t status = end_stray(go, turn) ? TW_GO_BAD : unwritten_status(go, turn, &held.assists);
-    if (status != TW_GO_BAD) write_go(k, turn, &held, UINT64_MAX, status);
+    uint8_t status = end_stray(go, gen) ? TW_GO_BAD : unwritten_status(go, gen, &held.assists);
+    if (status != TW_GO_BAD) write_go(k, gen, &held, UINT64_MAX, status);
     struct ta_doing d = ta_doing(atomic_load(&go->word));
-    if (d.status == TA_GO_DEAD && d.turn <= turn && d.seq != STRAY) {
+    if (d.status == TA_GO_DEAD && d.gen <= gen && d.seq != STRAY) {
       ta_emit_lock();
       ta_goes_give(go, id);
       ta_emit_unlock();
     }
   }
-  ta_generation_close_batch(k, turn);
+  ta_generation_close_batch(k, gen);
 }
 
-/* That a collection was under way when the turn began. It is said where a goroutine runs, and none need have: so by
- * one of our own, that is there for this. */
-static void write_collection(struct ta_generation *k, uint32_t turn) {
+/* That a collection was under way when the generation began. It is said where a goroutine runs, and none need have:
+ * so by one of our own, that is there for this. */
+static void write_collection(struct ta_generation *k, uint32_t gen) {
   enum { PROC = TA_THREADS_MAX, THREAD = 0 }; /* numbers that no thread has */
-  uint64_t seq = ta_gc_active(turn), proc = PROC;
+  uint64_t seq = ta_gc_active(gen), proc = PROC;
 
   if (seq == 0) return;
   ta_emit_lock();
   uint64_t go = ta_goes_number();
   ta_emit_unlock();
-  ta_generation_open_batch(k, turn, THREAD);
-  write_event(k, turn, TW_EV_PROC_STATUS, (uint64_t[]){ proc, TW_PROC_IDLE });
-  write_event(k, turn, TW_EV_PROC_START, (uint64_t[]){ proc, 1 });
-  write_event(k, turn, TW_EV_GO_CREATE,
-              (uint64_t[]){ go, ta_name_id(TA_NAME_AGENT, turn, TA_AS_STACK), 0 });
-  write_event(k, turn, TW_EV_GO_START, (uint64_t[]){ go, 1 });
-  write_event(k, turn, TW_EV_GC_ACTIVE, &seq);
-  write_event(k, turn, TW_EV_GO_DESTROY, NULL);
-  write_event(k, turn, TW_EV_PROC_STOP, NULL);
-  ta_generation_close_batch(k, turn);
+  ta_generation_open_batch(k, gen, THREAD);
+  write_event(k, gen, TW_EV_PROC_STATUS, (uint64_t[]){ proc, TW_PROC_IDLE });
+  write_event(k, gen, TW_EV_PROC_START, (uint64_t[]){ proc, 1 });
+  write_event(k, gen, TW_EV_GO_CREATE,
+              (uint64_t[]){ go, ta_name_id(TA_NAME_AGENT, gen, TA_AS_STACK), 0 });
+  write_event(k, gen, TW_EV_GO_START, (uint64_t[]){ go, 1 });
+  write_event(k, gen, TW_EV_GC_ACTIVE, &seq);
+  write_event(k, gen, TW_EV_GO_DESTROY, NULL);
+  write_event(k, gen, TW_EV_PROC_STOP, NULL);
+  ta_generation_close_batch(k, gen);
 }
 
-static void write_clocks(struct ta_generation *k, uint32_t turn) {
+static void write_clocks(struct ta_generation *k, uint32_t gen) {
   struct tw_clocks clocks = { .frequency = TA_TICKS_A_SECOND,
                               .time = k->time,
                               .mono_ns = k->began.mono_ns,
                               .wall_sec = k->began.wall_ns / 1000000000u,
                               .wall_nsec = k->began.wall_ns % 1000000000u };
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   must(tw_write_sync(&k->write, &clocks));
-  ta_generation_close_batch(k, turn);
+  ta_generation_close_batch(k, gen);
 }
 
-/* The next turn's clock, in the place of the last one's, which everybody has left. The rate known then holds
- * if the turn does end. */
-static struct ta_rate make_clock(const struct ta_generation *k, uint32_t turn,
+/* The next generation's clock, in the place of the last one's, which everybody has left. The rate known then holds
+ * if the generation does end. */
+static struct ta_rate make_clock(const struct ta_generation *k, uint32_t gen,
                                  const struct ta_moment *next) {
   struct ta_rate rate = k->rate;
 
-  ta_emit.clock[(turn + 1) & 1] = ta_ticks_next(&ta_emit.clock[turn & 1], &rate, next);
+  ta_emit.clock[(gen + 1) & 1] = ta_ticks_next(&ta_emit.clock[gen & 1], &rate, next);
   return rate;
 }
 
-static void begin_turn(struct ta_generation *k, uint32_t turn, const struct ta_moment *now,
-                       struct ta_rate rate) {
-  const struct ta_ticks *clock = &ta_emit.clock[turn & 1];
+static void begin_gen(struct ta_generation *k, uint32_t gen, const struct ta_moment *now,
+                      struct ta_rate rate) {
+  const struct ta_ticks *clock = &ta_emit.clock[gen & 1];
 
   atomic_store(&ta_emit.counts_cycles, clock->factor != 0);
   k->began = *now;
@@ -387,39 +387,39 @@ bool ta_generation_is_lost(const struct ta_generation *k) {
   return k->lost;
 }
 
-bool ta_generation_end(struct ta_generation *k, enum ta_turn_kind kind) {
-  uint32_t turn = ta_turn_of(atomic_load(&ta_emit.word));
-  uint64_t gen = ta_generation_of(turn);
-  struct ta_moment next = ta_moment_now(&ta_emit.clock[turn & 1], &k->rate);
-  struct ta_rate rate = make_clock(k, turn, &next);
+bool ta_generation_end(struct ta_generation *k, enum ta_end_kind kind) {
+  uint32_t gen = ta_gen_of(atomic_load(&ta_emit.word));
+  uint64_t number = ta_gen_number(gen);
+  struct ta_moment next = ta_moment_now(&ta_emit.clock[gen & 1], &k->rate);
+  struct ta_rate rate = make_clock(k, gen, &next);
   static const unsigned char end_mark = END_MARK;
 
-  if (!move_on(turn, kind)) return false;
+  if (!move_on(gen, kind)) return false;
   if (!ta_fence_heavy()) {
-    give_session_up(k, gen);
+    give_session_up(k, number);
     return true;
   }
-  if (kind == TA_TURN_FORCED && !ta_given_up(turn)) ta_give_up(turn, TA_LOST_PAUSE);
-  wait_until_all_left(k, turn, kind);
-  if (ta_given_up(turn)) {
-    k->out.lose(k->out.self, gen, (enum ta_loss)atomic_load(&ta_emit.given_up_why[turn & 1]));
+  if (kind == TA_END_FORCED && !ta_given_up(gen)) ta_give_up(gen, TA_LOST_PAUSE);
+  wait_until_all_left(k, gen, kind);
+  if (ta_given_up(gen)) {
+    k->out.lose(k->out.self, number, (enum ta_loss)atomic_load(&ta_emit.given_up_why[gen & 1]));
     atomic_fetch_add(&ta_emit.lost_generations, 1);
   }
-  collect(k, turn);
-  finish_threads(k, turn);
-  finish_goes(k, turn);
-  write_collection(k, turn);
-  ta_tables_write(k, turn, kind == TA_TURN_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
-  ta_memory_write(k, turn);
-  write_clocks(k, turn);
-  if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.put(k->out.self, gen, &end_mark, 1);
-  k->out.end(k->out.self, gen);
+  collect(k, gen);
+  finish_threads(k, gen);
+  finish_goes(k, gen);
+  write_collection(k, gen);
+  ta_tables_write(k, gen, kind == TA_END_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
+  ta_memory_write(k, gen);
+  write_clocks(k, gen);
+  if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.put(k->out.self, number, &end_mark, 1);
+  k->out.end(k->out.self, number);
   atomic_fetch_add(&ta_emit.generations, 1);
-  atomic_store(&ta_emit.done, turn);
-  begin_turn(k, turn + 1, &next, rate);
-  if (kind != TA_TURN_LAST) {
+  atomic_store(&ta_emit.done, gen);
+  begin_gen(k, gen + 1, &next, rate);
+  if (kind != TA_END_LAST) {
     ta_experiments_lock();
-    write_experiments(k, turn + 1);
+    write_experiments(k, gen + 1);
     ta_experiments_unlock();
   }
   ship_later(k);

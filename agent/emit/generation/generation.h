@@ -4,9 +4,9 @@
  *   ta_generation_open(&k, outlet, rate);
  *   while (more) {
  *     ta_generation_collect(&k);
- *     if (time) ta_generation_end(&k, TA_TURN_NEXT);
+ *     if (time) ta_generation_end(&k, TA_END_NEXT);
  *   }
- *   ta_generation_end(&k, TA_TURN_LAST);
+ *   ta_generation_end(&k, TA_END_LAST);
  *
  * It waits for threads that are in the middle of writing an event, but not for ever; they never wait for it.
  *
@@ -40,33 +40,34 @@ struct ta_outlet {
 
 struct ta_generation {
   struct ta_outlet out;
-  struct ta_moment began;              /* of this turn */
-  uint64_t time;                       /* the same on the wire */
-  struct ta_rate rate;                 /* of the counter */
-  uint64_t bytes;                      /* of the generation, shipped so far */
-  bool lost;                           /* see ta_generation_is_lost() */
-  struct ta_batch *later, **later_end; /* of the turn that has begun meanwhile, oldest first */
+  struct ta_moment began; /* of this generation */
+  uint64_t time;          /* the same on the wire */
+  struct ta_rate rate;    /* of the counter */
+  uint64_t bytes;         /* of the generation, shipped so far */
+  bool lost;              /* see ta_generation_is_lost() */
+  struct ta_batch *later,
+      **later_end; /* of the generation that has begun meanwhile, oldest first */
   struct tw_write write;
   unsigned char room[TW_WRITE_ROOM];
 };
 
-enum ta_turn_kind {
-  TA_TURN_NEXT,   /* unless the world is stopped */
-  TA_TURN_FORCED, /* in any case: then the generation is given up */
-  TA_TURN_LAST,
+enum ta_end_kind {
+  TA_END_NEXT,   /* unless the world is stopped */
+  TA_END_FORCED, /* in any case: then the generation is given up */
+  TA_END_LAST,
 };
 
 /* rate: as the session's first clock came with it; it began at ta_emit.origin. The lock of experiments is the
  * caller's. */
 void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, struct ta_rate rate);
 bool ta_generation_collect(struct ta_generation *k); /* false: nothing was posted */
-bool ta_generation_end(struct ta_generation *k, enum ta_turn_kind kind);
+bool ta_generation_end(struct ta_generation *k, enum ta_end_kind kind);
 /* The session is given up: it is off, nothing more will be shipped, and what threads may still be writing into stays
  * theirs for good. */
 bool ta_generation_is_lost(const struct ta_generation *k);
 
 /* Around what is written into k->write, for the flusher's parts; an empty batch is none. */
-void ta_generation_open_batch(struct ta_generation *k, uint32_t turn, int64_t thread);
-void ta_generation_close_batch(struct ta_generation *k, uint32_t turn);
+void ta_generation_open_batch(struct ta_generation *k, uint32_t gen, int64_t thread);
+void ta_generation_close_batch(struct ta_generation *k, uint32_t gen);
 
 #endif

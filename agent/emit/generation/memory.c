@@ -30,7 +30,7 @@ struct types {
 static struct types types[2];
 static uintptr_t start;
 
-/* In a process that was forked in the middle of a turn the tables hold what the parent wrote. */
+/* In a process that was forked in the middle of a generation the tables hold what the parent wrote. */
 static void clear(struct types *table) {
   atomic_store(&table->any, false);
   for (unsigned i = 0; i < TA_TYPES_MAX; i++)
@@ -47,8 +47,8 @@ void ta_memory_begin(void) {
 }
 
 /* 0: there is no room, or no size is so large. */
-static uint64_t type_id(uint32_t turn, size_t bytes, uint32_t name) {
-  struct types *table = &types[turn & 1];
+static uint64_t type_id(uint32_t gen, size_t bytes, uint32_t name) {
+  struct types *table = &types[gen & 1];
   uint64_t key = ((uint64_t)bytes << NAME_BITS | name) + 1;
   uint64_t at = (key * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 
@@ -93,7 +93,7 @@ void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_
   case TA_SPAN_FREE: ta_put(t, event, 1, (at - start) / PAGE_BYTES, 0, 0, 0); break;
   case TA_OBJECT_EXISTS:
   case TA_OBJECT_ALLOC:
-    ta_put(t, event, 2, (at - start) / OBJECT_ALIGN, type_id(ta_turn(t), bytes, name), 0, 0);
+    ta_put(t, event, 2, (at - start) / OBJECT_ALIGN, type_id(ta_gen(t), bytes, name), 0, 0);
     break;
   case TA_OBJECT_FREE: ta_put(t, event, 1, (at - start) / OBJECT_ALIGN, 0, 0, 0); break;
   case TA_STACK_EXISTS:
@@ -106,8 +106,8 @@ void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_
 
 /* Batches. */
 
-static void open_batch(struct ta_generation *k, uint32_t turn, unsigned char kind) {
-  struct tw_batch head = { .gen = ta_generation_of(turn),
+static void open_batch(struct ta_generation *k, uint32_t gen, unsigned char kind) {
+  struct tw_batch head = { .gen = ta_gen_number(gen),
                            .thread = TB_NO_THREAD,
                            .time = k->time,
                            .experiment = TW_EXPERIMENT_ALLOC_FREE };
@@ -121,19 +121,19 @@ static unsigned char *put_numbers(unsigned char *pos, const uint64_t *numbers, s
   return pos;
 }
 
-static void write_info(struct ta_generation *k, uint32_t turn) {
+static void write_info(struct ta_generation *k, uint32_t gen) {
   const uint64_t info[] = { start, PAGE_BYTES, OBJECT_ALIGN, STACK_ALIGN };
   unsigned char text[sizeof info / sizeof *info * TW_VARINT_BYTES_MAX];
   size_t n = (size_t)(put_numbers(text, info, sizeof info / sizeof *info) - text);
 
-  open_batch(k, turn, BATCH_INFO);
+  open_batch(k, gen, BATCH_INFO);
   TB_CHECK(tw_write_bytes(&k->write, text, n) == TB_OK);
-  ta_generation_close_batch(k, turn);
+  ta_generation_close_batch(k, gen);
 }
 
 /* Where the type is described is, in Go, an address that stays the same from one generation to the next: here it is the
  * key. And any word of it may be a pointer. */
-static void write_type(struct ta_generation *k, uint32_t turn, uint64_t id, uint64_t key) {
+static void write_type(struct ta_generation *k, uint32_t gen, uint64_t id, uint64_t key) {
   size_t len;
   const char *name = ta_names_text((key - 1) & NAME_MASK, &len);
   uint64_t bytes = (key - 1) >> NAME_BITS;
@@ -144,23 +144,23 @@ static void write_type(struct ta_generation *k, uint32_t turn, uint64_t id, uint
   memcpy(pos, name, len);
   pos += len;
   if (tw_write_bytes(&k->write, text, (size_t)(pos - text)) == TB_OK) return;
-  ta_generation_close_batch(k, turn);
-  open_batch(k, turn, BATCH_TYPES);
+  ta_generation_close_batch(k, gen);
+  open_batch(k, gen, BATCH_TYPES);
   TB_CHECK(tw_write_bytes(&k->write, text, (size_t)(pos - text)) == TB_OK);
 }
 
-void ta_memory_write(struct ta_generation *k, uint32_t turn) {
-  struct types *table = &types[turn & 1];
+void ta_memory_write(struct ta_generation *k, uint32_t gen) {
+  struct types *table = &types[gen & 1];
 
   if (!ta_emit.allocfree) return;
-  write_info(k, turn);
+  write_info(k, gen);
   if (!atomic_exchange(&table->any, false)) return;
-  open_batch(k, turn, BATCH_TYPES);
+  open_batch(k, gen, BATCH_TYPES);
   for (unsigned i = 0; i < TA_TYPES_MAX; i++) {
     uint64_t key = atomic_exchange_explicit(&table->slot[i], 0, memory_order_relaxed);
-    if (key != 0) write_type(k, turn, i + 1, key);
+    if (key != 0) write_type(k, gen, i + 1, key);
   }
-  ta_generation_close_batch(k, turn);
+  ta_generation_close_batch(k, gen);
 }
 
 /* Public. */

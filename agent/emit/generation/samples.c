@@ -29,7 +29,7 @@ struct sample {
   uint32_t stack;
 };
 
-/* A thread's of one turn; its place's, if several threads have it in turn. */
+/* A thread's of one generation; its place's, if several threads have it in turn. */
 struct samples {
   uint32_t n;
   struct sample of[];
@@ -45,24 +45,24 @@ static int signal_number;
 static atomic_bool yielded; /* the program takes the signal */
 atomic_bool ta_samples_on;
 
-static struct samples *samples_of(uint32_t place, uint32_t turn) {
-  return (struct samples *)(void *)(memory.bytes + room_bytes * (2 * place + (turn & 1)));
+static struct samples *samples_of(uint32_t place, uint32_t gen) {
+  return (struct samples *)(void *)(memory.bytes + room_bytes * (2 * place + (gen & 1)));
 }
 
 /* The handler. */
 
 static const char our_timers; /* by the address they carry */
 
-static void note(struct ta_thread *t, uint32_t turn, const void *context) {
+static void note(struct ta_thread *t, uint32_t gen, const void *context) {
   uint64_t pcs[TA_FRAMES_MAX] TA_UNSET;
-  struct samples *samples = samples_of(t->place, turn);
-  int64_t now = (int64_t)(ta_ticks_now(&ta_emit.clock[turn & 1]) - ta_emit.origin);
+  struct samples *samples = samples_of(t->place, gen);
+  int64_t now = (int64_t)(ta_ticks_now(&ta_emit.clock[gen & 1]) - ta_emit.origin);
 
   if (samples->n == room) {
     atomic_fetch_add_explicit(&ta_emit.lost_samples, 1, memory_order_relaxed);
     return;
   }
-  uint32_t stack = ta_stacks_put(turn, pcs, ta_frames_of_signal(t, context, pcs, depth));
+  uint32_t stack = ta_stacks_put(gen, pcs, ta_frames_of_signal(t, context, pcs, depth));
   bool runs = t->hold == TA_HOLDS_RUNNING;
   samples->of[samples->n++] = (struct sample){ .time = now > 0 ? (uint64_t)now : 0,
                                                .go = t->go != NULL ? ta_go_id(t->go) : 0,
@@ -71,8 +71,8 @@ static void note(struct ta_thread *t, uint32_t turn, const void *context) {
                                                .stack = stack };
 }
 
-/* Busy, a thread holds the turn that it reads then, be it newer than the one it is in: the flusher ends neither. If
- * it was busy before it was interrupted in a section, or holds one, and stays so. */
+/* Busy, a thread holds the generation that it reads then, be it newer than the one it is in: the flusher ends
+ * neither. If it was busy before it was interrupted in a section, or holds one, and stays so. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {
     ta_caught_pass_on(number, info, context);
@@ -82,8 +82,8 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   struct ta_thread *t = ta_self;
   if (t == NULL) return;
   bool outside = atomic_load_explicit(&t->busy, memory_order_relaxed) == 0 && ta_begin(t);
-  uint32_t turn = ta_turn_now();
-  if (turn != 0 && t->session == ta_emit.session && ta_samples_are_on()) note(t, turn, context);
+  uint32_t gen = ta_gen_now();
+  if (gen != 0 && t->session == ta_emit.session && ta_samples_are_on()) note(t, gen, context);
   if (outside) ta_leave(t);
 }
 
@@ -196,27 +196,27 @@ void ta_samples_forget(void) {
 
 /* Tables. */
 
-static void write_sample(struct ta_generation *k, uint32_t turn, const struct sample *s) {
+static void write_sample(struct ta_generation *k, uint32_t gen, const struct sample *s) {
   struct tw_cpu_sample sample = {
     .time = s->time, .m = (int64_t)s->thread, .p = s->proc, .g = (int64_t)s->go, .stack = s->stack
   };
 
   if (tw_write_cpu_sample(&k->write, &sample) != TB_AGAIN) return;
-  ta_generation_close_batch(k, turn);
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, gen);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   TB_CHECK(tw_write_cpu_sample(&k->write, &sample) == TB_OK);
 }
 
-void ta_samples_write(struct ta_generation *k, uint32_t turn) {
+void ta_samples_write(struct ta_generation *k, uint32_t gen) {
   if (!ta_samples_are_on()) return;
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   uint32_t end = usable_places();
   for (uint32_t i = 0; i < end; i++) {
-    struct samples *samples = samples_of(i, turn);
+    struct samples *samples = samples_of(i, gen);
     if (samples->n == 0) continue;
-    for (uint32_t n = 0; n < samples->n; n++) write_sample(k, turn, &samples->of[n]);
+    for (uint32_t n = 0; n < samples->n; n++) write_sample(k, gen, &samples->of[n]);
     atomic_fetch_add_explicit(&ta_emit.samples, samples->n, memory_order_relaxed);
     samples->n = 0;
   }
-  ta_generation_close_batch(k, turn);
+  ta_generation_close_batch(k, gen);
 }

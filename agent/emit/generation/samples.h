@@ -2,10 +2,10 @@
 /* CPU samples: where the program's threads are when they have used another so many milliseconds of a processor.
  *
  * Each attached thread has a timer on its own CPU clock, which sends it a signal: a thread that waits uses no processor
- * and gets none. The handler walks the stack by frame pointers, puts it among the turn's and notes the moment, thread,
- * proc and goroutine in memory that is there already. It calls nothing that is not async-signal-safe, and may come in
- * the middle of an emit function: what that has begun, it leaves alone. A signal that is not of our timers goes to the
- * handler that was there before, or does what it would have done without us.
+ * and gets none. The handler walks the stack by frame pointers, puts it among the generation's and notes the moment,
+ * thread, proc and goroutine in memory that is there already. It calls nothing that is not async-signal-safe, and
+ * may come in the middle of an emit function: what that has begun, it leaves alone. A signal that is not of our
+ * timers goes to the handler that was there before, or does what it would have done without us.
  *
  * The handler stays when the session has ended (caught.h). A program that has put one of its own in its place since
  * then keeps it: a later session with samples by that signal is refused. Ours have si_code SI_TIMER and an address
@@ -47,7 +47,7 @@ static inline bool ta_samples_are_on(void) {
 void ta_samples_arm(struct ta_thread *t);
 void ta_samples_disarm(struct ta_thread *t);
 
-/* Those of a turn that is over. */
-void ta_samples_write(struct ta_generation *k, uint32_t turn);
+/* Those of a generation that is over. */
+void ta_samples_write(struct ta_generation *k, uint32_t gen);
 
 #endif

@@ -175,16 +175,16 @@ static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   }
 }
 
-/* One that begins late must not sleep: it learns how fast the counter runs in its first turn. */
+/* One that begins late must not sleep: it learns how fast the counter runs in its first generation. */
 static struct ta_ticks first_clock(bool cycles, bool late, struct ta_rate *rate) {
   return late ? ta_ticks_begin_late(cycles, rate) : ta_ticks_begin(cycles, rate);
 }
 
-/* From here on threads may write. Turns are numbered on from the session before, so that no thread takes an
+/* From here on threads may write. Generations are numbered on from the session before, so that no thread takes an
  * old one for new; a forked child's parent may be two ahead of what it has written. */
 static int begin(struct session *s, const struct ta_outlet *out,
                  const struct ta_emit_config *config) {
-  uint32_t turn = atomic_load(&ta_emit.done) + 3;
+  uint32_t gen = atomic_load(&ta_emit.done) + 3;
 
   ta_names_find("", 0); /* makes our own */
   ta_threads_reset();
@@ -193,15 +193,15 @@ static int begin(struct session *s, const struct ta_outlet *out,
   struct ta_ticks clock =
       first_clock(config->monotonic_clock == 0 && ta_cycles_are_trusted(), s->late, &rate);
   ta_emit.session++;
-  ta_emit.first_turn = turn;
+  ta_emit.first_gen = gen;
   ta_emit.version = config->version != 0 ? config->version : VERSION;
-  ta_emit.clock[turn & 1] = clock;
+  ta_emit.clock[gen & 1] = clock;
   ta_emit.origin = ta_ticks_at(&clock, &rate.since);
   atomic_store(&ta_emit.counts_cycles, clock.factor != 0);
   ta_emit.allocfree = config->allocfree != 0;
   ta_memory_begin();
-  ta_gc_reset(turn);
-  atomic_store(&ta_emit.done, turn - 1);
+  ta_gc_reset(gen);
+  atomic_store(&ta_emit.done, gen - 1);
   atomic_store(&ta_emit.ids, TA_NAMES_MAX); /* below are names */
   atomic_store(&ta_emit.workers, 0);
   atomic_store(&ta_emit.generations, 0);
@@ -217,12 +217,12 @@ static int begin(struct session *s, const struct ta_outlet *out,
   if (to.patience_ns == 0) to.patience_ns = ta_flusher_patience(&s->flusher);
   ta_generation_open(&s->flusher.generation, &to, rate);
   if (s->late) ta_flusher_wait_for_run();
-  atomic_store(&ta_emit.word, (uint64_t)turn << 32);
+  atomic_store(&ta_emit.word, (uint64_t)gen << 32);
   ta_experiments_unlock();
   if (s->late) return TA_OK;
   error = start_thread(s);
   if (error != TA_OK) {
-    ta_generation_end(&s->flusher.generation, TA_TURN_LAST);
+    ta_generation_end(&s->flusher.generation, TA_END_LAST);
     ta_samples_stop();
   }
   return error;

@@ -10,123 +10,122 @@
 #include "base/check.h"
 
 /* One entry more; what does not fit goes into the next batch. */
-static void write_string(struct ta_generation *k, uint32_t turn, uint64_t id, const char *text,
+static void write_string(struct ta_generation *k, uint32_t gen, uint64_t id, const char *text,
                          size_t len) {
   if (tw_write_string(&k->write, id, text, len) != TB_AGAIN) return;
-  ta_generation_close_batch(k, turn);
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, gen);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   TB_CHECK(tw_write_string(&k->write, id, text, len) == TB_OK);
 }
 
-static void write_stack(struct ta_generation *k, uint32_t turn, uint64_t id,
+static void write_stack(struct ta_generation *k, uint32_t gen, uint64_t id,
                         const struct tw_frame *frames, unsigned n) {
   if (tw_write_stack(&k->write, id, frames, n) != TB_AGAIN) return;
-  ta_generation_close_batch(k, turn);
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_close_batch(k, gen);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   TB_CHECK(tw_write_stack(&k->write, id, frames, n) == TB_OK);
 }
 
 /* Stacks. Each pc is where a call returns to; the call is before it. */
 
-static void each_stack(struct ta_generation *k, uint32_t turn,
-                       void (*each)(struct ta_generation *k, uint32_t turn, uint64_t id,
+static void each_stack(struct ta_generation *k, uint32_t gen,
+                       void (*each)(struct ta_generation *k, uint32_t gen, uint64_t id,
                                     const uint64_t *pcs, unsigned n)) {
   unsigned n;
 
   if (ta_stacks == NULL) return;
   for (uint32_t slot = 0; slot < TA_STACKS_SLOTS; slot++) {
-    const uint64_t *pcs = ta_stacks_at(turn, slot, &n);
-    if (pcs != NULL) each(k, turn, ta_stacks_id(slot), pcs, n);
+    const uint64_t *pcs = ta_stacks_at(gen, slot, &n);
+    if (pcs != NULL) each(k, gen, ta_stacks_id(slot), pcs, n);
   }
 }
 
-static void want(struct ta_generation *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
+static void want(struct ta_generation *k, uint32_t gen, uint64_t id, const uint64_t *pcs,
                  unsigned n) {
   (void)k;
-  (void)turn;
+  (void)gen;
   (void)id;
   for (unsigned i = 0; i < n; i++) ta_symbols_want(pcs[i] - 1);
 }
 
-static uint64_t string_of(struct ta_generation *k, uint32_t turn, struct ta_text *text) {
+static uint64_t string_of(struct ta_generation *k, uint32_t gen, struct ta_text *text) {
   if (text == NULL) return 0;
-  if (text->turn == turn) return text->id;
-  text->turn = turn;
+  if (text->gen == gen) return text->id;
+  text->gen = gen;
   text->id = atomic_fetch_add_explicit(&ta_emit.ids, 1, memory_order_relaxed);
-  write_string(k, turn, text->id, text->bytes, text->len);
+  write_string(k, gen, text->id, text->bytes, text->len);
   return text->id;
 }
 
-static void name_frames(struct ta_generation *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
+static void name_frames(struct ta_generation *k, uint32_t gen, uint64_t id, const uint64_t *pcs,
                         unsigned n) {
   const struct ta_symbol *symbol;
 
   (void)id;
   for (unsigned i = 0; i < n && (symbol = ta_symbols_of(pcs[i] - 1)) != NULL; i++) {
-    string_of(k, turn, symbol->function);
-    string_of(k, turn, symbol->file);
+    string_of(k, gen, symbol->function);
+    string_of(k, gen, symbol->file);
   }
 }
 
-static void write_frames(struct ta_generation *k, uint32_t turn, uint64_t id, const uint64_t *pcs,
+static void write_frames(struct ta_generation *k, uint32_t gen, uint64_t id, const uint64_t *pcs,
                          unsigned n) {
   struct tw_frame frames[TA_FRAMES_MAX];
   const struct ta_symbol *symbol;
   unsigned i;
 
   for (i = 0; i < n && (symbol = ta_symbols_of(pcs[i] - 1)) != NULL; i++)
-    frames[i] = (struct tw_frame){ pcs[i] - 1, string_of(k, turn, symbol->function),
-                                   string_of(k, turn, symbol->file), symbol->line };
+    frames[i] = (struct tw_frame){ pcs[i] - 1, string_of(k, gen, symbol->function),
+                                   string_of(k, gen, symbol->file), symbol->line };
   if (i == 0) frames[i++] = (struct tw_frame){ .pc = pcs[0] - 1 };
-  write_stack(k, turn, id, frames, i);
+  write_stack(k, gen, id, frames, i);
 }
 
 /* Names. One may be that of a function, which is known by its address alone until it is needed. */
 
-static bool in_use(uint32_t name, uint32_t turn) {
+static bool in_use(uint32_t name, uint32_t gen) {
   /* A stack's frame names its string. */
-  return ta_name_used(name, turn, TA_AS_STRING) || ta_name_used(name, turn, TA_AS_STACK);
+  return ta_name_used(name, gen, TA_AS_STRING) || ta_name_used(name, gen, TA_AS_STACK);
 }
 
-static void write_name(struct ta_generation *k, uint32_t turn, uint32_t name) {
+static void write_name(struct ta_generation *k, uint32_t gen, uint32_t name) {
   size_t len;
   const char *text = ta_names_text(name, &len);
   uint64_t pc = ta_names_function(name);
   const struct ta_symbol *symbol = pc != 0 ? ta_symbols_of(pc) : NULL;
 
   if (symbol != NULL)
-    write_string(k, turn, name, symbol->function->bytes, symbol->function->len);
+    write_string(k, gen, name, symbol->function->bytes, symbol->function->len);
   else
-    write_string(k, turn, name, text, pc != 0 ? 0 : len);
+    write_string(k, gen, name, text, pc != 0 ? 0 : len);
 }
 
 /* Its pc is its number: two stacks of one pc would be one to Go's tools. */
-static void write_name_stack(struct ta_generation *k, uint32_t turn, uint32_t name) {
+static void write_name_stack(struct ta_generation *k, uint32_t gen, uint32_t name) {
   struct tw_frame frame = { .pc = name, .function = name };
 
-  write_stack(k, turn, name, &frame, 1);
+  write_stack(k, gen, name, &frame, 1);
 }
 
-void ta_tables_write(struct ta_generation *k, uint32_t turn, uint64_t wait_ns) {
+void ta_tables_write(struct ta_generation *k, uint32_t gen, uint64_t wait_ns) {
   uint32_t end = atomic_load(&ta_names_end);
 
   ta_symbols_begin();
   for (uint32_t name = 1; name < end; name++)
-    if (in_use(name, turn) && ta_names_function(name) != 0)
-      ta_symbols_want(ta_names_function(name));
-  each_stack(k, turn, want);
+    if (in_use(name, gen) && ta_names_function(name) != 0) ta_symbols_want(ta_names_function(name));
+  each_stack(k, gen, want);
   ta_symbols_hold(ta_mono_ns() + wait_ns);
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
-    if (in_use(name, turn)) write_name(k, turn, name);
-  each_stack(k, turn, name_frames);
-  ta_generation_close_batch(k, turn);
-  ta_generation_open_batch(k, turn, TB_NO_THREAD);
+    if (in_use(name, gen)) write_name(k, gen, name);
+  each_stack(k, gen, name_frames);
+  ta_generation_close_batch(k, gen);
+  ta_generation_open_batch(k, gen, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
-    if (ta_name_used(name, turn, TA_AS_STACK)) write_name_stack(k, turn, name);
-  each_stack(k, turn, write_frames);
-  ta_generation_close_batch(k, turn);
+    if (ta_name_used(name, gen, TA_AS_STACK)) write_name_stack(k, gen, name);
+  each_stack(k, gen, write_frames);
+  ta_generation_close_batch(k, gen);
   ta_symbols_release();
-  if (ta_stacks != NULL) ta_stacks_clear(turn);
-  ta_samples_write(k, turn);
+  if (ta_stacks != NULL) ta_stacks_clear(gen);
+  ta_samples_write(k, gen);
 }

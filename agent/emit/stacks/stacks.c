@@ -19,8 +19,8 @@ tb_rc ta_stacks_make(void) {
   return TB_OK;
 }
 
-void ta_stacks_clear(uint32_t turn) {
-  struct ta_stacks *table = &ta_stacks[turn & 1];
+void ta_stacks_clear(uint32_t gen) {
+  struct ta_stacks *table = &ta_stacks[gen & 1];
 
   if (atomic_load_explicit(&table->words_used, memory_order_relaxed) == 1) return;
   for (unsigned i = 0; i < TA_STACKS_SLOTS; i++)
@@ -55,8 +55,8 @@ static uint32_t write_down(struct ta_stacks *table, const uint64_t *pcs, unsigne
   return at;
 }
 
-uint32_t ta_stacks_put(uint32_t turn, const uint64_t *pcs, unsigned n) {
-  struct ta_stacks *table = &ta_stacks[turn & 1];
+uint32_t ta_stacks_put(uint32_t gen, const uint64_t *pcs, unsigned n) {
+  struct ta_stacks *table = &ta_stacks[gen & 1];
   uint64_t hash = hash_of(pcs, n), mine = 0;
   uint32_t at = hash % TA_STACKS_SLOTS;
 
@@ -76,8 +76,8 @@ uint32_t ta_stacks_put(uint32_t turn, const uint64_t *pcs, unsigned n) {
   return 0;
 }
 
-const uint64_t *ta_stacks_at(uint32_t turn, uint32_t slot, unsigned *out_n) {
-  struct ta_stacks *table = &ta_stacks[turn & 1];
+const uint64_t *ta_stacks_at(uint32_t gen, uint32_t slot, unsigned *out_n) {
+  struct ta_stacks *table = &ta_stacks[gen & 1];
   uint32_t at = (uint32_t)atomic_load_explicit(&table->slots[slot], memory_order_acquire);
   uint64_t n = table->words[at];
 

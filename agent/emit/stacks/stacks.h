@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks of a turn: each that was seen is kept once, and its number stands in events.
+/* The stacks of a generation: each that was seen is kept once, and its number stands in events.
  *
- * Two tables by the turn's parity, as everything of a turn. One that is seen again costs a hash and a comparison, and
- * only reads memory that others share. A new one takes room by adding to a counter and its place by a compare-and-swap;
- * of two threads that meet there, one finds the other's. So a signal handler may come in the middle of either.
+ * Two tables by the generation's parity, as everything of a generation. One that is seen again costs a hash and a
+ * comparison, and only reads memory that others share. A new one takes room by adding to a counter and its place by
+ * a compare-and-swap; of two threads that meet there, one finds the other's. So a signal handler may come in the
+ * middle of either.
  *
  * Memory    one mapping of 2.2 MiB, made with the first session that wants stacks and kept; touched as it is used.
- * Threads   put: any that is in a section, or handlers on it. The rest: the flusher, when no thread is in that turn.
+ * Threads   put: any that is in a section, or handlers on it. The rest: the flusher, when no thread is in that
+ *           generation.
  * Errors    no room: 0, the empty stack, and counted.
  */
 #ifndef TA_EMIT_STACKS_STACKS_H
@@ -29,13 +31,13 @@ struct ta_stacks {
 extern struct ta_stacks *ta_stacks; /* two; NULL before the first session that wants them */
 
 TB_MUST tb_rc ta_stacks_make(void);
-void ta_stacks_clear(uint32_t turn);
+void ta_stacks_clear(uint32_t gen);
 
 /* The number of a stack of n pcs, at least 1. */
-uint32_t ta_stacks_put(uint32_t turn, const uint64_t *pcs, unsigned n);
+uint32_t ta_stacks_put(uint32_t gen, const uint64_t *pcs, unsigned n);
 
 /* The stack with the number of that slot; NULL: none. */
-const uint64_t *ta_stacks_at(uint32_t turn, uint32_t slot, unsigned *out_n);
+const uint64_t *ta_stacks_at(uint32_t gen, uint32_t slot, unsigned *out_n);
 static inline uint32_t ta_stacks_id(uint32_t slot) {
   return TA_NAMES_MAX + slot; /* below are names' */
 }

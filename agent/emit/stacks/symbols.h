@@ -25,8 +25,8 @@
 #include <stdint.h>
 
 struct ta_text {
-  uint64_t id;   /* the flusher's, valid in its turn */
-  uint32_t turn; /* 0: in none yet */
+  uint64_t id;  /* the flusher's, valid in its generation */
+  uint32_t gen; /* 0: in none yet */
   uint32_t len;
   char bytes[];
 };

@@ -90,6 +90,6 @@ void emit_free(struct emitted *e) {
   for (unsigned i = 0; i < EMITTED_TRACES_MAX; i++) free(e->trace[i].bytes);
 }
 
-void emit_turn(void) {
+void emit_end_generation(void) {
   if (ta_emit_sync(WAIT_MS) != 0) abort();
 }

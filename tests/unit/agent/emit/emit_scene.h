@@ -31,6 +31,6 @@ int emit_begin_version(struct emitted *e, unsigned version);
 struct ta_outlet emit_outlet(struct emitted *e);
 int emit_end(struct emitted *e); /* 0: stopped; from here on e may be looked at */
 void emit_free(struct emitted *e);
-void emit_turn(void); /* a generation ends here */
+void emit_end_generation(void); /* a generation ends here */
 
 #endif

@@ -8,8 +8,8 @@
 #include "tests/unit/agent/emit/emit_scene.h"
 #include "traceexperiment.h"
 
-static void turns(int n) {
-  for (int i = 0; i < n; i++) emit_turn();
+static void gens(int n) {
+  for (int i = 0; i < n; i++) emit_end_generation();
 }
 
 /* Longer than a call may last without having blocked. */
@@ -39,7 +39,7 @@ static void threads_come_and_go(void) {
   ta_thread_attach(ta_name_of("main"));
   for (int i = 0; i < 20; i++) {
     on_thread(silent, i % 2 ? (char[]){ "odd" } : (char[]){ "even" });
-    if (i % 6 == 5) emit_turn();
+    if (i % 6 == 5) emit_end_generation();
   }
   ta_thread_detach();
   ta_thread_detach();
@@ -53,15 +53,15 @@ static void memory_is_reported(void) {
     for (int what = TA_SPAN_EXISTS; what <= TA_STACK_FREE; what++)
       ta_memory_tell((enum ta_memory)what, arena + 64 * what, 1u << what, ta_name_of("item"));
     on_thread(silent, (char[]){ "other" });
-    turns(1);
+    gens(1);
   }
 }
 
 static void a_new_name_is_taken(void) {
   ta_thread_attach(ta_name_of("before"));
-  turns(1);
+  gens(1);
   ta_thread_attach(ta_name_of("after"));
-  turns(2);
+  gens(2);
 }
 
 static void waits_have_reasons(void) {
@@ -88,7 +88,7 @@ static void a_wait_inside_another_says_nothing(void) {
 
 static void a_wait_lasts_for_generations(void) {
   ta_wait_begin(TA_WAIT_SLEEP);
-  turns(3);
+  gens(3);
   ta_wait_end();
 }
 
@@ -106,21 +106,21 @@ static void a_call_lasts_for_generations(void) {
   ta_heap_alloc(1);
   for (int n = 0; n < 4; n++) {
     ta_syscall_begin();
-    turns(n);
+    gens(n);
     pass_time();
     ta_syscall_end();
   }
   ta_syscall_begin();
-  turns(1);
+  gens(1);
   ta_syscall_end();
   ta_heap_alloc(2);
 }
 
 static void a_thread_is_silent_for_generations(void) {
   ta_heap_alloc(1);
-  turns(3);
+  gens(3);
   ta_heap_alloc(2);
-  turns(1);
+  gens(1);
 }
 
 static void *sits_in_a_call(void *arg) {
@@ -139,7 +139,7 @@ static void a_thread_ends_inside_a_call(void) {
   pthread_barrier_init(&met, NULL, 2);
   pthread_create(&thread, NULL, sits_in_a_call, &met);
   pthread_barrier_wait(&met);
-  turns(2);
+  gens(2);
   pthread_barrier_wait(&met);
   pthread_join(thread, NULL);
   pthread_barrier_destroy(&met);
@@ -162,7 +162,7 @@ static void fibers_switch_to_one_another(void) {
     ta_fiber_switch(a);
     ta_fiber_switch(b);
     ta_fiber_switch(b);
-    if (i == 2) emit_turn();
+    if (i == 2) emit_end_generation();
   }
   ta_fiber_switch(0);
   ta_fiber_switch(a);
@@ -177,17 +177,17 @@ static void fibers_block_and_are_woken(void) {
   for (int i = 0; i < 4; i++) {
     ta_fiber_switch(f);
     ta_fiber_block(TA_WAIT_POLL);
-    if (i % 2) turns(i);
+    if (i % 2) gens(i);
     ta_fiber_unblock(f);
-    if (i > 1) turns(2);
+    if (i > 1) gens(2);
   }
   ta_fiber_switch(f);
   ta_wait_begin(TA_WAIT_MUTEX);
-  turns(1);
+  gens(1);
   ta_wait_end();
   ta_syscall_begin();
   pass_time();
-  turns(2);
+  gens(2);
   ta_syscall_end();
   ta_fiber_end();
 }
@@ -206,7 +206,7 @@ static void a_fiber_goes_from_thread_to_thread(void) {
   for (int i = 0; i < 6; i++) {
     on_thread(run_once, &f);
     if (i % 2) ta_fiber_unblock(f);
-    if (i > 3) turns(1);
+    if (i > 3) gens(1);
   }
   ta_fiber_switch(f);
   ta_fiber_end();
@@ -216,9 +216,9 @@ static void fibers_are_left_behind(void) {
   for (int i = 0; i < 100; i++) {
     ta_fiber f = ta_fiber_create(ta_name_of("left"), i % 3 == 0);
     if (i % 5 == 0) ta_fiber_switch(f);
-    if (i % 25 == 0) emit_turn();
+    if (i % 25 == 0) emit_end_generation();
   }
-  turns(3);
+  gens(3);
 }
 
 static void *waits_for_a_friend(void *arg) {
@@ -242,10 +242,10 @@ static void a_thread_is_woken_by_another(void) {
   for (int i = 0; i < 3; i++) {
     pthread_create(&thread, NULL, waits_for_a_friend, (void *[]){ &met, &friend });
     pthread_barrier_wait(&met);
-    turns(i);
+    gens(i);
     ta_fiber_switch(friend); /* nobody starts another's */
     ta_fiber_unblock(friend);
-    turns(i);
+    gens(i);
     ta_fiber_unblock(friend);
     pthread_barrier_wait(&met);
     pthread_join(thread, NULL);
@@ -260,14 +260,14 @@ static void regions_nest(void) {
 
   ta_region_begin(ta_name_of("a"), task);
   ta_region_begin(ta_name_of("b"), 0);
-  turns(2);
+  gens(2);
   ta_region_end();
   ta_region_begin(ta_name_of("b"), task);
   ta_region_end();
   ta_region_end();
   ta_region_end();
   for (int i = 0; i < 100; i++) ta_region_begin(ta_name_of("deep"), 0);
-  emit_turn();
+  emit_end_generation();
   for (int i = 0; i < 100; i++) ta_region_end();
   ta_task_end(task);
 }
@@ -288,7 +288,7 @@ static void *leaves_all_open(void *arg) {
 static void a_thread_ends_with_all_open(void) {
   for (int i = 0; i < 4; i++) {
     on_thread(leaves_all_open, NULL);
-    if (i % 2) emit_turn();
+    if (i % 2) emit_end_generation();
   }
 }
 
@@ -303,7 +303,7 @@ static void tasks_go_from_thread_to_thread(void) {
 
   for (int i = 0; i < 200; i++) {
     child = ta_task_begin(ta_name_of("query"), parent);
-    if (i % 40 == 0) emit_turn();
+    if (i % 40 == 0) emit_end_generation();
     if (i % 40 < 2) on_thread(ends_a_task, &child);
   }
   ta_task_end(parent);
@@ -338,9 +338,9 @@ static void figures(void) {
   ta_heap_alloc(UINT64_MAX);
   ta_heap_goal(1 << 20);
   ta_label(ta_name_of("quick"));
-  turns(2);
+  gens(2);
   ta_label(0);
-  turns(1);
+  gens(1);
   ta_workers(8);
 }
 
@@ -350,7 +350,7 @@ static void the_world_stops(void) {
   ta_wait_end();
   ta_heap_alloc(1);
   ta_pause_end();
-  emit_turn();
+  emit_end_generation();
   ta_pause_begin(ta_name_of("reload"));
   ta_pause_end();
 }
@@ -363,7 +363,7 @@ static void fibers_yield(void) {
   for (int i = 0; i < 6; i++) {
     ta_fiber_switch(a);
     ta_fiber_yield(ta_name_of("its time is up"));
-    if (i % 3 == 2) turns(i);
+    if (i % 3 == 2) gens(i);
     ta_fiber_switch(b);
     ta_fiber_yield(0);
   }
@@ -375,18 +375,18 @@ static void fibers_yield(void) {
 static void the_heap_is_collected(void) {
   ta_gc_begin();
   ta_gc_end();
-  turns(1);
+  gens(1);
   for (int i = 0; i < 3; i++) {
     ta_gc_begin();
-    turns(i);
+    gens(i);
     ta_heap_alloc(1);
-    turns(i);
+    gens(i);
     ta_gc_end();
     ta_gc_begin();
     ta_gc_end();
   }
   ta_gc_begin();
-  turns(1);
+  gens(1);
 }
 
 static void *collects(void *arg) {
@@ -403,10 +403,10 @@ static void a_collection_goes_from_thread_to_thread(void) {
   for (int i = 0; i < 3; i++) {
     on_thread(collects, NULL);
     ta_wait_begin(TA_WAIT_JOIN);
-    turns(3);
+    gens(3);
     ta_wait_end();
     on_thread(collects, &i);
-    turns(1);
+    gens(1);
   }
 }
 
@@ -428,39 +428,39 @@ static void sweeps_and_assists_last_for_generations(void) {
   for (int i = 0; i < 4; i++) {
     ta_gc_assist_begin();
     ta_gc_sweep_begin();
-    turns(i); /* it is silent */
+    gens(i); /* it is silent */
     ta_wait_begin(TA_WAIT_MUTEX);
-    turns(i);
+    gens(i);
     ta_wait_end();
     ta_syscall_begin();
-    turns(i);
+    gens(i);
     ta_syscall_end();
     ta_fiber_yield(0);
-    turns(i); /* and stands ready */
+    gens(i); /* and stands ready */
     ta_fiber_switch(f);
     ta_fiber_block(TA_WAIT_COND);
-    turns(i);
+    gens(i);
     ta_gc_sweep_end(4096, 512);
     ta_fiber_unblock(f);
-    turns(i);
+    gens(i);
     ta_fiber_switch(f);
     ta_gc_assist_end();
-    turns(1);
+    gens(1);
   }
   ta_gc_assist_begin();
-  turns(1);
+  gens(1);
   ta_fiber_end();
   ta_gc_sweep_begin();
   ta_wait_begin(TA_WAIT_MUTEX);
-  turns(1);
+  gens(1);
   ta_syscall_begin(); /* says nothing, and comes in */
-  turns(1);
+  gens(1);
   ta_syscall_end();
   ta_wait_end();
   ta_gc_sweep_end(1, 1);
   for (int i = 0; i < 3; i++) {
     on_thread(leaves_ranges_open, NULL);
-    turns(i);
+    gens(i);
   }
 }
 
@@ -473,13 +473,13 @@ static void *collects_with_others(void *arg) {
   for (int i = 0; i < CYCLES; i++) {
     pthread_mutex_lock(lock);
     ta_gc_begin();
-    if (i % 16 == 3) emit_turn();
+    if (i % 16 == 3) emit_end_generation();
     pthread_mutex_unlock(lock);
     ta_fiber_switch(f);
     ta_gc_assist_begin();
     ta_gc_sweep_begin();
     ta_fiber_yield(0);
-    if (i % 64 == 7) emit_turn();
+    if (i % 64 == 7) emit_end_generation();
     ta_gc_sweep_end(1, 0);
     ta_fiber_switch(f);
     ta_gc_assist_end();
@@ -584,7 +584,7 @@ static void *one_of_many(void *arg) {
       ta_pause_end();
     }
     ta_task_end(task);
-    if (i % 40 == 39) emit_turn();
+    if (i % 40 == 39) emit_end_generation();
   }
   return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves main() while a thread emits and generations turn, without a word to the agent; for test_emit.c. Answers 5. */
+/* Leaves main() while a thread emits and generations end, without a word to the agent; for test_emit.c. Answers 5. */
 #include <poll.h>
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* misuse_debug NAME: in a session, does what misuses.c calls so, with the parts of the agent that count misuse compiled as
- * a debug build has them. Ends with 0 if it lives. Beside those of misuses.c:
+/* misuse_debug NAME: in a session, does what misuses.c calls so, with the parts of the agent that count misuse compiled
+ * as a debug build has them. Ends with 0 if it lives. Beside those of misuses.c:
  *
  *   fit                   nothing that is misuse
  *   begun_before          ends what began before the session
@@ -37,7 +37,7 @@ static void fit(void) {
   ta_syscall_begin();
   ta_syscall_end();
   ta_wait_end();
-  emit_turn();
+  emit_end_generation();
   ta_gc_sweep_end(0, 0);
   ta_gc_assist_end();
   ta_gc_end();

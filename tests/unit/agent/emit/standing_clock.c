@@ -43,7 +43,7 @@ void standing_clock_emit(struct emitted *e) {
   for (int i = 0; i < STANDING_THREADS; i++) pthread_create(&thread[i], NULL, write_figures, NULL);
   for (int gen = 0; gen < STANDING_GENERATIONS; gen++) {
     pthread_barrier_wait(&met);
-    emit_turn();
+    emit_end_generation();
     if (gen == 0) atomic_fetch_sub(&stands_at_ns, BACK_NS);
     pthread_barrier_wait(&met);
   }

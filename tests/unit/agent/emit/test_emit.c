@@ -131,7 +131,7 @@ Test(emit, a_call_over_a_generation_has_lost_it) {
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_syscall_begin();
-  emit_turn();
+  emit_end_generation();
   ta_syscall_end();
   expect_events(&e, ATTACHED "GoSyscallBegin ProcStop GoSyscallEndBlocked ProcStart GoStart");
 }
@@ -257,7 +257,7 @@ Test(emit, time_is_that_of_the_other_clock_too) {
   check_clock(1);
 }
 
-static bool turned_thrice(const struct ta_emit_status *status) {
+static bool ended_thrice(const struct ta_emit_status *status) {
   return status->generations >= 3;
 }
 
@@ -267,7 +267,7 @@ Test(emit, generations_end_by_time) {
 
   cr_assert_eq(emit_begin(&e, &config, 1 << 20), 0);
   ta_heap_alloc(1);
-  cr_assert(until(turned_thrice));
+  cr_assert(until(ended_thrice));
   cr_assert_eq(emit_end(&e), 0);
   struct tt_run run = read_trace(&e, 0, "by time");
   cr_assert_geq(run.generations, 4);
@@ -275,9 +275,9 @@ Test(emit, generations_end_by_time) {
   emit_free(&e);
 }
 
-static uint64_t turns_wanted;
-static bool turned_as_often(const struct ta_emit_status *status) {
-  return status->generations >= turns_wanted;
+static uint64_t ends_wanted;
+static bool ended_as_often(const struct ta_emit_status *status) {
+  return status->generations >= ends_wanted;
 }
 
 Test(emit, generations_end_by_bytes) {
@@ -285,9 +285,9 @@ Test(emit, generations_end_by_bytes) {
   struct emitted e;
 
   cr_assert_eq(emit_begin(&e, &config, 1 << 20), 0);
-  for (turns_wanted = 1; turns_wanted <= 3; turns_wanted++) {
+  for (ends_wanted = 1; ends_wanted <= 3; ends_wanted++) {
     for (int i = 0; i < 12000; i++) ta_heap_alloc(UINT64_MAX);
-    cr_assert(until(turned_as_often));
+    cr_assert(until(ended_as_often));
   }
   cr_assert_eq(emit_end(&e), 0);
   cr_assert_eq(e.lost, 0);
@@ -308,7 +308,7 @@ Test(emit, no_generation_ends_inside_a_pause) {
   cr_assert_eq(ta_emit_sync(50), TA_E_TIMEOUT);
   cr_assert_eq(status_now().generations, 0);
   ta_pause_end();
-  emit_turn();
+  emit_end_generation();
   expect_events(&e, ATTACHED "STWBegin STWEnd");
 }
 
@@ -380,7 +380,7 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
 
   ta_name name = ta_name_of("r");
   ta_region_begin(name, 0);
-  emit_turn();
+  emit_end_generation();
   held = true;
   ta_fiber f = ta_fiber_create(name, 0);
   while (status_now().dropped == 0)
@@ -391,12 +391,12 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
   pthread_create(&thread, NULL, drops_too, NULL);
   pthread_join(thread, NULL);
   held = false;
-  turns_wanted = 2; /* then all batches are back */
-  cr_assert(until(turned_as_often));
+  ends_wanted = 2; /* then all batches are back */
+  cr_assert(until(ended_as_often));
   ta_wait_end();
   ta_fiber_end();
   ta_region_begin(name, 0);
-  emit_turn();
+  emit_end_generation();
   ta_region_end();
 
   cr_assert_eq(emit_end(&e), 0);
@@ -421,7 +421,7 @@ Test(emit, fibers_beyond_their_number_are_counted_and_all_else_goes_on) {
   for (; (f = ta_fiber_create(TA_WAIT_POLL, 0)) != 0; n++) last = f;
   cr_assert_eq(n, MOST - 1); /* and this thread */
   cr_assert_eq(status_now().dropped, 1);
-  emit_turn();
+  emit_end_generation();
   ta_fiber_switch(last);
   ta_fiber_end();
   cr_assert_neq(ta_fiber_create(TA_WAIT_POLL, 0), 0);
@@ -554,7 +554,7 @@ Test(emit, two_thousand_quiet_threads_and_a_dense_one_lose_nothing) {
     cr_assert_eq(pthread_create(&thread[i], &attr, live_quietly, (void *)(uintptr_t)(i == 0)), 0);
   for (int gen = 0; gen < CROWD_GENERATIONS; gen++) {
     pthread_barrier_wait(&crowd_round);
-    emit_turn();
+    emit_end_generation();
     pthread_barrier_wait(&crowd_round);
   }
   for (int i = 0; i < CROWD; i++) pthread_join(thread[i], NULL);
@@ -626,13 +626,13 @@ static void *riot(void *arg) {
   return NULL;
 }
 
-static void run_riot(struct emitted *e, uint64_t turns, uint64_t lost) {
+static void run_riot(struct emitted *e, uint64_t gens, uint64_t lost) {
   pthread_t thread[RIOTERS];
 
   for (int i = 0; i < RIOT_FIBERS; i++)
     riot_fibers[i] = ta_fiber_create(ta_name_of("shared"), i % 2);
   for (uintptr_t i = 0; i < RIOTERS; i++) pthread_create(&thread[i], NULL, riot, (void *)i);
-  for (uint64_t i = 0; i < turns || e->lost < lost; i++) emit_turn();
+  for (uint64_t i = 0; i < gens || e->lost < lost; i++) emit_end_generation();
   atomic_store(&leaves_sections_open, false);
   for (int i = 0; i < RIOTERS; i++) pthread_join(thread[i], NULL);
   cr_assert_eq(emit_end(e), 0);
@@ -668,7 +668,7 @@ Test(emit, with_too_little_memory_what_is_not_lost_is_whole) {
 
 #ifndef __SANITIZE_THREAD__ /* under which few are ever caught in the middle, and it takes minutes */
 /* Any thread is left behind at any moment, and comes in again. */
-Test(emit, what_a_turner_without_patience_does_not_lose_is_whole) {
+Test(emit, what_a_flusher_without_patience_does_not_lose_is_whole) {
   static struct emitted e;
   struct ta_emit_config config = { .generation_ms = 60000 };
   struct ta_outlet out = emit_outlet(&e);
@@ -686,7 +686,7 @@ Test(emit, a_forked_child_is_off_and_may_begin_anew) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  emit_turn(); /* its thread is under way, and allocates nothing any more */
+  emit_end_generation(); /* its thread is under way, and allocates nothing any more */
   ta_region_begin(ta_name_of("parent"), 0);
   pid_t child = fork();
   if (child == 0) {
@@ -696,7 +696,7 @@ Test(emit, a_forked_child_is_off_and_may_begin_anew) {
     struct emitted own;
     ok = ok && emit_begin_version(&own, 26) == 0;
     ta_heap_alloc(1);
-    emit_turn();
+    emit_end_generation();
     ok = ok && emit_end(&own) == 0 && own.traces == 1;
     emit_free(&own);
 #endif

@@ -70,7 +70,7 @@ Test(emit_births, who_makes_a_thread_is_who_made_its_goroutine) {
     cr_assert_eq(emit_begin_version(&e, versions[i / 4]), 0);
     struct ta_spawned birth = report();
     cr_assert_not_null(birth.go);
-    for (unsigned turns = 0; turns < i % 4; turns++) emit_turn();
+    for (unsigned gens = 0; gens < i % 4; gens++) emit_end_generation();
     make(birth);
     struct reported reported = end(&e);
     cr_assert_eq(reported.made, 2);
@@ -91,7 +91,7 @@ Test(emit_births, of_a_thread_that_could_not_be_made_the_story_ends) {
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   struct ta_spawned birth = report();
-  emit_turn();
+  emit_end_generation();
   ta_spawned_fail(birth);
   ta_heap_alloc(1);
   struct reported reported = end(&e);
@@ -170,7 +170,7 @@ Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next
   struct ta_spawned birth = report();
   cr_assert_eq(pthread_create(&thread, NULL, find_no_place, &birth), 0);
   cr_assert_eq(pthread_join(thread, NULL), 0);
-  emit_turn();
+  emit_end_generation();
   struct ta_spawned next = report();
   make(next);
   struct reported reported = end(&e);
@@ -251,7 +251,7 @@ Test(emit_births, whoever_is_made_meanwhile_it_is_a_trace) {
   cr_assert_eq(emit_begin(&e, &config, 32 << 20), 0); /* no generation is lost */
   making = MAKERS;
   for (int i = 0; i < MAKERS; i++) pthread_create(&maker[i], NULL, make_kids, NULL);
-  while (making > 0) emit_turn();
+  while (making > 0) emit_end_generation();
   for (int i = 0; i < MAKERS; i++) pthread_join(maker[i], NULL);
   struct reported reported = end(&e);
   cr_assert_eq(reported.made, MAKERS + MAKERS * KIDS);

@@ -57,7 +57,7 @@ static void expect_off(const struct ta_ticks *clock, const struct machine *m, ui
 }
 
 /* A session that begins late goes by CLOCK_MONOTONIC first. */
-Test(emit_clock, learns_the_rate_in_its_first_turn_and_goes_on_at_the_same_tick) {
+Test(emit_clock, learns_the_rate_in_its_first_generation_and_goes_on_at_the_same_tick) {
   struct machine m = { .hz = 2899999999, .cycles = 1 << 20, .ns = second_ns };
   struct ta_moment from = moment_at(&m, m.ns, -BLUR / 2),
                    soon = moment_at(&m, m.ns + 1000, BLUR / 2),
@@ -91,17 +91,17 @@ Test(emit_clock, a_tick_is_eight_nanoseconds_at_any_rate) {
   }
 }
 
-Test(emit_clock, turn_after_turn_it_goes_on_and_is_measured_better) {
+Test(emit_clock, generation_after_generation_it_goes_on_and_is_measured_better) {
   for (unsigned i = 0; i < RATES; i++) {
     struct machine m = { rates[i], 12345, born_ns };
     struct ta_rate rate;
     struct ta_ticks clock = begin_on(&m, &rate);
     uint64_t now_ns = born_ns;
-    for (int turn = 1; turn <= 100; turn++) {
-      now_ns += turn % 3 == 0 ? second_ns / 20 : second_ns; /* as by time, or by bytes */
-      struct ta_moment now = moment_at(&m, now_ns, turn % 2 == 0 ? BLUR / 2 : -BLUR / 2);
+    for (int gen = 1; gen <= 100; gen++) {
+      now_ns += gen % 3 == 0 ? second_ns / 20 : second_ns; /* as by time, or by bytes */
+      struct ta_moment now = moment_at(&m, now_ns, gen % 2 == 0 ? BLUR / 2 : -BLUR / 2);
       struct ta_ticks next = ta_ticks_next(&clock, &rate, &now);
-      cr_assert_eq(ta_ticks_at(&next, &now), ta_ticks_at(&clock, &now), "turn %d", turn);
+      cr_assert_eq(ta_ticks_at(&next, &now), ta_ticks_at(&clock, &now), "generation %d", gen);
       clock = next;
       expect_off(&clock, &m, now_ns, 1000 + TA_TICK_NS); /* one in a million */
     }
@@ -148,8 +148,8 @@ Test(emit_clock, follows_a_clock_that_is_slewed) {
   struct ta_ticks clock = begin_on(&m, &rate);
   uint64_t now_ns = born_ns;
 
-  for (int turn = 0; turn < 20; turn++) {
-    uint64_t hz = turn / 5 % 2 == 0 ? 2445194000 : 2445194000 / 10000 * 10005; /* 500 ppm */
+  for (int gen = 0; gen < 20; gen++) {
+    uint64_t hz = gen / 5 % 2 == 0 ? 2445194000 : 2445194000 / 10000 * 10005; /* 500 ppm */
     m = (struct machine){ hz, cycles_at(&m, now_ns), now_ns };
     now_ns += second_ns;
     struct ta_moment now = moment_at(&m, now_ns, 0);
@@ -162,26 +162,28 @@ Test(emit_clock, follows_a_clock_that_is_slewed) {
 
 /* The machine slept for that long, or somebody set its counter. */
 Test(emit_clock, a_jump_is_no_other_rate) {
-  enum { TURNS = 12 };
-  static const int64_t jump_ns[][TURNS] = { { [4] = 50000000 },
-                                            { [1] = 50000000 },
-                                            { [4] = -50000000 },
-                                            { [4] = 50000000, [5] = 100000000, [6] = -20000000 },
-                                            { [3] = 100000000, [4] = 100000000, [9] = 2000000 } };
+  enum { GENERATIONS = 12 };
+  static const int64_t jump_ns[][GENERATIONS] = {
+    { [4] = 50000000 },
+    { [1] = 50000000 },
+    { [4] = -50000000 },
+    { [4] = 50000000, [5] = 100000000, [6] = -20000000 },
+    { [3] = 100000000, [4] = 100000000, [9] = 2000000 }
+  };
 
   for (unsigned i = 0; i < sizeof jump_ns / sizeof *jump_ns; i++) {
     struct machine m = { 2445194000, UINT64_C(1) << 40, born_ns };
     struct ta_rate rate;
     struct ta_ticks clock = begin_on(&m, &rate);
     uint64_t now_ns = born_ns;
-    for (unsigned turn = 0; turn < TURNS; turn++) {
-      int64_t cycles = (int64_t)((__int128)jump_ns[i][turn] * (int64_t)m.hz / (int64_t)second_ns);
+    for (unsigned gen = 0; gen < GENERATIONS; gen++) {
+      int64_t cycles = (int64_t)((__int128)jump_ns[i][gen] * (int64_t)m.hz / (int64_t)second_ns);
       m.cycles += (uint64_t)cycles;
       now_ns += second_ns;
-      struct ta_moment now = moment_at(&m, now_ns, turn % 2 == 0 ? BLUR / 2 : -BLUR / 2);
+      struct ta_moment now = moment_at(&m, now_ns, gen % 2 == 0 ? BLUR / 2 : -BLUR / 2);
       struct ta_ticks next = ta_ticks_next(&clock, &rate, &now);
       uint64_t was = ta_ticks_at(&clock, &now), is = ta_ticks_at(&next, &now);
-      cr_assert_eq(is, was, "%u: turn %u", i, turn);
+      cr_assert_eq(is, was, "%u: generation %u", i, gen);
       clock = next;
       if (i < 4) expect_off(&clock, &m, now_ns, 1000000); /* 1000 ppm */
     }
@@ -195,13 +197,13 @@ Test(emit_clock, another_rate_is_taken_when_it_is_measured_again) {
   struct ta_ticks clock = begin_on(&m, &rate);
   uint64_t now_ns = born_ns;
 
-  for (int turn = 0; turn < 8; turn++) {
-    m = (struct machine){ turn < 4 ? 2000000000 : 2100000000, cycles_at(&m, now_ns), now_ns };
+  for (int gen = 0; gen < 8; gen++) {
+    m = (struct machine){ gen < 4 ? 2000000000 : 2100000000, cycles_at(&m, now_ns), now_ns };
     now_ns += second_ns;
     struct ta_moment now = moment_at(&m, now_ns, 0);
     clock = ta_ticks_next(&clock, &rate, &now);
-    if (turn == 4) cr_assert_gt(off_ns(&clock, &m, now_ns), 40000000);
-    if (turn != 4) expect_off(&clock, &m, now_ns, 1000);
+    if (gen == 4) cr_assert_gt(off_ns(&clock, &m, now_ns), 40000000);
+    if (gen != 4) expect_off(&clock, &m, now_ns, 1000);
   }
 }
 
@@ -328,7 +330,7 @@ static void look_at_the_time(int monotonic) {
 
   cr_assert_eq(emit_begin(&e, &config, 16 << 20), 0);
   ta_thread_attach(0);
-  for (uint64_t end = ta_mono_ns() + MEASURED_NS; ta_mono_ns() < end;) emit_turn();
+  for (uint64_t end = ta_mono_ns() + MEASURED_NS; ta_mono_ns() < end;) emit_end_generation();
   for (unsigned i = 0; i < LOOKS; i++) {
     ahead_ns[i] = write_densely(i > 0 ? ahead_ns[i - 1] + TA_TICK_NS : 0);
     before_ns[i] = ta_mono_ns();
@@ -395,7 +397,7 @@ static tb_rc take_objects(void *self, const struct to_generation *gen, const str
   return TB_OK;
 }
 
-static void pass_objects_on(bool turns) {
+static void pass_objects_on(bool gens) {
   struct ta_emit_config config = { .generation_ms = 60000, .allocfree = 1 };
   struct emitted e;
   pthread_t thread[THREADS];
@@ -406,7 +408,7 @@ static void pass_objects_on(bool turns) {
     number[i] = i;
     cr_assert_eq(pthread_create(&thread[i], NULL, pass_on, &number[i]), 0);
   }
-  while (turns && atomic_load(&done) < THREADS) emit_turn();
+  while (gens && atomic_load(&done) < THREADS) emit_end_generation();
   for (unsigned i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
   for (unsigned i = 0; i < PLACES; i++) left += atomic_load(&place[i]) != 0;
   tb_mem_init(&allocfree_mem, tb_mem_libc, NULL, SIZE_MAX);
@@ -420,6 +422,6 @@ static void pass_objects_on(bool turns) {
 Test(emit_clock, what_passes_from_thread_to_thread_is_told_in_that_order) {
   pass_objects_on(false);
 }
-Test(emit_clock, so_it_is_where_one_turn_follows_on_the_other) {
+Test(emit_clock, so_it_is_where_one_generation_follows_on_the_other) {
   pass_objects_on(true);
 }

@@ -160,7 +160,7 @@ Test(emit_experiments, are_told_in_every_generation_that_has_them) {
   for (uint64_t i = 0; i < 3; i++) {
     ta_experiment_emit(event[HIT], key, 40 + i, 0, 0);
     ta_experiment_emit(event[TICK], 0, 0, 0, 0);
-    emit_turn();
+    emit_end_generation();
   }
   struct reported reported = end();
   cr_assert_eq(reported.count[HIT], 3);
@@ -175,7 +175,7 @@ Test(emit_experiments, may_be_registered_while_a_session_is_on) {
   ta_experiment_emit(event[TICK], 0, 0, 0, 0);
   cr_assert_eq(ta_experiment_register("experiment Late\nevent Late\n", NULL, late, 1), 0);
   ta_experiment_emit(late[0], 0, 0, 0, 0);
-  emit_turn();
+  emit_end_generation();
   ta_experiment_emit(late[0], 0, 0, 0, 0);
   struct reported reported = end();
   cr_assert_eq(reported.count[TICK], 1);
@@ -226,7 +226,7 @@ Test(emit_experiments, of_many_threads_follow_their_numbers_over_generations) {
 
   begin(26);
   for (int i = 0; i < EVICTORS; i++) pthread_create(&thread[i], NULL, evict, NULL);
-  for (int i = 0; i < 10; i++) emit_turn();
+  for (int i = 0; i < 10; i++) emit_end_generation();
   for (int i = 0; i < EVICTORS; i++) pthread_join(thread[i], NULL);
   struct reported reported = end();
   cr_assert_eq(reported.count[EVICT], EVICTORS * EVICTIONS);
@@ -239,10 +239,10 @@ Test(emit_experiments, carry_blobs_of_any_size) {
 
   for (size_t i = 0; i < 200000; i++) bytes[i] = (unsigned char)(i % 251);
   begin(26);
-  for (int turn = 0; turn < 2; turn++) {
+  for (int gen = 0; gen < 2; gen++) {
     for (size_t i = 0; i < 4; i++)
       ta_emit_blob(event[DUMP], ta_name_of("dumps"), bytes, sizes[i], ta_name_of("asked"), 0, 0, 0);
-    emit_turn();
+    emit_end_generation();
   }
   struct reported reported = end();
   cr_assert_eq(reported.count[DUMP], 8);
@@ -311,7 +311,7 @@ Test(emit_experiments, a_blob_costs_less_than_the_events_it_replaces) {
 }
 
 /* F15: a generation asked for in the middle of a hold ends after it. */
-static void *ask_for_turns(void *arg) {
+static void *ask_for_ends(void *arg) {
   (void)arg;
   ta_emit_sync(-1);
   return NULL;
@@ -323,7 +323,7 @@ Test(emit_experiments, hold_the_generation_for_what_belongs_together) {
 
   begin(26);
   ta_hold_begin();
-  pthread_create(&other, NULL, ask_for_turns, NULL);
+  pthread_create(&other, NULL, ask_for_ends, NULL);
   for (int i = 0; i < 3; i++) ta_experiment_write(cache, ta_name_of("types"), bytes, sizeof bytes);
   ta_hold_begin();
   ta_experiment_write(cache, 0, "bare", 4);

@@ -118,7 +118,7 @@ Test(emit_memory, of_each_generation_can_be_read_by_itself) {
   begin();
   for (int i = 0; i < 3; i++) {
     ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, 100, 0);
-    emit_turn();
+    emit_end_generation();
   }
   end();
   cr_assert_eq(reported.events, 3);
@@ -238,7 +238,7 @@ Test(emit_memory, a_forked_childs_types_are_its_own) {
   int status;
 
   begin();
-  emit_turn(); /* its thread is under way, and allocates nothing any more */
+  emit_end_generation(); /* its thread is under way, and allocates nothing any more */
   for (size_t i = 0; i < 50; i++) ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, 1000 + i, 0);
   pid_t child = fork();
   if (child == 0) {

@@ -103,7 +103,7 @@ static void signal_all(void) {
   ta_wait_begin(TA_WAIT_MUTEX);
   closed();
   ta_wait_end();
-  emit_turn();
+  emit_end_generation();
   packed(NULL, 1, 2, 3);
   shipped("JP", 7, 1, 2.5, "rail");
   argument(1, 2);

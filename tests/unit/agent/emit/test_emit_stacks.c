@@ -12,8 +12,8 @@
 
 #include "agent/emit/stacks/modules.h"
 #include "agent/emit/stacks/stacks.h"
-#include "tests/unit/agent/emit/emit_shapes.h"
 #include "tests/unit/agent/emit/emit_reported.h"
+#include "tests/unit/agent/emit/emit_shapes.h"
 
 enum { MEMORY_BYTES = 4 << 20 };
 
@@ -44,10 +44,11 @@ static void expect_callers(struct ta_emit_config config) {
   char words[200];
 
   outer();
-  snprintf(words, sizeof words,
-           "UserLog < inner test_emit_stacks.c:%d < outer test_emit_stacks.c:%d < emit_until_reported "
-           "emit_reported.c:",
-           inner_line, outer_line);
+  snprintf(
+      words, sizeof words,
+      "UserLog < inner test_emit_stacks.c:%d < outer test_emit_stacks.c:%d < emit_until_reported "
+      "emit_reported.c:",
+      inner_line, outer_line);
   emit_until_reported(outer, config, words);
 }
 
@@ -110,7 +111,7 @@ static void log_from_a_library(void) {
   cr_assert_not_null(library, "%s", dlerror());
   *(void **)&log_from = dlsym(library, "log_from_plugin");
   outer();
-  emit_turn();
+  emit_end_generation();
   log_from();
   dlclose(library);
 }

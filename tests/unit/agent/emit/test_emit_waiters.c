@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is said to have woken whom: it is who let go, if it was in time; and whoever is late, in another turn, or means
- * another wait than the one that goes on makes no trace that is not valid. */
+/* Who is said to have woken whom: it is who let go, if it was in time; and whoever is late, in another generation, or
+ * means another wait than the one that goes on makes no trace that is not valid. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -121,9 +121,9 @@ Test(emit_waiters, a_wait_over_three_generations_is_woken_in_the_last) {
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   start(&waiter, &lock);
-  emit_turn();
-  emit_turn();
-  emit_turn();
+  emit_end_generation();
+  emit_end_generation();
+  emit_end_generation();
   ta_wake(&lock, TA_WAKE_ONE, 0, NULL);
   finish(&waiter);
   expect(&e, 1, 0);
@@ -161,30 +161,30 @@ Test(emit_waiters, a_later_wait_is_not_taken_for_the_one_that_was_meant) {
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_heap_alloc(1);
   struct ta_thread *t = ta_self;
-  for (int turns = 0; turns < 3; turns++) {
+  for (int gens = 0; gens < 3; gens++) {
     ta_wait_begin_for(0, TA_WAIT_MUTEX, &lock);
     uint64_t begun = word_of(t->go);
     ta_wait_end();
-    for (int i = 0; i < turns; i++) {
-      emit_turn();
+    for (int i = 0; i < gens; i++) {
+      emit_end_generation();
       ta_heap_alloc(1);
     }
     ta_wait_begin_for(0, TA_WAIT_MUTEX, &other_lock);
     cr_assert_eq(ta_enter(), t);
-    cr_assert_eq(ta_change_wait(t, t->go, begun, &seq), TA_UNFIT, "%d turns later", turns);
+    cr_assert_eq(ta_change_wait(t, t->go, begun, &seq), TA_UNFIT, "%d generations later", gens);
     ta_leave(t);
     ta_wait_end();
   }
   expect(&e, 0, 6);
 }
 
-static void *end_turn(void *arg) {
-  emit_turn();
+static void *end_generation(void *arg) {
+  emit_end_generation();
   return arg;
 }
 
-/* Who is in the turn that ends may not write of what began in the next. */
-Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
+/* Who is in the generation that ends may not write of what began in the next. */
+Test(emit_waiters, a_wait_of_the_next_generation_is_not_ended_in_this_one) {
   struct waiter waiter;
   pthread_t generation;
   struct emitted e;
@@ -193,9 +193,9 @@ Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   struct ta_thread *t = ta_enter();
   cr_assert_not_null(t);
-  uint32_t turn = ta_turn(t);
-  pthread_create(&generation, NULL, end_turn, NULL);
-  while (ta_turn_now() == turn) poll(NULL, 0, 1);
+  uint32_t gen = ta_gen(t);
+  pthread_create(&generation, NULL, end_generation, NULL);
+  while (ta_gen_now() == gen) poll(NULL, 0, 1);
   start(&waiter, &lock);
   cr_assert_eq(ta_change_wait(t, waiter.go, word_of(waiter.go), &seq), TA_LATE);
   ta_leave(t);
@@ -205,8 +205,8 @@ Test(emit_waiters, a_wait_of_the_next_turn_is_not_ended_in_this_one) {
 }
 
 /* Everything at once: threads that wait, with and without an end of their own, that wake one and all, that begin and
- * end, while generations end as fast as they can. Whichever thread comes first, it is a trace. Two among them wait for each
- * other, so that it is known how many at least are woken. */
+ * end, while generations end as fast as they can. Whichever thread comes first, it is a trace. Two among them wait for
+ * each other, so that it is known how many at least are woken. */
 
 enum { CROWD = 4, LIVES = 5, ROUNDS = 50, THINGS = 3, PAIRED = 50 };
 
@@ -279,7 +279,7 @@ Test(emit_waiters, whoever_wakes_whom_meanwhile_it_is_a_trace) {
     pthread_create(&crowd[i], NULL, live_on, (void *)(uintptr_t)(i + 1));
   pthread_create(&crowd[CROWD], NULL, wait_in_pair, NULL);
   pthread_create(&crowd[CROWD + 1], NULL, wake_in_pair, NULL);
-  while (alive > 0) emit_turn();
+  while (alive > 0) emit_end_generation();
   for (unsigned i = 0; i < CROWD + 2; i++) pthread_join(crowd[i], NULL);
   for (unsigned i = 0; i < THINGS; i++) cr_assert_not(ta_is_waited_for(&things[i]));
   struct woken woken = end_and_count(&e);

@@ -189,7 +189,7 @@ Test(emit_wire, a_name_has_one_string_in_each_generation_that_uses_it) {
   for (int i = 0; i < NAMERS; i++) pthread_create(&thread[i], NULL, use_names, NULL);
   for (int gen = 0; gen < GENERATIONS; gen++) {
     pthread_barrier_wait(&met);
-    emit_turn();
+    emit_end_generation();
     pthread_barrier_wait(&met);
   }
   for (int i = 0; i < NAMERS; i++) pthread_join(thread[i], NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent in a program with a seccomp filter, there before the session or put up in the middle of it. The program lives,
- * and a trace that comes is whole. Filters are raw BPF; each case is a process of its own. */
+/* The agent in a program with a seccomp filter, there before the session or put up in the middle of it. The program
+ * lives, and a trace that comes is whole. Filters are raw BPF; each case is a process of its own. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/audit.h>
@@ -73,7 +73,7 @@ static void whole_session(bool light) {
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   cr_assert_eq(atomic_load(&ta_fence_is_light), light);
   ta_log(0, 0, "said");
-  emit_turn();
+  emit_end_generation();
   cr_assert_eq(emit_end(&e), 0);
   expect_whole(&e, "said");
   emit_free(&e);
@@ -171,7 +171,7 @@ static void in_the_middle(unsigned action) {
   cr_assert_eq(ta_emit_start_to(&out, &config, 4 << 20), TA_OK);
   cr_assert(atomic_load(&ta_fence_is_light));
   ta_log(0, 0, "said before");
-  emit_turn();
+  emit_end_generation();
   cr_assert_eq(pthread_create(&thread, NULL, write_on, NULL), 0);
   ta_log(0, 0, "said too late");
   PUT_UP({ SYS_membarrier, action });

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens while a turn ends: a thread is still in the old one, others are in the next already. The test is the
- * thread that stays, so the order is the same each time. */
+/* What happens while a generation ends: a thread is still in the old one, others are in the next already. The test is
+ * the thread that stays, so the order is the same each time. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,15 +11,15 @@
 #include "tests/unit/agent/emit/emit_scene.h"
 #include "traceexperiment.h"
 
-static void *end_turn(void *arg) {
-  emit_turn();
+static void *end_generation(void *arg) {
+  emit_end_generation();
   return arg;
 }
 
-/* The caller's section goes on in its turn; everybody else's next one is in the turn behind it. */
+/* The caller's section goes on in its generation; everybody else's next one is in the generation behind it. */
 struct overlap {
   struct ta_thread *self;
-  uint32_t turn;
+  uint32_t gen;
   pthread_t asker;
 };
 
@@ -27,13 +27,13 @@ static struct overlap stay_behind(void) {
   struct overlap o = { .self = ta_enter() };
 
   cr_assert_not_null(o.self);
-  o.turn = ta_turn(o.self);
-  pthread_create(&o.asker, NULL, end_turn, NULL);
-  while (ta_turn_now() == o.turn) poll(NULL, 0, 1);
+  o.gen = ta_gen(o.self);
+  pthread_create(&o.asker, NULL, end_generation, NULL);
+  while (ta_gen_now() == o.gen) poll(NULL, 0, 1);
   return o;
 }
 
-static void in_the_next_turn(void *(*body)(void *), void *arg) {
+static void in_the_next_generation(void *(*body)(void *), void *arg) {
   pthread_t thread;
 
   pthread_create(&thread, NULL, body, arg);
@@ -60,17 +60,17 @@ static void *wake(void *fiber) {
   return NULL;
 }
 
-Test(emit_turns, who_is_woken_in_the_next_turn_goes_on_there) {
+Test(emit_generations, a_waiter_woken_in_the_next_generation_goes_on_there) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_fiber self = ta_fiber_self();
   ta_wait_begin(TA_WAIT_COND);
   struct overlap o = stay_behind();
-  in_the_next_turn(wake, &self);
+  in_the_next_generation(wake, &self);
   cr_assert_eq(ta_act_wait_end(o.self), TA_LATE);
   cr_assert_eq(ta_again(o.self), o.self);
-  cr_assert_eq(ta_turn(o.self), o.turn + 1);
+  cr_assert_eq(ta_gen(o.self), o.gen + 1);
   cr_assert_eq(ta_act_wait_end(o.self), TA_CHANGED);
   ta_leave(o.self);
   pthread_join(o.asker, NULL);
@@ -81,14 +81,14 @@ Test(emit_turns, who_is_woken_in_the_next_turn_goes_on_there) {
   emit_free(&e);
 }
 
-Test(emit_turns, a_thread_that_was_woken_there_leaves_its_fiber_there) {
+Test(emit_generations, a_thread_that_was_woken_there_leaves_its_fiber_there) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_fiber self = ta_fiber_self();
   ta_fiber_switch(ta_fiber_create(ta_name_of("fiber"), 0));
   struct overlap o = stay_behind();
-  in_the_next_turn(wake, &self);
+  in_the_next_generation(wake, &self);
   cr_assert_eq(ta_act_leave_fiber(o.self, TA_WAITS, TA_NAME_FIBER, NULL), TA_LATE);
   ta_leave(o.self);
   ta_fiber_end();
@@ -126,7 +126,7 @@ static unsigned generation_of(const struct tt_run *run, uint8_t type, uint64_t a
 }
 
 /* E16: each generation has its events and its strings, though the newer is written before the older has ended. */
-Test(emit_turns, two_generations_are_open_and_the_older_waits_for_the_thread_that_is_in_it) {
+Test(emit_generations, two_generations_are_open_and_the_older_waits_for_the_thread_that_is_in_it) {
   struct ta_emit_config config = { .generation_ms = 60000 };
   struct emitted e;
 
@@ -135,7 +135,7 @@ Test(emit_turns, two_generations_are_open_and_the_older_waits_for_the_thread_tha
   ta_heap_alloc(1);
   uint64_t ended = generations_ended();
   struct overlap o = stay_behind();
-  in_the_next_turn(write_in_the_next, NULL);
+  in_the_next_generation(write_in_the_next, NULL);
   ta_put(o.self, TW_EV_HEAP_ALLOC, 1, 3, 0, 0, 0);
   cr_assert_eq(generations_ended(), ended, "a thread is in the older one");
   ta_leave(o.self);
@@ -206,7 +206,7 @@ static void expect_one_status(const struct to_event *ev, size_t n) {
 }
 
 /* Several threads want to be the first to say something of the same goroutines, in each generation anew. */
-Test(emit_turns, one_of_several_threads_states_a_goroutine_in_a_generation) {
+Test(emit_generations, one_of_several_threads_states_a_goroutine_in_a_generation) {
   pthread_t racer[RACERS];
   struct emitted e;
 
@@ -217,7 +217,7 @@ Test(emit_turns, one_of_several_threads_states_a_goroutine_in_a_generation) {
   for (uintptr_t i = 0; i < RACERS; i++)
     pthread_create(&racer[i], NULL, race, (void *)(i * PRIZES / RACERS));
   for (int i = 0; i < RACES; i++) {
-    emit_turn(); /* of what was made in the first generation nothing is stated there */
+    emit_end_generation(); /* of what was made in the first generation nothing is stated there */
     pthread_barrier_wait(&starts);
     pthread_barrier_wait(&over);
     run_prizes();
@@ -244,7 +244,7 @@ static void *ask_in_vain(void *answer) {
 }
 
 /* E17: what the thread writes between begin and end of its section is one generation's, whoever asks for another. */
-Test(emit_turns, no_generation_ends_while_a_thread_writes_into_it) {
+Test(emit_generations, no_generation_ends_while_a_thread_writes_into_it) {
   struct ta_emit_config config = { .generation_ms = 60000 };
   struct emitted e;
   int answer = 0;
@@ -256,12 +256,12 @@ Test(emit_turns, no_generation_ends_while_a_thread_writes_into_it) {
   cr_assert_not_null(self);
   for (uint64_t i = 10; i < 13; i++) {
     ta_put(self, TW_EV_HEAP_ALLOC, 1, i, 0, 0, 0);
-    in_the_next_turn(ask_in_vain, &answer);
+    in_the_next_generation(ask_in_vain, &answer);
     cr_assert_eq(answer, TA_E_TIMEOUT);
     cr_assert_eq(generations_ended(), ended);
   }
   ta_leave(self);
-  emit_turn();
+  emit_end_generation();
   cr_assert_gt(generations_ended(), ended);
   cr_assert_eq(emit_end(&e), 0);
   cr_assert(e.lost == 0 && e.traces == 1);
@@ -281,16 +281,16 @@ static void *end_collection(void *arg) {
   return arg;
 }
 
-/* E5: of the old turn nobody has said yet that a collection is under way, and its number is kept for that. */
-Test(emit_turns, a_collection_that_ended_in_the_next_turn_is_told_in_both) {
+/* E5: of the old generation nobody has said yet that a collection is under way, and its number is kept for that. */
+Test(emit_generations, a_collection_that_ended_in_the_next_generation_is_in_both) {
   struct ta_gc_event event;
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_gc_begin();
-  emit_turn();
+  emit_end_generation();
   struct overlap o = stay_behind();
-  in_the_next_turn(end_collection, NULL);
+  in_the_next_generation(end_collection, NULL);
   cr_assert_eq(ta_gc_change(o.self, false, &event), TA_LATE);
   ta_leave(o.self);
   ta_gc_end();
@@ -307,7 +307,7 @@ Test(emit_turns, a_collection_that_ended_in_the_next_turn_is_told_in_both) {
 
 /* E5: behind a hole a new trace begins, which knows of what is open only what it is told. Nothing runs in its first
  * generation. */
-Test(emit_turns, what_is_open_over_a_lost_generation_is_told_behind_it) {
+Test(emit_generations, what_is_open_over_a_lost_generation_is_told_behind_it) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
@@ -315,13 +315,13 @@ Test(emit_turns, what_is_open_over_a_lost_generation_is_told_behind_it) {
   ta_gc_begin();
   ta_gc_sweep_begin();
   ta_gc_assist_begin();
-  emit_turn();
-  ta_give_up(ta_turn_now(), TA_LOST_NO_BATCH);
+  emit_end_generation();
+  ta_give_up(ta_gen_now(), TA_LOST_NO_BATCH);
   ta_heap_alloc(1);
-  emit_turn();
+  emit_end_generation();
   ta_wait_begin(TA_WAIT_MUTEX);
-  emit_turn();
-  emit_turn();
+  emit_end_generation();
+  emit_end_generation();
   ta_wait_end();
   ta_gc_assist_end();
   ta_gc_sweep_end(1, 1);
@@ -346,18 +346,18 @@ static void *drop_one(void *arg) {
   return arg;
 }
 
-Test(emit_turns, two_that_run_out_of_memory_at_once_are_both_lost) {
+Test(emit_generations, two_that_run_out_of_memory_at_once_are_both_lost) {
   struct ta_emit_config config = { .generation_ms = 60000 };
   struct emitted e;
 
   cr_assert_eq(emit_begin(&e, &config, 2 * 80 << 10), 0);
   struct overlap o = stay_behind(); /* the flusher waits for us: no batch comes back */
-  while (!ta_given_up(o.turn)) ta_put(o.self, TW_EV_HEAP_ALLOC, 1, UINT64_MAX, 0, 0, 0);
-  in_the_next_turn(drop_one, NULL);
-  cr_assert(ta_given_up(o.turn + 1));
+  while (!ta_given_up(o.gen)) ta_put(o.self, TW_EV_HEAP_ALLOC, 1, UINT64_MAX, 0, 0, 0);
+  in_the_next_generation(drop_one, NULL);
+  cr_assert(ta_given_up(o.gen + 1));
   ta_leave(o.self);
   pthread_join(o.asker, NULL);
-  emit_turn();
+  emit_end_generation();
   ta_heap_alloc(1);
   cr_assert_eq(emit_end(&e), 0);
   cr_assert_eq(e.lost, 2);
@@ -374,8 +374,8 @@ static const struct ta_emit_config brief = { .generation_ms = 50 };
 
 /* The generation of a section that is never left ends all the same, and the ones behind it arrive. */
 static void pass_by(struct emitted *e, uint64_t lost) {
-  while (e->lost < lost) emit_turn();
-  emit_turn();
+  while (e->lost < lost) emit_end_generation();
+  emit_end_generation();
 }
 
 /* Out of TA_ATOMIC by `return`: the section is held for ever. */
@@ -406,14 +406,14 @@ static void expect_delivery_after(void (*get_stuck)(void)) {
   cr_assert_eq(emit_begin(&e, &brief, 4 << 20), 0);
   ta_heap_alloc(1);
   get_stuck();
-  in_the_next_turn(live_on, NULL);
+  in_the_next_generation(live_on, NULL);
   pass_by(&e, 1);
-  in_the_next_turn(live_on, NULL);
-  emit_turn();
+  in_the_next_generation(live_on, NULL);
+  emit_end_generation();
   /* It comes in again, as a new goroutine. */
   ta_heap_alloc(2);
   ta_region_begin(TA_WAIT_POLL, 0);
-  emit_turn();
+  emit_end_generation();
   ta_region_end();
   cr_assert_eq(emit_end(&e), 0);
   cr_assert_eq(e.lost, 1);
@@ -426,11 +426,11 @@ static void expect_delivery_after(void (*get_stuck)(void)) {
   emit_free(&e);
 }
 
-Test(emit_turns, a_hold_that_is_left_open_costs_one_generation) {
+Test(emit_generations, a_hold_that_is_left_open_costs_one_generation) {
   expect_delivery_after(leave_a_hold_open);
 }
 
-Test(emit_turns, a_section_that_a_jump_left_costs_one_generation) {
+Test(emit_generations, a_section_that_a_jump_left_costs_one_generation) {
   expect_delivery_after(jump_out);
 }
 
@@ -446,13 +446,13 @@ static void *get_stuck_and_stay(void *barrier) {
   return NULL;
 }
 
-Test(emit_turns, a_thread_that_ends_in_the_middle_of_an_event_costs_nothing) {
+Test(emit_generations, a_thread_that_ends_in_the_middle_of_an_event_costs_nothing) {
   struct emitted e;
 
   cr_assert_eq(emit_begin(&e, &brief, 4 << 20), 0);
-  in_the_next_turn(get_stuck_and_end, (void *)leave_a_hold_open);
-  in_the_next_turn(get_stuck_and_end, (void *)jump_out);
-  emit_turn();
+  in_the_next_generation(get_stuck_and_end, (void *)leave_a_hold_open);
+  in_the_next_generation(get_stuck_and_end, (void *)jump_out);
+  emit_end_generation();
   ta_heap_alloc(1);
   cr_assert_eq(emit_end(&e), 0);
   cr_assert_eq(e.lost, 0);
@@ -480,7 +480,7 @@ static void expect_a_quiet_end(bool session_ends_first) {
   pthread_barrier_wait(&met);
   pthread_join(thread, NULL);
   live_on(NULL);
-  emit_turn();
+  emit_end_generation();
   struct emitted *last = session_ends_first ? &next : &e;
   cr_assert_eq(emit_end(last), 0);
   struct tt_run run = read_trace(last, last->traces - 1);
@@ -490,15 +490,15 @@ static void expect_a_quiet_end(bool session_ends_first) {
   if (session_ends_first) emit_free(&next);
 }
 
-Test(emit_turns, a_thread_left_behind_ends_quietly) {
+Test(emit_generations, a_thread_left_behind_ends_quietly) {
   expect_a_quiet_end(false);
 }
 
-Test(emit_turns, a_thread_left_behind_ends_quietly_in_a_later_session) {
+Test(emit_generations, a_thread_left_behind_ends_quietly_in_a_later_session) {
   expect_a_quiet_end(true);
 }
 
-Test(emit_turns, a_session_ends_though_a_thread_never_leaves_its_event) {
+Test(emit_generations, a_session_ends_though_a_thread_never_leaves_its_event) {
   pthread_t thread;
   pthread_barrier_t met;
   struct emitted e;
