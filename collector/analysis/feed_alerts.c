@@ -23,7 +23,7 @@ static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter,
   return true;
 }
 
-static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_span *span, const char *what,
+static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_watched *span, const char *what,
                        Tracecollect__V1__Alert *alert) {
   const char *where = alert->n_stack > 0 ? alert->stack[0]->function : "";
   void *line;
@@ -37,7 +37,7 @@ static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_span *spa
   return TB_OK;
 }
 
-static tb_rc fill(struct tc_feed_encoder *source, const struct to_span *span,
+static tb_rc fill(struct tc_feed_encoder *source, const struct to_watched *span,
                   Tracecollect__V1__Alert *alert) {
   bool stw = span->what == TO_WORLD_RESTARTED;
 
@@ -62,7 +62,7 @@ static tb_rc fill(struct tc_feed_encoder *source, const struct to_span *span,
   return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
 }
 
-static void show(struct tc_feed_encoder *source, const struct to_span *span,
+static void show(struct tc_feed_encoder *source, const struct to_watched *span,
                  struct tc__alert_gate *limiter) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT, *list[] = { &alert };
@@ -81,7 +81,7 @@ static void show(struct tc_feed_encoder *source, const struct to_span *span,
 }
 
 /* Blocked is what has lost its P, or runs for syscall.blocked_after. */
-static bool blocks_too_long(const struct tc_feed_encoder *source, const struct to_span *span) {
+static bool blocks_too_long(const struct tc_feed_encoder *source, const struct to_watched *span) {
   const struct tc_config *config = source->env.config;
   uint64_t length = (uint64_t)(span->end - span->begin);
 
@@ -90,7 +90,7 @@ static bool blocks_too_long(const struct tc_feed_encoder *source, const struct t
          (span->blocked || length >= config->syscall_blocked_after);
 }
 
-void tc__span_alert(struct tc_feed_encoder *source, const struct to_span *span) {
+void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span) {
   const struct tc_config *config = source->env.config;
   struct tc__alert_gate *limiter = NULL;
 

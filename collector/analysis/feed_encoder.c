@@ -217,7 +217,7 @@ void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kin
 
 /* --- the whole --------------------------------------------------------------------------------- */
 
-static void on_span(void *self, const struct to_span *span) {
+static void on_span(void *self, const struct to_watched *span) {
   struct tc_feed_encoder *source = self;
 
   if (source->wanted) tc__span_event(source, span);

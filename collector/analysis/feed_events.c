@@ -120,7 +120,7 @@ static void put(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
 
 /* --- from the watch ---------------------------------------------------------------------------- */
 
-static tb_rc fill_span(struct tc_feed_encoder *source, const struct to_span *span,
+static tb_rc fill_span(struct tc_feed_encoder *source, const struct to_watched *span,
                        Tracecollect__V1__Event *event, const struct tb_buf **out_stack) {
   event->time_ns = span->end;
   event->wall_ns = to_analyses_wall(source->analyses, span->end);
@@ -142,7 +142,7 @@ static tb_rc fill_span(struct tc_feed_encoder *source, const struct to_span *spa
   return tc__pack_stack(source, span->stack, out_stack);
 }
 
-void tc__span_event(struct tc_feed_encoder *source, const struct to_span *span) {
+void tc__span_event(struct tc_feed_encoder *source, const struct to_watched *span) {
   bool stw = span->what == TO_WORLD_RESTARTED;
   enum tc_feed_event_kind kind = stw ? TC_FEED_EVENT_STW : TC_FEED_EVENT_SYSCALL_BLOCKED;
   Tracecollect__V1__Event event = TRACECOLLECT__V1__EVENT__INIT;

@@ -65,7 +65,7 @@ TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t fir
 uint64_t tc__event_types(unsigned kinds);
 void tc__publish_event(struct tc_feed_encoder *source, const struct to_generation *gen,
                     const struct to_event *ev);
-void tc__span_event(struct tc_feed_encoder *source, const struct to_span *span);
+void tc__span_event(struct tc_feed_encoder *source, const struct to_watched *span);
 void tc__flush_events(struct tc_feed_encoder *source);
 
 /* feed_stacks.c: lent until the next one. */
@@ -76,6 +76,6 @@ TB_MUST tb_rc tc__pack_stack_of(struct tc_feed_encoder *source, const struct to_
 void tc__forget_stacks(struct tc_feed_encoder *source); /* the analyses are gone */
 
 /* feed_alerts.c */
-void tc__span_alert(struct tc_feed_encoder *source, const struct to_span *span);
+void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span);
 
 #endif

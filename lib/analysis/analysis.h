@@ -21,8 +21,8 @@
 #ifndef TO_ANALYSIS_ANALYSIS_H
 #define TO_ANALYSIS_ANALYSIS_H
 
+#include "analysis/callstack.h"
 #include "base/mem.h"
-#include "event/generation.h"
 
 enum to_window { TO_WINDOW_10S, TO_WINDOW_1MIN, TO_WINDOW_5MIN, TO_WINDOW_ALL, TO_WINDOWS };
 
@@ -75,13 +75,6 @@ struct to_distribution {
 
 /* Wall clock of an instant on the trace's; 0: unknown. */
 uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns);
-
-/* Frames from the innermost outwards, as the stack was when it was first seen. Two stacks are one
- * if their program counters are equal (where there is none: their text). */
-struct to_callstack {
-  size_t len;
-  const struct to_frame *const *frames;
-};
 
 struct to_syscall_row {
   const struct to_callstack *stack; /* NULL: the row "other" */
@@ -143,14 +136,14 @@ struct to_report {
 };
 
 /* The spans that an analysis sees, for a caller that wants them at once. */
-enum to_span_event {
+enum to_watched_event {
   TO_SYSCALL_BLOCKED, /* a call has lost its P and goes on */
   TO_SYSCALL_LONG,    /* to_analyses_overdue() found it open */
   TO_SYSCALL_ENDED,   /* one that had lost its P, or was at least syscall_ns long */
   TO_WORLD_RESTARTED,
 };
-struct to_span {
-  enum to_span_event what;
+struct to_watched {
+  enum to_watched_event what;
   to_ns begin, end; /* end: now, where it goes on */
   int64_t goroutine, thread;
   bool blocked;                     /* the call lost its P */
@@ -162,7 +155,7 @@ struct to_span {
 };
 struct to_watch {
   void *self;
-  void (*span)(void *self, const struct to_span *span); /* lent for the call */
+  void (*span)(void *self, const struct to_watched *span); /* lent for the call */
   to_ns syscall_ns; /* INT64_MAX: only those that lost their P */
   uint64_t events;  /* bits of enum tw_event below 64: these as they are, after the analyses */
   void (*event)(void *self, const struct to_generation *gen, const struct to_event *ev);

@@ -312,11 +312,6 @@ static bool is_mismatch(const struct to_model *model, const struct to_event *ev)
 
 /* --- threads ------------------------------------------------------------------------------------- */
 
-const char *to_thread_state_name(enum to_thread_state state) {
-  static const char *const names[] = { "Idle", "Running", "Syscall", "Blocked" };
-  return names[state];
-}
-
 static enum to_thread_state thread_state(const struct to_model *model, const struct thread *t) {
   const struct goroutine *g = t->g == TO_NONE ? NULL : find(&model->goroutines, t->g);
 

@@ -24,8 +24,7 @@
 #ifndef TO_ANALYSIS_MODEL_H
 #define TO_ANALYSIS_MODEL_H
 
-#include "base/mem.h"
-#include "event/view.h"
+#include "analysis/spans.h"
 
 struct to_model;
 
@@ -41,14 +40,6 @@ struct to_blocked_syscall {
   uint64_t stack, gen; /* the stack id holds in that generation only; TO_NO_STACK: unknown */
   bool lower_bound;    /* it began before `since` */
 };
-
-enum to_thread_state {
-  TO_THREAD_IDLE,    /* runs no goroutine */
-  TO_THREAD_RUNNING, /* runs Go code */
-  TO_THREAD_SYSCALL, /* in a call, its proc is kept for it */
-  TO_THREAD_BLOCKED, /* in a call, its proc was taken */
-};
-const char *to_thread_state_name(enum to_thread_state state); /* "Idle" */
 
 /* The same event as threads see it: for who wants goroutines on threads and no procs. */
 struct to_thread_change {

@@ -14,13 +14,11 @@
 #ifndef TO_ANALYSIS_STACK_TABLE_H
 #define TO_ANALYSIS_STACK_TABLE_H
 
-#include "analysis/analysis.h"
+#include "analysis/callstack.h"
 #include "base/arena.h"
 #include "base/map.h"
 
 enum {
-  TO_STACK_EMPTY = 0, /* no stack, or one the generation does not have */
-  TO_STACK_OTHER = 1, /* one that is not kept */
   TO_STACK_RECENT = 256,
 };
 

@@ -198,14 +198,14 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
 static void report(const struct to_analyses *a, const struct to_stw_stop *stop,
                    const struct to_event *end) {
   const struct to_stw_kind *kind = &a->stw.kind[stop->kind];
-  struct to_span span = { .what = TO_WORLD_RESTARTED,
-                          .begin = stop->begin,
-                          .end = end->time,
-                          .goroutine = stop->g,
-                          .thread = end->m,
-                          .stack = to_stack_table_stack(&a->stacks, stop->stack),
-                          .reason = kind->text,
-                          .id = kind->id };
+  struct to_watched span = { .what = TO_WORLD_RESTARTED,
+                             .begin = stop->begin,
+                             .end = end->time,
+                             .goroutine = stop->g,
+                             .thread = end->m,
+                             .stack = to_stack_table_stack(&a->stacks, stop->stack),
+                             .reason = kind->text,
+                             .id = kind->id };
 
   a->watch.span(a->watch.self, &span);
 }

@@ -143,16 +143,16 @@ static tb_rc begin_call(struct to_analyses *a, const struct to_generation *gen, 
 
 /* Out of line: it happens to few calls. */
 static __attribute__((noinline)) void report(struct to_analyses *a, const struct to_call *call,
-                                             enum to_span_event what, to_ns end, bool blocked) {
-  struct to_span span = { .what = what,
-                          .begin = call->begin,
-                          .end = end,
-                          .goroutine = call->g,
-                          .thread = call->m,
-                          .blocked = blocked,
-                          .lower_bound = call->lower_bound,
-                          .reported = call->reported,
-                          .stack = to_stack_table_stack(&a->stacks, call->stack) };
+                                             enum to_watched_event what, to_ns end, bool blocked) {
+  struct to_watched span = { .what = what,
+                             .begin = call->begin,
+                             .end = end,
+                             .goroutine = call->g,
+                             .thread = call->m,
+                             .blocked = blocked,
+                             .lower_bound = call->lower_bound,
+                             .reported = call->reported,
+                             .stack = to_stack_table_stack(&a->stacks, call->stack) };
 
   a->watch.span(a->watch.self, &span);
 }

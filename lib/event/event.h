@@ -15,6 +15,11 @@
  * GoBlock or GoDestroy, then GoStart), GoDestroySyscall of a thread with a proc as two (ProcSteal first).
  *
  * m, p, g are the context in which the event happened, before its effect; TO_NONE where absent.
+ *
+ * slot is the orderer's number of the goroutine in args[0], in GoCreate, GoCreateBlocked, GoCreateSyscall, GoStart,
+ * GoUnblock, GoSwitch, GoSwitchDestroy and GoStatus[Stack]; in all others it means nothing. Slots are dense: arrays
+ * by slot need no search. A slot is used again once its goroutine has ended and no thread is bound to it; 0 is
+ * goroutine -1, which only a made-up trace has.
  */
 #ifndef TO_EVENT_EVENT_H
 #define TO_EVENT_EVENT_H
@@ -34,7 +39,8 @@ struct to_event {
   to_ns time; /* strictly rising over the whole trace */
   int64_t m, p, g;
   uint64_t args[4];
-  uint8_t type; /* enum tw_event */
+  uint8_t type;  /* enum tw_event */
+  uint32_t slot; /* see below: only where the event names its goroutine by args[0] */
 };
 
 /* Reported states; their numbers and names are frozen (requirement I21). The wire's status numbers

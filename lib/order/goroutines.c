@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/goroutines.h"
 
+#include "base/grow.h"
 #include "base/seed.h"
 
 #include <string.h>
@@ -11,6 +12,7 @@ struct to_g_block {
   struct to_g_block *above, *below; /* among the roomy ones */
   struct to_g *spare;               /* given back */
   uint32_t used, fresh;             /* fresh: from here on never given out */
+  uint32_t number;
   struct to_g gs[BLOCK_GS];
 };
 
@@ -51,17 +53,38 @@ void to__goroutines_fini(struct to_goroutines *gs) {
     tb_mem_give(gs->mem, block, sizeof *block);
   }
   give_buckets(gs);
+  tb_mem_give(gs->mem, gs->free_numbers, gs->free_room * sizeof *gs->free_numbers);
   gs->mem = NULL;
   gs->buckets = NULL;
 }
 
-static __attribute__((noinline)) tb_rc add_block(struct to_goroutines *gs) {
-  void *bytes = NULL;
+/* A number can be given back without memory. */
+static tb_rc take_number(struct to_goroutines *gs, uint32_t *out) {
+  if (gs->free_count > 0) {
+    *out = gs->free_numbers[--gs->free_count];
+    return TB_OK;
+  }
+  if (gs->numbers == UINT32_MAX / BLOCK_GS) return TB_BUDGET;
+  TB_TRY(TB_MEM_GROW(gs->mem, gs->free_numbers, gs->free_room, gs->numbers));
+  *out = gs->numbers++;
+  return TB_OK;
+}
 
-  TB_TRY(tb_mem_resize(gs->mem, &bytes, 0, sizeof(struct to_g_block)));
-  struct to_g_block *block = bytes;
+static __attribute__((noinline)) tb_rc add_block(struct to_goroutines *gs) {
+  struct to_g_block *block;
+  uint32_t number;
+
+  TB_TRY(take_number(gs, &number));
+  void *bytes = NULL;
+  tb_rc rc = tb_mem_resize(gs->mem, &bytes, 0, sizeof *block);
+  if (rc != TB_OK) {
+    gs->free_numbers[gs->free_count++] = number;
+    return rc;
+  }
+  block = bytes;
   block->spare = NULL;
   block->used = block->fresh = 0;
+  block->number = number;
   gs->empty++;
   list(gs, block);
   return TB_OK;
@@ -76,7 +99,7 @@ static struct to_g *take(struct to_goroutines *gs) {
     block->spare = g->next;
   } else {
     g = &block->gs[block->fresh];
-    g->place = (uint16_t)block->fresh++;
+    g->slot = 1 + block->number * BLOCK_GS + block->fresh++;
   }
   if (block->used == 0) gs->empty--;
   if (++block->used == BLOCK_GS) unlist(gs, block);
@@ -85,7 +108,8 @@ static struct to_g *take(struct to_goroutines *gs) {
 
 /* Some empty blocks stay: a program whose goroutines come and go in waves would have one made for every few dozen. */
 static void give(struct to_goroutines *gs, struct to_g *g) {
-  struct to_g_block *block = (void *)((char *)(g - g->place) - offsetof(struct to_g_block, gs));
+  struct to_g *first = g - (g->slot - 1) % BLOCK_GS;
+  struct to_g_block *block = (void *)((char *)first - offsetof(struct to_g_block, gs));
 
   g->next = block->spare;
   block->spare = g;
@@ -96,6 +120,7 @@ static void give(struct to_goroutines *gs, struct to_g *g) {
     return;
   }
   unlist(gs, block);
+  gs->free_numbers[gs->free_count++] = block->number;
   tb_mem_give(gs->mem, block, sizeof *block);
 }
 

@@ -4,6 +4,9 @@
  * Go hands ids out one by one, a peer may choose any. So within a window of 8,192 ids neighbours have
  * neighbouring buckets and never collide in a table of that size; where a window begins is a secret.
  *
+ * Each has a slot, a small number that it alone has while it lives: blocks of 64 are numbered, and the numbers of those
+ * that were given back are used first.
+ *
  * Memory    from mem: 48 bytes a goroutine, in blocks that are given back when empty (but for 192 KiB of
  *           them), and 8 to 16 of buckets.
  * Errors    TB_BUDGET, TB_NOMEM from mem; lookups cannot fail.
@@ -19,10 +22,11 @@ struct to_g_more; /* order/state.h */
 struct to_g {
   struct to_g *next; /* in its bucket; of the spare ones */
   int64_t id;
-  uint64_t seq_gen, seq;  /* sequence numbers count within a generation */
+  uint64_t seq;           /* numbers count within a generation */
   struct to_g_more *more; /* NULL: nothing rare */
+  uint32_t seq_gen;       /* to_order.gen_count of that one */
   uint32_t bound;         /* threads that point here */
-  uint16_t place;         /* in its block */
+  uint32_t slot;          /* of all goroutines, from 1; dense */
   uint8_t status;         /* enum tw_go_status, or TO_G_GONE */
 };
 
@@ -38,6 +42,9 @@ struct to_goroutines {
   size_t count;
   struct to_g_block *roomy; /* blocks with places left, the next to use first */
   size_t empty;             /* of them: it is empty */
+  uint32_t *free_numbers;   /* of blocks given back; room for all that were ever given out */
+  uint32_t numbers, free_count;
+  size_t free_room;
   struct to_g *few[TO_G_BUCKETS_MIN];
 };
 

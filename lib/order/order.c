@@ -243,6 +243,7 @@ tb_rc to__order_begin(struct to_order *order, struct to_generation *gen) {
 
   order->gen = gen;
   order->gen_number = gen->number;
+  order->gen_count++;
   order->stack_ids_end = gen->stack_ids.all_below;
   order->string_ids_end = gen->string_ids.all_below;
   order->sample = gen->sample_times.items;

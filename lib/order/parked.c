@@ -166,7 +166,7 @@ struct to_touched to__touched_by(const struct to_order *order, const struct to_t
 static void wake_for_g(struct to_order *order, int64_t id) {
   const struct to_g *g = to__g_find(order, id);
 
-  if (g == NULL || g->seq_gen != order->gen_number) return;
+  if (g == NULL || g->seq_gen != order->gen_count) return;
   if (g->status == TW_GO_RUNNABLE)
     wake(order, (struct to_want){ (uint64_t)id, g->seq + 1, TO_WANT_G_RUNNABLE }, false);
   if (g->status == TW_GO_WAITING)

@@ -17,7 +17,7 @@ TO_HOT tb_rc apply_go_create(struct to_order *o, struct to_step *s) {
   TB_TRY(to__g_claim(o, id, &g));
   if (g_exists(g))
     return TO_REFUSE(o, s, "%s of goroutine %" PRId64 ", which exists", TO_NAME(s), id);
-  stage(s);
+  stage(s)->slot = g->slot;
   to__g_begin(o, g, s->type == TW_EV_GO_CREATE_BLOCKED ? TW_GO_WAITING : TW_GO_RUNNABLE);
   return TB_OK;
 }
@@ -30,7 +30,7 @@ TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
   TB_TRY(to__g_claim(o, id, &g));
   if (g_exists(g))
     return TO_REFUSE(o, s, "GoCreateSyscall of goroutine %" PRId64 ", which exists", id);
-  stage(s);
+  stage(s)->slot = g->slot;
   to__g_begin(o, g, TW_GO_SYSCALL);
   to__bind_g(o, s->t, g);
   return TB_OK;
@@ -40,13 +40,13 @@ TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
 TO_HOT tb_rc find_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   struct to_g *g = s->g = to__g_look(o, (int64_t)s->arg[0]);
 
-  return g != NULL && g->status == status && follows(o, s->arg[1], g->seq_gen, g->seq) ? TB_OK
-                                                                                       : TB_AGAIN;
+  if (g == NULL || g->status != status) return TB_AGAIN;
+  return g->seq_gen == o->gen_count && s->arg[1] == g->seq + 1 ? TB_OK : TB_AGAIN;
 }
 
 TO_HOT void put_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   s->g->status = (uint8_t)status;
-  s->g->seq_gen = o->gen_number;
+  s->g->seq_gen = o->gen_count;
   s->g->seq = s->arg[1];
 }
 
@@ -55,7 +55,7 @@ TO_HOT tb_rc ready_go_start(struct to_order *o, struct to_step *s) {
 }
 
 TO_HOT tb_rc apply_go_start(struct to_order *o, struct to_step *s) {
-  stage(s);
+  stage(s)->slot = s->g->slot;
   put_g_in(o, s, TW_GO_RUNNING);
   to__bind_g(o, s->t, s->g);
   return TB_OK;
@@ -67,7 +67,7 @@ TO_HOT tb_rc ready_go_unblock(struct to_order *o, struct to_step *s) {
 
 /* Anyone may unblock: the system monitor has neither proc nor goroutine. */
 TO_HOT tb_rc apply_go_unblock(struct to_order *o, struct to_step *s) {
-  stage(s);
+  stage(s)->slot = s->g->slot;
   put_g_in(o, s, TW_GO_RUNNABLE);
   return TB_OK;
 }
@@ -96,11 +96,11 @@ TO_HOT tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
   int64_t m = s->t->id, p = s->t->p->id;
 
-  stage(s);
+  stage(s)->slot = s->g->slot;
   struct to_event *leaves =
       stage_as(s, s->type == TW_EV_GO_SWITCH ? TW_EV_GO_BLOCK : TW_EV_GO_DESTROY, m, p, g->id);
   leaves->args[0] = leaves->args[1] = 0; /* no reason, no stack */
-  stage_as(s, TW_EV_GO_START, m, p, TO_NONE);
+  stage_as(s, TW_EV_GO_START, m, p, TO_NONE)->slot = s->g->slot;
   o->added += 2;
   if (s->type == TW_EV_GO_SWITCH)
     g->status = TW_GO_WAITING;
@@ -238,7 +238,8 @@ TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
   }
   struct to_event *ev = stage_as(s, s->type, m, s->t->p->id, g_before);
   ev->args[2] = (uint64_t)old_state << 32 | status;
-  g->seq_gen = o->gen_number;
+  ev->slot = g->slot;
+  g->seq_gen = o->gen_count;
   g->seq = 0;
   if (has_m(s->t) && (status == TW_GO_RUNNING || (status == TW_GO_SYSCALL && on == s->t->id))) {
     to__unbind_g(o, s->t);

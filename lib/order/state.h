@@ -131,6 +131,7 @@ struct to_order {
   struct tb_diag *diag;
   struct to_generation *gen;
   uint64_t gen_number, first_gen;         /* of this epoch; 0: none yet */
+  uint32_t gen_count;                     /* generations begun */
   uint64_t stack_ids_end, string_ids_end; /* all ids below are there */
 
   struct to_g no_g;
@@ -228,7 +229,7 @@ TO_HOT void to__g_unused(struct to_order *order, struct to_g *g) {
 
 TO_HOT void to__g_begin(struct to_order *order, struct to_g *g, uint8_t status) {
   g->status = status;
-  g->seq_gen = order->gen_number;
+  g->seq_gen = order->gen_count;
   g->seq = 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "order/handler.h"
+#include "trace/feed.h"
 
 /* A run for one event delivers a full slice at most, perhaps with a generation's Sync before and its last
  * events after it. */
@@ -14,13 +15,7 @@ enum { SLICE = 256, ROOM = 4 * SLICE };
 
 struct to_pull {
   struct tb_mem *mem;
-  struct to_pull_source source;
-  struct to_reader *reader;
-  const unsigned char *bytes; /* of the source, not fed yet */
-  size_t bytes_left;
-  bool ended;   /* the source has no more */
-  bool to_run;  /* the reader has more of the generation */
-  tb_rc failed; /* reported once the events before it are */
+  struct to_feed feed;
   size_t next, count;
   const struct to_generation *gen[ROOM];
   struct to_event event[ROOM];
@@ -42,9 +37,9 @@ tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned f
 
   TB_TRY(tb_mem_take(mem, sizeof(struct to_pull), &pull));
   pull->mem = mem;
-  pull->source = source;
+  pull->feed.source = source;
   tb_rc rc = to_reader_new(mem, limits, flags | TO_READER_HOLD,
-                           (struct to_event_sink){ pull, keep }, diag, &pull->reader);
+                           (struct to_event_sink){ pull, keep }, diag, &pull->feed.reader);
   if (rc != TB_OK) {
     tb_mem_give(mem, pull, sizeof *pull);
     return rc;
@@ -54,54 +49,23 @@ tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned f
 }
 
 tb_rc to_pull_handle(struct to_pull *pull, const struct to_handler *handler) {
-  return to_reader_handle(pull->reader, handler);
+  return to_reader_handle(pull->feed.reader, handler);
 }
 
 void to_pull_free(struct to_pull *pull) {
   if (pull == NULL) return;
-  to_reader_free(pull->reader);
+  to_reader_free(pull->feed.reader);
   tb_mem_give(pull->mem, pull, sizeof *pull);
 }
 
 unsigned to_pull_version(const struct to_pull *pull) {
-  return to_reader_version(pull->reader);
-}
-
-static tb_rc feed(struct to_pull *pull) {
-  const void *more;
-  size_t used;
-
-  if (pull->bytes_left == 0 && !pull->ended) {
-    tb_rc rc = pull->source.more(pull->source.self, &more, &pull->bytes_left);
-    pull->bytes = more;
-    if (rc == TB_END) {
-      pull->ended = true;
-      pull->bytes_left = 0;
-    } else if (rc != TB_OK) {
-      return rc;
-    }
-  }
-  if (pull->ended) return to_reader_finish(pull->reader);
-  tb_rc rc = to_reader_feed(pull->reader, pull->bytes, pull->bytes_left, &used);
-  pull->bytes += used;
-  pull->bytes_left -= used;
-  return rc;
+  return to_reader_version(pull->feed.reader);
 }
 
 /* Some more events, or why there are none. */
 static tb_rc fill(struct to_pull *pull) {
   pull->next = pull->count = 0;
-  while (pull->count == 0) {
-    if (pull->failed != TB_OK) return pull->failed;
-    bool finishing = pull->ended && !pull->to_run;
-    tb_rc rc = pull->to_run ? to_reader_run(pull->reader, 1) : feed(pull);
-    pull->to_run = rc == TB_AGAIN;
-    if (rc == TB_AGAIN) continue;
-    if (rc != TB_OK)
-      pull->failed = rc;
-    else if (finishing)
-      pull->failed = TB_END;
-  }
+  while (pull->count == 0) TB_TRY(to__feed_step(&pull->feed, 1));
   return TB_OK;
 }
 

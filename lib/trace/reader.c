@@ -29,6 +29,8 @@ struct to_reader {
   struct to_generation own;
   struct to_generation *gen; /* own, or an adopted one */
   struct to_order *order;
+  tb_rc (*ends)(void *self, const struct to_generation *gen); /* NULL: not asked for */
+  void *ends_self;
 };
 
 enum {
@@ -69,6 +71,12 @@ void to_reader_free(struct to_reader *reader) {
   to__generation_fini(&reader->own);
   to__builder_fini(&reader->builder);
   tb_mem_give(reader->mem, reader, sizeof *reader);
+}
+
+void to_reader_on_end(struct to_reader *reader, void *self,
+                      tb_rc (*ends)(void *self, const struct to_generation *gen)) {
+  reader->ends = ends;
+  reader->ends_self = self;
 }
 
 unsigned to_reader_version(const struct to_reader *reader) {
@@ -201,6 +209,8 @@ tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   }
   tb_rc rc = to__order_run(reader->order, events_max);
   if (rc == TB_AGAIN) return TB_AGAIN;
+  if (rc != TB_OK) return fail(reader, rc);
+  if (reader->ends != NULL) rc = reader->ends(reader->ends_self, reader->gen);
   if (rc != TB_OK) return fail(reader, rc);
   reader->held = (reader->flags & TO_READER_HOLD) != 0;
   return reader->held ? TB_AGAIN : next_generation(reader);

@@ -81,6 +81,11 @@ TB_MUST tb_rc to_reader_read(struct to_reader *reader, const void *bytes, size_t
 TB_MUST tb_rc to_reader_begin(struct to_reader *reader);
 void to_reader_epoch(struct to_reader *reader);
 
+/* Calls ends after the last event of each whole generation, whose tables are still there: for what is to be kept of
+ * them. A code other than TB_OK stops the reader. NULL: no more calls. */
+void to_reader_on_end(struct to_reader *reader, void *self,
+                      tb_rc (*ends)(void *self, const struct to_generation *gen));
+
 unsigned to_reader_version(const struct to_reader *reader); /* 0 until the header is read */
 uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync included */
 /* The same without Syncs, and with what one event of the trace became counted once: timed events and CPU samples as the

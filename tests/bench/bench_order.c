@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses and orders traces in memory into a sink that counts, and says what an event costs.
  *
- *   bench_order [-n ROUNDS] [--analyses | --ahead] FILE...
+ *   bench_order [-n ROUNDS] [--analyses | --spans | --states | --ahead] FILE...
  *
+ * --spans: spans of every kind but threads are made, and counted. --states: of runnable and waiting goroutines alone.
  * --ahead: what the file would take if another core prepared each generation while the one before is ordered, one
  * generation ahead: reckoned from the CPU time of either half, so that a busy machine does not show.
  *
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "analysis/analysis.h"
+#include "analysis/spans.h"
 #include "trace/prepare.h"
 #include "trace/reader.h"
 #include "wire/split.h"
@@ -29,12 +31,14 @@ struct file {
   size_t len;
 };
 
-enum what { WHOLE, ANALYSES, AHEAD };
+enum what { WHOLE, ANALYSES, SPANS, STATES, AHEAD };
 
 struct bench {
   uint64_t events;
   int64_t took_ns;
-  struct to_analyses *analyses; /* NULL: count only */
+  struct to_analyses *analyses; /* neither: count only */
+  struct to_spans *spans;
+  uint64_t spans_ns; /* what they lasted, so that each is looked at */
 };
 
 static int64_t cpu_ns(void) {
@@ -49,7 +53,29 @@ static tb_rc take(void *self, const struct to_generation *gen, const struct to_e
   struct bench *bench = self;
 
   bench->events += n;
+  if (bench->spans != NULL) return to_spans_events(bench->spans, gen, events, n);
   return bench->analyses == NULL ? TB_OK : to_analyses_events(bench->analyses, gen, events, n);
+}
+
+static tb_rc count_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
+                         size_t n) {
+  struct bench *bench = self;
+
+  (void)gen;
+  for (size_t i = 0; i < n; i++) bench->spans_ns += (uint64_t)(spans[i].until - spans[i].from);
+  return TB_OK;
+}
+
+static tb_rc on_end(void *self, const struct to_generation *gen) {
+  return to_spans_generation_ends(self, gen);
+}
+
+static tb_rc make_spans(struct bench *bench, enum what what, struct tb_mem *mem) {
+  struct to_spans_config config = { .wanted = what == STATES
+                                                  ? TO_WANT_GO(RUNNABLE) | TO_WANT_GO(WAITING)
+                                                  : TO_WANT_ALL & ~TO_WANT(THREAD) };
+
+  return to_spans_new(mem, &config, (struct to_span_sink){ bench, count_spans }, &bench->spans);
 }
 
 /* When either core is done with what it does, each starting at 0. A generation is prepared in one of two places,
@@ -120,13 +146,16 @@ static tb_rc run_once(const struct file *file, enum what what, struct bench *ben
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(diag);
   if (what == ANALYSES) rc = to_analyses_new(&mem, &config, &bench->analyses);
+  if (what == SPANS || what == STATES) rc = make_spans(bench, what, &mem);
   if (rc == TB_OK) rc = to_reader_new(&mem, NULL, TO_READER_BYTES_STAY, sink, diag, &reader);
+  if (rc == TB_OK && bench->spans != NULL) to_reader_on_end(reader, bench->spans, on_end);
   if (rc == TB_OK && what == AHEAD)
     rc = order_all_ahead(reader, file, &mem, &bench->took_ns);
   else if (rc == TB_OK)
     rc = to_reader_read(reader, file->bytes, file->len);
   to_reader_free(reader);
   to_analyses_free(bench->analyses);
+  to_spans_free(bench->spans);
   if (what != AHEAD) bench->took_ns = cpu_ns() - start;
   *memory = mem.bytes_peak;
   return rc;
@@ -195,12 +224,18 @@ int main(int argc, char **argv) {
   for (; i < argc && argv[i][0] == '-'; i++) {
     if (strcmp(argv[i], "--analyses") == 0)
       what = ANALYSES;
+    else if (strcmp(argv[i], "--spans") == 0)
+      what = SPANS;
+    else if (strcmp(argv[i], "--states") == 0)
+      what = STATES;
     else if (strcmp(argv[i], "--ahead") == 0)
       what = AHEAD;
     else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc)
       rounds = atoi(argv[++i]);
     else
-      return fprintf(stderr, "usage: bench_order [-n ROUNDS] [--analyses | --ahead] FILE...\n"), 2;
+      return fprintf(stderr, "usage: bench_order [-n ROUNDS] [--analyses | --spans | --states | "
+                             "--ahead] FILE...\n"),
+             2;
   }
   for (; i < argc; i++) {
     struct file file;

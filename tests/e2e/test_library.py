@@ -11,6 +11,7 @@ from harness import BUILD, SANITIZE, SOURCE, Case, corpus
 
 EXAMPLE = SOURCE / "examples/who-waits/who_waits.c"
 HEAP = SOURCE / "examples/heap-graph/heap_graph.c"
+SPANS = SOURCE / "examples/where-time-goes/where_time_goes.c"
 PULLING = SOURCE / "examples/thread-time/thread_time.c"
 RANGES = SOURCE / "examples/range-time/range_time.c"
 # What Go's own tool prints of ranges and Syncs; `cat -d parsed` prints the same, byte for byte.
@@ -78,6 +79,17 @@ class Library(Case):
         self.assertEqual(spans["Blocked"], blocked)
         self.assertEqual(spans["Syscall"], ended + blocked)
         self.assertGreater(spans["Running"], spans["Syscall"])
+
+    def test_the_example_of_spans_sums_calls_as_the_report_does(self):
+        program = self.folder / "where-time-goes"
+        self.run_program("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", SPANS, *self._flags(), "-o", program)
+        self.assertLess(len(SPANS.read_text().splitlines()), 80)
+        trace = self.trace("g25-mix")
+        rows = [line.split("\t") for line in self.run_program(program, trace).out.splitlines()]
+        calls = [(int(count), int(ns)) for kind, state, _, count, ns in rows if (kind, state) == ("goroutine", "Syscall")]
+        report = json.loads(self.tracectl("report", "syscall", trace, "--json").out)["syscall"]["calls"]
+        self.assertEqual(sum(count for count, _ in calls), report["count"] - report["lower_bounds"])
+        self.assertIn("chan receive", {reason for _, _, reason, _, _ in rows})
 
     def ranges_of(self, trace):
         """By the rules of internal/trace/summary.go: what RangeActive restates has been active since the last Sync, or since it was last heard of."""

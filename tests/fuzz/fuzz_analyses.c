@@ -9,7 +9,7 @@
 
 enum { MEMORY_MAX = 64 << 20, FUEL = 100000, ROWS = 3 };
 
-static void look_at_span(void *self, const struct to_span *span) {
+static void look_at_span(void *self, const struct to_watched *span) {
   size_t *spans = self;
 
   FUZZ_CHECK(span->what <= TO_WORLD_RESTARTED);

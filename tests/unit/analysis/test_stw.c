@@ -176,9 +176,9 @@ Test(an_stw, reasons_beyond_the_limit_share_a_row) {
   tt_analyses_close(&t);
 }
 
-static struct to_span restarted;
+static struct to_watched restarted;
 
-static void on_span(void *self, const struct to_span *span) {
+static void on_span(void *self, const struct to_watched *span) {
   (void)self;
   restarted = *span;
 }

@@ -239,10 +239,10 @@ Test(an_syscall, many_threads_come_and_go) {
 
 /* --- the watch --- */
 
-static struct to_span seen[16];
+static struct to_watched seen[16];
 static size_t seen_count;
 
-static void on_span(void *self, const struct to_span *span) {
+static void on_span(void *self, const struct to_watched *span) {
   (void)self;
   seen[seen_count++] = *span;
 }

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stack that outlives its generation: frames from the innermost outwards, as the stack was when it was first seen.
+ * Two stacks are one if their program counters are equal (where there is none: their text). A NUL follows each text. */
+#ifndef TO_ANALYSIS_CALLSTACK_H
+#define TO_ANALYSIS_CALLSTACK_H
+
+#include "event/generation.h"
+
+struct to_callstack {
+  size_t len;
+  const struct to_frame *const *frames;
+};
+
+/* Stacks have numbers for the whole stream. */
+enum {
+  TO_STACK_EMPTY = 0, /* no stack, or one the generation does not have */
+  TO_STACK_OTHER = 1, /* one that is not kept */
+};
+
+#endif

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pass: an event finds its goroutine by the orderer's slot, or by the P that it runs on, so there is no search. The
+ * state that the event ends is known from its type; only if a span of that state is wanted is one written.
+ *
+ * A goroutine in a call whose P was taken is no longer found by its P, but by its thread: such calls, few among all,
+ * stand in a map. */
+#include "analysis/spans.h"
+
+#include <string.h>
+
+#include "analysis/spans_state.h"
+#include "event/status.h"
+
+/* --- what comes out ---------------------------------------------------------------------------- */
+
+/* A goroutine's span. Every field is written: the place holds an older span. */
+static inline struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
+                                  const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
+                                  uint64_t by_stack) {
+  struct to_span *span = &s->out[s->n++];
+
+  span->from = g->since;
+  span->until = ev->time;
+  span->id = g->id;
+  span->life = g->life;
+  span->proc = on_thread ? g->proc : TO_NONE;
+  span->thread = on_thread ? g->thread : TO_NONE;
+  span->by_life = by_life;
+  span->by = ev->g;
+  span->by_thread = ev->m;
+  span->stack = g->stack;
+  span->end_stack = end_stack;
+  span->by_stack = by_stack;
+  memcpy(&span->state, &g->state,
+         sizeof g->state + sizeof g->reason + sizeof g->cause + sizeof g->known);
+  span->kind = TO_SPAN_GOROUTINE;
+  span->until_known = true;
+  span->open = false;
+  span->more = NULL;
+  return span;
+}
+
+static inline void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                             const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
+                             uint64_t by_stack) {
+  bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
+
+  if ((s->wanted & (UINT32_C(1) << (16 + state))) == 0) return;
+  struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
+  if (on_thread && TB_UNLIKELY(g->more != 0)) to__spans_more(s, span)->name = to__spans_label(s, g);
+}
+
+/* by: of the event's context. */
+static inline void put_piece(struct to_spans *s, const struct to_life *g, const struct to_event *ev,
+                             uint64_t by_life, uint64_t by_stack) {
+  if (!to__wants(s, TO_WANT(SYSCALL))) return;
+  struct to_span *span = put(s, g, true, ev, by_life, 0, by_stack);
+  span->kind = TO_SPAN_SYSCALL;
+  span->from = g->piece_since;
+  span->state = !g->without_p;
+  span->from_known = g->known || g->piece_since != g->since;
+  if (g->without_p) span->proc = TO_NONE;
+}
+
+struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
+                              enum to_span_kind kind) {
+  const struct to_life *by = to__spans_context(s, ev);
+  struct to_span *span = &s->out[s->n++];
+
+  *span = (struct to_span){ .kind = kind,
+                            .until = ev->time,
+                            .proc = TO_NONE,
+                            .thread = TO_NONE,
+                            .by_life = by == NULL ? 0 : by->life,
+                            .by = ev->g,
+                            .by_thread = ev->m,
+                            .until_known = true };
+  return span;
+}
+
+/* --- Ps ---------------------------------------------------------------------------------------- */
+
+static tb_rc proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
+                     enum to_proc_state state, int64_t thread, bool known) {
+  struct to_proc_life *p;
+  bool fresh;
+
+  if (id == TO_NONE || !to__wants(s, TO_WANT(PROC))) return TB_OK;
+  TB_TRY(tb_map_claim(&s->procs, (uint64_t)id, sizeof *p, &p, &fresh));
+  if (fresh) {
+    *p = (struct to_proc_life){ .since = known ? ev->time : s->began,
+                                .id = id,
+                                .thread = thread,
+                                .state = (uint8_t)state,
+                                .known = known };
+    return TB_OK;
+  }
+  if (p->state == state) return TB_OK;
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_PROC);
+  span->from = p->since;
+  span->id = id;
+  span->proc = id;
+  span->thread = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE;
+  span->state = p->state;
+  span->from_known = p->known;
+  p->since = ev->time;
+  p->state = (uint8_t)state;
+  p->thread = thread;
+  p->known = true;
+  return TB_OK;
+}
+
+static tb_rc proc_status(struct to_spans *s, const struct to_event *ev) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  return proc_to(s, ev, tr.id, (enum to_proc_state)tr.to, ev->m, tr.from != TO_PROC_UNDETERMINED);
+}
+
+/* --- goroutines -------------------------------------------------------------------------------- */
+
+struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev) {
+  const uint64_t *slot;
+
+  if (ev->g == TO_NONE || s->calls_by_thread.count == 0) return NULL;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
+  if (slot == NULL) return NULL;
+  struct to_life *g = &s->lives[*slot];
+  return g->id == ev->g ? g : NULL;
+}
+
+static __attribute__((noinline)) tb_rc grow(struct to_spans *s, uint32_t slot) {
+  size_t room = s->slots;
+  void *lives = s->lives, *births = s->births;
+
+  while (room <= slot) room *= 2;
+  if (room == s->slots) return TB_OK;
+  TB_TRY(tb_mem_resize(s->mem, &lives, s->slots * sizeof *s->lives, room * sizeof *s->lives));
+  s->lives = lives;
+  tb_rc rc = tb_mem_resize(s->mem, &births, s->slots * sizeof *s->births, room * sizeof *s->births);
+  if (rc != TB_OK) { /* both have the room that s->slots says */
+    if (tb_mem_resize(s->mem, &lives, room * sizeof *s->lives, s->slots * sizeof *s->lives) ==
+        TB_OK)
+      s->lives = lives;
+    return rc;
+  }
+  s->births = births;
+  s->slots = room;
+  return TB_OK;
+}
+
+/* A life begins. Slots below slots_end have been used in this epoch. */
+static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
+                        enum to_go_state state, bool known, struct to_life **out) {
+  if (TB_UNLIKELY(slot >= s->slots_end)) {
+    if (TB_UNLIKELY(slot >= s->slots)) TB_TRY(grow(s, slot));
+    while (s->slots_end <= slot) s->lives[s->slots_end++] = (struct to_life){ .id = TO_FREE_SLOT };
+  }
+  struct to_life *g = &s->lives[slot];
+  *g = (struct to_life){ .since = at,
+                         .id = id,
+                         .life = ++s->last_life,
+                         .thread = TO_NONE,
+                         .proc = TO_NONE,
+                         .state = (uint8_t)state,
+                         .known = known };
+  s->births[slot] = (struct to_birth){
+    .at = at, .creator_id = TO_NONE, .creator_thread = TO_NONE, .known = known
+  };
+  *out = g;
+  return TB_OK;
+}
+
+static __attribute__((noinline)) struct to_life *subject_far(struct to_spans *s,
+                                                             const struct to_event *ev) {
+  struct to_life *g = NULL;
+
+  s->rc = begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, TO_GO_UNDETERMINED, false, &g);
+  return g;
+}
+
+/* The goroutine that the event names by its slot; one that was never stated is taken as it comes. NULL: s->rc. */
+static inline struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = &s->lives[ev->slot];
+
+  return TB_LIKELY(ev->slot < s->slots_end && g->life != 0) ? g : subject_far(s, ev);
+}
+
+static uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
+  return (uint32_t)(g - s->lives);
+}
+
+static inline void enter(struct to_life *g, enum to_go_state state, enum to_cause cause,
+                         const struct to_event *ev) {
+  g->since = ev->time;
+  g->state = (uint8_t)state;
+  g->reason = TO_REASON_OTHER;
+  g->cause = (uint8_t)cause;
+  g->known = true;
+}
+
+static __attribute__((noinline)) tb_rc put_on_far_proc(struct to_spans *s, int64_t proc,
+                                                       uint32_t slot) {
+  uint64_t *place;
+
+  TB_TRY(tb_map_put(&s->runs_on_far, (uint64_t)proc, &place, NULL));
+  *place = slot;
+  return TB_OK;
+}
+
+/* From now on the goroutine is found by the P. */
+TB_MUST static inline tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_UNLIKELY(place > TO_SPANS_PROCS_NEAR)) return put_on_far_proc(s, proc, slot);
+  s->runs_on[place] = place == 0 ? 0 : slot;
+  return TB_OK;
+}
+
+static tb_rc find_by_thread(struct to_spans *s, struct to_life *g) {
+  uint64_t *slot;
+
+  if (g->thread == TO_NONE) return TB_OK;
+  TB_TRY(tb_map_put(&s->calls_by_thread, (uint64_t)g->thread, &slot, NULL));
+  *slot = slot_of(s, g);
+  g->by_thread = true;
+  return TB_OK;
+}
+
+/* The call ends: its goroutine is no longer found by its thread. */
+static void forget_thread(struct to_spans *s, struct to_life *g) {
+  const uint64_t *slot;
+
+  if (TB_LIKELY(!g->by_thread)) return;
+  g->by_thread = false;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)g->thread);
+  if (slot != NULL && *slot == slot_of(s, g))
+    tb_map_remove(&s->calls_by_thread, (uint64_t)g->thread);
+}
+
+static tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_state state) {
+  const struct to_life *creator = to__spans_context(s, ev);
+  uint64_t creator_life = creator == NULL ? 0 : creator->life;
+  struct to_life *g;
+
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, state, true, &g));
+  g->cause = TO_CAUSE_CREATED;
+  g->stack = ev->args[1];
+  struct to_birth *birth = &s->births[ev->slot];
+  birth->creator = creator_life;
+  birth->creator_id = ev->g;
+  birth->creator_thread = ev->m;
+  birth->entry = ev->args[1];
+  birth->stack = ev->args[2];
+  return TB_OK;
+}
+
+static tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g;
+
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, TO_GO_SYSCALL, true, &g));
+  s->births[ev->slot].creator_thread = ev->m;
+  g->thread = ev->m;
+  g->piece_since = ev->time;
+  g->without_p = true;
+  TB_TRY(find_by_thread(s, g));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
+}
+
+/* The life ends, and with it all that is open on it. */
+static tb_rc end_life(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *ev, struct to_life *g) {
+  const struct to_birth *birth = &s->births[slot_of(s, g)];
+  struct to_string label = { 0 };
+
+  if (TB_UNLIKELY(g->more != 0)) TB_TRY(to__spans_end_more(s, gen, ev, g, &label));
+  if (to__wants(s, TO_WANT(LIFE))) {
+    struct to_span *span = to__spans_put(s, ev, TO_SPAN_LIFE);
+    span->from = birth->at;
+    span->id = g->id;
+    span->life = g->life;
+    span->by_life = birth->creator;
+    span->by = birth->creator_id;
+    span->by_thread = birth->creator_thread;
+    span->stack = birth->entry;
+    span->end_stack = birth->stack;
+    span->from_known = birth->known;
+    if (label.len > 0) to__spans_more(s, span)->name = label;
+  }
+  g->life = 0;
+  g->id = TO_FREE_SLOT;
+  return TB_OK;
+}
+
+static inline tb_rc start(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = subject(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return s->rc;
+  put_state(s, g, TO_GO_RUNNABLE, ev, 0, 0, 0);
+  enter(g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  g->thread = ev->m;
+  g->proc = ev->p;
+  TB_TRY(put_on_proc(s, ev->p, ev->slot));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
+}
+
+static uint8_t reason_of(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+  struct to_string text;
+
+  if (TB_LIKELY(s->reasons[at].string == id + 1)) return s->reasons[at].reason;
+  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
+  s->reasons[at].string = id + 1;
+  s->reasons[at].reason = (uint8_t)to_reason_find(text);
+  return s->reasons[at].reason;
+}
+
+/* A goroutine leaves its thread by itself. */
+static inline tb_rc leave(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_event *ev, enum to_go_state state) {
+  struct to_life *g = to__spans_context(s, ev);
+  uint64_t stack = ev->args[1];
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack);
+  if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
+  enter(g, state, TO_CAUSE_UNKNOWN, ev);
+  g->stack = stack;
+  g->reason = reason_of(s, gen, ev->args[0]);
+  if (state == TO_GO_RUNNABLE)
+    g->cause = g->reason == TO_REASON_PREEMPTED ? TO_CAUSE_PREEMPTED : TO_CAUSE_YIELDED;
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+static tb_rc destroy(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, g, TO_GO_RUNNING, ev, g->life, 0, 0);
+  TB_TRY(end_life(s, gen, ev, g));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+static inline tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack) {
+  struct to_life *g = subject(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return s->rc;
+  const struct to_life *by = to__spans_context(s, ev);
+  put_state(s, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack);
+  enter(g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
+  return TB_OK;
+}
+
+/* --- system calls ------------------------------------------------------------------------------ */
+
+static inline tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+  uint64_t stack = ev->args[1];
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack);
+  enter(g, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
+  g->stack = stack;
+  g->piece_since = ev->time;
+  g->without_p = false;
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_SYSCALL);
+}
+
+static inline tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
+  put_piece(s, g, ev, g->life, 0);
+  forget_thread(s, g);
+  enter(g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  g->proc = ev->p;
+  TB_TRY(put_on_proc(s, ev->p, slot_of(s, g)));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
+}
+
+static tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (g == NULL) return TB_OK;
+  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
+  put_piece(s, g, ev, g->life, 0);
+  forget_thread(s, g);
+  if (g->more != 0) to__spans_label_off(s, g);
+  enter(g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+static tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
+                             const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (g == NULL) return TB_OK;
+  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
+  put_piece(s, g, ev, g->life, 0);
+  forget_thread(s, g);
+  TB_TRY(end_life(s, gen, ev, g));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+/* The goroutine that sits in a call on this thread, and has or had this P. */
+static struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread) {
+  struct to_life *g = &s->lives[to__spans_runs_on(s, proc)];
+  const uint64_t *slot;
+
+  if (thread == TO_NONE) return NULL;
+  if (g->life != 0 && g->state == TO_GO_SYSCALL && g->thread == thread) return g;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)thread);
+  return slot == NULL ? NULL : &s->lives[*slot];
+}
+
+static tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc,
+                       int64_t thread) {
+  struct to_life *g = in_call(s, proc, thread);
+
+  if (g == NULL || g->without_p) return TB_OK;
+  const struct to_life *by = to__spans_context(s, ev);
+  put_piece(s, g, ev, by == NULL ? 0 : by->life, 0);
+  g->piece_since = ev->time;
+  g->without_p = true;
+  TB_TRY(find_by_thread(s, g));
+  return to__spans_thread(s, ev, thread, TO_THREAD_BLOCKED);
+}
+
+/* An abandoned P's thread has moved on: its next call is not the one that lost it. */
+static tb_rc steal(struct to_spans *s, const struct to_event *ev) {
+  TB_TRY(proc_status(s, ev));
+  if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED) return TB_OK;
+  return lose_proc(s, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
+}
+
+static tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
+  TB_TRY(proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
+  return ev->g == TO_NONE ? TB_OK : lose_proc(s, ev, ev->p, ev->m);
+}
+
+/* --- statuses ---------------------------------------------------------------------------------- */
+
+static enum to_thread_state thread_state_of(uint8_t state) {
+  return state == TO_GO_SYSCALL ? TO_THREAD_SYSCALL : TO_THREAD_RUNNING;
+}
+
+/* A goroutine that was not known is in this state for longer than we can see. In a call it may have a P or not: which
+ * one, if any, is not said, so it is found by its thread. */
+static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_go_state state,
+                         uint64_t stack) {
+  struct to_life *g;
+
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
+  g->stack = stack;
+  if (state != TO_GO_RUNNING && state != TO_GO_SYSCALL) return TB_OK;
+  g->thread = state == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
+  g->piece_since = s->began;
+  if (state == TO_GO_SYSCALL) {
+    TB_TRY(find_by_thread(s, g));
+  } else {
+    g->proc = ev->p;
+    TB_TRY(put_on_proc(s, ev->p, ev->slot));
+  }
+  return to__spans_thread(s, ev, g->thread, thread_state_of((uint8_t)state));
+}
+
+static tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  uint64_t stack = tr.stack == TO_NO_STACK ? 0 : tr.stack;
+  bool is_known = ev->slot < s->slots_end && s->lives[ev->slot].life != 0;
+  if (!is_known) return state_first(s, ev, (enum to_go_state)tr.to, stack);
+  struct to_life *g = &s->lives[ev->slot];
+  if (g->stack == 0) g->stack = stack;
+  return TB_OK;
+}
+
+/* --- events ------------------------------------------------------------------------------------ */
+
+static void begin_generation(struct to_spans *s) {
+  if (!s->kept) to__spans_lose_stacks(s);
+  s->kept = false;
+  memset(s->reasons, 0, sizeof s->reasons);
+  to_stack_table_generation(&s->stacks);
+}
+
+static inline tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
+                               const struct to_event *ev) {
+  switch (ev->type) {
+  case TW_EV_SYNC: begin_generation(s); return TB_OK;
+  case TW_EV_GO_START: return start(s, ev);
+  case TW_EV_GO_BLOCK: return leave(s, gen, ev, TO_GO_WAITING);
+  case TW_EV_GO_STOP: return leave(s, gen, ev, TO_GO_RUNNABLE);
+  case TW_EV_GO_UNBLOCK: return unblock(s, ev, ev->args[2]);
+  case TW_EV_GO_SWITCH:
+  case TW_EV_GO_SWITCH_DESTROY: return unblock(s, ev, 0);
+  case TW_EV_GO_SYSCALL_BEGIN: return begin_call(s, ev);
+  case TW_EV_GO_SYSCALL_END: return end_call(s, ev);
+  case TW_EV_GO_SYSCALL_END_BLOCKED: return end_blocked_call(s, ev);
+  case TW_EV_GO_CREATE: return create(s, ev, TO_GO_RUNNABLE);
+  case TW_EV_GO_CREATE_BLOCKED: return create(s, ev, TO_GO_WAITING);
+  case TW_EV_GO_CREATE_SYSCALL: return create_in_call(s, ev);
+  case TW_EV_GO_DESTROY: return destroy(s, gen, ev);
+  case TW_EV_GO_DESTROY_SYSCALL: return destroy_in_call(s, gen, ev);
+  case TW_EV_GO_STATUS:
+  case TW_EV_GO_STATUS_STACK: return go_status(s, ev);
+  case TW_EV_PROC_START: return proc_to(s, ev, (int64_t)ev->args[0], TO_PROC_RUNNING, ev->m, true);
+  case TW_EV_PROC_STOP: return stop_proc(s, ev);
+  case TW_EV_PROC_STEAL: return steal(s, ev);
+  case TW_EV_PROC_STATUS: return proc_status(s, ev);
+  default: return to__spans_rare(s, gen, ev);
+  }
+}
+
+tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *events, size_t n) {
+  tb_rc rc = TB_OK;
+
+  if (n == 0) return TB_OK;
+  if (!s->heard) s->began = events->time;
+  s->heard = true;
+  for (const struct to_event *ev = events; ev < events + n && rc == TB_OK; ev++) {
+    if (TB_UNLIKELY(s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX)) rc = to__spans_flush(s, gen);
+    if (TB_LIKELY(rc == TB_OK)) rc = take_event(s, gen, ev);
+  }
+  s->now = events[n - 1].time;
+  tb_rc flushed = to__spans_flush(s, gen);
+  return rc != TB_OK ? rc : flushed;
+}
+
+to_ns to_spans_now(const struct to_spans *s) {
+  return s->now;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The object that makes spans: its begin and end, its slices, and the stacks that outlive their generation. */
+#include "analysis/spans.h"
+
+#include <string.h>
+
+#include "analysis/spans_state.h"
+
+enum { SLOTS_MIN = 64 };
+
+const char *to_span_kind_name(enum to_span_kind kind) {
+  static const char *const names[TO_SPAN_KINDS] = { "goroutine", "syscall", "life",  "proc",
+                                                    "thread",    "range",   "task",  "region",
+                                                    "log",       "sample",  "metric" };
+  return names[kind];
+}
+
+const char *to_thread_state_name(enum to_thread_state state) {
+  static const char *const names[] = { "Idle", "Running", "Syscall", "Blocked" };
+  return names[state];
+}
+
+const char *to_cause_name(enum to_cause cause) {
+  static const char *const names[TO_CAUSES] = { "unknown",   "created", "unblocked",
+                                                "preempted", "yielded", "syscall" };
+  return names[cause];
+}
+
+tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen) {
+  unsigned n = s->n;
+
+  s->n = 0;
+  tb_rc rc = n == 0 ? TB_OK : s->sink.spans(s->sink.self, gen, s->out, n);
+  while (s->n_done > 0) to__name_let_go(&s->names, s->done[--s->n_done]);
+  return rc;
+}
+
+/* --- stacks that last -------------------------------------------------------------------------- */
+
+/* Stacks of a generation that is gone, and were not kept, are no longer known. */
+void to__spans_lose_stacks(struct to_spans *s) {
+  const uint64_t lost = TO_STACK_KEPT | TO_STACK_OTHER;
+
+  for (uint32_t slot = 0; slot < s->slots_end; slot++) {
+    struct to_birth *birth = &s->births[slot];
+    struct to_life *g = &s->lives[slot];
+    if (g->life == 0) continue;
+    if (g->stack != 0 && g->stack < TO_STACK_KEPT) g->stack = lost;
+    if (birth->entry != 0 && birth->entry < TO_STACK_KEPT) birth->entry = lost;
+    if (birth->stack != 0 && birth->stack < TO_STACK_KEPT) birth->stack = lost;
+  }
+}
+
+tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack) {
+  uint32_t number;
+
+  if (*stack == 0 || *stack >= TO_STACK_KEPT) return TB_OK;
+  TB_TRY(to_stack_table_index(&s->stacks, gen, *stack, &number));
+  *stack = TO_STACK_KEPT | number;
+  return TB_OK;
+}
+
+tb_rc to_spans_generation_ends(struct to_spans *s, const struct to_generation *gen) {
+  for (uint32_t slot = 0; slot < s->slots_end; slot++) {
+    if (s->lives[slot].life == 0) continue;
+    TB_TRY(to__spans_keep(s, gen, &s->lives[slot].stack));
+    TB_TRY(to__spans_keep(s, gen, &s->births[slot].entry));
+    TB_TRY(to__spans_keep(s, gen, &s->births[slot].stack));
+  }
+  s->kept = true;
+  return TB_OK;
+}
+
+tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
+                     uint32_t *out) {
+  uint64_t number = stack & ~TO_STACK_KEPT;
+
+  *out = TO_STACK_EMPTY;
+  if (stack >= TO_STACK_KEPT) { /* a made-up trace may have such an id */
+    if (number < s->stacks.count) *out = (uint32_t)number;
+    return TB_OK;
+  }
+  return stack == 0 || gen == NULL ? TB_OK : to_stack_table_index(&s->stacks, gen, stack, out);
+}
+
+const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t number) {
+  return to_stack_table_stack(&s->stacks, number);
+}
+
+/* --- begin and end ----------------------------------------------------------------------------- */
+
+static tb_rc put_cut(void *self, const struct to_span *span) {
+  struct to_spans *s = self;
+
+  if (s->n == TO_SPANS_SLICE) TB_TRY(to__spans_flush(s, NULL));
+  s->out[s->n] = *span;
+  s->out[s->n++].open = false;
+  return TB_OK;
+}
+
+static void clear(struct to_spans *s) {
+  uint64_t id, value;
+
+  to__spans_rare_clear(s);
+  s->slots_end = 1;
+  s->lives[0] = (struct to_life){ .id = TO_FREE_SLOT };
+  memset(s->runs_on, 0, sizeof s->runs_on);
+  tb_map_clear(&s->runs_on_far);
+  for (size_t i = 0; tb_map_next(&s->procs, &i, &id, &value);)
+    tb_mem_give(s->mem, (void *)(uintptr_t)value, sizeof(struct to_proc_life));
+  tb_map_clear(&s->procs);
+  tb_map_clear(&s->calls_by_thread);
+  s->heard = false;
+}
+
+tb_rc to_spans_epoch(struct to_spans *s) {
+  if (!s->heard) return TB_OK;
+  tb_rc rc = to_spans_open(s, put_cut, s);
+  tb_rc flushed = to__spans_flush(s, NULL);
+  clear(s);
+  return rc != TB_OK ? rc : flushed;
+}
+
+tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
+                   struct to_span_sink sink, struct to_spans **out) {
+  struct to_spans *s;
+
+  TB_TRY(tb_mem_take(mem, sizeof *s, &s));
+  s->mem = mem;
+  s->sink = sink;
+  s->wanted = config->wanted;
+  if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
+  to_stack_table_init(&s->stacks, mem,
+                      config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
+  tb_map_init(&s->runs_on_far, mem, tb_seed());
+  tb_map_init(&s->procs, mem, tb_seed());
+  tb_map_init(&s->calls_by_thread, mem, tb_seed());
+  to__spans_rare_init(s);
+  tb_rc rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->lives, &s->lives);
+  if (rc == TB_OK) rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->births, &s->births);
+  if (rc != TB_OK) {
+    tb_mem_give(mem, s->lives, SLOTS_MIN * sizeof *s->lives);
+    s->lives = NULL;
+    to_spans_free(s);
+    return rc;
+  }
+  s->slots = SLOTS_MIN;
+  clear(s);
+  *out = s;
+  return TB_OK;
+}
+
+void to_spans_free(struct to_spans *s) {
+  if (s == NULL) return;
+  if (s->lives != NULL) clear(s);
+  to__spans_rare_fini(s);
+  tb_map_fini(&s->runs_on_far);
+  tb_map_fini(&s->procs);
+  tb_map_fini(&s->calls_by_thread);
+  to_stack_table_fini(&s->stacks);
+  tb_mem_give(s->mem, s->lives, s->slots * sizeof *s->lives);
+  tb_mem_give(s->mem, s->births, s->slots * sizeof *s->births);
+  tb_mem_give(s->mem, s, sizeof *s);
+}

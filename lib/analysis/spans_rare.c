@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What few events are about: ranges, tasks, regions, labels, moments, threads. Each is found in a map. */
+#include <string.h>
+
+#include "analysis/spans_state.h"
+
+/* --- names that last --------------------------------------------------------------------------- */
+
+static tb_rc hold(struct to_spans *s, const struct to_generation *gen, uint64_t id,
+                  struct to_name **out) {
+  struct to_string text;
+
+  *out = NULL;
+  if (gen == NULL || !to_generation_string(gen, id, &text) || text.len == 0) return TB_OK;
+  return to__name_hold(&s->names, text, out);
+}
+
+/* The span lends it: it stays until the slice has gone out. */
+static struct to_string lend(struct to_spans *s, struct to_name *name) {
+  if (name != NULL) s->done[s->n_done++] = name;
+  return to__name_text(name);
+}
+
+static void let_go(struct to_spans *s, struct to_name *name) {
+  if (name != NULL) to__name_let_go(&s->names, name);
+}
+
+static struct to_string string_of(const struct to_generation *gen, uint64_t id) {
+  struct to_string text = { 0 };
+
+  if (gen != NULL && !to_generation_string(gen, id, &text)) text = (struct to_string){ 0 };
+  return text;
+}
+
+static uint64_t stack_of(const struct to_event *ev) {
+  uint64_t id = to_event_stack(ev);
+
+  return id == TO_NO_STACK ? 0 : id;
+}
+
+/* Of what begins: it may last beyond the generation. */
+static tb_rc kept_stack_of(struct to_spans *s, const struct to_generation *gen,
+                           const struct to_event *ev, uint64_t *out) {
+  *out = stack_of(ev);
+  return gen == NULL ? TB_OK : to__spans_keep(s, gen, out);
+}
+
+static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
+  const struct to_life *g = to__spans_context(s, ev);
+
+  return g == NULL ? 0 : g->life;
+}
+
+/* --- ranges ------------------------------------------------------------------------------------ */
+
+static uint64_t range_key(unsigned kind, int64_t id) {
+  return (uint64_t)id << TO_RANGE_KIND_BITS | kind;
+}
+
+static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_event *ev, const struct to_event_range *range) {
+  bool active = range->phase == TO_KIND_RANGE_ACTIVE, fresh;
+  struct to_open_range *open;
+
+  TB_TRY(tb_map_claim(&s->ranges, range_key(range->kind, range->id), sizeof *open, &open, &fresh));
+  if (active && !fresh) return TB_OK;
+  let_go(s, open->name);
+  *open = (struct to_open_range){ .since = active ? s->began : ev->time, .known = !active };
+  if (to_range_info(range->kind)->scope == TO_RESOURCE_GOROUTINE && range->id == ev->g)
+    open->life = context_life(s, ev);
+  TB_TRY(kept_stack_of(s, gen, ev, &open->stack));
+  return hold(s, gen, range->text, &open->name);
+}
+
+static void end_range(struct to_spans *s, const struct to_event *ev,
+                      const struct to_event_range *range) {
+  uint64_t key = range_key(range->kind, range->id);
+  struct to_open_range *open = tb_map_at(&s->ranges, key);
+
+  if (open == NULL) return;
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_RANGE);
+  span->from = open->since;
+  span->id = range->id;
+  span->life = open->life;
+  span->state = range->kind;
+  span->stack = open->stack;
+  span->from_known = open->known;
+  if (open->name != NULL) to__spans_more(s, span)->name = lend(s, open->name);
+  tb_map_remove(&s->ranges, key);
+  tb_mem_give(s->mem, open, sizeof *open);
+}
+
+static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
+                        const struct to_event *ev) {
+  struct to_event_range range;
+
+  if (!to_event_range(ev, &range)) return TB_OK;
+  if (range.phase == TO_KIND_RANGE_END)
+    end_range(s, ev, &range);
+  else
+    return begin_range(s, gen, ev, &range);
+  return TB_OK;
+}
+
+/* --- tasks ------------------------------------------------------------------------------------- */
+
+static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
+                        const struct to_event *ev) {
+  struct to_open_task *open;
+  struct to_user_event user;
+  bool fresh;
+
+  to_event_user(ev, &user);
+  TB_TRY(tb_map_claim(&s->tasks, user.task, sizeof *open, &open, &fresh));
+  let_go(s, open->name);
+  *open = (struct to_open_task){ .since = ev->time,
+                                 .parent = user.parent,
+                                 .life = context_life(s, ev) };
+  TB_TRY(kept_stack_of(s, gen, ev, &open->stack));
+  return hold(s, gen, user.name, &open->name);
+}
+
+/* A task whose begin was not seen began before all that we know. */
+static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *ev) {
+  struct to_user_event user;
+
+  to_event_user(ev, &user);
+  struct to_open_task *open = tb_map_at(&s->tasks, user.task);
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_TASK);
+  struct to_span_more *more = to__spans_more(s, span);
+  span->end_stack = span->by_stack = stack_of(ev);
+  span->from = open == NULL ? s->began : open->since;
+  span->from_known = open != NULL;
+  span->life = open == NULL ? 0 : open->life;
+  span->stack = open == NULL ? 0 : open->stack;
+  more->value = user.task;
+  more->parent = user.parent;
+  if (gen != NULL) more->name = to_generation_extra_string(gen, user.name);
+  if (open != NULL && open->name != NULL) more->name = lend(s, open->name);
+  if (open == NULL) return TB_OK;
+  tb_map_remove(&s->tasks, user.task);
+  tb_mem_give(s->mem, open, sizeof *open);
+  return TB_OK;
+}
+
+/* --- regions and labels ------------------------------------------------------------------------ */
+
+static uint64_t slot_of(const struct to_spans *s, const struct to_life *g) {
+  return (uint64_t)(g - s->lives);
+}
+
+static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+  struct to_open_region *open;
+  struct to_user_event user;
+  uint64_t *top;
+
+  if (g == NULL) return TB_OK;
+  to_event_user(ev, &user);
+  TB_TRY(tb_map_put(&s->regions, slot_of(s, g), &top, NULL));
+  tb_rc rc = tb_mem_take(s->mem, sizeof *open, &open);
+  if (rc != TB_OK) {
+    if (*top == 0) tb_map_remove(&s->regions, slot_of(s, g));
+    return rc;
+  }
+  *open = (struct to_open_region){ .below = (struct to_open_region *)(uintptr_t)*top,
+                                   .task = user.task,
+                                   .since = ev->time };
+  *top = (uintptr_t)open;
+  g->more |= TO_MORE_REGIONS;
+  TB_TRY(kept_stack_of(s, gen, ev, &open->stack));
+  return hold(s, gen, user.name, &open->name);
+}
+
+/* The innermost region of a goroutine: taken out, and the caller's to give back. NULL: none is open. */
+static struct to_open_region *take_region(struct to_spans *s, struct to_life *g) {
+  uint64_t *top = tb_map_find(&s->regions, slot_of(s, g));
+
+  if (top == NULL) return NULL;
+  struct to_open_region *open = (struct to_open_region *)(uintptr_t)*top;
+  *top = (uintptr_t)open->below;
+  if (*top == 0) {
+    tb_map_remove(&s->regions, slot_of(s, g));
+    g->more &= (uint8_t)~TO_MORE_REGIONS;
+  }
+  return open;
+}
+
+static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
+                                  const struct to_life *g, const struct to_open_region *open) {
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_REGION);
+
+  span->from = open == NULL ? s->began : open->since;
+  span->from_known = open != NULL;
+  span->id = g->id;
+  span->life = g->life;
+  struct to_span_more *more = to__spans_more(s, span);
+  if (open == NULL) return span;
+  span->stack = open->stack;
+  more->value = open->task;
+  more->name = lend(s, open->name);
+  return span;
+}
+
+static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
+                        const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+  struct to_user_event user;
+
+  if (g == NULL) return TB_OK;
+  to_event_user(ev, &user);
+  struct to_open_region *open = take_region(s, g);
+  struct to_span *span = put_region(s, ev, g, open);
+  struct to_span_more *more = &s->more[span - s->out];
+  span->end_stack = span->by_stack = stack_of(ev);
+  if (more->name.len == 0) more->name = string_of(gen, user.name);
+  if (open == NULL) more->value = user.task;
+  tb_mem_give(s->mem, open, sizeof *open);
+  return TB_OK;
+}
+
+static tb_rc set_label(struct to_spans *s, const struct to_generation *gen,
+                       const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+  struct to_label *label;
+  struct to_name *name;
+  bool fresh;
+
+  if (g == NULL) return TB_OK;
+  TB_TRY(hold(s, gen, ev->args[0], &name));
+  tb_rc rc = tb_map_claim(&s->labels, slot_of(s, g), sizeof *label, &label, &fresh);
+  if (rc != TB_OK) {
+    let_go(s, name);
+    return rc;
+  }
+  let_go(s, label->name);
+  *label = (struct to_label){ .name = name, .on = true };
+  g->more |= TO_MORE_LABEL;
+  return TB_OK;
+}
+
+struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g) {
+  const struct to_label *label =
+      (g->more & TO_MORE_LABEL) == 0 ? NULL : tb_map_at(&s->labels, slot_of(s, g));
+
+  return label == NULL || !label->on ? (struct to_string){ 0 } : to__name_text(label->name);
+}
+
+void to__spans_label_off(struct to_spans *s, const struct to_life *g) {
+  struct to_label *label =
+      (g->more & TO_MORE_LABEL) == 0 ? NULL : tb_map_at(&s->labels, slot_of(s, g));
+
+  if (label != NULL) label->on = false;
+}
+
+tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_event *ev, struct to_life *g,
+                         struct to_string *out_label) {
+  struct to_label *label;
+
+  for (struct to_open_region *open; (open = take_region(s, g)) != NULL;) {
+    tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
+    if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
+      put_region(s, ev, g, open)->until_known = false;
+    else
+      let_go(s, open->name);
+    tb_mem_give(s->mem, open, sizeof *open);
+    TB_TRY(rc);
+  }
+  label = tb_map_at(&s->labels, slot_of(s, g));
+  if (label == NULL) return TB_OK;
+  *out_label = lend(s, label->name);
+  tb_map_remove(&s->labels, slot_of(s, g));
+  tb_mem_give(s->mem, label, sizeof *label);
+  g->more = 0;
+  return TB_OK;
+}
+
+/* --- moments ----------------------------------------------------------------------------------- */
+
+static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
+                                  enum to_span_kind kind) {
+  struct to_span *span = to__spans_put(s, ev, kind);
+
+  span->from = ev->time;
+  span->from_known = true;
+  span->id = ev->g;
+  span->life = span->by_life;
+  span->thread = ev->m;
+  span->proc = ev->p;
+  span->stack = span->end_stack = span->by_stack = stack_of(ev);
+  return span;
+}
+
+static void put_log(struct to_spans *s, const struct to_generation *gen,
+                    const struct to_event *ev) {
+  struct to_span_more *more = to__spans_more(s, put_moment(s, ev, TO_SPAN_LOG));
+  struct to_user_event user;
+
+  to_event_user(ev, &user);
+  more->value = user.task;
+  more->name = string_of(gen, user.name);
+  more->text = string_of(gen, user.text);
+}
+
+static void put_metric(struct to_spans *s, const struct to_event *ev) {
+  struct to_span *span = put_moment(s, ev, TO_SPAN_METRIC);
+
+  span->state = (uint8_t)to_event_metric(ev);
+  to__spans_more(s, span)->value = ev->args[0];
+}
+
+/* What is not wanted is not followed. */
+static uint32_t wanted_for(enum to_event_kind kind) {
+  switch (kind) {
+  case TO_KIND_RANGE_BEGIN:
+  case TO_KIND_RANGE_ACTIVE:
+  case TO_KIND_RANGE_END: return TO_WANT(RANGE);
+  case TO_KIND_TASK_BEGIN:
+  case TO_KIND_TASK_END: return TO_WANT(TASK);
+  case TO_KIND_REGION_BEGIN:
+  case TO_KIND_REGION_END: return TO_WANT(REGION);
+  case TO_KIND_LABEL: return TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL);
+  case TO_KIND_LOG: return TO_WANT(LOG);
+  case TO_KIND_STACK_SAMPLE: return TO_WANT(SAMPLE);
+  case TO_KIND_METRIC: return TO_WANT(METRIC);
+  default: return 0;
+  }
+}
+
+tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  enum to_event_kind kind = to_event_kind(ev);
+
+  if (!to__wants(s, wanted_for(kind))) return TB_OK;
+  switch (kind) {
+  case TO_KIND_RANGE_BEGIN:
+  case TO_KIND_RANGE_ACTIVE:
+  case TO_KIND_RANGE_END: return take_range(s, gen, ev);
+  case TO_KIND_TASK_BEGIN: return begin_task(s, gen, ev);
+  case TO_KIND_TASK_END: return end_task(s, gen, ev);
+  case TO_KIND_REGION_BEGIN: return begin_region(s, gen, ev);
+  case TO_KIND_REGION_END: return end_region(s, gen, ev);
+  case TO_KIND_LABEL: return set_label(s, gen, ev);
+  case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
+  case TO_KIND_STACK_SAMPLE: put_moment(s, ev, TO_SPAN_SAMPLE); return TB_OK;
+  case TO_KIND_METRIC: put_metric(s, ev); return TB_OK;
+  default: return TB_OK;
+  }
+}
+
+/* --- threads ----------------------------------------------------------------------------------- */
+
+tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
+                              enum to_thread_state state) {
+  struct to_thread_life *t;
+  bool fresh;
+
+  if (id == TO_NONE) return TB_OK;
+  TB_TRY(tb_map_claim(&s->threads, (uint64_t)id, sizeof *t, &t, &fresh));
+  if (fresh) *t = (struct to_thread_life){ .since = s->began, .state = TO_THREAD_IDLE };
+  if (t->state == state) return TB_OK;
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_THREAD);
+  span->from = t->since;
+  span->id = span->thread = id;
+  span->state = t->state;
+  span->from_known = t->known;
+  *t = (struct to_thread_life){ .since = ev->time, .state = (uint8_t)state, .known = true };
+  return TB_OK;
+}
+
+/* --- begin and end ----------------------------------------------------------------------------- */
+
+void to__spans_rare_init(struct to_spans *s) {
+  tb_map_init(&s->threads, s->mem, tb_seed());
+  tb_map_init(&s->ranges, s->mem, tb_seed());
+  tb_map_init(&s->tasks, s->mem, tb_seed());
+  tb_map_init(&s->regions, s->mem, tb_seed());
+  tb_map_init(&s->labels, s->mem, tb_seed());
+  to__names_init(&s->names, s->mem);
+}
+
+static void drop_threads(struct to_spans *s) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(&s->threads, &i, &key, &value);)
+    tb_mem_give(s->mem, (void *)(uintptr_t)value, sizeof(struct to_thread_life));
+  tb_map_clear(&s->threads);
+}
+
+static void drop_ranges(struct to_spans *s) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(&s->ranges, &i, &key, &value);) {
+    struct to_open_range *open = (struct to_open_range *)(uintptr_t)value;
+    let_go(s, open->name);
+    tb_mem_give(s->mem, open, sizeof *open);
+  }
+  tb_map_clear(&s->ranges);
+}
+
+static void drop_tasks(struct to_spans *s) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);) {
+    struct to_open_task *open = (struct to_open_task *)(uintptr_t)value;
+    let_go(s, open->name);
+    tb_mem_give(s->mem, open, sizeof *open);
+  }
+  tb_map_clear(&s->tasks);
+}
+
+static void drop_regions(struct to_spans *s) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(&s->regions, &i, &key, &value);) {
+    for (struct to_open_region *open = (struct to_open_region *)(uintptr_t)value, *below;
+         open != NULL; open = below) {
+      below = open->below;
+      let_go(s, open->name);
+      tb_mem_give(s->mem, open, sizeof *open);
+    }
+  }
+  tb_map_clear(&s->regions);
+}
+
+static void drop_labels(struct to_spans *s) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(&s->labels, &i, &key, &value);) {
+    struct to_label *label = (struct to_label *)(uintptr_t)value;
+    let_go(s, label->name);
+    tb_mem_give(s->mem, label, sizeof *label);
+  }
+  tb_map_clear(&s->labels);
+}
+
+void to__spans_rare_clear(struct to_spans *s) {
+  drop_threads(s);
+  drop_ranges(s);
+  drop_tasks(s);
+  drop_regions(s);
+  drop_labels(s);
+}
+
+void to__spans_rare_fini(struct to_spans *s) {
+  to__spans_rare_clear(s);
+  tb_map_fini(&s->threads);
+  tb_map_fini(&s->ranges);
+  tb_map_fini(&s->tasks);
+  tb_map_fini(&s->regions);
+  tb_map_fini(&s->labels);
+  to__names_fini(&s->names);
+}

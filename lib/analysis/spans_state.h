@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that make spans: private to this room.
+ *
+ * spans.c passes over the events and keeps the states of goroutines and Ps; spans_rare.c has what is rare: ranges,
+ * tasks, regions, labels, threads. spans_open.c lists what is open, spans_object.c has the rest. */
+#ifndef TO_ANALYSIS_SPANS_STATE_H
+#define TO_ANALYSIS_SPANS_STATE_H
+
+#include "analysis/spans.h"
+#include "analysis/stack_table.h"
+#include "base/map.h"
+#include "event/names.h"
+
+/* What a goroutine is in the middle of, by slot: one cache line. */
+#define TO_FREE_SLOT INT64_MIN
+
+struct to_life {
+  to_ns since; /* in its state */
+  int64_t id;
+  uint64_t life;     /* 0: the slot is free; id is TO_FREE_SLOT then */
+  int64_t thread;    /* where it runs, or sits in a call */
+  int64_t proc;      /* likewise; of a call: the P that it began with */
+  to_ns piece_since; /* of a call */
+  uint64_t stack;    /* its own, the last one known: of this generation, or kept */
+  uint8_t state;     /* enum to_go_state */
+  uint8_t reason;    /* enum to_reason */
+  uint8_t cause;     /* enum to_cause */
+  bool known;        /* the begin of its state */
+  bool without_p;    /* in a call that has lost its P */
+  bool by_thread;    /* it stands in calls_by_thread */
+  uint8_t more;      /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
+};
+_Static_assert(sizeof(struct to_life) == 64, "a cache line each");
+
+/* Of its birth, by slot. */
+struct to_birth {
+  to_ns at;
+  uint64_t creator; /* life */
+  int64_t creator_id, creator_thread;
+  uint64_t entry, stack; /* where it begins; where it was created */
+  bool known;
+};
+
+enum { TO_MORE_LABEL = 1, TO_MORE_REGIONS = 2 };
+
+struct to_label {
+  struct to_name *name;
+  bool on; /* the goroutine has not left its thread since */
+};
+
+/* Of the regions that are open on a goroutine: the one below is next. */
+struct to_open_region {
+  struct to_open_region *below;
+  struct to_name *name;
+  uint64_t task, stack;
+  to_ns since;
+};
+
+struct to_open_range {
+  struct to_name *name; /* NULL: none */
+  uint64_t life, stack;
+  to_ns since;
+  bool known;
+};
+
+struct to_open_task {
+  struct to_name *name;
+  uint64_t life, parent, stack;
+  to_ns since;
+};
+
+struct to_proc_life {
+  to_ns since;
+  int64_t id, thread;
+  uint8_t state; /* enum to_proc_state */
+  bool known;
+};
+
+struct to_thread_life {
+  to_ns since;
+  uint8_t state; /* enum to_thread_state */
+  bool known;
+};
+
+enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 };
+
+struct to_spans {
+  struct tb_mem *mem;
+  uint32_t wanted;
+  struct to_span_sink sink;
+  struct to_stack_table stacks;
+
+  struct to_life *lives; /* by slot */
+  struct to_birth *births;
+  size_t slots;       /* room of both */
+  uint32_t slots_end; /* from here on none was used in this epoch */
+  uint64_t last_life;
+
+  uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
+  struct tb_map runs_on_far;
+  struct tb_map procs; /* id -> struct to_proc_life */
+  struct tb_map
+      calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
+  struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
+  struct tb_map ranges;  /* kind and id -> struct to_open_range */
+  struct tb_map tasks;   /* id -> struct to_open_task */
+  struct tb_map regions; /* slot -> struct to_open_region */
+  struct tb_map labels;  /* slot -> struct to_label */
+  struct to_names names;
+
+  tb_rc rc;         /* of what answers NULL */
+  bool heard;       /* an event in this epoch */
+  bool kept;        /* the stacks of what is open, since the last generation ended */
+  to_ns began, now; /* of this epoch */
+
+  struct {
+    uint64_t string; /* id + 1; 0: none */
+    uint8_t reason;
+  } reasons[TO_SPANS_REASONS]; /* of this generation */
+
+  struct to_name *done[TO_SPANS_SLICE]; /* names that spans of the slice lend */
+  unsigned n, n_done;
+  struct to_span out[TO_SPANS_SLICE];
+  struct to_span_more more[TO_SPANS_SLICE]; /* of the span at the same place, if it has any */
+};
+
+static inline bool to__wants(const struct to_spans *s, uint32_t bits) {
+  return (s->wanted & bits) != 0;
+}
+
+/* Slot of the goroutine that last ran on the P, 0 where there is none. */
+static inline uint32_t to__spans_runs_on(const struct to_spans *s, int64_t proc) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR)) return s->runs_on[place];
+  const uint64_t *far = tb_map_find(&s->runs_on_far, (uint64_t)proc);
+  return far == NULL ? 0 : (uint32_t)*far;
+}
+
+struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
+
+/* The goroutine of the event's context; NULL: none is known. */
+static inline struct to_life *to__spans_context(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = &s->lives[to__spans_runs_on(s, ev->p)];
+
+  return TB_LIKELY(g->id == ev->g) ? g : to__spans_context_far(s, ev);
+}
+
+/* Keys of ranges: id << bits | kind. */
+enum { TO_RANGE_KIND_BITS = 3 };
+_Static_assert(TO_RANGES <= 1 << TO_RANGE_KIND_BITS, "a kind fits into a key");
+
+enum { TO_KEPT_BIT = 63 };
+#define TO_STACK_KEPT (UINT64_C(1) << TO_KEPT_BIT) /* else the id is one of this generation */
+
+/* The slice goes out: names that its spans lend are let go. */
+TB_MUST tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen);
+/* A span of this kind that ends with the event, by its context; all else is 0. There is room for it. */
+struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
+                              enum to_span_kind kind);
+static inline struct to_span_more *to__spans_more(struct to_spans *s, struct to_span *span) {
+  struct to_span_more *more = &s->more[span - s->out];
+
+  *more = (struct to_span_more){ 0 };
+  span->more = more;
+  return more;
+}
+/* Stacks of a generation that is gone, and were not kept, are no longer known. */
+void to__spans_lose_stacks(struct to_spans *s);
+/* Makes the stack last beyond its generation. */
+TB_MUST tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack);
+static inline struct to_string to__name_text(const struct to_name *name) {
+  return name == NULL ? (struct to_string){ 0 } : (struct to_string){ name->text, name->len };
+}
+
+/* Ranges, tasks, regions, labels, logs, samples, metrics. */
+TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
+                             const struct to_event *ev);
+TB_MUST tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
+                                      enum to_thread_state state);
+/* A thread's state, if spans of threads are wanted. */
+TB_MUST static inline tb_rc to__spans_thread(struct to_spans *s, const struct to_event *ev,
+                                             int64_t id, enum to_thread_state state) {
+  return TB_LIKELY(!to__wants(s, TO_WANT(THREAD))) ? TB_OK
+                                                   : to__spans_change_thread(s, ev, id, state);
+}
+/* The label of a goroutine that is on its thread. */
+struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g);
+void to__spans_label_off(struct to_spans *s, const struct to_life *g);
+/* The goroutine ends, with what was open on it. */
+TB_MUST tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
+                                 const struct to_event *ev, struct to_life *g,
+                                 struct to_string *out_label);
+void to__spans_rare_init(struct to_spans *s);
+void to__spans_rare_clear(struct to_spans *s); /* forgets all that is open */
+void to__spans_rare_fini(struct to_spans *s);
+
+#endif
