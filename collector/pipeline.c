@@ -432,7 +432,7 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
  * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
  * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
-  static const char *const others[] = { "tc-commit", "tc-segment",  "tc-feed",
+  static const char *const others[] = { "tc-commit", "tc-sealer",   "tc-feed",
                                         "tc-leases", "tc-listener", "tc-listener" };
   uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;

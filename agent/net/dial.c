@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEAD_AFTER_MS = 15000 };
-
 static tb_rc split(const char *text, struct tb_diag *diag, struct ta_addresses *out) {
   const char *colon = strrchr(text, ':'), *host = text;
 
@@ -113,12 +111,12 @@ static bool is_loopback(const struct sockaddr_storage *addr) {
   return addr->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* A failure here has no consequence. */
+/* A failure here has no consequence. No TCP_USER_TIMEOUT: it also ends a connection whose peer lives and holds us back
+ * by a closed window. Heartbeats say whether it lives. */
 static void set_options(int fd, const struct sockaddr_storage *addr) {
-  int on = 1, dead_ms = DEAD_AFTER_MS;
+  int on = 1;
 
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof dead_ms);
   /* Within one machine there is no path to pace for, and bbr, where it is the system's choice, takes a tenth of our
    * CPU for the timers of its pacing. */
   if (is_loopback(addr)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));

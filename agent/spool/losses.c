@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where the agent decides to drop: ta__make_room(), before a batch, and ta__begin_generation(). Order: what a recorder
+ * keeps, then a wait if the caller allows one, then the oldest generation of which nothing was sent, then the one that is
+ * being written. */
 #include "agent/spool/losses.h"
 
 #include "agent/host/clock.h"

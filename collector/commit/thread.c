@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread's turn: take in, commit, answer, hand on, sleep.
  *
- * A commit is one system call on this thread, so the disk is idle whenever the thread looks: a group is
+ * A commit blocks this thread, so the disk is idle whenever the thread looks: a group is
  * closed at once, unless the last one ended less than group_wait ago; then more is waited for, without
  * being woken for each record. Under load that makes groups of what comes in group_wait. */
 #include "collector/commit/thread.h"

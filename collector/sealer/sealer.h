@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segment thread: durable records become segment files, metas and rows of the catalog.
+/* The sealer: durable records become segment files, metas and rows of the catalog.
  *
  *     work (in order, from the commit thread) ──> .part ──> whole generations ──> STORED to the stream's home
  *     loop ──> sealed in batches: sync, meta, rename, sync folders, catalog ──> SETTLED to the log, ARCHIVED

@@ -340,8 +340,8 @@ static void *run(void *self) {
 tb_rc tc_sealer_start(struct tc_sealer *sealer, struct tb_diag *diag) {
   int rc = tc_thread_start(&sealer->thread, NULL, run, sealer);
 
-  if (rc != 0) return tb_fail(diag, TB_IO, "segment thread: %s", strerror(rc));
-  pthread_setname_np(sealer->thread, "tc-segment");
+  if (rc != 0) return tb_fail(diag, TB_IO, "sealer: %s", strerror(rc));
+  pthread_setname_np(sealer->thread, "tc-sealer");
   sealer->started = true;
   return TB_OK;
 }

@@ -8,9 +8,9 @@
  * thread owns the files of archive/ and open/ and the catalog. Neither knows sockets, TLS or ordering.
  *
  * Memory    a submitted message belongs to the store until its reply; record payloads are freed with
- *           the record's free function after the segment thread has written them.
+ *           the record's free function after the sealer has written them.
  * Threads   tc_store_submit(): one calling thread per `sender`. Replies are given to the sink on the
- *           commit thread (from = TC_FROM_COMMIT) or the segment thread (TC_FROM_SEGMENT).
+ *           commit thread (from = TC_FROM_COMMIT) or the sealer (TC_FROM_SEGMENT).
  * Errors    open: TB_IO, TB_NOMEM, TB_CORRUPT, TB_UNSUPPORTED (a log newer than this program; nothing
  *           was touched) with the path in diag. Later failures arrive as TC_REPLY_FAILED.
  */

@@ -11,12 +11,20 @@
 #include "analysis/spans_state.h"
 #include "event/status.h"
 
+/* The pass is one loop; left to itself the compiler calls what most events do. */
+#ifdef TC_SANITIZED
+#define HOT static inline
+#else
+#define HOT static inline __attribute__((always_inline))
+#endif
+#define COLD static __attribute__((noinline))
+
 /* --- what comes out ---------------------------------------------------------------------------- */
 
 /* A goroutine's span. Every field is written: the place holds an older span. */
-static inline struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
-                                  const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
-                                  uint64_t by_stack) {
+HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
+                        const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
+                        uint64_t by_stack) {
   struct to_span *span = &s->out[s->n++];
 
   span->from = g->since;
@@ -40,19 +48,23 @@ static inline struct to_span *put(struct to_spans *s, const struct to_life *g, b
   return span;
 }
 
-static inline void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state state,
-                             const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
-                             uint64_t by_stack) {
+COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span *span) {
+  to__spans_more(s, span)->name = to__spans_label(s, g);
+}
+
+HOT void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                   const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
+                   uint64_t by_stack) {
   bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
 
   if ((s->wanted & (UINT32_C(1) << (16 + state))) == 0) return;
   struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
-  if (on_thread && TB_UNLIKELY(g->more != 0)) to__spans_more(s, span)->name = to__spans_label(s, g);
+  if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
 }
 
 /* by: of the event's context. */
-static inline void put_piece(struct to_spans *s, const struct to_life *g, const struct to_event *ev,
-                             uint64_t by_life, uint64_t by_stack) {
+HOT void put_piece(struct to_spans *s, const struct to_life *g, const struct to_event *ev,
+                   uint64_t by_life, uint64_t by_stack) {
   if (!to__wants(s, TO_WANT(SYSCALL))) return;
   struct to_span *span = put(s, g, true, ev, by_life, 0, by_stack);
   span->kind = TO_SPAN_SYSCALL;
@@ -80,8 +92,8 @@ struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
 
 /* --- Ps ---------------------------------------------------------------------------------------- */
 
-static tb_rc proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
-                     enum to_proc_state state, int64_t thread, bool known) {
+COLD tb_rc proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
+                   enum to_proc_state state, int64_t thread, bool known) {
   struct to_proc_life *p;
   bool fresh;
 
@@ -110,7 +122,7 @@ static tb_rc proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
   return TB_OK;
 }
 
-static tb_rc proc_status(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc proc_status(struct to_spans *s, const struct to_event *ev) {
   struct to_transition tr;
 
   to_event_transition(ev, &tr);
@@ -129,7 +141,7 @@ struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event 
   return g->id == ev->g ? g : NULL;
 }
 
-static __attribute__((noinline)) tb_rc grow(struct to_spans *s, uint32_t slot) {
+COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   size_t room = s->slots;
   void *lives = s->lives, *births = s->births;
 
@@ -171,8 +183,7 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
   return TB_OK;
 }
 
-static __attribute__((noinline)) struct to_life *subject_far(struct to_spans *s,
-                                                             const struct to_event *ev) {
+COLD struct to_life *subject_far(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = NULL;
 
   s->rc = begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, TO_GO_UNDETERMINED, false, &g);
@@ -180,7 +191,7 @@ static __attribute__((noinline)) struct to_life *subject_far(struct to_spans *s,
 }
 
 /* The goroutine that the event names by its slot; one that was never stated is taken as it comes. NULL: s->rc. */
-static inline struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
+HOT struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = &s->lives[ev->slot];
 
   return TB_LIKELY(ev->slot < s->slots_end && g->life != 0) ? g : subject_far(s, ev);
@@ -190,8 +201,8 @@ static uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
   return (uint32_t)(g - s->lives);
 }
 
-static inline void enter(struct to_life *g, enum to_go_state state, enum to_cause cause,
-                         const struct to_event *ev) {
+HOT void enter(struct to_life *g, enum to_go_state state, enum to_cause cause,
+               const struct to_event *ev) {
   g->since = ev->time;
   g->state = (uint8_t)state;
   g->reason = TO_REASON_OTHER;
@@ -199,8 +210,7 @@ static inline void enter(struct to_life *g, enum to_go_state state, enum to_caus
   g->known = true;
 }
 
-static __attribute__((noinline)) tb_rc put_on_far_proc(struct to_spans *s, int64_t proc,
-                                                       uint32_t slot) {
+COLD tb_rc put_on_far_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   uint64_t *place;
 
   TB_TRY(tb_map_put(&s->runs_on_far, (uint64_t)proc, &place, NULL));
@@ -209,7 +219,7 @@ static __attribute__((noinline)) tb_rc put_on_far_proc(struct to_spans *s, int64
 }
 
 /* From now on the goroutine is found by the P. */
-TB_MUST static inline tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
+TB_MUST HOT tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   uint64_t place = (uint64_t)proc + 1;
 
   if (TB_UNLIKELY(place > TO_SPANS_PROCS_NEAR)) return put_on_far_proc(s, proc, slot);
@@ -238,7 +248,7 @@ static void forget_thread(struct to_spans *s, struct to_life *g) {
     tb_map_remove(&s->calls_by_thread, (uint64_t)g->thread);
 }
 
-static tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_state state) {
+COLD tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_state state) {
   const struct to_life *creator = to__spans_context(s, ev);
   uint64_t creator_life = creator == NULL ? 0 : creator->life;
   struct to_life *g;
@@ -255,7 +265,7 @@ static tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_st
   return TB_OK;
 }
 
-static tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, TO_GO_SYSCALL, true, &g));
@@ -268,8 +278,8 @@ static tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
 }
 
 /* The life ends, and with it all that is open on it. */
-static tb_rc end_life(struct to_spans *s, const struct to_generation *gen,
-                      const struct to_event *ev, struct to_life *g) {
+COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                    struct to_life *g) {
   const struct to_birth *birth = &s->births[slot_of(s, g)];
   struct to_string label = { 0 };
 
@@ -292,7 +302,7 @@ static tb_rc end_life(struct to_spans *s, const struct to_generation *gen,
   return TB_OK;
 }
 
-static inline tb_rc start(struct to_spans *s, const struct to_event *ev) {
+HOT tb_rc start(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = subject(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
@@ -304,20 +314,26 @@ static inline tb_rc start(struct to_spans *s, const struct to_event *ev) {
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-static uint8_t reason_of(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
+COLD uint8_t find_reason(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
   size_t at = id % TO_SPANS_REASONS;
   struct to_string text;
 
-  if (TB_LIKELY(s->reasons[at].string == id + 1)) return s->reasons[at].reason;
   if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
   s->reasons[at].string = id + 1;
   s->reasons[at].reason = (uint8_t)to_reason_find(text);
   return s->reasons[at].reason;
 }
 
+HOT uint8_t reason_of(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+
+  return TB_LIKELY(s->reasons[at].string == id + 1) ? s->reasons[at].reason
+                                                    : find_reason(s, gen, id);
+}
+
 /* A goroutine leaves its thread by itself. */
-static inline tb_rc leave(struct to_spans *s, const struct to_generation *gen,
-                          const struct to_event *ev, enum to_go_state state) {
+HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                enum to_go_state state) {
   struct to_life *g = to__spans_context(s, ev);
   uint64_t stack = ev->args[1];
 
@@ -332,8 +348,7 @@ static inline tb_rc leave(struct to_spans *s, const struct to_generation *gen,
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
-static tb_rc destroy(struct to_spans *s, const struct to_generation *gen,
-                     const struct to_event *ev) {
+COLD tb_rc destroy(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
@@ -342,7 +357,7 @@ static tb_rc destroy(struct to_spans *s, const struct to_generation *gen,
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
-static inline tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack) {
+HOT tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack) {
   struct to_life *g = subject(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
@@ -354,7 +369,7 @@ static inline tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint6
 
 /* --- system calls ------------------------------------------------------------------------------ */
 
-static inline tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
+HOT tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
   uint64_t stack = ev->args[1];
 
@@ -367,7 +382,7 @@ static inline tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
   return to__spans_thread(s, ev, ev->m, TO_THREAD_SYSCALL);
 }
 
-static inline tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
+HOT tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
@@ -380,7 +395,7 @@ static inline tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-static tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
@@ -392,8 +407,8 @@ static tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
-static tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
-                             const struct to_event *ev) {
+COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
+                           const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
@@ -415,8 +430,7 @@ static struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread)
   return slot == NULL ? NULL : &s->lives[*slot];
 }
 
-static tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc,
-                       int64_t thread) {
+COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc, int64_t thread) {
   struct to_life *g = in_call(s, proc, thread);
 
   if (g == NULL || g->without_p) return TB_OK;
@@ -429,13 +443,13 @@ static tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t pr
 }
 
 /* An abandoned P's thread has moved on: its next call is not the one that lost it. */
-static tb_rc steal(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc steal(struct to_spans *s, const struct to_event *ev) {
   TB_TRY(proc_status(s, ev));
   if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED) return TB_OK;
   return lose_proc(s, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
 }
 
-static tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
   TB_TRY(proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
   return ev->g == TO_NONE ? TB_OK : lose_proc(s, ev, ev->p, ev->m);
 }
@@ -466,7 +480,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_
   return to__spans_thread(s, ev, g->thread, thread_state_of((uint8_t)state));
 }
 
-static tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
   struct to_transition tr;
 
   to_event_transition(ev, &tr);
@@ -480,17 +494,19 @@ static tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
 
 /* --- events ------------------------------------------------------------------------------------ */
 
-static void begin_generation(struct to_spans *s) {
-  if (!s->kept) to__spans_lose_stacks(s);
+COLD tb_rc begin_generation(struct to_spans *s) {
+  tb_rc rc = s->kept ? TB_OK : to__spans_lose_stacks(s);
+
   s->kept = false;
   memset(s->reasons, 0, sizeof s->reasons);
   to_stack_table_generation(&s->stacks);
+  return rc;
 }
 
-static inline tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
-                               const struct to_event *ev) {
+HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
   switch (ev->type) {
-  case TW_EV_SYNC: begin_generation(s); return TB_OK;
+  case TW_EV_SYNC: return begin_generation(s);
   case TW_EV_GO_START: return start(s, ev);
   case TW_EV_GO_BLOCK: return leave(s, gen, ev, TO_GO_WAITING);
   case TW_EV_GO_STOP: return leave(s, gen, ev, TO_GO_RUNNABLE);

@@ -37,38 +37,33 @@ tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen) {
 
 /* --- stacks that last -------------------------------------------------------------------------- */
 
-/* Stacks of a generation that is gone, and were not kept, are no longer known. */
-void to__spans_lose_stacks(struct to_spans *s) {
-  const uint64_t lost = TO_STACK_KEPT | TO_STACK_OTHER;
-
-  for (uint32_t slot = 0; slot < s->slots_end; slot++) {
-    struct to_birth *birth = &s->births[slot];
-    struct to_life *g = &s->lives[slot];
-    if (g->life == 0) continue;
-    if (g->stack != 0 && g->stack < TO_STACK_KEPT) g->stack = lost;
-    if (birth->entry != 0 && birth->entry < TO_STACK_KEPT) birth->entry = lost;
-    if (birth->stack != 0 && birth->stack < TO_STACK_KEPT) birth->stack = lost;
-  }
-}
-
 tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack) {
-  uint32_t number;
+  uint32_t number = TO_STACK_OTHER;
 
   if (*stack == 0 || *stack >= TO_STACK_KEPT) return TB_OK;
-  TB_TRY(to_stack_table_index(&s->stacks, gen, *stack, &number));
+  if (gen != NULL) TB_TRY(to_stack_table_index(&s->stacks, gen, *stack, &number));
   *stack = TO_STACK_KEPT | number;
   return TB_OK;
 }
 
-tb_rc to_spans_generation_ends(struct to_spans *s, const struct to_generation *gen) {
+/* gen NULL: it is gone, and its stacks are no longer known. */
+static tb_rc keep_stacks(struct to_spans *s, const struct to_generation *gen) {
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
     if (s->lives[slot].life == 0) continue;
     TB_TRY(to__spans_keep(s, gen, &s->lives[slot].stack));
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].entry));
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].stack));
   }
+  return to__spans_rare_stacks(s, gen);
+}
+
+tb_rc to__spans_lose_stacks(struct to_spans *s) {
+  return keep_stacks(s, NULL);
+}
+
+tb_rc to_spans_generation_ends(struct to_spans *s, const struct to_generation *gen) {
   s->kept = true;
-  return TB_OK;
+  return keep_stacks(s, gen);
 }
 
 tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,

@@ -38,13 +38,6 @@ static uint64_t stack_of(const struct to_event *ev) {
   return id == TO_NO_STACK ? 0 : id;
 }
 
-/* Of what begins: it may last beyond the generation. */
-static tb_rc kept_stack_of(struct to_spans *s, const struct to_generation *gen,
-                           const struct to_event *ev, uint64_t *out) {
-  *out = stack_of(ev);
-  return gen == NULL ? TB_OK : to__spans_keep(s, gen, out);
-}
-
 static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
   const struct to_life *g = to__spans_context(s, ev);
 
@@ -68,7 +61,7 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
   *open = (struct to_open_range){ .since = active ? s->began : ev->time, .known = !active };
   if (to_range_info(range->kind)->scope == TO_RESOURCE_GOROUTINE && range->id == ev->g)
     open->life = context_life(s, ev);
-  TB_TRY(kept_stack_of(s, gen, ev, &open->stack));
+  open->stack = stack_of(ev);
   return hold(s, gen, range->text, &open->name);
 }
 
@@ -116,7 +109,7 @@ static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
   *open = (struct to_open_task){ .since = ev->time,
                                  .parent = user.parent,
                                  .life = context_life(s, ev) };
-  TB_TRY(kept_stack_of(s, gen, ev, &open->stack));
+  open->stack = stack_of(ev);
   return hold(s, gen, user.name, &open->name);
 }
 
@@ -170,7 +163,7 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
                                    .since = ev->time };
   *top = (uintptr_t)open;
   g->more |= TO_MORE_REGIONS;
-  TB_TRY(kept_stack_of(s, gen, ev, &open->stack));
+  open->stack = stack_of(ev);
   return hold(s, gen, user.name, &open->name);
 }
 
@@ -368,6 +361,22 @@ tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int
   span->state = t->state;
   span->from_known = t->known;
   *t = (struct to_thread_life){ .since = ev->time, .state = (uint8_t)state, .known = true };
+  return TB_OK;
+}
+
+/* --- stacks of what is open -------------------------------------------------------------------- */
+
+tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(&s->ranges, &i, &key, &value);)
+    TB_TRY(to__spans_keep(s, gen, &((struct to_open_range *)(uintptr_t)value)->stack));
+  for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);)
+    TB_TRY(to__spans_keep(s, gen, &((struct to_open_task *)(uintptr_t)value)->stack));
+  for (size_t i = 0; tb_map_next(&s->regions, &i, &key, &value);) {
+    struct to_open_region *open = (struct to_open_region *)(uintptr_t)value;
+    for (; open != NULL; open = open->below) TB_TRY(to__spans_keep(s, gen, &open->stack));
+  }
   return TB_OK;
 }
 

@@ -166,9 +166,11 @@ static inline struct to_span_more *to__spans_more(struct to_spans *s, struct to_
   return more;
 }
 /* Stacks of a generation that is gone, and were not kept, are no longer known. */
-void to__spans_lose_stacks(struct to_spans *s);
-/* Makes the stack last beyond its generation. */
+TB_MUST tb_rc to__spans_lose_stacks(struct to_spans *s);
+/* Makes the stack last beyond its generation. gen NULL: it is lost. */
 TB_MUST tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack);
+/* Of all that is open but goroutines. */
+TB_MUST tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen);
 static inline struct to_string to__name_text(const struct to_name *name) {
   return name == NULL ? (struct to_string){ 0 } : (struct to_string){ name->text, name->len };
 }

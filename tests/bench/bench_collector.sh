@@ -23,13 +23,13 @@ measure() {
   before=$(cpu_ms "$collector")
   of_loops=$(thread_ms "$collector" tc-loop)
   of_commit=$(thread_ms "$collector" tc-commit)
-  of_segment=$(thread_ms "$collector" tc-segment)
+  of_segment=$(thread_ms "$collector" tc-sealer)
   started=$(date +%s%N)
   send_all
   used=$(($(cpu_ms "$collector") - before))
   of_loops=$(($(thread_ms "$collector" tc-loop) - of_loops))
   of_commit=$(($(thread_ms "$collector" tc-commit) - of_commit))
-  of_segment=$(($(thread_ms "$collector" tc-segment) - of_segment))
+  of_segment=$(($(thread_ms "$collector" tc-sealer) - of_segment))
   acked=$((acked - started))
   judged=$((judged - started))
 }

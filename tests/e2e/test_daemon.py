@@ -69,7 +69,7 @@ class Daemon(Case):
                 continue
             seen.add(fields["Name"])
             self.assertTrue(int(fields["SigBlk"], 16) >> (signal.SIGTERM - 1) & 1, fields["Name"])
-        self.assertLessEqual({"tc-commit", "tc-segment", "tc-feed", "tc-leases", "tc-loop-0"}, seen)
+        self.assertLessEqual({"tc-commit", "tc-sealer", "tc-feed", "tc-leases", "tc-loop-0"}, seen)
 
     def test_the_default_configuration_loads_back(self):
         config = self.folder / "config.yaml"

@@ -57,9 +57,9 @@ class Service(Case):
         self.assertEqual(collector.stop(), 0)
 
     def test_the_watchdog_is_fed_while_every_thread_turns(self):
-        # Loops turn each 100 ms, the segment thread each second; the watchdog asks each one and a half.
+        # Loops turn each 100 ms, the sealer each second; the watchdog asks each one and a half.
         collector = Collector(self, "loops=2", env=self.manager.environment(WATCHDOG_USEC="3000000"))
-        for thread in ("tc-loop-0", "tc-loop-1", "tc-commit", "tc-segment", "tc-feed", "tc-leases", "tc-listener"):
+        for thread in ("tc-loop-0", "tc-loop-1", "tc-commit", "tc-sealer", "tc-feed", "tc-leases", "tc-listener"):
             with self.subTest(thread):
                 fed = self.manager.count("WATCHDOG")
                 wait_until("the watchdog is fed", lambda: self.manager.count("WATCHDOG") > fed)

@@ -75,6 +75,22 @@ Test(dial, nothing_is_paced_within_one_machine) {
   close(fd);
 }
 
+/* A collector that holds us back for a minute closes its window, and sends heartbeats: with TCP_USER_TIMEOUT the kernel
+ * ended such a connection after 15 s (fault row 13 over 40 s). */
+Test(dial, only_silence_ends_a_connection) {
+  struct ta_addresses found;
+  struct tb_diag diag;
+  int timeout_ms = -1, fd;
+  socklen_t len = sizeof timeout_ms;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(ta_dial_find("127.0.0.1:1", &diag, &found), TB_OK);
+  cr_assert_eq(ta_dial_next(&found, &diag, &fd), TB_OK);
+  cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, &len), 0);
+  cr_assert_eq(timeout_ms, 0);
+  close(fd);
+}
+
 /* A resolver whose name server does not answer before the test lets it. */
 
 static atomic_int asked;

@@ -57,7 +57,7 @@ static bool is_sealer(void) {
   char name[16];
 
   return pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
-         strcmp(name, "tc-segment") == 0;
+         strcmp(name, "tc-sealer") == 0;
 }
 
 tb_rc __wrap_tb_grow(void *array, size_t *room, size_t wanted, size_t item_bytes) {
