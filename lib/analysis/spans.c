@@ -62,6 +62,12 @@ HOT void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state
   if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
 }
 
+/* Its waker, not the thread that found it, is what a reader of the span looks for. */
+HOT void put_runnable(struct to_spans *s, const struct to_life *g, const struct to_event *ev) {
+  if (!to__wants(s, TO_WANT_GO(RUNNABLE))) return;
+  put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;
+}
+
 /* by: of the event's context. */
 HOT void put_piece(struct to_spans *s, const struct to_life *g, const struct to_event *ev,
                    uint64_t by_life, uint64_t by_stack) {
@@ -172,8 +178,7 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
   *g = (struct to_life){ .since = at,
                          .id = id,
                          .life = ++s->last_life,
-                         .thread = TO_NONE,
-                         .proc = TO_NONE,
+                         .made_by = TO_NONE,
                          .state = (uint8_t)state,
                          .known = known };
   s->births[slot] = (struct to_birth){
@@ -218,6 +223,12 @@ COLD tb_rc put_on_far_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   return TB_OK;
 }
 
+HOT void made_by(struct to_life *g, int64_t id, uint64_t life, uint64_t stack) {
+  g->made_by = id;
+  g->made_by_life = life;
+  g->made_by_stack = stack;
+}
+
 /* From now on the goroutine is found by the P. */
 TB_MUST HOT tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   uint64_t place = (uint64_t)proc + 1;
@@ -254,7 +265,8 @@ COLD tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_stat
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, state, true, &g));
-  g->cause = TO_CAUSE_CREATED;
+  if (state == TO_GO_RUNNABLE) g->cause = TO_CAUSE_CREATED;
+  made_by(g, ev->g, creator_life, ev->args[2]);
   g->stack = ev->args[1];
   struct to_birth *birth = &s->births[ev->slot];
   birth->creator = creator_life;
@@ -271,6 +283,7 @@ COLD tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, TO_GO_SYSCALL, true, &g));
   s->births[ev->slot].creator_thread = ev->m;
   g->thread = ev->m;
+  g->proc = TO_NONE;
   g->piece_since = ev->time;
   g->without_p = true;
   TB_TRY(find_by_thread(s, g));
@@ -306,7 +319,7 @@ HOT tb_rc start(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = subject(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
-  put_state(s, g, TO_GO_RUNNABLE, ev, 0, 0, 0);
+  put_runnable(s, g, ev);
   enter(g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->thread = ev->m;
   g->proc = ev->p;
@@ -343,8 +356,9 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   enter(g, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->reason = reason_of(s, gen, ev->args[0]);
-  if (state == TO_GO_RUNNABLE)
-    g->cause = g->reason == TO_REASON_PREEMPTED ? TO_CAUSE_PREEMPTED : TO_CAUSE_YIELDED;
+  if (state != TO_GO_RUNNABLE) return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+  made_by(g, g->id, g->life, stack);
+  g->cause = g->reason == TO_REASON_PREEMPTED ? TO_CAUSE_PREEMPTED : TO_CAUSE_YIELDED;
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
@@ -364,6 +378,7 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack)
   const struct to_life *by = to__spans_context(s, ev);
   put_state(s, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack);
   enter(g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
+  made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;
 }
 
@@ -404,6 +419,7 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
   forget_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
   enter(g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
+  made_by(g, g->id, g->life, 0);
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
@@ -472,6 +488,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_
   g->thread = state == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
   g->piece_since = s->began;
   if (state == TO_GO_SYSCALL) {
+    g->proc = TO_NONE;
     TB_TRY(find_by_thread(s, g));
   } else {
     g->proc = ev->p;

@@ -96,7 +96,8 @@ struct to_span {
   int64_t id;           /* the subject's: goroutine, P, thread; 0 where it is the process */
   uint64_t life;        /* the goroutine's; 0: none is known */
   int64_t proc, thread; /* of a goroutine that runs or is in a call; TO_NONE */
-  /* The event that ended it: its goroutine, thread and stack. Of a wait it is the waker. */
+  /* The event that ended it: its goroutine, thread and stack. Of a wait it is the waker. Of RUNNABLE goroutine and
+   * stack are those of what made it runnable: its waker, its creator, itself; the thread is the one that runs it. */
   uint64_t by_life;
   int64_t by, by_thread;
   /* The goroutine's own stack: the last one known when the span began; the one at its end, where the event says
@@ -152,6 +153,7 @@ to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
  * stacks_max + 2. gen: as the sink got it; NULL for open spans after their generation. */
 TB_MUST tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
                              uint32_t *out);
+uint32_t to_spans_stacks(const struct to_spans *s); /* numbers in use are below it */
 /* NULL for TO_STACK_OTHER. Valid as long as the object. */
 const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t number);
 

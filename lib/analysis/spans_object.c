@@ -51,6 +51,8 @@ static tb_rc keep_stacks(struct to_spans *s, const struct to_generation *gen) {
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
     if (s->lives[slot].life == 0) continue;
     TB_TRY(to__spans_keep(s, gen, &s->lives[slot].stack));
+    if (s->lives[slot].state == TO_GO_RUNNABLE)
+      TB_TRY(to__spans_keep(s, gen, &s->lives[slot].made_by_stack));
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].entry));
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].stack));
   }
@@ -76,6 +78,10 @@ tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64
     return TB_OK;
   }
   return stack == 0 || gen == NULL ? TB_OK : to_stack_table_index(&s->stacks, gen, stack, out);
+}
+
+uint32_t to_spans_stacks(const struct to_spans *s) {
+  return (uint32_t)s->stacks.count;
 }
 
 const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t number) {

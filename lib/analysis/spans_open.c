@@ -58,7 +58,12 @@ static tb_rc open_state(const struct asked *a, const struct to_life *g) {
   span.stack = g->stack;
   span.state = g->state;
   span.reason = g->reason;
-  if (g->state == TO_GO_RUNNABLE) span.cause = g->cause;
+  if (g->state == TO_GO_RUNNABLE) {
+    span.cause = g->cause;
+    span.by = g->made_by;
+    span.by_life = g->made_by_life;
+    span.by_stack = g->made_by_stack;
+  }
   if (g->state == TO_GO_RUNNING || g->state == TO_GO_SYSCALL) {
     span.proc = g->proc;
     span.thread = g->thread;

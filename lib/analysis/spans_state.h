@@ -17,18 +17,25 @@
 struct to_life {
   to_ns since; /* in its state */
   int64_t id;
-  uint64_t life;     /* 0: the slot is free; id is TO_FREE_SLOT then */
-  int64_t thread;    /* where it runs, or sits in a call */
-  int64_t proc;      /* likewise; of a call: the P that it began with */
-  to_ns piece_since; /* of a call */
-  uint64_t stack;    /* its own, the last one known: of this generation, or kept */
-  uint8_t state;     /* enum to_go_state */
-  uint8_t reason;    /* enum to_reason */
-  uint8_t cause;     /* enum to_cause */
-  bool known;        /* the begin of its state */
-  bool without_p;    /* in a call that has lost its P */
-  bool by_thread;    /* it stands in calls_by_thread */
-  uint8_t more;      /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
+  uint64_t life; /* 0: the slot is free; id is TO_FREE_SLOT then */
+  union {
+    struct {                /* it runs, or sits in a call */
+      int64_t thread, proc; /* of a call: the P that it began with */
+      to_ns piece_since;    /* of a call */
+    };
+    struct { /* it is runnable: what made it so */
+      int64_t made_by;
+      uint64_t made_by_life, made_by_stack;
+    };
+  };
+  uint64_t stack; /* its own, the last one known: of this generation, or kept */
+  uint8_t state;  /* enum to_go_state */
+  uint8_t reason; /* enum to_reason */
+  uint8_t cause;  /* enum to_cause */
+  bool known;     /* the begin of its state */
+  bool without_p; /* in a call that has lost its P */
+  bool by_thread; /* it stands in calls_by_thread */
+  uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/query/rows.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
+
+void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format) {
+  *rows = (struct tk_rows){ .format = format };
+}
+
+void tk_rows_fini(struct tk_rows *rows) {
+  for (size_t i = 0; i < rows->cells; i++) free(rows->cell[i]);
+  free(rows->cell);
+  free(rows->width);
+}
+
+/* ---- JSON */
+
+static json_t *json_value(sqlite3_stmt *s, int i) {
+  switch (sqlite3_column_type(s, i)) {
+  case SQLITE_NULL: return json_null();
+  case SQLITE_INTEGER: return json_integer(sqlite3_column_int64(s, i));
+  case SQLITE_FLOAT: return json_real(sqlite3_column_double(s, i));
+  default: {
+    const char *text = (const char *)sqlite3_column_text(s, i);
+    json_t *value = json_stringn(text, (size_t)sqlite3_column_bytes(s, i));
+    return value != NULL ? value : json_string("\xef\xbf\xbd"); /* not UTF-8 */
+  }
+  }
+}
+
+static bool put_json(sqlite3_stmt *s) {
+  json_t *row = json_object();
+  bool whole = row != NULL;
+
+  for (int i = 0; i < sqlite3_column_count(s); i++)
+    whole = whole && json_object_set_new(row, sqlite3_column_name(s, i), json_value(s, i)) == 0;
+  if (whole) whole = json_dumpf(row, stdout, JSON_COMPACT) == 0;
+  if (whole) putchar('\n');
+  json_decref(row);
+  return whole || ferror(stdout) != 0;
+}
+
+/* ---- CSV */
+
+static void put_csv_cell(const char *text) {
+  if (text == NULL) return;
+  if (strpbrk(text, "\",\r\n") == NULL) {
+    fputs(text, stdout);
+    return;
+  }
+  putchar('"');
+  for (; *text != 0; text++) {
+    if (*text == '"') putchar('"');
+    putchar(*text);
+  }
+  putchar('"');
+}
+
+static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
+  if (rows->head_is_out) return;
+  rows->head_is_out = true;
+  for (int i = 0; i < sqlite3_column_count(s); i++) {
+    if (i > 0) putchar(',');
+    put_csv_cell(sqlite3_column_name(s, i));
+  }
+  fputs("\r\n", stdout);
+}
+
+static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
+  put_csv_head(rows, s);
+  for (int i = 0; i < sqlite3_column_count(s); i++) {
+    if (i > 0) putchar(',');
+    put_csv_cell((const char *)sqlite3_column_text(s, i));
+  }
+  fputs("\r\n", stdout);
+}
+
+/* ---- text */
+
+/* Control characters would move the cursor. */
+static char *printable(const char *text) {
+  char *copy = strdup(text == NULL ? "" : text);
+
+  for (char *c = copy; c != NULL && *c != 0; c++)
+    if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+  return copy;
+}
+
+static bool is_number(const char *text) {
+  return text[0] != 0 && text[strspn(text, "0123456789.-+e")] == 0;
+}
+
+static void put_cell(const char *text, int width, bool last) {
+  if (is_number(text))
+    printf("%*s", width, text);
+  else
+    printf("%-*s", last ? 0 : width, text);
+  fputs(last ? "\n" : "  ", stdout);
+}
+
+static void find_widths(struct tk_rows *rows, sqlite3_stmt *s) {
+  for (int i = 0; i < rows->columns; i++) rows->width[i] = (int)strlen(sqlite3_column_name(s, i));
+  for (size_t i = 0; i < rows->cells; i++) {
+    int *width = &rows->width[i % (size_t)rows->columns], n = (int)strlen(rows->cell[i]);
+    if (n > *width) *width = n < CELL_MAX ? n : CELL_MAX;
+  }
+}
+
+/* The head, and the rows that wait. */
+static bool put_first(struct tk_rows *rows, sqlite3_stmt *s) {
+  int n = rows->columns = sqlite3_column_count(s);
+
+  if (rows->width != NULL || n == 0) return true;
+  rows->width = calloc((size_t)n, sizeof *rows->width);
+  if (rows->width == NULL) return false;
+  find_widths(rows, s);
+  for (int i = 0; i < n; i++) {
+    bool of_numbers = rows->cells > 0 && is_number(rows->cell[i]);
+    printf("%*s%s", of_numbers || i + 1 == n ? (of_numbers ? rows->width[i] : 0) : -rows->width[i],
+           sqlite3_column_name(s, i), i + 1 == n ? "\n" : "  ");
+  }
+  for (size_t i = 0; i < rows->cells; i++) {
+    size_t column = i % (size_t)n;
+    put_cell(rows->cell[i], rows->width[column], (int)column + 1 == n);
+    free(rows->cell[i]);
+  }
+  rows->cells = 0;
+  return true;
+}
+
+static bool keep_cell(struct tk_rows *rows, const char *text) {
+  if (rows->cells == rows->room) {
+    size_t room = rows->room == 0 ? 256 : 2 * rows->room;
+    void *cells = realloc(rows->cell, room * sizeof *rows->cell);
+    if (cells == NULL) return false;
+    rows->cell = cells;
+    rows->room = room;
+  }
+  rows->cell[rows->cells] = printable(text);
+  return rows->cell[rows->cells++] != NULL;
+}
+
+static bool put_text(struct tk_rows *rows, sqlite3_stmt *s) {
+  int n = rows->columns = sqlite3_column_count(s);
+
+  if (rows->width == NULL) {
+    for (int i = 0; i < n; i++)
+      if (!keep_cell(rows, (const char *)sqlite3_column_text(s, i))) return false;
+    return rows->cells < (size_t)FIRST_ROWS * (size_t)n || put_first(rows, s);
+  }
+  for (int i = 0; i < n; i++) {
+    char *text = printable((const char *)sqlite3_column_text(s, i));
+    if (text == NULL) return false;
+    put_cell(text, rows->width[i], i + 1 == n);
+    free(text);
+  }
+  return true;
+}
+
+bool tk_rows_put(struct tk_rows *rows, sqlite3_stmt *s) {
+  switch (rows->format) {
+  case TK_ROWS_JSON: return put_json(s);
+  case TK_ROWS_CSV: put_csv(rows, s); return true;
+  default: return put_text(rows, s);
+  }
+}
+
+bool tk_rows_end(struct tk_rows *rows, sqlite3_stmt *s) {
+  if (rows->format == TK_ROWS_CSV) put_csv_head(rows, s);
+  return rows->format != TK_ROWS_TEXT || put_first(rows, s);
+}

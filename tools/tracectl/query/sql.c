@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/query/sql.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tracectl/query/tables.h"
+#include "tools/tracectl/term/tracectl.h"
+
+struct query {
+  sqlite3 *db;
+  const char *sql;
+  char refused[100]; /* why the statement may not run, empty: it may */
+};
+
+static bool is_one_of(const char *name, const char *const *names) {
+  for (; *names != NULL; names++)
+    if (sqlite3_stricmp(name, *names) == 0) return true;
+  return false;
+}
+
+static bool may(int action, const char *first, const char *second) {
+  static const char *const pragmas[] = { "table_info", "table_xinfo", "table_list", "function_list",
+                                         NULL };
+  static const char *const functions[] = { "load_extension", "fts3_tokenizer", NULL };
+
+  switch (action) {
+  case SQLITE_SELECT:
+  case SQLITE_READ:
+  case SQLITE_RECURSIVE: return true;
+  case SQLITE_FUNCTION: return !is_one_of(second, functions);
+  case SQLITE_PRAGMA: return is_one_of(first, pragmas);
+  default: return false;
+  }
+}
+
+static const char *action_name(int action) {
+  switch (action) {
+  case SQLITE_ATTACH: return "ATTACH";
+  case SQLITE_DETACH: return "DETACH";
+  case SQLITE_PRAGMA: return "this PRAGMA";
+  case SQLITE_FUNCTION: return "this function";
+  case SQLITE_INSERT: return "INSERT";
+  case SQLITE_UPDATE: return "UPDATE";
+  case SQLITE_DELETE: return "DELETE";
+  case SQLITE_TRANSACTION:
+  case SQLITE_SAVEPOINT: return "a transaction";
+  default: return "what changes something";
+  }
+}
+
+/* SQLite asks about each part of a statement before it runs. */
+static int authorize(void *self, int action, const char *first, const char *second,
+                     const char *database, const char *inner) {
+  struct query *q = self;
+
+  (void)database;
+  (void)inner;
+  if (may(action, first, second)) return SQLITE_OK;
+  if (q->refused[0] == 0)
+    snprintf(q->refused, sizeof q->refused, "%s is refused: a query only reads",
+             action_name(action));
+  return SQLITE_DENY;
+}
+
+/* The line of the statement with the place, and a mark under it. */
+static void point_at(const char *sql, int offset) {
+  const char *begin = sql + offset, *end = sql + offset + strcspn(sql + offset, "\n");
+
+  while (begin > sql && begin[-1] != '\n') begin--;
+  fprintf(stderr, "  %.*s\n  %*s^\n", (int)(end - begin), begin, (int)(sql + offset - begin), "");
+}
+
+static int fail(const struct query *q) {
+  int offset = sqlite3_error_offset(q->db);
+
+  if (q->refused[0] != 0) return tk_usage("query", "%s", q->refused);
+  if (sqlite3_errmsg(q->db)[0] != 0)
+    tk_fail("query", "%s", sqlite3_errmsg(q->db)); /* else it was said */
+  if (offset >= 0 && (size_t)offset <= strlen(q->sql)) point_at(q->sql, offset);
+  return offset >= 0 ? TK_USAGE : TK_FAILED;
+}
+
+static bool is_blank(const char *sql) {
+  return sql[strspn(sql, " \t\r\n;")] == 0;
+}
+
+static int prepare(struct query *q, sqlite3_stmt **out) {
+  const char *rest;
+
+  if (sqlite3_prepare_v2(q->db, q->sql, -1, out, &rest) != SQLITE_OK) return fail(q);
+  if (*out == NULL) return tk_usage("query", "a SELECT is wanted");
+  if (!is_blank(rest))
+    return tk_usage("query", "one statement at a time: what follows is \"%.40s\"", rest);
+  return TK_DONE;
+}
+
+static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format format) {
+  struct tk_rows rows;
+  bool whole = true;
+  int rc;
+
+  tk_rows_init(&rows, format);
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW && whole && ferror(stdout) == 0)
+    whole = tk_rows_put(&rows, statement);
+  whole = tk_rows_end(&rows, statement) && whole;
+  tk_rows_fini(&rows);
+  if (!whole) return tk_fail("query", "out of memory");
+  if (rc == SQLITE_DONE || rc == SQLITE_ROW)
+    return TK_DONE; /* ROW: nobody reads on; main() knows why */
+  fflush(stdout);
+  return fail(q);
+}
+
+/* Nothing but SELECT from here on: before, SQLite itself reads its own tables. */
+static int close_off(struct query *q) {
+  sqlite3_db_config(q->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+  sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  return sqlite3_set_authorizer(q->db, authorize, q);
+}
+
+int tk_sql_run(const char *path, const char *sql, enum tk_rows_format format) {
+  struct query q = { .sql = sql };
+  sqlite3_stmt *statement = NULL;
+  struct tk_source source;
+
+  tk_source_init(&source, path);
+  int rc = sqlite3_open(":memory:", &q.db);
+  if (rc == SQLITE_OK) rc = tk_tables_add(q.db, &source);
+  if (rc == SQLITE_OK) rc = close_off(&q);
+  int code = rc == SQLITE_OK ? prepare(&q, &statement) : tk_fail("query", "%s", sqlite3_errstr(rc));
+  if (code == TK_DONE) code = run(&q, statement, format);
+  sqlite3_finalize(statement);
+  sqlite3_close(q.db);
+  tk_source_fini(&source);
+  return code;
+}
