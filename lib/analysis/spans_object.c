@@ -94,8 +94,10 @@ static tb_rc put_cut(void *self, const struct to_span *span) {
   struct to_spans *s = self;
 
   if (s->n == TO_SPANS_SLICE) TB_TRY(to__spans_flush(s, NULL));
-  s->out[s->n] = *span;
-  s->out[s->n++].open = false;
+  struct to_span *cut = &s->out[s->n++];
+  *cut = *span;
+  cut->open = false;
+  if (span->more != NULL) *to__spans_more(s, cut) = *span->more; /* lent for this call alone */
   return TB_OK;
 }
 
