@@ -137,16 +137,6 @@ COLD tb_rc proc_status(struct to_spans *s, const struct to_event *ev) {
 
 /* --- goroutines -------------------------------------------------------------------------------- */
 
-struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev) {
-  const uint64_t *slot;
-
-  if (ev->g == TO_NONE || s->calls_by_thread.count == 0) return NULL;
-  slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
-  if (slot == NULL) return NULL;
-  struct to_life *g = &s->lives[*slot];
-  return g->id == ev->g ? g : NULL;
-}
-
 COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   size_t room = s->slots;
   void *lives = s->lives, *births = s->births;
@@ -257,6 +247,27 @@ static void forget_thread(struct to_spans *s, struct to_life *g) {
   slot = tb_map_find(&s->calls_by_thread, (uint64_t)g->thread);
   if (slot != NULL && *slot == slot_of(s, g))
     tb_map_remove(&s->calls_by_thread, (uint64_t)g->thread);
+}
+
+/* One that runs without a P that we know has one now. */
+static void found_with_proc(struct to_spans *s, struct to_life *g, const struct to_event *ev) {
+  uint64_t place = (uint64_t)ev->p + 1;
+
+  if (g->state != TO_GO_RUNNING || place == 0 || place > TO_SPANS_PROCS_NEAR) return;
+  forget_thread(s, g);
+  g->proc = ev->p;
+  s->runs_on[place] = slot_of(s, g);
+}
+
+struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev) {
+  const uint64_t *slot;
+
+  if (ev->g == TO_NONE || s->calls_by_thread.count == 0) return NULL;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
+  if (slot == NULL || s->lives[*slot].id != ev->g) return NULL;
+  struct to_life *g = &s->lives[*slot];
+  found_with_proc(s, g, ev);
+  return g;
 }
 
 COLD tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_state state) {
@@ -443,7 +454,8 @@ static struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread)
   if (thread == TO_NONE) return NULL;
   if (g->life != 0 && g->state == TO_GO_SYSCALL && g->thread == thread) return g;
   slot = tb_map_find(&s->calls_by_thread, (uint64_t)thread);
-  return slot == NULL ? NULL : &s->lives[*slot];
+  g = slot == NULL ? NULL : &s->lives[*slot];
+  return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
 }
 
 COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc, int64_t thread) {
@@ -466,8 +478,11 @@ COLD tb_rc steal(struct to_spans *s, const struct to_event *ev) {
 }
 
 COLD tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = ev->g == TO_NONE ? NULL : to__spans_context(s, ev);
+
   TB_TRY(proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
-  return ev->g == TO_NONE ? TB_OK : lose_proc(s, ev, ev->p, ev->m);
+  if (g == NULL) return TB_OK;
+  return g->state == TO_GO_RUNNING ? find_by_thread(s, g) : lose_proc(s, ev, ev->p, ev->m);
 }
 
 /* --- statuses ---------------------------------------------------------------------------------- */
@@ -492,7 +507,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_
     TB_TRY(find_by_thread(s, g));
   } else {
     g->proc = ev->p;
-    TB_TRY(put_on_proc(s, ev->p, ev->slot));
+    TB_TRY(ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot));
   }
   return to__spans_thread(s, ev, g->thread, thread_state_of((uint8_t)state));
 }
@@ -560,6 +575,7 @@ tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
     if (TB_LIKELY(rc == TB_OK)) rc = take_event(s, gen, ev);
   }
   s->now = events[n - 1].time;
+  s->events += n;
   tb_rc flushed = to__spans_flush(s, gen);
   return rc != TB_OK ? rc : flushed;
 }

@@ -6,7 +6,7 @@
 
 #include "analysis/spans_state.h"
 
-enum { SLOTS_MIN = 64 };
+enum { SLOTS_MIN = 64, WALKED_PER_EVENT = 8, WALKED_FREE = 1 << 22 };
 
 const char *to_span_kind_name(enum to_span_kind kind) {
   static const char *const names[TO_SPAN_KINDS] = { "goroutine", "syscall", "life",  "proc",
@@ -46,8 +46,16 @@ tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64
   return TB_OK;
 }
 
+/* A runtime states every goroutine in each generation, so walks over them cost less than events. A made-up trace of many
+ * goroutines and many tiny generations is cut like one with a hole. */
+static bool walks_too_much(struct to_spans *s) {
+  s->walked += s->slots_end + s->ranges.slots + s->tasks.slots + s->regions.slots;
+  return s->walked > WALKED_FREE + WALKED_PER_EVENT * s->events;
+}
+
 /* gen NULL: it is gone, and its stacks are no longer known. */
 static tb_rc keep_stacks(struct to_spans *s, const struct to_generation *gen) {
+  if (walks_too_much(s)) return to_spans_epoch(s);
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
     if (s->lives[slot].life == 0) continue;
     TB_TRY(to__spans_keep(s, gen, &s->lives[slot].stack));
@@ -114,6 +122,7 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->procs);
   tb_map_clear(&s->calls_by_thread);
   s->heard = false;
+  s->events = s->walked = 0;
 }
 
 tb_rc to_spans_epoch(struct to_spans *s) {

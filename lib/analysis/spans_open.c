@@ -117,19 +117,24 @@ static tb_rc open_threads(const struct asked *a) {
   return TB_OK;
 }
 
+static tb_rc open_range(const struct asked *a, uint64_t key, const struct to_open_range *open) {
+  struct to_span span = open_span(a->s, TO_SPAN_RANGE, open->since, open->known);
+
+  span.id = (int64_t)key >> TO_RANGE_KIND_BITS;
+  span.life = open->life;
+  span.state = key & ((1 << TO_RANGE_KIND_BITS) - 1);
+  span.stack = open->stack;
+  return hand_out_more(a, TO_WANT(RANGE), &span,
+                       (struct to_span_more){ .name = to__name_text(open->name) });
+}
+
 static tb_rc open_ranges(const struct asked *a) {
   uint64_t key, value;
 
-  for (size_t i = 0; tb_map_next(&a->s->ranges, &i, &key, &value);) {
-    const struct to_open_range *open = (const struct to_open_range *)(uintptr_t)value;
-    struct to_span span = open_span(a->s, TO_SPAN_RANGE, open->since, open->known);
-    span.id = (int64_t)key >> TO_RANGE_KIND_BITS;
-    span.life = open->life;
-    span.state = key & ((1 << TO_RANGE_KIND_BITS) - 1);
-    span.stack = open->stack;
-    TB_TRY(hand_out_more(a, TO_WANT(RANGE), &span,
-                         (struct to_span_more){ .name = to__name_text(open->name) }));
-  }
+  for (size_t i = 0; tb_map_next(&a->s->ranges, &i, &key, &value);)
+    for (const struct to_open_range *open = (const struct to_open_range *)(uintptr_t)value;
+         open != NULL; open = open->below)
+      TB_TRY(open_range(a, key, open));
   return TB_OK;
 }
 

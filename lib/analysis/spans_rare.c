@@ -15,10 +15,18 @@ static tb_rc hold(struct to_spans *s, const struct to_generation *gen, uint64_t 
   return to__name_hold(&s->names, text, out);
 }
 
-/* The span lends it: it stays until the slice has gone out. */
+/* A span lends it: it stays until the slice has gone out. */
 static struct to_string lend(struct to_spans *s, struct to_name *name) {
   if (name != NULL) s->done[s->n_done++] = name;
   return to__name_text(name);
+}
+
+/* The same where a span that is out already may lend it. */
+static tb_rc let_go_later(struct to_spans *s, const struct to_generation *gen,
+                          struct to_name *name) {
+  if (s->n_done >= TO_SPANS_SLICE) TB_TRY(to__spans_flush(s, gen));
+  lend(s, name);
+  return TB_OK;
 }
 
 static void let_go(struct to_spans *s, struct to_name *name) {
@@ -50,37 +58,76 @@ static uint64_t range_key(unsigned kind, int64_t id) {
   return (uint64_t)id << TO_RANGE_KIND_BITS | kind;
 }
 
+/* Of a range of one goroutine. NULL: it is another's, or not known. */
+static struct to_life *goroutine_of(struct to_spans *s, const struct to_event *ev,
+                                    const struct to_event_range *range) {
+  bool its_own = to_range_info(range->kind)->scope == TO_RESOURCE_GOROUTINE && range->id == ev->g;
+
+  return its_own ? to__spans_context(s, ev) : NULL;
+}
+
 static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
                          const struct to_event *ev, const struct to_event_range *range) {
-  bool active = range->phase == TO_KIND_RANGE_ACTIVE, fresh;
+  bool active = range->phase == TO_KIND_RANGE_ACTIVE;
   struct to_open_range *open;
+  uint64_t *top;
 
-  TB_TRY(tb_map_claim(&s->ranges, range_key(range->kind, range->id), sizeof *open, &open, &fresh));
-  if (active && !fresh) return TB_OK;
-  let_go(s, open->name);
-  *open = (struct to_open_range){ .since = active ? s->began : ev->time, .known = !active };
-  if (to_range_info(range->kind)->scope == TO_RESOURCE_GOROUTINE && range->id == ev->g)
-    open->life = context_life(s, ev);
-  open->stack = stack_of(ev);
+  TB_TRY(tb_map_put(&s->ranges, range_key(range->kind, range->id), &top, NULL));
+  if (active && *top != 0) return TB_OK;
+  tb_rc rc = tb_mem_take(s->mem, sizeof *open, &open);
+  if (rc != TB_OK) {
+    if (*top == 0) tb_map_remove(&s->ranges, range_key(range->kind, range->id));
+    return rc;
+  }
+  *open = (struct to_open_range){ .below = (struct to_open_range *)(uintptr_t)*top,
+                                  .text = range->text,
+                                  .stack = stack_of(ev),
+                                  .since = active ? s->began : ev->time,
+                                  .known = !active };
+  *top = (uintptr_t)open;
+  struct to_life *g = goroutine_of(s, ev, range);
+  if (g != NULL) {
+    open->life = g->life;
+    g->more |= TO_MORE_RANGES;
+  }
   return hold(s, gen, range->text, &open->name);
+}
+
+/* Out of the list. NULL: none with this text is open. (The world may be stopped for two reasons by one goroutine.) */
+static struct to_open_range *take_open(struct to_spans *s, uint64_t key, uint64_t text) {
+  uint64_t *top = tb_map_find(&s->ranges, key);
+
+  if (top == NULL) return NULL;
+  struct to_open_range *first = (struct to_open_range *)(uintptr_t)*top, **at = &first;
+  while (*at != NULL && (*at)->text != text) at = &(*at)->below;
+  struct to_open_range *open = *at;
+  if (open == NULL) return NULL;
+  *at = open->below;
+  *top = (uintptr_t)first;
+  if (first == NULL) tb_map_remove(&s->ranges, key);
+  return open;
+}
+
+static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, unsigned kind,
+                                 int64_t id, struct to_open_range *open) {
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_RANGE);
+
+  span->from = open->since;
+  span->id = id;
+  span->life = open->life;
+  span->state = (uint8_t)kind;
+  span->stack = open->stack;
+  span->from_known = open->known;
+  if (open->name != NULL) to__spans_more(s, span)->name = lend(s, open->name);
+  tb_mem_give(s->mem, open, sizeof *open);
+  return span;
 }
 
 static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
-  uint64_t key = range_key(range->kind, range->id);
-  struct to_open_range *open = tb_map_at(&s->ranges, key);
+  struct to_open_range *open = take_open(s, range_key(range->kind, range->id), range->text);
 
-  if (open == NULL) return;
-  struct to_span *span = to__spans_put(s, ev, TO_SPAN_RANGE);
-  span->from = open->since;
-  span->id = range->id;
-  span->life = open->life;
-  span->state = range->kind;
-  span->stack = open->stack;
-  span->from_known = open->known;
-  if (open->name != NULL) to__spans_more(s, span)->name = lend(s, open->name);
-  tb_map_remove(&s->ranges, key);
-  tb_mem_give(s->mem, open, sizeof *open);
+  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
 }
 
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
@@ -228,10 +275,10 @@ static tb_rc set_label(struct to_spans *s, const struct to_generation *gen,
     let_go(s, name);
     return rc;
   }
-  let_go(s, label->name);
+  struct to_name *old = label->name;
   *label = (struct to_label){ .name = name, .on = true };
   g->more |= TO_MORE_LABEL;
-  return TB_OK;
+  return let_go_later(s, gen, old);
 }
 
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g) {
@@ -248,6 +295,22 @@ void to__spans_label_off(struct to_spans *s, const struct to_life *g) {
   if (label != NULL) label->on = false;
 }
 
+/* The trace does not end them. */
+static tb_rc end_ranges(struct to_spans *s, const struct to_generation *gen,
+                        const struct to_event *ev, const struct to_life *g) {
+  static const enum to_range_kind kinds[] = { TO_RANGE_STW, TO_RANGE_GC_MARK_ASSIST };
+
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    uint64_t key = range_key(kinds[i], g->id), *top;
+    while ((top = tb_map_find(&s->ranges, key)) != NULL) {
+      struct to_open_range *open = (struct to_open_range *)(uintptr_t)*top;
+      if (s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX) TB_TRY(to__spans_flush(s, gen));
+      put_range(s, ev, kinds[i], g->id, take_open(s, key, open->text))->until_known = false;
+    }
+  }
+  return TB_OK;
+}
+
 tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                          const struct to_event *ev, struct to_life *g,
                          struct to_string *out_label) {
@@ -262,13 +325,15 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
     tb_mem_give(s->mem, open, sizeof *open);
     TB_TRY(rc);
   }
+  if ((g->more & TO_MORE_RANGES) != 0) TB_TRY(end_ranges(s, gen, ev, g));
+  g->more = 0;
   label = tb_map_at(&s->labels, slot_of(s, g));
   if (label == NULL) return TB_OK;
-  *out_label = lend(s, label->name);
+  struct to_name *name = label->name;
   tb_map_remove(&s->labels, slot_of(s, g));
   tb_mem_give(s->mem, label, sizeof *label);
-  g->more = 0;
-  return TB_OK;
+  *out_label = to__name_text(name);
+  return let_go_later(s, gen, name);
 }
 
 /* --- moments ----------------------------------------------------------------------------------- */
@@ -348,12 +413,14 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
 
 tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
                               enum to_thread_state state) {
+  bool fresh, stated = ev->type == TW_EV_GO_STATUS || ev->type == TW_EV_GO_STATUS_STACK;
   struct to_thread_life *t;
-  bool fresh;
 
   if (id == TO_NONE) return TB_OK;
   TB_TRY(tb_map_claim(&s->threads, (uint64_t)id, sizeof *t, &t, &fresh));
-  if (fresh) *t = (struct to_thread_life){ .since = s->began, .state = TO_THREAD_IDLE };
+  if (fresh)
+    *t = (struct to_thread_life){ .since = s->began,
+                                  .state = stated ? (uint8_t)state : TO_THREAD_IDLE };
   if (t->state == state) return TB_OK;
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_THREAD);
   span->from = t->since;
@@ -370,7 +437,9 @@ tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen)
   uint64_t key, value;
 
   for (size_t i = 0; tb_map_next(&s->ranges, &i, &key, &value);)
-    TB_TRY(to__spans_keep(s, gen, &((struct to_open_range *)(uintptr_t)value)->stack));
+    for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value; open != NULL;
+         open = open->below)
+      TB_TRY(to__spans_keep(s, gen, &open->stack));
   for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);)
     TB_TRY(to__spans_keep(s, gen, &((struct to_open_task *)(uintptr_t)value)->stack));
   for (size_t i = 0; tb_map_next(&s->regions, &i, &key, &value);) {
@@ -403,9 +472,12 @@ static void drop_ranges(struct to_spans *s) {
   uint64_t key, value;
 
   for (size_t i = 0; tb_map_next(&s->ranges, &i, &key, &value);) {
-    struct to_open_range *open = (struct to_open_range *)(uintptr_t)value;
-    let_go(s, open->name);
-    tb_mem_give(s->mem, open, sizeof *open);
+    for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value, *below;
+         open != NULL; open = below) {
+      below = open->below;
+      let_go(s, open->name);
+      tb_mem_give(s->mem, open, sizeof *open);
+    }
   }
   tb_map_clear(&s->ranges);
 }

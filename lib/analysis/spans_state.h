@@ -48,7 +48,7 @@ struct to_birth {
   bool known;
 };
 
-enum { TO_MORE_LABEL = 1, TO_MORE_REGIONS = 2 };
+enum { TO_MORE_LABEL = 1, TO_MORE_REGIONS = 2, TO_MORE_RANGES = 4 };
 
 struct to_label {
   struct to_name *name;
@@ -64,7 +64,9 @@ struct to_open_region {
 };
 
 struct to_open_range {
-  struct to_name *name; /* NULL: none */
+  struct to_open_range *below; /* of the same kind and goroutine: another reason */
+  struct to_name *name;        /* NULL: none */
+  uint64_t text;               /* the same, as the begin has it */
   uint64_t life, stack;
   to_ns since;
   bool known;
@@ -109,23 +111,24 @@ struct to_spans {
   struct tb_map
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
-  struct tb_map ranges;  /* kind and id -> struct to_open_range */
+  struct tb_map ranges;  /* kind and id -> the last struct to_open_range */
   struct tb_map tasks;   /* id -> struct to_open_task */
   struct tb_map regions; /* slot -> struct to_open_region */
   struct tb_map labels;  /* slot -> struct to_label */
   struct to_names names;
 
-  tb_rc rc;         /* of what answers NULL */
-  bool heard;       /* an event in this epoch */
-  bool kept;        /* the stacks of what is open, since the last generation ended */
-  to_ns began, now; /* of this epoch */
+  tb_rc rc;                /* of what answers NULL */
+  uint64_t events, walked; /* slots at the ends of generations */
+  bool heard;              /* an event in this epoch */
+  bool kept;               /* the stacks of what is open, since the last generation ended */
+  to_ns began, now;        /* of this epoch */
 
   struct {
     uint64_t string; /* id + 1; 0: none */
     uint8_t reason;
   } reasons[TO_SPANS_REASONS]; /* of this generation */
 
-  struct to_name *done[TO_SPANS_SLICE]; /* names that spans of the slice lend */
+  struct to_name *done[2 * TO_SPANS_SLICE]; /* names that spans of the slice may lend */
   unsigned n, n_done;
   struct to_span out[TO_SPANS_SLICE];
   struct to_span_more more[TO_SPANS_SLICE]; /* of the span at the same place, if it has any */

@@ -303,6 +303,109 @@ Test(spans, a_label_is_on_the_spans_of_its_stay_on_the_thread) {
   end();
 }
 
+/* From here on each is a fault that a review of this code found. */
+
+Test(spans, a_label_that_is_set_again_stays_on_the_spans_before) {
+  begin(TO_WANT_GO(SYSCALL));
+  struct to_event events[] = {
+    { .type = TW_EV_SYNC, .time = 1, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE },
+    { ON, .g = TO_NONE, .type = TW_EV_GO_CREATE, .time = 2, .slot = 7, .args = { 7, 3, 4 } },
+    { ON, .g = TO_NONE, .type = TW_EV_GO_START, .time = 3, .slot = 7, .args = { 7, 1 } },
+    { ON, .g = 7, .type = TW_EV_GO_LABEL, .time = 4, .args = { 3 } },
+    { ON, .g = 7, .type = TW_EV_GO_SYSCALL_BEGIN, .time = 5, .args = { 1, 1 } },
+    { ON, .g = 7, .type = TW_EV_GO_SYSCALL_END, .time = 6 },
+    { ON, .g = 7, .type = TW_EV_GO_LABEL, .time = 7, .args = { 4 } },
+  };
+  cr_assert_eq(to_spans_events(spans, &gen, events, sizeof events / sizeof *events), TB_OK);
+  cr_assert_str_eq(kept[0].name, "checkout");
+  end();
+}
+
+Test(spans, labels_of_goroutines_that_end_find_room_although_no_span_is_wanted) {
+  static struct to_event events[400];
+  size_t n = 0;
+
+  begin(TO_WANT_GO(SYSCALL));
+  for (int64_t at = 1; n + 4 <= 400; at += 10) {
+    events[n++] = (struct to_event){ ON,         .g = TO_NONE, .type = TW_EV_GO_CREATE,
+                                     .time = at, .slot = 7,    .args = { 7, 3, 4 } };
+    events[n++] =
+        (struct to_event){ ON,        .g = TO_NONE,    .type = TW_EV_GO_START, .time = at + 1,
+                           .slot = 7, .args = { 7, 1 } };
+    events[n++] =
+        (struct to_event){ ON, .g = 7, .type = TW_EV_GO_LABEL, .time = at + 2, .args = { 3 } };
+    events[n++] = (struct to_event){ ON, .g = 7, .type = TW_EV_GO_DESTROY, .time = at + 3 };
+  }
+  cr_assert_eq(to_spans_events(spans, &gen, events, n), TB_OK);
+  cr_assert_eq(count, 0);
+  end();
+}
+
+Test(spans, one_goroutine_may_stop_the_world_for_two_reasons) {
+  begin(TO_WANT(RANGE));
+  SYNC(1, 1);
+  NEW(7, 10);
+  START(7, 20);
+  FEED(ON, .g = 7, .type = TW_EV_STW_BEGIN, .time = 30, .args = { 2, 1 });
+  FEED(ON, .g = 7, .type = TW_EV_STW_BEGIN, .time = 40, .args = { 3, 1 });
+  FEED(ON, .g = 7, .type = TW_EV_STW_END, .time = 50, .args = { 2 });
+  cr_assert_eq(count, 1);
+  cr_assert_eq(kept[0].span.from, 30);
+  END(7, 60); /* and the other one ends with its goroutine */
+  cr_assert_eq(count, 2);
+  cr_assert(kept[1].span.from == 40 && kept[1].span.until == 60 && !kept[1].span.until_known);
+  cr_assert_str_eq(kept[1].name, "checkout");
+  count = 0;
+  cr_assert_eq(to_spans_open(spans, keep_open, NULL), TB_OK);
+  cr_assert_eq(count, 0);
+  end();
+}
+
+Test(spans, a_thread_that_a_status_names_was_so_before) {
+  begin(TO_WANT(THREAD));
+  SYNC(1, 1);
+  FEED(.m = 200, .p = 3, .g = TO_NONE, .type = TW_EV_GO_STATUS, .time = 5, .slot = 9,
+       .args = { 9, 200, (uint64_t)TO_GO_UNDETERMINED << 32 | TW_GO_SYSCALL });
+  FEED(.m = 200, .p = 4, .g = 9, .type = TW_EV_GO_SYSCALL_END, .time = 50);
+  cr_assert_eq(count, 1);
+  cr_assert(kept[0].span.state == TO_THREAD_SYSCALL && kept[0].span.from == 1 &&
+            !kept[0].span.from_known);
+  end();
+}
+
+Test(spans, a_goroutine_that_changes_its_p_while_it_runs_is_found) {
+  begin(TO_WANT_GO(RUNNING));
+  SYNC(1, 1);
+  FEED(.m = 200, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_GO_STATUS, .time = 5, .slot = 9,
+       .args = { 9, 200, (uint64_t)TO_GO_UNDETERMINED << 32 | TW_GO_RUNNING });
+  FEED(.m = 200, .p = 3, .g = 9, .type = TW_EV_GO_LABEL, .time = 6, .args = { 3 });
+  FEED(.m = 200, .p = 3, .g = 9, .type = TW_EV_PROC_STOP, .time = 7);
+  FEED(.m = 200, .p = TO_NONE, .g = 9, .type = TW_EV_PROC_START, .time = 8, .args = { 4, 1 });
+  FEED(.m = 200, .p = 4, .g = 9, .type = TW_EV_GO_BLOCK, .time = 9, .args = { 1, 1 });
+  cr_assert_eq(count, 1);
+  cr_assert_eq(kept[0].span.until, 9);
+  end();
+}
+
+/* Work that a made-up trace of many goroutines and many empty generations could force. */
+Test(spans, generations_without_events_do_not_walk_over_all_goroutines_for_ever) {
+  begin(TO_WANT_GO(WAITING));
+  SYNC(1, 1);
+  for (int64_t g = 1; g <= 3000; g++)
+    FEED(ON, .g = TO_NONE, .type = TW_EV_GO_CREATE_BLOCKED, .time = 10 + g, .slot = (uint32_t)g,
+         .args = { (uint64_t)g, 3, 4 });
+  count = 0;
+  uint64_t cut = 0;
+  for (int64_t i = 0; i < 20000; i++) {
+    cr_assert_eq(to_spans_generation_ends(spans, &gen), TB_OK);
+    cut += count;
+    count = 0;
+    SYNC(10000 + i, (uint64_t)i + 2);
+  }
+  cr_assert_gt(cut, 0, "20,000 walks over 3,000 goroutines were made");
+  end();
+}
+
 /* Events without sense, as a broken trace or a program that writes its own may have them: no fault, and all memory
  * comes back, whatever it is that finds no room. */
 Test(spans, no_events_break_it_and_no_memory_is_lost) {
