@@ -22,15 +22,24 @@ struct to_span_pull {
   struct to_feed feed;
   struct to_spans *spans;
   struct tb_arena text;
+  struct {
+    const char *from;
+    struct to_string copy;
+  } last; /* many spans of a step may have one name */
   struct kept *kept;
   size_t next, count, room;
 };
 
 static tb_rc copy_text(struct to_span_pull *pull, struct to_string *text) {
-  const void *copy = text->data;
+  const void *copy;
 
-  if (text->len > 0) TB_TRY(tb_arena_copy(&pull->text, text->data, text->len, &copy));
-  text->data = copy;
+  if (text->len == 0) return TB_OK;
+  if (pull->last.from != text->data || pull->last.copy.len != text->len) {
+    TB_TRY(tb_arena_copy(&pull->text, text->data, text->len, &copy));
+    pull->last.from = text->data;
+    pull->last.copy = (struct to_string){ copy, text->len };
+  }
+  text->data = pull->last.copy.data;
   return TB_OK;
 }
 
@@ -38,6 +47,7 @@ static tb_rc keep(void *self, const struct to_generation *gen, const struct to_s
                   size_t n) {
   struct to_span_pull *pull = self;
 
+  pull->last.from = NULL; /* a slice's texts are its own */
   TB_TRY(tb_mem_grow(pull->mem, &pull->kept, &pull->room, pull->count + n, sizeof *pull->kept));
   for (size_t i = 0; i < n; i++) {
     struct kept *kept = &pull->kept[pull->count];

@@ -49,7 +49,9 @@ HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thr
 }
 
 COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span *span) {
-  to__spans_more(s, span)->name = to__spans_label(s, g);
+  struct to_string label = to__spans_label(s, g);
+
+  if (label.len > 0) to__spans_more(s, span)->name = label;
 }
 
 HOT void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state state,
@@ -138,21 +140,18 @@ COLD tb_rc proc_status(struct to_spans *s, const struct to_event *ev) {
 /* --- goroutines -------------------------------------------------------------------------------- */
 
 COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
-  size_t room = s->slots;
   void *lives = s->lives, *births = s->births;
+  size_t room = s->slots;
 
   while (room <= slot) room *= 2;
-  if (room == s->slots) return TB_OK;
+  if (s->births_room < room) { /* it may have grown when there was no room for lives */
+    TB_TRY(tb_mem_resize(s->mem, &births, s->births_room * sizeof *s->births,
+                         room * sizeof *s->births));
+    s->births = births;
+    s->births_room = room;
+  }
   TB_TRY(tb_mem_resize(s->mem, &lives, s->slots * sizeof *s->lives, room * sizeof *s->lives));
   s->lives = lives;
-  tb_rc rc = tb_mem_resize(s->mem, &births, s->slots * sizeof *s->births, room * sizeof *s->births);
-  if (rc != TB_OK) { /* both have the room that s->slots says */
-    if (tb_mem_resize(s->mem, &lives, room * sizeof *s->lives, s->slots * sizeof *s->lives) ==
-        TB_OK)
-      s->lives = lives;
-    return rc;
-  }
-  s->births = births;
   s->slots = room;
   return TB_OK;
 }
@@ -378,8 +377,8 @@ COLD tb_rc destroy(struct to_spans *s, const struct to_generation *gen, const st
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
   put_state(s, g, TO_GO_RUNNING, ev, g->life, 0, 0);
-  TB_TRY(end_life(s, gen, ev, g));
-  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+  TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
+  return end_life(s, gen, ev, g);
 }
 
 HOT tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack) {
@@ -441,9 +440,9 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   if (g == NULL) return TB_OK;
   put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
   put_piece(s, g, ev, g->life, 0);
+  TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
-  TB_TRY(end_life(s, gen, ev, g));
-  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+  return end_life(s, gen, ev, g);
 }
 
 /* The goroutine that sits in a call on this thread, and has or had this P. */
@@ -473,7 +472,9 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc
 /* An abandoned P's thread has moved on: its next call is not the one that lost it. */
 COLD tb_rc steal(struct to_spans *s, const struct to_event *ev) {
   TB_TRY(proc_status(s, ev));
-  if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED) return TB_OK;
+  bool by_its_own_end =
+      ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
+  if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
   return lose_proc(s, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
 }
 
@@ -487,8 +488,9 @@ COLD tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
 
 /* --- statuses ---------------------------------------------------------------------------------- */
 
-static enum to_thread_state thread_state_of(uint8_t state) {
-  return state == TO_GO_SYSCALL ? TO_THREAD_SYSCALL : TO_THREAD_RUNNING;
+static enum to_thread_state thread_state_of(const struct to_life *g) {
+  if (g->state != TO_GO_SYSCALL) return TO_THREAD_RUNNING;
+  return g->without_p ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
 }
 
 /* A goroutine that was not known is in this state for longer than we can see. In a call it may have a P or not: which
@@ -504,12 +506,13 @@ static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_
   g->piece_since = s->began;
   if (state == TO_GO_SYSCALL) {
     g->proc = TO_NONE;
+    g->without_p = ev->p == TO_NONE;
     TB_TRY(find_by_thread(s, g));
   } else {
     g->proc = ev->p;
     TB_TRY(ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot));
   }
-  return to__spans_thread(s, ev, g->thread, thread_state_of((uint8_t)state));
+  return to__spans_thread(s, ev, g->thread, thread_state_of(g));
 }
 
 COLD tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
@@ -521,7 +524,8 @@ COLD tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
   if (!is_known) return state_first(s, ev, (enum to_go_state)tr.to, stack);
   struct to_life *g = &s->lives[ev->slot];
   if (g->stack == 0) g->stack = stack;
-  return TB_OK;
+  bool on_another = g->state == TO_GO_RUNNING && tr.to == TO_GO_RUNNING && ev->m != g->thread;
+  return on_another ? put_on_proc(s, ev->p, ev->slot) : TB_OK;
 }
 
 /* --- events ------------------------------------------------------------------------------------ */

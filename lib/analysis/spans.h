@@ -10,7 +10,7 @@
  *   TB_TRY(to_spans_events(s, gen, events, n));          -- the slices of a to_event_sink, as they come
  *   TB_TRY(to_spans_generation_ends(s, gen));            -- from to_reader_on_end()
  *
- * A span comes out when it ends, those of one event in the order of this list. What is open can be asked for at any
+ * A span comes out when it ends. What is open can be asked for at any
  * time: to_spans_open(). A trace restates at the begin of each generation what goes on; that ends no span.
  *
  *   GOROUTINE  a goroutine is in one state (enum to_go_state). SYSCALL is the whole call, with or without its P
@@ -36,7 +36,8 @@
  * Stacks are named by the generation that the span ends in, and looked up only where somebody asks. Those of what is
  * open are kept when their generation ends: to_spans_generation_ends(). Without that call they are lost.
  *
- * Memory    from mem: 120 bytes a live goroutine, 48 a P, and what is open of ranges, regions and tasks; stacks as in
+ * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 24 a
+ *           thread that was ever seen (if wanted), and what is open of ranges, regions and tasks; stacks as in
  *           analysis/stack_table.h. A span and its texts are lent for the call.
  * Threads   use each object from one thread at a time.
  * Time      trace clock nanoseconds.
@@ -124,7 +125,7 @@ struct to_spans_config {
 };
 enum { TO_SPANS_STACKS_MAX = 4096, TO_SPANS_SLICE = 64 };
 
-/* Gets spans in slices of 1 to TO_SPANS_SLICE. gen is that of the events which ended them; NULL after a hole. */
+/* Gets spans in slices of 1 to TO_SPANS_SLICE. gen is that of the events which ended them; NULL: to_spans_epoch() cut them. */
 struct to_span_sink {
   void *self;
   tb_rc (*spans)(void *self, const struct to_generation *gen, const struct to_span *spans,
@@ -144,7 +145,7 @@ TB_MUST tb_rc to_spans_generation_ends(struct to_spans *s, const struct to_gener
 /* A hole or a broken generation: what is open is cut at the last event, and nothing is known any more. */
 TB_MUST tb_rc to_spans_epoch(struct to_spans *s);
 
-/* Each wanted span that goes on, in no order; no event meanwhile. A code other than TB_OK ends it. */
+/* Each wanted span that goes on, in no order. each() must not feed events; a code other than TB_OK ends it. */
 TB_MUST tb_rc to_spans_open(const struct to_spans *s,
                             tb_rc (*each)(void *self, const struct to_span *span), void *self);
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */

@@ -49,7 +49,8 @@ tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64
 /* A runtime states every goroutine in each generation, so walks over them cost less than events. A made-up trace of many
  * goroutines and many tiny generations is cut like one with a hole. */
 static bool walks_too_much(struct to_spans *s) {
-  s->walked += s->slots_end + s->ranges.slots + s->tasks.slots + s->regions.slots;
+  s->walked += s->slots_end + s->tasks.slots + s->regions.slots;
+  for (unsigned kind = 0; kind < TO_RANGES; kind++) s->walked += s->ranges[kind].slots;
   return s->walked > WALKED_FREE + WALKED_PER_EVENT * s->events;
 }
 
@@ -72,8 +73,9 @@ tb_rc to__spans_lose_stacks(struct to_spans *s) {
 }
 
 tb_rc to_spans_generation_ends(struct to_spans *s, const struct to_generation *gen) {
+  TB_TRY(keep_stacks(s, gen));
   s->kept = true;
-  return keep_stacks(s, gen);
+  return TB_OK;
 }
 
 tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
@@ -156,7 +158,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
     to_spans_free(s);
     return rc;
   }
-  s->slots = SLOTS_MIN;
+  s->slots = s->births_room = SLOTS_MIN;
   clear(s);
   *out = s;
   return TB_OK;
@@ -171,6 +173,6 @@ void to_spans_free(struct to_spans *s) {
   tb_map_fini(&s->calls_by_thread);
   to_stack_table_fini(&s->stacks);
   tb_mem_give(s->mem, s->lives, s->slots * sizeof *s->lives);
-  tb_mem_give(s->mem, s->births, s->slots * sizeof *s->births);
+  tb_mem_give(s->mem, s->births, s->births_room * sizeof *s->births);
   tb_mem_give(s->mem, s, sizeof *s);
 }

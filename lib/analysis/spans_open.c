@@ -117,24 +117,26 @@ static tb_rc open_threads(const struct asked *a) {
   return TB_OK;
 }
 
-static tb_rc open_range(const struct asked *a, uint64_t key, const struct to_open_range *open) {
+static tb_rc open_range(const struct asked *a, unsigned kind, int64_t id,
+                        const struct to_open_range *open) {
   struct to_span span = open_span(a->s, TO_SPAN_RANGE, open->since, open->known);
 
-  span.id = (int64_t)key >> TO_RANGE_KIND_BITS;
+  span.id = id;
   span.life = open->life;
-  span.state = key & ((1 << TO_RANGE_KIND_BITS) - 1);
+  span.state = (uint8_t)kind;
   span.stack = open->stack;
   return hand_out_more(a, TO_WANT(RANGE), &span,
                        (struct to_span_more){ .name = to__name_text(open->name) });
 }
 
 static tb_rc open_ranges(const struct asked *a) {
-  uint64_t key, value;
+  uint64_t id, value;
 
-  for (size_t i = 0; tb_map_next(&a->s->ranges, &i, &key, &value);)
-    for (const struct to_open_range *open = (const struct to_open_range *)(uintptr_t)value;
-         open != NULL; open = open->below)
-      TB_TRY(open_range(a, key, open));
+  for (unsigned kind = 0; kind < TO_RANGES; kind++)
+    for (size_t i = 0; tb_map_next(&a->s->ranges[kind], &i, &id, &value);)
+      for (const struct to_open_range *open = (const struct to_open_range *)(uintptr_t)value;
+           open != NULL; open = open->below)
+        TB_TRY(open_range(a, kind, (int64_t)id, open));
   return TB_OK;
 }
 

@@ -54,14 +54,14 @@ static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
 
 /* --- ranges ------------------------------------------------------------------------------------ */
 
-static uint64_t range_key(unsigned kind, int64_t id) {
-  return (uint64_t)id << TO_RANGE_KIND_BITS | kind;
+static bool is_of_goroutine(unsigned kind) {
+  return to_range_info((enum to_range_kind)kind)->scope == TO_RESOURCE_GOROUTINE;
 }
 
 /* Of a range of one goroutine. NULL: it is another's, or not known. */
 static struct to_life *goroutine_of(struct to_spans *s, const struct to_event *ev,
                                     const struct to_event_range *range) {
-  bool its_own = to_range_info(range->kind)->scope == TO_RESOURCE_GOROUTINE && range->id == ev->g;
+  bool its_own = is_of_goroutine(range->kind) && range->id == ev->g;
 
   return its_own ? to__spans_context(s, ev) : NULL;
 }
@@ -72,11 +72,11 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
   struct to_open_range *open;
   uint64_t *top;
 
-  TB_TRY(tb_map_put(&s->ranges, range_key(range->kind, range->id), &top, NULL));
+  TB_TRY(tb_map_put(&s->ranges[range->kind], (uint64_t)range->id, &top, NULL));
   if (active && *top != 0) return TB_OK;
   tb_rc rc = tb_mem_take(s->mem, sizeof *open, &open);
   if (rc != TB_OK) {
-    if (*top == 0) tb_map_remove(&s->ranges, range_key(range->kind, range->id));
+    if (*top == 0) tb_map_remove(&s->ranges[range->kind], (uint64_t)range->id);
     return rc;
   }
   *open = (struct to_open_range){ .below = (struct to_open_range *)(uintptr_t)*top,
@@ -94,8 +94,8 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
 }
 
 /* Out of the list. NULL: none with this text is open. (The world may be stopped for two reasons by one goroutine.) */
-static struct to_open_range *take_open(struct to_spans *s, uint64_t key, uint64_t text) {
-  uint64_t *top = tb_map_find(&s->ranges, key);
+static struct to_open_range *take_open(struct tb_map *ranges, int64_t id, uint64_t text) {
+  uint64_t *top = tb_map_find(ranges, (uint64_t)id);
 
   if (top == NULL) return NULL;
   struct to_open_range *first = (struct to_open_range *)(uintptr_t)*top, **at = &first;
@@ -104,7 +104,7 @@ static struct to_open_range *take_open(struct to_spans *s, uint64_t key, uint64_
   if (open == NULL) return NULL;
   *at = open->below;
   *top = (uintptr_t)first;
-  if (first == NULL) tb_map_remove(&s->ranges, key);
+  if (first == NULL) tb_map_remove(ranges, (uint64_t)id);
   return open;
 }
 
@@ -114,7 +114,8 @@ static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, 
 
   span->from = open->since;
   span->id = id;
-  span->life = open->life;
+  span->life =
+      open->life != 0 || !is_of_goroutine(kind) || id != ev->g ? open->life : span->by_life;
   span->state = (uint8_t)kind;
   span->stack = open->stack;
   span->from_known = open->known;
@@ -125,7 +126,7 @@ static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, 
 
 static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
-  struct to_open_range *open = take_open(s, range_key(range->kind, range->id), range->text);
+  struct to_open_range *open = take_open(&s->ranges[range->kind], range->id, range->text);
 
   if (open != NULL) put_range(s, ev, range->kind, range->id, open);
 }
@@ -301,11 +302,11 @@ static tb_rc end_ranges(struct to_spans *s, const struct to_generation *gen,
   static const enum to_range_kind kinds[] = { TO_RANGE_STW, TO_RANGE_GC_MARK_ASSIST };
 
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    uint64_t key = range_key(kinds[i], g->id), *top;
-    while ((top = tb_map_find(&s->ranges, key)) != NULL) {
+    struct tb_map *ranges = &s->ranges[kinds[i]];
+    for (uint64_t *top; (top = tb_map_find(ranges, (uint64_t)g->id)) != NULL;) {
       struct to_open_range *open = (struct to_open_range *)(uintptr_t)*top;
       if (s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX) TB_TRY(to__spans_flush(s, gen));
-      put_range(s, ev, kinds[i], g->id, take_open(s, key, open->text))->until_known = false;
+      put_range(s, ev, kinds[i], g->id, take_open(ranges, g->id, open->text))->until_known = false;
     }
   }
   return TB_OK;
@@ -436,10 +437,11 @@ tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int
 tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen) {
   uint64_t key, value;
 
-  for (size_t i = 0; tb_map_next(&s->ranges, &i, &key, &value);)
-    for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value; open != NULL;
-         open = open->below)
-      TB_TRY(to__spans_keep(s, gen, &open->stack));
+  for (unsigned kind = 0; kind < TO_RANGES; kind++)
+    for (size_t i = 0; tb_map_next(&s->ranges[kind], &i, &key, &value);)
+      for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value; open != NULL;
+           open = open->below)
+        TB_TRY(to__spans_keep(s, gen, &open->stack));
   for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);)
     TB_TRY(to__spans_keep(s, gen, &((struct to_open_task *)(uintptr_t)value)->stack));
   for (size_t i = 0; tb_map_next(&s->regions, &i, &key, &value);) {
@@ -453,7 +455,8 @@ tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen)
 
 void to__spans_rare_init(struct to_spans *s) {
   tb_map_init(&s->threads, s->mem, tb_seed());
-  tb_map_init(&s->ranges, s->mem, tb_seed());
+  for (unsigned kind = 0; kind < TO_RANGES; kind++)
+    tb_map_init(&s->ranges[kind], s->mem, tb_seed());
   tb_map_init(&s->tasks, s->mem, tb_seed());
   tb_map_init(&s->regions, s->mem, tb_seed());
   tb_map_init(&s->labels, s->mem, tb_seed());
@@ -468,10 +471,10 @@ static void drop_threads(struct to_spans *s) {
   tb_map_clear(&s->threads);
 }
 
-static void drop_ranges(struct to_spans *s) {
+static void drop_ranges(struct to_spans *s, struct tb_map *ranges) {
   uint64_t key, value;
 
-  for (size_t i = 0; tb_map_next(&s->ranges, &i, &key, &value);) {
+  for (size_t i = 0; tb_map_next(ranges, &i, &key, &value);) {
     for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value, *below;
          open != NULL; open = below) {
       below = open->below;
@@ -479,7 +482,7 @@ static void drop_ranges(struct to_spans *s) {
       tb_mem_give(s->mem, open, sizeof *open);
     }
   }
-  tb_map_clear(&s->ranges);
+  tb_map_clear(ranges);
 }
 
 static void drop_tasks(struct to_spans *s) {
@@ -520,7 +523,7 @@ static void drop_labels(struct to_spans *s) {
 
 void to__spans_rare_clear(struct to_spans *s) {
   drop_threads(s);
-  drop_ranges(s);
+  for (unsigned kind = 0; kind < TO_RANGES; kind++) drop_ranges(s, &s->ranges[kind]);
   drop_tasks(s);
   drop_regions(s);
   drop_labels(s);
@@ -529,7 +532,7 @@ void to__spans_rare_clear(struct to_spans *s) {
 void to__spans_rare_fini(struct to_spans *s) {
   to__spans_rare_clear(s);
   tb_map_fini(&s->threads);
-  tb_map_fini(&s->ranges);
+  for (unsigned kind = 0; kind < TO_RANGES; kind++) tb_map_fini(&s->ranges[kind]);
   tb_map_fini(&s->tasks);
   tb_map_fini(&s->regions);
   tb_map_fini(&s->labels);

@@ -11,9 +11,9 @@
 #include "base/map.h"
 #include "event/names.h"
 
-/* What a goroutine is in the middle of, by slot: one cache line. */
 #define TO_FREE_SLOT INT64_MIN
 
+/* What a goroutine is in the middle of, by slot: one cache line. */
 struct to_life {
   to_ns since; /* in its state */
   int64_t id;
@@ -38,6 +38,15 @@ struct to_life {
   uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
+#define TO_FOLLOWS(type, a, b) (offsetof(type, b) == offsetof(type, a) + 1)
+_Static_assert(TO_FOLLOWS(struct to_life, state, reason) &&
+                   TO_FOLLOWS(struct to_life, reason, cause) &&
+                   TO_FOLLOWS(struct to_life, cause, known) &&
+                   TO_FOLLOWS(struct to_span, state, reason) &&
+                   TO_FOLLOWS(struct to_span, reason, cause) &&
+                   TO_FOLLOWS(struct to_span, cause, from_known),
+               "these four are copied as one");
+#undef TO_FOLLOWS
 
 /* Of its birth, by slot. */
 struct to_birth {
@@ -101,8 +110,8 @@ struct to_spans {
 
   struct to_life *lives; /* by slot */
   struct to_birth *births;
-  size_t slots;       /* room of both */
-  uint32_t slots_end; /* from here on none was used in this epoch */
+  size_t slots, births_room; /* slots: room of both */
+  uint32_t slots_end;        /* from here on none was used in this epoch */
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
@@ -111,10 +120,10 @@ struct to_spans {
   struct tb_map
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
-  struct tb_map ranges;  /* kind and id -> the last struct to_open_range */
-  struct tb_map tasks;   /* id -> struct to_open_task */
-  struct tb_map regions; /* slot -> struct to_open_region */
-  struct tb_map labels;  /* slot -> struct to_label */
+  struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct tb_map tasks;             /* id -> struct to_open_task */
+  struct tb_map regions;           /* slot -> struct to_open_region */
+  struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
 
   tb_rc rc;                /* of what answers NULL */
@@ -153,12 +162,8 @@ struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event 
 static inline struct to_life *to__spans_context(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = &s->lives[to__spans_runs_on(s, ev->p)];
 
-  return TB_LIKELY(g->id == ev->g) ? g : to__spans_context_far(s, ev);
+  return TB_LIKELY(g->id == ev->g && g->life != 0) ? g : to__spans_context_far(s, ev);
 }
-
-/* Keys of ranges: id << bits | kind. */
-enum { TO_RANGE_KIND_BITS = 3 };
-_Static_assert(TO_RANGES <= 1 << TO_RANGE_KIND_BITS, "a kind fits into a key");
 
 enum { TO_KEPT_BIT = 63 };
 #define TO_STACK_KEPT (UINT64_C(1) << TO_KEPT_BIT) /* else the id is one of this generation */

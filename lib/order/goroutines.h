@@ -2,7 +2,7 @@
 /* The goroutines that are known, by id.
  *
  * Go hands ids out one by one, a peer may choose any. So within a window of 8,192 ids neighbours have
- * neighbouring buckets and never collide in a table of that size; where a window begins is a secret.
+ * neighbouring buckets and never collide in a table of that size or larger; where a window begins is a secret.
  *
  * Each has a slot, a small number that it alone has while it lives: blocks of 64 are numbered, and the numbers of those
  * that were given back are used first.

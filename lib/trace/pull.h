@@ -19,7 +19,8 @@
 /* Where the bytes come from: a file, a socket, an archive. */
 struct to_pull_source {
   void *self;
-  /* TB_OK: n > 0 more bytes, lent until the next call (for good with TO_READER_BYTES_STAY). TB_END: no more. */
+  /* TB_OK: n > 0 more bytes, lent until the next call (for good with TO_READER_BYTES_STAY). TB_END: no more.
+   * Not TB_AGAIN: a source without bytes waits. */
   tb_rc (*more)(void *self, const void **out_bytes, size_t *out_n);
 };
 

@@ -218,8 +218,10 @@ static bool set_life(struct tk_goroutine_row *row, const struct tk_span *at) {
   }
   if (span->more == NULL || span->more->name.len == 0) return true;
   free(row->label);
-  row->label = strndup(span->more->name.data, span->more->name.len);
-  return row->label != NULL;
+  row->label = calloc(1, span->more->name.len + 1);
+  if (row->label == NULL) return false;
+  memcpy(row->label, span->more->name.data, span->more->name.len);
+  return true;
 }
 
 /* False: no memory. */
