@@ -98,45 +98,6 @@ struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
   return span;
 }
 
-/* --- Ps ---------------------------------------------------------------------------------------- */
-
-COLD tb_rc proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
-                   enum to_proc_state state, int64_t thread, bool known) {
-  struct to_proc_life *p;
-  bool fresh;
-
-  if (id == TO_NONE || !to__wants(s, TO_WANT(PROC))) return TB_OK;
-  TB_TRY(tb_map_claim(&s->procs, (uint64_t)id, sizeof *p, &p, &fresh));
-  if (fresh) {
-    *p = (struct to_proc_life){ .since = known ? ev->time : s->began,
-                                .id = id,
-                                .thread = thread,
-                                .state = (uint8_t)state,
-                                .known = known };
-    return TB_OK;
-  }
-  if (p->state == state) return TB_OK;
-  struct to_span *span = to__spans_put(s, ev, TO_SPAN_PROC);
-  span->from = p->since;
-  span->id = id;
-  span->proc = id;
-  span->thread = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE;
-  span->state = p->state;
-  span->from_known = p->known;
-  p->since = ev->time;
-  p->state = (uint8_t)state;
-  p->thread = thread;
-  p->known = true;
-  return TB_OK;
-}
-
-COLD tb_rc proc_status(struct to_spans *s, const struct to_event *ev) {
-  struct to_transition tr;
-
-  to_event_transition(ev, &tr);
-  return proc_to(s, ev, tr.id, (enum to_proc_state)tr.to, ev->m, tr.from != TO_PROC_UNDETERMINED);
-}
-
 /* --- goroutines -------------------------------------------------------------------------------- */
 
 COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
@@ -162,6 +123,11 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
   if (TB_UNLIKELY(slot >= s->slots_end)) {
     if (TB_UNLIKELY(slot >= s->slots)) TB_TRY(grow(s, slot));
     while (s->slots_end <= slot) s->lives[s->slots_end++] = (struct to_life){ .id = TO_FREE_SLOT };
+  }
+  if (TB_UNLIKELY(s->knows_ids)) {
+    uint64_t *place;
+    TB_TRY(tb_map_put(&s->by_id, (uint64_t)id, &place, NULL));
+    *place = slot;
   }
   struct to_life *g = &s->lives[slot];
   *g = (struct to_life){ .since = at,
@@ -258,14 +224,40 @@ static void found_with_proc(struct to_spans *s, struct to_life *g, const struct 
   s->runs_on[place] = slot_of(s, g);
 }
 
+/* In an honest trace each goroutine is found by its P or its thread. In a made-up one it may be bound to several. */
+static tb_rc learn_ids(struct to_spans *s) {
+  uint64_t *place;
+
+  if (s->knows_ids) return TB_OK;
+  for (uint32_t slot = 0; slot < s->slots_end; slot++) {
+    if (s->lives[slot].life == 0) continue;
+    TB_TRY(tb_map_put(&s->by_id, (uint64_t)s->lives[slot].id, &place, NULL));
+    *place = slot;
+  }
+  s->knows_ids = true;
+  return TB_OK;
+}
+
+static struct to_life *find_by_id(struct to_spans *s, int64_t id) {
+  tb_rc rc = learn_ids(s);
+
+  if (rc != TB_OK) {
+    tb_map_clear(&s->by_id);
+    s->failed = rc;
+    return NULL;
+  }
+  const uint64_t *slot = tb_map_find(&s->by_id, (uint64_t)id);
+  return slot == NULL ? NULL : &s->lives[*slot];
+}
+
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev) {
   const uint64_t *slot;
 
-  if (ev->g == TO_NONE || s->calls_by_thread.count == 0) return NULL;
+  if (ev->g == TO_NONE) return NULL;
   slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
-  if (slot == NULL || s->lives[*slot].id != ev->g) return NULL;
-  struct to_life *g = &s->lives[*slot];
-  found_with_proc(s, g, ev);
+  bool by_thread = slot != NULL && s->lives[*slot].id == ev->g && s->lives[*slot].life != 0;
+  struct to_life *g = by_thread ? &s->lives[*slot] : find_by_id(s, ev->g);
+  if (g != NULL) found_with_proc(s, g, ev);
   return g;
 }
 
@@ -320,6 +312,7 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
     span->from_known = birth->known;
     if (label.len > 0) to__spans_more(s, span)->name = label;
   }
+  if (TB_UNLIKELY(s->knows_ids)) tb_map_remove(&s->by_id, (uint64_t)g->id);
   g->life = 0;
   g->id = TO_FREE_SLOT;
   return TB_OK;
@@ -471,7 +464,7 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc
 
 /* An abandoned P's thread has moved on: its next call is not the one that lost it. */
 COLD tb_rc steal(struct to_spans *s, const struct to_event *ev) {
-  TB_TRY(proc_status(s, ev));
+  TB_TRY(to__spans_proc_status(s, ev));
   bool by_its_own_end =
       ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
   if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
@@ -481,7 +474,7 @@ COLD tb_rc steal(struct to_spans *s, const struct to_event *ev) {
 COLD tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = ev->g == TO_NONE ? NULL : to__spans_context(s, ev);
 
-  TB_TRY(proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
+  TB_TRY(to__spans_proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
   if (g == NULL) return TB_OK;
   return g->state == TO_GO_RUNNING ? find_by_thread(s, g) : lose_proc(s, ev, ev->p, ev->m);
 }
@@ -524,8 +517,11 @@ COLD tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
   if (!is_known) return state_first(s, ev, (enum to_go_state)tr.to, stack);
   struct to_life *g = &s->lives[ev->slot];
   if (g->stack == 0) g->stack = stack;
-  bool on_another = g->state == TO_GO_RUNNING && tr.to == TO_GO_RUNNING && ev->m != g->thread;
-  return on_another ? put_on_proc(s, ev->p, ev->slot) : TB_OK;
+  bool elsewhere = ev->m != g->thread || ev->p != g->proc;
+  if (TB_LIKELY(g->state != TO_GO_RUNNING || tr.to != TO_GO_RUNNING || !elsewhere)) return TB_OK;
+  g->thread = ev->m; /* a made-up trace: no event has moved it there */
+  g->proc = ev->p;
+  return ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot);
 }
 
 /* --- events ------------------------------------------------------------------------------------ */
@@ -559,10 +555,11 @@ HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
   case TW_EV_GO_DESTROY_SYSCALL: return destroy_in_call(s, gen, ev);
   case TW_EV_GO_STATUS:
   case TW_EV_GO_STATUS_STACK: return go_status(s, ev);
-  case TW_EV_PROC_START: return proc_to(s, ev, (int64_t)ev->args[0], TO_PROC_RUNNING, ev->m, true);
+  case TW_EV_PROC_START:
+    return to__spans_proc_to(s, ev, (int64_t)ev->args[0], TO_PROC_RUNNING, ev->m, true);
   case TW_EV_PROC_STOP: return stop_proc(s, ev);
   case TW_EV_PROC_STEAL: return steal(s, ev);
-  case TW_EV_PROC_STATUS: return proc_status(s, ev);
+  case TW_EV_PROC_STATUS: return to__spans_proc_status(s, ev);
   default: return to__spans_rare(s, gen, ev);
   }
 }
@@ -581,6 +578,8 @@ tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
   s->now = events[n - 1].time;
   s->events += n;
   tb_rc flushed = to__spans_flush(s, gen);
+  if (rc == TB_OK) rc = s->failed;
+  s->failed = TB_OK;
   return rc != TB_OK ? rc : flushed;
 }
 

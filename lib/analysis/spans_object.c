@@ -123,6 +123,9 @@ static void clear(struct to_spans *s) {
     tb_mem_give(s->mem, (void *)(uintptr_t)value, sizeof(struct to_proc_life));
   tb_map_clear(&s->procs);
   tb_map_clear(&s->calls_by_thread);
+  tb_map_clear(&s->by_id);
+  s->knows_ids = false;
+  s->failed = TB_OK;
   s->heard = false;
   s->events = s->walked = 0;
 }
@@ -149,6 +152,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   tb_map_init(&s->runs_on_far, mem, tb_seed());
   tb_map_init(&s->procs, mem, tb_seed());
   tb_map_init(&s->calls_by_thread, mem, tb_seed());
+  tb_map_init(&s->by_id, mem, tb_seed());
   to__spans_rare_init(s);
   tb_rc rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->lives, &s->lives);
   if (rc == TB_OK) rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->births, &s->births);
@@ -171,6 +175,7 @@ void to_spans_free(struct to_spans *s) {
   tb_map_fini(&s->runs_on_far);
   tb_map_fini(&s->procs);
   tb_map_fini(&s->calls_by_thread);
+  tb_map_fini(&s->by_id);
   to_stack_table_fini(&s->stacks);
   tb_mem_give(s->mem, s->lives, s->slots * sizeof *s->lives);
   tb_mem_give(s->mem, s->births, s->births_room * sizeof *s->births);

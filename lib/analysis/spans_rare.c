@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What few events are about: ranges, tasks, regions, labels, moments, threads. Each is found in a map. */
+/* What few events are about: ranges, tasks, regions, labels, moments, Ps, threads. Each is found in a map. */
 #include <string.h>
 
 #include "analysis/spans_state.h"
@@ -408,6 +408,46 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
   case TO_KIND_METRIC: put_metric(s, ev); return TB_OK;
   default: return TB_OK;
   }
+}
+
+/* --- Ps ---------------------------------------------------------------------------------------- */
+
+tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
+                        enum to_proc_state state, int64_t thread, bool known) {
+  struct to_proc_life *p;
+  bool fresh;
+
+  if (id == TO_NONE || !to__wants(s, TO_WANT(PROC))) return TB_OK;
+  TB_TRY(tb_map_claim(&s->procs, (uint64_t)id, sizeof *p, &p, &fresh));
+  if (fresh) {
+    *p = (struct to_proc_life){ .since = known ? ev->time : s->began,
+                                .id = id,
+                                .thread = thread,
+                                .state = (uint8_t)state,
+                                .known = known };
+    return TB_OK;
+  }
+  if (p->state == state) return TB_OK;
+  struct to_span *span = to__spans_put(s, ev, TO_SPAN_PROC);
+  span->from = p->since;
+  span->id = id;
+  span->proc = id;
+  span->thread = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE;
+  span->state = p->state;
+  span->from_known = p->known;
+  p->since = ev->time;
+  p->state = (uint8_t)state;
+  p->thread = thread;
+  p->known = true;
+  return TB_OK;
+}
+
+tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  return to__spans_proc_to(s, ev, tr.id, (enum to_proc_state)tr.to, ev->m,
+                           tr.from != TO_PROC_UNDETERMINED);
 }
 
 /* --- threads ----------------------------------------------------------------------------------- */

@@ -117,6 +117,7 @@ struct to_spans {
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
+  struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
   struct tb_map
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
@@ -126,6 +127,8 @@ struct to_spans {
   struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
 
+  bool knows_ids;          /* by_id is kept up */
+  tb_rc failed;            /* of what answers NULL where nothing is known */
   tb_rc rc;                /* of what answers NULL */
   uint64_t events, walked; /* slots at the ends of generations */
   bool heard;              /* an event in this epoch */
@@ -193,6 +196,10 @@ static inline struct to_string to__name_text(const struct to_name *name) {
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
+/* A P's state, if spans of Ps are wanted. known: it changes with this event. */
+TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
+                                enum to_proc_state state, int64_t thread, bool known);
+TB_MUST tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev);
 TB_MUST tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
                                       enum to_thread_state state);
 /* A thread's state, if spans of threads are wanted. */
