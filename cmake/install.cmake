@@ -17,7 +17,7 @@ install(FILES lib/trace/active.h lib/trace/cache.h lib/trace/prepare.h lib/trace
   lib/trace/survey.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/trace)
 install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/callstack.h lib/analysis/model.h
-  lib/analysis/range_time.h lib/analysis/span_pull.h lib/analysis/spans.h
+  lib/analysis/report.h lib/analysis/span_pull.h lib/analysis/spans.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/analysis)
 
 # pkg-config, as the agent has it: installed, and from the build folder.

@@ -60,7 +60,7 @@ static void write_hex(struct tb_buf *out, const ProtobufCBinaryData *bytes) {
   tb_buf_byte(out, '"');
 }
 
-static void write_real(struct tb_buf *out, double value) {
+void tp_json_real(struct tb_buf *out, double value) {
   if (isfinite(value))
     tb_buf_printf(out, "%.17g", value);
   else
@@ -81,8 +81,8 @@ static void write_value(struct tb_buf *out, const ProtobufCFieldDescriptor *fiel
   case PROTOBUF_C_TYPE_SFIXED64: tb_buf_printf(out, "%" PRId64, *(const int64_t *)at); break;
   case PROTOBUF_C_TYPE_UINT64:
   case PROTOBUF_C_TYPE_FIXED64: tb_buf_printf(out, "%" PRIu64, *(const uint64_t *)at); break;
-  case PROTOBUF_C_TYPE_FLOAT: write_real(out, (double)*(const float *)at); break;
-  case PROTOBUF_C_TYPE_DOUBLE: write_real(out, *(const double *)at); break;
+  case PROTOBUF_C_TYPE_FLOAT: tp_json_real(out, (double)*(const float *)at); break;
+  case PROTOBUF_C_TYPE_DOUBLE: tp_json_real(out, *(const double *)at); break;
   case PROTOBUF_C_TYPE_BOOL:
     tb_buf_text(out, *(const protobuf_c_boolean *)at ? "true" : "false");
     break;

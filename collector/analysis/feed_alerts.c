@@ -23,8 +23,8 @@ static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter,
   return true;
 }
 
-static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_watched *span, const char *what,
-                       Tracecollect__V1__Alert *alert) {
+static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_watched *span,
+                       const char *what, Tracecollect__V1__Alert *alert) {
   const char *where = alert->n_stack > 0 ? alert->stack[0]->function : "";
   void *line;
 

@@ -20,6 +20,7 @@ enum {
   READ_BYTES = 1 << 20,
   FEED_BYTES = 256 << 10,
   RUN_EVENTS = 512,
+  PAUSE_REASONS_MAX = 64,
   BYTES_PART = 4, /* of the share, 1/4: what the bytes of all generations in work may take */
 };
 
@@ -139,6 +140,14 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   return rc;
 }
 
+static tb_rc on_end(void *self, const struct to_generation *gen) {
+  struct tc__understood *s = self;
+  tb_rc rc = to_analyses_generation_ends(s->analyses, gen);
+
+  if (rc != TB_OK) s->analyses_failed = true;
+  return rc;
+}
+
 static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
   struct tc_scheduler *u = s->u;
   void *bytes = u->spare;
@@ -197,8 +206,10 @@ static tb_rc prepare_analysis(struct tc__understood *s) {
     TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
     if (s->feed != NULL) tc_feed_encoder_watch(s->feed, s->analyses);
   }
-  if (s->reader == NULL)
+  if (s->reader == NULL) {
     TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
+    to_reader_on_end(s->reader, s, on_end);
+  }
   return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */
 }
 
@@ -323,6 +334,26 @@ static bool step_report(struct tc__understood *s) {
   return true;
 }
 
+/* Of the report that was made last: stw, all. */
+static void note_pauses(struct tc__understood *s) {
+  const struct to_report *report = to_analyses_last_report(s->analyses);
+  struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
+  struct tc_pause_total total[PAUSE_REASONS_MAX];
+  int t = to_schema_table(report->schema, "by_reason");
+  const struct to_table_schema *schema = &report->schema->table[t];
+  int id = to_fields_find(schema->column, schema->columns, "id");
+  int stopped = to_fields_find(schema->column, schema->columns, "stopped");
+  size_t n = 0;
+
+  for (; n < report->table[t].rows && n < PAUSE_REASONS_MAX; n++) {
+    const struct to_value *row = to_table_row(schema, &report->table[t], n);
+    total[n].id = row[id].none ? "" : row[id].text.data;
+    total[n].total_ns = row[stopped].distribution->sum.total_ns;
+  }
+  tc_pauses_history_stops(s->u->env.history, &of, total, n, tc_wall_ns());
+  s->in_history = true;
+}
+
 void tc__understood_report(struct tc__understood *s) {
   struct tc_scheduler *u = s->u;
   /* Kind by kind in each window: the second of a window finds it summed. */
@@ -348,10 +379,7 @@ void tc__understood_report(struct tc__understood *s) {
     };
     rc = tc_reports_publish(u->env.reports, &report);
     if (kind == TO_ANALYSIS_STW && window == TO_WINDOW_ALL) {
-      struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
-      tc_pauses_history_stops(u->env.history, &of, to_analyses_last_report(s->analyses),
-                              tc_wall_ns());
-      s->in_history = true;
+      note_pauses(s);
     }
     if (s->feed != NULL)
       tc_feed_encoder_report(s->feed, kind, window, s->broken, buf.data, buf.len);

@@ -121,11 +121,11 @@ static void drop_past(struct tc_pauses_history *h, uint32_t now) {
 }
 
 static void take_totals(struct tc_pauses_history *h, struct stream *s,
-                        const struct to_stw_report *stw, bool only_remember, uint32_t now) {
+                        const struct tc_pause_total *totals, size_t n, bool only_remember,
+                        uint32_t now) {
   uint64_t total[CAUSES_MAX] = { 0 };
 
-  for (size_t i = 0; i < stw->reasons; i++)
-    total[find_cause(h, stw->reason[i].id)] += stw->reason[i].stopped.sum.total_ns;
+  for (size_t i = 0; i < n; i++) total[find_cause(h, totals[i].id)] += totals[i].total_ns;
   for (size_t c = 0; c < h->n_causes; c++) {
     if (total[c] > s->total_ns[c] && !only_remember)
       add_stop(h, (struct stop){ now, (uint16_t)(s - h->streams), (uint16_t)c,
@@ -137,7 +137,7 @@ static void take_totals(struct tc_pauses_history *h, struct stream *s,
 /* --- public ------------------------------------------------------------------------------------ */
 
 void tc_pauses_history_stops(struct tc_pauses_history *h, const struct tc_pauses_history_of *of,
-                             const struct to_report *report, uint64_t now_wall_ns) {
+                             const struct tc_pause_total *totals, size_t n, uint64_t now_wall_ns) {
   uint32_t now = (uint32_t)(now_wall_ns / second_ns);
   bool fresh;
 
@@ -147,7 +147,7 @@ void tc_pauses_history_stops(struct tc_pauses_history *h, const struct tc_pauses
   struct stream *s = find_stream(h, of, now, &fresh);
   if (s != NULL) {
     /* One that found no place before, or lost it, comes with all it ever had. */
-    take_totals(h, s, &report->stw, fresh && !of->begins, now);
+    take_totals(h, s, totals, n, fresh && !of->begins, now);
     s->heard = now;
   }
   pthread_mutex_unlock(&h->lock);

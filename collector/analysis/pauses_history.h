@@ -16,7 +16,6 @@
 #ifndef TC_ANALYSIS_PAUSES_HISTORY_H
 #define TC_ANALYSIS_PAUSES_HISTORY_H
 
-#include "analysis/analysis.h"
 #include "base/buf.h"
 
 enum { TC_PAUSES_HISTORY_SECONDS = 300, TC_PAUSES_HISTORY_BYTES_MIN = 64 << 10 };
@@ -34,10 +33,15 @@ struct tc_pauses_history_of {  /* a stream; lent */
   bool begins; /* its totals come for the first time: all of it is new */
 };
 
-/* report: kind stw, window all. history NULL: nothing is kept. */
+struct tc_pause_total {
+  const char *id;    /* lent: /stw/gc/mark-termination */
+  uint64_t total_ns; /* since the stream began */
+};
+
+/* history NULL: nothing is kept. */
 void tc_pauses_history_stops(struct tc_pauses_history *history,
-                             const struct tc_pauses_history_of *of, const struct to_report *report,
-                             uint64_t now_wall_ns);
+                             const struct tc_pauses_history_of *of,
+                             const struct tc_pause_total *totals, size_t n, uint64_t now_wall_ns);
 
 /* One line of JSON (docs/HTTP.md). */
 void tc_pauses_history_write(struct tc_pauses_history *history, uint64_t now_wall_ns,

@@ -9,10 +9,12 @@
 #include "collector/http/private.h"
 #include "collector/http/query.h"
 #include "config/times.h"
+#include "pack/report.h"
+#include "pack/report_json.h"
 #include "pack/trim.h"
 #include "proto/json.h"
 
-enum { SEGMENTS_MAX = 1000 };
+enum { SEGMENTS_MAX = 1000, SCHEMA_BYTES_MAX = 1 << 20, STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES };
 
 typedef Tracecollect__V1__Request request;
 typedef Tracecollect__V1__Reply reply;
@@ -132,6 +134,10 @@ static tb_rc read_kind(const char *path, struct tb_diag *diag, const char **out)
   char known[120] = "";
 
   *out = path + strlen("/api/v1/report/");
+  if (strcmp(*out, "all") == 0) {
+    *out = ""; /* the archive's word for it */
+    return TB_OK;
+  }
   if (to_analysis_find(*out, &kind)) return TB_OK;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     size_t n = strlen(known);
@@ -140,11 +146,25 @@ static tb_rc read_kind(const char *path, struct tb_diag *diag, const char **out)
   return tb_fail(diag, TB_NOTFOUND, "no report \"%.40s\"; there are%s", *out, known);
 }
 
+static tb_rc read_stream(const char *hex, struct tb_diag *diag,
+                         unsigned char out[TC_REPORT_STREAM_BYTES], ProtobufCBinaryData *field) {
+  size_t digits = strspn(hex, "0123456789abcdef");
+
+  if (*hex == '\0') return TB_OK;
+  if (digits != STREAM_HEX || hex[digits] != '\0')
+    return tb_fail(diag, TB_PROTOCOL, "stream=%.40s is no id of 32 hexadecimal digits", hex);
+  for (size_t i = 0; i < TC_REPORT_STREAM_BYTES; i++) (void)!sscanf(hex + 2 * i, "%2hhx", &out[i]);
+  *field = (ProtobufCBinaryData){ TC_REPORT_STREAM_BYTES, out };
+  return TB_OK;
+}
+
 static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__ReportRequest *report,
-                               uint64_t *rows, struct tb_diag *diag) {
-  const char *service = "", *instance = "", *window = "all", *top = NULL, *kind;
+                               unsigned char id[TC_REPORT_STREAM_BYTES], uint64_t *rows,
+                               struct tb_diag *diag) {
+  const char *service = "", *instance = "", *stream = "", *window = "all", *top = NULL, *kind;
   const struct tc_http_param params[] = {
-    { "service", &service }, { "instance", &instance }, { "window", &window }, { "top", &top }
+    { "service", &service }, { "instance", &instance }, { "stream", &stream },
+    { "window", &window },   { "top", &top },
   };
   enum to_window known;
 
@@ -153,6 +173,7 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   if (!to_window_find(window, &known))
     return tb_fail(diag, TB_PROTOCOL, "window=%.40s is none of 10s, 1m, 5m, all", window);
   if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, rows));
+  TB_TRY(read_stream(stream, diag, id, &report->stream));
   report->kind = text(kind);
   report->service = text(service);
   report->instance = text(instance);
@@ -163,13 +184,14 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__ReportRequest report = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
   request q = TRACECOLLECT__V1__REQUEST__INIT;
+  unsigned char id[TC_REPORT_STREAM_BYTES];
   uint64_t rows = TP_REPORT_ROWS_SHOWN;
   struct tb_diag diag;
 
   q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_REPORT;
   q.report = &report;
   tb_diag_clear(&diag);
-  tb_rc rc = read_report_query(&job->conn->head.request, &report, &rows, &diag);
+  tb_rc rc = read_report_query(&job->conn->head.request, &report, id, &rows, &diag);
   if (rc != TB_OK) {
     fail(job, rc, &diag);
     return;
@@ -182,7 +204,38 @@ void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) 
   }
   for (size_t i = 0; i < r->report->n_reports; i++) {
     tp_report_trim(r->report->reports[i], rows);
-    tp_json_message(&job->answer.body, &r->report->reports[i]->base);
+    tp_report_json(&job->answer.body, r->report->reports[i]);
     tb_buf_byte(&job->answer.body, '\n');
   }
+}
+
+/* ---- what reports there are ---- */
+
+static tb_rc write_schemas(struct tb_arena *arena, struct tb_buf *out) {
+  Tracecollect__V1__ReportSchema *schema;
+
+  tb_buf_text(out, "{\"windows\":[");
+  for (unsigned w = 0; w < TO_WINDOWS; w++)
+    tb_buf_printf(out, "%s\"%s\"", w > 0 ? "," : "", to_window_name((enum to_window)w));
+  tb_buf_text(out, "],\"reports\":[");
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    if (k > 0) tb_buf_byte(out, ',');
+    TB_TRY(tp_take_schema(arena, (enum to_analysis_kind)k, &schema));
+    tp_schema_json(out, schema);
+  }
+  tb_buf_text(out, "]}\n");
+  return TB_OK;
+}
+
+void tc__api_reports(struct tc__http_job *job, struct tc_query_session *session) {
+  struct tb_arena arena;
+  struct tb_mem mem;
+
+  (void)session;
+  if (!no_parameters(job)) return;
+  tb_mem_init(&mem, tb_mem_libc, NULL, SCHEMA_BYTES_MAX);
+  tb_arena_init(&arena, &mem, 16 << 10);
+  tb_rc rc = write_schemas(&arena, &job->answer.body);
+  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, "");
+  tb_arena_fini(&arena);
 }

@@ -7,37 +7,56 @@
 
 #include "base/grow.h"
 #include "collector/http/metrics_text.h"
-#include "proto/report_view.pb-c.h"
-#include "proto/unpack.h"
+#include "collector/http/report_view.h"
 
-enum { VIEW_MEMORY_MAX = 8 << 20, LABEL_MAX = 64, LINES_WITH_QUANTILES = 5, LINES_WITHOUT = 2 };
+enum {
+  VIEW_MEMORY_MAX = 16 << 20,
+  FAMILIES_MAX = 64,
+  SERIES_MAX = 128 << 10, /* before those of older streams go */
+  LABEL_MAX = 64,
+  LABELS_MAX = 2, /* of a row */
+  LINES_WITH_QUANTILES = 5,
+  LINES_WITHOUT = 2
+};
 
-static const struct family {
-  const char *kind, *name, *text;
-} families[] = {
-  { "syscall", "trace_blocked_syscall_seconds", "System calls that lost their P, by program." },
-  { "stw", "trace_stw_seconds", "Time the world was stopped, by program and reason." },
+typedef Tracecollect__V1__FieldSchema FieldSchema;
+typedef Tracecollect__V1__Value Value;
+typedef char label[LABEL_MAX + 1];
+
+struct family {
+  const FieldSchema *field; /* name, text and type */
+  const char *label[LABELS_MAX];
+  unsigned labels;
 };
 
 struct series {
   unsigned family;
   size_t order; /* of its stream's first report: later streams take the place of earlier ones */
   unsigned char stream[TC_REPORT_STREAM_BYTES];
-  char service[LABEL_MAX + 1], instance[LABEL_MAX + 1], reason[LABEL_MAX + 1];
-  uint64_t count, total_ns, p50_ns, p90_ns, p99_ns;
+  label service, instance, value[LABELS_MAX];
+  bool no_quantiles;
+  uint64_t count, total_ns, p50_ns, p90_ns, p99_ns; /* of a distribution */
+  int64_t number;
+  double share;
 };
 
 struct table {
+  struct family family[FAMILIES_MAX];
+  unsigned families;
   struct series *series;
-  size_t n, room, streams, left_out;
+  size_t n, room, reports, left_out;
   struct tb_mem mem;
   struct tb_arena arena;
-  unsigned family; /* being read */
+  struct tc_report_view view;
 };
+
+static bool is_distribution(const struct family *f) {
+  return f->field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+}
 
 /* --- labels ------------------------------------------------------------------------------------ */
 
-static void set_label(char out[LABEL_MAX + 1], const char *text) {
+static void set_label(label out, const char *text) {
   size_t len = text != NULL ? strlen(text) : 0;
   bool fits = len >= 1 && len <= LABEL_MAX;
 
@@ -50,59 +69,150 @@ static void set_label(char out[LABEL_MAX + 1], const char *text) {
   if (fits) memcpy(out, text, len + 1);
 }
 
-/* "/stw/gc/mark-termination" as a label: gc.mark-termination */
-static void set_reason(char out[LABEL_MAX + 1], const char *id) {
-  char text[2 * LABEL_MAX];
-  size_t len = 0;
+/* "/stw/gc/mark-termination" of a report "stw" as a label: gc.mark-termination */
+static void set_row_label(label out, const char *kind, const char *text) {
+  size_t kind_len = strlen(kind), len = 0;
+  char plain[2 * LABEL_MAX];
 
-  if (id != NULL && strncmp(id, "/stw/", 5) == 0) id += 5;
-  for (; id != NULL && id[len] != '\0' && len < sizeof text - 1; len++)
-    text[len] = id[len] == '/' ? '.' : id[len];
-  text[len] = '\0';
-  set_label(out, text);
+  if (text[0] == '/' && strncmp(text + 1, kind, kind_len) == 0 && text[1 + kind_len] == '/')
+    text += kind_len + 2;
+  for (; text[len] != '\0' && len < sizeof plain - 1; len++)
+    plain[len] = text[len] == '/' ? '.' : text[len];
+  plain[len] = '\0';
+  set_label(out, plain);
 }
 
 /* --- reports to series ------------------------------------------------------------------------- */
 
-static tb_rc add(struct table *t, const struct tc_report *report, const char *reason,
-                 const Tracecollect__V1__Distribution *found) {
+static bool find_family(struct table *t, const FieldSchema *field,
+                        const Tracecollect__V1__TableSchema *schema, unsigned *out) {
+  for (*out = 0; *out < t->families; ++*out)
+    if (strcmp(t->family[*out].field->metric, field->metric) == 0) return true;
+  if (t->families == FAMILIES_MAX) return false;
+  struct family *f = &t->family[t->families++];
+  *f = (struct family){ .field = field };
+  for (size_t c = 0; schema != NULL && c < schema->n_columns && f->labels < LABELS_MAX; c++)
+    if (schema->columns[c]->label[0] != '\0') f->label[f->labels++] = schema->columns[c]->label;
+  return true;
+}
+
+static void set_value(struct series *s, const Value *value) {
+  const Tracecollect__V1__Distribution *d = tp_value_distribution(value);
+
+  s->number = tp_value_number(value);
+  s->share = tp_value_share(value);
+  if (d == NULL) return;
+  s->no_quantiles = d->no_quantiles;
+  s->count = d->count;
+  s->total_ns = d->total_ns;
+  s->p50_ns = d->p50_ns;
+  s->p90_ns = d->p90_ns;
+  s->p99_ns = d->p99_ns;
+}
+
+static tb_rc add(struct table *t, const struct tc_report *report, unsigned family,
+                 const Value *value, struct series **out) {
+  if (t->n == SERIES_MAX) return TB_BUDGET;
   TB_TRY(TB_GROW(t->series, t->room, t->n));
   struct series *s = &t->series[t->n++];
-  *s = (struct series){ .family = t->family,
-                        .order = t->streams,
-                        .count = found->count,
-                        .total_ns = found->total_ns,
-                        .p50_ns = found->p50_ns,
-                        .p90_ns = found->p90_ns,
-                        .p99_ns = found->p99_ns };
+  *s = (struct series){ .family = family, .order = t->reports };
   memcpy(s->stream, report->stream, sizeof s->stream);
   set_label(s->service, report->service);
   set_label(s->instance, report->instance);
-  if (reason != NULL) set_reason(s->reason, reason);
+  set_value(s, value);
+  *out = s;
   return TB_OK;
 }
 
-static tb_rc add_report(void *self, const struct tc_report *report) {
-  struct table *t = self;
-  ProtobufCAllocator allocator = tp_arena_allocator(&t->arena);
-  const Tracecollect__V1__ReportView *r =
-      tracecollect__v1__report_view__unpack(&allocator, report->len, report->bytes);
-  tb_rc rc = TB_OK;
+/* A value that is not known is no series; a number that never was is none either. */
+static bool is_known(const Value *value) {
+  return value != NULL && value->is_case != TRACECOLLECT__V1__VALUE__IS__NOT_SET &&
+         value->is_case != TRACECOLLECT__V1__VALUE__IS_TEXT &&
+         value->is_case != TRACECOLLECT__V1__VALUE__IS_STACK;
+}
 
-  t->streams++;
-  if (r == NULL)
+static tb_rc add_figures(struct table *t, const struct tc_report *packed) {
+  const Tracecollect__V1__Report *r = t->view.report;
+  struct series *s;
+  unsigned family;
+
+  for (size_t i = 0; i < r->schema->n_figures && i < r->n_figures; i++) {
+    if (r->schema->figures[i]->metric[0] == '\0' || !is_known(r->figures[i])) continue;
+    if (!find_family(t, r->schema->figures[i], NULL, &family))
+      t->left_out++;
+    else
+      TB_TRY(add(t, packed, family, r->figures[i], &s));
+  }
+  return TB_OK;
+}
+
+static void set_row_labels(const struct tc_report *packed, const struct tp_table *table,
+                           const Tracecollect__V1__Row *row, struct series *s) {
+  unsigned labels = 0;
+
+  for (size_t c = 0; c < table->schema->n_columns && labels < LABELS_MAX; c++)
+    if (table->schema->columns[c]->label[0] != '\0')
+      set_row_label(s->value[labels++], packed->kind, tp_row_text(row, c));
+}
+
+static tb_rc add_column(struct table *t, const struct tc_report *packed,
+                        const struct tp_table *table, size_t column) {
+  struct series *s;
+  unsigned family;
+
+  if (!find_family(t, table->schema->columns[column], table->schema, &family)) {
     t->left_out++;
-  else if (r->syscall != NULL && r->syscall->blocked != NULL)
-    rc = add(t, report, NULL, r->syscall->blocked);
-  else if (r->stw != NULL)
-    for (size_t i = 0; rc == TB_OK && i < r->stw->n_reasons; i++)
-      if (r->stw->reasons[i]->stopped != NULL)
-        rc = add(t, report, r->stw->reasons[i]->id, r->stw->reasons[i]->stopped);
+    return TB_OK;
+  }
+  for (size_t i = 0; i < table->table->n_rows; i++) {
+    const Tracecollect__V1__Row *row = table->table->rows[i];
+    if (!is_known(tp_row_value(row, column))) continue;
+    TB_TRY(add(t, packed, family, tp_row_value(row, column), &s));
+    set_row_labels(packed, table, row, s);
+  }
+  return TB_OK;
+}
+
+static tb_rc add_columns(struct table *t, const struct tc_report *packed,
+                         const Tracecollect__V1__TableSchema *schema) {
+  struct tp_table table = { .table = NULL };
+
+  for (size_t c = 0; c < schema->n_columns; c++) {
+    if (schema->columns[c]->metric[0] == '\0') continue;
+    if (table.table == NULL) TB_TRY(tc_report_view_table(&t->view, schema->name, &table));
+    TB_TRY(add_column(t, packed, &table, c));
+  }
+  return TB_OK;
+}
+
+static tb_rc add_values(struct table *t, const struct tc_report *packed) {
+  TB_TRY(tc_report_view_open(&t->view, packed));
+  const Tracecollect__V1__ReportSchema *schema = t->view.report->schema;
+  if (schema == NULL) return TB_OK;
+  TB_TRY(add_figures(t, packed));
+  for (size_t i = 0; i < schema->n_tables; i++) TB_TRY(add_columns(t, packed, schema->tables[i]));
+  return TB_OK;
+}
+
+/* A report that takes too much memory is left out, the others are shown. */
+static tb_rc add_report(void *self, const struct tc_report *packed) {
+  struct table *t = self;
+
+  t->reports++;
+  tb_rc rc = add_values(t, packed);
   tb_arena_reset(&t->arena);
-  return rc;
+  if (rc == TB_BUDGET) t->left_out++;
+  return rc == TB_BUDGET ? TB_OK : rc;
 }
 
 /* --- one series a name ------------------------------------------------------------------------- */
+
+static int by_values(const struct series *x, const struct series *y) {
+  int order = 0;
+
+  for (unsigned i = 0; order == 0 && i < LABELS_MAX; i++) order = strcmp(x->value[i], y->value[i]);
+  return order;
+}
 
 /* A program's series together, the newest stream's first. */
 static int by_program(const void *a, const void *b) {
@@ -112,7 +222,7 @@ static int by_program(const void *a, const void *b) {
   if (order == 0) order = strcmp(x->service, y->service);
   if (order == 0) order = strcmp(x->instance, y->instance);
   if (order == 0) order = (x->order < y->order) - (x->order > y->order);
-  return order != 0 ? order : strcmp(x->reason, y->reason);
+  return order != 0 ? order : by_values(x, y);
 }
 
 static bool same_program(const struct series *a, const struct series *b) {
@@ -140,40 +250,49 @@ static int by_name(const void *a, const void *b) {
 
   if (order == 0) order = strcmp(x->service, y->service);
   if (order == 0) order = strcmp(x->instance, y->instance);
-  return order != 0 ? order : strcmp(x->reason, y->reason);
+  return order != 0 ? order : by_values(x, y);
 }
 
-/* Series of one name, such as two reasons that both became "other": counts add up, of quantiles the
- * worse is shown. */
+/* Counts add up; of quantiles and shares the larger is shown. */
+static void merge(struct series *into, const struct series *s) {
+#define LARGER(field) into->field = s->field > into->field ? s->field : into->field
+  into->count += s->count;
+  into->total_ns += s->total_ns;
+  into->number += s->number;
+  into->no_quantiles = into->no_quantiles || s->no_quantiles;
+  LARGER(p50_ns);
+  LARGER(p90_ns);
+  LARGER(p99_ns);
+  LARGER(share);
+#undef LARGER
+}
+
+/* Series of one name, such as two reasons that both became "other". */
 static void merge_same(struct table *t) {
   size_t kept = 0;
 
   if (t->n > 0) qsort(t->series, t->n, sizeof *t->series, by_name);
   for (size_t i = 0; i < t->n; i++) {
-    struct series *s = &t->series[i], *last = kept > 0 ? &t->series[kept - 1] : NULL;
+    struct series *last = kept > 0 ? &t->series[kept - 1] : NULL;
 
-    if (last == NULL || by_name(last, s) != 0) {
-      t->series[kept++] = *s;
-      continue;
-    }
-#define WORSE(field) last->field = s->field > last->field ? s->field : last->field
-    last->count += s->count;
-    last->total_ns += s->total_ns;
-    WORSE(p50_ns);
-    WORSE(p90_ns);
-    WORSE(p99_ns);
-#undef WORSE
+    if (last != NULL && by_name(last, &t->series[i]) == 0)
+      merge(last, &t->series[i]);
+    else
+      t->series[kept++] = t->series[i];
   }
   t->n = kept;
 }
 
 /* --- text -------------------------------------------------------------------------------------- */
 
-static void write_line(struct tb_buf *out, const struct series *s, const char *suffix,
-                       const char *quantile) {
-  tb_buf_text(out, families[s->family].name);
+static void write_name(struct tb_buf *out, const struct table *t, const struct series *s,
+                       const char *suffix, const char *quantile) {
+  const struct family *f = &t->family[s->family];
+
+  tb_buf_text(out, f->field->metric);
   tb_buf_printf(out, "%s{service=\"%s\",instance=\"%s\"", suffix, s->service, s->instance);
-  if (s->reason[0] != '\0') tb_buf_printf(out, ",reason=\"%s\"", s->reason);
+  for (unsigned i = 0; i < f->labels; i++)
+    tb_buf_printf(out, ",%s=\"%s\"", f->label[i], s->value[i]);
   if (quantile != NULL) tb_buf_printf(out, ",quantile=\"%s\"", quantile);
   tb_buf_text(out, "} ");
 }
@@ -182,63 +301,109 @@ static void write_seconds(struct tb_buf *out, uint64_t ns) {
   tb_buf_printf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
 }
 
-static void write_series(struct tb_buf *out, const struct series *s, bool quantiles) {
+static void write_distribution(struct tb_buf *out, const struct table *t, const struct series *s,
+                               bool quantiles) {
   const struct {
     const char *quantile;
     uint64_t ns;
   } rows[] = { { "0.5", s->p50_ns }, { "0.9", s->p90_ns }, { "0.99", s->p99_ns } };
 
-  for (size_t i = 0; quantiles && i < sizeof rows / sizeof rows[0]; i++) {
-    write_line(out, s, "", rows[i].quantile);
+  for (size_t i = 0; quantiles && !s->no_quantiles && i < sizeof rows / sizeof rows[0]; i++) {
+    write_name(out, t, s, "", rows[i].quantile);
     write_seconds(out, rows[i].ns);
   }
-  write_line(out, s, "_sum", NULL);
+  write_name(out, t, s, "_sum", NULL);
   write_seconds(out, s->total_ns);
-  write_line(out, s, "_count", NULL);
+  write_name(out, t, s, "_count", NULL);
   tb_buf_printf(out, "%" PRIu64 "\n", s->count);
 }
 
-static void write_table(struct tb_buf *out, struct table *t) {
-  bool quantiles = t->n * LINES_WITH_QUANTILES <= TC_PEER_SERIES_MAX;
-  size_t room = TC_PEER_SERIES_MAX / (quantiles ? LINES_WITH_QUANTILES : LINES_WITHOUT), at = 0;
+static void write_series(struct tb_buf *out, const struct table *t, const struct series *s,
+                         bool quantiles) {
+  const struct family *f = &t->family[s->family];
 
-  if (t->n > room) {
+  if (is_distribution(f)) {
+    write_distribution(out, t, s, quantiles);
+    return;
+  }
+  write_name(out, t, s, "", NULL);
+  if (f->field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_SHARE)
+    tb_buf_printf(out, "%.9f\n", s->share);
+  else if (f->field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS && s->number >= 0)
+    write_seconds(out, (uint64_t)s->number);
+  else
+    tb_buf_printf(out, "%" PRId64 "\n", s->number);
+}
+
+static size_t lines_of(const struct table *t, const struct series *s, bool quantiles) {
+  if (!is_distribution(&t->family[s->family])) return 1;
+  return quantiles && !s->no_quantiles ? LINES_WITH_QUANTILES : LINES_WITHOUT;
+}
+
+static size_t count_lines(const struct table *t, bool quantiles) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < t->n; i++) n += lines_of(t, &t->series[i], quantiles);
+  return n;
+}
+
+static const char *type_of(const struct family *f) {
+  const char *name = f->field->metric, *end = name + strlen(name);
+  static const char total[] = "_total";
+
+  if (is_distribution(f)) return "summary";
+  if ((size_t)(end - name) < sizeof total) return "gauge";
+  return strcmp(end - (sizeof total - 1), total) == 0 ? "counter" : "gauge";
+}
+
+/* Stops at the limit of lines; the rest is counted. */
+static void write_families(struct tb_buf *out, struct table *t, bool quantiles) {
+  size_t at = 0, lines = 0;
+
+  for (unsigned f = 0; f < t->families; f++) {
+    const FieldSchema *field = t->family[f].field;
+    tc_metrics_head(out, field->metric, type_of(&t->family[f]), field->about);
+    for (; at < t->n && t->series[at].family == f; at++) {
+      size_t more = lines_of(t, &t->series[at], quantiles);
+      if (lines + more > TC_PEER_SERIES_MAX) {
+        t->left_out++;
+        continue;
+      }
+      write_series(out, t, &t->series[at], quantiles);
+      lines += more;
+    }
+  }
+}
+
+static void write_table(struct tb_buf *out, struct table *t) {
+  bool quantiles = count_lines(t, true) <= TC_PEER_SERIES_MAX;
+
+  if (!quantiles && count_lines(t, false) > TC_PEER_SERIES_MAX) {
     for (size_t i = 0; i < t->n; i++) strcpy(t->series[i].instance, "other");
     merge_same(t);
   }
-  for (unsigned f = 0; f < sizeof families / sizeof families[0]; f++) {
-    tc_metrics_head(out, families[f].name, "summary", families[f].text);
-    for (; at < t->n && t->series[at].family == f; at++) {
-      if (at < room)
-        write_series(out, &t->series[at], quantiles);
-      else
-        t->left_out++;
-    }
-  }
+  write_families(out, t, quantiles);
   tc_metrics_head(out, "tracecollect_peer_series_left_out", "gauge",
                   "Series of traced programs beyond what is shown.");
   tb_buf_printf(out, "tracecollect_peer_series_left_out %zu\n", t->left_out);
 }
 
 tb_rc tc_metrics_peers(struct tb_buf *out, struct tc_reports *reports) {
+  const struct tc_report_select select = { .window = "all" };
   struct table t = { .n = 0 };
-  tb_rc rc = TB_OK;
 
   tb_mem_init(&t.mem, tb_mem_libc, NULL, VIEW_MEMORY_MAX);
   tb_arena_init(&t.arena, &t.mem, 64 << 10);
-  for (unsigned f = 0; rc == TB_OK && f < sizeof families / sizeof families[0]; f++) {
-    struct tc_report_select select = { .kind = families[f].kind, .window = "all" };
-
-    t.family = f;
-    rc = tc_reports_collect(reports, &select, add_report, &t);
-  }
-  tb_arena_fini(&t.arena);
+  tc_report_view_init(&t.view, &t.mem, &t.arena);
+  tb_rc rc = tc_reports_collect(reports, &select, add_report, &t);
   if (rc == TB_OK) {
     if (t.n > 0) qsort(t.series, t.n, sizeof *t.series, by_program);
     drop_older_streams(&t);
     merge_same(&t);
     write_table(out, &t);
   }
+  tc_report_view_fini(&t.view); /* the families' names are in its schemas */
+  tb_arena_fini(&t.arena);
   free(t.series);
   return rc;
 }

@@ -2,88 +2,124 @@
 #include "collector/http/overview.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "collector/http/report_view.h"
 #include "config/times.h"
 #include "proto/json.h"
-#include "proto/report_view.pb-c.h"
-#include "proto/unpack.h"
 
 enum { REPORTS_MEMORY_MAX = 256 << 20 };
 
 typedef Tracecollect__V1__StreamStatus stream_status;
-typedef Tracecollect__V1__ReportView stream_report;
 
-/* Reports of one kind, unpacked, in order of their stream's id. */
-struct sheaf {
+/* One table of a stream's report, with the stacks of its rows. */
+struct stream_rows {
+  unsigned char stream[TC_REPORT_STREAM_BYTES];
+  const char *service, *instance;
+  uint64_t until_wall_ns;
+  struct tp_table table;
+};
+
+/* The same table of all streams, in order of their ids. */
+struct all_rows {
   struct tb_arena *arena;
-  stream_report **report;
+  struct tc_report_view *view;
+  const char *table;
+  bool only_open; /* of streams that have not ended */
+  struct stream_rows *rows;
   size_t n, room;
 };
 
-static tb_rc sheaf_add(void *self, const struct tc_report *packed) {
-  struct sheaf *s = self;
-  ProtobufCAllocator allocator = tp_arena_allocator(s->arena);
+static tb_rc unpack_stacks(struct tc_report_view *view, const struct tp_table *table) {
+  const Tracecollect__V1__TableSchema *schema = table->schema;
 
-  if (packed->closed && strcmp(packed->kind, "syscall") == 0)
-    return TB_OK; /* nothing is open there */
-  if (s->n == s->room) {
-    size_t room = s->room == 0 ? 64 : 2 * s->room;
-    void *place;
-    TB_TRY(tb_arena_take(s->arena, room * sizeof *s->report, &place));
-    if (s->n > 0) memcpy(place, s->report, s->n * sizeof *s->report);
-    s->report = place;
-    s->room = room;
-  }
-  stream_report *r = tracecollect__v1__report_view__unpack(&allocator, packed->len, packed->bytes);
-  if (r == NULL) return TB_BUDGET;
-  s->report[s->n++] = r;
+  for (size_t c = 0; c < schema->n_columns; c++)
+    if (schema->columns[c]->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK)
+      for (size_t i = 0; i < table->table->n_rows; i++)
+        TB_TRY(tc_report_view_stack(view, tp_row_value(table->table->rows[i], c)));
   return TB_OK;
 }
 
-static int by_id(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b) {
-  if (a->len != b->len) return a->len < b->len ? -1 : 1;
-  return memcmp(a->data, b->data, a->len);
+static tb_rc all_rows_grow(struct all_rows *s) {
+  size_t room = s->room == 0 ? 64 : 2 * s->room;
+  void *place;
+
+  if (s->n < s->room) return TB_OK;
+  TB_TRY(tb_arena_take(s->arena, room * sizeof *s->rows, &place));
+  if (s->n > 0) memcpy(place, s->rows, s->n * sizeof *s->rows);
+  s->rows = place;
+  s->room = room;
+  return TB_OK;
 }
 
-static int compare_reports(const void *a, const void *b) {
-  return by_id(&(*(stream_report *const *)a)->stream, &(*(stream_report *const *)b)->stream);
+static tb_rc all_rows_add(void *self, const struct tc_report *packed) {
+  struct all_rows *s = self;
+
+  if (packed->closed && s->only_open) return TB_OK;
+  TB_TRY(all_rows_grow(s));
+  struct stream_rows *rows = &s->rows[s->n];
+  memcpy(rows->stream, packed->stream, sizeof rows->stream);
+  TB_TRY(tb_arena_copy(s->arena, packed->service, strlen(packed->service) + 1, &rows->service));
+  TB_TRY(tb_arena_copy(s->arena, packed->instance, strlen(packed->instance) + 1, &rows->instance));
+  TB_TRY(tc_report_view_open(s->view, packed));
+  rows->until_wall_ns = s->view->until_wall_ns;
+  TB_TRY(tc_report_view_table(s->view, s->table, &rows->table));
+  TB_TRY(unpack_stacks(s->view, &rows->table));
+  s->n++;
+  return TB_OK;
 }
 
-static tb_rc sheaf_bind(struct sheaf *s, struct tc_reports *reports, const char *kind,
-                        const char *window) {
+static int compare_streams(const void *a, const void *b) {
+  return memcmp(a, b, TC_REPORT_STREAM_BYTES);
+}
+_Static_assert(offsetof(struct stream_rows, stream) == 0, "the id comes first");
+
+static tb_rc all_rows_bind(struct all_rows *s, struct tc_reports *reports, const char *kind,
+                           const char *window) {
   const struct tc_report_select select = { .kind = kind, .window = window };
 
-  TB_TRY(tc_reports_collect(reports, &select, sheaf_add, s));
-  if (s->n > 1) qsort(s->report, s->n, sizeof *s->report, compare_reports);
+  TB_TRY(tc_reports_collect(reports, &select, all_rows_add, s));
+  if (s->n > 1) qsort(s->rows, s->n, sizeof *s->rows, compare_streams);
   return TB_OK;
 }
 
-static const stream_report *sheaf_find(const struct sheaf *s, const ProtobufCBinaryData *id) {
-  stream_report like = TRACECOLLECT__V1__REPORT_VIEW__INIT;
-  stream_report *key = &like;
+static const struct stream_rows *all_rows_find(const struct all_rows *s,
+                                               const ProtobufCBinaryData *id) {
+  if (s->n == 0 || id->len != TC_REPORT_STREAM_BYTES) return NULL;
+  return bsearch(id->data, s->rows, s->n, sizeof *s->rows, compare_streams);
+}
 
-  if (s->n == 0) return NULL;
-  like.stream = *id;
-  stream_report *const *found = bsearch(&key, s->report, s->n, sizeof *s->report, compare_reports);
-  return found != NULL ? *found : NULL;
+static const Tracecollect__V1__Value *value_of(const struct stream_rows *rows,
+                                               const Tracecollect__V1__Row *row, const char *name) {
+  return tp_row_value(row, tp_table_column(&rows->table, name));
+}
+
+static int64_t number_of(const struct stream_rows *rows, const Tracecollect__V1__Row *row,
+                         const char *name) {
+  return tp_value_number(value_of(rows, row, name));
 }
 
 /* Every Go program that asks for signals has one goroutine that waits for them all its life, in what
  * counts as a system call. It is blocked by definition and informs no reader. */
-static bool is_idle(const Tracecollect__V1__BlockedCall *call) {
-  for (size_t i = 0; i < call->n_stack; i++)
-    if (strcmp(call->stack[i]->function, "os/signal.signal_recv") == 0) return true;
+static bool is_idle(const struct stream_rows *rows, const Tracecollect__V1__Row *call) {
+  const Tracecollect__V1__Value *stack = value_of(rows, call, "stack");
+
+  for (size_t i = 0; i < tp_stack_length(rows->table.report, stack); i++) {
+    const Tracecollect__V1__Frame *frame = tp_stack_frame(rows->table.report, stack, i);
+    if (frame != NULL && strcmp(frame->function, "os/signal.signal_recv") == 0) return true;
+  }
   return false;
 }
 
-static uint64_t idle_calls(const Tracecollect__V1__SyscallView *r) {
+static uint64_t idle_calls(const struct stream_rows *rows) {
+  const Tracecollect__V1__Table *calls = rows->table.table;
   uint64_t n = 0;
 
-  for (size_t i = 0; i < r->n_blocked_now; i++) n += is_idle(r->blocked_now[i]);
+  for (size_t i = 0; i < calls->n_rows; i++) n += is_idle(rows, calls->rows[i]);
   return n;
 }
 
@@ -102,28 +138,42 @@ static void write_count(struct tb_buf *out, const char *name, uint64_t n) {
   tb_buf_printf(out, ",\"%s\":%" PRIu64, name, n);
 }
 
-static void write_stops(struct tb_buf *out, const Tracecollect__V1__StwView *stw) {
+static void write_stop(struct tb_buf *out, const struct stream_rows *stops,
+                       const Tracecollect__V1__Row *row,
+                       const Tracecollect__V1__Distribution *stopped) {
+  tb_buf_text(out, "{\"id\":");
+  tp_json_text(out, tp_row_text(row, tp_table_column(&stops->table, "id")));
+  write_text(out, "reason", tp_row_text(row, tp_table_column(&stops->table, "reason")));
+  write_count(out, "count", stopped->count);
+  write_count(out, "total_ns", stopped->total_ns);
+  write_count(out, "max_ns", stopped->max_ns);
+  write_name(out, "p99_ns");
+  if (stopped->no_quantiles)
+    tb_buf_text(out, "null}");
+  else
+    tb_buf_printf(out, "%" PRIu64 "}", stopped->p99_ns);
+}
+
+static void write_stops(struct tb_buf *out, const struct stream_rows *stops) {
+  bool first = true;
+
   write_name(out, "stw");
   tb_buf_byte(out, '[');
-  for (size_t i = 0; stw != NULL && i < stw->n_reasons; i++) {
-    const Tracecollect__V1__StwReason *reason = stw->reasons[i];
+  for (size_t i = 0; stops != NULL && i < stops->table.table->n_rows; i++) {
+    const Tracecollect__V1__Row *row = stops->table.table->rows[i];
+    const Tracecollect__V1__Distribution *stopped =
+        tp_value_distribution(value_of(stops, row, "stopped"));
 
-    if (reason->stopped == NULL) continue;
-    if (out->data[out->len - 1] == '}') tb_buf_byte(out, ',');
-    tb_buf_text(out, "{\"id\":");
-    tp_json_text(out, reason->id);
-    write_text(out, "reason", reason->reason);
-    write_count(out, "count", reason->stopped->count);
-    write_count(out, "total_ns", reason->stopped->total_ns);
-    write_count(out, "max_ns", reason->stopped->max_ns);
-    write_count(out, "p99_ns", reason->stopped->p99_ns);
-    tb_buf_byte(out, '}');
+    if (stopped == NULL || row->other) continue;
+    if (!first) tb_buf_byte(out, ',');
+    first = false;
+    write_stop(out, stops, row, stopped);
   }
   tb_buf_byte(out, ']');
 }
 
-static void write_stream(struct tb_buf *out, const stream_status *s, const stream_report *calls,
-                         const stream_report *stops) {
+static void write_stream(struct tb_buf *out, const stream_status *s,
+                         const struct stream_rows *calls, const struct stream_rows *stops) {
   char hex[2 * TC_STREAM_BYTES + 1] = "";
 
   if (s->stream.len == TC_STREAM_BYTES) tb_hex(s->stream.data, TC_STREAM_BYTES, hex);
@@ -143,15 +193,14 @@ static void write_stream(struct tb_buf *out, const stream_status *s, const strea
   write_count(out, "first_wall_ns", s->first_wall_ns);
   write_count(out, "last_wall_ns", s->last_wall_ns);
   write_count(out, "newest_wall_ns", s->newest_wall_ns);
-  const Tracecollect__V1__SyscallView *r = calls != NULL ? calls->syscall : NULL;
-  write_count(out, "blocked_now", r != NULL ? r->blocked_now_total : 0);
-  write_count(out, "blocked_idle", r != NULL ? idle_calls(r) : 0);
-  write_stops(out, stops != NULL ? stops->stw : NULL);
+  write_count(out, "blocked_now", calls != NULL ? calls->table.table->rows_total : 0);
+  write_count(out, "blocked_idle", calls != NULL ? idle_calls(calls) : 0);
+  write_stops(out, stops);
   tb_buf_byte(out, '}');
 }
 
 static void write_streams(struct tb_buf *out, const Tracecollect__V1__StatusReply *status,
-                          const struct sheaf *calls, const struct sheaf *stops) {
+                          const struct all_rows *calls, const struct all_rows *stops) {
   size_t shown = 0;
 
   write_name(out, "streams");
@@ -163,7 +212,7 @@ static void write_streams(struct tb_buf *out, const Tracecollect__V1__StatusRepl
 
       if ((strcmp(s->state, "live") == 0) != (pass == 0)) continue;
       if (shown++ > 0) tb_buf_byte(out, ',');
-      write_stream(out, s, sheaf_find(calls, &s->stream), sheaf_find(stops, &s->stream));
+      write_stream(out, s, all_rows_find(calls, &s->stream), all_rows_find(stops, &s->stream));
     }
   tb_buf_byte(out, ']');
   write_count(out, "streams_total", status->n_streams);
@@ -172,8 +221,9 @@ static void write_streams(struct tb_buf *out, const Tracecollect__V1__StatusRepl
 /* --- blocked calls ----------------------------------------------------------------------------- */
 
 struct blocked {
-  const stream_report *of;
-  const Tracecollect__V1__BlockedCall *call;
+  const struct stream_rows *of;
+  const Tracecollect__V1__Row *call;
+  int64_t age_ns;
   bool idle;
 };
 
@@ -181,54 +231,66 @@ static int busy_then_longest_first(const void *a, const void *b) {
   const struct blocked *x = a, *y = b;
 
   if (x->idle != y->idle) return x->idle ? 1 : -1;
-  return x->call->age_ns < y->call->age_ns ? 1 : x->call->age_ns > y->call->age_ns ? -1 : 0;
+  return x->age_ns < y->age_ns ? 1 : x->age_ns > y->age_ns ? -1 : 0;
 }
 
-static void write_stack(struct tb_buf *out, const Tracecollect__V1__BlockedCall *call) {
+static void write_stack(struct tb_buf *out, const struct blocked *b) {
+  const Tracecollect__V1__Value *stack = value_of(b->of, b->call, "stack");
+  const Tracecollect__V1__Report *report = b->of->table.report;
+
   write_name(out, "stack");
   tb_buf_byte(out, '[');
-  for (size_t i = 0; i < call->n_stack && i < TC_OVERVIEW_FRAMES_MAX; i++) {
-    if (i > 0) tb_buf_byte(out, ',');
-    tb_buf_text(out, "{\"function\":");
-    tp_json_text(out, call->stack[i]->function);
-    write_text(out, "file", call->stack[i]->file);
-    write_count(out, "line", call->stack[i]->line);
+  for (size_t i = 0; i < tp_stack_length(report, stack) && i < TC_OVERVIEW_FRAMES_MAX; i++) {
+    const Tracecollect__V1__Frame *frame = tp_stack_frame(report, stack, i);
+    if (frame == NULL) break;
+    tb_buf_text(out, i > 0 ? ",{\"function\":" : "{\"function\":");
+    tp_json_text(out, frame->function);
+    write_text(out, "file", frame->file);
+    write_count(out, "line", frame->line);
     tb_buf_byte(out, '}');
   }
   tb_buf_byte(out, ']');
+}
+
+static void write_flag(struct tb_buf *out, const char *name, bool flag) {
+  write_name(out, name);
+  tb_buf_text(out, flag ? "true" : "false");
 }
 
 static void write_call(struct tb_buf *out, const struct blocked *b) {
   tb_buf_text(out, "{\"service\":");
   tp_json_text(out, b->of->service);
   write_text(out, "instance", b->of->instance);
-  tb_buf_printf(out, ",\"goroutine\":%" PRId64 ",\"thread\":%" PRId64, b->call->goroutine,
-                b->call->thread);
-  write_count(out, "age_ns", b->call->age_ns);
+  tb_buf_printf(out, ",\"goroutine\":%" PRId64 ",\"thread\":%" PRId64 ",\"age_ns\":%" PRId64,
+                number_of(b->of, b->call, "goroutine"), number_of(b->of, b->call, "thread"),
+                b->age_ns);
   write_count(out, "until_wall_ns", b->of->until_wall_ns);
-  tb_buf_text(out, b->call->lost_proc ? ",\"lost_proc\":true" : ",\"lost_proc\":false");
-  tb_buf_text(out, b->idle ? ",\"idle\":true" : ",\"idle\":false");
-  tb_buf_text(out, b->call->lower_bound ? ",\"lower_bound\":true" : ",\"lower_bound\":false");
-  write_stack(out, b->call);
+  write_flag(out, "lost_proc", number_of(b->of, b->call, "lost_proc") != 0);
+  write_flag(out, "idle", b->idle);
+  write_flag(out, "lower_bound", number_of(b->of, b->call, "lower_bound") != 0);
+  write_stack(out, b);
   tb_buf_byte(out, '}');
 }
 
-static tb_rc write_blocked(struct tb_buf *out, const struct sheaf *calls) {
+static size_t list_calls(const struct stream_rows *rows, struct blocked *out) {
+  const Tracecollect__V1__Table *calls = rows->table.table;
+
+  for (size_t i = 0; i < calls->n_rows; i++)
+    out[i] = (struct blocked){ rows, calls->rows[i], number_of(rows, calls->rows[i], "age_ns"),
+                               is_idle(rows, calls->rows[i]) };
+  return calls->n_rows;
+}
+
+static tb_rc write_blocked(struct tb_buf *out, const struct all_rows *calls) {
   size_t total = 0, listed = 0, n = 0;
   struct blocked *all;
 
-  for (size_t i = 0; i < calls->n; i++)
-    if (calls->report[i]->syscall != NULL) listed += calls->report[i]->syscall->n_blocked_now;
-  TB_TRY(tb_arena_take(calls->arena, (listed + 1) * sizeof *all, &all));
   for (size_t i = 0; i < calls->n; i++) {
-    const Tracecollect__V1__SyscallView *r = calls->report[i]->syscall;
-
-    if (r == NULL) continue;
-    total += r->blocked_now_total;
-    for (size_t k = 0; k < r->n_blocked_now; k++)
-      all[n++] =
-          (struct blocked){ calls->report[i], r->blocked_now[k], is_idle(r->blocked_now[k]) };
+    total += calls->rows[i].table.table->rows_total;
+    listed += calls->rows[i].table.table->n_rows;
   }
+  TB_TRY(tb_arena_take(calls->arena, (listed + 1) * sizeof *all, &all));
+  for (size_t i = 0; i < calls->n; i++) n += list_calls(&calls->rows[i], &all[n]);
   qsort(all, n, sizeof *all, busy_then_longest_first);
   write_name(out, "blocked");
   tb_buf_byte(out, '[');
@@ -244,11 +306,14 @@ static tb_rc write_blocked(struct tb_buf *out, const struct sheaf *calls) {
 /* --- all of it --------------------------------------------------------------------------------- */
 
 static tb_rc write_all(struct tb_buf *out, const Tracecollect__V1__StatusReply *status,
-                       struct tc_reports *reports, struct tb_arena *arena) {
-  struct sheaf calls = { .arena = arena }, stops = { .arena = arena };
+                       struct tc_reports *reports, struct tc_report_view *view) {
+  struct all_rows calls = {
+    .arena = view->arena, .view = view, .table = "blocked_now", .only_open = true
+  };
+  struct all_rows stops = { .arena = view->arena, .view = view, .table = "by_reason" };
 
-  TB_TRY(sheaf_bind(&calls, reports, "syscall", "10s"));
-  TB_TRY(sheaf_bind(&stops, reports, "stw", "all"));
+  TB_TRY(all_rows_bind(&calls, reports, "syscall", "10s"));
+  TB_TRY(all_rows_bind(&stops, reports, "stw", "all"));
   tb_buf_printf(out, "{\"wall_ns\":%" PRIu64, tc_wall_ns());
   write_text(out, "version", status->version);
   write_text(out, "health", status->health);
@@ -267,8 +332,9 @@ void tc_overview_write(struct tc_query_session *session, struct tc_reports *repo
                        struct tb_buf *out) {
   Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  struct tb_mem mem;
+  struct tc_report_view view;
   struct tb_arena arena;
+  struct tb_mem mem;
 
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
   request.status = &status;
@@ -276,6 +342,8 @@ void tc_overview_write(struct tc_query_session *session, struct tc_reports *repo
   if (reply->rc != TB_OK) return;
   tb_mem_init(&mem, tb_mem_libc, NULL, REPORTS_MEMORY_MAX);
   tb_arena_init(&arena, &mem, 256 << 10);
-  if (write_all(out, reply->status, reports, &arena) != TB_OK) tb_buf_clear(out);
+  tc_report_view_init(&view, &mem, &arena);
+  if (write_all(out, reply->status, reports, &view) != TB_OK) tb_buf_clear(out);
+  tc_report_view_fini(&view);
   tb_arena_fini(&arena);
 }

@@ -10,6 +10,7 @@
  *   file.c        a segment's file, in chunks
  *   events.c      live events for connections; live.c is their ring
  *   feed.c        messages of the feed as live events
+ *   report_view.c few values of packed reports, for overview.c and metrics_peers.c
  */
 #ifndef TC_HTTP_PRIVATE_H
 #define TC_HTTP_PRIVATE_H
@@ -138,6 +139,7 @@ void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session)
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_reports(struct tc__http_job *job, struct tc_query_session *session);
 
 /* file.c */
 void tc__http_file_begin(struct tc__http_conn *c);

@@ -47,6 +47,10 @@ static void answer_report(struct tc__http_conn *c) {
   tc__conn_work(c, "application/x-ndjson", tc__api_report);
 }
 
+static void answer_reports(struct tc__http_conn *c) {
+  tc__conn_work(c, "application/json", tc__api_reports);
+}
+
 static void answer_page(struct tc__http_conn *c) {
   const struct tc_page_file *file = tc_page_find(c->head.request.path);
   struct tc__http_answer a;
@@ -77,6 +81,7 @@ static const struct route {
   { "/api/v1/segments", false, false, answer_segments },
   { "/api/v1/segments/", true, false, tc__http_file_begin },
   { "/api/v1/report/", true, false, answer_report },
+  { "/api/v1/reports", false, false, answer_reports },
   { "/api/v1/live", false, false, tc__live_begin },
   { "/", true, false, answer_page },
 };

@@ -11,13 +11,14 @@
 /* Past connections_max, which those that are closing may still count towards. */
 enum { LEAVING_MAX = 64 };
 
-/* The one that has been without a whole request the longest; NULL: all have one. */
+/* The one that has been without a whole request the longest; of those that came within one millisecond the first one,
+ * and the list has the newest in front. NULL: all have one. */
 static struct tc__http_conn *most_idle(const struct tc_http *http) {
   struct tc__http_conn *found = NULL;
 
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next)
     if (!c->busy && !c->ending && c->live == NULL && tc_tls_unsent(c->tls) == 0 &&
-        (found == NULL || c->since_ms < found->since_ms))
+        (found == NULL || c->since_ms <= found->since_ms))
       found = c;
   return found;
 }

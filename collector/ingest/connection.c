@@ -281,10 +281,13 @@ static void on_open(void *self) {
   tc_metric_add(&metrics->connections_opened_total, 1);
   tc_metric_add(&metrics->connections, 1);
   c->expires_s = tc_tls_peer_expires_s(tc_tls_ssl(c->tls));
-  if (tc_tls_identity(tc_tls_ssl(c->tls), "agent", &c->diag, c->identity) != TB_OK)
-    tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, true, c->diag.text);
-  else
+  tb_rc rc = tc_tls_identity(tc_tls_ssl(c->tls), "agent", &c->diag, c->identity);
+  if (rc == TB_OK)
     enter_tenant(c);
+  else if (rc == TB_NOMEM) /* a good certificate: it may come again */
+    tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, c->diag.text);
+  else
+    tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, true, c->diag.text);
   if (!c->ending) warn_of_its_end(c);
 }
 
@@ -352,7 +355,8 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
   if (c->set->env.recorders != NULL) {
     c->joined = tc_recorders_join(c->set->env.recorders, &c->agent) == TB_OK;
     if (!c->joined)
-      tc_log(TC_ERROR, "agents", "peer=%s: out of memory: snaps cannot be requested from it", c->peer);
+      tc_log(TC_ERROR, "agents", "peer=%s: out of memory: snaps cannot be requested from it",
+             c->peer);
   }
   tc_log_about(tc_log_subject_of(c->identity), TC_INFO, "agents",
                "peer=%s identity=%s serial=%s stream=%" PRIu32 ": attached after record %" PRIu64,

@@ -58,9 +58,46 @@ class Gaps:
         return lost
 
 
-def describe(name, item):
+# --- reports: their schema says what they hold, so this reads every kind ---
+
+def value(report, said):
+    """A number, a text, a share, a Distribution, a list of frames; None: not known."""
+    which = said.WhichOneof("is")
+    if which == "stack":
+        return [report.frames[i] for i in report.stacks[said.stack].frames]
+    return getattr(said, which) if which else None
+
+
+def by_name(report, fields, values):
+    return {field.name: value(report, said) for field, said in zip(fields, values)}
+
+
+def figures(report):
+    return by_name(report, report.schema.figures, report.figures)
+
+
+def rows(report, name):
+    """The rows of a table; "other" in one: the sum of the rows that are not listed."""
+    for schema, table in zip(report.schema.tables, report.tables):
+        if schema.name == name:
+            for row in table.rows:
+                yield by_name(report, schema.columns, row.values) | ({"other": True} if row.other else {})
+
+
+def text(said):
+    if hasattr(said, "total_ns"):
+        return f"{said.count} in {said.total_ns / 1e6:.3f} ms"
+    return " < ".join(frame.function for frame in said) if isinstance(said, list) else str(said)
+
+
+def words(values):
+    return ", ".join(f"{name} {text(said)}" for name, said in values.items())
+
+
+def describe(name, item, table=None):
     if name == "reports":
-        return f"window {item.window}: {item.events} events up to generation {item.last_gen}"
+        lines = [f"window {item.window}: {item.events} events up to generation {item.last_gen}: {words(figures(item.report))}"]
+        return "\n    ".join(lines + [words(row) for row in rows(item.report, table)])
     if name == "generations":
         state = item.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number[item.state].name
         return f"{state} {item.first_gen}..{item.last_gen} {item.reason}{item.path}"
@@ -76,6 +113,7 @@ def main():
     parser.add_argument("topic", nargs="?", default="", help='first bytes of the topics wanted, such as "shop/"')
     parser.add_argument("-n", type=int, default=0, help="end after so many messages")
     parser.add_argument("--certs", help="folder with ca.pem, reader.pem and reader.key, for tls+tcp://")
+    parser.add_argument("--table", help="print this table of reports, too, such as by_stack")
     parser.add_argument("--messages", type=pathlib.Path, default=REPOSITORY / "build/release/proto/feed.desc")
     options = parser.parse_args()
 
@@ -92,7 +130,7 @@ def main():
                 print(f"{topic}: lost {lost}")
             for name in LISTS:
                 for item in getattr(message, name):
-                    print(f"{topic} {describe(name, item)}")
+                    print(f"{topic} {describe(name, item, options.table)}")
             sys.stdout.flush()
             seen += message.count
 

@@ -2,7 +2,7 @@
 /* where-time-goes TRACE: how long goroutines, Ps and ranges of the runtime were in which state, and goroutines for which
  * reason. Only spans count whose begin and end the trace shows.
  *
- *   cc where_time_goes.c $(pkg-config --cflags --libs traceanalysis) -o where-time-goes
+ *   cc where_time_goes.c $(pkg-config --cflags --libs traceonline) -o where-time-goes
  *
  * The pull side of spans (analysis/span_pull.h); who-waits shows the push side. */
 #include <fcntl.h>

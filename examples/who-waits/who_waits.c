@@ -3,8 +3,8 @@
  *
  *   cc who_waits.c $(pkg-config --cflags --libs traceonline) -o who-waits
  *
- * A whole analysis on libtraceonline: a reader orders the file's events, a model knows since when each
- * goroutine waits and why, and the sum is ours. The same sink works on a live stream, fed as bytes come. */
+ * A whole analysis: a reader orders the file's events, spans of goroutines that waited come out of them, and the sum is
+ * ours. The same sink works on a live stream, fed as bytes come. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "analysis/model.h"
+#include "analysis/spans.h"
 #include "trace/reader.h"
-#include "wire/spec.h"
 
 enum { ROWS = 4096 };
 
@@ -26,7 +25,7 @@ struct row {
 };
 
 struct analysis {
-  struct to_model *model;
+  struct to_spans *spans;
   struct row rows[ROWS];
   size_t count;
 };
@@ -38,7 +37,7 @@ static void name_waker(const struct to_generation *gen, uint64_t stack, char *ou
   struct to_frame frame;
 
   snprintf(out, out_bytes, "(the runtime)");
-  if (stack == TO_NO_STACK || !to_generation_stack(gen, stack, &it)) return;
+  if (stack == 0 || !to_generation_stack(gen, stack, &it)) return;
   if (to_stack_next(&it, &frame))
     snprintf(out, out_bytes, "%.*s", (int)frame.function.len, frame.function.data);
 }
@@ -57,22 +56,21 @@ static void add(struct analysis *a, enum to_reason reason, const char *waker, ui
   a->rows[i].total_ns += ns;
 }
 
+static tb_rc waits(void *self, const struct to_generation *gen, const struct to_span *span,
+                   size_t n) {
+  char waker[80];
+
+  for (; n > 0; n--, span++) {
+    name_waker(gen, span->by_stack, waker, sizeof waker);
+    add(self, (enum to_reason)span->reason, waker, (uint64_t)(span->until - span->from));
+  }
+  return TB_OK;
+}
+
 static tb_rc events(void *self, const struct to_generation *gen, const struct to_event *ev,
                     size_t n) {
   struct analysis *a = self;
-
-  for (; n > 0; n--, ev++) {
-    struct to_goroutine sleeper;
-    struct to_effects effects;
-    char waker[80];
-    bool known = ev->type == TW_EV_GO_UNBLOCK &&
-                 to_model_goroutine(a->model, (int64_t)ev->args[0], &sleeper);
-    TB_TRY(to_model_event(a->model, gen, ev, &effects));
-    if (!known || !effects.ends) continue;
-    name_waker(gen, to_event_stack(ev), waker, sizeof waker);
-    add(a, sleeper.reason, waker, effects.lasted_ns);
-  }
-  return TB_OK;
+  return to_spans_events(a->spans, gen, ev, n);
 }
 
 static int by_total(const void *a, const void *b) {
@@ -81,6 +79,7 @@ static int by_total(const void *a, const void *b) {
 }
 
 int main(int argc, char **argv) {
+  const struct to_spans_config config = { .wanted = TO_WANT_GO(WAITING) };
   static struct analysis a;
   struct tb_mem mem;
   struct tb_diag diag = { 0 };
@@ -92,7 +91,7 @@ int main(int argc, char **argv) {
   const unsigned char *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (bytes == MAP_FAILED) return perror(argv[1]), 1;
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  if (to_model_new(&mem, &a.model) != TB_OK ||
+  if (to_spans_new(&mem, &config, (struct to_span_sink){ &a, waits }, &a.spans) != TB_OK ||
       to_reader_new(&mem, NULL, TO_READER_BYTES_STAY | TO_READER_FRAMES,
                     (struct to_event_sink){ &a, events }, &diag, &reader) != TB_OK)
     return fprintf(stderr, "out of memory\n"), 1;
@@ -104,7 +103,7 @@ int main(int argc, char **argv) {
     printf("%12.3f %10" PRIu64 "  %-20s %s\n", (double)a.rows[i].total_ns / 1e6, a.rows[i].waits,
            to_reason_info(a.rows[i].reason)->display, a.rows[i].waker);
   to_reader_free(reader);
-  to_model_free(a.model);
+  to_spans_free(a.spans);
   if (rc != TB_OK) fprintf(stderr, "%s: %s\n", argv[1], diag.text);
   return rc == TB_OK ? 0 : 1;
 }

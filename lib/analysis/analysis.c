@@ -25,6 +25,10 @@ const char *to_analysis_about(enum to_analysis_kind kind) {
   return analyses[kind].about;
 }
 
+const struct to_schema *to_analysis_schema(enum to_analysis_kind kind) {
+  return &analyses[kind].ops->schema;
+}
+
 bool to_analysis_find(const char *name, enum to_analysis_kind *out) {
   for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++)
     if (strcmp(analyses[i].name, name) == 0) {
@@ -32,6 +36,43 @@ bool to_analysis_find(const char *name, enum to_analysis_kind *out) {
       return true;
     }
   return false;
+}
+
+/* ---- spans ---- */
+
+static uint32_t bit_of(const struct to_span *span) {
+  return span->kind == TO_SPAN_GOROUTINE ? UINT32_C(1) << (16 + span->state)
+                                         : UINT32_C(1) << span->kind;
+}
+
+static tb_rc take_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
+                        size_t n) {
+  struct to_analyses *a = self;
+
+  for (const struct to_span *span = spans; span < spans + n; span++) {
+    uint32_t bit = bit_of(span);
+    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+      if ((analyses[k].ops->spans & bit) != 0) TB_TRY(analyses[k].ops->span(a, gen, span));
+  }
+  return TB_OK;
+}
+
+/* ---- begin and end ---- */
+
+static tb_rc init(struct to_analyses *a) {
+  struct to_spans_config config = { .stacks_max = a->config.stacks_max };
+
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) config.wanted |= analyses[k].ops->spans;
+  TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
+  to_spans_want_pieces(a->spans, false);
+  a->stacks = &a->spans->stacks;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    size_t bytes = analyses[k].ops->state_bytes;
+    if (bytes > 0) TB_TRY(tb_mem_take(a->mem, bytes, &a->state[k]));
+  }
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->init != NULL) TB_TRY(analyses[k].ops->init(a));
+  return TB_OK;
 }
 
 tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *config,
@@ -42,14 +83,11 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   a->mem = mem;
   a->config = *config;
   to_windows_init(&a->windows, mem);
-  to_stack_table_init(&a->stacks, mem, config->stacks_max);
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
-  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) {
-    tb_rc rc = analyses[i].ops->init(a);
-    if (rc != TB_OK) {
-      to_analyses_free(a);
-      return rc;
-    }
+  tb_rc rc = init(a);
+  if (rc != TB_OK) {
+    to_analyses_free(a);
+    return rc;
   }
   *out = a;
   return TB_OK;
@@ -57,17 +95,23 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
 
 void to_analyses_free(struct to_analyses *a) {
   if (a == NULL) return;
-  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].ops->fini(a);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    if (a->state[k] == NULL) continue;
+    if (analyses[k].ops->fini != NULL) analyses[k].ops->fini(a);
+    tb_mem_give(a->mem, a->state[k], analyses[k].ops->state_bytes);
+  }
+  to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
-  to_stack_table_fini(&a->stacks);
   to_windows_fini(&a->windows);
   tb_mem_give(a->mem, a, sizeof(*a));
 }
 
+/* ---- events ---- */
+
 static void note_generation(struct to_analyses *a, const struct to_generation *gen) {
   struct to_clock clock;
 
-  to_stack_table_generation(&a->stacks);
+  to_stack_table_generation(a->stacks);
   if (!a->in_epoch) {
     a->in_epoch = true;
     a->epochs++;
@@ -110,36 +154,45 @@ static size_t count_before(const struct to_event *events, size_t n, to_ns border
 tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
   if (gen == NULL) return TB_OK;
+  TB_TRY(a->failed);
   uint64_t number = to_generation_number(gen);
 
+  a->generation = gen;
+  if (a->report_arena.bytes > 0)
+    tb_arena_reset(&a->report_arena); /* the last report was lent until now */
   while (n > 0) {
     TB_TRY(to_windows_move(&a->windows, events[0].time));
     size_t here = count_before(events, n, to_windows_border(&a->windows));
     if (here == 0) here = n; /* the last slot there is: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
     TB_TRY(take_events(a, gen, events, here));
+    TB_TRY(to_spans_events(a->spans, gen, events, here));
+    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+      if (analyses[k].ops->slice != NULL) TB_TRY(analyses[k].ops->slice(a));
     events += here;
     n -= here;
   }
   return TB_OK;
 }
 
+tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generation *gen) {
+  a->generation = NULL;
+  return to_spans_generation_ends(a->spans, gen);
+}
+
 void to_analyses_epoch(struct to_analyses *a) {
   a->in_epoch = false;
-  for (unsigned i = 0; i < TO_ANALYSIS_KINDS; i++) analyses[i].ops->epoch(a);
+  a->generation = NULL;
+  a->failed = to_spans_epoch(a->spans);
+  to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: a view is out of date */
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->epoch != NULL) analyses[k].ops->epoch(a);
 }
 
 void to_analyses_clock(struct to_analyses *a, to_ns trace_ns, uint64_t wall_ns) {
   a->has_clock = true;
   a->clock_trace_ns = trace_ns;
   a->clock_wall_ns = wall_ns;
-}
-
-void to__sum_join(struct to_sum *into, const struct to_sum *from) {
-  into->count += from->count;
-  into->total_ns += from->total_ns;
-  into->lower_bounds += from->lower_bounds;
-  if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
 }
 
 uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
@@ -149,16 +202,19 @@ uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
 
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
   a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
+  to_spans_want_pieces(a->spans, a->watch.span != NULL);
 }
 
 tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
                          size_t rows_max, const struct to_report **out) {
+  struct to_draft draft;
   struct to_view view;
 
   tb_arena_reset(&a->report_arena);
   TB_TRY(to_windows_view(&a->windows, window, &view));
   a->report = (struct to_report){
     .kind = kind,
+    .schema = &analyses[kind].ops->schema,
     .window = window,
     .from = view.from,
     .until = view.until,
@@ -169,9 +225,12 @@ tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum
     .events = view.stretch.events,
     .epochs = a->epochs,
   };
-  TB_TRY(analyses[kind].ops->report(a, &view, rows_max));
+  tb_rc rc = to_draft_begin(&draft, a->report.schema, &view, &a->report_arena);
+  if (rc == TB_OK) rc = analyses[kind].ops->report(a, &view, &draft);
+  if (rc == TB_OK) rc = to_draft_finish(&draft, rows_max, &a->report);
+  to_draft_fini(&draft);
   *out = &a->report;
-  return TB_OK;
+  return rc;
 }
 
 const struct to_report *to_analyses_last_report(const struct to_analyses *a) {

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed, a bucket is one word: histogram, bucket and count side by side. */
 #include "analysis/counters.h"
 
 #include <string.h>
 
-enum { COUNT_BITS = 42, BUCKET_BITS = 16, CAPACITY_MIN = 16 };
-_Static_assert(TO_HISTOGRAMS_MAX <= 1 << (64 - COUNT_BITS - BUCKET_BITS), "a bucket is one word");
+#include "wire/varint.h"
 
-struct packed_cell {
-  struct to_cell cell;
-  uint32_t series;
-};
+enum { CAPACITY_MIN = 16 };
+
+enum { FIELDS = 7, CELL_BYTES_MAX = FIELDS * TW_VARINT_BYTES_MAX };
 
 void to_counters_init(struct to_counters *counters, struct tb_mem *mem) {
   *counters = (struct to_counters){ .mem = mem };
-  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_init(&counters->hist[i], mem);
 }
 
 void to_counters_fini(struct to_counters *counters) {
@@ -22,14 +18,12 @@ void to_counters_fini(struct to_counters *counters) {
     tb_mem_give(counters->mem, counters->cell, counters->capacity * sizeof(*counters->cell));
     tb_mem_give(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
   }
-  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_fini(&counters->hist[i]);
   *counters = (struct to_counters){ 0 };
 }
 
 void to_counters_clear(struct to_counters *counters) {
   for (size_t i = 0; i < counters->used_len; i++) counters->cell[counters->used[i]].count = 0;
   counters->used_len = 0;
-  for (unsigned i = 0; i < TO_HISTOGRAMS_MAX; i++) to_histogram_clear(&counters->hist[i]);
 }
 
 tb_rc to_counters_reserve(struct to_counters *counters, size_t n) {
@@ -78,51 +72,70 @@ static void merge_cell(struct to_counters *into, uint32_t series, const struct t
   }
 }
 
-tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from) {
-  /* Room first: from there on nothing can fail half way. */
-  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
-    TB_TRY(to_histogram_reserve_like(&into->hist[h], &from->hist[h]));
-  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
-    TB_TRY(to_histogram_merge(&into->hist[h], &from->hist[h]));
+void to_counters_merge(struct to_counters *into, const struct to_counters *from) {
   for (size_t i = 0; i < from->used_len; i++)
     merge_cell(into, from->used[i], &from->cell[from->used[i]]);
-  return TB_OK;
+}
+
+/* Cells of one slot begin at about the same time: a small number, of either sign, says when. */
+static uint64_t fold_sign(uint64_t difference) {
+  return difference << 1 ^ (0 - (difference >> 63));
+}
+
+static uint64_t unfold_sign(uint64_t folded) {
+  return folded >> 1 ^ (0 - (folded & 1));
+}
+
+static size_t put_cell(unsigned char *out, uint32_t series, const struct to_cell *cell,
+                       to_ns base) {
+  const uint64_t field[FIELDS] = {
+    series,
+    cell->count,
+    cell->total_ns,
+    cell->max_ns,
+    cell->tag,
+    fold_sign((uint64_t)cell->since - (uint64_t)base),
+    cell->lower_bounds,
+  };
+  size_t n = 0;
+
+  for (unsigned i = 0; i < FIELDS; i++) n += tw_varint_write(out + n, field[i]);
+  return n;
 }
 
 tb_rc to_counters_pack(const struct to_counters *counters, struct to_packed **out) {
-  size_t buckets = 0, bytes;
-  uint64_t n;
+  unsigned char scratch[CELL_BYTES_MAX];
+  size_t bytes = sizeof(struct to_packed);
   struct to_packed *packed;
+  to_ns base = 0;
 
-  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
-    for (unsigned b = 0; to_histogram_next(&counters->hist[h], &b, &n); b++) buckets++;
-  bytes = sizeof(struct to_packed) + counters->used_len * sizeof(struct packed_cell) +
-          buckets * sizeof(uint64_t);
-  TB_TRY(tb_mem_take(counters->mem, bytes, &packed));
-  *packed = (struct to_packed){ .bytes = bytes, .cells = counters->used_len, .buckets = buckets };
-  struct packed_cell *cell = (struct packed_cell *)(packed + 1);
+  if (counters->used_len > 0) base = counters->cell[counters->used[0]].since;
   for (size_t i = 0; i < counters->used_len; i++)
-    *cell++ = (struct packed_cell){ .cell = counters->cell[counters->used[i]],
-                                    .series = counters->used[i] };
-  uint64_t *word = (uint64_t *)cell;
-  for (unsigned h = 0; h < TO_HISTOGRAMS_MAX; h++)
-    for (unsigned b = 0; to_histogram_next(&counters->hist[h], &b, &n); b++)
-      *word++ = ((uint64_t)h << BUCKET_BITS | b) << COUNT_BITS | n;
+    bytes += put_cell(scratch, counters->used[i], &counters->cell[counters->used[i]], base);
+  TB_TRY(tb_mem_take(counters->mem, bytes, &packed));
+  *packed = (struct to_packed){ .bytes = bytes, .cells = counters->used_len, .base = base };
+  unsigned char *at = (unsigned char *)(packed + 1);
+  for (size_t i = 0; i < counters->used_len; i++)
+    at += put_cell(at, counters->used[i], &counters->cell[counters->used[i]], base);
   *out = packed;
   return TB_OK;
 }
 
-tb_rc to_counters_merge_packed(struct to_counters *into, const struct to_packed *from) {
-  const struct packed_cell *cell = (const struct packed_cell *)(from + 1);
-  const uint64_t *word = (const uint64_t *)(cell + from->cells);
+void to_counters_merge_packed(struct to_counters *into, const struct to_packed *from) {
+  const unsigned char *at = (const unsigned char *)(from + 1);
+  const unsigned char *end = (const unsigned char *)from + from->bytes;
 
-  for (size_t i = 0; i < from->cells; i++) merge_cell(into, cell[i].series, &cell[i].cell);
-  for (size_t i = 0; i < from->buckets; i++) {
-    unsigned h = (unsigned)(word[i] >> COUNT_BITS >> BUCKET_BITS);
-    unsigned b = (unsigned)(word[i] >> COUNT_BITS) & ((1u << BUCKET_BITS) - 1);
-    TB_TRY(to_histogram_add_bucket(&into->hist[h], b, word[i] & ((UINT64_C(1) << COUNT_BITS) - 1)));
+  for (size_t i = 0; i < from->cells; i++) {
+    uint64_t field[FIELDS] = { 0 };
+    for (unsigned k = 0; k < FIELDS; k++) at += tw_varint_read(at, end, &field[k]);
+    struct to_cell cell = { .count = field[1],
+                            .total_ns = field[2],
+                            .max_ns = field[3],
+                            .tag = (uint32_t)field[4],
+                            .since = (to_ns)((uint64_t)from->base + unfold_sign(field[5])),
+                            .lower_bounds = (uint32_t)field[6] };
+    merge_cell(into, (uint32_t)field[0], &cell);
   }
-  return TB_OK;
 }
 
 void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t into) {

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of many series over one stretch of time, and histograms of some of them.
+/* Sums of many series over one stretch of time.
  *
  * A series is a number that its user gives a meaning: one stack's blocked calls, one reason to stop
  * the world. A tally is dense while it is counted into, and packs into one block of what is not zero.
  *
- * Memory    from mem: 40 bytes a series, 4 more for those in use, and the histograms' pages.
+ * Memory    from mem: 40 bytes a series, 4 more for those in use.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM; sums and histograms then are as they were, but for
- *           to_counters_merge_packed(), which may have added some.
+ * Errors    TB_BUDGET, TB_NOMEM; sums then are as they were.
  */
 #ifndef TO_ANALYSIS_COUNTERS_H
 #define TO_ANALYSIS_COUNTERS_H
 
-#include "analysis/histogram.h"
+#include "base/mem.h"
 #include "event/event.h"
-
-enum { TO_HISTOGRAMS_MAX = 64 };
 
 struct to_cell {
   uint64_t count, total_ns, max_ns;
@@ -29,7 +26,6 @@ struct to_counters {
   struct to_cell *cell; /* by series; count 0: the rest means nothing */
   uint32_t *used;       /* series whose count is not 0 */
   size_t capacity, used_len;
-  struct to_histogram hist[TO_HISTOGRAMS_MAX];
 };
 
 void to_counters_init(struct to_counters *counters, struct tb_mem *mem);
@@ -56,8 +52,8 @@ static inline void to_counters_add(struct to_counters *counters, uint32_t series
   }
 }
 
-/* Adds all of from, or nothing; into has room for its series. */
-TB_MUST tb_rc to_counters_merge(struct to_counters *into, const struct to_counters *from);
+/* into has room for from's series. */
+void to_counters_merge(struct to_counters *into, const struct to_counters *from);
 
 /* Counts what was series as part of into from now on. */
 void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t into);
@@ -65,11 +61,12 @@ void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t in
 /* One block: what it takes is in bytes. */
 struct to_packed {
   size_t bytes;
-  size_t cells, buckets;
-  /* struct packed_cell[cells], uint64_t[buckets] */
+  size_t cells;
+  to_ns base; /* begins are counted from it */
+  /* varints */
 };
 TB_MUST tb_rc to_counters_pack(const struct to_counters *counters, struct to_packed **out);
-TB_MUST tb_rc to_counters_merge_packed(struct to_counters *into, const struct to_packed *from);
+void to_counters_merge_packed(struct to_counters *into, const struct to_packed *from);
 void to_packed_free(struct to_packed *packed, struct tb_mem *mem); /* accepts NULL */
 
 #endif

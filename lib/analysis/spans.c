@@ -56,11 +56,12 @@ COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span 
 
 HOT void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state state,
                    const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
-                   uint64_t by_stack) {
+                   uint64_t by_stack, bool lost_proc) {
   bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
 
   if ((s->wanted & (UINT32_C(1) << (16 + state))) == 0) return;
   struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
+  if (state == TO_GO_SYSCALL) span->lost_proc = lost_proc;
   if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
 }
 
@@ -72,10 +73,11 @@ HOT void put_runnable(struct to_spans *s, const struct to_life *g, const struct 
 
 /* by: of the event's context. */
 HOT void put_piece(struct to_spans *s, const struct to_life *g, const struct to_event *ev,
-                   uint64_t by_life, uint64_t by_stack) {
+                   uint64_t by_life, bool loses_proc) {
   if (!to__wants(s, TO_WANT(SYSCALL))) return;
-  struct to_span *span = put(s, g, true, ev, by_life, 0, by_stack);
+  struct to_span *span = put(s, g, true, ev, by_life, 0, 0);
   span->kind = TO_SPAN_SYSCALL;
+  span->lost_proc = loses_proc;
   span->from = g->piece_since;
   span->state = !g->without_p;
   span->from_known = g->known || g->piece_since != g->since;
@@ -130,6 +132,8 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
     *place = slot;
   }
   struct to_life *g = &s->lives[slot];
+  bool was_runnable = g->life != 0 && g->state == TO_GO_RUNNABLE; /* a made-up trace */
+  to__spans_runnable(s, was_runnable, state == TO_GO_RUNNABLE, at);
   *g = (struct to_life){ .since = at,
                          .id = id,
                          .life = ++s->last_life,
@@ -161,8 +165,9 @@ static uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
   return (uint32_t)(g - s->lives);
 }
 
-HOT void enter(struct to_life *g, enum to_go_state state, enum to_cause cause,
+HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state state, enum to_cause cause,
                const struct to_event *ev) {
+  to__spans_runnable(s, g->state == TO_GO_RUNNABLE, state == TO_GO_RUNNABLE, ev->time);
   g->since = ev->time;
   g->state = (uint8_t)state;
   g->reason = TO_REASON_OTHER;
@@ -313,6 +318,7 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
     if (label.len > 0) to__spans_more(s, span)->name = label;
   }
   if (TB_UNLIKELY(s->knows_ids)) tb_map_remove(&s->by_id, (uint64_t)g->id);
+  to__spans_runnable(s, g->state == TO_GO_RUNNABLE, false, ev->time);
   g->life = 0;
   g->id = TO_FREE_SLOT;
   return TB_OK;
@@ -323,7 +329,7 @@ HOT tb_rc start(struct to_spans *s, const struct to_event *ev) {
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   put_runnable(s, g, ev);
-  enter(g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->thread = ev->m;
   g->proc = ev->p;
   TB_TRY(put_on_proc(s, ev->p, ev->slot));
@@ -354,9 +360,9 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   uint64_t stack = ev->args[1];
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack);
+  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
   if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
-  enter(g, state, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->reason = reason_of(s, gen, ev->args[0]);
   if (state != TO_GO_RUNNABLE) return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
@@ -369,7 +375,7 @@ COLD tb_rc destroy(struct to_spans *s, const struct to_generation *gen, const st
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_RUNNING, ev, g->life, 0, 0);
+  put_state(s, g, TO_GO_RUNNING, ev, g->life, 0, 0, false);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   return end_life(s, gen, ev, g);
 }
@@ -379,8 +385,8 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack)
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   const struct to_life *by = to__spans_context(s, ev);
-  put_state(s, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack);
-  enter(g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
+  put_state(s, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
+  enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;
 }
@@ -392,8 +398,8 @@ HOT tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
   uint64_t stack = ev->args[1];
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack);
-  enter(g, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
+  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  enter(s, g, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->piece_since = ev->time;
   g->without_p = false;
@@ -404,10 +410,10 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
-  put_piece(s, g, ev, g->life, 0);
+  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
+  put_piece(s, g, ev, g->life, false);
   forget_thread(s, g);
-  enter(g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->proc = ev->p;
   TB_TRY(put_on_proc(s, ev->p, slot_of(s, g)));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
@@ -417,11 +423,11 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
-  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
-  put_piece(s, g, ev, g->life, 0);
+  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
+  put_piece(s, g, ev, g->life, false);
   forget_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
-  enter(g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
+  enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
   made_by(g, g->id, g->life, 0);
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
@@ -431,8 +437,8 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
-  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0);
-  put_piece(s, g, ev, g->life, 0);
+  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
+  put_piece(s, g, ev, g->life, false);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
   return end_life(s, gen, ev, g);
@@ -455,7 +461,7 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc
 
   if (g == NULL || g->without_p) return TB_OK;
   const struct to_life *by = to__spans_context(s, ev);
-  put_piece(s, g, ev, by == NULL ? 0 : by->life, 0);
+  put_piece(s, g, ev, by == NULL ? 0 : by->life, true);
   g->piece_since = ev->time;
   g->without_p = true;
   TB_TRY(find_by_thread(s, g));
@@ -581,8 +587,4 @@ tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
   if (rc == TB_OK) rc = s->failed;
   s->failed = TB_OK;
   return rc != TB_OK ? rc : flushed;
-}
-
-to_ns to_spans_now(const struct to_spans *s) {
-  return s->now;
 }

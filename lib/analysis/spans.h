@@ -109,14 +109,16 @@ struct to_span {
   uint8_t cause;   /* enum to_cause: of RUNNABLE */
   bool from_known; /* else it began before `from` */
   uint8_t kind;    /* enum to_span_kind */
-  bool until_known;                /* else it was cut (a hole in the stream), or is open */
-  bool open;                       /* it goes on: until is now */
+  bool until_known; /* else it was cut (a hole in the stream), or is open */
+  bool open;        /* it goes on: until is now */
+  bool lost_proc;   /* of a call: seen before or at its end; of a piece: that is its end */
   const struct to_span_more *more; /* what few kinds have; NULL: nothing */
 };
 
 /* What a sink wants to get: bits, ORed. What is not wanted costs next to nothing. */
 #define TO_WANT(kind)     (UINT32_C(1) << TO_SPAN_##kind)
 #define TO_WANT_GO(state) (UINT32_C(1) << (16 + TO_GO_##state))
+#define TO_WANT_WASTE     (UINT32_C(1) << 15) /* no span: to_spans_wasted() */
 #define TO_WANT_ALL       UINT32_MAX
 
 struct to_spans_config {
@@ -149,6 +151,10 @@ TB_MUST tb_rc to_spans_epoch(struct to_spans *s);
 TB_MUST tb_rc to_spans_open(const struct to_spans *s,
                             tb_rc (*each)(void *self, const struct to_span *span), void *self);
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
+/* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
+uint64_t to_spans_wasted(const struct to_spans *s);
+/* From now on pieces of calls, TO_WANT(SYSCALL), come out or not. */
+void to_spans_want_pieces(struct to_spans *s, bool wanted);
 
 /* A span's stack by a number that it keeps for the whole stream: TO_STACK_EMPTY, TO_STACK_OTHER, or another below
  * stacks_max + 2. gen: as the sink got it; NULL for open spans after their generation. */

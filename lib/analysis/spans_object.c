@@ -60,8 +60,9 @@ static tb_rc keep_stacks(struct to_spans *s, const struct to_generation *gen) {
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
     if (s->lives[slot].life == 0) continue;
     TB_TRY(to__spans_keep(s, gen, &s->lives[slot].stack));
-    if (s->lives[slot].state == TO_GO_RUNNABLE)
+    if (s->lives[slot].state == TO_GO_RUNNABLE && to__wants(s, TO_WANT_GO(RUNNABLE)))
       TB_TRY(to__spans_keep(s, gen, &s->lives[slot].made_by_stack));
+    if (!to__wants(s, TO_WANT(LIFE))) continue;
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].entry));
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].stack));
   }
@@ -98,6 +99,20 @@ const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t
   return to_stack_table_stack(&s->stacks, number);
 }
 
+/* --- questions ---------------------------------------------------------------------------------- */
+
+to_ns to_spans_now(const struct to_spans *s) {
+  return s->now;
+}
+
+void to_spans_want_pieces(struct to_spans *s, bool wanted) {
+  s->wanted = wanted ? s->wanted | TO_WANT(SYSCALL) : s->wanted & ~TO_WANT(SYSCALL);
+}
+
+uint64_t to_spans_wasted(const struct to_spans *s) {
+  return s->wasted + (s->wasting ? (uint64_t)s->now - (uint64_t)s->wasting_since : 0);
+}
+
 /* --- begin and end ----------------------------------------------------------------------------- */
 
 static tb_rc put_cut(void *self, const struct to_span *span) {
@@ -125,6 +140,9 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->calls_by_thread);
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
+  s->runnable = s->idle = 0;
+  memset(s->idle_procs, 0, sizeof s->idle_procs);
+  to__spans_waste(s, s->now);
   s->failed = TB_OK;
   s->heard = false;
   s->events = s->walked = 0;

@@ -67,6 +67,7 @@ static tb_rc open_state(const struct asked *a, const struct to_life *g) {
   if (g->state == TO_GO_RUNNING || g->state == TO_GO_SYSCALL) {
     span.proc = g->proc;
     span.thread = g->thread;
+    span.lost_proc = g->state == TO_GO_SYSCALL && to__lost_proc(g);
     label.name = to__spans_label(a->s, g);
     if (label.name.len > 0) span.more = &label;
   }
@@ -77,6 +78,7 @@ static tb_rc open_state(const struct asked *a, const struct to_life *g) {
   span.from_known = g->known || g->piece_since != g->since;
   span.state = !g->without_p;
   if (g->without_p) span.proc = TO_NONE;
+  span.lost_proc = false;
   span.more = NULL;
   return hand_out(a, TO_WANT(SYSCALL), &span);
 }

@@ -389,10 +389,26 @@ static uint32_t wanted_for(enum to_event_kind kind) {
   }
 }
 
+static void note_idle(struct to_spans *s, int64_t id, bool is_idle, to_ns now) {
+  uint64_t place = (uint64_t)id + 1;
+
+  if (place == 0 || place > TO_SPANS_PROCS_NEAR || s->idle_procs[place] == is_idle) return;
+  s->idle_procs[place] = is_idle;
+  s->idle += is_idle ? 1 : -1u;
+  to__spans_waste(s, now);
+}
+
+/* Ps from this number on do not exist any more: they only look idle. */
+static void note_procs(struct to_spans *s, const struct to_event *ev) {
+  for (uint64_t id = ev->args[0]; id < TO_SPANS_PROCS_NEAR; id++)
+    note_idle(s, (int64_t)id, false, ev->time);
+}
+
 tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                      const struct to_event *ev) {
   enum to_event_kind kind = to_event_kind(ev);
 
+  if (ev->type == TW_EV_PROCS_CHANGE) note_procs(s, ev);
   if (!to__wants(s, wanted_for(kind))) return TB_OK;
   switch (kind) {
   case TO_KIND_RANGE_BEGIN:
@@ -417,6 +433,7 @@ tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t i
   struct to_proc_life *p;
   bool fresh;
 
+  if (to__wants(s, TO_WANT_WASTE)) note_idle(s, id, state == TO_PROC_IDLE, ev->time);
   if (id == TO_NONE || !to__wants(s, TO_WANT(PROC))) return TB_OK;
   TB_TRY(tb_map_claim(&s->procs, (uint64_t)id, sizeof *p, &p, &fresh));
   if (fresh) {

@@ -132,8 +132,17 @@ struct to_spans {
   tb_rc rc;                /* of what answers NULL */
   uint64_t events, walked; /* slots at the ends of generations */
   bool heard;              /* an event in this epoch */
-  bool kept;               /* the stacks of what is open, since the last generation ended */
-  to_ns began, now;        /* of this epoch */
+
+  /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
+  bool idle_procs[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1 */
+  unsigned idle;
+  size_t runnable;
+  bool wasting;
+  to_ns wasting_since;
+  uint64_t wasted;
+
+  bool kept;        /* the stacks of what is open, since the last generation ended */
+  to_ns began, now; /* of this epoch */
 
   struct {
     uint64_t string; /* id + 1; 0: none */
@@ -146,6 +155,11 @@ struct to_spans {
   struct to_span_more more[TO_SPANS_SLICE]; /* of the span at the same place, if it has any */
 };
 
+/* Of a goroutine in a call: the trace has shown how it lost its P. */
+static inline bool to__lost_proc(const struct to_life *g) {
+  return g->without_p && g->piece_since != g->since;
+}
+
 static inline bool to__wants(const struct to_spans *s, uint32_t bits) {
   return (s->wanted & bits) != 0;
 }
@@ -157,6 +171,25 @@ static inline uint32_t to__spans_runs_on(const struct to_spans *s, int64_t proc)
   if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR)) return s->runs_on[place];
   const uint64_t *far = tb_map_find(&s->runs_on_far, (uint64_t)proc);
   return far == NULL ? 0 : (uint32_t)*far;
+}
+
+/* A goroutine or a P has changed its state. */
+static inline void to__spans_waste(struct to_spans *s, to_ns now) {
+  bool wastes = s->runnable > 0 && s->idle > 0;
+
+  if (wastes == s->wasting) return;
+  if (wastes)
+    s->wasting_since = now;
+  else
+    s->wasted += (uint64_t)now - (uint64_t)s->wasting_since;
+  s->wasting = wastes;
+}
+
+/* before, after: the goroutine is runnable. */
+static inline void to__spans_runnable(struct to_spans *s, bool before, bool after, to_ns now) {
+  if (!to__wants(s, TO_WANT_WASTE) || before == after) return;
+  s->runnable += (size_t)after - (size_t)before;
+  to__spans_waste(s, now);
 }
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);

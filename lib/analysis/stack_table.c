@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-  ARENA_CHUNK_BYTES = 16 << 10,
+  ARENA_CHUNK_BYTES = 8 << 10,
   STACK_BYTES_MEAN = 1024,
   FRAMES_MAX = 128,
 };

@@ -1,371 +1,324 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time in system calls, by stack.
  *
- * A goroutine in a call sits on one thread until the call ends, so open calls are kept by thread: a
- * lookup is one multiplication and, as a rule, one cache line. A call lost its P if it ends with
- * GoSyscallEndBlocked; before that we know it from the ProcSteal that names its thread or from the
- * ProcStop on it. It is counted where it ends, with the stack it began with. The status that each
- * generation repeats for a call that goes on changes nothing; the status of a call whose begin was not seen
- * opens one that is a lower bound.
+ * A call is counted where it ends, with the stack it began with. It has lost its P if it ends with
+ * GoSyscallEndBlocked, or if the trace shows the loss. A call whose begin was not seen is a lower bound: it counts from the
+ * event that stated it, and may have begun long before.
  *
- * About 15 ns a call (begin and end), 1 ns for a P's stop; 48 bytes a thread, 80 a stack and tally. */
+ * About 8 ns a call; 80 bytes a stack and tally. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/top_rows.h"
+#include "base/grow.h"
 
-enum { PLACES_MIN = 64, PLACES_MAX = 1 << 17 };
+struct to_syscall {
+  uint32_t born, died, kept_all,
+      blocked_all; /* series; the last two are the parents of the rows' */
+  uint32_t *
+      row_of; /* by stack: the series of its calls that kept their P, or 0; the next one is for the others */
+  size_t rows, rows_room;
+  struct tb_map
+      stated; /* life's goroutine: when its call was first stated, where its begin was not seen */
+  struct tb_map reported; /* lives whose call was reported to the watch as long */
+};
+
+static struct to_syscall *state(const struct to_analyses *a) {
+  return a->state[TO_ANALYSIS_SYSCALL];
+}
+
+enum { BLOCKED_AFTER, OPTIONS };
+static const struct to_field option[OPTIONS] = {
+  [BLOCKED_AFTER] = { "blocked_after_ns", TO_VALUE_NS,
+                      .about = "A call that is open for this long counts as blocked." },
+};
+enum { CALLS, BLOCKED, OPEN, BORN, DIED, FIGURES };
+static const struct to_field figure[FIGURES] = {
+  [CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "System calls that ended." },
+  [BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION, .about = "System calls that lost their P.",
+                .metric = "trace_blocked_syscall_seconds" },
+  [OPEN] = { "open", TO_VALUE_COUNT, .about = "Calls that are open now, blocked or not." },
+  [BORN] = { "born", TO_VALUE_COUNT, .about = "Goroutines that began in a call (cgo callbacks)." },
+  [DIED] = { "died", TO_VALUE_COUNT, .about = "Goroutines that ended in a call." },
+};
+enum {
+  NOW_GOROUTINE,
+  NOW_THREAD,
+  NOW_START,
+  NOW_AGE,
+  NOW_LOST_PROC,
+  NOW_LOWER_BOUND,
+  NOW_STACK,
+  NOW_COLUMNS
+};
+static const struct to_field now_column[NOW_COLUMNS] = {
+  [NOW_GOROUTINE] = { "goroutine", TO_VALUE_ID },
+  [NOW_THREAD] = { "thread", TO_VALUE_ID },
+  [NOW_START] = { "start_ns", TO_VALUE_TIME },
+  [NOW_AGE] = { "age_ns", TO_VALUE_NS },
+  [NOW_LOST_PROC] = { "lost_proc", TO_VALUE_FLAG, .about = "Else it is merely open for long." },
+  [NOW_LOWER_BOUND] = { "lower_bound", TO_VALUE_FLAG,
+                        .about = "It began before the first sync: it is older than its age." },
+  [NOW_STACK] = { "stack", TO_VALUE_STACK },
+};
+enum { STACK, STACK_BLOCKED, STACK_CALLS, STACK_COLUMNS };
+static const struct to_field stack_column[STACK_COLUMNS] = {
+  [STACK] = { "stack", TO_VALUE_STACK },
+  [STACK_BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION, .about = "Calls that lost their P." },
+  [STACK_CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "All calls." },
+};
+enum { BLOCKED_NOW, BY_STACK, TABLES };
+static const struct to_table_schema table[TABLES] = {
+  [BLOCKED_NOW] = { .name = "blocked_now",
+                    .about = "Blocked now",
+                    .order_about = "oldest first",
+                    .keys = 2,
+                    .columns = NOW_COLUMNS,
+                    .column = now_column,
+                    .order = { { NOW_AGE + 1 }, { NOW_THREAD + 1, .rising = true } },
+                    .is_list = true },
+  [BY_STACK] = { .name = "by_stack",
+                 .about = "By stack",
+                 .order_about = "most blocked time first",
+                 .keys = 1,
+                 .columns = STACK_COLUMNS,
+                 .column = stack_column,
+                 .order = { { STACK_BLOCKED + 1 }, { STACK_CALLS + 1 } } },
+};
 
 static tb_rc syscall_init(struct to_analyses *a) {
-  struct to_syscall *s = &a->syscall;
+  struct to_syscall *s = state(a);
 
-  s->multiplier = tb_seed() | 1;
-  s->calls_hist = to_windows_hist(&a->windows);
-  s->blocked_hist = to_windows_hist(&a->windows);
-  TB_TRY(to_windows_series(&a->windows, &s->born));
-  return to_windows_series(&a->windows, &s->died);
+  tb_map_init(&s->stated, a->mem, tb_seed());
+  tb_map_init(&s->reported, a->mem, tb_seed());
+  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->born));
+  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->died));
+  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->kept_all));
+  return to_windows_series(&a->windows, TO_NO_SERIES, &s->blocked_all);
 }
 
 static void syscall_fini(struct to_analyses *a) {
-  struct to_syscall *s = &a->syscall;
+  struct to_syscall *s = state(a);
 
-  tb_mem_give(a->mem, s->call, s->places * sizeof(*s->call));
-  tb_mem_give(a->mem, s->row_of, s->row_of_len * sizeof(*s->row_of));
+  tb_map_fini(&s->stated);
+  tb_map_fini(&s->reported);
+  tb_mem_give(a->mem, s->row_of, s->rows_room * sizeof(*s->row_of));
 }
 
-/* The thread's place, or the free one where it would go; NULL only while there is no table. */
-static struct to_call *find_place(const struct to_syscall *s, int64_t m) {
-  if (s->places == 0) return NULL;
-  uint64_t hash = (uint64_t)m * s->multiplier;
-  size_t i = (size_t)(hash >> 32) & (s->places - 1);
+/* ---- spans ---- */
 
-  while (s->call[i].m != m && s->call[i].m != TO_NONE) i = (i + 1) & (s->places - 1);
-  return &s->call[i];
-}
+static __attribute__((noinline)) tb_rc add_row(struct to_analyses *a, uint32_t stack) {
+  struct to_syscall *s = state(a);
+  uint32_t kept, blocked;
 
-static struct to_call *find_open(struct to_syscall *s, int64_t m) {
-  struct to_call *call = s->last;
-
-  if (call == NULL || call->m != m) call = find_place(s, m);
-  if (call == NULL || call->m != m || !call->open) return NULL;
-  s->last = call;
-  return call;
-}
-
-/* Another table, with room and without the threads whose last call has ended. */
-static tb_rc rebuild(struct to_syscall *s, struct tb_mem *mem) {
-  struct to_syscall fresh = *s;
-
-  fresh.places = PLACES_MIN;
-  while (s->open >= fresh.places / 4) fresh.places *= 2;
-  if (fresh.places > PLACES_MAX) return TB_BUDGET;
-  TB_TRY(tb_mem_take(mem, fresh.places * sizeof(*s->call), &fresh.call));
-  fresh.threads = 0;
-  fresh.last = NULL;
-  for (size_t i = 0; i < fresh.places; i++) fresh.call[i].m = TO_NONE;
-  for (size_t i = 0; i < s->places; i++) {
-    if (s->call[i].m == TO_NONE || !s->call[i].open) continue;
-    *find_place(&fresh, s->call[i].m) = s->call[i];
-    fresh.threads++;
+  while (s->rows <= stack) {
+    TB_TRY(TB_MEM_GROW(a->mem, s->row_of, s->rows_room, s->rows));
+    s->row_of[s->rows++] = 0;
   }
-  tb_mem_give(mem, s->call, s->places * sizeof(*s->call));
-  *s = fresh;
+  TB_TRY(to_windows_series(&a->windows, s->kept_all, &kept));
+  TB_TRY(to_windows_series(&a->windows, s->blocked_all, &blocked)); /* kept + 1 */
+  s->row_of[stack] = kept;
   return TB_OK;
 }
 
-static tb_rc take_place(struct to_syscall *s, struct tb_mem *mem, int64_t m, struct to_call **out) {
-  struct to_call *call = s->last;
+static to_ns begin_of(const struct to_syscall *s, const struct to_span *span) {
+  const uint64_t *stated;
 
-  if (call != NULL && call->m == m) {
-    *out = call;
-    return TB_OK;
-  }
-  call = find_place(s, m);
-  if (call == NULL || (call->m == TO_NONE && s->threads >= s->places / 2)) {
-    TB_TRY(rebuild(s, mem));
-    call = find_place(s, m);
-  }
-  if (call->m == TO_NONE) {
-    *call = (struct to_call){ .m = m };
-    s->threads++;
-  }
-  *out = call;
-  return TB_OK;
-}
-
-/* The pair of series of a stack. */
-static tb_rc find_row(struct to_analyses *a, uint32_t stack, uint32_t *out_row) {
-  struct to_syscall *s = &a->syscall;
-
-  if (stack >= s->row_of_len) {
-    size_t len = s->row_of_len == 0 ? 64 : s->row_of_len * 2;
-    while (len <= stack) len *= 2;
-    void *block = s->row_of;
-    TB_TRY(tb_mem_resize(a->mem, &block, s->row_of_len * sizeof(*s->row_of),
-                         len * sizeof(*s->row_of)));
-    s->row_of = block;
-    memset(s->row_of + s->row_of_len, 0, (len - s->row_of_len) * sizeof(*s->row_of));
-    s->row_of_len = len;
-  }
-  if (s->row_of[stack] == 0) {
-    uint32_t calls, blocked;
-    TB_TRY(to_windows_series(&a->windows, &calls));
-    TB_TRY(to_windows_series(&a->windows, &blocked)); /* calls + 1 */
-    s->row_of[stack] = calls;
-  }
-  *out_row = s->row_of[stack];
-  return TB_OK;
-}
-
-/* Field by field: a struct built on the stack and copied in wide words costs three times as much. */
-static tb_rc begin_call(struct to_analyses *a, const struct to_generation *gen, int64_t m,
-                        int64_t g, to_ns begin, uint64_t stack_id) {
-  struct to_syscall *s = &a->syscall;
-  struct to_call *call;
-  uint32_t stack, row;
-
-  if (m == TO_NONE) return TB_OK; /* no thread, no system call */
-  TB_TRY(to_stack_table_index(&a->stacks, gen, stack_id, &stack));
-  TB_TRY(find_row(a, stack, &row));
-  TB_TRY(take_place(s, a->mem, m, &call));
-  s->open += !call->open;
-  call->g = g;
-  call->begin = begin;
-  call->row = row;
-  call->stack = stack;
-  call->open = true;
-  call->lost_proc = false;
-  call->lower_bound = false;
-  call->reported = false;
-  s->last = call;
-  return TB_OK;
+  if (TB_LIKELY(span->from_known)) return span->from;
+  stated = tb_map_find(&s->stated, (uint64_t)span->id);
+  return stated != NULL ? (to_ns)*stated : span->from;
 }
 
 /* Out of line: it happens to few calls. */
-static __attribute__((noinline)) void report(struct to_analyses *a, const struct to_call *call,
-                                             enum to_watched_event what, to_ns end, bool blocked) {
-  struct to_watched span = { .what = what,
-                             .begin = call->begin,
-                             .end = end,
-                             .goroutine = call->g,
-                             .thread = call->m,
-                             .blocked = blocked,
-                             .lower_bound = call->lower_bound,
-                             .reported = call->reported,
-                             .stack = to_stack_table_stack(&a->stacks, call->stack) };
+static __attribute__((noinline)) tb_rc report(struct to_analyses *a,
+                                              const struct to_generation *gen,
+                                              const struct to_span *span,
+                                              enum to_watched_event what) {
+  const struct to_syscall *s = state(a);
+  uint32_t stack;
 
-  a->watch.span(a->watch.self, &span);
-}
-
-static tb_rc end_call(struct to_analyses *a, int64_t m, to_ns end, bool blocked) {
-  struct to_call *call = find_open(&a->syscall, m);
-
-  if (call == NULL) return TB_OK; /* an epoch began in its middle */
-  call->open = false;
-  a->syscall.open--;
-  if (a->watch.span != NULL && (blocked || end - call->begin >= a->watch.syscall_ns))
-    report(a, call, TO_SYSCALL_ENDED, end, blocked);
-
-  struct to_windows *w = &a->windows;
-  TB_TRY(to_windows_record(w, a->syscall.calls_hist, call->begin, end));
-  to_windows_add(w, call->row, call->begin, end, 0, call->lower_bound);
-  if (!blocked) return TB_OK;
-  TB_TRY(to_windows_record(w, a->syscall.blocked_hist, call->begin, end));
-  to_windows_add(w, call->row + 1, call->begin, end, 0, call->lower_bound);
+  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  struct to_watched watched = { .what = what,
+                                .begin = begin_of(s, span),
+                                .end = span->until,
+                                .goroutine = span->id,
+                                .thread = span->thread,
+                                .blocked = span->lost_proc,
+                                .lower_bound = !span->from_known,
+                                .reported = tb_map_find(&s->reported, span->life) != NULL,
+                                .stack = to_stack_table_stack(a->stacks, stack) };
+  a->watch.span(a->watch.self, &watched);
   return TB_OK;
 }
 
-static tb_rc take_status(struct to_analyses *a, const struct to_generation *gen,
-                         const struct to_event *ev) {
-  int64_t g = (int64_t)ev->args[0], m = (int64_t)ev->args[1];
-  uint64_t stack = ev->type == TW_EV_GO_STATUS_STACK ? ev->args[3] : 0;
+static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
+                      const struct to_span *span) {
+  struct to_syscall *s = state(a);
+  to_ns begin = begin_of(s, span);
+  uint32_t stack;
 
-  if ((uint32_t)ev->args[2] != TW_GO_SYSCALL) return TB_OK;
-  const struct to_call *known = find_open(&a->syscall, m);
-  if (known != NULL && known->g == g) return TB_OK;
-  TB_TRY(begin_call(a, gen, m, g, ev->time, stack));
-  if (m != TO_NONE) a->syscall.last->lower_bound = true;
-  return TB_OK;
+  if (a->watch.span != NULL && (span->lost_proc || span->until - begin >= a->watch.syscall_ns))
+    TB_TRY(report(a, gen, span, TO_SYSCALL_ENDED));
+  if (TB_UNLIKELY(!span->from_known)) tb_map_remove(&s->stated, (uint64_t)span->id);
+  if (TB_UNLIKELY(s->reported.count > 0)) tb_map_remove(&s->reported, span->life);
+  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  if (TB_UNLIKELY(stack >= s->rows || s->row_of[stack] == 0)) TB_TRY(add_row(a, stack));
+  return to_windows_add(&a->windows, s->row_of[stack] + span->lost_proc, begin, span->until, 0,
+                        !span->from_known);
 }
 
-static void lose_proc(struct to_analyses *a, int64_t m, to_ns now) {
-  struct to_call *call = find_open(&a->syscall, m);
+static tb_rc syscall_span(struct to_analyses *a, const struct to_generation *gen,
+                          const struct to_span *span) {
+  if (!span->until_known) return TB_OK; /* an epoch began in its middle */
+  if (span->kind == TO_SPAN_GOROUTINE) return end_call(a, gen, span);
+  if (a->watch.span == NULL || !span->lost_proc) return TB_OK;
+  return report(a, gen, span, TO_SYSCALL_BLOCKED);
+}
 
-  if (call == NULL) return;
-  if (a->watch.span != NULL && !call->lost_proc) report(a, call, TO_SYSCALL_BLOCKED, now, true);
-  call->lost_proc = true;
+static tb_rc note_stated(struct to_syscall *s, const struct to_event *ev) {
+  uint64_t *place;
+  bool fresh;
+
+  if ((uint32_t)ev->args[2] != TW_GO_SYSCALL || (int64_t)ev->args[1] == TO_NONE) return TB_OK;
+  TB_TRY(tb_map_put(&s->stated, ev->args[0], &place, &fresh));
+  if (fresh) *place = (uint64_t)ev->time;
+  return TB_OK;
 }
 
 static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *gen,
                            const struct to_event *ev) {
-  const struct to_syscall *s = &a->syscall;
+  struct to_syscall *s = state(a);
 
+  (void)gen;
   switch (ev->type) {
-  case TW_EV_GO_SYSCALL_BEGIN: return begin_call(a, gen, ev->m, ev->g, ev->time, ev->args[1]);
-  case TW_EV_GO_SYSCALL_END: return end_call(a, ev->m, ev->time, false);
-  case TW_EV_GO_SYSCALL_END_BLOCKED: return end_call(a, ev->m, ev->time, true);
   case TW_EV_GO_CREATE_SYSCALL:
-    to_windows_add(&a->windows, s->born, ev->time, ev->time, 0, false);
-    return begin_call(a, gen, ev->m, (int64_t)ev->args[0], ev->time, 0);
-  case TW_EV_GO_DESTROY_SYSCALL: {
-    const struct to_call *call = find_open(&a->syscall, ev->m);
-    to_windows_add(&a->windows, s->died, ev->time, ev->time, 0, false);
-    return end_call(a, ev->m, ev->time, call != NULL && call->lost_proc);
-  }
-  case TW_EV_GO_STATUS:
-  case TW_EV_GO_STATUS_STACK: return take_status(a, gen, ev);
-  case TW_EV_PROC_STOP:
-    if (ev->g != TO_NONE)
-      lose_proc(a, ev->m, ev->time); /* no goroutine: the thread is not in a call */
+    to_windows_sum(&a->windows, s->born, ev->time, ev->time, 0, false);
     return TB_OK;
-  case TW_EV_PROC_STEAL:
-    /* An abandoned P's thread has moved on; its next call is not the one that lost it. The steal that the
-     * orderer puts before GoDestroySyscall names no thread: the call ends by itself there. */
-    if (ev->args[3] != TW_PROC_SYSCALL_ABANDONED) lose_proc(a, (int64_t)ev->args[2], ev->time);
+  case TW_EV_GO_DESTROY_SYSCALL:
+    to_windows_sum(&a->windows, s->died, ev->time, ev->time, 0, false);
     return TB_OK;
-  default: return TB_OK;
+  default: return note_stated(s, ev);
   }
 }
 
-/* The table goes: generations that break one after the other must not walk what an earlier one has filled. */
 static void syscall_epoch(struct to_analyses *a) {
-  struct to_syscall *s = &a->syscall;
+  tb_map_clear(&state(a)->stated);
+  tb_map_clear(&state(a)->reported);
+}
 
-  tb_mem_give(a->mem, s->call, s->places * sizeof(*s->call));
-  s->call = s->last = NULL;
-  s->places = s->threads = s->open = 0;
+struct overdue {
+  struct to_analyses *a;
+  to_ns age_ns;
+};
+
+static tb_rc report_overdue(void *self, const struct to_span *span) {
+  const struct overdue *overdue = self;
+  struct to_syscall *s = state(overdue->a);
+  uint64_t *place;
+  bool fresh;
+
+  if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_SYSCALL) return TB_OK;
+  if (span->until - begin_of(s, span) < overdue->age_ns) return TB_OK;
+  if (tb_map_find(&s->reported, span->life) != NULL) return TB_OK;
+  TB_TRY(report(overdue->a, overdue->a->generation, span, TO_SYSCALL_LONG));
+  return tb_map_put(&s->reported, span->life, &place, &fresh);
 }
 
 void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
-  to_ns now = a->windows.last;
+  struct overdue overdue = { a, age_ns };
 
-  if (a->watch.span == NULL || a->syscall.open == 0) return;
-  for (size_t i = 0; i < a->syscall.places; i++) {
-    struct to_call *call = &a->syscall.call[i];
-
-    if (call->m == TO_NONE || !call->open || call->reported || now - call->begin < age_ns) continue;
-    report(a, call, TO_SYSCALL_LONG, now, call->lost_proc);
-    call->reported = true;
-  }
+  if (a->watch.span == NULL || a->failed != TB_OK) return;
+  a->failed = to_spans_open(a->spans, report_overdue, &overdue);
 }
 
 /* ---- the report ---- */
 
-static bool row_before(const void *rows, uint32_t a, uint32_t b) {
-  const struct to_syscall_row *x = (const struct to_syscall_row *)rows + a;
-  const struct to_syscall_row *y = (const struct to_syscall_row *)rows + b;
+static tb_rc add_calls(struct to_draft *d, struct to_draft_value *row, uint32_t kept) {
+  struct to_draft_value *calls = to_draft_figure(d, CALLS), *blocked = to_draft_figure(d, BLOCKED);
 
-  if (x->blocked.total_ns != y->blocked.total_ns) return x->blocked.total_ns > y->blocked.total_ns;
-  if (x->calls.total_ns != y->calls.total_ns) return x->calls.total_ns > y->calls.total_ns;
-  return a < b;
+  TB_TRY(to_draft_series(d, &row[STACK_CALLS], kept));
+  TB_TRY(to_draft_series(d, &row[STACK_CALLS], kept + 1));
+  TB_TRY(to_draft_series(d, &row[STACK_BLOCKED], kept + 1));
+  TB_TRY(to_draft_series(d, calls, kept));
+  TB_TRY(to_draft_series(d, calls, kept + 1));
+  return to_draft_series(d, blocked, kept + 1);
 }
 
-/* Also sums the rows: that is all calls, and all that blocked. */
-static tb_rc report_rows(struct to_analyses *a, const struct to_view *view, size_t rows_max) {
-  struct to_syscall_report *r = &a->report.syscall;
-  const struct to_syscall *s = &a->syscall;
-  struct to_syscall_row other = { .stack = NULL }, all = { .stack = NULL };
-  struct to_syscall_row *found, *listed;
-  uint32_t *rank;
-  size_t n = 0;
+static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
+  const struct to_syscall *s = state(a);
+  struct to_draft_value *row;
 
-  TB_TRY(tb_arena_take(&a->report_arena, (s->row_of_len + 1) * sizeof(*found), &found));
-  TB_TRY(tb_arena_take(&a->report_arena, (s->row_of_len + 1) * sizeof(*rank), &rank));
-  for (uint32_t i = 0; i < s->row_of_len; i++) {
-    if (s->row_of[i] == 0 || to_view_cell(view, s->row_of[i]) == NULL) continue;
-    struct to_syscall_row row = { .stack = to_stack_table_stack(&a->stacks, i),
-                                  .calls = to_view_sum(view, s->row_of[i]),
-                                  .blocked = to_view_sum(view, s->row_of[i] + 1) };
-    to__sum_join(&all.calls, &row.calls);
-    to__sum_join(&all.blocked, &row.blocked);
-    if (i == TO_STACK_OTHER) {
-      other = row;
-      continue;
-    }
-    rank[n] = (uint32_t)n;
-    found[n++] = row;
+  TB_TRY(to_draft_lengths(d, to_draft_figure(d, CALLS), s->kept_all));
+  TB_TRY(to_draft_lengths(d, to_draft_figure(d, CALLS), s->blocked_all));
+  TB_TRY(to_draft_lengths(d, to_draft_figure(d, BLOCKED), s->blocked_all));
+  for (uint32_t i = 0; i < s->rows; i++) {
+    uint32_t kept = s->row_of[i];
+    if (kept == 0) continue;
+    if (to_view_cell(d->view, kept) == NULL && to_view_cell(d->view, kept + 1) == NULL) continue;
+    if (i == TO_STACK_OTHER)
+      TB_TRY(to_draft_other(d, BY_STACK, &row));
+    else
+      TB_TRY(to_draft_new_row(d, BY_STACK, &row));
+    to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, i));
+    TB_TRY(add_calls(d, row, kept));
   }
-  r->calls = to_view_distribution(view, s->calls_hist, all.calls);
-  r->blocked = to_view_distribution(view, s->blocked_hist, all.blocked);
-  to_top_rows(rank, n, row_before, found);
-  r->rows = n < rows_max ? n : rows_max;
-  r->rows_total = n + (other.calls.count > 0);
-  for (size_t i = r->rows; i < n; i++) {
-    to__sum_join(&other.calls, &found[rank[i]].calls);
-    to__sum_join(&other.blocked, &found[rank[i]].blocked);
-  }
-  TB_TRY(tb_arena_take(&a->report_arena, (r->rows + 1) * sizeof(*listed), &listed));
-  for (size_t i = 0; i < r->rows; i++) listed[i] = found[rank[i]];
-  if (other.calls.count > 0) listed[r->rows++] = other;
-  r->row = listed;
   return TB_OK;
 }
 
-static bool call_before(const void *rows, uint32_t a, uint32_t b) {
-  const struct to_call *x = (const struct to_call *)rows + a;
-  const struct to_call *y = (const struct to_call *)rows + b;
+struct open_calls {
+  struct to_analyses *a;
+  struct to_draft *draft;
+  int64_t n;
+};
 
-  return x->begin != y->begin ? x->begin < y->begin : x->m < y->m;
-}
+static tb_rc add_open(void *self, const struct to_span *span) {
+  struct open_calls *open = self;
+  struct to_draft_value *row;
+  uint32_t stack;
 
-static uint64_t age(const struct to_call *call, to_ns now) {
-  return now > call->begin ? (uint64_t)now - (uint64_t)call->begin : 0;
-}
-
-static tb_rc report_blocked_now(struct to_analyses *a, size_t rows_max) {
-  struct to_syscall_report *r = &a->report.syscall;
-  const struct to_syscall *s = &a->syscall;
-  uint64_t after = (uint64_t)a->config.blocked_after_ns;
-  to_ns now = a->windows.last;
-  struct to_blocked_call *listed;
-  uint32_t *rank;
-  size_t n = 0;
-
-  TB_TRY(tb_arena_take(&a->report_arena, (s->open + 1) * sizeof(*rank), &rank));
-  for (size_t i = 0; i < s->places && s->open > 0; i++)
-    if (s->call[i].open && (s->call[i].lost_proc || age(&s->call[i], now) >= after))
-      rank[n++] = (uint32_t)i;
-  to_top_rows(rank, n, call_before, s->call);
-  r->open = s->open;
-  r->blocked_now_total = n;
-  r->blocked_now = n < rows_max ? n : rows_max;
-  TB_TRY(tb_arena_take(&a->report_arena, (r->blocked_now + 1) * sizeof(*listed), &listed));
-  for (size_t i = 0; i < r->blocked_now; i++) {
-    const struct to_call *call = &s->call[rank[i]];
-    listed[i] = (struct to_blocked_call){
-      .goroutine = call->g,
-      .thread = call->m,
-      .start = call->begin,
-      .age_ns = age(call, now),
-      .lost_proc = call->lost_proc,
-      .lower_bound = call->lower_bound,
-      .stack = to_stack_table_stack(&a->stacks, call->stack),
-    };
-  }
-  r->call = listed;
+  if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_SYSCALL) return TB_OK;
+  to_ns begin = begin_of(state(open->a), span), now = span->until;
+  to_ns age = now > begin ? now - begin : 0;
+  open->n++;
+  if (!span->lost_proc && age < open->a->config.blocked_after_ns) return TB_OK;
+  TB_TRY(to_spans_stack(open->a->spans, open->a->generation, span->stack, &stack));
+  TB_TRY(to_draft_new_row(open->draft, BLOCKED_NOW, &row));
+  to_draft_number(&row[NOW_GOROUTINE], span->id);
+  to_draft_number(&row[NOW_THREAD], span->thread);
+  to_draft_number(&row[NOW_START], begin);
+  to_draft_number(&row[NOW_AGE], age);
+  to_draft_number(&row[NOW_LOST_PROC], span->lost_proc);
+  to_draft_number(&row[NOW_LOWER_BOUND], !span->from_known);
+  to_draft_stack(&row[NOW_STACK], to_stack_table_stack(open->a->stacks, stack));
   return TB_OK;
 }
 
-static tb_rc syscall_report(struct to_analyses *a, const struct to_view *view, size_t rows_max) {
-  const struct to_syscall *s = &a->syscall;
+static tb_rc syscall_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
+  struct open_calls open = { .a = a, .draft = d };
+  const struct to_syscall *s = state(a);
 
-  a->report.syscall = (struct to_syscall_report){
-    .born = to_view_sum(view, s->born).count,
-    .died = to_view_sum(view, s->died).count,
-    .blocked_after_ns = a->config.blocked_after_ns,
-  };
-  TB_TRY(report_rows(a, view, rows_max));
-  return report_blocked_now(a, rows_max);
+  to_draft_number(&d->option[BLOCKED_AFTER], a->config.blocked_after_ns);
+  to_draft_number(to_draft_figure(d, BORN), (int64_t)to_view_sum(view, s->born).count);
+  to_draft_number(to_draft_figure(d, DIED), (int64_t)to_view_sum(view, s->died).count);
+  TB_TRY(report_stacks(a, d));
+  TB_TRY(to_spans_open(a->spans, add_open, &open));
+  to_draft_number(to_draft_figure(d, OPEN), open.n);
+  return TB_OK;
 }
 
 const struct to_analysis_ops to__analysis_syscall = {
-  .events = TO_ANALYSIS_EVENT(GO_SYSCALL_BEGIN) | TO_ANALYSIS_EVENT(GO_SYSCALL_END) |
-            TO_ANALYSIS_EVENT(GO_SYSCALL_END_BLOCKED) | TO_ANALYSIS_EVENT(GO_CREATE_SYSCALL) |
-            TO_ANALYSIS_EVENT(GO_DESTROY_SYSCALL) | TO_ANALYSIS_EVENT(GO_STATUS) |
-            TO_ANALYSIS_EVENT(GO_STATUS_STACK) | TO_ANALYSIS_EVENT(PROC_STOP) |
-            TO_ANALYSIS_EVENT(PROC_STEAL),
+  .schema = { .options = OPTIONS,
+              .figures = FIGURES,
+              .tables = TABLES,
+              .option = option,
+              .figure = figure,
+              .table = table },
+  .state_bytes = sizeof(struct to_syscall),
+  .spans = TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL), /* pieces: while there is a watch */
+  .events = TO_ANALYSIS_EVENT(GO_CREATE_SYSCALL) | TO_ANALYSIS_EVENT(GO_DESTROY_SYSCALL) |
+            TO_ANALYSIS_EVENT(GO_STATUS) | TO_ANALYSIS_EVENT(GO_STATUS_STACK),
   .init = syscall_init,
   .fini = syscall_fini,
+  .span = syscall_span,
   .event = syscall_event,
   .epoch = syscall_epoch,
   .report = syscall_report,

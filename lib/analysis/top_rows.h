@@ -10,6 +10,7 @@
 /* True if row a stands before row b; equal rows must differ (by number), else their order is any. */
 typedef bool to_top_rows_fn(const void *rows, uint32_t a, uint32_t b);
 
-void to_top_rows(uint32_t *numbers, size_t n, to_top_rows_fn *before, const void *rows);
+/* The first `top` of n numbers stand in order then, the others in any. */
+void to_top_rows(uint32_t *numbers, size_t n, size_t top, to_top_rows_fn *before, const void *rows);
 
 #endif

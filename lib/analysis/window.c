@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #define SECOND_NS INT64_C(1000000000)
 #define TIME_MIN  (INT64_MIN / 2)
 
@@ -41,25 +43,52 @@ void to_windows_init(struct to_windows *w, struct tb_mem *mem) {
   to_counters_init(&w->scratch, mem);
 }
 
+static void slot_fini(struct to_windows *w, struct to_slot *slot) {
+  to_packed_free(slot->packed, w->mem);
+  to_runs_free(slot->runs, w->mem);
+}
+
+static void drop_view(struct to_windows *w) {
+  if (!w->viewed) return;
+  w->viewed = false;
+  to_words_fini(&w->view_words);
+  tb_mem_give(w->mem, w->view_begin, w->view_begins * sizeof(*w->view_begin));
+  w->view_begin = NULL;
+  w->view_begins = 0;
+}
+
 void to_windows_fini(struct to_windows *w) {
-  for (size_t i = 0; i < w->slots; i++) to_packed_free(w->slot[i].packed, w->mem);
+  for (size_t i = 0; i < w->slots; i++) slot_fini(w, &w->slot[i]);
   to_counters_fini(&w->open);
   to_counters_fini(&w->closed);
   to_counters_fini(&w->scratch);
+  drop_view(w);
+  if (w->mem != NULL) {
+    to_buckets_fini(&w->open_buckets, w->mem);
+    to_buckets_fini(&w->closed_buckets, w->mem);
+    to_runs_free(w->closed_runs, w->mem);
+    tb_mem_give(w->mem, w->series, w->series_room * sizeof(*w->series));
+  }
   *w = (struct to_windows){ 0 };
 }
 
-tb_rc to_windows_series(struct to_windows *w, uint32_t *out_series) {
-  TB_TRY(to_counters_reserve(&w->open, w->series + 1));
-  TB_TRY(to_counters_reserve(&w->closed, w->series + 1));
-  TB_TRY(to_counters_reserve(&w->scratch, w->series + 1));
-  *out_series = (uint32_t)w->series++;
-  return TB_OK;
-}
+tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_series) {
+  uint32_t number = (uint32_t)w->series_n;
+  bool has_words = number < TO_BUCKET_SERIES_MAX;
 
-unsigned to_windows_hist(struct to_windows *w) {
-  assert(w->hists < TO_HISTOGRAMS_MAX);
-  return w->hists++;
+  assert(parent == TO_NO_SERIES ? has_words : parent < number);
+  TB_TRY(to_counters_reserve(&w->open, number + 1));
+  TB_TRY(to_counters_reserve(&w->closed, number + 1));
+  TB_TRY(to_counters_reserve(&w->scratch, number + 1));
+  TB_TRY(TB_MEM_GROW(w->mem, w->series, w->series_room, w->series_n));
+  w->series[number] = (struct to_series){
+    .parent = parent,
+    .home = has_words ? number : w->series[parent].home,
+    .place = has_words ? number : w->series[parent].place,
+  };
+  w->series_n++;
+  *out_series = number;
+  return TB_OK;
 }
 
 static to_ns round_down(to_ns time, to_ns step) {
@@ -79,19 +108,56 @@ static void stretch_join(struct to_stretch *into, const struct to_stretch *from)
   if (from->last_gen != 0) into->last_gen = from->last_gen;
 }
 
+static void free_slots(struct to_windows *w, size_t first, size_t n) {
+  for (size_t i = first; i < first + n; i++) slot_fini(w, &w->slot[i]);
+}
+
+static tb_rc join_runs(struct to_words *words, const struct to_runs *runs) {
+  struct to_words more;
+
+  to_words_init(&more, words->mem);
+  tb_rc rc = to_words_unpack(&more, runs);
+  if (rc == TB_OK) rc = to_words_join(words, &more);
+  to_words_fini(&more);
+  return rc;
+}
+
+/* Packs at most max words of these; they are folded then. */
+static tb_rc pack_words(struct to_windows *w, struct to_words *words, size_t max,
+                        struct to_runs **out) {
+  TB_TRY(to_words_fold(words, w->series, max, NULL));
+  return to_words_pack(words, out);
+}
+
+static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, struct to_runs **out) {
+  struct to_words words;
+  tb_rc rc = TB_OK;
+
+  to_words_init(&words, w->mem);
+  for (size_t i = first; i < first + n && rc == TB_OK; i++) rc = join_runs(&words, w->slot[i].runs);
+  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_SLOT_MAX, out);
+  to_words_fini(&words);
+  return rc;
+}
+
 /* Makes one slot of slots first to first+n-1. */
 static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
-  w->viewed = false;
+  drop_view(w);
   to_counters_clear(&w->scratch);
   for (size_t i = first; i < first + n; i++) {
-    TB_TRY(to_counters_merge_packed(&w->scratch, w->slot[i].packed));
+    to_counters_merge_packed(&w->scratch, w->slot[i].packed);
     if (i > first) stretch_join(&joined.stretch, &w->slot[i].stretch);
     joined.end = w->slot[i].end;
   }
-  TB_TRY(to_counters_pack(&w->scratch, &joined.packed));
-  for (size_t i = first; i < first + n; i++) to_packed_free(w->slot[i].packed, w->mem);
+  TB_TRY(join_slot_runs(w, first, n, &joined.runs));
+  tb_rc rc = to_counters_pack(&w->scratch, &joined.packed);
+  if (rc != TB_OK) {
+    to_runs_free(joined.runs, w->mem);
+    return rc;
+  }
+  free_slots(w, first, n);
   w->slot[first] = joined;
   memmove(&w->slot[first + 1], &w->slot[first + n], (w->slots - first - n) * sizeof(*w->slot));
   w->slots -= n - 1;
@@ -116,28 +182,83 @@ static void drop_old(struct to_windows *w, to_ns now) {
   to_ns begin = window_begin(TO_WINDOW_ALL - 1, now);
   size_t n = 0;
 
-  while (n < w->slots && w->slot[n].begin < begin) to_packed_free(w->slot[n++].packed, w->mem);
+  while (n < w->slots && w->slot[n].begin < begin) n++;
   if (n == 0) return;
+  free_slots(w, 0, n);
   memmove(w->slot, w->slot + n, (w->slots - n) * sizeof(*w->slot));
   w->slots -= n;
 }
 
+/* The closed words, packed and loose ones, and some more. */
+static tb_rc pack_closed(struct to_windows *w, const struct to_words *more, struct to_runs **out) {
+  struct to_words words;
+
+  to_words_init(&words, w->mem);
+  tb_rc rc = to_words_take(&words, &w->closed_buckets);
+  if (rc == TB_OK && more != NULL) rc = to_words_join(&words, more);
+  if (rc == TB_OK) rc = join_runs(&words, w->closed_runs);
+  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_CLOSED_MAX, out);
+  to_words_fini(&words);
+  return rc;
+}
+
+static void take_closed(struct to_windows *w, struct to_runs *closed) {
+  to_runs_free(w->closed_runs, w->mem);
+  w->closed_runs = closed;
+  to_buckets_clear(&w->closed_buckets, w->mem);
+}
+
+/* Whether the closed words are packed anew with n more: what that costs is a part of what came since. */
+static bool has_many_loose(const struct to_windows *w, size_t n) {
+  size_t loose = w->closed_buckets.used + n;
+  return loose > TO_WORDS_LOOSE_MIN &&
+         (w->closed_runs == NULL || loose > w->closed_runs->words / 4);
+}
+
+static void clear_open(struct to_windows *w) {
+  to_counters_clear(&w->open);
+  to_buckets_clear(&w->open_buckets, w->mem);
+  for (size_t i = 0; w->folded && i < w->series_n; i++) w->series[i].place = w->series[i].home;
+  w->folded = false;
+  w->open_stretch = (struct to_stretch){ 0 };
+}
+
+/* Everything that can fail. closed NULL: the words have room among the loose ones. */
+static tb_rc pack_open(struct to_windows *w, const struct to_words *words, struct to_slot *slot,
+                       struct to_runs **closed) {
+  TB_TRY(to_words_pack(words, &slot->runs));
+  TB_TRY(to_counters_pack(&w->open, &slot->packed));
+  if (has_many_loose(w, words->n)) return pack_closed(w, words, closed);
+  return to_buckets_reserve(&w->closed_buckets, w->mem, words->n);
+}
+
 static tb_rc close_slot(struct to_windows *w, to_ns now) {
   struct to_slot slot = { .begin = w->open_begin, .end = w->open_end, .stretch = w->open_stretch };
+  struct to_runs *closed = NULL;
+  struct to_words words;
 
+  drop_view(w);
   drop_old(w, now);
   for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
   assert(w->slots < TO_SLOTS_MAX);
-  TB_TRY(to_counters_pack(&w->open, &slot.packed));
-  tb_rc rc = to_counters_merge(&w->closed, &w->open);
+  to_words_init(&words, w->mem);
+  tb_rc rc = to_words_take(&words, &w->open_buckets);
+  if (rc == TB_OK) rc = to_words_fold(&words, w->series, TO_WORDS_SLOT_MAX, NULL);
+  if (rc == TB_OK) rc = pack_open(w, &words, &slot, &closed);
   if (rc != TB_OK) {
-    to_packed_free(slot.packed, w->mem);
+    slot_fini(w, &slot);
+    to_words_fini(&words);
     return rc;
   }
+  if (closed != NULL)
+    take_closed(w, closed);
+  else
+    for (size_t i = 0; i < words.n; i++) to_buckets_put(&w->closed_buckets, words.word[i]);
+  to_words_fini(&words);
+  to_counters_merge(&w->closed, &w->open);
   stretch_join(&w->closed_stretch, &w->open_stretch);
   w->slot[w->slots++] = slot;
-  to_counters_clear(&w->open);
-  w->open_stretch = (struct to_stretch){ 0 };
+  clear_open(w);
   return TB_OK;
 }
 
@@ -158,7 +279,8 @@ tb_rc to_windows_move(struct to_windows *w, to_ns time) {
     open_slot(w, time);
   } else if (time < w->open_begin) {
     TB_TRY(close_slot(w, w->open_end));
-    while (w->slots > 0) to_packed_free(w->slot[--w->slots].packed, w->mem);
+    free_slots(w, 0, w->slots);
+    w->slots = 0;
     w->windows_first = time;
     if (time < w->first) w->first = time;
     open_slot(w, time);
@@ -170,15 +292,67 @@ void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last)
   stretch_join(&w->open_stretch,
                &(struct to_stretch){ .events = n, .first_gen = gen, .last_gen = gen });
   w->last = last;
-  w->viewed = false;
+  drop_view(w);
 }
 
-bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last) {
+/* The words of the open slot, folded to half of what there may be. */
+static tb_rc fold_open(struct to_windows *w) {
+  uint64_t folded[TO_BUCKET_SERIES_MAX / 64] = { 0 };
+  struct to_words words;
+
+  to_words_init(&words, w->mem);
+  tb_rc rc = to_words_take(&words, &w->open_buckets);
+  if (rc == TB_OK) rc = to_words_fold(&words, w->series, TO_WORDS_OPEN_MAX / 2, folded);
+  if (rc == TB_OK) {
+    to_buckets_clear(&w->open_buckets, w->mem);
+    for (size_t i = 0; i < words.n; i++) to_buckets_put(&w->open_buckets, words.word[i]);
+    w->folded = true;
+  }
+  to_words_fini(&words);
+  for (size_t i = 0; rc == TB_OK && i < w->series_n; i++) {
+    uint32_t *place = &w->series[i].place;
+    while (folded[*place / 64] >> *place % 64 & 1)
+      *place = w->series[w->series[*place].parent].home;
+  }
+  return rc;
+}
+
+/* Where nothing can be folded the table grows beyond its bound: by what few series without a parent have. */
+tb_rc to_windows_grow(struct to_windows *w) {
+  size_t used = w->open_buckets.used;
+
+  if (used >= TO_WORDS_OPEN_MAX) {
+    TB_TRY(fold_open(w));
+    if (w->open_buckets.used < used / 4 * 3) return TB_OK;
+  }
+  return to_buckets_grow(&w->open_buckets, w->mem);
+}
+
+bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last,
+                       struct to_series_set *retired) {
   to_ns oldest = w->slots > 0 ? w->slot[0].begin : w->open_begin;
 
   if (last >= oldest) return false;
   to_counters_move(&w->closed, series, into);
+  drop_view(w);
+  if (series < TO_BUCKET_SERIES_MAX) retired->bits[series / 64] |= UINT64_C(1) << series % 64;
   return true;
+}
+
+tb_rc to_windows_retired(struct to_windows *w, const struct to_series_set *retired) {
+  struct to_runs *closed = NULL;
+  struct to_words words;
+
+  TB_TRY(pack_closed(w, NULL, &closed));
+  take_closed(w, closed);
+  to_words_init(&words, w->mem);
+  tb_rc rc = to_words_unpack(&words, w->closed_runs);
+  if (rc == TB_OK) rc = to_words_give_parents(&words, w->series, retired->bits);
+  if (rc == TB_OK) rc = to_words_pack(&words, &closed);
+  to_words_fini(&words);
+  if (rc != TB_OK) return rc;
+  take_closed(w, closed);
+  return TB_OK;
 }
 
 static struct to_stretch view_stretch(const struct to_windows *w, enum to_window window,
@@ -192,15 +366,40 @@ static struct to_stretch view_stretch(const struct to_windows *w, enum to_window
   return stretch;
 }
 
-static tb_rc fill_scratch(struct to_windows *w, enum to_window window, to_ns begin) {
-  w->viewed = false;
+static tb_rc view_runs(struct to_windows *w, const struct to_runs *runs) {
+  if (runs == NULL) return TB_OK;
+  TB_TRY(join_runs(&w->view_words, runs));
+  return to_words_fold(&w->view_words, w->series, TO_WORDS_CLOSED_MAX, NULL);
+}
+
+static tb_rc view_buckets(struct to_windows *w, const struct to_buckets *buckets) {
+  struct to_words words;
+
+  to_words_init(&words, w->mem);
+  tb_rc rc = to_words_take(&words, buckets);
+  if (rc == TB_OK) rc = to_words_join(&w->view_words, &words);
+  to_words_fini(&words);
+  return rc;
+}
+
+static tb_rc fill_view(struct to_windows *w, enum to_window window, to_ns begin) {
   to_counters_clear(&w->scratch);
-  if (window == TO_WINDOW_ALL) TB_TRY(to_counters_merge(&w->scratch, &w->closed));
-  for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
-    if (w->slot[i].begin >= begin) TB_TRY(to_counters_merge_packed(&w->scratch, w->slot[i].packed));
-  TB_TRY(to_counters_merge(&w->scratch, &w->open));
-  w->viewed = true;
-  w->viewed_window = window;
+  to_words_init(&w->view_words, w->mem);
+  if (window == TO_WINDOW_ALL) {
+    to_counters_merge(&w->scratch, &w->closed);
+    TB_TRY(view_runs(w, w->closed_runs));
+    TB_TRY(view_buckets(w, &w->closed_buckets));
+  }
+  for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++) {
+    if (w->slot[i].begin < begin) continue;
+    to_counters_merge_packed(&w->scratch, w->slot[i].packed);
+    TB_TRY(view_runs(w, w->slot[i].runs));
+  }
+  to_counters_merge(&w->scratch, &w->open);
+  TB_TRY(view_buckets(w, &w->open_buckets));
+  TB_TRY(tb_mem_take(w->mem, (w->series_n + 1) * sizeof(*w->view_begin), &w->view_begin));
+  w->view_begins = w->series_n + 1;
+  to_words_begins(&w->view_words, w->view_begin, w->series_n);
   return TB_OK;
 }
 
@@ -209,7 +408,13 @@ tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_vie
   to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
 
   /* Reports of several kinds look at the same window one after the other. */
-  if (!w->viewed || w->viewed_window != window) TB_TRY(fill_scratch(w, window, begin));
+  if (!w->viewed || w->viewed_window != window) {
+    drop_view(w);
+    w->viewed = true; /* or a part of it: drop_view() takes it back */
+    w->viewed_window = TO_WINDOWS;
+    TB_TRY(fill_view(w, window, begin));
+    w->viewed_window = window;
+  }
   *out = (struct to_view){ .from = begin > first ? begin : first,
                            .until = w->last,
                            .stretch = view_stretch(w, window, begin),
@@ -232,13 +437,63 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series) {
                           .lower_bounds = cell->lower_bounds };
 }
 
-struct to_distribution to_view_distribution(const struct to_view *view, unsigned hist,
-                                            struct to_sum sum) {
-  static const unsigned permille[] = { 500, 900, 990 };
-  uint64_t ns[3];
+/* The rank of a quantile, rounded up, from 1. */
+static uint64_t rank_of(uint64_t count, unsigned permille) {
+  uint64_t rank = count / 1000 * permille + (count % 1000 * permille + 999) / 1000;
+  return rank > 0 ? rank : 1;
+}
 
-  to_histogram_quantiles(&view->windows->scratch.hist[hist], permille, 3, ns);
-  for (unsigned i = 0; i < 3; i++) /* a bucket's top may lie above the largest value */
-    if (ns[i] > sum.max_ns) ns[i] = sum.max_ns;
-  return (struct to_distribution){ .sum = sum, .p50_ns = ns[0], .p90_ns = ns[1], .p99_ns = ns[2] };
+/* word: by bucket. */
+static void take_quantiles(const uint64_t *word, size_t n, struct to_distribution *d) {
+  static const unsigned permille[] = { 500, 900, 990, 999 };
+  uint64_t *const out[] = { &d->p50_ns, &d->p90_ns, &d->p99_ns, &d->p999_ns };
+  uint64_t count = 0, seen = 0;
+  size_t q = 0;
+
+  for (size_t i = 0; i < n; i++) count += (uint32_t)word[i];
+  d->has_quantiles = count == d->sum.count;
+  for (size_t i = 0; i < n && d->has_quantiles; i++) {
+    seen += (uint32_t)word[i];
+    for (; q < 4 && rank_of(count, permille[q]) <= seen; q++) {
+      uint64_t top = to_histogram_bucket_top(to_word_bucket(word[i]));
+      *out[q] = top < d->sum.max_ns ? top : d->sum.max_ns; /* it may lie above the largest value */
+    }
+  }
+}
+
+static size_t words_of(const struct to_windows *w, uint32_t series, const uint64_t **out) {
+  *out = w->view_words.word + w->view_begin[series];
+  return w->view_begin[series + 1] - w->view_begin[series];
+}
+
+tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part, uint32_t first,
+                        struct to_distribution *d) {
+  const struct to_windows *w = view->windows;
+  size_t lists = 0, n = 0, one_n = 0;
+  const uint64_t *word, *one = NULL;
+  struct to_words all;
+
+  for (uint32_t p = first; p != 0; p = part[p - 1].next) {
+    size_t here = words_of(w, part[p - 1].series, &word);
+    if (here == 0) continue;
+    lists++;
+    n += here;
+    one = word;
+    one_n = here;
+  }
+  if (lists <= 1) { /* sorted already */
+    take_quantiles(one, one_n, d);
+    return TB_OK;
+  }
+  to_words_init(&all, w->mem);
+  tb_rc rc = to_words_reserve(&all, n);
+  for (uint32_t p = first; p != 0 && rc == TB_OK; p = part[p - 1].next) {
+    size_t here = words_of(w, part[p - 1].series, &word);
+    memcpy(all.word + all.n, word, here * sizeof(*word));
+    all.n += here;
+  }
+  if (rc == TB_OK) rc = to_words_by_bucket(&all);
+  if (rc == TB_OK) take_quantiles(all.word, all.n, d);
+  to_words_fini(&all);
+  return rc;
 }

@@ -9,7 +9,12 @@
  *
  * The slots depend on event times alone, so that a file and a live stream give the same figures.
  *
- * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots.
+ * Quantiles of every series come from one pool of words (analysis/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
+ * the open slot, TO_WORDS_SLOT_MAX in each packed one, TO_WORDS_CLOSED_MAX in the sum since the start. A series is made
+ * as part of another one, which gets its words where they are too many.
+ *
+ * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
+ *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 1 MiB more.
  * Threads   use each object from one thread at a time.
  * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
  *           start again, and the sums since the start stay.
@@ -18,10 +23,19 @@
 #ifndef TO_ANALYSIS_WINDOW_H
 #define TO_ANALYSIS_WINDOW_H
 
-#include "analysis/analysis.h"
+#include "analysis/buckets.h"
 #include "analysis/counters.h"
+#include "analysis/histogram.h"
+#include "analysis/report.h"
 
-enum { TO_SLOTS_MAX = 64 };
+enum {
+  TO_SLOTS_MAX = 64,
+  TO_WORDS_OPEN_MAX = 24 << 10,
+  TO_WORDS_SLOT_MAX = 8 << 10,
+  TO_WORDS_CLOSED_MAX = 32 << 10,
+  TO_WORDS_LOOSE_MIN =
+      1 << 10, /* closed ones are packed again when this many came, and a quarter of them */
+};
 
 /* Besides the tally, what a stretch of the stream holds. */
 struct to_stretch {
@@ -32,20 +46,28 @@ struct to_slot {
   to_ns begin, end; /* end is the next slot's */
   struct to_stretch stretch;
   struct to_packed *packed;
+  struct to_runs *runs;
 };
 
 struct to_windows {
   struct tb_mem *mem;
   struct to_counters open, closed,
       scratch; /* the open slot; all closed ones since ever; a view's */
+  struct to_buckets open_buckets;
+  struct to_runs *closed_runs;      /* NULL: none yet */
+  struct to_buckets closed_buckets; /* what came since they were packed, a small part of them */
+  struct to_words view_words;
+  uint32_t *view_begin; /* by series: the first of its words, one more than there were series */
+  size_t view_begins;
+  struct to_series *series;
+  size_t series_n, series_room;
+  bool folded; /* some series' place is not its home */
   struct to_stretch open_stretch, closed_stretch;
   to_ns open_begin, open_end;
   to_ns first, last;                 /* of all events; no event yet: open_end == open_begin */
   to_ns windows_first;               /* of those since the clock last fell */
   struct to_slot slot[TO_SLOTS_MAX]; /* rising */
   size_t slots;
-  size_t series;
-  unsigned hists;
   bool viewed; /* scratch holds the view of viewed_window, and nothing came since */
   enum to_window viewed_window;
 };
@@ -53,9 +75,8 @@ struct to_windows {
 void to_windows_init(struct to_windows *w, struct tb_mem *mem);
 void to_windows_fini(struct to_windows *w);
 
-TB_MUST tb_rc to_windows_series(struct to_windows *w, uint32_t *out_series);
-/* A new histogram. No more than TO_HISTOGRAMS_MAX: asking for another is our own bug. */
-unsigned to_windows_hist(struct to_windows *w);
+/* parent: the series that this one is a part of; TO_NO_SERIES: of none, for the few that are there from the start. */
+TB_MUST tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_series);
 
 /* Events from this time on follow: closes the open slot if it ends before. */
 TB_MUST tb_rc to_windows_move(struct to_windows *w, to_ns time);
@@ -66,32 +87,56 @@ static inline to_ns to_windows_border(const struct to_windows *w) {
 /* n events of a generation (0: none) were in the open slot, the last one at this time. */
 void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last);
 
-/* A span that ends in the open slot, in a series and in a histogram. A caller that needs both records first,
- * since that can fail. */
-static inline void to_windows_add(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
+/* Makes room for a word. */
+TB_MUST tb_rc to_windows_grow(struct to_windows *w);
+
+/* A span that ends in the open slot: its length. */
+TB_MUST static inline tb_rc to_windows_add(struct to_windows *w, uint32_t series, to_ns begin,
+                                           to_ns end, uint32_t tag, bool lower_bound) {
+  uint32_t bucket = to_histogram_bucket((uint64_t)end - (uint64_t)begin);
+
+  while (TB_UNLIKELY(
+      !to_buckets_add(&w->open_buckets, w->series[series].place << TO_BUCKET_BITS | bucket)))
+    TB_TRY(to_windows_grow(w));
+  to_counters_add(&w->open, series, begin, end, tag, lower_bound);
+  return TB_OK;
+}
+/* As a sum only: another series has its length. */
+static inline void to_windows_sum(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
                                   uint32_t tag, bool lower_bound) {
   to_counters_add(&w->open, series, begin, end, tag, lower_bound);
 }
-TB_MUST static inline tb_rc to_windows_record(struct to_windows *w, unsigned hist, to_ns begin,
-                                              to_ns end) {
-  return to_histogram_add(&w->open.hist[hist], (uint64_t)end - (uint64_t)begin);
-}
 
-/* Counts what series had as part of into, so that the number can be used again. False: the series,
- * last added to at this time, is still in a window. */
-bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last);
+/* A bit for each series that has words. */
+struct to_series_set {
+  uint64_t bits[TO_BUCKET_SERIES_MAX / 64];
+};
+/* Counts what series, which has a parent, had as part of into, and puts it into the set. False: the series, last added to at this time, is
+ * still in a window. */
+bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last,
+                       struct to_series_set *retired);
+/* The set's lengths become their parents'. After that the numbers can be used again. */
+TB_MUST tb_rc to_windows_retired(struct to_windows *w, const struct to_series_set *retired);
+/* The number is used again, as a part of another series. */
+static inline void to_windows_reuse(struct to_windows *w, uint32_t series, uint32_t parent) {
+  w->series[series].parent = parent;
+}
 
 /* Lent until the next call. */
 struct to_view {
   to_ns from, until;
   struct to_stretch stretch;
-  const struct to_windows *windows;
+  struct to_windows *windows;
 };
 TB_MUST tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out);
 struct to_sum to_view_sum(const struct to_view *view, uint32_t series);
-/* The quantiles of a histogram beside the sum of what was recorded in it. */
-struct to_distribution to_view_distribution(const struct to_view *view, unsigned hist,
-                                            struct to_sum sum);
+/* Series whose values are one distribution: a list in an array. */
+struct to_view_part {
+  uint32_t series, next; /* next: its place, from 1; 0: the last one */
+};
+/* Fills in the quantiles beside the sum of what the list, from place first on, has. */
+TB_MUST tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part,
+                                uint32_t first, struct to_distribution *d);
 /* NULL if nothing of this series is in the view. */
 const struct to_cell *to_view_cell(const struct to_view *view, uint32_t series);
 

@@ -1,26 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message is built in an arena, sized, and packed straight into the caller's buf. */
+/* The message is built in an arena, sized, and packed straight into the caller's buf. A stack and a frame stand in
+ * it once, however many rows name them. */
 #include "pack/report.h"
 
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
+#include "pack/report_v1.h"
 #include "pack/text.h"
 #include "proto/report.pb-c.h"
 
-enum { CHUNK_BYTES = 64 << 10, STREAM_BYTES = 16 };
+enum { CHUNK_BYTES = 16 << 10, STREAM_BYTES = 16 };
 
-static tb_rc take_sum(struct tb_arena *arena, const struct to_sum *sum,
-                      Tracecollect__V1__Sum **out) {
-  Tracecollect__V1__Sum *message;
+typedef Tracecollect__V1__Value Value;
 
-  TP_TAKE(arena, Tracecollect__V1__Sum, 1, message);
-  tracecollect__v1__sum__init(message);
-  message->count = sum->count;
-  message->total_ns = sum->total_ns;
-  message->max_ns = sum->max_ns;
-  message->lower_bounds = sum->lower_bounds;
+struct packer {
+  struct tb_arena *arena;
+  struct tb_map stacks, frames; /* the thing's address: its place, from 1 */
+  Tracecollect__V1__Report *message;
+  size_t stacks_room, frames_room;
+};
+
+static char *lend(const char *text) {
+  return (char *)(uintptr_t)(text != NULL ? text : "");
+}
+
+/* ---- schema ---- */
+
+static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, unsigned n,
+                         size_t *out_n, Tracecollect__V1__FieldSchema ***out) {
+  Tracecollect__V1__FieldSchema *message, **list;
+
+  TP_TAKE(arena, Tracecollect__V1__FieldSchema, n, message);
+  TP_TAKE(arena, Tracecollect__V1__FieldSchema *, n, list);
+  for (unsigned i = 0; i < n; i++) {
+    list[i] = &message[i];
+    tracecollect__v1__field_schema__init(list[i]);
+    list[i]->name = lend(field[i].name);
+    list[i]->type = (Tracecollect__V1__ValueType)(field[i].type + 1); /* 0 is UNKNOWN there */
+    list[i]->about = lend(field[i].about);
+    list[i]->metric = lend(field[i].metric);
+    list[i]->label = lend(field[i].label);
+  }
+  *out_n = n;
+  *out = list;
+  return TB_OK;
+}
+_Static_assert(TO_VALUE_DISTRIBUTION + 1 == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION,
+               "the types stand in the same order");
+
+tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
+                     Tracecollect__V1__ReportSchema **out) {
+  const struct to_schema *schema = to_analysis_schema(kind);
+  Tracecollect__V1__ReportSchema *message;
+  Tracecollect__V1__TableSchema *tables;
+
+  TP_TAKE(arena, Tracecollect__V1__ReportSchema, 1, message);
+  TP_TAKE(arena, Tracecollect__V1__TableSchema, schema->tables, tables);
+  tracecollect__v1__report_schema__init(message);
+  message->name = lend(to_analysis_name(kind));
+  message->about = lend(to_analysis_about(kind));
+  TB_TRY(
+      take_fields(arena, schema->option, schema->options, &message->n_options, &message->options));
+  TB_TRY(
+      take_fields(arena, schema->figure, schema->figures, &message->n_figures, &message->figures));
+  TP_TAKE(arena, Tracecollect__V1__TableSchema *, schema->tables, message->tables);
+  message->n_tables = schema->tables;
+  for (unsigned t = 0; t < schema->tables; t++) {
+    const struct to_table_schema *table = &schema->table[t];
+    message->tables[t] = &tables[t];
+    tracecollect__v1__table_schema__init(&tables[t]);
+    tables[t].name = lend(table->name);
+    tables[t].about = lend(table->about);
+    tables[t].order = lend(table->order_about);
+    tables[t].keys = table->keys;
+    tables[t].list = table->is_list;
+    TB_TRY(take_fields(arena, table->column, table->columns, &tables[t].n_columns,
+                       &tables[t].columns));
+  }
   *out = message;
+  return TB_OK;
+}
+
+/* ---- values ---- */
+
+/* Room for one more in a list of the message. */
+static tb_rc grow(struct tb_arena *arena, void *list, size_t *room, size_t n) {
+  void **old = *(void ***)list, **block;
+
+  if (n < *room) return TB_OK;
+  size_t wanted = *room == 0 ? 64 : 2 * *room;
+  TP_TAKE(arena, void *, wanted, block);
+  if (n > 0) memcpy(block, old, n * sizeof(*block));
+  *(void ***)list = block;
+  *room = wanted;
+  return TB_OK;
+}
+
+static tb_rc find_frame(struct packer *p, const struct to_frame *frame, uint32_t *out) {
+  Tracecollect__V1__Report *r = p->message;
+  Tracecollect__V1__Frame *message;
+  uint64_t *place;
+
+  TB_TRY(tb_map_put(&p->frames, (uintptr_t)frame, &place, NULL));
+  if (*place == 0) {
+    TB_TRY(grow(p->arena, &r->frames, &p->frames_room, r->n_frames));
+    TP_TAKE(p->arena, Tracecollect__V1__Frame, 1, message);
+    tracecollect__v1__frame__init(message);
+    TB_TRY(tp_take_text(p->arena, frame->function, &message->function));
+    TB_TRY(tp_take_text(p->arena, frame->file, &message->file));
+    message->line = frame->line;
+    message->pc = frame->pc;
+    r->frames[r->n_frames++] = message;
+    *place = r->n_frames;
+  }
+  *out = (uint32_t)*place - 1;
+  return TB_OK;
+}
+
+static tb_rc find_stack(struct packer *p, const struct to_callstack *stack, uint32_t *out) {
+  Tracecollect__V1__Report *r = p->message;
+  Tracecollect__V1__Stack *message;
+  uint64_t *place;
+
+  TB_TRY(tb_map_put(&p->stacks, (uintptr_t)stack, &place, NULL));
+  if (*place == 0) {
+    TB_TRY(grow(p->arena, &r->stacks, &p->stacks_room, r->n_stacks));
+    TP_TAKE(p->arena, Tracecollect__V1__Stack, 1, message);
+    tracecollect__v1__stack__init(message);
+    TP_TAKE(p->arena, uint32_t, stack->len, message->frames);
+    for (; message->n_frames < stack->len; message->n_frames++)
+      TB_TRY(find_frame(p, stack->frames[message->n_frames], &message->frames[message->n_frames]));
+    r->stacks[r->n_stacks++] = message;
+    *place = r->n_stacks;
+  }
+  *out = (uint32_t)*place - 1;
   return TB_OK;
 }
 
@@ -37,126 +152,95 @@ static tb_rc take_distribution(struct tb_arena *arena, const struct to_distribut
   message->p50_ns = d->p50_ns;
   message->p90_ns = d->p90_ns;
   message->p99_ns = d->p99_ns;
+  message->p999_ns = d->p999_ns;
+  message->no_quantiles = !d->has_quantiles;
   *out = message;
   return TB_OK;
 }
 
-static tb_rc take_syscall_rows(struct tb_arena *arena, const struct to_syscall_report *r,
-                               Tracecollect__V1__SyscallReport *message) {
-  Tracecollect__V1__SyscallStack *rows;
+static tb_rc fill_value(struct packer *p, enum to_value_type type, const struct to_value *value,
+                        Value *message) {
+  if (value->none) return TB_OK;
+  switch (type) {
+  case TO_VALUE_SHARE:
+    message->is_case = TRACECOLLECT__V1__VALUE__IS_SHARE;
+    message->share = value->share;
+    return TB_OK;
+  case TO_VALUE_TEXT:
+    message->is_case = TRACECOLLECT__V1__VALUE__IS_TEXT;
+    return tp_take_text(p->arena, value->text, &message->text);
+  case TO_VALUE_STACK:
+    message->is_case = TRACECOLLECT__V1__VALUE__IS_STACK;
+    return find_stack(p, value->stack, &message->stack);
+  case TO_VALUE_DISTRIBUTION:
+    message->is_case = TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION;
+    return take_distribution(p->arena, value->distribution, &message->distribution);
+  default:
+    message->is_case = TRACECOLLECT__V1__VALUE__IS_NUMBER;
+    message->number = value->number;
+    return TB_OK;
+  }
+}
 
-  TP_TAKE(arena, Tracecollect__V1__SyscallStack, r->rows, rows);
-  TP_TAKE(arena, Tracecollect__V1__SyscallStack *, r->rows, message->stacks);
-  message->n_stacks = r->rows;
-  for (size_t i = 0; i < r->rows; i++) {
-    const struct to_syscall_row *row = &r->row[i];
-    message->stacks[i] = &rows[i];
-    tracecollect__v1__syscall_stack__init(&rows[i]);
-    TB_TRY(tp_take_stack(arena, row->stack, &rows[i].n_stack, &rows[i].stack));
-    TB_TRY(take_sum(arena, &row->calls, &rows[i].calls));
-    TB_TRY(take_sum(arena, &row->blocked, &rows[i].blocked));
-    rows[i].other = row->stack == NULL;
+static tb_rc take_values(struct packer *p, const struct to_field *field, unsigned n,
+                         const struct to_value *value, size_t *out_n, Value ***out) {
+  Value *messages, **list;
+
+  TP_TAKE(p->arena, Value, n, messages);
+  TP_TAKE(p->arena, Value *, n, list);
+  for (unsigned i = 0; i < n; i++) {
+    list[i] = &messages[i];
+    tracecollect__v1__value__init(list[i]);
+    TB_TRY(fill_value(p, field[i].type, &value[i], list[i]));
+  }
+  *out_n = n;
+  *out = list;
+  return TB_OK;
+}
+
+static tb_rc fill_table(struct packer *p, const struct to_table_schema *schema,
+                        const struct to_table *table, Tracecollect__V1__Table *message) {
+  Tracecollect__V1__Row *rows;
+
+  TP_TAKE(p->arena, Tracecollect__V1__Row, table->rows, rows);
+  TP_TAKE(p->arena, Tracecollect__V1__Row *, table->rows, message->rows);
+  message->rows_total = table->rows_total;
+  message->n_rows = table->rows;
+  for (size_t i = 0; i < table->rows; i++) {
+    message->rows[i] = &rows[i];
+    tracecollect__v1__row__init(&rows[i]);
+    rows[i].other = table->has_other && i + 1 == table->rows;
+    TB_TRY(take_values(p, schema->column, schema->columns, to_table_row(schema, table, i),
+                       &rows[i].n_values, &rows[i].values));
   }
   return TB_OK;
 }
 
-static tb_rc take_blocked_now(struct tb_arena *arena, const struct to_syscall_report *r,
-                              Tracecollect__V1__SyscallReport *message) {
-  Tracecollect__V1__BlockedCall *calls;
+static tb_rc take_report(struct packer *p, const struct to_report *r,
+                         Tracecollect__V1__Report **out) {
+  const struct to_schema *schema = r->schema;
+  Tracecollect__V1__Table *tables;
 
-  TP_TAKE(arena, Tracecollect__V1__BlockedCall, r->blocked_now, calls);
-  TP_TAKE(arena, Tracecollect__V1__BlockedCall *, r->blocked_now, message->blocked_now);
-  message->n_blocked_now = r->blocked_now;
-  for (size_t i = 0; i < r->blocked_now; i++) {
-    const struct to_blocked_call *call = &r->call[i];
-    message->blocked_now[i] = &calls[i];
-    tracecollect__v1__blocked_call__init(&calls[i]);
-    calls[i].goroutine = call->goroutine;
-    calls[i].thread = call->thread;
-    calls[i].start_ns = call->start;
-    calls[i].age_ns = call->age_ns;
-    calls[i].lost_proc = call->lost_proc;
-    calls[i].lower_bound = call->lower_bound;
-    TB_TRY(tp_take_stack(arena, call->stack, &calls[i].n_stack, &calls[i].stack));
+  TP_TAKE(p->arena, Tracecollect__V1__Report, 1, p->message);
+  tracecollect__v1__report__init(p->message);
+  TB_TRY(tp_take_schema(p->arena, r->kind, &p->message->schema));
+  TB_TRY(take_values(p, schema->option, schema->options, r->option, &p->message->n_options,
+                     &p->message->options));
+  TB_TRY(take_values(p, schema->figure, schema->figures, r->figure, &p->message->n_figures,
+                     &p->message->figures));
+  TP_TAKE(p->arena, Tracecollect__V1__Table, schema->tables, tables);
+  TP_TAKE(p->arena, Tracecollect__V1__Table *, schema->tables, p->message->tables);
+  p->message->n_tables = schema->tables;
+  for (unsigned t = 0; t < schema->tables; t++) {
+    p->message->tables[t] = &tables[t];
+    tracecollect__v1__table__init(&tables[t]);
+    TB_TRY(fill_table(p, &schema->table[t], &r->table[t], &tables[t]));
   }
+  *out = p->message;
   return TB_OK;
 }
 
-static tb_rc take_syscall(struct tb_arena *arena, const struct to_syscall_report *r,
-                          Tracecollect__V1__SyscallReport **out) {
-  Tracecollect__V1__SyscallReport *message;
-
-  TP_TAKE(arena, Tracecollect__V1__SyscallReport, 1, message);
-  tracecollect__v1__syscall_report__init(message);
-  TB_TRY(take_distribution(arena, &r->calls, &message->calls));
-  TB_TRY(take_distribution(arena, &r->blocked, &message->blocked));
-  TB_TRY(take_syscall_rows(arena, r, message));
-  TB_TRY(take_blocked_now(arena, r, message));
-  message->blocked_after_ns = (uint64_t)r->blocked_after_ns;
-  message->stacks_total = r->rows_total;
-  message->blocked_now_total = r->blocked_now_total;
-  message->open = r->open;
-  message->born = r->born;
-  message->died = r->died;
-  *out = message;
-  return TB_OK;
-}
-
-static tb_rc take_reasons(struct tb_arena *arena, const struct to_stw_report *r,
-                          Tracecollect__V1__StwReport *message) {
-  Tracecollect__V1__StwReason *reasons;
-
-  TP_TAKE(arena, Tracecollect__V1__StwReason, r->reasons, reasons);
-  TP_TAKE(arena, Tracecollect__V1__StwReason *, r->reasons, message->reasons);
-  message->n_reasons = r->reasons;
-  for (size_t i = 0; i < r->reasons; i++) {
-    message->reasons[i] = &reasons[i];
-    tracecollect__v1__stw_reason__init(&reasons[i]);
-    TB_TRY(tp_take_text(arena, r->reason[i].reason, &reasons[i].reason));
-    reasons[i].id = (char *)(uintptr_t)r->reason[i].id;
-    TB_TRY(take_distribution(arena, &r->reason[i].stopped, &reasons[i].stopped));
-    reasons[i].open = r->reason[i].open;
-  }
-  return TB_OK;
-}
-
-static tb_rc take_stoppers(struct tb_arena *arena, const struct to_stw_report *r,
-                           Tracecollect__V1__StwReport *message) {
-  Tracecollect__V1__StwStopper *stoppers;
-
-  TP_TAKE(arena, Tracecollect__V1__StwStopper, r->stoppers, stoppers);
-  TP_TAKE(arena, Tracecollect__V1__StwStopper *, r->stoppers, message->stoppers);
-  message->n_stoppers = r->stoppers;
-  for (size_t i = 0; i < r->stoppers; i++) {
-    const struct to_stw_stopper *stopper = &r->stopper[i];
-    message->stoppers[i] = &stoppers[i];
-    tracecollect__v1__stw_stopper__init(&stoppers[i]);
-    stoppers[i].goroutine = stopper->goroutine;
-    stoppers[i].other = stopper->other;
-    TB_TRY(tp_take_text(arena, stopper->reason, &stoppers[i].reason));
-    TB_TRY(take_sum(arena, &stopper->stopped, &stoppers[i].stopped));
-    TB_TRY(tp_take_stack(arena, stopper->stack, &stoppers[i].n_stack, &stoppers[i].stack));
-  }
-  return TB_OK;
-}
-
-static tb_rc take_stw(struct tb_arena *arena, const struct to_stw_report *r,
-                      Tracecollect__V1__StwReport **out) {
-  Tracecollect__V1__StwReport *message;
-
-  TP_TAKE(arena, Tracecollect__V1__StwReport, 1, message);
-  tracecollect__v1__stw_report__init(message);
-  TB_TRY(take_distribution(arena, &r->stopped, &message->stopped));
-  TB_TRY(take_distribution(arena, &r->time_to_stop, &message->time_to_stop));
-  TB_TRY(take_reasons(arena, r, message));
-  TB_TRY(take_stoppers(arena, r, message));
-  message->share_of_wall = r->share_of_wall;
-  message->stoppers_total = r->stoppers_total;
-  *out = message;
-  return TB_OK;
-}
-
-static tb_rc take_stream(struct tb_arena *arena, const struct to_report *r,
+static tb_rc take_stream(struct packer *p, const struct to_report *r,
                          const struct tp_report_about *about,
                          Tracecollect__V1__StreamReport *message) {
   tracecollect__v1__stream_report__init(message);
@@ -164,10 +248,10 @@ static tb_rc take_stream(struct tb_arena *arena, const struct to_report *r,
     message->stream.data = (uint8_t *)(uintptr_t)about->stream;
     message->stream.len = STREAM_BYTES;
   }
-  if (about->service != NULL) message->service = (char *)(uintptr_t)about->service;
-  if (about->instance != NULL) message->instance = (char *)(uintptr_t)about->instance;
-  message->kind = (char *)(uintptr_t)to_analysis_name(r->kind);
-  message->window = (char *)(uintptr_t)to_window_name(r->window);
+  message->service = lend(about->service);
+  message->instance = lend(about->instance);
+  message->kind = lend(to_analysis_name(r->kind));
+  message->window = lend(to_window_name(r->window));
   message->from_ns = r->from;
   message->until_ns = r->until;
   message->from_wall_ns = r->from_wall_ns;
@@ -177,12 +261,8 @@ static tb_rc take_stream(struct tb_arena *arena, const struct to_report *r,
   message->events = r->events;
   message->broken_generations = about->broken_generations;
   message->epochs = r->epochs;
-  switch (r->kind) {
-  case TO_ANALYSIS_SYSCALL: return take_syscall(arena, &r->syscall, &message->syscall);
-  case TO_ANALYSIS_STW: return take_stw(arena, &r->stw, &message->stw);
-  case TO_ANALYSIS_KINDS: break;
-  }
-  return TB_UNSUPPORTED;
+  TB_TRY(take_report(p, r, &message->report));
+  return tp_report_v1_fill(p->arena, message);
 }
 
 tb_rc tp_report_pack(struct to_analyses *analyses, enum to_analysis_kind kind,
@@ -191,17 +271,22 @@ tb_rc tp_report_pack(struct to_analyses *analyses, enum to_analysis_kind kind,
   Tracecollect__V1__StreamReport message;
   const struct to_report *report;
   struct tb_arena arena;
+  struct packer packer = { .arena = &arena };
   tb_rc rc;
 
   TB_TRY(to_analyses_report(analyses, kind, window, rows_max, &report));
   tb_arena_init(&arena, out->mem, CHUNK_BYTES);
-  rc = take_stream(&arena, report, about, &message);
+  tb_map_init(&packer.stacks, out->mem, tb_seed());
+  tb_map_init(&packer.frames, out->mem, tb_seed());
+  rc = take_stream(&packer, report, about, &message);
   if (rc == TB_OK) {
     size_t bytes = tracecollect__v1__stream_report__get_packed_size(&message);
     rc = tb_buf_reserve(out, bytes);
     if (rc == TB_OK)
       out->len += tracecollect__v1__stream_report__pack(&message, out->data + out->len);
   }
+  tb_map_fini(&packer.stacks);
+  tb_map_fini(&packer.frames);
   tb_arena_fini(&arena);
   return rc;
 }

@@ -9,7 +9,9 @@
 #define TP_PACK_REPORT_H
 
 #include "analysis/analysis.h"
+#include "base/arena.h"
 #include "base/buf.h"
+#include "proto/report.pb-c.h"
 
 /* The stream of these figures; zeroed fields stay empty. */
 struct tp_report_about {
@@ -25,5 +27,8 @@ enum { TP_REPORT_ROWS_LIVE = 256 };
 TB_MUST tb_rc tp_report_pack(struct to_analyses *analyses, enum to_analysis_kind kind,
                              enum to_window window, size_t rows_max,
                              const struct tp_report_about *about, struct tb_buf *out);
+/* What a kind of report holds, without a report. Lent texts; the lists are the arena's. */
+TB_MUST tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
+                             Tracecollect__V1__ReportSchema **out);
 
 #endif

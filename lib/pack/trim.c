@@ -39,8 +39,63 @@ static void trim_stoppers(Tracecollect__V1__StwReport *r, size_t rows) {
   r->n_stoppers = rows + 1;
 }
 
+static void distribution_join(Tracecollect__V1__Distribution *into,
+                              const Tracecollect__V1__Distribution *from) {
+  into->count += from->count;
+  into->total_ns += from->total_ns;
+  into->lower_bounds += from->lower_bounds;
+  if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
+  into->p50_ns = into->p90_ns = into->p99_ns = into->p999_ns = 0;
+  into->no_quantiles = true;
+}
+
+/* Shares, texts and stacks have no sum. */
+static void value_join(Tracecollect__V1__Value *into, const Tracecollect__V1__Value *from,
+                       Tracecollect__V1__ValueType type) {
+  if (into->is_case != from->is_case) return;
+  if (into->is_case == TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION)
+    distribution_join(into->distribution, from->distribution);
+  else if (type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT ||
+           type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS ||
+           type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_BYTES)
+    into->number += from->number;
+}
+
+static void row_join(const Tracecollect__V1__TableSchema *schema, Tracecollect__V1__Row *into,
+                     const Tracecollect__V1__Row *from) {
+  for (size_t c = schema->keys; c < schema->n_columns; c++)
+    if (c < into->n_values && c < from->n_values)
+      value_join(into->values[c], from->values[c], schema->columns[c]->type);
+}
+
+/* The first row that is cut becomes the sum of the rest. */
+static void trim_table(const Tracecollect__V1__TableSchema *schema, Tracecollect__V1__Table *table,
+                       size_t rows) {
+  size_t n = table->n_rows;
+
+  if (n <= rows || (n == rows + 1 && table->rows[n - 1]->other)) return;
+  table->n_rows = rows;
+  if (schema->list) return;
+  Tracecollect__V1__Row *other = table->rows[table->n_rows++];
+  other->other = true;
+  for (size_t c = 0; c < other->n_values && c < schema->n_columns; c++) {
+    Tracecollect__V1__ValueType type = schema->columns[c]->type;
+    if (c < schema->keys || type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT ||
+        type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK)
+      other->values[c]->is_case = TRACECOLLECT__V1__VALUE__IS__NOT_SET;
+  }
+  for (size_t i = rows + 1; i < n; i++) row_join(schema, other, table->rows[i]);
+}
+
+static void trim_tables(Tracecollect__V1__Report *report, size_t rows) {
+  if (report == NULL || report->schema == NULL) return;
+  for (size_t t = 0; t < report->n_tables && t < report->schema->n_tables; t++)
+    trim_table(report->schema->tables[t], report->tables[t], rows);
+}
+
 void tp_report_trim(Tracecollect__V1__StreamReport *report, size_t rows) {
   if (rows == 0) return;
+  trim_tables(report->report, rows);
   if (report->syscall != NULL) {
     trim_stacks(report->syscall, rows);
     if (report->syscall->n_blocked_now > rows) report->syscall->n_blocked_now = rows;

@@ -17,12 +17,16 @@ static bool is_plain(const char *uri, size_t len) {
 
 tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
                      char out[TC_IDENTITY_BYTES + 1]) {
+  int found; /* -1: there is none */
   TB_CLEANUP(names_freep)
-  GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+  GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, &found, NULL);
   const ASN1_STRING *uri = NULL;
   char want[64];
   int uris = 0;
 
+  /* A chain that was checked has no names that are not ASN.1. */
+  if (names == NULL && found >= 0)
+    return tb_fail(diag, TB_NOMEM, "certificate's names cannot be read: out of memory");
   for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
     const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
 

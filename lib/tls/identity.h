@@ -13,7 +13,7 @@
 
 enum { TC_IDENTITY_BYTES = 127, TC_SERIAL_MAX = 40 };
 
-/* The URI, if its role is the wanted one. */
+/* The URI, if its role is the wanted one. TB_NOMEM: it could not be read now. */
 TB_MUST tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
                              char out[TC_IDENTITY_BYTES + 1]);
 

@@ -49,6 +49,10 @@ static tb_rc take_all(void *self, const struct to_generation *gen, const struct 
   return to_analyses_events(self, gen, events, n);
 }
 
+static tb_rc end_generation(void *self, const struct to_generation *gen) {
+  return to_analyses_generation_ends(self, gen);
+}
+
 static tb_rc order(const struct trace *trace, struct to_event_sink sink, struct outcome *out) {
   struct to_limits limits = { 0 };
   struct to_reader *reader;
@@ -58,6 +62,7 @@ static tb_rc order(const struct trace *trace, struct to_event_sink sink, struct 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(&diag);
   TB_TRY(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader));
+  if (sink.events == take_all) to_reader_on_end(reader, sink.self, end_generation);
   tb_rc rc = to_reader_read(reader, trace->bytes, trace->len);
   out->events = to_reader_events(reader);
   to_reader_free(reader);

@@ -38,6 +38,10 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
   return to_analyses_events(self, gen, events, n);
 }
 
+static tb_rc end_generation(void *self, const struct to_generation *gen) {
+  return to_analyses_generation_ends(self, gen);
+}
+
 static void analyse(const char *path, struct to_analyses *analyses, struct tb_mem *mem) {
   struct to_event_sink sink = { analyses, take_events };
   struct to_limits limits = { 0 };
@@ -52,6 +56,7 @@ static void analyse(const char *path, struct to_analyses *analyses, struct tb_me
   must(bytes != MAP_FAILED, path);
   tb_diag_clear(&diag);
   must(to_reader_new(mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader) == TB_OK, "reader");
+  to_reader_on_end(reader, analyses, end_generation);
   must(to_reader_read(reader, bytes, len) == TB_OK, diag.text);
   to_reader_free(reader);
 }

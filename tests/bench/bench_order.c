@@ -67,7 +67,9 @@ static tb_rc count_spans(void *self, const struct to_generation *gen, const stru
 }
 
 static tb_rc on_end(void *self, const struct to_generation *gen) {
-  return to_spans_generation_ends(self, gen);
+  struct bench *bench = self;
+  return bench->spans != NULL ? to_spans_generation_ends(bench->spans, gen)
+                              : to_analyses_generation_ends(bench->analyses, gen);
 }
 
 static tb_rc make_spans(struct bench *bench, enum what what, struct tb_mem *mem) {
@@ -148,7 +150,8 @@ static tb_rc run_once(const struct file *file, enum what what, struct bench *ben
   if (what == ANALYSES) rc = to_analyses_new(&mem, &config, &bench->analyses);
   if (what == SPANS || what == STATES) rc = make_spans(bench, what, &mem);
   if (rc == TB_OK) rc = to_reader_new(&mem, NULL, TO_READER_BYTES_STAY, sink, diag, &reader);
-  if (rc == TB_OK && bench->spans != NULL) to_reader_on_end(reader, bench->spans, on_end);
+  if (rc == TB_OK && (bench->spans != NULL || bench->analyses != NULL))
+    to_reader_on_end(reader, bench, on_end);
   if (rc == TB_OK && what == AHEAD)
     rc = order_all_ahead(reader, file, &mem, &bench->took_ns);
   else if (rc == TB_OK)

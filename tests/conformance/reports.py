@@ -18,6 +18,7 @@ import tempfile
 
 TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
 RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-world \((.*)\)" ')
+PROCS = re.compile(r'^M=.* Metric Time=(\d+) Name="/sched/gomaxprocs:threads" Value=Value{Uint64\((\d+)\)}')
 CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
 LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=\d+ )?(.*)$")
 SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
@@ -37,6 +38,10 @@ class Expected:
         self.stops = collections.defaultdict(list)
         self.by_goroutine = collections.defaultdict(list)
         self.time_to_stop = []
+        self.waits, self.waits_lower_bounds = [], 0  # for a P
+        self.wasted = 0
+        self._began = None
+        self._runnable, self._idle, self.wasting_since = {}, set(), None
         self._in_call = {}
         self._stopped_since = {}
         self._running, self._syncs, self._procs_known = set(), 0, False
@@ -46,18 +51,44 @@ class Expected:
         if not line.startswith("M="):
             return  # a frame of an event's stack
         self.events += 1
+        if self._began is None:
+            self._began = int(re.search(r" Time=(\d+)", line).group(1))
         if " Sync Time=" in line:
             self._syncs += 1
             self._procs_known |= self._syncs > 1
         elif match := TRANSITION.match(line):
             _, time, what, ident, old, new = match.groups()
             (self._goroutine if what == "GoID" else self._proc)(int(time), ident, old, new)
+            self._waste(int(time))
+        elif match := PROCS.match(line):
+            time, procs = map(int, match.groups())
+            self._idle -= {ident for ident in self._idle if int(ident) >= procs}
+            self._waste(time)
         elif match := RANGE.match(line):
             goroutine, edge, time, reason = match.groups()
             own = CONTEXT_P.match(line).group(1)
             (self._begin if edge == "Begin" else self._end)(goroutine, int(time), reason, own)
 
+    def _waste(self, time):
+        """Time in which a goroutine was runnable while a P was idle."""
+        wasting = bool(self._runnable) and bool(self._idle)
+        if wasting and self.wasting_since is None:
+            self.wasting_since = time
+        elif not wasting and self.wasting_since is not None:
+            self.wasted += time - self.wasting_since
+            self.wasting_since = None
+
+    def _wait(self, time, ident, old, new):
+        if new == "Runnable" and ident not in self._runnable:
+            known = old != "Undetermined"
+            self._runnable[ident] = (time if known else self._began, known)
+        elif old == "Runnable" and new != "Runnable":
+            since, known = self._runnable.pop(ident)
+            self.waits.append(time - since)
+            self.waits_lower_bounds += not known
+
     def _goroutine(self, time, ident, old, new):
+        self._wait(time, ident, old, new)
         if new == "Syscall":
             if ident not in self._in_call:
                 self._in_call[ident] = time
@@ -72,6 +103,10 @@ class Expected:
                 self.ended_inside.append(length)
 
     def _proc(self, time, ident, old, new):
+        if new == "Idle":
+            self._idle.add(ident)
+        else:
+            self._idle.discard(ident)
         if new == "Running":
             self._running.add(ident)
             return
@@ -134,7 +169,7 @@ def check_figures(check, tracectl, trace):
                          check=True, stdout=subprocess.PIPE)
     reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
 
-    syscall, stw = reports["syscall"]["syscall"], reports["stw"]["stw"]
+    syscall, stw = ({**reports[kind]["figures"], **reports[kind]["tables"]} for kind in ("syscall", "stw"))
     check.equal("events", reports["stw"]["events"], want.events - 1)  # the file's last Sync
     check.distribution("calls", syscall["calls"], want.calls)
     if not want.ended_inside:  # the text does not say whether those had lost their P
@@ -142,21 +177,37 @@ def check_figures(check, tracectl, trace):
     check.equal("born", syscall["born"], want.born)
     check.equal("died", syscall["died"], len(want.ended_inside))
     for name in ("calls", "blocked"):
-        rows = [row[name] for row in syscall["stacks"]]
+        rows = [row[name] for row in syscall["by_stack"]]
         for field in ("count", "total_ns"):
             check.equal(f"sum of rows: {name} {field}", sum(row[field] for row in rows),
                         syscall[name][field])
-    check.equal("reasons", {row["reason"] for row in stw["reasons"] if row["stopped"]["count"]},
+    check.equal("reasons", {row["reason"] for row in stw["by_reason"] if row["stopped"]["count"]},
                 set(want.stops))
-    for row in stw["reasons"]:
+    for row in stw["by_reason"]:
         check.distribution(row["id"], row["stopped"], want.stops[row["reason"]])
     check.distribution("stopped", stw["stopped"], sum(want.stops.values(), []))
     check.distribution("time to stop", stw["time_to_stop"], want.time_to_stop)
-    check.equal("stoppers", len(stw["stoppers"]), len(want.by_goroutine))
-    for row in stw["stoppers"]:
-        check.sum(f"goroutine {row['goroutine']}", row["stopped"],
-                  want.by_goroutine[row["goroutine"], row["reason"]])
+    check.equal("stoppers", len(stw["by_goroutine"]), len(want.by_goroutine))
+    for row in stw["by_goroutine"]:
+        check.distribution(f"goroutine {row['goroutine']}", row["stopped"],
+                           want.by_goroutine[row["goroutine"], row["reason"]])
+    check_sched(check, reports["sched"], want)
     return want
+
+
+def check_sched(check, report, want):
+    figures, tables = report["figures"], report["tables"]
+    check.distribution("latency", figures["latency"], want.waits)
+    check.equal("latency lower bounds", figures["latency"]["lower_bounds"], want.waits_lower_bounds)
+    for table in ("by_entry", "by_cause", "by_stack"):
+        for field in ("count", "total_ns"):
+            check.equal(f"sum of {table}: {field}", sum(row["latency"][field] for row in tables[table]),
+                        figures["latency"][field])
+    longest = sorted(want.waits, reverse=True)[:16]
+    check.equal("longest waits", [row["latency_ns"] for row in tables["longest"]], longest)
+    wall = report["until_ns"] - report["from_ns"]
+    wasted = want.wasted + (report["until_ns"] - want.wasting_since if want.wasting_since is not None else 0)
+    check.equal("wasted share", round(figures["wasted_share"], 9), round(wasted / wall if wall else 0, 9))
 
 
 def read_profile(path):

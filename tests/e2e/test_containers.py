@@ -128,8 +128,8 @@ class Containers(Case):
         self.spawn("redis", *self._run(redis, services["redis"]), env=self._environment())
         ask = self._run(collector, services["collector"], "tracectl", "report", "syscall", "--service", "redis")
         said = wait_until("redis's trace arrives", lambda: self._answer(ask))
-        self.assertRegex(said, r"(?m)^all +[1-9]")
+        self.assertRegex(said, r"(?m)^calls +[1-9]")
 
     def _answer(self, ask):
         done = self.run_program(*ask, env=self._environment(), expect=None)
-        return done.out if done.returncode == 0 and re.search(r"(?m)^all +[1-9]", done.out) else None
+        return done.out if done.returncode == 0 and re.search(r"(?m)^calls +[1-9]", done.out) else None

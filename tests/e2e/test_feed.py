@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import unittest
+import urllib.request
 
 from harness import BUILD, DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
 
@@ -93,6 +94,19 @@ class Python(Feed):
         places = [log.index(mark) for mark in marks]
         self.assertEqual(places, sorted(places), log)
 
+    def test_figures_and_tables_of_each_kind_are_printed(self):
+        collector = Collector(self)
+        self.subscribe(collector, "shop/one/report/", "--table", "by_stack")
+        collector.send(self.trace("g26-annot"), "shop")
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/reports", timeout=60) as answer:
+            schemas = json.loads(answer.read())["reports"]
+        for schema in schemas:
+            names = [field["name"] for field in schema["figures"]]
+            line = self.await_line(f"shop/one/report/{schema['name']} window all")
+            for name in names:
+                self.assertIn(f"{name} ", line)
+        self.await_line("    stack ")
+
     def test_n_messages_end_it(self):
         collector = Collector(self)
         subscriber = self.subscribe(collector, "shop/one/generation", "-n", "2")
@@ -174,8 +188,9 @@ class GoSubscriber(Feed):
             return found[0] if found else None
         live = wait_until("the last report", last)
         file = json.loads(self.tracectl("report", "syscall", trace, "--json").out.splitlines()[0])
-        self.assertEqual(int(live["syscall"]["calls"]["count"]), file["syscall"]["calls"]["count"])
-        self.assertEqual(int(live["syscall"]["calls"]["totalNs"]), file["syscall"]["calls"]["total_ns"])
+        figures = {field["name"]: value for field, value in zip(live["report"]["schema"]["figures"], live["report"]["figures"])}
+        self.assertEqual(int(figures["calls"]["distribution"]["count"]), file["figures"]["calls"]["count"])
+        self.assertEqual(int(figures["calls"]["distribution"]["totalNs"]), file["figures"]["calls"]["total_ns"])
         self.assertNotIn(": lost ", self.log("subscriber"))
 
     def test_over_tls_with_a_readers_certificate(self):

@@ -48,7 +48,9 @@ class Http(Case):
                                               for s in status if s["type"] == "stream"])
         self.assertEqual(json.loads(self.get("/api/v1/segments?limit=1000"))["segments"],
                          self.collector.json_lines("list"))
-        for kind in ("syscall", "stw"):
+        schemas = json.loads(self.get("/api/v1/reports"))
+        self.assertEqual(schemas["windows"], ["10s", "1m", "5m", "all"])
+        for kind in [schema["name"] for schema in schemas["reports"]]:
             for window in ("10s", "1m", "5m", "all"):
                 self.assertEqual(
                     [json.loads(line) for line in self.get(f"/api/v1/report/{kind}?window={window}").splitlines()],

@@ -51,15 +51,17 @@ class Library(Case):
         self.assertIn("channel receive", "\n".join(lines))
 
     def _waits_of(self, trace):
-        """The same from the printed trace: what lay between a goroutine's wait and its unblocking."""
+        """The same from the printed trace: what lay between a goroutine's wait and its end."""
         since, waits, first = {}, [], None
         for line in self.tracectl("cat", "-d", "json", trace).out.splitlines():
             event = json.loads(line)
             first = event["time"] if first is None else first
             if "goroutine" not in event or event["from"] == event["to"]:
-                continue
+                continue  # a coroutine switch names the one that goes on; the other one waits from there
+            if event["event"] == "GoSwitch":
+                since[event["g"]] = event["time"]
             g = event["goroutine"]
-            if event["event"] == "GoUnblock" and g in since:
+            if event["from"] == "Waiting" and g in since:
                 waits.append(event["time"] - since[g])
             since[g] = first if event["from"] == "Undetermined" else event["time"]
         return waits

@@ -173,7 +173,7 @@ class Packages(Case):
 
     def _report(self, service):
         """The second of two commands: the first report of a program's trace."""
-        self.assertRegex(self._run(f"export {AGENT}; tracectl report syscall --service {service}"), r"(?m)^all +[1-9]")
+        self.assertRegex(self._run(f"export {AGENT}; tracectl report syscall --service {service}"), r"(?m)^calls +[1-9]")
 
     def test_from_installation_to_purge_where_systemd_runs(self):
         self._machine()

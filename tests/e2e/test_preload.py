@@ -247,7 +247,7 @@ class Preload(PreloadCase):
         trace = self.folder / f"busy-{found['n']}.trace"
         waits = self.run_program(self.go.tool("trace"), "-pprof=sync", trace, env=self.go.environment).stdout
         (self.folder / "sync.pb.gz").write_bytes(waits)
-        top = self.run_program(self.go.tool("pprof"), "-top", "-cum", self.folder / "sync.pb.gz", env=self.go.environment).out
+        top = self.run_program(self.go.tool("pprof"), "-top", "-cum", "-nodefraction=0", self.folder / "sync.pb.gz", env=self.go.environment).out
         self.assertRegex(top, r"\brest\n")
 
     def test_the_signal_of_samples_belongs_to_the_program_too(self):

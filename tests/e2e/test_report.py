@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of a live stream and of its fetched file are the same figures."""
+import csv
 import gzip
+import io
 import json
 
 from harness import Case, Collector, wait_until
@@ -14,11 +16,15 @@ class Report(Case):
         fetched = collector.fetch(self.folder / "fetched", "report")
         wait_until("every generation is ordered", lambda: all(
             row["analysis"] == "ok" for row in collector.json_lines("list", "--service", "report")))
-        for kind in ("syscall", "stw"):
-            with self.subTest(kind=kind):
-                offline = json.loads(self.tracectl("report", kind, fetched, "--json").out)
-                live = json.loads(collector.ask("report", kind, "--service", "report", "--json").out)
-                self.assertEqual(self._figures(live), self._figures(offline))
+        offline, live = (
+            [json.loads(line) for line in out.splitlines()]
+            for out in (self.tracectl("report", "all", fetched, "--json").out,
+                        collector.ask("report", "all", "--service", "report", "--json").out))
+        self.assertGreater(len(offline), 1)
+        self.assertEqual(len(offline), len(live))
+        for of_file, of_stream in zip(offline, live):
+            with self.subTest(kind=of_file["kind"]):
+                self.assertEqual(self._figures(of_stream), self._figures(of_file))
         self.assertEqual(collector.stop(), 0)
 
     @staticmethod
@@ -44,6 +50,26 @@ class Verb(Case):
         self.assertIn("syscall.blocked.count >= 4", done.err)
         self.tracectl("report", "stw", trace, "--fail-on", "syscall.blocked.count > 4", expect=2)
         self.tracectl("report", "stw", trace, "--fail-on", "stw.nothing > 4", expect=2)
+        done = self.tracectl("report", "all", trace, "--fail-on", "syscall.blockd_now > 4", expect=2)
+        self.assertIn("near: syscall.blocked_now", done.err)
+
+    def test_conditions_have_the_same_verdict_whatever_is_shown(self):
+        trace = self.trace("g26-gens")
+        row = json.loads(self.tracectl("report", "syscall", trace, "--json", "--top", "0").out)["tables"]["by_stack"]
+        most = max(one["calls"]["count"] for one in row)
+        self.assertLess(row[0]["calls"]["count"], most, "the first row is not the one that is asked for")
+        for top in ("0", "1", "3", "20"):
+            with self.subTest(top=top):
+                self.tracectl("report", "syscall", trace, "--top", top, "--fail-on", f"syscall.by_stack.calls.count > {most}")
+                self.tracectl("report", "syscall", trace, "--top", top,
+                              "--fail-on", f"syscall.by_stack.calls.count == {most}", expect=3)
+
+    def test_names_of_the_version_before_are_understood(self):
+        trace = self.trace("g26-gens")
+        for old in ("syscall.stacks > 0", "syscall.blocked_now_total >= 0", "stw.reasons > 0", "stw.stoppers > 0",
+                    "stw.share_of_wall > 0"):
+            with self.subTest(old=old):
+                self.tracectl("report", "all", trace, "--fail-on", old, expect=3)
 
     def test_conditions_see_the_rows_that_are_not_shown(self):
         trace = self.trace("g26-gens")
@@ -61,10 +87,66 @@ class Verb(Case):
     def test_rows_that_are_cut_are_summed_in_the_last_one(self):
         whole, cut = (json.loads(self.tracectl("report", "syscall", self.trace("g26-gens"), "--json", "--top", top).out)
                       for top in ("0", "3"))
-        stacks = cut["syscall"]["stacks"]
-        self.assertEqual([row["other"] for row in stacks], [False, False, False, True])
-        self.assertEqual(stacks[:3], whole["syscall"]["stacks"][:3])
-        self.assertEqual(sum(row["calls"]["total_ns"] for row in stacks), whole["syscall"]["calls"]["total_ns"])
+        stacks = cut["tables"]["by_stack"]
+        self.assertEqual(["other" in row for row in stacks], [False, False, False, True])
+        self.assertEqual(stacks[:3], whole["tables"]["by_stack"][:3])
+        self.assertEqual(sum(row["calls"]["total_ns"] for row in stacks), whole["figures"]["calls"]["total_ns"])
+        self.assertEqual(cut["rows_total"], whole["rows_total"])
+
+    def test_the_earlier_form_says_the_same(self):
+        for report in map(json.loads, self.tracectl("report", "all", self.trace("g26-gens"), "--json").out.splitlines()):
+            kind, figures, tables = report["kind"], report["figures"], report["tables"]
+            if kind == "syscall":
+                self.assertEqual(report[kind]["calls"]["p99_ns"], figures["calls"]["p99_ns"])
+                self.assertEqual(report[kind]["stacks_total"], report["rows_total"]["by_stack"])
+                self.assertEqual([row["stack"] for row in report[kind]["stacks"][:3]],
+                                 [row["stack"] for row in tables["by_stack"][:3]])
+            elif kind == "stw":
+                self.assertEqual(report[kind]["share_of_wall"], figures["wall_share"])
+                self.assertEqual([row["id"] for row in report[kind]["reasons"]], [row["id"] for row in tables["by_reason"]])
+
+    def test_a_schema_names_all_that_a_report_has(self):
+        schemas = [json.loads(line) for line in self.tracectl("report", "all", "--schema", "--json").out.splitlines()]
+        reports = [json.loads(line) for line in
+                   self.tracectl("report", "all", self.trace("g26-gens"), "--json").out.splitlines()]
+        self.assertEqual([schema["name"] for schema in schemas], [report["kind"] for report in reports])
+        for schema, report in zip(schemas, reports):
+            self.assertEqual([field["name"] for field in schema["figures"]], list(report["figures"]))
+            self.assertEqual([field["name"] for field in schema["options"]], list(report["options"]))
+            self.assertEqual([table["name"] for table in schema["tables"]], list(report["tables"]))
+            for table in schema["tables"]:
+                for row in report["tables"][table["name"]]:
+                    self.assertEqual([column["name"] for column in table["columns"]],
+                                     [name for name in row if name != "other"])
+        text = self.tracectl("report", "stw", "--schema").out
+        self.assertIn("\ntable by_reason: By reason, most time first\n", text)
+        self.tracectl("report", "stw", self.trace("g26-gens"), "--schema", expect=2)
+
+    def test_csv_has_the_figures_of_json(self):
+        trace = self.trace("g26-gens")
+        out = self.tracectl("report", "syscall", trace, "--csv", "--table", "by_stack", "--top", "5").out
+        rows = list(csv.DictReader(io.StringIO(out, newline="")))
+        whole = json.loads(self.tracectl("report", "syscall", trace, "--json", "--top", "5").out)["tables"]["by_stack"]
+        self.assertEqual(len(rows), 6)
+        for line, row in zip(rows, whole):
+            self.assertEqual(line["other"], "true" if "other" in row else "false")
+            for name in ("blocked", "calls"):
+                for field, value in row[name].items():
+                    self.assertEqual(line[f"{name}_{field}"], "" if value is None else str(value))
+            self.assertEqual(line["stack"], "; ".join(f"{frame['function']} {frame['file']}:{frame['line']}"
+                                                      for frame in row["stack"] or []))
+        self.tracectl("report", "all", trace, "--csv", expect=2)
+        self.tracectl("report", "syscall", trace, "--csv", "--json", expect=2)
+        done = self.tracectl("report", "syscall", trace, "--table", "by_stak", expect=2)
+        self.assertIn("did you mean by_stack?", done.err)
+
+    def test_one_table_alone(self):
+        trace = self.trace("g26-gens")
+        text = self.tracectl("report", "stw", trace, "--table", "by_reason").out
+        self.assertIn("By reason: ", text)
+        self.assertNotIn("Goroutines that stopped the world", text)
+        lines = self.tracectl("report", "all", trace, "--table", "by_reason", "--json").out.splitlines()
+        self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_reason"])])
 
     def test_a_broken_trace_is_reported_up_to_its_fault(self):
         cut = self.folder / "cut.trace"

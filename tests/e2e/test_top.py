@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tracectl top` on a real terminal: tmux, whose screen is read back."""
 import itertools
+import json
 import os
 import re
 import shutil
@@ -61,6 +62,18 @@ class Top(Case):
     def top_pid(self):
         pane = self.tmux("display-message", "-p", "#{pane_pid}").strip()
         return int(self.run_program("pgrep", "-P", pane).out.split()[0])
+
+    def test_a_key_shows_a_report_of_each_kind(self):
+        collector = Collector(self)
+        collector.send(self.trace("g26-gens"), "shop")
+        self.start(collector, columns=100, rows=50)
+        self.wait_for("shop/one", "BLOCKED NOW", "r report")
+        kinds = [json.loads(line)["name"] for line in self.tracectl("report", "all", "--schema", "--json").out.splitlines()]
+        for kind in kinds:
+            self.keys("r")
+            self.assertNotIn("BLOCKED NOW", self.wait_for(f"REPORT {kind}, last", rf"(?m)^{kind} +shop/one", r"(?m)^By "))
+        self.keys("r")
+        self.wait_for("BLOCKED NOW", "STOP THE WORLD")
 
     def test_streams_are_shown_in_any_size_and_keys_work(self):
         collector = Collector(self)

@@ -174,9 +174,9 @@ class Scarce(FaultCase):
         wait_until(f"{what}: the trace is acked, and the daemon answers",
                    lambda: (not self.gone() or self.answers(what)) and sender.poll() is not None and self.answers(what))
         said = sender.communicate()[1].decode()
-        if sender.returncode != 0 and "TLS alert" in said:
-            # OpenSSL short of memory calls a good certificate weak, or of an unknown authority. An agent comes again by
-            # itself; `tracectl send` believes it.
+        if sender.returncode != 0 and ("TLS alert" in said or "out of memory" in said):
+            # OpenSSL short of memory calls a good certificate weak, or of an unknown authority, or cannot read its names.
+            # An agent comes again by itself; `tracectl send` believes it.
             self.refused += 1
             self.sent -= 1
             sender = self.send()

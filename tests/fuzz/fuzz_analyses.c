@@ -27,19 +27,32 @@ static void check_sum(const struct to_sum *sum) {
 
 static void check_distribution(const struct to_distribution *d) {
   check_sum(&d->sum);
-  FUZZ_CHECK(d->p50_ns <= d->p90_ns && d->p90_ns <= d->p99_ns);
+  FUZZ_CHECK(d->p50_ns <= d->p90_ns && d->p90_ns <= d->p99_ns && d->p99_ns <= d->p999_ns);
+  FUZZ_CHECK(d->p999_ns <= d->sum.max_ns);
+}
+
+static void check_values(const struct to_field *field, unsigned n, const struct to_value *value) {
+  for (unsigned i = 0; i < n; i++) {
+    if (value[i].none) continue;
+    if (field[i].type == TO_VALUE_DISTRIBUTION) check_distribution(value[i].distribution);
+    if (field[i].type == TO_VALUE_SHARE) FUZZ_CHECK(value[i].share >= 0 && value[i].share <= 1);
+    if (field[i].type == TO_VALUE_TEXT) FUZZ_CHECK(value[i].text.data[value[i].text.len] == '\0');
+    if (field[i].type == TO_VALUE_STACK) FUZZ_CHECK(value[i].stack != NULL);
+    if (field[i].type == TO_VALUE_NS) FUZZ_CHECK(value[i].number >= 0);
+  }
 }
 
 static void check_report(const struct to_report *r) {
-  if (r->kind == TO_ANALYSIS_SYSCALL) {
-    check_distribution(&r->syscall.calls);
-    check_distribution(&r->syscall.blocked);
-    FUZZ_CHECK(r->syscall.rows <= ROWS + 1 && r->syscall.blocked_now <= ROWS + 1);
-    for (size_t i = 0; i < r->syscall.rows; i++) check_sum(&r->syscall.row[i].calls);
-  } else {
-    check_distribution(&r->stw.stopped);
-    FUZZ_CHECK(r->stw.share_of_wall >= 0 && r->stw.stoppers <= ROWS + 1);
-    for (size_t i = 0; i < r->stw.reasons; i++) FUZZ_CHECK(r->stw.reason[i].id != NULL);
+  const struct to_schema *schema = r->schema;
+
+  check_values(schema->option, schema->options, r->option);
+  check_values(schema->figure, schema->figures, r->figure);
+  for (unsigned t = 0; t < schema->tables; t++) {
+    const struct to_table *table = &r->table[t];
+    FUZZ_CHECK(table->rows <= ROWS + 1 && table->rows <= table->rows_total + table->has_other);
+    for (size_t i = 0; i < table->rows; i++)
+      check_values(schema->table[t].column, schema->table[t].columns,
+                   to_table_row(&schema->table[t], table, i));
   }
 }
 
@@ -68,6 +81,11 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
   return TB_OK;
 }
 
+static tb_rc end_generation(void *self, const struct to_generation *gen) {
+  const struct asked *asked = self;
+  return to_analyses_generation_ends(asked->a, gen);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct to_analysis_config config = { .blocked_after_ns = 1000,
                                              .stacks_max = 4 + size % 40 };
@@ -84,11 +102,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
   FUZZ_CHECK(to_analyses_new(&mem, &config, &asked.a) == TB_OK);
   FUZZ_CHECK(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY, sink, &diag, &reader) == TB_OK);
+  to_reader_on_end(reader, &asked, end_generation);
   tt_tighten(&mem, size);
   if (size % 2 == 0) to_analyses_watch(asked.a, &watch);
   /* A second time as the same stream's next file, behind a hole. */
   for (int file = 0; file < 2; file++) {
-    (void)tt_read_trace(reader, data, size, size);
+    tb_rc rc = tt_read_trace(reader, data, size, size);
+    if (rc != TB_OK) rc = to_analyses_generation_ends(asked.a, NULL);
+    FUZZ_CHECK(rc == TB_OK || rc == TB_BUDGET || rc == TB_NOMEM);
     ask_all(asked.a);
     to_analyses_epoch(asked.a);
     FUZZ_CHECK(to_reader_begin(reader) == TB_OK);

@@ -8,20 +8,23 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pack/report.h"
 #include "pack/trim.h"
+#include "tools/tracectl/args/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/condition.h"
+#include "tools/tracectl/report/go_profile.h"
 #include "tools/tracectl/report/live.h"
+#include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
-#include "tools/tracectl/report/text.h"
-#include "tools/tracectl/term/json.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 
 enum {
   CONDITIONS_MAX = 16,
+  CHUNK_BYTES = 16 << 10,
   WATCH_ROWS = 5, /* so that the page fits a screen */
   OPT_FAIL_ON = 1,
   OPT_PPROF,
@@ -29,19 +32,35 @@ enum {
   OPT_FRAMES,
   OPT_WATCH,
   OPT_THREADS,
+  OPT_CSV,
+  OPT_TABLE,
+  OPT_SCHEMA,
 };
+
+typedef Tracecollect__V1__ReportSchema Schema;
+typedef Tracecollect__V1__TableSchema TableSchema;
 
 struct report_options {
   struct tk_report_ask ask;
   struct tk_report_style style;
-  const char *pprof; /* NULL: none */
-  bool json, watch, top;
+  const char *pprof, *table; /* NULL: none */
+  bool json, csv, schema, watch, top;
   struct tk_client_args client;
   struct tk_selector selector;
   bool remote; /* an option was given that only a collector understands */
-  struct tk_condition condition[CONDITIONS_MAX];
+  const char *fail_on[CONDITIONS_MAX];
   size_t conditions;
+
+  /* What they come to, once the kinds are known. */
+  struct tb_arena arena;
+  Schema *schemas[TO_ANALYSIS_KINDS]; /* of the wanted kinds */
+  size_t kinds;
+  struct tk_condition condition[CONDITIONS_MAX];
+  const TableSchema *csv_table;
+  struct tk_pprof_ask profile;
 };
+
+/* ---- options ---- */
 
 static bool is_all(const char *kind) {
   return strcmp(kind, "all") == 0;
@@ -58,14 +77,108 @@ static int parse_kind(const char *text, struct report_options *o) {
     fprintf(stderr, "  %-10s Each of them.\n", "all");
     return TK_USAGE;
   }
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) o->ask.kind[k] = is_all(text) || k == kind;
-  if (o->pprof != NULL && !o->ask.kind[TO_ANALYSIS_SYSCALL])
-    return tk_usage("report", "--pprof is for syscall, not for %s", text);
-  for (size_t i = 0; i < o->conditions; i++)
-    if (!to_analysis_find(tk_condition_kind(&o->condition[i]), &kind) || !o->ask.kind[kind])
-      return tk_usage("report", "\"%s\" is about another report than %s", o->condition[i].text,
-                      text);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    o->ask.kind[k] = is_all(text) || k == kind;
+    if (o->ask.kind[k] &&
+        tp_take_schema(&o->arena, (enum to_analysis_kind)k, &o->schemas[o->kinds++]) != TB_OK)
+      return tk_fail("report", "out of memory");
+  }
   return TK_DONE;
+}
+
+static int resolve_conditions(struct report_options *o, const char *kind_text) {
+  for (size_t i = 0; i < o->conditions; i++) {
+    enum to_analysis_kind kind;
+    char name[32];
+    struct tb_diag diag;
+    const char *text = o->fail_on[i] + strspn(o->fail_on[i], " ");
+
+    tb_diag_clear(&diag);
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ". "), text);
+    if (to_analysis_find(name, &kind) && !o->ask.kind[kind])
+      return tk_usage("report", "--fail-on: \"%s\" is about another report than %s", text,
+                      kind_text);
+    if (tk_condition_parse(text, o->schemas, o->kinds, &diag, &o->condition[i]) != TB_OK)
+      return tk_usage("report", "--fail-on: %s", diag.text);
+  }
+  return TK_DONE;
+}
+
+/* The table of --table in the wanted kinds; *out_kinds: how many of them have it. */
+static const TableSchema *find_table(const struct report_options *o, struct tk_nearest *nearest,
+                                     unsigned *out_kinds) {
+  const TableSchema *found = NULL;
+
+  *out_kinds = 0;
+  for (size_t k = 0; k < o->kinds; k++)
+    for (size_t t = 0; t < o->schemas[k]->n_tables; t++) {
+      tk_nearest_try(nearest, o->schemas[k]->tables[t]->name);
+      if (strcmp(o->schemas[k]->tables[t]->name, o->table) != 0) continue;
+      found = o->schemas[k]->tables[t];
+      ++*out_kinds;
+    }
+  return found;
+}
+
+static int resolve_table(struct report_options *o, const char *kind_text) {
+  struct tk_nearest nearest = { .word = o->table };
+  unsigned kinds;
+
+  if (o->table == NULL) {
+    if (o->csv && o->kinds > 1)
+      return tk_usage("report", "--csv is one table of one report: name its KIND, not all");
+    if (o->csv && o->schemas[0]->n_tables == 0)
+      return tk_usage("report", "--csv: %s has no table", kind_text);
+    if (o->csv) o->csv_table = o->schemas[0]->tables[0];
+    return TK_DONE;
+  }
+  o->csv_table = find_table(o, &nearest, &kinds);
+  if (o->csv_table == NULL && nearest.best != NULL)
+    return tk_usage("report", "--table: %s has no table \"%s\"; did you mean %s?", kind_text,
+                    o->table, nearest.best);
+  if (o->csv_table == NULL)
+    return tk_usage("report", "--table: %s has no table \"%s\"; --schema lists them", kind_text,
+                    o->table);
+  if (o->csv && kinds > 1)
+    return tk_usage("report", "--csv is one table of one report: several have \"%s\"", o->table);
+  return TK_DONE;
+}
+
+/* The table of the profile: what --table says, else what Go's tool shows, else the first that has a stack as key. */
+static int resolve_profile(struct report_options *o, const char *kind_text) {
+  const char *go_table = NULL, *go_measure = NULL;
+
+  if (o->pprof == NULL) return TK_DONE;
+  if (o->kinds > 1) return tk_usage("report", "--pprof is of one report: name its KIND, not all");
+  bool is_go = tk_go_profile_find(kind_text, &go_table, &go_measure) && o->table == NULL;
+  for (size_t t = 0; t < o->schemas[0]->n_tables && o->profile.table == NULL; t++) {
+    const TableSchema *table = o->schemas[0]->tables[t];
+    const char *name = o->table != NULL ? o->table : is_go ? go_table : table->name;
+    if (strcmp(table->name, name) == 0 && tk_pprof_stack(table) != NULL) o->profile.table = table;
+  }
+  if (o->profile.table == NULL)
+    return tk_usage("report", "--pprof needs a table whose key is a stack: %s%s%s has none",
+                    kind_text, o->table != NULL ? "." : "", o->table != NULL ? o->table : "");
+  if (is_go) o->profile.go_measure = go_measure;
+  o->ask.go_profile = is_go;
+  o->ask.every_stack = true;
+  return TK_DONE;
+}
+
+/* What the options come to for these kinds of report. */
+static int resolve(struct report_options *o, const char *kind_text) {
+  int code = parse_kind(kind_text, o);
+
+  if (code == TK_DONE && o->json && o->csv) code = tk_usage("report", "--json or --csv, not both");
+  if (code == TK_DONE && o->watch && o->csv)
+    code = tk_usage("report", "--csv is written once: leave out --watch");
+  if (code == TK_DONE) code = resolve_conditions(o, kind_text);
+  if (code == TK_DONE) code = resolve_table(o, kind_text);
+  if (code == TK_DONE) code = resolve_profile(o, kind_text);
+  bool all_rows = o->style.rows == 0 || o->conditions > 0 || o->pprof != NULL;
+  size_t more = o->style.rows > TP_REPORT_ROWS_LIVE ? o->style.rows : TP_REPORT_ROWS_LIVE;
+  o->ask.rows_max = all_rows ? SIZE_MAX : more;
+  return code;
 }
 
 static bool parse_number(const char *text, unsigned *out) {
@@ -89,6 +202,9 @@ static int parse_option(struct report_options *o, int option, const char *value)
   case 'j': o->json = true; return TK_DONE;
   case 'P': o->ask.progress = false; return TK_DONE;
   case OPT_PPROF: o->pprof = value; return TK_DONE;
+  case OPT_CSV: o->csv = true; return TK_DONE;
+  case OPT_TABLE: o->table = value; return TK_DONE;
+  case OPT_SCHEMA: o->schema = true; return TK_DONE;
   case OPT_WATCH: o->watch = true; return TK_DONE;
   case OPT_THREADS:
     if (tk_threads_parse(value, &o->ask.threads)) return TK_DONE;
@@ -103,9 +219,7 @@ static int parse_option(struct report_options *o, int option, const char *value)
   case OPT_FAIL_ON:
     if (o->conditions == CONDITIONS_MAX)
       return tk_usage("report", "--fail-on: at most %d of them", CONDITIONS_MAX);
-    if (tk_condition_parse(value, &diag, &o->condition[o->conditions]) != TB_OK)
-      return tk_usage("report", "--fail-on: %s", diag.text);
-    o->conditions++;
+    o->fail_on[o->conditions++] = value;
     return TK_DONE;
   default: break;
   }
@@ -119,46 +233,62 @@ static int parse_option(struct report_options *o, int option, const char *value)
 
 static int print_reports(const struct report_options *o, const struct tk_report_set *set,
                          const char *source) {
-  for (size_t i = 0; i < set->n; i++) {
-    if (o->json) {
-      if (!tk_json_print(NULL, &set->report[i]->base)) return tk_fail("report", "out of memory");
-      continue;
-    }
-    if (i > 0) putchar('\n');
-    tk_report_print(set->report[i], source, &o->style);
-  }
-  return TK_DONE;
+  enum tk_report_form form = o->json ? TK_REPORT_JSON : o->csv ? TK_REPORT_CSV : TK_REPORT_TEXT;
+  tb_rc rc = tk_report_set_print(set, form, o->csv_table, source, &o->style);
+
+  return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
+/* True: it is met by one of the reports. A figure that no report knows is said on stderr. */
 static bool is_met(const struct tk_condition *condition, const struct tk_report_set *set) {
-  for (size_t i = 0; i < set->n; i++)
-    if (tk_condition_met(condition, set->report[i])) return true;
+  bool known = false, unknown = false;
+
+  for (size_t i = 0; i < set->n; i++) {
+    enum tk_verdict verdict = tk_condition_judge(condition, set->report[i]);
+    if (verdict == TK_VERDICT_MET) return true;
+    known |= verdict == TK_VERDICT_NOT_MET;
+    unknown |= verdict == TK_VERDICT_UNKNOWN;
+  }
+  if (unknown && !known)
+    tk_fail("report", "condition not checked, its figure is unknown: %s", condition->text);
   return false;
 }
 
-static int write_profile(const char *path, const struct tk_report_set *set) {
+static int write_profile(const struct report_options *o, const struct tk_report_set *set) {
   struct tb_diag diag;
   tb_rc rc;
 
   tb_diag_clear(&diag);
   if (set->profile != NULL)
-    rc = tk_pprof_write(path, &set->profile, 1, &diag);
+    rc = tk_pprof_write(o->pprof, &o->profile, &set->profile, 1, &diag);
   else
-    rc = tk_pprof_write(path, set->report, set->n, &diag);
-  if (rc == TB_IO && strcmp(path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
+    rc = tk_pprof_write(o->pprof, &o->profile, set->report, set->n, &diag);
+  if (rc == TB_IO && strcmp(o->pprof, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
 }
 
-/* The profile and the conditions see every row; then the lists are cut to what is shown. */
+/* Leaves what --table and --top show; reports without that table go. */
+static void cut_reports(const struct report_options *o, struct tk_report_set *set) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < set->n; i++) {
+    if (o->table != NULL && !tk_report_pick(set->report[i], o->table)) continue;
+    tp_report_trim(set->report[i], o->style.rows);
+    set->report[n++] = set->report[i];
+  }
+  set->n = n;
+}
+
+/* The profile and the conditions see every row; then the tables are cut to what is shown. */
 static int give_reports(const struct report_options *o, struct tk_report_set *set,
                         const char *source) {
   bool met[CONDITIONS_MAX];
   int code = TK_DONE;
 
-  if (o->pprof != NULL) code = write_profile(o->pprof, set);
+  if (o->pprof != NULL) code = write_profile(o, set);
   if (code != TK_DONE) return code;
   for (size_t c = 0; c < o->conditions; c++) met[c] = is_met(&o->condition[c], set);
-  for (size_t i = 0; i < set->n; i++) tp_report_trim(set->report[i], o->style.rows);
+  cut_reports(o, set);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   if (code != TK_DONE) return code;
   for (size_t c = 0; c < o->conditions; c++) {
@@ -273,6 +403,26 @@ static int report_live(struct report_options *o) {
   return code;
 }
 
+static int report_schema(const struct report_options *o) {
+  tb_rc rc = tk_schemas_print(o->schemas, o->kinds, o->json, &o->style);
+  return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
+}
+
+static int report(struct report_options *o, int argc, char **argv) {
+  int code;
+
+  if (argc == 0) return tk_usage("report", "which KIND? 'tracectl report all' is each of them");
+  if ((code = resolve(o, argv[0])) != TK_DONE) return code;
+  if (argc > 2) return tk_usage("report", "one FILE at a time");
+  if (o->schema && (argc > 1 || o->remote || o->csv || o->conditions > 0 || o->pprof != NULL))
+    return tk_usage("report", "--schema goes with a KIND and --json alone");
+  if (o->schema) return report_schema(o);
+  if (argc == 1) return report_live(o);
+  if (o->remote) return tk_usage("report", "a FILE, or a collector's streams: not both");
+  if (o->watch) return tk_usage("report", "--watch is for a collector's streams");
+  return report_file(o, argv[1]);
+}
+
 int tk_cmd_report(int argc, char **argv) {
   static const struct option long_options[] = {
     { "window", required_argument, NULL, 'w' },
@@ -283,6 +433,9 @@ int tk_cmd_report(int argc, char **argv) {
     { "fail-on", required_argument, NULL, OPT_FAIL_ON },
     { "watch", no_argument, NULL, OPT_WATCH },
     { "threads", required_argument, NULL, OPT_THREADS },
+    { "csv", no_argument, NULL, OPT_CSV },
+    { "table", required_argument, NULL, OPT_TABLE },
+    { "schema", no_argument, NULL, OPT_SCHEMA },
     { "no-progress", no_argument, NULL, 'P' },
     TK_SELECTOR_STREAM_OPTIONS,
     TK_CLIENT_OPTIONS,
@@ -298,12 +451,8 @@ int tk_cmd_report(int argc, char **argv) {
 
   while ((c = tk_option_next(argc, argv, "", long_options)) != -1)
     if ((code = parse_option(&o, c, optarg)) != TK_DONE) return code;
-  if (optind == argc) return tk_usage("report", "which KIND? syscall, stw or all");
-  if ((code = parse_kind(argv[optind], &o)) != TK_DONE) return code;
-  o.ask.profile = o.pprof != NULL;
-  if (argc - optind > 2) return tk_usage("report", "one FILE at a time");
-  if (argc - optind == 1) return report_live(&o);
-  if (o.remote) return tk_usage("report", "a FILE, or a collector's streams: not both");
-  if (o.watch) return tk_usage("report", "--watch is for a collector's streams");
-  return report_file(&o, argv[optind + 1]);
+  tb_arena_init(&o.arena, &tk_mem, CHUNK_BYTES);
+  code = report(&o, argc - optind, argv + optind);
+  tb_arena_fini(&o.arena);
+  return code;
 }

@@ -17,6 +17,7 @@ struct top {
   struct tk_client_args client;
   struct tk_selector selector;
   enum to_window window;
+  enum to_analysis_kind kind; /* of the report that is shown; TO_ANALYSIS_KINDS: none */
   struct tk_poll *poll;
   struct tk_page *page;
   bool paused, help, over;
@@ -59,6 +60,10 @@ static void take_key(struct top *t, int key) {
     t->window = (enum to_window)((t->window + 1) % TO_WINDOWS);
     tk_poll_set_window(t->poll, t->window);
     break;
+  case 'r':
+    t->kind = (enum to_analysis_kind)((t->kind + 1) % (TO_ANALYSIS_KINDS + 1));
+    tk_poll_set_report(t->poll, t->kind, t->page->columns);
+    break;
   case ' ':
     t->paused = !t->paused;
     t->page->n = 0;
@@ -68,7 +73,11 @@ static void take_key(struct top *t, int key) {
     t->help = !t->help;
     t->page->n = 0;
     break;
-  case TK_KEY_RESIZED: t->page->n = 0; break;
+  case TK_KEY_RESIZED:
+    t->page->n = 0;
+    tk_screen_size(t->page);
+    tk_poll_set_report(t->poll, t->kind, t->page->columns);
+    break;
   case TK_KEY_UP: scroll_by(t, -1); break;
   case TK_KEY_DOWN: scroll_by(t, 1); break;
   case TK_KEY_PAGE_UP: scroll_by(t, -10); break;
@@ -123,7 +132,7 @@ static int parse(struct top *t, int argc, char **argv) {
 }
 
 int tk_cmd_top(int argc, char **argv) {
-  struct top t = { .window = TO_WINDOW_10S };
+  struct top t = { .window = TO_WINDOW_10S, .kind = TO_ANALYSIS_KINDS };
 
   int code = parse(&t, argc, argv);
   if (code != TK_DONE) return code;

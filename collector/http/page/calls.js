@@ -2,21 +2,10 @@
 // Blocked system calls and alerts: who, for how long, and where in the program.
 import { clock, duration } from "/format.js";
 import { showSegments } from "/segments.js";
+import { stackNodes } from "/stack.js";
 import { byId, copyButton, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const ALERTS_MAX = 20;
-const PLUMBING = /^(runtime|syscall|internal\/|os\.|golang\.org\/x\/sys)/;
-
-// The innermost frame names the call; the first one that is no plumbing is where the reader's own
-// program waits.
-function stackNodes(stack) {
-  if (stack.length === 0) return [element("p", { className: "where" }, "stack unknown")];
-  const own = stack.find((f) => !PLUMBING.test(f.function)) ?? stack[0];
-  const frames = stack.map((f) => element("li", { className: f === own ? "own" : "" }, element("span", { className: "function" }, f.function), element("span", { className: "file" }, f.file ? `${f.file}:${f.line}` : "")));
-  return [
-    element("details", {}, element("summary", {}, element("span", { className: "function" }, own.function), element("span", { className: "file" }, own.file ? ` ${own.file.split("/").pop()}:${own.line}` : "")), element("ol", { className: "frames" }, ...frames)),
-  ];
-}
 
 // age, who, what, stack, button
 function entry(className, age, item, what, button) {

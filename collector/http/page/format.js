@@ -21,6 +21,7 @@ function scaled(value, units, step) {
 }
 
 export const bytes = (n) => scaled(n, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024);
+export const share = (part) => `${(part * 100).toPrecision(3)} %`;
 export const rate = (bytesPerSecond) => `${megabytes(bytesPerSecond)} MB/s`;
 export function megabytes(n) {
   const mb = n / 1e6;
@@ -28,6 +29,7 @@ export function megabytes(n) {
 }
 
 export function duration(ns) {
+  if (ns === null) return "–";
   if (ns === 0) return "0";
   if (ns < 1e9) return scaled(ns, ["ns", "µs", "ms"], 1000);
   const s = ns / 1e9;

@@ -102,11 +102,11 @@ export class Model {
     const found = new Map();
     for (const s of streams)
       for (const stop of s.stw) {
-        const c = found.get(stop.id) ?? { id: stop.id, reason: stop.reason, count: 0, total_ns: 0, max_ns: 0, p99_ns: 0, last_ns: 0, seen: null };
+        const c = found.get(stop.id) ?? { id: stop.id, reason: stop.reason, count: 0, total_ns: 0, max_ns: 0, p99_ns: null, last_ns: 0, seen: null };
         c.count += stop.count;
         c.total_ns += stop.total_ns;
         c.max_ns = Math.max(c.max_ns, stop.max_ns);
-        c.p99_ns = Math.max(c.p99_ns, stop.p99_ns);
+        if (stop.p99_ns !== null) c.p99_ns = Math.max(c.p99_ns ?? 0, stop.p99_ns); // null: quantiles were not kept
         found.set(stop.id, c);
       }
     for (const second of this.seconds)

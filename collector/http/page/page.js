@@ -6,6 +6,7 @@ import { Chart, COLOURS } from "/chart.js";
 import { bytes, count, duration, moment, rate, short } from "/format.js";
 import { Live } from "/live.js";
 import { Model } from "/model.js";
+import { Reports } from "/reports.js";
 import { prepareSegments, showSegments } from "/segments.js";
 import { Streams } from "/streams.js";
 import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
@@ -13,6 +14,7 @@ import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js"
 const model = new Model();
 const streams = new Streams(chosen);
 const calls = new Calls();
+const reports = new Reports(chosen);
 const chart = new Chart(
   byId("chart"),
   (from, until) => showSegments("Segments of that second", { from_ns: from * 1e9, until_ns: until * 1e9, arrived: true }),
@@ -92,6 +94,7 @@ function show() {
   const filter = byId("filter").value.trim();
   const none = o.streams.length === 0 ? "No stream yet." : shown.length === 0 ? `No service or instance has "${filter}" in its name.` : "";
   streams.show(shown, o, filter);
+  reports.show(shown, none);
   calls.show(blocked, sum(shown, "blocked_now"), none || "No system call is blocked.");
   calls.showAlerts((name) => model.fits(name));
   causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
@@ -111,15 +114,16 @@ function showState(state) {
 }
 
 function chosen() {
-  writeAddress({ filter: byId("filter").value.trim(), sort: streams.sort, descending: streams.descending });
+  writeAddress({ filter: byId("filter").value.trim(), sort: streams.sort, descending: streams.descending, ...reports.chosen });
   show();
 }
 
 // Also when a link to this page is opened in it, or the reader goes back.
 function takeAddress() {
-  const { filter, sort, descending } = readAddress();
+  const { filter, sort, descending, report, of, window } = readAddress();
   byId("filter").value = filter;
   streams.orderBy(sort, descending);
+  reports.choose({ report, of, window });
   show();
 }
 

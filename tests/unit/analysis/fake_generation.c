@@ -83,3 +83,39 @@ const struct to_report *tt_report(struct tt_analyses *t, enum to_analysis_kind k
   cr_assert_eq(to_analyses_report(t->a, kind, window, 100, &report), TB_OK);
   return report;
 }
+
+static unsigned find_field(const struct to_field *field, unsigned n, const char *name) {
+  int i = to_fields_find(field, n, name);
+
+  cr_assert_geq(i, 0, "no %s in the schema", name);
+  return (unsigned)i;
+}
+
+const struct to_value *tt_figure(const struct to_report *r, const char *name) {
+  return &r->figure[find_field(r->schema->figure, r->schema->figures, name)];
+}
+
+const struct to_distribution *tt_distribution(const struct to_report *r, const char *name) {
+  return tt_figure(r, name)->distribution;
+}
+
+static unsigned find_table(const struct to_report *r, const char *name) {
+  int t = to_schema_table(r->schema, name);
+
+  cr_assert_geq(t, 0, "no table %s in the schema", name);
+  return (unsigned)t;
+}
+
+const struct to_table *tt_table(const struct to_report *r, const char *name) {
+  return &r->table[find_table(r, name)];
+}
+
+const struct to_value *tt_cell(const struct to_report *r, const char *table, size_t row,
+                               const char *column) {
+  unsigned t = find_table(r, table);
+  const struct to_table_schema *schema = &r->schema->table[t];
+
+  cr_assert_lt(row, r->table[t].rows);
+  return to_table_row(schema, &r->table[t], row) +
+         find_field(schema->column, schema->columns, column);
+}

@@ -36,5 +36,11 @@ void tt_analyses_close(struct tt_analyses *t);
 
 const struct to_report *tt_report(struct tt_analyses *t, enum to_analysis_kind kind,
                                   enum to_window window);
+/* By name; a name that the schema does not have fails the test. */
+const struct to_value *tt_figure(const struct to_report *r, const char *name);
+const struct to_distribution *tt_distribution(const struct to_report *r, const char *name);
+const struct to_table *tt_table(const struct to_report *r, const char *name);
+const struct to_value *tt_cell(const struct to_report *r, const char *table, size_t row,
+                               const char *column);
 
 #endif

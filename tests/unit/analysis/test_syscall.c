@@ -18,22 +18,45 @@ static const struct to_generation gen2 = {
              [1] = { { 300, 8, "write", "io.c" }, { 200, 9, "main", "main.c" } } },
 };
 
+enum { GOROUTINES_MAX = 1 << 16 };
+
+/* As the orderer numbers them. */
+static uint32_t slot(int64_t g) {
+  return (uint32_t)g + 1;
+}
+
+static int64_t proc_of(int64_t thread) {
+  return thread % 200;
+}
+
+/* A goroutine that is met for the first time runs: its trace says so. */
+static void runs(struct tt_analyses *t, const struct to_generation *gen, to_ns time, int64_t m,
+                 int64_t g) {
+  static bool is_known[GOROUTINES_MAX];
+
+  if (is_known[g]) return;
+  is_known[g] = true;
+  TT_FEED(t, gen, .time = time, .m = m, .p = proc_of(m), .g = TO_NONE, .slot = slot(g),
+          .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)m, TW_GO_RUNNING });
+}
+
 static void begin(struct tt_analyses *t, const struct to_generation *gen, to_ns time, int64_t m,
                   int64_t g, uint64_t stack) {
-  TT_FEED(t, gen, .time = time, .m = m, .p = 0, .g = g, .type = TW_EV_GO_SYSCALL_BEGIN,
+  runs(t, gen, time, m, g);
+  TT_FEED(t, gen, .time = time, .m = m, .p = proc_of(m), .g = g, .type = TW_EV_GO_SYSCALL_BEGIN,
           .args = { 1, stack });
 }
 
 static void end(struct tt_analyses *t, const struct to_generation *gen, to_ns time, int64_t m,
                 int64_t g, bool blocked) {
-  TT_FEED(t, gen, .time = time, .m = m, .p = TO_NONE, .g = g,
+  TT_FEED(t, gen, .time = time, .m = m, .p = blocked ? TO_NONE : proc_of(m), .g = g,
           .type = blocked ? TW_EV_GO_SYSCALL_END_BLOCKED : TW_EV_GO_SYSCALL_END);
 }
 
 static void steal(struct tt_analyses *t, to_ns time, int64_t thief, int64_t victim,
                   enum tw_proc_status from) {
   TT_FEED(t, &gen1, .time = time, .m = thief, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL,
-          .args = { 0, 2, (uint64_t)victim, from });
+          .args = { (uint64_t)proc_of(victim), 2, (uint64_t)victim, from });
 }
 
 static void sync_event(struct tt_analyses *t, const struct to_generation *gen, to_ns time) {
@@ -43,12 +66,12 @@ static void sync_event(struct tt_analyses *t, const struct to_generation *gen, t
 
 static void status(struct tt_analyses *t, const struct to_generation *gen, to_ns time, int64_t m,
                    int64_t g) {
-  TT_FEED(t, gen, .time = time, .m = m, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_GO_STATUS,
-          .args = { (uint64_t)g, (uint64_t)m, TW_GO_SYSCALL });
+  TT_FEED(t, gen, .time = time, .m = m, .p = TO_NONE, .g = TO_NONE, .slot = slot(g),
+          .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)m, TW_GO_SYSCALL });
 }
 
-static const struct to_syscall_report *report(struct tt_analyses *t, enum to_window window) {
-  return &tt_report(t, TO_ANALYSIS_SYSCALL, window)->syscall;
+static const struct to_report *report(struct tt_analyses *t, enum to_window window) {
+  return tt_report(t, TO_ANALYSIS_SYSCALL, window);
 }
 
 Test(an_syscall, a_call_counts_where_it_ends_with_the_stack_it_began_with) {
@@ -62,19 +85,21 @@ Test(an_syscall, a_call_counts_where_it_ends_with_the_stack_it_began_with) {
   end(&t, &gen1, 1150, 2, 20, true);
   begin(&t, &gen1, 2000, 1, 10, 1);
   end(&t, &gen1, 2100, 1, 10, false);
-  const struct to_syscall_report *r = report(&t, TO_WINDOW_ALL);
-  cr_assert_eq(r->calls.sum.count, 3);
-  cr_assert_eq(r->calls.sum.total_ns, 300 + 1000 + 100);
-  cr_assert_eq(r->calls.p50_ns, 300);
-  cr_assert_eq(r->blocked.sum.count, 1);
-  cr_assert_eq(r->blocked.sum.total_ns, 1000);
-  cr_assert_eq(r->rows, 2);
-  cr_assert_eq(r->row[0].blocked.total_ns, 1000, "most blocked time first");
-  cr_assert_eq(r->row[1].calls.count, 2);
-  cr_assert_eq(r->row[1].calls.max_ns, 300);
-  cr_assert_eq(r->row[1].stack->len, 2);
-  cr_assert_eq(r->row[1].stack->frames[0]->pc, 100);
-  cr_assert_eq(memcmp(r->row[1].stack->frames[1]->function.data, "main", 4), 0);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.count, 3);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.total_ns, 300 + 1000 + 100);
+  cr_assert_eq(tt_distribution(r, "calls")->p50_ns, 300);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.count, 1);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, 1000);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 2);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "blocked")->distribution->sum.total_ns, 1000,
+               "most blocked time first");
+  cr_assert_eq(tt_cell(r, "by_stack", 1, "calls")->distribution->sum.count, 2);
+  cr_assert_eq(tt_cell(r, "by_stack", 1, "calls")->distribution->sum.max_ns, 300);
+  cr_assert_eq(tt_cell(r, "by_stack", 1, "stack")->stack->len, 2);
+  cr_assert_eq(tt_cell(r, "by_stack", 1, "stack")->stack->frames[0]->pc, 100);
+  cr_assert_eq(
+      memcmp(tt_cell(r, "by_stack", 1, "stack")->stack->frames[1]->function.data, "main", 4), 0);
   tt_analyses_close(&t);
 }
 
@@ -86,17 +111,21 @@ Test(an_syscall, equal_stacks_of_two_generations_are_one_row) {
   begin(&t, &gen1, 100, 1, 10, 1);
   end(&t, &gen1, 200, 1, 10, false);
   begin(&t, &gen1, 300, 1, 10, 2);
+  cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
   sync_event(&t, &gen2, 400);
   status(&t, &gen2, 450, 1, 10); /* restates the open call: no other begins */
   end(&t, &gen2, 500, 1, 10, false);
   begin(&t, &gen2, 600, 1, 10, 5);
   end(&t, &gen2, 700, 1, 10, false);
-  const struct to_syscall_report *r = report(&t, TO_WINDOW_ALL);
-  cr_assert_eq(r->rows, 2);
-  cr_assert_eq(r->row[0].calls.count + r->row[1].calls.count, 3);
-  cr_assert_eq(r->calls.sum.total_ns, 400);
-  cr_assert_eq(r->calls.sum.lower_bounds, 0);
-  cr_assert_eq(r->row[0].stack->frames[1], r->row[1].stack->frames[1], "one frame, kept once");
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 2);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "calls")->distribution->sum.count +
+                   tt_cell(r, "by_stack", 1, "calls")->distribution->sum.count,
+               3);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.total_ns, 400);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.lower_bounds, 0);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "stack")->stack->frames[1],
+               tt_cell(r, "by_stack", 1, "stack")->stack->frames[1], "one frame, kept once");
   tt_analyses_close(&t);
 }
 
@@ -108,27 +137,28 @@ Test(an_syscall, a_call_is_blocked_now_once_its_P_is_gone_or_it_lasts) {
   begin(&t, &gen1, 100, 1, 10, 1);
   begin(&t, &gen1, 200, 2, 20, 2);
   begin(&t, &gen1, 300, 3, 30, 2);
-  cr_assert_eq(report(&t, TO_WINDOW_10S)->blocked_now, 0);
+  cr_assert_eq(tt_table(report(&t, TO_WINDOW_10S), "blocked_now")->rows, 0);
   steal(&t, 400, 9, 2, TW_PROC_SYSCALL);
   steal(&t, 410, 9, 3, TW_PROC_SYSCALL_ABANDONED); /* says nothing about the thread's call */
-  const struct to_syscall_report *r = report(&t, TO_WINDOW_10S);
-  cr_assert_eq(r->open, 3);
-  cr_assert_eq(r->blocked_now, 1);
-  cr_assert_eq(r->call[0].goroutine, 20);
-  cr_assert_eq(r->call[0].thread, 2);
-  cr_assert_eq(r->call[0].start, 200);
-  cr_assert_eq(r->call[0].age_ns, 210);
-  cr_assert(r->call[0].lost_proc);
-  cr_assert_eq(r->call[0].stack->frames[0]->pc, 300);
+  const struct to_report *r = report(&t, TO_WINDOW_10S);
+  cr_assert_eq(tt_figure(r, "open")->number, 3);
+  cr_assert_eq(tt_table(r, "blocked_now")->rows, 1);
+  cr_assert_eq(tt_cell(r, "blocked_now", 0, "goroutine")->number, 20);
+  cr_assert_eq(tt_cell(r, "blocked_now", 0, "thread")->number, 2);
+  cr_assert_eq(tt_cell(r, "blocked_now", 0, "start_ns")->number, 200);
+  cr_assert_eq(tt_cell(r, "blocked_now", 0, "age_ns")->number, 210);
+  cr_assert(tt_cell(r, "blocked_now", 0, "lost_proc")->number);
+  cr_assert_eq(tt_cell(r, "blocked_now", 0, "stack")->stack->frames[0]->pc, 300);
 
-  TT_FEED(&t, &gen1, .time = 500, .m = 3, .p = 1, .g = 30, .type = TW_EV_PROC_STOP);
-  cr_assert_eq(report(&t, TO_WINDOW_10S)->blocked_now, 2, "a ProcStop inside the call");
+  TT_FEED(&t, &gen1, .time = 500, .m = 3, .p = 3, .g = 30, .type = TW_EV_PROC_STOP);
+  cr_assert_eq(tt_table(report(&t, TO_WINDOW_10S), "blocked_now")->rows, 2,
+               "a ProcStop inside the call");
   end(&t, &gen1, 600, 3, 30, true);
   TT_FEED(&t, &gen1, .time = 100 + 10 * MS, .m = 7, .type = TW_EV_HEAP_ALLOC);
   r = report(&t, TO_WINDOW_10S);
-  cr_assert_eq(r->blocked_now, 2);
-  cr_assert_eq(r->call[0].goroutine, 10, "oldest first");
-  cr_assert_not(r->call[0].lost_proc);
+  cr_assert_eq(tt_table(r, "blocked_now")->rows, 2);
+  cr_assert_eq(tt_cell(r, "blocked_now", 0, "goroutine")->number, 10, "oldest first");
+  cr_assert_not(tt_cell(r, "blocked_now", 0, "lost_proc")->number);
   tt_analyses_close(&t);
 }
 
@@ -140,14 +170,14 @@ Test(an_syscall, what_began_before_the_first_sync_is_a_lower_bound) {
   status(&t, &gen1, 100, 4, 40);
   status(&t, &gen1, 200, 5, 50);
   end(&t, &gen1, 350, 4, 40, true);
-  const struct to_syscall_report *r = report(&t, TO_WINDOW_1MIN);
-  cr_assert_eq(r->calls.sum.lower_bounds, 1);
-  cr_assert_eq(r->blocked.sum.lower_bounds, 1);
-  cr_assert_eq(r->calls.sum.total_ns, 250);
-  cr_assert_eq(r->rows, 1);
-  cr_assert_eq(r->row[0].stack->len, 0);
-  cr_assert_eq(r->blocked_now, 1);
-  cr_assert(r->call[0].lower_bound);
+  const struct to_report *r = report(&t, TO_WINDOW_1MIN);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.lower_bounds, 1);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.lower_bounds, 1);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.total_ns, 250);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 1);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "stack")->stack->len, 0);
+  cr_assert_eq(tt_table(r, "blocked_now")->rows, 1);
+  cr_assert(tt_cell(r, "blocked_now", 0, "lower_bound")->number);
   tt_analyses_close(&t);
 }
 
@@ -156,21 +186,22 @@ Test(an_syscall, goroutines_may_be_born_and_die_in_a_call) {
 
   tt_analyses_open(&t, 10 * MS, 100);
   sync_event(&t, &gen1, 1);
-  TT_FEED(&t, &gen1, .time = 100, .m = 1, .g = TO_NONE, .type = TW_EV_GO_CREATE_SYSCALL,
-          .args = { 77 });
+  TT_FEED(&t, &gen1, .time = 100, .m = 1, .g = TO_NONE, .slot = slot(77),
+          .type = TW_EV_GO_CREATE_SYSCALL, .args = { 77 });
   end(&t, &gen1, 130, 1, 77, true);
   begin(&t, &gen1, 200, 1, 77, 1);
   /* What the orderer puts in front of the end of a thread that has a P. */
   TT_FEED(&t, &gen1, .time = 299, .m = 1, .p = 0, .g = 77, .type = TW_EV_PROC_STEAL,
           .args = { 0, 0, 0, TW_PROC_SYSCALL });
   TT_FEED(&t, &gen1, .time = 300, .m = 1, .g = 77, .type = TW_EV_GO_DESTROY_SYSCALL);
-  const struct to_syscall_report *r = report(&t, TO_WINDOW_ALL);
-  cr_assert_eq(r->born, 1);
-  cr_assert_eq(r->died, 1);
-  cr_assert_eq(r->calls.sum.count, 2);
-  cr_assert_eq(r->calls.sum.total_ns, 130);
-  cr_assert_eq(r->blocked.sum.count, 1, "the callback's begin had no P, its end was not blocked");
-  cr_assert_eq(r->open, 0);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_figure(r, "born")->number, 1);
+  cr_assert_eq(tt_figure(r, "died")->number, 1);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.count, 2);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.total_ns, 130);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.count, 1,
+               "the callback's begin had no P, its end was not blocked");
+  cr_assert_eq(tt_figure(r, "open")->number, 0);
   tt_analyses_close(&t);
 }
 
@@ -186,12 +217,12 @@ Test(an_syscall, an_epoch_drops_open_calls_and_keeps_totals) {
   sync_event(&t, &gen2, 1000);
   end(&t, &gen2, 1100, 1, 10, false); /* of the call that was dropped */
   const struct to_report *r = tt_report(&t, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL);
-  cr_assert_eq(r->syscall.calls.sum.count, 1);
-  cr_assert_eq(r->syscall.open, 0);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.count, 1);
+  cr_assert_eq(tt_figure(r, "open")->number, 0);
   cr_assert_eq(r->epochs, 2);
   cr_assert_eq(r->first_gen, 1);
   cr_assert_eq(r->last_gen, 2);
-  cr_assert_eq(r->events, 6);
+  cr_assert_eq(r->events, 7);
   tt_analyses_close(&t);
 }
 
@@ -209,12 +240,14 @@ Test(an_syscall, stacks_beyond_the_limit_share_the_row_other) {
     end(&t, &many, i * 1000 + i, 1, 10, false);
   }
   cr_assert_eq(to_analyses_report(t.a, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 2, &report_out), TB_OK);
-  const struct to_syscall_report *r = &report_out->syscall;
-  cr_assert_eq(r->rows_total, 4);
-  cr_assert_eq(r->rows, 3, "two listed, and the rest");
-  cr_assert_eq(r->row[0].calls.total_ns, 3);
-  cr_assert_null(r->row[2].stack);
-  cr_assert_eq(r->row[2].calls.total_ns, 1 + 4 + 5 + 6 + 7 + 8);
+  const struct to_report *r = report_out;
+  cr_assert_eq(tt_table(r, "by_stack")->rows_total, 4);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 3, "two listed, and the rest");
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "calls")->distribution->sum.total_ns, 3);
+  cr_assert(tt_cell(r, "by_stack", 2, "stack")->none);
+  cr_assert(tt_table(r, "by_stack")->has_other);
+  cr_assert_eq(tt_cell(r, "by_stack", 2, "calls")->distribution->sum.total_ns,
+               1 + 4 + 5 + 6 + 7 + 8);
   tt_analyses_close(&t);
 }
 
@@ -224,16 +257,16 @@ Test(an_syscall, many_threads_come_and_go) {
   tt_analyses_open(&t, 1, 100);
   sync_event(&t, &gen1, 1);
   for (int64_t m = 0; m < 50000; m++) {
-    begin(&t, &gen1, 10 + m * 10, 1000 + m * 7, m, 1);
-    if (m >= 500) end(&t, &gen1, 15 + m * 10, 1000 + (m - 500) * 7, m - 500, false);
+    begin(&t, &gen1, 10 + m * 10, 1000 + m * 7, m % 600, 1);
+    if (m >= 500) end(&t, &gen1, 15 + m * 10, 1000 + (m - 500) * 7, (m - 500) % 600, false);
   }
-  const struct to_syscall_report *r = report(&t, TO_WINDOW_ALL);
-  cr_assert_eq(r->calls.sum.count, 49500);
-  cr_assert_eq(r->calls.sum.total_ns, 49500u * 5005u);
-  cr_assert_eq(r->open, 500);
-  cr_assert_eq(r->blocked_now_total, 500);
-  cr_assert_eq(r->blocked_now, 100);
-  cr_assert_lt(t.mem.bytes, 1 << 20, "threads that ended take no memory");
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.count, 49500);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.total_ns, 49500u * 5005u);
+  cr_assert_eq(tt_figure(r, "open")->number, 500);
+  cr_assert_eq(tt_table(r, "blocked_now")->rows_total, 500);
+  cr_assert_eq(tt_table(r, "blocked_now")->rows, 100);
+  cr_assert_lt(t.mem.bytes, 1 << 20, "threads that ended take no memory: %zu", t.mem.bytes);
   tt_analyses_close(&t);
 }
 

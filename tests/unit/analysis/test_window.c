@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis/analysis.h"
 #include "analysis/window.h"
 
 #define MS     INT64_C(1000000)
@@ -11,21 +13,26 @@ struct fixture {
   struct tb_mem mem;
   struct to_windows w;
   uint32_t plain;
-  unsigned hist;
 };
 
 static void setup_windows(struct fixture *f) {
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SIZE_MAX);
   to_windows_init(&f->w, &f->mem);
-  cr_assert_eq(to_windows_series(&f->w, &f->plain), TB_OK);
-  f->hist = to_windows_hist(&f->w);
+  cr_assert_eq(to_windows_series(&f->w, TO_NO_SERIES, &f->plain), TB_OK);
 }
 
 static void add_span(struct fixture *f, to_ns end, to_ns length) {
   cr_assert_eq(to_windows_move(&f->w, end), TB_OK);
   to_windows_note(&f->w, 1, 1 + (uint64_t)(end / SECOND), end);
-  cr_assert_eq(to_windows_record(&f->w, f->hist, end - length, end), TB_OK);
-  to_windows_add(&f->w, f->plain, end - length, end, 0, false);
+  cr_assert_eq(to_windows_add(&f->w, f->plain, end - length, end, 0, false), TB_OK);
+}
+
+/* With quantiles. */
+static struct to_distribution distribution(const struct to_view *v, uint32_t series) {
+  struct to_distribution d = { .sum = to_view_sum(v, series) };
+
+  cr_assert_eq(to_view_quantiles(v, &(struct to_view_part){ .series = series }, 1, &d), TB_OK);
+  return d;
 }
 
 static void close_windows(struct fixture *f) {
@@ -54,14 +61,14 @@ Test(window, a_view_is_exact_for_the_stretch_it_names) {
       cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
       for (int j = 0; j <= i; j++)
         if (j * 100 * MS >= v.from) count++, total += (uint64_t)(j + 1) * 1000;
-      struct to_distribution d = to_view_distribution(&v, f.hist, to_view_sum(&v, f.plain));
+      struct to_distribution d = distribution(&v, f.plain);
       cr_assert_eq(d.sum.count, count, "window %u at %d: %lu, not %lu", k, i, d.sum.count, count);
       cr_assert_eq(d.sum.total_ns, total);
       cr_assert_eq(d.sum.max_ns, (uint64_t)(i + 1) * 1000);
       cr_assert_eq(v.stretch.events, count);
       cr_assert_eq(v.stretch.last_gen, (uint64_t)(i / 10) + 1);
       cr_assert_eq(v.until, i * 100 * MS);
-      cr_assert_eq(f.w.scratch.hist[0].count, count);
+      cr_assert(d.has_quantiles, "every length is in a bucket");
       if (k == TO_WINDOW_ALL) {
         cr_assert_eq(v.from, 0);
       } else if (v.from > 0) {
@@ -109,17 +116,20 @@ Test(window, a_clock_that_falls_begins_the_windows_anew) {
 Test(window, a_series_can_be_retired_once_no_window_shows_it) {
   struct fixture f;
   struct to_view v;
+  struct to_series_set retired = { 0 };
   uint32_t rest;
 
   setup_windows(&f);
-  cr_assert_eq(to_windows_series(&f.w, &rest), TB_OK);
+  cr_assert_eq(to_windows_series(&f.w, TO_NO_SERIES, &rest), TB_OK);
+  to_windows_reuse(&f.w, f.plain, rest);
   add_span(&f, SECOND, MS);
   add_span(&f, 2 * SECOND, MS);
-  cr_assert_not(to_windows_retire(&f.w, f.plain, rest, SECOND));
+  cr_assert_not(to_windows_retire(&f.w, f.plain, rest, SECOND, &retired));
   cr_assert_eq(to_windows_move(&f.w, 1000 * SECOND), TB_OK);
   to_windows_note(&f.w, 1, 9, 1000 * SECOND);
   cr_assert_eq(to_windows_move(&f.w, 1001 * SECOND), TB_OK);
-  cr_assert(to_windows_retire(&f.w, f.plain, rest, 2 * SECOND));
+  cr_assert(to_windows_retire(&f.w, f.plain, rest, 2 * SECOND, &retired));
+  cr_assert_eq(to_windows_retired(&f.w, &retired), TB_OK);
   cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
   cr_assert_null(to_view_cell(&v, f.plain));
   cr_assert_eq(to_view_sum(&v, rest).count, 2);
@@ -135,20 +145,18 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
 
     tb_mem_init(&f.mem, tb_mem_libc, NULL, budget);
     to_windows_init(&f.w, &f.mem);
-    f.hist = to_windows_hist(&f.w);
-    if (to_windows_series(&f.w, &f.plain) == TB_OK) {
+    if (to_windows_series(&f.w, TO_NO_SERIES, &f.plain) == TB_OK) {
       for (int i = 0; i < 400; i++) {
         to_ns end = i * 300 * MS;
         if (to_windows_move(&f.w, end) != TB_OK) break;
         to_windows_note(&f.w, 1, 1, end);
-        if (to_windows_record(&f.w, f.hist, end - i * i * 1000, end) != TB_OK) break;
-        to_windows_add(&f.w, f.plain, end - i * i * 1000, end, 0, false);
+        if (to_windows_add(&f.w, f.plain, end - i * i * 1000, end, 0, false) != TB_OK) break;
         counted++;
       }
       f.mem.bytes_max = SIZE_MAX;
       cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
       cr_assert_eq(to_view_sum(&v, f.plain).count, counted);
-      cr_assert_eq(f.w.scratch.hist[0].count, counted);
+      cr_assert(distribution(&v, f.plain).has_quantiles);
     }
     close_windows(&f);
   }
@@ -166,4 +174,66 @@ Test(window, windows_and_analyses_are_found_by_the_names_they_go_by) {
     cr_assert(strchr(to_analysis_about((enum to_analysis_kind)k), '.'), "a sentence");
   }
   cr_assert_not(to_analysis_find("", &kind));
+}
+
+static int by_length(const void *a, const void *b) {
+  to_ns x = *(const to_ns *)a, y = *(const to_ns *)b;
+
+  return (x > y) - (x < y);
+}
+
+/* More series and lengths than the pool holds: the small ones give theirs to the one they are a part of, which knows
+ * every length. */
+Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quantiles) {
+  enum { SERIES = 2000, LENGTHS = 60 };
+  static uint32_t series[SERIES];
+  static struct to_view_part part[SERIES + 2];
+  static to_ns length[30 * (SERIES + 22 * 10 * LENGTHS)];
+  size_t lengths = 0;
+  struct to_distribution d = { 0 };
+  uint32_t parts = 0;
+  struct fixture f;
+  struct to_view v;
+  size_t with = 0;
+
+  setup_windows(&f);
+  for (int i = 0; i < SERIES; i++)
+    cr_assert_eq(to_windows_series(&f.w, f.plain, &series[i]), TB_OK);
+  for (int second = 0; second < 30; second++)
+    for (int i = 0; i < SERIES; i++) {
+      to_ns now = second * SECOND + i * 100000;
+      cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
+      to_windows_note(&f.w, 1, 1, now);
+      for (int k = 0; k < (i == 7 ? 10 * LENGTHS : i % 97 == 0 ? LENGTHS : 1); k++) {
+        length[lengths] = 1000 + k * 37 + i + second * 5000;
+        cr_assert_eq(to_windows_add(&f.w, series[i], now - length[lengths++], now, 0, false),
+                     TB_OK);
+      }
+    }
+  for (unsigned k = 0; k <= TO_WINDOW_ALL; k++) {
+    cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
+    struct to_distribution large = distribution(&v, series[7]);
+    cr_assert(large.has_quantiles, "the series with the most lengths stays");
+    d = (struct to_distribution){ 0 };
+    parts = 0;
+    with = 0;
+    part[parts++] = (struct to_view_part){ .series = f.plain, .next = parts + 1 };
+    for (int i = 0; i < SERIES; i++) {
+      struct to_sum sum = to_view_sum(&v, series[i]);
+      d.sum.count += sum.count;
+      d.sum.max_ns = sum.max_ns > d.sum.max_ns ? sum.max_ns : d.sum.max_ns;
+      with += distribution(&v, series[i]).has_quantiles;
+      part[parts++] = (struct to_view_part){ .series = series[i], .next = parts + 1 };
+    }
+    part[parts - 1].next = 0;
+    cr_assert_eq(to_view_quantiles(&v, part, 1, &d), TB_OK);
+    cr_assert(d.has_quantiles, "the whole has every length");
+  }
+  qsort(length, lengths, sizeof *length, by_length);
+  to_ns p99 = length[(lengths * 99 + 99) / 100 - 1];
+  cr_assert(d.p99_ns >= (uint64_t)p99 && d.p99_ns - (uint64_t)p99 <= (uint64_t)p99 / 1000);
+  cr_assert_lt(with, SERIES, "the pool was too small for all");
+  cr_assert_gt(with, 0);
+  cr_assert_lt(f.mem.bytes, 2 << 20);
+  close_windows(&f);
 }

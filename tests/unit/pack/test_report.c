@@ -18,7 +18,10 @@ static const struct to_generation gen = {
 
 static void feed_some(struct tt_analyses *t) {
   TT_FEED(t, &gen, .time = 1, .m = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC, .args = { 1 });
-  TT_FEED(t, &gen, .time = 10, .m = 1, .g = 5, .type = TW_EV_GO_SYSCALL_BEGIN, .args = { 1, 1 });
+  TT_FEED(t, &gen, .time = 5, .m = 1, .p = 1, .g = TO_NONE, .slot = 1, .type = TW_EV_GO_STATUS,
+          .args = { 5, 1, TW_GO_RUNNING });
+  TT_FEED(t, &gen, .time = 10, .m = 1, .p = 1, .g = 5, .type = TW_EV_GO_SYSCALL_BEGIN,
+          .args = { 1, 1 });
   TT_FEED(t, &gen, .time = 20, .m = 1, .g = 5, .type = TW_EV_GO_SYSCALL_END_BLOCKED);
   TT_FEED(t, &gen, .time = 30, .m = 1, .g = 5, .type = TW_EV_GO_SYSCALL_BEGIN, .args = { 1, 0 });
   TT_FEED(t, &gen, .time = 31, .m = 2, .g = 6, .type = TW_EV_STW_BEGIN, .args = { 2, 1 });
@@ -49,7 +52,7 @@ static Tracecollect__V1__StreamReport *pack_and_unpack(struct tt_analyses *t,
   cr_assert_str_eq(r->kind, to_analysis_name(kind));
   cr_assert_str_eq(r->window, "1m");
   cr_assert_eq(r->broken_generations, 4);
-  cr_assert_eq(r->events, 7);
+  cr_assert_eq(r->events, 8);
   cr_assert_eq(r->first_gen, 3);
   cr_assert_eq(r->from_ns, 1);
   cr_assert_eq(r->until_ns, 40);

@@ -50,6 +50,11 @@ static double cpu_seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static tb_rc end_generation(void *self, const struct to_generation *gen) {
+  const struct work *work = self;
+  return to_analyses_generation_ends(work->analyses, gen);
+}
+
 static void start(struct work *work) {
   const struct to_analysis_config config = { .blocked_after_ns = 1, .stacks_max = 4096 };
 
@@ -60,6 +65,7 @@ static void start(struct work *work) {
   cr_assert_eq(to_reader_new(&work->mem, NULL, 0, (struct to_event_sink){ work, take }, &work->diag,
                              &work->reader),
                TB_OK);
+  to_reader_on_end(work->reader, work, end_generation);
 }
 
 static void stop(struct work *work) {
@@ -117,6 +123,20 @@ Test(bomb_costs, a_slot_a_call_with_every_page_in_use) {
   while (bomb.trace.len < MB) call(&bomb, 1, 1, ++n);
   bomb_flush(&bomb);
   explode("calls", &bomb, TB_OK);
+}
+
+/* As many lengths as the pool keeps, and then a slot a call. */
+Test(bomb_costs, a_slot_a_call_with_a_full_pool) {
+  struct bomb bomb;
+  uint64_t n = 0;
+
+  bomb_begin(&bomb, FAST);
+  known(&bomb, 0);
+  for (uint64_t shift = 0; shift < 18; shift++)
+    for (uint64_t digits = 1024; digits < 2048; digits++) call(&bomb, 1, digits << shift, ++n);
+  while (bomb.trace.len < MB) call(&bomb, FAST, 1, ++n);
+  bomb_flush(&bomb);
+  explode("lengths", &bomb, TB_OK);
 }
 
 static void strings(struct bomb *bomb, unsigned n, size_t len) {

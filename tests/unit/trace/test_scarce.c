@@ -67,7 +67,9 @@ static tb_rc work(struct pipeline *p, const unsigned char *trace, size_t n) {
   TB_TRY(to_model_new(&p->mem, &p->model));
   TB_TRY(to_pull_new(&p->mem, NULL, 0, to_part_source(&part), NULL, &p->pull));
   while ((rc = to_pull_next(p->pull, &ev, &gen)) == TB_OK) TB_TRY(look(p, ev, gen));
-  return rc == TB_END ? report_all(p) : rc;
+  if (rc != TB_END) return rc;
+  TB_TRY(to_analyses_generation_ends(p->analyses, NULL));
+  return report_all(p);
 }
 
 static tb_rc run(const struct tt_input *input, struct scarce *scarce) {

@@ -2,65 +2,123 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "pack/trim.h"
 #include "tools/tracectl/report/condition.h"
 #include "tools/tracectl/term/format_units.h"
+#include "unit/pack/toy_report.h"
 
-static Tracecollect__V1__Distribution blocked = TRACECOLLECT__V1__DISTRIBUTION__INIT;
-static Tracecollect__V1__SyscallReport syscall = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
-static Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
-static Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+typedef Tracecollect__V1__ReportSchema schema;
 
-static bool met(const char *text) {
+static tb_rc parse(const char *text, struct tb_diag *diag, struct tk_condition *out) {
+  schema *const schemas[] = { (schema *)(uintptr_t)tt_toy_schema() };
+
+  tb_diag_clear(diag);
+  return tk_condition_parse(text, schemas, 1, diag, out);
+}
+
+static enum tk_verdict verdict_at_top(const char *text, size_t rows) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
   struct tk_condition condition;
   struct tb_diag diag;
 
-  tb_diag_clear(&diag);
-  cr_assert_eq(tk_condition_parse(text, &diag, &condition), TB_OK, "%s: %s", text, diag.text);
-  return tk_condition_met(&condition, &report);
+  cr_assert_eq(parse(text, &diag, &condition), TB_OK, "%s: %s", text, diag.text);
+  tp_report_trim(report, rows);
+  enum tk_verdict verdict = tk_condition_judge(&condition, report);
+  tt_toy_report_free();
+  return verdict;
+}
+
+static bool met(const char *text) {
+  return verdict_at_top(text, 0) == TK_VERDICT_MET;
 }
 
 static void refused(const char *text, const char *why) {
   struct tk_condition condition;
   struct tb_diag diag;
 
-  tb_diag_clear(&diag);
-  cr_assert_eq(tk_condition_parse(text, &diag, &condition), TB_BROKEN, "%s", text);
+  cr_assert_eq(parse(text, &diag, &condition), TB_BROKEN, "%s", text);
   cr_assert_not_null(strstr(diag.text, why), "%s: %s", text, diag.text);
 }
 
-Test(condition, compares_times_counts_shares_and_lists) {
-  blocked.count = 12;
-  blocked.p99_ns = 50000000;
-  syscall.blocked = &blocked;
-  syscall.n_blocked_now = 2;
-  syscall.blocked_now_total = 3;
-  report.syscall = &syscall;
-  cr_assert(met("syscall.blocked.p99 >= 50ms"));
-  cr_assert(met("syscall.blocked.p99_ns<=0.05s"));
-  cr_assert_not(met("syscall.blocked.p99 > 50000us"));
-  cr_assert(met(" syscall.blocked.count == 12"));
-  cr_assert(met("syscall.blocked.count!=11"));
-  cr_assert(met("syscall.blocked_now > 1"));
-  cr_assert(met("syscall.blocked_now == 3"), "rows that are not listed count, too");
-  cr_assert(met("syscall.blocked_now_total < 4"));
-  cr_assert_not(met("stw.share_of_wall < 1%"), "a report of another kind meets nothing");
-  report.stw = &stw;
-  stw.share_of_wall = 0.02;
-  cr_assert(met("stw.share_of_wall > 1.5%"));
-  cr_assert_not(met("stw.share_of_wall > 0.02"));
+Test(condition, compares_figures_of_each_type) {
+  cr_assert(met("orders.served.p99 >= 2ms"));
+  cr_assert(met("orders.served.p99_ns<=0.002s"));
+  cr_assert_not(met("orders.served.p99 > 2000us"));
+  cr_assert(met(" orders.served.count == 13"));
+  cr_assert(met("orders.served.count!=11"));
+  cr_assert(met("orders.served.mean > 230us"));
+  cr_assert(met("orders.served.lower_bounds == 2"));
+  cr_assert(met("orders.queued >= 1"));
+  cr_assert(met("orders.heap > 2.5 MiB"));
+  cr_assert(met("orders.heap_bytes == 3145728"));
+  cr_assert(met("orders.idle > 12%"));
+  cr_assert_not(met("orders.idle_share > 0.125"));
+  cr_assert(met("orders.paused == 1"));
+}
+
+Test(condition, a_table_is_the_rows_found_and_a_column_its_greatest_value) {
+  cr_assert(met("orders.by_stack == 7"), "rows that are not listed count, too");
+  cr_assert(met("orders.queued_now.age > 1.2ms"));
+  cr_assert(met("orders.by_stack.retries == 4"), "the row of the rest is a sum");
+  cr_assert(met("orders.by_stack.served.count == 3"));
+  cr_assert(met("orders.by_type.served.p99 == 15ns"));
+  cr_assert(met("orders.by_type.wait == 25%"), "a row without the value is passed over");
+}
+
+Test(condition, rows_that_a_report_cuts_are_counted_and_their_longest_is_kept) {
+  for (size_t rows = 1; rows < 4; rows++) {
+    cr_assert_eq(verdict_at_top("orders.by_stack == 7", rows), TK_VERDICT_MET);
+    cr_assert_eq(verdict_at_top("orders.by_stack.served.max == 2ms", rows), TK_VERDICT_MET);
+  }
+}
+
+Test(condition, what_a_report_does_not_know_meets_nothing) {
+  Tracecollect__V1__StreamReport other = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  struct tk_condition condition;
+  struct tb_diag diag;
+
+  cr_assert_eq(verdict_at_top("orders.lost != 3", 0), TK_VERDICT_UNKNOWN);
+  cr_assert_eq(verdict_at_top("orders.by_stack.served.p99 != 3ms", 0), TK_VERDICT_UNKNOWN);
+  cr_assert_eq(parse("orders.queued < 3", &diag, &condition), TB_OK);
+  cr_assert_eq(tk_condition_judge(&condition, &other), TK_VERDICT_ABSENT);
 }
 
 Test(condition, says_what_is_wrong_with_it) {
   refused("", "no figure");
-  refused("syscall > 3", "no figure");
-  refused("syscall.blocked > 3", "no figure");
-  refused("syscall.blocked.p98 > 3ms", "no figure");
-  refused("syscall.calls.count.x > 3", "no figure");
-  refused("kind > 3", "no figure");
-  refused("syscall.blocked.p99 3ms", "no comparison");
-  refused("syscall.blocked.p99 > ", "no value");
-  refused("syscall.blocked.p99 > 3", "unit");
-  refused("syscall.blocked.count > 3 apples", "too much");
+  refused("orders > 3", "no figure");
+  refused("orders.served > 3", "no figure");
+  refused("orders.served.count.x > 3", "no figure");
+  refused("orders.owner > 3", "no figure");
+  refused("orders.by_stack.stack > 3", "no figure");
+  refused("kind > 3", "--schema");
+  refused("orders.served.p98 > 3ms", "near: orders.served.p90, orders.served.p99");
+  refused("orders.queud_now > 3", "near: orders.queued_now");
+  refused("orders.served.p99 3ms", "no comparison");
+  refused("orders.served.p99 > ", "no value");
+  refused("orders.served.p99 > 3", "unit");
+  refused("orders.served.count > 3 apples", "too much");
+  refused("orders.queued > 3 %", "too much");
+}
+
+Test(condition, names_of_the_version_before_are_understood) {
+  static char syscall_name[] = "syscall", by_stack[] = "by_stack", blocked_now[] = "blocked_now";
+  Tracecollect__V1__TableSchema stacks = TRACECOLLECT__V1__TABLE_SCHEMA__INIT, now = stacks;
+  Tracecollect__V1__TableSchema *tables[] = { &stacks, &now };
+  schema kind = TRACECOLLECT__V1__REPORT_SCHEMA__INIT, *const schemas[] = { &kind };
+  struct tk_condition condition;
+  struct tb_diag diag;
+
+  kind.name = syscall_name;
+  kind.tables = tables;
+  kind.n_tables = 2;
+  stacks.name = by_stack;
+  now.name = blocked_now;
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_condition_parse("syscall.stacks > 3", schemas, 1, &diag, &condition), TB_OK);
+  cr_assert_str_eq(condition.path.table, "by_stack");
+  cr_assert_eq(tk_condition_parse("syscall.blocked_now_total > 3", schemas, 1, &diag, &condition),
+               TB_OK);
+  cr_assert_str_eq(condition.path.table, "blocked_now");
 }
 
 Test(human, three_digits_and_a_unit) {

@@ -9,6 +9,7 @@
 #include "proto/pprof.pb-c.h"
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "unit/pack/toy_report.h"
 
 typedef Tracecollect__V1__StreamReport report;
 typedef Tracecollect__Pprof__Profile profile;
@@ -19,43 +20,94 @@ enum { ROWS = 4, PC = 0x4000 };
 
 /* One stream whose stacks have one frame each. */
 struct stream {
-  Tracecollect__V1__Frame frame[ROWS], *frames[ROWS][1];
-  Tracecollect__V1__Sum sum;
-  Tracecollect__V1__SyscallStack row[ROWS], *rows[ROWS];
-  Tracecollect__V1__SyscallReport syscall;
-  report report;
+  Tracecollect__V1__Frame frame[ROWS], *frames[ROWS];
+  Tracecollect__V1__Stack stack[ROWS], *stacks[ROWS];
+  uint32_t place[ROWS];
+  Tracecollect__V1__Distribution spread;
+  Tracecollect__V1__Value value[ROWS][2], *values[ROWS][2];
+  Tracecollect__V1__Row row[ROWS], *rows[ROWS];
+  Tracecollect__V1__Table table, *tables[1];
+  Tracecollect__V1__Report report;
+  report message;
 };
-
-static void begin(struct stream *s) {
-  tracecollect__v1__stream_report__init(&s->report);
-  tracecollect__v1__syscall_report__init(&s->syscall);
-  tracecollect__v1__sum__init(&s->sum);
-  s->sum.count = 1;
-  s->report.syscall = &s->syscall;
-  s->syscall.stacks = s->rows;
-}
 
 static char *text(const char *literal) {
   return (char *)(uintptr_t)literal; /* only read */
 }
 
+/* Of all streams: stack | waits. */
+static Tracecollect__V1__FieldSchema column[2], *columns[2];
+static Tracecollect__V1__TableSchema table_schema, *table_schemas[1];
+static Tracecollect__V1__ReportSchema schema;
+
+static void make_schema(void) {
+  for (int c = 0; c < 2; c++) {
+    tracecollect__v1__field_schema__init(&column[c]);
+    columns[c] = &column[c];
+  }
+  column[0].name = text("stack");
+  column[0].type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+  column[1].name = text("waits");
+  column[1].type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+  tracecollect__v1__table_schema__init(&table_schema);
+  table_schema.name = text("by_stack");
+  table_schema.keys = 1;
+  table_schema.n_columns = 2;
+  table_schema.columns = columns;
+  table_schemas[0] = &table_schema;
+  tracecollect__v1__report_schema__init(&schema);
+  schema.n_tables = 1;
+  schema.tables = table_schemas;
+}
+
+static void begin(struct stream *s) {
+  make_schema();
+  tracecollect__v1__stream_report__init(&s->message);
+  tracecollect__v1__report__init(&s->report);
+  tracecollect__v1__table__init(&s->table);
+  tracecollect__v1__distribution__init(&s->spread);
+  s->spread.count = 1;
+  s->spread.total_ns = 5;
+  s->message.report = &s->report;
+  s->report.schema = &schema;
+  s->report.n_tables = 1;
+  s->report.tables = s->tables;
+  s->tables[0] = &s->table;
+  s->table.rows = s->rows;
+  s->report.stacks = s->stacks;
+  s->report.frames = s->frames;
+}
+
 static void add(struct stream *s, uint64_t pc, const char *function, uint64_t line) {
-  size_t i = s->syscall.n_stacks++;
+  size_t i = s->table.n_rows++;
 
   tracecollect__v1__frame__init(&s->frame[i]);
   s->frame[i].pc = pc;
   s->frame[i].function = text(function);
   s->frame[i].file = text("main.go");
   s->frame[i].line = line;
-  s->frames[i][0] = &s->frame[i];
-  tracecollect__v1__syscall_stack__init(&s->row[i]);
-  s->row[i].calls = &s->sum;
-  s->row[i].stack = s->frames[i];
-  s->row[i].n_stack = 1;
+  s->frames[i] = &s->frame[i];
+  s->place[i] = (uint32_t)i;
+  tracecollect__v1__stack__init(&s->stack[i]);
+  s->stack[i].n_frames = 1;
+  s->stack[i].frames = &s->place[i];
+  s->stacks[i] = &s->stack[i];
+  s->report.n_stacks = s->report.n_frames = i + 1;
+  for (int c = 0; c < 2; c++) {
+    tracecollect__v1__value__init(&s->value[i][c]);
+    s->values[i][c] = &s->value[i][c];
+  }
+  s->value[i][0].is_case = TRACECOLLECT__V1__VALUE__IS_STACK;
+  s->value[i][0].stack = (uint32_t)i;
+  s->value[i][1].is_case = TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION;
+  s->value[i][1].distribution = &s->spread;
+  tracecollect__v1__row__init(&s->row[i]);
+  s->row[i].n_values = 2;
+  s->row[i].values = s->values[i];
   s->rows[i] = &s->row[i];
 }
 
-static profile *written(report *const *reports, size_t n) {
+static profile *written_as(const struct tk_pprof_ask *ask, report *const *reports, size_t n) {
   static unsigned char bytes[1 << 16];
   char path[] = "/tmp/test_pprof.XXXXXX";
   struct tb_diag diag;
@@ -65,7 +117,7 @@ static profile *written(report *const *reports, size_t n) {
   close(fd);
   tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_pprof_write(path, reports, n, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_pprof_write(path, ask, reports, n, &diag), TB_OK, "%s", diag.text);
   cr_assert_eq(tk_mem.bytes, 0);
   gzFile file = gzopen(path, "rb");
   int len = gzread(file, bytes, sizeof bytes);
@@ -77,6 +129,11 @@ static profile *written(report *const *reports, size_t n) {
   return p;
 }
 
+static profile *written(report *const *reports, size_t n) {
+  const struct tk_pprof_ask ask = { .table = &table_schema, .go_measure = "waits" };
+  return written_as(&ask, reports, n);
+}
+
 static const char *function_of(const profile *p, size_t sample) {
   const Tracecollect__Pprof__Location *l = p->location[p->sample[sample]->location_id[0] - 1];
 
@@ -85,7 +142,7 @@ static const char *function_of(const profile *p, size_t sample) {
 
 Test(pprof, two_programs_with_other_code_at_one_counter_keep_their_names) {
   static struct stream one, two, three;
-  report *const reports[] = { &one.report, &two.report, &three.report };
+  report *const reports[] = { &one.message, &two.message, &three.message };
 
   begin(&one), begin(&two), begin(&three);
   add(&one, PC, "one.serve", 10);
@@ -104,7 +161,7 @@ Test(pprof, two_programs_with_other_code_at_one_counter_keep_their_names) {
 
 Test(pprof, within_one_program_the_counter_decides) {
   static struct stream one;
-  report *const reports[] = { &one.report };
+  report *const reports[] = { &one.message };
 
   begin(&one);
   add(&one, PC, "one.serve", 10);
@@ -119,4 +176,45 @@ Test(pprof, within_one_program_the_counter_decides) {
   cr_expect_str_eq(function_of(p, 3), "one.other");
   cr_expect_eq(p->n_location, 3);
   tracecollect__pprof__profile__free_unpacked(p, NULL);
+}
+
+static const char *type_of(const profile *p, size_t i) {
+  return p->string_table[p->sample_type[i]->type];
+}
+
+Test(pprof, the_samples_of_go_have_its_names) {
+  static struct stream one;
+  report *const reports[] = { &one.message };
+
+  begin(&one);
+  add(&one, PC, "one.serve", 10);
+  profile *p = written(reports, 1);
+  cr_assert_eq(p->n_sample_type, 2);
+  cr_expect_str_eq(type_of(p, 0), "contentions");
+  cr_expect_str_eq(type_of(p, 1), "delay");
+  cr_expect_eq(p->sample[0]->value[0], 1);
+  cr_expect_eq(p->sample[0]->value[1], 5);
+  tracecollect__pprof__profile__free_unpacked(p, NULL);
+}
+
+Test(pprof, the_measures_of_a_table_are_the_values_of_a_sample) {
+  const Tracecollect__V1__ReportSchema *toy = tt_toy_schema();
+  const struct tk_pprof_ask ask = { .table = toy->tables[0] };
+  report *const reports[] = { tt_toy_report() };
+
+  cr_assert_not_null(tk_pprof_stack(toy->tables[0]));
+  cr_assert_null(tk_pprof_stack(toy->tables[2]), "its stack is no key");
+  profile *p = written_as(&ask, reports, 1);
+  static const char *const names[] = { "served_count", "served_total", "failed_count",
+                                       "failed_total", "retries" };
+  cr_assert_eq(p->n_sample_type, 5);
+  for (size_t i = 0; i < 5; i++) cr_expect_str_eq(type_of(p, i), names[i]);
+  cr_assert_eq(p->n_sample, 3);
+  cr_expect_str_eq(function_of(p, 0), "runtime.write");
+  cr_expect_eq(p->sample[0]->n_location_id, 2, "a frame that is not there is left out");
+  static const int64_t values[] = { 3, 3000000, 2, 500, 4 };
+  for (size_t i = 0; i < 5; i++) cr_expect_eq(p->sample[0]->value[i], values[i]);
+  cr_expect_str_eq(function_of(p, 2), "(other stacks)");
+  tracecollect__pprof__profile__free_unpacked(p, NULL);
+  tt_toy_report_free();
 }

@@ -113,14 +113,37 @@ Test(top, streams_that_are_gone_or_not_wanted_are_not_there) {
   free(m);
 }
 
-/* A report of the first stream: calls blocked for 1 ms, 2 ms and so on. */
-static void report_calls_of(struct tk_top_model *m, size_t stream, size_t n) {
-  Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  Tracecollect__V1__SyscallReport syscalls = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
-  Tracecollect__V1__BlockedCall call[200], *calls[200];
-  Tracecollect__V1__Frame frame[2], *frames[2] = { &frame[0], &frame[1] };
+/* The columns that top reads of what is blocked now. */
+static Tracecollect__V1__ReportSchema *calls_schema(void) {
+  static char goroutine[] = "goroutine", age[] = "age_ns", stack[] = "stack",
+              table[] = "blocked_now";
+  static Tracecollect__V1__FieldSchema column[3], *columns[3];
+  static Tracecollect__V1__TableSchema now, *tables[1] = { &now };
+  static Tracecollect__V1__ReportSchema schema;
+  char *const names[3] = { goroutine, age, stack };
+
+  for (int c = 0; c < 3; c++) {
+    tracecollect__v1__field_schema__init(&column[c]);
+    column[c].name = names[c];
+    columns[c] = &column[c];
+  }
+  tracecollect__v1__table_schema__init(&now);
+  now.name = table;
+  now.columns = columns;
+  now.n_columns = 3;
+  tracecollect__v1__report_schema__init(&schema);
+  schema.tables = tables;
+  schema.n_tables = 1;
+  return &schema;
+}
+
+/* The one stack of the reports: a frame of the runtime, then one of the program. */
+static void fill_stack(Tracecollect__V1__Report *r) {
   static char inner[] = "syscall.Syscall", outer[] = "example.com/shop/db.(*conn).read",
               file[] = "a/conn.go";
+  static Tracecollect__V1__Frame frame[2], *frames[2] = { &frame[0], &frame[1] };
+  static Tracecollect__V1__Stack stack, *stacks[1] = { &stack };
+  static uint32_t places[] = { 0, 1 };
 
   for (int i = 0; i < 2; i++) {
     tracecollect__v1__frame__init(&frame[i]);
@@ -128,19 +151,48 @@ static void report_calls_of(struct tk_top_model *m, size_t stream, size_t n) {
     frame[i].file = file;
     frame[i].line = 7;
   }
+  tracecollect__v1__stack__init(&stack);
+  stack.frames = places;
+  stack.n_frames = 2;
+  r->frames = frames;
+  r->n_frames = 2;
+  r->stacks = stacks;
+  r->n_stacks = 1;
+}
+
+/* A report of a stream: calls blocked for 1 ms, 2 ms and so on. */
+static void report_calls_of(struct tk_top_model *m, size_t stream, size_t n) {
+  static char kind[] = "syscall";
+  static Tracecollect__V1__Value value[200][3], *values[200][3];
+  static Tracecollect__V1__Row row[200], *rows[200];
+  Tracecollect__V1__StreamReport message = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  Tracecollect__V1__Report report = TRACECOLLECT__V1__REPORT__INIT;
+  Tracecollect__V1__Table table = TRACECOLLECT__V1__TABLE__INIT, *tables[1] = { &table };
+
   for (size_t i = 0; i < n; i++) {
-    calls[i] = &call[i];
-    tracecollect__v1__blocked_call__init(calls[i]);
-    call[i].age_ns = (i + 1) * 1000000;
-    call[i].n_stack = 2;
-    call[i].stack = frames;
+    for (int c = 0; c < 3; c++) {
+      tracecollect__v1__value__init(&value[i][c]);
+      value[i][c].is_case = TRACECOLLECT__V1__VALUE__IS_NUMBER;
+      values[i][c] = &value[i][c];
+    }
+    value[i][1].number = (int64_t)(i + 1) * 1000000;
+    value[i][2].is_case = TRACECOLLECT__V1__VALUE__IS_STACK;
+    tracecollect__v1__row__init(&row[i]);
+    row[i].values = values[i];
+    row[i].n_values = 3;
+    rows[i] = &row[i];
   }
-  syscalls.blocked_now = calls;
-  syscalls.n_blocked_now = syscalls.blocked_now_total = n;
-  report.stream = (ProtobufCBinaryData){ 16, m->stream[stream].id };
-  report.until_wall_ns = AS_OF_NS;
-  report.syscall = &syscalls;
-  tk_top_take_report(m, &report);
+  table.rows = rows;
+  table.n_rows = table.rows_total = n;
+  report.schema = calls_schema();
+  report.tables = tables;
+  report.n_tables = 1;
+  fill_stack(&report);
+  message.kind = kind;
+  message.stream = (ProtobufCBinaryData){ 16, m->stream[stream].id };
+  message.until_wall_ns = AS_OF_NS;
+  message.report = &report;
+  tk_top_take_report(m, &message);
 }
 
 static void report_calls(struct tk_top_model *m, size_t n) {
@@ -309,5 +361,29 @@ Test(top, a_screen_too_small_says_so) {
     cr_assert_eq(page->n, 1);
     free(page);
   }
+  free(m);
+}
+
+Test(top, a_report_takes_the_place_of_calls_and_stops) {
+  struct tk_top_model *m = model_of(3);
+
+  report_calls(m, 50);
+  tk_top_show_report(m, "sched", strdup("sched  s00/one\nwindow 10s\n\nBy cause: 2\n"));
+  cr_assert_eq(m->report_lines, 4);
+  for (unsigned rows = 24; rows <= 50; rows += 26) {
+    struct tk_page *page = page_of(m, 80, rows);
+    cr_assert_eq(page->n, rows);
+    cr_assert_eq(lines_with(page, "REPORT sched, last 10s"), 1);
+    cr_assert_eq(lines_with(page, "By cause: 2"), 1);
+    cr_assert_eq(lines_with(page, "s00/one"), 2);
+    cr_assert_eq(lines_with(page, "BLOCKED NOW"), 0);
+    cr_assert_eq(lines_with(page, "STOP THE WORLD"), 0);
+    cr_assert_eq(lines_with(page, "ALERTS: 0"), 1);
+    free(page);
+  }
+  tk_top_show_report(m, NULL, NULL);
+  struct tk_page *page = page_of(m, 80, 24);
+  cr_assert_eq(lines_with(page, "BLOCKED NOW: 50"), 1);
+  free(page);
   free(m);
 }

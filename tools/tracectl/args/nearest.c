@@ -31,6 +31,13 @@ static size_t distance_of(const char *a, size_t a_len, const char *b, size_t b_l
   return above[b_len];
 }
 
+size_t tk_nearest_distance(const char *a, const char *b) {
+  size_t a_len = strlen(a), b_len = strlen(b);
+
+  if (a_len > WORD_MAX || b_len > WORD_MAX) return SIZE_MAX;
+  return distance_of(a, a_len, b, b_len);
+}
+
 /* A third of a word may be wrong, and one letter of a short one. */
 static size_t limit_for(size_t len) {
   return len < 4 ? 1 : len / 3;

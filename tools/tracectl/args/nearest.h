@@ -18,6 +18,8 @@ struct tk_nearest {
   size_t distance;
 };
 
+/* SIZE_MAX: one of the words is too long for a slip of a finger. */
+size_t tk_nearest_distance(const char *a, const char *b);
 void tk_nearest_try(struct tk_nearest *nearest, const char *candidate);
 
 #endif

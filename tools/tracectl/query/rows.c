@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tracectl/term/csv.h"
+
 enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
 
 void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format) {
@@ -47,26 +49,12 @@ static bool put_json(sqlite3_stmt *s) {
 
 /* ---- CSV */
 
-static void put_csv_cell(const char *text) {
-  if (text == NULL) return;
-  if (strpbrk(text, "\",\r\n") == NULL) {
-    fputs(text, stdout);
-    return;
-  }
-  putchar('"');
-  for (; *text != 0; text++) {
-    if (*text == '"') putchar('"');
-    putchar(*text);
-  }
-  putchar('"');
-}
-
 static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
   if (rows->head_is_out) return;
   rows->head_is_out = true;
   for (int i = 0; i < sqlite3_column_count(s); i++) {
     if (i > 0) putchar(',');
-    put_csv_cell(sqlite3_column_name(s, i));
+    tk_csv_put(stdout, sqlite3_column_name(s, i));
   }
   fputs("\r\n", stdout);
 }
@@ -75,7 +63,7 @@ static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
   put_csv_head(rows, s);
   for (int i = 0; i < sqlite3_column_count(s); i++) {
     if (i > 0) putchar(',');
-    put_csv_cell((const char *)sqlite3_column_text(s, i));
+    tk_csv_put(stdout, (const char *)sqlite3_column_text(s, i));
   }
   fputs("\r\n", stdout);
 }

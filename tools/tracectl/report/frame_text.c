@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pack/report_read.h"
+
 typedef Tracecollect__V1__Frame Frame;
 
 /* "net/http.(*conn).serve" without the path of its package. */
@@ -40,4 +42,15 @@ const Frame *tk_frame_own(Frame *const *frames, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (!tk_frame_is_plumbing(frames[i])) return frames[i];
   return n > 0 ? frames[0] : NULL;
+}
+
+const Frame *tk_frame_own_of(const Tracecollect__V1__Report *r,
+                             const Tracecollect__V1__Value *stack) {
+  const Frame *first = tp_stack_frame(r, stack, 0);
+
+  for (size_t i = 0; i < tp_stack_length(r, stack); i++) {
+    const Frame *frame = tp_stack_frame(r, stack, i);
+    if (frame != NULL && !tk_frame_is_plumbing(frame)) return frame;
+  }
+  return first;
 }

@@ -14,5 +14,8 @@ void tk_frame_text(const Tracecollect__V1__Frame *frame, char *out, size_t out_b
 bool tk_frame_is_plumbing(const Tracecollect__V1__Frame *frame);
 /* The innermost frame that is the program's own; the innermost of all where there is none; NULL: no frames. */
 const Tracecollect__V1__Frame *tk_frame_own(Tracecollect__V1__Frame *const *frames, size_t n);
+/* The same of a value's stack in a report. */
+const Tracecollect__V1__Frame *tk_frame_own_of(const Tracecollect__V1__Report *r,
+                                               const Tracecollect__V1__Value *stack);
 
 #endif

@@ -6,7 +6,13 @@
 
 #include <string.h>
 
+#include "pack/report_read.h"
 #include "wire/spec.h"
+
+typedef Tracecollect__V1__Report Report;
+typedef Tracecollect__V1__Table Table;
+typedef Tracecollect__V1__Row Row;
+typedef Tracecollect__V1__Value Value;
 
 enum { CHUNK_BYTES = 256 << 10, STACK_BITS = 24 };
 
@@ -161,11 +167,30 @@ tb_rc tk_go_profile_events(struct tk_go_profile *p, const struct to_generation *
 
 /* ---- the report ---- */
 
-static bool same_stack(const struct to_callstack *a, const Tracecollect__V1__SyscallStack *b) {
-  if (a->len != b->n_stack) return false;
-  for (size_t i = 0; i < a->len; i++)
-    if (a->frames[i]->pc != b->stack[i]->pc || a->frames[i]->line != b->stack[i]->line)
+/* What `go tool trace -pprof=KIND` shows of a kind of report. */
+static const struct {
+  const char *kind, *table, *measure;
+} go_profiles[] = {
+  { "syscall", "by_stack", "calls" },
+};
+
+bool tk_go_profile_find(const char *kind, const char **out_table, const char **out_measure) {
+  for (size_t i = 0; i < sizeof(go_profiles) / sizeof(*go_profiles); i++)
+    if (strcmp(go_profiles[i].kind, kind) == 0) {
+      *out_table = go_profiles[i].table;
+      *out_measure = go_profiles[i].measure;
+      return true;
+    }
+  return false;
+}
+
+static bool same_stack(const struct to_callstack *a, const Report *r, const Value *b) {
+  if (a->len != tp_stack_length(r, b)) return false;
+  for (size_t i = 0; i < a->len; i++) {
+    const Tracecollect__V1__Frame *frame = tp_stack_frame(r, b, i);
+    if (frame == NULL || a->frames[i]->pc != frame->pc || a->frames[i]->line != frame->line)
       return false;
+  }
   return true;
 }
 
@@ -183,46 +208,69 @@ static void sum_by_stack(const struct tk_go_profile *p, struct sum *by_stack) {
 
 /* The table's index of a row's stack. Both found the stacks in much the same order, so the search
  * goes on from where the last one ended. */
-static size_t find_stack(const struct tk_go_profile *p, const Tracecollect__V1__SyscallStack *row,
+static size_t find_stack(const struct tk_go_profile *p, const Report *r, const Value *row,
                          size_t *hint) {
   for (size_t tried = 0; tried < p->stacks.count; tried++, ++*hint) {
     if (*hint >= p->stacks.count) *hint = 0;
     const struct to_callstack *stack = to_stack_table_stack(&p->stacks, (uint32_t)*hint);
-    if (stack != NULL && same_stack(stack, row)) return *hint;
+    if (stack != NULL && same_stack(stack, r, row)) return *hint;
   }
   return TO_STACK_OTHER;
+}
+
+/* A copy of the row with these figures in the place of its measure. */
+static tb_rc copy_row(struct tb_arena *arena, const Row *row, size_t measure, const struct sum *sum,
+                      Row **out) {
+  Tracecollect__V1__Distribution *d;
+  Value *value;
+
+  TB_TRY(tb_arena_copy(arena, row, sizeof(*row), out));
+  TB_TRY(tb_arena_copy(arena, row->values, row->n_values * sizeof(*row->values), &(*out)->values));
+  TB_TRY(tb_arena_copy(arena, row->values[measure], sizeof(*value), &value));
+  TB_TRY(tb_arena_copy(arena, value->distribution, sizeof(*d), &d));
+  d->count = sum->count;
+  d->total_ns = sum->ns;
+  value->distribution = d;
+  (*out)->values[measure] = value;
+  return TB_OK;
+}
+
+static tb_rc copy_rows(const struct tk_go_profile *p, const struct tp_table *from, const char *name,
+                       struct tb_arena *arena, Table *table) {
+  size_t measure = tp_table_column(from, name), stack = tp_table_column(from, "stack"), hint = 0;
+  struct sum *by_stack;
+
+  TB_TRY(tb_arena_take(arena, (from->table->n_rows + 1) * sizeof(*table->rows), &table->rows));
+  TB_TRY(tb_arena_take(arena, (p->stacks.count + 2) * sizeof(*by_stack), &by_stack));
+  memset(by_stack, 0, (p->stacks.count + 2) * sizeof(*by_stack));
+  sum_by_stack(p, by_stack);
+  table->n_rows = 0;
+  for (size_t i = 0; i < from->table->n_rows; i++) {
+    const Row *row = from->table->rows[i];
+    if (tp_row_distribution(row, measure) == NULL) continue;
+    const struct sum *sum = &by_stack[find_stack(p, from->report, tp_row_value(row, stack), &hint)];
+    if (sum->count == 0) continue;
+    TB_TRY(copy_row(arena, row, measure, sum, &table->rows[table->n_rows++]));
+  }
+  return TB_OK;
 }
 
 tb_rc tk_go_profile_report(const struct tk_go_profile *p,
                            const Tracecollect__V1__StreamReport *report, struct tb_arena *arena,
                            Tracecollect__V1__StreamReport **out) {
-  size_t n = report->syscall->n_stacks, hint = 0;
-  Tracecollect__V1__SyscallReport *syscall;
-  Tracecollect__V1__SyscallStack *rows;
-  Tracecollect__V1__Sum *sums;
-  struct sum *by_stack;
+  const char *name, *measure;
+  struct tp_table from;
+  Report *r;
+  size_t at = 0;
 
   TB_TRY(tb_arena_copy(arena, report, sizeof(*report), out));
-  TB_TRY(tb_arena_copy(arena, report->syscall, sizeof(*syscall), &syscall));
-  (*out)->syscall = syscall;
-  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*rows), &rows));
-  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*sums), &sums));
-  TB_TRY(tb_arena_take(arena, (n + 1) * sizeof(*syscall->stacks), &syscall->stacks));
-  TB_TRY(tb_arena_take(arena, (p->stacks.count + 2) * sizeof(*by_stack), &by_stack));
-  memset(by_stack, 0, (p->stacks.count + 2) * sizeof(*by_stack));
-  sum_by_stack(p, by_stack);
-
-  syscall->n_stacks = 0;
-  for (size_t i = 0; i < n; i++) {
-    const Tracecollect__V1__SyscallStack *row = report->syscall->stacks[i];
-    struct sum sum = by_stack[find_stack(p, row, &hint)];
-    if (sum.count == 0) continue;
-    rows[i] = *row;
-    sums[i] = *row->calls;
-    sums[i].count = sum.count;
-    sums[i].total_ns = sum.ns;
-    rows[i].calls = &sums[i];
-    syscall->stacks[syscall->n_stacks++] = &rows[i];
-  }
-  return TB_OK;
+  if (!tk_go_profile_find(report->kind, &name, &measure) ||
+      !tp_report_table(report->report, name, &from))
+    return TB_OK;
+  TB_TRY(tb_arena_copy(arena, report->report, sizeof(*r), &r));
+  TB_TRY(tb_arena_copy(arena, r->tables, r->n_tables * sizeof(*r->tables), &r->tables));
+  while (r->tables[at] != from.table) at++;
+  TB_TRY(tb_arena_copy(arena, from.table, sizeof(*from.table), &r->tables[at]));
+  (*out)->report = r;
+  return copy_rows(p, &from, measure, arena, r->tables[at]);
 }

@@ -28,8 +28,11 @@ void tk_go_profile_fini(struct tk_go_profile *p);
 TB_MUST tb_rc tk_go_profile_events(struct tk_go_profile *p, const struct to_generation *gen,
                                    const struct to_event *events, size_t n);
 
-/* Another report with these figures in the rows of report: rows without a call are left out. It lives
- * in arena and lends its stacks from report. */
+/* The table and the distribution in it that `go tool trace -pprof=KIND` shows. False: it has no such profile. */
+bool tk_go_profile_find(const char *kind, const char **out_table, const char **out_measure);
+
+/* Another report with these figures in the rows of that table: rows without a call are left out. It lives in arena
+ * and lends the rest from report. */
 TB_MUST tb_rc tk_go_profile_report(const struct tk_go_profile *p,
                                    const Tracecollect__V1__StreamReport *report,
                                    struct tb_arena *arena, Tracecollect__V1__StreamReport **out);

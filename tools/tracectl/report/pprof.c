@@ -6,6 +6,7 @@
 #include "tools/tracectl/report/pprof.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -14,11 +15,16 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "pack/report_read.h"
 #include "proto/pprof.pb-c.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { CHUNK_BYTES = 256 << 10 };
+enum { CHUNK_BYTES = 256 << 10, NAME_BYTES = 128 };
 #define OTHER_STACKS "(other stacks)"
+
+typedef Tracecollect__V1__FieldSchema FieldSchema;
+typedef Tracecollect__V1__TableSchema TableSchema;
+typedef Tracecollect__V1__StreamReport StreamReport;
 
 /* An array of pointers that grows in the arena. */
 struct list {
@@ -30,7 +36,7 @@ struct profile {
   struct tb_arena arena;
   struct tb_map texts, functions, locations; /* hash: index + 1 into the lists */
   struct tb_map by_pc;                       /* of the report at hand: counter -> index + 1 */
-  struct list samples, location, function, text;
+  struct list types, samples, location, function, text;
 };
 
 static tb_rc push(struct profile *p, struct list *list, void *item) {
@@ -148,53 +154,139 @@ static tb_rc location_id(struct profile *p, uint64_t pc, const char *function, c
   return TB_OK;
 }
 
-static tb_rc add_sample(struct profile *p, const Tracecollect__V1__SyscallStack *row) {
+/* ---- what a sample's values are ---- */
+
+const FieldSchema *tk_pprof_stack(const TableSchema *table) {
+  for (size_t c = 0; c < table->keys && c < table->n_columns; c++)
+    if (table->columns[c]->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK)
+      return table->columns[c];
+  return NULL;
+}
+
+/* The unit of a measure that is one number; NULL: it is none. */
+static const char *unit_of(const FieldSchema *field) {
+  switch (field->type) {
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT: return "count";
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS: return "nanoseconds";
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_BYTES: return "bytes";
+  default: return NULL;
+  }
+}
+
+static bool is_distribution(const FieldSchema *field) {
+  return field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+}
+
+static bool is_wanted(const struct tk_pprof_ask *ask, size_t column) {
+  const FieldSchema *field = ask->table->columns[column];
+
+  if (column < ask->table->keys) return false;
+  if (ask->go_measure != NULL)
+    return is_distribution(field) && strcmp(field->name, ask->go_measure) == 0;
+  return is_distribution(field) || unit_of(field) != NULL;
+}
+
+static tb_rc add_type(struct profile *p, const char *name, const char *ending, const char *unit) {
+  Tracecollect__Pprof__ValueType *type;
+  char text[NAME_BYTES];
+  void *copy;
+
+  snprintf(text, sizeof(text), "%s%s", name, ending);
+  TB_TRY(tb_arena_copy(&p->arena, text, strlen(text) + 1, &copy));
+  TAKE(p, Tracecollect__Pprof__ValueType, type);
+  tracecollect__pprof__value_type__init(type);
+  TB_TRY(text_index(p, copy, &type->type));
+  TB_TRY(text_index(p, unit, &type->unit));
+  return push(p, &p->types, type);
+}
+
+static tb_rc add_types(struct profile *p, const struct tk_pprof_ask *ask) {
+  for (size_t c = 0; c < ask->table->n_columns; c++) {
+    const FieldSchema *field = ask->table->columns[c];
+    if (!is_wanted(ask, c)) continue;
+    if (!is_distribution(field)) {
+      TB_TRY(add_type(p, field->name, "", unit_of(field)));
+      continue;
+    }
+    bool is_go = ask->go_measure != NULL;
+    TB_TRY(add_type(p, is_go ? "contentions" : field->name, is_go ? "" : "_count", "count"));
+    TB_TRY(add_type(p, is_go ? "delay" : field->name, is_go ? "" : "_total", "nanoseconds"));
+  }
+  return TB_OK;
+}
+
+/* In the order of the types. The row's table may have the columns in another order. */
+static void fill_values(const struct tk_pprof_ask *ask, const struct tp_table *table,
+                        const Tracecollect__V1__Row *row, int64_t *value) {
+  for (size_t c = 0; c < ask->table->n_columns; c++) {
+    const FieldSchema *field = ask->table->columns[c];
+    if (!is_wanted(ask, c)) continue;
+    const Tracecollect__V1__Value *from = tp_row_value(row, tp_table_column(table, field->name));
+    if (!is_distribution(field)) {
+      *value++ = tp_value_number(from);
+      continue;
+    }
+    const Tracecollect__V1__Distribution *d = tp_value_distribution(from);
+    *value++ = d != NULL ? (int64_t)d->count : 0;
+    *value++ = d != NULL ? (int64_t)d->total_ns : 0;
+  }
+}
+
+/* ---- samples ---- */
+
+static tb_rc add_sample(struct profile *p, const struct tk_pprof_ask *ask,
+                        const struct tp_table *table, const Tracecollect__V1__Row *row) {
+  const FieldSchema *key = tk_pprof_stack(ask->table);
+  const Tracecollect__V1__Value *stack = tp_row_value(row, tp_table_column(table, key->name));
+  size_t n = tp_stack_length(table->report, stack);
   Tracecollect__Pprof__Sample *sample;
 
   TAKE(p, Tracecollect__Pprof__Sample, sample);
   tracecollect__pprof__sample__init(sample);
-  TB_TRY(tb_arena_take(&p->arena, (row->n_stack + 1) * sizeof(uint64_t), &sample->location_id));
-  for (size_t i = 0; i < row->n_stack; i++) {
-    const Tracecollect__V1__Frame *f = row->stack[i];
-    TB_TRY(location_id(p, f->pc, f->function, f->file, f->line, &sample->location_id[i]));
+  TB_TRY(tb_arena_take(&p->arena, (n + 1) * sizeof(uint64_t), &sample->location_id));
+  for (size_t i = 0; i < n; i++) {
+    const Tracecollect__V1__Frame *f = tp_stack_frame(table->report, stack, i);
+    if (f == NULL) continue;
+    TB_TRY(location_id(p, f->pc, f->function, f->file, f->line,
+                       &sample->location_id[sample->n_location_id++]));
   }
-  sample->n_location_id = row->n_stack;
   if (row->other) {
     TB_TRY(location_id(p, 0, OTHER_STACKS, "", 0, &sample->location_id[0]));
     sample->n_location_id = 1;
   }
-  TB_TRY(tb_arena_take(&p->arena, 2 * sizeof(int64_t), &sample->value));
-  sample->value[0] = (int64_t)row->calls->count;
-  sample->value[1] = (int64_t)row->calls->total_ns;
-  sample->n_value = 2;
+  TB_TRY(tb_arena_take(&p->arena, p->types.n * sizeof(int64_t), &sample->value));
+  fill_values(ask, table, row, sample->value);
+  sample->n_value = p->types.n;
   return push(p, &p->samples, sample);
 }
 
-static tb_rc pack_profile(struct profile *p, Tracecollect__V1__StreamReport *const *reports,
-                          size_t n, struct tb_buf *out) {
+static tb_rc add_samples(struct profile *p, const struct tk_pprof_ask *ask,
+                         StreamReport *const *reports, size_t n) {
+  struct tp_table table;
+
+  for (size_t i = 0; i < n; i++) {
+    tb_map_clear(&p->by_pc);
+    if (!tp_report_table(reports[i]->report, ask->table->name, &table)) continue;
+    for (size_t j = 0; j < table.table->n_rows; j++)
+      TB_TRY(add_sample(p, ask, &table, table.table->rows[j]));
+  }
+  return TB_OK;
+}
+
+static tb_rc pack_profile(struct profile *p, const struct tk_pprof_ask *ask,
+                          StreamReport *const *reports, size_t n, struct tb_buf *out) {
   Tracecollect__Pprof__Profile profile = TRACECOLLECT__PPROF__PROFILE__INIT;
-  Tracecollect__Pprof__ValueType types[3];
-  Tracecollect__Pprof__ValueType *sample_types[2] = { &types[0], &types[1] };
-  static const char *const names[3][2] = { { "contentions", "count" },
-                                           { "delay", "nanoseconds" },
-                                           { "trace", "count" } };
+  Tracecollect__Pprof__ValueType period = TRACECOLLECT__PPROF__VALUE_TYPE__INIT;
   int64_t empty;
 
   TB_TRY(text_index(p, "", &empty)); /* the first text must be empty */
-  for (unsigned i = 0; i < 3; i++) {
-    tracecollect__pprof__value_type__init(&types[i]);
-    TB_TRY(text_index(p, names[i][0], &types[i].type));
-    TB_TRY(text_index(p, names[i][1], &types[i].unit));
-  }
-  for (size_t i = 0; i < n; i++) {
-    tb_map_clear(&p->by_pc);
-    for (size_t j = 0; reports[i]->syscall != NULL && j < reports[i]->syscall->n_stacks; j++)
-      if (reports[i]->syscall->stacks[j]->calls != NULL)
-        TB_TRY(add_sample(p, reports[i]->syscall->stacks[j]));
-  }
-  profile.sample_type = sample_types;
-  profile.n_sample_type = 2;
-  profile.period_type = &types[2];
+  TB_TRY(add_types(p, ask));
+  TB_TRY(text_index(p, "trace", &period.type));
+  TB_TRY(text_index(p, "count", &period.unit));
+  TB_TRY(add_samples(p, ask, reports, n));
+  profile.sample_type = (Tracecollect__Pprof__ValueType **)p->types.item;
+  profile.n_sample_type = p->types.n;
+  profile.period_type = &period;
   profile.period = 1;
   profile.sample = (Tracecollect__Pprof__Sample **)p->samples.item;
   profile.n_sample = p->samples.n;
@@ -222,8 +314,8 @@ static tb_rc write_gzip(const char *path, const struct tb_buf *packed, struct tb
   return tb_fail(diag, TB_IO, "%s: %s", path, errno != 0 ? strerror(errno) : "write failed");
 }
 
-tb_rc tk_pprof_write(const char *path, Tracecollect__V1__StreamReport *const *reports, size_t n,
-                     struct tb_diag *diag) {
+tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask, StreamReport *const *reports,
+                     size_t n, struct tb_diag *diag) {
   struct profile p = { 0 };
   struct tb_buf packed;
 
@@ -233,7 +325,7 @@ tb_rc tk_pprof_write(const char *path, Tracecollect__V1__StreamReport *const *re
   tb_map_init(&p.locations, &tk_mem, tb_seed());
   tb_map_init(&p.by_pc, &tk_mem, tb_seed());
   tb_buf_init(&packed, &tk_mem);
-  tb_rc rc = pack_profile(&p, reports, n, &packed);
+  tb_rc rc = pack_profile(&p, ask, reports, n, &packed);
   if (rc == TB_OK)
     rc = write_gzip(path, &packed, diag);
   else

@@ -51,14 +51,18 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
                          size_t n) {
   struct work *work = self;
 
-  if (work->ask->profile) TB_TRY(tk_go_profile_events(&work->profile, gen, events, n));
+  if (work->ask->go_profile) TB_TRY(tk_go_profile_events(&work->profile, gen, events, n));
   return to_analyses_events(work->analyses, gen, events, n);
+}
+
+static tb_rc generation_ends(void *self, const struct to_generation *gen) {
+  struct work *work = self;
+  return to_analyses_generation_ends(work->analyses, gen);
 }
 
 static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *set) {
   const struct tk_report_ask *ask = work->ask;
   struct tp_report_about about = { .broken_generations = broken };
-  size_t rows_max = ask->profile ? SIZE_MAX : TP_REPORT_ROWS_LIVE;
   struct tb_buf packed;
   tb_rc rc = TB_OK;
 
@@ -66,14 +70,13 @@ static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *s
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
     if (!ask->kind[k]) continue;
     tb_buf_clear(&packed);
-    rc = tp_report_pack(work->analyses, (enum to_analysis_kind)k, ask->window, rows_max, &about,
-                        &packed);
+    rc = tp_report_pack(work->analyses, (enum to_analysis_kind)k, ask->window, ask->rows_max,
+                        &about, &packed);
     if (rc == TB_OK) rc = tk_report_set_add(set, packed.data, packed.len);
   }
   tb_buf_fini(&packed);
-  for (size_t i = 0; i < set->n && rc == TB_OK && ask->profile; i++)
-    if (set->report[i]->syscall != NULL)
-      rc = tk_go_profile_report(&work->profile, set->report[i], &set->arena, &set->profile);
+  if (ask->go_profile && set->n > 0 && rc == TB_OK)
+    rc = tk_go_profile_report(&work->profile, set->report[0], &set->arena, &set->profile);
   return rc;
 }
 
@@ -81,6 +84,7 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
   const struct tk_trace_ask ask = { .verb = "report",
                                     .path = path,
                                     .sink = { work, take_events },
+                                    .generation_ends = generation_ends,
                                     .threads = work->ask->threads,
                                     .progress = work->ask->progress };
   struct tk_trace_run run;
@@ -88,7 +92,8 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
   char why[256];
 
   if (!tk_trace_run(&ask, &run)) return TK_FAILED;
-  if (run.generations > 0 || run.events > 0 || run.rc == TB_OK)
+  if (run.rc != TB_OK) rc = to_analyses_generation_ends(work->analyses, NULL);
+  if (rc == TB_OK && (run.generations > 0 || run.events > 0 || run.rc == TB_OK))
     rc = add_reports(work, run.rc == TB_BROKEN, set);
   if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
   if (run.rc == TB_OK) return TK_DONE;
@@ -98,8 +103,8 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
 
 int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set) {
   struct to_analysis_config config = { .blocked_after_ns = ask->blocked_after_ns,
-                                       .stacks_max =
-                                           ask->profile ? UINT32_MAX / 4 : TO_STACKS_MAX_DEFAULT };
+                                       .stacks_max = ask->every_stack ? UINT32_MAX / 4
+                                                                      : TO_STACKS_MAX_DEFAULT };
   struct work work = { .ask = ask };
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);

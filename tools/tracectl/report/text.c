@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers stand in columns on the left, a stack beside them, a frame a line. A stack is folded to the
- * innermost frame and the first ones that are not plumbing of the runtime: that is where the reader's
- * own program begins. Names come from the traced program, so they go through plain.h. */
+/* A report begins with its figures: distributions as a table, the rest a line each with the sentence of its schema.
+ * Then come its tables. Names come from the traced program, so they go through plain.h. */
 #include "tools/tracectl/report/text.h"
 
 #include <inttypes.h>
@@ -13,19 +12,25 @@
 
 #include "config/times.h"
 #include "pack/trim.h"
-#include "tools/tracectl/report/frame_text.h"
+#include "tools/tracectl/report/cell.h"
+#include "tools/tracectl/report/table_text.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/plain.h"
 
-typedef Tracecollect__V1__StreamReport Report;
+typedef Tracecollect__V1__StreamReport StreamReport;
+typedef Tracecollect__V1__Report Report;
+typedef Tracecollect__V1__FieldSchema FieldSchema;
+typedef Tracecollect__V1__TableSchema TableSchema;
+typedef Tracecollect__V1__Value Value;
+typedef Tracecollect__V1__Row Row;
 typedef Tracecollect__V1__Distribution Distribution;
-typedef Tracecollect__V1__Frame Frame;
 typedef const struct tk_report_style Style;
 
 enum { COLUMNS_MIN = 60, COLUMNS_DEFAULT = 100, FRAMES_DEFAULT = 4, LINE_BYTES = 512 };
 
 struct tk_report_style tk_report_style_default(void) {
-  struct tk_report_style style = { .columns = COLUMNS_DEFAULT,
+  struct tk_report_style style = { .out = stdout,
+                                   .columns = COLUMNS_DEFAULT,
                                    .rows = TP_REPORT_ROWS_SHOWN,
                                    .frames = FRAMES_DEFAULT };
   const char *no_color = getenv("NO_COLOR");
@@ -39,231 +44,180 @@ struct tk_report_style tk_report_style_default(void) {
   return style;
 }
 
-/* ---- small pieces ---- */
-
-static void heading(Style *style, const char *text) {
-  printf("%s%s%s\n", style->bold ? "\033[1m" : "", text, style->bold ? "\033[0m" : "");
+void tk_heading_print(const char *text, Style *style) {
+  fprintf(style->out, "%s%s%s\n", style->bold ? "\033[1m" : "", text, style->bold ? "\033[0m" : "");
 }
 
-/* Right-aligned; one-letter units give way by a column, so that the digits stand in line. */
-static void time_cell(int width, uint64_t ns) {
-  char text[TK_FORMAT_BYTES];
-  size_t len = strlen(tk_format_ns(ns, text));
-  bool pad = len >= 2 && text[len - 2] == ' ';
+/* ---- figures ---- */
 
-  printf("%*s%s", width - pad, text, pad ? " " : "");
+static bool is_distribution(const FieldSchema *field) {
+  return field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
 }
 
-static void count_cell(int width, uint64_t n) {
-  char text[TK_FORMAT_BYTES];
-  printf("%*s", width, tk_format_count(n, text));
-}
+/* A row with a name and a distribution. */
+struct figure_row {
+  Value name, *values[2];
+  Row row;
+};
 
-/* Text of the traced program, cut to width characters. Answers how many were written. */
-static size_t put_text(const char *text, size_t width) {
-  const char *end = text + strlen(text);
-  size_t shown = 0, len;
-  bool plain;
+static size_t fill_rows(const Report *r, struct figure_row *rows, Row **list) {
+  size_t n = 0;
 
-  for (; text < end && shown < width; text += len, shown++) {
-    len = tk_plain_next(text, (size_t)(end - text), &plain);
-    if (shown + 1 == width && text + len < end)
-      putchar('~');
-    else if (plain)
-      fwrite(text, 1, len, stdout);
-    else
-      putchar('?');
+  for (size_t i = 0; i < r->schema->n_figures && i < r->n_figures; i++) {
+    struct figure_row *at = &rows[n];
+    if (!is_distribution(r->schema->figures[i])) continue;
+    tracecollect__v1__value__init(&at->name);
+    at->name.is_case = TRACECOLLECT__V1__VALUE__IS_TEXT;
+    at->name.text = r->schema->figures[i]->name;
+    at->values[0] = &at->name;
+    at->values[1] = r->figures[i];
+    tracecollect__v1__row__init(&at->row);
+    at->row.n_values = 2;
+    at->row.values = at->values;
+    list[n++] = &at->row;
   }
-  return shown;
+  return n;
 }
 
-static void put_frame(const Frame *frame, size_t width) {
-  char line[LINE_BYTES];
-
-  tk_frame_text(frame, line, sizeof(line));
-  put_text(line, width);
+static void note_lower_bounds(const Report *r, Style *style) {
+  for (size_t i = 0; i < r->schema->n_figures && i < r->n_figures; i++) {
+    const Distribution *d = tp_value_distribution(r->figures[i]);
+    char line[LINE_BYTES], count[TK_FORMAT_BYTES];
+    if (d == NULL || d->lower_bounds == 0) continue;
+    snprintf(line, sizeof(line),
+             "%s of %s began before the first sync: their times are lower bounds.",
+             tk_format_count(d->lower_bounds, count), r->schema->figures[i]->name);
+    tk_words_print(line, 0, style);
+  }
 }
 
-/* Begins where the cursor is, at this column, and ends the line. */
-static void put_stack(Style *style, unsigned column, Frame *const *frames, size_t n,
-                      const char *if_empty) {
-  size_t width = style->columns > column + 20 ? style->columns - column : 20;
-  size_t lines = 0, shown = 0;
-  bool fold = false;
+/* The figures that are distributions, as a table of their own. */
+static void print_distributions(const StreamReport *report, Style *style) {
+  static char no_name[] = "", count_name[] = "count";
+  FieldSchema name = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
+  FieldSchema count = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
+  FieldSchema *columns[] = { &name, &count };
+  TableSchema schema = TRACECOLLECT__V1__TABLE_SCHEMA__INIT;
+  Tracecollect__V1__Table rows = TRACECOLLECT__V1__TABLE__INIT;
+  const struct tp_table table = { report->report, &schema, &rows };
+  struct figure_row *row = calloc(report->report->n_figures + 1, sizeof(*row));
 
-  for (size_t i = 0; i < n; i++) fold |= !tk_frame_is_plumbing(frames[i]);
-  fold &= style->frames > 0;
-  if (n == 0) puts(if_empty);
+  rows.rows = calloc(report->report->n_figures + 1, sizeof(*rows.rows));
+  if (row != NULL && rows.rows != NULL) rows.n_rows = fill_rows(report->report, row, rows.rows);
+  name.name = no_name;
+  name.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT;
+  count.name = count_name; /* the heading over the first number of a distribution */
+  count.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+  schema.columns = columns;
+  schema.n_columns = 2;
+  if (rows.n_rows > 0) {
+    fputc('\n', style->out);
+    tk_table_rows_print(report, &table, style);
+    note_lower_bounds(report->report, style);
+  }
+  free(rows.rows);
+  free(row);
+}
+
+void tk_words_print(const char *words, size_t column, Style *style) {
+  char text[TK_CELL_BYTES];
+  size_t at = column;
+
+  snprintf(text, sizeof(text), "%s", words);
+  tk_plain_text(text);
+  for (const char *word = text; *word != '\0';) {
+    size_t n = strcspn(word, " ");
+    bool is_first = at == column;
+    if (!is_first && at + 1 + n > style->columns) {
+      fprintf(style->out, "\n%*s", (int)column, "");
+      at = column;
+    } else if (!is_first) {
+      fputc(' ', style->out);
+      at++;
+    }
+    fprintf(style->out, "%.*s", (int)n, word);
+    at += n;
+    word += n + (word[n] == ' ');
+  }
+  fputc('\n', style->out);
+}
+
+struct widths {
+  size_t name, value;
+};
+
+static void measure(const StreamReport *report, FieldSchema *const *field, size_t n,
+                    Value *const *value, size_t values, struct widths *w) {
+  char text[TK_CELL_BYTES];
+
   for (size_t i = 0; i < n; i++) {
-    if (style->frames > 0 && lines == style->frames) break;
-    if (fold && i > 0 && tk_frame_is_plumbing(frames[i])) continue;
-    if (lines++ > 0) printf("%*s", (int)column, "");
-    put_frame(frames[i], width);
-    shown++;
-    putchar('\n');
+    tk_cell_name(field[i], text);
+    if (tk_cell_width(text) > w->name) w->name = tk_cell_width(text);
+    if (i >= values || is_distribution(field[i])) continue;
+    tk_cell_text(report, field[i], value[i], TK_PART_WHOLE, text);
+    if (tk_cell_width(text) > w->value) w->value = tk_cell_width(text);
   }
-  if (n > shown && style->frames > 0) printf("%*s+%zu more\n", (int)column, "", n - shown);
 }
 
-static void put_list_title(Style *style, const char *title, size_t shown, uint64_t total,
-                           const char *order) {
-  char line[LINE_BYTES], count[TK_FORMAT_BYTES];
+/* NAME  VALUE  SENTENCE; a distribution stands above with its numbers. */
+static void print_fields(const StreamReport *report, FieldSchema *const *field, size_t n,
+                         Value *const *value, size_t values, const struct widths *w, Style *style) {
+  char text[TK_CELL_BYTES];
 
-  if (shown < total)
-    snprintf(line, sizeof(line), "%s: %zu of %s, %s", title, shown, tk_format_count(total, count),
-             order);
-  else
-    snprintf(line, sizeof(line), "%s: %zu, %s", title, shown, order);
-  putchar('\n');
-  heading(style, line);
+  for (size_t i = 0; i < n; i++) {
+    tk_cell_name(field[i], text);
+    fprintf(style->out, "%s%*s  ", text, (int)(w->name - tk_cell_width(text)), "");
+    text[0] = '\0';
+    if (!is_distribution(field[i])) {
+      tk_cell_text(report, field[i], i < values ? value[i] : NULL, TK_PART_WHOLE, text);
+      if (text[0] == '\0') snprintf(text, sizeof(text), "-");
+    }
+    size_t width = tk_cell_width(text);
+    fprintf(style->out, "%*s%s  ", (int)(w->value > width ? w->value - width : 0), "", text);
+    tk_words_print(field[i]->about, w->name + w->value + 4, style);
+  }
 }
 
-static size_t listed(Style *style, size_t n) {
-  return style->rows > 0 && n > style->rows ? style->rows : n;
+static void print_figures(const StreamReport *report, Style *style) {
+  const Report *r = report->report;
+  const Tracecollect__V1__ReportSchema *schema = r->schema;
+  struct widths w = { 0, 1 };
+
+  print_distributions(report, style);
+  if (schema->n_figures + schema->n_options == 0) return;
+  fputc('\n', style->out);
+  measure(report, schema->figures, schema->n_figures, r->figures, r->n_figures, &w);
+  measure(report, schema->options, schema->n_options, r->options, r->n_options, &w);
+  print_fields(report, schema->figures, schema->n_figures, r->figures, r->n_figures, &w, style);
+  print_fields(report, schema->options, schema->n_options, r->options, r->n_options, &w, style);
 }
 
-/* ---- distributions ---- */
+/* ---- tables ---- */
 
-static void distribution_head(Style *style, const char *name) {
-  char line[LINE_BYTES];
+static void print_table(const StreamReport *report, size_t t, Style *style) {
+  const struct tp_table table = { report->report, report->report->schema->tables[t],
+                                  report->report->tables[t] };
+  char line[LINE_BYTES], of[TK_FORMAT_BYTES + 8] = "", count[TK_FORMAT_BYTES];
+  size_t n = table.table->n_rows;
 
-  snprintf(line, sizeof(line), "%-32s%10s%10s%9s%9s%9s%9s%9s", name, "count", "total", "mean",
-           "p50", "p90", "p99", "max");
-  heading(style, line);
-}
-
-static void distribution_row(const char *name, const Distribution *d) {
-  static const Distribution none = TRACECOLLECT__V1__DISTRIBUTION__INIT;
-
-  if (d == NULL) d = &none;
-  size_t shown = put_text(name, 31);
-  printf("%*s", 32 - (int)shown, "");
-  count_cell(10, d->count);
-  time_cell(10, d->total_ns);
-  time_cell(9, d->count > 0 ? d->total_ns / d->count : 0);
-  time_cell(9, d->p50_ns);
-  time_cell(9, d->p90_ns);
-  time_cell(9, d->p99_ns);
-  time_cell(9, d->max_ns);
-  putchar('\n');
-}
-
-static void lower_bounds_note(const Distribution *d) {
-  char count[TK_FORMAT_BYTES];
-
-  if (d != NULL && d->lower_bounds > 0)
-    printf("%s of them began before the first sync: their times are lower bounds.\n",
-           tk_format_count(d->lower_bounds, count));
-}
-
-/* ---- syscall ---- */
-
-static void print_blocked_now(const Tracecollect__V1__SyscallReport *r, Style *style) {
-  size_t n = listed(style, r->n_blocked_now);
-  char after[TK_FORMAT_BYTES], order[LINE_BYTES];
-
-  if (r->blocked_now_total == 0) {
-    printf("\nNothing is blocked now; %" PRIu64 " calls are open.\n", r->open);
+  if (n == 0) {
+    fprintf(style->out, "\n%s: none.\n", table.schema->about);
     return;
   }
-  snprintf(order, sizeof(order), "oldest first (without their P, or open for %s)",
-           tk_format_ns(r->blocked_after_ns, after));
-  put_list_title(style, "Blocked now", n, r->blocked_now_total, order);
-  heading(style, "       age  goroutine     thread  why     stack");
-  for (size_t i = 0; i < n; i++) {
-    const Tracecollect__V1__BlockedCall *call = r->blocked_now[i];
-    time_cell(10, call->age_ns);
-    printf(" %10" PRId64 " %10" PRId64 "  %-6s%s", call->goroutine, call->thread,
-           call->lost_proc ? "lost P" : "long", call->lower_bound ? "> " : "  ");
-    put_stack(style, 40, call->stack, call->n_stack, "(stack unknown)");
-  }
+  if (table.table->rows[n - 1]->other) n--;
+  if (n < table.table->rows_total)
+    snprintf(of, sizeof(of), " of %s", tk_format_count(table.table->rows_total, count));
+  snprintf(line, sizeof(line), "%s: %s", table.schema->about, tk_format_count(n, count));
+  snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s, %s", of, table.schema->order);
+  tk_plain_text(line);
+  fputc('\n', style->out);
+  tk_heading_print(line, style);
+  tk_table_rows_print(report, &table, style);
 }
 
-static void sum_cells(const Tracecollect__V1__Sum *sum) {
-  static const Tracecollect__V1__Sum none = TRACECOLLECT__V1__SUM__INIT;
+/* ---- a report ---- */
 
-  if (sum == NULL) sum = &none;
-  count_cell(9, sum->count);
-  time_cell(9, sum->total_ns);
-  time_cell(9, sum->max_ns);
-}
-
-static void print_syscall_stacks(const Tracecollect__V1__SyscallReport *r, Style *style) {
-  size_t n = listed(style, r->n_stacks);
-
-  if (n == 0) return;
-  put_list_title(style, "By stack", n, r->stacks_total, "most blocked time first");
-  heading(style, "  blocked    total      max    calls    total      max  stack");
-  for (size_t i = 0; i < n; i++) {
-    const Tracecollect__V1__SyscallStack *row = r->stacks[i];
-    sum_cells(row->blocked);
-    sum_cells(row->calls);
-    printf("  ");
-    put_stack(style, 56, row->stack, row->n_stack,
-              row->other ? "(all other stacks)" : "(stack unknown)");
-  }
-}
-
-static void print_syscall(const Tracecollect__V1__SyscallReport *r, Style *style) {
-  print_blocked_now(r, style);
-  putchar('\n');
-  distribution_head(style, "calls that ended");
-  distribution_row("all", r->calls);
-  distribution_row("blocked (lost their P)", r->blocked);
-  lower_bounds_note(r->calls);
-  if (r->born > 0 || r->died > 0)
-    printf("Goroutines born in a call: %" PRIu64 ", ended in one: %" PRIu64 " (cgo callbacks).\n",
-           r->born, r->died);
-  print_syscall_stacks(r, style);
-}
-
-/* ---- stw ---- */
-
-static void print_stoppers(const Tracecollect__V1__StwReport *r, Style *style) {
-  size_t n = listed(style, r->n_stoppers);
-
-  if (n == 0) return;
-  put_list_title(style, "Who stopped the world", n, r->stoppers_total,
-                 "most time first, with the stack of the longest");
-  heading(style, "    stops    total      max  goroutine  reason and stack");
-  for (size_t i = 0; i < n; i++) {
-    const Tracecollect__V1__StwStopper *who = r->stoppers[i];
-    sum_cells(who->stopped);
-    if (who->other)
-      printf("%11s  (all others)\n", "");
-    else {
-      printf("%11" PRId64 "  ", who->goroutine);
-      put_text(who->reason, style->columns - 40);
-      printf("\n%42s", "");
-      put_stack(style, 42, who->stack, who->n_stack, "(stack unknown)");
-    }
-  }
-}
-
-static void print_stw(const Tracecollect__V1__StwReport *r, Style *style) {
-  putchar('\n');
-  if (r->stopped == NULL || r->stopped->count == 0)
-    puts("The world was not stopped.");
-  else
-    printf("The world stood still for %.3g %% of the time.\n", r->share_of_wall * 100);
-  putchar('\n');
-  distribution_head(style, "stops that ended");
-  distribution_row("all", r->stopped);
-  for (size_t i = 0; i < r->n_reasons; i++) {
-    distribution_row(r->reasons[i]->id, r->reasons[i]->stopped);
-    if (r->reasons[i]->open > 0) printf("  and one is open now\n");
-  }
-  if (r->time_to_stop != NULL && r->time_to_stop->count > 0) {
-    putchar('\n');
-    distribution_head(style, "of that, until the last P stood");
-    distribution_row("time to stop", r->time_to_stop);
-  }
-  print_stoppers(r, style);
-}
-
-/* ---- all ---- */
-
-static void print_title(const Report *report, const char *source, Style *style) {
+static void print_title(const StreamReport *report, const char *source, Style *style) {
   char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
   uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
 
@@ -272,24 +226,31 @@ static void print_title(const Report *report, const char *source, Style *style) 
   else
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
   tk_plain_text(line);
-  heading(style, line);
-  printf("window %s: %s", report->window, tk_format_ns(ns, span));
+  tk_heading_print(line, style);
+  fprintf(style->out, "window %s: %s", report->window, tk_format_ns(ns, span));
   if (report->until_wall_ns != 0) {
     tc_time_format(report->until_wall_ns, until);
-    printf(" until %s", until);
+    fprintf(style->out, " until %s", until);
   }
-  fputs(", ", stdout);
+  fputs(", ", style->out);
   if (report->first_gen == report->last_gen)
-    printf("generation %" PRIu64, report->first_gen);
+    fprintf(style->out, "generation %" PRIu64, report->first_gen);
   else
-    printf("generations %" PRIu64 " to %" PRIu64, report->first_gen, report->last_gen);
-  printf(", %s events\n", tk_format_count(report->events, events));
+    fprintf(style->out, "generations %" PRIu64 " to %" PRIu64, report->first_gen, report->last_gen);
+  fprintf(style->out, ", %s events\n", tk_format_count(report->events, events));
   if (report->broken_generations > 0)
-    printf("%" PRIu64 " broken generations are not in it.\n", report->broken_generations);
+    fprintf(style->out, "%" PRIu64 " broken generations are not in it.\n",
+            report->broken_generations);
 }
 
-void tk_report_print(const Report *report, const char *source, Style *style) {
+void tk_report_print(const StreamReport *report, const char *source, Style *style) {
+  const Report *r = report->report;
+
   print_title(report, source, style);
-  if (report->syscall != NULL) print_syscall(report->syscall, style);
-  if (report->stw != NULL) print_stw(report->stw, style);
+  if (r == NULL || r->schema == NULL) {
+    fputs("\nThe collector is older than this tracectl: --json shows what it sent.\n", style->out);
+    return;
+  }
+  print_figures(report, style);
+  for (size_t t = 0; t < r->schema->n_tables && t < r->n_tables; t++) print_table(report, t, style);
 }

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pack/report_json.h"
+#include "pack/report_read.h"
 #include "proto/json.h"
+#include "tools/tracectl/report/cell.h"
 #include "tools/tracectl/report/frame_text.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/quote.h"
@@ -18,7 +21,8 @@ struct line {
   struct tk_out *out;
   const char *topic;
   const feed_message *message;
-  uint64_t seq; /* of the item */
+  uint64_t seq;  /* of the item */
+  unsigned said; /* figures of a report */
 };
 
 static void text(struct line *l, const char *words) {
@@ -41,22 +45,47 @@ static void duration(struct line *l, const char *before, uint64_t ns) {
 
 /* --- for people -------------------------------------------------------------------------------- */
 
-static void say_report(struct line *l, const Tracecollect__V1__StreamReport *r) {
-  text(l, r->window);
-  if (r->syscall != NULL && r->syscall->calls != NULL && r->syscall->blocked != NULL) {
-    number(l, ": ", r->syscall->calls->count);
-    number(l, " calls, ", r->syscall->blocked->count);
-    duration(l, " blocked, longest ", r->syscall->blocked->max_ns);
-    number(l, "; blocked now ", r->syscall->blocked_now_total);
-  } else if (r->stw != NULL && r->stw->stopped != NULL) {
-    char share[32];
-    snprintf(share, sizeof share, "%.3g %% of the time", 100 * r->stw->share_of_wall);
-    number(l, ": ", r->stw->stopped->count);
-    duration(l, " stops, longest ", r->stw->stopped->max_ns);
-    tk_out_text(l->out, ", ");
-    tk_out_text(l->out, share);
-  } else {
-    number(l, ": ", r->events);
+/* A distribution by its number and its longest; what is 0 is left out, but for distributions. */
+static void say_figure(struct line *l, const Tracecollect__V1__StreamReport *r,
+                       const Tracecollect__V1__FieldSchema *field,
+                       const Tracecollect__V1__Value *value) {
+  const Tracecollect__V1__Distribution *d = tp_value_distribution(value);
+  char words[TK_CELL_BYTES];
+
+  if (d == NULL && tp_value_number(value) == 0 && tp_value_share(value) <= 0) return;
+  tk_out_text(l->out, l->said++ == 0 ? ": " : "; ");
+  tk_cell_name(field, words);
+  text(l, words);
+  if (d == NULL) {
+    tk_cell_text(r, field, value, TK_PART_WHOLE, words);
+    size_t len = strlen(words);
+    if (len > 0 && words[len - 1] == ' ') words[len - 1] = '\0'; /* for columns */
+    tk_out_byte(l->out, ' ');
+    text(l, words);
+    return;
+  }
+  number(l, " ", d->count);
+  if (d->count > 0) duration(l, ", longest ", d->max_ns);
+}
+
+/* Its figures, then how many rows each list has. */
+static void say_report(struct line *l, const Tracecollect__V1__StreamReport *message) {
+  const Tracecollect__V1__Report *r = message->report;
+
+  text(l, message->window);
+  l->said = 0;
+  for (size_t i = 0; r != NULL && r->schema != NULL && i < r->n_figures; i++)
+    if (i < r->schema->n_figures) say_figure(l, message, r->schema->figures[i], r->figures[i]);
+  for (size_t t = 0; r != NULL && r->schema != NULL && t < r->n_tables; t++) {
+    if (t >= r->schema->n_tables || !r->schema->tables[t]->list) continue;
+    if (r->tables[t]->rows_total == 0) continue;
+    tk_out_text(l->out, l->said++ == 0 ? ": " : "; ");
+    text(l, r->schema->tables[t]->name);
+    number(l, ": ", r->tables[t]->rows_total);
+    tk_out_text(l->out, r->tables[t]->rows_total == 1 ? " row" : " rows");
+  }
+  if (l->said == 0) {
+    number(l, ": ", message->events);
     tk_out_text(l->out, " events");
   }
 }
@@ -137,7 +166,10 @@ static tb_rc json_line(struct line *l, const char *type, const ProtobufCMessage 
                 ",\"generation\":%" PRIu64 ",\"from_wall_ns\":%" PRIu64
                 ",\"until_wall_ns\":%" PRIu64 ",\"message\":",
                 m->generation, m->from_wall_ns, m->until_wall_ns);
-  tp_json_message(&buf, item);
+  if (item->descriptor == &tracecollect__v1__stream_report__descriptor)
+    tp_report_json(&buf, (const void *)item);
+  else
+    tp_json_message(&buf, item);
   tb_buf_byte(&buf, '}');
   if (buf.rc == TB_OK) tk_out_bytes(l->out, buf.data, buf.len);
   tb_rc rc = buf.rc;

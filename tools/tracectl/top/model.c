@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pack/report_read.h"
 #include "tools/tracectl/report/frame_text.h"
 
+typedef Tracecollect__V1__Row Row;
+typedef Tracecollect__V1__Distribution Distribution;
 typedef Tracecollect__V1__StreamStatus stream_status;
 
 #define OLD_NS UINT64_C(15000000000) /* as the page has it: collector/http/page/model.js */
@@ -165,20 +168,24 @@ static bool stands_before(const struct tk_top_call *call, uint64_t age_ns, bool 
 
 /* As many calls of all streams as there is room for. */
 static void take_call(struct tk_top_model *m, const char *who, uint64_t as_of_wall_ns,
-                      const Tracecollect__V1__BlockedCall *from) {
+                      const struct tp_table *table, const Row *from) {
+  uint64_t age_ns = (uint64_t)tp_row_number(from, tp_table_column(table, "age_ns"));
   size_t at = m->calls;
-  const Tracecollect__V1__Frame *own = tk_frame_own(from->stack, from->n_stack);
 
-  while (at > 0 && !stands_before(&m->call[at - 1], from->age_ns, as_of_wall_ns != 0)) at--;
+  while (at > 0 && !stands_before(&m->call[at - 1], age_ns, as_of_wall_ns != 0)) at--;
   if (at == TK_TOP_CALLS) return;
   if (m->calls < TK_TOP_CALLS) m->calls++;
   memmove(&m->call[at + 1], &m->call[at], (m->calls - at - 1) * sizeof m->call[0]);
 
+  const Tracecollect__V1__Frame *own =
+      tk_frame_own_of(table->report, tp_row_value(from, tp_table_column(table, "stack")));
   struct tk_top_call *call = &m->call[at];
-  *call = (struct tk_top_call){ .age_ns = from->age_ns,
-                                .as_of_wall_ns = as_of_wall_ns,
-                                .goroutine = from->goroutine,
-                                .lower_bound = from->lower_bound };
+  *call = (struct tk_top_call){
+    .age_ns = age_ns,
+    .as_of_wall_ns = as_of_wall_ns,
+    .goroutine = tp_row_number(from, tp_table_column(table, "goroutine")),
+    .lower_bound = tp_row_number(from, tp_table_column(table, "lower_bound")) != 0,
+  };
   snprintf(call->who, sizeof call->who, "%s", who);
   if (own != NULL)
     tk_frame_text(own, call->where, sizeof call->where);
@@ -186,25 +193,40 @@ static void take_call(struct tk_top_model *m, const char *who, uint64_t as_of_wa
     snprintf(call->where, sizeof call->where, "(stack unknown)");
 }
 
-static void take_stop(struct tk_top_model *m, const struct tk_top_stream *s,
-                      const Tracecollect__V1__StwReason *from) {
+static void take_calls(struct tk_top_model *m, struct tk_top_stream *s,
+                       const Tracecollect__V1__StreamReport *report) {
+  uint64_t as_of_wall_ns = s->old ? report->until_wall_ns : 0;
+  const Distribution *calls = tp_value_distribution(tp_report_figure(report->report, "calls"));
+  struct tp_table now;
+
+  if (rank_of(s->state) == rank_of("closed")) return;
+  (void)tp_report_table(report->report, "blocked_now", &now);
+  if (!s->old) s->blocked_now = now.table->rows_total;
+  if (calls != NULL) s->call_p99_ns = calls->p99_ns;
+  m->calls_total += s->blocked_now;
+  for (size_t i = 0; i < now.table->n_rows; i++)
+    take_call(m, s->who, as_of_wall_ns, &now, now.table->rows[i]);
+}
+
+static void take_stop(struct tk_top_model *m, const struct tk_top_stream *s, const char *id,
+                      uint64_t open, const Distribution *stopped) {
   struct tk_top_stop *stop = NULL;
 
   for (size_t i = 0; i < m->stops && stop == NULL; i++)
-    if (strcmp(m->stop[i].id, from->id) == 0) stop = &m->stop[i];
+    if (strcmp(m->stop[i].id, id) == 0) stop = &m->stop[i];
   if (stop == NULL) {
     if (m->stops == TK_TOP_STOPS) return;
     stop = &m->stop[m->stops++];
     *stop = (struct tk_top_stop){ 0 };
-    snprintf(stop->id, sizeof stop->id, "%s", from->id);
+    snprintf(stop->id, sizeof stop->id, "%s", id);
   }
-  if (!s->old) stop->open += from->open;
-  if (from->stopped == NULL) return;
-  stop->count += from->stopped->count;
-  stop->total_ns += from->stopped->total_ns;
-  if (from->stopped->p99_ns > stop->p99_ns) stop->p99_ns = from->stopped->p99_ns;
-  if (from->stopped->max_ns < stop->max_ns) return;
-  stop->max_ns = from->stopped->max_ns;
+  if (!s->old) stop->open += open;
+  if (stopped == NULL) return;
+  stop->count += stopped->count;
+  stop->total_ns += stopped->total_ns;
+  if (stopped->p99_ns > stop->p99_ns) stop->p99_ns = stopped->p99_ns;
+  if (stopped->max_ns < stop->max_ns) return;
+  stop->max_ns = stopped->max_ns;
   snprintf(stop->worst, sizeof stop->worst, "%s", s->who);
 }
 
@@ -215,25 +237,38 @@ static int by_total(const void *a, const void *b) {
   return strcmp(x->id, y->id);
 }
 
+static void take_stops(struct tk_top_model *m, struct tk_top_stream *s,
+                       const Tracecollect__V1__Report *r) {
+  const Distribution *stopped = tp_value_distribution(tp_report_figure(r, "stopped"));
+  struct tp_table reasons;
+
+  s->stw_share = tp_value_share(tp_report_figure(r, "wall_share"));
+  if (stopped != NULL) s->stw_max_ns = stopped->max_ns;
+  (void)tp_report_table(r, "by_reason", &reasons);
+  for (size_t i = 0; i < reasons.table->n_rows; i++) {
+    const Row *row = reasons.table->rows[i];
+    if (row->other) continue;
+    take_stop(m, s, tp_row_text(row, tp_table_column(&reasons, "id")),
+              (uint64_t)tp_row_number(row, tp_table_column(&reasons, "open")),
+              tp_row_distribution(row, tp_table_column(&reasons, "stopped")));
+  }
+  qsort(m->stop, m->stops, sizeof m->stop[0], by_total);
+}
+
 void tk_top_take_report(struct tk_top_model *m, const Tracecollect__V1__StreamReport *report) {
   struct tk_top_stream *s = report->stream.len == 16 ? find(m, report->stream.data) : NULL;
-  const Tracecollect__V1__SyscallReport *calls = report->syscall;
-  const Tracecollect__V1__StwReport *stw = report->stw;
 
   if (s == NULL) return;
-  if (calls != NULL && rank_of(s->state) != rank_of("closed")) {
-    uint64_t as_of_wall_ns = s->old ? report->until_wall_ns : 0;
-    if (!s->old) s->blocked_now = calls->blocked_now_total;
-    if (calls->calls != NULL) s->call_p99_ns = calls->calls->p99_ns;
-    m->calls_total += s->blocked_now;
-    for (size_t i = 0; i < calls->n_blocked_now; i++)
-      take_call(m, s->who, as_of_wall_ns, calls->blocked_now[i]);
-  }
-  if (stw == NULL) return;
-  s->stw_share = stw->share_of_wall;
-  if (stw->stopped != NULL) s->stw_max_ns = stw->stopped->max_ns;
-  for (size_t i = 0; i < stw->n_reasons; i++) take_stop(m, s, stw->reasons[i]);
-  qsort(m->stop, m->stops, sizeof m->stop[0], by_total);
+  if (strcmp(report->kind, "syscall") == 0) take_calls(m, s, report);
+  if (strcmp(report->kind, "stw") == 0) take_stops(m, s, report->report);
+}
+
+void tk_top_show_report(struct tk_top_model *m, const char *kind, char *text) {
+  free(m->report);
+  m->report_kind = kind;
+  m->report = text;
+  m->report_lines = 0;
+  for (; text != NULL && *text != '\0'; text++) m->report_lines += *text == '\n';
 }
 
 /* ---- alerts ---- */

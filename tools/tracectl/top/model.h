@@ -83,6 +83,10 @@ struct tk_top_model {
   struct tk_top_alert alert[TK_TOP_ALERTS];
   size_t alerts; /* newest first */
   uint64_t alerts_total;
+  const char
+      *report_kind; /* of the report that is shown in the place of calls and stops; NULL: none */
+  char *report;     /* its text, for all streams; NULL: none came yet */
+  size_t report_lines;
 };
 
 bool tk_top_wants(const struct tk_selector *selector, const Tracecollect__V1__StreamStatus *stream);
@@ -92,6 +96,8 @@ void tk_top_take_status(struct tk_top_model *model, const Tracecollect__V1__Stat
 /* Each second, after the status: clears what earlier reports said, then takes each report. */
 void tk_top_clear_reports(struct tk_top_model *model);
 void tk_top_take_report(struct tk_top_model *model, const Tracecollect__V1__StreamReport *report);
+/* Takes the text over, which free() gives back; kind lives as long as the program. NULL, NULL: no report is shown. */
+void tk_top_show_report(struct tk_top_model *model, const char *kind, char *text);
 void tk_top_take_alert(struct tk_top_model *model, const Tracecollect__V1__Alert *alert);
 
 #endif

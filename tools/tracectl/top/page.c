@@ -159,6 +159,18 @@ static void put_alert(struct tk_page *page, const struct tk_top_alert *alert) {
       alert->text);
 }
 
+/* As many of its lines as there is room for. */
+static void put_report(struct tk_page *page, const struct tk_top_model *m,
+                       const struct tk_page_about *about, size_t rows) {
+  put(page, TK_LOOK_HEADING, "REPORT %s, last %s", m->report_kind, about->window);
+  if (m->report_lines == 0) put(page, TK_LOOK_DIM, "no report yet");
+  for (const char *line = m->report; line != NULL && *line != '\0' && rows > 0; rows--) {
+    int len = (int)strcspn(line, "\n");
+    put(page, TK_LOOK_PLAIN, "%.*s", len, line);
+    line += len + (line[len] == '\n');
+  }
+}
+
 static void put_list(struct tk_page *page, const struct tk_top_model *m,
                      const struct tk_page_about *about, enum list list, size_t rows) {
   char count[TK_FORMAT_BYTES];
@@ -238,6 +250,7 @@ static void put_help(struct tk_page *page) {
   static const char *const lines[] = {
     "q, ^C      quit",
     "w          window of calls and stops: 10s, 1m, 5m, all",
+    "r          a report in the place of calls and stops: each kind in turn, then none",
     "space      pause: the screen stays as it is",
     "up, down   scroll the streams (page up, page down, home)",
     "?, h       this help, and back",
@@ -257,17 +270,26 @@ static void put_help(struct tk_page *page) {
 
 static void put_lists(struct tk_page *page, const struct tk_top_model *m,
                       const struct tk_page_about *about) {
-  const size_t wanted[LISTS] = { m->streams > 0 ? m->streams : 1, m->calls > 0 ? m->calls : 1,
-                                 m->stops > 0 ? m->stops : 1, m->alerts > 0 ? m->alerts : 1 };
+  size_t wanted[LISTS] = { m->streams > 0 ? m->streams : 1, m->calls > 0 ? m->calls : 1,
+                           m->stops > 0 ? m->stops : 1, m->alerts > 0 ? m->alerts : 1 };
   bool roomy = page->rows >= ROOMY_ROWS;
   size_t taken = HEAD_ROWS + KEY_ROWS + LISTS + (roomy ? LISTS : 0), rows[LISTS];
 
+  if (m->report_kind != NULL) { /* it has the place of calls and stops */
+    wanted[CALLS] = m->report_lines > 0 ? m->report_lines : 1;
+    wanted[STOPS] = 0;
+    taken -= roomy ? 2 : 1;
+  }
   share_rows(page->rows > taken ? page->rows - taken : 0, wanted, rows);
   size_t last = m->streams > rows[STREAMS] ? m->streams - rows[STREAMS] : 0;
   if (page->scroll > last) page->scroll = (unsigned)last;
   for (int list = 0; list < LISTS; list++) {
+    if (list == STOPS && m->report_kind != NULL) continue;
     if (roomy) put(page, TK_LOOK_PLAIN, "%s", "");
-    put_list(page, m, about, (enum list)list, rows[list]);
+    if (list == CALLS && m->report_kind != NULL)
+      put_report(page, m, about, rows[CALLS]);
+    else
+      put_list(page, m, about, (enum list)list, rows[list]);
   }
 }
 
@@ -289,6 +311,6 @@ void tk_page_fill(struct tk_page *page, const struct tk_top_model *m,
     put_lists(page, m, about);
   while (page->n < page->rows) put(page, TK_LOOK_PLAIN, "%s", "");
   page->rows = rows;
-  put(page, TK_LOOK_TITLE, "q quit  w window (%s)  %s  up/down scroll  ? help", about->window,
-      about->paused ? "PAUSED, space goes on" : "space pause");
+  put(page, TK_LOOK_TITLE, "q quit  w window (%s)  r report  %s  up/down scroll  ? help",
+      about->window, about->paused ? "PAUSED, space goes on" : "space pause");
 }

@@ -9,11 +9,13 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "pack/trim.h"
 #include "tools/tracectl/report/live.h"
+#include "tools/tracectl/report/text.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/top/alerts.h"
 
-enum { SECOND = 1000000000, STOP_MS = 500 };
+enum { SECOND = 1000000000, STOP_MS = 500, REPORT_ROWS = 3, REPORT_FRAMES = 1 };
 
 struct tk_poll {
   struct tk_client_args args;
@@ -26,6 +28,8 @@ struct tk_poll {
   pthread_cond_t wake;
   bool stopping, asked; /* asked: at once, not in a second */
   enum to_window window;
+  enum to_analysis_kind kind; /* TO_ANALYSIS_KINDS: no report is shown */
+  unsigned columns;           /* of its text */
   struct tk_top_model *model;
   bool known;           /* the collector has answered once */
   uint64_t answered_ns; /* the last time */
@@ -61,12 +65,46 @@ static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
   return TB_OK;
 }
 
+/* The reports of a kind as text; NULL: there is no memory for it. */
+static char *text_of(const struct tk_report_set *set, const char *kind, unsigned columns) {
+  char *text = NULL;
+  size_t bytes, shown = 0;
+  FILE *out = open_memstream(&text, &bytes);
+
+  if (out == NULL) return NULL;
+  const struct tk_report_style style = {
+    .out = out, .columns = columns, .rows = REPORT_ROWS, .frames = REPORT_FRAMES
+  };
+  for (size_t i = 0; i < set->n; i++) {
+    if (strcmp(set->report[i]->kind, kind) != 0) continue;
+    if (shown++ > 0) fputc('\n', out);
+    tp_report_trim(set->report[i], REPORT_ROWS);
+    tk_report_print(set->report[i], NULL, &style);
+  }
+  if (fclose(out) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+/* The lock is held. The kind may have changed while the collector answered: then the next round shows it. */
+static void show_report(struct tk_poll *p, const struct tk_report_set *set,
+                        enum to_analysis_kind kind) {
+  if (kind != p->kind) return;
+  if (kind == TO_ANALYSIS_KINDS)
+    tk_top_show_report(p->model, NULL, NULL);
+  else
+    tk_top_show_report(p->model, to_analysis_name(kind),
+                       text_of(set, to_analysis_name(kind), p->columns));
+}
+
 static tb_rc ask_reports(struct tk_poll *p, struct tb_diag *diag) {
   struct tk_report_ask ask = { 0 };
   struct tk_report_set set;
 
   ask.kind[TO_ANALYSIS_SYSCALL] = ask.kind[TO_ANALYSIS_STW] = true;
   pthread_mutex_lock(&p->lock);
+  enum to_analysis_kind kind = p->kind;
+  if (kind < TO_ANALYSIS_KINDS) ask.kind[kind] = true;
   ask.window = p->window;
   pthread_mutex_unlock(&p->lock);
   tk_report_set_init(&set);
@@ -75,6 +113,7 @@ static tb_rc ask_reports(struct tk_poll *p, struct tb_diag *diag) {
     pthread_mutex_lock(&p->lock);
     tk_top_clear_reports(p->model);
     for (size_t i = 0; i < set.n; i++) tk_top_take_report(p->model, set.report[i]);
+    show_report(p, &set, kind);
     pthread_mutex_unlock(&p->lock);
   }
   tk_report_set_fini(&set);
@@ -157,6 +196,7 @@ static void *run(void *self) {
 static void free_poll(struct tk_poll *p) {
   pthread_cond_destroy(&p->wake);
   pthread_mutex_destroy(&p->lock);
+  if (p->model != NULL) tk_top_show_report(p->model, NULL, NULL);
   free(p->model);
   free(p);
 }
@@ -180,6 +220,7 @@ tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector 
   p->args = *args;
   p->selector = *selector;
   p->window = window;
+  p->kind = TO_ANALYSIS_KINDS;
   p->fresh = fresh;
   p->model = calloc(1, sizeof *p->model);
   pthread_mutex_init(&p->lock, NULL);
@@ -220,6 +261,15 @@ bool tk_poll_stop(struct tk_poll *p) {
 void tk_poll_set_window(struct tk_poll *p, enum to_window window) {
   pthread_mutex_lock(&p->lock);
   p->window = window;
+  p->asked = true;
+  pthread_cond_signal(&p->wake);
+  pthread_mutex_unlock(&p->lock);
+}
+
+void tk_poll_set_report(struct tk_poll *p, enum to_analysis_kind kind, unsigned columns) {
+  pthread_mutex_lock(&p->lock);
+  p->kind = kind;
+  p->columns = columns;
   p->asked = true;
   pthread_cond_signal(&p->wake);
   pthread_mutex_unlock(&p->lock);

@@ -23,6 +23,9 @@ bool tk_poll_stop(struct tk_poll *poll);
 
 void tk_poll_set_window(struct tk_poll *poll, enum to_window window);
 
+/* Shows reports of this kind, so many columns wide; TO_ANALYSIS_KINDS: none. */
+void tk_poll_set_report(struct tk_poll *poll, enum to_analysis_kind kind, unsigned columns);
+
 /* The model is the caller's from look() to done(). */
 const struct tk_top_model *tk_poll_look(struct tk_poll *poll);
 /* Between the two: why there is no fresh answer, in words; NULL: there is one. */

@@ -122,6 +122,7 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   unsigned flags = tk_input_stays(run.in) ? TO_READER_BYTES_STAY : 0;
   out->rc = to_reader_new(&mem, &limits, flags, ask->sink, &out->diag, &run.reader);
   if (out->rc == TB_OK) {
+    to_reader_on_end(run.reader, ask->sink.self, ask->generation_ends);
     out->rc = run_all(ask, &run, flags);
     out->events = to_reader_written(run.reader);
     out->lone_region_ends = to_reader_lone_region_ends(run.reader);

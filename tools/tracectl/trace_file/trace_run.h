@@ -12,6 +12,8 @@ struct tk_trace_ask {
   const char *verb, *path;
   const struct tk_trace_range *part; /* NULL: all of the file */
   struct to_event_sink sink;
+  /* After each generation's last event, with the sink's self; NULL: no calls. */
+  tb_rc (*generation_ends)(void *self, const struct to_generation *gen);
   uint64_t memory_max; /* the memory used stays below it; one thread only. 0: no limit */
   unsigned threads;    /* 2: the next generation of a file is prepared on a second one (ahead.h) */
   bool frames;         /* by it, with the table of all frames: the sink asks for stacks */

@@ -6,6 +6,7 @@
 
 #include "collector/analysis/feed_encoder.h"
 #include "pack/report.h"
+#include "pack/report_read.h"
 #include "proto/meta.pb-c.h"
 #include "unit/analysis/fake_generation.h"
 #include "unit/collector/feed/feed_ear.h"
@@ -58,11 +59,25 @@ static void sync_event(to_ns time) {
   FEED(.time = time, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC, .args = { 1 });
 }
 
+/* A goroutine that is met for the first time runs: its trace says so. */
+static void runs(to_ns time, int64_t m, int64_t g) {
+  static bool is_known[64];
+
+  if (is_known[g]) return;
+  is_known[g] = true;
+  FEED(.time = time, .m = m, .p = m, .g = TO_NONE, .slot = (uint32_t)g + 1, .type = TW_EV_GO_STATUS,
+       .args = { (uint64_t)g, (uint64_t)m, TW_GO_RUNNING });
+}
+
 static void call(to_ns from, to_ns to, int64_t m, int64_t g, bool blocked) {
-  FEED(.time = from, .m = m, .p = 0, .g = g, .type = TW_EV_GO_SYSCALL_BEGIN, .args = { 1, 1 });
+  runs(from, m, g);
+  FEED(.time = from, .m = m, .p = m, .g = g, .type = TW_EV_GO_SYSCALL_BEGIN, .args = { 1, 1 });
   if (to > from)
     FEED(.time = to, .m = m, .p = TO_NONE, .g = g,
          .type = blocked ? TW_EV_GO_SYSCALL_END_BLOCKED : TW_EV_GO_SYSCALL_END);
+  if (to > from && blocked)
+    FEED(.time = to, .m = m, .p = m, .g = TO_NONE, .slot = (uint32_t)g + 1, .type = TW_EV_GO_START,
+         .args = { (uint64_t)g, 1 });
 }
 
 static void stop(to_ns from, to_ns to) {
@@ -342,7 +357,8 @@ Test(feed_source, a_report_is_the_message_that_report_proto_says) {
   const Tracecollect__V1__FeedMessage *m = hear("report/stw", 0);
   cr_assert_eq(m->n_reports, 1);
   cr_assert_str_eq(m->reports[0]->window, "10s");
-  cr_assert_eq(m->reports[0]->stw->stopped->total_ns, 3000);
+  cr_assert_eq(tp_value_distribution(tp_report_figure(m->reports[0]->report, "stopped"))->total_ns,
+               3000);
   cr_assert_eq(m->generation, 1);
   cr_assert_eq(m->until_wall_ns, m->reports[0]->until_wall_ns);
   end();
@@ -364,6 +380,7 @@ Test(feed_source, a_report_too_long_for_a_message_has_shorter_lists) {
 
   begin(sets);
   sync_event(1000);
+  runs(1000, 1, 1);
   gen = gen1;
   for (unsigned round = 0; round < 4; round++) {
     many_stacks(&gen, 100 * (round + 1), names);
@@ -375,10 +392,11 @@ Test(feed_source, a_report_too_long_for_a_message_has_shorter_lists) {
       struct to_event call[2] = {
         { .time = sync.time + 2 * i,
           .m = 1,
+          .p = 1,
           .g = 1,
           .type = TW_EV_GO_SYSCALL_BEGIN,
           .args = { 1, i } },
-        { .time = sync.time + 2 * i + 1, .m = 1, .g = 1, .type = TW_EV_GO_SYSCALL_END },
+        { .time = sync.time + 2 * i + 1, .m = 1, .p = 1, .g = 1, .type = TW_EV_GO_SYSCALL_END },
       };
       cr_assert_eq(to_analyses_events(b.t.a, &gen, call, 2), TB_OK);
     }
@@ -389,10 +407,14 @@ Test(feed_source, a_report_too_long_for_a_message_has_shorter_lists) {
   cr_assert_gt(buf.len, 16 << 10);
   tc_feed_encoder_report(b.source, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 0, buf.data, buf.len);
   tb_buf_fini(&buf);
-  const Tracecollect__V1__StreamReport *r = hear("report/syscall", 0)->reports[0];
-  cr_assert_eq(r->syscall->calls->count, 4 * TT_FAKE_STACKS, "the sums are whole");
-  cr_assert_lt(r->syscall->n_stacks, 4 * TT_FAKE_STACKS);
-  cr_assert_gt(r->syscall->n_stacks, 0);
+  const Tracecollect__V1__Report *r = hear("report/syscall", 0)->reports[0]->report;
+  struct tp_table stacks;
+  cr_assert_eq(tp_value_distribution(tp_report_figure(r, "calls"))->count, 4 * TT_FAKE_STACKS,
+               "the sums are whole");
+  cr_assert(tp_report_table(r, "by_stack", &stacks));
+  cr_assert_lt(stacks.table->n_rows, 4 * TT_FAKE_STACKS);
+  cr_assert_gt(stacks.table->n_rows, 0);
+  cr_assert_eq(stacks.table->rows_total, 4 * TT_FAKE_STACKS);
   end();
 }
 

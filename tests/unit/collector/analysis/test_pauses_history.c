@@ -28,13 +28,12 @@ TestSuite(history, .init = open_history, .fini = close_history);
 /* The totals of stream n in that second. */
 static void note(unsigned n, bool begins, uint64_t at, const char *cause, uint64_t total_ns) {
   unsigned char id[16];
-  struct to_stw_reason reason = { .id = cause, .stopped.sum.total_ns = total_ns };
-  struct to_report report = { .stw = { .reasons = 1, .reason = &reason } };
+  struct tc_pause_total total = { cause, total_ns };
   struct tc_pauses_history_of of = { id, "shop", "host-1", begins };
 
   memset(id, 0, sizeof id);
   memcpy(id, &n, sizeof n);
-  tc_pauses_history_stops(history, &of, &report, began + at * second);
+  tc_pauses_history_stops(history, &of, &total, 1, began + at * second);
 }
 
 static const char *written(uint64_t at) {

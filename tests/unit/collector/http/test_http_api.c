@@ -174,6 +174,17 @@ Test(http_api, reports_are_a_line_a_stream) {
   EXPECT("/api/v1/report/stw?window=1h", "", "none of 10s, 1m, 5m, all");
   EXPECT("/api/v1/report/weather", "", "no report \\\"weather\\\"; there are syscall");
   EXPECT("/api/v1/report/stw/x", "", "HTTP/1.1 404");
+  get("/api/v1/report/all?service=till", "");
+  cr_assert_not_null(strstr(answer, "\"kind\":\"stw\""), "%s", answer);
+  EXPECT("/api/v1/report/stw?stream=74000000000000000000000000000000", "", "\"service\":\"till\"");
+  EXPECT("/api/v1/report/stw?stream=75000000000000000000000000000000", "", "HTTP/1.1 404");
+  EXPECT("/api/v1/report/stw?stream=740", "", "no id of 32 hexadecimal digits");
+}
+
+Test(http_api, reports_are_listed_with_their_schemas) {
+  EXPECT("/api/v1/reports", "", "{\"windows\":[\"10s\",\"1m\",\"5m\",\"all\"],\"reports\":[{");
+  cr_assert_not_null(strstr(answer, "\"name\":\"by_stack\""), "%s", answer);
+  EXPECT("/api/v1/reports?x=1", "", "HTTP/1.1 400");
 }
 
 Test(http_api, an_overview_comes_at_once_and_names_every_stream) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collector/base/logger.h"
 #include "collector/http/metrics_text.h"
 #include "proto/report.pb-c.h"
-#include "proto/report_view.pb-c.h"
+#include "unit/pack/toy_report.h"
 
 static struct tb_mem mem;
 
@@ -80,34 +81,73 @@ Test(metrics, every_row_of_the_table_is_shown) {
   }
 }
 
-static void publish_stw(struct tc_reports *reports, unsigned id, const char *service,
-                        const char *instance, const char *reason_id, uint64_t count) {
-  Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
-  Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT;
-  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
-  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  Tracecollect__V1__StwReason *rows[] = { &reason };
-  unsigned char stream[16] = { 0 }, bytes[500];
-  char name[100];
+static void publish(struct tc_reports *reports, unsigned id, const char *service,
+                    const char *instance, const char *kind,
+                    const Tracecollect__V1__StreamReport *m) {
+  unsigned char stream[16] = { 0 }, bytes[4000];
 
   memcpy(stream, &id, sizeof id);
-  snprintf(name, sizeof name, "%s", reason_id);
-  stopped.count = count;
-  stopped.total_ns = 2000000;
-  stopped.p50_ns = 1000;
-  reason.id = name;
-  reason.stopped = &stopped;
-  stw.n_reasons = 1;
-  stw.reasons = rows;
-  m.stw = &stw;
+  cr_assert_leq(tracecollect__v1__stream_report__get_packed_size(m), sizeof bytes);
   struct tc_report report = { .stream = stream,
                               .service = service,
                               .instance = instance,
-                              .kind = "stw",
+                              .kind = kind,
                               .window = "all",
                               .bytes = bytes,
-                              .len = tracecollect__v1__stream_report__pack(&m, bytes) };
+                              .len = tracecollect__v1__stream_report__pack(m, bytes) };
   cr_assert_eq(tc_reports_publish(reports, &report), TB_OK);
+}
+
+static char *lend(const char *text) {
+  return (char *)(uintptr_t)text;
+}
+
+/* A report with one table: a column that is a label, one that is a metric, and one row. */
+static void publish_stw(struct tc_reports *reports, unsigned id, const char *service,
+                        const char *instance, const char *reason_id, uint64_t count) {
+  Tracecollect__V1__FieldSchema label = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
+  Tracecollect__V1__FieldSchema metric = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
+  Tracecollect__V1__FieldSchema *columns[] = { &label, &metric };
+  Tracecollect__V1__TableSchema table_schema = TRACECOLLECT__V1__TABLE_SCHEMA__INIT;
+  Tracecollect__V1__TableSchema *table_schemas[] = { &table_schema };
+  Tracecollect__V1__ReportSchema schema = TRACECOLLECT__V1__REPORT_SCHEMA__INIT;
+  Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
+  Tracecollect__V1__Value name = TRACECOLLECT__V1__VALUE__INIT, sum = name;
+  Tracecollect__V1__Value *values[] = { &name, &sum };
+  Tracecollect__V1__Row row = TRACECOLLECT__V1__ROW__INIT, *rows[] = { &row };
+  Tracecollect__V1__Table table = TRACECOLLECT__V1__TABLE__INIT, *tables[] = { &table };
+  Tracecollect__V1__Report report = TRACECOLLECT__V1__REPORT__INIT;
+  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+
+  label.name = lend("id");
+  label.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT;
+  label.label = lend("reason");
+  metric.name = lend("stopped");
+  metric.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+  metric.metric = lend("trace_stw_seconds");
+  metric.about = lend("Time the world was stopped, by reason.");
+  table_schema.name = lend("by_reason");
+  table_schema.n_columns = 2;
+  table_schema.columns = columns;
+  schema.n_tables = 1;
+  schema.tables = table_schemas;
+  stopped.count = count;
+  stopped.total_ns = 2000000;
+  stopped.p50_ns = 1000;
+  stopped.no_quantiles = count == 0;
+  name.is_case = TRACECOLLECT__V1__VALUE__IS_TEXT;
+  name.text = lend(reason_id);
+  sum.is_case = TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION;
+  sum.distribution = &stopped;
+  row.n_values = 2;
+  row.values = values;
+  table.n_rows = 1;
+  table.rows = rows;
+  report.schema = &schema;
+  report.n_tables = 1;
+  report.tables = tables;
+  m.report = &report;
+  publish(reports, id, service, instance, "stw", &m);
 }
 
 Test(metrics, traced_programs_show_their_newest_stream) {
@@ -182,45 +222,55 @@ Test(metrics, of_too_many_instances_their_service_is_shown) {
   tc_reports_free(reports);
 }
 
-/* proto/report_view.proto repeats numbers of report.proto. */
-Test(metrics, a_view_reads_what_a_report_says) {
-  Tracecollect__V1__Distribution blocked = TRACECOLLECT__V1__DISTRIBUTION__INIT;
-  Tracecollect__V1__BlockedCall call = TRACECOLLECT__V1__BLOCKED_CALL__INIT, *calls[] = { &call };
-  Tracecollect__V1__SyscallReport syscall = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
-  Tracecollect__V1__StwReason reason = TRACECOLLECT__V1__STW_REASON__INIT, *reasons[] = { &reason };
-  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
-  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  char service[] = "shop", instance[] = "one", why[] = "GC";
-  unsigned char bytes[500], id[] = { 7, 8 };
+Test(metrics, a_row_without_quantiles_has_sum_and_count) {
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
 
-  blocked.count = 11;
-  call.goroutine = 12;
-  syscall.blocked = &blocked;
-  syscall.n_blocked_now = 1;
-  syscall.blocked_now = calls;
-  syscall.blocked_now_total = 13;
-  reason.reason = why;
-  stw.n_reasons = 1;
-  stw.reasons = reasons;
-  m.stream = (ProtobufCBinaryData){ sizeof id, id };
-  m.service = service;
-  m.instance = instance;
-  m.until_wall_ns = 14;
-  m.syscall = &syscall;
-  m.stw = &stw;
-  size_t len = tracecollect__v1__stream_report__pack(&m, bytes);
-  Tracecollect__V1__ReportView *view = tracecollect__v1__report_view__unpack(NULL, len, bytes);
+  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
+  publish_stw(reports, 1, "shop", "one", "/stw/x", 0);
+  char *text = scrape(loops, 1, reports);
+  expect_line(text, "trace_stw_seconds_count{service=\"shop\",instance=\"one\",reason=\"x\"} 0");
+  cr_assert_null(strstr(text, "quantile="));
+  tc_reports_free(reports);
+}
 
-  cr_assert_not_null(view);
-  cr_expect_eq(view->stream.len, 2);
-  cr_expect_str_eq(view->service, "shop");
-  cr_expect_str_eq(view->instance, "one");
-  cr_expect_eq(view->until_wall_ns, 14);
-  cr_expect_eq(view->syscall->blocked->count, 11);
-  cr_expect_eq(view->syscall->blocked_now[0]->goroutine, 12);
-  cr_expect_eq(view->syscall->blocked_now_total, 13);
-  cr_expect_str_eq(view->stw->reasons[0]->reason, "GC");
-  tracecollect__v1__report_view__free_unpacked(view, NULL);
+/* Figures and columns of a kind that the collector does not know. */
+Test(metrics, the_schema_names_the_families) {
+  Tracecollect__V1__StreamReport *m = tt_toy_report();
+  Tracecollect__V1__ReportSchema *schema = m->report->schema;
+  struct {
+    Tracecollect__V1__FieldSchema *field;
+    const char *metric;
+  } metrics[] = {
+    { schema->figures[0], "trace_order_seconds" },
+    { schema->figures[2], "trace_heap_bytes" },
+    { schema->figures[3], "trace_idle_ratio" },
+    { schema->figures[7], "trace_lost_total" }, /* its value is not known */
+    { schema->tables[1]->columns[1], "trace_type_seconds" },
+  };
+  struct tc_metrics a = { .connections = 0 };
+  struct tc_metrics *loops[] = { &a };
+  struct tc_reports *reports;
+
+  for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
+    metrics[i].field->metric = (char *)(uintptr_t)metrics[i].metric;
+  static char label[] = "type";
+  schema->tables[1]->columns[0]->label = label;
+  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
+  publish(reports, 1, "shop", "one", "orders", m);
+  char *text = scrape(loops, 1, reports);
+  expect_line(text, "# HELP trace_order_seconds Orders that were served.");
+  expect_line(text, "trace_order_seconds_count{service=\"shop\",instance=\"one\"} 13");
+  expect_line(text, "# TYPE trace_heap_bytes gauge");
+  expect_line(text, "trace_heap_bytes{service=\"shop\",instance=\"one\"} 3145728");
+  expect_line(text, "trace_idle_ratio{service=\"shop\",instance=\"one\"} 0.125000000");
+  expect_line(text, "trace_type_seconds_count{service=\"shop\",instance=\"one\",type=\"small\"} 1");
+  expect_line(text, "trace_type_seconds_count{service=\"shop\",instance=\"one\",type=\"other\"} 2");
+  cr_assert_null(strstr(text, "trace_lost_total{"));
+  expect_line(text, "tracecollect_peer_series_left_out 0");
+  tc_reports_free(reports);
+  tt_toy_report_free();
 }
 
 Test(journal, what_a_peer_says_is_escaped_and_cut) {

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report's figures and tables, drawn from its schema: no kind of report is known by name.
+import { bytes, clock, count, duration, share } from "/format.js";
+import { stackNodes } from "/stack.js";
+import { element, KeyedList, setData, setFigure, setText } from "/view.js";
+
+// A distribution has a column for each of these; its tooltip has all.
+const PARTS = [["count", "count", count], ["total_ns", "total", duration], ["p50_ns", "p50", duration], ["p99_ns", "p99", duration], ["max_ns", "max", duration]];
+const QUANTILES = [["p50_ns", "p50"], ["p90_ns", "p90"], ["p99_ns", "p99"], ["p999_ns", "p99.9"]];
+
+const TEXTS = {
+  count,
+  ns: duration,
+  time: (ns, report) => (report.from_wall_ns > 0 ? clock(report.from_wall_ns + (ns - report.from_ns)) : `${duration(ns - report.from_ns)} into it`),
+  bytes,
+  id: String,
+  share,
+  flag: (flag) => (flag ? "yes" : "no"),
+  text: (text) => text || "–",
+};
+
+const words = (name) => name.replace(/_(ns|bytes)$/, "").replaceAll("_", " ");
+const textOf = (field, value, report) => (value == null ? "–" : (TEXTS[field.type] ?? JSON.stringify)(value, report));
+
+function distributionText(d) {
+  const known = QUANTILES.filter(([name]) => d[name] !== null).map(([name, label]) => `${label} ${duration(d[name])}`);
+  const bounds = d.lower_bounds > 0 ? [`${count(d.lower_bounds)} began before the trace: at least so long`] : [];
+  return [...known, `max ${duration(d.max_ns)}`, ...bounds].join(", ");
+}
+
+/* --- cells --- */
+
+// className, label, tag: th for what a row is about.
+function makeCell(tag, className, name, label) {
+  const cell = element(tag, { className });
+  if (tag === "th") cell.scope = "row";
+  Object.assign(cell.dataset, { column: name, label });
+  return cell;
+}
+
+function stackCell(field, tag) {
+  const cell = makeCell(tag, "stack", field.name, words(field.name));
+  const place = element("div");
+  let shown = null;
+  cell.append(place);
+  const update = (stack) => {
+    const said = JSON.stringify(stack);
+    if (said === shown) return; // a reader may have unfolded it
+    shown = said;
+    place.replaceChildren(...(stack == null ? ["–"] : stackNodes(stack)));
+  };
+  return { cells: [cell], update };
+}
+
+function distributionCells(field) {
+  const cells = PARTS.map(([name, label]) => makeCell("td", "number", `${field.name}.${name}`, `${words(field.name)} ${label}`));
+  const update = (d) => {
+    for (const [i, [name, , read]] of PARTS.entries()) setFigure(cells[i], d?.[name] ?? "", d == null ? "–" : read(d[name]));
+    cells[0].title = d == null ? "" : distributionText(d);
+  };
+  return { cells, update };
+}
+
+function plainCell(field, tag) {
+  const cell = makeCell(tag, field.type === "text" ? "text" : "number", field.name, words(field.name));
+  const update = (value, report) => setFigure(cell, value ?? "", textOf(field, value, report));
+  return { cells: [cell], update };
+}
+
+function cellsOf(field, isKey) {
+  const tag = isKey ? "th" : "td";
+  if (field.type === "stack") return stackCell(field, tag);
+  return field.type === "distribution" ? distributionCells(field) : plainCell(field, tag);
+}
+
+/* --- a table --- */
+
+// Widths of columns in rem, about.
+const WIDTHS = { stack: 14, text: 8, distribution: 5 * PARTS.length };
+const widthOf = (schema) => schema.columns.reduce((sum, c) => sum + (WIDTHS[c.type] ?? 5), 0);
+
+function makeHead(schema) {
+  const upper = element("tr");
+  const lower = element("tr");
+  const spread = schema.columns.some((c) => c.type === "distribution");
+  for (const field of schema.columns) {
+    const isNumber = !["text", "stack"].includes(field.type);
+    if (field.type === "distribution") {
+      upper.append(element("th", { scope: "colgroup", colSpan: PARTS.length, className: "part", title: field.about }, words(field.name)));
+      lower.append(...PARTS.map(([, label], i) => element("th", { scope: "col", className: i === 0 ? "number part" : "number" }, label)));
+    } else upper.append(element("th", { scope: "col", rowSpan: spread ? 2 : 1, className: isNumber ? "number" : "", title: field.about }, words(field.name)));
+  }
+  return element("thead", {}, upper, ...(spread ? [lower] : []));
+}
+
+// Rows of one key, of a list for example, are told apart by their order.
+function keyed(schema, rows) {
+  const seen = new Map();
+  return rows.map((row) => {
+    const key = row.other ? "other" : JSON.stringify(schema.columns.slice(0, schema.keys).map((c) => row[c.name]));
+    const n = seen.get(key) ?? 0;
+    seen.set(key, n + 1);
+    return { key: `${key} ${n}`, row };
+  });
+}
+
+class Table {
+  constructor(schema) {
+    this.schema = schema;
+    this.note = element("span", { className: "muted" });
+    this.body = element("tbody");
+    this.node = element("div", { className: "scroll" }, element("table", {}, element("caption", {}, `${schema.about} `, this.note), makeHead(schema), this.body));
+    this.node.firstElementChild.dataset.table = schema.name;
+    this.width = widthOf(schema);
+    this.list = new KeyedList(this.body, (item) => item.key, (item) => this.makeRow(item), (node, item) => this.updateRow(node, item));
+  }
+
+  makeRow({ row }) {
+    const node = element("tr", { className: row.other ? "other" : "" });
+    const columns = this.schema.columns.map((field, i) => cellsOf(field, i < this.schema.keys));
+    node.append(...columns.flatMap((c) => c.cells));
+    node.columns = columns;
+    return node;
+  }
+
+  updateRow(node, { row }) {
+    for (const [i, field] of this.schema.columns.entries()) node.columns[i].update(row[field.name], this.report);
+    if (row.other) setText(node.firstElementChild, "all other rows");
+  }
+
+  fit(width) {
+    this.node.classList.toggle("blocks", width < this.width);
+  }
+
+  show(report) {
+    const rows = report.tables[this.schema.name] ?? [];
+    const listed = rows.filter((row) => !row.other).length;
+    const total = Math.max(report.rows_total?.[this.schema.name] ?? 0, listed);
+    this.report = report;
+    this.list.show(keyed(this.schema, rows));
+    setText(this.note, rows.length === 0 ? "none" : `${this.schema.order}; ${total > listed ? `${count(listed)} of ${count(total)}` : count(listed)}`);
+    this.node.querySelector("thead").hidden = rows.length === 0;
+    return total > listed;
+  }
+}
+
+/* --- figures --- */
+
+function makeFigure(field) {
+  const value = element("dd");
+  const note = element("dd", { className: "note" });
+  const node = element("dl", { title: field.about }, element("dt", {}, words(field.name)), value, note);
+  node.dataset.figure = field.name;
+  node.update = (said, report) => {
+    const isSpread = field.type === "distribution" && said != null;
+    setFigure(value, isSpread ? said.count : (said ?? ""), isSpread ? count(said.count) : textOf(field, said, report));
+    setText(note, isSpread ? (said.count > 0 ? `${duration(said.total_ns)} in all; ${distributionText(said)}` : field.about) : field.about);
+  };
+  return node;
+}
+
+// The report of one stream.
+export class ReportView {
+  constructor(schema) {
+    this.schema = schema;
+    this.about = element("span", { className: "muted" });
+    this.name = element("span");
+    this.figures = schema.figures.map(makeFigure);
+    this.tables = schema.tables.map((table) => new Table(table));
+    this.node = element("article", { className: "report" }, element("h3", {}, this.name, " ", this.about), element("div", { className: "tiles" }, ...this.figures), ...this.tables.map((t) => t.node));
+    new ResizeObserver(([entry]) => this.fit(entry.contentRect.width)).observe(this.node);
+  }
+
+  fit(width) {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    for (const table of this.tables) table.fit(width / rem);
+  }
+
+  // Says whether there are more rows than are listed.
+  show(report) {
+    const options = this.schema.options.map((o) => `${words(o.name)} ${textOf(o, report.options[o.name], report)}`);
+    const until = report.until_wall_ns > 0 ? [`until ${clock(report.until_wall_ns)}`] : [];
+    setData(this.node, "stream", report.stream);
+    setData(this.node, "kind", report.kind);
+    setText(this.name, `${report.service} / ${report.instance}`);
+    setText(this.about, [`${duration(report.until_ns - report.from_ns)} of the trace`, ...until, `${count(report.events)} events`, ...options].join(", "));
+    for (const [i, field] of this.schema.figures.entries()) this.figures[i].update(report.figures[field.name], report);
+    return this.tables.map((table) => table.show(report)).some(Boolean);
+  }
+}

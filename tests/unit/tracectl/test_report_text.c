@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report of a kind that no analysis has, as text and as CSV. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pack/trim.h"
+#include "tools/tracectl/report/csv.h"
+#include "tools/tracectl/report/output.h"
+#include "tools/tracectl/report/schema_text.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "unit/pack/toy_report.h"
+
+struct tb_mem tk_mem;
+
+static char *text;
+static size_t bytes;
+
+static FILE *begin(void) {
+  FILE *out = open_memstream(&text, &bytes);
+  cr_assert_not_null(out);
+  return out;
+}
+
+static void expect_piece(const char *piece) {
+  cr_expect_not_null(strstr(text, piece), "no\n%s\nin\n%s", piece, text);
+}
+
+static void print(const Tracecollect__V1__StreamReport *report, unsigned columns, unsigned frames) {
+  FILE *out = begin();
+  const struct tk_report_style style = { .out = out, .columns = columns, .frames = frames };
+
+  tk_report_print(report, NULL, &style);
+  fclose(out);
+}
+
+static void print_toy(unsigned columns, unsigned frames) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+
+  print(report, columns, frames);
+  tt_toy_report_free();
+}
+
+static void free_text(void) {
+  free(text);
+}
+
+TestSuite(report_text, .fini = free_text);
+
+Test(report_text, figures_come_with_their_sentence) {
+  print_toy(100, 4);
+  expect_piece("orders  shop/a:1\nwindow all: 1.00 s, generations 1 to 3, 12,345 events\n");
+  expect_piece("        count    total     mean");
+  expect_piece("\nserved     13  3.00 ms   231 us");
+  expect_piece("\n2 of served began before the first sync: their times are lower bounds.\n");
+  expect_piece("\nheap          3.0 MiB  Live heap.\n");
+  expect_piece("\nidle_share     12.5 %  Share of time without an order.\n");
+  expect_piece("\nlost                -  Orders lost.\n");
+  expect_piece("\nowner             a?b  Name of the shop's owner.\n");
+  expect_piece("\nlate_after    10.0 ms  An order that waits for this long is late.\n");
+}
+
+Test(report_text, tables_follow_their_schema) {
+  print_toy(100, 4);
+  expect_piece("\nBy stack: 2 of 7, most failures first\n");
+  expect_piece("  shop.(*Till).serve  till.go:21\n");
+  expect_piece("  (stack unknown)\n");
+  expect_piece("\n        (all others)\n");
+  expect_piece("\nBy type: 2, most time first\n");
+  expect_piece("\nQueued now: 1, oldest first\n");
+  expect_piece("1.23 ms   yes  (stack unknown)\n");
+}
+
+Test(report_text, an_empty_table_says_so) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  size_t rows = report->report->tables[2]->n_rows;
+
+  report->report->tables[2]->n_rows = 0;
+  print(report, 100, 4);
+  report->report->tables[2]->n_rows = rows;
+  expect_piece("\nQueued now: none.\n");
+  tt_toy_report_free();
+}
+
+Test(report_text, a_collector_that_describes_no_report_is_named) {
+  Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+
+  print(&report, 100, 4);
+  expect_piece("older than this tracectl");
+}
+
+/* Each width has room for its own choice of columns. */
+Test(report_text, lines_fit_the_page) {
+  for (unsigned columns = 60; columns < 200; columns++) {
+    print_toy(columns, 0);
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+      cr_expect_leq(strcspn(line, "\n"), columns, "%u: %s", columns, line);
+    free(TB_MOVE(text));
+  }
+}
+
+Test(report_text, a_schema_names_everything) {
+  FILE *out = begin();
+  const struct tk_report_style style = { .out = out, .columns = 100 };
+
+  tk_schema_print(tt_toy_schema(), &style);
+  fclose(out);
+  expect_piece("orders: Time that orders take.\n\noptions\n  late_after_ns  ns ");
+  expect_piece("\ntable by_stack: By stack, most failures first\n");
+  expect_piece("  stack          stack         Key.\n");
+  expect_piece("  retries        count\n");
+}
+
+static const char *csv_of(size_t table, size_t rows, bool is_live) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+
+  FILE *out = begin();
+  tp_report_trim(report, rows);
+  tk_csv_head(out, tt_toy_schema()->tables[table], is_live);
+  tk_csv_rows(out, report, tt_toy_schema()->tables[table], is_live);
+  tt_toy_report_free();
+  fclose(out);
+  return text;
+}
+
+Test(report_text, csv_is_rfc_4180) {
+  cr_expect_str_eq(csv_of(1, 0, true),
+                   "service,instance,type,served_count,served_total_ns,served_max_ns,served_p50_ns,"
+                   "served_p90_ns,served_p99_ns,served_p999_ns,served_lower_bounds,wait_share,"
+                   "other\r\n"
+                   "shop,a:1,\"large, \"\"fast\"\"\",2,20,15,5,15,15,15,1,0.25,false\r\n"
+                   "shop,a:1,small,1,9,9,9,9,9,9,0,,false\r\n");
+}
+
+Test(report_text, csv_of_a_list_has_no_row_of_the_rest) {
+  cr_expect_str_eq(csv_of(2, 0, false), "goroutine,age_ns,late,stack\r\n17,1234567,true,\r\n");
+}
+
+Test(report_text, csv_leaves_quantiles_that_were_not_kept_empty) {
+  (void)csv_of(0, 1, false);
+
+  expect_piece("\r\nruntime.write /go/write.go:8; shop.(*Till).serve /shop/till.go:21,"
+               "3,3000000,2000000,,,,,0,2,500,400,,,,,0,4,false\r\n");
+  expect_piece("\r\n,10,160,70,,,,,0,1,20,20,,,,,0,5,true\r\n");
+}
+
+Test(report_text, one_table_of_a_report) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+
+  cr_assert_not(tk_report_pick(report, "by_name"));
+  cr_assert(tk_report_pick(report, "by_type"));
+  cr_assert_eq(report->report->n_tables, 1);
+  cr_assert_str_eq(report->report->schema->tables[0]->name, "by_type");
+  cr_assert_eq(report->report->tables[0]->n_rows, 2);
+  tt_toy_report_free();
+}

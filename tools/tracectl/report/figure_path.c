@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/report/figure_path.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pack/report_read.h"
+#include "tools/tracectl/args/nearest.h"
+
+typedef Tracecollect__V1__ReportSchema Schema;
+typedef Tracecollect__V1__TableSchema TableSchema;
+typedef Tracecollect__V1__FieldSchema FieldSchema;
+typedef Tracecollect__V1__Distribution Distribution;
+typedef Tracecollect__V1__Value Value;
+
+enum { NAME_BYTES = 64, PARTS_MAX = 4, PATH_BYTES = 4 * NAME_BYTES, NEAR_MAX = 3 };
+
+static const struct {
+  const char *name;
+  bool is_time;
+} fields[TK_FIELDS] = {
+  [TK_FIELD_NONE] = { "", false },      [TK_FIELD_COUNT] = { "count", false },
+  [TK_FIELD_TOTAL] = { "total", true }, [TK_FIELD_MAX] = { "max", true },
+  [TK_FIELD_MEAN] = { "mean", true },   [TK_FIELD_P50] = { "p50", true },
+  [TK_FIELD_P90] = { "p90", true },     [TK_FIELD_P99] = { "p99", true },
+  [TK_FIELD_P999] = { "p999", true },   [TK_FIELD_LOWER_BOUNDS] = { "lower_bounds", false },
+};
+
+/* Names before reports described themselves. They go with the next version. */
+static const struct {
+  const char *kind, *old, *now;
+} aliases[] = {
+  { "syscall", "stacks", "by_stack" },
+  { "syscall", "stacks_total", "by_stack" },
+  { "syscall", "blocked_now_total", "blocked_now" },
+  { "stw", "reasons", "by_reason" },
+  { "stw", "stoppers", "by_goroutine" },
+  { "stw", "stoppers_total", "by_goroutine" },
+  { "stw", "share_of_wall", "wall_share" },
+};
+
+/* ---- names ---- */
+
+struct parts {
+  char name[PARTS_MAX][NAME_BYTES];
+  unsigned n;
+};
+
+static bool split(const char *text, size_t len, struct parts *out) {
+  for (out->n = 0; out->n < PARTS_MAX; out->n++) {
+    const char *dot = memchr(text, '.', len);
+    size_t n = dot != NULL ? (size_t)(dot - text) : len;
+    if (n == 0 || n >= NAME_BYTES) return false;
+    snprintf(out->name[out->n], NAME_BYTES, "%.*s", (int)n, text);
+    if (dot == NULL) {
+      out->n++;
+      return true;
+    }
+    text += n + 1;
+    len -= n + 1;
+  }
+  return false;
+}
+
+static void follow_alias(struct parts *parts) {
+  for (size_t i = 0; i < sizeof(aliases) / sizeof(*aliases) && parts->n > 1; i++)
+    if (strcmp(parts->name[0], aliases[i].kind) == 0 && strcmp(parts->name[1], aliases[i].old) == 0)
+      snprintf(parts->name[1], NAME_BYTES, "%s", aliases[i].now);
+}
+
+/* The name, or the name without the unit at its end. */
+static bool is_named(const char *name, const char *typed) {
+  static const char *const units[] = { "", "_ns", "_bytes", "_share" };
+  size_t len = strlen(typed);
+
+  if (strncmp(name, typed, len) != 0) return false;
+  for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+    if (strcmp(name + len, units[i]) == 0) return true;
+  return false;
+}
+
+static const FieldSchema *find_field(FieldSchema *const *field, size_t n, const char *typed) {
+  for (size_t i = 0; i < n; i++)
+    if (is_named(field[i]->name, typed)) return field[i];
+  return NULL;
+}
+
+static const Schema *find_kind(Schema *const *schemas, size_t n, const char *typed) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(schemas[i]->name, typed) == 0) return schemas[i];
+  return NULL;
+}
+
+static const TableSchema *find_table(const Schema *kind, const char *typed) {
+  for (size_t i = 0; i < kind->n_tables; i++)
+    if (strcmp(kind->tables[i]->name, typed) == 0) return kind->tables[i];
+  return NULL;
+}
+
+/* ---- near names ---- */
+
+/* The nearest paths so far, the nearest first. */
+struct near {
+  const char *typed;
+  struct {
+    char path[PATH_BYTES];
+    size_t distance;
+  } best[NEAR_MAX];
+  unsigned n;
+};
+
+static void try_path(struct near *near, const char *path) {
+  size_t distance = tk_nearest_distance(near->typed, path), at = near->n;
+
+  if (distance > strlen(near->typed) / 2) return;
+  while (at > 0 && near->best[at - 1].distance > distance) at--;
+  if (at == NEAR_MAX) return;
+  if (near->n < NEAR_MAX) near->n++;
+  memmove(&near->best[at + 1], &near->best[at], (near->n - at - 1) * sizeof(*near->best));
+  snprintf(near->best[at].path, PATH_BYTES, "%s", path);
+  near->best[at].distance = distance;
+}
+
+/* PREFIX.NAME, and of a distribution PREFIX.NAME.FIELD. */
+static void try_field(struct near *near, const char *prefix, const FieldSchema *field) {
+  char path[PATH_BYTES];
+
+  switch (field->type) {
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT:
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK: return;
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION:
+    for (unsigned i = TK_FIELD_COUNT; i < TK_FIELDS; i++) {
+      snprintf(path, sizeof(path), "%s.%s.%s", prefix, field->name, fields[i].name);
+      try_path(near, path);
+    }
+    return;
+  default:
+    snprintf(path, sizeof(path), "%s.%s", prefix, field->name);
+    try_path(near, path);
+    return;
+  }
+}
+
+static void try_kind(struct near *near, const Schema *kind) {
+  char prefix[PATH_BYTES];
+
+  for (size_t i = 0; i < kind->n_figures; i++) try_field(near, kind->name, kind->figures[i]);
+  for (size_t t = 0; t < kind->n_tables; t++) {
+    snprintf(prefix, sizeof(prefix), "%s.%s", kind->name, kind->tables[t]->name);
+    try_path(near, prefix);
+    for (size_t c = 0; c < kind->tables[t]->n_columns; c++)
+      try_field(near, prefix, kind->tables[t]->columns[c]);
+  }
+}
+
+static tb_rc unknown(const char *text, size_t len, Schema *const *schemas, size_t n,
+                     struct tb_diag *diag) {
+  char typed[PATH_BYTES], list[PATH_BYTES] = "";
+  struct near near = { .typed = typed };
+
+  snprintf(typed, sizeof(typed), "%.*s", (int)len, text);
+  for (size_t i = 0; i < n; i++) try_kind(&near, schemas[i]);
+  for (unsigned i = 0; i < near.n; i++)
+    snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i > 0 ? ", " : "",
+             near.best[i].path);
+  if (near.n == 0)
+    return tb_fail(diag, TB_BROKEN, "no figure \"%.60s\"; --schema lists the names", typed);
+  return tb_fail(diag, TB_BROKEN, "no figure \"%.60s\"; near: %s", typed, list);
+}
+
+/* ---- parse ---- */
+
+/* The number that a field is, or that a part of it is. False: it is none. */
+static bool take_number(const FieldSchema *field, const struct parts *parts, unsigned next,
+                        struct tk_figure_path *out) {
+  out->type = field->type;
+  switch (field->type) {
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT:
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK: return false;
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION: break;
+  default: return next == parts->n;
+  }
+  for (unsigned i = TK_FIELD_COUNT; i < TK_FIELDS && next + 1 == parts->n; i++) {
+    char with_unit[NAME_BYTES];
+    snprintf(with_unit, sizeof(with_unit), "%s%s", fields[i].name, fields[i].is_time ? "_ns" : "");
+    if (!is_named(with_unit, parts->name[next])) continue;
+    out->field = (enum tk_field)i;
+    out->type = fields[i].is_time ? TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS
+                                  : TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT;
+    return true;
+  }
+  return false;
+}
+
+static bool resolve(const Schema *kind, const struct parts *parts, struct tk_figure_path *out) {
+  const FieldSchema *figure = find_field(kind->figures, kind->n_figures, parts->name[1]);
+  const TableSchema *table = find_table(kind, parts->name[1]);
+
+  *out = (struct tk_figure_path){ .kind = kind->name };
+  if (figure != NULL) {
+    out->figure = figure->name;
+    return take_number(figure, parts, 2, out);
+  }
+  if (table == NULL) return false;
+  out->table = table->name;
+  out->type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT;
+  if (parts->n == 2) return true;
+  const FieldSchema *column = find_field(table->columns, table->n_columns, parts->name[2]);
+  if (column == NULL) return false;
+  out->column = column->name;
+  return take_number(column, parts, 3, out);
+}
+
+tb_rc tk_figure_path_parse(const char *text, size_t len, Schema *const *schemas, size_t n,
+                           struct tb_diag *diag, struct tk_figure_path *out) {
+  struct parts parts;
+
+  if (!split(text, len, &parts)) return unknown(text, len, schemas, n, diag);
+  follow_alias(&parts);
+  const Schema *kind = find_kind(schemas, n, parts.name[0]);
+  if (kind == NULL || parts.n < 2 || !resolve(kind, &parts, out))
+    return unknown(text, len, schemas, n, diag);
+  return TB_OK;
+}
+
+/* ---- read ---- */
+
+static bool read_distribution(const Distribution *d, enum tk_field field, double *out) {
+  switch (field) {
+  case TK_FIELD_COUNT: *out = (double)d->count; return true;
+  case TK_FIELD_TOTAL: *out = (double)d->total_ns; return true;
+  case TK_FIELD_MAX: *out = (double)d->max_ns; return true;
+  case TK_FIELD_MEAN: *out = d->count > 0 ? (double)d->total_ns / (double)d->count : 0; return true;
+  case TK_FIELD_P50: *out = (double)d->p50_ns; break;
+  case TK_FIELD_P90: *out = (double)d->p90_ns; break;
+  case TK_FIELD_P99: *out = (double)d->p99_ns; break;
+  case TK_FIELD_P999: *out = (double)d->p999_ns; break;
+  default: *out = (double)d->lower_bounds; return true;
+  }
+  return !d->no_quantiles;
+}
+
+static bool read_value(const Value *value, enum tk_field field, double *out) {
+  switch (value != NULL ? value->is_case : TRACECOLLECT__V1__VALUE__IS__NOT_SET) {
+  case TRACECOLLECT__V1__VALUE__IS_NUMBER: *out = (double)value->number; return true;
+  case TRACECOLLECT__V1__VALUE__IS_SHARE: *out = value->share; return true;
+  case TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION:
+    return read_distribution(value->distribution, field, out);
+  default: return false;
+  }
+}
+
+/* The greatest of all rows, 0 where there is none. The row of the rest is a sum: only its longest time is one of a row. */
+static bool read_column(const struct tp_table *table, const struct tk_figure_path *path,
+                        double *out) {
+  size_t column = tp_table_column(table, path->column);
+  bool found = table->table->n_rows == 0;
+  double x;
+
+  *out = 0;
+
+  for (size_t i = 0; i < table->table->n_rows; i++) {
+    const Tracecollect__V1__Row *row = table->table->rows[i];
+    if (row->other && path->field != TK_FIELD_MAX) continue;
+    if (!read_value(tp_row_value(row, column), path->field, &x)) continue;
+    if (!found || x > *out) *out = x;
+    found = true;
+  }
+  return found;
+}
+
+bool tk_figure_path_read(const struct tk_figure_path *path,
+                         const Tracecollect__V1__StreamReport *report, double *out) {
+  struct tp_table table;
+
+  if (strcmp(report->kind, path->kind) != 0) return false;
+  if (path->figure != NULL)
+    return read_value(tp_report_figure(report->report, path->figure), path->field, out);
+  if (!tp_report_table(report->report, path->table, &table)) return false;
+  if (path->column != NULL) return read_column(&table, path, out);
+  *out = (double)table.table->rows_total;
+  return true;
+}

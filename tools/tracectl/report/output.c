@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/report/output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pack/report_json.h"
+#include "tools/tracectl/report/csv.h"
+#include "tools/tracectl/report/schema_text.h"
+#include "tools/tracectl/term/tracectl.h"
+
+bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table) {
+  Tracecollect__V1__Report *r = report->report;
+
+  if (r == NULL || r->schema == NULL) return false;
+  for (size_t t = 0; t < r->n_tables && t < r->schema->n_tables; t++) {
+    if (strcmp(r->schema->tables[t]->name, table) != 0) continue;
+    r->tables[0] = r->tables[t];
+    r->schema->tables[0] = r->schema->tables[t];
+    r->n_tables = r->schema->n_tables = 1;
+    report->syscall = NULL; /* the earlier form has all lists */
+    report->stw = NULL;
+    return true;
+  }
+  return false;
+}
+
+/* A failure of stdout is main()'s to report. */
+static tb_rc end_line(struct tb_buf *line) {
+  tb_buf_byte(line, '\n');
+  tb_rc rc = line->rc;
+  if (rc == TB_OK) fwrite(line->data, 1, line->len, stdout);
+  tb_buf_fini(line);
+  return rc;
+}
+
+static tb_rc print_json(const Tracecollect__V1__StreamReport *report) {
+  struct tb_buf line;
+
+  tb_buf_init(&line, &tk_mem);
+  tp_report_json(&line, report);
+  return end_line(&line);
+}
+
+tb_rc tk_report_set_print(const struct tk_report_set *set, enum tk_report_form form,
+                          const Tracecollect__V1__TableSchema *csv_table, const char *source,
+                          const struct tk_report_style *style) {
+  if (form == TK_REPORT_CSV) tk_csv_head(stdout, csv_table, source == NULL);
+  for (size_t i = 0; i < set->n; i++) {
+    const Tracecollect__V1__StreamReport *report = set->report[i];
+    switch (form) {
+    case TK_REPORT_JSON: TB_TRY(print_json(report)); break;
+    case TK_REPORT_CSV: tk_csv_rows(stdout, report, csv_table, source == NULL); break;
+    case TK_REPORT_TEXT:
+      if (i > 0) putchar('\n');
+      tk_report_print(report, source, style);
+      break;
+    }
+  }
+  return TB_OK;
+}
+
+tb_rc tk_schemas_print(Tracecollect__V1__ReportSchema *const *schemas, size_t n, bool is_json,
+                       const struct tk_report_style *style) {
+  for (size_t i = 0; i < n; i++) {
+    struct tb_buf line;
+    if (!is_json) {
+      if (i > 0) putchar('\n');
+      tk_schema_print(schemas[i], style);
+      continue;
+    }
+    tb_buf_init(&line, &tk_mem);
+    tp_schema_json(&line, schemas[i]);
+    TB_TRY(end_line(&line));
+  }
+  return TB_OK;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A slot is a column of text: a column of the table, or a part of a distribution. Which slots there are is settled
+ * first, from the fullest choice to the sparest until they fit the page; then the rows are printed. */
+#include "tools/tracectl/report/table_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tracectl/report/cell.h"
+#include "tools/tracectl/report/frame_text.h"
+#include "tools/tracectl/term/plain.h"
+
+typedef Tracecollect__V1__StreamReport StreamReport;
+typedef Tracecollect__V1__FieldSchema FieldSchema;
+typedef Tracecollect__V1__Distribution Distribution;
+typedef Tracecollect__V1__Value Value;
+typedef Tracecollect__V1__Row Row;
+typedef const struct tk_report_style Style;
+
+enum {
+  SLOTS_MAX = 64,
+  GAP = 2,
+  TEXT_MAX = 36,
+  TIME_MIN = 7,    /* "9.99 ms": columns stand still while figures change */
+  STACK_MIN = 40,  /* what a stack beside the row needs */
+  STACK_BELOW = 8, /* where a stack below the row begins */
+};
+
+#define PART(name) (1U << TK_PART_##name)
+
+/* Parts of each distribution, the fullest choice first. */
+static const unsigned with_quantiles[] = {
+  PART(COUNT) | PART(TOTAL) | PART(MEAN) | PART(P50) | PART(P90) | PART(P99) | PART(MAX),
+  PART(COUNT) | PART(TOTAL) | PART(P50) | PART(P90) | PART(P99) | PART(MAX),
+  PART(COUNT) | PART(TOTAL) | PART(P50) | PART(P99) | PART(MAX),
+  PART(COUNT) | PART(TOTAL) | PART(P99) | PART(MAX),
+  PART(COUNT) | PART(TOTAL) | PART(MAX),
+  PART(COUNT) | PART(TOTAL),
+};
+static const unsigned without_quantiles[] = {
+  PART(COUNT) | PART(TOTAL) | PART(MEAN) | PART(MAX),
+  PART(COUNT) | PART(TOTAL) | PART(MAX),
+  PART(COUNT) | PART(TOTAL),
+};
+enum { CHOICES_FULL = 6, CHOICES_SPARE = 3, WITHOUT_MAX = 1 /* choices at the end */ };
+
+struct slot {
+  size_t column;
+  enum tk_part part;
+  size_t width;
+  bool left; /* aligned */
+};
+
+struct layout {
+  const StreamReport *report;
+  const struct tp_table *table;
+  Style *style;
+  struct slot slot[SLOTS_MAX];
+  size_t slots, left_out; /* slots for which there is no room */
+  size_t width;           /* of all slots, with the gaps behind them */
+  size_t stacks;          /* columns */
+  size_t label;           /* width of their names, where there are several */
+  bool below;             /* stacks stand below their row */
+};
+
+/* ---- small pieces ---- */
+
+static const FieldSchema *field_of(const struct layout *l, size_t column) {
+  return l->table->schema->columns[column];
+}
+
+static bool is_stack(const struct layout *l, size_t column) {
+  return field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+}
+
+static void head_text(const struct layout *l, const struct slot *slot, char out[TK_CELL_BYTES]) {
+  if (slot->part <= TK_PART_COUNT)
+    tk_cell_name(field_of(l, slot->column), out);
+  else
+    snprintf(out, TK_CELL_BYTES, "%s", tk_part_name(slot->part));
+}
+
+/* The row of the rest is named where its key would stand: in the first slot, else among the stacks. */
+static bool is_named(const struct layout *l) {
+  return l->slots > 0 && l->slot[0].column < l->table->schema->keys;
+}
+
+static void row_text(const struct layout *l, const struct slot *slot, const Row *row,
+                     char out[TK_CELL_BYTES]) {
+  const FieldSchema *field = field_of(l, slot->column);
+
+  tk_cell_text(l->report, field, tp_row_value(row, slot->column), slot->part, out);
+  if (row->other && slot == l->slot && is_named(l)) snprintf(out, TK_CELL_BYTES, "(others)");
+  if (field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_FLAG && strcmp(out, "no") == 0)
+    out[0] = '\0';
+}
+
+/* Text of a traced program, made printable and cut to width characters. Answers how many it wrote. */
+static size_t put_cut(FILE *out, const char *text, size_t width) {
+  const char *end = text + strlen(text);
+  size_t shown = 0, len;
+  bool plain;
+
+  for (; text < end && shown < width; text += len, shown++) {
+    len = tk_plain_next(text, (size_t)(end - text), &plain);
+    if (shown + 1 == width && text + len < end)
+      fputc('~', out);
+    else if (plain)
+      fwrite(text, 1, len, out);
+    else
+      fputc('?', out);
+  }
+  return shown;
+}
+
+/* ---- layout ---- */
+
+static bool has_value(const struct layout *l, size_t column) {
+  bool is_flag = field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_FLAG;
+
+  for (size_t i = 0; i < l->table->table->n_rows; i++) {
+    const Value *value = tp_row_value(l->table->table->rows[i], column);
+    if (value == NULL || value->is_case == TRACECOLLECT__V1__VALUE__IS__NOT_SET) continue;
+    if (!is_flag || tp_value_number(value) != 0) return true;
+  }
+  return false;
+}
+
+static bool has_quantiles(const struct layout *l) {
+  for (size_t i = 0; i < l->table->table->n_rows; i++)
+    for (size_t c = 0; c < l->table->schema->n_columns; c++) {
+      const Distribution *d = tp_row_distribution(l->table->table->rows[i], c);
+      if (d != NULL && !d->no_quantiles) return true;
+    }
+  return false;
+}
+
+static void measure(const struct layout *l, struct slot *slot) {
+  char text[TK_CELL_BYTES];
+
+  head_text(l, slot, text);
+  slot->width = tk_cell_width(text);
+  if (slot->part > TK_PART_COUNT && slot->width < TIME_MIN) slot->width = TIME_MIN;
+  for (size_t i = 0; i < l->table->table->n_rows; i++) {
+    row_text(l, slot, l->table->table->rows[i], text);
+    size_t width = tk_cell_width(text);
+    if (width > slot->width) slot->width = width;
+  }
+  if (slot->left && slot->width > TEXT_MAX) slot->width = TEXT_MAX;
+}
+
+static void add_slot(struct layout *l, size_t column, enum tk_part part) {
+  if (l->slots == SLOTS_MAX) {
+    l->left_out++;
+    return;
+  }
+  struct slot *slot = &l->slot[l->slots++];
+  *slot = (struct slot){ .column = column, .part = part };
+  slot->left = field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT;
+  measure(l, slot);
+  l->width += slot->width + GAP;
+}
+
+static void choose_slots(struct layout *l, unsigned parts) {
+  l->slots = l->left_out = l->width = l->stacks = l->label = 0;
+  for (size_t c = 0; c < l->table->schema->n_columns; c++) {
+    if (!has_value(l, c)) continue;
+    if (is_stack(l, c)) {
+      size_t name = strlen(field_of(l, c)->name) + GAP;
+      if (name > l->label) l->label = name;
+      l->stacks++;
+    } else if (field_of(l, c)->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION) {
+      add_slot(l, c, TK_PART_WHOLE);
+    } else {
+      for (unsigned part = 1; part < TK_PARTS; part++)
+        if (parts & 1U << part) add_slot(l, c, (enum tk_part)part);
+    }
+  }
+  if (l->stacks < 2) l->label = 0;
+}
+
+static bool fits(const struct layout *l) {
+  size_t room = l->stacks > 0 && !l->below ? STACK_MIN + l->label + GAP : 0;
+  return l->width + room <= l->style->columns + GAP;
+}
+
+/* Stacks beside their rows, unless that leaves not even the longest time of a distribution to be shown. */
+static void lay_out(struct layout *l) {
+  bool full = has_quantiles(l);
+  const unsigned *choice = full ? with_quantiles : without_quantiles;
+  unsigned choices = full ? CHOICES_FULL : CHOICES_SPARE;
+
+  l->below = false;
+  for (unsigned i = 0; i + WITHOUT_MAX < choices; i++) {
+    choose_slots(l, choice[i]);
+    if (fits(l)) return;
+  }
+  l->below = true;
+  for (unsigned i = 0; i < choices; i++) {
+    choose_slots(l, choice[i]);
+    if (fits(l)) return;
+  }
+  while (l->slots > 1 && !fits(l)) {
+    l->left_out++;
+    l->width -= l->slot[--l->slots].width + GAP;
+  }
+}
+
+/* ---- stacks ---- */
+
+static bool is_own(const Tracecollect__V1__Frame *frame) {
+  return frame != NULL && !tk_frame_is_plumbing(frame);
+}
+
+/* Begins where the cursor is, at this column, and ends the line. */
+static void put_stack(const struct layout *l, size_t column, const Value *stack) {
+  const Tracecollect__V1__Report *r = l->table->report;
+  size_t width = l->style->columns > column + 20 ? l->style->columns - column : 20;
+  size_t n = tp_stack_length(r, stack), lines = 0, shown = 0, frames = l->style->frames;
+  char line[TK_CELL_BYTES];
+  bool fold = false;
+
+  for (size_t i = 0; i < n; i++) fold |= is_own(tp_stack_frame(r, stack, i));
+  fold &= frames > 0;
+  if (n == 0) fputs("(stack unknown)\n", l->style->out);
+  for (size_t i = 0; i < n; i++) {
+    const Tracecollect__V1__Frame *frame = tp_stack_frame(r, stack, i);
+    if (frames > 0 && lines == frames) break;
+    if (frame == NULL || (fold && i > 0 && !is_own(frame))) continue;
+    if (lines++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
+    tk_frame_text(frame, line, sizeof(line));
+    put_cut(l->style->out, line, width);
+    fputc('\n', l->style->out);
+    shown++;
+  }
+  if (n > shown && frames > 1) fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - shown);
+}
+
+/* Ends the row's line. */
+static void put_stacks(const struct layout *l, const Row *row) {
+  size_t column = l->below ? STACK_BELOW : l->width, put = 0;
+
+  if (l->below) fprintf(l->style->out, "\n%*s", STACK_BELOW, "");
+  if (row->other) {
+    fputs("(all others)\n", l->style->out);
+    return;
+  }
+  for (size_t c = 0; c < l->table->schema->n_columns; c++) {
+    if (!is_stack(l, c) || !has_value(l, c)) continue;
+    if (put++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
+    if (l->label > 0) fprintf(l->style->out, "%-*s", (int)l->label, field_of(l, c)->name);
+    put_stack(l, column + l->label, tp_row_value(row, c));
+  }
+}
+
+/* ---- rows ---- */
+
+/* Blanks are put before the next text, so that a line ends with none. *blanks: those that wait. */
+static void put_cell(FILE *out, const struct slot *slot, const char *text, size_t *blanks) {
+  size_t width = tk_cell_width(text), pad = slot->width > width ? slot->width - width : 0;
+
+  if (width == 0) {
+    *blanks += slot->width + GAP;
+    return;
+  }
+  fprintf(out, "%*s", (int)(*blanks + (slot->left ? 0 : pad)), "");
+  put_cut(out, text, slot->width);
+  *blanks = (slot->left ? pad : 0) + GAP;
+}
+
+static void put_head(const struct layout *l) {
+  char text[TK_CELL_BYTES];
+  size_t blanks = 0;
+
+  if (l->style->bold) fputs("\033[1m", l->style->out);
+  for (size_t i = 0; i < l->slots; i++) {
+    head_text(l, &l->slot[i], text);
+    put_cell(l->style->out, &l->slot[i], text, &blanks);
+  }
+  if (l->stacks > 0 && !l->below) fprintf(l->style->out, "%*sstack", (int)blanks, "");
+  fprintf(l->style->out, "%s\n", l->style->bold ? "\033[0m" : "");
+}
+
+static void put_row(const struct layout *l, const Row *row) {
+  bool is_alone =
+      l->stacks == 0 || (row->other && is_named(l)); /* no stack, and no word in its place */
+  char text[TK_CELL_BYTES];
+  size_t blanks = 0;
+
+  for (size_t i = 0; i < l->slots; i++) {
+    row_text(l, &l->slot[i], row, text);
+    put_cell(l->style->out, &l->slot[i], text, &blanks);
+  }
+  if (!is_alone && !l->below) fprintf(l->style->out, "%*s", (int)blanks, "");
+  if (is_alone)
+    fputc('\n', l->style->out);
+  else
+    put_stacks(l, row);
+}
+
+void tk_table_rows_print(const StreamReport *report, const struct tp_table *table, Style *style) {
+  struct layout l = { .report = report, .table = table, .style = style };
+  char note[TK_CELL_BYTES];
+
+  lay_out(&l);
+  put_head(&l);
+  for (size_t i = 0; i < table->table->n_rows; i++) put_row(&l, table->table->rows[i]);
+  if (l.left_out == 0) return;
+  snprintf(note, sizeof(note), "The page is too narrow for %zu more columns: --json shows them.",
+           l.left_out);
+  tk_words_print(note, 0, style);
+}

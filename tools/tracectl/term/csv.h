@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells of RFC 4180. The caller puts the commas; "\r\n" ends a line. */
+#ifndef TK_TERM_CSV_H
+#define TK_TERM_CSV_H
+
+#include <stdio.h>
+
+/* In quotes where the text needs them; NULL: an empty cell. */
+void tk_csv_put(FILE *out, const char *text);
+
+#endif
